@@ -1,0 +1,1 @@
+//! What each command does: one function a command.

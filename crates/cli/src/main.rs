@@ -1,0 +1,2 @@
+//! The levelhead program: parse, call, print.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Reed-Solomon codes over sectors: plan, encode, accumulate, update, reconstruct.

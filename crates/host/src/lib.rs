@@ -1,0 +1,1 @@
+//! The cores on this machine: real clock, real files, emulated drives.

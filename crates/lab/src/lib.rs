@@ -1,0 +1,1 @@
+//! The cores in virtual time: worlds, replays, checkers and swarms.

@@ -1,0 +1,1 @@
+//! The NBD protocol: one sans-IO codec, a server and a client.

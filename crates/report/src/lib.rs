@@ -1,0 +1,1 @@
+//! Tables, CSV, JSON, SVG and HTML from plain rows; knows no domain.

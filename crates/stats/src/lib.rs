@@ -1,0 +1,1 @@
+//! Named random streams, distributions, quantiles and confidence intervals.
