@@ -1,1 +1,84 @@
 //! Reed-Solomon codes over sectors: plan, encode, accumulate, update, reconstruct.
+//!
+//! A *codeword* is a row of equally long *symbols* (a sector, a chunk, any run of bytes), first
+//! `data` of them, then `redundant` more that are combinations of the data. Any `data` symbols of
+//! a codeword determine all others: the code is *maximum distance separable* (MDS), so it survives
+//! the loss of any `redundant` symbols. Every byte position of the symbols is a codeword of its own
+//! over GF(2^8), the field of 256 elements with the polynomial `0x11d`; addition is xor.
+//!
+//! Deciding and computing are apart. [`Code::rows`] is the plan: which symbols to read and with
+//! which coefficients; it touches no byte. [`combine`] is the arithmetic and decides nothing. A
+//! policy can therefore hold the plan, a runtime carry it out, and a timing study skip it.
+//!
+//! ```text
+//!   available, wanted --> Code::rows --> Rows { sources, coefficients } --> combine --> bytes
+//!   all data        --> Code::encode      redundant  = C * data
+//!   data as it comes --> Code::accumulate  redundant ^= C[.., columns] * data
+//!   old xor new     --> Code::update      redundant ^= C[.., column] * difference
+//! ```
+//!
+//! # The matrix
+//!
+//! Fixed for good, because it is on disk; `docs/formats/codeword.md` is the normative text and has
+//! test vectors. Every symbol owns a *point*, an element of the field. With `2^p` the least power of
+//! two that is at least `redundant`:
+//!
+//! ```text
+//!   x_i = i                       redundant symbol i
+//!   y_j = 2^p + j                 data symbol j, while that is below 256,
+//!         then redundant, redundant + 1, .. 2^p - 1
+//!   c(i, j) = y_j / (x_i + y_j)   the coefficient of data symbol j in redundant symbol i
+//! ```
+//!
+//! `1 / (x_i + y_j)` is a Cauchy matrix, and `y_j` scales each column so that its first row, where
+//! `x_0 = 0`, is all ones: redundant symbol 0 is the plain xor of the data. The points are distinct,
+//! so every square submatrix of the Cauchy matrix has an inverse; `y_j` is never 0 (0 is `x_0`), so
+//! scaling by it changes nothing about that. And a systematic code is MDS exactly when every square
+//! submatrix of its redundant rows has an inverse.
+//!
+//! The redundant points lie in the subspace `{0, .. 2^p - 1}` so that a transform-based encoder for
+//! many redundant symbols stays possible without a change on disk.
+//!
+//! # How a plan is made
+//!
+//! With `e` data symbols lost, take the first `e` redundant symbols that are available. Each one
+//! xored with its row's share of the surviving data leaves a *syndrome*, a combination of the lost
+//! data alone, and the `e` by `e` matrix of those combinations is again a scaled Cauchy matrix, whose
+//! inverse is a formula. So a plan costs `e^2` multiplications for the inverse and `e` for each
+//! coefficient, not the cube of `data` that inverting a matrix of that size would.
+//!
+//! # Invariants
+//!
+//! - R1. Any `data` symbols of a codeword determine all others (MDS).
+//! - R2. A plan lists a source only if some coefficient on it is not 0, and solves with as few
+//!   redundant symbols as can do.
+//! - R3. With one data symbol lost and redundant symbol 0 available, every coefficient is 1.
+//! - R4. All kernels give the same bytes; [`Kernel::Naive`] says which.
+//! - R5. Encoding, accumulating, updating and combining allocate nothing.
+//!
+//! # What it leaves out
+//!
+//! Codewords longer than 256 symbols (they need GF(2^16)), locating damaged symbols that do not say
+//! they are damaged, and kernels for one processor's instructions.
+//!
+//! # References
+//!
+//! - `[RS60]` I. S. Reed and G. Solomon, "Polynomial Codes over Certain Finite Fields", J. SIAM
+//!   8(2), 1960.
+//! - `[Blo95]` J. Blömer et al., "An XOR-Based Erasure-Resilient Coding Scheme", ICSI TR-95-048,
+//!   1995. Cauchy matrices for erasure codes, and their inverse.
+//! - `[MS77]` F. J. MacWilliams and N. J. A. Sloane, "The Theory of Error-Correcting Codes", 1977,
+//!   ch. 11, theorem 8: MDS if and only if every square submatrix has an inverse.
+
+#![forbid(unsafe_code)]
+
+mod code;
+mod field;
+mod kernel;
+mod rows;
+mod set;
+
+pub use code::{Code, CodeError, Symbol, TooFewSymbols};
+pub use kernel::{Kernel, combine, multiply, multiply_accumulate};
+pub use rows::Rows;
+pub use set::SymbolSet;

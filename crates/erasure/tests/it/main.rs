@@ -1,0 +1,8 @@
+//! The crate seen from outside: the matrix, the plans, the bytes, and the page that fixes them.
+
+#![forbid(unsafe_code)]
+
+mod bytes;
+mod oracle;
+mod page;
+mod plans;
