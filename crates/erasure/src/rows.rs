@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Both have one shape: a row over the surviving data (nothing for a data symbol), plus *weights*
-//! on the syndromes. With `c(a, l) = y_l / (x_a + y_l)` the inverse is a formula [Blo95]:
+//! on the syndromes. With `c(a, l) = y_l / (x_a + y_l)` the inverse is a formula `[Blo95]`:
 //!
 //! ```text
 //!              prod over k of (x_a + y_k) (x_k + y_l)
