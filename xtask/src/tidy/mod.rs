@@ -1,0 +1,125 @@
+//! Rules of the house that the compiler does not check.
+//!
+//! A check is a pure function from a [`Tree`] (what `cargo metadata` says, and the text of every
+//! file) to findings, so that a test plants a violation by writing down a small tree. Only
+//! [`Tree::read`] touches the disk.
+//!
+//! ```text
+//!   cargo metadata --no-deps --+                +-- arrows    who may depend on whom
+//!                              +--> Tree --> check -- cores   what a core never touches; terminals
+//!   every file not ignored ----+                +-- unsafety  where `unsafe` may stand
+//!                                               +-- machine   nothing of one machine in the text
+//!                                               +-- layout    names, module docs, format pages
+//! ```
+//!
+//! Sources are read as tokens ([`rust`]), so that a word in a comment or in a string is not code,
+//! and without their tests ([`sources`]) where a rule is about the product alone.
+//!
+//! What it leaves out: it expands no macros and resolves no names. A core that hides a clock behind
+//! a macro of another crate is not caught here, only by its dependencies.
+
+mod arrows;
+mod cores;
+mod layout;
+mod machine;
+mod rust;
+mod sources;
+mod tree;
+mod unsafety;
+
+use std::fmt;
+
+pub(crate) use tree::Tree;
+
+/// One violation.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Finding {
+    path: String,
+    line: usize,
+    rule: Rule,
+    sentence: String,
+}
+
+/// Which rule was broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rule {
+    /// Dependencies between crates, and on outside crates.
+    Arrow,
+    /// Cores decide and never act.
+    Core,
+    /// Only the programs know terminals and exit codes.
+    Terminal,
+    /// Where `unsafe` may stand.
+    Unsafe,
+    /// Nothing of one machine in the text.
+    Machine,
+    /// Names, module docs, lints.
+    Layout,
+    /// On-disk formats have a page.
+    Format,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Arrow => "arrow",
+            Self::Core => "core",
+            Self::Terminal => "terminal",
+            Self::Unsafe => "unsafe",
+            Self::Machine => "machine",
+            Self::Layout => "layout",
+            Self::Format => "format",
+        })
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}: {}", self.path, self.line, self.rule, self.sentence)
+    }
+}
+
+/// Everything wrong with `tree`, by path and line.
+pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+    let sources = sources::read(tree);
+    let mut findings = Vec::new();
+    findings.extend(arrows::check(tree));
+    findings.extend(cores::check(&sources));
+    findings.extend(unsafety::check(tree, &sources));
+    findings.extend(machine::check(tree));
+    findings.extend(layout::check(tree, &sources));
+    findings.sort();
+    findings.dedup();
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_tree_is_tidy() {
+        let tree = Tree::read(&crate::workspace_root()).expect("the tree is readable");
+        assert!(tree.packages.len() >= 2, "cargo metadata names the members");
+        assert!(tree.files.iter().any(|file| file.path == "xtask/src/tidy/mod.rs"));
+        let findings = check(&tree);
+        let lines: Vec<_> = findings.iter().map(ToString::to_string).collect();
+        assert!(lines.is_empty(), "{} found:\n{}", lines.len(), lines.join("\n"));
+    }
+
+    #[test]
+    fn a_finding_reads_as_path_line_rule_sentence() {
+        let finding = Finding {
+            path: "crates/sim/src/lib.rs".into(),
+            line: 7,
+            rule: Rule::Core,
+            sentence: "no clocks".into(),
+        };
+        assert_eq!(finding.to_string(), "crates/sim/src/lib.rs:7: core: no clocks");
+    }
+
+    #[test]
+    fn planted_trees_start_clean() {
+        assert_eq!(check(&Tree::planted()), []);
+    }
+}
