@@ -17,6 +17,22 @@
 //!   old xor new     --> Code::update      redundant ^= C[.., column] * difference
 //! ```
 //!
+//! ```
+//! use levelhead_erasure::{Code, Kernel, Symbol};
+//!
+//! let code = Code::new(2, 1)?;
+//! let (left, right, mut parity) = (*b"left ", *b"right", [0; 5]);
+//! code.encode(Kernel::best(), &[&left, &right], &mut [&mut parity]);
+//!
+//! let mut rebuilt = [0; 5];
+//! code.reconstruct(
+//!     Kernel::best(),
+//!     &mut [Symbol::Available(&left), Symbol::Wanted(&mut rebuilt), Symbol::Available(&parity)],
+//! )?;
+//! assert_eq!(rebuilt, right);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # The matrix
 //!
 //! Fixed for good, because it is on disk; `docs/formats/codeword.md` is the normative text and has

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! The seven doublings are shared by all the sources of a call, and a source costs four xors on
-//! average. A coefficient of 1 costs one xor and no doubling, a coefficient of 0 nothing.
+//! average. A coefficient of 1 costs one xor and no doubling, a coefficient of 0 nothing. With a single
+//! source there is nothing to share, and the sum of a few bytes at a time stays in registers instead.
 
 use super::BLOCK_SIZE;
 use crate::field;
@@ -18,8 +19,36 @@ use crate::field;
 /// Sources xored in one pass over the sum, so that the sum is loaded and stored less often.
 const BATCH: usize = 4;
 
+/// Bytes of a single source multiplied at a time: half the registers of the poorest machine meant.
+const CHUNK_SIZE: usize = 128;
+
 /// `into ^= coefficients[0] * sources[0] ^ coefficients[1] * sources[1] ^ ..`
 pub(super) fn accumulate(coefficients: &[u8], sources: &[&[u8]], into: &mut [u8]) {
+    match (coefficients, sources) {
+        (&[coefficient @ 2..=u8::MAX], [source]) => accumulate_one(coefficient, source, into),
+        _ => accumulate_many(coefficients, sources, into),
+    }
+}
+
+/// `into ^= coefficient * source`, for a coefficient that takes doubling.
+fn accumulate_one(coefficient: u8, source: &[u8], into: &mut [u8]) {
+    let (sources, source_rest) = source.as_chunks::<CHUNK_SIZE>();
+    let (intos, into_rest) = into.as_chunks_mut::<CHUNK_SIZE>();
+    for (source, into) in sources.iter().zip(intos) {
+        let mut sum = *source; // The highest bit's share.
+        for bit in (0..coefficient.ilog2()).rev() {
+            double(&mut sum);
+            if coefficient >> bit & 1 == 1 {
+                xor(&mut sum, source);
+            }
+        }
+        xor(into, &sum);
+    }
+    accumulate_many(&[coefficient], &[source_rest], into_rest);
+}
+
+/// As [`accumulate`], for any number of sources, at most a block long.
+fn accumulate_many(coefficients: &[u8], sources: &[&[u8]], into: &mut [u8]) {
     let bits = coefficients.iter().fold(0, |bits, coefficient| bits | coefficient);
     if bits > 1 {
         let mut block = [0; BLOCK_SIZE];
