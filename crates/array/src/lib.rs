@@ -1,1 +1,413 @@
 //! A redundant array of drives as a state machine: layouts, reads, writes, queues and policies.
+//!
+//! ```text
+//!   handle_request --> [ stripe locks ] --> read / write / flush / resync
+//!                                                |  enqueue        ^
+//!                                                v                 |
+//!                                        [ queue per drive ]       |
+//!                                                |  window         |
+//!                                                v                 |
+//!   poll --> Submit, Combine, Answer ..    (the runtime's drives)  |
+//!   handle_done, handle_lost, handle_health -----------------------+
+//! ```
+//!
+//! The array decides and nothing more: it holds no bytes, performs no I/O and reads no clock. Buffers
+//! are names, and arithmetic is an action, so that a server runs a fast kernel, a checker the naive one,
+//! and a timing study none. Emulated, real and modelled drives run behind this same code.
+//!
+//! # Invariants
+//!
+//! - A1. Every request is answered exactly once.
+//! - A2. No drive is asked after it was lost, and [`Action::Lost`] comes before every answer that relies
+//!   on the loss.
+//! - A3. Redundancy that is not valid (not resynced yet) is never used.
+//! - A4. Every buffer that was acquired is released, after the last drive is through with it.
+//!
+//! # What it leaves out
+//!
+//! Closing the write hole after a crash (the whole array is resynced instead), rebuilding a
+//! replaced drive, and repairing the sectors that a drive reports as damaged.
+//!
+//! # References
+//!
+//! - `[ERAID]` pro-active use of redundancy against fail-slow.
+
+#![forbid(unsafe_code)]
+
+mod action;
+mod buffers;
+mod core;
+mod drives;
+mod fetch;
+mod layout;
+mod locks;
+mod policy;
+mod queue;
+mod read;
+mod spec;
+pub mod superblock;
+pub mod tau;
+mod write;
+
+use std::collections::BTreeMap;
+
+use levelhead_block::{Command, Effort, Health, Outcome};
+use levelhead_stats::Streams;
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
+
+pub use action::{Action, Answer, BufId, Combine, Cost, Place, RequestId, Segment, SubId, Submit};
+pub use buffers::{Buffers, Piece};
+pub use layout::{Cell, Layout, Row};
+pub use policy::{AnswerWhen, Assisted, First, Plan, Policy, Surplus};
+pub use queue::HostOrder;
+pub use spec::{Family, Parity, Spec, SpecError};
+
+use crate::core::{Core, Enqueue, Fate, OpId, Sub, loses_drive};
+use crate::locks::{Access, StripeLocks};
+use crate::queue::End;
+use crate::read::ReadOp;
+use crate::write::{Progress, Purpose, WriteOp};
+
+/// Stripes that one step of a resync covers.
+const RESYNC_STRIPES: u64 = 64;
+
+/// Everything an array needs to know when it starts.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Its shape.
+    pub spec: Spec,
+    /// Sectors of every drive that are the array's; the smallest drive counts.
+    pub drive_size: Sectors,
+    /// How reads are served.
+    pub policy: Policy,
+    /// Commands inside a drive at a time.
+    pub window: u32,
+    /// In which order commands leave the host's queues.
+    pub order: HostOrder,
+    /// Whether buffers have bytes.
+    pub content: Content,
+    /// Redundancy of stripes below this number is valid; all of it when that is `u64::MAX`.
+    pub synced: u64,
+    /// Drives that are not there.
+    pub lost: DriveSet,
+}
+
+/// Whether buffers have bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// They do: arithmetic is asked for.
+    Carried,
+    /// A timing study: nobody looks at bytes, and no [`Action::Combine`] is asked for.
+    Absent,
+}
+
+/// An array. Call [`Array::poll`] until it returns `None` after every other call.
+#[derive(Debug)]
+pub struct Array {
+    core: Core,
+    policy: Policy,
+    locks: StripeLocks,
+    ops: BTreeMap<OpId, Op>,
+    op_next: OpId,
+    resync: Resync,
+}
+
+#[derive(Debug)]
+enum Op {
+    /// Waits for its stripes.
+    Locked(Start),
+    Read(ReadOp),
+    Write(WriteOp),
+    Flush {
+        request: RequestId,
+        pending: Vec<SubId>,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Start {
+    Read { request: RequestId, extent: Extent, effort: Effort },
+    Write(Purpose),
+}
+
+/// How far the array is with making its redundancy valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resync {
+    /// Nothing is under way; there may be stripes left to do.
+    Idle,
+    /// A step is under way.
+    Running,
+    /// It cannot go on: data of the next stripes cannot be read, or a drive is lost.
+    Stuck,
+}
+
+impl Array {
+    /// An array at rest. `streams` decides what is left to chance (the lanes of `paper32`).
+    ///
+    /// Panics if the window is zero or the drives hold no stripe.
+    pub fn new(settings: &Settings, streams: Streams) -> Self {
+        let core = Core::new(settings, streams);
+        assert!(core.layout.stripes() > 0, "{} sectors hold no stripe", settings.drive_size.get());
+        Self {
+            core,
+            policy: settings.policy,
+            locks: StripeLocks::default(),
+            ops: BTreeMap::new(),
+            op_next: 0,
+            resync: Resync::Idle,
+        }
+    }
+
+    /// How many sectors it has.
+    pub fn size(&self) -> Sectors {
+        self.core.layout.size()
+    }
+
+    /// Where everything lies.
+    pub fn layout(&self) -> &Layout {
+        &self.core.layout
+    }
+
+    /// The drives that are not there any more.
+    pub fn lost(&self) -> DriveSet {
+        self.core.lost
+    }
+
+    /// Stripes whose redundancy is valid, from the first on.
+    pub fn synced(&self) -> u64 {
+        self.core.synced
+    }
+
+    /// How far the resync is.
+    pub fn resync(&self) -> Resync {
+        self.resync
+    }
+
+    /// How reads are served.
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// Commands waiting for a drive or inside it.
+    pub fn queue_len(&self, drive: DriveIdx) -> usize {
+        self.core.queue_len(drive)
+    }
+
+    /// Whether no request and no command is in progress.
+    pub fn is_quiet(&self) -> bool {
+        self.ops.is_empty() && self.core.is_quiet()
+    }
+
+    /// A client asks for something. The client's buffer, [`BufId::Client`], has as many sectors as the
+    /// command's extent: data to write (zeroes for [`Command::WriteZeroes`]) or room for data.
+    ///
+    /// Panics if the extent is empty or past the array's end.
+    pub fn handle_request(&mut self, now: Instant, request: RequestId, command: Command) {
+        assert!(command.fits(self.size()), "{command:?} is past the array's end");
+        let start = match command {
+            Command::Read { extent, effort } => Start::Read { request, extent, effort },
+            Command::Write { extent, durability, .. }
+            | Command::WriteZeroes { extent, durability } => {
+                Start::Write(Purpose::Client { request, extent, durability })
+            }
+            Command::Flush => {
+                self.start_flush(now, request);
+                return self.core.dispatch(now);
+            }
+            Command::Trim { .. } => {
+                // The content may stay, and a parity that covers it stays right.
+                let (outcome, cost) = (Outcome::GOOD, Cost::default());
+                let answer = Answer { request, outcome, cost };
+                return self.core.actions.push_back(Action::Answer(answer));
+            }
+        };
+        self.claim(now, start);
+        self.core.dispatch(now);
+    }
+
+    /// A drive has ended a command.
+    pub fn handle_done(&mut self, now: Instant, sub: SubId, outcome: &Outcome) {
+        let state = self.core.finish(now, sub);
+        self.route(now, sub, &state, outcome);
+        self.core.dispatch(now);
+    }
+
+    /// A drive is not there any more, or must not be used.
+    pub fn handle_lost(&mut self, now: Instant, drive: DriveIdx) {
+        self.lose(now, drive);
+        self.core.dispatch(now);
+    }
+
+    /// A drive's own account of itself.
+    pub fn handle_health(&mut self, drive: DriveIdx, health: Health) {
+        self.core.track(drive).handle_health(health);
+    }
+
+    /// Starts the next step of making redundancy valid, unless one is under way, all is done, or it
+    /// is stuck. The step's end shows in [`Array::synced`] and [`Array::resync`].
+    pub fn handle_resync(&mut self, now: Instant) {
+        let (first, stripes) = (self.core.synced, self.core.layout.stripes());
+        if self.resync != Resync::Idle || first == stripes || self.core.code.is_none() {
+            return;
+        }
+        if !self.core.lost.is_empty() {
+            self.resync = Resync::Stuck;
+            return;
+        }
+        self.resync = Resync::Running;
+        let end = stripes.min(first + RESYNC_STRIPES);
+        self.claim(now, Start::Write(Purpose::Resync { first, end }));
+        self.core.dispatch(now);
+    }
+
+    /// The next thing to do.
+    pub fn poll(&mut self) -> Option<Action> {
+        self.core.actions.pop_front()
+    }
+
+    fn name_op(&mut self) -> OpId {
+        self.op_next += 1;
+        self.op_next
+    }
+
+    fn claim(&mut self, now: Instant, start: Start) {
+        let op = self.name_op();
+        let (stripes, access) = match start {
+            Start::Read { extent, .. } => (self.core.layout.stripes_of(extent), Access::Shared),
+            Start::Write(Purpose::Client { extent, .. }) => {
+                (self.core.layout.stripes_of(extent), Access::Exclusive)
+            }
+            Start::Write(Purpose::Resync { first, end }) => (first..end, Access::Exclusive),
+        };
+        if self.locks.claim(op, stripes, access) {
+            self.start(now, op, start);
+        } else {
+            self.ops.insert(op, Op::Locked(start));
+        }
+    }
+
+    fn start(&mut self, now: Instant, op: OpId, start: Start) {
+        let core = &mut self.core;
+        let started = match start {
+            Start::Read { request, extent, effort } => {
+                let what = (extent, effort);
+                Op::Read(ReadOp::start(core, now, (op, request), what, self.policy))
+            }
+            Start::Write(purpose) => Op::Write(WriteOp::start(core, op, purpose)),
+        };
+        self.ops.insert(op, started);
+        // A write has asked for nothing yet, and a read of lost drives may have nothing to wait for.
+        self.advance(now, op);
+    }
+
+    fn start_flush(&mut self, now: Instant, request: RequestId) {
+        let op = self.name_op();
+        let flush = |core: &mut Core, drive| {
+            core.enqueue(
+                now,
+                Enqueue {
+                    op,
+                    drive,
+                    command: Command::Flush,
+                    segments: Vec::new(),
+                    origin: request.0,
+                    end: End::Tail,
+                    fate: Fate::Certain,
+                },
+            )
+        };
+        let drives: Vec<DriveIdx> = self.core.present().iter().collect();
+        let pending = drives.into_iter().map(|drive| flush(&mut self.core, drive)).collect();
+        self.ops.insert(op, Op::Flush { request, pending });
+        self.advance(now, op);
+    }
+
+    /// Brings the end of a command to the operation that asked for it.
+    fn route(&mut self, now: Instant, sub: SubId, state: &Sub, outcome: &Outcome) {
+        if loses_drive(&state.command, outcome) {
+            self.lose(now, state.drive);
+        }
+        let buf = if state.is_started() { state.read_buf() } else { None };
+        let Some(op) = self.ops.get_mut(&state.op) else {
+            // A late completion: the answer has been given.
+            return buf.into_iter().for_each(|buf| self.core.release(buf));
+        };
+        let layout = &self.core.layout;
+        let fetched = |extent: Extent| (state.drive, extent);
+        match (op, state.command) {
+            (Op::Read(read), Command::Read { extent, .. }) => {
+                read.fetch.handle_done(layout, sub, fetched(extent), buf, outcome);
+            }
+            (Op::Write(write), Command::Read { extent, .. }) => {
+                write.fetch.handle_done(layout, sub, fetched(extent), buf, outcome);
+            }
+            (Op::Write(write), Command::Write { .. }) => write.handle_written(sub),
+            (Op::Flush { pending, .. }, Command::Flush) => pending.retain(|&other| other != sub),
+            (op, command) => unreachable!("{op:?} never asked for {command:?}"),
+        }
+        self.advance(now, state.op);
+    }
+
+    fn lose(&mut self, now: Instant, drive: DriveIdx) {
+        if self.core.lost.contains(drive) {
+            return;
+        }
+        self.core.lost = self.core.lost.with(drive);
+        self.core.actions.push_back(Action::Lost(drive));
+        for (sub, state) in self.core.drain_waiting(drive) {
+            self.route(now, sub, &state, &Outcome::Gone);
+        }
+    }
+
+    /// Lets an operation move on, and those that waited for its stripes after it.
+    fn advance(&mut self, now: Instant, op: OpId) {
+        let Some(mut state) = self.ops.remove(&op) else { return };
+        let (ended, holds_stripes) = match &mut state {
+            Op::Locked(_) => (false, false),
+            Op::Read(read) => (read.advance(&mut self.core, now), true),
+            Op::Write(write) => {
+                let progress = write.advance(&mut self.core, now);
+                if let Purpose::Resync { end, .. } = write.purpose {
+                    self.note_resync(progress, end);
+                }
+                (progress != Progress::NotYet, true)
+            }
+            Op::Flush { request, pending } => {
+                let ended = pending.is_empty();
+                if ended {
+                    self.answer_flush(*request);
+                }
+                (ended, false)
+            }
+        };
+        if !ended {
+            self.ops.insert(op, state);
+        } else if holds_stripes {
+            for granted in self.locks.release(op) {
+                let waiting = self.ops.remove(&granted);
+                let Some(Op::Locked(start)) = waiting else {
+                    unreachable!("only a waiting operation is granted its stripes")
+                };
+                self.start(now, granted, start);
+            }
+        }
+    }
+
+    fn note_resync(&mut self, progress: Progress, end: u64) {
+        match progress {
+            Progress::NotYet => {}
+            Progress::Done => {
+                self.core.synced = end;
+                self.resync = Resync::Idle;
+            }
+            Progress::Failed => self.resync = Resync::Stuck,
+        }
+    }
+
+    fn answer_flush(&mut self, request: RequestId) {
+        let held = self.core.lost.len() as usize <= self.core.layout.spec().redundant();
+        let outcome = if held { Outcome::GOOD } else { Outcome::Gone };
+        let cost = Cost { subs: self.core.layout.spec().drives() as u32, ..Cost::default() };
+        self.core.actions.push_back(Action::Answer(Answer { request, outcome, cost }));
+    }
+}

@@ -1,0 +1,124 @@
+//! What the array asks of its runtime, and the names of the bytes it talks about.
+
+use levelhead_block::{Command, Outcome};
+use levelhead_units::{DriveIdx, Sectors};
+
+/// A client's request, named by the client. Also the *origin* of every command it causes: emulated
+/// drives fail the same sectors for the same origin, whatever the policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// A command to one drive, named by the array. Never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SubId(pub u64);
+
+/// The name of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum BufId {
+    /// The client's own: there from [`Array::handle_request`](crate::Array::handle_request) to
+    /// [`Action::Answer`].
+    Client(RequestId),
+    /// One of the array's: there from [`Action::Acquire`] to [`Action::Release`].
+    Own(u64),
+}
+
+/// A sector in a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The buffer.
+    pub buf: BufId,
+    /// The sector's number in it.
+    pub sector: u32,
+}
+
+impl Place {
+    /// `count` sectors further on.
+    #[must_use]
+    pub fn plus(self, count: u32) -> Self {
+        Self { sector: self.sector + count, ..self }
+    }
+}
+
+/// Some sectors in a row in one buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// The first.
+    pub place: Place,
+    /// How many.
+    pub sectors: u32,
+}
+
+/// What the runtime must do next. Actions are carried out in order, each before the next is polled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// A buffer is needed.
+    Acquire {
+        /// Its name.
+        buf: BufId,
+        /// Its size.
+        sectors: Sectors,
+    },
+    /// Hand a command to a drive. Its end comes back as
+    /// [`Array::handle_done`](crate::Array::handle_done).
+    Submit(Submit),
+    /// Compute. Done before anything that follows.
+    Combine(Combine),
+    /// A buffer is not needed any more; no drive is using it.
+    Release(BufId),
+    /// The array does without this drive from now on. A runtime that keeps the array's state on
+    /// disk records that before it carries out anything that follows, or a stale drive could come
+    /// back as a good one.
+    Lost(DriveIdx),
+    /// A request has ended.
+    Answer(Answer),
+}
+
+/// A command for one drive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Submit {
+    /// Which drive.
+    pub drive: DriveIdx,
+    /// The command's name.
+    pub sub: SubId,
+    /// What to do; sectors are counted from where the array's data begins on the drive.
+    pub command: Command,
+    /// Where its bytes are, in order: one whole buffer for a read, any number of pieces for a write.
+    pub segments: Vec<Segment>,
+    /// The request it serves.
+    pub origin: u64,
+}
+
+/// `into = sum of coefficient * from`, sector by sector, over GF(2^8).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Combine {
+    /// Where the result goes; overlaps none of the sources.
+    pub into: Place,
+    /// How many sectors, here and in every source.
+    pub sectors: u32,
+    /// The sources. A single one with coefficient 1 is a copy.
+    pub from: Vec<(u8, Place)>,
+}
+
+/// The end of a request, and what it took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Which request.
+    pub request: RequestId,
+    /// How it ended. The client's buffer holds the data, except for sectors named here.
+    pub outcome: Outcome,
+    /// What it took.
+    pub cost: Cost,
+}
+
+/// What a request took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Commands put into the drives' queues for it.
+    pub subs: u32,
+    /// Those of them that were withdrawn before a drive had them.
+    pub removed: u32,
+    /// Those of them that asked again, with retries, for what little effort had not given.
+    pub redispatched: u32,
+    /// Codewords of which a part was computed from redundancy.
+    pub decoded: u32,
+}

@@ -1,0 +1,255 @@
+//! Symbols of some codewords on their way from the drives: what reads and writes share.
+//!
+//! A [`Codeword`] holds the facts about its symbols as sets; nothing here decides what to ask for.
+//!
+//! # Invariants
+//!
+//! - F1. A symbol is *had* only after its sector was read without failure, and its place names where.
+//! - F2. Unknown is not damaged: a symbol that little effort did not give may be asked again.
+
+use levelhead_block::{Command, Effort, Outcome};
+use levelhead_erasure::SymbolSet;
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
+
+use crate::action::{BufId, Place, Segment, SubId};
+use crate::core::{Core, Enqueue, Fate, OpId};
+use crate::layout::{Cell, Layout, Row};
+use crate::queue::End;
+
+/// Two sub-requests to one drive that are at most so far apart become one. Reading 64 KiB more takes
+/// under a millisecond; coming back for the second one usually takes a whole rotation.
+const GAP_MAX: Sectors = Sectors::new(16);
+
+/// What is known of one codeword's symbols.
+#[derive(Clone, Debug)]
+pub(crate) struct Codeword {
+    pub(crate) row: Row,
+    /// What the operation is about: symbols to read, or symbols that get new values.
+    pub(crate) subject: SymbolSet,
+    /// Symbols that may be asked for at all.
+    pub(crate) usable: SymbolSet,
+    /// Asked for at least once.
+    pub(crate) tried: SymbolSet,
+    /// Asked for, not back yet.
+    pub(crate) pending: SymbolSet,
+    pub(crate) have: SymbolSet,
+    /// The drive stopped early, or never began.
+    pub(crate) unknown: SymbolSet,
+    /// Asked for again, with retries.
+    pub(crate) retried: SymbolSet,
+    /// The drive tried everything.
+    pub(crate) damaged: SymbolSet,
+    places: Vec<Option<Place>>,
+}
+
+impl Codeword {
+    /// The place of a symbol that is had.
+    pub(crate) fn place(&self, symbol: usize) -> Place {
+        assert!(self.have.contains(symbol), "F1: {symbol} of {:?}", self.row);
+        self.places[symbol].expect("F1")
+    }
+}
+
+/// The codewords of an operation and its reads in progress.
+#[derive(Debug)]
+pub(crate) struct Fetch {
+    op: OpId,
+    origin: u64,
+    pub(crate) codewords: Vec<Codeword>,
+    /// Reads asked for and not ended.
+    pub(crate) subs: Vec<SubId>,
+    /// Buffers of reads that ended.
+    filled: Vec<BufId>,
+}
+
+/// How to ask.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner {
+    pub(crate) effort: Effort,
+    pub(crate) end: End,
+    pub(crate) fate: Fate,
+}
+
+impl Fetch {
+    pub(crate) const fn new(op: OpId, origin: u64) -> Self {
+        Self { op, origin, codewords: Vec::new(), subs: Vec::new(), filled: Vec::new() }
+    }
+
+    /// Adds a codeword without subject; rows come in ascending order.
+    pub(crate) fn add(&mut self, layout: &Layout, row: Row, usable: SymbolSet) {
+        assert!(self.codewords.last().is_none_or(|last| last.row < row));
+        let (subject, tried, pending) = Default::default();
+        let (have, unknown, retried, damaged) = Default::default();
+        let places = vec![None; layout.symbols()];
+        self.codewords.push(Codeword {
+            row,
+            subject,
+            usable,
+            tried,
+            pending,
+            have,
+            unknown,
+            retried,
+            damaged,
+            places,
+        });
+    }
+
+    /// The codeword of a row, by its place in the list.
+    pub(crate) fn find(&self, row: Row) -> Option<usize> {
+        self.codewords.binary_search_by_key(&row, |word| word.row).ok()
+    }
+
+    /// The drives that hold any of the codewords' symbols named by `symbols`, with how many.
+    pub(crate) fn spread(
+        &self,
+        layout: &Layout,
+        symbols: impl Fn(&Codeword) -> SymbolSet,
+    ) -> Vec<(DriveIdx, u32)> {
+        let mut counts = vec![0; layout.spec().drives()];
+        for word in &self.codewords {
+            for symbol in symbols(word).iter() {
+                counts[layout.cell(word.row, symbol).drive.as_usize()] += 1;
+            }
+        }
+        let held = counts.into_iter().enumerate().filter(|(_, count)| *count > 0);
+        held.map(|(idx, count)| (DriveIdx::from_usize(idx), count)).collect()
+    }
+
+    /// Asks for symbols, given as pairs of codeword and set; one sub-request for cells that lie close
+    /// together. Returns how many sub-requests that made.
+    pub(crate) fn ask(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        wishes: &[(usize, SymbolSet)],
+        manner: Manner,
+    ) -> u32 {
+        let mut cells: Vec<Cell> = Vec::new();
+        for &(word, symbols) in wishes {
+            let word = &mut self.codewords[word];
+            assert!(
+                symbols.minus(word.usable).is_empty(),
+                "{:?} asks for unusable symbols",
+                word.row
+            );
+            word.tried = word.tried.or(symbols);
+            word.pending = word.pending.or(symbols);
+            cells.extend(symbols.iter().map(|symbol| core.layout.cell(word.row, symbol)));
+        }
+        cells.sort_unstable();
+        let runs = join(&cells);
+        for &(drive, extent) in &runs {
+            let place = Place { buf: core.name_buf(), sector: 0 };
+            let sectors = u32::try_from(extent.sectors.get()).expect("a run fits a request");
+            let sub = core.enqueue(
+                now,
+                Enqueue {
+                    op: self.op,
+                    drive,
+                    command: Command::Read { extent, effort: manner.effort },
+                    segments: vec![Segment { place, sectors }],
+                    origin: self.origin,
+                    end: manner.end,
+                    fate: manner.fate,
+                },
+            );
+            self.subs.push(sub);
+        }
+        runs.len() as u32
+    }
+
+    /// A read of this operation has ended.
+    pub(crate) fn handle_done(
+        &mut self,
+        layout: &Layout,
+        sub: SubId,
+        (drive, extent): (DriveIdx, Extent),
+        buf: Option<BufId>,
+        outcome: &Outcome,
+    ) {
+        let at = self.subs.iter().position(|&pending| pending == sub);
+        self.subs.swap_remove(at.expect("the read is this operation's"));
+        self.filled.extend(buf);
+        for (offset, lba) in (0_u32..).zip(extent.iter()) {
+            let (row, symbol) = layout.symbol(Cell { drive, lba });
+            let Some(word) = self.find(row) else { continue };
+            let word = &mut self.codewords[word];
+            word.pending = word.pending.without(symbol);
+            match outcome {
+                Outcome::Done { damaged, .. } if damaged.contains(offset) => {
+                    word.damaged = word.damaged.with(symbol);
+                }
+                Outcome::Done { unknown, .. } if unknown.contains(offset) => {
+                    word.unknown = word.unknown.with(symbol);
+                }
+                Outcome::Done { .. } => {
+                    let buf = buf.expect("a drive that read had a buffer to fill");
+                    word.have = word.have.with(symbol);
+                    word.unknown = word.unknown.without(symbol);
+                    word.places[symbol] = Some(Place { buf, sector: offset });
+                }
+                Outcome::Cancelled => word.unknown = word.unknown.with(symbol),
+                Outcome::Gone => {}
+            }
+        }
+    }
+
+    /// Drops symbols on lost drives from what may be asked for.
+    pub(crate) fn handle_lost(&mut self, layout: &Layout, lost: DriveSet) {
+        for word in &mut self.codewords {
+            let gone = word
+                .usable
+                .iter()
+                .filter(|&symbol| lost.contains(layout.cell(word.row, symbol).drive));
+            word.usable = word.usable.minus(gone.collect());
+        }
+    }
+
+    /// Gives back every filled buffer, and withdraws what still waits where asked to. What is inside
+    /// a drive releases its own buffer when it comes back. Returns how many were withdrawn.
+    pub(crate) fn close(&mut self, core: &mut Core, now: Instant, withdraw: bool) -> u32 {
+        for buf in self.filled.drain(..) {
+            core.release(buf);
+        }
+        let subs = std::mem::take(&mut self.subs);
+        let withdrawn = subs.into_iter().filter(|&sub| withdraw && core.withdraw(now, sub));
+        withdrawn.count() as u32
+    }
+}
+
+/// Runs of cells on the same drive, gaps of up to [`GAP_MAX`] included.
+fn join(cells: &[Cell]) -> Vec<(DriveIdx, Extent)> {
+    let mut runs: Vec<(DriveIdx, Extent)> = Vec::new();
+    for &Cell { drive, lba } in cells {
+        match runs.last_mut() {
+            Some((last, extent)) if *last == drive && lba <= extent.end() + GAP_MAX => {
+                extent.sectors = lba - extent.lba + Sectors::new(1);
+            }
+            Some(_) | None => runs.push((drive, Extent::new(lba, Sectors::new(1)))),
+        }
+    }
+    runs
+}
+
+/// The symbols of a row that may be used: on drives that are there, and without redundancy where
+/// that is not valid yet.
+pub(crate) fn usable(core: &Core, row: Row) -> SymbolSet {
+    let layout = &core.layout;
+    let count = if row.stripe < core.synced { layout.symbols() } else { layout.data_symbols() };
+    (0..count).filter(|&symbol| !core.lost.contains(layout.cell(row, symbol).drive)).collect()
+}
+
+/// The rows that an extent of the array touches, with each of its sectors' symbol, in the order of
+/// the rows.
+pub(crate) fn rows_of(layout: &Layout, extent: Extent) -> Vec<(Row, usize, Lba)> {
+    let mut rows: Vec<(Row, usize, Lba)> = extent
+        .iter()
+        .map(|lba| {
+            let (row, symbol) = layout.find(lba);
+            (row, symbol, lba)
+        })
+        .collect();
+    rows.sort_unstable();
+    rows
+}

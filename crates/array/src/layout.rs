@@ -1,0 +1,216 @@
+//! Where every sector of an array lies, and which codeword it belongs to.
+//!
+//! ```text
+//!   stripe = one chunk of every drive          3+1, chunk of 2 sectors, e = 1, rotating
+//!
+//!               drive 0   drive 1   drive 2   drive 3
+//!   stripe 0      0 1       2 3       4 5       P       a row of a stripe: e sectors of every
+//!   stripe 1      8 9      10 11       P       6 7      drive at the same place; one codeword
+//!   stripe 2     16 17       P       12 13    14 15
+//! ```
+//!
+//! Parity moves one drive to the left with each stripe and data begins to the right of it
+//! (left-symmetric), so that consecutive chunks visit all drives in turn.
+//!
+//! A codeword numbers its sectors as *symbols*: data chunk `d` holds symbols `d*e` to `d*e + e - 1`,
+//! redundant chunk `r` those from `(data + r) * e` on.
+
+use std::ops::Range;
+
+use levelhead_units::{DriveIdx, Extent, Lba, Sectors};
+
+use crate::spec::{Parity, Spec};
+
+/// Addresses of one array on drives of one size.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    spec: Spec,
+    stripes: u64,
+}
+
+/// One sector on one drive, counted from where the array's data begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cell {
+    /// The drive.
+    pub drive: DriveIdx,
+    /// The sector on it.
+    pub lba: Lba,
+}
+
+/// One codeword: a row of a stripe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Row {
+    /// The stripe's number.
+    pub stripe: u64,
+    /// The row in the stripe: 0 to `chunk / e - 1`.
+    pub row: u32,
+}
+
+impl Layout {
+    /// The array of this shape over drives with `drive_size` sectors each. What is left of a drive
+    /// beyond the last whole chunk is not used.
+    pub fn new(spec: Spec, drive_size: Sectors) -> Self {
+        Self { spec, stripes: drive_size.get() / spec.chunk().get() }
+    }
+
+    /// The shape.
+    pub const fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// How many stripes there are.
+    pub const fn stripes(&self) -> u64 {
+        self.stripes
+    }
+
+    /// How many sectors the array has.
+    pub fn size(&self) -> Sectors {
+        self.spec.chunk() * (self.stripes * self.spec.data() as u64)
+    }
+
+    /// Symbols in a codeword.
+    pub const fn symbols(&self) -> usize {
+        self.spec.drives() * self.spec.expansion()
+    }
+
+    /// Data symbols in a codeword.
+    pub const fn data_symbols(&self) -> usize {
+        self.spec.data() * self.spec.expansion()
+    }
+
+    /// Rows in a stripe.
+    pub fn rows(&self) -> u32 {
+        (self.spec.chunk().get() / self.spec.expansion() as u64) as u32
+    }
+
+    /// The stripes that the array's sectors `extent` touch.
+    pub fn stripes_of(&self, extent: Extent) -> Range<u64> {
+        assert!(extent.sectors > Sectors::ZERO, "an empty extent touches no stripe");
+        let width = self.spec.chunk().get() * self.spec.data() as u64;
+        extent.lba.get() / width..extent.end().get().div_ceil(width)
+    }
+
+    /// The codeword and symbol that hold the array's sector `lba`.
+    pub fn find(&self, lba: Lba) -> (Row, usize) {
+        let chunk = self.spec.chunk().get();
+        let e = self.spec.expansion() as u64;
+        let (chunk_idx, offset) = (lba.get() / chunk, lba.get() % chunk);
+        let data = self.spec.data() as u64;
+        let (stripe, slot) = (chunk_idx / data, chunk_idx % data);
+        assert!(stripe < self.stripes, "sector {} is past the array's end", lba.get());
+        (Row { stripe, row: (offset / e) as u32 }, (slot * e + offset % e) as usize)
+    }
+
+    /// Where a codeword's symbol lies.
+    pub fn cell(&self, Row { stripe, row }: Row, symbol: usize) -> Cell {
+        assert!(symbol < self.symbols());
+        let e = self.spec.expansion();
+        let lba =
+            stripe * self.spec.chunk().get() + u64::from(row) * e as u64 + (symbol % e) as u64;
+        Cell { drive: self.drive(stripe, symbol / e), lba: Lba::new(lba) }
+    }
+
+    /// The codeword and symbol that a sector of a drive holds.
+    pub fn symbol(&self, Cell { drive, lba }: Cell) -> (Row, usize) {
+        let chunk = self.spec.chunk().get();
+        let e = self.spec.expansion() as u64;
+        let (stripe, offset) = (lba.get() / chunk, lba.get() % chunk);
+        let slot = self.slot(stripe, drive) as u64;
+        (Row { stripe, row: (offset / e) as u32 }, (slot * e + offset % e) as usize)
+    }
+
+    /// The drive that holds chunk `slot` of a stripe; slots from `data` on are redundant.
+    fn drive(&self, stripe: u64, slot: usize) -> DriveIdx {
+        DriveIdx::from_usize((self.origin(stripe) + slot) % self.spec.drives())
+    }
+
+    fn slot(&self, stripe: u64, drive: DriveIdx) -> usize {
+        let drives = self.spec.drives();
+        assert!(drive.as_usize() < drives);
+        (drive.as_usize() + drives - self.origin(stripe)) % drives
+    }
+
+    /// The drive of a stripe's first data chunk.
+    fn origin(&self, stripe: u64) -> usize {
+        let drives = self.spec.drives();
+        match self.spec.parity() {
+            Parity::Fixed => 0,
+            Parity::Rotating => (drives - (stripe % drives as u64) as usize) % drives,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn layout(text: &str, stripes: u64) -> Layout {
+        let spec: Spec = text.parse().unwrap();
+        Layout::new(spec, spec.chunk() * stripes)
+    }
+
+    #[test]
+    fn picture_in_the_module_doc_is_true() {
+        let layout = layout("raid5:3+1,chunk=8KiB", 3);
+        let at = |lba: u64| {
+            let (row, symbol) = layout.find(Lba::new(lba));
+            let cell = layout.cell(row, symbol);
+            (cell.drive.as_usize(), cell.lba.get())
+        };
+        assert_eq!([at(0), at(3), at(4)], [(0, 0), (1, 1), (2, 0)]);
+        assert_eq!([at(6), at(8), at(11)], [(3, 2), (0, 2), (1, 3)]);
+        assert_eq!([at(12), at(14), at(17)], [(2, 4), (3, 4), (0, 5)]);
+        assert_eq!(layout.size(), Sectors::new(18));
+    }
+
+    /// Every sector of every drive is exactly one symbol, and every array sector exactly one cell.
+    #[test]
+    fn addresses_are_a_bijection() {
+        for text in [
+            "raid0:3,chunk=8KiB",
+            "raid4:3+1,chunk=4KiB",
+            "raid5:4+1,chunk=12KiB",
+            "raid6:4+2,chunk=8KiB",
+            "raid6:4+2,chunk=8KiB,parity=fixed",
+            "eraid:5+1,e=2,chunk=8KiB",
+            "eraid:3+3,e=3,chunk=24KiB",
+            "eraid:2+1,e=2,chunk=16KiB,parity=fixed",
+        ] {
+            let layout = layout(text, 13);
+            let mut cells = BTreeSet::new();
+            for lba in 0..layout.size().get() {
+                let (row, symbol) = layout.find(Lba::new(lba));
+                assert!(symbol < layout.data_symbols());
+                let cell = layout.cell(row, symbol);
+                assert_eq!(layout.symbol(cell), (row, symbol), "{text}");
+                assert!(cells.insert(cell), "{text}: {cell:?} holds two sectors");
+            }
+            for stripe in 0..layout.stripes() {
+                for row in 0..layout.rows() {
+                    for symbol in layout.data_symbols()..layout.symbols() {
+                        assert!(cells.insert(layout.cell(Row { stripe, row }, symbol)), "{text}");
+                    }
+                }
+            }
+            let spec = layout.spec();
+            assert_eq!(
+                cells.len() as u64,
+                13 * spec.chunk().get() * spec.drives() as u64,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_codeword_takes_e_consecutive_sectors_of_every_drive() {
+        let layout = layout("eraid:5+1,e=2,chunk=16KiB", 7);
+        let mut sectors = vec![Vec::new(); 6];
+        for symbol in 0..layout.symbols() {
+            let cell = layout.cell(Row { stripe: 5, row: 1 }, symbol);
+            sectors[cell.drive.as_usize()].push(cell.lba.get());
+        }
+        assert!(sectors.iter().all(|lbas| *lbas == [22, 23]), "{sectors:?}");
+    }
+}

@@ -1,0 +1,269 @@
+//! The queue in front of one drive, and the window into it.
+//!
+//! A command inside a drive cannot be recalled; one that waits here can. So the array keeps its own
+//! queue and lets at most `window` commands into the drive at a time.
+//!
+//! ```text
+//!   push --> waiting, in some order --> pop (window not full) --> inside the drive --> finished
+//!               |
+//!               +--> remove
+//! ```
+//!
+//! # Invariants
+//!
+//! - Q1. At most `window` commands are inside the drive.
+//! - Q2. Commands pushed at the head leave before all others, the last one pushed first.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::str::FromStr;
+
+use levelhead_stats::Rng;
+use levelhead_units::Lba;
+
+use crate::action::SubId;
+
+/// In which order commands leave the host's queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostOrder {
+    /// First come, first served.
+    Fcfs,
+    /// Upwards through the addresses, then from the lowest again (C-LOOK).
+    Elevator,
+    /// The test bed of `[ERAID]`: 32 threads, each with a first-come queue of its own, chosen at
+    /// random; each has one command inside the drive.
+    Paper32,
+}
+
+const LANES: usize = 32;
+
+impl HostOrder {
+    const ALL: [(Self, &'static str); 3] =
+        [(Self::Fcfs, "fcfs"), (Self::Elevator, "elevator"), (Self::Paper32, "paper32")];
+}
+
+impl fmt::Display for HostOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::ALL.iter().find(|(order, _)| order == self).map_or("", |(_, name)| name);
+        f.write_str(name)
+    }
+}
+
+impl FromStr for HostOrder {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|(_, name)| *name == text);
+        found
+            .map(|(order, _)| *order)
+            .ok_or_else(|| format!("'{text}' is no host order: expected fcfs, elevator or paper32"))
+    }
+}
+
+/// Where in the queue a command goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Before everything that waits.
+    Head,
+    /// Where the order puts it.
+    Tail,
+}
+
+/// The commands waiting for one drive, and the number inside it.
+#[derive(Debug)]
+pub(crate) struct HostQueue {
+    window: u32,
+    urgent: VecDeque<SubId>,
+    waiting: Waiting,
+    /// Commands inside the drive, and for `paper32` their lane.
+    inside: Vec<(SubId, Option<usize>)>,
+}
+
+#[derive(Debug)]
+enum Waiting {
+    Fcfs(VecDeque<SubId>),
+    Elevator { by_address: BTreeMap<(Lba, SubId), ()>, last: Lba },
+    Paper32 { lanes: Vec<VecDeque<SubId>>, busy: [bool; LANES], rng: Rng },
+}
+
+impl HostQueue {
+    pub(crate) fn new(order: HostOrder, window: u32, rng: Rng) -> Self {
+        assert!(window >= 1);
+        let waiting = match order {
+            HostOrder::Fcfs => Waiting::Fcfs(VecDeque::new()),
+            HostOrder::Elevator => {
+                Waiting::Elevator { by_address: BTreeMap::new(), last: Lba::ZERO }
+            }
+            HostOrder::Paper32 => {
+                Waiting::Paper32 { lanes: vec![VecDeque::new(); LANES], busy: [false; LANES], rng }
+            }
+        };
+        Self { window, urgent: VecDeque::new(), waiting, inside: Vec::new() }
+    }
+
+    /// Commands waiting or inside the drive.
+    pub(crate) fn len(&self) -> usize {
+        let waiting = match &self.waiting {
+            Waiting::Fcfs(queue) => queue.len(),
+            Waiting::Elevator { by_address, .. } => by_address.len(),
+            Waiting::Paper32 { lanes, .. } => lanes.iter().map(VecDeque::len).sum(),
+        };
+        self.urgent.len() + waiting + self.inside.len()
+    }
+
+    pub(crate) fn push(&mut self, sub: SubId, lba: Lba, end: End) {
+        match (end, &mut self.waiting) {
+            (End::Head, _) => self.urgent.push_front(sub),
+            (End::Tail, Waiting::Fcfs(queue)) => queue.push_back(sub),
+            (End::Tail, Waiting::Elevator { by_address, .. }) => {
+                by_address.insert((lba, sub), ());
+            }
+            (End::Tail, Waiting::Paper32 { lanes, rng, .. }) => {
+                lanes[rng.below(LANES as u64) as usize].push_back(sub);
+            }
+        }
+    }
+
+    /// The next command for the drive, if the window has room for one.
+    pub(crate) fn pop(&mut self) -> Option<SubId> {
+        if self.inside.len() >= self.window as usize {
+            return None;
+        }
+        let (sub, lane) = match self.urgent.pop_front() {
+            Some(sub) => (sub, None),
+            None => self.waiting.pop()?,
+        };
+        self.inside.push((sub, lane));
+        assert!(self.inside.len() <= self.window as usize, "Q1");
+        Some(sub)
+    }
+
+    /// Withdraws a command that still waits; false if it is inside the drive or was never here.
+    pub(crate) fn remove(&mut self, sub: SubId, lba: Lba) -> bool {
+        take(&mut self.urgent, sub)
+            || match &mut self.waiting {
+                Waiting::Fcfs(queue) => take(queue, sub),
+                Waiting::Elevator { by_address, .. } => by_address.remove(&(lba, sub)).is_some(),
+                Waiting::Paper32 { lanes, .. } => lanes.iter_mut().any(|lane| take(lane, sub)),
+            }
+    }
+
+    /// A command has left the drive.
+    pub(crate) fn finish(&mut self, sub: SubId) {
+        let at = self.inside.iter().position(|(inside, _)| *inside == sub);
+        let (_, lane) = self.inside.swap_remove(at.expect("only a command inside can finish"));
+        if let (Some(lane), Waiting::Paper32 { busy, .. }) = (lane, &mut self.waiting) {
+            busy[lane] = false;
+        }
+    }
+}
+
+/// Removes `sub` from a queue. Recent commands are the likeliest to be withdrawn: from the back.
+fn take(queue: &mut VecDeque<SubId>, sub: SubId) -> bool {
+    let at = queue.iter().rposition(|&waiting| waiting == sub);
+    at.is_some_and(|at| queue.remove(at).is_some())
+}
+
+impl Waiting {
+    fn pop(&mut self) -> Option<(SubId, Option<usize>)> {
+        match self {
+            Self::Fcfs(queue) => queue.pop_front().map(|sub| (sub, None)),
+            Self::Elevator { by_address, last } => {
+                let above = by_address.range((*last, SubId(0))..).next();
+                let (&key, ()) = above.or_else(|| by_address.iter().next())?;
+                by_address.remove(&key);
+                *last = key.0;
+                Some((key.1, None))
+            }
+            Self::Paper32 { lanes, busy, .. } => {
+                // Of the lanes that may send one, the oldest command first: names grow with time.
+                let free = (0..LANES).filter(|&lane| !busy[lane] && !lanes[lane].is_empty());
+                let lane = free.min_by_key(|&lane| lanes[lane][0])?;
+                busy[lane] = true;
+                lanes[lane].pop_front().map(|sub| (sub, Some(lane)))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use levelhead_stats::Streams;
+
+    use super::*;
+
+    fn queue(order: HostOrder, window: u32) -> HostQueue {
+        HostQueue::new(order, window, Streams::new(3).stream("lanes"))
+    }
+
+    fn drain(queue: &mut HostQueue) -> Vec<u64> {
+        let mut order = Vec::new();
+        while let Some(sub) = queue.pop() {
+            queue.finish(sub);
+            order.push(sub.0);
+        }
+        order
+    }
+
+    #[test]
+    fn window_bounds_what_is_inside() {
+        for order in [HostOrder::Fcfs, HostOrder::Elevator, HostOrder::Paper32] {
+            let mut queue = queue(order, 2);
+            (0..5).for_each(|n| queue.push(SubId(n), Lba::new(n), End::Tail));
+            let inside: Vec<SubId> = std::iter::from_fn(|| queue.pop()).collect();
+            assert!(inside.len() <= 2 && !inside.is_empty(), "{order}");
+            assert_eq!(queue.len(), 5, "{order}");
+            assert!(!queue.remove(inside[0], Lba::ZERO), "{order}: inside a drive, not removable");
+        }
+    }
+
+    #[test]
+    fn elevator_goes_up_and_starts_again() {
+        let mut queue = queue(HostOrder::Elevator, 1);
+        for (sub, lba) in [(0, 50), (1, 10), (2, 70)] {
+            queue.push(SubId(sub), Lba::new(lba), End::Tail);
+        }
+        let first = queue.pop().unwrap();
+        queue.push(SubId(3), Lba::new(5), End::Tail);
+        queue.push(SubId(4), Lba::new(60), End::Tail);
+        queue.finish(first);
+        assert_eq!((first.0, drain(&mut queue)), (1, vec![0, 4, 2, 3]));
+    }
+
+    #[test]
+    fn head_goes_first_whatever_the_order() {
+        for order in [HostOrder::Fcfs, HostOrder::Elevator, HostOrder::Paper32] {
+            let mut queue = queue(order, 1);
+            queue.push(SubId(0), Lba::new(0), End::Tail);
+            queue.push(SubId(1), Lba::new(9), End::Head);
+            queue.push(SubId(2), Lba::new(8), End::Head);
+            assert_eq!(drain(&mut queue), [2, 1, 0], "{order}");
+        }
+    }
+
+    #[test]
+    fn removed_command_never_leaves() {
+        for order in [HostOrder::Fcfs, HostOrder::Elevator, HostOrder::Paper32] {
+            let mut queue = queue(order, 4);
+            (0..4).for_each(|n| queue.push(SubId(n), Lba::new(n), End::Tail));
+            assert!(queue.remove(SubId(2), Lba::new(2)), "{order}");
+            assert!(!queue.remove(SubId(2), Lba::new(2)), "{order}");
+            let mut left = drain(&mut queue);
+            left.sort_unstable();
+            assert_eq!(left, [0, 1, 3], "{order}");
+        }
+    }
+
+    #[test]
+    fn a_paper_lane_has_one_command_inside() {
+        let mut queue = queue(HostOrder::Paper32, 32);
+        (0..200).for_each(|n| queue.push(SubId(n), Lba::ZERO, End::Tail));
+        let mut lanes: Vec<usize> = Vec::new();
+        while queue.pop().is_some() {}
+        lanes.extend(queue.inside.iter().filter_map(|(_, lane)| *lane));
+        lanes.sort_unstable();
+        let count = lanes.len();
+        lanes.dedup();
+        assert_eq!(lanes.len(), count);
+        assert!(count > 16, "{count} of 32 lanes are busy with 200 commands");
+    }
+}

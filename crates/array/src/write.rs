@@ -1,0 +1,399 @@
+//! One write of an array: data and redundancy change together, or a failure is reported.
+//!
+//! ```text
+//!   (locked) --> Reading --> Writing --> Answered
+//!                 |   ^
+//!                 +---+   a drive was lost or a sector is damaged: choose again
+//! ```
+//!
+//! Each codeword chooses the method that reads least:
+//!
+//! | method | reads | possible when |
+//! |---|---|---|
+//! | reconstruct-write | data that does not change (none: a full-stripe write) | all of it is readable |
+//! | read-modify-write | old values of what changes, old redundancy | all of it is readable |
+//! | decode | any `data` symbols, and computes the rest | so many are readable |
+//! | plain | nothing; no redundancy is there to update | the drives written to are there |
+//!
+//! # Invariants
+//!
+//! - W1. Nothing is written before everything to be read was read.
+//! - W2. A write answers after its last sub-write has ended, and holds its stripes until then.
+//! - W3. A write that cannot keep a codeword consistent writes nothing and says which sectors.
+
+use levelhead_block::{Command, Durability, Effort, Outcome, ZeroTail};
+use levelhead_erasure::SymbolSet;
+use levelhead_units::{DriveIdx, Extent, Instant, Sectors};
+
+use crate::action::{Action, Answer, BufId, Cost, Place, RequestId, Segment, SubId};
+use crate::core::{Core, Enqueue, Fate, OpId};
+use crate::fetch::{Codeword, Fetch, Manner, rows_of, usable};
+use crate::layout::{Cell, Row};
+use crate::queue::End;
+use crate::read::decode;
+
+/// Whose write it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A client's.
+    Client { request: RequestId, extent: Extent, durability: Durability },
+    /// The array's own: makes the redundancy of these stripes valid.
+    Resync { first: u64, end: u64 },
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct WriteOp {
+    op: OpId,
+    pub(crate) purpose: Purpose,
+    pub(crate) fetch: Fetch,
+    /// The client's sector for each changed symbol, codeword by codeword.
+    changes: Vec<Vec<(usize, u32)>>,
+    /// Sub-writes that have not ended. Empty until the writing begins.
+    writing: Vec<SubId>,
+    phase: Phase,
+    scratch: Vec<BufId>,
+    cost: Cost,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Reading,
+    Writing,
+}
+
+/// How one codeword is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Method {
+    Plain,
+    Reconstruct,
+    Modify,
+    Decode,
+}
+
+/// How a write ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Progress {
+    NotYet,
+    Done,
+    Failed,
+}
+
+impl WriteOp {
+    /// Starts a write whose stripes are locked; [`WriteOp::advance`] comes next.
+    pub(crate) fn start(core: &Core, op: OpId, purpose: Purpose) -> Self {
+        let layout = &core.layout;
+        let (origin, mut changes) = (op, Vec::new());
+        let fetch = match purpose {
+            Purpose::Client { request, extent, .. } => {
+                let mut fetch = Fetch::new(op, request.0);
+                for (row, symbol, lba) in rows_of(layout, extent) {
+                    if fetch.codewords.last().is_none_or(|word| word.row != row) {
+                        fetch.add(layout, row, usable(core, row));
+                        changes.push(Vec::new());
+                    }
+                    let idx = fetch.codewords.len() - 1;
+                    let word = &mut fetch.codewords[idx];
+                    word.subject = word.subject.with(symbol);
+                    changes[idx].push((symbol, (lba - extent.lba).get() as u32));
+                }
+                fetch
+            }
+            Purpose::Resync { first, end } => {
+                let mut fetch = Fetch::new(op, origin);
+                let rows = (first..end)
+                    .flat_map(|stripe| (0..layout.rows()).map(move |row| Row { stripe, row }));
+                for row in rows {
+                    fetch.add(layout, row, SymbolSet::first(layout.symbols()));
+                    changes.push(Vec::new());
+                }
+                fetch
+            }
+        };
+        let (writing, scratch, cost) = (Vec::new(), Vec::new(), Cost::default());
+        Self { op, purpose, fetch, changes, writing, phase: Phase::Reading, scratch, cost }
+    }
+
+    /// A sub-write has ended. Whether its drive is lost has been settled already.
+    pub(crate) fn handle_written(&mut self, sub: SubId) {
+        let at = self.writing.iter().position(|&writing| writing == sub);
+        self.writing.swap_remove(at.expect("the sub-write is this operation's"));
+    }
+
+    /// Moves on as the facts demand.
+    pub(crate) fn advance(&mut self, core: &mut Core, now: Instant) -> Progress {
+        if self.phase == Phase::Reading {
+            if !self.fetch.subs.is_empty() {
+                return Progress::NotYet;
+            }
+            self.fetch.handle_lost(&core.layout, core.lost);
+            let Some(methods) = self.methods(core) else {
+                self.finish(core, now, Progress::Failed);
+                return Progress::Failed;
+            };
+            let wishes: Vec<(usize, SymbolSet)> = methods
+                .iter()
+                .enumerate()
+                .map(|(idx, &(_, reads))| (idx, reads.minus(self.fetch.codewords[idx].have)))
+                .filter(|(_, reads)| !reads.is_empty())
+                .collect();
+            if !wishes.is_empty() {
+                let manner = Manner { effort: Effort::Full, end: End::Tail, fate: Fate::Certain };
+                self.cost.subs += self.fetch.ask(core, now, &wishes, manner);
+                return Progress::NotYet;
+            }
+            self.phase = Phase::Writing;
+            self.write(core, now, &methods);
+        }
+        if !self.writing.is_empty() {
+            return Progress::NotYet;
+        }
+        let end = if self.is_safe(core) { Progress::Done } else { Progress::Failed };
+        self.finish(core, now, end);
+        end
+    }
+
+    /// Each codeword's method and what it reads; `None` if one has none.
+    fn methods(&self, core: &Core) -> Option<Vec<(Method, SymbolSet)>> {
+        let data = SymbolSet::first(core.layout.data_symbols());
+        let choose = |word: &Codeword| match self.purpose {
+            Purpose::Client { .. } => method(word, data),
+            Purpose::Resync { .. } => {
+                let readable = word.usable.minus(word.damaged);
+                data.minus(readable).is_empty().then_some((Method::Reconstruct, data))
+            }
+        };
+        self.fetch.codewords.iter().map(choose).collect()
+    }
+
+    /// Computes redundancy and puts all sub-writes into the queues.
+    fn write(&mut self, core: &mut Core, now: Instant, methods: &[(Method, SymbolSet)]) {
+        let mut cells: Vec<(Cell, Place)> = Vec::new();
+        for (word, changes) in self.fetch.codewords.iter().zip(&self.changes) {
+            for &(symbol, sector) in changes {
+                if word.usable.contains(symbol) {
+                    let place = Place { buf: self.client(), sector };
+                    cells.push((core.layout.cell(word.row, symbol), place));
+                }
+            }
+        }
+        let redundant = self.place_redundant(core, methods);
+        for (idx, (method, _)) in methods.iter().enumerate() {
+            self.compute(core, idx, *method, &redundant[idx]);
+            let row = self.fetch.codewords[idx].row;
+            let placed = redundant[idx].iter();
+            cells.extend(placed.map(|&(symbol, place)| (core.layout.cell(row, symbol), place)));
+        }
+        self.fetch.close(core, now, false);
+        let durability = match self.purpose {
+            Purpose::Client { durability, .. } => durability,
+            Purpose::Resync { .. } => Durability::Cached,
+        };
+        cells.sort_unstable_by_key(|(cell, _)| *cell);
+        for (drive, extent, segments) in join(&cells) {
+            let command = Command::Write { extent, durability, zero_tail: ZeroTail::None };
+            let sub = core.enqueue(
+                now,
+                Enqueue {
+                    op: self.op,
+                    drive,
+                    command,
+                    segments,
+                    origin: self.op,
+                    end: End::Tail,
+                    fate: Fate::Certain,
+                },
+            );
+            self.writing.push(sub);
+            self.cost.subs += 1;
+        }
+    }
+
+    /// Gives each redundant symbol that will be written a place, in the order of the drives, so that
+    /// neighbours on a drive are neighbours in memory.
+    fn place_redundant(
+        &mut self,
+        core: &mut Core,
+        methods: &[(Method, SymbolSet)],
+    ) -> Vec<Vec<(usize, Place)>> {
+        let mut cells: Vec<(Cell, usize, usize)> = Vec::new();
+        for (idx, (word, (method, _))) in self.fetch.codewords.iter().zip(methods).enumerate() {
+            if *method != Method::Plain {
+                let symbols = word.usable.minus(SymbolSet::first(core.layout.data_symbols()));
+                let cell = |symbol| (core.layout.cell(word.row, symbol), idx, symbol);
+                cells.extend(symbols.iter().map(cell));
+            }
+        }
+        cells.sort_unstable();
+        let mut places = vec![Vec::new(); methods.len()];
+        if !cells.is_empty() {
+            let buf = core.acquire(Sectors::new(cells.len() as u64));
+            self.scratch.push(buf);
+            for (sector, (_, idx, symbol)) in (0_u32..).zip(cells) {
+                places[idx].push((symbol, Place { buf, sector }));
+            }
+        }
+        places
+    }
+
+    fn compute(&mut self, core: &mut Core, idx: usize, method: Method, into: &[(usize, Place)]) {
+        let data = core.layout.data_symbols();
+        let changes = self.changes[idx].clone();
+        let client = self.client();
+        let changed = |symbol: usize| {
+            let found = changes.iter().find(|(changed, _)| *changed == symbol);
+            found.map(|&(_, sector)| Place { buf: client, sector })
+        };
+        let decoded = match method {
+            Method::Decode => self.decode_unchanged(core, idx),
+            Method::Plain | Method::Reconstruct | Method::Modify => Vec::new(),
+        };
+        let word = &self.fetch.codewords[idx];
+        for &(symbol, place) in into {
+            let code = core.code.as_ref().expect("redundant symbols have a code");
+            let coefficient = |column| code.coefficient(symbol - data, column);
+            let mut from: Vec<(u8, Place)> = Vec::new();
+            match method {
+                Method::Plain => unreachable!("a plain write has no redundant symbols"),
+                Method::Modify => {
+                    from.push((1, word.place(symbol)));
+                    for &(column, sector) in &changes {
+                        from.push((coefficient(column), Place { buf: client, sector }));
+                        from.push((coefficient(column), word.place(column)));
+                    }
+                }
+                Method::Reconstruct | Method::Decode => {
+                    for column in 0..data {
+                        let computed = decoded.iter().find(|(known, _)| *known == column);
+                        let value = changed(column)
+                            .or(computed.map(|&(_, place)| place))
+                            .unwrap_or_else(|| word.place(column));
+                        from.push((coefficient(column), value));
+                    }
+                }
+            }
+            core.combine(place, from);
+        }
+    }
+
+    /// Computes the data that does not change and was not read.
+    fn decode_unchanged(&mut self, core: &mut Core, idx: usize) -> Vec<(usize, Place)> {
+        let data = SymbolSet::first(core.layout.data_symbols());
+        let word = &self.fetch.codewords[idx];
+        let missing = data.minus(word.subject).minus(word.have);
+        if missing.is_empty() {
+            return Vec::new();
+        }
+        self.cost.decoded += 1;
+        let buf = core.acquire(Sectors::new(missing.len() as u64));
+        self.scratch.push(buf);
+        let places = (0_u32..).zip(missing.iter());
+        places
+            .map(|(sector, symbol)| {
+                let place = Place { buf, sector };
+                let from = decode(core, &self.fetch.codewords[idx], symbol);
+                core.combine(place, from);
+                (symbol, place)
+            })
+            .collect()
+    }
+
+    /// Whether every changed sector can be read back, now that all sub-writes have ended.
+    fn is_safe(&self, core: &Core) -> bool {
+        match self.purpose {
+            Purpose::Client { .. } => self.unsafe_sectors(core).is_empty(),
+            Purpose::Resync { .. } => core.lost.is_empty(),
+        }
+    }
+
+    fn unsafe_sectors(&self, core: &Core) -> Vec<u32> {
+        let layout = &core.layout;
+        let on_lost = |row: Row, symbol: usize| core.lost.contains(layout.cell(row, symbol).drive);
+        let mut sectors = Vec::new();
+        for (word, changes) in self.fetch.codewords.iter().zip(&self.changes) {
+            let lost = (0..layout.symbols()).filter(|&symbol| on_lost(word.row, symbol)).count();
+            let valid = word.row.stripe < core.synced;
+            let redundant = layout.symbols() - layout.data_symbols();
+            if lost > redundant || !valid {
+                let hit = changes.iter().filter(|(symbol, _)| on_lost(word.row, *symbol));
+                sectors.extend(hit.map(|&(_, sector)| sector));
+            }
+        }
+        sectors
+    }
+
+    fn finish(&mut self, core: &mut Core, now: Instant, end: Progress) {
+        self.fetch.close(core, now, false);
+        for buf in self.scratch.drain(..) {
+            core.release(buf);
+        }
+        let Purpose::Client { request, extent, .. } = self.purpose else { return };
+        let mut damaged = match end {
+            Progress::Done | Progress::NotYet => Vec::new(),
+            Progress::Failed => self.unsafe_sectors(core),
+        };
+        if end == Progress::Failed && damaged.is_empty() {
+            damaged = (0..extent.sectors.get() as u32).collect(); // W3: nothing was written.
+        }
+        let outcome =
+            Outcome::Done { unknown: Default::default(), damaged: damaged.into_iter().collect() };
+        core.actions.push_back(Action::Answer(Answer { request, outcome, cost: self.cost }));
+    }
+
+    fn client(&self) -> BufId {
+        match self.purpose {
+            Purpose::Client { request, .. } => BufId::Client(request),
+            Purpose::Resync { .. } => BufId::Client(RequestId(u64::MAX)),
+        }
+    }
+}
+
+/// The method that reads least, and what it reads.
+fn method(word: &Codeword, data: SymbolSet) -> Option<(Method, SymbolSet)> {
+    let redundant = word.usable.minus(data);
+    let changed = word.subject;
+    if redundant.is_empty() {
+        let reachable = changed.minus(word.usable).is_empty();
+        return reachable.then_some((Method::Plain, SymbolSet::EMPTY));
+    }
+    let readable = word.usable.minus(word.damaged).or(word.have);
+    let decode = enough(word.have, readable, data);
+    let mut choices: Vec<(Method, SymbolSet)> =
+        [(Method::Reconstruct, data.minus(changed)), (Method::Modify, changed.or(redundant))]
+            .into_iter()
+            .filter(|(_, reads)| reads.minus(readable).is_empty())
+            .collect();
+    choices.extend(decode.map(|reads| (Method::Decode, reads)));
+    // The first of equals: reconstruct-write leaves redundancy right even if it was not.
+    choices.into_iter().min_by_key(|(_, reads)| reads.minus(word.have).len())
+}
+
+/// As many readable symbols as there are data symbols: those already had, then data, then redundant.
+fn enough(have: SymbolSet, readable: SymbolSet, data: SymbolSet) -> Option<SymbolSet> {
+    let order = have.iter().chain(readable.minus(have).iter());
+    let chosen: SymbolSet = order.take(data.len()).collect();
+    (chosen.len() == data.len()).then_some(chosen)
+}
+
+/// Runs of neighbouring cells on the same drive, with the pieces of memory they come from.
+fn join(cells: &[(Cell, Place)]) -> Vec<(DriveIdx, Extent, Vec<Segment>)> {
+    let mut runs: Vec<(DriveIdx, Extent, Vec<Segment>)> = Vec::new();
+    for &(Cell { drive, lba }, place) in cells {
+        match runs.last_mut() {
+            Some((last, extent, segments)) if *last == drive && lba == extent.end() => {
+                extent.sectors += Sectors::new(1);
+                match segments.last_mut() {
+                    Some(segment) if segment.place.plus(segment.sectors) == place => {
+                        segment.sectors += 1;
+                    }
+                    Some(_) | None => segments.push(Segment { place, sectors: 1 }),
+                }
+            }
+            Some(_) | None => {
+                let extent = Extent::new(lba, Sectors::new(1));
+                runs.push((drive, extent, vec![Segment { place, sectors: 1 }]));
+            }
+        }
+    }
+    runs
+}
