@@ -1,1 +1,70 @@
 //! One hard disk as a state machine: geometry, mechanics, queue, faults and retries.
+//!
+//! A [`Drive`] holds no bytes and sees no clock. Commands come in with the time, completions come
+//! out with theirs; the runtime keeps the bytes and decides, from the [`Outcome`] of a read, which
+//! of them it may hand on. The same drive runs in virtual time and, paced by a real clock, as an
+//! emulated drive.
+//!
+//! ```text
+//!   handle_submit --> queue --> in service --> completion --> poll
+//!                       |            |             ^
+//!                       |            | deadline    |
+//!                       `-- death ---`----(Gone)---'
+//! ```
+//!
+//! - `geometry`: where a block lies, and at which angle;
+//! - `mechanics`: how long the arm and the platter take;
+//! - `queue`: which command is next;
+//! - `faults`: which sectors fail, softly or for good;
+//! - `health`: what the drive counts and says about itself;
+//! - `profile`: a make of drive, from text.
+//!
+//! # Invariants
+//!
+//! - D1. Every command ends exactly once, and not before it was submitted.
+//! - D2. One command is in service at a time; its end is settled when it begins.
+//! - D3. The drive keeps its own time. A late call finds completions with the exact times at which
+//!   they happened, and the next command has begun when the arm was free: lateness does not add
+//!   up. A command submitted at the very time at which another ends takes no part in the choice of
+//!   that one's successor.
+//! - D4. Whether a sector fails depends on the seed, the drive's name, the client request and the
+//!   sector: not on time, order, effort or policy.
+//! - D5. `Fast` and `Limited` reads name sectors *unknown* only, `Full` ones *damaged* only.
+//!
+//! # Retries
+//!
+//! A read's first pass leaves sectors unread. `Fast` ends there. `Full` spends the configured number
+//! of whole revolutions, once for the whole request, and has then read all but the hard failures.
+//! `Limited(d)` does the same if so many revolutions fit into `d`, counted from the end of the first
+//! pass; otherwise it spends the whole revolutions that do fit and has gained nothing. After whole
+//! revolutions the phase is what it was: a retried read on an idle drive ends exactly so much later.
+//!
+//! # What it leaves out
+//!
+//! No cache, read-ahead or write-back (a sequential stream of separate commands misses its next
+//! block by the controller's overhead), no thermal recalibration, no spare sectors, one seek curve
+//! for reads and writes, no transfer time on the bus. A slow drive is slow in all it does.
+//!
+//! # References
+//!
+//! - `[DISKSIM]` DiskSim 4.0, whose layout and positioning rules this follows.
+//! - `[ERAID]` for the retry model: see `faults`.
+//!
+//! [`Outcome`]: levelhead_block::Outcome
+
+#![forbid(unsafe_code)]
+
+mod drive;
+mod faults;
+mod geometry;
+mod health;
+mod mechanics;
+mod profile;
+mod queue;
+mod settings;
+
+pub use drive::{Completion, Drive};
+pub use faults::Faults;
+pub use health::Counters;
+pub use profile::{Profile, ProfileError};
+pub use settings::{QUEUE_DEPTH_MAX, Settings, SettingsError};

@@ -1,0 +1,322 @@
+//! The drive itself: takes commands, serves them one after the other, says how they ended.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use levelhead_block::{Command, Effort, Health, Outcome, SectorSet};
+use levelhead_stats::{Streams, hash_of};
+use levelhead_units::{Extent, Instant, Nanos, Ratio, Sectors};
+
+use crate::faults::{FaultMap, Unread};
+use crate::geometry::Geometry;
+use crate::health::{Account, Counters, Entry};
+use crate::mechanics::{Arm, Mechanics, Pass, TURN};
+use crate::queue::{Queue, Waiting};
+use crate::{Profile, Settings, SettingsError};
+
+/// How a command ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The name that came with the command.
+    pub id: u64,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// When it ended, by the model's time: perhaps earlier than the call that found out.
+    pub ended: Instant,
+    /// How many revolutions were spent on retries.
+    pub retries: u32,
+    /// How long the drive was busy with it, retries included, its wait in the queue not.
+    pub service: Nanos,
+}
+
+/// One drive. See the crate's documentation for what it models.
+///
+/// After every call that takes `now`, drain [`Drive::poll`] and look at [`Drive::deadline`].
+#[derive(Debug)]
+pub struct Drive {
+    geometry: Arc<Geometry>,
+    mechanics: Mechanics,
+    settings: Settings,
+    size: Sectors,
+    faults: FaultMap,
+    queue: Queue,
+    state: State,
+    /// Where the arm is once `state` is over.
+    arm: Arm,
+    /// When the arm was last free.
+    free: Instant,
+    account: Account,
+    completions: VecDeque<Completion>,
+}
+
+#[derive(Debug)]
+enum State {
+    Idle,
+    Busy(Active),
+    Dead,
+}
+
+/// The command in service. How it will end was settled when it began.
+#[derive(Debug)]
+struct Active {
+    completion: Completion,
+    effect: Effect,
+}
+
+/// What the end of a command changes besides the arm.
+#[derive(Debug)]
+enum Effect {
+    None,
+    Read(Entry),
+    Write(Entry, Extent),
+}
+
+/// How hard a read whose first pass failed tries, and what is left unread then.
+struct Retry {
+    rotations: u32,
+    unknown: SectorSet,
+    damaged: SectorSet,
+}
+
+impl Drive {
+    /// A drive of this make (a [`Profile`] or a shared one), at rest with its arm over the first
+    /// cylinder. Its failures and the phase of its platter follow from the run's seed and `name`.
+    pub fn new(
+        profile: impl Into<Arc<Profile>>,
+        settings: Settings,
+        streams: Streams,
+        name: &str,
+    ) -> Result<Self, SettingsError> {
+        let profile = profile.into();
+        let size = settings.check(profile.size())?;
+        let key = streams.key(name);
+        Ok(Self {
+            geometry: profile.geometry(),
+            // No two drives of an array turn in step.
+            mechanics: profile.mechanics(hash_of(key, &[]) % TURN),
+            settings,
+            size,
+            faults: FaultMap::new(&settings.faults, key),
+            queue: Queue::new(settings.age_weight),
+            state: State::Idle,
+            arm: Arm::default(),
+            free: Instant::ZERO,
+            account: Account::default(),
+            completions: VecDeque::new(),
+        })
+    }
+
+    /// The same drive with its platter so far into a revolution at [`Instant::ZERO`], for
+    /// comparisons that must know the phase.
+    #[must_use]
+    pub fn with_angle(mut self, angle: Ratio) -> Self {
+        let units = (angle.get() * TURN as f64) as u64;
+        self.mechanics.spindle = self.mechanics.spindle.with_offset(units % TURN);
+        self
+    }
+
+    /// How many sectors it has.
+    pub fn size(&self) -> Sectors {
+        self.size
+    }
+
+    /// Whether it can take another command.
+    pub fn has_room(&self) -> bool {
+        self.queue_len() < self.settings.queue_depth
+    }
+
+    /// How many commands it holds, the one in service included.
+    pub fn queue_len(&self) -> u32 {
+        let active = match self.state {
+            State::Busy(_) => 1,
+            State::Idle | State::Dead => 0,
+        };
+        self.queue.len() + active
+    }
+
+    /// A command arrives, to be known as `id`, on behalf of the client request `origin`: the same
+    /// origin and sector fail or succeed alike, whatever command asks.
+    ///
+    /// Panics if there is no room, or if the command does not fit the drive.
+    pub fn handle_submit(&mut self, now: Instant, id: u64, command: Command, origin: u64) {
+        assert!(command.fits(self.size), "{command:?} past {} sectors", self.size.get());
+        // What ended by now makes room, and picks its successor without knowing of this command.
+        self.advance(now);
+        assert!(self.has_room(), "command {id} submitted to a full queue");
+        let target = pass(&command)
+            .map(|(extent, pass)| (self.geometry.place(self.geometry.blocks(extent).start), pass));
+        self.queue.push(Waiting { id, command, origin, submitted: now, target });
+        self.advance(now);
+    }
+
+    /// The time [`Drive::deadline`] named has come. Early and late calls do no harm: the drive
+    /// keeps its own time.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.advance(now);
+    }
+
+    /// The drive dies. What had not ended by now, and every later command, ends as
+    /// [`Outcome::Gone`].
+    pub fn handle_death(&mut self, now: Instant) {
+        self.advance(now);
+        if let State::Busy(Active { completion, .. }) =
+            std::mem::replace(&mut self.state, State::Dead)
+        {
+            self.bury(completion.id, now);
+        }
+        self.advance(now);
+    }
+
+    /// When to call [`Drive::handle_timeout`], if ever.
+    pub fn deadline(&self) -> Option<Instant> {
+        match &self.state {
+            State::Busy(active) => Some(active.completion.ended),
+            State::Idle | State::Dead => None,
+        }
+    }
+
+    /// The next command that has ended, in the order of the ends.
+    pub fn poll(&mut self) -> Option<Completion> {
+        self.completions.pop_front()
+    }
+
+    /// What the drive says about itself.
+    pub fn health(&self, now: Instant) -> Health {
+        self.account.health(now)
+    }
+
+    /// What the drive has done so far.
+    pub fn counters(&self) -> Counters {
+        self.account.counters()
+    }
+
+    /// Ends and starts what ends and starts up to `now`. Only this function and death change
+    /// `state`.
+    fn advance(&mut self, now: Instant) {
+        loop {
+            match &self.state {
+                State::Dead => {
+                    for waiting in self.queue.take_all() {
+                        self.bury(waiting.id, now);
+                    }
+                    return;
+                }
+                State::Busy(active) if active.completion.ended > now => return,
+                State::Busy(_) => {
+                    let State::Busy(active) = std::mem::replace(&mut self.state, State::Idle)
+                    else {
+                        unreachable!("the state was busy a line ago")
+                    };
+                    self.end(active);
+                }
+                State::Idle => {
+                    let next = self.queue.take_next(&self.mechanics, self.free, self.arm);
+                    let Some(next) = next else { return };
+                    self.state = State::Busy(self.begin(next));
+                }
+            }
+        }
+    }
+
+    /// Settles the whole service of a command: its end, its outcome and where it leaves the arm.
+    fn begin(&mut self, Waiting { id, command, origin, submitted, .. }: Waiting) -> Active {
+        let start = self.free.max(submitted);
+        let Some((extent, pass)) = pass(&command) else {
+            let service = self.slowed(self.mechanics.overhead);
+            let ended = start + service;
+            let completion = Completion { id, outcome: Outcome::GOOD, ended, retries: 0, service };
+            return Active { completion, effect: Effect::None };
+        };
+        let unread = match pass {
+            Pass::Read => self.faults.first_pass(extent, origin),
+            Pass::Write => Unread::default(),
+        };
+        let sectors_failed = unread.len();
+        let Retry { rotations, unknown, damaged } = match command {
+            Command::Read { effort, .. } if !unread.is_empty() => self.retry(unread, effort),
+            _ => Retry { rotations: 0, unknown: SectorSet::EMPTY, damaged: SectorSet::EMPTY },
+        };
+        let blocks = self.geometry.blocks(extent);
+        let service =
+            self.mechanics.serve(&self.geometry, start, self.arm, blocks, pass, rotations);
+        self.arm = service.arm;
+        let (first_pass, total) = (self.slowed(service.first_pass), self.slowed(service.total));
+        let entry = Entry {
+            sectors_read: if pass == Pass::Read { extent.sectors.get() } else { 0 },
+            sectors_failed,
+            first_pass,
+            retrying: total - first_pass,
+            rotations,
+        };
+        let effect = match pass {
+            Pass::Read => Effect::Read(entry),
+            Pass::Write => Effect::Write(entry, extent),
+        };
+        let outcome = Outcome::Done { unknown, damaged };
+        let ended = start + total;
+        let completion = Completion { id, outcome, ended, retries: rotations, service: total };
+        Active { completion, effect }
+    }
+
+    /// The command in service has ended.
+    fn end(&mut self, Active { completion, effect }: Active) {
+        match effect {
+            Effect::None => self.account.add_idle(completion.service),
+            Effect::Read(entry) => self.account.add(entry),
+            Effect::Write(entry, extent) => {
+                self.account.add(entry);
+                self.faults.mend(extent);
+            }
+        }
+        self.free = completion.ended;
+        self.completions.push_back(completion);
+    }
+
+    /// A command ends because the drive is dead.
+    fn bury(&mut self, id: u64, now: Instant) {
+        self.completions.push_back(Completion {
+            id,
+            outcome: Outcome::Gone,
+            ended: now,
+            retries: 0,
+            service: Nanos::ZERO,
+        });
+    }
+
+    /// What a read with this effort does about the sectors that its first pass left unread.
+    fn retry(&self, unread: Unread, effort: Effort) -> Retry {
+        let full = self.settings.faults.rotations;
+        match effort {
+            Effort::Fast => {
+                Retry { rotations: 0, unknown: unread.all(), damaged: SectorSet::EMPTY }
+            }
+            Effort::Full => {
+                Retry { rotations: full, unknown: SectorSet::EMPTY, damaged: unread.hard }
+            }
+            Effort::Limited(limit) => {
+                let fitting = self.mechanics.spindle.rotations_floor(limit);
+                let unknown = if fitting >= u64::from(full) { unread.hard } else { unread.all() };
+                let rotations = fitting.min(full.into()) as u32;
+                Retry { rotations, unknown, damaged: SectorSet::EMPTY }
+            }
+        }
+    }
+
+    fn slowed(&self, time: Nanos) -> Nanos {
+        // Exact for the usual 1: services are far shorter than 2^53 ns, a hundred days.
+        Nanos::new((time.get() as f64 * self.settings.faults.slowdown).round() as u64)
+    }
+}
+
+/// What a command does to the medium, if it moves anything at all.
+fn pass(command: &Command) -> Option<(Extent, Pass)> {
+    let (extent, pass) = match *command {
+        Command::Read { extent, .. } => (extent, Pass::Read),
+        // No write cache: cached or durable, a write ends on the medium.
+        Command::Write { extent, .. } | Command::WriteZeroes { extent, .. } => {
+            (extent, Pass::Write)
+        }
+        Command::Trim { .. } | Command::Flush => return None,
+    };
+    (extent.sectors > Sectors::ZERO).then_some((extent, pass))
+}

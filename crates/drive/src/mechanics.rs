@@ -1,0 +1,311 @@
+//! How long the arm and the platter take.
+//!
+//! The platter turns for ever at one speed; its *phase* is computed from the absolute time with
+//! integers and never accumulated, so that it is exact after years. One revolution is [`TURN`]
+//! phase units, and `rpm` units pass in a nanosecond: both are whole numbers at every speed.
+//!
+//! A service is a chain of track segments:
+//!
+//! ```text
+//! overhead | reach | latency | transfer | reach | latency | transfer | ... | retries
+//!            `----- first track -----'    `------ next track ------'
+//! ```
+//!
+//! - *reach* is the longer of the seek and the head switch, not their sum; a write then settles if
+//!   the arm or the head changed at all;
+//! - *latency* runs from the phase at the end of the reach to the first block wanted; there is no
+//!   reading on arrival;
+//! - retries are whole revolutions at the end, after which the phase is what it was.
+//!
+//! Within a segment nothing is rounded; its end is rounded down to a nanosecond, so that the block
+//! that follows on the track has not passed by then.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use levelhead_units::{Instant, Nanos};
+
+use crate::geometry::{Geometry, Place};
+
+/// Phase units in one revolution: the nanoseconds in a minute.
+pub(crate) const TURN: u64 = 60_000_000_000;
+
+/// The largest speed, track and number of retries for which the products below stay under 2^64.
+pub(crate) const RPM_MAX: u32 = 60_000;
+pub(crate) const BLOCKS_PER_TRACK_MAX: u32 = 65_535;
+pub(crate) const ROTATIONS_MAX: u32 = 1_000;
+
+// Latency, transfer and retries of one segment, in units of 1 / (rpm * blocks per track) ns.
+const _: () =
+    assert!((TURN * BLOCKS_PER_TRACK_MAX as u64).checked_mul(2 + ROTATIONS_MAX as u64).is_some());
+// The phase within the period of `Spindle::phase`.
+const _: () = assert!(TURN.checked_mul(RPM_MAX as u64 + 1).is_some());
+
+/// Whether a pass over the medium reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pass {
+    Read,
+    Write,
+}
+
+/// Where the arm is and which head is in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Arm {
+    pub(crate) cylinder: u32,
+    pub(crate) head: u32,
+}
+
+/// The turning platter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spindle {
+    rpm: u64,
+    /// After so many nanoseconds the platter has made a whole number of revolutions.
+    period: u64,
+    /// The phase at time zero.
+    offset: u64,
+}
+
+impl Spindle {
+    /// A platter that makes `rpm` revolutions a minute and has phase `offset` at time zero.
+    pub(crate) fn new(rpm: u32, offset: u64) -> Self {
+        assert!(rpm > 0);
+        assert!(rpm <= RPM_MAX);
+        assert!(offset < TURN);
+        let rpm = u64::from(rpm);
+        Self { rpm, period: TURN / gcd(TURN, rpm), offset }
+    }
+
+    /// The same platter with phase `offset` at time zero.
+    pub(crate) fn with_offset(self, offset: u64) -> Self {
+        assert!(offset < TURN);
+        Self { offset, ..self }
+    }
+
+    /// The phase at `at`, from 0 to [`TURN`].
+    pub(crate) fn phase(self, at: Instant) -> u64 {
+        ((at.as_nanos() % self.period) * self.rpm + self.offset) % TURN
+    }
+
+    /// How many whole revolutions fit into `time`.
+    pub(crate) fn rotations_floor(self, time: Nanos) -> u64 {
+        // A u64 holds it: time is below 2^64 ns and a revolution takes more than a nanosecond.
+        (u128::from(time.get()) * u128::from(self.rpm) / u128::from(TURN)) as u64
+    }
+}
+
+/// One revolution at `rpm`, to the nearest nanosecond.
+pub(crate) fn rotation_round(rpm: u32) -> Nanos {
+    Nanos::new((TURN + u64::from(rpm) / 2) / u64::from(rpm))
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// The times of one drive's moving parts.
+#[derive(Clone, Debug)]
+pub(crate) struct Mechanics {
+    pub(crate) spindle: Spindle,
+    /// What the controller takes before anything moves.
+    pub(crate) overhead: Nanos,
+    /// What switching to another head takes.
+    pub(crate) head_switch: Nanos,
+    /// What a write waits once the head has arrived on another track.
+    pub(crate) write_settle: Nanos,
+    /// The time of a seek in nanoseconds, by its length in cylinders.
+    pub(crate) seek: Arc<[u32]>,
+}
+
+/// How long a command takes, and where it leaves the arm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Service {
+    /// From the start to the end of the first pass.
+    pub(crate) first_pass: Nanos,
+    /// From the start to the end of the last retry.
+    pub(crate) total: Nanos,
+    /// Where the arm is then.
+    pub(crate) arm: Arm,
+}
+
+impl Mechanics {
+    /// Time until the head is on `place`'s track.
+    pub(crate) fn reach(&self, arm: Arm, place: &Place, pass: Pass) -> Nanos {
+        let seek = Nanos::new(self.seek[arm.cylinder.abs_diff(place.cylinder) as usize].into());
+        let on_track = if arm.head == place.head { seek } else { seek.max(self.head_switch) };
+        match pass {
+            Pass::Write if on_track > Nanos::ZERO => on_track + self.write_settle,
+            Pass::Read | Pass::Write => on_track,
+        }
+    }
+
+    /// Time from `at`, when the head is on its track, until `place` is under it.
+    pub(crate) fn latency_floor(&self, at: Instant, place: &Place) -> Nanos {
+        Nanos::new(self.wait(at, place) / self.units(place))
+    }
+
+    /// The whole of a service that starts at `start` and runs over `blocks`, with `rotations`
+    /// retries at its end.
+    pub(crate) fn serve(
+        &self,
+        geometry: &Geometry,
+        start: Instant,
+        mut arm: Arm,
+        blocks: Range<u64>,
+        pass: Pass,
+        rotations: u32,
+    ) -> Service {
+        let mut at = start + self.overhead;
+        let mut retries = Nanos::ZERO;
+        let mut next = blocks.start;
+        while next < blocks.end {
+            let place = geometry.place(next);
+            let on_track = (blocks.end - next).min((place.blocks_per_track - place.block).into());
+            next += on_track;
+            at = at + self.reach(arm, &place, pass);
+            arm = Arm { cylinder: place.cylinder, head: place.head };
+            let done = self.wait(at, &place) + on_track * TURN;
+            if next == blocks.end {
+                let turns = u64::from(rotations) * u64::from(place.blocks_per_track) * TURN;
+                let units = self.units(&place);
+                retries = Nanos::new((done + turns) / units - done / units);
+            }
+            at = at + Nanos::new(done / self.units(&place));
+        }
+        Service { first_pass: at - start, total: (at - start) + retries, arm }
+    }
+
+    /// Units of time in a nanosecond, for waits on `place`'s track. In these units both a block
+    /// and the phase are whole numbers.
+    fn units(&self, place: &Place) -> u64 {
+        self.spindle.rpm * u64::from(place.blocks_per_track)
+    }
+
+    /// The rotational latency in those units.
+    fn wait(&self, at: Instant, place: &Place) -> u64 {
+        let slots = u64::from(place.blocks_per_track);
+        let now = self.spindle.phase(at) * slots;
+        let wanted = u64::from(place.slot) * TURN;
+        if wanted >= now { wanted - now } else { wanted + slots * TURN - now }
+    }
+}
+
+#[cfg(test)]
+impl Spindle {
+    /// The same platter `units` phase units behind.
+    pub(crate) fn lag(self, units: u64) -> Self {
+        Self { offset: (self.offset + TURN - units % TURN) % TURN, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::geometry::Zone;
+
+    /// 6000 rpm (10 ms), two heads, 10 blocks a track (1 ms each), overhead 0.5 ms, switch 2 ms,
+    /// settle 3 ms, seeks of 1 to 4 cylinders in 1.5, 4, 5, 6 ms.
+    fn tiny() -> (Geometry, Mechanics) {
+        let zone =
+            Zone { cylinder_count: 5, blocks_per_track: 10, track_skew: 3, cylinder_skew: 4 };
+        let mechanics = Mechanics {
+            spindle: Spindle::new(6_000, 0),
+            overhead: Nanos::from_micros(500),
+            head_switch: Nanos::from_millis(2),
+            write_settle: Nanos::from_millis(3),
+            seek: [0, 1_500_000, 4_000_000, 5_000_000, 6_000_000].into(),
+        };
+        (Geometry::new(4096, 2, &[zone]), mechanics)
+    }
+
+    fn micros(micros: u64) -> Nanos {
+        Nanos::from_micros(micros)
+    }
+
+    #[track_caller]
+    fn check_serve(blocks: Range<u64>, pass: Pass, expected: Nanos, arm: Arm) {
+        let (geometry, mechanics) = tiny();
+        let start = Instant::ZERO + micros(1_000);
+        let service = mechanics.serve(&geometry, start, Arm::default(), blocks, pass, 0);
+        assert_eq!(service, Service { first_pass: expected, total: expected, arm });
+    }
+
+    #[test]
+    fn a_read_on_the_track_under_the_head_waits_for_its_block_only() {
+        // On track at 1.5 ms; block 4 begins at 4 ms and ends at 5 ms.
+        check_serve(4..5, Pass::Read, micros(4_000), Arm { cylinder: 0, head: 0 });
+        // Block 1 has been missed by half a block: it comes again at 11 ms.
+        check_serve(1..2, Pass::Read, micros(11_000), Arm { cylinder: 0, head: 0 });
+    }
+
+    #[test]
+    fn a_seek_and_a_head_switch_take_the_longer_of_both() {
+        // Block 35: cylinder 1, head 1, block 5, slot (2 * 3 + 4 + 5) % 10 = 5. Reach 2 ms, on
+        // track at 3.5 ms, the slot passes from 5 to 6 ms.
+        check_serve(35..36, Pass::Read, micros(5_000), Arm { cylinder: 1, head: 1 });
+        // Block 45: cylinder 2, head 0, slot (2 * 3 + 8 + 5) % 10 = 9. Seek 4 ms, on track at
+        // 5.5 ms, the slot passes from 9 to 10 ms.
+        check_serve(45..46, Pass::Read, micros(9_000), Arm { cylinder: 2, head: 0 });
+    }
+
+    #[test]
+    fn a_write_settles_when_the_arm_or_the_head_changed() {
+        // Same place as above: on track at 3.5 + 3 = 6.5 ms, the slot 5 is back at 15 ms.
+        check_serve(35..36, Pass::Write, micros(15_000), Arm { cylinder: 1, head: 1 });
+        check_serve(4..5, Pass::Write, micros(4_000), Arm { cylinder: 0, head: 0 });
+    }
+
+    #[test]
+    fn crossing_a_track_costs_the_switch_the_skew_and_the_rest() {
+        // Blocks 8 to 11: slots 8 and 9 until 10 ms, switch until 12 ms, slots 3 and 4 from 13 ms.
+        check_serve(8..12, Pass::Read, micros(14_000), Arm { cylinder: 0, head: 1 });
+        // Written, it settles until 15 ms and has to wait until 23 ms.
+        check_serve(8..12, Pass::Write, micros(24_000), Arm { cylinder: 0, head: 1 });
+        // Blocks 18 to 21 cross a cylinder: head 1 on track at 3.5 ms, slots 1 and 2 from 11 to
+        // 13 ms, switch and seek until 15 ms, slots 7 and 8 from 17 to 19 ms.
+        check_serve(18..22, Pass::Read, micros(18_000), Arm { cylinder: 1, head: 0 });
+    }
+
+    #[test]
+    fn nothing_to_transfer_takes_the_overhead_only() {
+        check_serve(4..4, Pass::Read, micros(500), Arm::default());
+    }
+
+    #[test]
+    fn retries_are_whole_revolutions_at_the_end() {
+        let (geometry, mut mechanics) = tiny();
+        for (rpm, rotations, nanos) in
+            [(6_000, 3, 30_000_000), (7_200, 3, 25_000_000), (7_200, 6, 50_000_000)]
+        {
+            mechanics.spindle = Spindle::new(rpm, 0);
+            let serve = |rotations| {
+                mechanics.serve(&geometry, at(7), Arm::default(), 17..23, Pass::Read, rotations)
+            };
+            let (plain, retried) = (serve(0), serve(rotations));
+            assert_eq!(retried.total, plain.total + Nanos::new(nanos));
+            assert_eq!(retried.first_pass, plain.total);
+            assert_eq!(mechanics.spindle.phase(at(0)), mechanics.spindle.phase(at(nanos)));
+        }
+    }
+
+    fn at(nanos: u64) -> Instant {
+        Instant::from_nanos(nanos)
+    }
+
+    #[test]
+    fn the_phase_is_exact_after_years() {
+        for rpm in [5_400, 7_200, 10_033, 15_000] {
+            let spindle = Spindle::new(rpm, 12_345);
+            for nanos in [0, 1, 8_333_333, 8_333_334, 999_999_999_999, u64::MAX - 1, u64::MAX] {
+                let exact = (u128::from(nanos) * u128::from(rpm) + 12_345) % u128::from(TURN);
+                assert_eq!(u128::from(spindle.phase(at(nanos))), exact, "{rpm} rpm, {nanos} ns");
+            }
+        }
+        // Ten years are a whole number of revolutions, and 25 ms are three of them.
+        let spindle = Spindle::new(7_200, 0);
+        assert_eq!(spindle.phase(at(315_360_000 * 1_000_000_000)), 0);
+        assert_eq!(spindle.phase(at(315_360_000 * 1_000_000_000 + 25_000_000)), 0);
+        assert_eq!(spindle.rotations_floor(Nanos::new(24_999_999)), 2);
+        assert_eq!(spindle.rotations_floor(Nanos::new(25_000_000)), 3);
+        assert_eq!(rotation_round(7_200), Nanos::new(8_333_333));
+    }
+}

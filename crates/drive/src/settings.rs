@@ -1,0 +1,157 @@
+//! What one drive is besides its make, and what is wrong with that.
+
+use std::fmt;
+
+use levelhead_units::{Ratio, Sectors};
+
+use crate::Faults;
+use crate::faults::SLOWDOWN_MAX;
+use crate::mechanics::ROTATIONS_MAX;
+
+/// The most commands a drive holds, the one in service included: the depth of SATA's queue.
+pub const QUEUE_DEPTH_MAX: u32 = 32;
+
+/// What one drive is besides its make.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// How many commands it holds, the one in service included. From 1 to [`QUEUE_DEPTH_MAX`].
+    pub queue_depth: u32,
+    /// How much of its positioning time a command may save by having waited, per nanosecond
+    /// waited. 0 always takes the soonest command; studies use 0.
+    pub age_weight: f64,
+    /// How it misbehaves.
+    pub faults: Faults,
+    /// Use the first so many sectors only, as if the drive were partitioned: these lie on the
+    /// outer cylinders, where the platter is fastest and seeks are short. A small drive is
+    /// therefore a fast one; to see the make's own times, use all of it (`None`).
+    pub size: Option<Sectors>,
+}
+
+impl Settings {
+    /// Whether a drive of `size` sectors can be like that; its size then.
+    pub(crate) fn check(&self, size: Sectors) -> Result<Sectors, SettingsError> {
+        if !(1..=QUEUE_DEPTH_MAX).contains(&self.queue_depth) {
+            return Err(SettingsError::QueueDepth { depth: self.queue_depth });
+        }
+        if !(self.age_weight.is_finite() && self.age_weight >= 0.0) {
+            return Err(SettingsError::AgeWeight { weight: self.age_weight });
+        }
+        self.faults.check()?;
+        let wanted = self.size.unwrap_or(size);
+        if wanted == Sectors::ZERO || wanted > size {
+            return Err(SettingsError::Size { wanted, most: size });
+        }
+        Ok(wanted)
+    }
+}
+
+/// What no drive can be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SettingsError {
+    /// The queue's depth is out of range.
+    QueueDepth {
+        /// The depth asked for.
+        depth: u32,
+    },
+    /// The weight of age is no weight.
+    AgeWeight {
+        /// The weight asked for.
+        weight: f64,
+    },
+    /// The drive would have no sector, or more than its make.
+    Size {
+        /// The size asked for.
+        wanted: Sectors,
+        /// The make's size.
+        most: Sectors,
+    },
+    /// Failed neighbours would be rarer than chance, or more frequent than pairs allow.
+    Adjacency {
+        /// The adjacency asked for.
+        adjacency: f64,
+        /// The rate of soft failures.
+        rate: Ratio,
+        /// The most that rate allows.
+        most: f64,
+    },
+    /// A retry would take no time, or too long.
+    Rotations {
+        /// The revolutions asked for.
+        rotations: u32,
+    },
+    /// The drive would be faster than its make, or hardly move.
+    Slowdown {
+        /// The slowdown asked for.
+        slowdown: f64,
+    },
+}
+
+impl fmt::Display for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::QueueDepth { depth } => {
+                write!(f, "a drive's queue holds 1 to {QUEUE_DEPTH_MAX} commands, not {depth}")
+            }
+            Self::AgeWeight { weight } => {
+                write!(f, "the weight of age is 0 or a positive number, not {weight}")
+            }
+            Self::Size { wanted, most } => write!(
+                f,
+                "a drive of this make has 1 to {} sectors, not {}",
+                most.get(),
+                wanted.get()
+            ),
+            Self::Adjacency { adjacency, rate, most } => write!(
+                f,
+                "at a soft failure rate of {rate} the adjacency is 1 to {most:.2}, not {adjacency}"
+            ),
+            Self::Rotations { rotations } => {
+                write!(f, "a retry takes 1 to {ROTATIONS_MAX} revolutions, not {rotations}")
+            }
+            Self::Slowdown { slowdown } => {
+                write!(f, "a drive is slowed down 1 to {SLOWDOWN_MAX} times, not {slowdown} times")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SettingsError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn impossible_settings_are_refused_with_the_limit() {
+        let good = Settings {
+            queue_depth: 32,
+            age_weight: 0.0,
+            faults: Faults::NONE,
+            size: Some(Sectors::new(100)),
+        };
+        let check = |settings: Settings| settings.check(Sectors::new(100));
+        assert_eq!(check(good), Ok(Sectors::new(100)));
+        assert_eq!(check(Settings { size: None, ..good }), Ok(Sectors::new(100)));
+        for (bad, expected) in [
+            (Settings { queue_depth: 0, ..good }, "a drive's queue holds 1 to 32 commands, not 0"),
+            (
+                Settings { queue_depth: 33, ..good },
+                "a drive's queue holds 1 to 32 commands, not 33",
+            ),
+            (
+                Settings { age_weight: -1.0, ..good },
+                "the weight of age is 0 or a positive number, not -1",
+            ),
+            (
+                Settings { size: Some(Sectors::new(101)), ..good },
+                "a drive of this make has 1 to 100 sectors, not 101",
+            ),
+            (
+                Settings { size: Some(Sectors::ZERO), ..good },
+                "a drive of this make has 1 to 100 sectors, not 0",
+            ),
+        ] {
+            assert_eq!(check(bad).unwrap_err().to_string(), expected);
+        }
+    }
+}
