@@ -320,3 +320,6 @@ fn pass(command: &Command) -> Option<(Extent, Pass)> {
     };
     (extent.sectors > Sectors::ZERO).then_some((extent, pass))
 }
+
+#[cfg(test)]
+mod oracle;

@@ -190,14 +190,6 @@ impl Mechanics {
 }
 
 #[cfg(test)]
-impl Spindle {
-    /// The same platter `units` phase units behind.
-    pub(crate) fn lag(self, units: u64) -> Self {
-        Self { offset: (self.offset + TURN - units % TURN) % TURN, ..self }
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
     use crate::geometry::Zone;

@@ -243,7 +243,7 @@ impl TypedZone {
 impl TypedSeek {
     /// The time of every length, on a drive of so many cylinders.
     fn table(&self, cylinders: u32) -> Result<Arc<[u32]>, ProfileError> {
-        let table = match self {
+        match self {
             Self {
                 single: Some(single),
                 settle: Some(settle),
@@ -255,26 +255,21 @@ impl TypedSeek {
                 let settle = time("seek.settle", settle)?;
                 let third = time("seek.third", third)?;
                 let full = time("seek.full", full)?;
-                curve(cylinders, Curve { single, settle, third, full })?
+                curve(cylinders, &Curve { single, settle, third, full })
             }
             Self { single: None, settle: None, third: None, full: None, points: Some(points) } => {
-                interpolation(cylinders, points)?
+                interpolation(cylinders, points)
             }
             _ => {
                 let problem = "needs either single, settle, third and full, or points";
-                return Err(ProfileError::new("seek", problem));
+                Err(ProfileError::new("seek", problem))
             }
-        };
-        if let Some(at) = (1..table.len()).find(|&at| table[at] < table[at - 1]) {
-            let problem = format!("takes longer over {} cylinders than over {at}", at - 1);
-            return Err(ProfileError::new("seek", problem));
         }
-        Ok(table)
     }
 }
 
 /// The times of [`Curve`] for every length on a drive of so many cylinders.
-fn curve(cylinders: u32, curve: Curve) -> Result<Arc<[u32]>, ProfileError> {
+fn curve(cylinders: u32, curve: &Curve) -> Result<Arc<[u32]>, ProfileError> {
     if cylinders < CYLINDERS_MIN_FOR_CURVE {
         let problem = format!(
             "by single, settle, third and full needs at least {CYLINDERS_MIN_FOR_CURVE} \
@@ -297,8 +292,14 @@ fn curve(cylinders: u32, curve: Curve) -> Result<Arc<[u32]>, ProfileError> {
         // Sums, products and square roots round alike everywhere (IEEE 754).
         _ => a + b * f64::from(length).sqrt() + c * f64::from(length),
     };
-    // A negative time becomes zero, and the check that times do not fall finds its curve.
-    Ok((0..cylinders).map(|length| time(length).round() as u32).collect())
+    // A negative time becomes zero and is found out by what follows. (Measured tables do fall here
+    // and there; a curve that falls has been given times that no arm keeps.)
+    let table: Arc<[u32]> = (0..cylinders).map(|length| time(length).round() as u32).collect();
+    if let Some(at) = (1..table.len()).find(|&at| table[at] < table[at - 1]) {
+        let problem = format!("takes longer over {} cylinders than over {at}", at - 1);
+        return Err(ProfileError::new("seek", problem));
+    }
+    Ok(table)
 }
 
 /// Straight lines between the points.
@@ -393,7 +394,7 @@ mod tests {
     #[test]
     fn a_curve_goes_through_the_times_given() {
         let [single, settle, third, full] = [230, 1_200, 8_200, 17_100].map(Nanos::from_micros);
-        let table = curve(3_001, Curve { single, settle, third, full }).unwrap();
+        let table = curve(3_001, &Curve { single, settle, third, full }).unwrap();
         assert_eq!(table.len(), 3_001);
         for (length, time) in [(0, Nanos::ZERO), (1, single), (1_000, third), (3_000, full)] {
             assert_eq!(u64::from(table[length]), time.get(), "{length}");
@@ -422,11 +423,6 @@ mod tests {
         check_refused("cylinders = 10", "cylinders = 0", "zone[0].cylinders is 0");
         check_refused("cylinders = 10", "cylinders = 11", "end at 9 cylinders: expected at least");
         check_refused("[9, \"5.5ms\"]", "[2, \"5.5ms\"]", "seek.points[2] is a length of 2");
-        check_refused(
-            "[9, \"5.5ms\"]",
-            "[9, \"3ms\"]",
-            "takes longer over 3 cylinders than over 4",
-        );
         check_refused("\"0.5ms\"", "\"0.5\"", "overhead '0.5' is not a time");
         check_refused("\"0.5ms\"", "\"2s\"", "overhead is 2s: expected at most 1s");
         check_refused("rpm = 6000", "spin = 6000", "spin");
