@@ -6,6 +6,7 @@
 //!
 //! - F1. A symbol is *had* only after its sector was read without failure, and its place names where.
 //! - F2. Unknown is not damaged: a symbol that little effort did not give may be asked again.
+//! - F3. A symbol is pending in at most one sub-request, whose end is the end of that.
 
 use levelhead_block::{Command, Effort, Outcome};
 use levelhead_erasure::SymbolSet;
@@ -138,7 +139,7 @@ impl Fetch {
             cells.extend(symbols.iter().map(|symbol| core.layout.cell(word.row, symbol)));
         }
         cells.sort_unstable();
-        let runs = join(&cells);
+        let runs = self.join(&core.layout, &cells);
         for &(drive, extent) in &runs {
             let place = Place { buf: core.name_buf(), sector: 0 };
             let sectors = u32::try_from(extent.sectors.get()).expect("a run fits a request");
@@ -157,6 +158,49 @@ impl Fetch {
             self.subs.push(sub);
         }
         runs.len() as u32
+    }
+
+    /// Runs of cells on the same drive, gaps of up to [`GAP_MAX`] included. Symbols in the gaps are
+    /// asked for from then on, too.
+    fn join(&mut self, layout: &Layout, cells: &[Cell]) -> Vec<(DriveIdx, Extent)> {
+        let mut runs: Vec<(DriveIdx, Extent)> = Vec::new();
+        for &Cell { drive, lba } in cells {
+            match runs.last_mut() {
+                Some((last, extent))
+                    if *last == drive && self.bridge(layout, drive, extent.end(), lba) =>
+                {
+                    extent.sectors = lba - extent.lba + Sectors::new(1);
+                }
+                Some(_) | None => runs.push((drive, Extent::new(lba, Sectors::new(1)))),
+            }
+        }
+        runs
+    }
+
+    /// Takes the gap from `start` to `end` into a sub-request, if it is short and nothing in it is
+    /// pending in another one (F3).
+    fn bridge(&mut self, layout: &Layout, drive: DriveIdx, start: Lba, end: Lba) -> bool {
+        if end > start + GAP_MAX {
+            return false;
+        }
+        let gap: Vec<(usize, usize)> = Extent::new(start, end - start)
+            .iter()
+            .filter_map(|lba| {
+                let (row, symbol) = layout.symbol(Cell { drive, lba });
+                Some((self.find(row)?, symbol))
+            })
+            .collect();
+        if gap.iter().any(|&(word, symbol)| self.codewords[word].pending.contains(symbol)) {
+            return false;
+        }
+        for (word, symbol) in gap {
+            let word = &mut self.codewords[word];
+            if word.usable.contains(symbol) && !word.have.contains(symbol) {
+                word.tried = word.tried.with(symbol);
+                word.pending = word.pending.with(symbol);
+            }
+        }
+        true
     }
 
     /// A read of this operation has ended.
@@ -183,6 +227,7 @@ impl Fetch {
                 Outcome::Done { unknown, .. } if unknown.contains(offset) => {
                     word.unknown = word.unknown.with(symbol);
                 }
+                Outcome::Done { .. } if !word.usable.contains(symbol) => {}
                 Outcome::Done { .. } => {
                     let buf = buf.expect("a drive that read had a buffer to fill");
                     word.have = word.have.with(symbol);
@@ -216,20 +261,6 @@ impl Fetch {
         let withdrawn = subs.into_iter().filter(|&sub| withdraw && core.withdraw(now, sub));
         withdrawn.count() as u32
     }
-}
-
-/// Runs of cells on the same drive, gaps of up to [`GAP_MAX`] included.
-fn join(cells: &[Cell]) -> Vec<(DriveIdx, Extent)> {
-    let mut runs: Vec<(DriveIdx, Extent)> = Vec::new();
-    for &Cell { drive, lba } in cells {
-        match runs.last_mut() {
-            Some((last, extent)) if *last == drive && lba <= extent.end() + GAP_MAX => {
-                extent.sectors = lba - extent.lba + Sectors::new(1);
-            }
-            Some(_) | None => runs.push((drive, Extent::new(lba, Sectors::new(1)))),
-        }
-    }
-    runs
 }
 
 /// The symbols of a row that may be used: on drives that are there, and without redundancy where

@@ -244,7 +244,8 @@ fn need(word: &Codeword, data: usize, answer: AnswerWhen, retry: bool) -> Need {
     if hoped.or(untried).len() >= data {
         return Need::Rest(untried);
     }
-    let unknown = word.unknown.and(word.usable).minus(word.retried).minus(word.pending);
+    let failed = word.unknown.and(word.usable).minus(word.pending);
+    let unknown = failed.minus(word.retried).minus(word.damaged);
     if retry && !unknown.is_empty() {
         if lacking.minus(unknown).is_empty() {
             return Need::Retry(lacking);

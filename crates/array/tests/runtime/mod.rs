@@ -1,0 +1,192 @@
+//! A runtime for tests: drives are vectors, time is a counter, and who finishes next is the test's
+//! choice.
+
+use levelhead_array::{
+    Action, Answer, Array, BufId, Buffers, Content, HostOrder, Policy, RequestId, Settings, Spec,
+    Submit,
+};
+use levelhead_block::{Buf, Command, Durability, Effort, Memory, Outcome, SectorSet, ZeroTail};
+use levelhead_erasure::Kernel;
+use levelhead_stats::{Rng, Streams};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, SECTOR_SIZE, Sectors};
+
+pub(crate) struct Runtime {
+    pub(crate) array: Array,
+    pub(crate) buffers: Buffers,
+    pub(crate) drives: Vec<Memory>,
+    /// Commands inside a drive.
+    pub(crate) inside: Vec<Submit>,
+    pub(crate) answers: Vec<Answer>,
+    now: Instant,
+    /// Of 1000 sectors read without retries, so many are not given.
+    pub(crate) soft_per_mille: u64,
+    rng: Rng,
+}
+
+pub(crate) fn settings(spec: Spec, stripes: u64, policy: Policy, lost: DriveSet) -> Settings {
+    Settings {
+        spec,
+        drive_size: spec.chunk() * stripes,
+        policy,
+        window: 3,
+        order: HostOrder::Elevator,
+        content: Content::Carried,
+        synced: u64::MAX,
+        lost,
+    }
+}
+
+impl Runtime {
+    /// Drives full of zeroes, which is a consistent array; lost ones are full of garbage.
+    pub(crate) fn new(settings: &Settings, seed: u64) -> Self {
+        let streams = Streams::new(seed);
+        let mut rng = streams.stream("test/runtime");
+        let drives = (0..settings.spec.drives())
+            .map(|idx| {
+                let mut drive = Memory::new(settings.drive_size);
+                if settings.lost.contains(DriveIdx::from_usize(idx)) {
+                    rng.fill(drive.bytes_mut(Extent::new(Lba::ZERO, settings.drive_size)));
+                }
+                drive
+            })
+            .collect();
+        Self {
+            array: Array::new(settings, streams),
+            buffers: Buffers::new(Kernel::best()),
+            drives,
+            inside: Vec::new(),
+            answers: Vec::new(),
+            now: Instant::ZERO,
+            soft_per_mille: 0,
+            rng,
+        }
+    }
+
+    pub(crate) fn write(&mut self, id: u64, extent: Extent, bytes: &[u8]) {
+        let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
+        self.request(id, Command::Write { extent, durability, zero_tail }, Buf::copy_of(bytes));
+    }
+
+    pub(crate) fn read(&mut self, id: u64, extent: Extent) {
+        let buf = Buf::zeroed(extent.sectors);
+        self.request(id, Command::Read { extent, effort: Effort::Full }, buf);
+    }
+
+    pub(crate) fn request(&mut self, id: u64, command: Command, buf: Buf) {
+        self.tick();
+        self.buffers.insert(BufId::Client(RequestId(id)), buf);
+        self.array.handle_request(self.now, RequestId(id), command);
+        self.carry_out();
+    }
+
+    /// Ends the command at place `at` among those inside a drive.
+    pub(crate) fn finish(&mut self, at: usize) {
+        self.tick();
+        let submit = self.inside.remove(at);
+        let outcome = self.execute(&submit);
+        self.array.handle_done(self.now, submit.sub, &outcome);
+        self.carry_out();
+    }
+
+    /// Ends commands in random order until none is left.
+    pub(crate) fn settle(&mut self) {
+        while !self.inside.is_empty() {
+            let at = self.rng.below(self.inside.len() as u64) as usize;
+            self.finish(at);
+        }
+    }
+
+    /// A drive stops answering: what is inside it ends as gone.
+    pub(crate) fn lose(&mut self, drive: DriveIdx) {
+        self.tick();
+        self.array.handle_lost(self.now, drive);
+        self.carry_out();
+    }
+
+    pub(crate) fn resync(&mut self) {
+        self.tick();
+        self.array.handle_resync(self.now);
+        self.carry_out();
+    }
+
+    /// The answer to a request that has ended, and its bytes.
+    pub(crate) fn take(&mut self, id: u64) -> Option<(Answer, Buf)> {
+        let at = self.answers.iter().position(|answer| answer.request == RequestId(id))?;
+        let answer = self.answers.swap_remove(at);
+        Some((answer, self.buffers.remove(BufId::Client(RequestId(id)))))
+    }
+
+    fn tick(&mut self) {
+        self.now = self.now + Nanos::from_micros(100);
+    }
+
+    fn carry_out(&mut self) {
+        while let Some(action) = self.array.poll() {
+            match action {
+                Action::Acquire { buf, sectors } => {
+                    let mut fresh = Buf::zeroed(sectors);
+                    fresh.as_mut_slice().fill(0xA5); // nobody may rely on zeroes
+                    self.buffers.insert(buf, fresh);
+                }
+                Action::Submit(submit) => {
+                    assert!(!self.array.lost().contains(submit.drive), "A2: {submit:?}");
+                    self.inside.push(submit);
+                }
+                Action::Combine(combine) => self.buffers.combine(&combine),
+                Action::Release(buf) => drop(self.buffers.remove(buf)),
+                Action::Lost(drive) => assert!(self.array.lost().contains(drive)),
+                Action::Answer(answer) => self.answers.push(answer),
+            }
+        }
+    }
+
+    fn execute(&mut self, submit: &Submit) -> Outcome {
+        if self.array.lost().contains(submit.drive) {
+            return Outcome::Gone;
+        }
+        let drive = &mut self.drives[submit.drive.as_usize()];
+        match submit.command {
+            Command::Read { extent, effort } => {
+                let id = submit.segments[0].place.buf;
+                let mut buf = self.buffers.lend(id);
+                buf.as_mut_slice().copy_from_slice(drive.bytes(extent));
+                let mut unknown = Vec::new();
+                if effort == Effort::Fast {
+                    for offset in 0..extent.sectors.get() as u32 {
+                        if self.rng.below(1000) < self.soft_per_mille {
+                            buf.part_mut(offset as usize, 1).fill(0xEE);
+                            unknown.push(offset);
+                        }
+                    }
+                }
+                self.buffers.give_back(id, buf);
+                let damaged = SectorSet::EMPTY;
+                Outcome::Done { unknown: unknown.into_iter().collect(), damaged }
+            }
+            Command::Write { extent, .. } => {
+                let pieces = self.buffers.share(&submit.segments);
+                let bytes: Vec<u8> =
+                    pieces.iter().flat_map(|piece| piece.bytes().to_vec()).collect();
+                assert_eq!(bytes.len(), extent.sectors.as_usize() * SECTOR_SIZE);
+                drive.bytes_mut(extent).copy_from_slice(&bytes);
+                Outcome::GOOD
+            }
+            Command::Flush => Outcome::GOOD,
+            other @ (Command::WriteZeroes { .. } | Command::Trim { .. }) => {
+                panic!("the array never asks drives for {other:?}")
+            }
+        }
+    }
+}
+
+/// Every set of at most `count` of `drives` drives.
+pub(crate) fn survivable(drives: usize, count: usize) -> Vec<DriveSet> {
+    (0..1_u64 << drives)
+        .map(DriveSet::from_bits)
+        .filter(|set| set.len() as usize <= count)
+        .collect()
+}
+
+pub(crate) fn extent(lba: u64, sectors: u64) -> Extent {
+    Extent::new(Lba::new(lba), Sectors::new(sectors))
+}
