@@ -457,7 +457,8 @@ mod tests {
             let mut bytes = example().encode();
             for _ in 0..=rng.below(6) {
                 // The fields, far more often than the zeroes after them.
-                let at = rng.below(if rng.below(8) == 0 { 4092 } else { 96 }) as usize;
+                let span = if rng.below(8) == 0 { 4092 } else { 96 };
+                let at = rng.below(span) as usize;
                 bytes[at] = if rng.below(2) == 0 { rng.below(256) } else { rng.below(8) } as u8;
             }
             seal(&mut bytes);
