@@ -67,7 +67,8 @@ fn formats_without_page(tree: &Tree, source: &Source<'_>) -> Vec<Finding> {
     let pages = || tree.files.iter().filter(|file| is_page(&file.path));
     let mut findings = Vec::new();
     for (constant, value) in magics(&source.product) {
-        let wanted = plain(value.text.trim_start_matches('b').trim_matches(['"', '\'']));
+        let text = value.text.trim_start_matches('b').trim_matches(['"', '\'']);
+        let wanted = plain(text.trim_end_matches("\\0"));
         if !pages().any(|page| plain(&page.text).contains(&wanted)) {
             findings.push(Finding {
                 path: source.path.to_owned(),

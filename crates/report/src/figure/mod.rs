@@ -1,0 +1,334 @@
+//! Figures as SVG: lines, steps and grouped bars over linear, logarithmic and tail axes.
+//!
+//! A [`Figure`] is plain data; [`Figure::to_svg`] projects it ([`axis`]) and draws it ([`draw`]).
+//! Coordinates are fractions of a unit, never whole pixels: the far tail of a distribution is a
+//! matter of half a pixel, and rounding would turn it into stairs.
+//!
+//! What cannot be drawn (P3): a point with a coordinate that is not a number is left out (a line
+//! breaks there); an infinite coordinate, one outside a given range, and one at or below zero on a
+//! logarithmic axis is drawn at the edge. A line under the figure says how many of each there are,
+//! by series.
+//!
+//! Colours come from custom properties (`--lh-ink`, `--lh-1` and so on), so that a page decides
+//! light or dark; every element also carries the light colour for readers that know no properties.
+
+mod axis;
+mod draw;
+mod svg;
+
+pub use axis::{Axis, Scale};
+pub(crate) use svg::RULES;
+
+use axis::Projection;
+
+/// A picture: a title, two axes and what is drawn between them.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    title: String,
+    y: Axis,
+    content: Content,
+    notes: Vec<String>,
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    Lines { x: Axis, series: Vec<Series> },
+    Bars { groups: Vec<String>, bars: Vec<Bars> },
+}
+
+/// Points under one name.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// What the legend calls it.
+    pub name: String,
+    /// Horizontal and vertical coordinates, in the order they are joined.
+    pub points: Vec<(f64, f64)>,
+    /// How they are joined.
+    pub shape: Shape,
+}
+
+/// How the points of a series are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Straight from each to the next; few points are marked by dots.
+    Line,
+    /// Along, then up: the value before a point holds until the point.
+    Step,
+}
+
+/// One bar a group, under one name.
+#[derive(Clone, Debug)]
+struct Bars {
+    name: String,
+    values: Vec<f64>,
+}
+
+impl Series {
+    /// Points joined by straight lines.
+    pub fn line(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        Self { name: name.into(), points: points.into_iter().collect(), shape: Shape::Line }
+    }
+
+    /// Points joined by steps.
+    pub fn step(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        Self { name: name.into(), points: points.into_iter().collect(), shape: Shape::Step }
+    }
+}
+
+impl Figure {
+    /// Series over two axes.
+    pub fn lines(title: impl Into<String>, x: Axis, y: Axis, series: Vec<Series>) -> Self {
+        Self { title: title.into(), y, content: Content::Lines { x, series }, notes: Vec::new() }
+    }
+
+    /// Distributions: the share of values at or below each value. `series` are names with values in
+    /// ascending order; values that are not a number are left out of the count, an infinite one (a
+    /// request that never ended) counts. The horizontal axis is logarithmic, and the vertical one a
+    /// [`Scale::Tail`] as far as the largest series reaches; [`Figure::with_x`] and
+    /// [`Figure::with_y`] set others.
+    pub fn cdf(title: impl Into<String>, x_label: &str, series: &[(&str, &[f64])]) -> Self {
+        let distribution = |&(name, values): &(&str, &[f64])| {
+            let values: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
+            let share = |at: usize| (at + 1) as f64 / values.len() as f64;
+            // Starting from none, so that the first value is a step too.
+            let start = values.first().map(|&first| (first, 0.0));
+            let steps = values.iter().enumerate().map(|(at, &value)| (value, share(at)));
+            Series::step(name, start.into_iter().chain(steps))
+        };
+        let series: Vec<Series> = series.iter().map(distribution).collect();
+        Self::lines(title, Axis::log(x_label), Axis::tail("share at or below"), series)
+    }
+
+    /// Bars in groups: each of `series` has a name and one value a group.
+    ///
+    /// # Panics
+    ///
+    /// If a series has more or fewer values than there are groups.
+    pub fn bars(
+        title: impl Into<String>,
+        y: Axis,
+        groups: &[&str],
+        series: &[(&str, &[f64])],
+    ) -> Self {
+        let bars = series.iter().map(|&(name, values)| {
+            assert_eq!(values.len(), groups.len(), "values of {name}");
+            Bars { name: name.to_owned(), values: values.to_vec() }
+        });
+        let groups = groups.iter().map(|&group| group.to_owned()).collect();
+        let content = Content::Bars { groups, bars: bars.collect() };
+        Self { title: title.into(), y, content, notes: Vec::new() }
+    }
+
+    /// The figure with another horizontal axis; bars have none, and stay as they are.
+    #[must_use]
+    pub fn with_x(mut self, axis: Axis) -> Self {
+        if let Content::Lines { x, .. } = &mut self.content {
+            *x = axis;
+        }
+        self
+    }
+
+    /// The figure with another vertical axis.
+    #[must_use]
+    pub fn with_y(mut self, axis: Axis) -> Self {
+        self.y = axis;
+        self
+    }
+
+    /// The figure with one more line of text under it.
+    #[must_use]
+    pub fn with_note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+
+    /// The figure as a file of its own.
+    pub fn to_svg(&self) -> String {
+        draw::draw(self, svg::Stands::Alone)
+    }
+
+    /// The figure as an element of a page that has the rules and the colours.
+    pub(crate) fn to_inline_svg(&self) -> String {
+        draw::draw(self, svg::Stands::InPage)
+    }
+
+    /// The vertical projection.
+    fn project_y(&self) -> Projection {
+        match &self.content {
+            Content::Lines { series, .. } => {
+                let values = || series.iter().flat_map(|s| s.points.iter().map(|point| point.1));
+                Projection::new(&self.y, values())
+            }
+            Content::Bars { bars, .. } => {
+                let values = || bars.iter().flat_map(|bars| bars.values.iter().copied());
+                Projection::of_bars(&self.y, values())
+            }
+        }
+    }
+}
+
+/// The lines under the figure: those of the caller, then what could not be drawn as it is.
+fn notes(figure: &Figure, y: &Projection, x: Option<&Projection>) -> Vec<String> {
+    let mut notes = figure.notes.clone();
+    let mut add = |name: &str, points: &mut dyn Iterator<Item = (f64, f64)>| {
+        let (mut missing, mut at_edge) = (0_usize, 0_usize);
+        for (across, up) in points {
+            if across.is_nan() || up.is_nan() {
+                missing += 1;
+            } else if !y.shows(up) || x.is_some_and(|x| !x.shows(across)) {
+                at_edge += 1;
+            }
+        }
+        let counted = |count: usize| format!("{count} value{}", if count == 1 { "" } else { "s" });
+        if missing > 0 {
+            notes.push(format!("{name}: {} left out, not a number", counted(missing)));
+        }
+        if at_edge > 0 {
+            notes.push(format!("{name}: {} beyond the axes, drawn at the edge", counted(at_edge)));
+        }
+    };
+    match &figure.content {
+        Content::Lines { series, .. } => {
+            for one in series {
+                add(&one.name, &mut one.points.iter().copied());
+            }
+        }
+        Content::Bars { bars, .. } => {
+            for one in bars {
+                add(&one.name, &mut one.values.iter().map(|&value| (0.0, value)));
+            }
+        }
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A figure's text, after checking what holds for every figure.
+    fn checked(figure: &Figure) -> String {
+        let svg = figure.to_svg();
+        for word in ["NaN", "inf", "script", "href"] {
+            assert!(!svg.contains(word), "{word} in {svg}");
+        }
+        assert_eq!(svg.matches("<svg ").count(), 1);
+        assert!(svg.ends_with("</svg>\n"));
+        assert_eq!(svg, figure.to_svg(), "P1");
+        svg
+    }
+
+    /// The figure's series paths: those that are no key of the legend.
+    fn paths(svg: &str) -> Vec<&str> {
+        let rest = svg.split(" d=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+        rest.filter(|path| !path.ends_with("h22")).collect()
+    }
+
+    #[test]
+    fn a_distribution_steps_from_none_to_all() {
+        let svg = checked(&Figure::cdf("Latency", "ms", &[("normal", &[1.0, 10.0, 100.0])]));
+        let path = paths(&svg)[0];
+        assert!(path.starts_with('M') && path.matches('H').count() == 3, "{path}");
+        for text in
+            [">Latency</text>", ">ms</text>", ">normal</text>", ">10</text>", ">90 %</text>"]
+        {
+            assert!(svg.contains(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn values_at_zero_on_a_log_axis_are_drawn_at_the_edge_and_counted() {
+        let figure = Figure::cdf("a", "ms", &[("cached", &[0.0, 0.0, 5.0])]);
+        assert!(checked(&figure).contains("cached: 3 values beyond the axes, drawn at the edge"));
+        let all = Figure::cdf("a", "ms", &[("zero", &[0.0])]);
+        assert_eq!(paths(&checked(&all)).len(), 1);
+    }
+
+    #[test]
+    fn nothing_one_value_and_no_number_are_figures_too() {
+        let odd: [&[f64]; 7] = [
+            &[],
+            &[3.0],
+            &[3.0, 3.0, 3.0],
+            &[f64::NAN],
+            &[f64::NAN, 1.0, f64::INFINITY],
+            &[f64::NEG_INFINITY, f64::MIN, 0.0, f64::MIN_POSITIVE, f64::MAX],
+            &[-2.0, -1.0],
+        ];
+        for values in odd {
+            let cdf = Figure::cdf("a", "b", &[("c", values)]);
+            checked(&cdf);
+            checked(&cdf.clone().with_x(Axis::linear("b")).with_y(Axis::linear("d")));
+            checked(&cdf.with_y(Axis::log("d")));
+            let points = || values.iter().map(|&value| (value, value));
+            for axis in [Axis::linear("e"), Axis::log("e"), Axis::tail("e")] {
+                let series = vec![Series::line("f", points()), Series::step("g", points())];
+                checked(&Figure::lines("a", axis.clone(), axis.clone(), series));
+                let groups: Vec<&str> = values.iter().map(|_| "group").collect();
+                checked(&Figure::bars("a", axis, &groups, &[("h", values), ("i", values)]));
+            }
+        }
+        checked(&Figure::cdf("a", "b", &[]));
+        checked(&Figure::bars("a", Axis::linear("b"), &[], &[]));
+        checked(&Figure::bars("a", Axis::linear("b"), &["no bars"], &[]));
+    }
+
+    #[test]
+    fn a_line_breaks_where_a_point_is_missing() {
+        let points = [(0.0, 1.0), (1.0, 2.0), (2.0, f64::NAN), (3.0, 1.0), (4.0, 0.0)];
+        let (x, y) = (Axis::linear("x"), Axis::linear("y"));
+        let svg = checked(&Figure::lines("a", x, y, vec![Series::line("b", points)]));
+        assert_eq!(paths(&svg)[0].matches('M').count(), 2);
+        assert_eq!(svg.matches("<circle").count(), 4);
+        assert!(svg.contains("b: 1 value left out, not a number"));
+    }
+
+    #[test]
+    fn a_million_values_stay_a_small_file_and_keep_their_ends() {
+        let values: Vec<f64> = (1..=1_000_000).map(f64::from).collect();
+        let drawn = |values: &[f64]| {
+            let figure = Figure::cdf("a", "b", &[("c", values)]).with_y(Axis::linear("share"));
+            checked(&figure)
+        };
+        let (svg, few) = (drawn(&values), drawn(&[1.0, 1e6]));
+        assert!(svg.len() < 200_000, "{}", svg.len());
+        let start = |svg: &str| paths(svg)[0].split('H').next().map(str::to_owned);
+        let end = |svg: &str| paths(svg)[0].rsplit('V').next().map(str::to_owned);
+        assert_eq!(start(&svg), start(&few));
+        assert_eq!(end(&svg), end(&few));
+    }
+
+    #[test]
+    fn bars_stand_side_by_side_and_carry_their_numbers() {
+        let series: [(&str, &[f64]); 2] = [("paper", &[18.0, 221.0]), ("ours", &[17.4, -3.0])];
+        let svg = checked(&Figure::bars("a", Axis::linear("ms"), &["8 kB", "40 kB"], &series));
+        let keys = 2;
+        assert_eq!(svg.matches("<rect class=\"lh-area").count(), 4 + keys);
+        assert!(svg.contains("<title>40 kB, paper: 221</title>"));
+        assert!(svg.contains(">17.4</text>"));
+    }
+
+    #[test]
+    fn names_are_escaped_and_notes_are_shown() {
+        let figure = Figure::cdf("<t>", "<x>", &[("<s>", &[1.0])]).with_note("<n>");
+        let svg = checked(&figure);
+        for (raw, escaped) in [("<t>", "&lt;t&gt;"), ("<x>", "&lt;x&gt;"), ("<n>", "&lt;n&gt;")] {
+            assert!(!svg.contains(raw) && svg.contains(escaped), "{raw}");
+        }
+        assert!(!svg.contains("<s>"));
+    }
+
+    #[test]
+    fn a_figure_in_a_page_brings_no_rules_of_its_own() {
+        let figure = Figure::cdf("a", "b", &[("c", &[1.0])]);
+        assert!(figure.to_svg().contains("<style>") && figure.to_svg().contains("xmlns="));
+        let inline = figure.to_inline_svg();
+        assert!(!inline.contains("<style>") && !inline.contains("xmlns"), "{inline}");
+    }
+
+    #[test]
+    #[should_panic(expected = "values of ours")]
+    fn a_bar_too_few_is_our_bug() {
+        let _ = Figure::bars("a", Axis::linear("b"), &["one", "two"], &[("ours", &[1.0])]);
+    }
+}

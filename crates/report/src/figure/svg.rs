@@ -1,0 +1,253 @@
+//! SVG text: elements, fractional coordinates, and the rules that colour them.
+
+use crate::markup::{LIGHT, PALETTE_SIZE, colour_rules, escape};
+
+/// Whether a figure brings its own rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stands {
+    /// A file of its own.
+    Alone,
+    /// In a page that has them.
+    InPage,
+}
+
+/// How a figure looks; the colours are those of the page or of the figure alone.
+pub(crate) const RULES: &str = "\
+.lh-figure text{font-family:system-ui,-apple-system,'Segoe UI',sans-serif;fill:var(--lh-ink)}
+.lh-figure .lh-faint{fill:var(--lh-faint)}
+.lh-figure .lh-ground{fill:var(--lh-paper)}
+.lh-figure .lh-axis{stroke:var(--lh-faint)}
+.lh-figure .lh-grid{stroke:var(--lh-grid)}
+.lh-figure .lh-s1{--c:var(--lh-1)}.lh-figure .lh-s2{--c:var(--lh-2)}.lh-figure .lh-s3{--c:var(--lh-3)}
+.lh-figure .lh-s4{--c:var(--lh-4)}.lh-figure .lh-s5{--c:var(--lh-5)}.lh-figure .lh-s6{--c:var(--lh-6)}
+.lh-figure .lh-s7{--c:var(--lh-7)}
+.lh-figure .lh-line{stroke:var(--c)}
+.lh-figure .lh-area{fill:var(--c)}
+";
+
+const _: () = assert!(PALETTE_SIZE == 7, "the rules above name every colour");
+
+/// To which side of its point a text goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// What a text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Voice {
+    Title,
+    Label,
+    Faint,
+}
+
+/// Which colours a series has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Paint {
+    colour: usize,
+    round: usize,
+}
+
+impl Paint {
+    /// Of the series at `idx`: colours repeat with another line pattern.
+    pub(crate) fn of(idx: usize) -> Self {
+        Self { colour: idx % PALETTE_SIZE, round: idx / PALETTE_SIZE }
+    }
+
+    fn class(self) -> usize {
+        self.colour + 1
+    }
+
+    fn light(self) -> &'static str {
+        LIGHT.palette[self.colour]
+    }
+
+    fn dashes(self) -> &'static str {
+        match self.round % 3 {
+            0 => "",
+            1 => " stroke-dasharray=\"7 4\"",
+            _ => " stroke-dasharray=\"2 3\"",
+        }
+    }
+
+    /// Areas of later rounds are paler.
+    fn opacity(self) -> &'static str {
+        match self.round % 3 {
+            0 => "",
+            1 => " fill-opacity=\"0.6\"",
+            _ => " fill-opacity=\"0.35\"",
+        }
+    }
+}
+
+/// A point of the drawing; `x` to the right, `y` down.
+pub(crate) type Point = (f64, f64);
+
+/// The text of a drawing.
+#[derive(Debug, Default)]
+pub(crate) struct Svg {
+    body: String,
+}
+
+impl Svg {
+    /// A straight line of the frame.
+    pub(crate) fn rule(&mut self, class: RuleClass, from: Point, to: Point) {
+        let (name, colour, width) = match class {
+            RuleClass::Axis => ("lh-axis", LIGHT.faint, "1"),
+            RuleClass::Grid => ("lh-grid", LIGHT.grid, "1"),
+            RuleClass::FaintGrid => ("lh-grid", LIGHT.grid, "0.5"),
+        };
+        self.body.push_str(&format!(
+            "<line class=\"{name}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"{colour}\" \
+             stroke-width=\"{width}\"/>\n",
+            coord(from.0),
+            coord(from.1),
+            coord(to.0),
+            coord(to.1),
+        ));
+    }
+
+    /// One line of text with its baseline at `at`, turned by `degrees`.
+    pub(crate) fn text(
+        &mut self,
+        voice: Voice,
+        at: Point,
+        anchor: Anchor,
+        degrees: f64,
+        text: &str,
+    ) {
+        let (x, y) = (coord(at.0), coord(at.1));
+        let side = match anchor {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        };
+        let look = match voice {
+            Voice::Title => format!("font-size=\"16\" font-weight=\"600\" fill=\"{}\"", LIGHT.ink),
+            Voice::Label => format!("font-size=\"13\" fill=\"{}\"", LIGHT.ink),
+            Voice::Faint => format!("class=\"lh-faint\" font-size=\"12\" fill=\"{}\"", LIGHT.faint),
+        };
+        let turn = if degrees.abs() < 0.01 {
+            String::new()
+        } else {
+            format!(" transform=\"rotate({} {x} {y})\"", coord(degrees))
+        };
+        self.body.push_str(&format!(
+            "<text x=\"{x}\" y=\"{y}\" text-anchor=\"{side}\" {look}{turn}>{}</text>\n",
+            escape(text)
+        ));
+    }
+
+    /// The line of a series, through `path`, with its name for a pointer that rests on it.
+    pub(crate) fn path(&mut self, paint: Paint, path: &str, name: &str) {
+        self.body.push_str(&format!(
+            "<path class=\"lh-line lh-s{}\" d=\"{path}\" fill=\"none\" stroke=\"{}\" \
+             stroke-width=\"1.8\" stroke-linejoin=\"round\"{}><title>{}</title></path>\n",
+            paint.class(),
+            paint.light(),
+            paint.dashes(),
+            escape(name),
+        ));
+    }
+
+    /// A dot of a series.
+    pub(crate) fn dot(&mut self, paint: Paint, at: Point) {
+        self.body.push_str(&format!(
+            "<circle class=\"lh-area lh-s{}\" cx=\"{}\" cy=\"{}\" r=\"2.6\" fill=\"{}\"/>\n",
+            paint.class(),
+            coord(at.0),
+            coord(at.1),
+            paint.light(),
+        ));
+    }
+
+    /// A bar from `corner`, with what it stands for.
+    pub(crate) fn bar(&mut self, paint: Paint, corner: Point, size: (f64, f64), what: &str) {
+        self.body.push_str(&format!(
+            "<rect class=\"lh-area lh-s{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" \
+             fill=\"{}\"{}><title>{}</title></rect>\n",
+            paint.class(),
+            coord(corner.0),
+            coord(corner.1),
+            coord(size.0),
+            coord(size.1),
+            paint.light(),
+            paint.opacity(),
+            escape(what),
+        ));
+    }
+
+    /// The whole drawing, `width` by `height`; `title` is what a screen reader says.
+    pub(crate) fn finish(self, stands: Stands, width: f64, height: f64, title: &str) -> String {
+        let (width, height, title) = (coord(width), coord(height), escape(title));
+        let head = format!("viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{title}\"");
+        match stands {
+            Stands::InPage => format!("<svg class=\"lh-figure\" {head}>\n{}</svg>\n", self.body),
+            Stands::Alone => format!(
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"lh-figure\" width=\"{width}\" \
+                 height=\"{height}\" {head}>\n<title>{title}</title>\n<style>\n{}{RULES}</style>\n\
+                 <rect class=\"lh-ground\" width=\"{width}\" height=\"{height}\" fill=\"{}\"/>\n\
+                 {}</svg>\n",
+                colour_rules(".lh-figure"),
+                LIGHT.paper,
+                self.body
+            ),
+        }
+    }
+}
+
+/// The straight lines of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RuleClass {
+    Axis,
+    Grid,
+    FaintGrid,
+}
+
+/// A coordinate to a hundredth of a unit, as short as it can be.
+pub(crate) fn coord(value: f64) -> String {
+    assert!(value.is_finite(), "a coordinate is a number");
+    let text = format!("{value:.2}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+/// About how wide `text` is in a font of `size`: a little too wide rather than too narrow.
+pub(crate) fn text_width(text: &str, size: f64) -> f64 {
+    text.chars().count() as f64 * 0.56 * size
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coordinates_are_fractions_and_short() {
+        assert_eq!(coord(12.345), "12.35");
+        assert_eq!(coord(12.0), "12");
+        assert_eq!(coord(100.0), "100");
+        assert_eq!(coord(-0.001), "0");
+        assert_eq!(coord(0.5), "0.5");
+    }
+
+    #[test]
+    fn colours_repeat_with_another_pattern() {
+        let (first, eighth) = (Paint::of(0), Paint::of(PALETTE_SIZE));
+        assert_eq!(first.light(), eighth.light());
+        assert_ne!(first.dashes(), eighth.dashes());
+    }
+
+    #[test]
+    fn text_is_escaped_wherever_it_goes() {
+        let mut svg = Svg::default();
+        svg.text(Voice::Label, (0.0, 0.0), Anchor::Start, 0.0, "a<b");
+        svg.path(Paint::of(0), "M0 0", "c<d");
+        svg.bar(Paint::of(0), (0.0, 0.0), (1.0, 1.0), "e<f");
+        let text = svg.finish(Stands::Alone, 10.0, 10.0, "g<h\"");
+        for raw in ["a<b", "c<d", "e<f", "g<h"] {
+            assert!(!text.contains(raw), "{text}");
+        }
+    }
+}
