@@ -1,15 +1,13 @@
 //! Random requests to an array and to plain memory must give the same bytes: for every layout,
 //! healthy and with every set of missing drives that it survives.
 
-mod runtime;
-
 use std::collections::BTreeMap;
 
+use crate::runtime::{Runtime, settings, survivable};
 use levelhead_array::{Policy, Spec};
 use levelhead_block::{Buf, Command, Memory};
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Sectors};
-use runtime::{Runtime, settings, survivable};
 
 const LAYOUTS: [&str; 9] = [
     "raid0:3,chunk=8KiB",
@@ -271,6 +269,6 @@ fn wrong_redundancy_is_caught() {
     let spec: Spec = "raid5:3+1,chunk=8KiB".parse().unwrap();
     let mut run = Runtime::new(&settings(spec, 8, Policy::DEFAULT, DriveSet::EMPTY), 1);
     let mut client = Client::new(run.array.size(), 1);
-    run.drives[3].bytes_mut(runtime::extent(0, 1))[17] ^= 1;
+    run.drives[3].bytes_mut(crate::runtime::extent(0, 1))[17] ^= 1;
     assert_redundant(&mut run, &mut client, spec, "canary");
 }

@@ -8,7 +8,7 @@ use levelhead_array::{
 use levelhead_block::{Buf, Command, Durability, Effort, Memory, Outcome, SectorSet, ZeroTail};
 use levelhead_erasure::Kernel;
 use levelhead_stats::{Rng, Streams};
-use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, SECTOR_SIZE, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
 pub(crate) struct Runtime {
     pub(crate) array: Array,
@@ -165,10 +165,13 @@ impl Runtime {
             }
             Command::Write { extent, .. } => {
                 let pieces = self.buffers.share(&submit.segments);
-                let bytes: Vec<u8> =
-                    pieces.iter().flat_map(|piece| piece.bytes().to_vec()).collect();
-                assert_eq!(bytes.len(), extent.sectors.as_usize() * SECTOR_SIZE);
-                drive.bytes_mut(extent).copy_from_slice(&bytes);
+                let mut rest = drive.bytes_mut(extent);
+                for piece in &pieces {
+                    let (next, after) = rest.split_at_mut(piece.bytes().len());
+                    next.copy_from_slice(piece.bytes());
+                    rest = after;
+                }
+                assert!(rest.is_empty(), "{submit:?} has fewer bytes than sectors");
                 Outcome::GOOD
             }
             Command::Flush => Outcome::GOOD,
