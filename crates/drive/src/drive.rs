@@ -194,21 +194,19 @@ impl Drive {
     /// `state`.
     fn advance(&mut self, now: Instant) {
         loop {
-            match &self.state {
+            match std::mem::replace(&mut self.state, State::Idle) {
                 State::Dead => {
+                    self.state = State::Dead;
                     for waiting in self.queue.take_all() {
                         self.bury(waiting.id, now);
                     }
                     return;
                 }
-                State::Busy(active) if active.completion.ended > now => return,
-                State::Busy(_) => {
-                    let State::Busy(active) = std::mem::replace(&mut self.state, State::Idle)
-                    else {
-                        unreachable!("the state was busy a line ago")
-                    };
-                    self.end(active);
+                State::Busy(active) if active.completion.ended > now => {
+                    self.state = State::Busy(active);
+                    return;
                 }
+                State::Busy(active) => self.end(active),
                 State::Idle => {
                     let next = self.queue.take_next(&self.mechanics, self.free, self.arm);
                     let Some(next) = next else { return };

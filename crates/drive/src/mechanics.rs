@@ -231,9 +231,9 @@ mod tests {
 
     #[test]
     fn a_seek_and_a_head_switch_take_the_longer_of_both() {
-        // Block 35: cylinder 1, head 1, block 5, slot (2 * 3 + 4 + 5) % 10 = 5. Reach 2 ms, on
-        // track at 3.5 ms, the slot passes from 5 to 6 ms.
-        check_serve(35..36, Pass::Read, micros(5_000), Arm { cylinder: 1, head: 1 });
+        // Block 34: cylinder 1, head 1, block 4, slot (2 * 3 + 4 + 4) % 10 = 4. Reach 2 ms, on
+        // track at 3.5 ms, the slot passes from 4 to 5 ms.
+        check_serve(34..35, Pass::Read, micros(4_000), Arm { cylinder: 1, head: 1 });
         // Block 45: cylinder 2, head 0, slot (2 * 3 + 8 + 5) % 10 = 9. Seek 4 ms, on track at
         // 5.5 ms, the slot passes from 9 to 10 ms.
         check_serve(45..46, Pass::Read, micros(9_000), Arm { cylinder: 2, head: 0 });
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_write_settles_when_the_arm_or_the_head_changed() {
-        // Same place as above: on track at 3.5 + 3 = 6.5 ms, the slot 5 is back at 15 ms.
+        // Block 35, next to the one above: on track at 3.5 + 3 = 6.5 ms, slot 5 is back at 15 ms.
         check_serve(35..36, Pass::Write, micros(15_000), Arm { cylinder: 1, head: 1 });
         check_serve(4..5, Pass::Write, micros(4_000), Arm { cylinder: 0, head: 0 });
     }
