@@ -5,11 +5,12 @@
 //! [`Tree::read`] touches the disk.
 //!
 //! ```text
-//!   cargo metadata --no-deps --+                +-- arrows    who may depend on whom
-//!                              +--> Tree --> check -- cores   what a core never touches; terminals
-//!   every file not ignored ----+                +-- unsafety  where `unsafe` may stand
-//!                                               +-- machine   nothing of one machine in the text
-//!                                               +-- layout    names, module docs, format pages
+//!   cargo metadata --no-deps --+                  +-- arrows     who may depend on whom
+//!                              +--> Tree --> check -- cores      what a core never touches; terminals
+//!   every file not ignored ----+                  +-- unsafety   where `unsafe` may stand
+//!                                                 +-- machine    nothing of one machine in the text
+//!                                                 +-- layout     names, module docs, format pages
+//!                                                 +-- citations  keys of papers
 //! ```
 //!
 //! Sources are read as tokens ([`rust`]), so that a word in a comment or in a string is not code,
@@ -19,6 +20,7 @@
 //! a macro of another crate is not caught here, only by its dependencies.
 
 mod arrows;
+mod citations;
 mod cores;
 mod layout;
 mod machine;
@@ -57,6 +59,8 @@ enum Rule {
     Layout,
     /// On-disk formats have a page.
     Format,
+    /// Keys of papers have an entry.
+    Citation,
 }
 
 impl fmt::Display for Rule {
@@ -69,6 +73,7 @@ impl fmt::Display for Rule {
             Self::Machine => "machine",
             Self::Layout => "layout",
             Self::Format => "format",
+            Self::Citation => "citation",
         })
     }
 }
@@ -88,6 +93,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     findings.extend(unsafety::check(tree, &sources));
     findings.extend(machine::check(tree));
     findings.extend(layout::check(tree, &sources));
+    findings.extend(citations::check(tree, &sources));
     findings.sort();
     findings.dedup();
     findings
