@@ -1,7 +1,7 @@
 //! Who may depend on whom: the table of the house, and the outside crates that are kept out.
 //!
-//! An ordinary dependency must stand in [`HOUSE`]. A dev-dependency may also be any crate of a lower
-//! floor (or, on the ground floor, of the same one), because a test may build its world from what
+//! An ordinary dependency must stand in [`HOUSE`]. A dev-dependency may also lie on any lower
+//! floor (or, on the ground floor, on the same one), because a test may build its world from what
 //! lies below, unless [`NEVER`] forbids it. `xtask` depends on no crate of the house, so that it
 //! runs when they do not compile.
 

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   cargo metadata --no-deps --+                  +-- arrows     who may depend on whom
-//!                              +--> Tree --> check -- cores      what a core never touches; terminals
+//!                              +--> Tree --> check -- cores      what cores never touch; terminals
 //!   every file not ignored ----+                  +-- unsafety   where `unsafe` may stand
 //!                                                 +-- machine    nothing of one machine in the text
 //!                                                 +-- layout     names, module docs, format pages

@@ -126,7 +126,7 @@ fn literal_len(text: &str) -> Option<usize> {
     Some(prefix.len() + len)
 }
 
-/// The length of the text in `quote`s that `text` starts with; a backslash hides the next character.
+/// The length of the text in `quote`s that `text` starts with; a backslash hides what follows it.
 fn quoted_len(text: &str, quote: char) -> usize {
     let mut chars = text.char_indices().skip(1);
     while let Some((at, c)) = chars.next() {

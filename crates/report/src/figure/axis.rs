@@ -3,7 +3,7 @@
 //! ```text
 //!   Linear   v                 ticks at 1, 2 or 5 times a power of ten
 //!   Log      log10 v           ticks at powers of ten, faint ones at 2 to 9 times
-//!   Tail     -log10 (1 - v)    ticks at 0, 50, 90, 99, 99.9 %: each nine is one decade of what is left
+//!   Tail     -log10 (1 - v)    ticks at 0, 50, 90, 99, 99.9 %: each nine is one decade
 //! ```
 //!
 //! A tail axis shows shares from 0 to below 1. A share of 1 lies infinitely far up and is drawn at
@@ -293,7 +293,7 @@ fn nines_label(nines: usize) -> String {
     }
 }
 
-/// A number to three digits, in full from a thousandth to below a million, else by its power of ten.
+/// A number to three digits: in full from 0.001 to below a million, else by its power of ten.
 pub(crate) fn number(value: f64) -> String {
     if value.is_nan() || value.is_infinite() {
         return if value.is_nan() {
