@@ -1,0 +1,203 @@
+//! How a client gets from a fresh socket to an export.
+
+use std::io;
+
+use levelhead_units::{Bytes, SECTOR_SIZE};
+
+use crate::codec::{
+    Answer, ClientDecoder, ClientFlags, ClientOption, ExportFlags, HandshakeFlags, Info,
+    PAYLOAD_MAX, Refusal, ServerMessage, encode_flags, info,
+};
+use crate::socket::Socket;
+
+/// An export as the server describes it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub(super) size: Bytes,
+    /// The most bytes of one read or write, a whole number of sectors.
+    pub(super) payload_max: u32,
+}
+
+/// What an export must be capable of to be a block service.
+const NEEDED: [(ExportFlags, &str); 2] =
+    [(ExportFlags::SEND_FLUSH, "flush"), (ExportFlags::SEND_FUA, "write durably (FUA)")];
+
+/// Agrees with the server on `export`; requests may follow.
+pub(super) fn shake_hands(
+    socket: &Socket,
+    decoder: &mut ClientDecoder,
+    export: &str,
+) -> io::Result<Found> {
+    let mut hand = Hand { socket, decoder };
+    let ServerMessage::Greeting(offered) = hand.receive()? else {
+        return Err(broken("the server did not greet"));
+    };
+    if !offered.contains(HandshakeFlags::FIXED_NEWSTYLE) {
+        return Err(broken("the server takes no options (it is not of the fixed newstyle)"));
+    }
+    let mut bytes = Vec::new();
+    let no_zeroes = offered.contains(HandshakeFlags::NO_ZEROES);
+    let chosen = if no_zeroes { ClientFlags::NO_ZEROES } else { ClientFlags::NONE };
+    encode_flags(chosen | ClientFlags::FIXED_NEWSTYLE, &mut bytes);
+    socket.write_both(&bytes, &[])?;
+    // Both answers will do: replies of either kind are understood.
+    let _either = hand.ask(&ClientOption::StructuredReply)?;
+    let wanted = vec![info::BLOCK_SIZE];
+    let answers = hand.ask(&ClientOption::Go { export: export.to_owned(), wanted })?;
+    let found = judge(&answers, export)?;
+    decoder.begin_transmission();
+    Ok(found)
+}
+
+/// What the answers to GO say, if that is an export that can be used.
+fn judge(answers: &[Answer], export: &str) -> io::Result<Found> {
+    let (mut described, mut limits) = (None, (1, PAYLOAD_MAX));
+    for answer in answers {
+        match answer {
+            Answer::Info(Info::Export { size, flags }) => described = Some((*size, *flags)),
+            Answer::Info(Info::BlockSize { min, max, .. }) => limits = (*min, *max),
+            Answer::Refused { refusal, reason } => return Err(refused(*refusal, reason, export)),
+            Answer::Info(Info::Name(_) | Info::Description(_) | Info::Other(_))
+            | Answer::Ack
+            | Answer::Server { .. }
+            | Answer::MetaContext { .. } => {}
+        }
+    }
+    let (size, flags) =
+        described.ok_or_else(|| broken("the server accepted the export without its size"))?;
+    let (block_min, payload_max) = limits;
+    for (needed, verb) in NEEDED {
+        if !flags.contains(needed) && !flags.contains(ExportFlags::READ_ONLY) {
+            return Err(unsupported(format!("export '{export}' cannot {verb}")));
+        }
+    }
+    let sector = SECTOR_SIZE as u32;
+    if block_min == 0 || !sector.is_multiple_of(block_min) {
+        return Err(unsupported(format!(
+            "export '{export}' has blocks of {block_min} bytes: they must divide {SECTOR_SIZE}"
+        )));
+    }
+    let payload_max = payload_max.min(PAYLOAD_MAX) / sector * sector;
+    if payload_max == 0 {
+        return Err(unsupported(format!(
+            "export '{export}' takes less than {SECTOR_SIZE} bytes at a time"
+        )));
+    }
+    Ok(Found { size, payload_max })
+}
+
+struct Hand<'a> {
+    socket: &'a Socket,
+    decoder: &'a mut ClientDecoder,
+}
+
+impl Hand<'_> {
+    fn receive(&mut self) -> io::Result<ServerMessage> {
+        loop {
+            // Nothing was read yet, so no reply to a read can come.
+            if let Some(message) = self.decoder.next(&mut |_| None)? {
+                return Ok(message);
+            }
+            match self.socket.read(self.decoder.space())? {
+                0 => {
+                    let message = "the server closed the connection during the handshake";
+                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, message));
+                }
+                count => self.decoder.filled(count),
+            }
+        }
+    }
+
+    /// Sends an option and takes the answers up to the one that ends them.
+    fn ask(&mut self, option: &ClientOption) -> io::Result<Vec<Answer>> {
+        /// More than any server has to say about one export.
+        const ANSWERS_MAX: usize = 64;
+        let mut bytes = Vec::new();
+        option.encode(&mut bytes);
+        self.socket.write_both(&bytes, &[])?;
+        let mut answers = Vec::new();
+        loop {
+            let ServerMessage::Answer { option: to, answer } = self.receive()? else {
+                return Err(broken("the server sent something else than an answer"));
+            };
+            if to != option.number() {
+                return Err(broken("the server answered an option that was not sent"));
+            }
+            let last = matches!(answer, Answer::Ack | Answer::Refused { .. });
+            answers.push(answer);
+            if last {
+                return Ok(answers);
+            }
+            if answers.len() == ANSWERS_MAX {
+                return Err(broken("the server does not stop answering one option"));
+            }
+        }
+    }
+}
+
+fn refused(refusal: Refusal, reason: &str, export: &str) -> io::Error {
+    let kind = match refusal {
+        Refusal::UnknownExport => io::ErrorKind::NotFound,
+        Refusal::Policy | Refusal::TlsRequired => io::ErrorKind::PermissionDenied,
+        Refusal::Unsupported
+        | Refusal::Invalid
+        | Refusal::Platform
+        | Refusal::ShuttingDown
+        | Refusal::BlockSizeRequired
+        | Refusal::TooBig
+        | Refusal::ExtendedHeadersRequired
+        | Refusal::Other(_) => io::ErrorKind::ConnectionRefused,
+    };
+    io::Error::new(kind, format!("the server refused export '{export}' ({refusal:?}): {reason}"))
+}
+
+fn unsupported(message: String) -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, message)
+}
+
+fn broken(message: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn export(flags: ExportFlags) -> Answer {
+        Answer::Info(Info::Export { size: Bytes::new(1 << 20), flags })
+    }
+
+    fn sizes(min: u32, max: u32) -> Answer {
+        Answer::Info(Info::BlockSize { min, preferred: 4096, max })
+    }
+
+    fn capable() -> ExportFlags {
+        ExportFlags::HAS_FLAGS | ExportFlags::SEND_FLUSH | ExportFlags::SEND_FUA
+    }
+
+    #[test]
+    fn payloads_keep_to_the_smaller_limit_in_whole_sectors() {
+        for (max, expected) in [(u32::MAX, PAYLOAD_MAX), (100_000, 98_304)] {
+            let answers = [export(capable()), sizes(512, max), Answer::Ack];
+            assert_eq!(judge(&answers, "x").unwrap().payload_max, expected);
+        }
+        assert_eq!(judge(&[export(capable())], "x").unwrap().payload_max, PAYLOAD_MAX);
+    }
+
+    #[test]
+    fn exports_that_cannot_be_a_block_service_are_refused_by_name() {
+        let reason = "no".to_owned();
+        for (answers, expected) in [
+            (vec![Answer::Ack], "without its size"),
+            (vec![export(ExportFlags::HAS_FLAGS)], "export 'x' cannot flush"),
+            (vec![export(capable()), sizes(8192, 1 << 20)], "blocks of 8192 bytes"),
+            (vec![export(capable()), sizes(1, 2048)], "less than 4096 bytes"),
+            (vec![Answer::Refused { refusal: Refusal::UnknownExport, reason }], "export 'x'"),
+        ] {
+            let error = judge(&answers, "x").unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        let read_only = ExportFlags::HAS_FLAGS | ExportFlags::READ_ONLY;
+        assert!(judge(&[export(read_only)], "x").is_ok());
+    }
+}

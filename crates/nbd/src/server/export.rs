@@ -1,0 +1,124 @@
+//! One export at work: runs changes over its service, each with its sectors to itself.
+//!
+//! A change of one command goes straight to the service. Whatever must be done after a reply of the
+//! service or after another change (the next command, a change that waited) is left to one thread
+//! per export, because a service's callback must neither wait nor submit.
+
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use levelhead_block::{BlockService, Done, Reply};
+use levelhead_units::Sectors;
+
+use super::Access;
+use super::locks::SectorLocks;
+use super::negotiation::Described;
+use super::plan::{Change, Failure, Next, check_outcome};
+
+/// An export that connections share.
+pub(super) struct LiveExport {
+    pub(super) described: Described,
+    pub(super) access: Access,
+    pub(super) service: Arc<dyn BlockService>,
+    locks: Mutex<SectorLocks<Box<Ongoing>>>,
+    later: Sender<Event>,
+}
+
+/// What to call when a change has ended.
+pub(super) type Finish = Box<dyn FnOnce(Result<(), Failure>) + Send>;
+
+/// A change under way.
+struct Ongoing {
+    change: Change,
+    finish: Finish,
+}
+
+/// What waits for the export's own thread.
+enum Event {
+    /// Take the change's next step, after this reply.
+    Advance(Box<Ongoing>, Option<Reply>),
+    /// No change is under way and none will come.
+    Stop,
+}
+
+/// The events of one export, for [`LiveExport::run`].
+pub(super) struct Events(Receiver<Event>);
+
+impl LiveExport {
+    pub(super) fn new(
+        described: Described,
+        access: Access,
+        service: Arc<dyn BlockService>,
+    ) -> (Arc<Self>, Events) {
+        let (later, events) = mpsc::channel();
+        let locks = Mutex::new(SectorLocks::new());
+        (Arc::new(Self { described, access, service, locks, later }), Events(events))
+    }
+
+    /// What the export's own thread does until [`LiveExport::stop`].
+    pub(super) fn run(self: &Arc<Self>, events: &Events) {
+        for event in &events.0 {
+            match event {
+                Event::Advance(ongoing, last) => self.advance(ongoing, last),
+                Event::Stop => return,
+            }
+        }
+    }
+
+    /// Ends [`LiveExport::run`] once no change is under way.
+    pub(super) fn stop(&self) {
+        self.leave(Event::Stop);
+    }
+
+    /// Runs `change` as soon as nobody else changes its sectors, then calls `finish`.
+    pub(super) fn start(self: &Arc<Self>, change: Change, finish: Finish) {
+        let ongoing = Box::new(Ongoing { change, finish });
+        let extent = ongoing.change.extent();
+        let granted = if extent.sectors == Sectors::ZERO {
+            Some(ongoing)
+        } else {
+            self.locks.lock().unwrap_or_else(PoisonError::into_inner).acquire(extent, ongoing)
+        };
+        if let Some(ongoing) = granted {
+            self.advance(ongoing, None);
+        }
+    }
+
+    fn advance(self: &Arc<Self>, mut ongoing: Box<Ongoing>, last: Option<Reply>) {
+        let this = Arc::clone(self);
+        match ongoing.change.next(last) {
+            Next::Submit(request) => {
+                let done: Done =
+                    Box::new(move |reply| this.leave(Event::Advance(ongoing, Some(reply))));
+                self.service.submit(request, done);
+            }
+            Next::SubmitLast(request) => {
+                let command = request.command;
+                let done: Done = Box::new(move |Reply { outcome, buf }| {
+                    drop(buf);
+                    this.finish(*ongoing, check_outcome(&outcome, &command));
+                });
+                self.service.submit(request, done);
+            }
+            Next::Finished(result) => self.finish(*ongoing, result),
+        }
+    }
+
+    fn finish(&self, Ongoing { change, finish }: Ongoing, result: Result<(), Failure>) {
+        let extent = change.extent();
+        if extent.sectors > Sectors::ZERO {
+            let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+            let granted = locks.release(extent);
+            drop(locks);
+            for ongoing in granted {
+                self.leave(Event::Advance(ongoing, None));
+            }
+        }
+        finish(result);
+    }
+
+    fn leave(&self, event: Event) {
+        // Without its thread an export has no connections, hence no changes.
+        self.later.send(event).expect("the export's thread outlives its connections");
+    }
+}

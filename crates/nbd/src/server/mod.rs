@@ -1,0 +1,302 @@
+//! A server: exports over block services, clients at one endpoint.
+//!
+//! Threads: one accepts, two serve each connection (see [`connection`]), one per export does what
+//! must wait for a reply of the service (see [`export`]).
+//!
+//! # Invariants
+//!
+//! - S1. Nothing a client sends makes the server panic, or the service see an address outside its
+//!   size.
+//! - S2. A connection has at most 128 requests and 64 MiB in flight, the one being received apart;
+//!   past that its socket is not read. A server has at most [`CONNECTIONS_MAX`] connections.
+//! - S3. Of two changes to one sector that are in flight together, on whatever connections, the
+//!   service sees one after the other has ended.
+//! - S4. A service's callback never waits for a client.
+//! - S5. [`Running::stop`] returns after the service has answered everything.
+
+mod connection;
+mod export;
+mod gate;
+mod locks;
+mod negotiation;
+mod plan;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::Shutdown;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use levelhead_block::BlockService;
+
+use self::connection::Connection;
+use self::export::{Events, LiveExport};
+use self::gate::{Gate, LIMITS};
+use self::negotiation::Described;
+use crate::Endpoint;
+use crate::codec::{ExportFlags, TEXT_MAX};
+use crate::socket::{Listener, Socket};
+
+/// The most connections at the same time. Further clients are turned away.
+pub const CONNECTIONS_MAX: usize = 64;
+
+/// How long answers may take to reach clients once the server is stopping.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// How long to wait after a client could not be accepted, for want of file descriptors perhaps.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+/// What clients may do with an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Everything.
+    ReadWrite,
+    /// Read. Whatever writes is refused.
+    ReadOnly,
+}
+
+/// A device to be served, all of it.
+pub struct Export {
+    /// What clients ask for; at most 4096 bytes. May be empty.
+    pub name: String,
+    /// A text for people; at most 4096 bytes.
+    pub description: String,
+    /// The device.
+    pub service: Arc<dyn BlockService>,
+    /// What clients may do with it.
+    pub access: Access,
+}
+
+/// A server that listens and does not answer yet.
+pub struct Server {
+    listener: Listener,
+    /// Wakes whoever waits for clients.
+    waker: Socket,
+    endpoint: Endpoint,
+    exports: Vec<(Arc<LiveExport>, Events)>,
+}
+
+impl Server {
+    /// Listens at `endpoint`. The first export is the one for clients that name none.
+    ///
+    /// The file of a Unix socket at which nobody answers is replaced.
+    ///
+    /// # Errors
+    ///
+    /// No exports, two of one name, a name, text or device too long, or an endpoint that cannot be
+    /// used: the error says which.
+    pub fn bind(endpoint: &Endpoint, exports: Vec<Export>) -> io::Result<Self> {
+        if exports.is_empty() {
+            return Err(wrong("a server needs at least one export".to_owned()));
+        }
+        let mut live: Vec<(Arc<LiveExport>, Events)> = Vec::new();
+        for export in exports {
+            if live.iter().any(|(other, _)| other.described.name == export.name) {
+                return Err(wrong(format!("two exports are called '{}'", export.name)));
+            }
+            live.push(enliven(export)?);
+        }
+        let listener = Listener::bind(endpoint)?;
+        let (waker, endpoint) = (listener.waker()?, listener.endpoint()?);
+        Ok(Self { listener, waker, endpoint, exports: live })
+    }
+
+    /// Where it listens. If the port was left to the system, this names it.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Answers clients from now on.
+    ///
+    /// Panics if the system has no thread left.
+    pub fn start(self) -> Running {
+        let Self { listener, waker, endpoint, exports } = self;
+        let mut live = Vec::new();
+        let mut workers = Vec::new();
+        for (export, events) in exports {
+            live.push(Arc::clone(&export));
+            workers.push(spawn("nbd-export", move || export.run(&events)));
+        }
+        let shared = Arc::new(Shared {
+            exports: live,
+            stopping: AtomicBool::new(false),
+            open: Mutex::default(),
+            closed: Condvar::new(),
+        });
+        let acceptor = Arc::clone(&shared);
+        let acceptor = spawn("nbd-accept", move || acceptor.accept(&listener));
+        Running { shared, endpoint, waker, acceptor: Some(acceptor), workers }
+    }
+}
+
+fn enliven(export: Export) -> io::Result<(Arc<LiveExport>, Events)> {
+    let Export { name, description, service, access } = export;
+    for (text, what) in [(&name, "name"), (&description, "description")] {
+        if text.len() > TEXT_MAX {
+            let len = text.len();
+            return Err(wrong(format!(
+                "an export's {what} has {len} bytes: the limit is {TEXT_MAX}"
+            )));
+        }
+    }
+    let sectors = service.size().get();
+    if sectors > SECTORS_MAX {
+        return Err(wrong(format!(
+            "export '{name}' has {sectors} sectors: the limit is {SECTORS_MAX}"
+        )));
+    }
+    let size = service.size().bytes();
+    let described = Described { name, description, size, flags: flags(access) };
+    Ok(LiveExport::new(described, access, service))
+}
+
+/// Clients keep sizes as signed bytes.
+const SECTORS_MAX: u64 = i64::MAX as u64 / levelhead_units::SECTOR_SIZE as u64;
+
+fn flags(access: Access) -> ExportFlags {
+    // One service answers all connections, so a flush on any of them covers all.
+    let always = ExportFlags::HAS_FLAGS
+        | ExportFlags::SEND_FLUSH
+        | ExportFlags::SEND_FUA
+        | ExportFlags::SEND_CACHE
+        | ExportFlags::CAN_MULTI_CONN;
+    match access {
+        Access::ReadOnly => always | ExportFlags::READ_ONLY,
+        Access::ReadWrite => {
+            always
+                | ExportFlags::SEND_TRIM
+                | ExportFlags::SEND_WRITE_ZEROES
+                | ExportFlags::SEND_FAST_ZERO
+        }
+    }
+}
+
+fn wrong(message: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, message)
+}
+
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+    thread::Builder::new().name(name.to_owned()).spawn(run).expect("the system has a thread left")
+}
+
+/// A server that answers clients. Stops when dropped.
+pub struct Running {
+    shared: Arc<Shared>,
+    endpoint: Endpoint,
+    waker: Socket,
+    acceptor: Option<JoinHandle<()>>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+impl Running {
+    /// Where it listens.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// How many clients are connected, those that left with requests in flight included.
+    pub fn connections(&self) -> usize {
+        self.shared.lock_open().len()
+    }
+
+    /// Turns new clients away, removes the socket's file, waits until the service has answered every
+    /// request, gives the answers a moment to be sent, and closes the connections.
+    pub fn stop(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shared.stopping.store(true, Ordering::Relaxed);
+        self.waker.shutdown(Shutdown::Both);
+        if let Some(acceptor) = self.acceptor.take() {
+            acceptor.join().expect("the accepting thread does not panic");
+        }
+        self.shared.close_all();
+        for export in &self.shared.exports {
+            export.stop();
+        }
+        for worker in self.workers.drain(..) {
+            worker.join().expect("an export's thread does not panic");
+        }
+    }
+}
+
+struct Shared {
+    exports: Vec<Arc<LiveExport>>,
+    stopping: AtomicBool,
+    /// The connections, by number.
+    open: Mutex<BTreeMap<u64, Arc<Connection>>>,
+    closed: Condvar,
+}
+
+impl Shared {
+    fn accept(self: &Arc<Self>, listener: &Listener) {
+        for id in 0.. {
+            let accepted = listener.accept();
+            if self.stopping.load(Ordering::Relaxed) {
+                return;
+            }
+            match accepted {
+                Ok(socket) => self.admit(id, socket),
+                Err(_) => thread::sleep(ACCEPT_PAUSE),
+            }
+        }
+    }
+
+    fn admit(self: &Arc<Self>, id: u64, socket: Socket) {
+        let mut open = self.lock_open();
+        if open.len() >= CONNECTIONS_MAX {
+            return;
+        }
+        let connection = Arc::new(Connection { socket, gate: Gate::new(LIMITS) });
+        open.insert(id, Arc::clone(&connection));
+        drop(open);
+        let listed = Listed { shared: Arc::clone(self), id };
+        // Without a thread left, dropping the closure takes the client off the list again.
+        let _spawned = thread::Builder::new().name("nbd-reader".to_owned()).spawn(move || {
+            // However it ended, there is nobody left to tell.
+            let Shared { exports, stopping, .. } = &*listed.shared;
+            let _result = connection::serve(&connection, exports, stopping);
+            connection.socket.shutdown(Shutdown::Both);
+        });
+    }
+
+    /// Closes every connection, the accepting thread having ended.
+    fn close_all(&self) {
+        let connections: Vec<Arc<Connection>> = self.lock_open().values().cloned().collect();
+        for connection in &connections {
+            connection.socket.shutdown(Shutdown::Read);
+        }
+        for connection in &connections {
+            connection.gate.wait_answered();
+        }
+        let some = |open: &mut BTreeMap<u64, Arc<Connection>>| !open.is_empty();
+        let (open, _) = self
+            .closed
+            .wait_timeout_while(self.lock_open(), FAREWELL, some)
+            .unwrap_or_else(PoisonError::into_inner);
+        open.values().for_each(|connection| connection.socket.shutdown(Shutdown::Both));
+        drop(self.closed.wait_while(open, some).unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn lock_open(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Connection>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection's place on the list, left when it ends.
+struct Listed {
+    shared: Arc<Shared>,
+    id: u64,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.shared.lock_open().remove(&self.id);
+        self.shared.closed.notify_all();
+    }
+}

@@ -1,0 +1,185 @@
+//! One type for the two kinds of socket.
+
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use crate::Endpoint;
+
+/// A connected socket. Reading and writing need no exclusive access.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Socket {
+    pub(crate) fn connect(endpoint: &Endpoint) -> io::Result<Self> {
+        match endpoint {
+            Endpoint::Unix(path) => UnixStream::connect(path).map(Self::Unix),
+            Endpoint::Tcp(addr) => TcpStream::connect(addr).and_then(Self::from_tcp),
+        }
+    }
+
+    fn from_tcp(stream: TcpStream) -> io::Result<Self> {
+        // Small replies must not wait for each other.
+        stream.set_nodelay(true)?;
+        Ok(Self::Tcp(stream))
+    }
+
+    /// Ends one or both directions, for every clone. A socket that is closed already is fine.
+    pub(crate) fn shutdown(&self, how: Shutdown) {
+        // The only errors are "not connected" and "not a socket".
+        let _closed_already = match self {
+            Self::Unix(stream) => stream.shutdown(how),
+            Self::Tcp(stream) => stream.shutdown(how),
+        };
+    }
+
+    pub(crate) fn read(&self, space: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let result = match self {
+                Self::Unix(stream) => (&*stream).read(space),
+                Self::Tcp(stream) => (&*stream).read(space),
+            };
+            match result {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
+    }
+
+    /// Sends `head`, then `payload`.
+    pub(crate) fn write_both(&self, mut head: &[u8], mut payload: &[u8]) -> io::Result<()> {
+        while !head.is_empty() || !payload.is_empty() {
+            let slices = [IoSlice::new(head), IoSlice::new(payload)];
+            let result = match self {
+                Self::Unix(stream) => (&*stream).write_vectored(&slices),
+                Self::Tcp(stream) => (&*stream).write_vectored(&slices),
+            };
+            match result {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => {
+                    let of_head = count.min(head.len());
+                    head = &head[of_head..];
+                    payload = &payload[count - of_head..];
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A listening socket. Its file, if it has one, goes when it is dropped.
+#[derive(Debug)]
+pub(crate) enum Listener {
+    Unix { listener: UnixListener, file: SocketFile },
+    Tcp(TcpListener),
+}
+
+impl Listener {
+    /// Listens at `endpoint`. A socket file at which nobody answers is replaced.
+    pub(crate) fn bind(endpoint: &Endpoint) -> io::Result<Self> {
+        match endpoint {
+            Endpoint::Unix(path) => {
+                remove_stale(path)?;
+                let listener = UnixListener::bind(path).map_err(|e| about(endpoint, &e))?;
+                let file = SocketFile::at(path)?;
+                Ok(Self::Unix { listener, file })
+            }
+            Endpoint::Tcp(addr) => {
+                TcpListener::bind(addr).map(Self::Tcp).map_err(|e| about(endpoint, &e))
+            }
+        }
+    }
+
+    /// Where it listens; a port that the system chose is filled in.
+    pub(crate) fn endpoint(&self) -> io::Result<Endpoint> {
+        match self {
+            Self::Unix { file, .. } => Ok(Endpoint::Unix(file.path.clone())),
+            Self::Tcp(listener) => listener.local_addr().map(Endpoint::Tcp),
+        }
+    }
+
+    pub(crate) fn accept(&self) -> io::Result<Socket> {
+        match self {
+            Self::Unix { listener, .. } => {
+                listener.accept().map(|(stream, _)| Socket::Unix(stream))
+            }
+            Self::Tcp(listener) => {
+                listener.accept().and_then(|(stream, _)| Socket::from_tcp(stream))
+            }
+        }
+    }
+
+    /// A handle whose [`Socket::shutdown`] makes `accept` fail, also one that waits already: Linux
+    /// allows that for listening sockets, and the standard library has no other way to wake one.
+    pub(crate) fn waker(&self) -> io::Result<Socket> {
+        Ok(match self {
+            Self::Unix { listener, .. } => {
+                Socket::Unix(UnixStream::from(OwnedFd::from(listener.try_clone()?)))
+            }
+            Self::Tcp(listener) => {
+                Socket::Tcp(TcpStream::from(OwnedFd::from(listener.try_clone()?)))
+            }
+        })
+    }
+}
+
+/// The file of a listening Unix socket.
+#[derive(Debug)]
+pub(crate) struct SocketFile {
+    path: PathBuf,
+    /// Device and inode: a later server may have put its own file in the same place.
+    identity: (u64, u64),
+}
+
+impl SocketFile {
+    fn at(path: &Path) -> io::Result<Self> {
+        let metadata = path.symlink_metadata()?;
+        Ok(Self { path: path.to_owned(), identity: (metadata.dev(), metadata.ino()) })
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if Self::at(&self.path).is_ok_and(|now| now.identity == self.identity) {
+            // Nothing is left to be done about a file that cannot be removed.
+            let _result = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Removes the socket file at `path` if nobody answers there.
+fn remove_stale(path: &Path) -> io::Result<()> {
+    let endpoint = Endpoint::Unix(path.to_owned());
+    let metadata = match path.symlink_metadata() {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(about(&endpoint, &error)),
+    };
+    if !metadata.file_type().is_socket() {
+        let error =
+            io::Error::new(io::ErrorKind::AlreadyExists, "a file that is no socket is there");
+        return Err(about(&endpoint, &error));
+    }
+    match UnixStream::connect(path) {
+        Ok(_) => {
+            let error = io::Error::new(io::ErrorKind::AddrInUse, "another server answers there");
+            Err(about(&endpoint, &error))
+        }
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path).map_err(|e| about(&endpoint, &e))
+        }
+        Err(error) => Err(about(&endpoint, &error)),
+    }
+}
+
+fn about(endpoint: &Endpoint, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("cannot listen at {endpoint}: {error}"))
+}
