@@ -65,6 +65,22 @@ use source::Source;
 /// and [`Trace::format`] says what they were taken for. `progress` is told how many bytes of
 /// `source`, packed as they are, have been read so far.
 ///
+/// ```
+/// use levelhead_trace::{Format, Mapping, onto_array, read};
+/// use levelhead_units::Sectors;
+///
+/// let text = "11413000 0 657728 16 1\n11565000 1 31244784 64 0\n";
+/// let trace = read(text.as_bytes(), "two.trace", None, &mut |_| ())?;
+/// assert_eq!(trace.format, Format::Ssdsim);
+/// assert_eq!(trace.records.len(), 2);
+///
+/// let mapping = Mapping::as_recorded(&trace, Sectors::new(1 << 20));
+/// let (arrivals, report) = onto_array(&trace, mapping)?;
+/// assert_eq!(arrivals[0].extent.sectors, Sectors::new(2));
+/// println!("{report}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 ///
 /// The first thing that is not as the format has it, with its place; a limit of this crate; a

@@ -15,6 +15,17 @@ use crate::{Arrival, Kind, LENGTH_MAX, RECORDS_MAX, text};
 /// A workload, short enough to be written on a command line:
 /// `size=40KiB,interval=8ms,count=20000,reads=100%`, which are also the defaults of missing keys.
 /// `sizes=8KiB/24KiB/40KiB` mixes sizes evenly, `align=64KiB` aligns addresses.
+///
+/// ```
+/// use levelhead_stats::Streams;
+/// use levelhead_trace::Synthetic;
+/// use levelhead_units::Sectors;
+///
+/// let workload: Synthetic = "size=8KiB,count=100,reads=41%".parse()?;
+/// let arrivals = workload.generate(Sectors::new(1 << 20), Streams::new(7))?;
+/// assert_eq!(arrivals.len(), 100);
+/// # Ok::<(), levelhead_trace::SyntheticError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Synthetic {
     /// The sizes of requests, each as likely as any other.
