@@ -1,0 +1,337 @@
+//! One array over modelled drives, in virtual time.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use levelhead_array::{
+    Action, Answer, Array, BufId, Content, HostOrder, Policy, RequestId, Settings, Spec, SubId,
+    Submit,
+};
+use levelhead_block::{Buf, Command, Memory, Outcome};
+use levelhead_drive::{Drive, Profile, QUEUE_DEPTH_MAX, SettingsError};
+use levelhead_sim::{EventQueue, LogHash};
+use levelhead_stats::Streams;
+use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos, Sectors};
+
+use crate::bytes::WorldBytes;
+
+/// How often drives' health pages are read.
+const HEALTH_INTERVAL: Nanos = Nanos::from_secs(1);
+
+/// What a world is made of.
+#[derive(Clone, Debug)]
+pub struct WorldSettings {
+    /// The array's shape.
+    pub spec: Spec,
+    /// How it reads.
+    pub policy: Policy,
+    /// Commands inside a drive at a time.
+    pub window: u32,
+    /// In which order commands leave the host's queues.
+    pub order: HostOrder,
+    /// Whether buffers have bytes.
+    pub content: Content,
+    /// The drives' make.
+    pub profile: Arc<Profile>,
+    /// What each drive is besides, in the order of the drives. One entry stands for all.
+    pub drives: Vec<levelhead_drive::Settings>,
+    /// What chance is drawn from.
+    pub seed: u64,
+}
+
+/// A world that cannot be.
+#[derive(Clone, Debug, PartialEq)]
+pub enum WorldError {
+    /// More commands than a drive can hold.
+    Window {
+        /// What was asked for.
+        window: u32,
+    },
+    /// A drive cannot be like that.
+    Drive(SettingsError),
+    /// The drives are too small for a single stripe.
+    TooSmall {
+        /// A drive's size.
+        size: Sectors,
+    },
+}
+
+impl fmt::Display for WorldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Window { window } => {
+                write!(f, "the window is from 1 to {QUEUE_DEPTH_MAX} commands, got {window}")
+            }
+            Self::Drive(error) => write!(f, "{error}"),
+            Self::TooSmall { size } => {
+                write!(f, "a drive of {} holds no stripe of the array", size.bytes())
+            }
+        }
+    }
+}
+
+impl std::error::Error for WorldError {}
+
+impl From<SettingsError> for WorldError {
+    fn from(error: SettingsError) -> Self {
+        Self::Drive(error)
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct World {
+    array: Array,
+    drives: Vec<Bay>,
+    events: EventQueue<Event>,
+    bytes: Option<WorldBytes>,
+    answers: Vec<(Instant, Answer)>,
+    log: LogHash,
+}
+
+/// A drive in its place, with what it is working on.
+#[derive(Debug)]
+struct Bay {
+    drive: Drive,
+    inside: BTreeMap<SubId, Submit>,
+    /// The wake-up that is in the event queue already.
+    wake: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Wake(DriveIdx),
+    Health,
+}
+
+/// What the log hash tells apart.
+#[derive(Clone, Copy)]
+enum Note {
+    Submit,
+    Done,
+    Answer,
+}
+
+impl World {
+    /// A world at rest. Drives full of zeroes, if anybody looks.
+    pub fn new(settings: &WorldSettings) -> Result<Self, WorldError> {
+        let streams = Streams::new(settings.seed);
+        let count = settings.spec.drives();
+        assert!([1, count].contains(&settings.drives.len()), "one drive setting, or one a drive");
+        let mut drives = Vec::with_capacity(count);
+        for idx in 0..count {
+            let drive = settings.drives[idx % settings.drives.len()];
+            if settings.window == 0 || settings.window > drive.queue_depth {
+                return Err(WorldError::Window { window: settings.window });
+            }
+            let profile = Arc::clone(&settings.profile);
+            let drive = Drive::new(profile, drive, streams, &format!("drive/{idx}"))?;
+            drives.push(Bay { drive, inside: BTreeMap::new(), wake: None });
+        }
+        let smallest = drives.iter().map(|bay| bay.drive.size()).min();
+        let drive_size = smallest.expect("an array has drives");
+        if drive_size < settings.spec.chunk() {
+            return Err(WorldError::TooSmall { size: drive_size });
+        }
+        let array = Array::new(
+            &Settings {
+                spec: settings.spec,
+                drive_size,
+                policy: settings.policy,
+                window: settings.window,
+                order: settings.order,
+                content: settings.content,
+                synced: u64::MAX,
+                lost: DriveSet::EMPTY,
+            },
+            streams,
+        );
+        let bytes = match settings.content {
+            Content::Carried => Some(WorldBytes::new(count, drive_size)),
+            Content::Absent => None,
+        };
+        let mut events = EventQueue::new();
+        events.push(Instant::ZERO + HEALTH_INTERVAL, Event::Health);
+        let (answers, log) = (Vec::new(), LogHash::default());
+        Ok(Self { array, drives, events, bytes, answers, log })
+    }
+
+    /// The array.
+    pub fn array(&self) -> &Array {
+        &self.array
+    }
+
+    /// How many sectors the array has.
+    pub fn size(&self) -> Sectors {
+        self.array.size()
+    }
+
+    /// The time of the last event.
+    pub fn now(&self) -> Instant {
+        self.events.now()
+    }
+
+    /// The hash of all that has happened.
+    pub fn log(&self) -> LogHash {
+        self.log
+    }
+
+    /// When something happens next; there is always another look at the drives' health.
+    pub fn next_at(&self) -> Instant {
+        self.events.next_at().expect("health is read for ever")
+    }
+
+    /// Sends a request at `now`, which must not be before the last event nor after the next. `buf`
+    /// is the client's where bytes are carried.
+    pub fn submit(&mut self, now: Instant, request: RequestId, command: Command, buf: Option<Buf>) {
+        assert!(now <= self.next_at(), "{now:?} is past the next event");
+        match (&mut self.bytes, buf) {
+            (Some(bytes), Some(buf)) => bytes.buffers.insert(BufId::Client(request), buf),
+            (None, None) => {}
+            (Some(_), None) | (None, Some(_)) => {
+                panic!("{request:?}: bytes where none are carried")
+            }
+        }
+        self.array.handle_request(now, request, command);
+        self.settle(now);
+    }
+
+    /// A drive stops answering.
+    pub fn kill(&mut self, now: Instant, drive: DriveIdx) {
+        self.drives[drive.as_usize()].drive.handle_death(now);
+        self.collect(now, drive);
+        self.settle(now);
+    }
+
+    /// Jumps to the next event.
+    pub fn step(&mut self) {
+        let (now, event) = self.events.pop().expect("health is read for ever");
+        match event {
+            Event::Wake(drive) => {
+                let bay = &mut self.drives[drive.as_usize()];
+                if bay.wake == Some(now) {
+                    bay.wake = None;
+                }
+                bay.drive.handle_timeout(now);
+                self.collect(now, drive);
+                self.settle(now);
+            }
+            Event::Health => {
+                for (idx, bay) in self.drives.iter().enumerate() {
+                    self.array.handle_health(DriveIdx::from_usize(idx), bay.drive.health(now));
+                }
+                self.events.push(now + HEALTH_INTERVAL, Event::Health);
+            }
+        }
+    }
+
+    /// The answers since the last call, with their times.
+    pub fn take_answers(&mut self) -> Vec<(Instant, Answer)> {
+        std::mem::take(&mut self.answers)
+    }
+
+    /// The buffer of an answered request, where bytes are carried.
+    pub fn take_buf(&mut self, request: RequestId) -> Option<Buf> {
+        self.bytes.as_mut().map(|bytes| bytes.buffers.remove(BufId::Client(request)))
+    }
+
+    /// Buffers that are held, where bytes are carried.
+    pub fn buffer_count(&self) -> usize {
+        self.bytes.as_ref().map_or(0, |bytes| bytes.buffers.len())
+    }
+
+    /// The bytes on a drive, where they are carried, to change them behind its back.
+    pub fn platter_mut(&mut self, drive: DriveIdx) -> Option<&mut Memory> {
+        self.bytes.as_mut().map(|bytes| bytes.platter_mut(drive))
+    }
+
+    /// Brings what a drive has ended to the array.
+    fn collect(&mut self, now: Instant, drive: DriveIdx) {
+        while let Some(done) = self.drives[drive.as_usize()].drive.poll() {
+            let sub = SubId(done.id);
+            self.note(now, Note::Done, &[drive.as_usize() as u64, done.id, code(&done.outcome)]);
+            let submit = self.drives[drive.as_usize()].inside.remove(&sub);
+            if let (Some(bytes), Some(submit)) = (&mut self.bytes, submit) {
+                bytes.transfer(&submit, &done.outcome);
+            }
+            self.array.handle_done(now, sub, &done.outcome);
+            self.carry_out(now);
+        }
+    }
+
+    /// Lets the drives begin what they were given, until all is quiet at this moment.
+    fn settle(&mut self, now: Instant) {
+        self.carry_out(now);
+        for idx in 0..self.drives.len() {
+            let bay = &mut self.drives[idx];
+            let due = bay.drive.deadline().map(|at| at.max(now));
+            if let Some(at) = due
+                && bay.wake.is_none_or(|wake| at < wake)
+            {
+                bay.wake = Some(at);
+                self.events.push(at, Event::Wake(DriveIdx::from_usize(idx)));
+            }
+        }
+    }
+
+    fn carry_out(&mut self, now: Instant) {
+        let mut touched = DriveSet::EMPTY;
+        while let Some(action) = self.array.poll() {
+            match action {
+                Action::Acquire { buf, sectors } => {
+                    if let Some(bytes) = &mut self.bytes {
+                        bytes.acquire(buf, sectors);
+                    }
+                }
+                Action::Combine(combine) => {
+                    if let Some(bytes) = &mut self.bytes {
+                        bytes.combine(&combine);
+                    }
+                }
+                Action::Release(buf) => {
+                    if let Some(bytes) = &mut self.bytes {
+                        bytes.buffers.remove(buf);
+                    }
+                }
+                Action::Lost(_) => {}
+                Action::Answer(answer) => {
+                    self.note(now, Note::Answer, &[answer.request.0, code(&answer.outcome)]);
+                    self.answers.push((now, answer));
+                }
+                Action::Submit(submit) => {
+                    touched = touched.with(submit.drive);
+                    self.hand_over(now, submit);
+                }
+            }
+        }
+        // A dead drive ends its commands at once.
+        for drive in touched.iter() {
+            self.collect(now, drive);
+        }
+    }
+
+    fn hand_over(&mut self, now: Instant, submit: Submit) {
+        let Submit { drive, sub, command, origin, .. } = submit;
+        self.note(now, Note::Submit, &[drive.as_usize() as u64, sub.0]);
+        let bay = &mut self.drives[drive.as_usize()];
+        bay.drive.handle_submit(now, sub.0, command, origin);
+        if self.bytes.is_some() {
+            bay.inside.insert(sub, submit);
+        }
+    }
+
+    fn note(&mut self, now: Instant, note: Note, what: &[u64]) {
+        self.log.record(now, &[note as u64]);
+        self.log.record(now, what);
+    }
+}
+
+/// An outcome as a number, for the log.
+fn code(outcome: &Outcome) -> u64 {
+    match outcome {
+        Outcome::Done { unknown, damaged } => (unknown.len() as u64) << 32 | damaged.len() as u64,
+        Outcome::Cancelled => u64::MAX,
+        Outcome::Gone => u64::MAX - 1,
+    }
+}

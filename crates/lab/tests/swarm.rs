@@ -1,0 +1,35 @@
+//! Swarms: many seeds, each twice.
+
+use levelhead_lab::swarm::{Report, Sabotage, run};
+
+const SEEDS: u64 = 120;
+const REQUESTS: u64 = 250;
+
+fn swarm() -> Vec<Report> {
+    (0..SEEDS).map(|seed| run(seed, REQUESTS, Sabotage::None)).collect()
+}
+
+/// The same seeds print the same bytes, twice.
+#[test]
+fn nothing_is_wrong_or_unanswered_and_both_runs_print_the_same_bytes() {
+    let print = |reports: &[Report]| -> String {
+        reports.iter().map(|report| format!("{report}\n")).collect()
+    };
+    let (first, second) = (swarm(), swarm());
+    assert_eq!(print(&first), print(&second));
+    // A swarm in which nothing happens proves nothing.
+    let sum = |of: fn(&Report) -> u64| first.iter().map(of).sum::<u64>();
+    assert!(sum(|report| report.verified) > 100_000);
+    assert!(sum(|report| report.decoded) > 5_000);
+    assert!(sum(|report| u64::from(report.lost)) > 20);
+    assert!(sum(|report| report.named) > 0, "no sector was ever named missing");
+}
+
+/// The canary.
+#[test]
+#[should_panic(expected = "other bytes than were written")]
+fn flipped_bits_are_caught() {
+    for seed in 0..8 {
+        run(seed, REQUESTS, Sabotage::FlipBits);
+    }
+}
