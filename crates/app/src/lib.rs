@@ -1,1 +1,21 @@
-//! What each command does: one function a command.
+//! What each command does: one function a command, from what was asked to what is shown.
+//!
+//! Composes the worlds below: `lab` in virtual time, `host` and `nbd` in real time, `trace` for
+//! input and `report` for output. Knows files, and no terminal: whoever calls decides what to print
+//! ([`Show`]) and how progress looks ([`Progress`]).
+
+#![forbid(unsafe_code)]
+
+mod error;
+mod files;
+mod profiles;
+mod progress;
+pub mod replay;
+mod show;
+
+pub use error::AppError;
+pub use progress::{NoProgress, Progress, Task};
+pub use show::Show;
+
+/// The program's version.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

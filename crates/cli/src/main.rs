@@ -1,2 +1,62 @@
-//! The levelhead program: parse, call, print.
-fn main() {}
+//! The levelhead program: parse what was typed, call one function of `app`, print what it shows.
+//!
+//! Exit codes: 0 good, 1 found trouble, 2 wrong usage. Results go to standard output, everything
+//! else (progress, errors) to standard error.
+
+#![forbid(unsafe_code)]
+
+mod commands;
+mod progress;
+mod values;
+
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory, Parser};
+use levelhead_app::{AppError, Show};
+
+use crate::commands::Command;
+
+/// Disk arrays that stay fast and intact while their disks misbehave.
+#[derive(Parser)]
+#[command(name = "levelhead", version, propagate_version = true)]
+struct Cli {
+    #[command(flatten)]
+    output: Output,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every command understands.
+#[derive(Args, Clone, Copy)]
+struct Output {
+    /// Print one JSON value on standard output and nothing else
+    #[arg(long, global = true)]
+    json: bool,
+    /// Show no progress
+    #[arg(long, global = true)]
+    quiet: bool,
+}
+
+impl Output {
+    /// Prints a result as it was asked for.
+    fn print(self, result: &dyn Show) {
+        use std::io::Write;
+        let text = if self.json { result.json() } else { result.text() };
+        // A reader that has gone away has seen enough.
+        let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match commands::run(cli.command, cli.output, &mut Cli::command()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("levelhead: {error}");
+            match error {
+                AppError::Trouble(_) => ExitCode::from(1),
+                AppError::Usage(_) => ExitCode::from(2),
+            }
+        }
+    }
+}

@@ -84,7 +84,7 @@ pub fn run(seed: u64, requests: u64, sabotage: Sabotage) -> Report {
     let mut rng = Streams::new(seed).stream("swarm/plan");
     let settings = draw(&mut rng, seed);
     let losses = settings.drives[0].faults.hard_rate == Ratio::ZERO;
-    let mut swarm = Swarm::new(settings, rng, losses);
+    let mut swarm = Swarm::new(&settings, rng, losses);
     for id in 0..requests {
         swarm.send(id);
         swarm.misfortune(requests);
@@ -163,10 +163,10 @@ enum Expected {
 }
 
 impl Swarm {
-    fn new(settings: WorldSettings, rng: Rng, losses: bool) -> Self {
+    fn new(settings: &WorldSettings, rng: Rng, losses: bool) -> Self {
         let (spec, policy, window, order, seed) =
             (settings.spec, settings.policy, settings.window, settings.order, settings.seed);
-        let world = World::new(&settings).expect("the settings above are valid");
+        let world = World::new(settings).expect("the settings above are valid");
         let size = world.size();
         Self {
             what: format!("{spec}, {policy}, window {window}, {order}"),

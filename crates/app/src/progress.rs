@@ -1,0 +1,27 @@
+//! How long work says how far it is.
+
+/// Where long work says how far it is.
+pub trait Progress: Sync {
+    /// A task begins; `total` is in the unit that [`Task::reach`] counts, 0 if unknown.
+    fn begin(&self, label: &str, total: u64) -> Box<dyn Task>;
+}
+
+/// One task under way. Dropping it ends it.
+pub trait Task: Send {
+    /// So much is done.
+    fn reach(&self, done: u64);
+}
+
+/// For those who do not look.
+#[derive(Clone, Copy, Debug)]
+pub struct NoProgress;
+
+impl Progress for NoProgress {
+    fn begin(&self, _label: &str, _total: u64) -> Box<dyn Task> {
+        Box::new(Self)
+    }
+}
+
+impl Task for NoProgress {
+    fn reach(&self, _done: u64) {}
+}

@@ -1,0 +1,149 @@
+//! `levelhead replay`: what would each policy have made of this load?
+//!
+//! The load, a trace or a made-up one, is sent to one array in virtual time once for each policy.
+//! The drives fail the same sectors for the same requests each time.
+
+mod input;
+mod output;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use levelhead_array::{Content, HostOrder, Policy, Spec};
+use levelhead_drive::{Faults, QUEUE_DEPTH_MAX};
+use levelhead_lab::replay::Run;
+use levelhead_lab::{World, WorldSettings, replay};
+use levelhead_trace::{Arrival, Format, Placement, Synthetic};
+use levelhead_units::DriveIdx;
+
+use crate::{AppError, Progress, profiles};
+
+pub use output::Replayed;
+
+/// What to replay, over what.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    /// The load.
+    pub load: Load,
+    /// The array's shape.
+    pub spec: Spec,
+    /// The drives' make: a shipped profile's name, or a file.
+    pub drive: String,
+    /// How the drives fail.
+    pub faults: Faults,
+    /// Only these drives fail reads; all of them if there is none here.
+    pub failing: Vec<u8>,
+    /// Drives that are slower than the others, and how many times.
+    pub slow: BTreeMap<u8, f64>,
+    /// How much of its positioning time a waiting command may save in a drive, per time waited.
+    pub age_weight: f64,
+    /// The policies, each run once.
+    pub policies: Vec<Policy>,
+    /// Commands inside a drive at a time.
+    pub window: u32,
+    /// The order of the host's queues.
+    pub order: HostOrder,
+    /// What chance is drawn from.
+    pub seed: u64,
+    /// Where one line per request goes, if anywhere.
+    pub csv: Option<PathBuf>,
+    /// Where the HTML report goes, if anywhere.
+    pub report: Option<PathBuf>,
+}
+
+/// Where the requests come from.
+#[derive(Clone, Debug)]
+pub enum Load {
+    /// A trace file.
+    Trace {
+        /// The file.
+        path: PathBuf,
+        /// Its format, if it cannot be told.
+        format: Option<Format>,
+        /// How addresses get onto the array, if not as recorded where they fit.
+        placement: Option<Placement>,
+        /// How many times as fast as recorded.
+        rate: f64,
+    },
+    /// A made-up one.
+    Synthetic(Synthetic),
+}
+
+/// Replays.
+pub fn replay(ask: &Replay, progress: &dyn Progress) -> Result<Replayed, AppError> {
+    let settings = worlds(ask)?;
+    let size = World::new(&settings[0]).map_err(AppError::usage)?.size();
+    let input = input::load(ask, size, progress)?;
+    let runs = run_all(&settings, &input.arrivals, progress)?;
+    let replayed = Replayed::new(ask, &input, runs);
+    replayed.write_files(ask, &input.arrivals)?;
+    Ok(replayed)
+}
+
+/// One world a policy.
+fn worlds(ask: &Replay) -> Result<Vec<WorldSettings>, AppError> {
+    let profile = profiles::load(&ask.drive)?;
+    let count = ask.spec.drives();
+    let named = ask.failing.iter().chain(ask.slow.keys());
+    if let Some(drive) = named.copied().find(|&drive| usize::from(drive) >= count) {
+        let last = count - 1;
+        return Err(AppError::usage(format!(
+            "there is no drive {drive}: {} has drives 0 to {last}",
+            ask.spec
+        )));
+    }
+    let drives: Vec<_> = (0..count)
+        .map(|idx| {
+            let name = DriveIdx::from_usize(idx).as_usize() as u8;
+            let fails = ask.failing.is_empty() || ask.failing.contains(&name);
+            let faults = if fails { ask.faults } else { Faults::NONE };
+            levelhead_drive::Settings {
+                queue_depth: QUEUE_DEPTH_MAX,
+                age_weight: ask.age_weight,
+                faults: Faults { slowdown: ask.slow.get(&name).copied().unwrap_or(1.0), ..faults },
+                size: None,
+            }
+        })
+        .collect();
+    if ask.policies.is_empty() {
+        return Err(AppError::usage("no policy was named"));
+    }
+    let world = |&policy: &Policy| WorldSettings {
+        spec: ask.spec,
+        policy,
+        window: ask.window,
+        order: ask.order,
+        content: Content::Absent,
+        profile: profile.clone(),
+        drives: drives.clone(),
+        seed: ask.seed,
+    };
+    Ok(ask.policies.iter().map(world).collect())
+}
+
+/// Runs every world over the same arrivals, as many at a time as there are processors.
+fn run_all(
+    settings: &[WorldSettings],
+    arrivals: &[Arrival],
+    progress: &dyn Progress,
+) -> Result<Vec<Run>, AppError> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::new());
+    let work = || {
+        while let Some(world) = settings.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let task = progress.begin(&world.policy.to_string(), arrivals.len() as u64);
+            let run = replay::run(world, arrivals, &mut |served| task.reach(served));
+            done.lock().expect("no worker panics with the list").push((world.policy, run));
+        }
+    };
+    let workers = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        (0..workers.min(settings.len())).for_each(|_| drop(scope.spawn(work)));
+    });
+    let mut done = done.into_inner().expect("no worker panics with the list");
+    let place = |policy| settings.iter().position(|world| world.policy == policy);
+    done.sort_by_key(|(policy, _)| place(*policy));
+    done.into_iter().map(|(_, run)| run.map_err(AppError::usage)).collect()
+}

@@ -1,0 +1,126 @@
+//! `levelhead replay`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use levelhead_app::AppError;
+use levelhead_app::replay::{Load, Replay, replay};
+use levelhead_array::{HostOrder, Policy, Spec};
+use levelhead_drive::Faults;
+use levelhead_trace::{Format, Placement, Synthetic};
+use levelhead_units::Ratio;
+
+use crate::{Output, progress, values};
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// The trace file, packed with zstd or gzip or not at all; without it a made-up load is used
+    trace: Option<PathBuf>,
+    /// The made-up load; what is left out keeps its default
+    #[arg(
+        long,
+        value_name = "KEYS",
+        default_value = "size=40KiB,interval=8ms,count=20000,reads=100%",
+        conflicts_with = "trace"
+    )]
+    synthetic: Synthetic,
+    /// The trace's format, where it cannot be told from the file: msr, msr-cut, mqsim, vscsi, spc,
+    /// systor17, blkparse or fio
+    #[arg(long, requires = "trace")]
+    format: Option<Format>,
+    /// How the trace's addresses get onto the array: wrap (modulo its size) or scale; by default as
+    /// recorded where they fit, else scaled
+    #[arg(long, requires = "trace", value_parser = placement)]
+    placement: Option<Placement>,
+    /// How many times as fast as recorded the trace is replayed
+    #[arg(long, requires = "trace", default_value = "1", value_parser = values::positive)]
+    rate: f64,
+    /// The array
+    #[arg(long, default_value = "eraid:5+1,e=2,chunk=8KiB")]
+    array: Spec,
+    /// The drives' make: a shipped profile, or the path of a TOML file
+    #[arg(long, value_name = "PROFILE", default_value = "nearline-2tb")]
+    drive: String,
+    /// Share of sectors whose first read fails
+    #[arg(long, value_name = "PERCENT", default_value = "0%")]
+    retry_rate: Ratio,
+    /// Rotations that a retry takes; it mends all failed sectors of a request
+    #[arg(long, default_value_t = 3)]
+    rotations: u32,
+    /// How many times as likely a sector fails next to a failed one
+    #[arg(long, default_value_t = 2.0)]
+    adjacency: f64,
+    /// Share of sectors that no retry mends
+    #[arg(long, value_name = "PERCENT", default_value = "0%")]
+    hard_rate: Ratio,
+    /// Drives that fail reads, all of them by default: 0,3
+    #[arg(long, value_name = "DRIVES", value_delimiter = ',')]
+    failing: Vec<u8>,
+    /// A drive that takes so many times as long for everything: 3=10
+    #[arg(long, value_name = "DRIVE=FACTOR", value_parser = values::slow_drive)]
+    slow: Vec<(u8, f64)>,
+    /// How much of its positioning time a waiting command may save in a drive, per time waited
+    #[arg(long, default_value_t = 0.0)]
+    age_weight: f64,
+    /// The policies to compare
+    #[arg(long, value_delimiter = ',', default_value = "normal,assisted,pro-active")]
+    policy: Vec<Policy>,
+    /// Commands inside a drive at a time, 1 to 32
+    #[arg(long, default_value_t = 32)]
+    window: u32,
+    /// The order in which commands leave the host's queues: fcfs, elevator or paper32
+    #[arg(long, default_value = "elevator")]
+    host_order: HostOrder,
+    /// What chance is drawn from
+    #[arg(long, default_value_t = 7)]
+    seed: u64,
+    /// Write one line per request to this file
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write an HTML page with the latencies' distributions to this file
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+}
+
+fn placement(text: &str) -> Result<Placement, String> {
+    match text {
+        "wrap" => Ok(Placement::Wrap),
+        "scale" => Ok(Placement::Scale),
+        other => Err(format!("'{other}' is no placement: expected wrap or scale")),
+    }
+}
+
+pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
+    let load = match options.trace {
+        Some(path) => Load::Trace {
+            path,
+            format: options.format,
+            placement: options.placement,
+            rate: options.rate,
+        },
+        None => Load::Synthetic(options.synthetic),
+    };
+    let ask = Replay {
+        load,
+        spec: options.array,
+        drive: options.drive,
+        faults: Faults {
+            soft_rate: options.retry_rate,
+            adjacency: options.adjacency,
+            rotations: options.rotations,
+            hard_rate: options.hard_rate,
+            slowdown: 1.0,
+        },
+        failing: options.failing,
+        slow: options.slow.into_iter().collect(),
+        age_weight: options.age_weight,
+        policies: options.policy,
+        window: options.window,
+        order: options.host_order,
+        seed: options.seed,
+        csv: options.csv,
+        report: options.report,
+    };
+    output.print(&replay(&ask, progress::bars(output).as_ref())?);
+    Ok(())
+}
