@@ -1,1 +1,47 @@
 //! The cores on this machine: real clock, real files, emulated drives.
+//!
+//! ```text
+//!   create(spec, members)                      writes superblocks
+//!   assemble(members) --> Assembled --serve--> ArrayHandle: BlockService + status, lose, stop ..
+//!                                                  |
+//!                                        [ engine: one thread ]  the array core, buffers, kernel
+//!                                          |        |       |
+//!                                       backend  backend  backend    one a drive
+//!                                       (threads over a file or device, or an emulated drive)
+//! ```
+//!
+//! A member is a file, a block device or an emulated drive, named by a text ([`MemberSpec`]). It is
+//! opened exclusively and known by its superblock, not by its path.
+//!
+//! # What it leaves out
+//!
+//! Putting a drive back (an array only ever loses drives), commands with a time limit inside real
+//! drives, and closing the write hole: an array that was not stopped in good order is resynced.
+
+#![forbid(unsafe_code)]
+
+mod assemble;
+mod backend;
+mod clock;
+mod create;
+mod emulated;
+mod engine;
+mod error;
+mod gate;
+mod labels;
+mod medium;
+mod member;
+mod requests;
+mod service;
+mod split;
+mod status;
+mod threads;
+
+pub use assemble::{AssembleOptions, Assembled, assemble};
+pub use create::{CreateOptions, Created, CreatedDrive, create};
+pub use error::HostError;
+pub use gate::Bound;
+pub use member::MemberSpec;
+pub use requests::Served;
+pub use service::{ArrayHandle, PIECE_MAX, ServeOptions};
+pub use status::{DriveState, DriveStatus, Status};

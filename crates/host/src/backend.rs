@@ -1,0 +1,172 @@
+//! What runs the commands of one drive: one small trait, and the parts that all its implementations
+//! share.
+//!
+//! ```text
+//!   engine --- Order ---> backend (its own threads) --- Ended ---> the engine's channel
+//! ```
+//!
+//! # Invariants
+//!
+//! - B1. Every order ends exactly once, as an [`Ended`] with the same name.
+//! - B2. Pieces are dropped before the end is reported; a buffer lent for reading comes back with it.
+//! - B3. Sectors named unknown or damaged come back overwritten, so that nobody uses them by mistake.
+
+use std::io;
+use std::sync::Arc;
+
+use levelhead_array::{Piece, SubId};
+use levelhead_block::{Buf, Command, Durability, Effort, Health, Outcome, SectorSet};
+use levelhead_drive::Faults;
+use levelhead_units::Extent;
+use rustix::io::Errno;
+
+use crate::medium::Medium;
+
+/// A command on its way to a drive; its addresses are the drive's own.
+#[derive(Debug)]
+pub(crate) struct Order {
+    pub(crate) sub: SubId,
+    pub(crate) command: Command,
+    pub(crate) payload: Payload,
+    pub(crate) origin: u64,
+}
+
+/// The bytes of an order.
+#[derive(Debug)]
+pub(crate) enum Payload {
+    None,
+    /// Room for what is read.
+    Fill(Buf),
+    /// What is written.
+    Pieces(Vec<Piece>),
+}
+
+/// The end of an order.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) sub: SubId,
+    pub(crate) outcome: Outcome,
+    pub(crate) buf: Option<Buf>,
+}
+
+/// Takes the ends of one drive's orders, on any thread.
+pub(crate) type Report = Arc<dyn Fn(Ended) + Send + Sync>;
+
+/// A drive at work. Dropping it waits for what is under way.
+pub(crate) trait Backend: Send {
+    /// Starts an order. There are never more at a time than the window.
+    fn submit(&mut self, order: Order);
+
+    /// What the drive says about itself, if it says anything.
+    fn health(&self) -> Option<Health> {
+        None
+    }
+
+    /// How to make it misbehave, if that is possible.
+    fn emulated(&mut self) -> Option<&mut dyn Emulated> {
+        None
+    }
+}
+
+/// A drive that misbehaves when told to.
+pub(crate) trait Emulated {
+    /// It has these faults from now on; they were checked.
+    fn set_faults(&mut self, faults: Faults);
+
+    /// It dies.
+    fn die(&mut self);
+}
+
+/// Fills what nobody may use.
+const GARBAGE: u8 = 0xEE;
+
+/// Carries an order's command out on `medium`, waiting for it.
+pub(crate) fn carry_out(
+    medium: &Medium,
+    command: &Command,
+    payload: Payload,
+) -> (Outcome, Option<Buf>) {
+    match (*command, payload) {
+        (Command::Read { extent, effort }, Payload::Fill(mut buf)) => {
+            let outcome = match medium.read(extent.lba, buf.as_mut_slice()) {
+                Ok(()) => Outcome::GOOD,
+                Err(error) => failed_read(medium, extent, effort, &mut buf, &error),
+            };
+            (outcome, Some(buf))
+        }
+        (Command::Write { extent, durability, .. }, Payload::Pieces(pieces)) => {
+            let written = medium.write_pieces(extent.lba, &pieces);
+            drop(pieces); // B2
+            let done = written.and_then(|()| settle(medium, durability));
+            (done.map_or_else(|error| failed_write(extent, &error), |()| Outcome::GOOD), None)
+        }
+        (Command::Flush, Payload::None) => (flushed(medium.sync()), None),
+        // An array asks its drives for nothing else.
+        (command, payload) => panic!("{command:?} came with {payload:?}"),
+    }
+}
+
+/// Puts what was written where its durability wants it.
+fn settle(medium: &Medium, durability: Durability) -> io::Result<()> {
+    match durability {
+        Durability::Cached => Ok(()),
+        Durability::Durable => medium.sync(),
+    }
+}
+
+/// The outcome of a read that the machine refused. Nobody could tell the drive how hard to try, so
+/// it tried as it always does; but less than full effort never calls a sector damaged.
+pub(crate) fn failed_read(
+    medium: &Medium,
+    extent: Extent,
+    effort: Effort,
+    buf: &mut Buf,
+    error: &io::Error,
+) -> Outcome {
+    if is_gone(error) {
+        return Outcome::Gone;
+    }
+    let (unknown, damaged) = match effort {
+        Effort::Fast | Effort::Limited(_) => (SectorSet::first(extent.sectors), SectorSet::EMPTY),
+        // Which sectors it was, nobody said: each is asked for alone.
+        Effort::Full => (
+            SectorSet::EMPTY,
+            (0_u32..)
+                .zip(extent.iter())
+                .filter_map(|(offset, lba)| {
+                    medium.read(lba, buf.part_mut(offset as usize, 1)).is_err().then_some(offset)
+                })
+                .collect(),
+        ),
+    };
+    spoil(buf, &unknown);
+    spoil(buf, &damaged);
+    Outcome::Done { unknown, damaged }
+}
+
+/// The outcome of a write that the machine refused: none of it counts as written.
+pub(crate) fn failed_write(extent: Extent, error: &io::Error) -> Outcome {
+    if is_gone(error) {
+        return Outcome::Gone;
+    }
+    Outcome::Done { unknown: SectorSet::EMPTY, damaged: SectorSet::first(extent.sectors) }
+}
+
+/// The outcome of a flush. After one that failed nobody knows which of the writes before it are
+/// there: the drive cannot be believed any more.
+pub(crate) fn flushed(result: io::Result<()>) -> Outcome {
+    result.map_or(Outcome::Gone, |()| Outcome::GOOD)
+}
+
+/// Overwrites sectors that were not read.
+pub(crate) fn spoil(buf: &mut Buf, sectors: &SectorSet) {
+    for offset in sectors.iter() {
+        buf.part_mut(offset as usize, 1).fill(GARBAGE);
+    }
+}
+
+/// Whether the drive has gone, as opposed to having a bad sector.
+fn is_gone(error: &io::Error) -> bool {
+    let errno = error.raw_os_error();
+    [Errno::NXIO, Errno::NODEV].iter().any(|gone| errno == Some(gone.raw_os_error()))
+}

@@ -1,0 +1,253 @@
+//! Making an array: all checks first, then the superblocks.
+//!
+//! # Invariants
+//!
+//! - C1. Where anything is wrong, or the run is dry, nothing on any disk has changed.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use levelhead_array::superblock::{DATA_START, RESERVED_END, State, Superblock, Uuid};
+use levelhead_array::{Layout, Spec};
+use levelhead_block::Buf;
+use levelhead_units::{DriveIdx, DriveSet, Sectors};
+
+use crate::error::{HostError, fail};
+use crate::labels::{self, Label};
+use crate::medium::{Identity, Medium, identify};
+use crate::member::MemberSpec;
+
+/// How an array is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CreateOptions {
+    /// Take it that redundancy matches data already, as it does on drives full of zeroes.
+    pub assume_clean: bool,
+    /// Check everything and change nothing.
+    pub dry_run: bool,
+    /// Overwrite superblocks of another array.
+    pub force: bool,
+}
+
+/// What was made, or would be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Created {
+    /// The array's shape.
+    pub spec: Spec,
+    /// Its identity.
+    pub uuid: Uuid,
+    /// Its size.
+    pub size: Sectors,
+    /// Sectors of every drive that hold data.
+    pub drive_size: Sectors,
+    /// Whether its redundancy is valid from the start.
+    pub is_synced: bool,
+    /// Its drives, in order.
+    pub drives: Vec<CreatedDrive>,
+}
+
+/// One drive of a new array.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreatedDrive {
+    /// Which.
+    pub member: MemberSpec,
+    /// Its size.
+    pub size: Sectors,
+    /// What is not used because another drive is smaller.
+    pub unused: Sectors,
+    /// Whether its file was created.
+    pub is_new: bool,
+}
+
+/// A member that passed its own checks.
+struct Candidate<'a> {
+    member: &'a MemberSpec,
+    /// Absent where the file is yet to be created.
+    medium: Option<Medium>,
+    size: Sectors,
+}
+
+/// Makes the array `spec` over `members`, in their order.
+pub fn create(
+    spec: Spec,
+    members: &[MemberSpec],
+    options: CreateOptions,
+) -> Result<Created, HostError> {
+    check_count(spec, members)?;
+    check_distinct(members)?;
+    let mut candidates =
+        members.iter().map(Candidate::find).collect::<Result<Vec<_>, HostError>>()?;
+    let created = plan(spec, &candidates, options)?;
+    for candidate in &candidates {
+        candidate.check_unused(options)?;
+    }
+    if !options.dry_run {
+        let mut undo = Undo::default();
+        if let Err(error) = commit(&created, &mut candidates, &mut undo) {
+            undo.run(&candidates);
+            return Err(error);
+        }
+    }
+    Ok(created)
+}
+
+fn check_count(spec: Spec, members: &[MemberSpec]) -> Result<(), HostError> {
+    let (needed, got) = (spec.drives(), members.len());
+    if needed == got {
+        return Ok(());
+    }
+    let names: Vec<String> = members.iter().map(ToString::to_string).collect();
+    fail(format!("{spec} needs {needed} drives, got {got}: {}", names.join(" ")))
+}
+
+/// No two names may mean the same drive.
+pub(crate) fn check_distinct(members: &[MemberSpec]) -> Result<(), HostError> {
+    let mut seen: Vec<(Option<Identity>, &MemberSpec)> = Vec::new();
+    for member in members {
+        let identity = identify(member.path())?;
+        let same = |(other, earlier): &&(Option<Identity>, &MemberSpec)| match identity {
+            Some(_) => *other == identity,
+            None => earlier.path() == member.path(),
+        };
+        if let Some((_, earlier)) = seen.iter().find(same) {
+            return fail(format!("{earlier} and {member} are the same drive"));
+        }
+        seen.push((identity, member));
+    }
+    Ok(())
+}
+
+impl<'a> Candidate<'a> {
+    fn find(member: &'a MemberSpec) -> Result<Self, HostError> {
+        if let Some(size) = member.size_wanted()
+            && identify(member.path())?.is_none()
+        {
+            member.check_size(size)?;
+            return Ok(Self { member, medium: None, size });
+        }
+        let medium = member.open()?;
+        let size = medium.size();
+        Ok(Self { member, medium: Some(medium), size })
+    }
+
+    /// Whether the drive belongs to no array, or may be taken from it.
+    fn check_unused(&self, options: CreateOptions) -> Result<(), HostError> {
+        let Some(medium) = &self.medium else { return Ok(()) };
+        let member = self.member;
+        let label = labels::read(medium)
+            .map_err(|error| HostError::new(format!("cannot read {member}: {error}")))?;
+        match label {
+            _ if options.force => Ok(()),
+            Label::Absent => Ok(()),
+            Label::Bad(error) => {
+                fail(format!("{member} was a drive of an array ({error}), only force takes it"))
+            }
+            Label::Good(Superblock { uuid, drive, spec, .. }) => fail(format!(
+                "{member} is drive {drive} of the array {uuid} ({spec}), only force takes it"
+            )),
+        }
+    }
+}
+
+/// What the array will be.
+fn plan(
+    spec: Spec,
+    candidates: &[Candidate<'_>],
+    options: CreateOptions,
+) -> Result<Created, HostError> {
+    let reserved = DATA_START + RESERVED_END;
+    let least = reserved + spec.chunk();
+    for Candidate { member, size, .. } in candidates {
+        if *size < least {
+            let (has, least) = (size.bytes(), least.bytes());
+            return fail(format!("{member} has {has}, a drive of {spec} needs at least {least}"));
+        }
+    }
+    let smallest = candidates.iter().map(|candidate| candidate.size).min();
+    let smallest = smallest.expect("every array has drives");
+    let chunks = (smallest - reserved).get() / spec.chunk().get();
+    let drive_size = spec.chunk() * chunks;
+    let is_zero = candidates.iter().all(|candidate| candidate.medium.is_none());
+    let drives = candidates.iter().map(|candidate| CreatedDrive {
+        member: candidate.member.clone(),
+        size: candidate.size,
+        unused: candidate.size - smallest,
+        is_new: candidate.medium.is_none(),
+    });
+    Ok(Created {
+        spec,
+        uuid: draw_uuid()?,
+        size: Layout::new(spec, drive_size).size(),
+        drive_size,
+        // Zeroes are a codeword of every code.
+        is_synced: is_zero || options.assume_clean || spec.redundant() == 0,
+        drives: drives.collect(),
+    })
+}
+
+fn draw_uuid() -> Result<Uuid, HostError> {
+    let mut bytes = [0; 16];
+    let source = "/dev/urandom";
+    let drawn = fs::File::open(source).and_then(|mut file| file.read_exact(&mut bytes));
+    drawn.map_err(|error| HostError::new(format!("cannot read {source}: {error}")))?;
+    Ok(Uuid(bytes))
+}
+
+/// What must be taken back if the array cannot be made after all.
+#[derive(Default)]
+struct Undo<'a> {
+    files: Vec<&'a Path>,
+    /// The sectors that superblocks replaced, by the drive's place.
+    sectors: Vec<(usize, [Buf; 2])>,
+}
+
+impl Undo<'_> {
+    /// As far as it goes: the error that led here is the one to tell.
+    fn run(self, candidates: &[Candidate<'_>]) {
+        for (at, sectors) in &self.sectors {
+            if let Some(medium) = &candidates[*at].medium {
+                drop(labels::restore(medium, sectors));
+            }
+        }
+        for path in self.files {
+            drop(fs::remove_file(path));
+        }
+    }
+}
+
+fn commit<'a>(
+    created: &Created,
+    candidates: &mut [Candidate<'a>],
+    undo: &mut Undo<'a>,
+) -> Result<(), HostError> {
+    for candidate in candidates.iter_mut().filter(|candidate| candidate.medium.is_none()) {
+        let path = candidate.member.path();
+        Medium::create(path, candidate.size)?;
+        undo.files.push(path);
+        candidate.medium = Some(candidate.member.open()?);
+    }
+    let stripes = Layout::new(created.spec, created.drive_size).stripes();
+    for (at, candidate) in candidates.iter().enumerate() {
+        let superblock = Superblock {
+            generation: 1,
+            uuid: created.uuid,
+            drive: DriveIdx::from_usize(at),
+            spec: created.spec,
+            drive_size: created.drive_size,
+            data_start: DATA_START,
+            synced: if created.is_synced { stripes } else { 0 },
+            lost: DriveSet::EMPTY,
+            state: State::Clean,
+        };
+        let medium = candidate.medium.as_ref().expect("it was created above");
+        let saved = labels::save(medium);
+        let written = saved.and_then(|saved| {
+            undo.sectors.push((at, saved));
+            labels::write(medium, &superblock)
+        });
+        written.map_err(|error| {
+            HostError::new(format!("cannot write to {}: {error}", candidate.member))
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,456 @@
+//! The engine: one thread that owns an array, feeds it what happened, and does what it asks.
+//!
+//! ```text
+//!   clients --(gate)--> Request --+                  +--> backend of drive 0 --+
+//!   handle ------------> Control -+--> one channel --+--> backend of drive 1   |
+//!   backends ----------> Ended ---+     ^            +--> ...                  |
+//!                                       +--------------------------------------+
+//! ```
+//!
+//! After every event the engine polls the array dry and carries its actions out in order, each
+//! before the next. Everything but the drives' commands happens on this thread: arithmetic,
+//! superblocks, answers.
+//!
+//! # Invariants
+//!
+//! - E1. Every request is answered exactly once, even if the engine ends before its time.
+//! - E2. A lost drive is recorded on all others before anything that follows from its loss.
+//! - E3. What is in memory is bounded: clients by the gate, commands by the windows, buffers by a
+//!   pool. An array cannot be refused a buffer, so requests wait until the pool has room instead.
+//!
+//! # Resync
+//!
+//! One step at a time, at once while no client waits, and else one step every [`RESYNC_PAUSE`]. How
+//! far it is goes onto the drives at a clean stop only: after any other end all of it is done again.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+
+use levelhead_array::superblock::State;
+use levelhead_array::{Action, Answer, Array, BufId, Buffers, RequestId, Resync, SubId, Submit};
+use levelhead_block::{Buf, Command, Pool, Request};
+use levelhead_drive::Faults;
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Ratio, Sectors};
+
+use crate::backend::{Backend, Emulated, Ended, Order, Payload};
+use crate::clock::Clock;
+use crate::error::{HostError, fail};
+use crate::gate::Gate;
+use crate::labels::Ledger;
+use crate::requests::{Account, Pending};
+use crate::status::{DriveState, DriveStatus, Status};
+
+/// How often drives are asked about their health.
+const HEALTH_PERIOD: Nanos = Nanos::from_secs(1);
+
+/// How long a resync holds still between two steps while clients wait.
+const RESYNC_PAUSE: Nanos = Nanos::from_millis(250);
+
+/// What the array's own buffers may take before no request is let in: 128 MiB.
+const POOL_LIMIT: Sectors = Sectors::new(32_768);
+
+/// What the engine learns.
+pub(crate) enum Event {
+    /// A client asks.
+    Request(Request, Pending),
+    /// A drive has ended a command.
+    Ended(DriveIdx, Ended),
+    /// Someone who runs the array wants something.
+    Control(Control),
+}
+
+/// What those who run the array want.
+pub(crate) enum Control {
+    Status(Sender<Status>),
+    Lose(DriveIdx, Sender<Result<(), HostError>>),
+    SetFaults(DriveIdx, Faults, Sender<Result<(), HostError>>),
+    Kill(DriveIdx, Sender<Result<(), HostError>>),
+    Stop(Sender<Result<(), HostError>>),
+}
+
+/// One place of the array.
+pub(crate) struct Seat {
+    /// The member as it was named.
+    pub(crate) name: Option<String>,
+    /// Absent where the drive was missing from the start.
+    pub(crate) backend: Option<Box<dyn Backend>>,
+}
+
+/// What an engine is made of.
+pub(crate) struct Parts {
+    pub(crate) clock: Clock,
+    pub(crate) array: Array,
+    pub(crate) buffers: Buffers,
+    pub(crate) seats: Vec<Seat>,
+    pub(crate) ledger: Ledger,
+    pub(crate) data_start: Sectors,
+    pub(crate) gate: Arc<Gate>,
+}
+
+/// See the module.
+pub(crate) struct Engine {
+    parts: Parts,
+    pool: Pool,
+    requests: BTreeMap<RequestId, Pending>,
+    request_last: u64,
+    /// Buffers that are with a drive that fills them.
+    lent: BTreeMap<SubId, BufId>,
+    /// Requests that the pool has no room for yet.
+    waiting: VecDeque<(Request, Pending)>,
+    account: Account,
+    health_next: Instant,
+    resync_next: Instant,
+    /// Who wants the array to stop.
+    stopping: Vec<Sender<Result<(), HostError>>>,
+}
+
+/// Lets everybody go who waits for an engine that has ended, however it ended.
+struct OpenAtEnd(Arc<Gate>);
+
+impl Drop for OpenAtEnd {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}
+
+impl Engine {
+    /// An engine for an array whose superblocks say that it is being served.
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self {
+            parts,
+            pool: Pool::new(POOL_LIMIT),
+            requests: BTreeMap::new(),
+            request_last: 0,
+            lent: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            account: Account::default(),
+            health_next: Instant::ZERO,
+            resync_next: Instant::ZERO,
+            stopping: Vec::new(),
+        }
+    }
+
+    /// Runs until somebody stops it.
+    pub(crate) fn run(mut self, events: &Receiver<Event>) {
+        let _open = OpenAtEnd(Arc::clone(&self.parts.gate));
+        loop {
+            self.tick();
+            if !self.stopping.is_empty() && self.is_quiet() {
+                return self.end();
+            }
+            let wait = self.parts.clock.until(self.deadline());
+            match events.recv_timeout(wait.into()) {
+                Ok(event) => self.handle(event),
+                Err(RecvTimeoutError::Timeout) => {}
+                // The backends hold senders; this is here for the type.
+                Err(RecvTimeoutError::Disconnected) => return self.end(),
+            }
+        }
+    }
+
+    fn now(&self) -> Instant {
+        self.parts.clock.now()
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.requests.is_empty() && self.waiting.is_empty() && self.parts.array.is_quiet()
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Request(request, pending) if self.stopping.is_empty() => {
+                self.waiting.push_back((request, pending));
+                self.admit();
+            }
+            Event::Request(_, pending) => drop(pending),
+            Event::Ended(drive, ended) => self.handle_ended(drive, ended),
+            Event::Control(control) => self.handle_control(control),
+        }
+    }
+
+    /// Lets waiting requests into the array as long as the pool has room.
+    fn admit(&mut self) {
+        while self.pool.used() < POOL_LIMIT
+            && let Some((Request { command, buf }, pending)) = self.waiting.pop_front()
+        {
+            self.request_last += 1;
+            let id = RequestId(self.request_last);
+            match command {
+                Command::Read { .. } | Command::Write { .. } => {
+                    self.parts.buffers.insert(BufId::Client(id), buf);
+                }
+                Command::WriteZeroes { extent, .. } => {
+                    self.parts.buffers.insert(BufId::Client(id), self.acquire(extent.sectors));
+                }
+                Command::Trim { .. } | Command::Flush => {}
+            }
+            self.requests.insert(id, pending);
+            let now = self.now();
+            self.parts.array.handle_request(now, id, command);
+            self.carry_out();
+        }
+    }
+
+    fn handle_ended(&mut self, drive: DriveIdx, Ended { sub, outcome, buf }: Ended) {
+        match (self.lent.remove(&sub), buf) {
+            (Some(id), Some(buf)) => self.parts.buffers.give_back(id, buf),
+            (None, None) => {}
+            (lent, _) => {
+                panic!("drive {drive} brought no buffer back for {lent:?}, or one too many")
+            }
+        }
+        let now = self.now();
+        self.parts.array.handle_done(now, sub, &outcome);
+        self.carry_out();
+        self.admit();
+    }
+
+    /// Does what the array asks, in order.
+    fn carry_out(&mut self) {
+        while let Some(action) = self.parts.array.poll() {
+            match action {
+                Action::Acquire { buf, sectors } => {
+                    let bytes = self.acquire(sectors);
+                    self.parts.buffers.insert(buf, bytes);
+                }
+                Action::Submit(submit) => self.submit(submit),
+                Action::Combine(combine) => self.parts.buffers.combine(&combine),
+                Action::Release(buf) => drop(self.parts.buffers.remove(buf)),
+                Action::Lost(_) => self.record_loss(),
+                Action::Answer(answer) => self.answer(answer),
+            }
+        }
+    }
+
+    /// A buffer from the pool; from outside if that has none left (E3).
+    fn acquire(&self, sectors: Sectors) -> Buf {
+        self.pool.take(sectors).unwrap_or_else(|_| Buf::zeroed(sectors))
+    }
+
+    fn submit(&mut self, Submit { drive, sub, command, segments, origin }: Submit) {
+        let Parts { buffers, seats, data_start, .. } = &mut self.parts;
+        let payload = match (&command, segments.as_slice()) {
+            (Command::Read { .. }, [segment]) => {
+                let id = segment.place.buf;
+                self.lent.insert(sub, id);
+                Payload::Fill(buffers.lend(id))
+            }
+            (_, []) => Payload::None,
+            (_, segments) => Payload::Pieces(buffers.share(segments)),
+        };
+        let command = moved(command, *data_start);
+        let backend = seats[drive.as_usize()].backend.as_mut();
+        let backend = backend.expect("an array never asks a drive that it has lost");
+        backend.submit(Order { sub, command, payload, origin });
+    }
+
+    /// Writes the drives that are lost onto those that are not (E2). A drive that cannot take it is
+    /// lost as well.
+    fn record_loss(&mut self) {
+        let lost = self.parts.array.lost();
+        if self.is_beyond_repair() {
+            return; // What the drives say now is the last state that could be trusted.
+        }
+        let synced = self.parts.array.synced();
+        let failed = self.parts.ledger.record(State::Dirty, synced, lost);
+        self.mark_lost(failed);
+    }
+
+    fn mark_lost(&mut self, drives: DriveSet) {
+        let now = self.now();
+        drives.iter().for_each(|drive| self.parts.array.handle_lost(now, drive));
+    }
+
+    fn is_beyond_repair(&self) -> bool {
+        let array = &self.parts.array;
+        array.lost().len() as usize > array.layout().spec().redundant()
+    }
+
+    fn answer(&mut self, Answer { request, outcome, cost }: Answer) {
+        let pending = self.requests.remove(&request).expect("the array answers what was asked");
+        self.account.add(cost, self.now().saturating_since(pending.submitted));
+        let buf = match pending.command {
+            Command::Read { .. } | Command::Write { .. } => {
+                self.parts.buffers.remove(BufId::Client(request))
+            }
+            Command::WriteZeroes { .. } => {
+                drop(self.parts.buffers.remove(BufId::Client(request)));
+                Buf::empty()
+            }
+            Command::Trim { .. } | Command::Flush => Buf::empty(),
+        };
+        pending.answer(outcome, buf);
+    }
+
+    /// When [`Engine::tick`] has something to do.
+    fn deadline(&self) -> Instant {
+        let resync = if self.wants_resync() { self.resync_next } else { self.health_next };
+        self.health_next.min(resync)
+    }
+
+    fn wants_resync(&self) -> bool {
+        let array = &self.parts.array;
+        let is_idle = array.resync() == Resync::Idle && self.stopping.is_empty();
+        is_idle && array.synced() < array.layout().stripes()
+    }
+
+    /// Does what comes with time.
+    fn tick(&mut self) {
+        let now = self.now();
+        if now >= self.health_next {
+            self.health_next = now + HEALTH_PERIOD;
+            self.poll_health();
+        }
+        if self.parts.array.resync() == Resync::Running {
+            // The pause begins when the step has ended.
+            self.resync_next = now + RESYNC_PAUSE;
+        }
+        let is_free = self.requests.is_empty() && self.waiting.is_empty();
+        if self.wants_resync() && (is_free || now >= self.resync_next) {
+            self.parts.array.handle_resync(now);
+            self.carry_out();
+        }
+    }
+
+    fn poll_health(&mut self) {
+        let Parts { array, seats, .. } = &mut self.parts;
+        let lost = array.lost();
+        for (at, seat) in seats.iter().enumerate() {
+            let drive = DriveIdx::from_usize(at);
+            let health = seat.backend.as_ref().and_then(|backend| backend.health());
+            if let Some(health) = health.filter(|_| !lost.contains(drive)) {
+                array.handle_health(drive, health);
+            }
+        }
+    }
+
+    fn handle_control(&mut self, control: Control) {
+        // Whoever asked may have lost interest.
+        match control {
+            Control::Status(reply) => drop(reply.send(self.status())),
+            Control::Lose(drive, reply) => drop(reply.send(self.lose(drive))),
+            Control::SetFaults(drive, faults, reply) => {
+                drop(reply.send(self.emulated(drive).map(|drive| drive.set_faults(faults))));
+            }
+            Control::Kill(drive, reply) => {
+                drop(reply.send(self.emulated(drive).map(Emulated::die)));
+            }
+            Control::Stop(reply) => self.stopping.push(reply),
+        }
+    }
+
+    fn seat(&mut self, drive: DriveIdx) -> Result<&mut Seat, HostError> {
+        let count = self.parts.seats.len();
+        let seat = self.parts.seats.get_mut(drive.as_usize());
+        seat.ok_or_else(|| {
+            HostError::new(format!("the array has drives 0 to {}, not {drive}", count - 1))
+        })
+    }
+
+    fn lose(&mut self, drive: DriveIdx) -> Result<(), HostError> {
+        self.seat(drive)?;
+        let (lost, spec) = (self.parts.array.lost(), *self.parts.array.layout().spec());
+        if lost.contains(drive) {
+            return fail(format!("drive {drive} is lost already"));
+        }
+        let (survives, count) = (spec.redundant(), lost.len());
+        if count as usize >= survives {
+            return fail(format!(
+                "{spec} survives the loss of {survives} drives, {count} are lost already"
+            ));
+        }
+        self.mark_lost(DriveSet::EMPTY.with(drive));
+        self.carry_out();
+        self.admit();
+        Ok(())
+    }
+
+    fn emulated(&mut self, drive: DriveIdx) -> Result<&mut dyn Emulated, HostError> {
+        let Seat { name, backend } = self.seat(drive)?;
+        let (Some(name), Some(backend)) = (name, backend) else {
+            return fail(format!("drive {drive} is missing"));
+        };
+        let emulated = backend.emulated();
+        emulated.ok_or_else(|| {
+            HostError::new(format!("drive {drive}, {name}, is a real one: it has its own faults"))
+        })
+    }
+
+    fn status(&self) -> Status {
+        let Parts { array, seats, ledger, gate, .. } = &self.parts;
+        let drives = (0..seats.len()).map(DriveIdx::from_usize).zip(seats);
+        let drives = drives.map(|(drive, Seat { name, backend })| {
+            let state = match backend {
+                None => DriveState::Missing,
+                Some(_) if array.lost().contains(drive) => DriveState::Lost,
+                Some(_) => DriveState::Present,
+            };
+            let health = backend.as_ref().and_then(|backend| backend.health());
+            let (name, queue_len) = (name.clone(), array.queue_len(drive));
+            DriveStatus { name, state, queue_len, health }
+        });
+        Status {
+            spec: *array.layout().spec(),
+            uuid: ledger.uuid(),
+            size: array.size(),
+            policy: array.policy(),
+            drives: drives.collect(),
+            synced: Ratio::of(array.synced(), array.layout().stripes()),
+            resync: array.resync(),
+            outstanding: gate.requests(),
+            served: self.account.served,
+            latency: self.account.latency(),
+        }
+    }
+
+    /// Leaves the drives in good order, closes them, and tells those who wanted it.
+    fn end(mut self) {
+        let result = self.settle();
+        let stopping = std::mem::take(&mut self.stopping);
+        drop(self); // Whoever is told may open the drives at once.
+        for reply in stopping {
+            // Whoever asked may have lost interest.
+            drop(reply.send(result.clone()));
+        }
+    }
+
+    /// Makes everything safe and says so on the drives. Every drive that cannot is lost.
+    fn settle(&mut self) -> Result<(), HostError> {
+        loop {
+            if self.is_beyond_repair() {
+                return fail(format!(
+                    "more drives are lost than the array survives: {}",
+                    self.parts.array.lost()
+                ));
+            }
+            let (lost, synced) = (self.parts.array.lost(), self.parts.array.synced());
+            let ledger = &mut self.parts.ledger;
+            let mut failed = ledger.sync(lost);
+            if failed.is_empty() {
+                failed = ledger.record(State::Clean, synced, lost);
+            }
+            if failed.is_empty() {
+                return Ok(());
+            }
+            self.mark_lost(failed);
+            self.carry_out();
+        }
+    }
+}
+
+/// The same command on a drive whose data begins at `start`.
+fn moved(command: Command, start: Sectors) -> Command {
+    let shift = |extent: Extent| Extent::new(extent.lba + start, extent.sectors);
+    match command {
+        Command::Read { extent, effort } => Command::Read { extent: shift(extent), effort },
+        Command::Write { extent, durability, zero_tail } => {
+            Command::Write { extent: shift(extent), durability, zero_tail }
+        }
+        Command::WriteZeroes { extent, durability } => {
+            Command::WriteZeroes { extent: shift(extent), durability }
+        }
+        Command::Trim { extent } => Command::Trim { extent: shift(extent) },
+        Command::Flush => Command::Flush,
+    }
+}

@@ -1,0 +1,292 @@
+//! A member of an array as people name it: `a.img`, `/dev/sdb`, or an emulated drive,
+//! `emu:a.img?profile=nearline-2tb&retry-rate=2%&size=1GiB`.
+//!
+//! | key | meaning | when it is left out |
+//! |---|---|---|
+//! | `profile` | make of the drive: one that comes with the program, or a file that describes one | `nearline-2tb` |
+//! | `retry-rate` | share of sectors whose first pass fails | 0% |
+//! | `rotations` | revolutions that a retry takes | 3 |
+//! | `adjacency` | how many times likelier the neighbour of a failed sector fails | 1 |
+//! | `hard-rate` | share of sectors that no effort reads | 0% |
+//! | `slowdown` | how many times as long everything takes | 1 |
+//! | `size` | size of the file, which is created where there is none | as it is |
+//! | `seed` | of everything left to chance | 0 |
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use levelhead_drive::{Faults, Profile, Settings};
+use levelhead_stats::Streams;
+use levelhead_units::{Bytes, Sectors};
+
+use crate::emulated::Model;
+use crate::error::{HostError, fail};
+use crate::medium::{Medium, Transfer};
+
+const PREFIX: &str = "emu:";
+const PROFILE_DEFAULT: &str = "nearline-2tb";
+const KEYS: &str = "profile, retry-rate, rotations, adjacency, hard-rate, slowdown, size or seed";
+
+/// A credit of one hundredth of the time waited: among commands close to the arm an old one wins,
+/// and none waits for ever.
+const AGE_WEIGHT: f64 = 0.01;
+
+/// Which file or device, and what it is to be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemberSpec {
+    path: PathBuf,
+    emulation: Option<Emulation>,
+}
+
+/// A drive's model in front of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Emulation {
+    profile: String,
+    faults: Faults,
+    size: Option<Sectors>,
+    seed: u64,
+}
+
+impl MemberSpec {
+    /// The file or device.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether a model of a drive stands in front of it.
+    pub fn is_emulated(&self) -> bool {
+        self.emulation.is_some()
+    }
+
+    /// The size of the file that may be created.
+    pub(crate) fn size_wanted(&self) -> Option<Sectors> {
+        self.emulation.as_ref()?.size
+    }
+
+    /// The model for a file of `size` sectors, as drive `name` of its array; `None` for a real
+    /// drive.
+    pub(crate) fn model(
+        &self,
+        size: Sectors,
+        window: u32,
+        name: &str,
+    ) -> Result<Option<Model>, HostError> {
+        let Some(Emulation { profile, faults, size: _, seed }) = &self.emulation else {
+            return Ok(None);
+        };
+        let settings = Settings {
+            queue_depth: window,
+            age_weight: AGE_WEIGHT,
+            faults: *faults,
+            size: Some(size),
+        };
+        let profile = find_profile(profile).map_err(|error| self.blame(error))?;
+        let (streams, name) = (Streams::new(*seed), name.to_owned());
+        let model = Model { profile, settings, streams, name };
+        // Whatever is wrong with it shows here and not later.
+        model.drive().map_err(|error| self.blame(error))?;
+        Ok(Some(model))
+    }
+
+    /// Opens it exclusively and checks it against what was said about it.
+    pub(crate) fn open(&self) -> Result<Medium, HostError> {
+        let transfer = match self.emulation {
+            // The model's own time is what counts; the machine's disk is not to add to it.
+            Some(_) => Transfer::Cached,
+            None => Transfer::Direct,
+        };
+        let medium = Medium::open(&self.path, transfer)?;
+        self.check_size(medium.size())?;
+        Ok(medium)
+    }
+
+    /// Whether a file of `size` sectors can be this member.
+    pub(crate) fn check_size(&self, size: Sectors) -> Result<(), HostError> {
+        if let Some(wanted) = self.size_wanted()
+            && wanted != size
+        {
+            let (path, has, wanted) = (self.path.display(), size.bytes(), wanted.bytes());
+            return fail(format!("{path} has {has}, which is not size={wanted}"));
+        }
+        self.model(size, 1, "check").map(drop)
+    }
+
+    fn blame(&self, error: impl fmt::Display) -> HostError {
+        HostError::new(format!("{PREFIX}{}: {error}", self.path.display()))
+    }
+}
+
+/// A profile that comes with the program, or the one that a file describes.
+fn find_profile(name: &str) -> Result<Arc<Profile>, HostError> {
+    if let Some(profile) = Profile::shipped(name) {
+        return Ok(Arc::new(profile));
+    }
+    let Ok(text) = std::fs::read_to_string(name) else {
+        let names = Profile::names().join(", ");
+        return fail(format!("'{name}' is no drive profile: expected {names} or a file"));
+    };
+    let profile = Profile::parse(&text);
+    profile.map(Arc::new).map_err(|error| HostError::new(format!("{name}: {error}")))
+}
+
+impl FromStr for MemberSpec {
+    type Err = HostError;
+
+    fn from_str(text: &str) -> Result<Self, HostError> {
+        let Some(rest) = text.strip_prefix(PREFIX) else {
+            if text.is_empty() {
+                return fail("a member of an array is a path, got nothing");
+            }
+            return Ok(Self { path: text.into(), emulation: None });
+        };
+        let (path, options) = rest.split_once('?').unwrap_or((rest, ""));
+        if path.is_empty() {
+            return fail(format!("'{text}' names no file: expected emu:PATH?KEY=VALUE&KEY=VALUE"));
+        }
+        let mut emulation = Emulation {
+            profile: PROFILE_DEFAULT.to_owned(),
+            faults: Faults::NONE,
+            size: None,
+            seed: 0,
+        };
+        for option in options.split('&').filter(|option| !option.is_empty()) {
+            let Some((key, value)) = option.split_once('=') else {
+                return fail(format!("'{option}' in '{text}': expected KEY=VALUE with {KEYS}"));
+            };
+            emulation
+                .set(key, value)
+                .map_err(|problem| HostError::new(format!("'{option}' in '{text}': {problem}")))?;
+        }
+        let member = Self { path: path.into(), emulation: Some(emulation) };
+        let faults = member.emulation.as_ref().map_or(Faults::NONE, |emulation| emulation.faults);
+        faults.check().map_err(|error| member.blame(error))?;
+        Ok(member)
+    }
+}
+
+impl Emulation {
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let faults = &mut self.faults;
+        match key {
+            "profile" => value.clone_into(&mut self.profile),
+            "retry-rate" => faults.soft_rate = parse(value)?,
+            "rotations" => faults.rotations = number(value)?,
+            "adjacency" => faults.adjacency = number(value)?,
+            "hard-rate" => faults.hard_rate = parse(value)?,
+            "slowdown" => faults.slowdown = number(value)?,
+            "size" => {
+                let size: Bytes = parse(value)?;
+                let sectors = size.sectors_exact().filter(|&sectors| sectors > Sectors::ZERO);
+                let whole = || format!("a size is a whole number of 4KiB sectors, got {size}");
+                self.size = Some(sectors.ok_or_else(whole)?);
+            }
+            "seed" => self.seed = number(value)?,
+            _ => return Err(format!("expected {KEYS}")),
+        }
+        Ok(())
+    }
+}
+
+fn parse<T: FromStr<Err: fmt::Display>>(value: &str) -> Result<T, String> {
+    value.parse().map_err(|error: T::Err| error.to_string())
+}
+
+fn number<T: FromStr>(value: &str) -> Result<T, String> {
+    value.parse().map_err(|_| format!("'{value}' is no number of the kind that belongs here"))
+}
+
+impl fmt::Display for MemberSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let prefix = if self.is_emulated() { PREFIX } else { "" };
+        write!(f, "{prefix}{}", self.path.display())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use levelhead_units::Ratio;
+    use tempfile::TempDir;
+
+    use super::*;
+
+    #[test]
+    fn every_key_is_read() {
+        let text = "emu:d/a.img?profile=nearline-2tb&retry-rate=2%&rotations=4&adjacency=2&\
+                    hard-rate=0.5%&slowdown=10&size=1GiB&seed=7";
+        let member: MemberSpec = text.parse().unwrap();
+        let faults = Faults {
+            soft_rate: Ratio::new(0.02).unwrap(),
+            adjacency: 2.0,
+            rotations: 4,
+            hard_rate: Ratio::new(0.005).unwrap(),
+            slowdown: 10.0,
+        };
+        let size = Some(Sectors::new(262_144));
+        let emulation = Emulation { profile: "nearline-2tb".into(), faults, size, seed: 7 };
+        assert_eq!(member, MemberSpec { path: "d/a.img".into(), emulation: Some(emulation) });
+        assert_eq!(member.to_string(), "emu:d/a.img");
+    }
+
+    #[test]
+    fn path_alone_is_a_real_drive() {
+        let member: MemberSpec = "/dev/sdb".parse().unwrap();
+        assert_eq!(member, MemberSpec { path: "/dev/sdb".into(), emulation: None });
+        assert_eq!(member.model(Sectors::new(9), 4, "drive/0").unwrap().map(|_| ()), None);
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_the_part_that_is_wrong() {
+        for (text, expected) in [
+            ("", "a member of an array is a path, got nothing"),
+            ("emu:", "'emu:' names no file: expected emu:PATH?KEY=VALUE&KEY=VALUE"),
+            (
+                "emu:a?fast",
+                "'fast' in 'emu:a?fast': expected KEY=VALUE with profile, retry-rate, rotations, adjacency, hard-rate, slowdown, size or seed",
+            ),
+            (
+                "emu:a?rpm=3",
+                "'rpm=3' in 'emu:a?rpm=3': expected profile, retry-rate, rotations, adjacency, hard-rate, slowdown, size or seed",
+            ),
+            (
+                "emu:a?retry-rate=2",
+                "'retry-rate=2' in 'emu:a?retry-rate=2': '2' is not a percentage from 0% to 100%: expected a number and %, as in 2%",
+            ),
+            (
+                "emu:a?seed=-1",
+                "'seed=-1' in 'emu:a?seed=-1': '-1' is no number of the kind that belongs here",
+            ),
+            (
+                "emu:a?size=5kB",
+                "'size=5kB' in 'emu:a?size=5kB': a size is a whole number of 4KiB sectors, got 5000B",
+            ),
+            ("emu:a?slowdown=0", "emu:a: a drive is slowed down 1 to 1000 times, not 0 times"),
+            ("emu:a?slowdown=nan", "emu:a: a drive is slowed down 1 to 1000 times, not NaN times"),
+        ] {
+            assert_eq!(text.parse::<MemberSpec>().unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn file_must_fit_what_was_said_about_it() {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("a.img");
+        Medium::create(&path, Sectors::new(4)).unwrap();
+        let path = path.display();
+        let check = |options: &str, expected: &str| {
+            let member: MemberSpec = format!("emu:{path}?{options}").parse().unwrap();
+            assert_eq!(member.open().unwrap_err().to_string(), expected);
+        };
+        check("size=1MiB", &format!("{path} has 16KiB, which is not size=1MiB"));
+        check(
+            "profile=fast",
+            &format!("emu:{path}: 'fast' is no drive profile: expected nearline-2tb or a file"),
+        );
+        let own = dir.path().join("own.toml");
+        std::fs::write(&own, "name = 3").unwrap();
+        let member: MemberSpec = format!("emu:{path}?profile={}", own.display()).parse().unwrap();
+        let error = member.open().unwrap_err().to_string();
+        assert!(error.contains("own.toml: drive profile: "), "{error}");
+    }
+}

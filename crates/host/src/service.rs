@@ -1,0 +1,226 @@
+//! A running array, as everybody else holds it.
+//!
+//! # Invariants
+//!
+//! - V1. A request of more than [`PIECE_MAX`] sectors runs in pieces; it is answered once, when the last
+//!   of them has ended.
+//! - V2. Whoever asks for more than the bound waits, unless it is the engine's own thread, which alone
+//!   can make room: an answer may ask for the next thing.
+
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle, ThreadId};
+
+use levelhead_array::superblock::{State, Superblock};
+use levelhead_array::{Array, Buffers, Content, HostOrder, Policy, Settings};
+use levelhead_block::{BlockService, Done, Request};
+use levelhead_drive::{Faults, QUEUE_DEPTH_MAX};
+use levelhead_erasure::Kernel;
+use levelhead_stats::Streams;
+use levelhead_units::{DriveIdx, Sectors};
+
+use crate::assemble::{self, Assembled};
+use crate::backend::{Backend, Report};
+use crate::clock::Clock;
+use crate::emulated::EmulatedDrive;
+use crate::engine::{Control, Engine, Event, Parts, Seat};
+use crate::error::{HostError, fail};
+use crate::gate::{Bound, Gate, Patience};
+use crate::labels::Ledger;
+use crate::requests::Pending;
+use crate::split;
+use crate::status::Status;
+use crate::threads::Threads;
+
+/// Requests of more sectors run in pieces: 1 MiB.
+pub const PIECE_MAX: Sectors = Sectors::new(256);
+
+/// How an array is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServeOptions {
+    /// How reads are served.
+    pub policy: Policy,
+    /// Commands inside a drive at a time, from 1 to 32.
+    pub window: u32,
+    /// In which order commands leave the queues in front of the drives.
+    pub order: HostOrder,
+    /// What clients may have in flight.
+    pub bound: Bound,
+    /// What is left to chance in the array itself; emulated drives have seeds of their own.
+    pub seed: u64,
+}
+
+/// A running array. Clones are the same array; when the last of them is dropped, it stops.
+#[derive(Clone)]
+pub struct ArrayHandle(Arc<Inner>);
+
+struct Inner {
+    size: Sectors,
+    clock: Clock,
+    gate: Arc<Gate>,
+    events: Sender<Event>,
+    engine: ThreadId,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Assembled {
+    /// Starts to serve the array: from here on its drives say that it is in use.
+    pub fn serve(self, options: ServeOptions) -> Result<ArrayHandle, HostError> {
+        let window = options.window;
+        if !(1..=QUEUE_DEPTH_MAX).contains(&window) {
+            return fail(format!("a window is from 1 to {QUEUE_DEPTH_MAX} commands, got {window}"));
+        }
+        let clock = Clock::start();
+        let gate = Arc::new(Gate::new(options.bound));
+        let (events, receiver) = mpsc::channel();
+        let (lost, synced) = (self.lost(), self.synced);
+        let Superblock { spec, drive_size, data_start, .. } = self.superblock;
+        let settings = Settings {
+            spec,
+            drive_size,
+            policy: options.policy,
+            window,
+            order: options.order,
+            content: Content::Carried,
+            synced,
+            lost,
+        };
+        let array = Array::new(&settings, Streams::new(options.seed));
+        let size = array.size();
+        let media = self.seats.iter().map(|seat| Some(Arc::clone(&seat.as_ref()?.medium)));
+        let mut ledger = Ledger::new(self.superblock, media.collect());
+        let seats = self.seats.iter().enumerate().map(|(at, seat)| {
+            let drive = DriveIdx::from_usize(at);
+            let start = |seat| start(seat, drive, window, clock, &events);
+            Ok(Seat {
+                name: seat.as_ref().map(|seat| seat.member.to_string()),
+                backend: seat.as_ref().map(start).transpose()?,
+            })
+        });
+        let seats = seats.collect::<Result<Vec<Seat>, HostError>>()?;
+        // Twice, so that an older copy of a drive is two generations behind: see the format.
+        for _ in 0..2 {
+            let failed = ledger.record(State::Dirty, synced, lost);
+            if !failed.is_empty() {
+                return fail(format!("cannot write superblocks onto drives {failed}"));
+            }
+        }
+        let buffers = Buffers::new(Kernel::best());
+        let parts =
+            Parts { clock, array, buffers, seats, ledger, data_start, gate: Arc::clone(&gate) };
+        let engine = Engine::new(parts);
+        let thread = thread::Builder::new()
+            .name("engine".into())
+            .spawn(move || engine.run(&receiver))
+            .map_err(|error| HostError::new(format!("cannot start a thread: {error}")))?;
+        let engine = thread.thread().id();
+        let thread = Mutex::new(Some(thread));
+        Ok(ArrayHandle(Arc::new(Inner { size, clock, gate, events, engine, thread })))
+    }
+}
+
+/// Sets one drive to work.
+fn start(
+    seat: &assemble::Seat,
+    drive: DriveIdx,
+    window: u32,
+    clock: Clock,
+    events: &Sender<Event>,
+) -> Result<Box<dyn Backend>, HostError> {
+    let events = events.clone();
+    // An engine that has ended does not care any more.
+    let report: Report = Arc::new(move |ended| drop(events.send(Event::Ended(drive, ended))));
+    let medium = &seat.medium;
+    let model = seat.member.model(medium.size(), window, &format!("drive/{drive}"))?;
+    Ok(match model {
+        Some(model) => Box::new(EmulatedDrive::start(model, Arc::clone(medium), clock, report)?),
+        None => Box::new(Threads::start(medium, window, &report)?),
+    })
+}
+
+impl ArrayHandle {
+    /// What the array says about itself.
+    pub fn status(&self) -> Result<Status, HostError> {
+        self.ask(Control::Status)
+    }
+
+    /// The array does without this drive from now on.
+    pub fn lose(&self, drive: DriveIdx) -> Result<(), HostError> {
+        self.ask(|reply| Control::Lose(drive, reply))?
+    }
+
+    /// An emulated drive has these faults from now on.
+    pub fn set_faults(&self, drive: DriveIdx, faults: Faults) -> Result<(), HostError> {
+        if let Err(error) = faults.check() {
+            return fail(format!("drive {drive}: {error}"));
+        }
+        self.ask(|reply| Control::SetFaults(drive, faults, reply))?
+    }
+
+    /// An emulated drive dies.
+    pub fn kill(&self, drive: DriveIdx) -> Result<(), HostError> {
+        self.ask(|reply| Control::Kill(drive, reply))?
+    }
+
+    /// Stops the array in good order: answers what was asked, makes it safe, and closes the drives.
+    /// What is asked later ends as [`Outcome::Gone`](levelhead_block::Outcome::Gone).
+    pub fn stop(&self) -> Result<(), HostError> {
+        let stopped = self.ask(Control::Stop)?;
+        self.0.join();
+        stopped
+    }
+
+    fn ask<T>(&self, control: impl FnOnce(Sender<T>) -> Control) -> Result<T, HostError> {
+        assert_ne!(thread::current().id(), self.0.engine, "an answer must not wait for the engine");
+        let (reply, answer) = mpsc::channel();
+        let gone = || HostError::new("the array has been stopped");
+        self.0.events.send(Event::Control(control(reply))).map_err(|_| gone())?;
+        answer.recv().map_err(|_| gone())
+    }
+}
+
+impl Inner {
+    fn is_engine(&self) -> bool {
+        thread::current().id() == self.engine
+    }
+
+    fn join(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // A thread that panicked has said so on its own.
+            drop(thread.join());
+        }
+    }
+
+    /// Sends a request that is no larger than a piece.
+    fn send(&self, request: Request, done: Done) {
+        let patience = if self.is_engine() { Patience::None } else { Patience::Waits };
+        let submitted = self.clock.now();
+        let permit = self.gate.enter(request.buf.sectors(), patience);
+        let pending = Pending::new(request.command, submitted, done, permit);
+        // An engine that has ended drops the request, and that answers it.
+        drop(self.events.send(Event::Request(request, pending)));
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let (reply, _) = mpsc::channel();
+        drop(self.events.send(Event::Control(Control::Stop(reply))));
+        if !self.is_engine() {
+            self.join();
+        }
+    }
+}
+
+impl BlockService for ArrayHandle {
+    fn size(&self) -> Sectors {
+        self.0.size
+    }
+
+    fn submit(&self, request: Request, done: Done) {
+        let command = request.command;
+        assert!(command.fits(self.0.size), "{command:?} is past the array's end");
+        split::run(request, done, PIECE_MAX, &mut |request, done| self.0.send(request, done));
+    }
+}

@@ -1,0 +1,58 @@
+//! What a running array says about itself: plain values, a snapshot.
+
+use levelhead_array::superblock::Uuid;
+use levelhead_array::{Policy, Resync, Spec};
+use levelhead_block::Health;
+use levelhead_stats::Summary;
+use levelhead_units::{Ratio, Sectors};
+
+use crate::requests::Served;
+
+/// A running array at one moment.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// Its shape.
+    pub spec: Spec,
+    /// Its identity.
+    pub uuid: Uuid,
+    /// Its size.
+    pub size: Sectors,
+    /// How reads are served.
+    pub policy: Policy,
+    /// Its drives, in order.
+    pub drives: Vec<DriveStatus>,
+    /// Share of its stripes whose redundancy is valid.
+    pub synced: Ratio,
+    /// What is being done about the others.
+    pub resync: Resync,
+    /// Requests that clients wait for.
+    pub outstanding: u32,
+    /// What it has done since it was started.
+    pub served: Served,
+    /// How long the last requests took, at most 4096 of them.
+    pub latency: Summary,
+}
+
+/// One drive of a running array.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DriveStatus {
+    /// The member as it was named; nothing for a drive that was missing from the start.
+    pub name: Option<String>,
+    /// Whether the array uses it.
+    pub state: DriveState,
+    /// Commands waiting for it or inside it.
+    pub queue_len: usize,
+    /// What it says about itself, if it says anything.
+    pub health: Option<Health>,
+}
+
+/// Whether the array uses a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DriveState {
+    /// It does.
+    Present,
+    /// Not any more.
+    Lost,
+    /// It was not there when the array was started.
+    Missing,
+}

@@ -1,0 +1,274 @@
+//! Arrays found again in their drives, and those that are better left alone.
+
+use levelhead_array::Resync;
+use levelhead_array::superblock::{State, Superblock};
+use levelhead_block::{BlockService, Buf, Outcome};
+use levelhead_host::{AssembleOptions, MemberSpec, assemble};
+use levelhead_units::{DriveIdx, Ratio};
+
+use crate::support::{
+    CLEAN, Client, Shelf, UNKNOWN, check_content, fill, gather, make, noise, options, serve,
+};
+
+const SPEC: &str = "raid5:2+1,chunk=8KiB";
+
+fn path(member: &MemberSpec) -> String {
+    member.path().display().to_string()
+}
+
+fn check_refused(members: &[MemberSpec], expected: &str) {
+    assert_eq!(gather(members).unwrap_err().to_string(), expected);
+}
+
+/// An array of three files that was served, filled and stopped.
+fn stopped(shelf: &Shelf) -> (Vec<MemberSpec>, Buf) {
+    let members = shelf.files(3, 32);
+    make(SPEC, &members, CLEAN);
+    let array = serve(&members, "normal");
+    let content = fill(&array, 1);
+    array.stop().unwrap();
+    (members, content)
+}
+
+#[test]
+fn order_of_the_drives_does_not_matter() {
+    let shelf = Shelf::new();
+    let (mut members, content) = stopped(&shelf);
+    for _ in 0..3 {
+        members.rotate_left(1);
+        let array = serve(&members, "normal");
+        check_content(&array, &content);
+        array.stop().unwrap();
+    }
+    // Paths do not matter either.
+    let moved = shelf.path("moved.img");
+    std::fs::rename(members[0].path(), moved).unwrap();
+    members[0] = shelf.named("moved.img");
+    check_content(&serve(&members, "normal"), &content);
+}
+
+#[test]
+fn array_without_a_drive_goes_on_and_does_not_take_it_back() {
+    let shelf = Shelf::new();
+    let (members, _) = stopped(&shelf);
+    let assembled = gather(&members[..2]).unwrap();
+    assert_eq!(assembled.lost().to_string(), "2");
+    let array = assembled.serve(options("normal")).unwrap();
+    let content = fill(&array, 2);
+    check_content(&array, &content);
+    array.stop().unwrap();
+    check_refused(
+        &members,
+        &format!(
+            "{} holds old data: the array lost it as drive 2 and must go on without it",
+            path(&members[2])
+        ),
+    );
+    check_content(&serve(&members[..2], "normal"), &content);
+}
+
+#[test]
+fn too_few_drives_are_refused() {
+    let shelf = Shelf::new();
+    let (members, _) = stopped(&shelf);
+    check_refused(
+        &members[1..2],
+        "raid5:2+1,chunk=8KiB survives the loss of 1 drives, 2 are missing: drives 0,2",
+    );
+    check_refused(&[], "an array is assembled from its drives, got none");
+}
+
+#[test]
+fn drives_that_do_not_belong_together_are_refused() {
+    let shelf = Shelf::new();
+    let (members, _) = stopped(&shelf);
+    let stranger = shelf.file("stranger.img", 32);
+    let with = |other: &MemberSpec| [&members[0], &members[1], other].map(Clone::clone);
+    let expected = format!("{} is no drive of an array", path(&stranger));
+    check_refused(&with(&stranger), &expected);
+    let others: Vec<MemberSpec> =
+        (0..3).map(|at| shelf.file(&format!("other{at}.img"), 32)).collect();
+    let other = make(SPEC, &others, CLEAN).uuid;
+    let error = gather(&with(&others[2])).unwrap_err().to_string();
+    let start =
+        format!("{} and {} belong to different arrays, ", path(&members[1]), path(&others[2]));
+    assert!(error.starts_with(&start) && error.ends_with(&other.to_string()), "{error}");
+    let copy = shelf.snapshot(&members[1..2], "copy");
+    let expected =
+        format!("{} and {} both say that they are drive 1", path(&members[1]), path(&copy[0]));
+    check_refused(&with(&copy[0]), &expected);
+}
+
+#[test]
+fn drive_put_back_from_an_older_copy_is_refused() {
+    let shelf = Shelf::new();
+    let (members, _) = stopped(&shelf);
+    let old = shelf.snapshot(&members[2..], "old");
+    // Served once more, and then stopped or not.
+    let array = serve(&members, "normal");
+    fill(&array, 3);
+    let crashed = shelf.snapshot(&members, "crashed");
+    array.stop().unwrap();
+    for (members, generation) in [(&members, 7), (&crashed, 6)] {
+        let mixed = [&members[0], &members[1], &old[0]].map(Clone::clone);
+        check_refused(
+            &mixed,
+            &format!(
+                "{} holds old data: it is at generation 4, {} at {generation}",
+                path(&old[0]),
+                path(&members[1])
+            ),
+        );
+    }
+}
+
+#[test]
+fn halves_that_went_different_ways_are_refused() {
+    let shelf = Shelf::new();
+    let members = shelf.files(4, 32);
+    make("raid6:2+2,chunk=8KiB", &members, CLEAN);
+    serve(&members[..2], "normal").stop().unwrap();
+    serve(&members[2..], "normal").stop().unwrap();
+    let error = gather(&members).unwrap_err().to_string();
+    assert!(error.ends_with("have gone different ways since they were one array"), "{error}");
+}
+
+#[test]
+fn one_good_copy_of_the_superblock_is_enough() {
+    let shelf = Shelf::new();
+    let (members, content) = stopped(&shelf);
+    let last = std::fs::metadata(members[0].path()).unwrap().len() / 4096 - 1;
+    shelf.scribble(&members[0], 0, 1, 0xFF);
+    shelf.scribble(&members[1], last, 1, 0);
+    let array = serve(&members, "normal");
+    check_content(&array, &content);
+    array.stop().unwrap();
+    for member in &members {
+        let bytes = std::fs::read(member.path()).unwrap();
+        let copies = [&bytes[..4096], &bytes[last as usize * 4096..]].map(Superblock::decode);
+        assert_eq!(copies[0], copies[1]);
+        assert!(copies[0].is_ok());
+    }
+}
+
+#[test]
+fn drive_that_has_shrunk_is_refused() {
+    let shelf = Shelf::new();
+    let (members, _) = stopped(&shelf);
+    let file = std::fs::File::options().write(true).open(members[1].path()).unwrap();
+    file.set_len(1 << 20).unwrap();
+    let expected =
+        format!("{} has shrunk to 1MiB, its array uses 1152KiB of it", path(&members[1]));
+    check_refused(&members, &expected);
+    file.set_len(0).unwrap();
+    check_refused(&members, &format!("{} is empty", path(&members[1])));
+}
+
+/// A crash leaves redundancy that does not match; nothing relies on it before the resync is through.
+#[test]
+fn array_that_was_not_stopped_is_resynced() {
+    let shelf = Shelf::new();
+    let members = shelf.files(3, 400);
+    make(SPEC, &members, CLEAN);
+    let array = serve(&members, "normal");
+    let content = fill(&array, 4);
+    let crashed = shelf.snapshot(&members, "crashed");
+    drop(array);
+    // Stripe 1 has its parity on drive 1: chunks rotate to the left.
+    shelf.scribble(&crashed[1], 256 + 2, 2, 0xAA);
+    let assembled = gather(&crashed).unwrap();
+    assert_eq!(assembled.state(), State::Dirty);
+    assert_eq!(assembled.synced(), (0, 200));
+    let array = assembled.serve(options("assisted")).unwrap();
+    check_content(&array, &content);
+    loop {
+        let status = array.status().unwrap();
+        assert_ne!(status.resync, Resync::Stuck);
+        if status.synced == Ratio::ONE {
+            break;
+        }
+        // Clients and the resync take turns.
+        check_content(&array, &content);
+    }
+    array.lose(DriveIdx::new(0)).unwrap();
+    check_content(&array, &content);
+    array.stop().unwrap();
+    assert_eq!(gather(&crashed[1..]).unwrap().synced(), (200, 200));
+}
+
+#[test]
+fn array_that_lost_its_power_and_a_drive_is_refused_unless_forced() {
+    let shelf = Shelf::new();
+    let members = shelf.files(3, 32);
+    make(SPEC, &members, CLEAN);
+    let array = serve(&members, "normal");
+    let content = fill(&array, 4);
+    let crashed = shelf.snapshot(&members, "crashed");
+    drop(array);
+    check_refused(
+        &crashed[1..],
+        "the array was not stopped in good order and drives 0 are missing: what they held may come \
+         out wrong, only force goes on",
+    );
+    let forced = assemble(&crashed[1..], AssembleOptions { force: true }).unwrap();
+    assert_eq!(forced.synced(), (16, 16));
+    check_content(&forced.serve(options("normal")).unwrap(), &content);
+}
+
+#[test]
+fn array_that_was_never_in_sync_is_refused_without_a_drive() {
+    let shelf = Shelf::new();
+    let members = shelf.files(3, 32);
+    make(SPEC, &members, UNKNOWN);
+    check_refused(
+        &members[1..],
+        "drives 0 are missing and 16 of 16 stripes were never in sync: what they held there is not \
+         to be had, only force goes on",
+    );
+    let forced = assemble(&members[1..], AssembleOptions { force: true }).unwrap();
+    let array = forced.serve(options("normal")).unwrap();
+    let reply = Client::new(&array).read(0, array.size().get());
+    let Outcome::Done { damaged, .. } = reply.outcome else { panic!("{:?}", reply.outcome) };
+    assert_eq!(damaged.len(), 22, "11 of its 16 chunks were data, of two sectors each");
+}
+
+/// A crash while the superblocks are being written leaves drives one generation apart.
+#[test]
+fn crash_in_the_middle_of_a_change_of_state_costs_no_drive() {
+    let shelf = Shelf::new();
+    let (members, content) = stopped(&shelf);
+    let before = shelf.snapshot(&members, "before");
+    let later = |member: &MemberSpec| {
+        let mut bytes = std::fs::read(member.path()).unwrap();
+        let superblock = Superblock::decode(&bytes[..4096]).unwrap();
+        let generation = superblock.generation + 1;
+        let next = Superblock { generation, state: State::Dirty, ..superblock };
+        bytes[..4096].copy_from_slice(&next.encode());
+        std::fs::write(member.path(), bytes).unwrap();
+    };
+    for written in 1..3 {
+        let mixed = shelf.snapshot(&before, &format!("mixed{written}"));
+        mixed[..written].iter().for_each(later);
+        let assembled = gather(&mixed).unwrap();
+        assert_eq!(assembled.state(), State::Dirty);
+        check_content(&assembled.serve(options("normal")).unwrap(), &content);
+    }
+}
+
+#[test]
+fn writes_survive_every_stop() {
+    let shelf = Shelf::new();
+    let members = shelf.emulated(6, 32, "seed=5");
+    make("eraid:4+2,e=2,chunk=8KiB", &members, UNKNOWN);
+    for round in 0..4 {
+        let array = serve(&members, "pro-active");
+        let mut client = Client::new(&array);
+        for earlier in 0..round {
+            let reply = client.read(earlier * 13, 5);
+            assert!(reply.outcome.is_good());
+            assert!(reply.buf.as_slice() == noise(earlier, 5).as_slice(), "round {round}");
+        }
+        assert!(client.write(round * 13, noise(round, 5)).is_good());
+        array.stop().unwrap();
+    }
+}

@@ -1,0 +1,173 @@
+//! Arrays in the making, and what is wrong with some.
+
+use levelhead_array::Spec;
+use levelhead_host::{CreateOptions, MemberSpec, create};
+use levelhead_units::Sectors;
+
+use crate::support::{CLEAN, RESERVED, Shelf, UNKNOWN, gather, make};
+
+/// The sentence, and that nothing on disk has changed.
+fn check_refused(shelf: &Shelf, spec: &str, members: &[MemberSpec], expected: &str) {
+    let spec: Spec = spec.parse().unwrap();
+    for options in [UNKNOWN, CLEAN, CreateOptions { dry_run: true, ..UNKNOWN }] {
+        let before = shelf.content();
+        let error = create(spec, members, options).unwrap_err().to_string();
+        assert_eq!(error, expected);
+        assert!(shelf.content() == before, "something changed: {expected}");
+    }
+}
+
+#[test]
+fn wrong_number_of_drives_is_refused() {
+    let shelf = Shelf::new();
+    let members = shelf.files(2, 32);
+    let [a, b] = [0, 1].map(|at: usize| members[at].path().display().to_string());
+    let expected = format!("raid6:2+2,chunk=8KiB needs 4 drives, got 2: {a} {b}");
+    check_refused(&shelf, "raid6:2+2,chunk=8KiB", &members, &expected);
+}
+
+#[test]
+fn same_drive_under_two_names_is_refused() {
+    let shelf = Shelf::new();
+    let mut members = shelf.files(2, 32);
+    let link = shelf.path("link.img");
+    std::fs::hard_link(members[0].path(), &link).unwrap();
+    members.push(shelf.named("link.img"));
+    let (first, link) = (members[0].path().display().to_string(), link.display());
+    let expected = format!("{first} and {link} are the same drive");
+    check_refused(&shelf, "raid5:2+1", &members, &expected);
+    let mut members = shelf.emulated(3, 32, "");
+    members[2] = members[1].clone();
+    let expected = format!("{} and {} are the same drive", members[1], members[1]);
+    check_refused(&shelf, "raid5:2+1", &members, &expected);
+}
+
+#[test]
+fn what_is_no_drive_is_refused() {
+    let shelf = Shelf::new();
+    let mut members = shelf.files(2, 32);
+    members.push(shelf.named("missing.img"));
+    let missing = shelf.path("missing.img").display().to_string();
+    check_refused(&shelf, "raid5:2+1", &members, &format!("{missing} does not exist"));
+    members[2] = "/dev/zero".parse().unwrap();
+    let expected = "/dev/zero is a character device, not a drive";
+    check_refused(&shelf, "raid5:2+1", &members, expected);
+    std::fs::create_dir(shelf.path("folder")).unwrap();
+    members[2] = shelf.named("folder");
+    let folder = shelf.path("folder").display().to_string();
+    let expected = format!("{folder} is a directory, not a drive");
+    let error = create("raid5:2+1".parse().unwrap(), &members, CLEAN).unwrap_err().to_string();
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn drive_that_is_too_small_is_refused() {
+    let shelf = Shelf::new();
+    let mut members = shelf.files(2, 32);
+    members.push(shelf.file("small.img", 1));
+    let small = members[2].path().display().to_string();
+    let expected =
+        format!("{small} has 2052KiB, a drive of raid5:2+1,chunk=8KiB needs at least 2056KiB");
+    check_refused(&shelf, "raid5:2+1,chunk=8KiB", &members, &expected);
+}
+
+#[test]
+fn drive_of_another_array_is_refused_unless_forced() {
+    let shelf = Shelf::new();
+    let members = shelf.files(3, 32);
+    let uuid = make("raid5:2+1,chunk=8KiB", &members, UNKNOWN).uuid;
+    let fresh = shelf.emulated(1, 32, "");
+    let members = [&fresh[0], &members[1], &members[2]].map(Clone::clone);
+    let first = members[1].path().display().to_string();
+    let expected = format!(
+        "{first} is drive 1 of the array {uuid} (raid5:2+1,chunk=8KiB), only force takes it"
+    );
+    check_refused(&shelf, "raid4:2+1,chunk=8KiB", &members, &expected);
+    make("raid4:2+1,chunk=8KiB", &members, CreateOptions { force: true, ..UNKNOWN });
+    assert_eq!(gather(&members).unwrap().spec().to_string(), "raid4:2+1,chunk=8KiB");
+}
+
+#[test]
+fn drive_with_a_damaged_superblock_is_refused_unless_forced() {
+    let shelf = Shelf::new();
+    let members = shelf.files(3, 32);
+    make("raid5:2+1,chunk=8KiB", &members, UNKNOWN);
+    for member in &members {
+        let mut bytes = std::fs::read(member.path()).unwrap();
+        let last = bytes.len() - 4096;
+        bytes[100] ^= 1;
+        bytes[last + 100] ^= 1;
+        std::fs::write(member.path(), bytes).unwrap();
+    }
+    let error = create("raid5:2+1".parse().unwrap(), &members, CLEAN).unwrap_err().to_string();
+    let first = members[0].path().display();
+    let start = format!("{first} was a drive of an array (the superblock is damaged: its checksum");
+    assert!(error.starts_with(&start), "{error}");
+    let error = gather(&members).unwrap_err().to_string();
+    assert!(error.contains("cannot be used: the superblock is damaged"), "{error}");
+    make("raid5:2+1", &members, CreateOptions { force: true, ..UNKNOWN });
+}
+
+#[test]
+fn drive_in_use_is_refused() {
+    let shelf = Shelf::new();
+    let members = shelf.files(3, 32);
+    make("raid5:2+1,chunk=8KiB", &members, UNKNOWN);
+    let assembled = gather(&members).unwrap();
+    let first = members[0].path().display().to_string();
+    let expected = format!("{first} is in use by another process");
+    check_refused(&shelf, "raid5:2+1,chunk=8KiB", &members, &expected);
+    assert_eq!(gather(&members).unwrap_err().to_string(), expected);
+    drop(assembled);
+    assert!(gather(&members).is_ok());
+}
+
+#[test]
+fn failure_half_way_is_taken_back() {
+    let shelf = Shelf::new();
+    let mut members = shelf.files(1, 32);
+    members.extend(shelf.emulated(1, 32, ""));
+    let folder = shelf.path("missing").display().to_string();
+    let member = format!("emu:{folder}/a.img?size=4MiB").parse().unwrap();
+    members.push(member);
+    let before = shelf.content();
+    let error = create("raid5:2+1".parse().unwrap(), &members, CLEAN).unwrap_err().to_string();
+    let start = format!("cannot create {folder}/a.img: ");
+    assert!(error.starts_with(&start), "{error}");
+    assert!(shelf.content() == before, "something changed");
+}
+
+#[test]
+fn dry_run_says_everything_and_changes_nothing() {
+    let shelf = Shelf::new();
+    let mut members = shelf.files(2, 33);
+    members.extend(shelf.emulated(1, 40, ""));
+    let before = shelf.content();
+    let options = CreateOptions { dry_run: true, ..UNKNOWN };
+    let dry = make("raid5:2+1,chunk=8KiB", &members, options);
+    assert!(shelf.content() == before, "something changed");
+    let wet = make("raid5:2+1,chunk=8KiB", &members, UNKNOWN);
+    assert_eq!(levelhead_host::Created { uuid: wet.uuid, ..dry }, wet);
+    assert_eq!(wet.drive_size, Sectors::new(32), "whole chunks of the smallest drive");
+    assert_eq!(wet.size, Sectors::new(64));
+    assert!(!wet.is_synced, "two of the files hold anything");
+    let unused: Vec<u64> = wet.drives.iter().map(|drive| drive.unused.get()).collect();
+    assert_eq!(unused, [0, 0, 7]);
+    let sizes: Vec<u64> = wet.drives.iter().map(|drive| drive.size.get()).collect();
+    assert_eq!(sizes, [33, 33, 40].map(|data| RESERVED + data));
+    assert_eq!(
+        wet.drives.iter().map(|drive| drive.is_new).collect::<Vec<_>>(),
+        [false, false, true]
+    );
+}
+
+#[test]
+fn array_of_new_files_or_without_redundancy_is_in_sync_from_the_start() {
+    let shelf = Shelf::new();
+    assert!(make("raid5:2+1", &shelf.emulated(3, 32, ""), UNKNOWN).is_synced);
+    let members = shelf.files(3, 32);
+    assert!(!make("raid5:2+1", &members, UNKNOWN).is_synced);
+    let again = CreateOptions { force: true, ..UNKNOWN };
+    assert!(make("raid0:3", &members, again).is_synced);
+    assert!(make("raid5:2+1", &members, CreateOptions { force: true, ..CLEAN }).is_synced);
+}

@@ -1,0 +1,6 @@
+//! Whole arrays on real files: made, assembled, served, broken and stopped.
+
+mod assembling;
+mod creating;
+mod serving;
+mod support;

@@ -1,0 +1,189 @@
+//! Drives in a temporary folder, and arrays over them.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use levelhead_array::{HostOrder, Policy};
+use levelhead_block::adapter::Waiting;
+use levelhead_block::{
+    BlockDevice, BlockService, Buf, Command, Durability, Effort, Outcome, Reply, Request, ZeroTail,
+};
+use levelhead_host::{
+    ArrayHandle, AssembleOptions, Assembled, Bound, CreateOptions, Created, HostError, MemberSpec,
+    ServeOptions, assemble, create,
+};
+use levelhead_stats::Streams;
+use levelhead_units::{Bytes, Extent, Lba, SECTOR_SIZE, Sectors};
+use tempfile::TempDir;
+
+/// What is reserved at both ends of a drive.
+pub(crate) const RESERVED: u64 = 512;
+
+/// A drive whose every motion takes next to nothing: a millisecond a revolution.
+const FAST: &str = r#"
+    name = "fast"
+    block_size = 4096
+    rpm = 60000
+    heads = 4
+    overhead = "0.001ms"
+    head_switch = "0.01ms"
+    write_settle = "0.01ms"
+    [seek]
+    points = [[1, "0.01ms"], [99, "0.1ms"]]
+    [[zone]]
+    cylinders = 100
+    blocks_per_track = 100
+    track_skew = 10
+    cylinder_skew = 10
+"#;
+
+/// A folder with drives in it.
+pub(crate) struct Shelf {
+    dir: TempDir,
+}
+
+impl Shelf {
+    pub(crate) fn new() -> Self {
+        let dir = TempDir::new().unwrap();
+        fs::write(dir.path().join("fast.toml"), FAST).unwrap();
+        Self { dir }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// A file with room for so many sectors of data, full of bytes that are not zero.
+    pub(crate) fn file(&self, name: &str, data: u64) -> MemberSpec {
+        let path = self.path(name);
+        fs::write(&path, vec![0x5A; (RESERVED + data) as usize * SECTOR_SIZE]).unwrap();
+        self.named(name)
+    }
+
+    /// A member that is a file here.
+    pub(crate) fn named(&self, name: &str) -> MemberSpec {
+        self.path(name).display().to_string().parse().unwrap()
+    }
+
+    /// So many files, `0.img` and so on.
+    pub(crate) fn files(&self, count: usize, data: u64) -> Vec<MemberSpec> {
+        (0..count).map(|at| self.file(&format!("{at}.img"), data)).collect()
+    }
+
+    /// So many emulated drives whose files do not exist yet.
+    pub(crate) fn emulated(&self, count: usize, data: u64, options: &str) -> Vec<MemberSpec> {
+        let profile = self.path("fast.toml").display().to_string();
+        let size = Bytes::new((RESERVED + data) * SECTOR_SIZE as u64);
+        let member = |at: usize| {
+            let path = self.path(&format!("emu{at}.img")).display().to_string();
+            format!("emu:{path}?profile={profile}&size={size}&{options}").parse().unwrap()
+        };
+        (0..count).map(member).collect()
+    }
+
+    /// Every file and its bytes.
+    pub(crate) fn content(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let entries = fs::read_dir(self.dir.path()).unwrap();
+        let mut content: Vec<(PathBuf, Vec<u8>)> = entries
+            .map(|entry| {
+                let path = entry.unwrap().path();
+                let bytes = fs::read(&path).unwrap();
+                (path, bytes)
+            })
+            .collect();
+        content.sort();
+        content
+    }
+
+    /// Copies of drives as they are at this moment, as a crash would leave them.
+    pub(crate) fn snapshot(&self, members: &[MemberSpec], prefix: &str) -> Vec<MemberSpec> {
+        let copy = |member: &MemberSpec| {
+            let name = member.path().file_name().unwrap().to_str().unwrap();
+            let name = format!("{prefix}-{name}");
+            fs::copy(member.path(), self.path(&name)).unwrap();
+            self.named(&name)
+        };
+        members.iter().map(copy).collect()
+    }
+
+    /// Overwrites sectors of a file behind everybody's back.
+    pub(crate) fn scribble(&self, member: &MemberSpec, lba: u64, sectors: u64, byte: u8) {
+        let mut bytes = fs::read(member.path()).unwrap();
+        bytes[lba as usize * SECTOR_SIZE..][..sectors as usize * SECTOR_SIZE].fill(byte);
+        fs::write(member.path(), bytes).unwrap();
+    }
+}
+
+pub(crate) const CLEAN: CreateOptions =
+    CreateOptions { assume_clean: true, dry_run: false, force: false };
+pub(crate) const UNKNOWN: CreateOptions = CreateOptions { assume_clean: false, ..CLEAN };
+
+pub(crate) fn make(spec: &str, members: &[MemberSpec], options: CreateOptions) -> Created {
+    create(spec.parse().unwrap(), members, options).unwrap()
+}
+
+pub(crate) fn gather(members: &[MemberSpec]) -> Result<Assembled, HostError> {
+    assemble(members, AssembleOptions { force: false })
+}
+
+pub(crate) fn options(policy: &str) -> ServeOptions {
+    let policy: Policy = policy.parse().unwrap();
+    let order = HostOrder::Elevator;
+    ServeOptions { policy, window: 4, order, bound: Bound::DEFAULT, seed: 1 }
+}
+
+pub(crate) fn serve(members: &[MemberSpec], policy: &str) -> ArrayHandle {
+    gather(members).unwrap().serve(options(policy)).unwrap()
+}
+
+/// A client that waits.
+pub(crate) struct Client(Waiting<ArrayHandle>);
+
+impl Client {
+    pub(crate) fn new(array: &ArrayHandle) -> Self {
+        Self(Waiting::new(Arc::new(array.clone())))
+    }
+
+    pub(crate) fn run(&mut self, command: Command, buf: Buf) -> Reply {
+        self.0.run(vec![Request::new(command, buf)]).pop().unwrap()
+    }
+
+    pub(crate) fn write(&mut self, lba: u64, buf: Buf) -> Outcome {
+        let extent = Extent::new(Lba::new(lba), buf.sectors());
+        let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
+        self.run(Command::Write { extent, durability, zero_tail }, buf).outcome
+    }
+
+    pub(crate) fn read(&mut self, lba: u64, sectors: u64) -> Reply {
+        let extent = Extent::new(Lba::new(lba), Sectors::new(sectors));
+        let command = Command::Read { extent, effort: Effort::Full };
+        self.run(command, Buf::zeroed(extent.sectors))
+    }
+}
+
+/// Bytes that depend on the seed.
+pub(crate) fn noise(seed: u64, sectors: u64) -> Buf {
+    let mut buf = Buf::zeroed(Sectors::new(sectors));
+    Streams::new(seed).stream("noise").fill(buf.as_mut_slice());
+    buf
+}
+
+/// Fills the whole array with noise; returns it.
+pub(crate) fn fill(array: &ArrayHandle, seed: u64) -> Buf {
+    let sectors = array.size().get();
+    let outcome = Client::new(array).write(0, noise(seed, sectors));
+    assert!(outcome.is_good(), "{outcome:?}");
+    noise(seed, sectors)
+}
+
+/// The whole array holds these bytes.
+pub(crate) fn check_content(array: &ArrayHandle, expected: &Buf) {
+    let reply = Client::new(array).read(0, array.size().get());
+    assert!(reply.outcome.is_good(), "{:?}", reply.outcome);
+    let pairs =
+        reply.buf.as_slice().chunks(SECTOR_SIZE).zip(expected.as_slice().chunks(SECTOR_SIZE));
+    for (sector, (got, expected)) in pairs.enumerate() {
+        assert!(got == expected, "sector {sector} of the array");
+    }
+}
