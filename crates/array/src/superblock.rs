@@ -255,6 +255,10 @@ impl Superblock {
         /// No drive has more: 2^52 bytes.
         const DRIVE_SECTORS_MAX: u64 = 1 << 40;
         let (size, start) = (self.drive_size.get(), self.data_start.get());
+        // One a nanosecond would take three hundred years.
+        if self.generation > 1 << 63 {
+            return Err(field("generation", self.generation));
+        }
         if size > DRIVE_SECTORS_MAX || self.stripes() == 0 {
             return Err(field("drive size", size));
         }
@@ -435,6 +439,11 @@ mod tests {
             at::EXPANSION,
             &[3],
             "the superblock describes no array: a chunk of 8KiB is 2 sectors, which e=3 sectors do not divide",
+        );
+        check(
+            at::GENERATION,
+            &[0xFF; 8],
+            "the superblock cannot have 18446744073709551615 as its generation",
         );
         check(at::DRIVE_SIZE, &[1, 0, 0], "the superblock cannot have 1 as its drive size");
         check(at::DATA_START, &[0, 0], "the superblock cannot have 0 as its start of data");
