@@ -66,7 +66,10 @@ use crate::core::{Core, Enqueue, Fate, OpId, Sub, loses_drive};
 use crate::locks::{Access, StripeLocks};
 use crate::queue::End;
 use crate::read::ReadOp;
-use crate::write::{Progress, Purpose, WriteOp};
+use crate::write::{Part, Progress, Purpose, WriteOp};
+
+/// The widest write, in stripes, that waiting writes join to.
+const JOINED_STRIPES_MAX: u64 = 32;
 
 /// Stripes that one step of a resync covers.
 const RESYNC_STRIPES: u64 = 64;
@@ -124,7 +127,7 @@ enum Op {
     },
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Start {
     Read { request: RequestId, extent: Extent, effort: Effort },
     Write(Purpose),
@@ -208,7 +211,7 @@ impl Array {
             Command::Read { extent, effort } => Start::Read { request, extent, effort },
             Command::Write { extent, durability, .. }
             | Command::WriteZeroes { extent, durability } => {
-                Start::Write(Purpose::Client { request, extent, durability })
+                Start::Write(Purpose::Client(vec![Part { request, extent, durability }]))
             }
             Command::Flush => {
                 self.start_flush(now, request);
@@ -271,19 +274,39 @@ impl Array {
     }
 
     fn claim(&mut self, now: Instant, start: Start) {
+        if self.joins(&start) {
+            return;
+        }
         let op = self.name_op();
-        let (stripes, access) = match start {
-            Start::Read { extent, .. } => (self.core.layout.stripes_of(extent), Access::Shared),
-            Start::Write(Purpose::Client { extent, .. }) => {
-                (self.core.layout.stripes_of(extent), Access::Exclusive)
+        let (stripes, access) = match &start {
+            Start::Read { extent, .. } => (self.core.layout.stripes_of(*extent), Access::Shared),
+            Start::Write(Purpose::Client(parts)) => {
+                (self.core.layout.stripes_of(parts[0].extent), Access::Exclusive)
             }
-            Start::Write(Purpose::Resync { first, end }) => (first..end, Access::Exclusive),
+            &Start::Write(Purpose::Resync { first, end }) => (first..end, Access::Exclusive),
         };
         if self.locks.claim(op, stripes, access) {
             self.start(now, op, start);
         } else {
             self.ops.insert(op, Op::Locked(start));
         }
+    }
+
+    /// Lets a client's write join one that still waits for its stripes, if there is one next to it.
+    fn joins(&mut self, start: &Start) -> bool {
+        let Start::Write(Purpose::Client(parts)) = start else { return false };
+        let stripes = self.core.layout.stripes_of(parts[0].extent);
+        let ops = &self.ops;
+        let may_join =
+            |op| matches!(ops.get(&op), Some(Op::Locked(Start::Write(Purpose::Client(_)))));
+        let Some(op) = self.locks.join(&stripes, JOINED_STRIPES_MAX, may_join) else {
+            return false;
+        };
+        let Some(Op::Locked(Start::Write(Purpose::Client(joined)))) = self.ops.get_mut(&op) else {
+            unreachable!("only a waiting write is joined")
+        };
+        joined.extend(parts);
+        true
     }
 
     fn start(&mut self, now: Instant, op: OpId, start: Start) {
@@ -367,7 +390,7 @@ impl Array {
             Op::Read(read) => (read.advance(&mut self.core, now), true),
             Op::Write(write) => {
                 let progress = write.advance(&mut self.core, now);
-                if let Purpose::Resync { end, .. } = write.purpose {
+                if let &Purpose::Resync { end, .. } = &write.purpose {
                     self.note_resync(progress, end);
                 }
                 (progress != Progress::NotYet, true)

@@ -9,6 +9,9 @@
 //! - L1. Two claims that both hold and overlap are both reads.
 //! - L2. First come, first served where claims conflict: a claim waits for every earlier one it
 //!   conflicts with, held or waiting. So none waits for ever, and none waits for itself.
+//!
+//! A write that would wait behind another waiting write next to it may join that one instead
+//! ([`StripeLocks::join`]): a stream of small writes becomes a few large ones.
 
 use std::ops::Range;
 
@@ -34,6 +37,10 @@ impl Claim {
             self.stripes.start < other.stripes.end && other.stripes.start < self.stripes.end;
         !both_read && overlap
     }
+}
+
+fn overlap(left: &Range<u64>, right: &Range<u64>) -> bool {
+    left.start < right.end && right.start < left.end
 }
 
 /// All claims on one array, each list in order of arrival.
@@ -64,19 +71,49 @@ impl StripeLocks {
             let at = list.iter().position(|claim| claim.owner == owner)?;
             Some(list.swap_remove(at))
         });
-        assert!(held.is_some(), "operation {owner} holds nothing");
+        let released = held.unwrap_or_else(|| panic!("operation {owner} holds nothing"));
         let mut granted = Vec::new();
-        let mut still: Vec<Claim> = Vec::new();
-        for claim in std::mem::take(&mut self.waiting) {
-            if still.iter().any(|earlier| earlier.conflicts(&claim)) || self.blocked(&claim) {
-                still.push(claim);
+        // Only a claim that overlaps the released one can have waited for it.
+        let mut idx = 0;
+        while idx < self.waiting.len() {
+            let claim = &self.waiting[idx];
+            let waits = !overlap(&claim.stripes, &released.stripes)
+                || self.waiting[..idx].iter().any(|earlier| earlier.conflicts(claim))
+                || self.blocked(claim);
+            if waits {
+                idx += 1;
             } else {
+                let claim = self.waiting.remove(idx);
                 granted.push(claim.owner);
                 self.hold(claim);
             }
         }
-        self.waiting = still;
         granted
+    }
+
+    /// Widens the claim of a waiting operation by `stripes` for one more write, and names it. It is
+    /// the last waiting claim that meets or adjoins those stripes; `may_join` says whether it can
+    /// take the write, and the result is at most `most` stripes wide.
+    pub(crate) fn join(
+        &mut self,
+        stripes: &Range<u64>,
+        most: u64,
+        may_join: impl Fn(u64) -> bool,
+    ) -> Option<u64> {
+        let near = |claim: &&mut Claim| {
+            claim.stripes.start <= stripes.end && stripes.start <= claim.stripes.end
+        };
+        // Whatever waits behind it does not touch the stripes: the write overtakes nothing it meets.
+        let claim = self.waiting.iter_mut().rev().find(near)?;
+        let union = claim.stripes.start.min(stripes.start)..claim.stripes.end.max(stripes.end);
+        if claim.access == Access::Shared
+            || union.end - union.start > most
+            || !may_join(claim.owner)
+        {
+            return None;
+        }
+        claim.stripes = union;
+        Some(claim.owner)
     }
 
     fn blocked(&self, claim: &Claim) -> bool {
@@ -118,6 +155,25 @@ mod tests {
         assert!(locks.claim(1, 0..1, Access::Shared));
         assert!(!locks.claim(2, 0..1, Access::Exclusive));
         assert!(!locks.claim(3, 0..1, Access::Shared), "it came after the write");
+        assert_eq!(locks.release(1), [2]);
+        assert_eq!(locks.release(2), [3]);
+    }
+
+    #[test]
+    fn a_write_joins_the_last_waiting_write_it_touches_and_overtakes_no_other() {
+        let mut locks = StripeLocks::default();
+        assert!(locks.claim(1, 0..2, Access::Exclusive));
+        assert!(!locks.claim(2, 1..3, Access::Exclusive));
+        assert_eq!(locks.join(&(3..4), 8, |_| true), Some(2), "next to it");
+        assert_eq!(locks.join(&(4..9), 4, |_| true), None, "too wide");
+        assert_eq!(locks.join(&(4..5), 8, |_| false), None, "not a client's");
+        assert_eq!(
+            locks.join(&(0..1), 8, |_| true),
+            Some(2),
+            "before it, behind the one that holds"
+        );
+        assert!(!locks.claim(3, 3..4, Access::Shared));
+        assert_eq!(locks.join(&(3..4), 8, |_| true), None, "a read waits in between");
         assert_eq!(locks.release(1), [2]);
         assert_eq!(locks.release(2), [3]);
     }

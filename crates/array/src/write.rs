@@ -21,22 +21,30 @@
 //! - W2. A write answers after its last sub-write has ended, and holds its stripes until then.
 //! - W3. A write that cannot keep a codeword consistent writes nothing and says which sectors.
 
-use levelhead_block::{Command, Durability, Effort, Outcome, ZeroTail};
+use levelhead_block::{Command, Durability, Effort, Outcome, SectorSet, ZeroTail};
 use levelhead_erasure::SymbolSet;
-use levelhead_units::{DriveIdx, Extent, Instant, Sectors};
+use levelhead_units::{DriveIdx, Extent, Instant, Lba, Sectors};
 
 use crate::action::{Action, Answer, BufId, Cost, Place, RequestId, Segment, SubId};
 use crate::core::{Core, Enqueue, Fate, OpId};
 use crate::fetch::{Codeword, Fetch, Manner, rows_of, usable};
-use crate::layout::{Cell, Row};
+use crate::layout::{Cell, Layout, Row};
 use crate::queue::End;
 use crate::read::decode;
 
-/// Whose write it is.
+/// One client's part of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) request: RequestId,
+    pub(crate) extent: Extent,
+    pub(crate) durability: Durability,
+}
+
+/// Whose write it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// A client's.
-    Client { request: RequestId, extent: Extent, durability: Durability },
+    /// Clients', in the order of their arrival: where two meet, the later one counts.
+    Client(Vec<Part>),
     /// The array's own: makes the redundancy of these stripes valid.
     Resync { first: u64, end: u64 },
 }
@@ -47,8 +55,8 @@ pub(crate) struct WriteOp {
     op: OpId,
     pub(crate) purpose: Purpose,
     pub(crate) fetch: Fetch,
-    /// The client's sector for each changed symbol, codeword by codeword.
-    changes: Vec<Vec<(usize, u32)>>,
+    /// Where each changed symbol's new value is, codeword by codeword.
+    changes: Vec<Vec<(usize, Place)>>,
     /// Sub-writes that have not ended. Empty until the writing begins.
     writing: Vec<SubId>,
     phase: Phase,
@@ -83,24 +91,27 @@ impl WriteOp {
     /// Starts a write whose stripes are locked; [`WriteOp::advance`] comes next.
     pub(crate) fn start(core: &Core, op: OpId, purpose: Purpose) -> Self {
         let layout = &core.layout;
-        let (origin, mut changes) = (op, Vec::new());
-        let fetch = match purpose {
-            Purpose::Client { request, extent, .. } => {
-                let mut fetch = Fetch::new(op, request.0);
-                for (row, symbol, lba) in rows_of(layout, extent) {
+        let mut changes: Vec<Vec<(usize, Place)>> = Vec::new();
+        let fetch = match &purpose {
+            Purpose::Client(parts) => {
+                let mut fetch = Fetch::new(op, parts[0].request.0);
+                for (row, symbol, place) in changes_of(layout, parts) {
                     if fetch.codewords.last().is_none_or(|word| word.row != row) {
                         fetch.add(layout, row, usable(core, row));
                         changes.push(Vec::new());
                     }
                     let idx = fetch.codewords.len() - 1;
                     let word = &mut fetch.codewords[idx];
+                    if word.subject.contains(symbol) {
+                        changes[idx].pop(); // A later part writes the same sector again.
+                    }
                     word.subject = word.subject.with(symbol);
-                    changes[idx].push((symbol, (lba - extent.lba).get() as u32));
+                    changes[idx].push((symbol, place));
                 }
                 fetch
             }
-            Purpose::Resync { first, end } => {
-                let mut fetch = Fetch::new(op, origin);
+            &Purpose::Resync { first, end } => {
+                let mut fetch = Fetch::new(op, op);
                 let rows = (first..end)
                     .flat_map(|stripe| (0..layout.rows()).map(move |row| Row { stripe, row }));
                 for row in rows {
@@ -157,7 +168,7 @@ impl WriteOp {
     fn methods(&self, core: &Core) -> Option<Vec<(Method, SymbolSet)>> {
         let data = SymbolSet::first(core.layout.data_symbols());
         let choose = |word: &Codeword| match self.purpose {
-            Purpose::Client { .. } => method(word, data),
+            Purpose::Client(_) => method(word, data),
             Purpose::Resync { .. } => {
                 let readable = word.usable.minus(word.damaged);
                 data.minus(readable).is_empty().then_some((Method::Reconstruct, data))
@@ -170,9 +181,8 @@ impl WriteOp {
     fn write(&mut self, core: &mut Core, now: Instant, methods: &[(Method, SymbolSet)]) {
         let mut cells: Vec<(Cell, Place)> = Vec::new();
         for (word, changes) in self.fetch.codewords.iter().zip(&self.changes) {
-            for &(symbol, sector) in changes {
+            for &(symbol, place) in changes {
                 if word.usable.contains(symbol) {
-                    let place = Place { buf: self.client(), sector };
                     cells.push((core.layout.cell(word.row, symbol), place));
                 }
             }
@@ -185,10 +195,7 @@ impl WriteOp {
             cells.extend(placed.map(|&(symbol, place)| (core.layout.cell(row, symbol), place)));
         }
         self.fetch.close(core, now, false);
-        let durability = match self.purpose {
-            Purpose::Client { durability, .. } => durability,
-            Purpose::Resync { .. } => Durability::Cached,
-        };
+        let durability = self.durability();
         cells.sort_unstable_by_key(|(cell, _)| *cell);
         for (drive, extent, segments) in join(&cells) {
             let command = Command::Write { extent, durability, zero_tail: ZeroTail::None };
@@ -239,10 +246,9 @@ impl WriteOp {
     fn compute(&mut self, core: &mut Core, idx: usize, method: Method, into: &[(usize, Place)]) {
         let data = core.layout.data_symbols();
         let changes = self.changes[idx].clone();
-        let client = self.client();
         let changed = |symbol: usize| {
             let found = changes.iter().find(|(changed, _)| *changed == symbol);
-            found.map(|&(_, sector)| Place { buf: client, sector })
+            found.map(|&(_, place)| place)
         };
         let decoded = match method {
             Method::Decode => self.decode_unchanged(core, idx),
@@ -257,8 +263,8 @@ impl WriteOp {
                 Method::Plain => unreachable!("a plain write has no redundant symbols"),
                 Method::Modify => {
                     from.push((1, word.place(symbol)));
-                    for &(column, sector) in &changes {
-                        from.push((coefficient(column), Place { buf: client, sector }));
+                    for &(column, place) in &changes {
+                        from.push((coefficient(column), place));
                         from.push((coefficient(column), word.place(column)));
                     }
                 }
@@ -300,26 +306,21 @@ impl WriteOp {
 
     /// Whether every changed sector can be read back, now that all sub-writes have ended.
     fn is_safe(&self, core: &Core) -> bool {
-        match self.purpose {
-            Purpose::Client { .. } => self.unsafe_sectors(core).is_empty(),
+        match &self.purpose {
+            Purpose::Client(parts) => {
+                core.lost.is_empty()
+                    || parts.iter().all(|part| unsafe_sectors(core, part).is_empty())
+            }
             Purpose::Resync { .. } => core.lost.is_empty(),
         }
     }
 
-    fn unsafe_sectors(&self, core: &Core) -> Vec<u32> {
-        let layout = &core.layout;
-        let on_lost = |row: Row, symbol: usize| core.lost.contains(layout.cell(row, symbol).drive);
-        let mut sectors = Vec::new();
-        for (word, changes) in self.fetch.codewords.iter().zip(&self.changes) {
-            let lost = (0..layout.symbols()).filter(|&symbol| on_lost(word.row, symbol)).count();
-            let valid = word.row.stripe < core.synced;
-            let redundant = layout.symbols() - layout.data_symbols();
-            if lost > redundant || !valid {
-                let hit = changes.iter().filter(|(symbol, _)| on_lost(word.row, *symbol));
-                sectors.extend(hit.map(|&(_, sector)| sector));
-            }
+    fn durability(&self) -> Durability {
+        let durable = |part: &Part| part.durability == Durability::Durable;
+        match &self.purpose {
+            Purpose::Client(parts) if parts.iter().any(durable) => Durability::Durable,
+            Purpose::Client(_) | Purpose::Resync { .. } => Durability::Cached,
         }
-        sectors
     }
 
     fn finish(&mut self, core: &mut Core, now: Instant, end: Progress) {
@@ -327,25 +328,50 @@ impl WriteOp {
         for buf in self.scratch.drain(..) {
             core.release(buf);
         }
-        let Purpose::Client { request, extent, .. } = self.purpose else { return };
-        let mut damaged = match end {
-            Progress::Done | Progress::NotYet => Vec::new(),
-            Progress::Failed => self.unsafe_sectors(core),
-        };
-        if end == Progress::Failed && damaged.is_empty() {
-            damaged = (0..extent.sectors.get() as u32).collect(); // W3: nothing was written.
+        let Purpose::Client(parts) = &self.purpose else { return };
+        for part in parts {
+            let damaged = match (end, self.phase) {
+                (Progress::Done | Progress::NotYet, _) => Vec::new(),
+                (Progress::Failed, Phase::Writing) => unsafe_sectors(core, part),
+                // W3: nothing was written.
+                (Progress::Failed, Phase::Reading) => {
+                    (0..part.extent.sectors.get() as u32).collect()
+                }
+            };
+            let (unknown, damaged) = (SectorSet::EMPTY, damaged.into_iter().collect());
+            let outcome = Outcome::Done { unknown, damaged };
+            // What the write took is told once.
+            let cost = std::mem::take(&mut self.cost);
+            core.actions.push_back(Action::Answer(Answer { request: part.request, outcome, cost }));
         }
-        let outcome =
-            Outcome::Done { unknown: Default::default(), damaged: damaged.into_iter().collect() };
-        core.actions.push_back(Action::Answer(Answer { request, outcome, cost: self.cost }));
     }
+}
 
-    fn client(&self) -> BufId {
-        match self.purpose {
-            Purpose::Client { request, .. } => BufId::Client(request),
-            Purpose::Resync { .. } => BufId::Client(RequestId(u64::MAX)),
+/// The sectors of a part that cannot be read back.
+fn unsafe_sectors(core: &Core, part: &Part) -> Vec<u32> {
+    let layout = &core.layout;
+    let on_lost = |row: Row, symbol: usize| core.lost.contains(layout.cell(row, symbol).drive);
+    let redundant = layout.symbols() - layout.data_symbols();
+    let is_unsafe = |lba: Lba| {
+        let (row, symbol) = layout.find(lba);
+        let lost = (0..layout.symbols()).filter(|&symbol| on_lost(row, symbol)).count();
+        on_lost(row, symbol) && (lost > redundant || row.stripe >= core.synced)
+    };
+    let sectors = (0_u32..).zip(part.extent.iter());
+    sectors.filter(|&(_, lba)| is_unsafe(lba)).map(|(sector, _)| sector).collect()
+}
+
+/// What clients change, by row and symbol, and in the order of their arrival where that is the same.
+fn changes_of(layout: &Layout, parts: &[Part]) -> Vec<(Row, usize, Place)> {
+    let mut changes: Vec<(Row, usize, Place)> = Vec::new();
+    for part in parts {
+        for (row, symbol, lba) in rows_of(layout, part.extent) {
+            let sector = (lba - part.extent.lba).get() as u32;
+            changes.push((row, symbol, Place { buf: BufId::Client(part.request), sector }));
         }
     }
+    changes.sort_by_key(|&(row, symbol, _)| (row, symbol)); // stable
+    changes
 }
 
 /// The method that reads least, and what it reads.
