@@ -170,3 +170,62 @@ fn is_gone(error: &io::Error) -> bool {
     let errno = error.raw_os_error();
     [Errno::NXIO, Errno::NODEV].iter().any(|gone| errno == Some(gone.raw_os_error()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use levelhead_units::{Lba, Sectors};
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::medium::Transfer;
+
+    /// A file of eight sectors that has lost its last three since it was opened.
+    fn cut_off() -> (TempDir, Medium) {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("a.img");
+        Medium::create(&path, Sectors::new(8)).unwrap();
+        let medium = Medium::open(&path, Transfer::Direct).unwrap();
+        File::options().write(true).open(&path).unwrap().set_len(5 * 4096).unwrap();
+        (dir, medium)
+    }
+
+    fn check_read(effort: Effort, unknown: &[u32], damaged: &[u32]) {
+        let (_dir, medium) = cut_off();
+        let extent = Extent::new(Lba::new(3), Sectors::new(4));
+        let command = Command::Read { extent, effort };
+        let payload = Payload::Fill(Buf::zeroed(extent.sectors));
+        let (outcome, buf) = carry_out(&medium, &command, payload);
+        let sets = [unknown, damaged].map(|set| set.iter().copied().collect());
+        let [unknown, damaged]: [SectorSet; 2] = sets;
+        for offset in unknown.iter().chain(damaged.iter()) {
+            let sector = buf.as_ref().unwrap().part(offset as usize, 1);
+            assert!(sector.iter().all(|&byte| byte == GARBAGE), "B3: sector {offset}");
+        }
+        assert_eq!(outcome, Outcome::Done { unknown, damaged });
+    }
+
+    #[test]
+    fn refused_read_is_unknown_unless_everything_was_tried() {
+        check_read(Effort::Fast, &[0, 1, 2, 3], &[]);
+        check_read(Effort::Limited(levelhead_units::Nanos::from_secs(1)), &[0, 1, 2, 3], &[]);
+        check_read(Effort::Full, &[], &[2, 3]);
+    }
+
+    #[test]
+    fn error_decides_between_a_bad_sector_and_a_drive_that_is_gone() {
+        let extent = Extent::new(Lba::ZERO, Sectors::new(2));
+        for errno in [Errno::NXIO, Errno::NODEV] {
+            assert_eq!(failed_write(extent, &errno.into()), Outcome::Gone);
+            let (_dir, medium) = cut_off();
+            let mut buf = Buf::zeroed(extent.sectors);
+            let outcome = failed_read(&medium, extent, Effort::Fast, &mut buf, &errno.into());
+            assert_eq!(outcome, Outcome::Gone);
+        }
+        let damaged = SectorSet::first(extent.sectors);
+        let expected = Outcome::Done { unknown: SectorSet::EMPTY, damaged };
+        assert_eq!(failed_write(extent, &Errno::IO.into()), expected);
+        assert_eq!(flushed(Err(Errno::IO.into())), Outcome::Gone);
+    }
+}

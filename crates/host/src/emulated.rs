@@ -228,3 +228,106 @@ impl State {
         (if real.is_good() { modelled } else { real }, buf)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use levelhead_block::{Effort, SectorSet};
+    use levelhead_units::{Extent, Lba, Ratio, SECTOR_SIZE, Sectors};
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::member::MemberSpec;
+
+    struct Bench {
+        drive: EmulatedDrive,
+        ended: Receiver<Ended>,
+        last: u64,
+        _dir: TempDir,
+    }
+
+    /// A drive whose every sector is full of ones, with these options.
+    fn bench(options: &str) -> Bench {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("a.img");
+        std::fs::write(&path, vec![1; 64 * SECTOR_SIZE]).unwrap();
+        let member: MemberSpec = format!("emu:{}?{options}", path.display()).parse().unwrap();
+        let medium = member.open().unwrap();
+        let model = member.model(medium.size(), 32, "drive/0").unwrap().unwrap();
+        let (sender, ended) = mpsc::channel();
+        let report: Report = Arc::new(move |ended| drop(sender.send(ended)));
+        let drive = EmulatedDrive::start(model, Arc::new(medium), Clock::start(), report).unwrap();
+        Bench { drive, ended, last: 0, _dir: dir }
+    }
+
+    impl Bench {
+        /// Asks for two sectors.
+        fn ask(&mut self, effort: Effort) {
+            self.last += 1;
+            let extent = Extent::new(Lba::new(7), Sectors::new(2));
+            let command = Command::Read { extent, effort };
+            let payload = Payload::Fill(Buf::zeroed(extent.sectors));
+            self.drive.submit(Order { sub: SubId(self.last), command, payload, origin: 1 });
+        }
+
+        /// The next end; every byte of a sector is the same.
+        fn end(&mut self) -> (Outcome, [u8; 2]) {
+            let Ended { outcome, buf, .. } = self.ended.recv().unwrap();
+            let buf = buf.expect("a read brings its buffer back");
+            let values = [0, 1].map(|at| {
+                let sector = buf.part(at, 1);
+                assert!(sector.iter().all(|&byte| byte == sector[0]));
+                sector[0]
+            });
+            (outcome, values)
+        }
+    }
+
+    fn all() -> SectorSet {
+        SectorSet::first(Sectors::new(2))
+    }
+
+    #[test]
+    fn what_the_model_does_not_read_cannot_be_used() {
+        let mut soft = bench("retry-rate=100%&rotations=1");
+        soft.ask(Effort::Fast);
+        let unknown = Outcome::Done { unknown: all(), damaged: SectorSet::EMPTY };
+        assert_eq!(soft.end(), (unknown, [0xEE; 2]), "B3");
+        soft.ask(Effort::Full);
+        assert_eq!(soft.end(), (Outcome::GOOD, [1; 2]));
+        let mut hard = bench("hard-rate=100%&rotations=1");
+        hard.ask(Effort::Full);
+        let damaged = Outcome::Done { unknown: SectorSet::EMPTY, damaged: all() };
+        assert_eq!(hard.end(), (damaged, [0xEE; 2]), "B3");
+    }
+
+    #[test]
+    fn new_faults_come_after_what_is_inside_and_before_what_comes_later() {
+        let mut bench = bench("");
+        let hard = Faults { hard_rate: Ratio::ONE, rotations: 1, ..Faults::NONE };
+        (0..4).for_each(|_| bench.ask(Effort::Full));
+        bench.drive.set_faults(Faults { slowdown: 2.0, ..hard });
+        bench.drive.set_faults(hard);
+        (0..4).for_each(|_| bench.ask(Effort::Full));
+        for _ in 0..4 {
+            assert_eq!(bench.end(), (Outcome::GOOD, [1; 2]));
+        }
+        for _ in 0..4 {
+            assert_eq!(bench.end().1, [0xEE; 2]);
+        }
+        assert_eq!(bench.drive.health().unwrap().retry_rate, Some(Ratio::ONE));
+    }
+
+    #[test]
+    fn dead_drive_ends_everything_as_gone_and_stays_dead() {
+        let mut bench = bench("slowdown=1000");
+        (0..3).for_each(|_| bench.ask(Effort::Full));
+        bench.drive.set_faults(Faults::NONE);
+        (0..3).for_each(|_| bench.ask(Effort::Full));
+        bench.drive.die();
+        bench.drive.set_faults(Faults::NONE);
+        (0..3).for_each(|_| bench.ask(Effort::Full));
+        for _ in 0..9 {
+            assert_eq!(bench.end().0, Outcome::Gone);
+        }
+    }
+}

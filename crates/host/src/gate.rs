@@ -98,3 +98,53 @@ impl Drop for Permit {
         self.gate.changed.notify_all();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_are_inside_than_the_bound_allows() {
+        let bound = Bound { requests: 4, sectors: Sectors::new(10) };
+        let gate = Arc::new(Gate::new(bound));
+        let inside = Mutex::new((0, 0));
+        std::thread::scope(|scope| {
+            for thread in 0..8 {
+                let (gate, inside) = (&gate, &inside);
+                scope.spawn(move || {
+                    for round in 0..500 {
+                        // Up to 12: more than the bound.
+                        let sectors = (thread + round) % 13;
+                        let permit = gate.enter(Sectors::new(sectors), Patience::Waits);
+                        let (requests, sum) = {
+                            let mut inside = inside.lock().unwrap();
+                            *inside = (inside.0 + 1, inside.1 + sectors);
+                            *inside
+                        };
+                        assert!(requests <= 4, "{requests} requests");
+                        assert!(sum <= 10 || requests == 1, "{requests} requests, {sum} sectors");
+                        let mut inside = inside.lock().unwrap();
+                        *inside = (inside.0 - 1, inside.1 - sectors);
+                        drop(permit);
+                    }
+                });
+            }
+        });
+        assert_eq!(gate.requests(), 0);
+    }
+
+    #[test]
+    fn open_gate_makes_nobody_wait() {
+        let gate = Arc::new(Gate::new(Bound { requests: 1, sectors: Sectors::new(1) }));
+        let first = gate.enter(Sectors::new(1), Patience::Waits);
+        let urgent = gate.enter(Sectors::new(1), Patience::None);
+        assert_eq!(gate.requests(), 2);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| drop(gate.enter(Sectors::new(1), Patience::Waits)));
+            gate.open();
+            waiting.join().unwrap();
+        });
+        drop((first, urgent));
+        assert_eq!(gate.requests(), 0);
+    }
+}

@@ -215,6 +215,30 @@ fn array_that_lost_its_power_and_a_drive_is_refused_unless_forced() {
     check_content(&forced.serve(options("normal")).unwrap(), &content);
 }
 
+/// E2: what is answered after the loss of a drive is never undone by that drive.
+#[test]
+fn drive_lost_before_a_crash_does_not_come_back() {
+    let shelf = Shelf::new();
+    let members = shelf.emulated(3, 32, "");
+    make(SPEC, &members, CLEAN);
+    let array = serve(&members, "normal");
+    fill(&array, 4);
+    array.kill(DriveIdx::new(1)).unwrap();
+    let content = fill(&array, 5);
+    let crashed = shelf.snapshot(&members, "crashed");
+    drop(array);
+    check_refused(
+        &crashed,
+        &format!(
+            "{} holds old data: the array lost it as drive 1 and must go on without it",
+            path(&crashed[1])
+        ),
+    );
+    let others = [&crashed[0], &crashed[2]].map(Clone::clone);
+    let forced = assemble(&others, AssembleOptions { force: true }).unwrap();
+    check_content(&forced.serve(options("normal")).unwrap(), &content);
+}
+
 #[test]
 fn array_that_was_never_in_sync_is_refused_without_a_drive() {
     let shelf = Shelf::new();
