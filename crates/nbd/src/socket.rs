@@ -135,24 +135,28 @@ impl Listener {
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     path: PathBuf,
-    /// Device and inode: a later server may have put its own file in the same place.
+    /// What it is: a later server may have put its own file in the same place.
     identity: (u64, u64),
 }
 
 impl SocketFile {
     fn at(path: &Path) -> io::Result<Self> {
-        let metadata = path.symlink_metadata()?;
-        Ok(Self { path: path.to_owned(), identity: (metadata.dev(), metadata.ino()) })
+        Ok(Self { path: path.to_owned(), identity: identity(path)? })
     }
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        if Self::at(&self.path).is_ok_and(|now| now.identity == self.identity) {
+        if identity(&self.path).is_ok_and(|now| now == self.identity) {
             // Nothing is left to be done about a file that cannot be removed.
             let _result = std::fs::remove_file(&self.path);
         }
     }
+}
+
+/// Device and inode of the file at `path`.
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    path.symlink_metadata().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 /// Removes the socket file at `path` if nobody answers there.
