@@ -6,16 +6,22 @@
 
 #![forbid(unsafe_code)]
 
+pub mod array;
+pub mod demo;
+mod emulate;
 mod error;
 mod files;
 mod profiles;
 mod progress;
 pub mod replay;
 mod show;
+mod stop;
 
+pub use emulate::{Emulate, Emulated, emulate};
 pub use error::AppError;
 pub use progress::{NoProgress, Progress, Task};
 pub use show::Show;
+pub use stop::Stop;
 
 /// The program's version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

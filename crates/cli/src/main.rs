@@ -7,6 +7,7 @@
 
 mod commands;
 mod progress;
+mod signals;
 mod values;
 
 use std::process::ExitCode;

@@ -1,6 +1,9 @@
 //! One file a command: its options, and the one call that carries it out.
 
+mod array;
 mod completions;
+mod demo;
+mod drive;
 mod replay;
 
 use clap::Subcommand;
@@ -10,6 +13,14 @@ use crate::Output;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// See the main job done: six failing drives, two policies, a minute; nothing to prepare
+    Demo(demo::Options),
+    /// Arrays on this machine's drives
+    #[command(subcommand)]
+    Array(array::Options),
+    /// One drive
+    #[command(subcommand)]
+    Drive(drive::Options),
     /// Replay a load in virtual time, once for each policy
     Replay(Box<replay::Options>),
     /// Print a shell's completions
@@ -22,6 +33,9 @@ pub(crate) fn run(
     definition: &mut clap::Command,
 ) -> Result<(), AppError> {
     match command {
+        Command::Demo(options) => demo::run(options, output),
+        Command::Array(options) => array::run(options, output),
+        Command::Drive(options) => drive::run(options, output),
         Command::Replay(options) => replay::run(*options, output),
         Command::Completions(options) => {
             completions::run(&options, definition);

@@ -1,0 +1,250 @@
+//! The control socket of a running array: one JSON value a line, question and answer in turn.
+//!
+//! ```text
+//!   {"verb": "status"}              {"ok": {..}}
+//!   {"verb": "fail", "drive": 2}    {"ok": null}
+//!   {"verb": "stop"}                {"ok": null}        {"error": "a sentence"}
+//! ```
+//!
+//! The socket is a file that only its owner may open. It is described for users in
+//! `docs/control.md`.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use levelhead_array::Resync;
+use levelhead_host::{ArrayHandle, DriveState, Status};
+use levelhead_units::{DriveIdx, Nanos, Ratio};
+use serde::{Deserialize, Serialize};
+
+use crate::{AppError, Stop};
+
+/// The longest question.
+const LINE_MAX: u64 = 4096;
+
+/// A client that says nothing for so long is turned away.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What can be asked of a running array.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(tag = "verb", rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) enum Question {
+    /// How it is.
+    Status,
+    /// Do without a drive from now on.
+    Fail {
+        /// Which.
+        drive: u8,
+    },
+    /// Stop in good order.
+    Stop,
+}
+
+/// What comes back.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Reply {
+    Ok(Option<StatusJson>),
+    Error(String),
+}
+
+/// A [`Status`] as JSON.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct StatusJson {
+    pub(crate) array: String,
+    pub(crate) uuid: String,
+    pub(crate) size_bytes: u64,
+    pub(crate) policy: String,
+    pub(crate) synced_percent: f64,
+    pub(crate) resync: String,
+    pub(crate) outstanding: u32,
+    pub(crate) requests: u64,
+    pub(crate) subrequests: u64,
+    pub(crate) removed: u64,
+    pub(crate) redispatched: u64,
+    pub(crate) mean_ms: f64,
+    pub(crate) p50_ms: f64,
+    pub(crate) p99_ms: f64,
+    pub(crate) max_ms: f64,
+    pub(crate) drives: Vec<DriveJson>,
+}
+
+/// One drive of a [`StatusJson`].
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct DriveJson {
+    pub(crate) drive: u8,
+    pub(crate) member: Option<String>,
+    pub(crate) state: String,
+    pub(crate) queue: u64,
+    pub(crate) retry_rate_percent: Option<f64>,
+    pub(crate) retry_latency_ms: Option<f64>,
+    pub(crate) service_time_ms: Option<f64>,
+}
+
+impl From<&Status> for StatusJson {
+    fn from(status: &Status) -> Self {
+        let drives = (0_u8..).zip(&status.drives).map(|(drive, is)| DriveJson {
+            drive,
+            member: is.name.clone(),
+            state: match is.state {
+                DriveState::Present => "present",
+                DriveState::Lost => "lost",
+                DriveState::Missing => "missing",
+            }
+            .to_owned(),
+            queue: is.queue_len as u64,
+            retry_rate_percent: is.health.and_then(|said| said.retry_rate).map(percent),
+            retry_latency_ms: is.health.and_then(|said| said.retry_latency_mean).map(millis),
+            service_time_ms: is.health.and_then(|said| said.service_time_mean).map(millis),
+        });
+        Self {
+            array: status.spec.to_string(),
+            uuid: status.uuid.to_string(),
+            size_bytes: status.size.bytes().get(),
+            policy: status.policy.to_string(),
+            synced_percent: percent(status.synced),
+            resync: match status.resync {
+                Resync::Idle => "idle",
+                Resync::Running => "running",
+                Resync::Stuck => "stuck",
+            }
+            .to_owned(),
+            outstanding: status.outstanding,
+            requests: status.served.requests,
+            subrequests: status.served.subs,
+            removed: status.served.removed,
+            redispatched: status.served.redispatched,
+            mean_ms: millis(status.latency.mean),
+            p50_ms: millis(status.latency.p50),
+            p99_ms: millis(status.latency.p99),
+            max_ms: millis(status.latency.max),
+            drives: drives.collect(),
+        }
+    }
+}
+
+fn percent(share: Ratio) -> f64 {
+    share.get() * 100.0
+}
+
+fn millis(time: Nanos) -> f64 {
+    time.as_millis_f64()
+}
+
+/// A socket's file, removed when it is dropped.
+struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        drop(fs::remove_file(&self.0));
+    }
+}
+
+/// A control socket nobody answers at yet.
+pub(super) struct Listener {
+    file: SocketFile,
+    listener: UnixListener,
+}
+
+/// A control socket at work. Dropping it closes and removes it.
+pub(super) struct Controlled {
+    file: SocketFile,
+    closing: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Listener {
+    /// Listens at `path`. A socket file at which nobody answers is replaced.
+    pub(super) fn bind(path: &Path) -> Result<Self, AppError> {
+        let fail = |error: io::Error| {
+            AppError::usage(format!("cannot listen for control at {}: {error}", path.display()))
+        };
+        if UnixStream::connect(path).is_ok() {
+            let path = path.display();
+            return Err(AppError::usage(format!("a running array answers at {path} already")));
+        }
+        if is_socket(path) {
+            fs::remove_file(path).map_err(fail)?;
+        }
+        let listener = UnixListener::bind(path).map_err(fail)?;
+        let file = SocketFile(path.to_owned());
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(fail)?;
+        Ok(Self { file, listener })
+    }
+
+    /// Answers from now on, one client at a time.
+    pub(super) fn start(self, handle: ArrayHandle, stop: Stop) -> Controlled {
+        let Self { file, listener } = self;
+        let closing = Arc::new(AtomicBool::new(false));
+        let closed = Arc::clone(&closing);
+        let answer = move || {
+            for stream in listener.incoming() {
+                if closed.load(Ordering::Relaxed) {
+                    return;
+                }
+                if let Ok(stream) = stream {
+                    // A client that leaves early has its reasons.
+                    drop(converse(&stream, &handle, &stop));
+                }
+            }
+        };
+        Controlled { file, closing, thread: Some(std::thread::spawn(answer)) }
+    }
+}
+
+fn is_socket(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket())
+}
+
+impl Drop for Controlled {
+    fn drop(&mut self) {
+        self.closing.store(true, Ordering::Relaxed);
+        // Wakes the thread, which looks at the flag first.
+        drop(UnixStream::connect(&self.file.0));
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+fn converse(stream: &UnixStream, handle: &ArrayHandle, stop: &Stop) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut lines = BufReader::new(stream);
+    loop {
+        let mut line = String::new();
+        if (&mut lines).take(LINE_MAX).read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        let reply = match serde_json::from_str(&line) {
+            Ok(question) => answer(question, handle, stop),
+            Err(error) => Reply::Error(format!("not a question: {error}")),
+        };
+        let mut text = serde_json::to_string(&reply)?;
+        text.push('\n');
+        (&*stream).write_all(text.as_bytes())?;
+    }
+}
+
+fn answer(question: Question, handle: &ArrayHandle, stop: &Stop) -> Reply {
+    let result = match question {
+        Question::Status => handle.status().map(|status| Some(StatusJson::from(&status))),
+        Question::Fail { drive } if drive < DriveIdx::MAX => {
+            handle.lose(DriveIdx::new(drive)).map(|()| None)
+        }
+        Question::Fail { drive } => return Reply::Error(format!("there is no drive {drive}")),
+        Question::Stop => {
+            stop.wish();
+            Ok(None)
+        }
+    };
+    result.map_or_else(|error| Reply::Error(error.to_string()), Reply::Ok)
+}

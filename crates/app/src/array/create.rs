@@ -1,0 +1,102 @@
+//! `levelhead array create`.
+
+use levelhead_array::Spec;
+use levelhead_host::{CreateOptions, Created};
+use levelhead_report::json;
+use levelhead_units::Sectors;
+use serde::Serialize;
+
+use super::members;
+use crate::{AppError, Show};
+
+/// What to make.
+#[derive(Clone, Debug)]
+pub struct Create {
+    /// The shape.
+    pub spec: Spec,
+    /// The drives, in order.
+    pub members: Vec<String>,
+    /// What is allowed and what is not.
+    pub options: CreateOptions,
+}
+
+/// What was made, or would be.
+#[derive(Debug)]
+pub struct MadeArray {
+    created: Created,
+    dry_run: bool,
+}
+
+/// Makes an array.
+pub fn create(ask: &Create) -> Result<MadeArray, AppError> {
+    let members = members(&ask.members)?;
+    let created =
+        levelhead_host::create(ask.spec, &members, ask.options).map_err(AppError::usage)?;
+    Ok(MadeArray { created, dry_run: ask.options.dry_run })
+}
+
+#[derive(Serialize)]
+struct Json {
+    array: String,
+    uuid: String,
+    size_bytes: u64,
+    drive_data_bytes: u64,
+    synced: bool,
+    dry_run: bool,
+    drives: Vec<JsonDrive>,
+}
+
+#[derive(Serialize)]
+struct JsonDrive {
+    member: String,
+    size_bytes: u64,
+    unused_bytes: u64,
+    new_file: bool,
+}
+
+impl Show for MadeArray {
+    fn text(&self) -> String {
+        let Created { spec, uuid, size, drive_size, is_synced, drives } = &self.created;
+        let mut text = if self.dry_run { "would make" } else { "made" }.to_owned();
+        text.push_str(&format!(" {spec}, {uuid}\nsize: {}\n", size.bytes()));
+        text.push_str(&format!("data on each drive: {}\n", drive_size.bytes()));
+        for drive in drives {
+            let new = if drive.is_new { ", a new file" } else { "" };
+            text.push_str(&format!("drive: {} ({}{new})\n", drive.member, drive.size.bytes()));
+        }
+        let unused: Vec<_> = drives.iter().filter(|drive| drive.unused > Sectors::ZERO).collect();
+        if !unused.is_empty() {
+            text.push_str("the drives differ in size and the smallest counts:\n");
+            for drive in unused {
+                let (member, unused) = (&drive.member, drive.unused.bytes());
+                text.push_str(&format!("  {unused} of {member} stay unused\n"));
+            }
+        }
+        text.push_str(if *is_synced {
+            "redundancy: valid\n"
+        } else {
+            "redundancy: will be made valid while the array is served\n"
+        });
+        text
+    }
+
+    fn json(&self) -> String {
+        let Created { spec, uuid, size, drive_size, is_synced, drives } = &self.created;
+        let drive = |drive: &levelhead_host::CreatedDrive| JsonDrive {
+            member: drive.member.to_string(),
+            size_bytes: drive.size.bytes().get(),
+            unused_bytes: drive.unused.bytes().get(),
+            new_file: drive.is_new,
+        };
+        let value = Json {
+            array: spec.to_string(),
+            uuid: uuid.to_string(),
+            size_bytes: size.bytes().get(),
+            drive_data_bytes: drive_size.bytes().get(),
+            synced: *is_synced,
+            dry_run: self.dry_run,
+            drives: drives.iter().map(drive).collect(),
+        };
+        json::pretty(&value).expect("numbers and names are JSON")
+    }
+}

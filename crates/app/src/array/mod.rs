@@ -1,0 +1,28 @@
+//! `levelhead array ..`: arrays on this machine's drives.
+
+mod client;
+mod control;
+mod create;
+mod serve;
+
+pub use client::{Verb, ask};
+pub use create::{Create, MadeArray, create};
+pub use serve::{Serve, Serving, serve};
+
+use std::path::{Path, PathBuf};
+
+use levelhead_host::MemberSpec;
+
+use crate::AppError;
+
+/// Members as they were typed.
+fn members(texts: &[String]) -> Result<Vec<MemberSpec>, AppError> {
+    texts.iter().map(|text| text.parse().map_err(AppError::usage)).collect()
+}
+
+/// Where the array listens for control, unless told otherwise: beside its first member.
+fn control_path(member: &Path) -> PathBuf {
+    let mut name = member.as_os_str().to_owned();
+    name.push(".control");
+    PathBuf::from(name)
+}

@@ -1,0 +1,147 @@
+//! `levelhead array serve`: an array on an NBD endpoint, until somebody stops it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use levelhead_array::{HostOrder, Policy};
+use levelhead_host::{ArrayHandle, AssembleOptions, Bound, ServeOptions, assemble};
+use levelhead_nbd::{Access, Endpoint, Export, Server};
+use levelhead_report::json;
+use levelhead_units::{Bytes, Sectors};
+use serde::Serialize;
+
+use super::{control, control_path, members};
+use crate::{AppError, Progress, Show, Stop};
+
+/// What to serve, and how.
+#[derive(Clone, Debug)]
+pub struct Serve {
+    /// The drives, in any order.
+    pub members: Vec<String>,
+    /// Where NBD clients find it.
+    pub nbd: Endpoint,
+    /// The name of the export.
+    pub export: String,
+    /// Where it listens for control; beside the first member if nowhere else.
+    pub control: Option<PathBuf>,
+    /// How reads are served.
+    pub policy: Policy,
+    /// Commands inside a drive at a time.
+    pub window: u32,
+    /// The order of the host's queues.
+    pub order: HostOrder,
+    /// Serve an array that lost both its power and a drive.
+    pub force: bool,
+    /// What chance is drawn from.
+    pub seed: u64,
+}
+
+/// An array that has begun to serve.
+#[derive(Clone, Debug, Serialize)]
+pub struct Serving {
+    /// What it is.
+    pub array: String,
+    /// Its size.
+    pub size_bytes: u64,
+    /// How NBD clients reach it.
+    pub uri: String,
+    /// Where it listens for control.
+    pub control: PathBuf,
+    /// Sentences worth reading before it is used.
+    pub remarks: Vec<String>,
+}
+
+impl Show for Serving {
+    fn text(&self) -> String {
+        let Self { array, size_bytes, uri, control, remarks } = self;
+        let (size, control) = (Bytes::new(*size_bytes), control.display());
+        let mut text = format!("{array}\nsize: {size}\nnbd: {uri}\ncontrol: {control}\n");
+        remarks.iter().for_each(|remark| text.push_str(&format!("{remark}\n")));
+        text.push_str("Ctrl-C stops it in good order");
+        text
+    }
+
+    fn json(&self) -> String {
+        json::pretty(self).expect("numbers and names are JSON")
+    }
+}
+
+/// What clients may have in flight: as many bytes as a few dozen of the largest requests.
+const BOUND: Bound = Bound { requests: 256, sectors: Sectors::new(1 << 14) };
+
+/// Serves until `stop` is wished. `ready` is called once clients are welcome.
+pub fn serve(
+    ask: &Serve,
+    stop: &Stop,
+    progress: &dyn Progress,
+    ready: &mut dyn FnMut(&Serving),
+) -> Result<(), AppError> {
+    let members = members(&ask.members)?;
+    let assembled =
+        assemble(&members, AssembleOptions { force: ask.force }).map_err(AppError::usage)?;
+    let control = ask.control.clone().unwrap_or_else(|| control_path(members[0].path()));
+    let mut serving = Serving {
+        uri: String::new(),
+        control: control.clone(),
+        array: assembled.spec().to_string(),
+        size_bytes: assembled.size().bytes().get(),
+        remarks: Vec::new(),
+    };
+    let lost = assembled.lost();
+    if !lost.is_empty() {
+        serving.remarks.push(format!("drives {lost} are missing, their data is computed"));
+    }
+    let (synced, stripes) = assembled.synced();
+    if synced < stripes {
+        serving.remarks.push(format!(
+            "redundancy of {} of {stripes} stripes is being made valid",
+            stripes - synced
+        ));
+    }
+    // Both sockets are bound before the drives are touched.
+    let listener = control::Listener::bind(&control)?;
+    let options = ServeOptions {
+        policy: ask.policy,
+        window: ask.window,
+        order: ask.order,
+        bound: BOUND,
+        seed: ask.seed,
+    };
+    let handle = assembled.serve(options).map_err(AppError::usage)?;
+    let export = Export {
+        name: ask.export.clone(),
+        description: format!("levelhead {}", serving.array),
+        service: Arc::new(handle.clone()),
+        access: Access::ReadWrite,
+    };
+    let server = Server::bind(&ask.nbd, vec![export])
+        .map_err(|error| AppError::usage(format!("{}: {error}", ask.nbd)))?;
+    let running = server.start();
+    serving.uri = running.endpoint().uri(&ask.export);
+    let controlled = listener.start(handle.clone(), stop.clone());
+    ready(&serving);
+    show_resync(&handle, stop, progress);
+    stop.wait();
+    running.stop();
+    drop(controlled);
+    handle.stop().map_err(AppError::trouble)
+}
+
+/// Shows how far the redundancy is, until it is all valid or somebody stops.
+fn show_resync(handle: &ArrayHandle, stop: &Stop, progress: &dyn Progress) {
+    /// A share in steps fine enough for a bar.
+    const STEPS: u64 = 10_000;
+    let Ok(status) = handle.status() else { return };
+    if status.synced.get() >= 1.0 {
+        return;
+    }
+    let task = progress.begin("resync", STEPS);
+    loop {
+        let Ok(status) = handle.status() else { return };
+        task.reach((status.synced.get() * STEPS as f64) as u64);
+        let soon = std::time::Instant::now() + std::time::Duration::from_millis(500);
+        if status.synced.get() >= 1.0 || stop.wait_until(soon) {
+            return;
+        }
+    }
+}

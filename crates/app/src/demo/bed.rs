@@ -1,0 +1,194 @@
+//! The test bed: six drives, an array, a server and a client.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc;
+
+use levelhead_array::{HostOrder, Policy, Spec};
+use levelhead_block::{BlockService, Buf, Command, Durability, Request, ZeroTail};
+use levelhead_drive::{Profile, QUEUE_DEPTH_MAX};
+use levelhead_host::{
+    ArrayHandle, AssembleOptions, Bound, CreateOptions, MemberSpec, ServeOptions, assemble, create,
+};
+use levelhead_nbd::{Access, Client, Endpoint, Export, Server};
+use levelhead_units::{Bytes, Sectors};
+use tempfile::TempDir;
+
+use super::load::{self, Measured, Workload};
+use super::{Demo, RUN, Scenario, interrupted};
+use crate::{AppError, Progress, Stop, Task};
+
+const ARRAY: &str = "eraid:5+1,e=2,chunk=8KiB";
+const PROFILE: &str = "nearline-2tb";
+
+/// Where a folder cannot hold sparse files of a whole drive's size, drives are this small; their seeks
+/// are shorter then, and everything is faster than it would be.
+const SMALL: Bytes = Bytes::new(64 << 30);
+
+/// Writes in flight while the array is filled.
+const FILL_WINDOW: usize = 32;
+
+/// The drive that is slow in the scenario of that name.
+const SLOW: usize = 2;
+
+/// What the drives suffer from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    None,
+    /// 2 % of sectors fail at first, on every drive.
+    Retries,
+    /// One drive takes ten times as long for everything.
+    SlowDrive,
+}
+
+pub(super) struct Bed {
+    /// Last to be dropped: the files go with it.
+    folder: TempDir,
+    seed: u64,
+    size: Sectors,
+    drive_size: Bytes,
+}
+
+impl Bed {
+    pub(super) fn make(ask: &Demo) -> Result<Self, AppError> {
+        let mut builder = tempfile::Builder::new();
+        let builder = builder.prefix("levelhead-demo-");
+        let folder = match &ask.folder {
+            Some(folder) => builder.tempdir_in(folder),
+            None => builder.tempdir(),
+        };
+        let folder = folder.map_err(|error| {
+            let place = ask.folder.as_deref().unwrap_or(Path::new("the folder of temporary files"));
+            AppError::usage(format!("{}: {error}", place.display()))
+        })?;
+        let whole = Profile::shipped(PROFILE).expect("it is shipped").size().bytes();
+        let mut bed = Self { folder, seed: ask.seed, size: Sectors::ZERO, drive_size: whole };
+        bed.size = bed.create().or_else(|_| {
+            bed.drive_size = SMALL;
+            bed.create()
+        })?;
+        Ok(bed)
+    }
+
+    fn create(&self) -> Result<Sectors, AppError> {
+        let size = self.drive_size;
+        let members = self.members(|path| format!("emu:{path}?profile={PROFILE}&size={size}"))?;
+        let options = CreateOptions { assume_clean: false, dry_run: false, force: false };
+        let created = create(spec(), &members, options).map_err(AppError::trouble)?;
+        Ok(created.size)
+    }
+
+    pub(super) fn size(&self) -> Sectors {
+        self.size
+    }
+
+    pub(super) fn describe(&self) -> String {
+        let (drives, size) = (spec().drives(), self.drive_size);
+        format!("{ARRAY} over {drives} emulated {PROFILE} drives of {size}, over NBD, in real time")
+    }
+
+    fn members(&self, text: impl Fn(String) -> String) -> Result<Vec<MemberSpec>, AppError> {
+        (0..spec().drives())
+            .map(|drive| {
+                let path = self.folder.path().join(format!("drive-{drive}.img"));
+                text(path.display().to_string()).parse().map_err(AppError::trouble)
+            })
+            .collect()
+    }
+
+    /// Writes everything that will be read, with the files as plain drives: as fast as they go.
+    pub(super) fn fill(
+        &self,
+        workload: &Workload,
+        stop: &Stop,
+        progress: &dyn Progress,
+    ) -> Result<(), AppError> {
+        let members = self.members(|path| path)?;
+        let array = self.serve(&members, Policy::Normal)?;
+        let task = progress.begin("filling", workload.extents().len() as u64);
+        let (sender, ends) = mpsc::sync_channel(FILL_WINDOW);
+        let mut ended = 0;
+        for (sent, &extent) in workload.extents().iter().enumerate() {
+            if stop.is_wished() {
+                return Err(interrupted());
+            }
+            let mut buf = Buf::zeroed(extent.sectors);
+            workload.content(extent, buf.as_mut_slice());
+            let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
+            let request = Request::new(Command::Write { extent, durability, zero_tail }, buf);
+            let sender = sender.clone();
+            array.submit(request, Box::new(move |reply| drop(sender.send(reply.outcome))));
+            while sent + 1 - ended >= FILL_WINDOW {
+                ended += wait_good(&ends)?;
+                task.reach(ended as u64);
+            }
+        }
+        while ended < workload.extents().len() {
+            ended += wait_good(&ends)?;
+        }
+        array.stop().map_err(AppError::trouble)
+    }
+
+    /// One run.
+    pub(super) fn run(
+        &self,
+        workload: &Workload,
+        scenario: &Scenario,
+        stop: &Stop,
+        task: &dyn Task,
+    ) -> Result<Measured, AppError> {
+        let seed = self.seed;
+        let all = match scenario.trouble {
+            Trouble::Retries => "&retry-rate=2%&rotations=3&adjacency=2",
+            Trouble::None | Trouble::SlowDrive => "",
+        };
+        let slow = match scenario.trouble {
+            Trouble::SlowDrive => format!("drive-{SLOW}.img"),
+            Trouble::None | Trouble::Retries => String::new(),
+        };
+        let members = self.members(|path| {
+            let own = if !slow.is_empty() && path.ends_with(&slow) { "&slowdown=10" } else { "" };
+            format!("emu:{path}?profile={PROFILE}&seed={seed}{all}{own}")
+        })?;
+        let array = self.serve(&members, scenario.policy)?;
+        let endpoint = Endpoint::Unix(self.folder.path().join("array.sock"));
+        let export = Export {
+            name: String::new(),
+            description: "levelhead demo".to_owned(),
+            service: Arc::new(array.clone()),
+            access: Access::ReadWrite,
+        };
+        let server = Server::bind(&endpoint, vec![export]).map_err(AppError::trouble)?.start();
+        let client = Client::connect(&endpoint, "").map_err(AppError::trouble)?;
+        let measured = load::run(&client, workload, scenario.shape, RUN, stop, task);
+        drop(client);
+        server.stop();
+        array.stop().map_err(AppError::trouble)?;
+        measured
+    }
+
+    fn serve(&self, members: &[MemberSpec], policy: Policy) -> Result<ArrayHandle, AppError> {
+        let options = ServeOptions {
+            policy,
+            window: QUEUE_DEPTH_MAX,
+            order: HostOrder::Elevator,
+            bound: Bound { requests: 1024, sectors: Sectors::new(1 << 16) },
+            seed: self.seed,
+        };
+        let assembled =
+            assemble(members, AssembleOptions { force: false }).map_err(AppError::trouble)?;
+        assembled.serve(options).map_err(AppError::trouble)
+    }
+}
+
+fn spec() -> Spec {
+    ARRAY.parse().expect("the array above is valid")
+}
+
+fn wait_good(ends: &mpsc::Receiver<levelhead_block::Outcome>) -> Result<usize, AppError> {
+    match ends.recv() {
+        Ok(outcome) if outcome.is_good() => Ok(1),
+        Ok(outcome) => Err(AppError::trouble(format!("a write ended as {outcome:?}"))),
+        Err(_) => Err(AppError::trouble("the array has ended")),
+    }
+}

@@ -1,0 +1,231 @@
+//! The load: 80 kB reads through the client, open or closed loop, for a fixed time.
+
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use levelhead_block::{BlockService, Buf, Command, Effort, Request};
+use levelhead_nbd::Client;
+use levelhead_stats::Streams;
+use levelhead_units::{Extent, Lba, Nanos, SECTOR_SIZE, Sectors};
+
+use super::interrupted;
+use crate::{AppError, Stop, Task};
+
+/// Sectors of one read: 80 kB.
+const READ: Sectors = Sectors::new(20);
+
+/// Mean time between arrivals in the open loop.
+const INTERVAL: Nanos = Nanos::from_millis(8);
+
+/// Reads in flight in the closed loop.
+const OUTSTANDING: usize = 4;
+
+/// How requests come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// As a Poisson process, whatever the array does.
+    Open,
+    /// The next one when one is answered.
+    Closed,
+}
+
+/// What is read, and what must be there.
+pub(super) struct Workload {
+    streams: Streams,
+    extents: Vec<Extent>,
+    arrivals: Vec<Nanos>,
+}
+
+/// What a run has measured.
+pub(super) struct Measured {
+    pub(super) latencies: Vec<Nanos>,
+    pub(super) unfinished: u64,
+    pub(super) verified_bytes: u64,
+}
+
+impl Workload {
+    /// As many reads as arrive in `length`; the closed loop goes round them.
+    pub(super) fn draw(size: Sectors, streams: Streams, length: Duration) -> Self {
+        let (mut gaps, mut places) = (streams.stream("demo/gaps"), streams.stream("demo/places"));
+        let (mut extents, mut arrivals) = (Vec::new(), Vec::new());
+        let mut at = gaps.exponential(INTERVAL);
+        while Duration::from(at) < length {
+            arrivals.push(at);
+            let lba = Lba::new(places.below((size - READ).get() + 1));
+            extents.push(Extent::new(lba, READ));
+            at += gaps.exponential(INTERVAL);
+        }
+        Self { streams, extents, arrivals }
+    }
+
+    pub(super) fn extents(&self) -> &[Extent] {
+        &self.extents
+    }
+
+    /// What the sectors of `extent` hold: a function of their address and the seed.
+    pub(super) fn content(&self, extent: Extent, bytes: &mut [u8]) {
+        for (lba, sector) in extent.iter().zip(bytes.chunks_exact_mut(SECTOR_SIZE)) {
+            self.streams.stream(&format!("demo/sector/{}", lba.get())).fill(sector);
+        }
+    }
+}
+
+/// A finished read, on its way to the verifier.
+struct Finished {
+    extent: Extent,
+    due: Instant,
+    at: Instant,
+    good: bool,
+    buf: Buf,
+}
+
+/// Runs the load for `length`.
+pub(super) fn run(
+    client: &Client,
+    workload: &Workload,
+    shape: Shape,
+    length: Duration,
+    stop: &Stop,
+    task: &dyn Task,
+) -> Result<Measured, AppError> {
+    let (sender, finished) = mpsc::channel();
+    let start = Instant::now();
+    let source = Source { client, sender, pending: Arc::default() };
+    let end = start + length;
+    let mut tally = match shape {
+        Shape::Open => open(&source, workload, &finished, (start, end), stop, task)?,
+        Shape::Closed => closed(&source, workload, &finished, (start, end), stop, task)?,
+    };
+    // Under the lock every read is either pending or told.
+    let pending = source.pending.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut late: Vec<Instant> = pending.clone();
+    for finished in finished.try_iter() {
+        if finished.at <= end {
+            tally.add(workload, &finished)?;
+        } else {
+            late.push(finished.due);
+        }
+    }
+    drop(pending);
+    let Tally { mut latencies, verified_bytes } = tally;
+    let unfinished = late.len() as u64;
+    latencies.extend(late.into_iter().map(|due| nanos(end.saturating_duration_since(due))));
+    Ok(Measured { latencies, unfinished, verified_bytes })
+}
+
+struct Source<'a> {
+    client: &'a Client,
+    sender: Sender<Finished>,
+    /// When each read in flight was due.
+    pending: Arc<Mutex<Vec<Instant>>>,
+}
+
+impl Source<'_> {
+    fn send(&self, extent: Extent, due: Instant) {
+        let (sender, pending) = (self.sender.clone(), Arc::clone(&self.pending));
+        pending.lock().unwrap_or_else(PoisonError::into_inner).push(due);
+        let command = Command::Read { extent, effort: Effort::Full };
+        let request = Request::new(command, Buf::zeroed(extent.sectors));
+        let done = move |reply: levelhead_block::Reply| {
+            let (at, good) = (Instant::now(), reply.outcome.is_good());
+            let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
+            // Its end is told under the lock: it is either pending or told, never both.
+            let told = sender.send(Finished { extent, due, at, good, buf: reply.buf });
+            if told.is_ok()
+                && let Some(place) = pending.iter().position(|other| *other == due)
+            {
+                pending.swap_remove(place);
+            }
+        };
+        self.client.submit(request, Box::new(done));
+    }
+}
+
+#[derive(Default)]
+struct Tally {
+    latencies: Vec<Nanos>,
+    verified_bytes: u64,
+}
+
+impl Tally {
+    fn add(&mut self, workload: &Workload, finished: &Finished) -> Result<(), AppError> {
+        let Finished { extent, due, at, good, buf } = finished;
+        if !good {
+            return Err(AppError::trouble(format!("the read of {extent:?} failed")));
+        }
+        let mut expected = vec![0; buf.as_slice().len()];
+        workload.content(*extent, &mut expected);
+        if buf.as_slice() != expected {
+            return Err(AppError::trouble(format!(
+                "{extent:?} holds other bytes than were written"
+            )));
+        }
+        self.verified_bytes += expected.len() as u64;
+        self.latencies.push(nanos(at.saturating_duration_since(*due)));
+        Ok(())
+    }
+}
+
+fn nanos(length: Duration) -> Nanos {
+    Nanos::new(u64::try_from(length.as_nanos()).expect("a run is short"))
+}
+
+fn open(
+    source: &Source<'_>,
+    workload: &Workload,
+    finished: &Receiver<Finished>,
+    (start, end): (Instant, Instant),
+    stop: &Stop,
+    task: &dyn Task,
+) -> Result<Tally, AppError> {
+    let mut tally = Tally::default();
+    for (&extent, &at) in workload.extents.iter().zip(&workload.arrivals) {
+        let due = start + Duration::from(at);
+        if stop.wait_until(due) {
+            return Err(interrupted());
+        }
+        source.send(extent, due);
+        task.reach(start.elapsed().as_millis() as u64);
+        for finished in finished.try_iter() {
+            tally.add(workload, &finished)?;
+        }
+    }
+    if stop.wait_until(end) {
+        return Err(interrupted());
+    }
+    Ok(tally)
+}
+
+fn closed(
+    source: &Source<'_>,
+    workload: &Workload,
+    finished: &Receiver<Finished>,
+    (start, end): (Instant, Instant),
+    stop: &Stop,
+    task: &dyn Task,
+) -> Result<Tally, AppError> {
+    let mut tally = Tally::default();
+    let mut extents = workload.extents.iter().cycle();
+    let mut send = || source.send(*extents.next().expect("a cycle has no end"), Instant::now());
+    (0..OUTSTANDING).for_each(|_| send());
+    loop {
+        // Not longer, so that a wish to stop is heard.
+        let patience = Duration::from_millis(100);
+        match finished.recv_timeout(patience.min(end.saturating_duration_since(Instant::now()))) {
+            Ok(finished) => {
+                send();
+                tally.add(workload, &finished)?;
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => unreachable!("the source holds a sender"),
+        }
+        task.reach(start.elapsed().as_millis() as u64);
+        if stop.is_wished() {
+            return Err(interrupted());
+        }
+        if Instant::now() >= end {
+            return Ok(tally);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! `levelhead demo`: the main job, with nothing to prepare.
+//!
+//! Six emulated drives in a temporary folder, an eRAID(2) array over them, a client on its NBD socket,
+//! in real time. Each trouble is met first as any RAID would (`normal`), then under the default
+//! policy. Every byte read is compared with what was written.
+//!
+//! ```text
+//!   fill (the files as plain drives)    five runs of 12 s (the same files as emulated drives)
+//!   write every sector to be read ----> assemble, serve, connect, load, verify, stop
+//! ```
+
+mod bed;
+mod load;
+mod output;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use levelhead_array::Policy;
+use levelhead_stats::{Streams, Summary};
+use levelhead_units::Nanos;
+
+use crate::{AppError, Progress, Stop};
+use bed::{Bed, Trouble};
+use load::{Shape, Workload};
+
+pub use output::Demonstrated;
+
+/// What to show.
+#[derive(Clone, Debug)]
+pub struct Demo {
+    /// What chance is drawn from.
+    pub seed: u64,
+    /// Where the files go; the system's folder for temporary files if nowhere else.
+    pub folder: Option<PathBuf>,
+    /// Where the HTML report goes, if anywhere.
+    pub report: Option<PathBuf>,
+}
+
+/// How long a run lasts.
+const RUN: Duration = Duration::from_secs(12);
+
+/// One line of the result.
+#[derive(Debug)]
+struct Row {
+    scenario: &'static str,
+    policy: Policy,
+    /// In ascending order; requests unfinished at the end of the run count with their age then.
+    latencies: Vec<Nanos>,
+    summary: Summary,
+    unfinished: u64,
+    verified_bytes: u64,
+}
+
+struct Scenario {
+    name: &'static str,
+    policy: Policy,
+    trouble: Trouble,
+    shape: Shape,
+}
+
+fn scenarios() -> [Scenario; 5] {
+    let (ours, normal) = (Policy::DEFAULT, Policy::Normal);
+    let scenario = |name, policy, trouble, shape| Scenario { name, policy, trouble, shape };
+    [
+        scenario("healthy", normal, Trouble::None, Shape::Open),
+        scenario("retries", normal, Trouble::Retries, Shape::Open),
+        scenario("retries", ours, Trouble::Retries, Shape::Open),
+        scenario("slow-drive", normal, Trouble::SlowDrive, Shape::Closed),
+        scenario("slow-drive", ours, Trouble::SlowDrive, Shape::Closed),
+    ]
+}
+
+/// Shows it. Leaves nothing behind but the report, also when stopped early.
+pub fn demo(ask: &Demo, stop: &Stop, progress: &dyn Progress) -> Result<Demonstrated, AppError> {
+    let bed = Bed::make(ask)?;
+    let workload = Workload::draw(bed.size(), Streams::new(ask.seed), RUN);
+    bed.fill(&workload, stop, progress)?;
+    let mut rows = Vec::new();
+    for scenario in scenarios() {
+        let label = format!("{} {}", scenario.name, scenario.policy);
+        let millis = RUN.as_millis() as u64;
+        let task = progress.begin(&label, millis);
+        let measured = bed.run(&workload, &scenario, stop, task.as_ref())?;
+        let mut latencies = measured.latencies;
+        let summary = Summary::of(&mut latencies);
+        rows.push(Row {
+            scenario: scenario.name,
+            policy: scenario.policy,
+            latencies,
+            summary,
+            unfinished: measured.unfinished,
+            verified_bytes: measured.verified_bytes,
+        });
+    }
+    let demonstrated = Demonstrated::new(ask.seed, bed.describe(), rows);
+    demonstrated.write_report(ask)?;
+    Ok(demonstrated)
+}
+
+/// What to say when somebody wants no more.
+fn interrupted() -> AppError {
+    AppError::trouble("stopped before the end; nothing is left behind")
+}

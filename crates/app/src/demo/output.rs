@@ -1,0 +1,145 @@
+//! What the demo shows.
+
+use levelhead_report::{Column, Figure, Page, Table, json};
+use levelhead_units::{Bytes, Nanos};
+use serde::Serialize;
+
+use super::{Demo, RUN, Row};
+use crate::{AppError, Show, VERSION, files};
+
+/// What the demo has shown.
+#[derive(Debug)]
+pub struct Demonstrated {
+    seed: u64,
+    bed: String,
+    rows: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Json {
+    seed: u64,
+    rows: Vec<JsonRow>,
+}
+
+#[derive(Serialize)]
+struct JsonRow {
+    scenario: &'static str,
+    policy: String,
+    mean_ms: f64,
+    p50_ms: f64,
+    p99_ms: f64,
+    verified_bytes: u64,
+}
+
+impl Demonstrated {
+    pub(super) fn new(seed: u64, bed: String, rows: Vec<Row>) -> Self {
+        Self { seed, bed, rows }
+    }
+
+    pub(super) fn write_report(&self, ask: &Demo) -> Result<(), AppError> {
+        let Some(path) = &ask.report else { return Ok(()) };
+        let page = self.page().to_html();
+        files::write_whole(path, |out| out.write_all(page.as_bytes()))
+    }
+
+    fn table(&self) -> Table {
+        let left = ["scenario", "policy"].map(Column::left);
+        let names = ["reads", "mean ms", "p50 ms", "p99 ms", "unfinished", "verified"];
+        let mut table = Table::new(left.into_iter().chain(names.map(Column::right)));
+        for row in &self.rows {
+            let summary = &row.summary;
+            let figures = [summary.mean, summary.p50, summary.p99]
+                .map(|time| format!("{:.1}", time.as_millis_f64()));
+            let mut cells = vec![row.scenario.to_owned(), row.policy.to_string()];
+            cells.push(summary.count.to_string());
+            cells.extend(figures);
+            cells.push(row.unfinished.to_string());
+            cells.push(format!("{:.1} MiB", row.verified_bytes as f64 / (1 << 20) as f64));
+            table.push(cells);
+        }
+        table
+    }
+
+    /// What the default policy has made of each trouble, in a sentence.
+    fn sentences(&self) -> Vec<String> {
+        let pairs = self.rows.windows(2).filter(|pair| pair[0].scenario == pair[1].scenario);
+        pairs
+            .map(|pair| {
+                let [before, after] = [&pair[0], &pair[1]].map(|row| row.summary);
+                let percent = |before: Nanos, after: Nanos| {
+                    (after.as_secs_f64() / before.as_secs_f64() - 1.0) * 100.0
+                };
+                format!(
+                    "{}: {} against normal: mean {:+.0} %, p99 {:+.0} %",
+                    pair[0].scenario,
+                    pair[1].policy,
+                    percent(before.mean, after.mean),
+                    percent(before.p99, after.p99)
+                )
+            })
+            .collect()
+    }
+
+    fn page(&self) -> Page {
+        let values: Vec<(String, Vec<f64>)> = self
+            .rows
+            .iter()
+            .map(|row| {
+                let millis = row.latencies.iter().copied().map(Nanos::as_millis_f64);
+                (format!("{}, {}", row.scenario, row.policy), millis.collect())
+            })
+            .collect();
+        let figure = |title: &str, scenario: &str| {
+            let picked = values
+                .iter()
+                .filter(|(name, _)| name.starts_with(scenario) || name.starts_with("healthy"));
+            let series: Vec<(&str, &[f64])> =
+                picked.map(|(name, values)| (name.as_str(), values.as_slice())).collect();
+            Figure::cdf(title, "latency (ms)", &series)
+        };
+        let facts = [("seed", self.seed.to_string()), ("program", format!("levelhead {VERSION}"))];
+        let mut page = Page::new("Levelhead demo")
+            .paragraph(self.bed.as_str())
+            .facts(facts)
+            .table("Latency of 80 kB reads", self.table())
+            .figure(figure("2 % of sector reads fail on every drive", "retries"))
+            .figure(figure("One drive ten times slower", "slow-drive"));
+        for sentence in self.sentences() {
+            page = page.paragraph(sentence);
+        }
+        page
+    }
+}
+
+impl Show for Demonstrated {
+    fn text(&self) -> String {
+        let (seed, bed) = (self.seed, &self.bed);
+        let verified: u64 = self.rows.iter().map(|row| row.verified_bytes).sum();
+        let mut text = format!("seed: {seed}\n{bed}\n\n{}", self.table().to_text());
+        text.push_str(&format!(
+            "\n80 kB reads in runs of {} s. retries: 2 % of sector reads fail on every drive, a retry \
+             takes 3 rotations; Poisson, 8 ms.\nslow-drive: one drive takes ten times as long; closed \
+             loop, 4 outstanding. Unfinished reads count with their age.\nAll {verified} bytes read \
+             ({:.0} MiB) are what was written.\n",
+            RUN.as_secs(),
+            Bytes::new(verified).get() as f64 / (1 << 20) as f64,
+        ));
+        for sentence in self.sentences() {
+            text.push_str(&format!("{sentence}\n"));
+        }
+        text
+    }
+
+    fn json(&self) -> String {
+        let row = |row: &Row| JsonRow {
+            scenario: row.scenario,
+            policy: row.policy.to_string(),
+            mean_ms: row.summary.mean.as_millis_f64(),
+            p50_ms: row.summary.p50.as_millis_f64(),
+            p99_ms: row.summary.p99.as_millis_f64(),
+            verified_bytes: row.verified_bytes,
+        };
+        let value = Json { seed: self.seed, rows: self.rows.iter().map(row).collect() };
+        json::pretty(&value).expect("numbers and names are JSON")
+    }
+}

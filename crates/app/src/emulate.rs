@@ -1,0 +1,77 @@
+//! `levelhead drive emulate`: one emulated drive on an NBD endpoint.
+
+use std::sync::Arc;
+
+use levelhead_block::BlockService;
+use levelhead_host::{LoneDrive, MemberSpec};
+use levelhead_nbd::{Access, Endpoint, Export, Server};
+use levelhead_report::json;
+use levelhead_units::Bytes;
+use serde::Serialize;
+
+use crate::{AppError, Show, Stop};
+
+/// What to emulate.
+#[derive(Clone, Debug)]
+pub struct Emulate {
+    /// The drive: `emu:PATH?..`.
+    pub member: String,
+    /// Where NBD clients find it.
+    pub nbd: Endpoint,
+    /// The name of the export.
+    pub export: String,
+}
+
+/// A drive that has begun to serve.
+#[derive(Clone, Debug, Serialize)]
+pub struct Emulated {
+    /// The drive.
+    pub drive: String,
+    /// How NBD clients reach it.
+    pub uri: String,
+    /// Its size.
+    pub size_bytes: u64,
+}
+
+impl Show for Emulated {
+    fn text(&self) -> String {
+        let Self { drive, uri, size_bytes } = self;
+        format!("{drive}\nsize: {}\nnbd: {uri}\nCtrl-C stops it", Bytes::new(*size_bytes))
+    }
+
+    fn json(&self) -> String {
+        json::pretty(self).expect("numbers and names are JSON")
+    }
+}
+
+/// Serves one drive until `stop` is wished. `ready` is called once clients are welcome.
+pub fn emulate(
+    ask: &Emulate,
+    stop: &Stop,
+    ready: &mut dyn FnMut(&Emulated),
+) -> Result<(), AppError> {
+    let member: MemberSpec = ask.member.parse().map_err(AppError::usage)?;
+    if !member.is_emulated() {
+        let text = &ask.member;
+        return Err(AppError::usage(format!(
+            "'{text}' is no emulated drive: expected emu:PATH?KEY=VALUE&.., as in \
+             emu:a.img?profile=nearline-2tb&size=1GiB"
+        )));
+    }
+    let drive = Arc::new(LoneDrive::open(&member).map_err(AppError::usage)?);
+    let size = drive.size();
+    let export = Export {
+        name: ask.export.clone(),
+        description: format!("levelhead {member}"),
+        service: drive,
+        access: Access::ReadWrite,
+    };
+    let server = Server::bind(&ask.nbd, vec![export])
+        .map_err(|error| AppError::usage(format!("{}: {error}", ask.nbd)))?;
+    let running = server.start();
+    let uri = running.endpoint().uri(&ask.export);
+    ready(&Emulated { drive: ask.member.clone(), uri, size_bytes: size.bytes().get() });
+    stop.wait();
+    running.stop();
+    Ok(())
+}

@@ -1,0 +1,129 @@
+//! `levelhead array ..`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use levelhead_app::AppError;
+use levelhead_app::array::{Create, Serve, Serving, Verb, ask, create, serve};
+use levelhead_array::{HostOrder, Policy, Spec};
+use levelhead_host::CreateOptions;
+use levelhead_nbd::Endpoint;
+
+use crate::signals::stop_on_signals;
+use crate::{Output, progress};
+
+#[derive(Subcommand)]
+pub(crate) enum Options {
+    /// Make an array over files, block devices or emulated drives
+    Create(CreateArgs),
+    /// Serve an array over NBD until it is stopped
+    Serve(Box<ServeArgs>),
+    /// Show how a running array is
+    Status(Running),
+    /// Make a running array do without a drive
+    Fail(Fail),
+    /// Stop a running array in good order
+    Stop(Running),
+}
+
+#[derive(Args)]
+pub(crate) struct CreateArgs {
+    /// The array, as in eraid:5+1,e=2,chunk=8KiB or raid6:6+2,chunk=64KiB
+    array: Spec,
+    /// The drives in order: paths, or emu:PATH?profile=nearline-2tb&size=1GiB&retry-rate=2%
+    #[arg(required = true)]
+    members: Vec<String>,
+    /// Trust that what is on the drives is redundant already
+    #[arg(long)]
+    assume_clean: bool,
+    /// Check everything and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Take drives that belong to another array
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct ServeArgs {
+    /// The drives in any order
+    #[arg(required = true)]
+    members: Vec<String>,
+    /// Where NBD clients find it: unix:PATH, a path ending in .sock, tcp:PORT on this machine, or
+    /// tcp:ADDRESS:PORT
+    #[arg(long)]
+    nbd: Endpoint,
+    /// The export's name
+    #[arg(long, default_value = "")]
+    export: String,
+    /// Where it listens for control; by default a file beside the first drive, named like it and
+    /// ending in .control
+    #[arg(long)]
+    control: Option<PathBuf>,
+    /// How reads are served
+    #[arg(long, default_value_t = Policy::DEFAULT)]
+    policy: Policy,
+    /// Commands inside a drive at a time, 1 to 32
+    #[arg(long, default_value_t = 32)]
+    window: u32,
+    /// The order in which commands leave the host's queues: fcfs, elevator or paper32
+    #[arg(long, default_value = "elevator")]
+    host_order: HostOrder,
+    /// Serve an array that lost both its power and a drive: some of its data may be wrong
+    #[arg(long)]
+    force: bool,
+    /// What chance is drawn from
+    #[arg(long, default_value_t = 7)]
+    seed: u64,
+}
+
+#[derive(Args)]
+pub(crate) struct Running {
+    /// The array's control socket, or its first drive
+    array: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct Fail {
+    /// The array's control socket, or its first drive
+    array: PathBuf,
+    /// The drive's number
+    drive: u8,
+}
+
+pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
+    match options {
+        Options::Create(args) => {
+            let CreateArgs { array, members, assume_clean, dry_run, force } = args;
+            let options = CreateOptions { assume_clean, dry_run, force };
+            output.print(&create(&Create { spec: array, members, options })?);
+            Ok(())
+        }
+        Options::Serve(args) => run_serve(*args, output),
+        Options::Status(Running { array }) => show(&array, Verb::Status, output),
+        Options::Fail(Fail { array, drive }) => show(&array, Verb::Fail { drive }, output),
+        Options::Stop(Running { array }) => show(&array, Verb::Stop, output),
+    }
+}
+
+fn show(array: &std::path::Path, verb: Verb, output: Output) -> Result<(), AppError> {
+    output.print(ask(array, verb)?.as_ref());
+    Ok(())
+}
+
+fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
+    let ask = Serve {
+        members: args.members,
+        nbd: args.nbd,
+        export: args.export,
+        control: args.control,
+        policy: args.policy,
+        window: args.window,
+        order: args.host_order,
+        force: args.force,
+        seed: args.seed,
+    };
+    let stop = stop_on_signals()?;
+    let mut ready = |serving: &Serving| output.print(serving);
+    serve(&ask, &stop, progress::bars(output).as_ref(), &mut ready)
+}

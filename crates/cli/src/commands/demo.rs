@@ -1,0 +1,30 @@
+//! `levelhead demo`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use levelhead_app::AppError;
+use levelhead_app::demo::{Demo, demo};
+
+use crate::signals::stop_on_signals;
+use crate::{Output, progress};
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// What chance is drawn from
+    #[arg(long, default_value_t = 7)]
+    seed: u64,
+    /// Where the emulated drives' files go; a folder of its own is made there and removed again
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+    /// Write an HTML page with the latencies' distributions to this file
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+}
+
+pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
+    let Options { seed, folder, report } = options;
+    let stop = stop_on_signals()?;
+    output.print(&demo(&Demo { seed, folder, report }, &stop, progress::bars(output).as_ref())?);
+    Ok(())
+}

@@ -1,0 +1,38 @@
+//! `levelhead drive ..`.
+
+use clap::{Args, Subcommand};
+use levelhead_app::{AppError, Emulate, emulate};
+use levelhead_nbd::Endpoint;
+
+use crate::Output;
+use crate::signals::stop_on_signals;
+
+#[derive(Subcommand)]
+pub(crate) enum Options {
+    /// Serve one emulated drive over NBD, for other programs to build on
+    Emulate(EmulateArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct EmulateArgs {
+    /// The drive: emu:PATH?profile=nearline-2tb&size=1GiB&retry-rate=2%&rotations=3&slowdown=1
+    member: String,
+    /// Where NBD clients find it: unix:PATH, a path ending in .sock, tcp:PORT on this machine, or
+    /// tcp:ADDRESS:PORT
+    #[arg(long)]
+    nbd: Endpoint,
+    /// The export's name
+    #[arg(long, default_value = "")]
+    export: String,
+}
+
+pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
+    match options {
+        Options::Emulate(EmulateArgs { member, nbd, export }) => {
+            let stop = stop_on_signals()?;
+            emulate(&Emulate { member, nbd, export }, &stop, &mut |emulated| {
+                output.print(emulated);
+            })
+        }
+    }
+}
