@@ -255,13 +255,10 @@ fn serve_one_request_badly(listener: &UnixListener) {
     };
     say(ServerMessage::Greeting(levelhead_nbd::codec::HandshakeFlags::KNOWN), &mut stream);
     loop {
-        let message = match decoder.next().unwrap() {
-            Some(message) => message,
-            None => {
-                let count = stream.read(decoder.space()).unwrap();
-                decoder.filled(count);
-                continue;
-            }
+        let Some(message) = decoder.next().unwrap() else {
+            let count = stream.read(decoder.space()).unwrap();
+            decoder.filled(count);
+            continue;
         };
         let ClientMessage::Option(option) = message else {
             if matches!(message, ClientMessage::Request(..)) {
