@@ -4,6 +4,7 @@ mod array;
 mod completions;
 mod demo;
 mod drive;
+mod man;
 mod replay;
 
 use clap::Subcommand;
@@ -25,6 +26,8 @@ pub(crate) enum Command {
     Replay(Box<replay::Options>),
     /// Print a shell's completions
     Completions(completions::Options),
+    /// Write the manual's pages, one a command, into a folder
+    Man(man::Options),
 }
 
 pub(crate) fn run(
@@ -41,5 +44,6 @@ pub(crate) fn run(
             completions::run(&options, definition);
             Ok(())
         }
+        Command::Man(options) => man::run(&options, definition.clone()),
     }
 }
