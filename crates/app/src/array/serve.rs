@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use levelhead_array::{HostOrder, Policy};
-use levelhead_host::{ArrayHandle, AssembleOptions, Bound, ServeOptions, assemble};
+use levelhead_host::{ArrayHandle, AssembleOptions, Bound, Io, ServeOptions, assemble};
 use levelhead_nbd::{Access, Endpoint, Export, Server};
 use levelhead_report::json;
 use levelhead_units::{Bytes, Sectors};
@@ -32,6 +32,8 @@ pub struct Serve {
     pub order: HostOrder,
     /// Serve an array that lost both its power and a drive.
     pub force: bool,
+    /// How files and devices are read and written.
+    pub io: Io,
     /// What chance is drawn from.
     pub seed: u64,
 }
@@ -105,6 +107,7 @@ pub fn serve(
         window: ask.window,
         order: ask.order,
         bound: BOUND,
+        io: ask.io,
         seed: ask.seed,
     };
     let handle = assembled.serve(options).map_err(AppError::usage)?;

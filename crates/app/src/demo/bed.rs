@@ -8,7 +8,8 @@ use levelhead_array::{HostOrder, Policy, Spec};
 use levelhead_block::{BlockService, Buf, Command, Durability, Request, ZeroTail};
 use levelhead_drive::{Profile, QUEUE_DEPTH_MAX};
 use levelhead_host::{
-    ArrayHandle, AssembleOptions, Bound, CreateOptions, MemberSpec, ServeOptions, assemble, create,
+    ArrayHandle, AssembleOptions, Bound, CreateOptions, Io, MemberSpec, ServeOptions, assemble,
+    create,
 };
 use levelhead_nbd::{Access, Client, Endpoint, Export, Server};
 use levelhead_units::{Bytes, Sectors};
@@ -173,6 +174,7 @@ impl Bed {
             window: QUEUE_DEPTH_MAX,
             order: HostOrder::Elevator,
             bound: Bound { requests: 1024, sectors: Sectors::new(1 << 16) },
+            io: Io::Best,
             seed: self.seed,
         };
         let assembled =

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use levelhead_app::AppError;
 use levelhead_app::array::{Create, Serve, Serving, Verb, ask, create, serve};
 use levelhead_array::{HostOrder, Policy, Spec};
-use levelhead_host::CreateOptions;
+use levelhead_host::{CreateOptions, Io};
 use levelhead_nbd::Endpoint;
 
 use crate::signals::stop_on_signals;
@@ -72,6 +72,10 @@ pub(crate) struct ServeArgs {
     /// Serve an array that lost both its power and a drive: some of its data may be wrong
     #[arg(long)]
     force: bool,
+    /// How files and devices are read and written: uring, threads, or best (io_uring where the
+    /// kernel has it)
+    #[arg(long, env = "LEVELHEAD_IO", hide_env_values = true, default_value = "best")]
+    io: Io,
     /// What chance is drawn from
     #[arg(long, default_value_t = 7)]
     seed: u64,
@@ -121,6 +125,7 @@ fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
         window: args.window,
         order: args.host_order,
         force: args.force,
+        io: args.io,
         seed: args.seed,
     };
     let stop = stop_on_signals()?;
