@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use levelhead_array::superblock::{State, Superblock};
+use levelhead_array::superblock::{State, Superblock, Uuid};
 use levelhead_array::{Layout, Spec};
 use levelhead_units::{DriveIdx, DriveSet, Sectors};
 
@@ -44,6 +44,16 @@ impl Assembled {
     /// The array's shape.
     pub fn spec(&self) -> Spec {
         self.superblock.spec
+    }
+
+    /// Its identity.
+    pub fn uuid(&self) -> Uuid {
+        self.superblock.uuid
+    }
+
+    /// Its drives, in order; nothing where one is not there.
+    pub fn drives(&self) -> Vec<Option<&MemberSpec>> {
+        self.seats.iter().map(|seat| Some(&seat.as_ref()?.member)).collect()
     }
 
     /// Its size.

@@ -11,7 +11,9 @@
 //! - B2. Pieces are dropped before the end is reported; a buffer lent for reading comes back with it.
 //! - B3. Sectors named unknown or damaged come back overwritten, so that nobody uses them by mistake.
 
+use std::fmt;
 use std::io;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use levelhead_array::{Piece, SubId};
@@ -20,6 +22,7 @@ use levelhead_drive::Faults;
 use levelhead_units::Extent;
 use rustix::io::Errno;
 
+use crate::error::HostError;
 use crate::medium::Medium;
 
 /// A command on its way to a drive; its addresses are the drive's own.
@@ -75,6 +78,39 @@ pub(crate) trait Emulated {
 
     /// It dies.
     fn die(&mut self);
+}
+
+/// How commands reach files and block devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Io {
+    /// By io_uring where the kernel has it, by threads elsewhere.
+    Best,
+    /// By io_uring.
+    Uring,
+    /// By a few threads for every drive.
+    Threads,
+}
+
+impl Io {
+    const ALL: [(Self, &'static str); 3] =
+        [(Self::Best, "best"), (Self::Uring, "uring"), (Self::Threads, "threads")];
+}
+
+impl fmt::Display for Io {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::ALL.iter().find(|(io, _)| io == self).map_or("", |(_, name)| name))
+    }
+}
+
+impl FromStr for Io {
+    type Err = HostError;
+
+    fn from_str(text: &str) -> Result<Self, HostError> {
+        let found = Self::ALL.iter().find(|(_, name)| *name == text);
+        found.map(|(io, _)| *io).ok_or_else(|| {
+            HostError::new(format!("'{text}' is no way to do I/O: expected best, uring or threads"))
+        })
+    }
 }
 
 /// Fills what nobody may use.
@@ -174,12 +210,19 @@ fn is_gone(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use std::fs::File;
+    use std::sync::mpsc::{self, Receiver};
 
+    use levelhead_array::{BufId, Buffers, Place, Segment};
+    use levelhead_block::ZeroTail;
+    use levelhead_erasure::Kernel;
+    use levelhead_stats::Streams;
     use levelhead_units::{Lba, Sectors};
     use tempfile::TempDir;
 
     use super::*;
     use crate::medium::Transfer;
+    use crate::threads::Threads;
+    use crate::uring::{self, Uring};
 
     /// A file of eight sectors that has lost its last three since it was opened.
     fn cut_off() -> (TempDir, Medium) {
@@ -211,6 +254,98 @@ mod tests {
         check_read(Effort::Fast, &[0, 1, 2, 3], &[]);
         check_read(Effort::Limited(levelhead_units::Nanos::from_secs(1)), &[0, 1, 2, 3], &[]);
         check_read(Effort::Full, &[], &[2, 3]);
+    }
+
+    /// Every kind of backend over one file; `None` where this machine does not have it.
+    fn start(io: Io, medium: &Arc<Medium>) -> Option<(Box<dyn Backend>, Receiver<Ended>)> {
+        let (sender, ended) = mpsc::channel();
+        let report: Report = Arc::new(move |ended| drop(sender.send(ended)));
+        let medium = Arc::clone(medium);
+        let backend: Box<dyn Backend> = match (io, uring::check_available()) {
+            (Io::Threads | Io::Best, _) => Box::new(Threads::start(&medium, 4, &report).unwrap()),
+            (Io::Uring, Ok(())) => Box::new(Uring::start(medium, 4, report).unwrap()),
+            (Io::Uring, Err(error)) => {
+                eprintln!("SKIPPED: {error}");
+                return None;
+            }
+        };
+        Some((backend, ended))
+    }
+
+    fn order(sub: u64, command: Command, payload: Payload) -> Order {
+        Order { sub: SubId(sub), command, payload, origin: 0 }
+    }
+
+    /// A write of more pieces than the kernel takes at a time, from the last sector to the first.
+    #[test]
+    fn scattered_writes_are_read_back() {
+        const COUNT: u32 = 1_027;
+        for (io, durability) in [
+            (Io::Threads, Durability::Cached),
+            (Io::Uring, Durability::Cached),
+            (Io::Threads, Durability::Durable),
+            (Io::Uring, Durability::Durable),
+        ] {
+            let dir = TempDir::new().unwrap();
+            let path = dir.path().join("a.img");
+            let extent = Extent::new(Lba::new(2), Sectors::new(COUNT.into()));
+            Medium::create(&path, Sectors::new(u64::from(COUNT) + 4)).unwrap();
+            let medium = Arc::new(Medium::open(&path, Transfer::Direct).unwrap());
+            let Some((mut backend, ended)) = start(io, &medium) else { continue };
+            let mut bytes = Buf::zeroed(extent.sectors);
+            Streams::new(1).stream("bytes").fill(bytes.as_mut_slice());
+            let mut expected = Buf::zeroed(extent.sectors);
+            for at in 0..COUNT as usize {
+                expected.part_mut(COUNT as usize - 1 - at, 1).copy_from_slice(bytes.part(at, 1));
+            }
+            let mut buffers = Buffers::new(Kernel::best());
+            let buf = BufId::Own(1);
+            buffers.insert(buf, bytes);
+            let segment = |sector| Segment { place: Place { buf, sector }, sectors: 1 };
+            let segments: Vec<Segment> = (0..COUNT).rev().map(segment).collect();
+            let pieces = Payload::Pieces(buffers.share(&segments));
+            let write = Command::Write { extent, durability, zero_tail: ZeroTail::None };
+            backend.submit(order(1, write, pieces));
+            let Ended { sub, outcome, .. } = ended.recv().unwrap();
+            assert_eq!((sub, outcome), (SubId(1), Outcome::GOOD), "{io}");
+            drop(buffers.remove(buf)); // B2: it would panic if the backend still had a piece.
+            backend.submit(order(2, Command::Flush, Payload::None));
+            assert_eq!(ended.recv().unwrap().outcome, Outcome::GOOD, "{io}");
+            let read = Command::Read { extent, effort: Effort::Full };
+            backend.submit(order(3, read, Payload::Fill(Buf::zeroed(extent.sectors))));
+            let Ended { outcome, buf, .. } = ended.recv().unwrap();
+            assert_eq!(outcome, Outcome::GOOD, "{io}");
+            assert!(buf.unwrap().as_slice() == expected.as_slice(), "{io}");
+        }
+    }
+
+    #[test]
+    fn every_backend_tells_the_sectors_that_cannot_be_read() {
+        for io in [Io::Threads, Io::Uring] {
+            let (_dir, medium) = cut_off();
+            let Some((mut backend, ended)) = start(io, &Arc::new(medium)) else { continue };
+            let extent = Extent::new(Lba::new(3), Sectors::new(4));
+            for effort in [Effort::Full, Effort::Fast] {
+                let read = Command::Read { extent, effort };
+                backend.submit(order(1, read, Payload::Fill(Buf::zeroed(extent.sectors))));
+                let Ended { outcome, buf, .. } = ended.recv().unwrap();
+                let (unknown, damaged) = match effort {
+                    Effort::Full => (SectorSet::EMPTY, [2, 3].into_iter().collect()),
+                    _ => (SectorSet::first(extent.sectors), SectorSet::EMPTY),
+                };
+                assert_eq!(outcome, Outcome::Done { unknown, damaged }, "{io}");
+                assert!(buf.unwrap().part(3, 1).iter().all(|&byte| byte == GARBAGE), "{io}");
+            }
+        }
+    }
+
+    #[test]
+    fn ways_to_do_io_read_back_as_they_are_printed() {
+        for (io, name) in Io::ALL {
+            assert_eq!((io.to_string().as_str(), name.parse()), (name, Ok(io)));
+        }
+        let error = "aio".parse::<Io>().unwrap_err().to_string();
+        assert_eq!(error, "'aio' is no way to do I/O: expected best, uring or threads");
     }
 
     #[test]

@@ -7,7 +7,8 @@
 //!                                        [ engine: one thread ]  the array core, buffers, kernel
 //!                                          |        |       |
 //!                                       backend  backend  backend    one a drive
-//!                                       (threads over a file or device, or an emulated drive)
+//!                                       (io_uring or threads over a file or device,
+//!                                                               or an emulated drive)
 //! ```
 //!
 //! A member is a file, a block device or an emulated drive, named by a text ([`MemberSpec`]). It is
@@ -18,7 +19,7 @@
 //! Putting a drive back (an array only ever loses drives), commands with a time limit inside real
 //! drives, and closing the write hole: an array that was not stopped in good order is resynced.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod assemble;
 mod backend;
@@ -37,8 +38,10 @@ mod service;
 mod split;
 mod status;
 mod threads;
+mod uring;
 
 pub use assemble::{AssembleOptions, Assembled, assemble};
+pub use backend::Io;
 pub use create::{CreateOptions, Created, CreatedDrive, create};
 pub use error::HostError;
 pub use gate::Bound;

@@ -9,6 +9,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, IoSlice, Seek, SeekFrom};
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -134,6 +135,11 @@ impl Medium {
     /// How many whole sectors it has.
     pub(crate) fn size(&self) -> Sectors {
         self.size
+    }
+
+    /// The descriptor, open for as long as this is.
+    pub(crate) fn raw_fd(&self) -> RawFd {
+        self.file.as_raw_fd()
     }
 
     /// Fills `bytes` from sector `lba` on. The memory is aligned to a sector.

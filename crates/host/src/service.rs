@@ -20,7 +20,7 @@ use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, Sectors};
 
 use crate::assemble::{self, Assembled};
-use crate::backend::{Backend, Report};
+use crate::backend::{Backend, Io, Report};
 use crate::clock::Clock;
 use crate::emulated::EmulatedDrive;
 use crate::engine::{Control, Engine, Event, Parts, Seat};
@@ -31,6 +31,7 @@ use crate::requests::Pending;
 use crate::split;
 use crate::status::Status;
 use crate::threads::Threads;
+use crate::uring::{self, Uring};
 
 /// Requests of more sectors run in pieces: 1 MiB.
 pub const PIECE_MAX: Sectors = Sectors::new(256);
@@ -44,6 +45,8 @@ pub struct ServeOptions {
     pub window: u32,
     /// In which order commands leave the queues in front of the drives.
     pub order: HostOrder,
+    /// How commands reach files and block devices.
+    pub io: Io,
     /// What clients may have in flight.
     pub bound: Bound,
     /// What is left to chance in the array itself; emulated drives have seeds of their own.
@@ -51,6 +54,9 @@ pub struct ServeOptions {
 }
 
 /// A running array. Clones are the same array; when the last of them is dropped, it stops.
+///
+/// Requests are answered on the engine's own thread: an answer may submit the next request, but must
+/// not wait for one, nor call anything else here (which panics).
 #[derive(Clone)]
 pub struct ArrayHandle(Arc<Inner>);
 
@@ -70,6 +76,7 @@ impl Assembled {
         if !(1..=QUEUE_DEPTH_MAX).contains(&window) {
             return fail(format!("a window is from 1 to {QUEUE_DEPTH_MAX} commands, got {window}"));
         }
+        let io = settle(options.io)?;
         let clock = Clock::start();
         let gate = Arc::new(Gate::new(options.bound));
         let (events, receiver) = mpsc::channel();
@@ -91,7 +98,7 @@ impl Assembled {
         let mut ledger = Ledger::new(self.superblock, media.collect());
         let seats = self.seats.iter().enumerate().map(|(at, seat)| {
             let drive = DriveIdx::from_usize(at);
-            let start = |seat| start(seat, drive, window, clock, &events);
+            let start = |seat| start(seat, drive, (window, io), clock, &events);
             Ok(Seat {
                 name: seat.as_ref().map(|seat| seat.member.to_string()),
                 backend: seat.as_ref().map(start).transpose()?,
@@ -119,11 +126,20 @@ impl Assembled {
     }
 }
 
+/// What to use, once it is known what there is.
+fn settle(io: Io) -> Result<Io, HostError> {
+    match (io, uring::check_available()) {
+        (Io::Threads, _) | (Io::Best, Err(_)) => Ok(Io::Threads),
+        (Io::Uring | Io::Best, Ok(())) => Ok(Io::Uring),
+        (Io::Uring, Err(error)) => Err(error),
+    }
+}
+
 /// Sets one drive to work.
 fn start(
     seat: &assemble::Seat,
     drive: DriveIdx,
-    window: u32,
+    (window, io): (u32, Io),
     clock: Clock,
     events: &Sender<Event>,
 ) -> Result<Box<dyn Backend>, HostError> {
@@ -132,9 +148,11 @@ fn start(
     let report: Report = Arc::new(move |ended| drop(events.send(Event::Ended(drive, ended))));
     let medium = &seat.medium;
     let model = seat.member.model(medium.size(), window, &format!("drive/{drive}"))?;
-    Ok(match model {
-        Some(model) => Box::new(EmulatedDrive::start(model, Arc::clone(medium), clock, report)?),
-        None => Box::new(Threads::start(medium, window, &report)?),
+    let medium = Arc::clone(medium);
+    Ok(match (model, io) {
+        (Some(model), _) => Box::new(EmulatedDrive::start(model, medium, clock, report)?),
+        (None, Io::Uring) => Box::new(Uring::start(medium, window, report)?),
+        (None, Io::Threads | Io::Best) => Box::new(Threads::start(&medium, window, &report)?),
     })
 }
 
@@ -173,7 +191,7 @@ impl ArrayHandle {
     fn ask<T>(&self, control: impl FnOnce(Sender<T>) -> Control) -> Result<T, HostError> {
         assert_ne!(thread::current().id(), self.0.engine, "an answer must not wait for the engine");
         let (reply, answer) = mpsc::channel();
-        let gone = || HostError::new("the array has been stopped");
+        let gone = || HostError::new("the array is not running any more");
         self.0.events.send(Event::Control(control(reply))).map_err(|_| gone())?;
         answer.recv().map_err(|_| gone())
     }

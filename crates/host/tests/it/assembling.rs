@@ -53,6 +53,7 @@ fn array_without_a_drive_goes_on_and_does_not_take_it_back() {
     let (members, _) = stopped(&shelf);
     let assembled = gather(&members[..2]).unwrap();
     assert_eq!(assembled.lost().to_string(), "2");
+    assert_eq!(assembled.drives(), [Some(&members[0]), Some(&members[1]), None]);
     let array = assembled.serve(options("normal")).unwrap();
     let content = fill(&array, 2);
     check_content(&array, &content);
@@ -89,6 +90,7 @@ fn drives_that_do_not_belong_together_are_refused() {
     let others: Vec<MemberSpec> =
         (0..3).map(|at| shelf.file(&format!("other{at}.img"), 32)).collect();
     let other = make(SPEC, &others, CLEAN).uuid;
+    assert_eq!(gather(&others).unwrap().uuid(), other);
     let error = gather(&with(&others[2])).unwrap_err().to_string();
     let start =
         format!("{} and {} belong to different arrays, ", path(&members[1]), path(&others[2]));

