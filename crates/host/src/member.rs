@@ -15,7 +15,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use levelhead_drive::{Faults, Profile, Settings};
 use levelhead_stats::Streams;
@@ -118,10 +118,23 @@ impl MemberSpec {
     }
 }
 
+/// A profile that comes with the program. Making one works out the time of every length of seek, so
+/// each is made once.
+fn shipped_profile(name: &str) -> Option<Arc<Profile>> {
+    static MADE: Mutex<Vec<Arc<Profile>>> = Mutex::new(Vec::new());
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(profile) = made.iter().find(|profile| profile.name() == name) {
+        return Some(Arc::clone(profile));
+    }
+    let profile = Arc::new(Profile::shipped(name)?);
+    made.push(Arc::clone(&profile));
+    Some(profile)
+}
+
 /// A profile that comes with the program, or the one that a file describes.
 fn find_profile(name: &str) -> Result<Arc<Profile>, HostError> {
-    if let Some(profile) = Profile::shipped(name) {
-        return Ok(Arc::new(profile));
+    if let Some(profile) = shipped_profile(name) {
+        return Ok(profile);
     }
     let Ok(text) = std::fs::read_to_string(name) else {
         let names = Profile::names().join(", ");
