@@ -36,7 +36,7 @@ pub struct Emulated {
 impl Show for Emulated {
     fn text(&self) -> String {
         let Self { drive, uri, size_bytes } = self;
-        format!("{drive}\nsize: {}\nnbd: {uri}\nCtrl-C stops it", Bytes::new(*size_bytes))
+        format!("{drive}\nsize: {}\nnbd: {uri}\nCtrl-C stops it", Bytes::new(*size_bytes).short())
     }
 
     fn json(&self) -> String {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::AppError;
@@ -16,7 +17,12 @@ pub(crate) fn write_whole(
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         Some(_) | None => Path::new("."),
     };
-    let file = tempfile::Builder::new().prefix(".levelhead-").tempfile_in(folder).map_err(fail)?;
+    let file = tempfile::Builder::new()
+        .prefix(".levelhead-")
+        // As any program would create it: what the user's mask leaves of this.
+        .permissions(fs::Permissions::from_mode(0o666))
+        .tempfile_in(folder)
+        .map_err(fail)?;
     let mut out = std::io::BufWriter::new(file);
     fill(&mut out).map_err(fail)?;
     let file = out.into_inner().map_err(|error| fail(error.into_error()))?;

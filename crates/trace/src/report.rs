@@ -116,7 +116,7 @@ impl MappingReport {
                 write!(
                     f,
                     "placed: wrapped {} times around the array's {array}",
-                    text::short(turns)
+                    levelhead_units::short(turns)
                 )?;
             }
             (Placement::Scale, _) => {
@@ -142,7 +142,8 @@ impl fmt::Display for MappingReport {
             text::share(reads)
         )?;
         let [mean, p50, p99] =
-            [self.figures.size_mean, self.figures.size_p50, self.figures.size_p99].map(text::size);
+            [self.figures.size_mean, self.figures.size_p50, self.figures.size_p99]
+                .map(Bytes::short);
         writeln!(f, "sizes: mean {mean}, p50 {p50}, p99 {p99}")?;
         self.write_devices(f)?;
         if self.skipped != Skipped::default() {
@@ -160,7 +161,7 @@ impl fmt::Display for MappingReport {
             f,
             "widened: {} of {requests} requests to whole sectors, {} added ({} of all bytes)",
             self.widened,
-            text::size(self.bytes_added),
+            self.bytes_added.short(),
             text::share(Ratio::of(self.bytes_added.get(), all))
         )?;
         self.write_placement(f)?;

@@ -15,7 +15,7 @@ mod time;
 
 pub use drives::{DriveIdx, DriveSet};
 pub use space::{Bytes, Extent, Lba, SECTOR_SIZE, Sectors};
-pub use text::ParseUnitError;
+pub use text::{ParseUnitError, short};
 pub use time::{Instant, Nanos};
 
 /// A share of one, such as a probability or a rate of failures. Written as a percentage.

@@ -91,6 +91,32 @@ fn scaled(text: &str, factors: &[(&str, u64)]) -> Option<u64> {
     (value < 9.0e15 && (value - value.round()).abs() < 1e-6).then_some(value.round() as u64)
 }
 
+/// `value` with three digits, or all digits of a larger whole part: for people, not for reading back.
+pub fn short(value: f64) -> String {
+    let digits = if value < 9.995 {
+        format!("{value:.2}")
+    } else if value < 99.95 {
+        format!("{value:.1}")
+    } else {
+        return format!("{value:.0}");
+    };
+    digits.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+impl Bytes {
+    /// The size with three digits, such as `15.1KiB`: for people, not for reading back.
+    pub fn short(self) -> String {
+        let (mut value, mut unit) = (self.get() as f64, "B");
+        for larger in ["KiB", "MiB", "GiB", "TiB", "PiB"] {
+            if value < 1024.0 {
+                break;
+            }
+            (value, unit) = (value / 1024.0, larger);
+        }
+        format!("{}{unit}", short(value))
+    }
+}
+
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (mut value, mut unit) = (self.get(), "B");
@@ -149,6 +175,14 @@ mod tests {
         }
         let error = "101%".parse::<Ratio>().unwrap_err().to_string();
         assert!(error.starts_with("'101%' is not a percentage from 0% to 100%"), "{error}");
+    }
+
+    #[test]
+    fn short_sizes_have_three_digits_and_a_unit() {
+        let sizes = [0, 512, 8192, 15_418, 1 << 40, 1 << 50, (1 << 30) * 36];
+        let texts = ["0B", "512B", "8KiB", "15.1KiB", "1TiB", "1PiB", "36GiB"];
+        assert_eq!(sizes.map(|bytes| Bytes::new(bytes).short()), texts);
+        assert_eq!([9.999, 99.99, 1234.5].map(short), ["10", "100", "1234"]);
     }
 
     #[test]

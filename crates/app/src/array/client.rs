@@ -80,7 +80,8 @@ impl Show for Done {
 impl Show for StatusJson {
     fn text(&self) -> String {
         let Self { array, uuid, policy, resync, outstanding, .. } = self;
-        let mut text = format!("array: {array}, {uuid}\nsize: {}\n", Bytes::new(self.size_bytes));
+        let mut text =
+            format!("array: {array}, {uuid}\nsize: {}\n", Bytes::new(self.size_bytes).short());
         text.push_str(&format!(
             "policy: {policy}\nredundancy: {:.1} % valid (resync {resync})\n",
             self.synced_percent

@@ -58,17 +58,21 @@ impl Show for MadeArray {
     fn text(&self) -> String {
         let Created { spec, uuid, size, drive_size, is_synced, drives } = &self.created;
         let mut text = if self.dry_run { "would make" } else { "made" }.to_owned();
-        text.push_str(&format!(" {spec}, {uuid}\nsize: {}\n", size.bytes()));
-        text.push_str(&format!("data on each drive: {}\n", drive_size.bytes()));
+        text.push_str(&format!(" {spec}, {uuid}\nsize: {}\n", size.bytes().short()));
+        text.push_str(&format!("data on each drive: {}\n", drive_size.bytes().short()));
         for drive in drives {
             let new = if drive.is_new { ", a new file" } else { "" };
-            text.push_str(&format!("drive: {} ({}{new})\n", drive.member, drive.size.bytes()));
+            text.push_str(&format!(
+                "drive: {} ({}{new})\n",
+                drive.member,
+                drive.size.bytes().short()
+            ));
         }
         let unused: Vec<_> = drives.iter().filter(|drive| drive.unused > Sectors::ZERO).collect();
         if !unused.is_empty() {
             text.push_str("the drives differ in size and the smallest counts:\n");
             for drive in unused {
-                let (member, unused) = (&drive.member, drive.unused.bytes());
+                let (member, unused) = (&drive.member, drive.unused.bytes().short());
                 text.push_str(&format!("  {unused} of {member} stay unused\n"));
             }
         }

@@ -56,7 +56,7 @@ pub struct Serving {
 impl Show for Serving {
     fn text(&self) -> String {
         let Self { array, size_bytes, uri, control, remarks } = self;
-        let (size, control) = (Bytes::new(*size_bytes), control.display());
+        let (size, control) = (Bytes::new(*size_bytes).short(), control.display());
         let mut text = format!("{array}\nsize: {size}\nnbd: {uri}\ncontrol: {control}\n");
         remarks.iter().for_each(|remark| text.push_str(&format!("{remark}\n")));
         text.push_str("Ctrl-C stops it in good order");

@@ -84,7 +84,7 @@ impl Bed {
     }
 
     pub(super) fn describe(&self) -> String {
-        let (drives, size) = (spec().drives(), self.drive_size);
+        let (drives, size) = (spec().drives(), self.drive_size.short());
         format!("{ARRAY} over {drives} emulated {PROFILE} drives of {size}, over NBD, in real time")
     }
 
