@@ -121,13 +121,13 @@ impl MemberSpec {
 /// A profile that comes with the program. Making one works out the time of every length of seek, so
 /// each is made once.
 fn shipped_profile(name: &str) -> Option<Arc<Profile>> {
-    static MADE: Mutex<Vec<Arc<Profile>>> = Mutex::new(Vec::new());
+    static MADE: Mutex<Vec<(String, Arc<Profile>)>> = Mutex::new(Vec::new());
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(profile) = made.iter().find(|profile| profile.name() == name) {
+    if let Some((_, profile)) = made.iter().find(|(made, _)| made == name) {
         return Some(Arc::clone(profile));
     }
     let profile = Arc::new(Profile::shipped(name)?);
-    made.push(Arc::clone(&profile));
+    made.push((name.to_owned(), Arc::clone(&profile)));
     Some(profile)
 }
 
