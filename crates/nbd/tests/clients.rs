@@ -4,15 +4,19 @@ mod common;
 
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 
 use common::{RawClient, Served, export, memory, wait_until};
-use levelhead_block::Durability;
+use levelhead_block::adapter::OneByOne;
+use levelhead_block::faulty::{Faults, Faulty};
+use levelhead_block::{Durability, Memory};
 use levelhead_nbd::codec::{
     Answer, Chunk, ClientOption, CommandFlags, CommandKind, Cookie, Errno, ErrorChunk, PAYLOAD_MAX,
     PAYLOAD_SKIP_MAX, Payload, Place, Refusal, ServerMessage, StatusRun,
 };
 use levelhead_nbd::{CONNECTIONS_MAX, Client, Export};
-use levelhead_units::Bytes;
+use levelhead_stats::Streams;
+use levelhead_units::{Bytes, Ratio, Sectors};
 
 const SIZE: u64 = 64 * 4096;
 
@@ -166,6 +170,30 @@ fn structured_replies_carry_data_status_and_errors_in_chunks() {
 }
 
 #[test]
+fn damage_is_reported_with_the_first_byte_that_was_asked_for_and_failed() {
+    let faults = Faults { soft: Ratio::ONE, hard: Ratio::ONE };
+    let device = Memory::new(Sectors::new(4));
+    let device = Faulty::new(device, faults, Streams::new(1).stream("faults"));
+    let served = Served::over(Arc::new(OneByOne::new(device)));
+    let mut client = served.raw();
+    client.go(&[ClientOption::StructuredReply]);
+    for (kind, expected) in [
+        (CommandKind::Read, Some(4100)),
+        (CommandKind::Write, Some(4100)),
+        (CommandKind::WriteZeroes, None),
+    ] {
+        client.request(1, kind, 4100, 10);
+        if kind == CommandKind::Write {
+            client.send(&[1; 10]);
+        }
+        let Some(ServerMessage::Chunk { chunk: Chunk::Error(error), .. }) = client.receive() else {
+            panic!("{kind:?} succeeded")
+        };
+        assert_eq!((error.error, error.offset), (Errno::Io, expected), "{kind:?}");
+    }
+}
+
+#[test]
 fn simple_replies_carry_data_and_hints_are_accepted() {
     let served = served();
     let mut client = served.raw();
@@ -226,7 +254,7 @@ fn clients_that_vanish_leave_nothing_behind_and_block_nobody() {
     works(&served);
     let Served { running, dir } = served;
     running.stop();
-    assert_eq!(std::sync::Arc::strong_count(&held.0), 1, "nothing is left of the server");
+    assert_eq!(Arc::strong_count(&held.0), 1, "nothing is left of the server");
     drop(dir);
 }
 

@@ -29,6 +29,7 @@
 //!
 //! The oldstyle handshake, TLS, extended headers (64-bit lengths), resizing.
 
+mod client_decoder;
 mod from_client;
 mod from_server;
 mod input;
@@ -37,12 +38,11 @@ mod wire;
 
 use std::fmt;
 
+pub use client_decoder::ClientDecoder;
 pub use from_client::{
     Body, ClientMessage, ClientOption, RequestHeader, ServerDecoder, encode_flags,
 };
-pub use from_server::{
-    Answer, Chunk, ClientDecoder, ErrorChunk, Info, Padding, Place, ServerMessage, StatusRun,
-};
+pub use from_server::{Answer, Chunk, ErrorChunk, Info, Padding, Place, ServerMessage, StatusRun};
 pub use input::BUFFER;
 pub use payload::Payload;
 pub use wire::{

@@ -20,12 +20,13 @@ use std::thread;
 use levelhead_block::{Buf, Command, Effort, Reply, Request};
 
 use super::export::LiveExport;
+use super::failure::{Failure, check_outcome};
 use super::gate::{Gate, Permit};
 use super::negotiation::{ALLOCATION_ID, Agreed, Described, Negotiation, Replies, Step};
-use super::plan::{Failure, Plan, Rules, check_outcome, plan};
+use super::plan::{Plan, Rules, plan};
 use crate::codec::{
-    Body, Chunk, ClientMessage, Cookie, ErrorChunk, Payload, Place, RequestHeader, ServerDecoder,
-    ServerMessage, StatusRun,
+    Body, Chunk, ClientMessage, CommandKind, Cookie, ErrorChunk, Payload, Place, RequestHeader,
+    ServerDecoder, ServerMessage, StatusRun,
 };
 use crate::socket::Socket;
 
@@ -121,6 +122,8 @@ fn send_all(socket: &Socket, answers: Receiver<Outgoing>) -> io::Result<()> {
 struct Pending {
     cookie: Cookie,
     replies: Replies,
+    /// Where it begins, if clients understand being told where it failed.
+    start: Option<u64>,
     permit: Permit,
     queue: Sender<Outgoing>,
 }
@@ -155,6 +158,8 @@ impl Pending {
 
     fn fail(self, Failure { error, message, offset }: Failure) {
         let cookie = self.cookie;
+        // The first bad sector may begin before the first byte that was asked for.
+        let offset = self.start.and_then(|start| offset.map(|bad| bad.max(start)));
         let message = match self.replies {
             Replies::Simple => {
                 ServerMessage::Simple { cookie, error: Some(error), data: Payload::empty() }
@@ -233,7 +238,18 @@ impl Reader<'_> {
     /// Waits until a request of so many bytes may be in flight.
     fn admit(&self, header: &RequestHeader, bytes: usize) -> Pending {
         let (cookie, replies) = (header.cookie, self.agreed.replies);
-        Pending { cookie, replies, permit: self.gate.enter(bytes), queue: self.queue.clone() }
+        let start = match header.kind {
+            CommandKind::Read | CommandKind::Write => Some(header.offset),
+            CommandKind::Disconnect
+            | CommandKind::Flush
+            | CommandKind::Trim
+            | CommandKind::Cache
+            | CommandKind::WriteZeroes
+            | CommandKind::BlockStatus
+            | CommandKind::Unknown(_) => None,
+        };
+        let (permit, queue) = (self.gate.enter(bytes), self.queue.clone());
+        Pending { cookie, replies, start, permit, queue }
     }
 
     fn submit(&self, request: Request, pending: Pending) {
@@ -246,15 +262,9 @@ impl Reader<'_> {
 
     fn read(&self, request: Request, pending: Pending, offset: u64, skew: usize, len: usize) {
         let command = request.command;
-        let done = move |reply: Reply| {
-            match check_outcome(&reply.outcome, &command) {
-                Ok(()) => pending.succeed_with(offset, Payload::part_of(reply.buf, skew, len)),
-                // The first bad sector may begin before the first byte that was asked for.
-                Err(failure) => {
-                    let offset = failure.offset.map(|bad| bad.max(offset));
-                    pending.fail(Failure { offset, ..failure });
-                }
-            }
+        let done = move |reply: Reply| match check_outcome(&reply.outcome, &command) {
+            Ok(()) => pending.succeed_with(offset, Payload::part_of(reply.buf, skew, len)),
+            Err(failure) => pending.fail(failure),
         };
         self.export.service.submit(request, Box::new(done));
     }

@@ -11,9 +11,10 @@ use levelhead_block::{BlockService, Done, Reply};
 use levelhead_units::Sectors;
 
 use super::Access;
+use super::change::{Change, Next};
+use super::failure::{Failure, check_outcome};
 use super::locks::SectorLocks;
 use super::negotiation::Described;
-use super::plan::{Change, Failure, Next, check_outcome};
 
 /// An export that connections share.
 pub(super) struct LiveExport {

@@ -14,8 +14,10 @@
 //! - S4. A service's callback never waits for a client.
 //! - S5. [`Running::stop`] returns after the service has answered everything.
 
+mod change;
 mod connection;
 mod export;
+mod failure;
 mod gate;
 mod locks;
 mod negotiation;
