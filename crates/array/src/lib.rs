@@ -71,8 +71,8 @@ use crate::write::{Part, Progress, Purpose, WriteOp};
 /// The widest write, in stripes, that waiting writes join to.
 const JOINED_STRIPES_MAX: u64 = 32;
 
-/// Stripes that one step of a resync covers.
-const RESYNC_STRIPES: u64 = 64;
+/// Sectors of every drive that one step of a resync covers, or one stripe if that is more: 4 MiB.
+const RESYNC_STEP: Sectors = Sectors::new(1024);
 
 /// Everything an array needs to know when it starts.
 #[derive(Clone, Copy, Debug)]
@@ -258,7 +258,8 @@ impl Array {
             return;
         }
         self.resync = Resync::Running;
-        let end = stripes.min(first + RESYNC_STRIPES);
+        let step = (RESYNC_STEP.get() / self.core.layout.spec().chunk().get()).max(1);
+        let end = stripes.min(first + step);
         self.claim(now, Start::Write(Purpose::Resync { first, end }));
         self.core.dispatch(now);
     }
