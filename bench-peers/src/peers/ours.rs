@@ -1,0 +1,100 @@
+//! Ours.
+
+use levelhead_erasure::{Code, Kernel, Rows, SymbolSet, combine};
+
+use crate::code::{BATCH_COUNT, Operation, Shape};
+use crate::measure::{Coder, cpu_time, median};
+use crate::pool::Codeword;
+
+/// New erasure patterns timed for [`setup_us`].
+const PATTERN_COUNT: usize = 101;
+
+/// One operation, by one kernel.
+pub(crate) struct Ours {
+    code: Code,
+    kernel: Kernel,
+    work: Work,
+}
+
+enum Work {
+    Encode,
+    Reconstruct(Rows),
+    Update { column: usize },
+    Accumulate,
+}
+
+/// The code, if there is one of this length.
+pub(crate) fn code(shape: Shape) -> Option<Code> {
+    Code::new(shape.data, shape.redundant).ok()
+}
+
+/// The kernels that have figures, the one chosen here first. The naive one defines the others and
+/// is nobody's competitor.
+pub(crate) fn kernels() -> Vec<Kernel> {
+    let best = Kernel::best();
+    let others =
+        Kernel::ALL.into_iter().filter(|&kernel| kernel != best && kernel != Kernel::Naive);
+    std::iter::once(best).chain(others).collect()
+}
+
+/// What a kernel is called.
+pub(crate) fn name(kernel: Kernel) -> String {
+    format!("{kernel:?}")
+}
+
+/// The plan of a reconstruction from exactly the symbols that the operation reads.
+pub(crate) fn rows(code: &Code, sources: &[usize], lost: &[usize]) -> Rows {
+    let available: SymbolSet = sources.iter().copied().collect();
+    let rows = code.rows(&available, lost).expect("as many survive as there are data");
+    assert_eq!(rows.sources(), sources, "the plan reads what it is given");
+    rows
+}
+
+/// CPU microseconds it takes to plan for a pattern never seen before: the median of many.
+pub(crate) fn setup_us(code: &Code, count: usize) -> f64 {
+    let len = code.data() + code.redundant();
+    let times = (0..PATTERN_COUNT).map(|pattern| {
+        let mut lost: Vec<usize> =
+            (0..count).map(|at| (pattern * 7 + at * code.data() / count) % code.data()).collect();
+        lost.sort_unstable();
+        let available: SymbolSet = (0..len).filter(|symbol| !lost.contains(symbol)).collect();
+        let start = cpu_time();
+        let rows = code.rows(&available, &lost);
+        let took = cpu_time() - start;
+        assert!(rows.is_some(), "no more are lost than there are redundant");
+        took.as_secs_f64() * 1e6
+    });
+    median(times.collect())
+}
+
+impl Ours {
+    pub(crate) fn new(kernel: Kernel, shape: Shape, operation: &Operation) -> Option<Self> {
+        let code = code(shape)?;
+        let work = match operation {
+            Operation::Encode => Work::Encode,
+            Operation::Reconstruct { lost } => {
+                Work::Reconstruct(rows(&code, &operation.layouts(shape).sources, lost))
+            }
+            Operation::Update => Work::Update { column: shape.updated() },
+            Operation::Accumulate => Work::Accumulate,
+        };
+        Some(Self { code, kernel, work })
+    }
+}
+
+impl Coder for Ours {
+    fn run(&mut self, codeword: &mut Codeword<'_>) {
+        let (sources, wanted) = codeword.split();
+        let Self { code, kernel, work } = self;
+        match work {
+            Work::Encode => code.encode(*kernel, sources, wanted),
+            Work::Reconstruct(rows) => combine(*kernel, rows, sources, wanted),
+            Work::Update { column } => code.update(*kernel, *column, sources[0], wanted),
+            Work::Accumulate => {
+                for (batch, data) in sources.chunks(BATCH_COUNT).enumerate() {
+                    code.accumulate(*kernel, batch * BATCH_COUNT, data, wanted);
+                }
+            }
+        }
+    }
+}
