@@ -3,18 +3,24 @@
 //! A *codeword* is a row of equally long *symbols* (a sector, a chunk, any run of bytes), first
 //! `data` of them, then `redundant` more that are combinations of the data. Any `data` symbols of
 //! a codeword determine all others: the code is *maximum distance separable* (MDS), so it survives
-//! the loss of any `redundant` symbols. Every byte position of the symbols is a codeword of its own
-//! over GF(2^8), the field of 256 elements with the polynomial `0x11d`; addition is xor.
+//! the loss of any `redundant` symbols.
+//!
+//! Up to 256 symbols, every byte position is a codeword of its own over GF(2^8), the field of 256
+//! elements with the polynomial `0x11d`; addition is xor. Longer codewords, up to 65,536 symbols, are
+//! over the *tower field* GF((2^8)^2), whose elements are pairs of bytes `a + b Y` with `Y^2 = Y + L`:
+//! in each block of 128 bytes of a symbol, byte `n` is `a` and byte `64 + n` is `b` of element `n`.
+//! [`Code::new`] takes the field that the length needs.
 //!
 //! Deciding and computing are apart. [`Code::rows`] is the plan: which symbols to read and with
 //! which coefficients; it touches no byte. [`combine`] is the arithmetic and decides nothing. A
 //! policy can therefore hold the plan, a runtime carry it out, and a timing study skip it.
 //!
 //! ```text
-//!   available, wanted --> Code::rows --> Rows { sources, coefficients } --> combine --> bytes
-//!   all data        --> Code::encode      redundant  = C * data
+//!   erased, wanted    --> Code::plan --> Plan { sources, weights }      --> Plan::run --> bytes
+//!   available, wanted --> Code::rows --> Rows { sources, coefficients } --> combine   --> bytes
+//!   all data         --> Code::encode      redundant  = C * data
 //!   data as it comes --> Code::accumulate  redundant ^= C[.., columns] * data
-//!   old xor new     --> Code::update      redundant ^= C[.., column] * difference
+//!   old xor new      --> Code::update      redundant ^= C[.., column] * difference
 //! ```
 //!
 //! ```
@@ -22,7 +28,7 @@
 //!
 //! let code = Code::new(2, 1)?;
 //! let (left, right, mut parity) = (*b"left ", *b"right", [0; 5]);
-//! code.encode(Kernel::best(), &[&left, &right], &mut [&mut parity]);
+//! code.encode(Kernel::best(), &[&left, &right], &mut [&mut parity])?;
 //!
 //! let mut rebuilt = [0; 5];
 //! code.reconstruct(
@@ -52,6 +58,8 @@
 //! scaling by it changes nothing about that. And a systematic code is MDS exactly when every square
 //! submatrix of its redundant rows has an inverse.
 //!
+//! Over the tower field the same holds with 65,536 in place of 256.
+//!
 //! The redundant points lie in the subspace `{0, .. 2^p - 1}` so that a transform-based encoder for
 //! many redundant symbols stays possible without a change on disk.
 //!
@@ -60,8 +68,8 @@
 //! With `e` data symbols lost, take the first `e` redundant symbols that are available. Each one
 //! xored with its row's share of the surviving data leaves a *syndrome*, a combination of the lost
 //! data alone, and the `e` by `e` matrix of those combinations is again a scaled Cauchy matrix, whose
-//! inverse is a formula. So a plan costs `e^2` multiplications for the inverse and `e` for each
-//! coefficient, not the cube of `data` that inverting a matrix of that size would.
+//! inverse is a formula. So a [`Plan`] costs some `e^2` multiplications, and [`Rows`] as many as they
+//! have coefficients, not the cube of `data` that inverting a matrix of that size would.
 //!
 //! # Invariants
 //!
@@ -70,12 +78,16 @@
 //!   redundant symbols as can do.
 //! - R3. With one data symbol lost and redundant symbol 0 available, every coefficient is 1.
 //! - R4. All kernels give the same bytes; [`Kernel::Naive`] says which.
-//! - R5. Encoding, accumulating, updating and combining allocate nothing.
+//! - R5. Encoding, accumulating, updating, combining and running a plan allocate nothing (a plan of
+//!   more than 32 symbols excepted: it makes one list of them).
+//! - R6. Wrong counts, lengths and positions are a [`UseError`], and no buffer has changed then. Only
+//!   what stands for an operator panics, as an index out of range does: `coefficient`, [`SymbolSet`],
+//!   and [`multiply`] and [`multiply_accumulate`] of slices of different lengths.
 //!
 //! # What it leaves out
 //!
-//! Codewords longer than 256 symbols (they need GF(2^16)), locating damaged symbols that do not say
-//! they are damaged, and kernels for one processor's instructions.
+//! Transform-based encoders for many redundant symbols, and kernels for other processors than
+//! `x86_64`: those run the portable one.
 //!
 //! # References
 //!
@@ -86,15 +98,21 @@
 //! - `[MS77]` F. J. MacWilliams and N. J. A. Sloane, "The Theory of Error-Correcting Codes", 1977,
 //!   ch. 11, theorem 8: MDS if and only if every square submatrix has an inverse.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod code;
+mod error;
 mod field;
+mod interpolate;
 mod kernel;
+mod plan;
 mod rows;
 mod set;
+mod tower;
 
-pub use code::{Code, CodeError, Symbol, TooFewSymbols};
-pub use kernel::{Kernel, combine, multiply, multiply_accumulate};
+pub use code::{Code, Field, Symbol};
+pub use error::{CodeError, Role, TooFewSymbols, UseError};
+pub use kernel::{Kernel, UnknownKernel, combine, multiply, multiply_accumulate};
+pub use plan::Plan;
 pub use rows::Rows;
 pub use set::SymbolSet;

@@ -1,36 +1,20 @@
-//! Plans: how each wanted symbol is a combination of available ones.
-//!
-//! Let `L` be the lost data symbols, `A` as many available redundant symbols, and `C` the code's
-//! matrix. The syndromes are a combination of the lost data alone, so they determine it, and a lost
-//! redundant symbol is its row over the data that survive, plus its row over the data just found:
-//!
-//! ```text
-//!   syndrome_a  = r_a + sum over surviving s of c(a, s) d_s      = sum over l in L of c(a, l) d_l
-//!   d_l         = sum over a in A of v(l, a) syndrome_a          V = inverse of C[A, L]
-//!   r_i         = sum over surviving s of c(i, s) d_s
-//!               + sum over a in A of w(i, a) syndrome_a          w(i, a) = sum over l of c(i, l) v(l, a)
-//! ```
-//!
-//! Both have one shape: a row over the surviving data (nothing for a data symbol), plus *weights*
-//! on the syndromes. With `c(a, l) = y_l / (x_a + y_l)` the inverse is a formula `[Blo95]`:
-//!
-//! ```text
-//!              prod over k of (x_a + y_k) (x_k + y_l)
-//!   v(l, a) = ----------------------------------------------------------------------------------
-//!              y_l (x_a + y_l) (prod over k != a of (x_a + x_k)) (prod over k != l of (y_l + y_k))
-//! ```
+//! Plans as matrices: how each wanted symbol is a combination of available ones.
 
-use crate::code::Code;
-use crate::field::{divide, multiply};
+use std::ops::Range;
+
+use crate::code::{Code, Field};
+use crate::error::{TooFewSymbols, UseError};
+use crate::interpolate::Interpolation;
+use crate::kernel::driver::Columns;
 use crate::set::SymbolSet;
 
-/// How each of some wanted symbols is a combination of some sources.
+/// How each of some wanted symbols is a combination of some sources, for a code over GF(2^8).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rows {
     sources: Vec<usize>,
     wanted: Vec<usize>,
-    /// Row by row: one coefficient for each source.
-    coefficients: Vec<u8>,
+    /// Column by column: one element for each wanted symbol.
+    elements: Vec<u16>,
 }
 
 impl Rows {
@@ -48,128 +32,82 @@ impl Rows {
     ///
     /// # Panics
     ///
-    /// If there is no such row or source.
+    /// If there is no such row or source, as indexing does.
     pub fn coefficient(&self, row: usize, source: usize) -> u8 {
         assert!(row < self.wanted.len(), "row {row} of {}", self.wanted.len());
         assert!(source < self.sources.len(), "source {source} of {}", self.sources.len());
-        self.coefficients[row * self.sources.len() + source]
+        self.elements[source * self.wanted.len() + row] as u8
     }
 
     /// See [`Code::rows`].
-    pub(crate) fn plan(code: &Code, available: &SymbolSet, wanted: &[usize]) -> Option<Self> {
+    pub(crate) fn plan(
+        code: &Code,
+        available: &SymbolSet,
+        wanted: &[usize],
+    ) -> Result<Self, UseError> {
+        if code.field() == Field::Tower {
+            return Err(UseError::LongCode { len: code.len() });
+        }
         for symbol in available.iter().chain(wanted.iter().copied()) {
-            assert!(symbol < code.len(), "symbol {symbol} of a code of {}", code.len());
+            code.check_symbol(symbol)?;
         }
         let is_available = |symbol: &usize| available.contains(*symbol);
         let mut used: SymbolSet = wanted.iter().copied().filter(is_available).collect();
-        let mut solver = None;
+        let (mut lost, mut checks) = (Vec::new(), Vec::new());
         if !wanted.iter().all(is_available) {
-            let solves = Solver::new(code, available)?;
-            used = used.iter().chain(solves.sources()).collect();
-            solver = Some(solves);
+            lost = (0..code.data()).filter(|symbol| !is_available(symbol)).collect();
+            checks =
+                (0..code.redundant()).filter(|row| is_available(&(code.data() + row))).collect();
+            if checks.len() < lost.len() {
+                let (available, needed) = (available.len(), code.data());
+                return Err(TooFewSymbols { available, needed }.into());
+            }
+            checks.truncate(lost.len());
+            let survivors = (0..code.data()).filter(is_available);
+            used = used
+                .iter()
+                .chain(survivors)
+                .chain(checks.iter().map(|row| code.data() + row))
+                .collect();
         }
+        let interpolation = Interpolation::new(code, &lost, &checks);
+        let solves = checks.len() == lost.len();
+        let field = code.field();
+        let of_wanted: Vec<Option<(u16, u16)>> = wanted
+            .iter()
+            .map(|&symbol| {
+                (!is_available(&symbol))
+                    .then(|| (code.point(symbol), interpolation.of_lost(code, symbol)))
+            })
+            .collect();
         let sources: Vec<usize> = used.iter().collect();
-        let mut coefficients = Vec::with_capacity(wanted.len() * sources.len());
-        for symbol in wanted {
-            match solver.as_ref().filter(|_| !is_available(symbol)) {
-                Some(solver) => coefficients.extend(solver.row(*symbol, &sources)),
-                None => {
-                    coefficients.extend(sources.iter().map(|source| u8::from(source == symbol)));
-                }
+        let mut elements = Vec::with_capacity(wanted.len() * sources.len());
+        for &source in &sources {
+            // A redundant symbol that was only wanted, not needed, has no share in the others.
+            let check = source.checked_sub(code.data());
+            let has_share = solves && check.is_none_or(|row| checks.binary_search(&row).is_ok());
+            let of_source = if has_share { interpolation.of_source(code, source) } else { 0 };
+            let point = code.point(source);
+            for (symbol, of_wanted) in wanted.iter().zip(&of_wanted) {
+                elements.push(match of_wanted {
+                    Some((_, _)) if !has_share => 0,
+                    Some((wanted_point, of_lost)) => {
+                        field.multiply(field.divide(of_source, point ^ wanted_point), *of_lost)
+                    }
+                    None => u16::from(source == *symbol),
+                });
             }
         }
-        Some(Self { sources, wanted: wanted.to_vec(), coefficients })
+        Ok(Self { sources, wanted: wanted.to_vec(), elements })
     }
 }
 
-/// What it takes to find every lost symbol: `L`, `A` and `V` of the module's text.
-struct Solver<'a> {
-    code: &'a Code,
-    available: SymbolSet,
-    /// The lost data symbols, ascending.
-    lost: Vec<usize>,
-    /// As many rows of available redundant symbols, ascending.
-    checks: Vec<usize>,
-    /// One row for each lost symbol, one column for each check.
-    inverse: Vec<u8>,
-}
-
-impl<'a> Solver<'a> {
-    /// `None` if fewer symbols are available than it takes.
-    fn new(code: &'a Code, available: &SymbolSet) -> Option<Self> {
-        let lost: Vec<usize> = (0..code.data()).filter(|&s| !available.contains(s)).collect();
-        let mut checks: Vec<usize> =
-            (0..code.redundant()).filter(|row| available.contains(code.data() + row)).collect();
-        if checks.len() < lost.len() {
-            return None;
-        }
-        checks.truncate(lost.len());
-        let inverse = invert(code, &checks, &lost);
-        Some(Self { code, available: *available, lost, checks, inverse })
+impl Columns for Rows {
+    fn column<'a>(&'a self, source: usize, rows: Range<usize>, _: &'a mut [u16]) -> &'a [u16] {
+        &self.elements[source * self.wanted.len()..][rows]
     }
 
-    /// The symbols it needs.
-    fn sources(&self) -> impl Iterator<Item = usize> {
-        let survives = |&symbol: &usize| self.available.contains(symbol);
-        let checks = self.checks.iter().map(|row| self.code.data() + row);
-        (0..self.code.data()).filter(survives).chain(checks)
+    fn row_0_is_xor(&self) -> bool {
+        self.elements.iter().step_by(self.wanted.len().max(1)).all(|&element| element == 1)
     }
-
-    /// The coefficients of `sources`, among them all it needs, in a symbol that is not available.
-    fn row(&self, symbol: usize, sources: &[usize]) -> impl Iterator<Item = u8> {
-        let (code, checks) = (self.code, &self.checks);
-        let row = symbol.checked_sub(code.data());
-        let weights = match row {
-            None => {
-                self.inverse_row(self.lost.binary_search(&symbol).expect("it is lost")).to_vec()
-            }
-            Some(row) => self.weights(row),
-        };
-        sources.iter().map(move |&source| match source.checked_sub(code.data()) {
-            // A redundant symbol that was only wanted, not needed, has no weight.
-            Some(check) => checks.binary_search(&check).map_or(0, |at| weights[at]),
-            None => checks.iter().zip(&weights).fold(
-                row.map_or(0, |row| code.coefficient(row, source)),
-                |sum, (&check, &weight)| sum ^ multiply(weight, code.coefficient(check, source)),
-            ),
-        })
-    }
-
-    /// `w(i, a)` for redundant row `i`, for every check `a`.
-    fn weights(&self, row: usize) -> Vec<u8> {
-        let mut weights = vec![0; self.checks.len()];
-        for (at, &lost) in self.lost.iter().enumerate() {
-            let coefficient = self.code.coefficient(row, lost);
-            for (weight, &inverse) in weights.iter_mut().zip(self.inverse_row(at)) {
-                *weight ^= multiply(coefficient, inverse);
-            }
-        }
-        weights
-    }
-
-    fn inverse_row(&self, lost_idx: usize) -> &[u8] {
-        &self.inverse[lost_idx * self.checks.len()..][..self.checks.len()]
-    }
-}
-
-/// The inverse of the coefficients of columns `lost` in rows `checks`: `V` of the module's text.
-fn invert(code: &Code, checks: &[usize], lost: &[usize]) -> Vec<u8> {
-    let x: Vec<u8> = checks.iter().map(|&row| code.redundant_point(row)).collect();
-    let y: Vec<u8> = lost.iter().map(|&column| code.data_point(column)).collect();
-    // The points are distinct, so a factor of 0 can only be the point itself, which is to be left out.
-    let product = |of: u8, points: &[u8]| {
-        points.iter().map(|point| of ^ point).filter(|&factor| factor != 0).fold(1, multiply)
-    };
-    // Each factor of V but `x_a + y_l` depends on the row alone or the column alone.
-    let of_check: Vec<u8> =
-        x.iter().map(|&x_a| divide(product(x_a, &y), product(x_a, &x))).collect();
-    let of_lost = y.iter().map(|&y_l| divide(product(y_l, &x), multiply(y_l, product(y_l, &y))));
-    of_lost
-        .zip(&y)
-        .flat_map(|(of_lost, y_l)| {
-            x.iter()
-                .zip(&of_check)
-                .map(move |(x_a, &of_check)| divide(multiply(of_lost, of_check), x_a ^ y_l))
-        })
-        .collect()
 }

@@ -1,62 +1,258 @@
 //! The arithmetic on buffers: sums of products, by one of several kernels.
 //!
-//! Everything comes down to `into[row] ^= sum of c(row, source) * source`. [`accumulate`] cuts that
-//! into pieces that stay in the nearest cache, a block of bytes by a group of sources, and hands
-//! each piece to the kernel; a kernel is one function over one such piece.
+//! [`driver`] says in which order the bytes are visited; a kernel multiplies a few sources for all
+//! rows. Which kernel is chosen never shows in the bytes: [`naive`] defines them, the others are
+//! tested to be equal to it.
+//!
+//! `unsafe` is in this module and nowhere else, for two reasons: instructions that not every processor
+//! has, and vectors loaded from and stored to addresses. Each engine checks the lengths once for each
+//! block and argues from there; and an engine is reached only through [`Kernel`], which asks the
+//! processor first.
 
+pub(crate) mod driver;
 pub(crate) mod naive;
 mod portable;
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod matrix;
+#[cfg(target_arch = "x86_64")]
+mod vector;
+
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+
+use self::driver::{Columns, Job};
+use crate::code::Field;
+use crate::error::{Role, UseError};
 use crate::rows::Rows;
 
-/// Bytes of a symbol worked on at a time.
-const BLOCK_SIZE: usize = 1024;
-
-/// Sources worked on at a time.
-const GROUP_COUNT: usize = 16;
-
-// The blocks of a group are read once for each row and must stay in a 32 KiB first-level cache.
-const _: () = assert!(BLOCK_SIZE * GROUP_COUNT <= 32 * 1024 / 2);
-
-/// Which code does the arithmetic. All give the same bytes.
+/// Which code does the arithmetic. All give the same bytes. One that the processor lacks the
+/// instructions for runs as [`Portable`](Self::Portable).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel {
     /// Bit by bit, byte by byte: slow, obvious, and the definition of the others.
     Naive,
     /// Plain loops that the compiler turns into vector instructions.
     Portable,
+    /// Vectors of 32 bytes, products looked up nibble by nibble.
+    Avx2,
+    /// Vectors of 32 bytes, products as matrices of bits.
+    Avx2Gfni,
+    /// Vectors of 64 bytes, products as matrices of bits.
+    Avx512Gfni,
+}
+
+/// A kernel's name that no kernel has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownKernel {
+    name: String,
 }
 
 impl Kernel {
-    /// Every kernel there is.
-    pub const ALL: [Self; 2] = [Self::Naive, Self::Portable];
+    /// Every kernel there is, the slowest first, whether this machine has it or not.
+    pub const ALL: [Self; 5] =
+        [Self::Naive, Self::Portable, Self::Avx2, Self::Avx2Gfni, Self::Avx512Gfni];
 
     /// The fastest kernel of this machine.
-    pub const fn best() -> Self {
-        Self::Portable
+    pub fn best() -> Self {
+        Self::available().last().unwrap_or(Self::Portable)
     }
 
-    /// `into ^= coefficients[0] * sources[0] ^ coefficients[1] * sources[1] ^ ..`, for at most a
-    /// block of a group.
-    fn accumulate(self, coefficients: &[u8], sources: &[&[u8]], into: &mut [u8]) {
+    /// The kernels of this machine, the slowest first.
+    pub fn available() -> impl DoubleEndedIterator<Item = Self> {
+        Self::ALL.into_iter().filter(|kernel| kernel.is_available())
+    }
+
+    /// Whether this machine has the instructions.
+    pub fn is_available(self) -> bool {
         match self {
-            Self::Naive => naive::accumulate(coefficients, sources, into),
-            Self::Portable => portable::accumulate(coefficients, sources, into),
+            Self::Naive | Self::Portable => true,
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            Self::Avx2 => is_x86_feature_detected!("avx2"),
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            Self::Avx2Gfni => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("gfni"),
+            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            Self::Avx512Gfni => {
+                is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("gfni")
+            }
+            #[cfg(any(not(target_arch = "x86_64"), miri))]
+            Self::Avx2 | Self::Avx2Gfni | Self::Avx512Gfni => false,
         }
     }
+
+    /// The name that [`from_str`](str::parse) takes: `naive`, `portable`, `avx2`, `avx2-gfni`,
+    /// `avx512-gfni`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Naive => "naive",
+            Self::Portable => "portable",
+            Self::Avx2 => "avx2",
+            Self::Avx2Gfni => "avx2-gfni",
+            Self::Avx512Gfni => "avx512-gfni",
+        }
+    }
+
+    /// The kernel itself if the machine has it.
+    fn or_portable(self) -> Self {
+        if self.is_available() { self } else { Self::Portable }
+    }
+}
+
+impl fmt::Display for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Kernel {
+    type Err = UnknownKernel;
+
+    fn from_str(name: &str) -> Result<Self, UnknownKernel> {
+        Self::ALL
+            .into_iter()
+            .find(|kernel| kernel.name() == name)
+            .ok_or_else(|| UnknownKernel { name: name.to_owned() })
+    }
+}
+
+impl fmt::Display for UnknownKernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "there is no kernel '{}': ", self.name)?;
+        f.write_str("naive, portable, avx2, avx2-gfni and avx512-gfni are known")
+    }
+}
+
+impl std::error::Error for UnknownKernel {}
+
+/// Makes an engine of a vector: functions that are compiled for its instructions.
+#[cfg(target_arch = "x86_64")]
+macro_rules! x86_engine {
+    ($engine:ident, $vector:ident, $features:literal) => {
+        impl Engine for $engine {
+            const STEP: usize = <$vector as Vector>::SIZE;
+            const BLOCK_MAX: usize = 2048;
+
+            fn mad8(mad: Mad<'_>) {
+                #[target_feature(enable = $features)]
+                fn compiled(mad: Mad<'_>) {
+                    const WIDTH: usize = <$vector as Vector>::WIDTH_8;
+                    // SAFETY: this function is compiled for the vector's instructions.
+                    unsafe {
+                        match mad.sources.len() {
+                            1 => vector::mad8::<$vector, 1, WIDTH>(mad),
+                            2 => vector::mad8::<$vector, 2, WIDTH>(mad),
+                            3 => vector::mad8::<$vector, 3, WIDTH>(mad),
+                            _ => vector::mad8::<$vector, 4, WIDTH>(mad),
+                        }
+                    }
+                }
+                // SAFETY: the engine is only used when the processor has the instructions, as
+                // `Kernel` sees to.
+                unsafe { compiled(mad) }
+            }
+
+            fn mad16(mad: Mad<'_>) {
+                #[target_feature(enable = $features)]
+                fn compiled(mad: Mad<'_>) {
+                    // SAFETY: this function is compiled for the vector's instructions.
+                    unsafe {
+                        match mad.sources.len() {
+                            1 => vector::mad16::<$vector, 1>(mad),
+                            2 => vector::mad16::<$vector, 2>(mad),
+                            3 => vector::mad16::<$vector, 3>(mad),
+                            _ => vector::mad16::<$vector, 4>(mad),
+                        }
+                    }
+                }
+                // SAFETY: as for `mad8`.
+                unsafe { compiled(mad) }
+            }
+
+            fn acc16_size(block_size: usize) -> usize {
+                block_size / 2 * 3
+            }
+
+            fn fold16(acc: &[u8], into: &mut [u8]) {
+                #[target_feature(enable = $features)]
+                fn compiled(acc: &[u8], into: &mut [u8]) {
+                    // SAFETY: this function is compiled for the vector's instructions.
+                    unsafe { vector::fold16::<$vector>(acc, into) }
+                }
+                // SAFETY: as for `mad8`.
+                unsafe { compiled(acc, into) }
+            }
+        }
+    };
+}
+#[cfg(target_arch = "x86_64")]
+use x86_engine;
+
+/// Runs something with the engine of a kernel. Bytes past the last whole step of the engine are left
+/// to the portable one.
+macro_rules! with_engine {
+    ($kernel:expr, $size:expr, |$engine:ident, $group:ident, $bytes:ident| $run:expr) => {{
+        let size: usize = $size;
+        macro_rules! run {
+            ($of:ty, $group_of:expr, $range:expr) => {{
+                type $engine = $of;
+                const $group: usize = $group_of;
+                let $bytes: Range<usize> = $range;
+                $run
+            }};
+        }
+        macro_rules! run_steps {
+            ($of:ty) => {{
+                let whole = size - size % <$of as driver::Engine>::STEP;
+                if whole > 0 {
+                    run!($of, vector::GROUP, 0..whole);
+                }
+                if whole < size {
+                    run!(portable::Portable, portable::GROUP_COUNT, whole..size);
+                }
+            }};
+        }
+        match $kernel.or_portable() {
+            Kernel::Naive => run!(naive::Naive, portable::GROUP_COUNT, 0..size),
+            Kernel::Portable => run!(portable::Portable, portable::GROUP_COUNT, 0..size),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2 => run_steps!(avx2::Avx2),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2Gfni => run_steps!(avx2::Avx2Gfni),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx512Gfni => run_steps!(avx512::Avx512Gfni),
+            #[cfg(not(target_arch = "x86_64"))]
+            Kernel::Avx2 | Kernel::Avx2Gfni | Kernel::Avx512Gfni => {
+                unreachable!("not available")
+            }
+        }
+    }};
 }
 
 /// Computes the symbols that `rows` describes. `sources[n]` are the bytes of symbol
 /// `rows.sources()[n]`, and `into[n]` becomes symbol `rows.wanted()[n]`, whatever it held before.
 ///
-/// # Panics
+/// # Errors
 ///
 /// If there is not one buffer for each source and each wanted symbol, or they differ in length.
-pub fn combine(kernel: Kernel, rows: &Rows, sources: &[&[u8]], into: &mut [&mut [u8]]) {
-    assert_eq!(sources.len(), rows.sources().len(), "one buffer for each source");
-    assert_eq!(into.len(), rows.wanted().len(), "one buffer for each wanted symbol");
+pub fn combine(
+    kernel: Kernel,
+    rows: &Rows,
+    sources: &[&[u8]],
+    into: &mut [&mut [u8]],
+) -> Result<(), UseError> {
+    check_count(Role::Source, rows.sources().len(), sources.len())?;
+    check_count(Role::Wanted, rows.wanted().len(), into.len())?;
+    check_sizes(Role::Source, sources, Role::Wanted, into)?;
     clear(into);
-    accumulate(kernel, |row, source| rows.coefficient(row, source), sources, into);
+    accumulate(kernel, Job { field: Field::Bytes, columns: rows, sources }, into);
+    Ok(())
 }
 
 /// `into = coefficient * source`.
@@ -73,9 +269,25 @@ pub fn multiply(kernel: Kernel, coefficient: u8, source: &[u8], into: &mut [u8])
 ///
 /// # Panics
 ///
-/// If the buffers differ in length.
+/// If the buffers differ in length, as when copying from one slice to another.
 pub fn multiply_accumulate(kernel: Kernel, coefficient: u8, source: &[u8], into: &mut [u8]) {
-    accumulate(kernel, |_, _| coefficient, &[source], &mut [into]);
+    assert_eq!(source.len(), into.len(), "symbols are of one length");
+    let columns = One([coefficient.into()]);
+    let job = Job { field: Field::Bytes, columns: &columns, sources: &[source] };
+    accumulate(kernel, job, &mut [into]);
+}
+
+/// A matrix of a single element.
+struct One([u16; 1]);
+
+impl Columns for One {
+    fn column<'a>(&'a self, _: usize, rows: Range<usize>, _: &'a mut [u16]) -> &'a [u16] {
+        &self.0[rows]
+    }
+
+    fn row_0_is_xor(&self) -> bool {
+        self.0 == [1]
+    }
 }
 
 /// Fills every buffer with zeros.
@@ -85,44 +297,67 @@ pub(crate) fn clear(buffers: &mut [&mut [u8]]) {
     }
 }
 
-/// `into[row] ^= sum of coefficient(row, source) * sources[source]`, for every row.
-///
-/// # Panics
-///
-/// If the buffers differ in length.
-pub(crate) fn accumulate(
-    kernel: Kernel,
-    coefficient: impl Fn(usize, usize) -> u8,
-    sources: &[&[u8]],
-    into: &mut [&mut [u8]],
-) {
+/// `into[row] ^= sum of column(source)[row] * sources[source]`, for every row. The buffers are of one
+/// length.
+pub(crate) fn accumulate(kernel: Kernel, job: Job<'_>, into: &mut [&mut [u8]]) {
     let Some(size) = into.first().map(|into| into.len()) else {
         return;
     };
-    assert!(sources.iter().all(|source| source.len() == size), "symbols are of one length");
-    assert!(into.iter().all(|into| into.len() == size), "symbols are of one length");
-    for start in (0..size).step_by(BLOCK_SIZE) {
-        let bytes = start..size.min(start + BLOCK_SIZE);
-        for (group_idx, group) in sources.chunks(GROUP_COUNT).enumerate() {
-            let mut blocks: [&[u8]; GROUP_COUNT] = [&[]; GROUP_COUNT];
-            for (block, source) in blocks.iter_mut().zip(group) {
-                *block = &source[bytes.clone()];
-            }
-            for (row, into) in into.iter_mut().enumerate() {
-                let coefficients: [u8; GROUP_COUNT] = std::array::from_fn(|at| {
-                    if at < group.len() {
-                        coefficient(row, group_idx * GROUP_COUNT + at)
-                    } else {
-                        0
-                    }
-                });
-                let count = group.len();
-                kernel.accumulate(
-                    &coefficients[..count],
-                    &blocks[..count],
-                    &mut into[bytes.clone()],
-                );
-            }
-        }
+    if job.sources.is_empty() {
+        return;
+    }
+    with_engine!(kernel, size, |E, GROUP, bytes| driver::accumulate::<E, GROUP>(job, bytes, into));
+}
+
+/// The second half of a reconstruction: what becomes of the sums.
+pub(crate) struct Solve<'a> {
+    /// Rows summed: first one for each check.
+    pub(crate) row_count: usize,
+    /// The bytes of the checks.
+    pub(crate) checks: &'a [&'a [u8]],
+    /// For each computed symbol the row summed for it, if there is one.
+    pub(crate) own_rows: &'a [Option<usize>],
+    /// For each check a column of one weight for each computed symbol.
+    pub(crate) weights: &'a dyn Columns,
+    /// Which of the symbols to write are computed.
+    pub(crate) computed: &'a [usize],
+}
+
+/// `into[computed[n]] ^= own sum + weights * (checks + their sums)`, block by block.
+pub(crate) fn solve(
+    kernel: Kernel,
+    job: Job<'_>,
+    solve: &Solve<'_>,
+    size: usize,
+    into: &mut [&mut [u8]],
+) {
+    with_engine!(kernel, size, |E, GROUP, bytes| {
+        driver::solve::<E, GROUP>(job, solve, bytes, into);
+    });
+}
+
+/// That there are as many buffers as it takes.
+pub(crate) fn check_count(role: Role, expected: usize, got: usize) -> Result<(), UseError> {
+    if expected == got { Ok(()) } else { Err(UseError::Count { role, expected, got }) }
+}
+
+/// That all buffers have the same length, which is given.
+pub(crate) fn check_sizes(
+    from_role: Role,
+    from: &[&[u8]],
+    into_role: Role,
+    into: &[&mut [u8]],
+) -> Result<usize, UseError> {
+    let from_sizes = from.iter().map(|from| from.len()).enumerate();
+    let into_sizes = into.iter().map(|into| into.len()).enumerate();
+    let mut sizes = from_sizes
+        .map(|(index, size)| (from_role, index, size))
+        .chain(into_sizes.map(|(index, size)| (into_role, index, size)));
+    let Some((_, _, expected)) = sizes.next() else {
+        return Ok(0);
+    };
+    match sizes.find(|&(_, _, size)| size != expected) {
+        Some((role, index, got)) => Err(UseError::Size { role, index, expected, got }),
+        None => Ok(expected),
     }
 }

@@ -13,14 +13,92 @@
 //! average. A coefficient of 1 costs one xor and no doubling, a coefficient of 0 nothing. With a single
 //! source there is nothing to share, and the sum of a few bytes at a time stays in registers instead.
 
-use super::BLOCK_SIZE;
-use crate::field;
+use super::driver::{Engine, Mad};
+use crate::{field, tower};
+
+/// Bytes of a symbol worked on at a time.
+const BLOCK_SIZE: usize = 1024;
+
+/// Sources worked on at a time.
+pub(super) const GROUP_COUNT: usize = 16;
+
+// The blocks of a group are read once for each row and must stay in a 32 KiB first-level cache.
+const _: () = assert!(BLOCK_SIZE * GROUP_COUNT <= 32 * 1024 / 2);
 
 /// Sources xored in one pass over the sum, so that the sum is loaded and stored less often.
 const BATCH: usize = 4;
 
 /// Bytes of a single source multiplied at a time: half the registers of the poorest machine meant.
 const CHUNK_SIZE: usize = 128;
+
+/// The engine of [`Kernel::Portable`](crate::Kernel::Portable).
+pub(super) struct Portable;
+
+impl Engine for Portable {
+    const STEP: usize = 1;
+    const BLOCK_MAX: usize = BLOCK_SIZE;
+
+    fn mad8(mad: Mad<'_>) {
+        let count = mad.sources.len();
+        let size = mad.sources[0].len();
+        for (row, acc) in mad.acc.chunks_mut(mad.stride).take(mad.columns[0].len()).enumerate() {
+            let mut coefficients = [0; GROUP_COUNT];
+            for (coefficient, column) in coefficients.iter_mut().zip(mad.columns) {
+                *coefficient = column[row] as u8;
+            }
+            accumulate(&coefficients[..count], mad.sources, &mut acc[..size]);
+        }
+    }
+
+    /// Multiplying by `c + d Y` is a matrix over GF(2^8): `a + b Y` becomes
+    /// `(c a + L d b) + (d a + (c + d) b) Y`. So a source counts as two, and a row as two.
+    fn mad16(mad: Mad<'_>) {
+        let count = mad.sources.len();
+        let half = mad.sources[0].len() / 2;
+        let mut planes = [[0; BLOCK_SIZE / 2]; 2 * GROUP_COUNT];
+        for (source, planes) in mad.sources.iter().zip(planes.chunks_exact_mut(2)) {
+            let [low, high] = planes else { unreachable!("chunks of two") };
+            let blocks = source.chunks_exact(tower::BLOCK_SIZE);
+            for (at, block) in blocks.enumerate() {
+                let plane = at * tower::BLOCK_SIZE / 2..(at + 1) * tower::BLOCK_SIZE / 2;
+                low[plane.clone()].copy_from_slice(&block[..tower::BLOCK_SIZE / 2]);
+                high[plane].copy_from_slice(&block[tower::BLOCK_SIZE / 2..]);
+            }
+        }
+        let planes: [&[u8]; 2 * GROUP_COUNT] = std::array::from_fn(|at| &planes[at][..half]);
+        for (row, acc) in mad.acc.chunks_mut(mad.stride).take(mad.columns[0].len()).enumerate() {
+            let mut low = [0; 2 * GROUP_COUNT];
+            let mut high = [0; 2 * GROUP_COUNT];
+            for (at, column) in mad.columns.iter().enumerate() {
+                let (c, d) = tower::split(column[row]);
+                [low[2 * at], low[2 * at + 1]] = [c, field::multiply(tower::L, d)];
+                [high[2 * at], high[2 * at + 1]] = [d, c ^ d];
+            }
+            let (acc_low, acc_high) = acc.split_at_mut(mad.stride / 2);
+            accumulate(&low[..2 * count], &planes[..2 * count], &mut acc_low[..half]);
+            accumulate(&high[..2 * count], &planes[..2 * count], &mut acc_high[..half]);
+        }
+    }
+
+    fn acc16_size(block_size: usize) -> usize {
+        block_size
+    }
+
+    fn fold16(acc: &[u8], into: &mut [u8]) {
+        interleave(acc, into);
+    }
+}
+
+/// Xors a plane of low bytes and one of high bytes, each half of `acc`, into the blocks of `into`.
+pub(super) fn interleave(acc: &[u8], into: &mut [u8]) {
+    let (low, high) = acc.split_at(acc.len() / 2);
+    for (at, block) in into.chunks_exact_mut(tower::BLOCK_SIZE).enumerate() {
+        let plane = at * tower::BLOCK_SIZE / 2..(at + 1) * tower::BLOCK_SIZE / 2;
+        let (into_low, into_high) = block.split_at_mut(tower::BLOCK_SIZE / 2);
+        xor(into_low, &low[plane.clone()]);
+        xor(into_high, &high[plane]);
+    }
+}
 
 /// `into ^= coefficients[0] * sources[0] ^ coefficients[1] * sources[1] ^ ..`
 pub(super) fn accumulate(coefficients: &[u8], sources: &[&[u8]], into: &mut [u8]) {

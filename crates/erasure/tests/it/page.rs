@@ -34,7 +34,7 @@ fn redundant(code: &Code, kernel: Kernel) -> Vec<u8> {
     let data: Vec<&[u8]> = data.iter().map(<[u8; 1]>::as_slice).collect();
     let mut bytes = vec![0; code.redundant()];
     let mut symbols: Vec<&mut [u8]> = bytes.chunks_mut(1).collect();
-    code.encode(kernel, &data, &mut symbols);
+    code.encode(kernel, &data, &mut symbols).unwrap();
     bytes
 }
 
@@ -59,9 +59,9 @@ fn bytes_of(code: &Code, name: &str) -> Vec<String> {
     match name.split_once(' ') {
         None if name == "x" => vec![hex(range.map(|row| row as u8))],
         None if name == "y" => vec![hex(range.map(|column| data_point(code, column)))],
-        None if name == "redundant" => Kernel::ALL
+        None if name == "redundant" => Kernel::available()
             .map(|kernel| hex(redundant(code, kernel)[range.clone()].iter().copied()))
-            .to_vec(),
+            .collect(),
         Some(("c", row)) => {
             let row = row.parse().unwrap();
             vec![hex(range.map(|column| code.coefficient(row, column)))]

@@ -62,7 +62,7 @@ fn check(code: &Code, available: &SymbolSet, wanted: &[usize]) {
     let context = format!("{code:?}, available {available:?}, wanted {wanted:?}");
     let copies: SymbolSet = wanted.iter().copied().filter(|&s| available.contains(s)).collect();
     let solves = wanted.iter().any(|&symbol| !available.contains(symbol));
-    let Some(rows) = code.rows(available, wanted) else {
+    let Ok(rows) = code.rows(available, wanted) else {
         assert!(solves && available.len() < code.data(), "no plan: {context}");
         return;
     };
@@ -230,8 +230,12 @@ fn a_symbol_wanted_twice_comes_out_twice() {
 }
 
 #[test]
-#[should_panic(expected = "symbol 6 of a code of 6")]
-fn a_plan_for_a_symbol_outside_the_code_is_a_bug() {
+fn a_plan_for_a_symbol_outside_the_code_is_refused() {
     let code = Code::new(4, 2).unwrap();
-    let _ = code.rows(&SymbolSet::first(6), &[6]);
+    let error = code.rows(&SymbolSet::first(6), &[6]).unwrap_err();
+    assert_eq!(error.to_string(), "symbol 6 of a code of 6");
+    let error = code.rows(&SymbolSet::first(7), &[0]).unwrap_err();
+    assert_eq!(error.to_string(), "symbol 6 of a code of 6");
+    let error = Code::new(300, 2).unwrap().rows(&SymbolSet::first(256), &[256]).unwrap_err();
+    assert!(error.to_string().starts_with("a code of 302 symbols"), "{error}");
 }

@@ -1,0 +1,133 @@
+//! Vectors of 32 bytes, with GFNI, and without: then a product is two lookups in tables of 16 bytes,
+//! which a shuffle does for 32 bytes at once.
+
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::{
+    __m256i, _MM_HINT_T0, _mm_load_si128, _mm_prefetch, _mm256_and_si256,
+    _mm256_broadcastsi128_si256, _mm256_gf2p8affine_epi64_epi8, _mm256_loadu_si256,
+    _mm256_set1_epi8, _mm256_set1_epi64x, _mm256_shuffle_epi8, _mm256_srli_epi64,
+    _mm256_storeu_si256, _mm256_xor_si256,
+};
+
+use super::driver::{Engine, Mad};
+use super::matrix::{MATRICES, NIBBLES, Nibbles};
+use super::vector::{self, Vector};
+
+/// The engine of [`Kernel::Avx2Gfni`](crate::Kernel::Avx2Gfni).
+pub(super) struct Avx2Gfni;
+
+/// The engine of [`Kernel::Avx2`](crate::Kernel::Avx2).
+pub(super) struct Avx2;
+
+#[derive(Clone, Copy)]
+struct Affine(__m256i);
+
+#[derive(Clone, Copy)]
+struct Shuffle(__m256i);
+
+/// What both have in common.
+macro_rules! vector_of_32 {
+    () => {
+        const SIZE: usize = 32;
+
+        #[inline(always)]
+        unsafe fn load(from: *const u8) -> Self {
+            // SAFETY: the caller has a processor with AVX2, and 32 bytes at `from`.
+            Self(unsafe { _mm256_loadu_si256(from.cast()) })
+        }
+
+        #[inline(always)]
+        unsafe fn store(self, into: *mut u8) {
+            // SAFETY: the caller has a processor with AVX2, and 32 bytes at `into`.
+            unsafe { _mm256_storeu_si256(into.cast(), self.0) }
+        }
+
+        #[inline(always)]
+        unsafe fn xor(self, other: Self) -> Self {
+            // SAFETY: the caller has a processor with AVX2.
+            Self(unsafe { _mm256_xor_si256(self.0, other.0) })
+        }
+
+        #[inline(always)]
+        unsafe fn xor3(self, second: Self, third: Self) -> Self {
+            // SAFETY: the caller has a processor with AVX2.
+            unsafe { self.xor(second.xor(third)) }
+        }
+
+        #[inline(always)]
+        unsafe fn prefetch(at: *const u8) {
+            // SAFETY: a prefetch never faults, whatever the address.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+        }
+    };
+}
+
+// SAFETY: `load` and `store` access 32 bytes without any demand on alignment.
+unsafe impl Vector for Affine {
+    const WIDTH_8: usize = 2;
+    type Factor = u64;
+    type Prepared = Self;
+
+    vector_of_32!();
+
+    #[inline(always)]
+    fn factor(element: u8) -> u64 {
+        MATRICES[usize::from(element)]
+    }
+
+    #[inline(always)]
+    unsafe fn prepare(self) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    unsafe fn multiply(prepared: Self, factor: *const u64) -> Self {
+        // SAFETY: the caller has a processor with AVX2 and GFNI, and a factor.
+        Self(unsafe {
+            let matrix = _mm256_set1_epi64x(factor.read() as i64);
+            _mm256_gf2p8affine_epi64_epi8::<0>(prepared.0, matrix)
+        })
+    }
+}
+
+// SAFETY: `load` and `store` access 32 bytes without any demand on alignment.
+unsafe impl Vector for Shuffle {
+    const WIDTH_8: usize = 1;
+    type Factor = Nibbles;
+    /// The low nibbles, and the high ones.
+    type Prepared = [__m256i; 2];
+
+    vector_of_32!();
+
+    #[inline(always)]
+    fn factor(element: u8) -> Nibbles {
+        NIBBLES[usize::from(element)]
+    }
+
+    #[inline(always)]
+    unsafe fn prepare(self) -> [__m256i; 2] {
+        // SAFETY: the caller has a processor with AVX2.
+        unsafe {
+            let low = _mm256_set1_epi8(15);
+            let high = _mm256_srli_epi64::<4>(self.0);
+            [_mm256_and_si256(self.0, low), _mm256_and_si256(high, low)]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn multiply(prepared: [__m256i; 2], factor: *const Nibbles) -> Self {
+        let [low, high] = prepared;
+        let tables = factor.cast();
+        // SAFETY: the caller has a processor with AVX2, and a factor: two tables of 16 bytes, aligned
+        // to 32.
+        Self(unsafe {
+            let of_low = _mm256_broadcastsi128_si256(_mm_load_si128(tables));
+            let of_high = _mm256_broadcastsi128_si256(_mm_load_si128(tables.add(1)));
+            _mm256_xor_si256(_mm256_shuffle_epi8(of_low, low), _mm256_shuffle_epi8(of_high, high))
+        })
+    }
+}
+
+super::x86_engine!(Avx2Gfni, Affine, "avx2,gfni");
+super::x86_engine!(Avx2, Shuffle, "avx2");

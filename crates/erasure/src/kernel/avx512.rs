@@ -1,0 +1,82 @@
+//! Vectors of 64 bytes, and GFNI: an instruction that multiplies eight bits by an 8 by 8 matrix of
+//! bits, for 64 bytes at once. Multiplying by an element of any field of 256 elements is such a
+//! matrix.
+
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::{
+    __m512i, _MM_HINT_T0, _mm_prefetch, _mm512_gf2p8affine_epi64_epi8, _mm512_loadu_si512,
+    _mm512_set1_epi64, _mm512_storeu_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512,
+};
+
+use super::driver::{Engine, Mad};
+use super::matrix::MATRICES;
+use super::vector::{self, Vector};
+
+/// The engine of [`Kernel::Avx512Gfni`](crate::Kernel::Avx512Gfni).
+pub(super) struct Avx512Gfni;
+
+#[derive(Clone, Copy)]
+struct Zmm(__m512i);
+
+/// The truth table of an exclusive or of three.
+const XOR3: i32 = 0x96;
+
+// SAFETY: `load` and `store` access 64 bytes without any demand on alignment.
+unsafe impl Vector for Zmm {
+    const SIZE: usize = 64;
+    const WIDTH_8: usize = 4;
+    type Factor = u64;
+    type Prepared = Self;
+
+    #[inline(always)]
+    fn factor(element: u8) -> u64 {
+        MATRICES[usize::from(element)]
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: the caller has a processor with AVX-512, and 64 bytes at `from`.
+        Self(unsafe { _mm512_loadu_si512(from.cast()) })
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, into: *mut u8) {
+        // SAFETY: the caller has a processor with AVX-512, and 64 bytes at `into`.
+        unsafe { _mm512_storeu_si512(into.cast(), self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn xor(self, other: Self) -> Self {
+        // SAFETY: the caller has a processor with AVX-512.
+        Self(unsafe { _mm512_xor_si512(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn xor3(self, second: Self, third: Self) -> Self {
+        // SAFETY: the caller has a processor with AVX-512.
+        Self(unsafe { _mm512_ternarylogic_epi64::<XOR3>(self.0, second.0, third.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn prepare(self) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    unsafe fn multiply(prepared: Self, factor: *const u64) -> Self {
+        // SAFETY: the caller has a processor with AVX-512 and GFNI, and a factor.
+        Self(unsafe {
+            let matrix = _mm512_set1_epi64(factor.read() as i64);
+            _mm512_gf2p8affine_epi64_epi8::<0>(prepared.0, matrix)
+        })
+    }
+
+    #[inline(always)]
+    unsafe fn prefetch(at: *const u8) {
+        // SAFETY: a prefetch never faults, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+    }
+}
+
+super::x86_engine!(Avx512Gfni, Zmm, "avx512f,avx512bw,gfni");

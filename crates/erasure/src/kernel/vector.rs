@@ -1,0 +1,274 @@
+//! The kernels for one processor's vectors, written once for all of them.
+//!
+//! A group is four sources by a few vectors of each, which stay in registers while they are
+//! multiplied for one row after another. The elements of a group are looked up once for each block
+//! and laid out next to each other in the form that the multiplication takes.
+//!
+//! Over the tower field, `(a + b Y) (c + d Y)` takes three multiplications over GF(2^8), and the sums
+//! of each are kept apart until the end of a block:
+//!
+//! ```text
+//!   S1 = sum of c a      S2 = sum of d b      S3 = sum of (c + d) (a + b)
+//!   low = S1 + L S2      high = S1 + S3
+//! ```
+//!
+//! A row's sum is `S1`, `S2` and `S3`, one after another.
+
+#![allow(unsafe_code)]
+
+use std::mem::MaybeUninit;
+
+use super::driver::{Mad, ROWS_MAX};
+use crate::tower;
+
+/// Sources of a group.
+pub(super) const GROUP: usize = 4;
+
+/// Bytes of a line of cache.
+const LINE_SIZE: usize = 64;
+
+/// Half a block of the tower field: a run of low bytes, or of high ones.
+const HALF: usize = tower::BLOCK_SIZE / 2;
+
+/// A vector register, or what does its work.
+///
+/// # Safety
+///
+/// Every function may be called only on a processor that has the instructions of the implementation.
+/// `load` and `store` access [`SIZE`](Self::SIZE) bytes, which must be valid, at any alignment.
+pub(super) unsafe trait Vector: Copy {
+    /// Bytes of a vector. Divides 64.
+    const SIZE: usize;
+    /// Vectors of a source at a time, over GF(2^8).
+    const WIDTH_8: usize;
+    /// An element of GF(2^8) in the form that multiplying takes.
+    type Factor: Copy;
+    /// A vector in the form that multiplying takes.
+    type Prepared: Copy;
+
+    fn factor(element: u8) -> Self::Factor;
+    unsafe fn load(from: *const u8) -> Self;
+    unsafe fn store(self, into: *mut u8);
+    unsafe fn xor(self, other: Self) -> Self;
+    unsafe fn xor3(self, second: Self, third: Self) -> Self;
+    unsafe fn prepare(self) -> Self::Prepared;
+    unsafe fn multiply(prepared: Self::Prepared, factor: *const Self::Factor) -> Self;
+    unsafe fn prefetch(at: *const u8);
+}
+
+/// `sum + terms[0] + terms[1] + ..`
+#[inline(always)]
+unsafe fn add<V: Vector, const S: usize>(mut sum: V, terms: [V; S]) -> V {
+    let mut n = 0;
+    // SAFETY: only registers are touched.
+    unsafe {
+        while n + 1 < S {
+            sum = sum.xor3(terms[n], terms[n + 1]);
+            n += 2;
+        }
+        if n < S { sum.xor(terms[n]) } else { sum }
+    }
+}
+
+/// What an engine's `mad8` and `mad16` check before they trust the addresses.
+#[inline(always)]
+fn check(mad: &Mad<'_>, acc_size: usize) -> (usize, usize) {
+    let size = mad.sources[0].len();
+    let row_count = mad.columns[0].len();
+    assert!(mad.sources.iter().all(|source| source.len() == size));
+    assert!(mad.columns.iter().all(|column| column.len() == row_count));
+    assert!(row_count <= ROWS_MAX);
+    assert!(acc_size <= mad.stride);
+    assert!(row_count * mad.stride <= mad.acc.len());
+    (size, row_count)
+}
+
+/// The addresses to fetch: of the next group, or, where that is shorter, of this one once more.
+#[inline(always)]
+fn next<const S: usize>(mad: &Mad<'_>) -> [*const u8; S] {
+    std::array::from_fn(|n| match mad.next.get(n) {
+        Some(next) if next.len() == mad.sources[n].len() => next.as_ptr(),
+        _ => mad.sources[n].as_ptr(),
+    })
+}
+
+/// [`Engine::mad8`](super::driver::Engine::mad8) for a group of exactly `S` sources.
+///
+/// # Safety
+///
+/// The processor has the instructions of `V`.
+#[inline(always)]
+pub(super) unsafe fn mad8<V: Vector, const S: usize, const W: usize>(mad: Mad<'_>) {
+    let (size, row_count) = check(&mad, mad.sources[0].len());
+    assert!(mad.sources.len() == S && mad.columns.len() == S);
+    assert!(size.is_multiple_of(V::SIZE));
+    let sources: [*const u8; S] = std::array::from_fn(|n| mad.sources[n].as_ptr());
+    let next = next::<S>(&mad);
+    let columns: [&[u16]; S] = std::array::from_fn(|n| &mad.columns[n][..row_count]);
+    let first = usize::from(mad.row_0_is_xor);
+    let mut factors = [const { MaybeUninit::<[V::Factor; S]>::uninit() }; ROWS_MAX];
+    for row in first..row_count {
+        factors[row].write(std::array::from_fn(|n| V::factor(columns[n][row] as u8)));
+    }
+    let factors = factors.as_ptr().cast::<[V::Factor; S]>();
+    let acc = mad.acc.as_mut_ptr();
+    let mut at = 0;
+    // SAFETY: `at` and the vectors from it stay below `size`, the length of every source (checked),
+    // and a row's sum of at least `size` bytes lies every `stride` bytes within `acc` (checked).
+    // Factors of the rows from `first` on were written above. Fetching ahead accesses nothing.
+    unsafe {
+        while at + W * V::SIZE <= size {
+            step8::<V, S, W>(sources, next, factors, first, row_count, acc, mad.stride, at);
+            at += W * V::SIZE;
+        }
+        while at < size {
+            step8::<V, S, 1>(sources, next, factors, first, row_count, acc, mad.stride, at);
+            at += V::SIZE;
+        }
+    }
+}
+
+/// `W` vectors of each of `S` sources, for all rows.
+///
+/// # Safety
+///
+/// As [`mad8`] argues.
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "all in registers")]
+unsafe fn step8<V: Vector, const S: usize, const W: usize>(
+    sources: [*const u8; S],
+    next: [*const u8; S],
+    factors: *const [V::Factor; S],
+    first: usize,
+    row_count: usize,
+    acc: *mut u8,
+    stride: usize,
+    at: usize,
+) {
+    // SAFETY: as `mad8` argues.
+    unsafe {
+        let vectors: [[V; S]; W] = std::array::from_fn(|w| {
+            std::array::from_fn(|n| V::load(sources[n].add(at + w * V::SIZE)))
+        });
+        for next in next {
+            let mut ahead = 0;
+            while ahead < W * V::SIZE {
+                V::prefetch(next.wrapping_add(at + ahead));
+                ahead += LINE_SIZE;
+            }
+        }
+        if first == 1 {
+            for (w, vectors) in vectors.into_iter().enumerate() {
+                let acc = acc.add(at + w * V::SIZE);
+                add(V::load(acc), vectors).store(acc);
+            }
+        }
+        let prepared = vectors.map(|vectors| vectors.map(|vector| vector.prepare()));
+        for row in first..row_count {
+            let factors = factors.add(row).cast::<V::Factor>();
+            for (w, prepared) in prepared.iter().enumerate() {
+                let acc = acc.add(row * stride + at + w * V::SIZE);
+                let terms: [V; S] =
+                    std::array::from_fn(|n| V::multiply(prepared[n], factors.add(n)));
+                add(V::load(acc), terms).store(acc);
+            }
+        }
+    }
+}
+
+/// [`Engine::mad16`](super::driver::Engine::mad16) for a group of exactly `S` sources.
+///
+/// # Safety
+///
+/// The processor has the instructions of `V`.
+#[inline(always)]
+pub(super) unsafe fn mad16<V: Vector, const S: usize>(mad: Mad<'_>) {
+    let (size, row_count) = check(&mad, mad.sources[0].len() / 2 * 3);
+    assert!(mad.sources.len() == S && mad.columns.len() == S);
+    assert!(size.is_multiple_of(tower::BLOCK_SIZE));
+    let plane = mad.stride / 3;
+    let sources: [*const u8; S] = std::array::from_fn(|n| mad.sources[n].as_ptr());
+    let next = next::<S>(&mad);
+    let columns: [&[u16]; S] = std::array::from_fn(|n| &mad.columns[n][..row_count]);
+    let first = usize::from(mad.row_0_is_xor);
+    let mut factors = [const { MaybeUninit::<[[V::Factor; 3]; S]>::uninit() }; ROWS_MAX];
+    for row in first..row_count {
+        factors[row].write(std::array::from_fn(|n| {
+            let (c, d) = tower::split(columns[n][row]);
+            [V::factor(c), V::factor(d), V::factor(c ^ d)]
+        }));
+    }
+    let factors = factors.as_ptr().cast::<[[V::Factor; 3]; S]>();
+    let acc = mad.acc.as_mut_ptr();
+    // SAFETY: `from` and the vector from it, and the one `HALF` further, lie in a block of the
+    // sources; `into` and the vector from it lie in each of the three planes of a row's sum, which
+    // are at least `size / 2` long each (`check`). Factors were written from row `first` on.
+    unsafe {
+        let mut into = 0;
+        while into < size / 2 {
+            let from = into / HALF * tower::BLOCK_SIZE + into % HALF;
+            let a: [V; S] = std::array::from_fn(|n| V::load(sources[n].add(from)));
+            let b: [V; S] = std::array::from_fn(|n| V::load(sources[n].add(from + HALF)));
+            let both: [V; S] = std::array::from_fn(|n| a[n].xor(b[n]));
+            if into.is_multiple_of(HALF) {
+                for next in next {
+                    V::prefetch(next.wrapping_add(from));
+                    V::prefetch(next.wrapping_add(from + LINE_SIZE));
+                }
+            }
+            if first == 1 {
+                let (s1, s3) = (acc.add(into), acc.add(into + 2 * plane));
+                add(V::load(s1), a).store(s1);
+                add(V::load(s3), both).store(s3);
+            }
+            let prepared = [
+                a.map(|vector| vector.prepare()),
+                b.map(|vector| vector.prepare()),
+                both.map(|vector| vector.prepare()),
+            ];
+            for row in first..row_count {
+                let factors = factors.add(row).cast::<V::Factor>();
+                let acc = acc.add(row * mad.stride + into);
+                for (which, prepared) in prepared.iter().enumerate() {
+                    let acc = acc.add(which * plane);
+                    let terms: [V; S] = std::array::from_fn(|n| {
+                        V::multiply(prepared[n], factors.add(3 * n + which))
+                    });
+                    add(V::load(acc), terms).store(acc);
+                }
+            }
+            into += V::SIZE;
+        }
+    }
+}
+
+/// [`Engine::fold16`](super::driver::Engine::fold16).
+///
+/// # Safety
+///
+/// The processor has the instructions of `V`.
+#[inline(always)]
+pub(super) unsafe fn fold16<V: Vector>(acc: &[u8], into: &mut [u8]) {
+    let plane = acc.len() / 3;
+    assert!(into.len() / 2 <= plane && into.len().is_multiple_of(tower::BLOCK_SIZE));
+    let factor = V::factor(tower::L);
+    let (acc, size, into) = (acc.as_ptr(), into.len(), into.as_mut_ptr());
+    let mut from = 0;
+    // SAFETY: `from` and the vector from it stay within each of the three planes of `acc`, and the
+    // vectors at `to` and `HALF` further within a block of `into` (both checked).
+    unsafe {
+        while from < size / 2 {
+            let (low, high) = {
+                let to = into.add(from / HALF * tower::BLOCK_SIZE + from % HALF);
+                (to, to.add(HALF))
+            };
+            let s1 = V::load(acc.add(from));
+            let s2 = V::load(acc.add(from + plane));
+            let s3 = V::load(acc.add(from + 2 * plane));
+            let share = V::multiply(s2.prepare(), &raw const factor);
+            V::load(low).xor3(s1, share).store(low);
+            V::load(high).xor3(s1, s3).store(high);
+            from += V::SIZE;
+        }
+    }
+}
