@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::pool::Layouts;
+use crate::pool::Layout;
 
 /// The codes of the table.
 pub(crate) const SHAPES: [Shape; 12] = [
@@ -127,19 +127,19 @@ impl FromStr for Shape {
 impl Operation {
     /// Which buffers a codeword of `shape` has for it, and what becomes of them. An update is given
     /// a difference and the redundancy, next to each other: that is all it touches.
-    pub(crate) fn layouts(&self, shape: Shape) -> Layouts {
+    pub(crate) fn layout(&self, shape: Shape) -> Layout {
         let Shape { data, redundant, .. } = shape;
         match self {
-            Self::Encode | Self::Accumulate => Layouts {
+            Self::Encode | Self::Accumulate => Layout {
                 len: shape.len(),
                 sources: (0..data).collect(),
                 wanted: (data..shape.len()).collect(),
             },
             Self::Reconstruct { lost } => {
-                Layouts { len: shape.len(), sources: survivors(shape, lost), wanted: lost.clone() }
+                Layout { len: shape.len(), sources: survivors(shape, lost), wanted: lost.clone() }
             }
             Self::Update => {
-                Layouts { len: 1 + redundant, sources: vec![0], wanted: (1..=redundant).collect() }
+                Layout { len: 1 + redundant, sources: vec![0], wanted: (1..=redundant).collect() }
             }
         }
     }
@@ -182,4 +182,48 @@ impl fmt::Display for Cache {
 /// redundant symbols for the rest.
 fn survivors(shape: Shape, lost: &[usize]) -> Vec<usize> {
     (0..shape.data + lost.len()).filter(|symbol| !lost.contains(symbol)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_called_what_the_literature_calls_it_and_found_by_that() {
+        let names = SHAPES.map(|shape| shape.to_string());
+        assert_eq!(names[3], "9,246");
+        assert_eq!(names[8], "5+1");
+        for (shape, name) in SHAPES.into_iter().zip(names) {
+            assert_eq!(name.parse(), Ok(shape));
+        }
+        assert!("246,9".parse::<Shape>().unwrap_err().contains("9,246"));
+    }
+
+    #[test]
+    fn one_two_and_the_most_symbols_are_reconstructed_each_count_once() {
+        let names = |shape: Shape| -> Vec<String> {
+            shape.operations().iter().map(Operation::to_string).collect()
+        };
+        let expected = ["encode", "reconstruct:1", "update", "accumulate"];
+        assert_eq!(names(Shape::array(5, 1)), expected);
+        let expected = ["encode", "reconstruct:1", "reconstruct:2", "update", "accumulate"];
+        assert_eq!(names(Shape::array(4, 2)), expected);
+        assert_eq!(names(Shape::long(9, 246))[3], "reconstruct:9");
+    }
+
+    #[test]
+    fn a_layout_names_no_symbol_twice_and_reads_as_many_as_there_are_data() {
+        for shape in SHAPES {
+            for operation in shape.operations() {
+                let Layout { len, sources, wanted } = operation.layout(shape);
+                assert_eq!(sources.len(), operation.data_count(shape), "{shape} {operation}");
+                let mut symbols = [sources, wanted].concat();
+                symbols.sort_unstable();
+                let count = symbols.len();
+                symbols.dedup();
+                assert_eq!(symbols.len(), count, "{shape} {operation}");
+                assert!(symbols.iter().all(|&symbol| symbol < len), "{shape} {operation}");
+            }
+        }
+    }
 }

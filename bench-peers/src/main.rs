@@ -21,6 +21,7 @@
 #[cfg(not(target_arch = "x86_64"))]
 compile_error!("the peers are measured on x86-64: ISA-L is assembler");
 
+mod bars;
 mod code;
 mod measure;
 mod peers;
@@ -32,6 +33,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
+
+use levelhead_erasure::Kernel;
 
 use code::{Cache, Operation, SHAPES, Shape};
 use measure::{Coder, Effort, race};
@@ -91,7 +94,7 @@ fn main() -> ExitCode {
 }
 
 fn measure_all(shapes: &[Shape], effort: Effort) -> Result<Report, String> {
-    let mut report = Report::new(effort);
+    let mut rows = Vec::new();
     let mut pool = Pool::new();
     for &shape in shapes {
         eprintln!("{shape}: making reed-solomon-erasure's matrix");
@@ -102,11 +105,11 @@ fn measure_all(shapes: &[Shape], effort: Effort) -> Result<Report, String> {
             for cache in Cache::ALL {
                 eprintln!("{shape}: {operation}, {cache}");
                 let rates = measure(&mut pool, shape, &operation, cache, &rse, effort);
-                report.rows.push(Row::new(shape, &operation, cache, &rates));
+                rows.push(Row::new(shape, &operation, cache, &rates));
             }
         }
     }
-    Ok(report)
+    Ok(Report::new(effort, rows))
 }
 
 /// One row.
@@ -125,9 +128,9 @@ fn measure(
         }
     };
     let mut streaming = Streaming::new(operation);
-    let mut ours: Vec<(String, Ours)> = kernels
+    let mut ours: Vec<(Kernel, Ours)> = kernels
         .into_iter()
-        .filter_map(|kernel| Some((ours::name(kernel), Ours::new(kernel, shape, operation)?)))
+        .filter_map(|kernel| Some((kernel, Ours::new(kernel, shape, operation)?)))
         .collect();
     let mut isal = Isal::dot(shape, operation);
     let mut isal_update = Isal::update(shape, operation);
@@ -140,7 +143,7 @@ fn measure(
     coders.extend(rs_simd.as_mut().map(|coder| coder as &mut dyn Coder));
     coders.extend(ours.iter_mut().map(|(_, coder)| coder as &mut dyn Coder));
 
-    let mut codewords = pool.codewords(&operation.layouts(shape));
+    let mut codewords = pool.codewords(&operation.layout(shape));
     let data_count = operation.data_count(shape);
     let mut rates = race(&mut codewords, cache, data_count, effort, &mut coders).into_iter();
     let mut next = || rates.next().expect("a rate for each coder");
@@ -156,7 +159,7 @@ fn measure(
         isal: isal.map(|_| next()),
         isal_update: isal_update.map(|_| next()),
         rs_simd: rs_simd.map(|_| next()),
-        ours: ours.into_iter().map(|(name, _)| (name, next())).collect(),
+        ours: ours.into_iter().map(|(kernel, _)| (kernel.name(), next())).collect(),
         setup,
     }
 }

@@ -4,7 +4,7 @@
 //! contestant goes on where the one before it stopped, so that what it reads was last touched a
 //! whole round through the pool ago. All contestants are given the same buffers.
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::alloc::{self, handle_alloc_error};
 use std::ptr::NonNull;
 use std::slice;
 
@@ -27,7 +27,7 @@ pub(crate) struct Pool {
 
 /// How a codeword's symbols are used: by their place in the codeword.
 #[derive(Clone, Debug)]
-pub(crate) struct Layouts {
+pub(crate) struct Layout {
     /// Symbols in a codeword, those that nobody uses too.
     pub(crate) len: usize,
     /// The symbols that are read, in the order they are handed out.
@@ -47,8 +47,8 @@ impl Pool {
     /// Takes the memory, in huge pages where the kernel grants them, and fills it.
     pub(crate) fn new() -> Self {
         // SAFETY: the layout is not empty.
-        let base = unsafe { alloc(Self::layout()) };
-        let Some(base) = NonNull::new(base) else { handle_alloc_error(Self::layout()) };
+        let base = unsafe { alloc::alloc(Self::memory()) };
+        let Some(base) = NonNull::new(base) else { handle_alloc_error(Self::memory()) };
         // SAFETY: the range is ours alone; the advice changes no byte of it.
         let advised = unsafe {
             rustix::mm::madvise(base.as_ptr().cast(), POOL_SIZE, rustix::mm::Advice::LinuxHugepage)
@@ -68,21 +68,21 @@ impl Pool {
     }
 
     /// As many codewords as the pool holds.
-    pub(crate) fn codewords(&mut self, layouts: &Layouts) -> Vec<Codeword<'_>> {
-        let mut order = layouts.sources.clone();
-        order.extend(&layouts.wanted);
-        let rest = (0..layouts.len).filter(|symbol| !order.contains(symbol)).collect::<Vec<_>>();
+    pub(crate) fn codewords(&mut self, layout: &Layout) -> Vec<Codeword<'_>> {
+        let mut order = layout.sources.clone();
+        order.extend(&layout.wanted);
+        let rest = (0..layout.len).filter(|symbol| !order.contains(symbol)).collect::<Vec<_>>();
         order.extend(rest);
-        assert_eq!(order.len(), layouts.len, "a symbol is a source, wanted, or neither");
+        assert_eq!(order.len(), layout.len, "a symbol is a source, wanted, or neither");
         self.bytes()
-            .chunks_exact_mut(layouts.len * SECTOR_SIZE)
+            .chunks_exact_mut(layout.len * SECTOR_SIZE)
             .map(|bytes| {
                 let mut sectors: Vec<_> = bytes.chunks_exact_mut(SECTOR_SIZE).map(Some).collect();
                 let symbols = order.iter().map(|&at| sectors[at].take().expect("used once"));
                 Codeword {
                     symbols: symbols.collect(),
-                    sources: layouts.sources.len(),
-                    wanted: layouts.wanted.len(),
+                    sources: layout.sources.len(),
+                    wanted: layout.wanted.len(),
                 }
             })
             .collect()
@@ -94,15 +94,15 @@ impl Pool {
         unsafe { slice::from_raw_parts_mut(self.base.as_ptr(), POOL_SIZE) }
     }
 
-    fn layout() -> Layout {
-        Layout::from_size_align(POOL_SIZE, HUGE_PAGE_SIZE).expect("it is a valid layout")
+    fn memory() -> alloc::Layout {
+        alloc::Layout::from_size_align(POOL_SIZE, HUGE_PAGE_SIZE).expect("it is a valid layout")
     }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
         // SAFETY: taken with the same layout, and nobody holds a borrow.
-        unsafe { dealloc(self.base.as_ptr(), Self::layout()) };
+        unsafe { alloc::dealloc(self.base.as_ptr(), Self::memory()) };
     }
 }
 

@@ -6,6 +6,7 @@ use std::fs;
 
 use serde::Serialize;
 
+use crate::bars::{Bar, bars, text};
 use crate::code::{BATCH_COUNT, Cache, Operation, Shape};
 use crate::measure::Effort;
 use crate::peers::{isal, ours, rs_simd, rse};
@@ -18,8 +19,8 @@ pub(crate) struct Report {
     ours: OurBuild,
     peers: Vec<Peer>,
     method: Method,
-    /// The figures.
-    pub(crate) rows: Vec<Row>,
+    rows: Vec<Row>,
+    bars: Vec<Bar>,
 }
 
 /// Where it ran.
@@ -63,26 +64,29 @@ struct Method {
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
     /// "redundant,data", or "data+redundant" for an array.
-    code: String,
-    operation: String,
-    cache: String,
-    ours_gbps: Option<f64>,
-    streaming_gbps: f64,
-    isal_gbps: Option<f64>,
+    #[serde(serialize_with = "text")]
+    pub(crate) code: Shape,
+    #[serde(serialize_with = "text")]
+    pub(crate) operation: Operation,
+    #[serde(serialize_with = "text")]
+    pub(crate) cache: Cache,
+    pub(crate) ours_gbps: Option<f64>,
+    pub(crate) streaming_gbps: f64,
+    pub(crate) isal_gbps: Option<f64>,
     isal_update_gbps: Option<f64>,
-    rs_simd_gbps: Option<f64>,
+    pub(crate) rs_simd_gbps: Option<f64>,
     rse_gbps: Option<f64>,
     /// Our other kernels, for encoding.
     ours_by_kernel_gbps: BTreeMap<String, f64>,
     /// CPU time of the plan for an erasure pattern not seen before.
-    ours_setup_us: Option<f64>,
+    pub(crate) ours_setup_us: Option<f64>,
 }
 
 /// Rates of everybody, as they were measured.
 #[derive(Debug)]
 pub(crate) struct Rates {
     /// Each of our kernels, the chosen one first; nobody if we cannot do the code.
-    pub(crate) ours: Vec<(String, f64)>,
+    pub(crate) ours: Vec<(&'static str, f64)>,
     pub(crate) streaming: f64,
     pub(crate) isal: Option<f64>,
     pub(crate) isal_update: Option<f64>,
@@ -93,9 +97,10 @@ pub(crate) struct Rates {
 }
 
 impl Report {
-    /// A report without figures yet.
-    pub(crate) fn new(effort: Effort) -> Self {
-        let kernels: Vec<String> = ours::kernels().into_iter().map(ours::name).collect();
+    /// The report on these figures.
+    pub(crate) fn new(effort: Effort, rows: Vec<Row>) -> Self {
+        let kernels: Vec<String> =
+            ours::kernels().into_iter().map(|kernel| kernel.name().to_owned()).collect();
         let peer = |name, version, path| Peer { name, version, path };
         Self {
             machine: Machine::here(),
@@ -112,7 +117,8 @@ impl Report {
                 sector_size: SECTOR_SIZE,
                 accumulate_batch: BATCH_COUNT,
             },
-            rows: Vec::new(),
+            bars: bars(&rows),
+            rows,
         }
     }
 }
@@ -121,11 +127,12 @@ impl Row {
     pub(crate) fn new(shape: Shape, operation: &Operation, cache: Cache, rates: &Rates) -> Self {
         // A thousandth of a GB/s, a hundredth of a microsecond.
         let rate = |gbps: f64| (gbps * 1e3).round() / 1e3;
-        let others = rates.ours.iter().skip(1).map(|(name, gbps)| (name.clone(), rate(*gbps)));
+        let others =
+            rates.ours.iter().skip(1).map(|(name, gbps)| ((*name).to_owned(), rate(*gbps)));
         Self {
-            code: shape.to_string(),
-            operation: operation.to_string(),
-            cache: cache.to_string(),
+            code: shape,
+            operation: operation.clone(),
+            cache,
             ours_gbps: rates.ours.first().map(|(_, gbps)| rate(*gbps)),
             streaming_gbps: rate(rates.streaming),
             isal_gbps: rates.isal.map(rate),
@@ -187,7 +194,7 @@ fn caches() -> String {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { machine, ours, peers, method, rows } = self;
+        let Self { machine, ours, peers, method, rows, bars } = self;
         let Machine { cpu, family, model, features, caches } = machine;
         writeln!(f, "* CPU: {cpu}, family {family} model {model}; {}", features.join(" "))?;
         writeln!(f, "* Caches: {caches}")?;
@@ -216,6 +223,12 @@ impl fmt::Display for Report {
                 writeln!(f, "| {} |", rate(row.rse_gbps))?;
             }
         }
+        if !bars.is_empty() {
+            writeln!(f, "\n| code | bar | goal | measured | reached |\n|-|-|-|-:|-|")?;
+            for bar in bars {
+                writeln!(f, "{bar}")?;
+            }
+        }
         Ok(())
     }
 }
@@ -228,9 +241,9 @@ impl fmt::Display for Row {
         };
         let setup = self.ours_setup_us.map_or("-".to_owned(), |us| format!("{us:.1} µs"));
         let cells = [
-            self.code.clone(),
-            self.operation.clone(),
-            self.cache.clone(),
+            self.code.to_string(),
+            self.operation.to_string(),
+            self.cache.to_string(),
             rate(self.ours_gbps),
             rate(Some(self.streaming_gbps)),
             ratio(Some(self.streaming_gbps)),

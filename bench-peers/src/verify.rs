@@ -54,7 +54,7 @@ fn makers(shape: Shape, rse: &Codec) -> Vec<(String, Maker<'_>)> {
     let mut makers: Vec<(String, Maker<'_>)> = Vec::new();
     for kernel in ours::kernels() {
         let make = move |operation: &Operation| boxed(Ours::new(kernel, shape, operation));
-        makers.push((format!("our {}", ours::name(kernel)), Box::new(make)));
+        makers.push((format!("our {}", kernel.name()), Box::new(make)));
     }
     let dot = move |operation: &Operation| boxed(Isal::dot(shape, operation));
     let update = move |operation: &Operation| boxed(Isal::update(shape, operation));
@@ -116,17 +116,17 @@ fn undone(pool: &mut Pool, shape: Shape) -> Result<(), String> {
 
 /// Does it to the first codeword.
 fn run(pool: &mut Pool, shape: Shape, operation: &Operation, coder: &mut dyn Coder) {
-    coder.run(&mut pool.codewords(&operation.layouts(shape))[0]);
+    coder.run(&mut pool.codewords(&operation.layout(shape))[0]);
 }
 
 /// What the first codeword holds where the operation writes.
 fn wanted(pool: &mut Pool, shape: Shape, operation: &Operation) -> Vec<Vec<u8>> {
-    let mut codewords = pool.codewords(&operation.layouts(shape));
+    let mut codewords = pool.codewords(&operation.layout(shape));
     codewords[0].split().1.iter().map(|bytes| bytes.to_vec()).collect()
 }
 
 /// Spoils what the first codeword holds where the operation writes.
 fn scribble(pool: &mut Pool, shape: Shape, operation: &Operation) {
-    let mut codewords = pool.codewords(&operation.layouts(shape));
+    let mut codewords = pool.codewords(&operation.layout(shape));
     codewords[0].split().1.iter_mut().for_each(|bytes| bytes.fill(0xa5));
 }

@@ -6,6 +6,7 @@
 use std::ffi::c_int;
 
 use erasure_isa_l_sys as ffi;
+use levelhead_erasure::SymbolSet;
 
 use super::ours;
 use crate::code::{Operation, Shape};
@@ -86,7 +87,10 @@ impl Isal {
                 .map(|(row, column)| code.coefficient(row, column))
                 .collect(),
             Operation::Reconstruct { lost } => {
-                let rows = ours::rows(&code, &operation.layouts(shape).sources, lost);
+                let sources = operation.layout(shape).sources;
+                let available: SymbolSet = sources.iter().copied().collect();
+                let rows = code.rows(&available, lost).expect("as many survive as there are data");
+                assert_eq!(rows.sources(), sources, "the plan reads what it is given");
                 (0..lost.len())
                     .flat_map(|row| (0..data).map(move |source| (row, source)))
                     .map(|(row, source)| rows.coefficient(row, source))

@@ -1,6 +1,6 @@
 //! Ours.
 
-use levelhead_erasure::{Code, Kernel, Rows, SymbolSet, combine};
+use levelhead_erasure::{Code, Kernel, Plan};
 
 use crate::code::{BATCH_COUNT, Operation, Shape};
 use crate::measure::{Coder, cpu_time, median};
@@ -18,7 +18,7 @@ pub(crate) struct Ours {
 
 enum Work {
     Encode,
-    Reconstruct(Rows),
+    Reconstruct(Box<Plan>),
     Update { column: usize },
     Accumulate,
 }
@@ -32,36 +32,20 @@ pub(crate) fn code(shape: Shape) -> Option<Code> {
 /// is nobody's competitor.
 pub(crate) fn kernels() -> Vec<Kernel> {
     let best = Kernel::best();
-    let others =
-        Kernel::ALL.into_iter().filter(|&kernel| kernel != best && kernel != Kernel::Naive);
-    std::iter::once(best).chain(others).collect()
-}
-
-/// What a kernel is called.
-pub(crate) fn name(kernel: Kernel) -> String {
-    format!("{kernel:?}")
-}
-
-/// The plan of a reconstruction from exactly the symbols that the operation reads.
-pub(crate) fn rows(code: &Code, sources: &[usize], lost: &[usize]) -> Rows {
-    let available: SymbolSet = sources.iter().copied().collect();
-    let rows = code.rows(&available, lost).expect("as many survive as there are data");
-    assert_eq!(rows.sources(), sources, "the plan reads what it is given");
-    rows
+    let others = Kernel::available().filter(|&kernel| kernel != best && kernel != Kernel::Naive);
+    std::iter::once(best).chain(others.rev()).collect()
 }
 
 /// CPU microseconds it takes to plan for a pattern never seen before: the median of many.
 pub(crate) fn setup_us(code: &Code, count: usize) -> f64 {
-    let len = code.data() + code.redundant();
     let times = (0..PATTERN_COUNT).map(|pattern| {
         let mut lost: Vec<usize> =
             (0..count).map(|at| (pattern * 7 + at * code.data() / count) % code.data()).collect();
         lost.sort_unstable();
-        let available: SymbolSet = (0..len).filter(|symbol| !lost.contains(symbol)).collect();
         let start = cpu_time();
-        let rows = code.rows(&available, &lost);
+        let plan = code.plan(&lost, &lost);
         let took = cpu_time() - start;
-        assert!(rows.is_some(), "no more are lost than there are redundant");
+        assert!(plan.is_ok(), "no more are lost than there are redundant");
         took.as_secs_f64() * 1e6
     });
     median(times.collect())
@@ -73,7 +57,10 @@ impl Ours {
         let work = match operation {
             Operation::Encode => Work::Encode,
             Operation::Reconstruct { lost } => {
-                Work::Reconstruct(rows(&code, &operation.layouts(shape).sources, lost))
+                let plan = code.plan(lost, lost).expect("no more are lost than are redundant");
+                let sources = operation.layout(shape).sources;
+                assert_eq!(plan.sources(), sources, "the plan reads what it is given");
+                Work::Reconstruct(plan.into())
             }
             Operation::Update => Work::Update { column: shape.updated() },
             Operation::Accumulate => Work::Accumulate,
@@ -88,13 +75,14 @@ impl Coder for Ours {
         let Self { code, kernel, work } = self;
         match work {
             Work::Encode => code.encode(*kernel, sources, wanted),
-            Work::Reconstruct(rows) => combine(*kernel, rows, sources, wanted),
+            Work::Reconstruct(plan) => plan.run(*kernel, sources, wanted),
             Work::Update { column } => code.update(*kernel, *column, sources[0], wanted),
             Work::Accumulate => {
-                for (batch, data) in sources.chunks(BATCH_COUNT).enumerate() {
-                    code.accumulate(*kernel, batch * BATCH_COUNT, data, wanted);
-                }
+                sources.chunks(BATCH_COUNT).enumerate().try_for_each(|(batch, data)| {
+                    code.accumulate(*kernel, batch * BATCH_COUNT, data, wanted)
+                })
             }
         }
+        .expect("the buffers fit the code");
     }
 }

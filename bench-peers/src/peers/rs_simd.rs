@@ -46,7 +46,7 @@ impl RsSimd {
             Operation::Reconstruct { lost } => Some(Self::Reconstruct {
                 decoder: ReedSolomonDecoder::new(data, redundant, SECTOR_SIZE).ok()?,
                 data,
-                sources: operation.layouts(shape).sources,
+                sources: operation.layout(shape).sources,
                 lost: lost.clone(),
             }),
             Operation::Update | Operation::Accumulate => None,

@@ -60,8 +60,8 @@ impl<'a> Rse<'a> {
         let work = match operation {
             Operation::Encode => Work::Encode,
             Operation::Reconstruct { lost } => {
-                let layouts = operation.layouts(shape);
-                let mut symbols = layouts.sources;
+                let layout = operation.layout(shape);
+                let mut symbols = layout.sources;
                 symbols.extend(lost);
                 Work::Reconstruct { symbols, lost: lost.clone() }
             }
