@@ -94,7 +94,7 @@ fn update(bencher: Bencher<'_, '_>, Case(shape, kernel): Case) {
     let mut redundant = slices_mut(&mut redundant);
     let (code, column) = (shape.code(), shape.0 - 1);
     bencher.counter(BytesCount::new(SYMBOL_SIZE)).bench_local(|| {
-        code.update(kernel, column, divan::black_box(&difference[0]), &mut redundant);
+        code.update(kernel, column, divan::black_box(&difference[0]), &mut redundant)
     });
 }
 

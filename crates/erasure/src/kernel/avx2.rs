@@ -67,13 +67,14 @@ macro_rules! vector_of_32 {
 unsafe impl Vector for Affine {
     const WIDTH_8: usize = 2;
     type Factor = u64;
+    type Spread = __m256i;
     type Prepared = Self;
 
     vector_of_32!();
 
     #[inline(always)]
     fn factor(element: u8) -> u64 {
-        MATRICES[usize::from(element)]
+        super::matrix::look_up(&MATRICES, element)
     }
 
     #[inline(always)]
@@ -82,12 +83,15 @@ unsafe impl Vector for Affine {
     }
 
     #[inline(always)]
-    unsafe fn multiply(prepared: Self, factor: *const u64) -> Self {
-        // SAFETY: the caller has a processor with AVX2 and GFNI, and a factor.
-        Self(unsafe {
-            let matrix = _mm256_set1_epi64x(factor.read() as i64);
-            _mm256_gf2p8affine_epi64_epi8::<0>(prepared.0, matrix)
-        })
+    unsafe fn spread(factor: *const u64) -> __m256i {
+        // SAFETY: the caller has a processor with AVX2, and a factor.
+        unsafe { _mm256_set1_epi64x(factor.read() as i64) }
+    }
+
+    #[inline(always)]
+    unsafe fn multiply(prepared: Self, factor: __m256i) -> Self {
+        // SAFETY: the caller has a processor with AVX2 and GFNI.
+        Self(unsafe { _mm256_gf2p8affine_epi64_epi8::<0>(prepared.0, factor) })
     }
 }
 
@@ -95,6 +99,8 @@ unsafe impl Vector for Affine {
 unsafe impl Vector for Shuffle {
     const WIDTH_8: usize = 1;
     type Factor = Nibbles;
+    /// The products of low nibbles, and those of high ones.
+    type Spread = [__m256i; 2];
     /// The low nibbles, and the high ones.
     type Prepared = [__m256i; 2];
 
@@ -116,15 +122,26 @@ unsafe impl Vector for Shuffle {
     }
 
     #[inline(always)]
-    unsafe fn multiply(prepared: [__m256i; 2], factor: *const Nibbles) -> Self {
-        let [low, high] = prepared;
+    unsafe fn spread(factor: *const Nibbles) -> [__m256i; 2] {
         let tables = factor.cast();
         // SAFETY: the caller has a processor with AVX2, and a factor: two tables of 16 bytes, aligned
         // to 32.
+        unsafe {
+            [
+                _mm256_broadcastsi128_si256(_mm_load_si128(tables)),
+                _mm256_broadcastsi128_si256(_mm_load_si128(tables.add(1))),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn multiply([low, high]: [__m256i; 2], factor: [__m256i; 2]) -> Self {
+        // SAFETY: the caller has a processor with AVX2.
         Self(unsafe {
-            let of_low = _mm256_broadcastsi128_si256(_mm_load_si128(tables));
-            let of_high = _mm256_broadcastsi128_si256(_mm_load_si128(tables.add(1)));
-            _mm256_xor_si256(_mm256_shuffle_epi8(of_low, low), _mm256_shuffle_epi8(of_high, high))
+            _mm256_xor_si256(
+                _mm256_shuffle_epi8(factor[0], low),
+                _mm256_shuffle_epi8(factor[1], high),
+            )
         })
     }
 }

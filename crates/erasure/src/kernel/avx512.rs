@@ -27,11 +27,12 @@ unsafe impl Vector for Zmm {
     const SIZE: usize = 64;
     const WIDTH_8: usize = 4;
     type Factor = u64;
+    type Spread = __m512i;
     type Prepared = Self;
 
     #[inline(always)]
     fn factor(element: u8) -> u64 {
-        MATRICES[usize::from(element)]
+        super::matrix::look_up(&MATRICES, element)
     }
 
     #[inline(always)]
@@ -64,12 +65,15 @@ unsafe impl Vector for Zmm {
     }
 
     #[inline(always)]
-    unsafe fn multiply(prepared: Self, factor: *const u64) -> Self {
-        // SAFETY: the caller has a processor with AVX-512 and GFNI, and a factor.
-        Self(unsafe {
-            let matrix = _mm512_set1_epi64(factor.read() as i64);
-            _mm512_gf2p8affine_epi64_epi8::<0>(prepared.0, matrix)
-        })
+    unsafe fn spread(factor: *const u64) -> __m512i {
+        // SAFETY: the caller has a processor with AVX-512, and a factor.
+        unsafe { _mm512_set1_epi64(factor.read() as i64) }
+    }
+
+    #[inline(always)]
+    unsafe fn multiply(prepared: Self, factor: __m512i) -> Self {
+        // SAFETY: the caller has a processor with AVX-512 and GFNI.
+        Self(unsafe { _mm512_gf2p8affine_epi64_epi8::<0>(prepared.0, factor) })
     }
 
     #[inline(always)]

@@ -26,7 +26,7 @@ pub(crate) const ROWS_MAX: usize = 32;
 
 /// Bytes of all sums of a pass together: they stay in a first-level cache of 32 KiB with room for
 /// the sources of a group.
-const SUMS_SIZE: usize = 28 * 1024;
+const SUMS_SIZE: usize = 30 * 1024;
 
 /// One group of one block: `sum[row] += columns[source][row] * sources[source]`.
 pub(super) struct Mad<'a> {

@@ -1,5 +1,7 @@
 //! Multiplication over GF(2^8) in the two forms that processors have instructions for.
 
+#![allow(unsafe_code)]
+
 use crate::field;
 
 /// For each element the matrix of bits that multiplies by it, as GFNI takes it: byte `7 - n` is the
@@ -26,6 +28,14 @@ pub(super) static MATRICES: [u64; 256] = {
     }
     matrices
 };
+
+/// An entry of a table. Never by an instruction that gathers several, which is slower than one by
+/// one on the processors meant: compilers do not gather what is volatile.
+#[inline(always)]
+pub(super) fn look_up(table: &'static [u64; 256], element: u8) -> u64 {
+    // SAFETY: a reference is valid and aligned.
+    unsafe { std::ptr::read_volatile(&raw const table[usize::from(element)]) }
+}
 
 /// For each element its products with the 16 low nibbles, and then with the 16 high ones.
 #[repr(align(32))]

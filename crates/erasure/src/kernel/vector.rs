@@ -43,6 +43,8 @@ pub(super) unsafe trait Vector: Copy {
     const WIDTH_8: usize;
     /// An element of GF(2^8) in the form that multiplying takes.
     type Factor: Copy;
+    /// A factor in registers.
+    type Spread: Copy;
     /// A vector in the form that multiplying takes.
     type Prepared: Copy;
 
@@ -52,7 +54,8 @@ pub(super) unsafe trait Vector: Copy {
     unsafe fn xor(self, other: Self) -> Self;
     unsafe fn xor3(self, second: Self, third: Self) -> Self;
     unsafe fn prepare(self) -> Self::Prepared;
-    unsafe fn multiply(prepared: Self::Prepared, factor: *const Self::Factor) -> Self;
+    unsafe fn spread(factor: *const Self::Factor) -> Self::Spread;
+    unsafe fn multiply(prepared: Self::Prepared, factor: Self::Spread) -> Self;
     unsafe fn prefetch(at: *const u8);
 }
 
@@ -147,9 +150,12 @@ unsafe fn step8<V: Vector, const S: usize, const W: usize>(
 ) {
     // SAFETY: as `mad8` argues.
     unsafe {
-        let vectors: [[V; S]; W] = std::array::from_fn(|w| {
-            std::array::from_fn(|n| V::load(sources[n].add(at + w * V::SIZE)))
-        });
+        let mut vectors = [[V::load(sources[0].add(at)); S]; W];
+        for w in 0..W {
+            for n in 0..S {
+                vectors[w][n] = V::load(sources[n].add(at + w * V::SIZE));
+            }
+        }
         for next in next {
             let mut ahead = 0;
             while ahead < W * V::SIZE {
@@ -163,13 +169,24 @@ unsafe fn step8<V: Vector, const S: usize, const W: usize>(
                 add(V::load(acc), vectors).store(acc);
             }
         }
-        let prepared = vectors.map(|vectors| vectors.map(|vector| vector.prepare()));
+        let mut prepared = [[vectors[0][0].prepare(); S]; W];
+        for w in 0..W {
+            for n in 0..S {
+                prepared[w][n] = vectors[w][n].prepare();
+            }
+        }
         for row in first..row_count {
             let factors = factors.add(row).cast::<V::Factor>();
-            for (w, prepared) in prepared.iter().enumerate() {
+            let mut spread = [V::spread(factors); S];
+            for n in 1..S {
+                spread[n] = V::spread(factors.add(n));
+            }
+            for w in 0..W {
                 let acc = acc.add(row * stride + at + w * V::SIZE);
-                let terms: [V; S] =
-                    std::array::from_fn(|n| V::multiply(prepared[n], factors.add(n)));
+                let mut terms = [vectors[0][0]; S];
+                for n in 0..S {
+                    terms[n] = V::multiply(prepared[w][n], spread[n]);
+                }
                 add(V::load(acc), terms).store(acc);
             }
         }
@@ -207,9 +224,14 @@ pub(super) unsafe fn mad16<V: Vector, const S: usize>(mad: Mad<'_>) {
         let mut into = 0;
         while into < size / 2 {
             let from = into / HALF * tower::BLOCK_SIZE + into % HALF;
-            let a: [V; S] = std::array::from_fn(|n| V::load(sources[n].add(from)));
-            let b: [V; S] = std::array::from_fn(|n| V::load(sources[n].add(from + HALF)));
-            let both: [V; S] = std::array::from_fn(|n| a[n].xor(b[n]));
+            let mut a = [V::load(sources[0].add(from)); S];
+            let mut b = a;
+            let mut both = a;
+            for n in 0..S {
+                a[n] = V::load(sources[n].add(from));
+                b[n] = V::load(sources[n].add(from + HALF));
+                both[n] = a[n].xor(b[n]);
+            }
             if into.is_multiple_of(HALF) {
                 for next in next {
                     V::prefetch(next.wrapping_add(from));
@@ -221,19 +243,21 @@ pub(super) unsafe fn mad16<V: Vector, const S: usize>(mad: Mad<'_>) {
                 add(V::load(s1), a).store(s1);
                 add(V::load(s3), both).store(s3);
             }
-            let prepared = [
-                a.map(|vector| vector.prepare()),
-                b.map(|vector| vector.prepare()),
-                both.map(|vector| vector.prepare()),
-            ];
+            let mut prepared = [[a[0].prepare(); S]; 3];
+            for n in 0..S {
+                prepared[0][n] = a[n].prepare();
+                prepared[1][n] = b[n].prepare();
+                prepared[2][n] = both[n].prepare();
+            }
             for row in first..row_count {
                 let factors = factors.add(row).cast::<V::Factor>();
                 let acc = acc.add(row * mad.stride + into);
-                for (which, prepared) in prepared.iter().enumerate() {
+                for which in 0..3 {
                     let acc = acc.add(which * plane);
-                    let terms: [V; S] = std::array::from_fn(|n| {
-                        V::multiply(prepared[n], factors.add(3 * n + which))
-                    });
+                    let mut terms = [a[0]; S];
+                    for n in 0..S {
+                        terms[n] = V::multiply(prepared[which][n], V::spread(factors.add(3 * n + which)));
+                    }
                     add(V::load(acc), terms).store(acc);
                 }
             }
@@ -265,7 +289,7 @@ pub(super) unsafe fn fold16<V: Vector>(acc: &[u8], into: &mut [u8]) {
             let s1 = V::load(acc.add(from));
             let s2 = V::load(acc.add(from + plane));
             let s3 = V::load(acc.add(from + 2 * plane));
-            let share = V::multiply(s2.prepare(), &raw const factor);
+            let share = V::multiply(s2.prepare(), V::spread(&raw const factor));
             V::load(low).xor3(s1, share).store(low);
             V::load(high).xor3(s1, s3).store(high);
             from += V::SIZE;
