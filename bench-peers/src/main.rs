@@ -23,6 +23,8 @@ compile_error!("the peers are measured on x86-64: ISA-L is assembler");
 
 mod bars;
 mod code;
+#[expect(unsafe_code, reason = "it is where all of it is")]
+mod kernel;
 mod measure;
 mod peers;
 mod pool;
@@ -95,7 +97,7 @@ fn main() -> ExitCode {
 
 fn measure_all(shapes: &[Shape], effort: Effort) -> Result<Report, String> {
     let mut rows = Vec::new();
-    let mut pool = Pool::new();
+    let mut pool = Pool::new()?;
     for &shape in shapes {
         eprintln!("{shape}: making reed-solomon-erasure's matrix");
         let rse = Codec::new(shape).ok_or(format!("{shape}: reed-solomon-erasure refuses"))?;

@@ -3,29 +3,21 @@
 //! It has two ways. The dot product computes all rows from all sources at once; the update adds one
 //! source to all rows, and done source by source over zeros it is an encoder too, often the faster.
 
-use std::ffi::c_int;
-
-use erasure_isa_l_sys as ffi;
 use levelhead_erasure::SymbolSet;
 
 use super::ours;
 use crate::code::{Operation, Shape};
+use crate::kernel::IsalMatrix;
 use crate::measure::Coder;
-use crate::pool::{Codeword, SECTOR_SIZE};
+use crate::pool::Codeword;
 
 /// The version that the binding crate bundles, and the crate.
 pub(crate) const VERSION: &str = "2.32.0 (erasure-isa-l-sys 1.1.0)";
 
-/// Bytes of its tables for one coefficient.
-const TABLE_SIZE: usize = 32;
-
 /// One operation.
 pub(crate) struct Isal {
-    tables: Vec<u8>,
-    columns: usize,
+    matrix: IsalMatrix,
     way: Way,
-    sources: Vec<*mut u8>,
-    wanted: Vec<*mut u8>,
 }
 
 #[derive(Clone, Copy)]
@@ -42,9 +34,9 @@ enum Way {
 
 /// The path that the library chose on this CPU: by the form of its tables, and the CPU.
 pub(crate) fn path() -> &'static str {
-    let tables = tables(&[2], 1);
+    let matrix = IsalMatrix::new(&[2], 1);
     // A nibble table begins with the multiples 0, 1, 2, .. of the coefficient; a matrix does not.
-    let is_nibbles = tables[..4] == [0, 2, 4, 6];
+    let is_nibbles = matrix.tables()[..4] == [0, 2, 4, 6];
     match (is_nibbles, is_x86_feature_detected!("avx512bw"), is_x86_feature_detected!("avx2")) {
         (false, true, _) => "AVX-512+GFNI",
         (false, false, _) => "AVX2+GFNI",
@@ -97,65 +89,21 @@ impl Isal {
                     .collect()
             }
         };
-        let (sources, wanted) = (Vec::new(), Vec::new());
-        Some(Self { tables: tables(&matrix, data), columns: data, way, sources, wanted })
+        Some(Self { matrix: IsalMatrix::new(&matrix, data), way })
     }
 }
 
 impl Coder for Isal {
     fn run(&mut self, codeword: &mut Codeword<'_>) {
         let (sources, wanted) = codeword.split();
-        self.wanted.clear();
-        self.wanted.extend(wanted.iter_mut().map(|bytes| bytes.as_mut_ptr()));
-        let len = count(SECTOR_SIZE);
-        let (columns, rows) = (count(self.columns), count(self.wanted.len()));
-        let tables = self.tables.as_mut_ptr();
-        let into = self.wanted.as_mut_ptr();
-        let update = |column: usize, bytes: &[u8]| {
-            assert_eq!(bytes.len(), SECTOR_SIZE);
-            // SAFETY: the tables are of so many columns and rows, the column is one of them, and
-            // every buffer is a sector; the source is only read.
-            unsafe {
-                let source = bytes.as_ptr().cast_mut();
-                ffi::ec_encode_data_update(len, columns, rows, count(column), tables, source, into);
-            }
-        };
         match self.way {
-            Way::Dot => {
-                assert_eq!(sources.len(), self.columns);
-                self.sources.clear();
-                self.sources.extend(sources.iter().map(|bytes| bytes.as_ptr().cast_mut()));
-                // SAFETY: as above, with one source for each column.
-                unsafe {
-                    let from = self.sources.as_mut_ptr();
-                    ffi::ec_encode_data(len, columns, rows, tables, from, into);
-                }
-            }
+            Way::Dot => self.matrix.multiply(sources, wanted),
             Way::SourceBySource => {
                 wanted.iter_mut().for_each(|bytes| bytes.fill(0));
-                sources.iter().enumerate().for_each(|(column, bytes)| update(column, bytes));
+                self.matrix.add(0, sources, wanted);
             }
-            Way::Accumulate => {
-                sources.iter().enumerate().for_each(|(column, bytes)| update(column, bytes));
-            }
-            Way::Update { column } => update(column, sources[0]),
+            Way::Accumulate => self.matrix.add(0, sources, wanted),
+            Way::Update { column } => self.matrix.add(column, sources, wanted),
         }
     }
-}
-
-/// The library's own form of a matrix of so many columns.
-fn tables(matrix: &[u8], columns: usize) -> Vec<u8> {
-    let mut matrix = matrix.to_vec();
-    let mut tables = vec![0; matrix.len() * TABLE_SIZE];
-    let rows = matrix.len() / columns;
-    assert_eq!(rows * columns, matrix.len(), "whole rows");
-    // SAFETY: the matrix has so many coefficients, and the tables room for all of them.
-    unsafe {
-        ffi::ec_init_tables(count(columns), count(rows), matrix.as_mut_ptr(), tables.as_mut_ptr());
-    }
-    tables
-}
-
-fn count(count: usize) -> c_int {
-    c_int::try_from(count).expect("counts are small")
 }
