@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{CodeError, Role, UseError};
-use crate::kernel::driver::{Columns, Job};
+use crate::kernel::driver::{Columns, Finish, Job};
 use crate::kernel::{self, Kernel};
 use crate::plan::Plan;
 use crate::rows::Rows;
@@ -196,8 +196,7 @@ impl Code {
     ) -> Result<(), UseError> {
         kernel::check_count(Role::Data, self.data, data.len())?;
         self.check(0, data, redundant)?;
-        kernel::clear(redundant);
-        self.add(kernel, 0, data, redundant);
+        self.add(kernel, 0, data, redundant, Finish::Store);
         Ok(())
     }
 
@@ -220,7 +219,7 @@ impl Code {
         redundant: &mut [&mut [u8]],
     ) -> Result<(), UseError> {
         self.check(first_column, data, redundant)?;
-        self.add(kernel, first_column, data, redundant);
+        self.add(kernel, first_column, data, redundant, Finish::Xor);
         Ok(())
     }
 
@@ -317,10 +316,11 @@ impl Code {
         first_column: usize,
         data: &[&[u8]],
         redundant: &mut [&mut [u8]],
+        finish: Finish,
     ) {
         let columns = FromColumn { code: self, first_column };
         let job = Job { field: self.field(), columns: &columns, sources: data };
-        kernel::accumulate(kernel, job, redundant);
+        kernel::accumulate(kernel, job, redundant, finish);
     }
 
     /// The elements of some rows in a column.

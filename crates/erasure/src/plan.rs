@@ -21,7 +21,7 @@ use std::ops::Range;
 use crate::code::Code;
 use crate::error::{Role, TooFewSymbols, UseError};
 use crate::interpolate::Interpolation;
-use crate::kernel::driver::{Columns, Job, ROWS_MAX};
+use crate::kernel::driver::{Columns, Finish, Job, ROWS_MAX};
 use crate::kernel::{self, Kernel};
 
 /// How wanted symbols of a codeword are computed from those that are not erased. Made by
@@ -180,9 +180,6 @@ impl Plan {
         for &(wanted, source) in &self.copies {
             into[wanted].copy_from_slice(sources[source]);
         }
-        for &wanted in &self.computed {
-            into[wanted].fill(0);
-        }
         if self.computed.is_empty() {
             return Ok(());
         }
@@ -197,7 +194,7 @@ impl Plan {
                     .filter(|(n, _)| is_computed(n))
                     .map(|(_, into)| &mut **into)
                     .collect();
-                kernel::accumulate(kernel, job, &mut into);
+                kernel::accumulate(kernel, job, &mut into, Finish::Store);
             }
             How::Syndromes { rows, checks, own_rows, weights } => {
                 let are_consecutive = rows.windows(2).all(|pair| pair[0] + 1 == pair[1]);

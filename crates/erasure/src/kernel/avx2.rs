@@ -6,13 +6,14 @@
 use std::arch::x86_64::{
     __m256i, _MM_HINT_T0, _mm_load_si128, _mm_prefetch, _mm256_and_si256,
     _mm256_broadcastsi128_si256, _mm256_gf2p8affine_epi64_epi8, _mm256_loadu_si256,
-    _mm256_set1_epi8, _mm256_set1_epi64x, _mm256_shuffle_epi8, _mm256_srli_epi64,
-    _mm256_storeu_si256, _mm256_xor_si256,
+    _mm256_set1_epi8, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_shuffle_epi8,
+    _mm256_srli_epi64, _mm256_storeu_si256, _mm256_xor_si256,
 };
 
-use super::driver::{Engine, Mad};
+use super::driver::{self, Engine, Few, Job, Mad};
 use super::matrix::{MATRICES, NIBBLES, Nibbles};
 use super::vector::{self, Vector};
+use crate::code::Field;
 
 /// The engine of [`Kernel::Avx2Gfni`](crate::Kernel::Avx2Gfni).
 pub(super) struct Avx2Gfni;
@@ -30,6 +31,12 @@ struct Shuffle(__m256i);
 macro_rules! vector_of_32 {
     () => {
         const SIZE: usize = 32;
+
+        #[inline(always)]
+        unsafe fn zero() -> Self {
+            // SAFETY: the caller has a processor with AVX2.
+            Self(unsafe { _mm256_setzero_si256() })
+        }
 
         #[inline(always)]
         unsafe fn load(from: *const u8) -> Self {

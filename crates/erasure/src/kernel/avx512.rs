@@ -6,12 +6,14 @@
 
 use std::arch::x86_64::{
     __m512i, _MM_HINT_T0, _mm_prefetch, _mm512_gf2p8affine_epi64_epi8, _mm512_loadu_si512,
-    _mm512_set1_epi64, _mm512_storeu_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512,
+    _mm512_set1_epi64, _mm512_setzero_si512, _mm512_storeu_si512, _mm512_ternarylogic_epi64,
+    _mm512_xor_si512,
 };
 
-use super::driver::{Engine, Mad};
+use super::driver::{self, Engine, Few, Job, Mad};
 use super::matrix::MATRICES;
 use super::vector::{self, Vector};
+use crate::code::Field;
 
 /// The engine of [`Kernel::Avx512Gfni`](crate::Kernel::Avx512Gfni).
 pub(super) struct Avx512Gfni;
@@ -33,6 +35,12 @@ unsafe impl Vector for Zmm {
     #[inline(always)]
     fn factor(element: u8) -> u64 {
         super::matrix::look_up(&MATRICES, element)
+    }
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        // SAFETY: the caller has a processor with AVX-512.
+        Self(unsafe { _mm512_setzero_si512() })
     }
 
     #[inline(always)]

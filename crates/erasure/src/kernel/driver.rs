@@ -57,6 +57,12 @@ pub(super) trait Engine {
     /// A group over the tower field, of whole blocks of [`tower::BLOCK_SIZE`].
     fn mad16(mad: Mad<'_>);
 
+    /// Whether the engine does the whole job at once.
+    fn has_few(job: &Job<'_>) -> bool;
+
+    /// The whole job, straight into the symbols. There are at most [`FEW`] sources.
+    fn few(few: Few<'_, '_>);
+
     /// Bytes of a row's sum over the tower field, for a block of symbols.
     fn acc16_size(block_size: usize) -> usize;
 
@@ -80,6 +86,26 @@ pub(crate) struct Job<'a> {
     pub(crate) field: Field,
     pub(crate) columns: &'a dyn Columns,
     pub(crate) sources: &'a [&'a [u8]],
+}
+
+/// Whether a sum replaces what a symbol held, or is added to it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Finish {
+    Store,
+    Xor,
+}
+
+/// The most sources of [`Engine::few`].
+pub(super) const FEW: usize = 16;
+
+/// A job of so few sources that nothing needs to be kept between groups.
+pub(super) struct Few<'a, 'b> {
+    pub(super) job: Job<'a>,
+    /// Which bytes of the symbols.
+    pub(super) bytes: Range<usize>,
+    /// One symbol for each row.
+    pub(super) into: &'a mut [&'b mut [u8]],
+    pub(super) finish: Finish,
 }
 
 /// The sums of one pass over one block, as the engine keeps them.
@@ -199,17 +225,26 @@ trait Run: Engine {
 
 impl<E: Engine> Run for E {}
 
-/// Xors all rows of the job into `into`, for `bytes` of the symbols.
+/// Computes all rows of the job for `bytes` of the symbols.
 pub(super) fn accumulate<E: Engine, const GROUP: usize>(
     job: Job<'_>,
     bytes: Range<usize>,
     into: &mut [&mut [u8]],
+    finish: Finish,
 ) {
+    if E::has_few(&job) {
+        E::few(Few { job, bytes, into, finish });
+        return;
+    }
     for first in (0..into.len()).step_by(ROWS_MAX) {
         let rows = first..into.len().min(first + ROWS_MAX);
         pass::<E, GROUP>(job, rows.clone(), bytes.clone(), |block, sums| {
             for (row, into) in into[rows.clone()].iter_mut().enumerate() {
-                sums.xor_into::<E>(row, &mut into[block.clone()]);
+                let out = &mut into[block.clone()];
+                if finish == Finish::Store {
+                    out.fill(0);
+                }
+                sums.xor_into::<E>(row, out);
             }
         });
     }
@@ -242,6 +277,7 @@ pub(super) fn solve<E: Engine, const GROUP: usize>(
         for (n, into) in into.iter_mut().enumerate() {
             if let Some((_, own_row)) = computed.next_if(|(computed, _)| **computed == n) {
                 let out = &mut into[block.clone()];
+                out.fill(0);
                 if let Some(row) = own_row {
                     sums.xor_into::<E>(*row, out);
                 }
@@ -252,7 +288,7 @@ pub(super) fn solve<E: Engine, const GROUP: usize>(
         if check_count > 0 {
             let sources = &sources[..check_count];
             let job = Job { field: job.field, columns: solve.weights, sources };
-            accumulate::<E, GROUP>(job, 0..size, &mut outs[..out_count]);
+            accumulate::<E, GROUP>(job, 0..size, &mut outs[..out_count], Finish::Xor);
         }
     });
 }

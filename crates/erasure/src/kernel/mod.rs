@@ -26,7 +26,7 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-use self::driver::{Columns, Job};
+use self::driver::{Columns, Finish, Job};
 use crate::code::Field;
 use crate::error::{Role, UseError};
 use crate::rows::Rows;
@@ -175,6 +175,32 @@ macro_rules! x86_engine {
                 unsafe { compiled(mad) }
             }
 
+            fn has_few(job: &Job<'_>) -> bool {
+                job.sources.len()
+                    <= match job.field {
+                        Field::Bytes => driver::FEW,
+                        Field::Tower => vector::GROUP,
+                    }
+            }
+
+            fn few(few: Few<'_, '_>) {
+                #[target_feature(enable = $features)]
+                fn compiled(few: Few<'_, '_>) {
+                    // SAFETY: this function is compiled for the vector's instructions.
+                    unsafe {
+                        match (few.job.field, few.job.sources.len()) {
+                            (Field::Bytes, _) => vector::few8::<$vector>(few),
+                            (Field::Tower, 1) => vector::few16::<$vector, 1>(few),
+                            (Field::Tower, 2) => vector::few16::<$vector, 2>(few),
+                            (Field::Tower, 3) => vector::few16::<$vector, 3>(few),
+                            (Field::Tower, _) => vector::few16::<$vector, 4>(few),
+                        }
+                    }
+                }
+                // SAFETY: as for `mad8`.
+                unsafe { compiled(few) }
+            }
+
             fn acc16_size(block_size: usize) -> usize {
                 block_size / 2 * 3
             }
@@ -250,8 +276,8 @@ pub fn combine(
     check_count(Role::Source, rows.sources().len(), sources.len())?;
     check_count(Role::Wanted, rows.wanted().len(), into.len())?;
     check_sizes(Role::Source, sources, Role::Wanted, into)?;
-    clear(into);
-    accumulate(kernel, Job { field: Field::Bytes, columns: rows, sources }, into);
+    let job = Job { field: Field::Bytes, columns: rows, sources };
+    accumulate(kernel, job, into, Finish::Store);
     Ok(())
 }
 
@@ -261,8 +287,7 @@ pub fn combine(
 ///
 /// If the buffers differ in length.
 pub fn multiply(kernel: Kernel, coefficient: u8, source: &[u8], into: &mut [u8]) {
-    into.fill(0);
-    multiply_accumulate(kernel, coefficient, source, into);
+    multiply_into(kernel, coefficient, source, into, Finish::Store);
 }
 
 /// `into ^= coefficient * source`.
@@ -271,10 +296,14 @@ pub fn multiply(kernel: Kernel, coefficient: u8, source: &[u8], into: &mut [u8])
 ///
 /// If the buffers differ in length, as when copying from one slice to another.
 pub fn multiply_accumulate(kernel: Kernel, coefficient: u8, source: &[u8], into: &mut [u8]) {
+    multiply_into(kernel, coefficient, source, into, Finish::Xor);
+}
+
+fn multiply_into(kernel: Kernel, coefficient: u8, source: &[u8], into: &mut [u8], finish: Finish) {
     assert_eq!(source.len(), into.len(), "symbols are of one length");
     let columns = One([coefficient.into()]);
     let job = Job { field: Field::Bytes, columns: &columns, sources: &[source] };
-    accumulate(kernel, job, &mut [into]);
+    accumulate(kernel, job, &mut [into], finish);
 }
 
 /// A matrix of a single element.
@@ -290,23 +319,21 @@ impl Columns for One {
     }
 }
 
-/// Fills every buffer with zeros.
-pub(crate) fn clear(buffers: &mut [&mut [u8]]) {
-    for buffer in buffers {
-        buffer.fill(0);
-    }
-}
-
-/// `into[row] ^= sum of column(source)[row] * sources[source]`, for every row. The buffers are of one
-/// length.
-pub(crate) fn accumulate(kernel: Kernel, job: Job<'_>, into: &mut [&mut [u8]]) {
+/// `into[row] = sum of column(source)[row] * sources[source]`, or `^=` that, for every row. The buffers
+/// are of one length.
+pub(crate) fn accumulate(kernel: Kernel, job: Job<'_>, into: &mut [&mut [u8]], finish: Finish) {
     let Some(size) = into.first().map(|into| into.len()) else {
         return;
     };
     if job.sources.is_empty() {
+        if finish == Finish::Store {
+            into.iter_mut().for_each(|into| into.fill(0));
+        }
         return;
     }
-    with_engine!(kernel, size, |E, GROUP, bytes| driver::accumulate::<E, GROUP>(job, bytes, into));
+    with_engine!(kernel, size, |E, GROUP, bytes| {
+        driver::accumulate::<E, GROUP>(job, bytes, into, finish);
+    });
 }
 
 /// The second half of a reconstruction: what becomes of the sums.
@@ -323,7 +350,7 @@ pub(crate) struct Solve<'a> {
     pub(crate) computed: &'a [usize],
 }
 
-/// `into[computed[n]] ^= own sum + weights * (checks + their sums)`, block by block.
+/// `into[computed[n]] = own sum + weights * (checks + their sums)`, block by block.
 pub(crate) fn solve(
     kernel: Kernel,
     job: Job<'_>,

@@ -1,6 +1,6 @@
 //! The slow and obvious kernel. It defines what every other kernel must compute.
 
-use super::driver::{Engine, Mad};
+use super::driver::{Engine, Few, Job, Mad};
 use super::portable;
 use crate::{field, tower};
 
@@ -59,6 +59,14 @@ impl Engine for Naive {
                 }
             }
         }
+    }
+
+    fn has_few(_: &Job<'_>) -> bool {
+        false
+    }
+
+    fn few(_: Few<'_, '_>) {
+        unreachable!("it has no such case");
     }
 
     fn acc16_size(block_size: usize) -> usize {

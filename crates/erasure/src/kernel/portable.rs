@@ -13,7 +13,8 @@
 //! average. A coefficient of 1 costs one xor and no doubling, a coefficient of 0 nothing. With a single
 //! source there is nothing to share, and the sum of a few bytes at a time stays in registers instead.
 
-use super::driver::{Engine, Mad};
+use super::driver::{Engine, Few, Finish, Job, Mad};
+use crate::code::Field;
 use crate::{field, tower};
 
 /// Bytes of a symbol worked on at a time.
@@ -77,6 +78,32 @@ impl Engine for Portable {
             let (acc_low, acc_high) = acc.split_at_mut(mad.stride / 2);
             accumulate(&low[..2 * count], &planes[..2 * count], &mut acc_low[..half]);
             accumulate(&high[..2 * count], &planes[..2 * count], &mut acc_high[..half]);
+        }
+    }
+
+    fn has_few(job: &Job<'_>) -> bool {
+        job.field == Field::Bytes && job.sources.len() <= GROUP_COUNT
+    }
+
+    fn few(few: Few<'_, '_>) {
+        let (job, count) = (few.job, few.job.sources.len());
+        for start in few.bytes.clone().step_by(BLOCK_SIZE) {
+            let block = start..few.bytes.end.min(start + BLOCK_SIZE);
+            let mut sources: [&[u8]; GROUP_COUNT] = [&[]; GROUP_COUNT];
+            for (block_of, source) in sources.iter_mut().zip(job.sources) {
+                *block_of = &source[block.clone()];
+            }
+            for (row, into) in few.into.iter_mut().enumerate() {
+                let mut coefficients = [0; GROUP_COUNT];
+                for (n, coefficient) in coefficients[..count].iter_mut().enumerate() {
+                    *coefficient = job.columns.column(n, row..row + 1, &mut [0])[0] as u8;
+                }
+                let out = &mut into[block.clone()];
+                if few.finish == Finish::Store {
+                    out.fill(0);
+                }
+                accumulate(&coefficients[..count], &sources[..count], out);
+            }
         }
     }
 
