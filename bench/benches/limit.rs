@@ -1,6 +1,6 @@
 //! Encoding and reconstruction against the limit: how fast the same bytes can be read at all.
 //!
-//! `cargo bench -p levelhead-bench --bench limit [-- KERNEL..]`. Rates are bytes of data symbols for a
+//! `cargo bench -p levelhead-bench --bench limit [-- KERNEL.. REDUNDANT,DATA..]`. Rates are bytes of data symbols for a
 //! second of this thread's processor time, in GB/s (10^9); each is the median of rounds in which
 //! everything takes its turn. `cold` goes through a pool of 256 MiB, so every symbol comes from
 //! memory; `hot` does one codeword again and again. Symbols are sectors of 4096 bytes, one after
@@ -38,18 +38,27 @@ const CODES: [(usize, usize); 12] = [
 fn main() {
     let named: Vec<Kernel> = std::env::args().filter_map(|name| name.parse().ok()).collect();
     let kernels = if named.is_empty() { vec![Kernel::best()] } else { named };
-    let mut pool: Vec<u8> = (0..POOL_SIZE).map(|at| (at * 31 + at / 4096 * 7) as u8).collect();
+    let mut pool = vec![0; POOL_SIZE + SYMBOL_SIZE];
+    let pool = aligned(&mut pool);
+    for (at, byte) in pool.iter_mut().enumerate() {
+        *byte = (at * 31 + at / 4096 * 7) as u8;
+    }
     println!("kernel       code       | cold: read encode ratio  e=1  e=2  e=m | hot: read encode | plan us");
+    let is_named = |code: &(usize, usize)| {
+        let mut names = std::env::args().filter(|name| name.contains(',')).peekable();
+        names.peek().is_none() || names.any(|name| name == format!("{},{}", code.0, code.1))
+    };
     for kernel in kernels {
-        for (redundant, data) in CODES {
-            row(kernel, Code::new(data, redundant).expect("a code"), &mut pool);
+        for (redundant, data) in CODES.into_iter().filter(is_named) {
+            row(kernel, &Code::new(data, redundant).expect("a code"), pool);
         }
     }
 }
 
-fn row(kernel: Kernel, code: Code, pool: &mut [u8]) {
+fn row(kernel: Kernel, code: &Code, pool: &[u8]) {
     let size = SYMBOL_SIZE;
-    let mut out = vec![0; (code.redundant() + 1) * size];
+    let mut out = vec![0; (code.redundant() + 2) * size];
+    let out = aligned(&mut out);
     let losses: Vec<Vec<usize>> = [1, 2, code.redundant()]
         .map(|count| (0..count.min(code.redundant())).map(|n| n * 3 % code.data()).collect())
         .to_vec();
@@ -66,7 +75,7 @@ fn row(kernel: Kernel, code: Code, pool: &mut [u8]) {
         }));
         cold[1].push(rate(bytes, || {
             for codeword in codewords() {
-                encode(kernel, &code, codeword, &mut out);
+                encode(kernel, code, codeword, out);
             }
         }));
         for (loss, rates) in losses.iter().zip(&mut cold[2..]) {
@@ -75,14 +84,14 @@ fn row(kernel: Kernel, code: Code, pool: &mut [u8]) {
             let plan = plan.expect("made").expect("not too many are lost");
             rates.push(rate(bytes, || {
                 for codeword in codewords() {
-                    reconstruct(kernel, &code, &plan, codeword, &mut out);
+                    reconstruct(kernel, code, &plan, codeword, out);
                 }
             }));
         }
         let codeword = &pool[..code.data() * size];
         let times = HOT_SYMBOLS.div_ceil(code.data());
         let bytes = times * codeword.len();
-        encode(kernel, &code, codeword, &mut out);
+        encode(kernel, code, codeword, out);
         hot[0].push(rate(bytes, || {
             for _ in 0..times {
                 black_box(read(black_box(codeword)));
@@ -90,7 +99,7 @@ fn row(kernel: Kernel, code: Code, pool: &mut [u8]) {
         }));
         hot[1].push(rate(bytes, || {
             for _ in 0..times {
-                encode(kernel, &code, black_box(codeword), &mut out);
+                encode(kernel, code, black_box(codeword), out);
             }
         }));
     }
@@ -102,6 +111,13 @@ fn row(kernel: Kernel, code: Code, pool: &mut [u8]) {
         encode / limit,
         median(setup),
     );
+}
+
+/// From the first whole page on, as buffers of sectors are: a vector that lies across two lines of
+/// cache takes two loads.
+fn aligned(bytes: &mut [u8]) -> &mut [u8] {
+    let skipped = bytes.as_ptr().align_offset(SYMBOL_SIZE);
+    &mut bytes[skipped..]
 }
 
 fn encode(kernel: Kernel, code: &Code, codeword: &[u8], out: &mut [u8]) {

@@ -105,6 +105,7 @@ mod error;
 mod field;
 mod interpolate;
 mod kernel;
+mod locate;
 mod plan;
 mod rows;
 mod set;

@@ -197,9 +197,7 @@ impl Plan {
                 kernel::accumulate(kernel, job, &mut into, Finish::Store);
             }
             How::Syndromes { rows, checks, own_rows, weights } => {
-                let are_consecutive = rows.windows(2).all(|pair| pair[0] + 1 == pair[1]);
-                let columns =
-                    Syndromes { code: &self.code, sources: &self.sources, rows, are_consecutive };
+                let columns = Syndromes::new(&self.code, &self.sources, rows);
                 let job = Job { field, columns: &columns, sources: summed };
                 let mut check_bytes: [&[u8]; ROWS_MAX] = [&[]; ROWS_MAX];
                 for (bytes, &check) in check_bytes.iter_mut().zip(checks) {
@@ -220,7 +218,7 @@ impl Plan {
 }
 
 /// The symbols, ascending, if they are the code's and no two the same.
-fn sorted(code: &Code, symbols: &[usize]) -> Result<Vec<usize>, UseError> {
+pub(crate) fn sorted(code: &Code, symbols: &[usize]) -> Result<Vec<usize>, UseError> {
     let mut sorted = symbols.to_vec();
     sorted.sort_unstable();
     if let Some(&last) = sorted.last() {
@@ -233,12 +231,20 @@ fn sorted(code: &Code, symbols: &[usize]) -> Result<Vec<usize>, UseError> {
 }
 
 /// The code's matrix, in the columns of the sources and some rows.
-struct Syndromes<'a> {
+pub(crate) struct Syndromes<'a> {
     code: &'a Code,
     sources: &'a [usize],
     rows: &'a [usize],
     /// Whether each row is the one after the one before.
     are_consecutive: bool,
+}
+
+impl<'a> Syndromes<'a> {
+    /// For some data symbols as sources.
+    pub(crate) fn new(code: &'a Code, sources: &'a [usize], rows: &'a [usize]) -> Self {
+        let are_consecutive = rows.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+        Self { code, sources, rows, are_consecutive }
+    }
 }
 
 impl Columns for Syndromes<'_> {

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+mod long;
 mod oracle;
 mod page;
 mod plans;

@@ -75,3 +75,76 @@ impl Random {
         chosen
     }
 }
+
+/// The tower field by logarithms to a generator, which was made by the definition.
+pub(crate) struct Tower {
+    exp: Vec<u16>,
+    log: Vec<usize>,
+}
+
+impl Tower {
+    pub(crate) fn new() -> Self {
+        const ORDER: usize = 65_535;
+        let product = |left: u16, right: u16| {
+            let ([a, b], [c, d]) = (left.to_le_bytes(), right.to_le_bytes());
+            // (a + b Y) (c + d Y) with Y^2 = Y + 0x20.
+            let square = product(b, d);
+            let low = product(a, c) ^ product(square, 0x20);
+            u16::from_le_bytes([low, product(a, d) ^ product(b, c) ^ square])
+        };
+        for generator in 0x100.. {
+            let mut exp = vec![1_u16];
+            while exp.len() < ORDER {
+                let next = product(exp[exp.len() - 1], generator);
+                if next == 1 {
+                    break;
+                }
+                exp.push(next);
+            }
+            if exp.len() == ORDER {
+                let mut log = vec![0; ORDER + 1];
+                for (power, &element) in exp.iter().enumerate() {
+                    log[usize::from(element)] = power;
+                }
+                exp.extend_from_within(..);
+                return Self { exp, log };
+            }
+        }
+        unreachable!("a field has a generator");
+    }
+
+    pub(crate) fn product(&self, left: u16, right: u16) -> u16 {
+        if left == 0 || right == 0 {
+            return 0;
+        }
+        self.exp[self.log[usize::from(left)] + self.log[usize::from(right)]]
+    }
+
+    pub(crate) fn quotient(&self, left: u16, right: u16) -> u16 {
+        assert!(right != 0);
+        if left == 0 {
+            return 0;
+        }
+        self.exp[self.log[usize::from(left)] + 65_535 - self.log[usize::from(right)]]
+    }
+
+    /// Whether a square matrix, row by row, has an inverse, by Gaussian elimination.
+    pub(crate) fn is_invertible(&self, matrix: &mut [u16], size: usize) -> bool {
+        for column in 0..size {
+            let at = |row: usize, column: usize| row * size + column;
+            let Some(pivot) = (column..size).find(|&row| matrix[at(row, column)] != 0) else {
+                return false;
+            };
+            for n in column..size {
+                matrix.swap(at(column, n), at(pivot, n));
+            }
+            for row in column + 1..size {
+                let factor = self.quotient(matrix[at(row, column)], matrix[at(column, column)]);
+                for n in column..size {
+                    matrix[at(row, n)] ^= self.product(factor, matrix[at(column, n)]);
+                }
+            }
+        }
+        true
+    }
+}
