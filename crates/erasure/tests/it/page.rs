@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use levelhead_erasure::{Code, Kernel};
+use levelhead_erasure::{Code, Field, Kernel};
 
-use crate::oracle::{inverse, product};
+use crate::oracle::{Tower, inverse, product};
 
 const PAGE: &str = include_str!("../../../../docs/formats/codeword.md");
 
@@ -26,6 +26,42 @@ fn code(text: &str) -> Code {
 fn places(text: &str) -> Range<usize> {
     let (start, end) = text.split_once("..").expect("start..end");
     start.parse().unwrap()..end.parse().unwrap()
+}
+
+/// Elements 0 and 63 of the redundant symbols when byte `n` of data symbol `j` is `7 j + 5 + 31 n`.
+fn long_redundant(code: &Code, kernel: Kernel) -> Vec<[u16; 2]> {
+    let symbol = |column: usize| (0..128).map(|n| (7 * column + 5 + 31 * n) as u8).collect();
+    let data: Vec<Vec<u8>> = (0..code.data()).map(symbol).collect();
+    let data: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
+    let mut bytes = vec![[0; 128]; code.redundant()];
+    let mut symbols: Vec<&mut [u8]> = bytes.iter_mut().map(|bytes| &mut bytes[..]).collect();
+    code.encode(kernel, &data, &mut symbols).unwrap();
+    bytes
+        .iter()
+        .map(|bytes| [0, 63].map(|n| u16::from_le_bytes([bytes[n], bytes[64 + n]])))
+        .collect()
+}
+
+fn long_hex(elements: impl Iterator<Item = u16>) -> String {
+    elements.map(|element| format!("{element:04x}")).collect::<Vec<_>>().join(" ")
+}
+
+/// As [`bytes_of`], for a code over the tower field.
+fn elements_of(code: &Code, name: &str) -> Vec<String> {
+    let (name, range) = name.rsplit_once(' ').expect("a name and places");
+    let range = places(range);
+    match name.split_once(' ') {
+        None if name == "redundant" => Kernel::available()
+            .map(|kernel| {
+                long_hex(long_redundant(code, kernel)[range.clone()].iter().flatten().copied())
+            })
+            .collect(),
+        Some(("c", row)) => {
+            let row = row.parse().unwrap();
+            vec![long_hex(range.map(|column| code.element(row, column).unwrap()))]
+        }
+        None | Some(_) => panic!("a line names c or redundant, not '{name}'"),
+    }
 }
 
 /// The redundant symbols when data symbol `j` is the one byte `7 j + 5`.
@@ -82,11 +118,32 @@ fn the_test_vectors_of_the_page_are_what_the_crate_computes() {
         }
         let code = current.as_ref().expect("a code comes first");
         let (name, expected) = line.split_once(": ").expect("a name and bytes");
-        for computed in bytes_of(code, name) {
+        let computed = match code.field() {
+            Field::Bytes => bytes_of(code, name),
+            Field::Tower => elements_of(code, name),
+        };
+        for computed in computed {
             assert_eq!(computed, expected, "{code:?}: {name}");
         }
     }
-    assert_eq!(codes, 8);
+    assert_eq!(codes, 11);
+}
+
+/// The definition of the page for long codes, by other arithmetic than the crate's.
+#[test]
+fn every_element_over_the_tower_field_is_the_one_the_page_defines() {
+    let tower = Tower::new();
+    for (data, redundant) in [(1019, 4), (1004, 19), (300, 5), (65_500, 36), (256, 40_000)] {
+        let code = Code::new(data, redundant).unwrap();
+        let subspace = redundant.next_power_of_two();
+        let points = (subspace..65_536).chain(redundant..subspace);
+        for (column, y) in points.take(data).enumerate() {
+            for row in (0..redundant).step_by(redundant.div_ceil(40)) {
+                let expected = tower.quotient(y as u16, (row ^ y) as u16);
+                assert_eq!(code.element(row, column), Some(expected), "{code:?} {row} {column}");
+            }
+        }
+    }
 }
 
 /// The definition of the page, by other arithmetic than the crate's, against every coefficient of
