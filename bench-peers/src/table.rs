@@ -75,9 +75,9 @@ pub(crate) struct Row {
     pub(crate) isal_gbps: Option<f64>,
     isal_update_gbps: Option<f64>,
     pub(crate) rs_simd_gbps: Option<f64>,
-    rse_gbps: Option<f64>,
+    pub(crate) rse_gbps: Option<f64>,
     /// Our other kernels, for encoding.
-    ours_by_kernel_gbps: BTreeMap<String, f64>,
+    pub(crate) ours_by_kernel_gbps: BTreeMap<String, f64>,
     /// CPU time of the plan for an erasure pattern not seen before.
     pub(crate) ours_setup_us: Option<f64>,
 }
