@@ -31,6 +31,7 @@ struct Shuffle(__m256i);
 macro_rules! vector_of_32 {
     () => {
         const SIZE: usize = 32;
+        const WIDTH_16: usize = 1;
 
         #[inline(always)]
         unsafe fn zero() -> Self {

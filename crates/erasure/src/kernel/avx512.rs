@@ -28,6 +28,7 @@ const XOR3: i32 = 0x96;
 unsafe impl Vector for Zmm {
     const SIZE: usize = 64;
     const WIDTH_8: usize = 4;
+    const WIDTH_16: usize = 1;
     type Factor = u64;
     type Spread = __m512i;
     type Prepared = Self;

@@ -72,17 +72,17 @@ impl Kernel {
     pub fn is_available(self) -> bool {
         match self {
             Self::Naive | Self::Portable => true,
-            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            #[cfg(target_arch = "x86_64")]
             Self::Avx2 => is_x86_feature_detected!("avx2"),
-            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            #[cfg(target_arch = "x86_64")]
             Self::Avx2Gfni => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("gfni"),
-            #[cfg(all(target_arch = "x86_64", not(miri)))]
+            #[cfg(target_arch = "x86_64")]
             Self::Avx512Gfni => {
                 is_x86_feature_detected!("avx512f")
                     && is_x86_feature_detected!("avx512bw")
                     && is_x86_feature_detected!("gfni")
             }
-            #[cfg(any(not(target_arch = "x86_64"), miri))]
+            #[cfg(not(target_arch = "x86_64"))]
             Self::Avx2 | Self::Avx2Gfni | Self::Avx512Gfni => false,
         }
     }
@@ -161,13 +161,14 @@ macro_rules! x86_engine {
             fn mad16(mad: Mad<'_>) {
                 #[target_feature(enable = $features)]
                 fn compiled(mad: Mad<'_>) {
+                    const WIDTH: usize = <$vector as Vector>::WIDTH_16;
                     // SAFETY: this function is compiled for the vector's instructions.
                     unsafe {
                         match mad.sources.len() {
-                            1 => vector::mad16::<$vector, 1>(mad),
-                            2 => vector::mad16::<$vector, 2>(mad),
-                            3 => vector::mad16::<$vector, 3>(mad),
-                            _ => vector::mad16::<$vector, 4>(mad),
+                            1 => vector::mad16::<$vector, 1, WIDTH>(mad),
+                            2 => vector::mad16::<$vector, 2, WIDTH>(mad),
+                            3 => vector::mad16::<$vector, 3, WIDTH>(mad),
+                            _ => vector::mad16::<$vector, 4, WIDTH>(mad),
                         }
                     }
                 }

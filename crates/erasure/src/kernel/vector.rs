@@ -45,6 +45,8 @@ pub(super) unsafe trait Vector: Copy {
     const SIZE: usize;
     /// Vectors of a source at a time, over GF(2^8).
     const WIDTH_8: usize;
+    /// Vectors of the low bytes of a source, and of the high ones, at a time, over the tower field.
+    const WIDTH_16: usize;
     /// An element of GF(2^8) in the form that multiplying takes.
     type Factor: Copy;
     /// A factor in registers.
@@ -115,15 +117,19 @@ pub(super) unsafe fn mad8<V: Vector, const S: usize, const W: usize>(mad: Mad<'_
     let columns: [&[u16]; S] = std::array::from_fn(|n| &mad.columns[n][..row_count]);
     let first = usize::from(mad.row_0_is_xor);
     let mut factors = [const { MaybeUninit::<[V::Factor; S]>::uninit() }; ROWS_MAX];
-    for row in first..row_count {
-        factors[row].write(std::array::from_fn(|n| V::factor(columns[n][row] as u8)));
+    let written = factors.as_mut_ptr().cast::<V::Factor>();
+    for (n, column) in columns.iter().enumerate() {
+        for (row, &element) in column.iter().enumerate() {
+            // SAFETY: there are at most `ROWS_MAX` rows (checked), and `S` columns.
+            unsafe { written.add(row * S + n).write(V::factor(element as u8)) };
+        }
     }
     let factors = factors.as_ptr().cast::<[V::Factor; S]>();
     let acc = mad.acc.as_mut_ptr();
     let mut at = 0;
     // SAFETY: `at` and the vectors from it stay below `size`, the length of every source (checked),
     // and a row's sum of at least `size` bytes lies every `stride` bytes within `acc` (checked).
-    // Factors of the rows from `first` on were written above. Fetching ahead accesses nothing.
+    // The factors of all rows were written above. Fetching ahead accesses nothing.
     unsafe {
         while at + W * V::SIZE <= size {
             step8::<V, S, W>(sources, next, factors, first, row_count, acc, mad.stride, at);
@@ -204,7 +210,7 @@ unsafe fn step8<V: Vector, const S: usize, const W: usize>(
 ///
 /// The processor has the instructions of `V`.
 #[inline(always)]
-pub(super) unsafe fn mad16<V: Vector, const S: usize>(mad: Mad<'_>) {
+pub(super) unsafe fn mad16<V: Vector, const S: usize, const W: usize>(mad: Mad<'_>) {
     let (size, row_count) = check(&mad, mad.sources[0].len() / 2 * 3);
     assert!(mad.sources.len() == S && mad.columns.len() == S);
     assert!(size.is_multiple_of(tower::BLOCK_SIZE));
@@ -214,60 +220,116 @@ pub(super) unsafe fn mad16<V: Vector, const S: usize>(mad: Mad<'_>) {
     let columns: [&[u16]; S] = std::array::from_fn(|n| &mad.columns[n][..row_count]);
     let first = usize::from(mad.row_0_is_xor);
     let mut factors = [const { MaybeUninit::<[[V::Factor; 3]; S]>::uninit() }; ROWS_MAX];
-    for row in first..row_count {
-        factors[row].write(std::array::from_fn(|n| {
-            let (c, d) = tower::split(columns[n][row]);
-            [V::factor(c), V::factor(d), V::factor(c ^ d)]
-        }));
+    let written = factors.as_mut_ptr().cast::<V::Factor>();
+    for (n, column) in columns.iter().enumerate() {
+        for (row, &element) in column.iter().enumerate() {
+            let (c, d) = tower::split(element);
+            // SAFETY: there are at most `ROWS_MAX` rows (checked), and `S` columns of three factors.
+            unsafe {
+                let written = written.add((row * S + n) * 3);
+                written.write(V::factor(c));
+                written.add(1).write(V::factor(d));
+                written.add(2).write(V::factor(c ^ d));
+            }
+        }
     }
     let factors = factors.as_ptr().cast::<[[V::Factor; 3]; S]>();
     let acc = mad.acc.as_mut_ptr();
-    // SAFETY: `from` and the vector from it, and the one `HALF` further, lie in a block of the
-    // sources; `into` and the vector from it lie in each of the three planes of a row's sum, which
-    // are at least `size / 2` long each (`check`). Factors were written from row `first` on.
+    let group =
+        Group16 { sources, next, factors, first, row_count, acc, stride: mad.stride, plane };
+    let mut at = 0;
+    // SAFETY: `at` and the vectors from it stay below `size / 2`; for each there are a low and a high
+    // vector in a block of the sources, and one in each of the three planes of a row's sum, which are
+    // at least `size / 2` long each (`check`). The factors of all rows were written above.
     unsafe {
-        let mut into = 0;
-        while into < size / 2 {
-            let from = into / HALF * tower::BLOCK_SIZE + into % HALF;
-            let mut a = [V::load(sources[0].add(from)); S];
-            let mut b = a;
-            let mut both = a;
+        while at + W * V::SIZE <= size / 2 {
+            step16::<V, S, W>(&group, at);
+            at += W * V::SIZE;
+        }
+        while at < size / 2 {
+            step16::<V, S, 1>(&group, at);
+            at += V::SIZE;
+        }
+    }
+}
+
+/// What stays the same throughout a group over the tower field.
+struct Group16<V: Vector, const S: usize> {
+    sources: [*const u8; S],
+    next: [*const u8; S],
+    factors: *const [[V::Factor; 3]; S],
+    first: usize,
+    row_count: usize,
+    acc: *mut u8,
+    stride: usize,
+    plane: usize,
+}
+
+/// `W` vectors of low bytes and of high ones of each of `S` sources, for all rows.
+///
+/// # Safety
+///
+/// As [`mad16`] argues.
+#[inline(always)]
+unsafe fn step16<V: Vector, const S: usize, const W: usize>(group: &Group16<V, S>, at: usize) {
+    // SAFETY: as `mad16` argues.
+    unsafe {
+        // Low bytes, high bytes, and their sums.
+        let mut parts = [[[V::load(group.sources[0]); W]; S]; 3];
+        for w in 0..W {
+            let at = at + w * V::SIZE;
+            let from = at / HALF * tower::BLOCK_SIZE + at % HALF;
             for n in 0..S {
-                a[n] = V::load(sources[n].add(from));
-                b[n] = V::load(sources[n].add(from + HALF));
-                both[n] = a[n].xor(b[n]);
+                let low = V::load(group.sources[n].add(from));
+                let high = V::load(group.sources[n].add(from + HALF));
+                parts[0][n][w] = low;
+                parts[1][n][w] = high;
+                parts[2][n][w] = low.xor(high);
             }
-            if into.is_multiple_of(HALF) {
-                for next in next {
-                    V::prefetch(next.wrapping_add(from));
-                    V::prefetch(next.wrapping_add(from + LINE_SIZE));
+            if at.is_multiple_of(HALF) {
+                for n in 0..S {
+                    V::prefetch(group.next[n].wrapping_add(from));
+                    V::prefetch(group.next[n].wrapping_add(from + LINE_SIZE));
                 }
             }
-            if first == 1 {
-                let (s1, s3) = (acc.add(into), acc.add(into + 2 * plane));
-                add(V::load(s1), a).store(s1);
-                add(V::load(s3), both).store(s3);
-            }
-            let mut prepared = [[a[0].prepare(); S]; 3];
-            for n in 0..S {
-                prepared[0][n] = a[n].prepare();
-                prepared[1][n] = b[n].prepare();
-                prepared[2][n] = both[n].prepare();
-            }
-            for row in first..row_count {
-                let factors = factors.add(row).cast::<V::Factor>();
-                let acc = acc.add(row * mad.stride + into);
-                for which in 0..3 {
-                    let acc = acc.add(which * plane);
-                    let mut terms = [a[0]; S];
-                    for n in 0..S {
-                        terms[n] =
-                            V::multiply(prepared[which][n], V::spread(factors.add(3 * n + which)));
+        }
+        if group.first == 1 {
+            for which in [0, 2] {
+                for w in 0..W {
+                    let acc = group.acc.add(which * group.plane + at + w * V::SIZE);
+                    let mut terms = [parts[which][0][w]; S];
+                    for n in 1..S {
+                        terms[n] = parts[which][n][w];
                     }
                     add(V::load(acc), terms).store(acc);
                 }
             }
-            into += V::SIZE;
+        }
+        let mut prepared = [[[parts[0][0][0].prepare(); W]; S]; 3];
+        for which in 0..3 {
+            for n in 0..S {
+                for w in 0..W {
+                    prepared[which][n][w] = parts[which][n][w].prepare();
+                }
+            }
+        }
+        for row in group.first..group.row_count {
+            let factors = group.factors.add(row).cast::<V::Factor>();
+            let acc = group.acc.add(row * group.stride + at);
+            for which in 0..3 {
+                let mut spread = [V::spread(factors.add(which)); S];
+                for n in 1..S {
+                    spread[n] = V::spread(factors.add(3 * n + which));
+                }
+                for w in 0..W {
+                    let acc = acc.add(which * group.plane + w * V::SIZE);
+                    let mut terms = [parts[which][0][w]; S];
+                    for n in 0..S {
+                        terms[n] = V::multiply(prepared[which][n][w], spread[n]);
+                    }
+                    add(V::load(acc), terms).store(acc);
+                }
+            }
         }
     }
 }

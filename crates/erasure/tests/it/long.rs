@@ -271,3 +271,26 @@ fn kernels_are_named_and_the_names_are_read() {
     );
     assert!(Kernel::available().any(|kernel| kernel == Kernel::best()));
 }
+
+/// Small enough for an interpreter that checks every access, as Miri does; every path of every kernel
+/// is taken: groups, single rows, rests of groups and of vectors, few sources and many.
+#[test]
+fn small_shapes_take_every_path_of_every_kernel_and_agree() {
+    let mut random = Random(0x5eed_0027);
+    for (data, count, redundant, size) in
+        [(20, 19, 3, 330), (6, 5, 4, 97), (3, 1, 1, 64), (280, 6, 2, 256), (280, 3, 3, 128)]
+    {
+        let code = Code::new(data, redundant).unwrap();
+        let symbols: Vec<_> = (0..count).map(|_| random.bytes(size)).collect();
+        let old: Vec<_> = (0..redundant).map(|_| random.bytes(size)).collect();
+        let result = |kernel| {
+            let mut sums = old.clone();
+            code.accumulate(kernel, 1, &slices(&symbols), &mut slices_mut(&mut sums)).unwrap();
+            sums
+        };
+        let naive = result(Kernel::Naive);
+        for kernel in Kernel::available().skip(1) {
+            assert!(result(kernel) == naive, "{kernel}: {data}+{redundant}, {count} of {size}");
+        }
+    }
+}
