@@ -15,6 +15,9 @@
 //! A row's sum is `S1`, `S2` and `S3`, one after another.
 
 #![allow(unsafe_code)]
+// Iterators would take closures, which are not compiled for the instructions of their function.
+#![allow(clippy::needless_range_loop)]
+#![allow(clippy::needless_pass_by_value, reason = "a job is handed on whole")]
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
