@@ -43,7 +43,9 @@ fn main() {
     for (at, byte) in pool.iter_mut().enumerate() {
         *byte = (at * 31 + at / 4096 * 7) as u8;
     }
-    println!("kernel       code       | cold: read encode ratio  e=1  e=2  e=m | hot: read encode | plan us");
+    println!(
+        "kernel       code       | cold: read encode ratio  e=1  e=2  e=m | hot: read encode | plan us"
+    );
     let is_named = |code: &(usize, usize)| {
         let mut names = std::env::args().filter(|name| name.contains(',')).peekable();
         names.peek().is_none() || names.any(|name| name == format!("{},{}", code.0, code.1))
@@ -121,13 +123,10 @@ fn aligned(bytes: &mut [u8]) -> &mut [u8] {
 }
 
 fn encode(kernel: Kernel, code: &Code, codeword: &[u8], out: &mut [u8]) {
-    let mut data: [&[u8]; 1024] = [&[]; 1024];
-    for (data, symbol) in data.iter_mut().zip(codeword.chunks_exact(SYMBOL_SIZE)) {
-        *data = symbol;
-    }
+    let data: Vec<&[u8]> = codeword.chunks_exact(SYMBOL_SIZE).collect();
     let mut redundant: Vec<&mut [u8]> =
         out.chunks_exact_mut(SYMBOL_SIZE).take(code.redundant()).collect();
-    code.encode(kernel, &data[..code.data()], &mut redundant).expect("the buffers fit");
+    code.encode(kernel, &data, &mut redundant).expect("the buffers fit");
 }
 
 /// As if the codeword's symbols were enough: which bytes are summed does not change the time.

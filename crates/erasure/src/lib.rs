@@ -78,8 +78,8 @@
 //!   redundant symbols as can do.
 //! - R3. With one data symbol lost and redundant symbol 0 available, every coefficient is 1.
 //! - R4. All kernels give the same bytes; [`Kernel::Naive`] says which.
-//! - R5. Encoding, accumulating, updating, combining and running a plan allocate nothing (a plan of
-//!   more than 32 symbols excepted: it makes one list of them).
+//! - R5. Encoding, accumulating, updating, combining and running a plan allocate nothing (plans
+//!   that copy some symbols and compute others may make one list; see [`Plan::run`]).
 //! - R6. Wrong counts, lengths and positions are a [`UseError`], and no buffer has changed then. Only
 //!   what stands for an operator panics, as an index out of range does: `coefficient`, [`SymbolSet`],
 //!   and [`multiply`] and [`multiply_accumulate`] of slices of different lengths.

@@ -14,15 +14,20 @@
 //! `w`, by the formula of [`interpolate`](crate::interpolate). The second sum is done on each block of
 //! syndromes while it is still in the first-level cache: reconstruction costs what encoding costs,
 //! plus `e` multiplications for each byte that is lost. When so many symbols are lost that their
-//! syndromes would not fit there, each wanted symbol is instead summed over all sources.
+//! syndromes would not fit there, or the code is short, each wanted symbol is instead summed over all
+//! sources.
 
 use std::ops::Range;
 
-use crate::code::Code;
+use crate::code::{Code, Field};
 use crate::error::{Role, TooFewSymbols, UseError};
 use crate::interpolate::Interpolation;
 use crate::kernel::driver::{Columns, Finish, Job, ROWS_MAX};
 use crate::kernel::{self, Kernel};
+
+/// The most sources of a plan over GF(2^8) that sums each wanted symbol over all of them: so few are
+/// summed in registers.
+const SHORT: usize = 16;
 
 /// How wanted symbols of a codeword are computed from those that are not erased. Made by
 /// [`Code::plan`], and good for any number of codewords that lost the same symbols.
@@ -69,6 +74,8 @@ struct Shares {
     sources: Vec<(u16, u16)>,
     /// For each computed symbol, its point and what depends on it alone.
     computed: Vec<(u16, u16)>,
+    /// Whether the first computed symbol is the plain xor of the sources.
+    row_0_is_xor: bool,
 }
 
 impl Plan {
@@ -110,7 +117,9 @@ impl Plan {
         let own_rows: Vec<usize> =
             computed.iter().filter_map(|&n| wanted[n].checked_sub(code.data())).collect();
         let (how, summed_count);
-        if checks.len() + own_rows.len() <= ROWS_MAX && computed.len() <= ROWS_MAX {
+        let is_short = code.field() == Field::Bytes && sources.len() <= SHORT;
+        let fits = checks.len() + own_rows.len() <= ROWS_MAX && computed.len() <= ROWS_MAX;
+        if fits && !is_short {
             let mut weights = Weights { elements: Vec::new(), count: computed.len() };
             for &check in &checks {
                 let (point, share) = of_source(code.data() + check);
@@ -138,11 +147,17 @@ impl Plan {
                     source < code.data() || checks.binary_search(&(source - code.data())).is_ok();
                 if is_used { of_source(source) } else { (code.point(source), 0) }
             });
-            how = How::Direct(Shares {
+            let mut shares = Shares {
                 code: code.clone(),
                 sources: shares.collect(),
                 computed: of_computed,
-            });
+                row_0_is_xor: false,
+            };
+            let row_0_is_one = |source| {
+                !shares.computed.is_empty() && shares.column(source, 0..1, &mut [0]) == [1]
+            };
+            shares.row_0_is_xor = (0..sources.len()).all(row_0_is_one);
+            how = How::Direct(shares);
             summed_count = sources.len();
         }
         let (code, wanted) = (code.clone(), wanted.to_vec());
@@ -160,8 +175,9 @@ impl Plan {
     }
 
     /// Computes the wanted symbols. `sources[n]` are the bytes of symbol `self.sources()[n]`, and
-    /// `into[n]` becomes symbol `self.wanted()[n]`, whatever it held before. Allocates nothing unless
-    /// more than 32 symbols are computed, and then one list of them.
+    /// `into[n]` becomes symbol `self.wanted()[n]`, whatever it held before. Allocates nothing, unless
+    /// some wanted symbols are copied and of others there are more than 32, or at most 16 sources: then
+    /// one list.
     ///
     /// # Errors
     ///
@@ -187,6 +203,10 @@ impl Plan {
         match &self.how {
             How::Direct(shares) => {
                 let job = Job { field, columns: shares, sources: summed };
+                if self.copies.is_empty() {
+                    kernel::accumulate(kernel, job, into, Finish::Store);
+                    return Ok(());
+                }
                 let is_computed = |n: &usize| self.computed.binary_search(n).is_ok();
                 let mut into: Vec<&mut [u8]> = into
                     .iter_mut()
@@ -298,6 +318,6 @@ impl Columns for Shares {
     }
 
     fn row_0_is_xor(&self) -> bool {
-        false
+        self.row_0_is_xor
     }
 }
