@@ -11,6 +11,7 @@ use std::arch::x86_64::{
 };
 
 use super::driver::{self, Engine, Few, Job, Mad};
+use super::few;
 use super::matrix::{MATRICES, NIBBLES, Nibbles};
 use super::vector::{self, Vector};
 use crate::code::Field;

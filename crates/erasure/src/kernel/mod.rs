@@ -18,6 +18,8 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 #[cfg(target_arch = "x86_64")]
+mod few;
+#[cfg(target_arch = "x86_64")]
 mod matrix;
 #[cfg(target_arch = "x86_64")]
 mod vector;
@@ -184,22 +186,22 @@ macro_rules! x86_engine {
                     }
             }
 
-            fn few(few: Few<'_, '_>) {
+            fn few(job: Few<'_, '_>) {
                 #[target_feature(enable = $features)]
-                fn compiled(few: Few<'_, '_>) {
+                fn compiled(job: Few<'_, '_>) {
                     // SAFETY: this function is compiled for the vector's instructions.
                     unsafe {
-                        match (few.job.field, few.job.sources.len()) {
-                            (Field::Bytes, _) => vector::few8::<$vector>(few),
-                            (Field::Tower, 1) => vector::few16::<$vector, 1>(few),
-                            (Field::Tower, 2) => vector::few16::<$vector, 2>(few),
-                            (Field::Tower, 3) => vector::few16::<$vector, 3>(few),
-                            (Field::Tower, _) => vector::few16::<$vector, 4>(few),
+                        match (job.job.field, job.job.sources.len()) {
+                            (Field::Bytes, _) => few::few8::<$vector>(job),
+                            (Field::Tower, 1) => few::few16::<$vector, 1>(job),
+                            (Field::Tower, 2) => few::few16::<$vector, 2>(job),
+                            (Field::Tower, 3) => few::few16::<$vector, 3>(job),
+                            (Field::Tower, _) => few::few16::<$vector, 4>(job),
                         }
                     }
                 }
                 // SAFETY: as for `mad8`.
-                unsafe { compiled(few) }
+                unsafe { compiled(job) }
             }
 
             fn acc16_size(block_size: usize) -> usize {

@@ -20,22 +20,18 @@
 #![allow(clippy::needless_pass_by_value, reason = "a job is handed on whole")]
 
 use std::mem::MaybeUninit;
-use std::ops::Range;
 
-use super::driver::{FEW, Few, Finish, Job, Mad, ROWS_MAX};
+use super::driver::{Mad, ROWS_MAX};
 use crate::tower;
 
 /// Sources of a group.
 pub(super) const GROUP: usize = 4;
 
-/// Rows that are summed in registers at a time.
-const DOT_ROWS: usize = 4;
-
 /// Bytes of a line of cache.
 const LINE_SIZE: usize = 64;
 
 /// Half a block of the tower field: a run of low bytes, or of high ones.
-const HALF: usize = tower::BLOCK_SIZE / 2;
+pub(super) const HALF: usize = tower::BLOCK_SIZE / 2;
 
 /// A vector register, or what does its work.
 ///
@@ -364,188 +360,6 @@ pub(super) unsafe fn fold16<V: Vector>(acc: &[u8], into: &mut [u8]) {
             V::load(low).xor3(s1, share).store(low);
             V::load(high).xor3(s1, s3).store(high);
             from += V::SIZE;
-        }
-    }
-}
-
-/// [`Engine::few`](super::driver::Engine::few) over GF(2^8): all sources are summed in registers, for
-/// up to [`DOT_ROWS`] rows at a time, and each sum is stored once.
-///
-/// # Safety
-///
-/// The processor has the instructions of `V`.
-#[inline(always)]
-pub(super) unsafe fn few8<V: Vector>(few: Few<'_, '_>) {
-    for first in (0..few.into.len()).step_by(DOT_ROWS) {
-        let count = DOT_ROWS.min(few.into.len() - first);
-        let into = &mut few.into[first..first + count];
-        // SAFETY: the caller has the instructions.
-        unsafe {
-            match count {
-                1 => dot8::<V, 1, 4>(few.job, first, few.bytes.clone(), into, few.finish),
-                2 => dot8::<V, 2, 4>(few.job, first, few.bytes.clone(), into, few.finish),
-                3 => dot8::<V, 3, 4>(few.job, first, few.bytes.clone(), into, few.finish),
-                _ => dot8::<V, 4, 4>(few.job, first, few.bytes.clone(), into, few.finish),
-            }
-        }
-    }
-}
-
-/// # Safety
-///
-/// The processor has the instructions of `V`.
-#[inline(always)]
-unsafe fn dot8<V: Vector, const M: usize, const B: usize>(
-    job: Job<'_>,
-    first: usize,
-    bytes: Range<usize>,
-    into: &mut [&mut [u8]],
-    finish: Finish,
-) {
-    assert!(job.sources.len() <= FEW && into.len() == M);
-    assert!(bytes.start <= bytes.end && bytes.len().is_multiple_of(V::SIZE));
-    assert!(job.sources.iter().all(|source| bytes.end <= source.len()));
-    assert!(into.iter().all(|into| bytes.end <= into.len()));
-    let mut sources = [std::ptr::null(); FEW];
-    let mut factors = [const { [const { MaybeUninit::<V::Factor>::uninit() }; M] }; FEW];
-    for (n, source) in job.sources.iter().enumerate() {
-        sources[n] = source.as_ptr();
-        let mut scratch = [0; M];
-        let column = job.columns.column(n, first..first + M, &mut scratch);
-        for (factor, &element) in factors[n].iter_mut().zip(column) {
-            factor.write(V::factor(element as u8));
-        }
-    }
-    let count = job.sources.len();
-    let xor_count = usize::from(first == 0 && job.columns.row_0_is_xor());
-    let mut outs = [std::ptr::null_mut(); M];
-    for (out, into) in outs.iter_mut().zip(into) {
-        *out = into.as_mut_ptr();
-    }
-    let factors = factors.as_ptr().cast::<V::Factor>();
-    let sources = &sources[..count];
-    let mut at = bytes.start;
-    // SAFETY: vectors from `at` on stay below `bytes.end`, which all buffers reach (checked); `M`
-    // factors were written for each source.
-    unsafe {
-        while at + B * V::SIZE <= bytes.end {
-            dot8_step::<V, M, B>(sources, factors, xor_count, outs, finish, at);
-            at += B * V::SIZE;
-        }
-        while at < bytes.end {
-            dot8_step::<V, M, 1>(sources, factors, xor_count, outs, finish, at);
-            at += V::SIZE;
-        }
-    }
-}
-
-/// # Safety
-///
-/// As [`dot8`] argues.
-#[inline(always)]
-unsafe fn dot8_step<V: Vector, const M: usize, const B: usize>(
-    sources: &[*const u8],
-    factors: *const V::Factor,
-    xor_count: usize,
-    outs: [*mut u8; M],
-    finish: Finish,
-    at: usize,
-) {
-    // SAFETY: as `dot8` argues.
-    unsafe {
-        let mut sums = [[V::zero(); B]; M];
-        if finish == Finish::Xor {
-            for m in 0..M {
-                for b in 0..B {
-                    sums[m][b] = V::load(outs[m].add(at + b * V::SIZE));
-                }
-            }
-        }
-        for (n, source) in sources.iter().enumerate() {
-            let factors = factors.add(n * M);
-            let mut vectors = [V::load(source.add(at)); B];
-            for b in 1..B {
-                vectors[b] = V::load(source.add(at + b * V::SIZE));
-            }
-            let mut prepared = [vectors[0].prepare(); B];
-            for b in 0..B {
-                prepared[b] = vectors[b].prepare();
-            }
-            if xor_count == 1 {
-                for b in 0..B {
-                    sums[0][b] = sums[0][b].xor(vectors[b]);
-                }
-            } else {
-                let spread = V::spread(factors);
-                for b in 0..B {
-                    sums[0][b] = sums[0][b].xor(V::multiply(prepared[b], spread));
-                }
-            }
-            for m in 1..M {
-                let spread = V::spread(factors.add(m));
-                for b in 0..B {
-                    sums[m][b] = sums[m][b].xor(V::multiply(prepared[b], spread));
-                }
-            }
-        }
-        for m in 0..M {
-            for b in 0..B {
-                sums[m][b].store(outs[m].add(at + b * V::SIZE));
-            }
-        }
-    }
-}
-
-/// [`Engine::few`](super::driver::Engine::few) over the tower field, for at most one group of
-/// sources.
-///
-/// # Safety
-///
-/// The processor has the instructions of `V`.
-#[inline(always)]
-pub(super) unsafe fn few16<V: Vector, const S: usize>(few: Few<'_, '_>) {
-    let bytes = few.bytes;
-    assert!(few.job.sources.len() == S);
-    assert!(bytes.start <= bytes.end && bytes.len().is_multiple_of(tower::BLOCK_SIZE));
-    assert!(few.job.sources.iter().all(|source| bytes.end <= source.len()));
-    assert!(few.into.iter().all(|into| bytes.end <= into.len()));
-    let l = V::factor(tower::L);
-    for (row, into) in few.into.iter_mut().enumerate() {
-        let mut factors = [const { MaybeUninit::<[V::Factor; 3]>::uninit() }; S];
-        for (n, factors) in factors.iter_mut().enumerate() {
-            let mut scratch = [0];
-            let (c, d) = tower::split(few.job.columns.column(n, row..row + 1, &mut scratch)[0]);
-            factors.write([V::factor(c), V::factor(d), V::factor(c ^ d)]);
-        }
-        let factors = factors.as_ptr().cast::<V::Factor>();
-        let into = into.as_mut_ptr();
-        let mut at = 0;
-        // SAFETY: `from`, and `HALF` further, and the vectors from there lie in blocks of `bytes`,
-        // which all buffers reach (checked). The factors were written.
-        unsafe {
-            while at < bytes.len() / 2 {
-                let from = bytes.start + at / HALF * tower::BLOCK_SIZE + at % HALF;
-                let mut sums = [V::zero(); 3];
-                for n in 0..S {
-                    let a = V::load(few.job.sources[n].as_ptr().add(from));
-                    let b = V::load(few.job.sources[n].as_ptr().add(from + HALF));
-                    let parts = [a.prepare(), b.prepare(), a.xor(b).prepare()];
-                    for which in 0..3 {
-                        let spread = V::spread(factors.add(3 * n + which));
-                        sums[which] = sums[which].xor(V::multiply(parts[which], spread));
-                    }
-                }
-                let share = V::multiply(sums[1].prepare(), V::spread(&raw const l));
-                let mut low = sums[0].xor(share);
-                let mut high = sums[0].xor(sums[2]);
-                if few.finish == Finish::Xor {
-                    low = low.xor(V::load(into.add(from)));
-                    high = high.xor(V::load(into.add(from + HALF)));
-                }
-                low.store(into.add(from));
-                high.store(into.add(from + HALF));
-                at += V::SIZE;
-            }
         }
     }
 }
