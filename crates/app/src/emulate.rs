@@ -58,6 +58,7 @@ pub fn emulate(
              emu:a.img?profile=nearline-2tb&size=1GiB"
         )));
     }
+    let is_new = !member.path().exists();
     let drive = Arc::new(LoneDrive::open(&member).map_err(AppError::usage)?);
     let size = drive.size();
     let export = Export {
@@ -66,8 +67,13 @@ pub fn emulate(
         service: drive,
         access: Access::ReadWrite,
     };
-    let server = Server::bind(&ask.nbd, vec![export])
-        .map_err(|error| AppError::usage(format!("{}: {error}", ask.nbd)))?;
+    let server = Server::bind(&ask.nbd, vec![export]).map_err(|error| {
+        if is_new {
+            // As far as it goes: the error that led here is the one to tell.
+            drop(std::fs::remove_file(member.path()));
+        }
+        AppError::usage(error)
+    })?;
     let running = server.start();
     let uri = running.endpoint().uri(&ask.export);
     ready(&Emulated { drive: ask.member.clone(), uri, size_bytes: size.bytes().get() });

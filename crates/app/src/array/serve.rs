@@ -1,9 +1,10 @@
 //! `levelhead array serve`: an array on an NBD endpoint, until somebody stops it.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use levelhead_array::{HostOrder, Policy};
+use levelhead_block::{BlockService, Done, Request};
 use levelhead_host::{ArrayHandle, AssembleOptions, Bound, Io, ServeOptions, assemble};
 use levelhead_nbd::{Access, Endpoint, Export, Server};
 use levelhead_report::json;
@@ -71,6 +72,23 @@ impl Show for Serving {
 /// What clients may have in flight: as many bytes as a few dozen of the largest requests.
 const BOUND: Bound = Bound { requests: 256, sectors: Sectors::new(1 << 14) };
 
+/// The array as the server sees it: its size at once, and the array itself before the first client.
+struct Exported {
+    size: Sectors,
+    array: OnceLock<ArrayHandle>,
+}
+
+impl BlockService for Exported {
+    fn size(&self) -> Sectors {
+        self.size
+    }
+
+    fn submit(&self, request: Request, done: Done) {
+        let array = self.array.get().expect("the server starts after the array");
+        array.submit(request, done);
+    }
+}
+
 /// Serves until `stop` is wished. `ready` is called once clients are welcome.
 pub fn serve(
     ask: &Serve,
@@ -102,6 +120,14 @@ pub fn serve(
     }
     // Both sockets are bound before the drives are touched.
     let listener = control::Listener::bind(&control)?;
+    let exported = Arc::new(Exported { size: assembled.size(), array: OnceLock::new() });
+    let export = Export {
+        name: ask.export.clone(),
+        description: format!("levelhead {}", serving.array),
+        service: Arc::clone(&exported) as Arc<dyn BlockService>,
+        access: Access::ReadWrite,
+    };
+    let server = Server::bind(&ask.nbd, vec![export]).map_err(AppError::usage)?;
     let options = ServeOptions {
         policy: ask.policy,
         window: ask.window,
@@ -111,14 +137,7 @@ pub fn serve(
         seed: ask.seed,
     };
     let handle = assembled.serve(options).map_err(AppError::usage)?;
-    let export = Export {
-        name: ask.export.clone(),
-        description: format!("levelhead {}", serving.array),
-        service: Arc::new(handle.clone()),
-        access: Access::ReadWrite,
-    };
-    let server = Server::bind(&ask.nbd, vec![export])
-        .map_err(|error| AppError::usage(format!("{}: {error}", ask.nbd)))?;
+    assert!(exported.array.set(handle.clone()).is_ok(), "it is set here alone");
     let running = server.start();
     serving.uri = running.endpoint().uri(&ask.export);
     let controlled = listener.start(handle.clone(), stop.clone());
