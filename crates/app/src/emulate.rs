@@ -9,7 +9,7 @@ use levelhead_report::json;
 use levelhead_units::Bytes;
 use serde::Serialize;
 
-use crate::{AppError, Show, Stop};
+use crate::{AppError, Show, Stop, uri};
 
 /// What to emulate.
 #[derive(Clone, Debug)]
@@ -75,7 +75,7 @@ pub fn emulate(
         AppError::usage(error)
     })?;
     let running = server.start();
-    let uri = running.endpoint().uri(&ask.export);
+    let uri = uri(running.endpoint(), &ask.export);
     ready(&Emulated { drive: ask.member.clone(), uri, size_bytes: size.bytes().get() });
     stop.wait();
     running.stop();

@@ -48,6 +48,11 @@ pub(crate) fn open(path: &Path) -> Result<fs::File, AppError> {
     fs::File::open(path).map_err(|error| about(path, error))
 }
 
+/// The path that means the same in every folder.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
 /// Where output goes.
 enum Place {
     /// A file that is there or not, at the end of all links.

@@ -12,7 +12,8 @@ use levelhead_units::{Bytes, Sectors};
 use serde::Serialize;
 
 use super::{control, control_path, members};
-use crate::{AppError, Progress, Show, Stop};
+use crate::files::absolute;
+use crate::{AppError, Progress, Show, Stop, uri};
 
 /// What to serve, and how.
 #[derive(Clone, Debug)]
@@ -102,7 +103,7 @@ pub fn serve(
     let control = ask.control.clone().unwrap_or_else(|| control_path(members[0].path()));
     let mut serving = Serving {
         uri: String::new(),
-        control: control.clone(),
+        control: absolute(&control),
         array: assembled.spec().to_string(),
         size_bytes: assembled.size().bytes().get(),
         remarks: Vec::new(),
@@ -139,14 +140,15 @@ pub fn serve(
     let handle = assembled.serve(options).map_err(AppError::usage)?;
     assert!(exported.array.set(handle.clone()).is_ok(), "it is set here alone");
     let running = server.start();
-    serving.uri = running.endpoint().uri(&ask.export);
+    serving.uri = uri(running.endpoint(), &ask.export);
     let controlled = listener.start(handle.clone(), stop.clone());
     ready(&serving);
     show_resync(&handle, stop, progress);
     stop.wait();
     running.stop();
-    drop(controlled);
-    handle.stop().map_err(AppError::trouble)
+    let stopped = handle.stop().map_err(|error| error.to_string());
+    controlled.end(stopped.clone());
+    stopped.map_err(AppError::trouble)
 }
 
 /// Shows how far the redundancy is, until it is all valid or somebody stops.
