@@ -49,7 +49,10 @@ impl Output {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
     match commands::run(cli.command, cli.output, &mut Cli::command()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -60,4 +63,16 @@ fn main() -> ExitCode {
             }
         }
     }
+}
+
+/// Says what is wrong with a command line: one sentence on the first line, and below it what may
+/// help.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let text = error.to_string();
+    // Help and the version come this way too.
+    let Some(text) = text.strip_prefix("error: ") else { error.exit() };
+    let (sentence, rest) = text.split_once("\n\n").unwrap_or((text, ""));
+    let sentence: Vec<&str> = sentence.lines().map(str::trim).collect();
+    eprintln!("levelhead: {}\n\n{}", sentence.join(" "), rest.trim_end());
+    ExitCode::from(2)
 }
