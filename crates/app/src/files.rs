@@ -23,7 +23,7 @@ pub(crate) fn write_whole(
     path: &Path,
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), AppError> {
-    let fail = |error| about(path, error);
+    let fail = |error: io::Error| about(path, &error);
     match place(path)? {
         Place::Stream => {
             let file = fs::OpenOptions::new().write(true).open(path).map_err(fail)?;
@@ -45,7 +45,7 @@ pub(crate) fn open(path: &Path) -> Result<fs::File, AppError> {
     if path.is_dir() {
         return Err(AppError::usage(format!("{} is a directory, not a file", path.display())));
     }
-    fs::File::open(path).map_err(|error| about(path, error))
+    fs::File::open(path).map_err(|error| about(path, &error))
 }
 
 /// The path that means the same in every folder.
@@ -67,7 +67,7 @@ fn place(path: &Path) -> Result<Place, AppError> {
             Err(AppError::usage(format!("{} is a directory, not a file", path.display())))
         }
         Ok(metadata) if metadata.is_file() => {
-            path.canonicalize().map(Place::File).map_err(|error| about(path, error))
+            path.canonicalize().map(Place::File).map_err(|error| about(path, &error))
         }
         Ok(_) => Ok(Place::Stream),
         // Whatever else is wrong shows when its neighbour is made.
@@ -86,7 +86,7 @@ fn neighbour(path: &Path) -> Result<NamedTempFile, AppError> {
         .prefix(".levelhead-")
         .permissions(fs::Permissions::from_mode(0o666))
         .tempfile_in(folder)
-        .map_err(|error| about(path, error))
+        .map_err(|error| about(path, &error))
 }
 
 /// Checks that `folder` is one.
@@ -94,10 +94,10 @@ pub(crate) fn check_folder(folder: &Path) -> Result<(), AppError> {
     match fs::metadata(folder) {
         Ok(metadata) if metadata.is_dir() => Ok(()),
         Ok(_) => Err(AppError::usage(format!("{} is not a directory", folder.display()))),
-        Err(error) => Err(about(folder, error)),
+        Err(error) => Err(about(folder, &error)),
     }
 }
 
-fn about(path: &Path, error: io::Error) -> AppError {
+fn about(path: &Path, error: &io::Error) -> AppError {
     AppError::usage(format!("{}: {error}", path.display()))
 }
