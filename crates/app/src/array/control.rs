@@ -181,9 +181,17 @@ impl Listener {
         if is_socket(path) {
             fs::remove_file(path).map_err(fail)?;
         }
-        let listener = UnixListener::bind(path).map_err(fail)?;
+        // Bound where only the owner gets in, and moved when only the owner may open it.
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            Some(_) | None => Path::new("."),
+        };
+        let private = tempfile::Builder::new().prefix(".lh").tempdir_in(folder).map_err(fail)?;
+        let inside = private.path().join("s");
+        let listener = UnixListener::bind(&inside).map_err(fail)?;
+        fs::set_permissions(&inside, fs::Permissions::from_mode(0o600)).map_err(fail)?;
+        fs::rename(&inside, path).map_err(fail)?;
         let file = SocketFile(path.to_owned());
-        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(fail)?;
         Ok(Self { file, listener })
     }
 

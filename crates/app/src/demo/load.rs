@@ -101,8 +101,10 @@ pub(super) fn run(
     let pending = source.pending.lock().unwrap_or_else(PoisonError::into_inner);
     let mut late: Vec<Instant> = pending.clone();
     for finished in finished.try_iter() {
+        let bytes = check(workload, &finished)?;
+        tally.verified_bytes += bytes;
         if finished.at <= end {
-            tally.add(workload, &finished)?;
+            tally.latencies.push(finished.latency());
         } else {
             late.push(finished.due);
         }
@@ -150,21 +152,30 @@ struct Tally {
 
 impl Tally {
     fn add(&mut self, workload: &Workload, finished: &Finished) -> Result<(), AppError> {
-        let Finished { extent, due, at, good, buf } = finished;
-        if !good {
-            return Err(AppError::trouble(format!("the read of {extent:?} failed")));
-        }
-        let mut expected = vec![0; buf.as_slice().len()];
-        workload.content(*extent, &mut expected);
-        if buf.as_slice() != expected {
-            return Err(AppError::trouble(format!(
-                "{extent:?} holds other bytes than were written"
-            )));
-        }
-        self.verified_bytes += expected.len() as u64;
-        self.latencies.push(nanos(at.saturating_duration_since(*due)));
+        self.verified_bytes += check(workload, finished)?;
+        self.latencies.push(finished.latency());
         Ok(())
     }
+}
+
+impl Finished {
+    fn latency(&self) -> Nanos {
+        nanos(self.at.saturating_duration_since(self.due))
+    }
+}
+
+/// How many bytes of a read were found right: all of them, or it is an error.
+fn check(workload: &Workload, finished: &Finished) -> Result<u64, AppError> {
+    let Finished { extent, good, buf, .. } = finished;
+    if !good {
+        return Err(AppError::trouble(format!("the read of {extent:?} failed")));
+    }
+    let mut expected = vec![0; buf.as_slice().len()];
+    workload.content(*extent, &mut expected);
+    if buf.as_slice() != expected {
+        return Err(AppError::trouble(format!("{extent:?} holds other bytes than were written")));
+    }
+    Ok(expected.len() as u64)
 }
 
 fn nanos(length: Duration) -> Nanos {
