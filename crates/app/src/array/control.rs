@@ -181,7 +181,7 @@ impl Listener {
         if is_socket(path) {
             fs::remove_file(path).map_err(fail)?;
         }
-        // Bound where only the owner gets in, and moved when only the owner may open it.
+        // Bound where only the owner gets in, and named when only the owner may open it.
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             Some(_) | None => Path::new("."),
@@ -190,7 +190,8 @@ impl Listener {
         let inside = private.path().join("s");
         let listener = UnixListener::bind(&inside).map_err(fail)?;
         fs::set_permissions(&inside, fs::Permissions::from_mode(0o600)).map_err(fail)?;
-        fs::rename(&inside, path).map_err(fail)?;
+        // Not by renaming, which would put it in the place of any other file: a drive, perhaps.
+        fs::hard_link(&inside, path).map_err(fail)?;
         let file = SocketFile(path.to_owned());
         Ok(Self { file, listener })
     }
