@@ -40,11 +40,16 @@ struct Output {
 
 impl Output {
     /// Prints a result as it was asked for.
-    fn print(self, result: &dyn Show) {
-        use std::io::Write;
+    fn print(self, result: &dyn Show) -> Result<(), AppError> {
+        use std::io::{ErrorKind, Write};
         let text = if self.json { result.json() } else { result.text() };
-        // A reader that has gone away has seen enough.
-        let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
+        match writeln!(std::io::stdout(), "{}", text.trim_end()) {
+            // A reader that has gone away has seen enough.
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                Err(AppError::trouble(format!("standard output: {error}")))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 }
 
@@ -56,7 +61,7 @@ fn main() -> ExitCode {
     match commands::run(cli.command, cli.output, &mut Cli::command()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("levelhead: {error}");
+            say(&format!("levelhead: {error}"));
             match error {
                 AppError::Trouble(_) => ExitCode::from(1),
                 AppError::Usage(_) => ExitCode::from(2),
@@ -73,6 +78,12 @@ fn refuse(error: &clap::Error) -> ExitCode {
     let Some(text) = text.strip_prefix("error: ") else { error.exit() };
     let (sentence, rest) = text.split_once("\n\n").unwrap_or((text, ""));
     let sentence: Vec<&str> = sentence.lines().map(str::trim).collect();
-    eprintln!("levelhead: {}\n\n{}", sentence.join(" "), rest.trim_end());
+    say(&format!("levelhead: {}\n\n{}", sentence.join(" "), rest.trim_end()));
     ExitCode::from(2)
+}
+
+/// Writes to standard error, if there still is somebody who reads it.
+fn say(text: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "{text}");
 }

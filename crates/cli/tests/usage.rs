@@ -6,7 +6,7 @@ mod support;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use support::{ARRAY, Ended, Shelf, command, levelhead, refs, run};
+use support::{ARRAY, Ended, Shelf, levelhead, refs, run};
 
 /// A drive with room for the reserved parts and a little more.
 const DRIVE: u64 = 4 << 20;
@@ -404,14 +404,28 @@ fn completions_and_manual_pages_come_from_the_same_definitions() {
 }
 
 #[test]
-fn reader_that_goes_away_is_no_trouble() {
+fn reader_that_goes_away_has_seen_enough() {
     let mut command = std::process::Command::new("sh");
     let program = env!("CARGO_BIN_EXE_levelhead");
     command.args(["-c", &format!("{program} replay --synthetic count=10 | true")]);
     let ended = run(command);
     assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
-    // Nor is a terminal that is not there.
-    let mut quiet = self::command(&["replay", "--synthetic", "count=10", "--quiet"]);
-    quiet.env_remove("TERM");
-    assert_eq!(run(quiet).err, "");
+}
+
+#[test]
+fn output_that_has_no_room_is_said_and_no_panic() {
+    let redirected = |redirection: &str| {
+        let mut command = std::process::Command::new("sh");
+        let program = env!("CARGO_BIN_EXE_levelhead");
+        command.args(["-c", &format!("exec {program} {redirection}")]);
+        run(command)
+    };
+    let ended = redirected("replay --synthetic count=10 >/dev/full");
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.err.starts_with("levelhead: standard output: No space left"), "{ended:?}");
+    let ended = redirected("replay --synthetic count=10 --csv /dev/full");
+    assert!(ended.refusal().starts_with("/dev/full: No space left"), "{ended:?}");
+    // What cannot be said is still in the exit code.
+    assert_eq!(redirected("replay --window 0 2>/dev/full").code, Some(2));
+    assert_eq!(redirected("array status nowhere 2>/dev/full").code, Some(2));
 }

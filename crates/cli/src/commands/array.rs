@@ -101,8 +101,7 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
         Options::Create(args) => {
             let CreateArgs { array, members, assume_clean, dry_run, force } = args;
             let options = CreateOptions { assume_clean, dry_run, force };
-            output.print(&create(&Create { spec: array, members, options })?);
-            Ok(())
+            output.print(&create(&Create { spec: array, members, options })?)
         }
         Options::Serve(args) => run_serve(*args, output),
         Options::Status(Running { array }) => show(&array, Verb::Status, output),
@@ -112,8 +111,7 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
 }
 
 fn show(array: &std::path::Path, verb: Verb, output: Output) -> Result<(), AppError> {
-    output.print(ask(array, verb)?.as_ref());
-    Ok(())
+    output.print(ask(array, verb)?.as_ref())
 }
 
 fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
@@ -130,6 +128,7 @@ fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
         seed: args.seed,
     };
     let stop = stop_on_signals()?;
-    let mut ready = |serving: &Serving| output.print(serving);
+    // It serves all the same.
+    let mut ready = |serving: &Serving| drop(output.print(serving));
     serve(&ask, &stop, progress::bars(output).as_ref(), &mut ready)
 }

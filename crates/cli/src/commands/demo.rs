@@ -25,6 +25,5 @@ pub(crate) struct Options {
 pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
     let Options { seed, folder, report } = options;
     let stop = stop_on_signals()?;
-    output.print(&demo(&Demo { seed, folder, report }, &stop, progress::bars(output).as_ref())?);
-    Ok(())
+    output.print(&demo(&Demo { seed, folder, report }, &stop, progress::bars(output).as_ref())?)
 }

@@ -128,6 +128,5 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
         csv: options.csv,
         report: options.report,
     };
-    output.print(&replay(&ask, progress::bars(output).as_ref())?);
-    Ok(())
+    output.print(&replay(&ask, progress::bars(output).as_ref())?)
 }
