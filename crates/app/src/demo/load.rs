@@ -18,6 +18,10 @@ const READ: Sectors = Sectors::new(20);
 /// Mean time between arrivals in the open loop.
 const INTERVAL: Nanos = Nanos::from_millis(8);
 
+/// Different places that are read, in turn. A drive without a cache does not know a place again, and
+/// fewer of them are sooner written before the runs and removed after them.
+const PLACES: usize = 512;
+
 /// Reads in flight in the closed loop.
 const OUTSTANDING: usize = 4;
 
@@ -45,18 +49,17 @@ pub(super) struct Measured {
 }
 
 impl Workload {
-    /// As many reads as arrive in `length`; the closed loop goes round them.
+    /// The places, and the arrivals in `length`.
     pub(super) fn draw(size: Sectors, streams: Streams, length: Duration) -> Self {
         let (mut gaps, mut places) = (streams.stream("demo/gaps"), streams.stream("demo/places"));
-        let (mut extents, mut arrivals) = (Vec::new(), Vec::new());
+        let mut arrivals = Vec::new();
         let mut at = gaps.exponential(INTERVAL);
         while Duration::from(at) < length {
             arrivals.push(at);
-            let lba = Lba::new(places.below((size - READ).get() + 1));
-            extents.push(Extent::new(lba, READ));
             at += gaps.exponential(INTERVAL);
         }
-        Self { streams, extents, arrivals }
+        let place = |_| Extent::new(Lba::new(places.below((size - READ).get() + 1)), READ);
+        Self { streams, extents: (0..PLACES).map(place).collect(), arrivals }
     }
 
     pub(super) fn extents(&self) -> &[Extent] {
@@ -191,7 +194,7 @@ fn open(
     task: &dyn Task,
 ) -> Result<Tally, AppError> {
     let mut tally = Tally::default();
-    for (&extent, &at) in workload.extents.iter().zip(&workload.arrivals) {
+    for (&extent, &at) in workload.extents.iter().cycle().zip(&workload.arrivals) {
         let due = start + Duration::from(at);
         if stop.wait_until(due) {
             return Err(interrupted());
