@@ -9,7 +9,7 @@ use levelhead_report::json;
 use levelhead_units::Bytes;
 use serde::Serialize;
 
-use crate::{AppError, Show, Stop};
+use crate::{AppError, Show, Stop, uri};
 
 /// What to emulate.
 #[derive(Clone, Debug)]
@@ -58,6 +58,7 @@ pub fn emulate(
              emu:a.img?profile=nearline-2tb&size=1GiB"
         )));
     }
+    let is_new = !member.path().exists();
     let drive = Arc::new(LoneDrive::open(&member).map_err(AppError::usage)?);
     let size = drive.size();
     let export = Export {
@@ -66,10 +67,15 @@ pub fn emulate(
         service: drive,
         access: Access::ReadWrite,
     };
-    let server = Server::bind(&ask.nbd, vec![export])
-        .map_err(|error| AppError::usage(format!("{}: {error}", ask.nbd)))?;
+    let server = Server::bind(&ask.nbd, vec![export]).map_err(|error| {
+        if is_new {
+            // As far as it goes: the error that led here is the one to tell.
+            drop(std::fs::remove_file(member.path()));
+        }
+        AppError::usage(error)
+    })?;
     let running = server.start();
-    let uri = running.endpoint().uri(&ask.export);
+    let uri = uri(running.endpoint(), &ask.export);
     ready(&Emulated { drive: ask.member.clone(), uri, size_bytes: size.bytes().get() });
     stop.wait();
     running.stop();

@@ -1,36 +1,103 @@
 //! Files that commands leave behind: whole, or not at all.
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
 
 use crate::AppError;
 
-/// Writes a file through a neighbour that takes its name when it is complete.
+/// Checks before any work that a file can be written at `path` after it.
+pub(crate) fn check_place(path: &Path) -> Result<(), AppError> {
+    match place(path)? {
+        Place::Stream => Ok(()),
+        Place::File(path) => neighbour(&path).map(drop),
+    }
+}
+
+/// Writes a file through a neighbour that takes its name when it is complete. What is no file, such
+/// as a pipe, is written to.
 pub(crate) fn write_whole(
     path: &Path,
-    fill: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), AppError> {
-    let fail = |error: std::io::Error| AppError::usage(format!("{}: {error}", path.display()));
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        Some(_) | None => Path::new("."),
-    };
-    let file = tempfile::Builder::new()
-        .prefix(".levelhead-")
-        // As any program would create it: what the user's mask leaves of this.
-        .permissions(fs::Permissions::from_mode(0o666))
-        .tempfile_in(folder)
-        .map_err(fail)?;
-    let mut out = std::io::BufWriter::new(file);
-    fill(&mut out).map_err(fail)?;
-    let file = out.into_inner().map_err(|error| fail(error.into_error()))?;
-    file.persist(path).map_err(|error| fail(error.error))?;
-    Ok(())
+    let fail = |error: io::Error| about(path, &error);
+    match place(path)? {
+        Place::Stream => {
+            let file = fs::OpenOptions::new().write(true).open(path).map_err(fail)?;
+            let mut out = io::BufWriter::new(file);
+            fill(&mut out).and_then(|()| out.flush()).map_err(fail)
+        }
+        Place::File(path) => {
+            let mut out = io::BufWriter::new(neighbour(&path)?);
+            fill(&mut out).map_err(fail)?;
+            let file = out.into_inner().map_err(|error| fail(error.into_error()))?;
+            file.persist(&path).map_err(|error| fail(error.error))?;
+            Ok(())
+        }
+    }
 }
 
 /// Opens a file for reading, with a sentence if that fails.
 pub(crate) fn open(path: &Path) -> Result<fs::File, AppError> {
-    fs::File::open(path).map_err(|error| AppError::usage(format!("{}: {error}", path.display())))
+    if path.is_dir() {
+        return Err(AppError::usage(format!("{} is a directory, not a file", path.display())));
+    }
+    fs::File::open(path).map_err(|error| about(path, &error))
+}
+
+/// The path that means the same in every folder.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Where output goes.
+enum Place {
+    /// A file that is there or not, at the end of all links.
+    File(PathBuf),
+    /// A device, a pipe or a socket: its name is not to be taken.
+    Stream,
+}
+
+fn place(path: &Path) -> Result<Place, AppError> {
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => {
+            Err(AppError::usage(format!("{} is a directory, not a file", path.display())))
+        }
+        Ok(metadata) if metadata.is_file() => {
+            path.canonicalize().map(Place::File).map_err(|error| about(path, &error))
+        }
+        Ok(_) => Ok(Place::Stream),
+        // Whatever else is wrong shows when its neighbour is made.
+        Err(_) => Ok(Place::File(path.to_owned())),
+    }
+}
+
+/// A file beside `path` to be filled first, as open to others as the user's other files.
+fn neighbour(path: &Path) -> Result<NamedTempFile, AppError> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        Some(_) | None => Path::new("."),
+    };
+    check_folder(folder)?;
+    tempfile::Builder::new()
+        .prefix(".levelhead-")
+        .permissions(fs::Permissions::from_mode(0o666))
+        .tempfile_in(folder)
+        .map_err(|error| about(path, &error))
+}
+
+/// Checks that `folder` is one.
+pub(crate) fn check_folder(folder: &Path) -> Result<(), AppError> {
+    match fs::metadata(folder) {
+        Ok(metadata) if metadata.is_dir() => Ok(()),
+        Ok(_) => Err(AppError::usage(format!("{} is not a directory", folder.display()))),
+        Err(error) => Err(about(folder, &error)),
+    }
+}
+
+fn about(path: &Path, error: &io::Error) -> AppError {
+    AppError::usage(format!("{}: {error}", path.display()))
 }

@@ -23,5 +23,15 @@ pub use progress::{NoProgress, Progress, Task};
 pub use show::Show;
 pub use stop::Stop;
 
+use levelhead_nbd::Endpoint;
+
 /// The program's version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The URI by which clients reach `export`, wherever they are started.
+fn uri(endpoint: &Endpoint, export: &str) -> String {
+    match endpoint {
+        Endpoint::Unix(path) => Endpoint::Unix(files::absolute(path)).uri(export),
+        Endpoint::Tcp(_) => endpoint.uri(export),
+    }
+}

@@ -3,8 +3,9 @@
 use levelhead_block::{Command, Outcome};
 use levelhead_units::{DriveIdx, Sectors};
 
-/// A client's request, named by the client. Also the *origin* of every command it causes: emulated
-/// drives fail the same sectors for the same origin, whatever the policy.
+/// A client's request, named by the client. Also the *origin* of the commands it causes: emulated
+/// drives fail the same sectors for the same origin, whatever the policy. Writes that joined have the
+/// origin of the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
@@ -84,7 +85,8 @@ pub struct Submit {
     pub command: Command,
     /// Where its bytes are, in order: one whole buffer for a read, any number of pieces for a write.
     pub segments: Vec<Segment>,
-    /// The request it serves.
+    /// The request it serves, the first of them where several joined; a number near the largest for
+    /// the array's own.
     pub origin: u64,
 }
 
@@ -110,7 +112,7 @@ pub struct Answer {
     pub cost: Cost,
 }
 
-/// What a request took.
+/// What a request took. Writes that joined tell all of it with the first of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Commands put into the drives' queues for it.

@@ -59,12 +59,15 @@ impl Buffers {
         assert!(before.is_none(), "{id:?} was there already");
     }
 
-    /// Gives a buffer back. No drive may be reading it.
+    /// Gives a buffer back. If a drive that was given up on still reads it, that one stays with the
+    /// drive and an empty one of the same size comes back.
+    ///
+    /// Panics if a drive is filling it.
     pub fn remove(&mut self, id: BufId) -> Buf {
         match self.table.remove(&id).unwrap_or_else(|| panic!("{id:?} is not there")) {
             Held::Here(buf) => buf,
             Held::Shared(buf) => {
-                Arc::try_unwrap(buf).unwrap_or_else(|_| panic!("{id:?} is still with a drive"))
+                Arc::try_unwrap(buf).unwrap_or_else(|buf| Buf::zeroed(buf.sectors()))
             }
             Held::Lent => panic!("{id:?} is with a drive that fills it"),
         }

@@ -15,8 +15,11 @@ use crate::queue::{End, HostQueue};
 use crate::tau::DriveView;
 use crate::{Content, Settings};
 
-/// An operation in progress: a read, a write, a flush or a resync.
+/// An operation in progress: a read, a write, a flush or a resync. Numbered from 1.
 pub(crate) type OpId = u64;
+
+/// The operation of commands whose end nobody waits for.
+const NOBODY: OpId = 0;
 
 /// See the module.
 #[derive(Debug)]
@@ -42,7 +45,7 @@ struct Drive {
 }
 
 /// A command in a drive's queue or inside the drive.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sub {
     pub(crate) op: OpId,
     pub(crate) drive: DriveIdx,
@@ -142,7 +145,9 @@ impl Core {
         let state = Sub { op, drive, command, segments, origin, fate, started: None };
         let Drive { queue, track } = &mut self.drives[drive.as_usize()];
         queue.push(sub, state.lba(), end);
-        track.handle_asked(now);
+        if state.command.extent().is_some() {
+            track.handle_asked(now);
+        }
         self.subs.insert(sub, state);
         sub
     }
@@ -157,6 +162,7 @@ impl Core {
         if state.fate == Fate::Withdrawable {
             track.handle_fate(now, true);
         }
+        track.handle_withdrawn(now);
         self.subs.remove(&sub);
         true
     }
@@ -213,6 +219,19 @@ impl Core {
             .collect()
     }
 
+    /// Everything inside `drive`. Nobody waits for its end any more; the commands stay known, because
+    /// the drive may still come back with their buffers.
+    pub(crate) fn give_up_inside(&mut self, drive: DriveIdx) -> Vec<(SubId, Sub)> {
+        let inside = self.subs.iter_mut().filter(|(_, sub)| sub.drive == drive && sub.op != NOBODY);
+        inside
+            .map(|(&id, sub)| {
+                let known = sub.clone();
+                sub.op = NOBODY;
+                (id, known)
+            })
+            .collect()
+    }
+
     /// Whether any command is queued or inside a drive.
     pub(crate) fn is_quiet(&self) -> bool {
         self.subs.is_empty()
@@ -257,11 +276,6 @@ impl Sub {
             (Command::Read { .. }, [segment]) => Some(segment.place.buf),
             _ => None,
         }
-    }
-
-    /// Whether a drive has it, so that its buffer exists.
-    pub(crate) fn is_started(&self) -> bool {
-        self.started.is_some()
     }
 }
 

@@ -28,8 +28,8 @@ struct Decaying {
 }
 
 impl Decaying {
-    fn add(&mut self, now: Instant) {
-        self.count = self.at(now) + 1.0;
+    fn add(&mut self, now: Instant, count: f64) {
+        self.count = (self.at(now) + count).max(0.0);
         self.as_of = now;
     }
 
@@ -45,14 +45,19 @@ impl DriveTrack {
     }
 
     pub(crate) fn handle_asked(&mut self, now: Instant) {
-        self.arrivals.add(now);
+        self.arrivals.add(now, 1.0);
+    }
+
+    /// A command was withdrawn: it did not come the drive's way after all.
+    pub(crate) fn handle_withdrawn(&mut self, now: Instant) {
+        self.arrivals.add(now, -1.0);
     }
 
     /// A sub-request that could have been withdrawn was, or was not.
     pub(crate) fn handle_fate(&mut self, now: Instant, removed: bool) {
-        self.asked.add(now);
+        self.asked.add(now, 1.0);
         if removed {
-            self.removed.add(now);
+            self.removed.add(now, 1.0);
         }
     }
 

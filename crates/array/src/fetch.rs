@@ -34,7 +34,7 @@ pub(crate) struct Codeword {
     /// Asked for, not back yet.
     pub(crate) pending: SymbolSet,
     pub(crate) have: SymbolSet,
-    /// The drive stopped early, or never began.
+    /// The drive stopped early.
     pub(crate) unknown: SymbolSet,
     /// Asked for again, with retries.
     pub(crate) retried: SymbolSet,
@@ -126,17 +126,11 @@ impl Fetch {
         wishes: &[(usize, SymbolSet)],
         manner: Manner,
     ) -> u32 {
+        self.mark(wishes);
         let mut cells: Vec<Cell> = Vec::new();
         for &(word, symbols) in wishes {
-            let word = &mut self.codewords[word];
-            assert!(
-                symbols.minus(word.usable).is_empty(),
-                "{:?} asks for unusable symbols",
-                word.row
-            );
-            word.tried = word.tried.or(symbols);
-            word.pending = word.pending.or(symbols);
-            cells.extend(symbols.iter().map(|symbol| core.layout.cell(word.row, symbol)));
+            let row = self.codewords[word].row;
+            cells.extend(symbols.iter().map(|symbol| core.layout.cell(row, symbol)));
         }
         cells.sort_unstable();
         let runs = self.join(&core.layout, &cells);
@@ -160,6 +154,16 @@ impl Fetch {
         runs.len() as u32
     }
 
+    /// Notes that these symbols will be asked for, so that no gap takes them (F3).
+    pub(crate) fn mark(&mut self, wishes: &[(usize, SymbolSet)]) {
+        for &(word, symbols) in wishes {
+            let word = &mut self.codewords[word];
+            assert!(symbols.minus(word.usable).is_empty(), "{:?}: unusable symbols", word.row);
+            word.tried = word.tried.or(symbols);
+            word.pending = word.pending.or(symbols);
+        }
+    }
+
     /// Runs of cells on the same drive, gaps of up to [`GAP_MAX`] included. Symbols in the gaps are
     /// asked for from then on, too.
     fn join(&mut self, layout: &Layout, cells: &[Cell]) -> Vec<(DriveIdx, Extent)> {
@@ -177,8 +181,8 @@ impl Fetch {
         runs
     }
 
-    /// Takes the gap from `start` to `end` into a sub-request, if it is short and nothing in it is
-    /// pending in another one (F3).
+    /// Takes the gap from `start` to `end` into a sub-request, if it is short and nothing in it was
+    /// asked for already (F3).
     fn bridge(&mut self, layout: &Layout, drive: DriveIdx, start: Lba, end: Lba) -> bool {
         if end > start + GAP_MAX {
             return false;
@@ -190,12 +194,12 @@ impl Fetch {
                 Some((self.find(row)?, symbol))
             })
             .collect();
-        if gap.iter().any(|&(word, symbol)| self.codewords[word].pending.contains(symbol)) {
+        if gap.iter().any(|&(word, symbol)| self.codewords[word].tried.contains(symbol)) {
             return false;
         }
         for (word, symbol) in gap {
             let word = &mut self.codewords[word];
-            if word.usable.contains(symbol) && !word.have.contains(symbol) {
+            if word.usable.contains(symbol) {
                 word.tried = word.tried.with(symbol);
                 word.pending = word.pending.with(symbol);
             }
@@ -234,14 +238,16 @@ impl Fetch {
                     word.unknown = word.unknown.without(symbol);
                     word.places[symbol] = Some(Place { buf, sector: offset });
                 }
-                Outcome::Cancelled => word.unknown = word.unknown.with(symbol),
-                Outcome::Gone => {}
+                Outcome::Cancelled | Outcome::Gone => {}
             }
         }
     }
 
     /// Drops symbols on lost drives from what may be asked for.
     pub(crate) fn handle_lost(&mut self, layout: &Layout, lost: DriveSet) {
+        if lost.is_empty() {
+            return;
+        }
         for word in &mut self.codewords {
             let gone = word
                 .usable

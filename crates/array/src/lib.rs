@@ -21,7 +21,8 @@
 //! - A2. No drive is asked after it was lost, and [`Action::Lost`] comes before every answer that relies
 //!   on the loss.
 //! - A3. Redundancy that is not valid (not resynced yet) is never used.
-//! - A4. Every buffer that was acquired is released, after the last drive is through with it.
+//! - A4. Every buffer that was acquired is released: one that a drive fills after the drive is through
+//!   with it, one that drives read when nobody needs its bytes any more.
 //!
 //! # What it leaves out
 //!
@@ -49,7 +50,8 @@ pub mod superblock;
 pub mod tau;
 mod write;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 use levelhead_block::{Command, Effort, Health, Outcome};
 use levelhead_stats::Streams;
@@ -112,6 +114,8 @@ pub struct Array {
     locks: StripeLocks,
     ops: BTreeMap<OpId, Op>,
     op_next: OpId,
+    /// Operations that hold their stripes and have not begun, in order.
+    granted: VecDeque<OpId>,
     resync: Resync,
 }
 
@@ -124,6 +128,7 @@ enum Op {
     Flush {
         request: RequestId,
         pending: Vec<SubId>,
+        subs: u32,
     },
 }
 
@@ -140,7 +145,8 @@ pub enum Resync {
     Idle,
     /// A step is under way.
     Running,
-    /// It cannot go on: data of the next stripes cannot be read, or a drive is lost.
+    /// It cannot go on: a drive is lost, or data of the next stripes cannot be read. A write to those
+    /// stripes lets it try again.
     Stuck,
 }
 
@@ -157,6 +163,7 @@ impl Array {
             locks: StripeLocks::default(),
             ops: BTreeMap::new(),
             op_next: 0,
+            granted: VecDeque::new(),
             resync: Resync::Idle,
         }
     }
@@ -215,7 +222,7 @@ impl Array {
             }
             Command::Flush => {
                 self.start_flush(now, request);
-                return self.core.dispatch(now);
+                return self.settle(now);
             }
             Command::Trim { .. } => {
                 // The content may stay, and a parity that covers it stays right.
@@ -224,21 +231,24 @@ impl Array {
                 return self.core.actions.push_back(Action::Answer(answer));
             }
         };
-        self.claim(now, start);
-        self.core.dispatch(now);
+        self.claim(start);
+        self.settle(now);
     }
 
     /// A drive has ended a command.
+    ///
+    /// Panics if the outcome is [`Outcome::Cancelled`]: what is inside a drive is never withdrawn.
     pub fn handle_done(&mut self, now: Instant, sub: SubId, outcome: &Outcome) {
+        assert_ne!(*outcome, Outcome::Cancelled, "{sub:?}: nobody withdrew it");
         let state = self.core.finish(now, sub);
         self.route(now, sub, &state, outcome);
-        self.core.dispatch(now);
+        self.settle(now);
     }
 
     /// A drive is not there any more, or must not be used.
     pub fn handle_lost(&mut self, now: Instant, drive: DriveIdx) {
         self.lose(now, drive);
-        self.core.dispatch(now);
+        self.settle(now);
     }
 
     /// A drive's own account of itself.
@@ -260,8 +270,8 @@ impl Array {
         self.resync = Resync::Running;
         let step = (RESYNC_STEP.get() / self.core.layout.spec().chunk().get()).max(1);
         let end = stripes.min(first + step);
-        self.claim(now, Start::Write(Purpose::Resync { first, end }));
-        self.core.dispatch(now);
+        self.claim(Start::Write(Purpose::Resync { first, end }));
+        self.settle(now);
     }
 
     /// The next thing to do.
@@ -274,11 +284,20 @@ impl Array {
         self.op_next
     }
 
-    fn claim(&mut self, now: Instant, start: Start) {
-        if self.joins(&start) {
-            return;
+    /// Begins what holds its stripes and lets commands into the drives. In a loop, because what begins
+    /// may end at once and hand its stripes on.
+    fn settle(&mut self, now: Instant) {
+        while let Some(op) = self.granted.pop_front() {
+            let waiting = self.ops.remove(&op);
+            let Some(Op::Locked(start)) = waiting else {
+                unreachable!("only a waiting operation is granted its stripes")
+            };
+            self.start(now, op, start);
         }
-        let op = self.name_op();
+        self.core.dispatch(now);
+    }
+
+    fn claim(&mut self, start: Start) {
         let (stripes, access) = match &start {
             Start::Read { extent, .. } => (self.core.layout.stripes_of(*extent), Access::Shared),
             Start::Write(Purpose::Client(parts)) => {
@@ -286,21 +305,23 @@ impl Array {
             }
             &Start::Write(Purpose::Resync { first, end }) => (first..end, Access::Exclusive),
         };
-        if self.locks.claim(op, stripes, access) {
-            self.start(now, op, start);
-        } else {
-            self.ops.insert(op, Op::Locked(start));
+        if self.locks.would_wait(&stripes, access) && self.joins(&start, &stripes) {
+            return;
         }
+        let op = self.name_op();
+        if self.locks.claim(op, stripes, access) {
+            self.granted.push_back(op);
+        }
+        self.ops.insert(op, Op::Locked(start));
     }
 
     /// Lets a client's write join one that still waits for its stripes, if there is one next to it.
-    fn joins(&mut self, start: &Start) -> bool {
+    fn joins(&mut self, start: &Start, stripes: &Range<u64>) -> bool {
         let Start::Write(Purpose::Client(parts)) = start else { return false };
-        let stripes = self.core.layout.stripes_of(parts[0].extent);
         let ops = &self.ops;
         let may_join =
             |op| matches!(ops.get(&op), Some(Op::Locked(Start::Write(Purpose::Client(_)))));
-        let Some(op) = self.locks.join(&stripes, JOINED_STRIPES_MAX, may_join) else {
+        let Some(op) = self.locks.join(stripes, JOINED_STRIPES_MAX, may_join) else {
             return false;
         };
         let Some(Op::Locked(Start::Write(Purpose::Client(joined)))) = self.ops.get_mut(&op) else {
@@ -341,8 +362,10 @@ impl Array {
             )
         };
         let drives: Vec<DriveIdx> = self.core.present().iter().collect();
-        let pending = drives.into_iter().map(|drive| flush(&mut self.core, drive)).collect();
-        self.ops.insert(op, Op::Flush { request, pending });
+        let pending: Vec<SubId> =
+            drives.into_iter().map(|drive| flush(&mut self.core, drive)).collect();
+        let subs = pending.len() as u32;
+        self.ops.insert(op, Op::Flush { request, pending, subs });
         self.advance(now, op);
     }
 
@@ -351,11 +374,31 @@ impl Array {
         if loses_drive(&state.command, outcome) {
             self.lose(now, state.drive);
         }
-        let buf = if state.is_started() { state.read_buf() } else { None };
-        let Some(op) = self.ops.get_mut(&state.op) else {
-            // A late completion: the answer has been given.
-            return buf.into_iter().for_each(|buf| self.core.release(buf));
-        };
+        let buf = state.read_buf();
+        if self.ops.contains_key(&state.op) {
+            self.hand_over(now, sub, state, buf, outcome);
+        } else {
+            // A late completion: the answer has been given, or the drive was given up.
+            buf.into_iter().for_each(|buf| self.core.release(buf));
+        }
+    }
+
+    /// Tells the operation that a lost drive will not end its command.
+    fn give_up(&mut self, now: Instant, sub: SubId, state: &Sub) {
+        if self.ops.contains_key(&state.op) {
+            self.hand_over(now, sub, state, None, &Outcome::Gone);
+        }
+    }
+
+    fn hand_over(
+        &mut self,
+        now: Instant,
+        sub: SubId,
+        state: &Sub,
+        buf: Option<BufId>,
+        outcome: &Outcome,
+    ) {
+        let op = self.ops.get_mut(&state.op).expect("the caller has looked");
         let layout = &self.core.layout;
         let fetched = |extent: Extent| (state.drive, extent);
         match (op, state.command) {
@@ -378,8 +421,11 @@ impl Array {
         }
         self.core.lost = self.core.lost.with(drive);
         self.core.actions.push_back(Action::Lost(drive));
-        for (sub, state) in self.core.drain_waiting(drive) {
-            self.route(now, sub, &state, &Outcome::Gone);
+        // A drive that hangs may never give back what is inside it: nobody waits for that either.
+        let mut given_up = self.core.drain_waiting(drive);
+        given_up.extend(self.core.give_up_inside(drive));
+        for (sub, state) in given_up {
+            self.give_up(now, sub, &state);
         }
     }
 
@@ -391,15 +437,14 @@ impl Array {
             Op::Read(read) => (read.advance(&mut self.core, now), true),
             Op::Write(write) => {
                 let progress = write.advance(&mut self.core, now);
-                if let &Purpose::Resync { end, .. } = &write.purpose {
-                    self.note_resync(progress, end);
-                }
+                let purpose = write.purpose.clone();
+                self.note_resync(progress, &purpose);
                 (progress != Progress::NotYet, true)
             }
-            Op::Flush { request, pending } => {
+            Op::Flush { request, pending, subs } => {
                 let ended = pending.is_empty();
                 if ended {
-                    self.answer_flush(*request);
+                    self.answer_flush(*request, *subs);
                 }
                 (ended, false)
             }
@@ -407,31 +452,35 @@ impl Array {
         if !ended {
             self.ops.insert(op, state);
         } else if holds_stripes {
-            for granted in self.locks.release(op) {
-                let waiting = self.ops.remove(&granted);
-                let Some(Op::Locked(start)) = waiting else {
-                    unreachable!("only a waiting operation is granted its stripes")
-                };
-                self.start(now, granted, start);
-            }
+            self.granted.extend(self.locks.release(op));
         }
     }
 
-    fn note_resync(&mut self, progress: Progress, end: u64) {
-        match progress {
-            Progress::NotYet => {}
-            Progress::Done => {
+    fn note_resync(&mut self, progress: Progress, purpose: &Purpose) {
+        match (progress, purpose) {
+            (Progress::NotYet, _) | (Progress::Failed, Purpose::Client(_)) => {}
+            (Progress::Done, &Purpose::Resync { end, .. }) => {
                 self.core.synced = end;
                 self.resync = Resync::Idle;
             }
-            Progress::Failed => self.resync = Resync::Stuck,
+            (Progress::Failed, Purpose::Resync { .. }) => self.resync = Resync::Stuck,
+            (Progress::Done, Purpose::Client(parts)) => {
+                let stripes = |part: &Part| self.core.layout.stripes_of(part.extent);
+                let unsynced = |part: &Part| stripes(part).end > self.core.synced;
+                if self.resync == Resync::Stuck && parts.iter().any(unsynced) {
+                    self.resync = Resync::Idle;
+                }
+            }
         }
     }
 
-    fn answer_flush(&mut self, request: RequestId) {
-        let held = self.core.lost.len() as usize <= self.core.layout.spec().redundant();
-        let outcome = if held { Outcome::GOOD } else { Outcome::Gone };
-        let cost = Cost { subs: self.core.layout.spec().drives() as u32, ..Cost::default() };
+    fn answer_flush(&mut self, request: RequestId, subs: u32) {
+        let (lost, layout) = (self.core.lost.len() as usize, &self.core.layout);
+        // With a drive lost, what it held of stripes that were not redundant is gone.
+        let redundant =
+            if self.core.synced == layout.stripes() { layout.spec().redundant() } else { 0 };
+        let outcome = if lost <= redundant { Outcome::GOOD } else { Outcome::Gone };
+        let cost = Cost { subs, ..Cost::default() };
         self.core.actions.push_back(Action::Answer(Answer { request, outcome, cost }));
     }
 }

@@ -55,13 +55,20 @@ impl StripeLocks {
     /// Claims `stripes` for `owner`; true if it holds them at once, else it must wait for
     /// [`StripeLocks::release`] to name it.
     pub(crate) fn claim(&mut self, owner: u64, stripes: Range<u64>, access: Access) -> bool {
+        let waits = self.would_wait(&stripes, access);
         let claim = Claim { owner, stripes, access };
-        if self.waiting.iter().any(|earlier| earlier.conflicts(&claim)) || self.blocked(&claim) {
+        if waits {
             self.waiting.push(claim);
             return false;
         }
         self.hold(claim);
         true
+    }
+
+    /// Whether a claim would have to wait.
+    pub(crate) fn would_wait(&self, stripes: &Range<u64>, access: Access) -> bool {
+        let claim = Claim { owner: 0, stripes: stripes.clone(), access };
+        self.waiting.iter().any(|earlier| earlier.conflicts(&claim)) || self.blocked(&claim)
     }
 
     /// Gives up what `owner` holds; returns who holds their stripes now, in order of arrival.

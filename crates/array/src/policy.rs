@@ -4,7 +4,7 @@
 //!
 //! | policy | first | retries in the drive | when a codeword lacks data | surplus |
 //! |---|---|---|---|---|
-//! | `normal` | requested data | on | rest of the group, retries on | - |
+//! | `normal` | requested data | on | rest of the group, retries on | removed |
 //! | `on-failure` | requested data | off | rest of the group; then retries | removed |
 //! | `assisted` | whole group | off | retries | removed |
 //! | `assisted:no-removal` | whole group | off | retries | kept |
@@ -16,7 +16,7 @@ use std::str::FromStr;
 
 use levelhead_block::Effort;
 
-use crate::tau::{Form, Part, net_latency};
+use crate::tau::{Form, Share, net_latency};
 
 /// How reads are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,12 +111,12 @@ impl Policy {
     pub const DEFAULT: Self = Self::ProActive(Form::Paper);
 
     /// Decides one read from what is known of the drives of its codewords.
-    pub fn decide(self, parts: &[Part]) -> Plan {
+    pub fn decide(self, shares: &[Share]) -> Plan {
         match self {
             Self::Normal => Plan::NORMAL,
             Self::OnFailure => Plan::ON_FAILURE,
             Self::Assisted(how) => Plan::assisted(how),
-            Self::ProActive(form) if net_latency(form, parts) > 0.0 => {
+            Self::ProActive(form) if net_latency(form, shares) > 0.0 => {
                 Plan::assisted(Assisted::Removal)
             }
             Self::ProActive(_) => Plan::NORMAL,

@@ -12,9 +12,10 @@
 //! # Invariants
 //!
 //! - Q1. At most `window` commands are inside the drive.
-//! - Q2. Commands pushed at the head leave before all others, the last one pushed first.
+//! - Q2. Commands pushed at the head leave before all others, the first one pushed first.
+//! - Q3. No command waits for ever behind others that came later.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::str::FromStr;
 
@@ -28,7 +29,8 @@ use crate::action::SubId;
 pub enum HostOrder {
     /// First come, first served.
     Fcfs,
-    /// Upwards through the addresses, then from the lowest again (C-LOOK).
+    /// Upwards through the addresses, then from the lowest again (C-LOOK). A sweep takes only so many
+    /// newcomers on its way, or a stream of reads before the arm would hold up all others.
     Elevator,
     /// The test bed of `[ERAID]`: 32 threads, each with a first-come queue of its own, chosen at
     /// random; each has one command inside the drive.
@@ -36,6 +38,9 @@ pub enum HostOrder {
 }
 
 const LANES: usize = 32;
+
+/// The most newcomers that join a sweep under way.
+const JOINING_MAX: u32 = 64;
 
 impl HostOrder {
     const ALL: [(Self, &'static str); 3] =
@@ -78,10 +83,20 @@ pub(crate) struct HostQueue {
     inside: Vec<(SubId, Option<usize>)>,
 }
 
+/// The sweep under way, and what waits for the next one.
+#[derive(Debug, Default)]
+struct Sweeps {
+    current: BTreeSet<(Lba, SubId)>,
+    next: BTreeSet<(Lba, SubId)>,
+    /// The last address that left.
+    arm: Lba,
+    joined: u32,
+}
+
 #[derive(Debug)]
 enum Waiting {
     Fcfs(VecDeque<SubId>),
-    Elevator { by_address: BTreeMap<(Lba, SubId), ()>, last: Lba },
+    Elevator(Sweeps),
     Paper32 { lanes: Vec<VecDeque<SubId>>, busy: [bool; LANES], rng: Rng },
 }
 
@@ -90,9 +105,7 @@ impl HostQueue {
         assert!(window >= 1);
         let waiting = match order {
             HostOrder::Fcfs => Waiting::Fcfs(VecDeque::new()),
-            HostOrder::Elevator => {
-                Waiting::Elevator { by_address: BTreeMap::new(), last: Lba::ZERO }
-            }
+            HostOrder::Elevator => Waiting::Elevator(Sweeps::default()),
             HostOrder::Paper32 => {
                 Waiting::Paper32 { lanes: vec![VecDeque::new(); LANES], busy: [false; LANES], rng }
             }
@@ -104,7 +117,7 @@ impl HostQueue {
     pub(crate) fn len(&self) -> usize {
         let waiting = match &self.waiting {
             Waiting::Fcfs(queue) => queue.len(),
-            Waiting::Elevator { by_address, .. } => by_address.len(),
+            Waiting::Elevator(sweeps) => sweeps.current.len() + sweeps.next.len(),
             Waiting::Paper32 { lanes, .. } => lanes.iter().map(VecDeque::len).sum(),
         };
         self.urgent.len() + waiting + self.inside.len()
@@ -112,11 +125,9 @@ impl HostQueue {
 
     pub(crate) fn push(&mut self, sub: SubId, lba: Lba, end: End) {
         match (end, &mut self.waiting) {
-            (End::Head, _) => self.urgent.push_front(sub),
+            (End::Head, _) => self.urgent.push_back(sub),
             (End::Tail, Waiting::Fcfs(queue)) => queue.push_back(sub),
-            (End::Tail, Waiting::Elevator { by_address, .. }) => {
-                by_address.insert((lba, sub), ());
-            }
+            (End::Tail, Waiting::Elevator(sweeps)) => sweeps.push(sub, lba),
             (End::Tail, Waiting::Paper32 { lanes, rng, .. }) => {
                 lanes[rng.below(LANES as u64) as usize].push_back(sub);
             }
@@ -142,7 +153,7 @@ impl HostQueue {
         take(&mut self.urgent, sub)
             || match &mut self.waiting {
                 Waiting::Fcfs(queue) => take(queue, sub),
-                Waiting::Elevator { by_address, .. } => by_address.remove(&(lba, sub)).is_some(),
+                Waiting::Elevator(sweeps) => sweeps.remove(sub, lba),
                 Waiting::Paper32 { lanes, .. } => lanes.iter_mut().any(|lane| take(lane, sub)),
             }
     }
@@ -163,17 +174,36 @@ fn take(queue: &mut VecDeque<SubId>, sub: SubId) -> bool {
     at.is_some_and(|at| queue.remove(at).is_some())
 }
 
+impl Sweeps {
+    fn push(&mut self, sub: SubId, lba: Lba) {
+        if lba >= self.arm && self.joined < JOINING_MAX {
+            self.joined += 1;
+            self.current.insert((lba, sub));
+        } else {
+            self.next.insert((lba, sub));
+        }
+    }
+
+    fn pop(&mut self) -> Option<SubId> {
+        if self.current.is_empty() {
+            std::mem::swap(&mut self.current, &mut self.next);
+            self.joined = 0;
+        }
+        let (lba, sub) = self.current.pop_first()?;
+        self.arm = lba;
+        Some(sub)
+    }
+
+    fn remove(&mut self, sub: SubId, lba: Lba) -> bool {
+        self.current.remove(&(lba, sub)) || self.next.remove(&(lba, sub))
+    }
+}
+
 impl Waiting {
     fn pop(&mut self) -> Option<(SubId, Option<usize>)> {
         match self {
             Self::Fcfs(queue) => queue.pop_front().map(|sub| (sub, None)),
-            Self::Elevator { by_address, last } => {
-                let above = by_address.range((*last, SubId(0))..).next();
-                let (&key, ()) = above.or_else(|| by_address.iter().next())?;
-                by_address.remove(&key);
-                *last = key.0;
-                Some((key.1, None))
-            }
+            Self::Elevator(sweeps) => sweeps.pop().map(|sub| (sub, None)),
             Self::Paper32 { lanes, busy, .. } => {
                 // Of the lanes that may send one, the oldest command first: names grow with time.
                 let free = (0..LANES).filter(|&lane| !busy[lane] && !lanes[lane].is_empty());
@@ -229,6 +259,26 @@ mod tests {
         assert_eq!((first.0, drain(&mut queue)), (1, vec![0, 4, 2, 3]));
     }
 
+    /// Q3, against the two loads that starve a C-LOOK: an ascending stream, and one hot address.
+    #[test]
+    fn nobody_waits_for_ever_behind_a_stream() {
+        for order in [HostOrder::Fcfs, HostOrder::Elevator, HostOrder::Paper32] {
+            for step in [0, 1] {
+                let mut queue = queue(order, 1);
+                queue.push(SubId(1), Lba::new(1), End::Tail);
+                queue.push(SubId(0), Lba::ZERO, End::Tail);
+                let mut left = Vec::new();
+                for n in 2..200 {
+                    queue.push(SubId(n), Lba::new(1 + n * step), End::Tail);
+                    let sub = queue.pop().unwrap();
+                    queue.finish(sub);
+                    left.push(sub.0);
+                }
+                assert!(left.contains(&0), "{order}, step {step}");
+            }
+        }
+    }
+
     #[test]
     fn head_goes_first_whatever_the_order() {
         for order in [HostOrder::Fcfs, HostOrder::Elevator, HostOrder::Paper32] {
@@ -236,7 +286,7 @@ mod tests {
             queue.push(SubId(0), Lba::new(0), End::Tail);
             queue.push(SubId(1), Lba::new(9), End::Head);
             queue.push(SubId(2), Lba::new(8), End::Head);
-            assert_eq!(drain(&mut queue), [2, 1, 0], "{order}");
+            assert_eq!(drain(&mut queue), [1, 2, 0], "{order}");
         }
     }
 

@@ -18,6 +18,8 @@
 //!   retries could still give it.
 //! - R4. Bytes are decoded only from symbols that were read while the read held its stripes.
 
+use std::collections::BTreeSet;
+
 use levelhead_block::{Effort, Outcome};
 use levelhead_erasure::SymbolSet;
 use levelhead_units::{Extent, Instant};
@@ -27,7 +29,7 @@ use crate::core::{Core, Fate, OpId};
 use crate::fetch::{Codeword, Fetch, Manner, rows_of, usable};
 use crate::policy::{AnswerWhen, First, Plan, Policy, Surplus};
 use crate::queue::End;
-use crate::tau::Part;
+use crate::tau::Share;
 
 /// See the module.
 #[derive(Debug)]
@@ -84,8 +86,9 @@ impl ReadOp {
     }
 
     fn first_ask(&mut self, core: &mut Core, now: Instant) {
+        let data = core.layout.data_symbols();
         let first = |word: &Codeword| match self.plan.first {
-            First::Wanted => word.subject.and(word.usable),
+            First::Wanted => needed(word, data),
             First::Group => word.usable,
         };
         let wishes: Vec<(usize, SymbolSet)> =
@@ -103,9 +106,9 @@ impl ReadOp {
     ) -> u32 {
         // The client's effort is a limit: who wants no retries gets none.
         let effort = if effort == Effort::Fast { Effort::Fast } else { self.effort };
-        let fate = match self.plan.first {
-            First::Group => Fate::Withdrawable,
-            First::Wanted => Fate::Certain,
+        let fate = match (self.plan.first, end) {
+            (First::Group, End::Tail) => Fate::Withdrawable,
+            (First::Group, End::Head) | (First::Wanted, _) => Fate::Certain,
         };
         let asked = self.fetch.ask(core, now, wishes, Manner { effort, end, fate });
         self.cost.subs += asked;
@@ -116,7 +119,8 @@ impl ReadOp {
     pub(crate) fn advance(&mut self, core: &mut Core, now: Instant) -> bool {
         self.fetch.handle_lost(&core.layout, core.lost);
         let data = core.layout.data_symbols();
-        let retry = self.effort != Effort::Fast;
+        // Asking again with the effort that failed would be no second try.
+        let retry = self.effort != Effort::Fast && self.plan.effort == Effort::Fast;
         let needs: Vec<Need> = self
             .fetch
             .codewords
@@ -129,6 +133,7 @@ impl ReadOp {
         };
         let rest = pick(|need| if let Need::Rest(symbols) = need { Some(symbols) } else { None });
         let again = pick(|need| if let Need::Retry(symbols) = need { Some(symbols) } else { None });
+        self.fetch.mark(&again);
         if !rest.is_empty() {
             self.ask(core, now, &rest, self.plan.effort, End::Head);
         }
@@ -152,8 +157,8 @@ impl ReadOp {
         let withdraw = self.plan.surplus == Surplus::Removed;
         self.cost.removed += self.fetch.close(core, now, withdraw);
         let (unknown, damaged) = match self.effort {
-            Effort::Fast => (missing, Vec::new()),
-            Effort::Limited(_) | Effort::Full => (Vec::new(), missing),
+            Effort::Fast | Effort::Limited(_) => (missing, Vec::new()),
+            Effort::Full => (Vec::new(), missing),
         };
         let outcome = Outcome::Done {
             unknown: unknown.into_iter().collect(),
@@ -168,7 +173,7 @@ impl ReadOp {
         let data = core.layout.data_symbols();
         let client = BufId::Client(self.request);
         let mut missing = Vec::new();
-        let mut decoded = SymbolsOf::default();
+        let mut decoded: BTreeSet<usize> = BTreeSet::new();
         for (sector, &(idx, symbol)) in (0_u32..).zip(&self.targets) {
             let word = &self.fetch.codewords[idx];
             let into = Place { buf: client, sector };
@@ -177,25 +182,13 @@ impl ReadOp {
             } else if word.have.len() >= data {
                 let from = decode(core, word, symbol);
                 core.combine(into, from);
-                decoded.note(idx);
+                decoded.insert(idx);
             } else {
                 missing.push(sector);
             }
         }
-        self.cost.decoded = decoded.0.len() as u32;
+        self.cost.decoded = decoded.len() as u32;
         missing
-    }
-}
-
-/// Codewords seen, each once.
-#[derive(Default)]
-struct SymbolsOf(Vec<usize>);
-
-impl SymbolsOf {
-    fn note(&mut self, idx: usize) {
-        if !self.0.contains(&idx) {
-            self.0.push(idx);
-        }
     }
 }
 
@@ -213,17 +206,28 @@ fn plan(core: &Core, now: Instant, fetch: &Fetch, policy: Policy) -> Plan {
     if core.code.is_none() || !synced {
         return Plan::NORMAL;
     }
-    let wanted = fetch.spread(&core.layout, |word| word.subject.and(word.usable));
-    let parts: Vec<Part> = core
+    let data = core.layout.data_symbols();
+    let wanted = fetch.spread(&core.layout, |word| needed(word, data));
+    let shares: Vec<Share> = core
         .present()
         .iter()
         .map(|drive| {
             let count =
                 wanted.iter().find(|(held, _)| *held == drive).map_or(0, |(_, count)| *count);
-            Part { drive: core.view(now, drive), wanted: count }
+            Share { drive: core.view(now, drive), wanted: count }
         })
         .collect();
-    policy.decide(&parts)
+    policy.decide(&shares)
+}
+
+/// The symbols without which a codeword cannot give what is wanted: that itself, or if some of it is
+/// on a lost drive, as much as decodes.
+fn needed(word: &Codeword, data: usize) -> SymbolSet {
+    let own = word.subject.and(word.usable);
+    if own == word.subject {
+        return own;
+    }
+    own.iter().chain(word.usable.minus(own).iter()).take(data.max(own.len())).collect()
 }
 
 fn need(word: &Codeword, data: usize, answer: AnswerWhen, retry: bool) -> Need {
@@ -252,6 +256,9 @@ fn need(word: &Codeword, data: usize, answer: AnswerWhen, retry: bool) -> Need {
         }
         if hoped.or(untried).or(unknown).len() >= data {
             return Need::Retry(unknown.or(untried));
+        }
+        if !lacking.and(unknown).is_empty() {
+            return Need::Retry(lacking.and(unknown));
         }
     }
     if word.pending.is_empty() { Need::Hopeless } else { Need::Wait }

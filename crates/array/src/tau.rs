@@ -86,9 +86,9 @@ pub struct DriveView {
     pub service_time: f64,
 }
 
-/// One drive's part in a read.
+/// One drive's share of a read.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Part {
+pub struct Share {
     /// The drive.
     pub drive: DriveView,
     /// Sectors of requested data on it; 0 if it holds only the rest of the group.
@@ -97,10 +97,10 @@ pub struct Part {
 
 /// Seconds of read latency that all affected requests together save if this read takes the whole
 /// group instead of the requested data alone. Eq. (4) of `[ERAID]`.
-pub fn net_latency(form: Form, parts: &[Part]) -> f64 {
-    parts
+pub fn net_latency(form: Form, shares: &[Share]) -> f64 {
+    shares
         .iter()
-        .map(|&Part { drive, wanted }| {
+        .map(|&Share { drive, wanted }| {
             let rho = drive.arrival_rate * drive.service_time;
             let delayed = delayed(form, drive.queued, rho);
             if wanted > 0 {
@@ -151,12 +151,12 @@ mod tests {
             retry_latency: 0.025,
             service_time: 0.010,
         };
-        let parts = |wanted: [u32; 6]| wanted.map(|wanted| Part { drive, wanted });
-        assert!(net_latency(Form::Paper, &parts([4; 6])) > 0.0);
-        assert!(net_latency(Form::Paper, &parts([2, 0, 0, 0, 0, 0])) < 0.0);
+        let shares = |wanted: [u32; 6]| wanted.map(|wanted| Share { drive, wanted });
+        assert!(net_latency(Form::Paper, &shares([4; 6])) > 0.0);
+        assert!(net_latency(Form::Paper, &shares([2, 0, 0, 0, 0, 0])) < 0.0);
         let dear = DriveView { retry_latency: 10.0, ..drive };
-        let parts = [2, 2, 0].map(|wanted| Part { drive: dear, wanted });
-        assert!(net_latency(Form::Externality, &parts) > 0.0);
+        let shares = [2, 2, 0].map(|wanted| Share { drive: dear, wanted });
+        assert!(net_latency(Form::Externality, &shares) > 0.0);
     }
 
     #[test]

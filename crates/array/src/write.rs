@@ -19,7 +19,8 @@
 //!
 //! - W1. Nothing is written before everything to be read was read.
 //! - W2. A write answers after its last sub-write has ended, and holds its stripes until then.
-//! - W3. A write that cannot keep a codeword consistent writes nothing and says which sectors.
+//! - W3. A write that cannot keep a codeword consistent writes nothing and names its sectors; one that
+//!   others joined to does so only for the parts that touch that codeword.
 
 use levelhead_block::{Command, Durability, Effort, Outcome, SectorSet, ZeroTail};
 use levelhead_erasure::SymbolSet;
@@ -111,7 +112,7 @@ impl WriteOp {
                 fetch
             }
             &Purpose::Resync { first, end } => {
-                let mut fetch = Fetch::new(op, op);
+                let mut fetch = Fetch::new(op, resync_origin(op));
                 let rows = (first..end)
                     .flat_map(|stripe| (0..layout.rows()).map(move |row| Row { stripe, row }));
                 for row in rows {
@@ -139,6 +140,9 @@ impl WriteOp {
             }
             self.fetch.handle_lost(&core.layout, core.lost);
             let Some(methods) = self.methods(core) else {
+                if self.drop_hopeless(core, now) {
+                    return self.advance(core, now);
+                }
                 self.finish(core, now, Progress::Failed);
                 return Progress::Failed;
             };
@@ -166,15 +170,38 @@ impl WriteOp {
 
     /// Each codeword's method and what it reads; `None` if one has none.
     fn methods(&self, core: &Core) -> Option<Vec<(Method, SymbolSet)>> {
+        self.fetch.codewords.iter().map(|word| self.method(core, word)).collect()
+    }
+
+    fn method(&self, core: &Core, word: &Codeword) -> Option<(Method, SymbolSet)> {
         let data = SymbolSet::first(core.layout.data_symbols());
-        let choose = |word: &Codeword| match self.purpose {
+        match self.purpose {
             Purpose::Client(_) => method(word, data),
             Purpose::Resync { .. } => {
-                let readable = word.usable.minus(word.damaged);
-                data.minus(readable).is_empty().then_some((Method::Reconstruct, data))
+                data.minus(readable(word)).is_empty().then_some((Method::Reconstruct, data))
             }
-        };
-        self.fetch.codewords.iter().map(choose).collect()
+        }
+    }
+
+    /// Answers the parts that touch a codeword without a method, and begins again with the others;
+    /// false if there are none.
+    fn drop_hopeless(&mut self, core: &mut Core, now: Instant) -> bool {
+        let Purpose::Client(parts) = &self.purpose else { return false };
+        let words = self.fetch.codewords.iter();
+        let hopeless: Vec<Row> =
+            words.filter(|word| self.method(core, word).is_none()).map(|word| word.row).collect();
+        let is_hopeless =
+            |part: &Part| part.extent.iter().any(|lba| hopeless.contains(&core.layout.find(lba).0));
+        let (failed, left): (Vec<Part>, Vec<Part>) =
+            parts.iter().partition(|part| is_hopeless(part));
+        if left.is_empty() {
+            return false;
+        }
+        let cost = self.cost;
+        self.purpose = Purpose::Client(failed);
+        self.finish(core, now, Progress::Failed);
+        *self = Self { cost, ..Self::start(core, self.op, Purpose::Client(left)) };
+        true
     }
 
     /// Computes redundancy and puts all sub-writes into the queues.
@@ -206,7 +233,7 @@ impl WriteOp {
                     drive,
                     command,
                     segments,
-                    origin: self.op,
+                    origin: self.origin(),
                     end: End::Tail,
                     fate: Fate::Certain,
                 },
@@ -315,6 +342,13 @@ impl WriteOp {
         }
     }
 
+    fn origin(&self) -> u64 {
+        match &self.purpose {
+            Purpose::Client(parts) => parts[0].request.0,
+            Purpose::Resync { .. } => resync_origin(self.op),
+        }
+    }
+
     fn durability(&self) -> Durability {
         let durable = |part: &Part| part.durability == Durability::Durable;
         match &self.purpose {
@@ -345,6 +379,11 @@ impl WriteOp {
             core.actions.push_back(Action::Answer(Answer { request: part.request, outcome, cost }));
         }
     }
+}
+
+/// What a resync's commands serve: no client's request.
+fn resync_origin(op: OpId) -> u64 {
+    u64::MAX - op
 }
 
 /// The sectors of a part that cannot be read back.
@@ -382,7 +421,7 @@ fn method(word: &Codeword, data: SymbolSet) -> Option<(Method, SymbolSet)> {
         let reachable = changed.minus(word.usable).is_empty();
         return reachable.then_some((Method::Plain, SymbolSet::EMPTY));
     }
-    let readable = word.usable.minus(word.damaged).or(word.have);
+    let readable = readable(word);
     let decode = enough(word.have, readable, data);
     let mut choices: Vec<(Method, SymbolSet)> =
         [(Method::Reconstruct, data.minus(changed)), (Method::Modify, changed.or(redundant))]
@@ -392,6 +431,11 @@ fn method(word: &Codeword, data: SymbolSet) -> Option<(Method, SymbolSet)> {
     choices.extend(decode.map(|reads| (Method::Decode, reads)));
     // The first of equals: reconstruct-write leaves redundancy right even if it was not.
     choices.into_iter().min_by_key(|(_, reads)| reads.minus(word.have).len())
+}
+
+/// The symbols that were read or may yet be. One that full effort did not give cannot be.
+fn readable(word: &Codeword) -> SymbolSet {
+    word.usable.minus(word.damaged).minus(word.unknown).or(word.have)
 }
 
 /// As many readable symbols as there are data symbols: those already had, then data, then redundant.

@@ -40,24 +40,50 @@ struct Output {
 
 impl Output {
     /// Prints a result as it was asked for.
-    fn print(self, result: &dyn Show) {
-        use std::io::Write;
+    fn print(self, result: &dyn Show) -> Result<(), AppError> {
+        use std::io::{ErrorKind, Write};
         let text = if self.json { result.json() } else { result.text() };
-        // A reader that has gone away has seen enough.
-        let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
+        match writeln!(std::io::stdout(), "{}", text.trim_end()) {
+            // A reader that has gone away has seen enough.
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                Err(AppError::trouble(format!("standard output: {error}")))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
     match commands::run(cli.command, cli.output, &mut Cli::command()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("levelhead: {error}");
+            say(&format!("levelhead: {error}"));
             match error {
                 AppError::Trouble(_) => ExitCode::from(1),
                 AppError::Usage(_) => ExitCode::from(2),
             }
         }
     }
+}
+
+/// Says what is wrong with a command line: one sentence on the first line, and below it what may
+/// help.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let text = error.to_string();
+    // Help and the version come this way too.
+    let Some(text) = text.strip_prefix("error: ") else { error.exit() };
+    let (sentence, rest) = text.split_once("\n\n").unwrap_or((text, ""));
+    let sentence: Vec<&str> = sentence.lines().map(str::trim).collect();
+    say(&format!("levelhead: {}\n\n{}", sentence.join(" "), rest.trim_end()));
+    ExitCode::from(2)
+}
+
+/// Writes to standard error, if there still is somebody who reads it.
+fn say(text: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "{text}");
 }

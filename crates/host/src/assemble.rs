@@ -195,11 +195,11 @@ fn trusted(assembled: &Assembled, options: AssembleOptions) -> Result<u64, HostE
         _ if options.force => Ok(synced),
         State::Dirty => fail(format!(
             "the array was not stopped in good order and drives {lost} are missing: what they held \
-             may come out wrong, only force goes on"
+             may come out wrong, only --force goes on"
         )),
         State::Clean if synced < stripes => fail(format!(
             "drives {lost} are missing and {} of {stripes} stripes were never in sync: what they \
-             held there is not to be had, only force goes on",
+             held there is not to be had, only --force goes on",
             stripes - synced
         )),
         State::Clean => Ok(synced),

@@ -140,10 +140,10 @@ impl<'a> Candidate<'a> {
             _ if options.force => Ok(()),
             Label::Absent => Ok(()),
             Label::Bad(error) => {
-                fail(format!("{member} was a drive of an array ({error}), only force takes it"))
+                fail(format!("{member} was a drive of an array ({error}), only --force takes it"))
             }
             Label::Good(Superblock { uuid, drive, spec, .. }) => fail(format!(
-                "{member} is drive {drive} of the array {uuid} ({spec}), only force takes it"
+                "{member} is drive {drive} of the array {uuid} ({spec}), only --force takes it"
             )),
         }
     }

@@ -360,6 +360,14 @@ impl Engine {
                 "{spec} survives the loss of {survives} drives, {count} are lost already"
             ));
         }
+        let (synced, stripes) = (self.parts.array.synced(), self.parts.array.layout().stripes());
+        if synced < stripes {
+            let left = stripes - synced;
+            return fail(format!(
+                "drive {drive} holds data that nothing else does: the redundancy of {left} of \
+                 {stripes} stripes is not valid yet"
+            ));
+        }
         self.mark_lost(DriveSet::EMPTY.with(drive));
         self.carry_out();
         self.admit();

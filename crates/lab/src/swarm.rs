@@ -83,8 +83,8 @@ pub enum Sabotage {
 pub fn run(seed: u64, requests: u64, sabotage: Sabotage) -> Report {
     let mut rng = Streams::new(seed).stream("swarm/plan");
     let settings = draw(&mut rng, seed);
-    let losses = settings.drives[0].faults.hard_rate == Ratio::ZERO;
-    let mut swarm = Swarm::new(&settings, rng, losses);
+    let hard = settings.drives[0].faults.hard_rate > Ratio::ZERO;
+    let mut swarm = Swarm::new(&settings, rng, hard);
     for id in 0..requests {
         swarm.send(id);
         swarm.misfortune(requests);
@@ -147,6 +147,8 @@ struct Swarm {
     /// Sectors whose last write was not acknowledged in full: anything may be there.
     undefined: Vec<bool>,
     in_flight: BTreeMap<RequestId, Expected>,
+    /// Whether some sectors are beyond mending.
+    hard: bool,
     /// Drives that may still disappear.
     budget: u32,
     lost: u32,
@@ -163,7 +165,7 @@ enum Expected {
 }
 
 impl Swarm {
-    fn new(settings: &WorldSettings, rng: Rng, losses: bool) -> Self {
+    fn new(settings: &WorldSettings, rng: Rng, hard: bool) -> Self {
         let (spec, policy, window, order, seed) =
             (settings.spec, settings.policy, settings.window, settings.order, settings.seed);
         let world = World::new(settings).expect("the settings above are valid");
@@ -175,7 +177,8 @@ impl Swarm {
             model: Memory::new(size),
             undefined: vec![false; size.as_usize()],
             in_flight: BTreeMap::new(),
-            budget: if losses { spec.redundant() as u32 } else { 0 },
+            hard,
+            budget: if hard { 0 } else { spec.redundant() as u32 },
             lost: 0,
             verified: 0,
             named: 0,
@@ -258,8 +261,8 @@ impl Swarm {
     fn check_stored(&mut self, answer: &Answer, extent: Extent, damaged: &SectorSet) {
         if !damaged.is_empty() {
             self.allow_damage(answer);
-            extent.iter().for_each(|lba| self.undefined[lba.get() as usize] = true);
         }
+        extent.iter().for_each(|lba| self.undefined[lba.get() as usize] = !damaged.is_empty());
     }
 
     fn check_bytes(
@@ -283,10 +286,9 @@ impl Swarm {
         }
     }
 
-    /// Damage is allowed where there are sectors that no retry mends, or nothing is redundant.
+    /// Damage is allowed where there are sectors that no retry mends.
     fn allow_damage(&self, answer: &Answer) {
-        let hard = self.budget == 0 && self.lost == 0;
-        if !hard {
+        if !self.hard {
             self.fail(answer, "sectors are missing within the budget");
         }
     }

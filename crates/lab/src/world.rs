@@ -9,7 +9,7 @@ use levelhead_array::{
     Submit,
 };
 use levelhead_block::{Buf, Command, Memory, Outcome};
-use levelhead_drive::{Drive, Profile, QUEUE_DEPTH_MAX, SettingsError};
+use levelhead_drive::{Drive, Profile, SettingsError};
 use levelhead_sim::{EventQueue, LogHash};
 use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos, Sectors};
@@ -47,6 +47,8 @@ pub enum WorldError {
     Window {
         /// What was asked for.
         window: u32,
+        /// What a drive can hold.
+        most: u32,
     },
     /// A drive cannot be like that.
     Drive(SettingsError),
@@ -60,8 +62,8 @@ pub enum WorldError {
 impl fmt::Display for WorldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Window { window } => {
-                write!(f, "the window is from 1 to {QUEUE_DEPTH_MAX} commands, got {window}")
+            Self::Window { window, most } => {
+                write!(f, "the window is from 1 to {most} commands, got {window}")
             }
             Self::Drive(error) => write!(f, "{error}"),
             Self::TooSmall { size } => {
@@ -123,7 +125,10 @@ impl World {
         for idx in 0..count {
             let drive = settings.drives[idx % settings.drives.len()];
             if settings.window == 0 || settings.window > drive.queue_depth {
-                return Err(WorldError::Window { window: settings.window });
+                return Err(WorldError::Window {
+                    window: settings.window,
+                    most: drive.queue_depth,
+                });
             }
             let profile = Arc::clone(&settings.profile);
             let drive = Drive::new(profile, drive, streams, &format!("drive/{idx}"))?;

@@ -37,9 +37,12 @@ pub fn ask(array: &Path, verb: Verb) -> Result<Box<dyn Show>, AppError> {
         (Reply::Ok(None), Verb::Fail { drive }) => {
             Ok(Box::new(Done(format!("the array does without drive {drive}"))))
         }
-        (Reply::Ok(None), Verb::Stop) => Ok(Box::new(Done("the array is stopping".to_owned()))),
+        (Reply::Ok(None), Verb::Stop) => Ok(Box::new(Done("the array has stopped".to_owned()))),
         (Reply::Ok(None), Verb::Status) => Err(AppError::trouble("the array gave no status")),
-        (Reply::Error(sentence), _) => Err(AppError::usage(sentence)),
+        (Reply::Error(sentence), Verb::Stop) => Err(AppError::trouble(sentence)),
+        (Reply::Error(sentence), Verb::Status | Verb::Fail { .. }) => {
+            Err(AppError::usage(sentence))
+        }
     }
 }
 

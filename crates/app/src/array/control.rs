@@ -14,8 +14,8 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -138,6 +138,13 @@ fn millis(time: Nanos) -> f64 {
     time.as_millis_f64()
 }
 
+/// A wish to stop, and how that went: known once the drives are closed.
+#[derive(Clone)]
+struct Ending {
+    stop: Stop,
+    ended: Arc<OnceLock<Result<(), String>>>,
+}
+
 /// A socket's file, removed when it is dropped.
 struct SocketFile(PathBuf);
 
@@ -155,8 +162,9 @@ pub(super) struct Listener {
 
 /// A control socket at work. Dropping it closes and removes it.
 pub(super) struct Controlled {
-    file: SocketFile,
+    file: Option<SocketFile>,
     closing: Arc<AtomicBool>,
+    ending: Ending,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -173,9 +181,18 @@ impl Listener {
         if is_socket(path) {
             fs::remove_file(path).map_err(fail)?;
         }
-        let listener = UnixListener::bind(path).map_err(fail)?;
+        // Bound where only the owner gets in, and named when only the owner may open it.
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            Some(_) | None => Path::new("."),
+        };
+        let private = tempfile::Builder::new().prefix(".lh").tempdir_in(folder).map_err(fail)?;
+        let inside = private.path().join("s");
+        let listener = UnixListener::bind(&inside).map_err(fail)?;
+        fs::set_permissions(&inside, fs::Permissions::from_mode(0o600)).map_err(fail)?;
+        // Not by renaming, which would put it in the place of any other file: a drive, perhaps.
+        fs::hard_link(&inside, path).map_err(fail)?;
         let file = SocketFile(path.to_owned());
-        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(fail)?;
         Ok(Self { file, listener })
     }
 
@@ -184,6 +201,8 @@ impl Listener {
         let Self { file, listener } = self;
         let closing = Arc::new(AtomicBool::new(false));
         let closed = Arc::clone(&closing);
+        let ending = Ending { stop, ended: Arc::default() };
+        let wanted = ending.clone();
         let answer = move || {
             for stream in listener.incoming() {
                 if closed.load(Ordering::Relaxed) {
@@ -191,11 +210,12 @@ impl Listener {
                 }
                 if let Ok(stream) = stream {
                     // A client that leaves early has its reasons.
-                    drop(converse(&stream, &handle, &stop));
+                    drop(converse(&stream, &handle, &wanted));
                 }
             }
         };
-        Controlled { file, closing, thread: Some(std::thread::spawn(answer)) }
+        let thread = Some(std::thread::spawn(answer));
+        Controlled { file: Some(file), closing, ending, thread }
     }
 }
 
@@ -204,18 +224,33 @@ fn is_socket(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket())
 }
 
-impl Drop for Controlled {
-    fn drop(&mut self) {
+impl Controlled {
+    /// Closes the socket and tells whoever wanted the array to stop how that went.
+    pub(super) fn end(mut self, result: Result<(), String>) {
+        self.close(result);
+    }
+
+    fn close(&mut self, result: Result<(), String>) {
+        let Some((file, thread)) = self.file.take().zip(self.thread.take()) else { return };
         self.closing.store(true, Ordering::Relaxed);
         // Wakes the thread, which looks at the flag first.
-        drop(UnixStream::connect(&self.file.0));
-        if let Some(thread) = self.thread.take() {
-            drop(thread.join());
-        }
+        let waker = UnixStream::connect(&file.0);
+        // Before anybody learns of the end, who may serve the array again at once.
+        drop(file);
+        assert!(self.ending.ended.set(result).is_ok(), "an array ends once");
+        drop(thread.join());
+        drop(waker);
     }
 }
 
-fn converse(stream: &UnixStream, handle: &ArrayHandle, stop: &Stop) -> io::Result<()> {
+impl Drop for Controlled {
+    fn drop(&mut self) {
+        // Nobody is to wait for an end that has come some other way.
+        self.close(Err("the array has ended before its time".to_owned()));
+    }
+}
+
+fn converse(stream: &UnixStream, handle: &ArrayHandle, ending: &Ending) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut lines = BufReader::new(stream);
@@ -225,16 +260,19 @@ fn converse(stream: &UnixStream, handle: &ArrayHandle, stop: &Stop) -> io::Resul
             return Ok(());
         }
         let reply = match serde_json::from_str(&line) {
-            Ok(question) => answer(question, handle, stop),
+            Ok(question) => answer(question, handle, ending),
             Err(error) => Reply::Error(format!("not a question: {error}")),
         };
         let mut text = serde_json::to_string(&reply)?;
         text.push('\n');
         (&*stream).write_all(text.as_bytes())?;
+        if ending.ended.get().is_some() {
+            return Ok(()); // Also where the client would go on for ever.
+        }
     }
 }
 
-fn answer(question: Question, handle: &ArrayHandle, stop: &Stop) -> Reply {
+fn answer(question: Question, handle: &ArrayHandle, ending: &Ending) -> Reply {
     let result = match question {
         Question::Status => handle.status().map(|status| Some(StatusJson::from(&status))),
         Question::Fail { drive } if drive < DriveIdx::MAX => {
@@ -242,8 +280,11 @@ fn answer(question: Question, handle: &ArrayHandle, stop: &Stop) -> Reply {
         }
         Question::Fail { drive } => return Reply::Error(format!("there is no drive {drive}")),
         Question::Stop => {
-            stop.wish();
-            Ok(None)
+            ending.stop.wish();
+            return match ending.ended.wait() {
+                Ok(()) => Reply::Ok(None),
+                Err(sentence) => Reply::Error(sentence.clone()),
+            };
         }
     };
     result.map_or_else(|error| Reply::Error(error.to_string()), Reply::Ok)

@@ -1,9 +1,10 @@
 //! `levelhead array serve`: an array on an NBD endpoint, until somebody stops it.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use levelhead_array::{HostOrder, Policy};
+use levelhead_block::{BlockService, Done, Request};
 use levelhead_host::{ArrayHandle, AssembleOptions, Bound, Io, ServeOptions, assemble};
 use levelhead_nbd::{Access, Endpoint, Export, Server};
 use levelhead_report::json;
@@ -11,7 +12,8 @@ use levelhead_units::{Bytes, Sectors};
 use serde::Serialize;
 
 use super::{control, control_path, members};
-use crate::{AppError, Progress, Show, Stop};
+use crate::files::absolute;
+use crate::{AppError, Progress, Show, Stop, uri};
 
 /// What to serve, and how.
 #[derive(Clone, Debug)]
@@ -71,6 +73,23 @@ impl Show for Serving {
 /// What clients may have in flight: as many bytes as a few dozen of the largest requests.
 const BOUND: Bound = Bound { requests: 256, sectors: Sectors::new(1 << 14) };
 
+/// The array as the server sees it: its size at once, and the array itself before the first client.
+struct Exported {
+    size: Sectors,
+    array: OnceLock<ArrayHandle>,
+}
+
+impl BlockService for Exported {
+    fn size(&self) -> Sectors {
+        self.size
+    }
+
+    fn submit(&self, request: Request, done: Done) {
+        let array = self.array.get().expect("the server starts after the array");
+        array.submit(request, done);
+    }
+}
+
 /// Serves until `stop` is wished. `ready` is called once clients are welcome.
 pub fn serve(
     ask: &Serve,
@@ -84,7 +103,7 @@ pub fn serve(
     let control = ask.control.clone().unwrap_or_else(|| control_path(members[0].path()));
     let mut serving = Serving {
         uri: String::new(),
-        control: control.clone(),
+        control: absolute(&control),
         array: assembled.spec().to_string(),
         size_bytes: assembled.size().bytes().get(),
         remarks: Vec::new(),
@@ -102,6 +121,14 @@ pub fn serve(
     }
     // Both sockets are bound before the drives are touched.
     let listener = control::Listener::bind(&control)?;
+    let exported = Arc::new(Exported { size: assembled.size(), array: OnceLock::new() });
+    let export = Export {
+        name: ask.export.clone(),
+        description: format!("levelhead {}", serving.array),
+        service: Arc::clone(&exported) as Arc<dyn BlockService>,
+        access: Access::ReadWrite,
+    };
+    let server = Server::bind(&ask.nbd, vec![export]).map_err(AppError::usage)?;
     let options = ServeOptions {
         policy: ask.policy,
         window: ask.window,
@@ -111,23 +138,17 @@ pub fn serve(
         seed: ask.seed,
     };
     let handle = assembled.serve(options).map_err(AppError::usage)?;
-    let export = Export {
-        name: ask.export.clone(),
-        description: format!("levelhead {}", serving.array),
-        service: Arc::new(handle.clone()),
-        access: Access::ReadWrite,
-    };
-    let server = Server::bind(&ask.nbd, vec![export])
-        .map_err(|error| AppError::usage(format!("{}: {error}", ask.nbd)))?;
+    assert!(exported.array.set(handle.clone()).is_ok(), "it is set here alone");
     let running = server.start();
-    serving.uri = running.endpoint().uri(&ask.export);
+    serving.uri = uri(running.endpoint(), &ask.export);
     let controlled = listener.start(handle.clone(), stop.clone());
     ready(&serving);
     show_resync(&handle, stop, progress);
     stop.wait();
     running.stop();
-    drop(controlled);
-    handle.stop().map_err(AppError::trouble)
+    let stopped = handle.stop().map_err(|error| error.to_string());
+    controlled.end(stopped.clone());
+    stopped.map_err(AppError::trouble)
 }
 
 /// Shows how far the redundancy is, until it is all valid or somebody stops.

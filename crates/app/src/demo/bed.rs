@@ -1,6 +1,5 @@
 //! The test bed: six drives, an array, a server and a client.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc;
 
@@ -17,7 +16,7 @@ use tempfile::TempDir;
 
 use super::load::{self, Measured, Workload};
 use super::{Demo, RUN, Scenario, interrupted};
-use crate::{AppError, Progress, Stop, Task};
+use crate::{AppError, Progress, Stop, Task, files};
 
 const ARRAY: &str = "eraid:5+1,e=2,chunk=8KiB";
 const PROFILE: &str = "nearline-2tb";
@@ -55,13 +54,14 @@ impl Bed {
         let mut builder = tempfile::Builder::new();
         let builder = builder.prefix("levelhead-demo-");
         let folder = match &ask.folder {
-            Some(folder) => builder.tempdir_in(folder),
+            Some(folder) => {
+                files::check_folder(folder)?;
+                builder.tempdir_in(folder)
+            }
             None => builder.tempdir(),
         };
-        let folder = folder.map_err(|error| {
-            let place = ask.folder.as_deref().unwrap_or(Path::new("the folder of temporary files"));
-            AppError::usage(format!("{}: {error}", place.display()))
-        })?;
+        let folder = folder
+            .map_err(|error| AppError::usage(format!("cannot make a temporary folder: {error}")))?;
         let whole = Profile::shipped(PROFILE).expect("it is shipped").size().bytes();
         let mut bed = Self { folder, seed: ask.seed, size: Sectors::ZERO, drive_size: whole };
         bed.size = bed.create().or_else(|_| {

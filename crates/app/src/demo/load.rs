@@ -18,6 +18,10 @@ const READ: Sectors = Sectors::new(20);
 /// Mean time between arrivals in the open loop.
 const INTERVAL: Nanos = Nanos::from_millis(8);
 
+/// Different places that are read, in turn. A drive without a cache does not know a place again, and
+/// fewer of them are sooner written before the runs and removed after them.
+const PLACES: usize = 512;
+
 /// Reads in flight in the closed loop.
 const OUTSTANDING: usize = 4;
 
@@ -45,18 +49,17 @@ pub(super) struct Measured {
 }
 
 impl Workload {
-    /// As many reads as arrive in `length`; the closed loop goes round them.
+    /// The places, and the arrivals in `length`.
     pub(super) fn draw(size: Sectors, streams: Streams, length: Duration) -> Self {
         let (mut gaps, mut places) = (streams.stream("demo/gaps"), streams.stream("demo/places"));
-        let (mut extents, mut arrivals) = (Vec::new(), Vec::new());
+        let mut arrivals = Vec::new();
         let mut at = gaps.exponential(INTERVAL);
         while Duration::from(at) < length {
             arrivals.push(at);
-            let lba = Lba::new(places.below((size - READ).get() + 1));
-            extents.push(Extent::new(lba, READ));
             at += gaps.exponential(INTERVAL);
         }
-        Self { streams, extents, arrivals }
+        let place = |_| Extent::new(Lba::new(places.below((size - READ).get() + 1)), READ);
+        Self { streams, extents: (0..PLACES).map(place).collect(), arrivals }
     }
 
     pub(super) fn extents(&self) -> &[Extent] {
@@ -101,8 +104,10 @@ pub(super) fn run(
     let pending = source.pending.lock().unwrap_or_else(PoisonError::into_inner);
     let mut late: Vec<Instant> = pending.clone();
     for finished in finished.try_iter() {
+        let bytes = check(workload, &finished)?;
+        tally.verified_bytes += bytes;
         if finished.at <= end {
-            tally.add(workload, &finished)?;
+            tally.latencies.push(finished.latency());
         } else {
             late.push(finished.due);
         }
@@ -150,21 +155,30 @@ struct Tally {
 
 impl Tally {
     fn add(&mut self, workload: &Workload, finished: &Finished) -> Result<(), AppError> {
-        let Finished { extent, due, at, good, buf } = finished;
-        if !good {
-            return Err(AppError::trouble(format!("the read of {extent:?} failed")));
-        }
-        let mut expected = vec![0; buf.as_slice().len()];
-        workload.content(*extent, &mut expected);
-        if buf.as_slice() != expected {
-            return Err(AppError::trouble(format!(
-                "{extent:?} holds other bytes than were written"
-            )));
-        }
-        self.verified_bytes += expected.len() as u64;
-        self.latencies.push(nanos(at.saturating_duration_since(*due)));
+        self.verified_bytes += check(workload, finished)?;
+        self.latencies.push(finished.latency());
         Ok(())
     }
+}
+
+impl Finished {
+    fn latency(&self) -> Nanos {
+        nanos(self.at.saturating_duration_since(self.due))
+    }
+}
+
+/// How many bytes of a read were found right: all of them, or it is an error.
+fn check(workload: &Workload, finished: &Finished) -> Result<u64, AppError> {
+    let Finished { extent, good, buf, .. } = finished;
+    if !good {
+        return Err(AppError::trouble(format!("the read of {extent:?} failed")));
+    }
+    let mut expected = vec![0; buf.as_slice().len()];
+    workload.content(*extent, &mut expected);
+    if buf.as_slice() != expected {
+        return Err(AppError::trouble(format!("{extent:?} holds other bytes than were written")));
+    }
+    Ok(expected.len() as u64)
 }
 
 fn nanos(length: Duration) -> Nanos {
@@ -180,7 +194,7 @@ fn open(
     task: &dyn Task,
 ) -> Result<Tally, AppError> {
     let mut tally = Tally::default();
-    for (&extent, &at) in workload.extents.iter().zip(&workload.arrivals) {
+    for (&extent, &at) in workload.extents.iter().cycle().zip(&workload.arrivals) {
         let due = start + Duration::from(at);
         if stop.wait_until(due) {
             return Err(interrupted());

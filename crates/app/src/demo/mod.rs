@@ -20,7 +20,7 @@ use levelhead_array::Policy;
 use levelhead_stats::{Streams, Summary};
 use levelhead_units::Nanos;
 
-use crate::{AppError, Progress, Stop};
+use crate::{AppError, Progress, Stop, files};
 use bed::{Bed, Trouble};
 use load::{Shape, Workload};
 
@@ -73,6 +73,9 @@ fn scenarios() -> [Scenario; 5] {
 
 /// Shows it. Leaves nothing behind but the report, also when stopped early.
 pub fn demo(ask: &Demo, stop: &Stop, progress: &dyn Progress) -> Result<Demonstrated, AppError> {
+    if let Some(path) = &ask.report {
+        files::check_place(path)?;
+    }
     let bed = Bed::make(ask)?;
     let workload = Workload::draw(bed.size(), Streams::new(ask.seed), RUN);
     bed.fill(&workload, stop, progress)?;

@@ -18,7 +18,7 @@ use levelhead_lab::{World, WorldSettings, replay};
 use levelhead_trace::{Arrival, Format, Placement, Synthetic};
 use levelhead_units::DriveIdx;
 
-use crate::{AppError, Progress, profiles};
+use crate::{AppError, Progress, files, profiles};
 
 pub use output::Replayed;
 
@@ -73,6 +73,7 @@ pub enum Load {
 
 /// Replays.
 pub fn replay(ask: &Replay, progress: &dyn Progress) -> Result<Replayed, AppError> {
+    check_places(ask)?;
     let settings = worlds(ask)?;
     let size = World::new(&settings[0]).map_err(AppError::usage)?.size();
     let input = input::load(ask, size, progress)?;
@@ -80,6 +81,19 @@ pub fn replay(ask: &Replay, progress: &dyn Progress) -> Result<Replayed, AppErro
     let replayed = Replayed::new(ask, &input, runs);
     replayed.write_files(ask, &input.arrivals)?;
     Ok(replayed)
+}
+
+/// Whether the results can be written, before they are worked for.
+fn check_places(ask: &Replay) -> Result<(), AppError> {
+    let places = [&ask.csv, &ask.report];
+    places.into_iter().flatten().try_for_each(|path| files::check_place(path))?;
+    match &ask.csv {
+        Some(path) if ask.csv == ask.report => {
+            let path = path.display();
+            Err(AppError::usage(format!("{path} cannot hold both the lines and the page")))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// One world a policy.

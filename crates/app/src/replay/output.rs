@@ -17,6 +17,8 @@ pub struct Replayed {
     seed: u64,
     trace: String,
     array: String,
+    /// Nothing is redundant.
+    is_bare: bool,
     options: Vec<(&'static str, String)>,
     account: String,
     runs: Vec<Run>,
@@ -76,6 +78,7 @@ impl Replayed {
             seed: ask.seed,
             trace: input.name.clone(),
             array: ask.spec.to_string(),
+            is_bare: ask.spec.redundant() == 0,
             options,
             account: input.account.clone(),
             runs,
@@ -135,6 +138,9 @@ impl Replayed {
     /// Sentences about what did not go as it should.
     fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
+        if self.is_bare && self.runs.len() > 1 {
+            remarks.push(format!("{} has no redundancy: every policy is normal", self.array));
+        }
         for run in &self.runs {
             if run.end == End::Overloaded {
                 let count = run.served.len();

@@ -3,3 +3,4 @@
 mod differential;
 mod interleaving;
 mod runtime;
+mod trouble;

@@ -1,11 +1,13 @@
 //! A runtime for tests: drives are vectors, time is a counter, and who finishes next is the test's
 //! choice.
 
+use std::collections::BTreeSet;
+
 use levelhead_array::{
     Action, Answer, Array, BufId, Buffers, Content, HostOrder, Policy, RequestId, Settings, Spec,
     Submit,
 };
-use levelhead_block::{Buf, Command, Durability, Effort, Memory, Outcome, SectorSet, ZeroTail};
+use levelhead_block::{Buf, Command, Durability, Effort, Memory, Outcome, ZeroTail};
 use levelhead_erasure::Kernel;
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
@@ -20,6 +22,8 @@ pub(crate) struct Runtime {
     now: Instant,
     /// Of 1000 sectors read without retries, so many are not given.
     pub(crate) soft_per_mille: u64,
+    /// Sectors that no effort reads until they are written.
+    pub(crate) bad: BTreeSet<(DriveIdx, Lba)>,
     rng: Rng,
 }
 
@@ -58,6 +62,7 @@ impl Runtime {
             answers: Vec::new(),
             now: Instant::ZERO,
             soft_per_mille: 0,
+            bad: BTreeSet::new(),
             rng,
         }
     }
@@ -70,6 +75,11 @@ impl Runtime {
     pub(crate) fn read(&mut self, id: u64, extent: Extent) {
         let buf = Buf::zeroed(extent.sectors);
         self.request(id, Command::Read { extent, effort: Effort::Full }, buf);
+    }
+
+    pub(crate) fn read_with(&mut self, id: u64, extent: Extent, effort: Effort) {
+        let buf = Buf::zeroed(extent.sectors);
+        self.request(id, Command::Read { extent, effort }, buf);
     }
 
     pub(crate) fn request(&mut self, id: u64, command: Command, buf: Buf) {
@@ -150,20 +160,23 @@ impl Runtime {
                 let id = submit.segments[0].place.buf;
                 let mut buf = self.buffers.lend(id);
                 buf.as_mut_slice().copy_from_slice(drive.bytes(extent));
-                let mut unknown = Vec::new();
-                if effort == Effort::Fast {
-                    for offset in 0..extent.sectors.get() as u32 {
-                        if self.rng.below(1000) < self.soft_per_mille {
-                            buf.part_mut(offset as usize, 1).fill(0xEE);
-                            unknown.push(offset);
-                        }
+                let (mut unknown, mut damaged) = (Vec::new(), Vec::new());
+                for (offset, lba) in (0..).zip(extent.iter()) {
+                    let bad = self.bad.contains(&(submit.drive, lba));
+                    let soft = self.rng.below(1000) < self.soft_per_mille;
+                    match effort {
+                        Effort::Fast | Effort::Limited(_) if bad || soft => unknown.push(offset),
+                        Effort::Full if bad => damaged.push(offset),
+                        Effort::Fast | Effort::Limited(_) | Effort::Full => continue,
                     }
+                    buf.part_mut(offset as usize, 1).fill(0xEE);
                 }
                 self.buffers.give_back(id, buf);
-                let damaged = SectorSet::EMPTY;
-                Outcome::Done { unknown: unknown.into_iter().collect(), damaged }
+                let [unknown, damaged] = [unknown, damaged].map(|set| set.into_iter().collect());
+                Outcome::Done { unknown, damaged }
             }
             Command::Write { extent, .. } => {
+                self.bad.retain(|&(drive, lba)| drive != submit.drive || !extent.contains(lba));
                 let pieces = self.buffers.share(&submit.segments);
                 let mut rest = drive.bytes_mut(extent);
                 for piece in &pieces {

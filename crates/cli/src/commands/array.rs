@@ -10,7 +10,7 @@ use levelhead_host::{CreateOptions, Io};
 use levelhead_nbd::Endpoint;
 
 use crate::signals::stop_on_signals;
-use crate::{Output, progress};
+use crate::{Output, progress, values};
 
 #[derive(Subcommand)]
 pub(crate) enum Options {
@@ -64,7 +64,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, default_value_t = Policy::DEFAULT)]
     policy: Policy,
     /// Commands inside a drive at a time, 1 to 32
-    #[arg(long, default_value_t = 32)]
+    #[arg(long, default_value_t = 32, value_parser = values::window, allow_negative_numbers = true)]
     window: u32,
     /// The order in which commands leave the host's queues: fcfs, elevator or paper32
     #[arg(long, default_value = "elevator")]
@@ -77,7 +77,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, env = "LEVELHEAD_IO", hide_env_values = true, default_value = "best")]
     io: Io,
     /// What chance is drawn from
-    #[arg(long, default_value_t = 7)]
+    #[arg(long, default_value_t = 7, value_parser = values::seed, allow_negative_numbers = true)]
     seed: u64,
 }
 
@@ -92,6 +92,7 @@ pub(crate) struct Fail {
     /// The array's control socket, or its first drive
     array: PathBuf,
     /// The drive's number
+    #[arg(value_parser = values::drive, allow_negative_numbers = true)]
     drive: u8,
 }
 
@@ -100,8 +101,7 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
         Options::Create(args) => {
             let CreateArgs { array, members, assume_clean, dry_run, force } = args;
             let options = CreateOptions { assume_clean, dry_run, force };
-            output.print(&create(&Create { spec: array, members, options })?);
-            Ok(())
+            output.print(&create(&Create { spec: array, members, options })?)
         }
         Options::Serve(args) => run_serve(*args, output),
         Options::Status(Running { array }) => show(&array, Verb::Status, output),
@@ -111,8 +111,7 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
 }
 
 fn show(array: &std::path::Path, verb: Verb, output: Output) -> Result<(), AppError> {
-    output.print(ask(array, verb)?.as_ref());
-    Ok(())
+    output.print(ask(array, verb)?.as_ref())
 }
 
 fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
@@ -129,6 +128,7 @@ fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
         seed: args.seed,
     };
     let stop = stop_on_signals()?;
-    let mut ready = |serving: &Serving| output.print(serving);
+    // It serves all the same.
+    let mut ready = |serving: &Serving| drop(output.print(serving));
     serve(&ask, &stop, progress::bars(output).as_ref(), &mut ready)
 }

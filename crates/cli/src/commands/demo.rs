@@ -7,12 +7,12 @@ use levelhead_app::AppError;
 use levelhead_app::demo::{Demo, demo};
 
 use crate::signals::stop_on_signals;
-use crate::{Output, progress};
+use crate::{Output, progress, values};
 
 #[derive(Args)]
 pub(crate) struct Options {
     /// What chance is drawn from
-    #[arg(long, default_value_t = 7)]
+    #[arg(long, default_value_t = 7, value_parser = values::seed, allow_negative_numbers = true)]
     seed: u64,
     /// Where the emulated drives' files go; a folder of its own is made there and removed again
     #[arg(long, value_name = "FOLDER")]
@@ -25,6 +25,5 @@ pub(crate) struct Options {
 pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
     let Options { seed, folder, report } = options;
     let stop = stop_on_signals()?;
-    output.print(&demo(&Demo { seed, folder, report }, &stop, progress::bars(output).as_ref())?);
-    Ok(())
+    output.print(&demo(&Demo { seed, folder, report }, &stop, progress::bars(output).as_ref())?)
 }

@@ -31,7 +31,8 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
         Options::Emulate(EmulateArgs { member, nbd, export }) => {
             let stop = stop_on_signals()?;
             emulate(&Emulate { member, nbd, export }, &stop, &mut |emulated| {
-                output.print(emulated);
+                // It serves all the same.
+                drop(output.print(emulated));
             })
         }
     }

@@ -26,14 +26,21 @@ pub(crate) struct Options {
     synthetic: Synthetic,
     /// The trace's format, where it cannot be told from the file: msr, msr-cut, mqsim, vscsi, spc,
     /// systor17, blkparse or fio
-    #[arg(long, requires = "trace")]
+    #[arg(long, requires = "trace", conflicts_with = "synthetic")]
     format: Option<Format>,
     /// How the trace's addresses get onto the array: wrap (modulo its size) or scale; by default as
     /// recorded where they fit, else scaled
-    #[arg(long, requires = "trace", value_parser = placement)]
+    #[arg(long, requires = "trace", conflicts_with = "synthetic", value_parser = placement)]
     placement: Option<Placement>,
     /// How many times as fast as recorded the trace is replayed
-    #[arg(long, requires = "trace", default_value = "1", value_parser = values::positive)]
+    #[arg(
+        long,
+        requires = "trace",
+        conflicts_with = "synthetic",
+        default_value = "1",
+        value_parser = values::positive,
+        allow_negative_numbers = true
+    )]
     rate: f64,
     /// The array
     #[arg(long, default_value = "eraid:5+1,e=2,chunk=8KiB")]
@@ -45,34 +52,34 @@ pub(crate) struct Options {
     #[arg(long, value_name = "PERCENT", default_value = "0%")]
     retry_rate: Ratio,
     /// Rotations that a retry takes; it mends all failed sectors of a request
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 3, value_parser = values::rotations, allow_negative_numbers = true)]
     rotations: u32,
     /// How many times as likely a sector fails next to a failed one
-    #[arg(long, default_value_t = 2.0)]
+    #[arg(long, default_value_t = 2.0, value_parser = values::number, allow_negative_numbers = true)]
     adjacency: f64,
     /// Share of sectors that no retry mends
     #[arg(long, value_name = "PERCENT", default_value = "0%")]
     hard_rate: Ratio,
     /// Drives that fail reads, all of them by default: 0,3
-    #[arg(long, value_name = "DRIVES", value_delimiter = ',')]
+    #[arg(long, value_name = "DRIVES", value_delimiter = ',', value_parser = values::drive)]
     failing: Vec<u8>,
     /// A drive that takes so many times as long for everything: 3=10
     #[arg(long, value_name = "DRIVE=FACTOR", value_parser = values::slow_drive)]
     slow: Vec<(u8, f64)>,
     /// How much of its positioning time a waiting command may save in a drive, per time waited
-    #[arg(long, default_value_t = 0.0)]
+    #[arg(long, default_value_t = 0.0, value_parser = values::number, allow_negative_numbers = true)]
     age_weight: f64,
     /// The policies to compare
     #[arg(long, value_delimiter = ',', default_value = "normal,assisted,pro-active")]
     policy: Vec<Policy>,
     /// Commands inside a drive at a time, 1 to 32
-    #[arg(long, default_value_t = 32)]
+    #[arg(long, default_value_t = 32, value_parser = values::window, allow_negative_numbers = true)]
     window: u32,
     /// The order in which commands leave the host's queues: fcfs, elevator or paper32
     #[arg(long, default_value = "elevator")]
     host_order: HostOrder,
     /// What chance is drawn from
-    #[arg(long, default_value_t = 7)]
+    #[arg(long, default_value_t = 7, value_parser = values::seed, allow_negative_numbers = true)]
     seed: u64,
     /// Write one line per request to this file
     #[arg(long, value_name = "FILE")]
@@ -121,6 +128,5 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
         csv: options.csv,
         report: options.report,
     };
-    output.print(&replay(&ask, progress::bars(output).as_ref())?);
-    Ok(())
+    output.print(&replay(&ask, progress::bars(output).as_ref())?)
 }

@@ -210,7 +210,7 @@ fn array_that_lost_its_power_and_a_drive_is_refused_unless_forced() {
     check_refused(
         &crashed[1..],
         "the array was not stopped in good order and drives 0 are missing: what they held may come \
-         out wrong, only force goes on",
+         out wrong, only --force goes on",
     );
     let forced = assemble(&crashed[1..], AssembleOptions { force: true }).unwrap();
     assert_eq!(forced.synced(), (16, 16));
@@ -249,7 +249,7 @@ fn array_that_was_never_in_sync_is_refused_without_a_drive() {
     check_refused(
         &members[1..],
         "drives 0 are missing and 16 of 16 stripes were never in sync: what they held there is not \
-         to be had, only force goes on",
+         to be had, only --force goes on",
     );
     let forced = assemble(&members[1..], AssembleOptions { force: true }).unwrap();
     let array = forced.serve(options("normal")).unwrap();

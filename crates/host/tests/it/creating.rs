@@ -80,7 +80,7 @@ fn drive_of_another_array_is_refused_unless_forced() {
     let members = [&fresh[0], &members[1], &members[2]].map(Clone::clone);
     let first = members[1].path().display().to_string();
     let expected = format!(
-        "{first} is drive 1 of the array {uuid} (raid5:2+1,chunk=8KiB), only force takes it"
+        "{first} is drive 1 of the array {uuid} (raid5:2+1,chunk=8KiB), only --force takes it"
     );
     check_refused(&shelf, "raid4:2+1,chunk=8KiB", &members, &expected);
     make("raid4:2+1,chunk=8KiB", &members, CreateOptions { force: true, ..UNKNOWN });

@@ -1,0 +1,74 @@
+//! `levelhead demo`: it cleans up after itself, and all of it where somebody has a minute.
+
+mod support;
+
+use std::fs;
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use support::{Shelf, command, end, levelhead, wait_until};
+
+/// Starts the demo, interrupts it as soon as `has_begun` of what is in its folder, and sees it end.
+fn check_interrupted(what: &str, has_begun: impl Fn(&[String]) -> bool) {
+    let shelf = Shelf::new();
+    let folder = shelf.dir.path();
+    let mut demo = command(&["demo", "--json", "--folder", folder.to_str().unwrap()]);
+    let child = demo.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until(what, || {
+        let Some(own) = fs::read_dir(folder).unwrap().next() else { return false };
+        let files = fs::read_dir(own.unwrap().path()).unwrap();
+        let name = |file: std::io::Result<fs::DirEntry>| file.unwrap().file_name();
+        has_begun(&files.map(|file| name(file).into_string().unwrap()).collect::<Vec<_>>())
+    });
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let ended = end(child, "the interrupted demo");
+    assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{ended:?}");
+    assert_eq!(ended.err, "levelhead: stopped before the end; nothing is left behind\n");
+    assert_eq!(shelf.names(), [] as [&str; 0]);
+}
+
+#[test]
+fn demo_that_is_interrupted_leaves_nothing_behind() {
+    check_interrupted("its drives are there", |names| names.len() >= 6);
+    check_interrupted("a client is served", |names| {
+        names.iter().any(|name| name.ends_with(".sock"))
+    });
+}
+
+#[test]
+fn demo_shows_what_each_policy_makes_of_each_trouble() {
+    if std::env::var_os("LEVELHEAD_DEMO").is_none_or(|value| value != "1") {
+        eprintln!("SKIPPED: the demo takes more than a minute; LEVELHEAD_DEMO=1 runs it");
+        return;
+    }
+    let (shelf, out) = (Shelf::new(), Shelf::new());
+    let page = out.path("page.html");
+    let folder = shelf.dir.path().to_str().unwrap();
+    let value =
+        levelhead(&["demo", "--json", "--folder", folder, "--report", &page, "--seed", "3"]).json();
+    let keys =
+        |value: &Value| -> Vec<String> { value.as_object().unwrap().keys().cloned().collect() };
+    assert_eq!(keys(&value), ["rows", "seed"]);
+    assert_eq!(value["seed"], 3);
+    let rows = value["rows"].as_array().unwrap();
+    let text = |row: &Value, key: &str| row[key].as_str().unwrap().to_owned();
+    let names: Vec<_> =
+        rows.iter().map(|row| (text(row, "scenario"), text(row, "policy"))).collect();
+    let expected = [
+        ("healthy", "normal"),
+        ("retries", "normal"),
+        ("retries", "pro-active"),
+        ("slow-drive", "normal"),
+        ("slow-drive", "pro-active"),
+    ];
+    assert_eq!(names, expected.map(|(scenario, policy)| (scenario.into(), policy.into())));
+    for row in rows {
+        let expected = ["mean_ms", "p50_ms", "p99_ms", "policy", "scenario", "verified_bytes"];
+        assert_eq!(keys(row), expected);
+        assert!(row["mean_ms"].as_f64().unwrap() > 0.0, "{row}");
+        assert!(row["verified_bytes"].as_u64().unwrap() > 0, "{row}");
+    }
+    assert!(fs::read_to_string(page).unwrap().contains("<svg"));
+    assert_eq!(shelf.names(), [] as [&str; 0]);
+}
