@@ -49,8 +49,12 @@ pub struct Profile {
 }
 
 /// The profiles that come with the program, by name.
-const SHIPPED: [(&str, &str); 1] =
-    [("nearline-2tb", include_str!("../profiles/nearline-2tb.toml"))];
+const SHIPPED: [(&str, &str); 4] = [
+    ("nearline-2tb", include_str!("../profiles/nearline-2tb.toml")),
+    ("nearline-6tb", include_str!("../profiles/nearline-6tb.toml")),
+    ("nearline-18tb", include_str!("../profiles/nearline-18tb.toml")),
+    ("st2000dm006", include_str!("../profiles/st2000dm006.toml")),
+];
 
 const HEADS_MAX: u32 = 255;
 const CYLINDERS_MAX: u32 = 10_000_000;
