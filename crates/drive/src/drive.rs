@@ -11,7 +11,7 @@ use crate::faults::{FaultMap, Unread};
 use crate::geometry::Geometry;
 use crate::health::{Account, Counters, Entry};
 use crate::mechanics::{Arm, Mechanics, Pass, TURN};
-use crate::queue::{Queue, Waiting};
+use crate::queue::{Choice, Queue, Waiting};
 use crate::{Profile, Settings, SettingsError};
 
 /// How a command ended.
@@ -45,6 +45,8 @@ pub struct Drive {
     arm: Arm,
     /// When the arm was last free.
     free: Instant,
+    /// The kind of the command that ended last.
+    last: Pass,
     account: Account,
     completions: VecDeque<Completion>,
 }
@@ -97,10 +99,11 @@ impl Drive {
             settings,
             size,
             faults: FaultMap::new(&settings.faults, key),
-            queue: Queue::new(settings.age_weight),
+            queue: Queue::new(settings.scheduler),
             state: State::Idle,
             arm: Arm::default(),
             free: Instant::ZERO,
+            last: Pass::Read,
             account: Account::default(),
             completions: VecDeque::new(),
         })
@@ -208,19 +211,23 @@ impl Drive {
                 }
                 State::Busy(active) => self.end(active),
                 State::Idle => {
-                    let next = self.queue.take_next(&self.mechanics, self.free, self.arm);
-                    let Some(next) = next else { return };
+                    let Some(next) = self.take_next() else { return };
                     self.state = State::Busy(self.begin(next));
                 }
             }
         }
     }
 
+    fn take_next(&mut self) -> Option<Waiting> {
+        let Self { mechanics, free, arm, last, .. } = self;
+        self.queue.take_next(Choice { mechanics, free: *free, arm: *arm, last: *last })
+    }
+
     /// Settles the whole service of a command: its end, its outcome and where it leaves the arm.
     fn begin(&mut self, Waiting { id, command, origin, submitted, .. }: Waiting) -> Active {
         let start = self.free.max(submitted);
         let Some((extent, pass)) = pass(&command) else {
-            let service = self.slowed(self.mechanics.overhead);
+            let service = self.slowed(self.mechanics.overheads.in_cache(Pass::Write, self.last));
             let ended = start + service;
             let completion = Completion { id, outcome: Outcome::GOOD, ended, retries: 0, service };
             return Active { completion, effect: Effect::None };
@@ -235,10 +242,19 @@ impl Drive {
             _ => Retry { rotations: 0, unknown: SectorSet::EMPTY, damaged: SectorSet::EMPTY },
         };
         let blocks = self.geometry.blocks(extent);
-        let service =
-            self.mechanics.serve(&self.geometry, start, self.arm, blocks, pass, rotations);
-        self.arm = service.arm;
-        let (first_pass, total) = (self.slowed(service.first_pass), self.slowed(service.total));
+        let moving = start + self.mechanics.overheads.on_medium(pass, self.last);
+        let bus = self.mechanics.bus_floor(blocks.end - blocks.start);
+        let served =
+            self.mechanics.serve(&self.geometry, moving, self.arm, blocks, pass, rotations);
+        self.arm = served.arm;
+        self.last = pass;
+        // Bytes leave as they are read. What is written has come before, while the arm moved.
+        let first_pass = match pass {
+            Pass::Read => served.first_pass.max(served.positioned + bus),
+            Pass::Write => served.first_pass,
+        };
+        let total = (first_pass - start) + (served.end - served.first_pass);
+        let (first_pass, total) = (self.slowed(first_pass - start), self.slowed(total));
         let entry = Entry {
             sectors_read: if pass == Pass::Read { extent.sectors.get() } else { 0 },
             sectors_failed,

@@ -67,4 +67,4 @@ pub use drive::{Completion, Drive};
 pub use faults::Faults;
 pub use health::Counters;
 pub use profile::{Profile, ProfileError};
-pub use settings::{QUEUE_DEPTH_MAX, Settings, SettingsError};
+pub use settings::{CacheMode, QUEUE_DEPTH_MAX, Scheduler, Settings, SettingsError};

@@ -11,8 +11,9 @@
 //!            `----- first track -----'    `------ next track ------'
 //! ```
 //!
-//! - *reach* is the longer of the seek and the head switch, not their sum; a write then settles if
-//!   the arm or the head changed at all;
+//! - *overhead* is the controller's, and may depend on the kind of command and of the one before it;
+//! - *reach* is the longer of the seek and the head switch, not their sum; a write may seek by a
+//!   curve of its own, and then settles if the arm or the head changed at all;
 //! - *latency* runs from the phase at the end of the reach to the first block wanted; there is no
 //!   reading on arrival;
 //! - retries are whole revolutions at the end, after which the phase is what it was.
@@ -46,6 +47,61 @@ const _: () = assert!(TURN.checked_mul(RPM_MAX as u64 + 1).is_some());
 pub(crate) enum Pass {
     Read,
     Write,
+}
+
+/// What the controller takes for one kind of command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Overhead {
+    /// After a read.
+    pub(crate) after_read: Nanos,
+    /// After a write.
+    pub(crate) after_write: Nanos,
+}
+
+/// What the controller takes before anything moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Overheads {
+    /// A read from the medium.
+    pub(crate) read: Overhead,
+    /// A read from the cache.
+    pub(crate) read_hit: Overhead,
+    /// A write to the medium.
+    pub(crate) write: Overhead,
+    /// A write into the cache.
+    pub(crate) write_hit: Overhead,
+}
+
+impl Overhead {
+    /// The same after every command.
+    pub(crate) fn always(time: Nanos) -> Self {
+        Self { after_read: time, after_write: time }
+    }
+
+    /// What it is after a command of that kind.
+    pub(crate) fn after(self, last: Pass) -> Nanos {
+        match last {
+            Pass::Read => self.after_read,
+            Pass::Write => self.after_write,
+        }
+    }
+}
+
+impl Overheads {
+    /// What a command to the medium takes that comes after one of the kind `last`.
+    pub(crate) fn on_medium(self, pass: Pass, last: Pass) -> Nanos {
+        match pass {
+            Pass::Read => self.read.after(last),
+            Pass::Write => self.write.after(last),
+        }
+    }
+
+    /// What a command to the cache takes that comes after one of the kind `last`.
+    pub(crate) fn in_cache(self, pass: Pass, last: Pass) -> Nanos {
+        match pass {
+            Pass::Read => self.read_hit.after(last),
+            Pass::Write => self.write_hit.after(last),
+        }
+    }
 }
 
 /// Where the arm is and which head is in use.
@@ -106,23 +162,28 @@ fn gcd(a: u64, b: u64) -> u64 {
 #[derive(Clone, Debug)]
 pub(crate) struct Mechanics {
     pub(crate) spindle: Spindle,
-    /// What the controller takes before anything moves.
-    pub(crate) overhead: Nanos,
+    pub(crate) overheads: Overheads,
     /// What switching to another head takes.
     pub(crate) head_switch: Nanos,
     /// What a write waits once the head has arrived on another track.
     pub(crate) write_settle: Nanos,
-    /// The time of a seek in nanoseconds, by its length in cylinders.
+    /// The time of a seek in nanoseconds, by its length in cylinders, for reads.
     pub(crate) seek: Arc<[u32]>,
+    /// The same for writes.
+    pub(crate) seek_write: Arc<[u32]>,
+    /// What one block takes on the bus, in picoseconds.
+    pub(crate) bus_block: u64,
 }
 
-/// How long a command takes, and where it leaves the arm.
+/// When the parts of a pass over the medium end, and where it leaves the arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Service {
-    /// From the start to the end of the first pass.
-    pub(crate) first_pass: Nanos,
-    /// From the start to the end of the last retry.
-    pub(crate) total: Nanos,
+    /// When the first block was under the head.
+    pub(crate) positioned: Instant,
+    /// When the first pass had ended.
+    pub(crate) first_pass: Instant,
+    /// When the last retry had ended.
+    pub(crate) end: Instant,
     /// Where the arm is then.
     pub(crate) arm: Arm,
 }
@@ -130,7 +191,11 @@ pub(crate) struct Service {
 impl Mechanics {
     /// Time until the head is on `place`'s track.
     pub(crate) fn reach(&self, arm: Arm, place: &Place, pass: Pass) -> Nanos {
-        let seek = Nanos::new(self.seek[arm.cylinder.abs_diff(place.cylinder) as usize].into());
+        let curve = match pass {
+            Pass::Read => &self.seek,
+            Pass::Write => &self.seek_write,
+        };
+        let seek = Nanos::new(curve[arm.cylinder.abs_diff(place.cylinder) as usize].into());
         let on_track = if arm.head == place.head { seek } else { seek.max(self.head_switch) };
         match pass {
             Pass::Write if on_track > Nanos::ZERO => on_track + self.write_settle,
@@ -143,8 +208,14 @@ impl Mechanics {
         Nanos::new(self.wait(at, place) / self.units(place))
     }
 
-    /// The whole of a service that starts at `start` and runs over `blocks`, with `rotations`
-    /// retries at its end.
+    /// What `blocks` take on the bus.
+    pub(crate) fn bus_floor(&self, blocks: u64) -> Nanos {
+        // A command has fewer than 2^33 blocks, and each takes at most a second.
+        Nanos::new((u128::from(blocks) * u128::from(self.bus_block) / 1_000) as u64)
+    }
+
+    /// A pass over `blocks` of the medium that begins at `start`, with `rotations` retries at its
+    /// end. The controller's overhead is over by then.
     pub(crate) fn serve(
         &self,
         geometry: &Geometry,
@@ -154,24 +225,27 @@ impl Mechanics {
         pass: Pass,
         rotations: u32,
     ) -> Service {
-        let mut at = start + self.overhead;
+        let mut at = start;
         let mut retries = Nanos::ZERO;
+        let mut positioned = None;
         let mut next = blocks.start;
         while next < blocks.end {
             let place = geometry.place(next);
-            let on_track = (blocks.end - next).min((place.blocks_per_track - place.block).into());
+            let on_track = (blocks.end - next).min(place.run.into());
             next += on_track;
             at = at + self.reach(arm, &place, pass);
             arm = Arm { cylinder: place.cylinder, head: place.head };
-            let done = self.wait(at, &place) + on_track * TURN;
+            let wait = self.wait(at, &place);
+            let done = wait + on_track * TURN;
+            let units = self.units(&place);
+            positioned = positioned.or(Some(at + Nanos::new(wait / units)));
             if next == blocks.end {
                 let turns = u64::from(rotations) * u64::from(place.blocks_per_track) * TURN;
-                let units = self.units(&place);
                 retries = Nanos::new((done + turns) / units - done / units);
             }
-            at = at + Nanos::new(done / self.units(&place));
+            at = at + Nanos::new(done / units);
         }
-        Service { first_pass: at - start, total: (at - start) + retries, arm }
+        Service { positioned: positioned.unwrap_or(start), first_pass: at, end: at + retries, arm }
     }
 
     /// Units of time in a nanosecond, for waits on `place`'s track. In these units both a block
@@ -194,19 +268,27 @@ mod tests {
     use super::*;
     use crate::geometry::Zone;
 
-    /// 6000 rpm (10 ms), two heads, 10 blocks a track (1 ms each), overhead 0.5 ms, switch 2 ms,
+    /// 6000 rpm (10 ms), two heads, 10 blocks a track (1 ms each), switch 2 ms,
     /// settle 3 ms, seeks of 1 to 4 cylinders in 1.5, 4, 5, 6 ms.
     fn tiny() -> (Geometry, Mechanics) {
-        let zone =
-            Zone { cylinder_count: 5, blocks_per_track: 10, track_skew: 3, cylinder_skew: 4 };
+        let zone = Zone {
+            cylinder_count: 5,
+            blocks_per_track: 10,
+            track_skew: 3,
+            cylinder_skew: 4,
+            ..Zone::default()
+        };
+        let seek: Arc<[u32]> = [0, 1_500_000, 4_000_000, 5_000_000, 6_000_000].into();
         let mechanics = Mechanics {
             spindle: Spindle::new(6_000, 0),
-            overhead: Nanos::from_micros(500),
+            overheads: Overheads::default(),
             head_switch: Nanos::from_millis(2),
             write_settle: Nanos::from_millis(3),
-            seek: [0, 1_500_000, 4_000_000, 5_000_000, 6_000_000].into(),
+            seek_write: Arc::clone(&seek),
+            seek,
+            bus_block: 1_500,
         };
-        (Geometry::new(4096, 2, &[zone]), mechanics)
+        (Geometry::new(4096, 2, &[zone], None), mechanics)
     }
 
     fn micros(micros: u64) -> Nanos {
@@ -216,9 +298,12 @@ mod tests {
     #[track_caller]
     fn check_serve(blocks: Range<u64>, pass: Pass, expected: Nanos, arm: Arm) {
         let (geometry, mechanics) = tiny();
-        let start = Instant::ZERO + micros(1_000);
+        // A command that comes at 1 ms, after an overhead of 0.5 ms.
+        let (came, start) = (Instant::ZERO + micros(1_000), Instant::ZERO + micros(1_500));
         let service = mechanics.serve(&geometry, start, Arm::default(), blocks, pass, 0);
-        assert_eq!(service, Service { first_pass: expected, total: expected, arm });
+        let end = came + expected;
+        let Service { first_pass, end: last, arm: found, .. } = service;
+        assert_eq!((first_pass, last, found), (end, end, arm));
     }
 
     #[test]
@@ -263,6 +348,24 @@ mod tests {
     }
 
     #[test]
+    fn writes_may_seek_by_a_curve_of_their_own() {
+        let (geometry, mut mechanics) = tiny();
+        mechanics.seek_write = [0, 2_500_000, 5_000_000, 6_000_000, 7_000_000].into();
+        let reach = |pass, block| mechanics.reach(Arm::default(), &geometry.place(block), pass);
+        assert_eq!(reach(Pass::Read, 45), micros(4_000));
+        assert_eq!(reach(Pass::Write, 45), micros(5_000 + 3_000));
+        assert_eq!(reach(Pass::Write, 5), Nanos::ZERO);
+    }
+
+    #[test]
+    fn the_bus_takes_its_time_for_every_block() {
+        let (_, mechanics) = tiny();
+        assert_eq!(mechanics.bus_floor(0), Nanos::ZERO);
+        assert_eq!(mechanics.bus_floor(3), Nanos::new(4));
+        assert_eq!(mechanics.bus_floor(2_000), micros(3));
+    }
+
+    #[test]
     fn retries_are_whole_revolutions_at_the_end() {
         let (geometry, mut mechanics) = tiny();
         for (rpm, rotations, nanos) in
@@ -273,8 +376,8 @@ mod tests {
                 mechanics.serve(&geometry, at(7), Arm::default(), 17..23, Pass::Read, rotations)
             };
             let (plain, retried) = (serve(0), serve(rotations));
-            assert_eq!(retried.total, plain.total + Nanos::new(nanos));
-            assert_eq!(retried.first_pass, plain.total);
+            assert_eq!(retried.end, plain.end + Nanos::new(nanos));
+            assert_eq!(retried.first_pass, plain.end);
             assert_eq!(mechanics.spindle.phase(at(0)), mechanics.spindle.phase(at(nanos)));
         }
     }

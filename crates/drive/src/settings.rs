@@ -11,14 +11,48 @@ use crate::mechanics::ROTATIONS_MAX;
 /// The most commands a drive holds, the one in service included: the depth of SATA's queue.
 pub const QUEUE_DEPTH_MAX: u32 = 32;
 
+/// Which of the commands that wait inside a drive is next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scheduler {
+    /// The oldest.
+    Fcfs,
+    /// The one with the shortest reach: seek or head switch, whatever the rotation costs.
+    Sstf,
+    /// The next one inwards; past the innermost, the outermost of all.
+    Clook,
+    /// The one that can begin to transfer soonest, rotation included.
+    Sptf {
+        /// How much of its positioning time a command may save by having waited, per nanosecond
+        /// waited. 0 always takes the soonest command; studies use 0.
+        age_weight: f64,
+    },
+}
+
+impl Scheduler {
+    /// The soonest command, however long others have waited.
+    pub const SOONEST: Self = Self::Sptf { age_weight: 0.0 };
+}
+
+/// What a drive uses its memory for, if its make has any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheMode {
+    /// Every command goes to the medium. Studies of arrays use this.
+    Off,
+    /// What was read, and what follows it on the medium, is kept for later reads.
+    Read,
+    /// Besides, a write that need not be durable ends when the drive has its bytes.
+    WriteBack,
+}
+
 /// What one drive is besides its make.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// How many commands it holds, the one in service included. From 1 to [`QUEUE_DEPTH_MAX`].
     pub queue_depth: u32,
-    /// How much of its positioning time a command may save by having waited, per nanosecond
-    /// waited. 0 always takes the soonest command; studies use 0.
-    pub age_weight: f64,
+    /// Which of them is next.
+    pub scheduler: Scheduler,
+    /// What it uses its memory for.
+    pub cache: CacheMode,
     /// How it misbehaves.
     pub faults: Faults,
     /// Use the first so many sectors only, as if the drive were partitioned: these lie on the
@@ -33,8 +67,10 @@ impl Settings {
         if !(1..=QUEUE_DEPTH_MAX).contains(&self.queue_depth) {
             return Err(SettingsError::QueueDepth { depth: self.queue_depth });
         }
-        if !(self.age_weight.is_finite() && self.age_weight >= 0.0) {
-            return Err(SettingsError::AgeWeight { weight: self.age_weight });
+        if let Scheduler::Sptf { age_weight: weight } = self.scheduler
+            && !(weight.is_finite() && weight >= 0.0)
+        {
+            return Err(SettingsError::AgeWeight { weight });
         }
         self.faults.check()?;
         let wanted = self.size.unwrap_or(size);
@@ -125,7 +161,8 @@ mod tests {
     fn impossible_settings_are_refused_with_the_limit() {
         let good = Settings {
             queue_depth: 32,
-            age_weight: 0.0,
+            scheduler: Scheduler::SOONEST,
+            cache: CacheMode::Off,
             faults: Faults::NONE,
             size: Some(Sectors::new(100)),
         };
@@ -139,7 +176,7 @@ mod tests {
                 "a drive's queue holds 1 to 32 commands, not 33",
             ),
             (
-                Settings { age_weight: -1.0, ..good },
+                Settings { scheduler: Scheduler::Sptf { age_weight: -1.0 }, ..good },
                 "the weight of age is 0 or a positive number, not -1",
             ),
             (

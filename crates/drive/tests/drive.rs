@@ -1,7 +1,7 @@
 //! What a drive promises, on small disks whose times can be worked out by hand.
 
 use levelhead_block::{Command, Durability, Effort, Outcome, SectorSet, ZeroTail};
-use levelhead_drive::{Completion, Drive, Faults, Profile, Settings};
+use levelhead_drive::{CacheMode, Completion, Drive, Faults, Profile, Scheduler, Settings};
 use levelhead_stats::Streams;
 use levelhead_units::{Extent, Instant, Lba, Nanos, Ratio, Sectors};
 
@@ -23,8 +23,13 @@ const TINY: &str = r#"
     cylinder_skew = 4
 "#;
 
-const SETTINGS: Settings =
-    Settings { queue_depth: 32, age_weight: 0.0, faults: Faults::NONE, size: None };
+const SETTINGS: Settings = Settings {
+    queue_depth: 32,
+    scheduler: Scheduler::SOONEST,
+    cache: CacheMode::Off,
+    faults: Faults::NONE,
+    size: None,
+};
 
 fn drive(settings: Settings) -> Drive {
     Drive::new(Profile::parse(TINY).unwrap(), settings, Streams::new(1), "drive/0")
@@ -312,7 +317,8 @@ fn random_runs_keep_the_invariants_and_late_calls_change_nothing() {
     for seed in 0..200 {
         let settings = Settings {
             queue_depth: [1, 2, 8, 32][seed as usize % 4],
-            age_weight: [0.0, 0.1][seed as usize % 2],
+            scheduler: Scheduler::Sptf { age_weight: [0.0, 0.1][seed as usize % 2] },
+            cache: CacheMode::Off,
             faults,
             size: None,
         };

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use levelhead_drive::{Faults, Profile, Settings};
+use levelhead_drive::{CacheMode, Faults, Profile, Scheduler, Settings};
 use levelhead_stats::Streams;
 use levelhead_units::{Bytes, Sectors};
 
@@ -78,7 +78,8 @@ impl MemberSpec {
         };
         let settings = Settings {
             queue_depth: window,
-            age_weight: AGE_WEIGHT,
+            scheduler: Scheduler::Sptf { age_weight: AGE_WEIGHT },
+            cache: CacheMode::Off,
             faults: *faults,
             size: Some(size),
         };

@@ -16,7 +16,7 @@ use levelhead_array::{Answer, Content, HostOrder, Policy, RequestId, Spec};
 use levelhead_block::{
     BlockDevice, Buf, Command, Durability, Effort, Memory, Outcome, SectorSet, ZeroTail,
 };
-use levelhead_drive::{Faults, Profile, Settings};
+use levelhead_drive::{CacheMode, Faults, Profile, Scheduler, Settings};
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, Extent, Lba, Nanos, Ratio, Sectors};
 
@@ -116,7 +116,8 @@ fn draw(rng: &mut Rng, seed: u64) -> WorldSettings {
     };
     let drive = |slowdown: f64| Settings {
         queue_depth: 32,
-        age_weight: 0.0,
+        scheduler: Scheduler::SOONEST,
+        cache: CacheMode::Off,
         faults: Faults { slowdown, ..faults },
         size: Some(DRIVE_SIZE),
     };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use levelhead_array::{Content, HostOrder, Policy};
-use levelhead_drive::{Faults, Profile, Settings};
+use levelhead_drive::{CacheMode, Faults, Profile, Scheduler, Settings};
 use levelhead_lab::{World, WorldSettings, replay};
 use levelhead_stats::Streams;
 use levelhead_trace::Arrival;
@@ -23,7 +23,13 @@ fn settings(policy: &str, window: u32, seed: u64) -> WorldSettings {
         order: HostOrder::Elevator,
         content: Content::Absent,
         profile: Arc::new(Profile::shipped("nearline-2tb").unwrap()),
-        drives: vec![Settings { queue_depth: 32, age_weight: 0.0, faults, size: None }],
+        drives: vec![Settings {
+            queue_depth: 32,
+            scheduler: Scheduler::SOONEST,
+            cache: CacheMode::Off,
+            faults,
+            size: None,
+        }],
         seed,
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use levelhead_array::{Content, HostOrder, Policy, Spec};
-use levelhead_drive::{Faults, QUEUE_DEPTH_MAX};
+use levelhead_drive::{CacheMode, Faults, QUEUE_DEPTH_MAX, Scheduler};
 use levelhead_lab::replay::Run;
 use levelhead_lab::{World, WorldSettings, replay};
 use levelhead_trace::{Arrival, Format, Placement, Synthetic};
@@ -115,7 +115,8 @@ fn worlds(ask: &Replay) -> Result<Vec<WorldSettings>, AppError> {
             let faults = if fails { ask.faults } else { Faults::NONE };
             levelhead_drive::Settings {
                 queue_depth: QUEUE_DEPTH_MAX,
-                age_weight: ask.age_weight,
+                scheduler: Scheduler::Sptf { age_weight: ask.age_weight },
+                cache: CacheMode::Off,
                 faults: Faults { slowdown: ask.slow.get(&name).copied().unwrap_or(1.0), ..faults },
                 size: None,
             }

@@ -15,7 +15,7 @@ use levelhead_units::Lba;
 
 use super::*;
 use crate::mechanics::Spindle;
-use crate::{Faults, Settings};
+use crate::{CacheMode, Faults, Scheduler, Settings};
 
 /// Cylinders, blocks per track, track skew and cylinder skew of each zone.
 const ZONES: [[u32; 4]; 7] = [
@@ -112,7 +112,13 @@ fn profile(settle: &str) -> Option<Profile> {
 }
 
 fn drive(profile: Profile, queue_depth: u32) -> Drive {
-    let settings = Settings { queue_depth, age_weight: 0.0, faults: Faults::NONE, size: None };
+    let settings = Settings {
+        queue_depth,
+        scheduler: Scheduler::SOONEST,
+        cache: CacheMode::Off,
+        faults: Faults::NONE,
+        size: None,
+    };
     Drive::new(profile, settings, Streams::new(0), "oracle").unwrap().with_angle(Ratio::ZERO)
 }
 

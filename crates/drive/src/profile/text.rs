@@ -1,0 +1,221 @@
+//! The text of a profile, and what it must hold to.
+
+use std::sync::Arc;
+
+use levelhead_units::Nanos;
+use serde::Deserialize;
+
+use super::seek::TypedSeek;
+use super::{Profile, ProfileError};
+use crate::geometry::{Geometry, Zone};
+use crate::mechanics::{BLOCKS_PER_TRACK_MAX, Overhead, Overheads, RPM_MAX};
+
+const HEADS_MAX: u32 = 255;
+pub(super) const CYLINDERS_MAX: u32 = 10_000_000;
+const TIME_MAX: Nanos = Nanos::from_secs(1);
+/// In megabytes a second: from less than any drive to more than any bus.
+const BUS_RATES: std::ops::RangeInclusive<f64> = 0.01..=100_000.0;
+
+// A zone's blocks on one cylinder are counted in 32 bits.
+const _: () = assert!(BLOCKS_PER_TRACK_MAX.checked_mul(HEADS_MAX).is_some());
+
+/// A profile as it is typed.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Typed {
+    name: String,
+    block_size: u32,
+    blocks: Option<u64>,
+    rpm: u32,
+    heads: u32,
+    overhead: TypedOverheads,
+    head_switch: String,
+    write_settle: String,
+    bus_rate: Option<String>,
+    seek: TypedSeek,
+    seek_write: Option<TypedSeek>,
+    zone: Vec<TypedZone>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum TypedOverheads {
+    Same(String),
+    Each(TypedOverheadTable),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TypedOverheadTable {
+    read: TypedOverhead,
+    write: TypedOverhead,
+    read_hit: Option<TypedOverhead>,
+    write_hit: Option<TypedOverhead>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum TypedOverhead {
+    Always(String),
+    After(String, String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TypedZone {
+    cylinders: u32,
+    blocks_per_track: u32,
+    track_skew: u32,
+    cylinder_skew: u32,
+    #[serde(default)]
+    gap: u32,
+    #[serde(default)]
+    front: u32,
+    #[serde(default)]
+    spares: u32,
+    #[serde(default)]
+    spare_cylinders: u32,
+    #[serde(default)]
+    slips: Vec<u32>,
+}
+
+impl Typed {
+    pub(super) fn check(self) -> Result<Profile, ProfileError> {
+        if self.name.is_empty() {
+            return Err(ProfileError::new("name", "is empty"));
+        }
+        if self.block_size != 512 && self.block_size != 4096 {
+            let problem = format!("is {}: expected 512 or 4096", self.block_size);
+            return Err(ProfileError::new("block_size", problem));
+        }
+        within("rpm", self.rpm, 1, RPM_MAX)?;
+        within("heads", self.heads, 1, HEADS_MAX)?;
+        within("the number of zones", self.zone.len() as u32, 1, CYLINDERS_MAX)?;
+        let (mut cylinders, mut blocks) = (0_u32, 0);
+        let mut zones = Vec::with_capacity(self.zone.len());
+        for (at, zone) in self.zone.into_iter().enumerate() {
+            let zone = zone.check(&format!("zone[{at}]"))?;
+            cylinders = cylinders.saturating_add(zone.gap).saturating_add(zone.cylinder_count);
+            blocks += zone.data(self.heads).ok_or_else(|| {
+                let problem =
+                    "has no room for its front, its spares, or its slips among the spares";
+                ProfileError::new(format!("zone[{at}]"), problem)
+            })?;
+            zones.push(zone);
+        }
+        within("the cylinders of all zones", cylinders, 1, CYLINDERS_MAX)?;
+        if let Some(used) = self.blocks
+            && !(8..=blocks).contains(&used)
+        {
+            let problem = format!("is {used}: expected 8 to {blocks}, all that the zones have");
+            return Err(ProfileError::new("blocks", problem));
+        }
+        let seek = self.seek.table("seek", cylinders)?;
+        let seek_write = match &self.seek_write {
+            None => Arc::clone(&seek),
+            Some(typed) => typed.table("seek_write", cylinders)?,
+        };
+        Ok(Profile {
+            geometry: Arc::new(Geometry::new(self.block_size, self.heads, &zones, self.blocks)),
+            rpm: self.rpm,
+            overheads: self.overhead.check()?,
+            head_switch: time("head_switch", &self.head_switch)?,
+            write_settle: time("write_settle", &self.write_settle)?,
+            bus_block: bus_block(self.bus_rate.as_deref(), self.block_size)?,
+            seek,
+            seek_write,
+            name: self.name,
+        })
+    }
+}
+
+impl TypedZone {
+    fn check(self, key: &str) -> Result<Zone, ProfileError> {
+        let key = |name: &str| format!("{key}.{name}");
+        let track = self.blocks_per_track;
+        within(&key("cylinders"), self.cylinders, 1, CYLINDERS_MAX)?;
+        within(&key("blocks_per_track"), track, 8, BLOCKS_PER_TRACK_MAX)?;
+        within(&key("track_skew"), self.track_skew, 0, track - 1)?;
+        within(&key("cylinder_skew"), self.cylinder_skew, 0, track - 1)?;
+        within(&key("gap"), self.gap, 0, CYLINDERS_MAX)?;
+        if self.front > 0 && self.spare_cylinders > 0 {
+            let problem = "is a range of a zone with a front: give one or the other";
+            return Err(ProfileError::new(key("spare_cylinders"), problem));
+        }
+        if !self.slips.is_sorted_by(|one, next| one < next) {
+            return Err(ProfileError::new(key("slips"), "must rise"));
+        }
+        Ok(Zone {
+            gap: self.gap,
+            cylinder_count: self.cylinders,
+            blocks_per_track: self.blocks_per_track,
+            track_skew: self.track_skew,
+            cylinder_skew: self.cylinder_skew,
+            front: self.front,
+            spares: self.spares,
+            spare_cylinders: self.spare_cylinders,
+            slips: self.slips,
+        })
+    }
+}
+
+impl TypedOverheads {
+    fn check(&self) -> Result<Overheads, ProfileError> {
+        match self {
+            Self::Same(text) => {
+                let same = Overhead::always(time("overhead", text)?);
+                Ok(Overheads { read: same, read_hit: same, write: same, write_hit: same })
+            }
+            Self::Each(table) => {
+                let read = table.read.check("overhead.read")?;
+                let write = table.write.check("overhead.write")?;
+                let hit = |typed: &Option<TypedOverhead>, key, otherwise| {
+                    typed.as_ref().map_or(Ok(otherwise), |typed| typed.check(key))
+                };
+                let read_hit = hit(&table.read_hit, "overhead.read_hit", read)?;
+                let write_hit = hit(&table.write_hit, "overhead.write_hit", write)?;
+                Ok(Overheads { read, read_hit, write, write_hit })
+            }
+        }
+    }
+}
+
+impl TypedOverhead {
+    fn check(&self, key: &str) -> Result<Overhead, ProfileError> {
+        match self {
+            Self::Always(text) => Ok(Overhead::always(time(key, text)?)),
+            Self::After(read, write) => {
+                Ok(Overhead { after_read: time(key, read)?, after_write: time(key, write)? })
+            }
+        }
+    }
+}
+
+/// What a block takes at that rate, in picoseconds.
+fn bus_block(rate: Option<&str>, block_size: u32) -> Result<u64, ProfileError> {
+    let Some(text) = rate else { return Ok(0) };
+    let rate = text.strip_suffix("MB/s").and_then(|number| number.trim_end().parse::<f64>().ok());
+    let Some(rate) = rate.filter(|rate| BUS_RATES.contains(rate)) else {
+        let (least, most) = (BUS_RATES.start(), BUS_RATES.end());
+        let problem = format!("is '{text}': expected {least} to {most} MB/s, as in 550MB/s");
+        return Err(ProfileError::new("bus_rate", problem));
+    };
+    Ok((f64::from(block_size) * 1e6 / rate).round() as u64)
+}
+
+fn within(key: &str, value: u32, least: u32, most: u32) -> Result<(), ProfileError> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(ProfileError::new(key, format!("is {value}: expected {least} to {most}")))
+}
+
+pub(super) fn time(key: &str, text: &str) -> Result<Nanos, ProfileError> {
+    let time: Nanos = text.parse().map_err(|error: levelhead_units::ParseUnitError| {
+        ProfileError::new(key, error.to_string())
+    })?;
+    if time > TIME_MAX {
+        return Err(ProfileError::new(key, format!("is {time}: expected at most {TIME_MAX}")));
+    }
+    Ok(time)
+}
