@@ -91,6 +91,7 @@ impl Drive {
     ) -> Result<Self, SettingsError> {
         let profile = profile.into();
         let size = settings.check(profile.size())?;
+        profile.check_cache(settings.cache)?;
         let key = streams.key(name);
         Ok(Self {
             geometry: profile.geometry(),

@@ -54,6 +54,7 @@
 
 #![forbid(unsafe_code)]
 
+mod cache;
 mod drive;
 mod faults;
 mod geometry;

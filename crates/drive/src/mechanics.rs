@@ -173,6 +173,18 @@ pub(crate) struct Mechanics {
     pub(crate) seek_write: Arc<[u32]>,
     /// What one block takes on the bus, in picoseconds.
     pub(crate) bus_block: u64,
+    /// A mistake that the comparisons must find.
+    #[cfg(test)]
+    pub(crate) bug: Option<Bug>,
+}
+
+/// Mistakes to plant.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bug {
+    SeekPlusHeadSwitch,
+    PhaseBeforeSeek,
+    ReadsSettle,
 }
 
 /// When the parts of a pass over the medium end, and where it leaves the arm.
@@ -197,6 +209,16 @@ impl Mechanics {
         };
         let seek = Nanos::new(curve[arm.cylinder.abs_diff(place.cylinder) as usize].into());
         let on_track = if arm.head == place.head { seek } else { seek.max(self.head_switch) };
+        #[cfg(test)]
+        match self.bug {
+            Some(Bug::SeekPlusHeadSwitch) if arm.head != place.head => {
+                return seek + self.head_switch;
+            }
+            Some(Bug::ReadsSettle) if on_track > Nanos::ZERO => {
+                return on_track + self.write_settle;
+            }
+            _ => {}
+        }
         match pass {
             Pass::Write if on_track > Nanos::ZERO => on_track + self.write_settle,
             Pass::Read | Pass::Write => on_track,
@@ -233,9 +255,11 @@ impl Mechanics {
             let place = geometry.place(next);
             let on_track = (blocks.end - next).min(place.run.into());
             next += on_track;
+            let came = at;
             at = at + self.reach(arm, &place, pass);
             arm = Arm { cylinder: place.cylinder, head: place.head };
-            let wait = self.wait(at, &place);
+            let seen_at = if self.sees_phase_before_seek() { came } else { at };
+            let wait = self.wait(seen_at, &place);
             let done = wait + on_track * TURN;
             let units = self.units(&place);
             positioned = positioned.or(Some(at + Nanos::new(wait / units)));
@@ -246,6 +270,13 @@ impl Mechanics {
             at = at + Nanos::new(done / units);
         }
         Service { positioned: positioned.unwrap_or(start), first_pass: at, end: at + retries, arm }
+    }
+
+    fn sees_phase_before_seek(&self) -> bool {
+        #[cfg(test)]
+        return self.bug == Some(Bug::PhaseBeforeSeek);
+        #[cfg(not(test))]
+        false
     }
 
     /// Units of time in a nanosecond, for waits on `place`'s track. In these units both a block
@@ -287,6 +318,7 @@ mod tests {
             seek_write: Arc::clone(&seek),
             seek,
             bus_block: 1_500,
+            bug: None,
         };
         (Geometry::new(4096, 2, &[zone], None), mechanics)
     }

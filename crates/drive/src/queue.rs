@@ -164,6 +164,7 @@ mod tests {
             seek_write: Arc::clone(&seek),
             seek,
             bus_block: 0,
+            bug: None,
         };
         (Geometry::new(4096, 3, &[zone], None), mechanics)
     }

@@ -94,6 +94,11 @@ pub enum SettingsError {
         /// The weight asked for.
         weight: f64,
     },
+    /// The make has no memory for that.
+    Cache {
+        /// What it was to be used for.
+        mode: CacheMode,
+    },
     /// The drive would have no sector, or more than its make.
     Size {
         /// The size asked for.
@@ -130,6 +135,13 @@ impl fmt::Display for SettingsError {
             }
             Self::AgeWeight { weight } => {
                 write!(f, "the weight of age is 0 or a positive number, not {weight}")
+            }
+            Self::Cache { mode } => {
+                let what = match mode {
+                    CacheMode::Off | CacheMode::Read => "no cache",
+                    CacheMode::WriteBack => "no write-back cache",
+                };
+                write!(f, "a drive of this make has {what}: its profile names none")
             }
             Self::Size { wanted, most } => write!(
                 f,

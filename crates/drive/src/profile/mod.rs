@@ -17,6 +17,15 @@
 //! # read_hit = "0.1ms"        #   from the cache; without it, as from the medium
 //! # write_hit = ["0.1ms", "0.2ms"]
 //!
+//! # [cache]                   # without it, every command goes to the medium; sizes in blocks
+//! # segments = 32             #   how many streams it keeps apart
+//! # segment_blocks = 2048     #   how much of each
+//! # read_ahead_blocks = 2048  #   how far the drive reads on after a read; usually a segment
+//! # read_ahead_on_hit = true  #   whether a read from the cache moves that end on
+//! # write_blocks = 65536      #   how much may wait for the medium; usually nothing
+//! # write_delay = "100ms"     #   how long the drive idles before it writes back; usually not
+//! # flush_overhead = "28ms"   #   what a flush takes besides the writes, if there are any
+//!
 //! [seek]                      # either: a curve
 //! single = "0.23ms"           #   one cylinder
 //! settle = "1.2ms"            #   what any longer seek takes besides its motion
@@ -49,8 +58,10 @@ use std::sync::Arc;
 
 use levelhead_units::{Nanos, Sectors};
 
+use crate::cache::CacheShape;
 use crate::geometry::Geometry;
 use crate::mechanics::{Mechanics, Overheads, Spindle, rotation_round};
+use crate::{CacheMode, SettingsError};
 
 mod seek;
 mod shipped;
@@ -66,6 +77,7 @@ pub struct Profile {
     head_switch: Nanos,
     write_settle: Nanos,
     bus_block: u64,
+    cache: Option<CacheShape>,
     seek: Arc<[u32]>,
     seek_write: Arc<[u32]>,
 }
@@ -112,8 +124,23 @@ impl Profile {
         rotation_round(self.rpm)
     }
 
+    /// How many revolutions it makes in a minute.
+    pub fn rpm(&self) -> u32 {
+        self.rpm
+    }
+
     pub(crate) fn geometry(&self) -> Arc<Geometry> {
         Arc::clone(&self.geometry)
+    }
+
+    /// Whether a drive of this make can use its memory like that.
+    pub(crate) fn check_cache(&self, mode: CacheMode) -> Result<(), SettingsError> {
+        let is_there = match mode {
+            CacheMode::Off => true,
+            CacheMode::Read => self.cache.is_some(),
+            CacheMode::WriteBack => self.cache.is_some_and(|shape| shape.write_blocks > 0),
+        };
+        if is_there { Ok(()) } else { Err(SettingsError::Cache { mode }) }
     }
 
     /// The moving parts of one drive, whose platter has this phase at time zero.
@@ -126,6 +153,8 @@ impl Profile {
             seek: Arc::clone(&self.seek),
             seek_write: Arc::clone(&self.seek_write),
             bus_block: self.bus_block,
+            #[cfg(test)]
+            bug: None,
         }
     }
 }

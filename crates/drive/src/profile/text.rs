@@ -2,17 +2,22 @@
 
 use std::sync::Arc;
 
-use levelhead_units::Nanos;
+use levelhead_units::{Nanos, SECTOR_SIZE};
 use serde::Deserialize;
 
 use super::seek::TypedSeek;
 use super::{Profile, ProfileError};
+use crate::cache::CacheShape;
 use crate::geometry::{Geometry, Zone};
 use crate::mechanics::{BLOCKS_PER_TRACK_MAX, Overhead, Overheads, RPM_MAX};
 
 const HEADS_MAX: u32 = 255;
 pub(super) const CYLINDERS_MAX: u32 = 10_000_000;
 const TIME_MAX: Nanos = Nanos::from_secs(1);
+const SEGMENTS_MAX: u32 = 4_096;
+/// A gigabyte of the smallest blocks.
+const SEGMENT_BLOCKS_MAX: u32 = 1 << 21;
+const WRITE_BLOCKS_MAX: u32 = 1 << 21;
 /// In megabytes a second: from less than any drive to more than any bus.
 const BUS_RATES: std::ops::RangeInclusive<f64> = 0.01..=100_000.0;
 
@@ -32,6 +37,7 @@ pub(super) struct Typed {
     head_switch: String,
     write_settle: String,
     bus_rate: Option<String>,
+    cache: Option<TypedCache>,
     seek: TypedSeek,
     seek_write: Option<TypedSeek>,
     zone: Vec<TypedZone>,
@@ -58,6 +64,19 @@ struct TypedOverheadTable {
 enum TypedOverhead {
     Always(String),
     After(String, String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TypedCache {
+    segments: u32,
+    segment_blocks: u32,
+    read_ahead_blocks: Option<u32>,
+    read_ahead_on_hit: Option<bool>,
+    #[serde(default)]
+    write_blocks: u32,
+    write_delay: Option<String>,
+    flush_overhead: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -122,6 +141,7 @@ impl Typed {
             head_switch: time("head_switch", &self.head_switch)?,
             write_settle: time("write_settle", &self.write_settle)?,
             bus_block: bus_block(self.bus_rate.as_deref(), self.block_size)?,
+            cache: self.cache.map(|typed| typed.check(self.block_size)).transpose()?,
             seek,
             seek_write,
             name: self.name,
@@ -155,6 +175,31 @@ impl TypedZone {
             spares: self.spares,
             spare_cylinders: self.spare_cylinders,
             slips: self.slips,
+        })
+    }
+}
+
+impl TypedCache {
+    fn check(&self, block_size: u32) -> Result<CacheShape, ProfileError> {
+        within("cache.segments", self.segments, 1, SEGMENTS_MAX)?;
+        within("cache.segment_blocks", self.segment_blocks, 8, SEGMENT_BLOCKS_MAX)?;
+        let read_ahead_blocks = self.read_ahead_blocks.unwrap_or(self.segment_blocks);
+        within("cache.read_ahead_blocks", read_ahead_blocks, 0, self.segment_blocks)?;
+        let write_least = SECTOR_SIZE as u32 / block_size;
+        if self.write_blocks > 0 {
+            within("cache.write_blocks", self.write_blocks, write_least, WRITE_BLOCKS_MAX)?;
+        }
+        let delay = |key, text: &Option<String>| {
+            text.as_ref().map_or(Ok(Nanos::ZERO), |text| time(key, text))
+        };
+        Ok(CacheShape {
+            segments: self.segments,
+            segment_blocks: self.segment_blocks.into(),
+            read_ahead_blocks: read_ahead_blocks.into(),
+            read_ahead_on_hit: self.read_ahead_on_hit.unwrap_or(true),
+            write_blocks: self.write_blocks.into(),
+            write_delay: delay("cache.write_delay", &self.write_delay)?,
+            flush_overhead: delay("cache.flush_overhead", &self.flush_overhead)?,
         })
     }
 }
