@@ -7,11 +7,11 @@ use levelhead_block::{Command, Effort, Health, Outcome, SectorSet};
 use levelhead_stats::{Streams, hash_of};
 use levelhead_units::{Extent, Instant, Nanos, Ratio, Sectors};
 
+use crate::disk::{Disk, Work};
 use crate::faults::{FaultMap, Unread};
-use crate::geometry::Geometry;
 use crate::health::{Account, Counters, Entry};
-use crate::mechanics::{Arm, Mechanics, Pass, TURN};
-use crate::queue::{Choice, Queue, Waiting};
+use crate::mechanics::{Pass, TURN};
+use crate::queue::{Queue, Waiting};
 use crate::{Profile, Settings, SettingsError};
 
 /// How a command ended.
@@ -34,19 +34,12 @@ pub struct Completion {
 /// After every call that takes `now`, drain [`Drive::poll`] and look at [`Drive::deadline`].
 #[derive(Debug)]
 pub struct Drive {
-    geometry: Arc<Geometry>,
-    mechanics: Mechanics,
+    disk: Disk,
     settings: Settings,
     size: Sectors,
     faults: FaultMap,
     queue: Queue,
     state: State,
-    /// Where the arm is once `state` is over.
-    arm: Arm,
-    /// When the arm was last free.
-    free: Instant,
-    /// The kind of the command that ended last.
-    last: Pass,
     account: Account,
     completions: VecDeque<Completion>,
 }
@@ -94,17 +87,13 @@ impl Drive {
         profile.check_cache(settings.cache)?;
         let key = streams.key(name);
         Ok(Self {
-            geometry: profile.geometry(),
             // No two drives of an array turn in step.
-            mechanics: profile.mechanics(hash_of(key, &[]) % TURN),
+            disk: Disk::new(&profile, hash_of(key, &[]) % TURN),
             settings,
             size,
             faults: FaultMap::new(&settings.faults, key),
             queue: Queue::new(settings.scheduler),
             state: State::Idle,
-            arm: Arm::default(),
-            free: Instant::ZERO,
-            last: Pass::Read,
             account: Account::default(),
             completions: VecDeque::new(),
         })
@@ -115,7 +104,8 @@ impl Drive {
     #[must_use]
     pub fn with_angle(mut self, angle: Ratio) -> Self {
         let units = (angle.get() * TURN as f64) as u64;
-        self.mechanics.spindle = self.mechanics.spindle.with_offset(units % TURN);
+        let spindle = &mut self.disk.mechanics.spindle;
+        *spindle = spindle.with_offset(units % TURN);
         self
     }
 
@@ -147,8 +137,9 @@ impl Drive {
         // What ended by now makes room, and picks its successor without knowing of this command.
         self.advance(now);
         assert!(self.has_room(), "command {id} submitted to a full queue");
+        let geometry = &self.disk.geometry;
         let target = pass(&command)
-            .map(|(extent, pass)| (self.geometry.place(self.geometry.blocks(extent).start), pass));
+            .map(|(extent, pass)| (geometry.place(geometry.blocks(extent).start), pass));
         self.queue.push(Waiting { id, command, origin, submitted: now, target });
         self.advance(now);
     }
@@ -212,23 +203,19 @@ impl Drive {
                 }
                 State::Busy(active) => self.end(active),
                 State::Idle => {
-                    let Some(next) = self.take_next() else { return };
+                    let Some(next) = self.queue.take_next(self.disk.choice()) else { return };
                     self.state = State::Busy(self.begin(next));
                 }
             }
         }
     }
 
-    fn take_next(&mut self) -> Option<Waiting> {
-        let Self { mechanics, free, arm, last, .. } = self;
-        self.queue.take_next(Choice { mechanics, free: *free, arm: *arm, last: *last })
-    }
-
     /// Settles the whole service of a command: its end, its outcome and where it leaves the arm.
     fn begin(&mut self, Waiting { id, command, origin, submitted, .. }: Waiting) -> Active {
-        let start = self.free.max(submitted);
+        let start = self.disk.free().max(submitted);
         let Some((extent, pass)) = pass(&command) else {
-            let service = self.slowed(self.mechanics.overheads.in_cache(Pass::Write, self.last));
+            let served = self.disk.serve(start, Work::Nothing);
+            let service = self.slowed(served.end - start);
             let ended = start + service;
             let completion = Completion { id, outcome: Outcome::GOOD, ended, retries: 0, service };
             return Active { completion, effect: Effect::None };
@@ -242,20 +229,16 @@ impl Drive {
             Command::Read { effort, .. } if !unread.is_empty() => self.retry(unread, effort),
             _ => Retry { rotations: 0, unknown: SectorSet::EMPTY, damaged: SectorSet::EMPTY },
         };
-        let blocks = self.geometry.blocks(extent);
-        let moving = start + self.mechanics.overheads.on_medium(pass, self.last);
-        let bus = self.mechanics.bus_floor(blocks.end - blocks.start);
-        let served =
-            self.mechanics.serve(&self.geometry, moving, self.arm, blocks, pass, rotations);
-        self.arm = served.arm;
-        self.last = pass;
-        // Bytes leave as they are read. What is written has come before, while the arm moved.
-        let first_pass = match pass {
-            Pass::Read => served.first_pass.max(served.positioned + bus),
-            Pass::Write => served.first_pass,
-        };
-        let total = (first_pass - start) + (served.end - served.first_pass);
-        let (first_pass, total) = (self.slowed(first_pass - start), self.slowed(total));
+        let blocks = self.disk.geometry.blocks(extent);
+        let served = self.disk.serve(
+            start,
+            match pass {
+                Pass::Read => Work::Read { blocks, rotations },
+                Pass::Write => Work::Write { blocks },
+            },
+        );
+        let first_pass = self.slowed(served.first_pass - start);
+        let total = self.slowed(served.end - start);
         let entry = Entry {
             sectors_read: if pass == Pass::Read { extent.sectors.get() } else { 0 },
             sectors_failed,
@@ -283,7 +266,7 @@ impl Drive {
                 self.faults.mend(extent);
             }
         }
-        self.free = completion.ended;
+        self.disk.finish(completion.ended);
         self.completions.push_back(completion);
     }
 
@@ -309,7 +292,7 @@ impl Drive {
                 Retry { rotations: full, unknown: SectorSet::EMPTY, damaged: unread.hard }
             }
             Effort::Limited(limit) => {
-                let fitting = self.mechanics.spindle.rotations_floor(limit);
+                let fitting = self.disk.mechanics.spindle.rotations_floor(limit);
                 let unknown = if fitting >= u64::from(full) { unread.hard } else { unread.all() };
                 let rotations = fitting.min(full.into()) as u32;
                 Retry { rotations, unknown, damaged: SectorSet::EMPTY }

@@ -12,6 +12,7 @@
 //!                       `-- death ---`----(Gone)---'
 //! ```
 //!
+//! - `disk`: what a command does to arm, platter and memory;
 //! - `geometry`: where a block lies, and at which angle;
 //! - `mechanics`: how long the arm and the platter take;
 //! - `queue`: which command is next;
@@ -55,6 +56,7 @@
 #![forbid(unsafe_code)]
 
 mod cache;
+mod disk;
 mod drive;
 mod faults;
 mod geometry;

@@ -17,7 +17,7 @@ use levelhead_units::Lba;
 
 use self::data::{Row, rows};
 use super::*;
-use crate::mechanics::{Bug, Spindle};
+use crate::mechanics::{Arm, Bug, Spindle};
 use crate::{CacheMode, Faults, Scheduler, Settings};
 
 mod bugs;
@@ -81,7 +81,7 @@ impl Bench {
         let mut drive = Drive::new(self.profile.clone(), settings, Streams::new(0), "oracle")
             .unwrap()
             .with_angle(Ratio::ZERO);
-        drive.mechanics.bug = self.bug;
+        drive.disk.mechanics.bug = self.bug;
         drive
     }
 }
@@ -120,7 +120,7 @@ fn replay(drive: &mut Drive, rows: &[Row], lag: Lag) -> Vec<Completion> {
                 Lag::PerRequest(lag) => lag * LAG_UNITS,
                 Lag::PerBlock(lag) => lag * LAG_UNITS * rows[active.completion.id as usize].blocks,
             };
-            drive.mechanics.spindle = Spindle::new(15_000, (TURN - behind % TURN) % TURN);
+            drive.disk.mechanics.spindle = Spindle::new(15_000, (TURN - behind % TURN) % TURN);
             drive.handle_timeout(now);
             completions.extend(std::iter::from_fn(|| drive.poll()));
         }
@@ -158,11 +158,11 @@ fn places_and_seeks(bench: &Bench, name: &str) -> Found {
     let Some(rows) = rows(name) else { return Ok(()) };
     let drive = bench.drive(1);
     for (at, row) in rows.iter().enumerate() {
-        let place = drive.geometry.place(row.block);
+        let place = drive.disk.geometry.place(row.block);
         if row.blocks <= place.run.into() {
             let found = (place.cylinder, place.head, place.block);
             expect!(found == row.place, "{name}, row {at}: {found:?}, not {:?}", row.place);
-            let reach = drive.mechanics.reach(row.from, &place, Pass::Read);
+            let reach = drive.disk.mechanics.reach(row.from, &place, Pass::Read);
             // DiskSim cuts off what this rounds.
             let seek = (row.seek * 1e6).round() as u64;
             expect!(reach.get().abs_diff(seek) <= 1, "{name}, row {at}: {reach}, not {seek} ns");
@@ -243,8 +243,11 @@ fn mixed(bench: &Bench) -> Found {
 fn rules(bench: &Bench, seed: u64, queue_depth: u32, max_sectors: u64) -> Found {
     let gap = if queue_depth == 1 { 50_000_000 } else { 3_000_000 };
     let trace = reference::trace(seed, 1_500, gap, max_sectors);
-    let ends =
-        reference::ends(&trace, &Bench::good("0ms").drive(1).mechanics.seek, queue_depth as usize);
+    let ends = reference::ends(
+        &trace,
+        &Bench::good("0ms").drive(1).disk.mechanics.seek,
+        queue_depth as usize,
+    );
     let done = replay(&mut bench.drive(queue_depth), &trace, Lag::None);
     for (at, (done, (id, end))) in done.iter().zip(&ends).enumerate() {
         let found = (done.id as usize, millis(done.ended));
