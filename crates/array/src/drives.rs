@@ -34,9 +34,14 @@ impl Decaying {
     }
 
     fn at(self, now: Instant) -> f64 {
-        let age = now.saturating_since(self.as_of).as_secs_f64();
-        self.count * (-age / MEMORY.as_secs_f64()).exp()
+        self.count * left(now.saturating_since(self.as_of))
     }
+}
+
+/// What is left of a count after so long.
+fn left(age: Nanos) -> f64 {
+    // Several counts are asked for at the time of the last change.
+    if age == Nanos::ZERO { 1.0 } else { (-age.as_secs_f64() / MEMORY.as_secs_f64()).exp() }
 }
 
 impl DriveTrack {
@@ -74,8 +79,10 @@ impl DriveTrack {
     pub(crate) fn view(&self, now: Instant, queued: usize) -> DriveView {
         let secs = |time: Option<Nanos>| time.map(Nanos::as_secs_f64);
         // Over less than the memory since the start, the mean is over what there was.
-        let span =
-            MEMORY.as_secs_f64() * (1.0 - (-(now.as_nanos() as f64) / MEMORY.get() as f64).exp());
+        let memories = now.as_nanos() as f64 / MEMORY.get() as f64;
+        // From 38 memories on the exponential is lost in the rounding of 1.
+        let begun = if memories < 40.0 { 1.0 - (-memories).exp() } else { 1.0 };
+        let span = MEMORY.as_secs_f64() * begun;
         let rate = if span > 0.0 { self.arrivals.at(now) / span } else { 0.0 };
         DriveView {
             queued: queued as f64,

@@ -274,6 +274,9 @@ impl Fetch {
 pub(crate) fn usable(core: &Core, row: Row) -> SymbolSet {
     let layout = &core.layout;
     let count = if row.stripe < core.synced { layout.symbols() } else { layout.data_symbols() };
+    if core.lost.is_empty() {
+        return SymbolSet::first(count);
+    }
     (0..count).filter(|&symbol| !core.lost.contains(layout.cell(row, symbol).drive)).collect()
 }
 

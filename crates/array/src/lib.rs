@@ -431,27 +431,32 @@ impl Array {
 
     /// Lets an operation move on, and those that waited for its stripes after it.
     fn advance(&mut self, now: Instant, op: OpId) {
-        let Some(mut state) = self.ops.remove(&op) else { return };
-        let (ended, holds_stripes) = match &mut state {
+        let Some(state) = self.ops.get_mut(&op) else { return };
+        let (ended, holds_stripes) = match state {
             Op::Locked(_) => (false, false),
             Op::Read(read) => (read.advance(&mut self.core, now), true),
             Op::Write(write) => {
                 let progress = write.advance(&mut self.core, now);
-                let purpose = write.purpose.clone();
-                self.note_resync(progress, &purpose);
-                (progress != Progress::NotYet, true)
+                let ended = progress != Progress::NotYet;
+                if ended {
+                    let purpose = write.purpose.clone();
+                    self.note_resync(progress, &purpose);
+                }
+                (ended, true)
             }
-            Op::Flush { request, pending, subs } => {
+            &mut Op::Flush { request, ref pending, subs } => {
                 let ended = pending.is_empty();
                 if ended {
-                    self.answer_flush(*request, *subs);
+                    self.answer_flush(request, subs);
                 }
                 (ended, false)
             }
         };
         if !ended {
-            self.ops.insert(op, state);
-        } else if holds_stripes {
+            return;
+        }
+        self.ops.remove(&op);
+        if holds_stripes {
             self.granted.extend(self.locks.release(op));
         }
     }

@@ -123,6 +123,14 @@ impl Policy {
         }
     }
 
+    /// Whether what is known of the drives matters to [`Policy::decide`].
+    pub(crate) const fn looks_at_drives(self) -> bool {
+        match self {
+            Self::Normal | Self::OnFailure | Self::Assisted(_) => false,
+            Self::ProActive(_) => true,
+        }
+    }
+
     /// Every policy, for messages and tests.
     pub fn all() -> Vec<Self> {
         let assisted = [Assisted::Removal, Assisted::NoRemoval, Assisted::OwnFirst];

@@ -97,8 +97,21 @@ struct Sweeps {
 enum Waiting {
     Fcfs(VecDeque<SubId>),
     Elevator(Sweeps),
-    Paper32 { lanes: Vec<VecDeque<SubId>>, busy: [bool; LANES], rng: Rng },
+    Paper32(Lanes),
 }
+
+/// The queues of `paper32`, one a thread of the host. Sets of lanes are bits.
+#[derive(Debug)]
+struct Lanes {
+    lanes: Vec<VecDeque<SubId>>,
+    /// Lanes with a command inside the drive.
+    busy: u32,
+    /// Lanes in which something waits.
+    filled: u32,
+    rng: Rng,
+}
+
+const _: () = assert!(LANES == u32::BITS as usize);
 
 impl HostQueue {
     pub(crate) fn new(order: HostOrder, window: u32, rng: Rng) -> Self {
@@ -107,7 +120,8 @@ impl HostQueue {
             HostOrder::Fcfs => Waiting::Fcfs(VecDeque::new()),
             HostOrder::Elevator => Waiting::Elevator(Sweeps::default()),
             HostOrder::Paper32 => {
-                Waiting::Paper32 { lanes: vec![VecDeque::new(); LANES], busy: [false; LANES], rng }
+                let lanes = vec![VecDeque::new(); LANES];
+                Waiting::Paper32(Lanes { lanes, busy: 0, filled: 0, rng })
             }
         };
         Self { window, urgent: VecDeque::new(), waiting, inside: Vec::new() }
@@ -118,7 +132,7 @@ impl HostQueue {
         let waiting = match &self.waiting {
             Waiting::Fcfs(queue) => queue.len(),
             Waiting::Elevator(sweeps) => sweeps.current.len() + sweeps.next.len(),
-            Waiting::Paper32 { lanes, .. } => lanes.iter().map(VecDeque::len).sum(),
+            Waiting::Paper32(lanes) => lanes.lanes.iter().map(VecDeque::len).sum(),
         };
         self.urgent.len() + waiting + self.inside.len()
     }
@@ -128,9 +142,7 @@ impl HostQueue {
             (End::Head, _) => self.urgent.push_back(sub),
             (End::Tail, Waiting::Fcfs(queue)) => queue.push_back(sub),
             (End::Tail, Waiting::Elevator(sweeps)) => sweeps.push(sub, lba),
-            (End::Tail, Waiting::Paper32 { lanes, rng, .. }) => {
-                lanes[rng.below(LANES as u64) as usize].push_back(sub);
-            }
+            (End::Tail, Waiting::Paper32(lanes)) => lanes.push(sub),
         }
     }
 
@@ -154,7 +166,7 @@ impl HostQueue {
             || match &mut self.waiting {
                 Waiting::Fcfs(queue) => take(queue, sub),
                 Waiting::Elevator(sweeps) => sweeps.remove(sub, lba),
-                Waiting::Paper32 { lanes, .. } => lanes.iter_mut().any(|lane| take(lane, sub)),
+                Waiting::Paper32(lanes) => lanes.remove(sub),
             }
     }
 
@@ -162,8 +174,8 @@ impl HostQueue {
     pub(crate) fn finish(&mut self, sub: SubId) {
         let at = self.inside.iter().position(|(inside, _)| *inside == sub);
         let (_, lane) = self.inside.swap_remove(at.expect("only a command inside can finish"));
-        if let (Some(lane), Waiting::Paper32 { busy, .. }) = (lane, &mut self.waiting) {
-            busy[lane] = false;
+        if let (Some(lane), Waiting::Paper32(lanes)) = (lane, &mut self.waiting) {
+            lanes.busy &= !(1 << lane);
         }
     }
 }
@@ -199,18 +211,52 @@ impl Sweeps {
     }
 }
 
+impl Lanes {
+    fn push(&mut self, sub: SubId) {
+        let lane = self.rng.below(LANES as u64) as usize;
+        self.lanes[lane].push_back(sub);
+        self.filled |= 1 << lane;
+    }
+
+    /// The next command and its lane, which is busy from then on.
+    fn pop(&mut self) -> Option<(SubId, usize)> {
+        // Of the lanes that may send one, the oldest command first: names grow with time.
+        let mut free = self.filled & !self.busy;
+        let mut oldest: Option<(SubId, usize)> = None;
+        while free != 0 {
+            let lane = free.trailing_zeros() as usize;
+            free &= free - 1;
+            let first = (self.lanes[lane][0], lane);
+            oldest = Some(oldest.map_or(first, |known| known.min(first)));
+        }
+        let (sub, lane) = oldest?;
+        self.busy |= 1 << lane;
+        self.lanes[lane].pop_front();
+        self.note_emptied(lane);
+        Some((sub, lane))
+    }
+
+    fn remove(&mut self, sub: SubId) -> bool {
+        let found = (0..LANES).find(|&lane| take(&mut self.lanes[lane], sub));
+        if let Some(lane) = found {
+            self.note_emptied(lane);
+        }
+        found.is_some()
+    }
+
+    fn note_emptied(&mut self, lane: usize) {
+        if self.lanes[lane].is_empty() {
+            self.filled &= !(1 << lane);
+        }
+    }
+}
+
 impl Waiting {
     fn pop(&mut self) -> Option<(SubId, Option<usize>)> {
         match self {
             Self::Fcfs(queue) => queue.pop_front().map(|sub| (sub, None)),
             Self::Elevator(sweeps) => sweeps.pop().map(|sub| (sub, None)),
-            Self::Paper32 { lanes, busy, .. } => {
-                // Of the lanes that may send one, the oldest command first: names grow with time.
-                let free = (0..LANES).filter(|&lane| !busy[lane] && !lanes[lane].is_empty());
-                let lane = free.min_by_key(|&lane| lanes[lane][0])?;
-                busy[lane] = true;
-                lanes[lane].pop_front().map(|sub| (sub, Some(lane)))
-            }
+            Self::Paper32(lanes) => lanes.pop().map(|(sub, lane)| (sub, Some(lane))),
         }
     }
 }

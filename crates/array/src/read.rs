@@ -70,7 +70,9 @@ impl ReadOp {
     ) -> Self {
         let mut fetch = Fetch::new(op, request.0);
         let mut targets = vec![(0, 0); extent.sectors.as_usize()];
-        for (row, symbol, lba) in rows_of(&core.layout, extent) {
+        let rows = rows_of(&core.layout, extent);
+        fetch.codewords.reserve_exact(rows.chunk_by(|left, right| left.0 == right.0).count());
+        for (row, symbol, lba) in rows {
             if fetch.codewords.last().is_none_or(|word| word.row != row) {
                 fetch.add(&core.layout, row, usable(core, row));
             }
@@ -205,6 +207,9 @@ fn plan(core: &Core, now: Instant, fetch: &Fetch, policy: Policy) -> Plan {
     let synced = fetch.codewords.iter().all(|word| word.row.stripe < core.synced);
     if core.code.is_none() || !synced {
         return Plan::NORMAL;
+    }
+    if !policy.looks_at_drives() {
+        return policy.decide(&[]);
     }
     let data = core.layout.data_symbols();
     let wanted = fetch.spread(&core.layout, |word| needed(word, data));

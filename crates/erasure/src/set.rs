@@ -21,7 +21,13 @@ impl SymbolSet {
     ///
     /// If `count` is more than 256.
     pub fn first(count: usize) -> Self {
-        (0..count).collect()
+        assert!(count <= SYMBOLS_MAX, "a codeword has at most 256 symbols");
+        let word = |idx: usize| match count.saturating_sub(idx * 64) {
+            0 => 0,
+            below @ 1..64 => (1 << below) - 1,
+            _ => u64::MAX,
+        };
+        Self(std::array::from_fn(word))
     }
 
     /// The set and `symbol`.
@@ -30,6 +36,7 @@ impl SymbolSet {
     ///
     /// If `symbol` is not below 256.
     #[must_use]
+    #[inline]
     pub const fn with(mut self, symbol: usize) -> Self {
         assert!(symbol < SYMBOLS_MAX, "a codeword has at most 256 symbols");
         self.0[symbol / 64] |= 1 << (symbol % 64);
@@ -42,6 +49,7 @@ impl SymbolSet {
     ///
     /// If `symbol` is not below 256.
     #[must_use]
+    #[inline]
     pub const fn without(mut self, symbol: usize) -> Self {
         assert!(symbol < SYMBOLS_MAX, "a codeword has at most 256 symbols");
         self.0[symbol / 64] &= !(1 << (symbol % 64));
@@ -49,34 +57,40 @@ impl SymbolSet {
     }
 
     /// Whether `symbol` is in the set; nothing past 255 is.
+    #[inline]
     pub const fn contains(&self, symbol: usize) -> bool {
         symbol < SYMBOLS_MAX && self.0[symbol / 64] >> (symbol % 64) & 1 == 1
     }
 
     /// How many symbols are in the set.
+    #[inline]
     pub fn len(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
     /// Whether no symbol is in the set.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         *self == Self::EMPTY
     }
 
     /// The symbols in both sets.
     #[must_use]
+    #[inline]
     pub fn and(self, other: Self) -> Self {
         Self(std::array::from_fn(|word| self.0[word] & other.0[word]))
     }
 
     /// The symbols in either set.
     #[must_use]
+    #[inline]
     pub fn or(self, other: Self) -> Self {
         Self(std::array::from_fn(|word| self.0[word] | other.0[word]))
     }
 
     /// The symbols in this set and not in `other`.
     #[must_use]
+    #[inline]
     pub fn minus(self, other: Self) -> Self {
         Self(std::array::from_fn(|word| self.0[word] & !other.0[word]))
     }

@@ -67,6 +67,8 @@ pub struct Run {
     pub served: Vec<Served>,
     /// Whether it went to its end.
     pub end: End,
+    /// How many events that took: arrivals, and those of the world.
+    pub events: u64,
     /// The hash of all that happened.
     pub log: u64,
 }
@@ -125,8 +127,8 @@ pub fn run(
             break;
         }
     }
-    let log = replay.world.log().get();
-    Ok(Run { policy: settings.policy, served: replay.served, end, log })
+    let (log, events) = (replay.world.log().get(), replay.sent as u64 + replay.world.events());
+    Ok(Run { policy: settings.policy, served: replay.served, end, events, log })
 }
 
 struct Replay<'a> {

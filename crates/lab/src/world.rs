@@ -177,6 +177,11 @@ impl World {
         self.events.now()
     }
 
+    /// How many events there have been: ends of drives' commands and looks at their health.
+    pub fn events(&self) -> u64 {
+        self.events.popped()
+    }
+
     /// The hash of all that has happened.
     pub fn log(&self) -> LogHash {
         self.log

@@ -76,6 +76,11 @@ impl<E> EventQueue<E> {
         self.heap.peek().map(|Reverse(entry)| entry.at)
     }
 
+    /// How many events have been popped.
+    pub fn popped(&self) -> u64 {
+        self.sequence - self.heap.len() as u64
+    }
+
     /// How many events are to come.
     pub fn len(&self) -> usize {
         self.heap.len()
@@ -141,6 +146,7 @@ mod tests {
         let popped: Vec<(u64, u64)> =
             std::iter::from_fn(|| queue.pop()).map(|(at, n)| (at.as_nanos(), n)).collect();
         assert_eq!(popped, expected);
+        assert_eq!(queue.popped(), 500);
     }
 
     #[test]

@@ -99,6 +99,7 @@ impl Rng {
 
 /// 64 bits that depend on all of `key` and `parts` and look random: a stream that can be read at
 /// any place, in any order.
+#[inline]
 pub fn hash_of(key: u64, parts: &[u64]) -> u64 {
     parts.iter().fold(finish(key), |hash, &part| {
         finish(hash.rotate_left(29) ^ part.wrapping_mul(0x9E37_79B9_7F4A_7C15))
@@ -116,6 +117,7 @@ fn split_mix(state: &mut u64) -> u64 {
 }
 
 /// The finishing steps of SplitMix64: a bijection that spreads every bit over all others.
+#[inline]
 fn finish(mut bits: u64) -> u64 {
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -90,7 +90,12 @@ impl DriveSet {
 
     /// The drives, lowest first.
     pub fn iter(self) -> impl Iterator<Item = DriveIdx> {
-        (0..DriveIdx::MAX).map(DriveIdx).filter(move |&drive| self.contains(drive))
+        let mut bits = self.0;
+        std::iter::from_fn(move || {
+            let lowest = bits.trailing_zeros() as u8;
+            bits &= bits.wrapping_sub(1);
+            (lowest < DriveIdx::MAX).then_some(DriveIdx(lowest))
+        })
     }
 
     /// The set as one bit a drive, lowest drive in the lowest bit: its form on disk.
