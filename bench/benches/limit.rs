@@ -1,6 +1,6 @@
 //! Encoding and reconstruction against the limit: how fast the same bytes can be read at all.
 //!
-//! `cargo bench -p levelhead-bench --bench limit [-- KERNEL.. REDUNDANT,DATA..]`. Rates are bytes of data symbols for a
+//! `cargo bench -p bench --bench limit [-- KERNEL.. REDUNDANT,DATA..]`. Rates are bytes of data symbols for a
 //! second of this thread's processor time, in GB/s (10^9); each is the median of rounds in which
 //! everything takes its turn. `cold` goes through a pool of 256 MiB, so every symbol comes from
 //! memory; `hot` does one codeword again and again. Symbols are sectors of 4096 bytes, one after

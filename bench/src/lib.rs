@@ -1,7 +1,13 @@
-//! Our own benchmarks: `cargo bench -p levelhead-bench`, or with a name to run only what has it,
-//! as in `cargo bench -p levelhead-bench -- encode`. There is no library here.
+//! Our own benchmarks.
+//!
+//! - `cargo run --release -p bench -- drive [--json]`: how many requests the drive's model and an array
+//!   of them take in a second ([`drive`]).
+//! - `cargo bench -p bench`: the erasure codes, by kernel; with a name only what has it, as in
+//!   `cargo bench -p bench -- encode`.
 //!
 //! A benchmark measures; it claims nothing. A claim of speed is a ratio against a named peer in the
 //! same run, and peers are benchmarked elsewhere, so that building this compiles none of them.
 
 #![forbid(unsafe_code)]
+
+pub mod drive;
