@@ -29,12 +29,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 
 use levelhead_array::superblock::State;
 use levelhead_array::{Action, Answer, Array, BufId, Buffers, RequestId, Resync, SubId, Submit};
-use levelhead_block::{Buf, Command, Pool, Request};
+use levelhead_block::{Buf, Command, Health, Pool, Request};
 use levelhead_drive::Faults;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Ratio, Sectors};
 
 use crate::backend::{Backend, Emulated, Ended, Order, Payload};
 use crate::clock::Clock;
+use crate::devices::fast::FastFail;
+use crate::devices::poller::Poller;
 use crate::error::{HostError, fail};
 use crate::gate::Gate;
 use crate::labels::Ledger;
@@ -75,6 +77,21 @@ pub(crate) struct Seat {
     pub(crate) name: Option<String>,
     /// Absent where the drive was missing from the start.
     pub(crate) backend: Option<Box<dyn Backend>>,
+    /// How the drive is told to try less.
+    pub(crate) fast: Option<Arc<FastFail>>,
+    /// Watches what a real drive says of itself.
+    pub(crate) poller: Option<Poller>,
+}
+
+impl Seat {
+    /// A place whose drive is missing.
+    pub(crate) const EMPTY: Self = Self { name: None, backend: None, fast: None, poller: None };
+
+    /// What the drive says about itself, if it says anything.
+    fn health(&self) -> Option<Health> {
+        let own = self.backend.as_ref().and_then(|backend| backend.health());
+        own.or_else(|| self.poller.as_ref()?.health())
+    }
 }
 
 /// What an engine is made of.
@@ -318,8 +335,7 @@ impl Engine {
         let lost = array.lost();
         for (at, seat) in seats.iter().enumerate() {
             let drive = DriveIdx::from_usize(at);
-            let health = seat.backend.as_ref().and_then(|backend| backend.health());
-            if let Some(health) = health.filter(|_| !lost.contains(drive)) {
+            if let Some(health) = seat.health().filter(|_| !lost.contains(drive)) {
                 array.handle_health(drive, health);
             }
         }
@@ -375,7 +391,7 @@ impl Engine {
     }
 
     fn emulated(&mut self, drive: DriveIdx) -> Result<&mut dyn Emulated, HostError> {
-        let Seat { name, backend } = self.seat(drive)?;
+        let Seat { name, backend, .. } = self.seat(drive)?;
         let (Some(name), Some(backend)) = (name, backend) else {
             return fail(format!("drive {drive} is missing"));
         };
@@ -388,15 +404,15 @@ impl Engine {
     fn status(&self) -> Status {
         let Parts { array, seats, ledger, gate, .. } = &self.parts;
         let drives = (0..seats.len()).map(DriveIdx::from_usize).zip(seats);
-        let drives = drives.map(|(drive, Seat { name, backend })| {
-            let state = match backend {
+        let drives = drives.map(|(drive, seat)| {
+            let state = match seat.backend {
                 None => DriveState::Missing,
                 Some(_) if array.lost().contains(drive) => DriveState::Lost,
                 Some(_) => DriveState::Present,
             };
-            let health = backend.as_ref().and_then(|backend| backend.health());
-            let (name, queue_len) = (name.clone(), array.queue_len(drive));
-            DriveStatus { name, state, queue_len, health }
+            let (name, queue_len) = (seat.name.clone(), array.queue_len(drive));
+            let fast_fail = seat.fast.as_ref().map(|fast| fast.state());
+            DriveStatus { name, state, queue_len, health: seat.health(), fast_fail }
         });
         Status {
             spec: *array.layout().spec(),

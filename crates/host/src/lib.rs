@@ -12,12 +12,13 @@
 //! ```
 //!
 //! A member is a file, a block device or an emulated drive, named by a text ([`MemberSpec`]). It is
-//! opened exclusively and known by its superblock, not by its path.
+//! opened exclusively and known by its superblock, not by its path. What a real drive can do beyond
+//! reading and writing is found out at the start: see [`probe`].
 //!
 //! # What it leaves out
 //!
-//! Putting a drive back (an array only ever loses drives), commands with a time limit inside real
-//! drives, and closing the write hole: an array that was not stopped in good order is resynced.
+//! Putting a drive back (an array only ever loses drives), and closing the write hole: an array that
+//! was not stopped in good order is resynced.
 
 #![deny(unsafe_code)]
 
@@ -25,10 +26,12 @@ mod assemble;
 mod backend;
 mod clock;
 mod create;
+mod devices;
 mod emulated;
 mod engine;
 mod error;
 mod gate;
+mod ioctl;
 mod labels;
 mod lone;
 mod medium;
@@ -43,6 +46,13 @@ mod uring;
 pub use assemble::{AssembleOptions, Assembled, assemble};
 pub use backend::Io;
 pub use create::{CreateOptions, Created, CreatedDrive, create};
+pub use devices::Fact;
+pub use devices::ata::ErrorRecovery;
+pub use devices::cdl::{Expiry, Limit, ReadLimit};
+pub use devices::fast::{FastFailPath, FastFailState};
+pub use devices::nvme::Retries;
+pub use devices::probe::{Counters, DeviceKind, DeviceReport, DiskReport, probe};
+pub use devices::sysfs::LimitsState;
 pub use error::HostError;
 pub use gate::Bound;
 pub use lone::LoneDrive;

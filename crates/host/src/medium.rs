@@ -45,6 +45,7 @@ pub(crate) enum Identity {
 pub(crate) struct Medium {
     file: File,
     size: Sectors,
+    is_direct: bool,
 }
 
 /// What lies at `path` before anybody opens it: `None` if nothing does.
@@ -111,25 +112,13 @@ impl Medium {
         let end = file.seek(SeekFrom::End(0)).map_err(|error| {
             HostError::new(format!("cannot learn the size of {}: {error}", path.display()))
         })?;
-        let medium = Self { file, size: Bytes::new(end).sectors_floor() };
-        if transfer == Transfer::Direct {
-            medium.go_direct();
-        }
-        Ok(medium)
+        let is_direct = transfer == Transfer::Direct && go_direct(&file);
+        Ok(Self { file, size: Bytes::new(end).sectors_floor(), is_direct })
     }
 
-    /// Switches the page cache off if reads work without it: some file systems take the flag and
-    /// then refuse every read.
-    fn go_direct(&self) {
-        let Ok(flags) = fcntl_getfl(&self.file) else { return };
-        if fcntl_setfl(&self.file, flags | OFlags::DIRECT).is_err() {
-            return;
-        }
-        let mut probe = Buf::zeroed(Sectors::new(1));
-        if self.file.read_at(probe.as_mut_slice(), 0).is_err() {
-            // Back to where it was a moment ago; if even that fails, reads will say so.
-            let _ = fcntl_setfl(&self.file, flags);
-        }
+    /// Whether reads and writes go past the page cache.
+    pub(crate) fn is_direct(&self) -> bool {
+        self.is_direct
     }
 
     /// How many whole sectors it has.
@@ -177,6 +166,22 @@ impl Medium {
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
+}
+
+/// Switches the page cache off if reads work without it: some file systems take the flag and then
+/// refuse every read. Returns whether it is off.
+fn go_direct(file: &File) -> bool {
+    let Ok(flags) = fcntl_getfl(file) else { return false };
+    if fcntl_setfl(file, flags | OFlags::DIRECT).is_err() {
+        return false;
+    }
+    let mut probe = Buf::zeroed(Sectors::new(1));
+    let works = file.read_at(probe.as_mut_slice(), 0).is_ok();
+    if !works {
+        // Back to where it was a moment ago; if even that fails, reads will say so.
+        let _ = fcntl_setfl(file, flags);
+    }
+    works
 }
 
 /// Where a sector begins in its file.

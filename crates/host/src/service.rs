@@ -7,6 +7,7 @@
 //! - V2. Whoever asks for more than the bound waits, unless it is the engine's own thread, which alone
 //!   can make room: an answer may ask for the next thing.
 
+use std::path::Path;
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
@@ -22,6 +23,11 @@ use levelhead_units::{DriveIdx, Sectors};
 use crate::assemble::{self, Assembled};
 use crate::backend::{Backend, Io, Report};
 use crate::clock::Clock;
+use crate::devices::Driver;
+use crate::devices::counters::Source;
+use crate::devices::fast::{self, FastFail};
+use crate::devices::poller::{self, Poller};
+use crate::devices::sysfs::Sysfs;
 use crate::emulated::EmulatedDrive;
 use crate::engine::{Control, Engine, Event, Parts, Seat};
 use crate::error::{HostError, fail};
@@ -99,10 +105,7 @@ impl Assembled {
         let seats = self.seats.iter().enumerate().map(|(at, seat)| {
             let drive = DriveIdx::from_usize(at);
             let start = |seat| start(seat, drive, (window, io), clock, &events);
-            Ok(Seat {
-                name: seat.as_ref().map(|seat| seat.member.to_string()),
-                backend: seat.as_ref().map(start).transpose()?,
-            })
+            seat.as_ref().map_or(Ok(Seat::EMPTY), start)
         });
         let seats = seats.collect::<Result<Vec<Seat>, HostError>>()?;
         // Twice, so that an older copy of a drive is two generations behind: see the format.
@@ -142,18 +145,34 @@ fn start(
     (window, io): (u32, Io),
     clock: Clock,
     events: &Sender<Event>,
-) -> Result<Box<dyn Backend>, HostError> {
+) -> Result<Seat, HostError> {
     let events = events.clone();
     // An engine that has ended does not care any more.
     let report: Report = Arc::new(move |ended| drop(events.send(Event::Ended(drive, ended))));
-    let medium = &seat.medium;
-    let model = seat.member.model(medium.size(), window, &format!("drive/{drive}"))?;
+    let assemble::Seat { member, medium, .. } = seat;
+    let model = member.model(medium.size(), window, &format!("drive/{drive}"))?;
+    let fast = Arc::new(match (&model, io) {
+        (Some(_), _) => FastFail::emulated(),
+        (None, Io::Uring) => FastFail::find(member.path(), medium),
+        (None, Io::Threads | Io::Best) => FastFail::none("only io_uring tells a drive"),
+    });
+    let poller = if model.is_none() { watch(member.path(), clock) } else { None };
     let medium = Arc::clone(medium);
-    Ok(match (model, io) {
+    let backend: Box<dyn Backend> = match (model, io) {
         (Some(model), _) => Box::new(EmulatedDrive::start(model, medium, clock, report)?),
-        (None, Io::Uring) => Box::new(Uring::start(medium, window, report)?),
+        (None, Io::Uring) => Box::new(Uring::start(medium, Arc::clone(&fast), window, report)?),
         (None, Io::Threads | Io::Best) => Box::new(Threads::start(&medium, window, &report)?),
-    })
+    };
+    let name = Some(member.to_string());
+    Ok(Seat { name, backend: Some(backend), fast: Some(fast), poller })
+}
+
+/// Watches what a real drive says of its health, if it is of a kind that says something.
+fn watch(path: &Path, clock: Clock) -> Option<Poller> {
+    let disk = fast::disk_at(path, &Sysfs::new()).ok()?;
+    let source = Source::of(&disk)?;
+    let driver = Driver::open(path).ok()?;
+    Poller::start(source, Box::new(driver), clock, poller::PERIOD)
 }
 
 impl ArrayHandle {

@@ -6,6 +6,7 @@ use levelhead_block::Health;
 use levelhead_stats::Summary;
 use levelhead_units::{Ratio, Sectors};
 
+use crate::devices::fast::FastFailState;
 use crate::requests::Served;
 
 /// A running array at one moment.
@@ -44,6 +45,8 @@ pub struct DriveStatus {
     pub queue_len: usize,
     /// What it says about itself, if it says anything.
     pub health: Option<Health>,
+    /// How it is told to try less; nothing for a drive that was missing from the start.
+    pub fast_fail: Option<FastFailState>,
 }
 
 /// Whether the array uses a drive.

@@ -10,41 +10,38 @@
 //! ```
 //!
 //! The thread sleeps in the kernel until something completes; the pipe's other end is one of the
-//! reads it waits for, and so new orders wake it.
+//! reads it waits for, and so new orders wake it. What a command needs next is decided in [`flight`],
+//! what the kernel is told in [`ring`]; a test puts a kernel of its own in the ring's place.
 //!
 //! # Safety
 //!
-//! - U1. Memory that the kernel reads or writes belongs to a [`Flight`] (or is the pipe's byte), and is
-//!   neither moved nor freed nor looked at from its submission to its completion.
+//! - U1. Memory that the kernel reads or writes belongs to a [`Flight`] (or to the ring), and is neither
+//!   moved nor freed nor looked at from its submission to its completion.
 //! - U2. A command has at most one entry in the submission queue, so the queue never overflows.
 //! - U3. If the thread has to give up with commands in the kernel, their memory is leaked.
 
 #![allow(unsafe_code)]
 
+mod flight;
+mod ring;
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
-use std::io::{self, PipeReader, PipeWriter, Write};
-use std::os::fd::AsRawFd;
+use std::io::{self, PipeWriter, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 
-use io_uring::types::{Fd, FsyncFlags};
-use io_uring::{IoUring, Probe, opcode, squeue};
-use levelhead_block::{Command, Durability, Outcome};
-use rustix::io::Errno;
+use io_uring::{IoUring, Probe, opcode};
+use levelhead_block::{Command, Outcome};
 
+use self::flight::{Flight, Progress};
+use self::ring::{Event, Kernel, Ring};
 use crate::backend::{Backend, Ended, Order, Payload, Report, failed_read, failed_write, flushed};
+use crate::devices::fast::FastFail;
 use crate::error::HostError;
-use crate::medium::{Medium, byte_offset};
-
-/// Pieces of one write: what the kernel takes at most.
-const SLICES_MAX: usize = 1024;
-
-/// Bytes of one read: below what the kernel moves at most.
-const READ_MAX: usize = 1 << 30;
-
-/// The name of the pipe's read among the commands.
-const WAKE: u64 = u64::MAX;
+use crate::medium::Medium;
 
 /// See the module.
 pub(crate) struct Uring {
@@ -70,21 +67,18 @@ pub(crate) fn check_available() -> Result<(), HostError> {
 impl Uring {
     pub(crate) fn start(
         medium: Arc<Medium>,
+        fast: Arc<FastFail>,
         window: u32,
         report: Report,
     ) -> Result<Self, HostError> {
         let failed =
             |error: io::Error| HostError::new(format!("cannot start an io_uring: {error}"));
-        let ring = IoUring::new((window + 1).next_power_of_two()).map_err(failed)?;
         let (pipe, wake) = io::pipe().map_err(failed)?;
         let (orders, receiver) = mpsc::channel();
-        let state = State {
-            flights: Flights { table: BTreeMap::new(), woken: Box::new([0; 64]) },
-            ring,
-            pipe,
-            medium,
-            report,
-        };
+        let entries = (window + 1).next_power_of_two();
+        let ring =
+            Ring::new(entries, Arc::clone(&medium), Arc::clone(&fast), pipe).map_err(failed)?;
+        let state = State { flights: Flights::default(), kernel: ring, medium, fast, report };
         let thread = std::thread::Builder::new()
             .name("drive".into())
             .spawn(move || state.run(&receiver))
@@ -115,140 +109,78 @@ impl Drop for Uring {
 }
 
 /// What the thread owns.
-struct State {
+struct State<K: Kernel> {
     flights: Flights,
-    ring: IoUring,
-    pipe: PipeReader,
+    kernel: K,
     medium: Arc<Medium>,
+    fast: Arc<FastFail>,
     report: Report,
 }
 
 /// Everything whose memory the kernel may be using.
-struct Flights {
-    table: BTreeMap<u64, Flight>,
-    /// Where the pipe's bytes go.
-    woken: Box<[u8; 64]>,
-}
+#[derive(Default)]
+struct Flights(BTreeMap<u64, Flight>);
 
 impl Drop for Flights {
     fn drop(&mut self) {
-        if !self.table.is_empty() || std::thread::panicking() {
-            std::mem::forget(std::mem::take(&mut self.table)); // U3
-            std::mem::forget(std::mem::replace(&mut self.woken, Box::new([0; 64])));
-        }
+        std::mem::forget(std::mem::take(&mut self.0)); // U3
     }
 }
 
-/// A command inside the kernel.
-struct Flight {
-    order: Order,
-    /// Bytes that are through.
-    moved: usize,
-    /// The parts of memory of the entry that is under way.
-    slices: Vec<Slice>,
-    stage: Stage,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    Transfer,
-    Sync,
-}
-
-/// A `struct iovec`, as readv(2) defines it.
-#[repr(C)]
-struct Slice {
-    start: *const u8,
-    len: usize,
-}
-
-// SAFETY: the pointers lead into pieces that the same flight owns.
-unsafe impl Send for Slice {}
-
-impl State {
+impl<K: Kernel> State<K> {
     fn run(mut self, orders: &Receiver<Order>) {
-        self.listen();
         let mut is_closing = false;
-        loop {
-            match self.ring.submit_and_wait(1) {
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => panic!("an io_uring takes what its queue has room for: {error}"),
-            }
-            let done: Vec<(u64, i32)> =
-                self.ring.completion().map(|entry| (entry.user_data(), entry.result())).collect();
-            for (name, result) in done {
-                if name != WAKE {
-                    self.advance(name, result);
-                    continue;
+        let mut events = Vec::new();
+        while !(is_closing && self.flights.0.is_empty()) {
+            self.kernel.wait(&mut events);
+            for event in events.drain(..) {
+                match event {
+                    Event::Ended { name, result } => self.advance(name, result),
+                    Event::Woken | Event::Closed => {
+                        is_closing = event == Event::Closed;
+                        while let Ok(order) = orders.try_recv() {
+                            self.begin(order);
+                        }
+                    }
                 }
-                while let Ok(order) = orders.try_recv() {
-                    self.begin(order);
-                }
-                // An end without bytes: the writer is gone.
-                is_closing = result == 0;
-                if !is_closing {
-                    self.listen();
-                }
-            }
-            if is_closing && self.flights.table.is_empty() {
-                return;
             }
         }
-    }
-
-    /// Waits for the pipe, among other things.
-    fn listen(&mut self) {
-        let room = &mut self.flights.woken;
-        let read = opcode::Read::new(Fd(self.pipe.as_raw_fd()), room.as_mut_ptr(), 64);
-        self.push(&read.build().user_data(WAKE));
     }
 
     fn begin(&mut self, order: Order) {
         let name = order.sub.0;
-        let stage = match order.command {
-            Command::Flush => Stage::Sync,
-            _ => Stage::Transfer,
-        };
-        let flight = Flight { order, moved: 0, slices: Vec::new(), stage };
-        assert!(self.flights.table.insert(name, flight).is_none(), "{name} is under way already");
+        let flight = Flight::new(order, &self.fast);
+        assert!(self.flights.0.insert(name, flight).is_none(), "{name} is under way already");
         self.go_on(name);
     }
 
-    /// Submits what a command needs next.
+    /// Starts what a command needs next.
     fn go_on(&mut self, name: u64) {
-        let flight = self.flights.table.get_mut(&name).expect("the flight is in the table");
-        let entry = flight.entry(Fd(self.medium.raw_fd())).user_data(name);
-        self.push(&entry);
+        let flight = self.flights.0.get_mut(&name).expect("the flight is in the table");
+        // SAFETY: U1: the flight's memory stays where it is while the flight is in the table, and it
+        // leaves the table when its last step has ended.
+        unsafe { self.kernel.start(name, flight) };
     }
 
-    fn push(&mut self, entry: &squeue::Entry) {
-        // SAFETY: U1; the descriptors are open for as long as the ring is.
-        let pushed = unsafe { self.ring.submission().push(entry) };
-        pushed.expect("U2");
-    }
-
-    /// The kernel is through with an entry.
+    /// The kernel is through with a step.
     fn advance(&mut self, name: u64, result: i32) {
-        let flight = self.flights.table.get_mut(&name).expect("the flight is in the table");
-        let ended = match u32::try_from(result) {
-            Ok(count) => flight.advance(count as usize),
-            Err(_) => {
-                let errno = -result;
-                let again = [Errno::INTR, Errno::AGAIN].map(Errno::raw_os_error);
-                (!again.contains(&errno)).then(|| Err(io::Error::from_raw_os_error(errno)))
+        let flight = self.flights.0.get_mut(&name).expect("the flight is in the table");
+        match flight.advance(result, &self.fast) {
+            Progress::GoesOn => self.go_on(name),
+            Progress::Ended(result) => {
+                let flight = self.flights.0.remove(&name).expect("the flight is in the table");
+                self.finish(flight, result);
             }
-        };
-        let Some(ended) = ended else { return self.go_on(name) };
-        let flight = self.flights.table.remove(&name).expect("the flight is in the table");
-        self.finish(flight.order, ended);
+        }
     }
 
-    fn finish(&self, Order { sub, command, payload, .. }: Order, result: io::Result<()>) {
+    fn finish(&self, Flight { order, moved, .. }: Flight, result: io::Result<()>) {
+        let Order { sub, command, payload, .. } = order;
         let good = |()| Outcome::GOOD;
         let (outcome, buf) = match (command, payload) {
             (Command::Read { extent, effort }, Payload::Fill(mut buf)) => {
-                let failed = |error| failed_read(&self.medium, extent, effort, &mut buf, &error);
+                let failed =
+                    |error| failed_read(&self.medium, extent, effort, &mut buf, moved, &error);
                 (result.map_or_else(failed, good), Some(buf))
             }
             (Command::Write { extent, .. }, Payload::Pieces(pieces)) => {
@@ -258,67 +190,5 @@ impl State {
             (_, _) => (flushed(result), None),
         };
         (self.report)(Ended { sub, outcome, buf });
-    }
-}
-
-impl Flight {
-    /// What the kernel is asked next, for the file `fd`.
-    fn entry(&mut self, fd: Fd) -> squeue::Entry {
-        let moved = self.moved;
-        if self.stage == Stage::Sync {
-            return opcode::Fsync::new(fd).flags(FsyncFlags::DATASYNC).build();
-        }
-        let Order { command, payload, .. } = &mut self.order;
-        match (*command, payload) {
-            (Command::Read { extent, .. }, Payload::Fill(buf)) => {
-                let room = &mut buf.as_mut_slice()[moved..];
-                let len = room.len().min(READ_MAX) as u32;
-                let offset = byte_offset(extent.lba) + moved as u64;
-                opcode::Read::new(fd, room.as_mut_ptr(), len).offset(offset).build()
-            }
-            (Command::Write { extent, .. }, Payload::Pieces(pieces)) => {
-                let mut skip = moved;
-                self.slices.clear();
-                for piece in pieces.iter() {
-                    let bytes = piece.bytes();
-                    let rest = &bytes[skip.min(bytes.len())..];
-                    skip -= bytes.len() - rest.len();
-                    if !rest.is_empty() && self.slices.len() < SLICES_MAX {
-                        self.slices.push(Slice { start: rest.as_ptr(), len: rest.len() });
-                    }
-                }
-                let (slices, count) = (self.slices.as_ptr(), self.slices.len() as u32);
-                let offset = byte_offset(extent.lba) + moved as u64;
-                opcode::Writev::new(fd, slices.cast(), count).offset(offset).build()
-            }
-            // An array asks its drives for nothing else.
-            (command, payload) => panic!("{command:?} came with {payload:?}"),
-        }
-    }
-
-    /// The kernel has moved so many bytes, or synced. Returns how the command ended, unless it goes
-    /// on.
-    fn advance(&mut self, count: usize) -> Option<io::Result<()>> {
-        if self.stage == Stage::Sync {
-            return Some(Ok(()));
-        }
-        let (extent, durability) = match self.order.command {
-            Command::Write { extent, durability, .. } => (extent, durability),
-            command => (command.extent().expect("it transfers"), Durability::Cached),
-        };
-        if count == 0 {
-            return Some(Err(io::ErrorKind::UnexpectedEof.into()));
-        }
-        self.moved += count;
-        if self.moved < extent.sectors.bytes().get() as usize {
-            return None;
-        }
-        match durability {
-            Durability::Cached => Some(Ok(())),
-            Durability::Durable => {
-                self.stage = Stage::Sync;
-                None
-            }
-        }
     }
 }

@@ -1,0 +1,251 @@
+//! What the kernel knows of a block device: small files below `sys`.
+//!
+//! ```text
+//!   dev/block/8:1 -> ../../devices/../block/sdb/sdb1       a partition: it has a file `partition`
+//!                    ../../devices/../block/sdb            its disk: queue/..  device/..
+//! ```
+
+use std::fs;
+#[cfg(test)]
+use std::path::Path;
+use std::path::PathBuf;
+
+use levelhead_units::Bytes;
+
+use super::Fact;
+
+/// A tree of such files: the kernel's own, or one made for a test.
+#[derive(Clone, Debug)]
+pub(crate) struct Sysfs(PathBuf);
+
+/// One disk, or a part of one.
+#[derive(Clone, Debug)]
+pub(crate) struct Disk {
+    /// Its folder.
+    folder: PathBuf,
+    /// The kernel's name for it.
+    pub(crate) name: String,
+    /// Whether what was asked about is a part of it.
+    pub(crate) is_part: bool,
+}
+
+/// How a disk is attached, as far as it says what can be asked of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bus {
+    /// SCSI, SAS.
+    Scsi,
+    /// SATA, which the kernel shows as SCSI.
+    Ata,
+    /// NVMe.
+    Nvme,
+    /// Anything else: a virtual disk, a loop, a mapping.
+    Other,
+}
+
+/// A disk's command duration limits as the kernel sees them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitsState {
+    /// The drive has them and the kernel passes them on.
+    On,
+    /// The drive has them and they are switched off.
+    Off,
+    /// The drive does not have them.
+    Unsupported,
+}
+
+impl Sysfs {
+    /// The kernel's own.
+    pub(crate) fn new() -> Self {
+        Self("/sys".into())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn at(root: &Path) -> Self {
+        Self(root.to_owned())
+    }
+
+    /// The disk with, or around, the device of this number.
+    pub(crate) fn disk(&self, (major, minor): (u32, u32)) -> Fact<Disk> {
+        let link = self.0.join(format!("dev/block/{major}:{minor}"));
+        let own = fs::canonicalize(&link)
+            .map_err(|error| format!("the kernel says nothing about {major}:{minor}: {error}"))?;
+        let is_part = own.join("partition").exists();
+        let folder = if is_part { own.parent().unwrap_or(&own).to_owned() } else { own };
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Disk { folder, name, is_part })
+    }
+}
+
+impl Disk {
+    /// The text of one of its files, without what surrounds it.
+    pub(crate) fn text(&self, file: &str) -> Fact<String> {
+        let text = fs::read_to_string(self.folder.join(file));
+        let text = text.map_err(|_| format!("the kernel does not say ({file})"))?;
+        Ok(text.trim().to_owned())
+    }
+
+    /// The number in one of its files.
+    pub(crate) fn number(&self, file: &str) -> Fact<u64> {
+        let text = self.text(file)?;
+        text.parse().map_err(|_| format!("'{text}' in {file} is no number"))
+    }
+
+    /// A file that says 0 or 1.
+    pub(crate) fn flag(&self, file: &str) -> Fact<bool> {
+        Ok(self.number(file)? != 0)
+    }
+
+    pub(crate) fn bus(&self) -> Bus {
+        if self.name.starts_with("nvme") {
+            return Bus::Nvme;
+        }
+        match self.text("device/vendor").as_deref() {
+            Ok("ATA") => Bus::Ata,
+            Ok(_) if self.folder.join("device/scsi_level").exists() => Bus::Scsi,
+            Ok(_) | Err(_) => Bus::Other,
+        }
+    }
+
+    /// How large it is; the kernel counts 512 bytes, whatever the disk counts.
+    pub(crate) fn size(&self) -> Fact<Bytes> {
+        let count = self.number("size")?;
+        count.checked_mul(512).map(Bytes::new).ok_or_else(|| format!("{count} is too large"))
+    }
+
+    /// Make and model in one line.
+    pub(crate) fn model(&self) -> Fact<String> {
+        let model = self.text("device/model")?;
+        Ok(match self.text("device/vendor") {
+            // An NVMe drive's vendor is a number of the bus.
+            Ok(vendor) if self.bus() == Bus::Scsi => format!("{vendor} {model}"),
+            Ok(_) | Err(_) => model,
+        })
+    }
+
+    /// The scheduler in use, which stands in brackets among those there are.
+    pub(crate) fn scheduler(&self) -> Fact<String> {
+        let text = self.text("queue/scheduler")?;
+        let chosen = text.split_once('[').and_then(|(_, rest)| Some(rest.split_once(']')?.0));
+        Ok(chosen.unwrap_or(&text).to_owned())
+    }
+
+    /// Commands inside the device at a time.
+    pub(crate) fn queue_depth(&self) -> Fact<u64> {
+        self.number("device/queue_depth").or_else(|_| self.number("queue/nr_requests"))
+    }
+
+    /// Whether command duration limits are there and on. Kernels before 6.5 do not know them.
+    pub(crate) fn limits(&self) -> Fact<LimitsState> {
+        if !self.flag("device/cdl_supported")? {
+            return Ok(LimitsState::Unsupported);
+        }
+        Ok(if self.flag("device/cdl_enable")? { LimitsState::On } else { LimitsState::Off })
+    }
+
+    /// The number of an NVMe namespace, and the character device beside it: `ng0n1` for `nvme0n1`.
+    pub(crate) fn namespace(&self) -> Fact<(u32, String)> {
+        let nsid = self.number("nsid")?;
+        let nsid = u32::try_from(nsid).map_err(|_| format!("{nsid} is no namespace"))?;
+        let rest = self.name.strip_prefix("nvme").ok_or("it is no NVMe namespace")?;
+        Ok((nsid, format!("ng{rest}")))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::os::unix::fs::symlink;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A tree with one disk, number 8:0, and its first part, 8:1.
+    pub(crate) fn tree(name: &str, files: &[(&str, &str)]) -> TempDir {
+        let root = TempDir::new().unwrap();
+        let folder = root.path().join(format!("devices/bus/block/{name}"));
+        let part = folder.join(format!("{name}1"));
+        fs::create_dir_all(&part).unwrap();
+        fs::write(part.join("partition"), "1\n").unwrap();
+        for (file, text) in files {
+            let path = folder.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, format!("{text}\n")).unwrap();
+        }
+        fs::create_dir_all(root.path().join("dev/block")).unwrap();
+        symlink(&folder, root.path().join("dev/block/8:0")).unwrap();
+        symlink(&part, root.path().join("dev/block/8:1")).unwrap();
+        root
+    }
+
+    #[test]
+    fn part_leads_to_its_disk() {
+        let root = tree("sdb", &[("size", "7814037168")]);
+        let sysfs = Sysfs::at(root.path());
+        let (disk, part) = (sysfs.disk((8, 0)).unwrap(), sysfs.disk((8, 1)).unwrap());
+        assert_eq!((disk.name.as_str(), disk.is_part), ("sdb", false));
+        assert_eq!((part.name.as_str(), part.is_part), ("sdb", true));
+        assert_eq!(part.size().unwrap().get(), 7_814_037_168 * 512);
+        let error = sysfs.disk((8, 2)).unwrap_err();
+        assert!(error.starts_with("the kernel says nothing about 8:2: "), "{error}");
+    }
+
+    #[test]
+    fn files_are_read_and_what_is_missing_is_said() {
+        let root = tree(
+            "sdb",
+            &[
+                ("device/vendor", "SEAGATE "),
+                ("device/model", "ST4000NM0023    "),
+                ("device/scsi_level", "7"),
+                ("device/queue_depth", "254"),
+                ("queue/scheduler", "none [mq-deadline] kyber"),
+                ("queue/rotational", "maybe"),
+                ("size", "18446744073709551615"),
+            ],
+        );
+        let disk = Sysfs::at(root.path()).disk((8, 0)).unwrap();
+        assert_eq!(disk.model().unwrap(), "SEAGATE ST4000NM0023");
+        assert_eq!(disk.scheduler().unwrap(), "mq-deadline");
+        assert_eq!(disk.queue_depth(), Ok(254));
+        assert_eq!(disk.bus(), Bus::Scsi);
+        assert_eq!(
+            disk.flag("queue/rotational").unwrap_err(),
+            "'maybe' in queue/rotational is no number"
+        );
+        assert_eq!(disk.size().unwrap_err(), "18446744073709551615 is too large");
+        assert_eq!(disk.limits().unwrap_err(), "the kernel does not say (device/cdl_supported)");
+    }
+
+    #[test]
+    fn limits_are_on_only_where_both_files_say_so() {
+        for (supported, enabled, expected) in [
+            ("1", "1", LimitsState::On),
+            ("1", "0", LimitsState::Off),
+            ("0", "0", LimitsState::Unsupported),
+        ] {
+            let files = [("device/cdl_supported", supported), ("device/cdl_enable", enabled)];
+            let root = tree("sdb", &files);
+            let disk = Sysfs::at(root.path()).disk((8, 1)).unwrap();
+            assert_eq!(disk.limits(), Ok(expected));
+        }
+    }
+
+    #[test]
+    fn bus_is_told_by_name_and_vendor() {
+        for (name, vendor, expected) in [
+            ("nvme0n1", "0x144d", Bus::Nvme),
+            ("sda", "ATA     ", Bus::Ata),
+            ("vda", "0x1af4", Bus::Other),
+        ] {
+            let root = tree(name, &[("device/vendor", vendor), ("nsid", "2")]);
+            let disk = Sysfs::at(root.path()).disk((8, 0)).unwrap();
+            assert_eq!(disk.bus(), expected, "{name}");
+            let namespace = disk.namespace();
+            if expected == Bus::Nvme {
+                assert_eq!(namespace, Ok((2, "ng0n1".to_owned())));
+            } else {
+                assert_eq!(namespace.unwrap_err(), "it is no NVMe namespace");
+            }
+        }
+    }
+}
