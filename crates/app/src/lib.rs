@@ -11,6 +11,7 @@ pub mod demo;
 mod emulate;
 mod error;
 mod files;
+mod probe;
 mod profiles;
 mod progress;
 pub mod replay;
@@ -19,6 +20,7 @@ mod stop;
 
 pub use emulate::{Emulate, Emulated, emulate};
 pub use error::AppError;
+pub use probe::{Probed, probe_device};
 pub use progress::{NoProgress, Progress, Task};
 pub use show::Show;
 pub use stop::Stop;

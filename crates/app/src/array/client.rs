@@ -99,7 +99,7 @@ impl Show for StatusJson {
             self.mean_ms, self.p50_ms, self.p99_ms, self.max_ms
         ));
         let names = ["queue", "retry rate %", "retry ms", "service ms"];
-        let left = ["drive", "state", "member"].map(Column::left);
+        let left = ["drive", "state", "member", "fast-fail"].map(Column::left);
         let mut table = Table::new(left.into_iter().chain(names.map(Column::right)));
         let figure =
             |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
@@ -108,6 +108,7 @@ impl Show for StatusJson {
                 drive.drive.to_string(),
                 drive.state.clone(),
                 drive.member.clone().unwrap_or_else(|| "-".to_owned()),
+                drive.fast_fail.clone().unwrap_or_else(|| "-".to_owned()),
                 drive.queue.to_string(),
                 figure(drive.retry_rate_percent),
                 figure(drive.retry_latency_ms),

@@ -86,6 +86,8 @@ pub(crate) struct DriveJson {
     pub(crate) retry_rate_percent: Option<f64>,
     pub(crate) retry_latency_ms: Option<f64>,
     pub(crate) service_time_ms: Option<f64>,
+    pub(crate) fast_fail: Option<String>,
+    pub(crate) fast_fail_detail: Option<String>,
 }
 
 impl From<&Status> for StatusJson {
@@ -103,6 +105,8 @@ impl From<&Status> for StatusJson {
             retry_rate_percent: is.health.and_then(|said| said.retry_rate).map(percent),
             retry_latency_ms: is.health.and_then(|said| said.retry_latency_mean).map(millis),
             service_time_ms: is.health.and_then(|said| said.service_time_mean).map(millis),
+            fast_fail: is.fast_fail.as_ref().map(|way| way.path.to_string()),
+            fast_fail_detail: is.fast_fail.as_ref().map(|way| way.detail.clone()),
         });
         Self {
             array: status.spec.to_string(),

@@ -1,7 +1,9 @@
 //! `levelhead drive ..`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
-use levelhead_app::{AppError, Emulate, emulate};
+use levelhead_app::{AppError, Emulate, emulate, probe_device};
 use levelhead_nbd::Endpoint;
 
 use crate::Output;
@@ -11,6 +13,8 @@ use crate::signals::stop_on_signals;
 pub(crate) enum Options {
     /// Serve one emulated drive over NBD, for other programs to build on
     Emulate(EmulateArgs),
+    /// Say what a drive can do and what it says of itself; changes nothing on it
+    Probe(ProbeArgs),
 }
 
 #[derive(Args)]
@@ -26,6 +30,12 @@ pub(crate) struct EmulateArgs {
     export: String,
 }
 
+#[derive(Args)]
+pub(crate) struct ProbeArgs {
+    /// A block device, or a file
+    device: PathBuf,
+}
+
 pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
     match options {
         Options::Emulate(EmulateArgs { member, nbd, export }) => {
@@ -35,5 +45,6 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
                 drop(output.print(emulated));
             })
         }
+        Options::Probe(ProbeArgs { device }) => output.print(&probe_device(&device)?),
     }
 }
