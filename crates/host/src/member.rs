@@ -293,10 +293,9 @@ mod tests {
             assert_eq!(member.open().unwrap_err().to_string(), expected);
         };
         check("size=1MiB", &format!("{path} has 16KiB, which is not size=1MiB"));
-        check(
-            "profile=fast",
-            &format!("emu:{path}: 'fast' is no drive profile: expected nearline-2tb or a file"),
-        );
+        let names = Profile::names().join(", ");
+        let expected = format!("'fast' is no drive profile: expected {names} or a file");
+        check("profile=fast", &format!("emu:{path}: {expected}"));
         let own = dir.path().join("own.toml");
         std::fs::write(&own, "name = 3").unwrap();
         let member: MemberSpec = format!("emu:{path}?profile={}", own.display()).parse().unwrap();
