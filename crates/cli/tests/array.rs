@@ -95,6 +95,7 @@ fn array_of_new_emulated_drives_is_valid_from_the_start() {
     drop(client);
     let status = serving.status();
     assert_eq!(status["drives"][1]["member"], format!("emu:{}", shelf.path("b")));
+    assert_eq!(status["drives"][1]["fast_fail"], "emulated");
     // Emulated drives tell about their health.
     assert_eq!(status["drives"][1]["retry_rate_percent"], 0.0);
     assert!(status["drives"][1]["service_time_ms"].as_f64().unwrap() > 0.0, "{status}");
@@ -178,14 +179,17 @@ fn status_tells_what_an_array_does_while_it_serves() {
     let latencies = ["p50_ms", "p99_ms", "max_ms"].map(|key| status[key].as_f64().unwrap());
     assert!(latencies.is_sorted() && latencies[0] > 0.0, "{status}");
     // Real drives say nothing of themselves, missing ones not even a name.
-    let drive = |drive: u8, member: Value, state: &str| {
+    let drive = |drive: u8, member: Value, state: &str, fast_fail: Value, why: &Value| {
         json!({
             "drive": drive, "member": member, "state": state, "queue": 0,
-            "retry_rate_percent": null, "retry_latency_ms": null, "service_time_ms": null
+            "retry_rate_percent": null, "retry_latency_ms": null, "service_time_ms": null,
+            "fast_fail": fast_fail, "fast_fail_detail": why
         })
     };
-    assert_eq!(status["drives"][4], drive(4, json!(drives[4]), "present"));
-    assert_eq!(status["drives"][5], drive(5, Value::Null, "missing"));
+    let why = &status["drives"][4]["fast_fail_detail"];
+    assert!(["it is a file", "only io_uring tells a drive"].contains(&why.as_str().unwrap()));
+    assert_eq!(status["drives"][4], drive(4, json!(drives[4]), "present", json!("none"), why));
+    assert_eq!(status["drives"][5], drive(5, Value::Null, "missing", Value::Null, &Value::Null));
     let text = levelhead(&["array", "status", &drives[0]]).good();
     let uuid = status["uuid"].as_str().unwrap();
     assert!(text.starts_with(&format!("array: {ARRAY}, {uuid}\nsize: 30MiB\n")), "{text}");

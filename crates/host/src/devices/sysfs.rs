@@ -6,9 +6,7 @@
 //! ```
 
 use std::fs;
-#[cfg(test)]
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use levelhead_units::Bytes;
 
@@ -23,6 +21,8 @@ pub(crate) struct Sysfs(PathBuf);
 pub(crate) struct Disk {
     /// Its folder.
     folder: PathBuf,
+    /// The folder of what was asked about: its own, or that of a part of it.
+    own: PathBuf,
     /// The kernel's name for it.
     pub(crate) name: String,
     /// Whether what was asked about is a part of it.
@@ -70,24 +70,21 @@ impl Sysfs {
         let own = fs::canonicalize(&link)
             .map_err(|error| format!("the kernel says nothing about {major}:{minor}: {error}"))?;
         let is_part = own.join("partition").exists();
-        let folder = if is_part { own.parent().unwrap_or(&own).to_owned() } else { own };
+        let folder = if is_part { own.parent().unwrap_or(&own).to_owned() } else { own.clone() };
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(Disk { folder, name, is_part })
+        Ok(Disk { folder, own, name, is_part })
     }
 }
 
 impl Disk {
     /// The text of one of its files, without what surrounds it.
     pub(crate) fn text(&self, file: &str) -> Fact<String> {
-        let text = fs::read_to_string(self.folder.join(file));
-        let text = text.map_err(|_| format!("the kernel does not say ({file})"))?;
-        Ok(text.trim().to_owned())
+        text(&self.folder, file)
     }
 
     /// The number in one of its files.
     pub(crate) fn number(&self, file: &str) -> Fact<u64> {
-        let text = self.text(file)?;
-        text.parse().map_err(|_| format!("'{text}' in {file} is no number"))
+        number(&self.folder, file)
     }
 
     /// A file that says 0 or 1.
@@ -106,9 +103,9 @@ impl Disk {
         }
     }
 
-    /// How large it is; the kernel counts 512 bytes, whatever the disk counts.
+    /// How large it is, or its part; the kernel counts 512 bytes, whatever the disk counts.
     pub(crate) fn size(&self) -> Fact<Bytes> {
-        let count = self.number("size")?;
+        let count = number(&self.own, "size")?;
         count.checked_mul(512).map(Bytes::new).ok_or_else(|| format!("{count} is too large"))
     }
 
@@ -151,6 +148,17 @@ impl Disk {
     }
 }
 
+fn text(folder: &Path, file: &str) -> Fact<String> {
+    let text = fs::read_to_string(folder.join(file));
+    let text = text.map_err(|_| format!("the kernel does not say ({file})"))?;
+    Ok(text.trim().to_owned())
+}
+
+fn number(folder: &Path, file: &str) -> Fact<u64> {
+    let text = text(folder, file)?;
+    text.parse().map_err(|_| format!("'{text}' in {file} is no number"))
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use std::os::unix::fs::symlink;
@@ -166,6 +174,7 @@ pub(crate) mod tests {
         let part = folder.join(format!("{name}1"));
         fs::create_dir_all(&part).unwrap();
         fs::write(part.join("partition"), "1\n").unwrap();
+        fs::write(part.join("size"), "2048\n").unwrap();
         for (file, text) in files {
             let path = folder.join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -184,7 +193,8 @@ pub(crate) mod tests {
         let (disk, part) = (sysfs.disk((8, 0)).unwrap(), sysfs.disk((8, 1)).unwrap());
         assert_eq!((disk.name.as_str(), disk.is_part), ("sdb", false));
         assert_eq!((part.name.as_str(), part.is_part), ("sdb", true));
-        assert_eq!(part.size().unwrap().get(), 7_814_037_168 * 512);
+        assert_eq!(disk.size().unwrap().get(), 7_814_037_168 * 512);
+        assert_eq!(part.size().unwrap().get(), 1 << 20);
         let error = sysfs.disk((8, 2)).unwrap_err();
         assert!(error.starts_with("the kernel says nothing about 8:2: "), "{error}");
     }
