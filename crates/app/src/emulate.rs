@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use levelhead_block::BlockService;
+use levelhead_drive::Faults;
 use levelhead_host::{LoneDrive, MemberSpec};
 use levelhead_nbd::{Access, Endpoint, Export, Server};
 use levelhead_report::json;
@@ -16,6 +17,8 @@ use crate::{AppError, Show, Stop, uri};
 pub struct Emulate {
     /// The drive: `emu:PATH?..`.
     pub member: String,
+    /// What is wrong with it, instead of what its name says.
+    pub faults: Option<Faults>,
     /// Where NBD clients find it.
     pub nbd: Endpoint,
     /// The name of the export.
@@ -58,6 +61,10 @@ pub fn emulate(
              emu:a.img?profile=nearline-2tb&size=1GiB"
         )));
     }
+    let member = match ask.faults {
+        Some(faults) => member.with_faults(faults),
+        None => member,
+    };
     let is_new = !member.path().exists();
     let drive = Arc::new(LoneDrive::open(&member).map_err(AppError::usage)?);
     let size = drive.size();

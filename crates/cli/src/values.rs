@@ -36,11 +36,6 @@ pub(crate) fn drive(text: &str) -> Result<u8, String> {
     whole_in(text, 0..=DriveIdx::MAX - 1)
 }
 
-/// Rotations; how many there may be, the drive's model knows.
-pub(crate) fn rotations(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| format!("'{text}' is not a whole number of rotations"))
-}
-
 /// Any seed.
 pub(crate) fn seed(text: &str) -> Result<u64, String> {
     whole_in(text, 0..=u64::MAX)

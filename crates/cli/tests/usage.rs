@@ -147,7 +147,7 @@ fn smallest_drive_counts_and_it_is_said() {
 fn emulated_drive_that_cannot_be_is_refused() {
     let shelf = Shelf::new();
     let (file, socket) = (shelf.path("a.img"), shelf.path("nbd.sock"));
-    let keys = "profile, retry-rate, rotations, adjacency, hard-rate, slowdown, size or seed";
+    let keys = "profile, size, seed, retry-rate, adjacency, bursts, rotations, hard-rate";
     for (options, parts) in [
         ("?size=4MiB&profile=foo", ["'foo' is no drive profile", "nearline-2tb"]),
         ("?size=4MiB&retry-rate=101%", ["retry-rate=101%", "a percentage from 0% to 100%"]),
@@ -156,6 +156,8 @@ fn emulated_drive_that_cannot_be_is_refused() {
         ("?size=5kB", ["size=5kB", "a whole number of 4KiB sectors"]),
         ("?size=4MiB&slowdown=2000", ["1 to 1000 times", "2000"]),
         ("?size=4MiB&rotations=0", ["1 to 1000", "0"]),
+        ("?size=4MiB&stalls=1s/9s", ["a stall every 1s lasts at most so long", "9s"]),
+        ("?size=4MiB&episodes=1s/9s", ["episodes=1s/9s", "SLOW/WELL/FACTOR, as in 20s/5min/5"]),
         ("?size=3TB", ["a.img", "a drive of this make has 1 to"]),
         ("", ["a.img", "does not exist"]),
     ] {
@@ -166,6 +168,9 @@ fn emulated_drive_that_cannot_be_is_refused() {
         check_create(&shelf, "raid5:4", &[&refs(&members)[..], &[&member]].concat(), &parts);
     }
     check(&shelf, &["drive", "emulate", &file, "--nbd", &socket], &[&file, "is no emulated drive"]);
+    let member = format!("emu:{file}?size=4MiB");
+    let emulate = ["drive", "emulate", &member, "--nbd", &socket, "--faults", "stalls=9"];
+    check(&shelf, &emulate, &["--faults", "'stalls=9'", "GAP/DURATION, as in 10min/5s"]);
     // A file that is there has the size it has.
     fs::File::create_new(&file).unwrap().set_len(DRIVE).unwrap();
     let member = format!("emu:{file}?size=8MiB");
@@ -257,6 +262,9 @@ fn numbers_out_of_range_are_refused_with_the_range() {
         ("--rotations", "0", ["1 to 1000", "0"]),
         ("--rotations", "1001", ["1 to 1000", "1001"]),
         ("--rotations", "x", ["--rotations", "'x'"]),
+        ("--rotations", "uniform:3", ["uniform:3", "uniform:1-7, geometric:3 or 1:80%+30:20%"]),
+        ("--faults", "rpm=9", ["'rpm=9'", "stalls, lost-writes, torn-writes, death"]),
+        ("--faults", "episodes=1s/1s/0", ["slowed down 1 to 1000 times", "not 0 times"]),
         ("--adjacency", "-1", ["adjacency", "-1"]),
         ("--adjacency", "x", ["--adjacency", "'x' is not a number"]),
         ("--age-weight", "-1", ["weight of age", "0 or a positive number, not -1"]),

@@ -8,11 +8,11 @@ use levelhead_stats::{Streams, hash_of};
 use levelhead_units::{Extent, Instant, Nanos, Ratio, Sectors};
 
 use crate::disk::{Disk, Work};
-use crate::faults::{FaultMap, Unread};
+use crate::faults::{Misbehaviour, Unread};
 use crate::health::{Account, Counters, Entry};
 use crate::mechanics::{Pass, TURN};
 use crate::queue::{Queue, Waiting};
-use crate::{Profile, Settings, SettingsError};
+use crate::{Faults, FaultsError, Profile, Settings, SettingsError};
 
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,8 +25,13 @@ pub struct Completion {
     pub ended: Instant,
     /// How many revolutions were spent on retries.
     pub retries: u32,
-    /// How long the drive was busy with it, retries included, its wait in the queue not.
+    /// How long the drive was busy with it, retries included, its wait in the queue not, nor a
+    /// stall that held the answer back.
     pub service: Nanos,
+    /// Sectors of a write that never reached the medium although the outcome does not say so: a
+    /// silent failure. For the runtime that keeps the bytes, which leaves the old ones there, and for
+    /// nobody else.
+    pub missing: SectorSet,
 }
 
 /// One drive. See the crate's documentation for what it models.
@@ -37,7 +42,7 @@ pub struct Drive {
     disk: Disk,
     settings: Settings,
     size: Sectors,
-    faults: FaultMap,
+    faults: Misbehaviour,
     queue: Queue,
     state: State,
     account: Account,
@@ -55,6 +60,7 @@ enum State {
 #[derive(Debug)]
 struct Active {
     completion: Completion,
+    submitted: Instant,
     effect: Effect,
 }
 
@@ -91,7 +97,7 @@ impl Drive {
             disk: Disk::new(&profile, hash_of(key, &[]) % TURN),
             settings,
             size,
-            faults: FaultMap::new(&settings.faults, key),
+            faults: Misbehaviour::new(&settings.faults, key),
             queue: Queue::new(settings.scheduler),
             state: State::Idle,
             account: Account::default(),
@@ -107,6 +113,18 @@ impl Drive {
         let spindle = &mut self.disk.mechanics.spindle;
         *spindle = spindle.with_offset(units % TURN);
         self
+    }
+
+    /// It has these faults from `now` on, whatever it is in the middle of: the command in service
+    /// ends as it was settled, the next one begins under the new ones. Queue, arm, account and the
+    /// sectors that writes have mended stay as they are. A time of death that has passed is now.
+    pub fn set_faults(&mut self, now: Instant, faults: Faults) -> Result<(), FaultsError> {
+        faults.check()?;
+        self.advance(now);
+        self.settings.faults = faults;
+        self.faults.change(now, &faults);
+        self.advance(now);
+        Ok(())
     }
 
     /// How many sectors it has.
@@ -154,18 +172,17 @@ impl Drive {
     /// [`Outcome::Gone`].
     pub fn handle_death(&mut self, now: Instant) {
         self.advance(now);
-        if let State::Busy(Active { completion, .. }) =
-            std::mem::replace(&mut self.state, State::Dead)
-        {
-            self.bury(completion.id, now);
-        }
+        self.faults.die(now);
         self.advance(now);
     }
 
     /// When to call [`Drive::handle_timeout`], if ever.
     pub fn deadline(&self) -> Option<Instant> {
         match &self.state {
-            State::Busy(active) => Some(active.completion.ended),
+            State::Busy(active) => {
+                let ended = active.completion.ended;
+                Some(self.faults.death().map_or(ended, |death| death.min(ended)))
+            }
             State::Idle | State::Dead => None,
         }
     }
@@ -188,18 +205,25 @@ impl Drive {
     /// Ends and starts what ends and starts up to `now`. Only this function and death change
     /// `state`.
     fn advance(&mut self, now: Instant) {
+        let death = self.faults.death().filter(|&death| death <= now);
+        // Nothing that would end later ends well.
+        let last = death.unwrap_or(now);
         loop {
             match std::mem::replace(&mut self.state, State::Idle) {
                 State::Dead => {
                     self.state = State::Dead;
                     for waiting in self.queue.take_all() {
-                        self.bury(waiting.id, now);
+                        self.bury(waiting.id, waiting.submitted);
                     }
                     return;
                 }
-                State::Busy(active) if active.completion.ended > now => {
-                    self.state = State::Busy(active);
-                    return;
+                State::Busy(active) if active.completion.ended > last => {
+                    if death.is_none() {
+                        self.state = State::Busy(active);
+                        return;
+                    }
+                    self.state = State::Dead;
+                    self.bury(active.completion.id, active.submitted);
                 }
                 State::Busy(active) => self.end(active),
                 State::Idle => {
@@ -212,21 +236,27 @@ impl Drive {
 
     /// Settles the whole service of a command: its end, its outcome and where it leaves the arm.
     fn begin(&mut self, Waiting { id, command, origin, submitted, .. }: Waiting) -> Active {
-        let start = self.disk.free().max(submitted);
+        let start = self.faults.stall_end(self.disk.free().max(submitted));
+        let slowdown = self.faults.slowdown(start);
+        let missing = SectorSet::EMPTY;
         let Some((extent, pass)) = pass(&command) else {
             let served = self.disk.serve(start, Work::Nothing);
-            let service = self.slowed(served.end - start);
-            let ended = start + service;
-            let completion = Completion { id, outcome: Outcome::GOOD, ended, retries: 0, service };
-            return Active { completion, effect: Effect::None };
+            let service = slowed(served.end - start, slowdown);
+            let ended = self.faults.stall_end(start + service);
+            let outcome = Outcome::GOOD;
+            let completion = Completion { id, outcome, ended, retries: 0, service, missing };
+            return Active { completion, submitted, effect: Effect::None };
         };
-        let unread = match pass {
-            Pass::Read => self.faults.first_pass(extent, origin),
-            Pass::Write => Unread::default(),
+        let (unread, missing) = match pass {
+            Pass::Read => (self.faults.first_pass(extent, origin), missing),
+            Pass::Write => (Unread::default(), self.faults.missing(extent, origin)),
         };
         let sectors_failed = unread.len();
         let Retry { rotations, unknown, damaged } = match command {
-            Command::Read { effort, .. } if !unread.is_empty() => self.retry(unread, effort),
+            Command::Read { effort, .. } if !unread.is_empty() => {
+                let rotations = self.faults.rotations(extent, origin, &unread);
+                self.retry(unread, effort, rotations)
+            }
             _ => Retry { rotations: 0, unknown: SectorSet::EMPTY, damaged: SectorSet::EMPTY },
         };
         let blocks = self.disk.geometry.blocks(extent);
@@ -237,11 +267,12 @@ impl Drive {
                 Pass::Write => Work::Write { blocks },
             },
         );
-        let first_pass = self.slowed(served.first_pass - start);
-        let total = self.slowed(served.end - start);
+        let first_pass = slowed(served.first_pass - start, slowdown);
+        let total = slowed(served.end - start, slowdown);
         let entry = Entry {
             sectors_read: if pass == Pass::Read { extent.sectors.get() } else { 0 },
             sectors_failed,
+            sectors_missing: missing.len() as u64,
             first_pass,
             retrying: total - first_pass,
             rotations,
@@ -251,39 +282,42 @@ impl Drive {
             Pass::Write => Effect::Write(entry, extent),
         };
         let outcome = Outcome::Done { unknown, damaged };
-        let ended = start + total;
-        let completion = Completion { id, outcome, ended, retries: rotations, service: total };
-        Active { completion, effect }
+        let ended = self.faults.stall_end(start + total);
+        let completion =
+            Completion { id, outcome, ended, retries: rotations, service: total, missing };
+        Active { completion, submitted, effect }
     }
 
     /// The command in service has ended.
-    fn end(&mut self, Active { completion, effect }: Active) {
+    fn end(&mut self, Active { completion, effect, .. }: Active) {
         match effect {
             Effect::None => self.account.add_idle(completion.service),
             Effect::Read(entry) => self.account.add(entry),
             Effect::Write(entry, extent) => {
                 self.account.add(entry);
-                self.faults.mend(extent);
+                self.faults.mend(extent, &completion.missing);
             }
         }
         self.disk.finish(completion.ended);
         self.completions.push_back(completion);
     }
 
-    /// A command ends because the drive is dead.
-    fn bury(&mut self, id: u64, now: Instant) {
+    /// A command ends because the drive is dead, or was already when it came.
+    fn bury(&mut self, id: u64, submitted: Instant) {
+        let death = self.faults.death().expect("only a dead drive buries");
         self.completions.push_back(Completion {
             id,
             outcome: Outcome::Gone,
-            ended: now,
+            ended: death.max(submitted),
             retries: 0,
             service: Nanos::ZERO,
+            missing: SectorSet::EMPTY,
         });
     }
 
-    /// What a read with this effort does about the sectors that its first pass left unread.
-    fn retry(&self, unread: Unread, effort: Effort) -> Retry {
-        let full = self.settings.faults.rotations;
+    /// What a read with this effort does about the sectors that its first pass left unread and that
+    /// `full` revolutions would mend.
+    fn retry(&self, unread: Unread, effort: Effort, full: u32) -> Retry {
         match effort {
             Effort::Fast => {
                 Retry { rotations: 0, unknown: unread.all(), damaged: SectorSet::EMPTY }
@@ -299,11 +333,12 @@ impl Drive {
             }
         }
     }
+}
 
-    fn slowed(&self, time: Nanos) -> Nanos {
-        // Exact for the usual 1: services are far shorter than 2^53 ns, a hundred days.
-        Nanos::new((time.get() as f64 * self.settings.faults.slowdown).round() as u64)
-    }
+/// So many times as long.
+fn slowed(time: Nanos, slowdown: f64) -> Nanos {
+    // Exact for the usual 1: services are far shorter than 2^53 ns, a hundred days.
+    Nanos::new((time.get() as f64 * slowdown).round() as u64)
 }
 
 /// What a command does to the medium, if it moves anything at all.

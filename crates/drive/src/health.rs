@@ -1,7 +1,7 @@
 //! What the drive counts, and what it says about itself from that.
 //!
-//! The account covers a window of the last commands, so that a drive that has become slow says so
-//! soon. A retry's mean length stays as it was last known when the window holds no retry: reads
+//! Counts cover the drive's whole life. Rates and means cover a window of the last commands, so that a
+//! drive that has become slow says so soon. A retry's mean length stays as it was last known when the window holds no retry: reads
 //! that were told not to retry do not make it unknown.
 
 use std::collections::VecDeque;
@@ -21,10 +21,16 @@ pub struct Counters {
     pub sectors_read: u64,
     /// Sectors among these whose first pass failed.
     pub sectors_failed: u64,
+    /// Reads that were retried.
+    pub retries: u64,
     /// Revolutions spent on retries.
     pub rotations: u64,
-    /// Time spent on commands.
+    /// Time spent on retries.
+    pub retrying: Nanos,
+    /// Time spent on commands, retries included.
     pub busy: Nanos,
+    /// Sectors of writes that silently did not reach the medium. A real drive does not know.
+    pub sectors_missing: u64,
 }
 
 /// One read or write, as the account remembers it.
@@ -32,6 +38,7 @@ pub struct Counters {
 pub(crate) struct Entry {
     pub(crate) sectors_read: u64,
     pub(crate) sectors_failed: u64,
+    pub(crate) sectors_missing: u64,
     /// The time without retries.
     pub(crate) first_pass: Nanos,
     /// The time of the retries, and the revolutions they took.
@@ -66,7 +73,10 @@ impl Account {
         counters.commands += 1;
         counters.sectors_read += entry.sectors_read;
         counters.sectors_failed += entry.sectors_failed;
+        counters.retries += u64::from(entry.rotations > 0);
         counters.rotations += u64::from(entry.rotations);
+        counters.retrying += entry.retrying;
+        counters.sectors_missing += entry.sectors_missing;
         counters.busy += entry.first_pass + entry.retrying;
         if self.window.len() == WINDOW {
             let oldest = self.window.pop_front().expect("the window is full");
@@ -91,8 +101,13 @@ impl Account {
     pub(crate) fn health(&self, now: Instant) -> Health {
         let Sums { sectors_read, sectors_failed, first_pass, .. } = self.sums;
         let commands = self.window.len() as u64;
+        // A drive that has done nothing has nothing to say.
+        let count = |count: u64| (self.counters.commands > 0).then_some(count);
         Health {
             as_of: now,
+            commands: count(self.counters.commands),
+            first_pass_failures: count(self.counters.sectors_failed),
+            retries: count(self.counters.retries),
             retry_rate: (sectors_read > 0).then(|| Ratio::of(sectors_failed, sectors_read)),
             retry_latency_mean: self.retry_latency_last,
             service_time_mean: first_pass.checked_div(commands).map(Nanos::new),
@@ -121,6 +136,7 @@ mod tests {
         Entry {
             sectors_read: 4,
             sectors_failed: failed,
+            sectors_missing: 0,
             first_pass: Nanos::from_millis(10),
             retrying: Nanos::from_millis(8) * u64::from(rotations),
             rotations,
@@ -153,7 +169,10 @@ mod tests {
         let health = account.health(Instant::ZERO);
         assert_eq!(health.retry_rate, Some(Ratio::ZERO));
         assert_eq!(health.retry_latency_mean, Some(Nanos::from_millis(24)), "as last known");
-        assert_eq!(account.counters().rotations, 1_500);
-        assert_eq!(account.counters().commands, 1_500);
+        assert_eq!(health.commands, Some(1_500));
+        assert_eq!((health.first_pass_failures, health.retries), (Some(500), Some(500)));
+        let counters = account.counters();
+        assert_eq!((counters.commands, counters.retries, counters.rotations), (1_500, 500, 1_500));
+        assert_eq!(counters.retrying, Nanos::from_millis(24) * 500);
     }
 }

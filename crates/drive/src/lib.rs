@@ -16,7 +16,7 @@
 //! - `geometry`: where a block lies, and at which angle;
 //! - `mechanics`: how long the arm and the platter take;
 //! - `queue`: which command is next;
-//! - `faults`: which sectors fail, softly or for good;
+//! - `faults`: how it misbehaves, and why every policy meets the same misbehaviour;
 //! - `health`: what the drive counts and says about itself;
 //! - `profile`: a make of drive, from text.
 //!
@@ -28,14 +28,15 @@
 //!   they happened, and the next command has begun when the arm was free: lateness does not add
 //!   up. A command submitted at the very time at which another ends takes no part in the choice of
 //!   that one's successor.
-//! - D4. Whether a sector fails depends on the seed, the drive's name, the client request and the
-//!   sector: not on time, order, effort or policy.
+//! - D4. Whether a sector fails, how long its retry takes and whether a write is lost depends on the
+//!   seed, the drive's name, the client request and the sector; how slow the drive is and when it says
+//!   nothing, on the seed, its name and the time. Neither depends on order, effort or policy.
 //! - D5. `Fast` and `Limited` reads name sectors *unknown* only, `Full` ones *damaged* only.
 //!
 //! # Retries
 //!
-//! A read's first pass leaves sectors unread. `Fast` ends there. `Full` spends the configured number
-//! of whole revolutions, once for the whole request, and has then read all but the hard failures.
+//! A read's first pass leaves sectors unread. `Fast` ends there. `Full` spends a number of
+//! whole revolutions, drawn as [`Rotations`] says, once for the whole request, and has then read all but the hard failures.
 //! `Limited(d)` does the same if so many revolutions fit into `d`, counted from the end of the first
 //! pass; otherwise it spends the whole revolutions that do fit and has gained nothing. After whole
 //! revolutions the phase is what it was: a retried read on an idle drive ends exactly so much later.
@@ -67,7 +68,10 @@ mod queue;
 mod settings;
 
 pub use drive::{Completion, Drive};
-pub use faults::Faults;
+pub use faults::{
+    BurstLength, Bursts, Episodes, Faults, FaultsError, Field, ParseFaultsError, Periodic,
+    ROTATION_LIST_MAX, RotationList, Rotations, Stalls,
+};
 pub use health::Counters;
 pub use profile::{Profile, ProfileError};
 pub use settings::{CacheMode, QUEUE_DEPTH_MAX, Scheduler, Settings, SettingsError};

@@ -2,11 +2,9 @@
 
 use std::fmt;
 
-use levelhead_units::{Ratio, Sectors};
+use levelhead_units::Sectors;
 
-use crate::Faults;
-use crate::faults::SLOWDOWN_MAX;
-use crate::mechanics::ROTATIONS_MAX;
+use crate::{Faults, FaultsError};
 
 /// The most commands a drive holds, the one in service included: the depth of SATA's queue.
 pub const QUEUE_DEPTH_MAX: u32 = 32;
@@ -106,25 +104,8 @@ pub enum SettingsError {
         /// The make's size.
         most: Sectors,
     },
-    /// Failed neighbours would be rarer than chance, or more frequent than pairs allow.
-    Adjacency {
-        /// The adjacency asked for.
-        adjacency: f64,
-        /// The rate of soft failures.
-        rate: Ratio,
-        /// The most that rate allows.
-        most: f64,
-    },
-    /// A retry would take no time, or too long.
-    Rotations {
-        /// The revolutions asked for.
-        rotations: u32,
-    },
-    /// The drive would be faster than its make, or hardly move.
-    Slowdown {
-        /// The slowdown asked for.
-        slowdown: f64,
-    },
+    /// It cannot misbehave like that.
+    Faults(FaultsError),
 }
 
 impl fmt::Display for SettingsError {
@@ -149,21 +130,18 @@ impl fmt::Display for SettingsError {
                 most.get(),
                 wanted.get()
             ),
-            Self::Adjacency { adjacency, rate, most } => write!(
-                f,
-                "at a soft failure rate of {rate} the adjacency is 1 to {most:.2}, not {adjacency}"
-            ),
-            Self::Rotations { rotations } => {
-                write!(f, "a retry takes 1 to {ROTATIONS_MAX} revolutions, not {rotations}")
-            }
-            Self::Slowdown { slowdown } => {
-                write!(f, "a drive is slowed down 1 to {SLOWDOWN_MAX} times, not {slowdown} times")
-            }
+            Self::Faults(error) => write!(f, "{error}"),
         }
     }
 }
 
 impl std::error::Error for SettingsError {}
+
+impl From<FaultsError> for SettingsError {
+    fn from(error: FaultsError) -> Self {
+        Self::Faults(error)
+    }
+}
 
 #[cfg(test)]
 mod tests {

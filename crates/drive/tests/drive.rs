@@ -112,7 +112,8 @@ fn commands_that_move_nothing_take_the_overhead() {
 #[test]
 fn a_full_read_with_failures_ends_exactly_so_many_revolutions_later() {
     for rotations in [1, 3, 5, 1_000] {
-        let mut bad = faulty(Faults { soft_rate: Ratio::ONE, rotations, ..Faults::NONE });
+        let mut bad =
+            faulty(Faults { soft_rate: Ratio::ONE, rotations: rotations.into(), ..Faults::NONE });
         let mut good = drive(SETTINGS);
         // Fourteen sectors over two tracks: one retry mends them all.
         for (now, lba) in [(0, 35), (20_000_000, 0), (40_000_000, 123)] {
@@ -307,13 +308,8 @@ fn random_run(
 
 #[test]
 fn random_runs_keep_the_invariants_and_late_calls_change_nothing() {
-    let faults = Faults {
-        soft_rate: ratio(0.05),
-        adjacency: 2.0,
-        hard_rate: ratio(0.02),
-        slowdown: 1.0,
-        rotations: 3,
-    };
+    let faults =
+        Faults { soft_rate: ratio(0.05), adjacency: 2.0, hard_rate: ratio(0.02), ..Faults::NONE };
     for seed in 0..200 {
         let settings = Settings {
             queue_depth: [1, 2, 8, 32][seed as usize % 4],
@@ -341,7 +337,7 @@ fn check_invariants(
     ids.dedup();
     assert_eq!(ids.len(), completions.len(), "D1, seed {seed}");
     let mut free = Instant::ZERO;
-    let (mut rotations, mut busy, mut sectors_read) = (0, Nanos::ZERO, 0);
+    let (mut retries, mut rotations, mut busy, mut sectors_read) = (0, 0, Nanos::ZERO, 0);
     for done in completions {
         let (since, command) = submitted[done.id as usize];
         let began = Instant::ZERO + (done.ended - Instant::ZERO).saturating_sub(done.service);
@@ -351,6 +347,7 @@ fn check_invariants(
             assert_eq!(began, since.max(free), "D3, seed {seed}: {done:?}");
         }
         free = done.ended;
+        retries += u64::from(done.retries > 0);
         rotations += u64::from(done.retries);
         busy += done.service;
         let Outcome::Done { unknown, damaged } = &done.outcome else { panic!("{done:?}") };
@@ -367,10 +364,12 @@ fn check_invariants(
     }
     let counters = drive.counters();
     assert_eq!(
-        (counters.rotations, counters.busy, counters.sectors_read),
-        (rotations, busy, sectors_read),
+        (counters.retries, counters.rotations, counters.busy, counters.sectors_read),
+        (retries, rotations, busy, sectors_read),
         "seed {seed}"
     );
+    // A revolution takes 10 ms.
+    assert_eq!(counters.retrying, Nanos::from_millis(10) * rotations, "seed {seed}");
 }
 
 #[test]
@@ -392,6 +391,8 @@ fn health_says_what_the_drive_did() {
     assert_eq!(health.service_time_mean, Some(Nanos::new(first_pass / 900)));
     let counters = drive.counters();
     assert_eq!(health.retry_rate, Some(Ratio::of(counters.sectors_failed, 1_800)));
+    assert_eq!(health.first_pass_failures, Some(counters.sectors_failed));
+    assert_eq!((health.commands, health.retries), (Some(900), Some(retried)));
     // Four standard errors around the law: sqrt(0.1 * 0.9 / 1800).
     assert!((health.retry_rate.unwrap().get() - 0.1).abs() < 4.0 * 0.00707, "{health:?}");
 }

@@ -4,24 +4,27 @@
 //! when the model says that the command has ended. The core keeps its own time, so a thread that
 //! wakes up late delays one report and nothing after it.
 //!
-//! New faults take effect once what is inside the drive has ended: commands that come meanwhile wait,
-//! and the drive goes on as a new one of the same name, with its arm over the first cylinder and
-//! nothing to say about its past.
+//! New faults take effect with the next command that the drive begins; queue, arm and health page stay
+//! as they are. Sectors of a write that silently did not reach the platter (the core's completion says
+//! which, and nobody above hears of it) keep their old bytes in the file.
 //!
 //! Differs from the real thing: what it has acknowledged is in the machine's page cache, safe from
 //! the end of this program and not from a power failure of the machine.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use levelhead_array::SubId;
-use levelhead_block::{Buf, Command, Health, Outcome};
+use levelhead_block::{Buf, Command, Health, Outcome, SectorSet};
 use levelhead_drive::{Completion, Drive, Faults, Profile, Settings, SettingsError};
 use levelhead_stats::Streams;
+use levelhead_units::SECTOR_SIZE;
 
-use crate::backend::{Backend, Emulated, Ended, Order, Payload, Report, carry_out, spoil};
+use crate::backend::{
+    Backend, Emulated, Ended, Order, Payload, Report, carry_out, failed_write, spoil,
+};
 use crate::clock::Clock;
 use crate::error::HostError;
 use crate::medium::Medium;
@@ -51,13 +54,13 @@ impl Model {
 
 enum Message {
     Order(Order),
-    Faults(Faults),
+    Faults(Box<Faults>),
     Death,
 }
 
 impl EmulatedDrive {
     pub(crate) fn start(
-        model: Model,
+        model: &Model,
         medium: Arc<Medium>,
         clock: Clock,
         report: Report,
@@ -66,14 +69,11 @@ impl EmulatedDrive {
         let (sender, messages) = mpsc::channel();
         let health = Arc::new(Mutex::new(Health::default()));
         let state = State {
-            model,
             drive,
             medium,
             clock,
             report,
             orders: BTreeMap::new(),
-            change: None,
-            is_dead: false,
             health: Arc::clone(&health),
         };
         let thread = std::thread::Builder::new()
@@ -105,7 +105,7 @@ impl Backend for EmulatedDrive {
 
 impl Emulated for EmulatedDrive {
     fn set_faults(&mut self, faults: Faults) {
-        self.send(Message::Faults(faults));
+        self.send(Message::Faults(Box::new(faults)));
     }
 
     fn die(&mut self) {
@@ -125,22 +125,13 @@ impl Drop for EmulatedDrive {
 
 /// What the thread owns.
 struct State {
-    model: Model,
     drive: Drive,
     medium: Arc<Medium>,
     clock: Clock,
     report: Report,
     /// Orders inside the drive, by the name they have there.
     orders: BTreeMap<u64, (Command, Payload)>,
-    change: Option<Change>,
-    is_dead: bool,
     health: Arc<Mutex<Health>>,
-}
-
-/// What waits for the drive to be empty.
-struct Change {
-    faults: Faults,
-    orders: VecDeque<Order>,
 }
 
 impl State {
@@ -156,29 +147,17 @@ impl State {
                 Err(RecvTimeoutError::Disconnected) => return,
             }
             self.finish();
-            if self.orders.is_empty()
-                && let Some(change) = self.change.take()
-            {
-                self.apply(change);
-            }
         }
     }
 
     fn handle(&mut self, message: Message) {
-        match (message, &mut self.change) {
-            (Message::Order(order), Some(change)) => change.orders.push_back(order),
-            (Message::Order(order), None) => self.submit(order),
-            (Message::Faults(faults), Some(change)) => change.faults = faults,
-            (Message::Faults(_), None) if self.is_dead => {}
-            (Message::Faults(faults), None) => {
-                self.change = Some(Change { faults, orders: VecDeque::new() });
+        let now = self.clock.now();
+        match message {
+            Message::Order(order) => self.submit(order),
+            Message::Faults(faults) => {
+                self.drive.set_faults(now, *faults).expect("whoever sent them has checked them");
             }
-            (Message::Death, change) => {
-                let waiting = change.take().map(|change| change.orders);
-                self.is_dead = true;
-                self.drive.handle_death(self.clock.now());
-                waiting.into_iter().flatten().for_each(|order| self.submit(order));
-            }
+            Message::Death => self.drive.handle_death(now),
         }
     }
 
@@ -187,17 +166,11 @@ impl State {
         self.drive.handle_submit(self.clock.now(), sub.0, command, origin);
     }
 
-    fn apply(&mut self, Change { faults, orders }: Change) {
-        self.model.settings.faults = faults;
-        self.drive = self.model.drive().expect("the faults were checked, the rest is as it was");
-        orders.into_iter().for_each(|order| self.submit(order));
-    }
-
     /// Moves the bytes of what has ended and reports it.
     fn finish(&mut self) {
-        while let Some(Completion { id, outcome, .. }) = self.drive.poll() {
+        while let Some(Completion { id, outcome, missing, .. }) = self.drive.poll() {
             let (command, payload) = self.orders.remove(&id).expect("it was ordered");
-            let (outcome, buf) = self.transfer(&command, payload, outcome);
+            let (outcome, buf) = self.transfer(&command, payload, outcome, &missing);
             let now = self.clock.now();
             *self.health.lock().unwrap_or_else(PoisonError::into_inner) = self.drive.health(now);
             (self.report)(Ended { sub: SubId(id), outcome, buf });
@@ -210,6 +183,7 @@ impl State {
         command: &Command,
         payload: Payload,
         modelled: Outcome,
+        missing: &SectorSet,
     ) -> (Outcome, Option<Buf>) {
         let Outcome::Done { unknown, damaged } = &modelled else {
             return match payload {
@@ -219,7 +193,8 @@ impl State {
         };
         let (real, mut buf) = match command {
             Command::Flush => (Outcome::GOOD, None), // There is no cache to flush: see the module.
-            command => carry_out(&self.medium, command, payload),
+            command if missing.is_empty() => carry_out(&self.medium, command, payload),
+            command => (self.store_without(command, payload, missing), None),
         };
         if let Some(buf) = &mut buf {
             spoil(buf, unknown);
@@ -227,12 +202,26 @@ impl State {
         }
         (if real.is_good() { modelled } else { real }, buf)
     }
+
+    /// Stores what a write brings except for its sectors in `missing`.
+    fn store_without(&self, command: &Command, payload: Payload, missing: &SectorSet) -> Outcome {
+        let (Command::Write { extent, .. }, Payload::Pieces(pieces)) = (*command, payload) else {
+            panic!("{command:?} has sectors that are missing");
+        };
+        let sectors = pieces.iter().flat_map(|piece| piece.bytes().chunks_exact(SECTOR_SIZE));
+        let stored = (0..).zip(extent.iter().zip(sectors)).try_for_each(|(at, (lba, bytes))| {
+            if missing.contains(at) { Ok(()) } else { self.medium.write(lba, bytes) }
+        });
+        stored.map_or_else(|error| failed_write(extent, &error), |()| Outcome::GOOD)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use levelhead_block::{Effort, SectorSet};
-    use levelhead_units::{Extent, Lba, Ratio, SECTOR_SIZE, Sectors};
+    use levelhead_array::{BufId, Buffers, Place, Segment};
+    use levelhead_block::{Durability, Effort, ZeroTail};
+    use levelhead_erasure::Kernel;
+    use levelhead_units::{Extent, Lba, Ratio, Sectors};
     use tempfile::TempDir;
 
     use super::*;
@@ -255,7 +244,7 @@ mod tests {
         let model = member.model(medium.size(), 32, "drive/0").unwrap().unwrap();
         let (sender, ended) = mpsc::channel();
         let report: Report = Arc::new(move |ended| drop(sender.send(ended)));
-        let drive = EmulatedDrive::start(model, Arc::new(medium), Clock::start(), report).unwrap();
+        let drive = EmulatedDrive::start(&model, Arc::new(medium), Clock::start(), report).unwrap();
         Bench { drive, ended, last: 0, _dir: dir }
     }
 
@@ -301,20 +290,52 @@ mod tests {
     }
 
     #[test]
-    fn new_faults_come_after_what_is_inside_and_before_what_comes_later() {
+    fn new_faults_keep_the_queue_and_the_health_page() {
         let mut bench = bench("");
-        let hard = Faults { hard_rate: Ratio::ONE, rotations: 1, ..Faults::NONE };
+        let hard: Faults = "hard-rate=100%,rotations=1".parse().unwrap();
         (0..4).for_each(|_| bench.ask(Effort::Full));
+        (0..4).for_each(|_| assert_eq!(bench.end(), (Outcome::GOOD, [1; 2])));
         bench.drive.set_faults(Faults { slowdown: 2.0, ..hard });
-        bench.drive.set_faults(hard);
         (0..4).for_each(|_| bench.ask(Effort::Full));
-        for _ in 0..4 {
-            assert_eq!(bench.end(), (Outcome::GOOD, [1; 2]));
-        }
+        // What waits inside is neither lost nor delayed until the drive is empty.
+        bench.drive.set_faults(hard);
         for _ in 0..4 {
             assert_eq!(bench.end().1, [0xEE; 2]);
         }
-        assert_eq!(bench.drive.health().unwrap().retry_rate, Some(Ratio::ONE));
+        let health = bench.drive.health().unwrap();
+        assert_eq!((health.commands, health.first_pass_failures), (Some(8), Some(8)));
+        assert_eq!(health.retry_rate, Ratio::new(0.5));
+    }
+
+    #[test]
+    fn sectors_that_a_write_silently_missed_keep_their_old_bytes() {
+        for (options, expected) in [
+            ("", [2; 4]),
+            ("lost-writes=100%", [1; 4]),
+            // Where it is torn, a hash decides: here within the first piece.
+            ("torn-writes=100%", [2, 1, 1, 1]),
+        ] {
+            let mut bench = bench(options);
+            let extent = Extent::new(Lba::new(7), Sectors::new(4));
+            let id = BufId::Own(1);
+            let mut buffers = Buffers::new(Kernel::best());
+            buffers.insert(id, Buf::copy_of(&[2; 4 * SECTOR_SIZE]));
+            // From two places, as writes of an array come.
+            let segment = |sector| Segment { place: Place { buf: id, sector }, sectors: 2 };
+            let pieces = Payload::Pieces(buffers.share(&[segment(0), segment(2)]));
+            let (durability, zero_tail) = (Durability::Durable, ZeroTail::None);
+            let write = Command::Write { extent, durability, zero_tail };
+            bench.drive.submit(Order { sub: SubId(1), command: write, payload: pieces, origin: 2 });
+            assert_eq!(bench.ended.recv().unwrap().outcome, Outcome::GOOD, "{options}");
+            let (read, payload) = (
+                Command::Read { extent, effort: Effort::Full },
+                Payload::Fill(Buf::zeroed(extent.sectors)),
+            );
+            bench.drive.submit(Order { sub: SubId(2), command: read, payload, origin: 3 });
+            let buf = bench.ended.recv().unwrap().buf.unwrap();
+            let seen = [0, 1, 2, 3].map(|at| buf.part(at, 1)[0]);
+            assert_eq!(seen, expected, "{options}");
+        }
     }
 
     #[test]

@@ -66,7 +66,7 @@ pub(crate) enum Event {
 pub(crate) enum Control {
     Status(Sender<Status>),
     Lose(DriveIdx, Sender<Result<(), HostError>>),
-    SetFaults(DriveIdx, Faults, Sender<Result<(), HostError>>),
+    SetFaults(DriveIdx, Box<Faults>, Sender<Result<(), HostError>>),
     Kill(DriveIdx, Sender<Result<(), HostError>>),
     Stop(Sender<Result<(), HostError>>),
 }
@@ -347,7 +347,7 @@ impl Engine {
             Control::Status(reply) => drop(reply.send(self.status())),
             Control::Lose(drive, reply) => drop(reply.send(self.lose(drive))),
             Control::SetFaults(drive, faults, reply) => {
-                drop(reply.send(self.emulated(drive).map(|drive| drive.set_faults(faults))));
+                drop(reply.send(self.emulated(drive).map(|drive| drive.set_faults(*faults))));
             }
             Control::Kill(drive, reply) => {
                 drop(reply.send(self.emulated(drive).map(Emulated::die)));

@@ -60,7 +60,7 @@ impl LoneDrive {
         // A drive that has been closed does not care any more.
         let report: Report = Arc::new(move |ended| drop(ends.send(Message::Ended(ended))));
         let backend: Box<dyn Backend> = match member.model(size, QUEUE_DEPTH_MAX, "drive/0")? {
-            Some(model) => Box::new(EmulatedDrive::start(model, medium, Clock::start(), report)?),
+            Some(model) => Box::new(EmulatedDrive::start(&model, medium, Clock::start(), report)?),
             None => Box::new(Threads::start(&medium, QUEUE_DEPTH_MAX, &report)?),
         };
         let state = State {

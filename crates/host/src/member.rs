@@ -4,11 +4,7 @@
 //! | key | meaning | when it is left out |
 //! |---|---|---|
 //! | `profile` | make of the drive: one that comes with the program, or a file that describes one | `nearline-2tb` |
-//! | `retry-rate` | share of sectors whose first pass fails | 0% |
-//! | `rotations` | revolutions that a retry takes | 3 |
-//! | `adjacency` | how many times likelier the neighbour of a failed sector fails | 1 |
-//! | `hard-rate` | share of sectors that no effort reads | 0% |
-//! | `slowdown` | how many times as long everything takes | 1 |
+//! | `retry-rate`, `rotations`, `slowdown` .. | how it misbehaves: the keys of [`Faults`] | it does not |
 //! | `size` | size of the file, which is created where there is none | as it is |
 //! | `seed` | of everything left to chance | 0 |
 
@@ -27,7 +23,11 @@ use crate::medium::{Medium, Transfer};
 
 const PREFIX: &str = "emu:";
 const PROFILE_DEFAULT: &str = "nearline-2tb";
-const KEYS: &str = "profile, retry-rate, rotations, adjacency, hard-rate, slowdown, size or seed";
+
+/// The names of all keys, for messages.
+fn keys() -> String {
+    format!("profile, size, seed, {}", Faults::KEYS)
+}
 
 /// A credit of one hundredth of the time waited: among commands close to the arm an old one wins,
 /// and none waits for ever.
@@ -58,6 +58,15 @@ impl MemberSpec {
     /// Whether a model of a drive stands in front of it.
     pub fn is_emulated(&self) -> bool {
         self.emulation.is_some()
+    }
+
+    /// The same with other faults, which have been checked; a real drive has its own.
+    #[must_use]
+    pub fn with_faults(mut self, faults: Faults) -> Self {
+        if let Some(emulation) = &mut self.emulation {
+            emulation.faults = faults;
+        }
+        self
     }
 
     /// The size of the file that may be created.
@@ -167,7 +176,8 @@ impl FromStr for MemberSpec {
         };
         for option in options.split('&').filter(|option| !option.is_empty()) {
             let Some((key, value)) = option.split_once('=') else {
-                return fail(format!("'{option}' in '{text}': expected KEY=VALUE with {KEYS}"));
+                let keys = keys();
+                return fail(format!("'{option}' in '{text}': expected KEY=VALUE with {keys}"));
             };
             emulation
                 .set(key, value)
@@ -182,14 +192,8 @@ impl FromStr for MemberSpec {
 
 impl Emulation {
     fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
-        let faults = &mut self.faults;
         match key {
             "profile" => value.clone_into(&mut self.profile),
-            "retry-rate" => faults.soft_rate = parse(value)?,
-            "rotations" => faults.rotations = number(value)?,
-            "adjacency" => faults.adjacency = number(value)?,
-            "hard-rate" => faults.hard_rate = parse(value)?,
-            "slowdown" => faults.slowdown = number(value)?,
             "size" => {
                 let size: Bytes = parse(value)?;
                 let sectors = size.sectors_exact().filter(|&sectors| sectors > Sectors::ZERO);
@@ -197,7 +201,10 @@ impl Emulation {
                 self.size = Some(sectors.ok_or_else(whole)?);
             }
             "seed" => self.seed = number(value)?,
-            _ => return Err(format!("expected {KEYS}")),
+            _ if Faults::KEYS.split(", ").any(|known| known == key) => {
+                self.faults.set(key, value).map_err(|error| error.to_string())?;
+            }
+            _ => return Err(format!("expected {}", keys())),
         }
         Ok(())
     }
@@ -220,7 +227,8 @@ impl fmt::Display for MemberSpec {
 
 #[cfg(test)]
 mod tests {
-    use levelhead_units::Ratio;
+    use levelhead_drive::{Rotations, Stalls};
+    use levelhead_units::{Nanos, Ratio};
     use tempfile::TempDir;
 
     use super::*;
@@ -228,19 +236,25 @@ mod tests {
     #[test]
     fn every_key_is_read() {
         let text = "emu:d/a.img?profile=nearline-2tb&retry-rate=2%&rotations=4&adjacency=2&\
-                    hard-rate=0.5%&slowdown=10&size=1GiB&seed=7";
+                    hard-rate=0.5%&slowdown=10&stalls=10min/5s&size=1GiB&seed=7";
         let member: MemberSpec = text.parse().unwrap();
         let faults = Faults {
             soft_rate: Ratio::new(0.02).unwrap(),
             adjacency: 2.0,
-            rotations: 4,
+            rotations: Rotations::Fixed(4),
             hard_rate: Ratio::new(0.005).unwrap(),
             slowdown: 10.0,
+            stalls: Some(Stalls { gap: Nanos::from_secs(600), duration: Nanos::from_secs(5) }),
+            ..Faults::NONE
         };
         let size = Some(Sectors::new(262_144));
         let emulation = Emulation { profile: "nearline-2tb".into(), faults, size, seed: 7 };
         assert_eq!(member, MemberSpec { path: "d/a.img".into(), emulation: Some(emulation) });
         assert_eq!(member.to_string(), "emu:d/a.img");
+        let other: Faults = "death=3s".parse().unwrap();
+        let changed = member.clone().with_faults(other);
+        assert_eq!(changed.emulation.unwrap().faults, other);
+        assert_eq!((changed.path, member.emulation.unwrap().faults), (member.path, faults));
     }
 
     #[test]
@@ -255,14 +269,8 @@ mod tests {
         for (text, expected) in [
             ("", "a member of an array is a path, got nothing"),
             ("emu:", "'emu:' names no file: expected emu:PATH?KEY=VALUE&KEY=VALUE"),
-            (
-                "emu:a?fast",
-                "'fast' in 'emu:a?fast': expected KEY=VALUE with profile, retry-rate, rotations, adjacency, hard-rate, slowdown, size or seed",
-            ),
-            (
-                "emu:a?rpm=3",
-                "'rpm=3' in 'emu:a?rpm=3': expected profile, retry-rate, rotations, adjacency, hard-rate, slowdown, size or seed",
-            ),
+            ("emu:a?fast", "'fast' in 'emu:a?fast': expected KEY=VALUE with {KEYS}"),
+            ("emu:a?rpm=3", "'rpm=3' in 'emu:a?rpm=3': expected {KEYS}"),
             (
                 "emu:a?retry-rate=2",
                 "'retry-rate=2' in 'emu:a?retry-rate=2': '2' is not a percentage from 0% to 100%: expected a number and %, as in 2%",
@@ -278,6 +286,7 @@ mod tests {
             ("emu:a?slowdown=0", "emu:a: a drive is slowed down 1 to 1000 times, not 0 times"),
             ("emu:a?slowdown=nan", "emu:a: a drive is slowed down 1 to 1000 times, not NaN times"),
         ] {
+            let expected = expected.replace("{KEYS}", &keys());
             assert_eq!(text.parse::<MemberSpec>().unwrap_err().to_string(), expected);
         }
     }

@@ -159,7 +159,7 @@ fn start(
     let poller = if model.is_none() { watch(member.path(), clock) } else { None };
     let medium = Arc::clone(medium);
     let backend: Box<dyn Backend> = match (model, io) {
-        (Some(model), _) => Box::new(EmulatedDrive::start(model, medium, clock, report)?),
+        (Some(model), _) => Box::new(EmulatedDrive::start(&model, medium, clock, report)?),
         (None, Io::Uring) => Box::new(Uring::start(medium, Arc::clone(&fast), window, report)?),
         (None, Io::Threads | Io::Best) => Box::new(Threads::start(&medium, window, &report)?),
     };
@@ -191,7 +191,7 @@ impl ArrayHandle {
         if let Err(error) = faults.check() {
             return fail(format!("drive {drive}: {error}"));
         }
-        self.ask(|reply| Control::SetFaults(drive, faults, reply))?
+        self.ask(|reply| Control::SetFaults(drive, Box::new(faults), reply))?
     }
 
     /// An emulated drive dies.

@@ -3,7 +3,7 @@
 use levelhead_array::{BufId, Buffers, Combine, Submit};
 use levelhead_block::{Buf, Command, Memory, Outcome, SectorSet};
 use levelhead_erasure::Kernel;
-use levelhead_units::{DriveIdx, Sectors};
+use levelhead_units::{DriveIdx, SECTOR_SIZE, Sectors};
 
 /// What a failed sector's buffer holds, so that nobody can use it by accident.
 const GARBAGE: u8 = 0xEE;
@@ -33,8 +33,9 @@ impl WorldBytes {
         self.buffers.combine(combine);
     }
 
-    /// Moves the bytes of a command that a drive has just ended.
-    pub(crate) fn transfer(&mut self, submit: &Submit, outcome: &Outcome) {
+    /// Moves the bytes of a command that a drive has just ended. The sectors of a write in `missing`
+    /// never reached the platter, though nobody says so.
+    pub(crate) fn transfer(&mut self, submit: &Submit, outcome: &Outcome, missing: &SectorSet) {
         let Outcome::Done { unknown, damaged } = outcome else { return };
         let platter = &mut self.platters[submit.drive.as_usize()];
         match submit.command {
@@ -47,13 +48,17 @@ impl WorldBytes {
                 self.buffers.give_back(id, buf);
             }
             Command::Write { extent, .. } => {
-                let mut rest = platter.bytes_mut(extent);
-                for piece in self.buffers.share(&submit.segments) {
-                    let (next, after) = rest.split_at_mut(piece.bytes().len());
-                    next.copy_from_slice(piece.bytes());
-                    rest = after;
+                let pieces = self.buffers.share(&submit.segments);
+                let sectors =
+                    pieces.iter().flat_map(|piece| piece.bytes().chunks_exact(SECTOR_SIZE));
+                let mut places = (0..).zip(platter.bytes_mut(extent).chunks_exact_mut(SECTOR_SIZE));
+                for bytes in sectors {
+                    let (at, place) = places.next().expect("as many bytes as sectors");
+                    if !missing.contains(at) {
+                        place.copy_from_slice(bytes);
+                    }
                 }
-                assert!(rest.is_empty(), "{submit:?} has fewer bytes than sectors");
+                assert!(places.next().is_none(), "{submit:?} has fewer bytes than sectors");
             }
             Command::WriteZeroes { .. } | Command::Trim { .. } | Command::Flush => {}
         }

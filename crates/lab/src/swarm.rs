@@ -16,7 +16,7 @@ use levelhead_array::{Answer, Content, HostOrder, Policy, RequestId, Spec};
 use levelhead_block::{
     BlockDevice, Buf, Command, Durability, Effort, Memory, Outcome, SectorSet, ZeroTail,
 };
-use levelhead_drive::{CacheMode, Faults, Profile, Scheduler, Settings};
+use levelhead_drive::{CacheMode, Faults, Profile, Rotations, Scheduler, Settings};
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, Extent, Lba, Nanos, Ratio, Sectors};
 
@@ -110,9 +110,9 @@ fn draw(rng: &mut Rng, seed: u64) -> WorldSettings {
     let faults = Faults {
         soft_rate: rate(rng.below(60)),
         adjacency: 2.0,
-        rotations: 1 + rng.below(4) as u32,
+        rotations: Rotations::Fixed(1 + rng.below(4) as u32),
         hard_rate: hard,
-        slowdown: 1.0,
+        ..Faults::NONE
     };
     let drive = |slowdown: f64| Settings {
         queue_depth: 32,

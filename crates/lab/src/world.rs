@@ -263,7 +263,7 @@ impl World {
             self.note(now, Note::Done, &[drive.as_usize() as u64, done.id, code(&done.outcome)]);
             let submit = self.drives[drive.as_usize()].inside.remove(&sub);
             if let (Some(bytes), Some(submit)) = (&mut self.bytes, submit) {
-                bytes.transfer(&submit, &done.outcome);
+                bytes.transfer(&submit, &done.outcome, &done.missing);
             }
             self.array.handle_done(now, sub, &done.outcome);
             self.carry_out(now);

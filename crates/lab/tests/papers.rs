@@ -13,7 +13,7 @@ fn settings(policy: &str, window: u32, seed: u64) -> WorldSettings {
     let faults = Faults {
         soft_rate: Ratio::new(0.02).unwrap(),
         adjacency: 2.0,
-        rotations: 3,
+        rotations: 3.into(),
         ..Faults::NONE
     };
     WorldSettings {

@@ -117,7 +117,10 @@ fn worlds(ask: &Replay) -> Result<Vec<WorldSettings>, AppError> {
                 queue_depth: QUEUE_DEPTH_MAX,
                 scheduler: Scheduler::Sptf { age_weight: ask.age_weight },
                 cache: CacheMode::Off,
-                faults: Faults { slowdown: ask.slow.get(&name).copied().unwrap_or(1.0), ..faults },
+                faults: Faults {
+                    slowdown: ask.slow.get(&name).copied().unwrap_or(faults.slowdown),
+                    ..faults
+                },
                 size: None,
             }
         })

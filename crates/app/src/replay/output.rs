@@ -64,6 +64,7 @@ impl Replayed {
             ("rotations", faults.rotations.to_string()),
             ("adjacency", faults.adjacency.to_string()),
             ("hard rate", faults.hard_rate.to_string()),
+            ("faults", faults.to_string()),
             ("window", ask.window.to_string()),
             ("host order", ask.order.to_string()),
             ("age weight", ask.age_weight.to_string()),

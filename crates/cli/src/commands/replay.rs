@@ -6,7 +6,7 @@ use clap::Args;
 use levelhead_app::AppError;
 use levelhead_app::replay::{Load, Replay, replay};
 use levelhead_array::{HostOrder, Policy, Spec};
-use levelhead_drive::Faults;
+use levelhead_drive::{Faults, Rotations};
 use levelhead_trace::{Format, Placement, Synthetic};
 use levelhead_units::Ratio;
 
@@ -52,14 +52,24 @@ pub(crate) struct Options {
     #[arg(long, value_name = "PERCENT", default_value = "0%")]
     retry_rate: Ratio,
     /// Rotations that a retry takes; it mends all failed sectors of a request
-    #[arg(long, default_value_t = 3, value_parser = values::rotations, allow_negative_numbers = true)]
-    rotations: u32,
+    /// (3, uniform:1-7, geometric:3, or a list such as 1:80%+30:20%)
+    #[arg(long, default_value = "3", allow_negative_numbers = true)]
+    rotations: Rotations,
     /// How many times as likely a sector fails next to a failed one
     #[arg(long, default_value_t = 2.0, value_parser = values::number, allow_negative_numbers = true)]
     adjacency: f64,
     /// Share of sectors that no retry mends
     #[arg(long, value_name = "PERCENT", default_value = "0%")]
     hard_rate: Ratio,
+    /// Everything that is wrong with the drives, in one: KEY=VALUE,.. with retry-rate, adjacency,
+    /// bursts, rotations, hard-rate, slowdown, episodes, periodic, field, stalls, lost-writes,
+    /// torn-writes and death (docs/drive.md)
+    #[arg(
+        long,
+        value_name = "KEYS",
+        conflicts_with_all = ["retry_rate", "rotations", "adjacency", "hard_rate"]
+    )]
+    faults: Option<Faults>,
     /// Drives that fail reads, all of them by default: 0,3
     #[arg(long, value_name = "DRIVES", value_delimiter = ',', value_parser = values::drive)]
     failing: Vec<u8>,
@@ -111,13 +121,13 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
         load,
         spec: options.array,
         drive: options.drive,
-        faults: Faults {
+        faults: options.faults.unwrap_or(Faults {
             soft_rate: options.retry_rate,
             adjacency: options.adjacency,
             rotations: options.rotations,
             hard_rate: options.hard_rate,
-            slowdown: 1.0,
-        },
+            ..Faults::NONE
+        }),
         failing: options.failing,
         slow: options.slow.into_iter().collect(),
         age_weight: options.age_weight,

@@ -1,0 +1,407 @@
+//! How many times as long a drive takes, and when.
+//!
+//! Four causes, each with its own chance; their factors multiply, up to 1000 together. A service
+//! takes the factor of the moment at which it begins. All of it is a function of the drive and the
+//! time, and of nothing else: two policies meet the same slow hours.
+//!
+//! # Episodes
+//!
+//! A drive is slow and well by turns, each for an exponentially distributed time of mean `slow` and
+//! `well`: a Markov chain of two states in continuous time. It is read from a hash by *uniformization*:
+//! at the points of a Poisson process of rate `1/slow + 1/well` the state is drawn anew, slow with
+//! probability `pi = slow / (slow + well)`. That is the same chain: a slow drive becomes well at rate
+//! `(1/slow + 1/well) (1 - pi) = 1/slow`. So
+//!
+//! ```text
+//! P(slow at t) = pi           P(slow at t + s | slow at t) = pi + (1 - pi) exp(-s (1/slow + 1/well))
+//! ```
+//!
+//! # Periods
+//!
+//! Slow for `duration` once in every `period`, from `offset` on: a share of `duration / period`.
+//!
+//! # The field
+//!
+//! Every `interval` of a drive has a factor drawn from the distribution that `[TAIL16]` measured on
+//! 458,482 disks: an hour's mean latency against the median of the drive's group. With probability
+//! `persistence` an interval keeps the factor of the one before, so that
+//!
+//! ```text
+//! P(factor >= x)               = the field's, in every interval
+//! P(still >= 2 | was >= 2)     = persistence + (1 - persistence) 0.22 %
+//! ```
+//!
+//! 40 % reproduces the field's share of slow hours followed by another; its long slowdowns (13 % last
+//! for eight hours) are more than a chain without memory gives.
+//!
+//! # References
+//!
+//! - `[TAIL16]` drive slowdowns in the field, "The Tail at Store", table of `S_i` of disks.
+
+use levelhead_units::{Instant, Nanos, Ratio};
+
+use super::points::Points;
+use super::{Coin, Faults, FaultsError, Key};
+
+/// Slow and well by turns, for random times.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Episodes {
+    /// The mean time of being slow, from a microsecond to a year.
+    pub slow: Nanos,
+    /// The mean time of being well, from a microsecond to a year.
+    pub well: Nanos,
+    /// How many times as long everything takes meanwhile, from 1 to 1000.
+    pub factor: f64,
+}
+
+/// Slow at regular times.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Periodic {
+    /// The time from one beginning to the next.
+    pub period: Nanos,
+    /// How long it lasts each time, at most the period.
+    pub duration: Nanos,
+    /// When the first one begins, at most a period after the run; if left out, each drive has its
+    /// own, drawn evenly from the period.
+    pub offset: Option<Nanos>,
+    /// How many times as long everything takes meanwhile, from 1 to 1000.
+    pub factor: f64,
+}
+
+/// As slow as drives in the field.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Field {
+    /// How long a factor lasts; an hour in the field.
+    pub interval: Nanos,
+    /// The probability that an interval keeps its predecessor's factor, at most 99 %; 40 % in the
+    /// field.
+    pub persistence: Ratio,
+}
+
+/// The largest factor.
+pub(crate) const SLOWDOWN_MAX: f64 = 1_000.0;
+
+/// The shortest and longest times of all this.
+const TIME_MIN: Nanos = Nanos::from_micros(1);
+const TIME_MAX: Nanos = Nanos::from_secs(366 * 86_400);
+
+/// The largest persistence: a look back ends soon.
+const PERSISTENCE_MAX: f64 = 0.99;
+
+/// The field's distribution: the share of drive hours whose factor is larger, and the factor, from
+/// the digest's percentiles (1.1 at 90 %) and inverse percentiles (97.0 % at 1.2). Between two of them
+/// the factor's logarithm is linear in the share's. Half of all hours are no slower than the median.
+pub(crate) const FIELD: [(f64, f64); 10] = [
+    (0.5, 1.0),
+    (0.1, 1.1),
+    (0.03, 1.2),
+    (0.01, 1.4),
+    (0.007, 1.5),
+    (0.0022, 2.0),
+    (0.001, 2.7),
+    (0.0004, 4.0),
+    (0.0001, 9.0),
+    (0.00001, 30.0),
+];
+
+/// The factor that a share `rest` of all drive hours exceeds.
+pub(crate) fn field_factor(rest: f64) -> f64 {
+    if rest >= FIELD[0].0 {
+        return FIELD[0].1;
+    }
+    // Beyond the last known share the line goes on.
+    let at = FIELD[1..FIELD.len() - 1].partition_point(|&(share, _)| rest < share);
+    let ((share, factor), (share_next, factor_next)) = (FIELD[at], FIELD[at + 1]);
+    let way = (rest / share).ln() / (share_next / share).ln();
+    (factor * (way * (factor_next / factor).ln()).exp()).min(SLOWDOWN_MAX)
+}
+
+fn check_factor(slowdown: f64) -> Result<(), FaultsError> {
+    if (1.0..=SLOWDOWN_MAX).contains(&slowdown) {
+        return Ok(());
+    }
+    Err(FaultsError::Slowdown { slowdown })
+}
+
+pub(super) fn check_time(what: &'static str, time: Nanos) -> Result<(), FaultsError> {
+    if (TIME_MIN..=TIME_MAX).contains(&time) {
+        return Ok(());
+    }
+    Err(FaultsError::Time { what, time, least: TIME_MIN, most: TIME_MAX })
+}
+
+impl Episodes {
+    /// The share of time in which the drive is slow: `pi`.
+    pub fn share(&self) -> f64 {
+        let (slow, well) = (self.slow.get() as f64, self.well.get() as f64);
+        slow / (slow + well)
+    }
+
+    /// The probability that the drive is slow so long after it was: persistence.
+    pub fn share_after(&self, time: Nanos) -> f64 {
+        let rate = 1.0 / self.slow.get() as f64 + 1.0 / self.well.get() as f64;
+        let share = self.share();
+        share + (1.0 - share) * (-rate * time.get() as f64).exp()
+    }
+
+    fn check(&self) -> Result<(), FaultsError> {
+        check_time("the mean time of being slow", self.slow)?;
+        check_time("the mean time of being well", self.well)?;
+        check_factor(self.factor)
+    }
+}
+
+impl Periodic {
+    /// The share of time in which the drive is slow.
+    pub fn share(&self) -> f64 {
+        self.duration.get() as f64 / self.period.get() as f64
+    }
+
+    fn check(&self) -> Result<(), FaultsError> {
+        check_time("the period of slowness", self.period)?;
+        check_factor(self.factor)?;
+        let Self { period, duration, offset, .. } = *self;
+        if duration > period || offset.is_some_and(|offset| offset > period) {
+            return Err(FaultsError::Periodic { period, duration });
+        }
+        Ok(())
+    }
+}
+
+impl Field {
+    /// As the field has it: every hour, 40 % of the slow hours followed by another.
+    pub fn measured() -> Self {
+        Self { interval: Nanos::from_secs(3_600), persistence: Ratio::of(40, 100) }
+    }
+
+    fn check(&self) -> Result<(), FaultsError> {
+        check_time("the interval of a factor", self.interval)?;
+        if self.persistence.get() > PERSISTENCE_MAX {
+            return Err(FaultsError::Persistence { persistence: self.persistence });
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn check(faults: &Faults) -> Result<(), FaultsError> {
+    check_factor(faults.slowdown)?;
+    faults.episodes.map_or(Ok(()), |episodes| episodes.check())?;
+    faults.periodic.map_or(Ok(()), |periodic| periodic.check())?;
+    faults.field.map_or(Ok(()), |field| field.check())
+}
+
+/// How slow one drive is, at any time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slowness {
+    key: Key,
+    constant: f64,
+    /// The causes that come and go; `None` where there are none, which costs nothing.
+    passing: Option<Passing>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Passing {
+    episodes: Option<(Points, Episodes)>,
+    periodic: Option<(u64, Periodic)>,
+    field: Option<Field>,
+}
+
+impl Slowness {
+    pub(crate) fn new(faults: &Faults, key: Key) -> Self {
+        let passing = Passing {
+            episodes: faults.episodes.map(|episodes| {
+                let (slow, well) = (episodes.slow.get() as f64, episodes.well.get() as f64);
+                let gap = (slow * well / (slow + well)).round() as u64;
+                (Points::new(key.of(Coin::Episode), gap.max(1), gap.max(1)), episodes)
+            }),
+            periodic: faults.periodic.map(|periodic| {
+                let own = Key::unit(key.of(Coin::Period)) * periodic.period.get() as f64;
+                (periodic.offset.map_or(own as u64, Nanos::get), periodic)
+            }),
+            field: faults.field,
+        };
+        let some = faults.episodes.is_some() || faults.periodic.is_some() || faults.field.is_some();
+        Self { key, constant: faults.slowdown, passing: some.then_some(passing) }
+    }
+
+    /// How many times as long a service takes that begins at `at`.
+    pub(crate) fn factor(&self, at: Instant) -> f64 {
+        let Some(Passing { episodes, periodic, field }) = &self.passing else {
+            return self.constant;
+        };
+        let at = at.as_nanos();
+        let mut factor = self.constant;
+        if let Some((points, episodes)) = episodes {
+            // Before the first point there is a draw like any other.
+            let mark = points.last_before(at).map_or(0, |point| point.mark);
+            if self.key.coin(Coin::Slow, 0, mark) < episodes.share() {
+                factor *= episodes.factor;
+            }
+        }
+        if let Some((offset, periodic)) = periodic {
+            let period = periodic.period.get();
+            // As long before the first beginning as after an earlier one.
+            let since = (at % period + period - offset % period) % period;
+            if since < periodic.duration.get() {
+                factor *= periodic.factor;
+            }
+        }
+        if let Some(Field { interval, persistence }) = field {
+            let mut drawn = at / interval.get();
+            while drawn > 0 && self.key.coin(Coin::Persist, 0, drawn) < persistence.get() {
+                drawn -= 1;
+            }
+            // From above 0 to 1.
+            factor *= field_factor(1.0 - self.key.coin(Coin::Field, 0, drawn));
+        }
+        factor.min(SLOWDOWN_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const N: u64 = 40_000;
+
+    #[track_caller]
+    fn check_share(what: &str, seen: u64, of: u64, law: f64) {
+        let (share, of) = (seen as f64 / of as f64, of as f64);
+        let error = (law * (1.0 - law) / of).sqrt();
+        assert!((share - law).abs() <= 4.0 * error, "{what}: {share}, law {law}, error {error}");
+    }
+
+    fn at(time: Nanos) -> Instant {
+        Instant::ZERO + time
+    }
+
+    fn slow(faults: &Faults, drive: u64, time: Nanos) -> bool {
+        Slowness::new(faults, Key::new(drive)).factor(at(time)) > 1.0
+    }
+
+    #[test]
+    fn episodes_have_their_share_and_their_persistence() {
+        for (slow_mean, well) in [(20, 300), (100, 100), (5, 1)] {
+            let episodes = Episodes {
+                slow: Nanos::from_secs(slow_mean),
+                well: Nanos::from_secs(well),
+                factor: 5.0,
+            };
+            let faults = Faults { episodes: Some(episodes), ..Faults::NONE };
+            faults.check().unwrap();
+            for begin in [Nanos::ZERO, Nanos::from_secs(100_000)] {
+                for later in [1, 10, 50, 1_000].map(Nanos::from_secs) {
+                    let first: Vec<u64> = (0..N).filter(|&d| slow(&faults, d, begin)).collect();
+                    check_share("share", first.len() as u64, N, episodes.share());
+                    let still = first.iter().filter(|&&d| slow(&faults, d, begin + later)).count();
+                    let law = episodes.share_after(later);
+                    check_share("persistence", still as u64, first.len() as u64, law);
+                }
+            }
+        }
+    }
+
+    /// Exponential times of being slow: the mean, and the share above twice the mean.
+    #[test]
+    fn episodes_last_for_exponential_times() {
+        let mean = Nanos::from_secs(20);
+        let episodes = Episodes { slow: mean, well: Nanos::from_secs(60), factor: 5.0 };
+        let faults = Faults { episodes: Some(episodes), ..Faults::NONE };
+        let slowness = Slowness::new(&faults, Key::new(3));
+        let step = Nanos::from_millis(100);
+        let (mut lengths, mut length) = (Vec::new(), Nanos::ZERO);
+        for tick in 0..8_000_000_u64 {
+            if slowness.factor(at(step * tick)) > 1.0 {
+                length += step;
+            } else if length > Nanos::ZERO {
+                lengths.push(length.as_secs_f64());
+                length = Nanos::ZERO;
+            }
+        }
+        let count = lengths.len() as f64;
+        assert!(count > 5_000.0, "{count} episodes");
+        let average = lengths.iter().sum::<f64>() / count;
+        // Ticks miss the shortest episodes, which makes the others' mean half a tick longer at most.
+        assert!((average - 20.0).abs() < 4.0 * 20.0 / count.sqrt() + 0.1, "{average} s");
+        let long = lengths.iter().filter(|&&length| length > 40.0).count() as u64;
+        check_share("twice the mean", long, count as u64, (-2.0_f64).exp());
+    }
+
+    #[test]
+    fn periods_begin_at_the_offset_and_last_for_the_duration() {
+        let periodic = Periodic {
+            period: Nanos::from_secs(100),
+            duration: Nanos::from_secs(10),
+            offset: Some(Nanos::from_secs(95)),
+            factor: 5.0,
+        };
+        let faults = Faults { periodic: Some(periodic), ..Faults::NONE };
+        for cycle in [0, 1, 1_000] {
+            for (second, expected) in [(4, true), (5, false), (94, false), (95, true), (99, true)] {
+                let time = Nanos::from_secs(cycle * 100 + second);
+                assert_eq!(slow(&faults, 1, time), expected, "{cycle}, {second}");
+            }
+        }
+        // Without an offset each drive has its own.
+        let own = Faults { periodic: Some(Periodic { offset: None, ..periodic }), ..Faults::NONE };
+        let seen = (0..N).filter(|&drive| slow(&own, drive, Nanos::from_secs(77))).count();
+        check_share("share", seen as u64, N, periodic.share());
+    }
+
+    #[test]
+    fn the_field_is_as_slow_as_it_was_measured() {
+        let faults = Faults { field: Some(Field::measured()), ..Faults::NONE };
+        faults.check().unwrap();
+        let n = 1_000_000_u64;
+        let hour = Nanos::from_secs(3_600);
+        let factors: Vec<f64> = (0..n)
+            .map(|drive| Slowness::new(&faults, Key::new(drive)).factor(at(hour * 50)))
+            .collect();
+        for (rest, factor) in &FIELD[1..] {
+            // A knot's own factor comes out of a logarithm and may be a rounding less.
+            let seen = factors.iter().filter(|&&seen| seen >= factor - 1e-9).count();
+            check_share("the field", seen as u64, n, *rest);
+        }
+        // The digest's own percentile, not used as a knot.
+        let mut sorted = factors;
+        sorted.sort_by(f64::total_cmp);
+        let p95 = sorted[n as usize / 100 * 95];
+        assert_eq!(format!("{p95:.1}"), "1.2");
+    }
+
+    #[test]
+    fn slow_hours_follow_each_other_as_often_as_measured() {
+        let hour = Nanos::from_secs(3_600);
+        // Slow is a threshold anywhere; a frequent one is counted sooner.
+        let (law, limit) = (0.03, 1.2);
+        for persistence in [0.0, 0.4, 0.9] {
+            let field = Field { interval: hour, persistence: Ratio::new(persistence).unwrap() };
+            let faults = Faults { field: Some(field), ..Faults::NONE };
+            let is_slow = |drive: u64, hours: u64| {
+                let slowness = Slowness::new(&faults, Key::new(drive));
+                slowness.factor(at(hour * hours + Nanos::from_secs(9))) >= limit - 1e-9
+            };
+            let first: Vec<u64> = (0..200_000).filter(|&drive| is_slow(drive, 60)).collect();
+            check_share("slow", first.len() as u64, 200_000, law);
+            let still = first.iter().filter(|&&drive| is_slow(drive, 61)).count() as u64;
+            let expected = persistence + (1.0 - persistence) * law;
+            check_share("still slow", still, first.len() as u64, expected);
+        }
+    }
+
+    #[test]
+    fn factors_multiply_up_to_the_limit() {
+        let periodic = Periodic {
+            period: Nanos::from_secs(1),
+            duration: Nanos::from_secs(1),
+            offset: None,
+            factor: 7.0,
+        };
+        let faults = Faults { slowdown: 3.0, periodic: Some(periodic), ..Faults::NONE };
+        let check = |factor: f64, law: f64| assert!((factor / law - 1.0).abs() < 1e-12, "{factor}");
+        check(Slowness::new(&faults, Key::new(1)).factor(Instant::ZERO), 21.0);
+        let most = Faults { slowdown: 800.0, ..faults };
+        check(Slowness::new(&most, Key::new(1)).factor(Instant::ZERO), SLOWDOWN_MAX);
+        check(field_factor(1e-30), SLOWDOWN_MAX);
+    }
+}

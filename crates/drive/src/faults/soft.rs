@@ -1,0 +1,137 @@
+//! Sectors whose first pass fails and that a retry mends.
+//!
+//! `[ERAID]` asks for a rate `p` per sector and an adjacency `c`: the neighbour of a failed sector
+//! fails with probability `c p`. With two independent coins per sector, `base` (heads with
+//! probability `b`) and `link` (with `q`),
+//!
+//! ```text
+//! fails(s) = base(s) or (base(s - 1) and link(s))
+//!
+//! b = p (1 - c p) / (1 - p)        q = (p - b) / (b (1 - b))
+//! ```
+//!
+//! has exactly those two probabilities, wherever a request begins or ends:
+//!
+//! ```text
+//! P(s)                     = b + (1 - b) b q = p                                    by q
+//! P(neither s - 1 nor s)   = (1 - b)^2 (1 - b q) = (1 - b) (1 - p)       as 1 - p = (1 - b)(1 - b q)
+//! P(both)                  = 1 - 2 (1 - p) + (1 - b)(1 - p) = 1 - (1 - p)(1 + b) = c p^2   by b
+//! ```
+//!
+//! `q` is a probability for `1 <= c <= c_max`: `q >= 0` iff `b <= p` iff `c >= 1`, and `q <= 1` iff
+//! `b >= 1 - sqrt(1 - p)`, which bounds `c` by about `1 / (2 p)`. (Failures come alone or in pairs;
+//! a stronger dependence needs longer runs: see `bursts`.) `c = 1` means that sectors fail
+//! independently.
+
+use levelhead_units::{Extent, Lba};
+
+use super::{Coin, Faults, FaultsError, Key};
+
+pub(super) fn check(faults: &Faults) -> Result<(), FaultsError> {
+    let Faults { soft_rate: rate, adjacency, .. } = *faults;
+    let most = adjacency_max(rate.get());
+    if (1.0..=most).contains(&adjacency) {
+        return Ok(());
+    }
+    Err(FaultsError::Adjacency { adjacency, rate, most })
+}
+
+/// The largest adjacency that a rate of `p` allows.
+fn adjacency_max(p: f64) -> f64 {
+    if p <= 0.0 {
+        return f64::INFINITY; // Nothing fails, so nothing has a failed neighbour.
+    }
+    // b at which q is one: 1 - sqrt(1 - p), written so that it is exact for small p.
+    let b = p / (1.0 + (1.0 - p).sqrt());
+    ((1.0 - b * (1.0 - p) / p) / p).max(1.0)
+}
+
+/// The soft failures of one drive.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Soft {
+    key: Key,
+    /// The probabilities of the two coins, `b` and `q`.
+    base: f64,
+    link: f64,
+}
+
+impl Soft {
+    pub(crate) fn new(faults: &Faults, key: Key) -> Self {
+        let (p, c) = (faults.soft_rate.get(), faults.adjacency);
+        if p <= 0.0 || p >= 1.0 {
+            return Self { key, base: p, link: 0.0 };
+        }
+        let base = p * (1.0 - c * p) / (1.0 - p);
+        Self { key, base, link: (p - base) / (base * (1.0 - base)) }
+    }
+
+    /// Whether anything ever fails.
+    pub(crate) fn is_off(&self) -> bool {
+        self.base <= 0.0
+    }
+
+    /// The sectors of `extent` whose first pass fails on behalf of `origin`, in their order.
+    pub(crate) fn failures(&self, extent: Extent, origin: u64) -> impl Iterator<Item = Lba> {
+        let Self { key, base, link } = *self;
+        let own = move |lba: u64| key.coin(Coin::Base, origin, lba) < base;
+        // The first sector has a neighbour like any other, even if it has no address.
+        let mut before = own(extent.lba.get().wrapping_sub(1));
+        extent.iter().filter(move |lba| {
+            let (neighbour, own) = (before, own(lba.get()));
+            before = own;
+            own || neighbour && key.coin(Coin::Link, origin, lba.get()) < link
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use levelhead_units::{Ratio, Sectors};
+
+    use super::*;
+
+    fn faults(p: f64, adjacency: f64) -> Faults {
+        Faults { soft_rate: Ratio::new(p).unwrap(), adjacency, ..Faults::NONE }
+    }
+
+    /// Four standard errors around the law, for pairs of neighbours of as many origins.
+    #[track_caller]
+    fn check_rates(p: f64, c: f64) {
+        let faults = faults(p, c);
+        faults.check().unwrap();
+        let soft = Soft::new(&faults, Key::new(77));
+        let n = 400_000_u64;
+        let (mut failed, mut both) = (0_u64, 0_u64);
+        for origin in 0..n {
+            let extent = Extent::new(Lba::new(origin % 1_000), Sectors::new(2));
+            let second = extent.lba + Sectors::new(1);
+            let count = soft.failures(extent, origin).count();
+            failed += u64::from(soft.failures(extent, origin).any(|lba| lba == second));
+            both += u64::from(count == 2);
+        }
+        let check = |what: &str, seen: u64, of: u64, law: f64| {
+            let (share, of) = (seen as f64 / of as f64, of as f64);
+            let error = (law * (1.0 - law) / of).sqrt();
+            assert!((share - law).abs() <= 4.0 * error, "{what} {share}, law {law}, error {error}");
+        };
+        check("rate", failed, n, p);
+        check("rate after a failure", both, failed, c * p);
+    }
+
+    #[test]
+    fn failures_have_the_rate_and_the_adjacency_asked_for() {
+        check_rates(0.01, 1.0);
+        check_rates(0.02, 2.0);
+        check_rates(0.1, 4.0);
+        check_rates(0.02, adjacency_max(0.02));
+    }
+
+    #[test]
+    fn an_adjacency_beyond_pairs_is_refused_with_the_limit() {
+        assert!(faults(1.0, 1.0).check().is_ok());
+        for adjacency in [0.9, 51.0, f64::NAN] {
+            let error = faults(0.01, adjacency).check().unwrap_err().to_string();
+            assert!(error.contains("1 to 50.38"), "{error}");
+        }
+    }
+}
