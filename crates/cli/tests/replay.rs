@@ -213,6 +213,19 @@ fn retries_cost_time_on_the_drives_that_fail_and_only_there() {
 }
 
 #[test]
+fn faults_in_one_are_the_same_as_their_options_and_reach_every_kind() {
+    let apart = short(&["--retry-rate", "2%", "--rotations", "uniform:1-5", "--adjacency", "2"]);
+    let in_one = short(&["--faults", "retry-rate=2%,rotations=uniform:1-5,adjacency=2"]);
+    assert_eq!(apart["runs"], in_one["runs"]);
+    let none = short(&["--faults", "none"]);
+    assert_eq!(none["runs"], short(&[])["runs"]);
+    for kind in ["episodes=1s/3s/4", "periodic=5s/2s/4", "stalls=2s/200ms", "field=1s"] {
+        let slow = short(&["--faults", kind]);
+        assert!(mean(&slow, 0) > mean(&none, 0), "{kind}");
+    }
+}
+
+#[test]
 fn sectors_that_no_retry_mends_are_computed_or_said_to_be_lost() {
     let computed = short(&["--hard-rate", "0.1%"]);
     assert!(mean(&computed, 0) > mean(&short(&[]), 0));

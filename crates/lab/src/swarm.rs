@@ -1,8 +1,8 @@
 //! Random arrays, random traffic, random misfortune; every byte compared with plain memory.
 //!
-//! A seed decides all of it: layout, policy, window, order, failure rates, when drives disappear. The
-//! misfortune comes out of a *budget*: at most as many drives disappear as the layout survives, and
-//! sectors that no retry mends only where no drive does. Within the budget nothing may be missing;
+//! A seed decides all of it: layout, policy, window, order, failures, slowness, stalls, when drives
+//! disappear. The misfortune comes out of a *budget*: at most as many drives disappear as the layout
+//! survives, and sectors that no retry mends only where no drive does. Within the budget nothing may be missing;
 //! beyond soft failures, what is missing must be named. Nothing may ever be wrong.
 //!
 //! Two phases: trouble with traffic (safety), then no more trouble and no more traffic, in which
@@ -16,7 +16,7 @@ use levelhead_array::{Answer, Content, HostOrder, Policy, RequestId, Spec};
 use levelhead_block::{
     BlockDevice, Buf, Command, Durability, Effort, Memory, Outcome, SectorSet, ZeroTail,
 };
-use levelhead_drive::{CacheMode, Faults, Profile, Rotations, Scheduler, Settings};
+use levelhead_drive::{CacheMode, Faults, Profile, Scheduler, Settings};
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, Extent, Lba, Nanos, Ratio, Sectors};
 
@@ -31,6 +31,16 @@ const LAYOUTS: [&str; 8] = [
     "eraid:5+1,e=2,chunk=8KiB",
     "eraid:4+2,e=3,chunk=12KiB",
     "eraid:2+3,e=2,chunk=8KiB",
+];
+
+/// What drives suffer from besides, for a while or all the time. None of it loses anything.
+const TROUBLES: [&str; 6] = [
+    "rotations=1",
+    "rotations=uniform:2-5",
+    "rotations=geometric:2,episodes=300ms/1s/5",
+    "rotations=1:70%+12:30%,stalls=700ms/60ms",
+    "field=500ms,periodic=2s/300ms/4,bursts=1MiB/geometric:64KiB/20%",
+    "episodes=1s/100ms/3,stalls=300ms/200ms,bursts=256KiB/16KiB/90%",
 ];
 
 /// Sectors of one drive: small, so that requests meet.
@@ -75,6 +85,10 @@ pub enum Sabotage {
     None,
     /// One bit of every platter's first sectors is flipped halfway.
     FlipBits,
+    /// Some writes never reach the platter, though the drive says so.
+    LoseWrites,
+    /// Some writes reach it in part only.
+    TearWrites,
 }
 
 /// Runs one seed.
@@ -82,7 +96,14 @@ pub enum Sabotage {
 /// Panics at the first wrong byte, unanswered request or unnamed loss, with the seed.
 pub fn run(seed: u64, requests: u64, sabotage: Sabotage) -> Report {
     let mut rng = Streams::new(seed).stream("swarm/plan");
-    let settings = draw(&mut rng, seed);
+    let mut settings = draw(&mut rng, seed);
+    for Settings { faults, .. } in &mut settings.drives {
+        match sabotage {
+            Sabotage::None | Sabotage::FlipBits => {}
+            Sabotage::LoseWrites => faults.lost_rate = Ratio::of(5, 100),
+            Sabotage::TearWrites => faults.torn_rate = Ratio::of(20, 100),
+        }
+    }
     let hard = settings.drives[0].faults.hard_rate > Ratio::ZERO;
     let mut swarm = Swarm::new(&settings, rng, hard);
     for id in 0..requests {
@@ -110,9 +131,8 @@ fn draw(rng: &mut Rng, seed: u64) -> WorldSettings {
     let faults = Faults {
         soft_rate: rate(rng.below(60)),
         adjacency: 2.0,
-        rotations: Rotations::Fixed(1 + rng.below(4) as u32),
         hard_rate: hard,
-        ..Faults::NONE
+        ..pick(rng, &TROUBLES).parse().expect("the troubles above are possible")
     };
     let drive = |slowdown: f64| Settings {
         queue_depth: 32,

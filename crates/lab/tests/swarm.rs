@@ -25,6 +25,19 @@ fn nothing_is_wrong_or_unanswered_and_both_runs_print_the_same_bytes() {
     assert!(sum(|report| report.named) > 0, "no sector was ever named missing");
 }
 
+/// Drives that are silently wrong: the checker sees what the array does not.
+#[test]
+#[should_panic(expected = "other bytes than were written")]
+fn lost_writes_are_caught() {
+    (0..8).for_each(|seed| drop(run(seed, REQUESTS, Sabotage::LoseWrites)));
+}
+
+#[test]
+#[should_panic(expected = "other bytes than were written")]
+fn torn_writes_are_caught() {
+    (0..8).for_each(|seed| drop(run(seed, REQUESTS, Sabotage::TearWrites)));
+}
+
 /// The canary.
 #[test]
 #[should_panic(expected = "other bytes than were written")]
