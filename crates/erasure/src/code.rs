@@ -5,11 +5,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{CodeError, Role, UseError};
+use crate::kernel::by_transform::{Numbers, Transformed};
 use crate::kernel::driver::{Columns, Finish, Job};
 use crate::kernel::{self, Kernel};
 use crate::plan::Plan;
 use crate::rows::Rows;
 use crate::set::{SYMBOLS_MAX, SymbolSet};
+use crate::transform::{self, Transform};
 use crate::{field, tower};
 
 /// The most symbols a codeword may have.
@@ -18,6 +20,9 @@ pub(crate) const LEN_MAX: usize = 65_536;
 /// The most elements of a matrix that is kept. Of a larger one, elements are computed as they are
 /// needed.
 const TABLE_MAX: usize = 1 << 20;
+
+/// The most data symbols for which transforms are made ready.
+const TRANSFORMED_MAX: usize = 4096;
 
 /// The field that a code is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +41,8 @@ pub struct Code {
     redundant: usize,
     /// The matrix, column by column, if it is small enough.
     table: Option<Arc<[u16]>>,
+    /// Transforms of the sizes that its redundant symbols need, the smallest first.
+    transforms: Arc<[Transform]>,
 }
 
 /// One symbol of a codeword that is to be reconstructed.
@@ -94,7 +101,8 @@ impl Code {
         if data.saturating_add(redundant) > LEN_MAX {
             return Err(CodeError::TooLong { data, redundant });
         }
-        let mut code = Self { data, redundant, table: None };
+        let mut code = Self { data, redundant, table: None, transforms: Arc::new([]) };
+        code.transforms = code.make_transforms();
         if data.saturating_mul(redundant) <= TABLE_MAX {
             let column = |column| (0..redundant).map(move |row| (row, column));
             let table = (0..data).flat_map(column).map(|(row, column)| code.compute(row, column));
@@ -323,20 +331,61 @@ impl Code {
         kernel::accumulate(kernel, job, redundant, finish);
     }
 
-    /// The elements of some rows in a column.
-    pub(crate) fn column<'a>(
+    /// Transforms of every size up to the one that covers all redundant symbols.
+    fn make_transforms(&self) -> Arc<[Transform]> {
+        let first_point = self.redundant.next_power_of_two();
+        let covered = self.data.min(self.field().element_count().saturating_sub(first_point));
+        let log = first_point.ilog2() as usize;
+        if !cfg!(target_arch = "x86_64") || log > transform::LOG_MAX || covered > TRANSFORMED_MAX {
+            return Arc::new([]);
+        }
+        let new = |log| Transform::new(self.field(), log, first_point, covered);
+        (transform::LOG_MIN..=log).map(new).collect()
+    }
+
+    /// The transform for rows of which the last is `last_row`, if it takes less work than their
+    /// elements one by one.
+    pub(crate) fn transform(
+        &self,
+        last_row: usize,
+        row_count: usize,
+        source_count: usize,
+    ) -> Option<&Transform> {
+        let log = (last_row + 1).next_power_of_two().ilog2() as usize;
+        let transform = self.transforms.get(log.checked_sub(transform::LOG_MIN)?)?;
+        let is_whole = transform.covered == self.data || self.field() == Field::Bytes;
+        let pays = transform.pays(row_count) && source_count >= 2 << log;
+        (is_whole && pays).then_some(transform)
+    }
+
+    /// The elements of some rows in some columns, column by column.
+    pub(crate) fn columns<'a>(
         &'a self,
-        column: usize,
+        columns: Range<usize>,
         rows: Range<usize>,
         scratch: &'a mut [u16],
     ) -> &'a [u16] {
         match &self.table {
-            Some(table) => &table[column * self.redundant..][rows],
-            None => {
-                for (element, row) in scratch.iter_mut().zip(rows) {
-                    *element = self.compute(row, column);
+            Some(table) if rows.len() == self.redundant => {
+                &table[columns.start * self.redundant..columns.end * self.redundant]
+            }
+            _ => {
+                for (elements, column) in scratch.chunks_exact_mut(rows.len()).zip(columns) {
+                    self.copy_column(column, rows.clone(), elements);
                 }
                 scratch
+            }
+        }
+    }
+
+    /// The elements of some rows in a column.
+    pub(crate) fn copy_column(&self, column: usize, rows: Range<usize>, into: &mut [u16]) {
+        match &self.table {
+            Some(table) => into.copy_from_slice(&table[column * self.redundant..][rows]),
+            None => {
+                for (element, row) in into.iter_mut().zip(rows) {
+                    *element = self.compute(row, column);
+                }
             }
         }
     }
@@ -378,17 +427,24 @@ struct FromColumn<'a> {
 }
 
 impl Columns for FromColumn<'_> {
-    fn column<'a>(
+    fn columns<'a>(
         &'a self,
-        source: usize,
+        sources: Range<usize>,
         rows: Range<usize>,
         scratch: &'a mut [u16],
     ) -> &'a [u16] {
-        self.code.column(self.first_column + source, rows, scratch)
+        let first = self.first_column;
+        self.code.columns(first + sources.start..first + sources.end, rows, scratch)
     }
 
     fn row_0_is_xor(&self) -> bool {
         true
+    }
+
+    fn transform(&self, rows: Range<usize>, source_count: usize) -> Option<Transformed<'_>> {
+        let transform = self.code.transform(rows.end - 1, rows.len(), source_count)?;
+        let (columns, rows) = (Numbers::From(self.first_column), Numbers::From(rows.start));
+        Some(Transformed { transform, columns, rows })
     }
 }
 

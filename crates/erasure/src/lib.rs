@@ -60,8 +60,9 @@
 //!
 //! Over the tower field the same holds with 65,536 in place of 256.
 //!
-//! The redundant points lie in the subspace `{0, .. 2^p - 1}` so that a transform-based encoder for
-//! many redundant symbols stays possible without a change on disk.
+//! The redundant points lie in the subspace `{0, .. 2^p - 1}`, and the data points in its cosets. So
+//! codes of many redundant symbols are encoded by a transform, with far fewer multiplications than
+//! their matrix has elements and with the same result: see the module `transform`.
 //!
 //! # How a plan is made
 //!
@@ -86,13 +87,15 @@
 //!
 //! # What it leaves out
 //!
-//! Transform-based encoders for many redundant symbols, and kernels for other processors than
-//! `x86_64`: those run the portable one.
+//! Transforms for more than 32 redundant symbols, and kernels for other processors than `x86_64`:
+//! those run the portable one.
 //!
 //! # References
 //!
 //! - `[RS60]` I. S. Reed and G. Solomon, "Polynomial Codes over Certain Finite Fields", J. SIAM
 //!   8(2), 1960.
+//! - `[LCH14]` S. Lin, W. Chung, Y. Han, "Novel Polynomial Basis and Its Application to Reed-Solomon
+//!   Erasure Codes", FOCS 2014.
 //! - `[Blo95]` J. Blömer et al., "An XOR-Based Erasure-Resilient Coding Scheme", ICSI TR-95-048,
 //!   1995. Cauchy matrices for erasure codes, and their inverse.
 //! - `[MS77]` F. J. MacWilliams and N. J. A. Sloane, "The Theory of Error-Correcting Codes", 1977,
@@ -110,6 +113,7 @@ mod plan;
 mod rows;
 mod set;
 mod tower;
+mod transform;
 
 pub use code::{Code, Field, Symbol};
 pub use error::{CodeError, Role, TooFewSymbols, UseError};

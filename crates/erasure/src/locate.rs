@@ -28,7 +28,7 @@ use std::ops::Range;
 use crate::code::{Code, Field, Symbol};
 use crate::error::{Role, TooFewSymbols, UseError};
 use crate::interpolate::Interpolation;
-use crate::kernel::driver::{Columns, Finish, Job};
+use crate::kernel::driver::{Columns, Finish, Job, part_of};
 use crate::kernel::{self, Kernel};
 use crate::plan::{Syndromes, sorted};
 use crate::tower;
@@ -215,8 +215,13 @@ struct Expected {
 }
 
 impl Columns for Expected {
-    fn column<'a>(&'a self, source: usize, rows: Range<usize>, _: &'a mut [u16]) -> &'a [u16] {
-        &self.elements[source * self.count..][rows]
+    fn columns<'a>(
+        &'a self,
+        sources: Range<usize>,
+        rows: Range<usize>,
+        scratch: &'a mut [u16],
+    ) -> &'a [u16] {
+        part_of(&self.elements, self.count, sources, rows, scratch)
     }
 
     fn row_0_is_xor(&self) -> bool {

@@ -22,7 +22,8 @@ use std::ops::Range;
 use crate::code::{Code, Field};
 use crate::error::{Role, TooFewSymbols, UseError};
 use crate::interpolate::Interpolation;
-use crate::kernel::driver::{Columns, Finish, Job, ROWS_MAX};
+use crate::kernel::by_transform::{Numbers, Transformed};
+use crate::kernel::driver::{Columns, Finish, Job, ROWS_MAX, part_of};
 use crate::kernel::{self, Kernel};
 
 /// The most sources of a plan over GF(2^8) that sums each wanted symbol over all of them: so few are
@@ -154,7 +155,8 @@ impl Plan {
                 row_0_is_xor: false,
             };
             let row_0_is_one = |source| {
-                !shares.computed.is_empty() && shares.column(source, 0..1, &mut [0]) == [1]
+                !shares.computed.is_empty()
+                    && shares.columns(source..source + 1, 0..1, &mut [0]) == [1]
             };
             shares.row_0_is_xor = (0..sources.len()).all(row_0_is_one);
             how = How::Direct(shares);
@@ -268,19 +270,22 @@ impl<'a> Syndromes<'a> {
 }
 
 impl Columns for Syndromes<'_> {
-    fn column<'a>(
+    fn columns<'a>(
         &'a self,
-        source: usize,
+        sources: Range<usize>,
         rows: Range<usize>,
         scratch: &'a mut [u16],
     ) -> &'a [u16] {
-        let column = self.sources[source];
         let rows = &self.rows[rows];
-        if self.are_consecutive {
-            return self.code.column(column, rows[0]..rows[0] + rows.len(), scratch);
-        }
-        for (element, &row) in scratch.iter_mut().zip(rows) {
-            *element = self.code.column(column, row..row + 1, &mut [0])[0];
+        let columns = &self.sources[sources];
+        for (elements, &column) in scratch.chunks_exact_mut(rows.len()).zip(columns) {
+            if self.are_consecutive {
+                self.code.copy_column(column, rows[0]..rows[0] + rows.len(), elements);
+                continue;
+            }
+            for (element, &row) in elements.chunks_exact_mut(1).zip(rows) {
+                self.code.copy_column(column, row..row + 1, element);
+            }
         }
         scratch
     }
@@ -288,11 +293,23 @@ impl Columns for Syndromes<'_> {
     fn row_0_is_xor(&self) -> bool {
         self.rows.first() == Some(&0)
     }
+
+    fn transform(&self, rows: Range<usize>, source_count: usize) -> Option<Transformed<'_>> {
+        let rows = &self.rows[rows];
+        let transform = self.code.transform(*rows.last()?, rows.len(), source_count)?;
+        let columns = Numbers::List(&self.sources[..source_count]);
+        rows.is_sorted().then_some(Transformed { transform, columns, rows: Numbers::List(rows) })
+    }
 }
 
 impl Columns for Weights {
-    fn column<'a>(&'a self, source: usize, rows: Range<usize>, _: &'a mut [u16]) -> &'a [u16] {
-        &self.elements[source * self.count..][rows]
+    fn columns<'a>(
+        &'a self,
+        sources: Range<usize>,
+        rows: Range<usize>,
+        scratch: &'a mut [u16],
+    ) -> &'a [u16] {
+        part_of(&self.elements, self.count, sources, rows, scratch)
     }
 
     fn row_0_is_xor(&self) -> bool {
@@ -301,18 +318,21 @@ impl Columns for Weights {
 }
 
 impl Columns for Shares {
-    fn column<'a>(
+    fn columns<'a>(
         &'a self,
-        source: usize,
+        sources: Range<usize>,
         rows: Range<usize>,
         scratch: &'a mut [u16],
     ) -> &'a [u16] {
         let field = self.code.field();
-        let (point, share) = self.sources[source];
-        for (element, &(computed_point, computed_share)) in
-            scratch.iter_mut().zip(&self.computed[rows])
-        {
-            *element = field.multiply(field.divide(share, point ^ computed_point), computed_share);
+        let columns = scratch.chunks_exact_mut(rows.len()).zip(&self.sources[sources]);
+        for (elements, &(point, share)) in columns {
+            for (element, &(computed_point, computed_share)) in
+                elements.iter_mut().zip(&self.computed[rows.clone()])
+            {
+                let element_of_one = field.divide(share, point ^ computed_point);
+                *element = field.multiply(element_of_one, computed_share);
+            }
         }
         scratch
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::code::{Code, Field};
 use crate::error::{TooFewSymbols, UseError};
 use crate::interpolate::Interpolation;
-use crate::kernel::driver::Columns;
+use crate::kernel::driver::{Columns, part_of};
 use crate::set::SymbolSet;
 
 /// How each of some wanted symbols is a combination of some sources, for a code over GF(2^8).
@@ -103,8 +103,13 @@ impl Rows {
 }
 
 impl Columns for Rows {
-    fn column<'a>(&'a self, source: usize, rows: Range<usize>, _: &'a mut [u16]) -> &'a [u16] {
-        &self.elements[source * self.wanted.len()..][rows]
+    fn columns<'a>(
+        &'a self,
+        sources: Range<usize>,
+        rows: Range<usize>,
+        scratch: &'a mut [u16],
+    ) -> &'a [u16] {
+        part_of(&self.elements, self.wanted.len(), sources, rows, scratch)
     }
 
     fn row_0_is_xor(&self) -> bool {

@@ -4,15 +4,17 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m256i, _MM_HINT_T0, _mm_load_si128, _mm_prefetch, _mm256_and_si256,
+    __m256i, _MM_HINT_ET0, _MM_HINT_T0, _mm_load_si128, _mm_prefetch, _mm256_and_si256,
     _mm256_broadcastsi128_si256, _mm256_gf2p8affine_epi64_epi8, _mm256_loadu_si256,
     _mm256_set1_epi8, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_shuffle_epi8,
     _mm256_srli_epi64, _mm256_storeu_si256, _mm256_xor_si256,
 };
 
+use super::by_transform::{Coset, Evaluation};
+use super::cosets::{self, Bytes, Pairs, Table};
 use super::driver::{self, Engine, Few, Job, Mad};
 use super::few;
-use super::matrix::{MATRICES, NIBBLES, Nibbles};
+use super::matrix::{NIBBLES, matrix_of};
 use super::vector::{self, Vector};
 use crate::code::Field;
 
@@ -65,6 +67,12 @@ macro_rules! vector_of_32 {
         }
 
         #[inline(always)]
+        unsafe fn prefetch_to_write(at: *const u8) {
+            // SAFETY: a prefetch never faults, whatever the address.
+            unsafe { _mm_prefetch::<_MM_HINT_ET0>(at.cast()) }
+        }
+
+        #[inline(always)]
         unsafe fn prefetch(at: *const u8) {
             // SAFETY: a prefetch never faults, whatever the address.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
@@ -75,16 +83,10 @@ macro_rules! vector_of_32 {
 // SAFETY: `load` and `store` access 32 bytes without any demand on alignment.
 unsafe impl Vector for Affine {
     const WIDTH_8: usize = 2;
-    type Factor = u64;
     type Spread = __m256i;
     type Prepared = Self;
 
     vector_of_32!();
-
-    #[inline(always)]
-    fn factor(element: u8) -> u64 {
-        super::matrix::look_up(&MATRICES, element)
-    }
 
     #[inline(always)]
     unsafe fn prepare(self) -> Self {
@@ -92,9 +94,15 @@ unsafe impl Vector for Affine {
     }
 
     #[inline(always)]
-    unsafe fn spread(factor: *const u64) -> __m256i {
-        // SAFETY: the caller has a processor with AVX2, and a factor.
-        unsafe { _mm256_set1_epi64x(factor.read() as i64) }
+    unsafe fn spread(element: u8) -> __m256i {
+        // SAFETY: the caller has a processor with AVX2.
+        unsafe { _mm256_set1_epi64x(matrix_of(element) as i64) }
+    }
+
+    #[inline(always)]
+    unsafe fn spread_nth(table: Table, n: usize) -> __m256i {
+        // SAFETY: the caller has a processor with AVX2, and so many multipliers.
+        unsafe { _mm256_set1_epi64x(table.matrices.add(n).read() as i64) }
     }
 
     #[inline(always)]
@@ -107,18 +115,12 @@ unsafe impl Vector for Affine {
 // SAFETY: `load` and `store` access 32 bytes without any demand on alignment.
 unsafe impl Vector for Shuffle {
     const WIDTH_8: usize = 1;
-    type Factor = Nibbles;
     /// The products of low nibbles, and those of high ones.
     type Spread = [__m256i; 2];
     /// The low nibbles, and the high ones.
     type Prepared = [__m256i; 2];
 
     vector_of_32!();
-
-    #[inline(always)]
-    fn factor(element: u8) -> Nibbles {
-        NIBBLES[usize::from(element)]
-    }
 
     #[inline(always)]
     unsafe fn prepare(self) -> [__m256i; 2] {
@@ -131,16 +133,21 @@ unsafe impl Vector for Shuffle {
     }
 
     #[inline(always)]
-    unsafe fn spread(factor: *const Nibbles) -> [__m256i; 2] {
-        let tables = factor.cast();
-        // SAFETY: the caller has a processor with AVX2, and a factor: two tables of 16 bytes, aligned
-        // to 32.
+    unsafe fn spread(element: u8) -> [__m256i; 2] {
+        let tables = (&raw const NIBBLES[usize::from(element)]).cast();
+        // SAFETY: the caller has a processor with AVX2; two tables of 16 bytes, aligned to 32.
         unsafe {
             [
                 _mm256_broadcastsi128_si256(_mm_load_si128(tables)),
                 _mm256_broadcastsi128_si256(_mm_load_si128(tables.add(1))),
             ]
         }
+    }
+
+    #[inline(always)]
+    unsafe fn spread_nth(table: Table, n: usize) -> [__m256i; 2] {
+        // SAFETY: the caller has a processor with AVX2, and so many multipliers.
+        unsafe { Self::spread(table.elements.add(n).read()) }
     }
 
     #[inline(always)]

@@ -5,14 +5,16 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m512i, _MM_HINT_T0, _mm_prefetch, _mm512_gf2p8affine_epi64_epi8, _mm512_loadu_si512,
-    _mm512_set1_epi64, _mm512_setzero_si512, _mm512_storeu_si512, _mm512_ternarylogic_epi64,
-    _mm512_xor_si512,
+    __m512i, _MM_HINT_ET0, _MM_HINT_T0, _mm_prefetch, _mm512_gf2p8affine_epi64_epi8,
+    _mm512_loadu_si512, _mm512_set1_epi64, _mm512_setzero_si512, _mm512_storeu_si512,
+    _mm512_ternarylogic_epi64, _mm512_xor_si512,
 };
 
+use super::by_transform::{Coset, Evaluation};
+use super::cosets::{self, Bytes, Pairs, Table};
 use super::driver::{self, Engine, Few, Job, Mad};
 use super::few;
-use super::matrix::MATRICES;
+use super::matrix::matrix_of;
 use super::vector::{self, Vector};
 use crate::code::Field;
 
@@ -29,15 +31,9 @@ const XOR3: i32 = 0x96;
 unsafe impl Vector for Zmm {
     const SIZE: usize = 64;
     const WIDTH_8: usize = 4;
-    const WIDTH_16: usize = 1;
-    type Factor = u64;
+    const WIDTH_16: usize = 2;
     type Spread = __m512i;
     type Prepared = Self;
-
-    #[inline(always)]
-    fn factor(element: u8) -> u64 {
-        super::matrix::look_up(&MATRICES, element)
-    }
 
     #[inline(always)]
     unsafe fn zero() -> Self {
@@ -75,15 +71,27 @@ unsafe impl Vector for Zmm {
     }
 
     #[inline(always)]
-    unsafe fn spread(factor: *const u64) -> __m512i {
-        // SAFETY: the caller has a processor with AVX-512, and a factor.
-        unsafe { _mm512_set1_epi64(factor.read() as i64) }
+    unsafe fn spread(element: u8) -> __m512i {
+        // SAFETY: the caller has a processor with AVX-512.
+        unsafe { _mm512_set1_epi64(matrix_of(element) as i64) }
+    }
+
+    #[inline(always)]
+    unsafe fn spread_nth(table: Table, n: usize) -> __m512i {
+        // SAFETY: the caller has a processor with AVX-512, and so many multipliers.
+        unsafe { _mm512_set1_epi64(table.matrices.add(n).read() as i64) }
     }
 
     #[inline(always)]
     unsafe fn multiply(prepared: Self, factor: __m512i) -> Self {
         // SAFETY: the caller has a processor with AVX-512 and GFNI.
         Self(unsafe { _mm512_gf2p8affine_epi64_epi8::<0>(prepared.0, factor) })
+    }
+
+    #[inline(always)]
+    unsafe fn prefetch_to_write(at: *const u8) {
+        // SAFETY: a prefetch never faults, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_ET0>(at.cast()) }
     }
 
     #[inline(always)]

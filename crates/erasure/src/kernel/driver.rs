@@ -12,12 +12,13 @@
 //!   groups   a few sources at a time, for all rows, while the next group is being fetched
 //! ```
 //!
-//! An [`Engine`] does one group of one block. It adds to sums that the driver keeps on the stack, in
+//! An [`Engine`] does the groups of one block. It adds to sums that the driver keeps on the stack, in
 //! whatever form suits the engine, and folds them into the symbols at the end of a block.
 
 use std::ops::Range;
 
 use super::Solve;
+use super::by_transform::{self, Coset, Evaluation, Transformed};
 use crate::code::Field;
 use crate::tower;
 
@@ -26,16 +27,19 @@ pub(crate) const ROWS_MAX: usize = 32;
 
 /// Bytes of all sums of a pass together: they stay in a first-level cache of 32 KiB with room for
 /// the sources of a group.
-const SUMS_SIZE: usize = 30 * 1024;
+pub(super) const SUMS_SIZE: usize = 30 * 1024;
 
-/// One group of one block: `sum[row] += columns[source][row] * sources[source]`.
+/// Some sources of one block: `sum[row] += elements[source][row] * sources[source]`.
 pub(super) struct Mad<'a> {
-    /// The bytes of the group's sources: at least one, all of one length.
+    /// The symbols, at least one, of which the block has `size` bytes from `start` on.
     pub(super) sources: &'a [&'a [u8]],
-    /// The bytes that come next, to be fetched already. As many as there are sources, or none.
+    pub(super) start: usize,
+    pub(super) size: usize,
+    /// The symbols that come after these and where their blocks start, to be fetched already.
     pub(super) next: &'a [&'a [u8]],
-    /// For each source one element for each row.
-    pub(super) columns: &'a [&'a [u16]],
+    pub(super) next_start: usize,
+    /// The matrix: source by source, one element for each row.
+    pub(super) elements: &'a [u16],
     /// Whether the elements of row 0 are all 1.
     pub(super) row_0_is_xor: bool,
     /// The sums, one every `stride` bytes.
@@ -44,17 +48,25 @@ pub(super) struct Mad<'a> {
     pub(super) stride: usize,
 }
 
-/// A kernel, seen by the driver, which hands it groups of `GROUP` sources, a parameter of its own.
+impl Mad<'_> {
+    pub(super) fn row_count(&self) -> usize {
+        self.elements.len() / self.sources.len()
+    }
+}
+
+/// A kernel, seen by the driver, which hands it the sources of one block after the other.
 pub(super) trait Engine {
     /// The engine does multiples of so many bytes over GF(2^8); the rest is left to another.
     const STEP: usize;
     /// The most bytes of a block.
     const BLOCK_MAX: usize;
+    /// Whether it does the transforms of [`crate::transform`].
+    const HAS_TRANSFORM: bool = false;
 
-    /// A group over GF(2^8).
+    /// Sources over GF(2^8).
     fn mad8(mad: Mad<'_>);
 
-    /// A group over the tower field, of whole blocks of [`tower::BLOCK_SIZE`].
+    /// Sources over the tower field, of whole blocks of [`tower::BLOCK_SIZE`].
     fn mad16(mad: Mad<'_>);
 
     /// Whether the engine does the whole job at once.
@@ -62,6 +74,21 @@ pub(super) trait Engine {
 
     /// The whole job, straight into the symbols. There are at most [`FEW`] sources.
     fn few(few: Few<'_, '_>);
+
+    /// Interpolates a coset and adds its coefficients to the sums.
+    fn coset(_: Coset<'_>) {
+        unreachable!("the engine has no transform");
+    }
+
+    /// Turns sums of coefficients into rows.
+    fn evaluate(_: Evaluation<'_>) {
+        unreachable!("the engine has no transform");
+    }
+
+    /// Xors one buffer into another of the same length.
+    fn xor(into: &mut [u8], from: &[u8]) {
+        xor(into, from);
+    }
 
     /// Bytes of a row's sum over the tower field, for a block of symbols.
     fn acc16_size(block_size: usize) -> usize;
@@ -72,12 +99,39 @@ pub(super) trait Engine {
 
 /// The matrix of a computation.
 pub(crate) trait Columns {
-    /// The elements of some rows in the column of a source. `scratch` is as long as `rows`.
-    fn column<'a>(&'a self, source: usize, rows: Range<usize>, scratch: &'a mut [u16])
-    -> &'a [u16];
+    /// The elements of some rows in the columns of some sources, column by column. `scratch` has room
+    /// for them.
+    fn columns<'a>(
+        &'a self,
+        sources: Range<usize>,
+        rows: Range<usize>,
+        scratch: &'a mut [u16],
+    ) -> &'a [u16];
 
     /// Whether every element of row 0 is 1.
     fn row_0_is_xor(&self) -> bool;
+
+    /// The transform that gives these rows of so many sources, where that takes less work.
+    fn transform(&self, _rows: Range<usize>, _source_count: usize) -> Option<Transformed<'_>> {
+        None
+    }
+}
+
+/// Some rows of some columns of a matrix of `row_count` rows, kept column by column.
+pub(crate) fn part_of<'a>(
+    elements: &'a [u16],
+    row_count: usize,
+    columns: Range<usize>,
+    rows: Range<usize>,
+    scratch: &'a mut [u16],
+) -> &'a [u16] {
+    if rows.len() == row_count {
+        return &elements[columns.start * row_count..columns.end * row_count];
+    }
+    for (part, column) in scratch.chunks_exact_mut(rows.len()).zip(columns) {
+        part.copy_from_slice(&elements[column * row_count..][rows.clone()]);
+    }
+    scratch
 }
 
 /// What is computed from what.
@@ -110,26 +164,40 @@ pub(super) struct Few<'a, 'b> {
 
 /// The sums of one pass over one block, as the engine keeps them.
 pub(super) struct Sums<'a> {
-    field: Field,
-    acc: &'a [u8],
-    stride: usize,
+    pub(super) form: Form,
+    pub(super) acc: &'a [u8],
+    pub(super) stride: usize,
 }
 
 #[repr(align(64))]
-struct Scratch([u8; SUMS_SIZE]);
+pub(super) struct Scratch(pub(super) [u8; SUMS_SIZE]);
 
 impl Sums<'_> {
-    /// Xors the sum of a row into the bytes of a symbol.
-    pub(super) fn xor_into<E: Engine>(&self, row: usize, into: &mut [u8]) {
+    /// Stores the sum of a row into the bytes of a symbol, or adds it to them.
+    pub(super) fn put<E: Engine>(&self, row: usize, into: &mut [u8], finish: Finish) {
         let acc = &self.acc[row * self.stride..][..self.stride];
-        match self.field {
-            Field::Bytes => xor(into, &acc[..into.len()]),
-            Field::Tower => E::fold16(acc, into),
+        match (&self.form, finish) {
+            (Form::Symbols, Finish::Store) => into.copy_from_slice(&acc[..into.len()]),
+            (Form::Symbols, Finish::Xor) => E::xor(into, &acc[..into.len()]),
+            (Form::OfEngine, Finish::Store) => {
+                into.fill(0);
+                E::fold16(acc, into);
+            }
+            (Form::OfEngine, Finish::Xor) => E::fold16(acc, into),
         }
     }
 }
 
+/// How sums are laid out.
+pub(super) enum Form {
+    /// As symbols are.
+    Symbols,
+    /// As the engine likes them over the tower field.
+    OfEngine,
+}
+
 /// Xors one buffer into another.
+#[inline(always)]
 pub(super) fn xor(into: &mut [u8], from: &[u8]) {
     for (into, from) in into.iter_mut().zip(from) {
         *into ^= from;
@@ -158,75 +226,78 @@ fn stride<E: Engine>(field: Field, block_size: usize) -> usize {
 
 /// Computes `rows` of the job for `bytes` of the symbols, block by block, and hands each block with
 /// its sums to `finish`.
-pub(super) fn pass<E: Engine, const GROUP: usize>(
+pub(super) fn pass<E: Engine>(
     job: Job<'_>,
     rows: Range<usize>,
     bytes: Range<usize>,
     mut finish: impl FnMut(Range<usize>, &Sums<'_>),
 ) {
     assert!(rows.len() <= ROWS_MAX);
+    if E::HAS_TRANSFORM
+        && let Some(transformed) = job.columns.transform(rows.clone(), job.sources.len())
+    {
+        return by_transform::pass::<E>(job, &transformed, rows, bytes, finish);
+    }
     let block_size = block_size::<E>(job.field, rows.len());
     let stride = stride::<E>(job.field, block_size);
     let mut scratch = Scratch([0; SUMS_SIZE]);
     let acc = &mut scratch.0[..rows.len() * stride];
-    let row_0_is_xor = rows.start == 0 && job.columns.row_0_is_xor();
-    let mut elements = [[0; ROWS_MAX]; GROUP];
     let mut at = bytes.start;
     while at < bytes.end {
         let block = at..bytes.end.min(at + block_size);
         acc.fill(0);
-        for (group_idx, group) in job.sources.chunks(GROUP).enumerate() {
-            let first = group_idx * GROUP;
-            let mut sources: [&[u8]; GROUP] = [&[]; GROUP];
-            let mut next: [&[u8]; GROUP] = [&[]; GROUP];
-            let mut columns: [&[u16]; GROUP] = [&[]; GROUP];
-            for (n, (source, elements)) in group.iter().zip(&mut elements).enumerate() {
-                sources[n] = &source[block.clone()];
-                columns[n] =
-                    job.columns.column(first + n, rows.clone(), &mut elements[..rows.len()]);
-            }
-            // After the last group comes the first one of the next block.
-            let mut next_count = 0;
-            let (next_group, next_start) = match job.sources.get(first + GROUP..) {
-                Some(group) if !group.is_empty() => (group, block.start),
-                _ => (job.sources, block.end),
-            };
-            let next_end = bytes.end.min(next_start + block.len());
-            for source in next_group.iter().take(GROUP) {
-                next[next_count] = &source[next_start..next_end];
-                next_count += 1;
-            }
-            E::run(
-                job.field,
-                Mad {
-                    sources: &sources[..group.len()],
-                    next: &next[..next_count],
-                    columns: &columns[..group.len()],
-                    row_0_is_xor,
-                    acc,
-                    stride,
-                },
-            );
-        }
-        finish(block.clone(), &Sums { field: job.field, acc, stride });
+        add_sources::<E>(job, 0, rows.clone(), block.clone(), acc, stride);
+        let form = match job.field {
+            Field::Bytes => Form::Symbols,
+            Field::Tower => Form::OfEngine,
+        };
+        finish(block.clone(), &Sums { form, acc, stride });
         at = block.end;
     }
 }
 
-trait Run: Engine {
-    #[inline(always)]
-    fn run(field: Field, mad: Mad<'_>) {
-        match field {
-            Field::Bytes => Self::mad8(mad),
-            Field::Tower => Self::mad16(mad),
+/// Sources whose elements are gathered at a time.
+const CHUNK: usize = 64;
+
+/// Adds to the sums of `rows` the shares of the sources from `first` on, in one block.
+pub(super) fn add_sources<E: Engine>(
+    job: Job<'_>,
+    first: usize,
+    rows: Range<usize>,
+    block: Range<usize>,
+    acc: &mut [u8],
+    stride: usize,
+) {
+    let row_0_is_xor = rows.start == 0 && job.columns.row_0_is_xor();
+    let mut scratch = [0; CHUNK * ROWS_MAX];
+    for first in (first..job.sources.len()).step_by(CHUNK) {
+        let last = job.sources.len().min(first + CHUNK);
+        let scratch = &mut scratch[..(last - first) * rows.len()];
+        // After the last source comes the first one of the next block.
+        let (next, next_start) = match &job.sources[last..] {
+            [] => (job.sources, block.end),
+            next => (next, block.start),
+        };
+        let mad = Mad {
+            sources: &job.sources[first..last],
+            start: block.start,
+            size: block.len(),
+            next,
+            next_start,
+            elements: job.columns.columns(first..last, rows.clone(), scratch),
+            row_0_is_xor,
+            acc,
+            stride,
+        };
+        match job.field {
+            Field::Bytes => E::mad8(mad),
+            Field::Tower => E::mad16(mad),
         }
     }
 }
 
-impl<E: Engine> Run for E {}
-
 /// Computes all rows of the job for `bytes` of the symbols.
-pub(super) fn accumulate<E: Engine, const GROUP: usize>(
+pub(super) fn accumulate<E: Engine>(
     job: Job<'_>,
     bytes: Range<usize>,
     into: &mut [&mut [u8]],
@@ -238,20 +309,16 @@ pub(super) fn accumulate<E: Engine, const GROUP: usize>(
     }
     for first in (0..into.len()).step_by(ROWS_MAX) {
         let rows = first..into.len().min(first + ROWS_MAX);
-        pass::<E, GROUP>(job, rows.clone(), bytes.clone(), |block, sums| {
+        pass::<E>(job, rows.clone(), bytes.clone(), |block, sums| {
             for (row, into) in into[rows.clone()].iter_mut().enumerate() {
-                let out = &mut into[block.clone()];
-                if finish == Finish::Store {
-                    out.fill(0);
-                }
-                sums.xor_into::<E>(row, out);
+                sums.put::<E>(row, &mut into[block.clone()], finish);
             }
         });
     }
 }
 
 /// Computes syndromes, and from them the symbols that `solve` asks for. See [`crate::plan`].
-pub(super) fn solve<E: Engine, const GROUP: usize>(
+pub(super) fn solve<E: Engine>(
     job: Job<'_>,
     solve: &Solve<'_>,
     bytes: Range<usize>,
@@ -259,13 +326,13 @@ pub(super) fn solve<E: Engine, const GROUP: usize>(
 ) {
     let check_count = solve.checks.len();
     let mut scratch = Scratch([0; SUMS_SIZE]);
-    pass::<E, GROUP>(job, 0..solve.row_count, bytes, |block, sums| {
+    pass::<E>(job, 0..solve.row_count, bytes, |block, sums| {
         let size = block.len();
         let (syndromes, _) = scratch.0.split_at_mut(check_count * size);
         let parts = syndromes.chunks_exact_mut(size).zip(solve.checks);
         for (row, (syndrome, check)) in parts.enumerate() {
             syndrome.copy_from_slice(&check[block.clone()]);
-            sums.xor_into::<E>(row, syndrome);
+            sums.put::<E>(row, syndrome, Finish::Xor);
         }
         let mut sources: [&[u8]; ROWS_MAX] = [&[]; ROWS_MAX];
         for (source, syndrome) in sources.iter_mut().zip(syndromes.chunks_exact(size)) {
@@ -277,9 +344,9 @@ pub(super) fn solve<E: Engine, const GROUP: usize>(
         for (n, into) in into.iter_mut().enumerate() {
             if let Some((_, own_row)) = computed.next_if(|(computed, _)| **computed == n) {
                 let out = &mut into[block.clone()];
-                out.fill(0);
-                if let Some(row) = own_row {
-                    sums.xor_into::<E>(*row, out);
+                match own_row {
+                    Some(row) => sums.put::<E>(*row, out, Finish::Store),
+                    None => out.fill(0),
                 }
                 outs[out_count] = out;
                 out_count += 1;
@@ -288,7 +355,7 @@ pub(super) fn solve<E: Engine, const GROUP: usize>(
         if check_count > 0 {
             let sources = &sources[..check_count];
             let job = Job { field: job.field, columns: solve.weights, sources };
-            accumulate::<E, GROUP>(job, 0..size, &mut outs[..out_count], Finish::Xor);
+            accumulate::<E>(job, 0..size, &mut outs[..out_count], Finish::Xor);
         }
     });
 }

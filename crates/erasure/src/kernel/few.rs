@@ -5,12 +5,15 @@
 #![allow(clippy::needless_range_loop)]
 #![allow(clippy::needless_pass_by_value, reason = "a job is handed on whole")]
 
-use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::driver::{FEW, Few, Finish, Job};
 use super::vector::{HALF, Vector};
 use crate::tower;
+
+/// How far ahead of the vectors in use the same symbols are fetched. Past the end of a symbol that
+/// fetches something useless, or the symbol that comes next.
+const AHEAD: usize = 512;
 
 /// Rows that are summed in registers at a time.
 const DOT_ROWS: usize = 4;
@@ -54,13 +57,13 @@ unsafe fn dot8<V: Vector, const M: usize, const B: usize>(
     assert!(job.sources.iter().all(|source| bytes.end <= source.len()));
     assert!(into.iter().all(|into| bytes.end <= into.len()));
     let mut sources = [std::ptr::null(); FEW];
-    let mut factors = [const { [const { MaybeUninit::<V::Factor>::uninit() }; M] }; FEW];
+    let mut elements = [[0; M]; FEW];
     for (n, source) in job.sources.iter().enumerate() {
         sources[n] = source.as_ptr();
         let mut scratch = [0; M];
-        let column = job.columns.column(n, first..first + M, &mut scratch);
-        for (factor, &element) in factors[n].iter_mut().zip(column) {
-            factor.write(V::factor(element as u8));
+        let column = job.columns.columns(n..n + 1, first..first + M, &mut scratch);
+        for (byte, &element) in elements[n].iter_mut().zip(column) {
+            *byte = element as u8;
         }
     }
     let count = job.sources.len();
@@ -69,18 +72,18 @@ unsafe fn dot8<V: Vector, const M: usize, const B: usize>(
     for (out, into) in outs.iter_mut().zip(into) {
         *out = into.as_mut_ptr();
     }
-    let factors = factors.as_ptr().cast::<V::Factor>();
+    let elements = elements.as_ptr().cast::<u8>();
     let sources = &sources[..count];
     let mut at = bytes.start;
-    // SAFETY: vectors from `at` on stay below `bytes.end`, which all buffers reach (checked); `M`
-    // factors were written for each source.
+    // SAFETY: vectors from `at` on stay below `bytes.end`, which all buffers reach (checked); there are `M`
+    // elements for each source.
     unsafe {
         while at + B * V::SIZE <= bytes.end {
-            dot8_step::<V, M, B>(sources, factors, xor_count, outs, finish, at);
+            dot8_step::<V, M, B>(sources, elements, xor_count, outs, finish, at);
             at += B * V::SIZE;
         }
         while at < bytes.end {
-            dot8_step::<V, M, 1>(sources, factors, xor_count, outs, finish, at);
+            dot8_step::<V, M, 1>(sources, elements, xor_count, outs, finish, at);
             at += V::SIZE;
         }
     }
@@ -92,7 +95,7 @@ unsafe fn dot8<V: Vector, const M: usize, const B: usize>(
 #[inline(always)]
 unsafe fn dot8_step<V: Vector, const M: usize, const B: usize>(
     sources: &[*const u8],
-    factors: *const V::Factor,
+    elements: *const u8,
     xor_count: usize,
     outs: [*mut u8; M],
     finish: Finish,
@@ -109,10 +112,13 @@ unsafe fn dot8_step<V: Vector, const M: usize, const B: usize>(
             }
         }
         for (n, source) in sources.iter().enumerate() {
-            let factors = factors.add(n * M);
+            let elements = elements.add(n * M);
             let mut vectors = [V::load(source.add(at)); B];
             for b in 1..B {
                 vectors[b] = V::load(source.add(at + b * V::SIZE));
+            }
+            for b in 0..B {
+                V::prefetch(source.wrapping_add(at + b * V::SIZE + AHEAD));
             }
             let mut prepared = [vectors[0].prepare(); B];
             for b in 0..B {
@@ -123,16 +129,21 @@ unsafe fn dot8_step<V: Vector, const M: usize, const B: usize>(
                     sums[0][b] = sums[0][b].xor(vectors[b]);
                 }
             } else {
-                let spread = V::spread(factors);
+                let spread = V::spread(elements.read());
                 for b in 0..B {
                     sums[0][b] = sums[0][b].xor(V::multiply(prepared[b], spread));
                 }
             }
             for m in 1..M {
-                let spread = V::spread(factors.add(m));
+                let spread = V::spread(elements.add(m).read());
                 for b in 0..B {
                     sums[m][b] = sums[m][b].xor(V::multiply(prepared[b], spread));
                 }
+            }
+        }
+        for m in 0..M {
+            for b in 0..B {
+                V::prefetch_to_write(outs[m].wrapping_add(at + b * V::SIZE + AHEAD));
             }
         }
         for m in 0..M {
@@ -156,19 +167,18 @@ pub(super) unsafe fn few16<V: Vector, const S: usize>(few: Few<'_, '_>) {
     assert!(bytes.start <= bytes.end && bytes.len().is_multiple_of(tower::BLOCK_SIZE));
     assert!(few.job.sources.iter().all(|source| bytes.end <= source.len()));
     assert!(few.into.iter().all(|into| bytes.end <= into.len()));
-    let l = V::factor(tower::L);
     for (row, into) in few.into.iter_mut().enumerate() {
-        let mut factors = [const { MaybeUninit::<[V::Factor; 3]>::uninit() }; S];
+        let mut factors = [[0; 3]; S];
         for (n, factors) in factors.iter_mut().enumerate() {
             let mut scratch = [0];
-            let (c, d) = tower::split(few.job.columns.column(n, row..row + 1, &mut scratch)[0]);
-            factors.write([V::factor(c), V::factor(d), V::factor(c ^ d)]);
+            let (c, d) =
+                tower::split(few.job.columns.columns(n..n + 1, row..row + 1, &mut scratch)[0]);
+            *factors = [c, d, c ^ d];
         }
-        let factors = factors.as_ptr().cast::<V::Factor>();
         let into = into.as_mut_ptr();
         let mut at = 0;
         // SAFETY: `from`, and `HALF` further, and the vectors from there lie in blocks of `bytes`,
-        // which all buffers reach (checked). The factors were written.
+        // which all buffers reach (checked).
         unsafe {
             while at < bytes.len() / 2 {
                 let from = bytes.start + at / HALF * tower::BLOCK_SIZE + at % HALF;
@@ -178,11 +188,11 @@ pub(super) unsafe fn few16<V: Vector, const S: usize>(few: Few<'_, '_>) {
                     let b = V::load(few.job.sources[n].as_ptr().add(from + HALF));
                     let parts = [a.prepare(), b.prepare(), a.xor(b).prepare()];
                     for which in 0..3 {
-                        let spread = V::spread(factors.add(3 * n + which));
+                        let spread = V::spread(factors[n][which]);
                         sums[which] = sums[which].xor(V::multiply(parts[which], spread));
                     }
                 }
-                let share = V::multiply(sums[1].prepare(), V::spread(&raw const l));
+                let share = V::multiply(sums[1].prepare(), V::spread(tower::L));
                 let mut low = sums[0].xor(share);
                 let mut high = sums[0].xor(sums[2]);
                 if few.finish == Finish::Xor {

@@ -29,12 +29,10 @@ pub(super) static MATRICES: [u64; 256] = {
     matrices
 };
 
-/// An entry of a table. Never by an instruction that gathers several, which is slower than one by
-/// one on the processors meant: compilers do not gather what is volatile.
+/// The matrix that multiplies by an element.
 #[inline(always)]
-pub(super) fn look_up(table: &'static [u64; 256], element: u8) -> u64 {
-    // SAFETY: a reference is valid and aligned.
-    unsafe { std::ptr::read_volatile(&raw const table[usize::from(element)]) }
+pub(crate) fn matrix_of(element: u8) -> u64 {
+    MATRICES[usize::from(element)]
 }
 
 /// For each element its products with the 16 low nibbles, and then with the 16 high ones.

@@ -1,7 +1,7 @@
 //! The arithmetic on buffers: sums of products, by one of several kernels.
 //!
 //! [`driver`] says in which order the bytes are visited; a kernel multiplies a few sources for all
-//! rows. Which kernel is chosen never shows in the bytes: [`naive`] defines them, the others are
+//! rows, or takes them through a transform ([`by_transform`]). Which kernel is chosen never shows in the bytes: [`naive`] defines them, the others are
 //! tested to be equal to it.
 //!
 //! `unsafe` is in this module and nowhere else, for two reasons: instructions that not every processor
@@ -9,6 +9,7 @@
 //! block and argues from there; and an engine is reached only through [`Kernel`], which asks the
 //! processor first.
 
+pub(crate) mod by_transform;
 pub(crate) mod driver;
 pub(crate) mod naive;
 mod portable;
@@ -17,6 +18,8 @@ mod portable;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod cosets;
 #[cfg(target_arch = "x86_64")]
 mod few;
 #[cfg(target_arch = "x86_64")]
@@ -29,6 +32,8 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use self::driver::{Columns, Finish, Job};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use self::matrix::matrix_of;
 use crate::code::Field;
 use crate::error::{Role, UseError};
 use crate::rows::Rows;
@@ -141,19 +146,14 @@ macro_rules! x86_engine {
             const STEP: usize = <$vector as Vector>::SIZE;
             const BLOCK_MAX: usize = 2048;
 
+            const HAS_TRANSFORM: bool = true;
+
             fn mad8(mad: Mad<'_>) {
                 #[target_feature(enable = $features)]
                 fn compiled(mad: Mad<'_>) {
                     const WIDTH: usize = <$vector as Vector>::WIDTH_8;
                     // SAFETY: this function is compiled for the vector's instructions.
-                    unsafe {
-                        match mad.sources.len() {
-                            1 => vector::mad8::<$vector, 1, WIDTH>(mad),
-                            2 => vector::mad8::<$vector, 2, WIDTH>(mad),
-                            3 => vector::mad8::<$vector, 3, WIDTH>(mad),
-                            _ => vector::mad8::<$vector, 4, WIDTH>(mad),
-                        }
-                    }
+                    unsafe { vector::mad8::<$vector, WIDTH>(mad) }
                 }
                 // SAFETY: the engine is only used when the processor has the instructions, as
                 // `Kernel` sees to.
@@ -165,14 +165,7 @@ macro_rules! x86_engine {
                 fn compiled(mad: Mad<'_>) {
                     const WIDTH: usize = <$vector as Vector>::WIDTH_16;
                     // SAFETY: this function is compiled for the vector's instructions.
-                    unsafe {
-                        match mad.sources.len() {
-                            1 => vector::mad16::<$vector, 1, WIDTH>(mad),
-                            2 => vector::mad16::<$vector, 2, WIDTH>(mad),
-                            3 => vector::mad16::<$vector, 3, WIDTH>(mad),
-                            _ => vector::mad16::<$vector, 4, WIDTH>(mad),
-                        }
-                    }
+                    unsafe { vector::mad16::<$vector, WIDTH>(mad) }
                 }
                 // SAFETY: as for `mad8`.
                 unsafe { compiled(mad) }
@@ -204,6 +197,53 @@ macro_rules! x86_engine {
                 unsafe { compiled(job) }
             }
 
+            fn coset(coset: Coset<'_>) {
+                #[target_feature(enable = $features)]
+                fn compiled(coset: Coset<'_>) {
+                    // SAFETY: this function is compiled for the vector's instructions.
+                    unsafe {
+                        match (coset.field, coset.log) {
+                            (Field::Bytes, 3) => cosets::coset::<Bytes<$vector>, 2, 4>(coset),
+                            (Field::Bytes, 4) => cosets::coset::<Bytes<$vector>, 4, 4>(coset),
+                            (Field::Bytes, _) => cosets::coset::<Bytes<$vector>, 8, 4>(coset),
+                            (Field::Tower, 3) => cosets::coset::<Pairs<$vector>, 2, 2>(coset),
+                            (Field::Tower, 4) => cosets::coset::<Pairs<$vector>, 4, 2>(coset),
+                            (Field::Tower, _) => cosets::coset::<Pairs<$vector>, 8, 2>(coset),
+                        }
+                    }
+                }
+                // SAFETY: as for `mad8`.
+                unsafe { compiled(coset) }
+            }
+
+            fn evaluate(job: Evaluation<'_>) {
+                #[target_feature(enable = $features)]
+                fn compiled(job: Evaluation<'_>) {
+                    // SAFETY: this function is compiled for the vector's instructions.
+                    unsafe {
+                        match (job.field, job.log) {
+                            (Field::Bytes, 3) => cosets::evaluate::<Bytes<$vector>, 2>(job),
+                            (Field::Bytes, 4) => cosets::evaluate::<Bytes<$vector>, 4>(job),
+                            (Field::Bytes, _) => cosets::evaluate::<Bytes<$vector>, 8>(job),
+                            (Field::Tower, 3) => cosets::evaluate::<Pairs<$vector>, 2>(job),
+                            (Field::Tower, 4) => cosets::evaluate::<Pairs<$vector>, 4>(job),
+                            (Field::Tower, _) => cosets::evaluate::<Pairs<$vector>, 8>(job),
+                        }
+                    }
+                }
+                // SAFETY: as for `mad8`.
+                unsafe { compiled(job) }
+            }
+
+            fn xor(into: &mut [u8], from: &[u8]) {
+                #[target_feature(enable = $features)]
+                fn compiled(into: &mut [u8], from: &[u8]) {
+                    driver::xor(into, from);
+                }
+                // SAFETY: as for `mad8`.
+                unsafe { compiled(into, from) }
+            }
+
             fn acc16_size(block_size: usize) -> usize {
                 block_size / 2 * 3
             }
@@ -226,12 +266,11 @@ use x86_engine;
 /// Runs something with the engine of a kernel. Bytes past the last whole step of the engine are left
 /// to the portable one.
 macro_rules! with_engine {
-    ($kernel:expr, $size:expr, |$engine:ident, $group:ident, $bytes:ident| $run:expr) => {{
+    ($kernel:expr, $size:expr, |$engine:ident, $bytes:ident| $run:expr) => {{
         let size: usize = $size;
         macro_rules! run {
-            ($of:ty, $group_of:expr, $range:expr) => {{
+            ($of:ty, $range:expr) => {{
                 type $engine = $of;
-                const $group: usize = $group_of;
                 let $bytes: Range<usize> = $range;
                 $run
             }};
@@ -240,16 +279,16 @@ macro_rules! with_engine {
             ($of:ty) => {{
                 let whole = size - size % <$of as driver::Engine>::STEP;
                 if whole > 0 {
-                    run!($of, vector::GROUP, 0..whole);
+                    run!($of, 0..whole);
                 }
                 if whole < size {
-                    run!(portable::Portable, portable::GROUP_COUNT, whole..size);
+                    run!(portable::Portable, whole..size);
                 }
             }};
         }
         match $kernel.or_portable() {
-            Kernel::Naive => run!(naive::Naive, portable::GROUP_COUNT, 0..size),
-            Kernel::Portable => run!(portable::Portable, portable::GROUP_COUNT, 0..size),
+            Kernel::Naive => run!(naive::Naive, 0..size),
+            Kernel::Portable => run!(portable::Portable, 0..size),
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx2 => run_steps!(avx2::Avx2),
             #[cfg(target_arch = "x86_64")]
@@ -313,7 +352,7 @@ fn multiply_into(kernel: Kernel, coefficient: u8, source: &[u8], into: &mut [u8]
 struct One([u16; 1]);
 
 impl Columns for One {
-    fn column<'a>(&'a self, _: usize, rows: Range<usize>, _: &'a mut [u16]) -> &'a [u16] {
+    fn columns<'a>(&'a self, _: Range<usize>, rows: Range<usize>, _: &'a mut [u16]) -> &'a [u16] {
         &self.0[rows]
     }
 
@@ -334,8 +373,8 @@ pub(crate) fn accumulate(kernel: Kernel, job: Job<'_>, into: &mut [&mut [u8]], f
         }
         return;
     }
-    with_engine!(kernel, size, |E, GROUP, bytes| {
-        driver::accumulate::<E, GROUP>(job, bytes, into, finish);
+    with_engine!(kernel, size, |E, bytes| {
+        driver::accumulate::<E>(job, bytes, into, finish);
     });
 }
 
@@ -361,8 +400,8 @@ pub(crate) fn solve(
     size: usize,
     into: &mut [&mut [u8]],
 ) {
-    with_engine!(kernel, size, |E, GROUP, bytes| {
-        driver::solve::<E, GROUP>(job, solve, bytes, into);
+    with_engine!(kernel, size, |E, bytes| {
+        driver::solve::<E>(job, solve, bytes, into);
     });
 }
 

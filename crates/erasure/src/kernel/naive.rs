@@ -35,9 +35,11 @@ impl Engine for Naive {
     const BLOCK_MAX: usize = 1024;
 
     fn mad8(mad: Mad<'_>) {
-        for (source, column) in mad.sources.iter().zip(mad.columns) {
-            for (acc, &element) in mad.acc.chunks_mut(mad.stride).zip(*column) {
-                for (acc, &byte) in acc.iter_mut().zip(*source) {
+        let columns = mad.elements.chunks_exact(mad.row_count());
+        for (source, column) in mad.sources.iter().zip(columns) {
+            let source = &source[mad.start..][..mad.size];
+            for (acc, &element) in mad.acc.chunks_mut(mad.stride).zip(column) {
+                for (acc, &byte) in acc.iter_mut().zip(source) {
                     *acc ^= product(element as u8, byte);
                 }
             }
@@ -45,8 +47,10 @@ impl Engine for Naive {
     }
 
     fn mad16(mad: Mad<'_>) {
-        for (source, column) in mad.sources.iter().zip(mad.columns) {
-            for (acc, &element) in mad.acc.chunks_mut(mad.stride).zip(*column) {
+        let columns = mad.elements.chunks_exact(mad.row_count());
+        for (source, column) in mad.sources.iter().zip(columns) {
+            let source = &source[mad.start..][..mad.size];
+            for (acc, &element) in mad.acc.chunks_mut(mad.stride).zip(column) {
                 let (acc_low, acc_high) = acc.split_at_mut(mad.stride / 2);
                 for (block, bytes) in source.chunks(tower::BLOCK_SIZE).enumerate() {
                     let (low, high) = bytes.split_at(tower::BLOCK_SIZE / 2);

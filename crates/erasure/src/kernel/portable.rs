@@ -21,7 +21,7 @@ use crate::{field, tower};
 const BLOCK_SIZE: usize = 1024;
 
 /// Sources worked on at a time.
-pub(super) const GROUP_COUNT: usize = 16;
+const GROUP_COUNT: usize = 16;
 
 // The blocks of a group are read once for each row and must stay in a 32 KiB first-level cache.
 const _: () = assert!(BLOCK_SIZE * GROUP_COUNT <= 32 * 1024 / 2);
@@ -40,44 +40,58 @@ impl Engine for Portable {
     const BLOCK_MAX: usize = BLOCK_SIZE;
 
     fn mad8(mad: Mad<'_>) {
-        let count = mad.sources.len();
-        let size = mad.sources[0].len();
-        for (row, acc) in mad.acc.chunks_mut(mad.stride).take(mad.columns[0].len()).enumerate() {
-            let mut coefficients = [0; GROUP_COUNT];
-            for (coefficient, column) in coefficients.iter_mut().zip(mad.columns) {
-                *coefficient = column[row] as u8;
+        let row_count = mad.row_count();
+        let groups =
+            mad.sources.chunks(GROUP_COUNT).zip(mad.elements.chunks(GROUP_COUNT * row_count));
+        for (group, elements) in groups {
+            let mut sources: [&[u8]; GROUP_COUNT] = [&[]; GROUP_COUNT];
+            for (block, source) in sources.iter_mut().zip(group) {
+                *block = &source[mad.start..][..mad.size];
             }
-            accumulate(&coefficients[..count], mad.sources, &mut acc[..size]);
+            for (row, acc) in mad.acc.chunks_mut(mad.stride).take(row_count).enumerate() {
+                let mut coefficients = [0; GROUP_COUNT];
+                for (coefficient, column) in
+                    coefficients.iter_mut().zip(elements.chunks_exact(row_count))
+                {
+                    *coefficient = column[row] as u8;
+                }
+                let count = group.len();
+                accumulate(&coefficients[..count], &sources[..count], &mut acc[..mad.size]);
+            }
         }
     }
 
     /// Multiplying by `c + d Y` is a matrix over GF(2^8): `a + b Y` becomes
     /// `(c a + L d b) + (d a + (c + d) b) Y`. So a source counts as two, and a row as two.
     fn mad16(mad: Mad<'_>) {
-        let count = mad.sources.len();
-        let half = mad.sources[0].len() / 2;
-        let mut planes = [[0; BLOCK_SIZE / 2]; 2 * GROUP_COUNT];
-        for (source, planes) in mad.sources.iter().zip(planes.chunks_exact_mut(2)) {
-            let [low, high] = planes else { unreachable!("chunks of two") };
-            let blocks = source.chunks_exact(tower::BLOCK_SIZE);
-            for (at, block) in blocks.enumerate() {
-                let plane = at * tower::BLOCK_SIZE / 2..(at + 1) * tower::BLOCK_SIZE / 2;
-                low[plane.clone()].copy_from_slice(&block[..tower::BLOCK_SIZE / 2]);
-                high[plane].copy_from_slice(&block[tower::BLOCK_SIZE / 2..]);
+        let (row_count, half) = (mad.row_count(), mad.size / 2);
+        let groups =
+            mad.sources.chunks(GROUP_COUNT).zip(mad.elements.chunks(GROUP_COUNT * row_count));
+        for (group, elements) in groups {
+            let count = group.len();
+            let mut planes = [[0; BLOCK_SIZE / 2]; 2 * GROUP_COUNT];
+            for (source, planes) in group.iter().zip(planes.chunks_exact_mut(2)) {
+                let [low, high] = planes else { unreachable!("chunks of two") };
+                let blocks = source[mad.start..][..mad.size].chunks_exact(tower::BLOCK_SIZE);
+                for (at, block) in blocks.enumerate() {
+                    let plane = at * tower::BLOCK_SIZE / 2..(at + 1) * tower::BLOCK_SIZE / 2;
+                    low[plane.clone()].copy_from_slice(&block[..tower::BLOCK_SIZE / 2]);
+                    high[plane].copy_from_slice(&block[tower::BLOCK_SIZE / 2..]);
+                }
             }
-        }
-        let planes: [&[u8]; 2 * GROUP_COUNT] = std::array::from_fn(|at| &planes[at][..half]);
-        for (row, acc) in mad.acc.chunks_mut(mad.stride).take(mad.columns[0].len()).enumerate() {
-            let mut low = [0; 2 * GROUP_COUNT];
-            let mut high = [0; 2 * GROUP_COUNT];
-            for (at, column) in mad.columns.iter().enumerate() {
-                let (c, d) = tower::split(column[row]);
-                [low[2 * at], low[2 * at + 1]] = [c, field::multiply(tower::L, d)];
-                [high[2 * at], high[2 * at + 1]] = [d, c ^ d];
+            let planes: [&[u8]; 2 * GROUP_COUNT] = std::array::from_fn(|at| &planes[at][..half]);
+            for (row, acc) in mad.acc.chunks_mut(mad.stride).take(row_count).enumerate() {
+                let mut low = [0; 2 * GROUP_COUNT];
+                let mut high = [0; 2 * GROUP_COUNT];
+                for (at, column) in elements.chunks_exact(row_count).enumerate() {
+                    let (c, d) = tower::split(column[row]);
+                    [low[2 * at], low[2 * at + 1]] = [c, field::multiply(tower::L, d)];
+                    [high[2 * at], high[2 * at + 1]] = [d, c ^ d];
+                }
+                let (acc_low, acc_high) = acc.split_at_mut(mad.stride / 2);
+                accumulate(&low[..2 * count], &planes[..2 * count], &mut acc_low[..half]);
+                accumulate(&high[..2 * count], &planes[..2 * count], &mut acc_high[..half]);
             }
-            let (acc_low, acc_high) = acc.split_at_mut(mad.stride / 2);
-            accumulate(&low[..2 * count], &planes[..2 * count], &mut acc_low[..half]);
-            accumulate(&high[..2 * count], &planes[..2 * count], &mut acc_high[..half]);
         }
     }
 
@@ -96,7 +110,7 @@ impl Engine for Portable {
             for (row, into) in few.into.iter_mut().enumerate() {
                 let mut coefficients = [0; GROUP_COUNT];
                 for (n, coefficient) in coefficients[..count].iter_mut().enumerate() {
-                    *coefficient = job.columns.column(n, row..row + 1, &mut [0])[0] as u8;
+                    *coefficient = job.columns.columns(n..n + 1, row..row + 1, &mut [0])[0] as u8;
                 }
                 let out = &mut into[block.clone()];
                 if few.finish == Finish::Store {

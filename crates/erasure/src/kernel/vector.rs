@@ -1,8 +1,8 @@
 //! The kernels for one processor's vectors, written once for all of them.
 //!
 //! A group is four sources by a few vectors of each, which stay in registers while they are
-//! multiplied for one row after another. The elements of a group are looked up once for each block
-//! and laid out next to each other in the form that the multiplication takes.
+//! multiplied for one row after another. What an element is multiplied by is looked up where it is
+//! needed, in a table small enough for the first-level cache: that costs less than any preparation.
 //!
 //! Over the tower field, `(a + b Y) (c + d Y)` takes three multiplications over GF(2^8), and the sums
 //! of each are kept apart until the end of a block:
@@ -19,8 +19,9 @@
 #![allow(clippy::needless_range_loop)]
 #![allow(clippy::needless_pass_by_value, reason = "a job is handed on whole")]
 
-use std::mem::MaybeUninit;
+use std::ops::Range;
 
+use super::cosets::Table;
 use super::driver::{Mad, ROWS_MAX};
 use crate::tower;
 
@@ -28,7 +29,7 @@ use crate::tower;
 pub(super) const GROUP: usize = 4;
 
 /// Bytes of a line of cache.
-const LINE_SIZE: usize = 64;
+pub(super) const LINE_SIZE: usize = 64;
 
 /// Half a block of the tower field: a run of low bytes, or of high ones.
 pub(super) const HALF: usize = tower::BLOCK_SIZE / 2;
@@ -46,23 +47,23 @@ pub(super) unsafe trait Vector: Copy {
     const WIDTH_8: usize;
     /// Vectors of the low bytes of a source, and of the high ones, at a time, over the tower field.
     const WIDTH_16: usize;
-    /// An element of GF(2^8) in the form that multiplying takes.
-    type Factor: Copy;
-    /// A factor in registers.
+    /// An element of GF(2^8) in the form that multiplying takes, in registers.
     type Spread: Copy;
     /// A vector in the form that multiplying takes.
     type Prepared: Copy;
 
-    fn factor(element: u8) -> Self::Factor;
     unsafe fn zero() -> Self;
     unsafe fn load(from: *const u8) -> Self;
     unsafe fn store(self, into: *mut u8);
     unsafe fn xor(self, other: Self) -> Self;
     unsafe fn xor3(self, second: Self, third: Self) -> Self;
     unsafe fn prepare(self) -> Self::Prepared;
-    unsafe fn spread(factor: *const Self::Factor) -> Self::Spread;
+    unsafe fn spread(element: u8) -> Self::Spread;
+    /// Multiplier `n` of a table, which has so many.
+    unsafe fn spread_nth(table: Table, n: usize) -> Self::Spread;
     unsafe fn multiply(prepared: Self::Prepared, factor: Self::Spread) -> Self;
     unsafe fn prefetch(at: *const u8);
+    unsafe fn prefetch_to_write(at: *const u8);
 }
 
 /// `sum + terms[0] + terms[1] + ..`
@@ -81,62 +82,115 @@ unsafe fn add<V: Vector, const S: usize>(mut sum: V, terms: [V; S]) -> V {
 
 /// What an engine's `mad8` and `mad16` check before they trust the addresses.
 #[inline(always)]
-fn check(mad: &Mad<'_>, acc_size: usize) -> (usize, usize) {
-    let size = mad.sources[0].len();
-    let row_count = mad.columns[0].len();
-    assert!(mad.sources.iter().all(|source| source.len() == size));
-    assert!(mad.columns.iter().all(|column| column.len() == row_count));
-    assert!(row_count <= ROWS_MAX);
-    assert!(acc_size <= mad.stride);
-    assert!(row_count * mad.stride <= mad.acc.len());
-    (size, row_count)
+fn check(mad: &Mad<'_>, acc_size: usize, step: usize) {
+    let row_count = mad.row_count();
+    let end = mad.start.checked_add(mad.size).expect("within memory");
+    assert!(mad.sources.iter().all(|source| end <= source.len()));
+    assert!(mad.size.is_multiple_of(step));
+    assert!(mad.sources.len() * row_count <= mad.elements.len() && row_count <= ROWS_MAX);
+    assert!(acc_size <= mad.stride && row_count * mad.stride <= mad.acc.len());
 }
 
-/// The addresses to fetch: of the next group, or, where that is shorter, of this one once more.
-#[inline(always)]
-fn next<const S: usize>(mad: &Mad<'_>) -> [*const u8; S] {
-    std::array::from_fn(|n| match mad.next.get(n) {
-        Some(next) if next.len() == mad.sources[n].len() => next.as_ptr(),
-        _ => mad.sources[n].as_ptr(),
-    })
+/// `S` sources: where their blocks start, and those to be fetched; and their elements.
+struct Group<const S: usize> {
+    sources: [*const u8; S],
+    next: [*const u8; S],
+    elements: [*const u16; S],
 }
 
-/// [`Engine::mad8`](super::driver::Engine::mad8) for a group of exactly `S` sources.
+impl<const S: usize> Group<S> {
+    /// The group that starts with source `first`.
+    ///
+    /// # Safety
+    ///
+    /// There are `S` sources from there on, and the job is checked.
+    #[inline(always)]
+    unsafe fn new(mad: &Mad<'_>, first: usize, row_count: usize) -> Self {
+        let mut group = Self {
+            sources: [std::ptr::null(); S],
+            next: [std::ptr::null(); S],
+            elements: [std::ptr::null(); S],
+        };
+        for n in 0..S {
+            // SAFETY: by the caller, and as `check` has found; the addresses to fetch are not accessed.
+            unsafe {
+                group.sources[n] = mad.sources.get_unchecked(first + n).as_ptr().add(mad.start);
+                group.elements[n] = mad.elements.as_ptr().add((first + n) * row_count);
+            }
+            let after = first + S + n;
+            let (next, start) = match mad.sources.get(after) {
+                Some(next) => (next, mad.start),
+                None => (&mad.next[(after - mad.sources.len()) % mad.next.len()], mad.next_start),
+            };
+            group.next[n] = next.as_ptr().wrapping_add(start);
+        }
+        group
+    }
+}
+
+/// [`Engine::mad8`](super::driver::Engine::mad8).
 ///
 /// # Safety
 ///
 /// The processor has the instructions of `V`.
 #[inline(always)]
-pub(super) unsafe fn mad8<V: Vector, const S: usize, const W: usize>(mad: Mad<'_>) {
-    let (size, row_count) = check(&mad, mad.sources[0].len());
-    assert!(mad.sources.len() == S && mad.columns.len() == S);
-    assert!(size.is_multiple_of(V::SIZE));
-    let sources: [*const u8; S] = std::array::from_fn(|n| mad.sources[n].as_ptr());
-    let next = next::<S>(&mad);
-    let columns: [&[u16]; S] = std::array::from_fn(|n| &mad.columns[n][..row_count]);
-    let first = usize::from(mad.row_0_is_xor);
-    let mut factors = [const { MaybeUninit::<[V::Factor; S]>::uninit() }; ROWS_MAX];
-    let written = factors.as_mut_ptr().cast::<V::Factor>();
-    for (n, column) in columns.iter().enumerate() {
-        for (row, &element) in column.iter().enumerate() {
-            // SAFETY: there are at most `ROWS_MAX` rows (checked), and `S` columns.
-            unsafe { written.add(row * S + n).write(V::factor(element as u8)) };
+pub(super) unsafe fn mad8<V: Vector, const W: usize>(mut mad: Mad<'_>) {
+    check(&mad, mad.size, V::SIZE);
+    let whole = mad.sources.len() / GROUP * GROUP;
+    // SAFETY: the groups are of sources that exist; the caller has the instructions.
+    unsafe {
+        for first in (0..whole).step_by(GROUP) {
+            group8::<V, GROUP, W>(&mut mad, first);
+        }
+        match mad.sources.len() - whole {
+            1 => group8::<V, 1, W>(&mut mad, whole),
+            2 => group8::<V, 2, W>(&mut mad, whole),
+            3 => group8::<V, 3, W>(&mut mad, whole),
+            _ => {}
         }
     }
-    let factors = factors.as_ptr().cast::<[V::Factor; S]>();
+}
+
+/// One group of `S` sources, of a job that is checked.
+#[inline(always)]
+unsafe fn group8<V: Vector, const S: usize, const W: usize>(mad: &mut Mad<'_>, first: usize) {
+    let row_count = mad.row_count();
     let acc = mad.acc.as_mut_ptr();
     let mut at = 0;
-    // SAFETY: `at` and the vectors from it stay below `size`, the length of every source (checked),
-    // and a row's sum of at least `size` bytes lies every `stride` bytes within `acc` (checked).
-    // The factors of all rows were written above. Fetching ahead accesses nothing.
+    // SAFETY: `at` and the vectors from it stay below `size`, which every source has from `start` on,
+    // and a row's sum of at least `size` bytes lies every `stride` bytes within `acc`. There are
+    // `row_count` elements for each source. All this is checked.
     unsafe {
-        while at + W * V::SIZE <= size {
-            step8::<V, S, W>(sources, next, factors, first, row_count, acc, mad.stride, at);
+        let group = Group::<S>::new(mad, first, row_count);
+        while at + W * V::SIZE <= mad.size {
+            step8::<V, S, W>(&group, mad.row_0_is_xor, row_count, acc, mad.stride, at);
             at += W * V::SIZE;
         }
-        while at < size {
-            step8::<V, S, 1>(sources, next, factors, first, row_count, acc, mad.stride, at);
+        while at < mad.size {
+            step8::<V, S, 1>(&group, mad.row_0_is_xor, row_count, acc, mad.stride, at);
             at += V::SIZE;
+        }
+    }
+}
+
+/// Fetches what corresponds to some sources of a step. Half of them before the work on the step and
+/// half after it: all at once are more than the processor can have under way.
+///
+/// # Safety
+///
+/// The processor has the instructions of `V`.
+#[inline(always)]
+unsafe fn fetch<V: Vector, const S: usize, const W: usize>(
+    group: &Group<S>,
+    sources: Range<usize>,
+    at: usize,
+) {
+    for n in sources {
+        let mut ahead = 0;
+        while ahead < W * V::SIZE {
+            // SAFETY: by the caller; fetching ahead accesses nothing.
+            unsafe { V::prefetch(group.next[n].wrapping_add(at + ahead)) };
+            ahead += LINE_SIZE;
         }
     }
 }
@@ -145,35 +199,26 @@ pub(super) unsafe fn mad8<V: Vector, const S: usize, const W: usize>(mad: Mad<'_
 ///
 /// # Safety
 ///
-/// As [`mad8`] argues.
+/// As [`group8`] argues.
 #[inline(always)]
-#[expect(clippy::too_many_arguments, reason = "all in registers")]
 unsafe fn step8<V: Vector, const S: usize, const W: usize>(
-    sources: [*const u8; S],
-    next: [*const u8; S],
-    factors: *const [V::Factor; S],
-    first: usize,
+    group: &Group<S>,
+    row_0_is_xor: bool,
     row_count: usize,
     acc: *mut u8,
     stride: usize,
     at: usize,
 ) {
-    // SAFETY: as `mad8` argues.
+    // SAFETY: as `group8` argues.
     unsafe {
-        let mut vectors = [[V::load(sources[0].add(at)); S]; W];
-        for w in 0..W {
-            for n in 0..S {
-                vectors[w][n] = V::load(sources[n].add(at + w * V::SIZE));
+        let mut vectors = [[V::load(group.sources[0].add(at)); S]; W];
+        for n in 0..S {
+            for w in 0..W {
+                vectors[w][n] = V::load(group.sources[n].add(at + w * V::SIZE));
             }
         }
-        for next in next {
-            let mut ahead = 0;
-            while ahead < W * V::SIZE {
-                V::prefetch(next.wrapping_add(at + ahead));
-                ahead += LINE_SIZE;
-            }
-        }
-        if first == 1 {
+        fetch::<V, S, W>(group, 0..S / 2, at);
+        if row_0_is_xor {
             for (w, vectors) in vectors.into_iter().enumerate() {
                 let acc = acc.add(at + w * V::SIZE);
                 add(V::load(acc), vectors).store(acc);
@@ -185,11 +230,10 @@ unsafe fn step8<V: Vector, const S: usize, const W: usize>(
                 prepared[w][n] = vectors[w][n].prepare();
             }
         }
-        for row in first..row_count {
-            let factors = factors.add(row).cast::<V::Factor>();
-            let mut spread = [V::spread(factors); S];
+        for row in usize::from(row_0_is_xor)..row_count {
+            let mut spread = [V::spread(group.elements[0].add(row).read() as u8); S];
             for n in 1..S {
-                spread[n] = V::spread(factors.add(n));
+                spread[n] = V::spread(group.elements[n].add(row).read() as u8);
             }
             for w in 0..W {
                 let acc = acc.add(row * stride + at + w * V::SIZE);
@@ -200,78 +244,72 @@ unsafe fn step8<V: Vector, const S: usize, const W: usize>(
                 add(V::load(acc), terms).store(acc);
             }
         }
+        fetch::<V, S, W>(group, S / 2..S, at);
     }
 }
 
-/// [`Engine::mad16`](super::driver::Engine::mad16) for a group of exactly `S` sources.
+/// [`Engine::mad16`](super::driver::Engine::mad16).
 ///
 /// # Safety
 ///
 /// The processor has the instructions of `V`.
 #[inline(always)]
-pub(super) unsafe fn mad16<V: Vector, const S: usize, const W: usize>(mad: Mad<'_>) {
-    let (size, row_count) = check(&mad, mad.sources[0].len() / 2 * 3);
-    assert!(mad.sources.len() == S && mad.columns.len() == S);
-    assert!(size.is_multiple_of(tower::BLOCK_SIZE));
-    let plane = mad.stride / 3;
-    let sources: [*const u8; S] = std::array::from_fn(|n| mad.sources[n].as_ptr());
-    let next = next::<S>(&mad);
-    let columns: [&[u16]; S] = std::array::from_fn(|n| &mad.columns[n][..row_count]);
-    let first = usize::from(mad.row_0_is_xor);
-    let mut factors = [const { MaybeUninit::<[[V::Factor; 3]; S]>::uninit() }; ROWS_MAX];
-    let written = factors.as_mut_ptr().cast::<V::Factor>();
-    for (n, column) in columns.iter().enumerate() {
-        for (row, &element) in column.iter().enumerate() {
-            let (c, d) = tower::split(element);
-            // SAFETY: there are at most `ROWS_MAX` rows (checked), and `S` columns of three factors.
-            unsafe {
-                let written = written.add((row * S + n) * 3);
-                written.write(V::factor(c));
-                written.add(1).write(V::factor(d));
-                written.add(2).write(V::factor(c ^ d));
-            }
-        }
-    }
-    let factors = factors.as_ptr().cast::<[[V::Factor; 3]; S]>();
-    let acc = mad.acc.as_mut_ptr();
-    let group =
-        Group16 { sources, next, factors, first, row_count, acc, stride: mad.stride, plane };
-    let mut at = 0;
-    // SAFETY: `at` and the vectors from it stay below `size / 2`; for each there are a low and a high
-    // vector in a block of the sources, and one in each of the three planes of a row's sum, which are
-    // at least `size / 2` long each (`check`). The factors of all rows were written above.
+pub(super) unsafe fn mad16<V: Vector, const W: usize>(mut mad: Mad<'_>) {
+    check(&mad, mad.size / 2 * 3, tower::BLOCK_SIZE);
+    let whole = mad.sources.len() / GROUP * GROUP;
+    // SAFETY: the groups are of sources that exist; the caller has the instructions.
     unsafe {
-        while at + W * V::SIZE <= size / 2 {
-            step16::<V, S, W>(&group, at);
-            at += W * V::SIZE;
+        for first in (0..whole).step_by(GROUP) {
+            group16::<V, GROUP, W>(&mut mad, first);
         }
-        while at < size / 2 {
-            step16::<V, S, 1>(&group, at);
-            at += V::SIZE;
+        match mad.sources.len() - whole {
+            1 => group16::<V, 1, W>(&mut mad, whole),
+            2 => group16::<V, 2, W>(&mut mad, whole),
+            3 => group16::<V, 3, W>(&mut mad, whole),
+            _ => {}
         }
     }
 }
 
-/// What stays the same throughout a group over the tower field.
-struct Group16<V: Vector, const S: usize> {
-    sources: [*const u8; S],
-    next: [*const u8; S],
-    factors: *const [[V::Factor; 3]; S],
-    first: usize,
-    row_count: usize,
-    acc: *mut u8,
-    stride: usize,
-    plane: usize,
+/// One group of `S` sources, of a job that is checked.
+#[inline(always)]
+unsafe fn group16<V: Vector, const S: usize, const W: usize>(mad: &mut Mad<'_>, first: usize) {
+    let row_count = mad.row_count();
+    let acc = mad.acc.as_mut_ptr();
+    let mut at = 0;
+    // SAFETY: `at` and the vectors from it stay below `size / 2`; for each there are a low and a high
+    // vector in a block of the sources, and one in each of the three planes of a row's sum, which are
+    // at least `size / 2` long each. There are `row_count` elements for each source. All this is
+    // checked.
+    unsafe {
+        let group = Group::<S>::new(mad, first, row_count);
+        while at + W * V::SIZE <= mad.size / 2 {
+            step16::<V, S, W>(&group, mad.row_0_is_xor, row_count, acc, mad.stride, at);
+            at += W * V::SIZE;
+        }
+        while at < mad.size / 2 {
+            step16::<V, S, 1>(&group, mad.row_0_is_xor, row_count, acc, mad.stride, at);
+            at += V::SIZE;
+        }
+    }
 }
 
 /// `W` vectors of low bytes and of high ones of each of `S` sources, for all rows.
 ///
 /// # Safety
 ///
-/// As [`mad16`] argues.
+/// As [`group16`] argues.
 #[inline(always)]
-unsafe fn step16<V: Vector, const S: usize, const W: usize>(group: &Group16<V, S>, at: usize) {
-    // SAFETY: as `mad16` argues.
+unsafe fn step16<V: Vector, const S: usize, const W: usize>(
+    group: &Group<S>,
+    row_0_is_xor: bool,
+    row_count: usize,
+    acc: *mut u8,
+    stride: usize,
+    at: usize,
+) {
+    let plane = stride / 3;
+    // SAFETY: as `group16` argues.
     unsafe {
         // Low bytes, high bytes, and their sums.
         let mut parts = [[[V::load(group.sources[0]); W]; S]; 3];
@@ -292,10 +330,10 @@ unsafe fn step16<V: Vector, const S: usize, const W: usize>(group: &Group16<V, S
                 }
             }
         }
-        if group.first == 1 {
+        if row_0_is_xor {
             for which in [0, 2] {
                 for w in 0..W {
-                    let acc = group.acc.add(which * group.plane + at + w * V::SIZE);
+                    let acc = acc.add(which * plane + at + w * V::SIZE);
                     let mut terms = [parts[which][0][w]; S];
                     for n in 1..S {
                         terms[n] = parts[which][n][w];
@@ -312,16 +350,20 @@ unsafe fn step16<V: Vector, const S: usize, const W: usize>(group: &Group16<V, S
                 }
             }
         }
-        for row in group.first..group.row_count {
-            let factors = group.factors.add(row).cast::<V::Factor>();
-            let acc = group.acc.add(row * group.stride + at);
+        for row in usize::from(row_0_is_xor)..row_count {
+            let acc = acc.add(row * stride + at);
+            let mut factors = [[0; 3]; S];
+            for n in 0..S {
+                let (c, d) = tower::split(group.elements[n].add(row).read());
+                factors[n] = [c, d, c ^ d];
+            }
             for which in 0..3 {
-                let mut spread = [V::spread(factors.add(which)); S];
+                let mut spread = [V::spread(factors[0][which]); S];
                 for n in 1..S {
-                    spread[n] = V::spread(factors.add(3 * n + which));
+                    spread[n] = V::spread(factors[n][which]);
                 }
                 for w in 0..W {
-                    let acc = acc.add(which * group.plane + w * V::SIZE);
+                    let acc = acc.add(which * plane + w * V::SIZE);
                     let mut terms = [parts[which][0][w]; S];
                     for n in 0..S {
                         terms[n] = V::multiply(prepared[which][n][w], spread[n]);
@@ -342,7 +384,6 @@ unsafe fn step16<V: Vector, const S: usize, const W: usize>(group: &Group16<V, S
 pub(super) unsafe fn fold16<V: Vector>(acc: &[u8], into: &mut [u8]) {
     let plane = acc.len() / 3;
     assert!(into.len() / 2 <= plane && into.len().is_multiple_of(tower::BLOCK_SIZE));
-    let factor = V::factor(tower::L);
     let (acc, size, into) = (acc.as_ptr(), into.len(), into.as_mut_ptr());
     let mut from = 0;
     // SAFETY: `from` and the vector from it stay within each of the three planes of `acc`, and the
@@ -356,7 +397,7 @@ pub(super) unsafe fn fold16<V: Vector>(acc: &[u8], into: &mut [u8]) {
             let s1 = V::load(acc.add(from));
             let s2 = V::load(acc.add(from + plane));
             let s3 = V::load(acc.add(from + 2 * plane));
-            let share = V::multiply(s2.prepare(), V::spread(&raw const factor));
+            let share = V::multiply(s2.prepare(), V::spread(tower::L));
             V::load(low).xor3(s1, share).store(low);
             V::load(high).xor3(s1, s3).store(high);
             from += V::SIZE;

@@ -8,11 +8,11 @@ use crate::oracle::{Random, Tower};
 const PAPERS: [(usize, usize); 8] =
     [(3, 252), (4, 251), (5, 250), (9, 246), (4, 1019), (7, 1016), (9, 1014), (19, 1004)];
 
-fn slices(buffers: &[Vec<u8>]) -> Vec<&[u8]> {
+pub(crate) fn slices(buffers: &[Vec<u8>]) -> Vec<&[u8]> {
     buffers.iter().map(Vec::as_slice).collect()
 }
 
-fn slices_mut(buffers: &mut [Vec<u8>]) -> Vec<&mut [u8]> {
+pub(crate) fn slices_mut(buffers: &mut [Vec<u8>]) -> Vec<&mut [u8]> {
     buffers.iter_mut().map(Vec::as_mut_slice).collect()
 }
 
@@ -25,7 +25,7 @@ fn codeword(code: &Code, kernel: Kernel, random: &mut Random, size: usize) -> Ve
 }
 
 /// `count` different numbers below `limit`.
-fn choose(random: &mut Random, limit: usize, count: usize) -> Vec<usize> {
+pub(crate) fn choose(random: &mut Random, limit: usize, count: usize) -> Vec<usize> {
     let mut chosen = Vec::new();
     while chosen.len() < count {
         let next = random.below(limit);

@@ -7,3 +7,4 @@ mod long;
 mod oracle;
 mod page;
 mod plans;
+mod transforms;

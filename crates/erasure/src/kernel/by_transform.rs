@@ -1,0 +1,179 @@
+//! The order of work of a [transform](crate::transform): the counterpart of the driver's groups.
+//!
+//! As there, the symbols are worked on block by block, and for each block the sums of all rows stay in
+//! the first-level cache. A coset takes the place of a group; sources that lie in no coset come last, by
+//! the matrix.
+
+use std::ops::Range;
+
+use super::driver::{Engine, Form, Job, SUMS_SIZE, Scratch, Sums, add_sources};
+use crate::code::Field;
+use crate::tower;
+use crate::transform::{self, FactorsRef, Transform};
+
+/// Rows of a code's matrix and some of its columns, to be had by a transform.
+pub(crate) struct Transformed<'a> {
+    pub(crate) transform: &'a Transform,
+    /// Which column each source is: ascending.
+    pub(crate) columns: Numbers<'a>,
+    /// Which row of the code each row is: ascending, and within the transform.
+    pub(crate) rows: Numbers<'a>,
+}
+
+/// Some numbers.
+#[derive(Clone, Copy)]
+pub(crate) enum Numbers<'a> {
+    /// One after the other, from the first.
+    From(usize),
+    List(&'a [usize]),
+}
+
+impl Numbers<'_> {
+    fn get(self, n: usize) -> usize {
+        match self {
+            Self::From(first) => first + n,
+            Self::List(list) => list[n],
+        }
+    }
+}
+
+/// One coset of one block.
+pub(super) struct Coset<'a> {
+    pub(super) field: Field,
+    /// Binary logarithm of its size.
+    pub(super) log: usize,
+    pub(super) factors: FactorsRef<'a>,
+    /// The symbols, of which the block has `size` bytes from `start` on.
+    pub(super) sources: &'a [&'a [u8]],
+    pub(super) start: usize,
+    pub(super) size: usize,
+    /// The symbols that come next and where their blocks start, to be fetched already.
+    pub(super) next: &'a [&'a [u8]],
+    pub(super) next_start: usize,
+    /// The sums, laid out as symbols are, one every `stride` bytes.
+    pub(super) acc: &'a mut [u8],
+    /// Room for as much again.
+    pub(super) tile: &'a mut [u8],
+    pub(super) stride: usize,
+}
+
+/// The end of one block.
+pub(super) struct Evaluation<'a> {
+    pub(super) field: Field,
+    /// Binary logarithm of the size of the transform.
+    pub(super) log: usize,
+    pub(super) factors: FactorsRef<'a>,
+    /// Bytes of the block.
+    pub(super) size: usize,
+    /// The sums, one every `stride` bytes.
+    pub(super) acc: &'a mut [u8],
+    pub(super) stride: usize,
+}
+
+/// The most bytes of a block of a transform.
+const TRANSFORM_BLOCK_MAX: usize = 1024;
+
+/// Symbols of the largest transform.
+const COSET_MAX: usize = 1 << transform::LOG_MAX;
+
+/// The sources that lie in one coset.
+struct Gathered<'a> {
+    /// All symbols of the coset, if they are among the sources.
+    whole: Option<&'a [&'a [u8]]>,
+    coset: usize,
+    sources: Range<usize>,
+}
+
+impl<'a> Gathered<'a> {
+    /// The coset that source `first` lies in. Sources from `covered` on lie in none.
+    fn new(job: Job<'a>, transformed: &Transformed<'_>, covered: usize, first: usize) -> Self {
+        let Transformed { transform, columns, .. } = transformed;
+        let size = 1 << transform.log;
+        let column = columns.get(first);
+        let last = first + size - 1;
+        if column.is_multiple_of(size) && last < covered && columns.get(last) == column + size - 1 {
+            let sources = first..last + 1;
+            return Self {
+                whole: Some(&job.sources[sources.clone()]),
+                coset: column / size,
+                sources,
+            };
+        }
+        let coset = column / size;
+        let count = (first..covered).take_while(|&n| columns.get(n) / size == coset).count();
+        Self { whole: None, coset, sources: first..first + count }
+    }
+}
+
+/// [`driver::pass`](super::driver::pass) by a transform.
+pub(super) fn pass<E: Engine>(
+    job: Job<'_>,
+    transformed: &Transformed<'_>,
+    rows: Range<usize>,
+    bytes: Range<usize>,
+    mut finish: impl FnMut(Range<usize>, &Sums<'_>),
+) {
+    let Transformed { transform, columns, rows: row_numbers } = transformed;
+    let (field, log, size) = (transform.field, transform.log, 1 << transform.log);
+    let stride = TRANSFORM_BLOCK_MAX.min(SUMS_SIZE / size / tower::BLOCK_SIZE * tower::BLOCK_SIZE);
+    let mut scratch = [const { Scratch([0; SUMS_SIZE]) }; 2];
+    let [acc, tile] = &mut scratch;
+    let (acc, tile) = (&mut acc.0[..size * stride], &mut tile.0[..size * stride]);
+    let zeros = [0; TRANSFORM_BLOCK_MAX];
+    let covered = (0..job.sources.len())
+        .rev()
+        .find(|&n| columns.get(n) < transform.covered)
+        .map_or(0, |last| last + 1);
+    let mut at = bytes.start;
+    let mut gathered = Gathered::new(job, transformed, covered, 0);
+    while at < bytes.end {
+        let block = at..bytes.end.min(at + stride);
+        acc.fill(0);
+        loop {
+            let after = gathered.sources.end;
+            let is_last = after == covered;
+            let (first, next_start) = if is_last { (0, block.end) } else { (after, block.start) };
+            let next = Gathered::new(job, transformed, covered, first);
+            let mut padded: [&[u8]; COSET_MAX] = [&zeros[..block.len()]; COSET_MAX];
+            let (sources, start) = match gathered.whole {
+                Some(sources) => (sources, block.start),
+                None => {
+                    for n in gathered.sources.clone() {
+                        padded[columns.get(n) % size] = &job.sources[n][block.clone()];
+                    }
+                    (&padded[..size], 0)
+                }
+            };
+            let (next_sources, next_start) = match next.whole {
+                Some(sources) => (sources, next_start),
+                None => (sources, start),
+            };
+            E::coset(Coset {
+                field,
+                log,
+                factors: transform.coset(gathered.coset),
+                sources,
+                start,
+                size: block.len(),
+                next: next_sources,
+                next_start,
+                acc,
+                tile,
+                stride,
+            });
+            gathered = next;
+            if is_last {
+                break;
+            }
+        }
+        let factors = transform.evaluation();
+        E::evaluate(Evaluation { field, log, factors, size: block.len(), acc, stride });
+        for row in 0..rows.len() {
+            let from = row_numbers.get(row) * stride;
+            acc.copy_within(from..from + block.len(), row * stride);
+        }
+        add_sources::<E>(job, covered, rows.clone(), block.clone(), acc, stride);
+        finish(block.clone(), &Sums { form: Form::Symbols, acc, stride });
+        at = block.end;
+    }
+}

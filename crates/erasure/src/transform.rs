@@ -1,0 +1,223 @@
+//! Encoding by an additive Fourier transform, for codes of several redundant symbols.
+//!
+//! Redundant symbols are `r(x) = sum over j of y_j d_j / (x + y_j)` at the points `x = 0, 1, ..`. Take
+//! the subspace `V = {0, .. n - 1}`, with `n` a power of two that covers those points, and cut the data
+//! into *cosets*: runs of `n` symbols whose points are `b + V`. The polynomial
+//!
+//! ```text
+//!   s(x) = product over v in V of (x + v)           linear over GF(2), and 0 on all of V
+//! ```
+//!
+//! makes a coset's share of `r` a polynomial on `V`: multiplied by the product of all `x + y` over the
+//! coset, which is `s(x + b)` and there the constant `s(b)`, it is the polynomial `p` of degree below
+//! `n` with
+//!
+//! ```text
+//!   p(y_j) = k y_j d_j / s(b)           k = product of all v in V but 0
+//! ```
+//!
+//! So each coset is scaled, interpolated, and its coefficients are added to those of the other
+//! cosets; at the end one evaluation on `V` gives all rows. In the basis of `[LCH14]` interpolating and
+//! evaluating take `log n` layers of `n / 2` butterflies with one multiplication each:
+//!
+//! ```text
+//!   evaluating     a' = a + t b    b' = b + a'          t = s_d(start of the butterflies' block) / s_d(2^d)
+//!   interpolating  b' = a + b      a' = a + t b'
+//! ```
+//!
+//! where `s_d` is the `s` of `{0, .. 2^d - 1}` and layer `d` has blocks of `2^(d + 1)` points. A symbol
+//! thus costs `1 + log n / 2` multiplications, where the matrix costs one for each row.
+//!
+//! # References
+//!
+//! - `[LCH14]` S. Lin, W. Chung, Y. Han, "Novel Polynomial Basis and Its Application to Reed-Solomon
+//!   Erasure Codes", FOCS 2014.
+
+use crate::code::Field;
+use crate::tower;
+
+/// The least and the largest transform, by the logarithms of their sizes.
+pub(crate) const LOG_MIN: usize = 3;
+pub(crate) const LOG_MAX: usize = 5;
+
+/// Multipliers in the order in which a kernel needs them, as elements of GF(2^8): one for each over
+/// GF(2^8), four for each over the tower field (see [`Factors::push`]).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Factors {
+    pub(crate) elements: Vec<u8>,
+    /// The same as matrices of bits, for processors that multiply by those.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) matrices: Vec<u64>,
+}
+
+/// Some consecutive multipliers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FactorsRef<'a> {
+    pub(crate) elements: &'a [u8],
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) matrices: &'a [u64],
+}
+
+/// The transform of one size for one code.
+#[derive(Clone, Debug)]
+pub(crate) struct Transform {
+    pub(crate) field: Field,
+    /// Binary logarithm of the size.
+    pub(crate) log: usize,
+    /// How many data symbols lie in cosets. The others, at the end, have points in `V` itself.
+    pub(crate) covered: usize,
+    /// For each coset its scales and the butterflies of its interpolation.
+    cosets: Factors,
+    /// The butterflies of the evaluation.
+    evaluation: Factors,
+}
+
+impl Factors {
+    /// Over the tower field, multiplying `a + b Y` by `c + d Y` gives `(c a + L d b) + (d a + (c + d) b) Y`:
+    /// `c`, `L d`, `d` and `c + d`.
+    fn push(&mut self, field: Field, factor: u16) {
+        let (c, d) = tower::split(factor);
+        match field {
+            Field::Bytes => self.push_element(c),
+            Field::Tower => {
+                let ld = tower::split(tower::multiply(tower::L.into(), d.into())).0;
+                for element in [c, ld, d, c ^ d] {
+                    self.push_element(element);
+                }
+            }
+        }
+    }
+
+    fn push_element(&mut self, element: u8) {
+        self.elements.push(element);
+        #[cfg(target_arch = "x86_64")]
+        self.matrices.push(crate::kernel::matrix_of(element));
+    }
+
+    fn slice(&self, start: usize, count: usize) -> FactorsRef<'_> {
+        FactorsRef {
+            elements: &self.elements[start..start + count],
+            #[cfg(target_arch = "x86_64")]
+            matrices: &self.matrices[start..start + count],
+        }
+    }
+}
+
+impl Transform {
+    /// Transforms of size `2^log` for a code whose data symbol `j` has point `first_point + j`, for
+    /// the first `covered` ones. `first_point` is a multiple of the size.
+    pub(crate) fn new(field: Field, log: usize, first_point: usize, covered: usize) -> Self {
+        let size = 1 << log;
+        assert!((LOG_MIN..=LOG_MAX).contains(&log) && first_point.is_multiple_of(size));
+        let subspaces = Subspaces::new(field, log);
+        let mut cosets = Factors::default();
+        for start in (first_point..first_point + covered).step_by(size) {
+            subspaces.push_interpolation(&mut cosets, start);
+        }
+        let mut evaluation = Factors::default();
+        subspaces.push_evaluation(&mut evaluation);
+        Self { field, log, covered, cosets, evaluation }
+    }
+
+    /// Whether so many rows are had sooner by the transform than one by one.
+    pub(crate) fn pays(&self, row_count: usize) -> bool {
+        // What a multiplication costs. Over the tower field it is four products by a transform and
+        // three by the matrix. And as measured, a transform, which moves its symbols through memory,
+        // takes twice as long for each; over GF(2^8), where there is little else to do, four times.
+        let (by_transform, one_by_one) = match self.field {
+            Field::Bytes => (4, 1),
+            Field::Tower => (2 * 4, 3),
+        };
+        by_transform * (2 + self.log) < 2 * one_by_one * (row_count - 1)
+    }
+
+    /// The multipliers of coset `coset`: for each run of the first radix its scales and butterflies,
+    /// then the butterflies between the runs.
+    pub(crate) fn coset(&self, coset: usize) -> FactorsRef<'_> {
+        let count = ((2 << self.log) - 1) * factor_len(self.field);
+        self.cosets.slice(coset * count, count)
+    }
+
+    /// The multipliers of the evaluation: the butterflies between the runs, then those of each run.
+    pub(crate) fn evaluation(&self) -> FactorsRef<'_> {
+        self.evaluation.slice(0, ((1 << self.log) - 1) * factor_len(self.field))
+    }
+}
+
+/// Elements of GF(2^8) that make up a multiplier.
+pub(crate) const fn factor_len(field: Field) -> usize {
+    match field {
+        Field::Bytes => 1,
+        Field::Tower => 4,
+    }
+}
+
+/// Consecutive symbols of a coset that go through the first layers together.
+pub(crate) const RUN: usize = 1 << RUN_LOG;
+
+const RUN_LOG: usize = 2;
+
+/// The subspaces `{0, .. 2^d - 1}` and their polynomials.
+struct Subspaces {
+    field: Field,
+    log: usize,
+    /// `s_d(2^d)`.
+    tops: Vec<u16>,
+    /// The product of all elements of the last one but 0.
+    product: u16,
+}
+
+impl Subspaces {
+    fn new(field: Field, log: usize) -> Self {
+        let mut subspaces = Self { field, log, tops: Vec::new(), product: 1 };
+        for d in 0..log {
+            let top = subspaces.polynomial(d, 1 << d);
+            subspaces.tops.push(top);
+        }
+        subspaces.product = (1..1 << log).fold(1, |product, v| field.multiply(product, v));
+        subspaces
+    }
+
+    /// `s_d(x)`, by `s_(d + 1)(x) = s_d(x) (s_d(x) + s_d(2^d))`.
+    fn polynomial(&self, d: usize, x: u16) -> u16 {
+        self.tops[..d].iter().fold(x, |s, top| self.field.multiply(s, s ^ top))
+    }
+
+    /// `t` of the butterflies of layer `d` in the block that starts with this point.
+    fn twist(&self, d: usize, start: usize) -> u16 {
+        self.field.divide(self.polynomial(d, start as u16), self.tops[d])
+    }
+
+    /// `t` of all blocks of layer `d` among the `count` points from `start` on.
+    fn twists(&self, d: usize, start: usize, count: usize) -> impl Iterator<Item = u16> {
+        (start..start + count).step_by(2 << d).map(move |block| self.twist(d, block))
+    }
+
+    fn push_interpolation(&self, factors: &mut Factors, start: usize) {
+        let size = 1 << self.log;
+        let scale = self.field.divide(self.product, self.polynomial(self.log, start as u16));
+        for first in (start..start + size).step_by(RUN) {
+            for point in first..first + RUN {
+                factors.push(self.field, self.field.multiply(scale, point as u16));
+            }
+            for d in 0..RUN_LOG {
+                self.twists(d, first, RUN).for_each(|twist| factors.push(self.field, twist));
+            }
+        }
+        for d in RUN_LOG..self.log {
+            self.twists(d, start, size).for_each(|twist| factors.push(self.field, twist));
+        }
+    }
+
+    fn push_evaluation(&self, factors: &mut Factors) {
+        let size = 1 << self.log;
+        for d in (RUN_LOG..self.log).rev() {
+            self.twists(d, 0, size).for_each(|twist| factors.push(self.field, twist));
+        }
+        for first in (0..size).step_by(RUN) {
+            for d in (0..RUN_LOG).rev() {
+                self.twists(d, first, RUN).for_each(|twist| factors.push(self.field, twist));
+            }
+        }
+    }
+}
