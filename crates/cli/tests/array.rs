@@ -181,7 +181,7 @@ fn status_tells_what_an_array_does_while_it_serves() {
     // Real drives say nothing of themselves, missing ones not even a name.
     let drive = |drive: u8, member: Value, state: &str, fast_fail: Value, why: &Value| {
         json!({
-            "drive": drive, "member": member, "state": state, "queue": 0,
+            "drive": drive, "member": member, "state": state, "failure": null, "queue": 0,
             "retry_rate_percent": null, "retry_latency_ms": null, "service_time_ms": null,
             "fast_fail": fast_fail, "fast_fail_detail": why
         })

@@ -50,6 +50,8 @@ pub(crate) struct Ended {
     pub(crate) sub: SubId,
     pub(crate) outcome: Outcome,
     pub(crate) buf: Option<Buf>,
+    /// What the machine said where it refused.
+    pub(crate) error: Option<io::Error>,
 }
 
 /// Takes the ends of one drive's orders, on any thread.
@@ -117,29 +119,28 @@ impl FromStr for Io {
 const GARBAGE: u8 = 0xEE;
 
 /// Carries an order's command out on `medium`, waiting for it.
-pub(crate) fn carry_out(
-    medium: &Medium,
-    command: &Command,
-    payload: Payload,
-) -> (Outcome, Option<Buf>) {
-    match (*command, payload) {
+pub(crate) fn carry_out(medium: &Medium, sub: SubId, command: &Command, payload: Payload) -> Ended {
+    let (outcome, buf, error) = match (*command, payload) {
         (Command::Read { extent, effort }, Payload::Fill(mut buf)) => {
-            let outcome = match medium.read(extent.lba, buf.as_mut_slice()) {
-                Ok(()) => Outcome::GOOD,
-                Err(error) => failed_read(medium, extent, effort, &mut buf, 0, &error),
-            };
-            (outcome, Some(buf))
+            let error = medium.read(extent.lba, buf.as_mut_slice()).err();
+            let failed = |error| failed_read(medium, extent, effort, &mut buf, 0, error);
+            (error.as_ref().map_or(Outcome::GOOD, failed), Some(buf), error)
         }
         (Command::Write { extent, durability, .. }, Payload::Pieces(pieces)) => {
             let written = medium.write_pieces(extent.lba, &pieces);
             drop(pieces); // B2
-            let done = written.and_then(|()| settle(medium, durability));
-            (done.map_or_else(|error| failed_write(extent, &error), |()| Outcome::GOOD), None)
+            let error = written.and_then(|()| settle(medium, durability)).err();
+            let failed = |error| failed_write(extent, error);
+            (error.as_ref().map_or(Outcome::GOOD, failed), None, error)
         }
-        (Command::Flush, Payload::None) => (flushed(medium.sync()), None),
+        (Command::Flush, Payload::None) => {
+            let error = medium.sync().err();
+            (flushed(error.as_ref()), None, error)
+        }
         // An array asks its drives for nothing else.
         (command, payload) => panic!("{command:?} came with {payload:?}"),
-    }
+    };
+    Ended { sub, outcome, buf, error }
 }
 
 /// Puts what was written where its durability wants it.
@@ -194,8 +195,8 @@ pub(crate) fn failed_write(extent: Extent, error: &io::Error) -> Outcome {
 
 /// The outcome of a flush. After one that failed nobody knows which of the writes before it are
 /// there: the drive cannot be believed any more.
-pub(crate) fn flushed(result: io::Result<()>) -> Outcome {
-    result.map_or(Outcome::Gone, |()| Outcome::GOOD)
+pub(crate) fn flushed(error: Option<&io::Error>) -> Outcome {
+    error.map_or(Outcome::GOOD, |_| Outcome::Gone)
 }
 
 /// Overwrites sectors that were not read.
@@ -244,7 +245,7 @@ mod tests {
         let extent = Extent::new(Lba::new(3), Sectors::new(4));
         let command = Command::Read { extent, effort };
         let payload = Payload::Fill(Buf::zeroed(extent.sectors));
-        let (outcome, buf) = carry_out(&medium, &command, payload);
+        let Ended { outcome, buf, .. } = carry_out(&medium, SubId(1), &command, payload);
         let sets = [unknown, damaged].map(|set| set.iter().copied().collect());
         let [unknown, damaged]: [SectorSet; 2] = sets;
         for offset in unknown.iter().chain(damaged.iter()) {
@@ -371,6 +372,6 @@ mod tests {
         let damaged = SectorSet::first(extent.sectors);
         let expected = Outcome::Done { unknown: SectorSet::EMPTY, damaged };
         assert_eq!(failed_write(extent, &Errno::IO.into()), expected);
-        assert_eq!(flushed(Err(Errno::IO.into())), Outcome::Gone);
+        assert_eq!(flushed(Some(&Errno::IO.into())), Outcome::Gone);
     }
 }

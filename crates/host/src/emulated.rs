@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use levelhead_array::SubId;
-use levelhead_block::{Buf, Command, Health, Outcome, SectorSet};
+use levelhead_block::{Command, Health, Outcome, SectorSet};
 use levelhead_drive::{Completion, Drive, Faults, Profile, Settings, SettingsError};
 use levelhead_stats::Streams;
 use levelhead_units::SECTOR_SIZE;
@@ -170,41 +170,53 @@ impl State {
     fn finish(&mut self) {
         while let Some(Completion { id, outcome, missing, .. }) = self.drive.poll() {
             let (command, payload) = self.orders.remove(&id).expect("it was ordered");
-            let (outcome, buf) = self.transfer(&command, payload, outcome, &missing);
+            let ended = self.transfer(SubId(id), &command, payload, outcome, &missing);
             let now = self.clock.now();
             *self.health.lock().unwrap_or_else(PoisonError::into_inner) = self.drive.health(now);
-            (self.report)(Ended { sub: SubId(id), outcome, buf });
+            (self.report)(ended);
         }
     }
 
     /// What the model says, unless the file under it fails.
     fn transfer(
         &self,
+        sub: SubId,
         command: &Command,
         payload: Payload,
         modelled: Outcome,
         missing: &SectorSet,
-    ) -> (Outcome, Option<Buf>) {
+    ) -> Ended {
         let Outcome::Done { unknown, damaged } = &modelled else {
-            return match payload {
-                Payload::Fill(buf) => (modelled, Some(buf)),
-                Payload::None | Payload::Pieces(_) => (modelled, None),
+            let buf = match payload {
+                Payload::Fill(buf) => Some(buf),
+                Payload::None | Payload::Pieces(_) => None,
             };
+            return Ended { sub, outcome: modelled, buf, error: None };
         };
-        let (real, mut buf) = match command {
-            Command::Flush => (Outcome::GOOD, None), // There is no cache to flush: see the module.
-            command if missing.is_empty() => carry_out(&self.medium, command, payload),
-            command => (self.store_without(command, payload, missing), None),
+        let mut ended = match command {
+            // There is no cache to flush: see the module.
+            Command::Flush => Ended { sub, outcome: Outcome::GOOD, buf: None, error: None },
+            command if missing.is_empty() => carry_out(&self.medium, sub, command, payload),
+            command => self.store_without(sub, command, payload, missing),
         };
-        if let Some(buf) = &mut buf {
+        if let Some(buf) = &mut ended.buf {
             spoil(buf, unknown);
             spoil(buf, damaged);
         }
-        (if real.is_good() { modelled } else { real }, buf)
+        if ended.outcome.is_good() {
+            ended.outcome = modelled;
+        }
+        ended
     }
 
     /// Stores what a write brings except for its sectors in `missing`.
-    fn store_without(&self, command: &Command, payload: Payload, missing: &SectorSet) -> Outcome {
+    fn store_without(
+        &self,
+        sub: SubId,
+        command: &Command,
+        payload: Payload,
+        missing: &SectorSet,
+    ) -> Ended {
         let (Command::Write { extent, .. }, Payload::Pieces(pieces)) = (*command, payload) else {
             panic!("{command:?} has sectors that are missing");
         };
@@ -212,14 +224,16 @@ impl State {
         let stored = (0..).zip(extent.iter().zip(sectors)).try_for_each(|(at, (lba, bytes))| {
             if missing.contains(at) { Ok(()) } else { self.medium.write(lba, bytes) }
         });
-        stored.map_or_else(|error| failed_write(extent, &error), |()| Outcome::GOOD)
+        let error = stored.err();
+        let outcome = error.as_ref().map_or(Outcome::GOOD, |error| failed_write(extent, error));
+        Ended { sub, outcome, buf: None, error }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use levelhead_array::{BufId, Buffers, Place, Segment};
-    use levelhead_block::{Durability, Effort, ZeroTail};
+    use levelhead_block::{Buf, Durability, Effort, ZeroTail};
     use levelhead_erasure::Kernel;
     use levelhead_units::{Extent, Lba, Ratio, Sectors};
     use tempfile::TempDir;

@@ -18,10 +18,15 @@
 //! - E3. What is in memory is bounded: clients by the gate, commands by the windows, buffers by a
 //!   pool. An array cannot be refused a buffer, so requests wait until the pool has room instead.
 //!
+//! - E4. A drive that hangs holds nobody up for ever: when the array is to stop, one that ends none of its
+//!   commands for [`Parts::patience`] is lost, and left to itself.
+//!
 //! # Resync
 //!
 //! One step at a time, at once while no client waits, and else one step every [`RESYNC_PAUSE`]. How
 //! far it is goes onto the drives at a clean stop only: after any other end all of it is done again.
+
+mod stopping;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -29,18 +34,17 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 
 use levelhead_array::superblock::State;
 use levelhead_array::{Action, Answer, Array, BufId, Buffers, RequestId, Resync, SubId, Submit};
-use levelhead_block::{Buf, Command, Health, Pool, Request};
+use levelhead_block::{Buf, Command, Pool, Request};
 use levelhead_drive::Faults;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Ratio, Sectors};
 
-use crate::backend::{Backend, Emulated, Ended, Order, Payload};
+use crate::backend::{Emulated, Ended, Order, Payload};
 use crate::clock::Clock;
-use crate::devices::fast::FastFail;
-use crate::devices::poller::Poller;
 use crate::error::{HostError, fail};
 use crate::gate::Gate;
 use crate::labels::Ledger;
 use crate::requests::{Account, Pending};
+use crate::seat::Seat;
 use crate::status::{DriveState, DriveStatus, Status};
 
 /// How often drives are asked about their health.
@@ -71,29 +75,6 @@ pub(crate) enum Control {
     Stop(Sender<Result<(), HostError>>),
 }
 
-/// One place of the array.
-pub(crate) struct Seat {
-    /// The member as it was named.
-    pub(crate) name: Option<String>,
-    /// Absent where the drive was missing from the start.
-    pub(crate) backend: Option<Box<dyn Backend>>,
-    /// How the drive is told to try less.
-    pub(crate) fast: Option<Arc<FastFail>>,
-    /// Watches what a real drive says of itself.
-    pub(crate) poller: Option<Poller>,
-}
-
-impl Seat {
-    /// A place whose drive is missing.
-    pub(crate) const EMPTY: Self = Self { name: None, backend: None, fast: None, poller: None };
-
-    /// What the drive says about itself, if it says anything.
-    fn health(&self) -> Option<Health> {
-        let own = self.backend.as_ref().and_then(|backend| backend.health());
-        own.or_else(|| self.poller.as_ref()?.health())
-    }
-}
-
 /// What an engine is made of.
 pub(crate) struct Parts {
     pub(crate) clock: Clock,
@@ -103,7 +84,14 @@ pub(crate) struct Parts {
     pub(crate) ledger: Ledger,
     pub(crate) data_start: Sectors,
     pub(crate) gate: Arc<Gate>,
+    /// Who is told, in a sentence, that a drive has failed.
+    pub(crate) tell: Tell,
+    /// How long a drive may hold up a stop.
+    pub(crate) patience: Nanos,
 }
+
+/// Takes sentences that somebody should read.
+pub(crate) type Tell = Box<dyn Fn(&str) + Send>;
 
 /// See the module.
 pub(crate) struct Engine {
@@ -120,6 +108,10 @@ pub(crate) struct Engine {
     resync_next: Instant,
     /// Who wants the array to stop.
     stopping: Vec<Sender<Result<(), HostError>>>,
+    /// Since when.
+    stopping_since: Instant,
+    /// Drives that hang, and are not waited for any more.
+    hung: DriveSet,
 }
 
 /// Lets everybody go who waits for an engine that has ended, however it ended.
@@ -145,6 +137,8 @@ impl Engine {
             health_next: Instant::ZERO,
             resync_next: Instant::ZERO,
             stopping: Vec::new(),
+            stopping_since: Instant::ZERO,
+            hung: DriveSet::EMPTY,
         }
     }
 
@@ -168,10 +162,6 @@ impl Engine {
 
     fn now(&self) -> Instant {
         self.parts.clock.now()
-    }
-
-    fn is_quiet(&self) -> bool {
-        self.requests.is_empty() && self.waiting.is_empty() && self.parts.array.is_quiet()
     }
 
     fn handle(&mut self, event: Event) {
@@ -209,7 +199,9 @@ impl Engine {
         }
     }
 
-    fn handle_ended(&mut self, drive: DriveIdx, Ended { sub, outcome, buf }: Ended) {
+    fn handle_ended(&mut self, drive: DriveIdx, Ended { sub, outcome, buf, error }: Ended) {
+        let now = self.now();
+        self.parts.seats[drive.as_usize()].work.handle_ended(now, error, &outcome);
         match (self.lent.remove(&sub), buf) {
             (Some(id), Some(buf)) => self.parts.buffers.give_back(id, buf),
             (None, None) => {}
@@ -217,7 +209,6 @@ impl Engine {
                 panic!("drive {drive} brought no buffer back for {lent:?}, or one too many")
             }
         }
-        let now = self.now();
         self.parts.array.handle_done(now, sub, &outcome);
         self.carry_out();
         self.admit();
@@ -234,7 +225,10 @@ impl Engine {
                 Action::Submit(submit) => self.submit(submit),
                 Action::Combine(combine) => self.parts.buffers.combine(&combine),
                 Action::Release(buf) => drop(self.parts.buffers.remove(buf)),
-                Action::Lost(_) => self.record_loss(),
+                Action::Lost(drive) => {
+                    self.note_failure(drive);
+                    self.record_loss();
+                }
                 Action::Answer(answer) => self.answer(answer),
             }
         }
@@ -246,7 +240,7 @@ impl Engine {
     }
 
     fn submit(&mut self, Submit { drive, sub, command, segments, origin }: Submit) {
-        let Parts { buffers, seats, data_start, .. } = &mut self.parts;
+        let Parts { clock, buffers, seats, data_start, .. } = &mut self.parts;
         let payload = match (&command, segments.as_slice()) {
             (Command::Read { .. }, [segment]) => {
                 let id = segment.place.buf;
@@ -257,9 +251,20 @@ impl Engine {
             (_, segments) => Payload::Pieces(buffers.share(segments)),
         };
         let command = moved(command, *data_start);
-        let backend = seats[drive.as_usize()].backend.as_mut();
+        let seat = &mut seats[drive.as_usize()];
+        seat.work.handle_submitted(clock.now());
+        let backend = seat.backend.as_mut();
         let backend = backend.expect("an array never asks a drive that it has lost");
         backend.submit(Order { sub, command, payload, origin });
+    }
+
+    /// Says why a drive was lost, if it failed by itself.
+    fn note_failure(&mut self, drive: DriveIdx) {
+        let Seat { name, work, .. } = &mut self.parts.seats[drive.as_usize()];
+        if let Some(error) = work.handle_lost() {
+            let name = name.as_deref().unwrap_or_default();
+            (self.parts.tell)(&format!("drive {drive}, {name}, has failed: {error}"));
+        }
     }
 
     /// Writes the drives that are lost onto those that are not (E2). A drive that cannot take it is
@@ -271,7 +276,15 @@ impl Engine {
         }
         let synced = self.parts.array.synced();
         let failed = self.parts.ledger.record(State::Dirty, synced, lost);
-        self.mark_lost(failed);
+        self.blame(failed, "its superblock cannot be written");
+    }
+
+    /// These drives have failed in this way.
+    fn blame(&mut self, drives: DriveSet, error: &str) {
+        for drive in drives.iter() {
+            self.parts.seats[drive.as_usize()].work.handle_error(error.to_owned());
+        }
+        self.mark_lost(drives);
     }
 
     fn mark_lost(&mut self, drives: DriveSet) {
@@ -303,7 +316,8 @@ impl Engine {
     /// When [`Engine::tick`] has something to do.
     fn deadline(&self) -> Instant {
         let resync = if self.wants_resync() { self.resync_next } else { self.health_next };
-        self.health_next.min(resync)
+        let end = if self.stopping.is_empty() { resync } else { self.stop_by() };
+        self.health_next.min(resync).min(end)
     }
 
     fn wants_resync(&self) -> bool {
@@ -322,6 +336,9 @@ impl Engine {
         if self.parts.array.resync() == Resync::Running {
             // The pause begins when the step has ended.
             self.resync_next = now + RESYNC_PAUSE;
+        }
+        if !self.stopping.is_empty() && !self.is_quiet() {
+            self.give_up_waiting(now);
         }
         let is_free = self.requests.is_empty() && self.waiting.is_empty();
         if self.wants_resync() && (is_free || now >= self.resync_next) {
@@ -352,7 +369,12 @@ impl Engine {
             Control::Kill(drive, reply) => {
                 drop(reply.send(self.emulated(drive).map(Emulated::die)));
             }
-            Control::Stop(reply) => self.stopping.push(reply),
+            Control::Stop(reply) => {
+                if self.stopping.is_empty() {
+                    self.stopping_since = self.now();
+                }
+                self.stopping.push(reply);
+            }
         }
     }
 
@@ -384,6 +406,8 @@ impl Engine {
                  {stripes} stripes is not valid yet"
             ));
         }
+        // Whatever happened before, this is why.
+        self.parts.seats[drive.as_usize()].work.forgive();
         self.mark_lost(DriveSet::EMPTY.with(drive));
         self.carry_out();
         self.admit();
@@ -407,12 +431,14 @@ impl Engine {
         let drives = drives.map(|(drive, seat)| {
             let state = match seat.backend {
                 None => DriveState::Missing,
+                Some(_) if seat.work.failure().is_some() => DriveState::Failed,
                 Some(_) if array.lost().contains(drive) => DriveState::Lost,
                 Some(_) => DriveState::Present,
             };
             let (name, queue_len) = (seat.name.clone(), array.queue_len(drive));
             let fast_fail = seat.fast.as_ref().map(|fast| fast.state());
-            DriveStatus { name, state, queue_len, health: seat.health(), fast_fail }
+            let failure = seat.work.failure().map(str::to_owned);
+            DriveStatus { name, state, failure, queue_len, health: seat.health(), fast_fail }
         });
         Status {
             spec: *array.layout().spec(),
@@ -425,40 +451,6 @@ impl Engine {
             outstanding: gate.requests(),
             served: self.account.served,
             latency: self.account.latency(),
-        }
-    }
-
-    /// Leaves the drives in good order, closes them, and tells those who wanted it.
-    fn end(mut self) {
-        let result = self.settle();
-        let stopping = std::mem::take(&mut self.stopping);
-        drop(self); // Whoever is told may open the drives at once.
-        for reply in stopping {
-            // Whoever asked may have lost interest.
-            drop(reply.send(result.clone()));
-        }
-    }
-
-    /// Makes everything safe and says so on the drives. Every drive that cannot is lost.
-    fn settle(&mut self) -> Result<(), HostError> {
-        loop {
-            if self.is_beyond_repair() {
-                return fail(format!(
-                    "more drives are lost than the array survives: {}",
-                    self.parts.array.lost()
-                ));
-            }
-            let (lost, synced) = (self.parts.array.lost(), self.parts.array.synced());
-            let ledger = &mut self.parts.ledger;
-            let mut failed = ledger.sync(lost);
-            if failed.is_empty() {
-                failed = ledger.record(State::Clean, synced, lost);
-            }
-            if failed.is_empty() {
-                return Ok(());
-            }
-            self.mark_lost(failed);
-            self.carry_out();
         }
     }
 }

@@ -37,6 +37,7 @@ mod lone;
 mod medium;
 mod member;
 mod requests;
+mod seat;
 mod service;
 mod split;
 mod status;

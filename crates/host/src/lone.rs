@@ -168,7 +168,7 @@ impl State {
         self.backend.submit(Order { sub, command, payload, origin: self.sub_next });
     }
 
-    fn finish(&mut self, Ended { sub, outcome, buf }: Ended) {
+    fn finish(&mut self, Ended { sub, outcome, buf, error: _ }: Ended) {
         let id = buf_id(sub.0);
         if let Some(buf) = buf {
             self.buffers.give_back(id, buf);

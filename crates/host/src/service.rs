@@ -18,7 +18,7 @@ use levelhead_block::{BlockService, Done, Request};
 use levelhead_drive::{Faults, QUEUE_DEPTH_MAX};
 use levelhead_erasure::Kernel;
 use levelhead_stats::Streams;
-use levelhead_units::{DriveIdx, Sectors};
+use levelhead_units::{DriveIdx, Nanos, Sectors};
 
 use crate::assemble::{self, Assembled};
 use crate::backend::{Backend, Io, Report};
@@ -29,11 +29,12 @@ use crate::devices::fast::{self, FastFail};
 use crate::devices::poller::{self, Poller};
 use crate::devices::sysfs::Sysfs;
 use crate::emulated::EmulatedDrive;
-use crate::engine::{Control, Engine, Event, Parts, Seat};
+use crate::engine::{Control, Engine, Event, Parts, Tell};
 use crate::error::{HostError, fail};
 use crate::gate::{Bound, Gate, Patience};
 use crate::labels::Ledger;
 use crate::requests::Pending;
+use crate::seat::{Seat, Work};
 use crate::split;
 use crate::status::Status;
 use crate::threads::Threads;
@@ -41,6 +42,10 @@ use crate::uring::{self, Uring};
 
 /// Requests of more sectors run in pieces: 1 MiB.
 pub const PIECE_MAX: Sectors = Sectors::new(256);
+
+/// How long a drive may hold up a stop without ending anything: longer than the kernel waits for a
+/// command by itself.
+const STOP_PATIENCE: Nanos = Nanos::from_secs(60);
 
 /// How an array is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +83,27 @@ struct Inner {
 impl Assembled {
     /// Starts to serve the array: from here on its drives say that it is in use.
     pub fn serve(self, options: ServeOptions) -> Result<ArrayHandle, HostError> {
+        self.serve_and_tell(options, Box::new(|_| {}))
+    }
+
+    /// The same, and calls `tell` with a sentence whenever a drive has failed. That happens on the
+    /// engine's own thread, which waits for it.
+    pub fn serve_and_tell(
+        self,
+        options: ServeOptions,
+        tell: Box<dyn Fn(&str) + Send>,
+    ) -> Result<ArrayHandle, HostError> {
+        self.run(options, tell, STOP_PATIENCE, &|_, backend| backend)
+    }
+
+    /// The same with what a test changes: the patience with a drive at the stop, and the drives.
+    fn run(
+        self,
+        options: ServeOptions,
+        tell: Tell,
+        patience: Nanos,
+        wrap: &Wrap<'_>,
+    ) -> Result<ArrayHandle, HostError> {
         let window = options.window;
         if !(1..=QUEUE_DEPTH_MAX).contains(&window) {
             return fail(format!("a window is from 1 to {QUEUE_DEPTH_MAX} commands, got {window}"));
@@ -105,7 +131,9 @@ impl Assembled {
         let seats = self.seats.iter().enumerate().map(|(at, seat)| {
             let drive = DriveIdx::from_usize(at);
             let start = |seat| start(seat, drive, (window, io), clock, &events);
-            seat.as_ref().map_or(Ok(Seat::EMPTY), start)
+            let mut seat = seat.as_ref().map_or(Ok(Seat::missing()), start)?;
+            seat.backend = seat.backend.map(|backend| wrap(drive, backend));
+            Ok(seat)
         });
         let seats = seats.collect::<Result<Vec<Seat>, HostError>>()?;
         // Twice, so that an older copy of a drive is two generations behind: see the format.
@@ -116,8 +144,17 @@ impl Assembled {
             }
         }
         let buffers = Buffers::new(Kernel::best());
-        let parts =
-            Parts { clock, array, buffers, seats, ledger, data_start, gate: Arc::clone(&gate) };
+        let parts = Parts {
+            clock,
+            array,
+            buffers,
+            seats,
+            ledger,
+            data_start,
+            gate: Arc::clone(&gate),
+            tell,
+            patience,
+        };
         let engine = Engine::new(parts);
         let thread = thread::Builder::new()
             .name("engine".into())
@@ -128,6 +165,9 @@ impl Assembled {
         Ok(ArrayHandle(Arc::new(Inner { size, clock, gate, events, engine, thread })))
     }
 }
+
+/// Puts something around a drive.
+type Wrap<'a> = dyn Fn(DriveIdx, Box<dyn Backend>) -> Box<dyn Backend> + 'a;
 
 /// What to use, once it is known what there is.
 fn settle(io: Io) -> Result<Io, HostError> {
@@ -164,7 +204,8 @@ fn start(
         (None, Io::Threads | Io::Best) => Box::new(Threads::start(&medium, window, &report)?),
     };
     let name = Some(member.to_string());
-    Ok(Seat { name, backend: Some(backend), fast: Some(fast), poller })
+    let work = Work::default();
+    Ok(Seat { name, backend: Some(backend), fast: Some(fast), poller, work })
 }
 
 /// Watches what a real drive says of its health, if it is of a kind that says something.
@@ -259,5 +300,135 @@ impl BlockService for ArrayHandle {
         let command = request.command;
         assert!(command.fits(self.0.size), "{command:?} is past the array's end");
         split::run(request, done, PIECE_MAX, &mut |request, done| self.0.send(request, done));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use levelhead_block::adapter::Waiting;
+    use levelhead_block::{BlockDevice, Buf, Command, Durability, Effort, ZeroTail};
+    use levelhead_units::{Extent, Lba};
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::assemble::{AssembleOptions, assemble};
+    use crate::backend::Order;
+    use crate::create::{CreateOptions, create};
+    use crate::member::MemberSpec;
+    use crate::status::DriveState;
+
+    /// A drive that keeps what it gets, once it hangs. Nobody may wait for it.
+    struct Hanging {
+        drive: Option<Box<dyn Backend>>,
+        hangs: Arc<AtomicBool>,
+        kept: Vec<Order>,
+    }
+
+    impl Backend for Hanging {
+        fn submit(&mut self, order: Order) {
+            match &mut self.drive {
+                Some(drive) if !self.hangs.load(Ordering::SeqCst) => drive.submit(order),
+                Some(_) | None => self.kept.push(order),
+            }
+        }
+    }
+
+    impl Drop for Hanging {
+        fn drop(&mut self) {
+            assert!(self.kept.is_empty(), "whoever drops a drive that hangs would wait for ever");
+        }
+    }
+
+    /// An array of three files whose drive 1 can be made to hang, and what it tells.
+    fn array(folder: &TempDir, patience: Nanos) -> (ArrayHandle, Arc<AtomicBool>, Told) {
+        let members: Vec<MemberSpec> = (0..3)
+            .map(|at| {
+                let path = folder.path().join(format!("{at}.img"));
+                std::fs::File::create(&path).unwrap().set_len(600 * 4096).unwrap();
+                path.display().to_string().parse().unwrap()
+            })
+            .collect();
+        let options = CreateOptions { assume_clean: true, ..CreateOptions::default() };
+        create("raid5:2+1,chunk=8KiB".parse().unwrap(), &members, options).unwrap();
+        let assembled = assemble(&members, AssembleOptions::default()).unwrap();
+        let hangs = Arc::new(AtomicBool::new(false));
+        let wrap = |drive: DriveIdx, backend| -> Box<dyn Backend> {
+            if drive != DriveIdx::new(1) {
+                return backend;
+            }
+            Box::new(Hanging { drive: Some(backend), hangs: Arc::clone(&hangs), kept: Vec::new() })
+        };
+        let options = ServeOptions {
+            policy: Policy::Normal,
+            window: 4,
+            order: HostOrder::Elevator,
+            io: Io::Threads,
+            bound: Bound::DEFAULT,
+            seed: 1,
+        };
+        let told: Told = Arc::default();
+        let heard = Arc::clone(&told);
+        let tell = Box::new(move |sentence: &str| heard.lock().unwrap().push(sentence.to_owned()));
+        (assembled.run(options, tell, patience, &wrap).unwrap(), hangs, told)
+    }
+
+    type Told = Arc<Mutex<Vec<String>>>;
+
+    fn read(array: &ArrayHandle, sectors: u64) -> levelhead_block::Reply {
+        let extent = Extent::new(Lba::ZERO, Sectors::new(sectors));
+        let command = Command::Read { extent, effort: Effort::Full };
+        let request = Request::new(command, Buf::zeroed(extent.sectors));
+        Waiting::new(Arc::new(array.clone())).run(vec![request]).pop().unwrap()
+    }
+
+    /// E4. What waits for the drive is answered from the others, and they are left in good order.
+    #[test]
+    fn drive_that_hangs_holds_up_no_stop_for_ever() {
+        let folder = TempDir::new().unwrap();
+        let (array, hangs, told) = array(&folder, Nanos::from_secs(2));
+        let extent = Extent::new(Lba::ZERO, Sectors::new(8));
+        let (durability, zero_tail) = (Durability::Durable, ZeroTail::None);
+        let write = Command::Write { extent, durability, zero_tail };
+        let bytes = Buf::copy_of(&[7; 8 * 4096]);
+        let mut client = Waiting::new(Arc::new(array.clone()));
+        assert!(client.run(vec![Request::new(write, bytes)])[0].outcome.is_good());
+        hangs.store(true, Ordering::SeqCst);
+        let reader = array.clone();
+        let waiting = thread::spawn(move || read(&reader, 8));
+        while array.status().unwrap().drives[1].queue_len == 0 {
+            thread::yield_now();
+        }
+        array.stop().unwrap();
+        let reply = waiting.join().unwrap();
+        assert!(reply.outcome.is_good(), "{:?}", reply.outcome);
+        assert!(reply.buf.as_slice().iter().all(|&byte| byte == 7));
+        let name = folder.path().join("1.img");
+        let sentence =
+            format!("drive 1, {}, has failed: it has ended no command for 2 s", name.display());
+        assert_eq!(*told.lock().unwrap(), [sentence]);
+        // The drive itself is still held: its command may yet come back.
+        let left = ["0.img", "2.img"].map(|name| folder.path().join(name).display().to_string());
+        let left = left.map(|path| path.parse().unwrap());
+        let again = assemble(&left, AssembleOptions::default()).unwrap();
+        assert_eq!((again.state(), again.lost().len()), (State::Clean, 1));
+    }
+
+    #[test]
+    fn drive_that_was_given_up_in_time_holds_up_no_stop_either() {
+        let folder = TempDir::new().unwrap();
+        let (array, hangs, told) = array(&folder, Nanos::from_secs(2));
+        hangs.store(true, Ordering::SeqCst);
+        let reader = array.clone();
+        let waiting = thread::spawn(move || read(&reader, 8));
+        while array.status().unwrap().drives[1].queue_len == 0 {
+            thread::yield_now();
+        }
+        array.lose(DriveIdx::new(1)).unwrap();
+        assert!(waiting.join().unwrap().outcome.is_good());
+        assert_eq!(array.status().unwrap().drives[1].state, DriveState::Lost);
+        array.stop().unwrap();
+        assert!(told.lock().unwrap().is_empty(), "it was wanted");
     }
 }

@@ -41,6 +41,8 @@ pub struct DriveStatus {
     pub name: Option<String>,
     /// Whether the array uses it.
     pub state: DriveState,
+    /// Why it failed, if it did.
+    pub failure: Option<String>,
     /// Commands waiting for it or inside it.
     pub queue_len: usize,
     /// What it says about itself, if it says anything.
@@ -54,7 +56,9 @@ pub struct DriveStatus {
 pub enum DriveState {
     /// It does.
     Present,
-    /// Not any more.
+    /// Not any more, because it failed.
+    Failed,
+    /// Not any more, because somebody wanted that.
     Lost,
     /// It was not there when the array was started.
     Missing,

@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use crate::backend::{Backend, Ended, Order, Report, carry_out};
+use crate::backend::{Backend, Order, Report, carry_out};
 use crate::error::HostError;
 use crate::medium::Medium;
 
@@ -48,8 +48,7 @@ fn work(orders: &Mutex<Receiver<Order>>, medium: &Medium, report: &Report) {
     loop {
         let order = orders.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(Order { sub, command, payload, origin: _ }) = order else { return };
-        let (outcome, buf) = carry_out(medium, &command, payload);
-        report(Ended { sub, outcome, buf });
+        report(carry_out(medium, sub, &command, payload));
     }
 }
 

@@ -176,19 +176,20 @@ impl<K: Kernel> State<K> {
 
     fn finish(&self, Flight { order, moved, .. }: Flight, result: io::Result<()>) {
         let Order { sub, command, payload, .. } = order;
-        let good = |()| Outcome::GOOD;
+        let error = result.err();
         let (outcome, buf) = match (command, payload) {
             (Command::Read { extent, effort }, Payload::Fill(mut buf)) => {
                 let failed =
-                    |error| failed_read(&self.medium, extent, effort, &mut buf, moved, &error);
-                (result.map_or_else(failed, good), Some(buf))
+                    |error| failed_read(&self.medium, extent, effort, &mut buf, moved, error);
+                (error.as_ref().map_or(Outcome::GOOD, failed), Some(buf))
             }
             (Command::Write { extent, .. }, Payload::Pieces(pieces)) => {
                 drop(pieces); // B2
-                (result.map_or_else(|error| failed_write(extent, &error), good), None)
+                let failed = |error| failed_write(extent, error);
+                (error.as_ref().map_or(Outcome::GOOD, failed), None)
             }
-            (_, _) => (flushed(result), None),
+            (_, _) => (flushed(error.as_ref()), None),
         };
-        (self.report)(Ended { sub, outcome, buf });
+        (self.report)(Ended { sub, outcome, buf, error });
     }
 }

@@ -116,6 +116,11 @@ impl Show for StatusJson {
             ]);
         }
         text.push_str(&table.to_text());
+        for drive in &self.drives {
+            if let Some(failure) = &drive.failure {
+                text.push_str(&format!("drive {} has failed: {failure}\n", drive.drive));
+            }
+        }
         text
     }
 

@@ -82,6 +82,7 @@ pub(crate) struct DriveJson {
     pub(crate) drive: u8,
     pub(crate) member: Option<String>,
     pub(crate) state: String,
+    pub(crate) failure: Option<String>,
     pub(crate) queue: u64,
     pub(crate) retry_rate_percent: Option<f64>,
     pub(crate) retry_latency_ms: Option<f64>,
@@ -97,10 +98,12 @@ impl From<&Status> for StatusJson {
             member: is.name.clone(),
             state: match is.state {
                 DriveState::Present => "present",
+                DriveState::Failed => "failed",
                 DriveState::Lost => "lost",
                 DriveState::Missing => "missing",
             }
             .to_owned(),
+            failure: is.failure.clone(),
             queue: is.queue_len as u64,
             retry_rate_percent: is.health.and_then(|said| said.retry_rate).map(percent),
             retry_latency_ms: is.health.and_then(|said| said.retry_latency_mean).map(millis),

@@ -90,12 +90,14 @@ impl BlockService for Exported {
     }
 }
 
-/// Serves until `stop` is wished. `ready` is called once clients are welcome.
+/// Serves until `stop` is wished. `ready` is called once clients are welcome, `tell` with a sentence for
+/// each drive that fails.
 pub fn serve(
     ask: &Serve,
     stop: &Stop,
     progress: &dyn Progress,
     ready: &mut dyn FnMut(&Serving),
+    tell: Box<dyn Fn(&str) + Send>,
 ) -> Result<(), AppError> {
     let members = members(&ask.members)?;
     let assembled =
@@ -137,7 +139,7 @@ pub fn serve(
         io: ask.io,
         seed: ask.seed,
     };
-    let handle = assembled.serve(options).map_err(AppError::usage)?;
+    let handle = assembled.serve_and_tell(options, tell).map_err(AppError::usage)?;
     assert!(exported.array.set(handle.clone()).is_ok(), "it is set here alone");
     let running = server.start();
     serving.uri = uri(running.endpoint(), &ask.export);

@@ -130,5 +130,14 @@ fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
     let stop = stop_on_signals()?;
     // It serves all the same.
     let mut ready = |serving: &Serving| drop(output.print(serving));
-    serve(&ask, &stop, progress::bars(output).as_ref(), &mut ready)
+    // Printed on a thread of its own: whoever reads standard error may be slow, the array is not to be.
+    let (sender, sentences) = std::sync::mpsc::channel::<String>();
+    let printer = std::thread::spawn(move || {
+        sentences.iter().for_each(|sentence| crate::say(&format!("levelhead: {sentence}")));
+    });
+    let tell = Box::new(move |sentence: &str| drop(sender.send(sentence.to_owned())));
+    let served = serve(&ask, &stop, progress::bars(output).as_ref(), &mut ready, tell);
+    // It ends with the array, which has let go of its sender.
+    drop(printer.join());
+    served
 }

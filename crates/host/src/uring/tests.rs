@@ -116,7 +116,7 @@ fn read(fast: FastFail, effort: Effort, script: &[End]) -> (Vec<Seen>, Outcome, 
     orders.send(Order { sub: SubId(1), command, payload, origin: 0 }).unwrap();
     drop(orders);
     state.run(&receiver);
-    let Ended { sub, outcome, buf } = ended.recv().unwrap();
+    let Ended { sub, outcome, buf, .. } = ended.recv().unwrap();
     assert_eq!(sub, SubId(1));
     assert!(ended.recv().is_err(), "B1: one end");
     let buf = buf.unwrap();

@@ -129,8 +129,8 @@ fn drive_that_dies_while_the_array_runs_takes_no_data_with_it() {
     check_content(&array, &content);
     let states: Vec<DriveState> =
         array.status().unwrap().drives.iter().map(|drive| drive.state).collect();
-    let (lost, present) = (DriveState::Lost, DriveState::Present);
-    assert_eq!(states, [lost, present, present, lost]);
+    let (failed, present) = (DriveState::Failed, DriveState::Present);
+    assert_eq!(states, [failed, present, present, failed]);
     array.stop().unwrap();
     // They are recorded as lost: the others are enough, and these are refused.
     let array = serve(&members[1..3], "normal");

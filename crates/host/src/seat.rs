@@ -1,0 +1,102 @@
+//! One place of an array: the drive in it, and what the engine knows of its work.
+
+use std::io;
+use std::sync::Arc;
+
+use levelhead_block::{Health, Outcome};
+use levelhead_units::Instant;
+
+use crate::backend::Backend;
+use crate::devices::fast::FastFail;
+use crate::devices::poller::Poller;
+
+/// One place of the array.
+pub(crate) struct Seat {
+    /// The member as it was named.
+    pub(crate) name: Option<String>,
+    /// Absent where the drive was missing from the start.
+    pub(crate) backend: Option<Box<dyn Backend>>,
+    /// How the drive is told to try less.
+    pub(crate) fast: Option<Arc<FastFail>>,
+    /// Watches what a real drive says of itself.
+    pub(crate) poller: Option<Poller>,
+    pub(crate) work: Work,
+}
+
+impl Seat {
+    /// A place whose drive is missing.
+    pub(crate) fn missing() -> Self {
+        Self { name: None, backend: None, fast: None, poller: None, work: Work::default() }
+    }
+
+    /// What the drive says about itself, if it says anything.
+    pub(crate) fn health(&self) -> Option<Health> {
+        let own = self.backend.as_ref().and_then(|backend| backend.health());
+        own.or_else(|| self.poller.as_ref()?.health())
+    }
+}
+
+/// What an engine knows of a drive's work.
+#[derive(Debug, Default)]
+pub(crate) struct Work {
+    /// Commands inside it.
+    inside: u32,
+    /// When it last ended one, or got one while it had none.
+    heard_last: Instant,
+    /// How it last failed.
+    error: Option<String>,
+    /// Why it was lost, unless somebody wanted that.
+    failure: Option<String>,
+}
+
+impl Work {
+    /// It has got a command.
+    pub(crate) fn handle_submitted(&mut self, now: Instant) {
+        if self.inside == 0 {
+            self.heard_last = now;
+        }
+        self.inside += 1;
+    }
+
+    /// It has ended a command.
+    pub(crate) fn handle_ended(
+        &mut self,
+        now: Instant,
+        error: Option<io::Error>,
+        outcome: &Outcome,
+    ) {
+        assert!(self.inside > 0, "a drive ends what it was asked");
+        (self.inside, self.heard_last) = (self.inside - 1, now);
+        match (error, outcome) {
+            (Some(error), _) => self.error = Some(error.to_string()),
+            (None, Outcome::Gone) => self.error = Some("it does not answer any more".to_owned()),
+            (None, Outcome::Done { .. } | Outcome::Cancelled) => {}
+        }
+    }
+
+    /// It has failed in some other way.
+    pub(crate) fn handle_error(&mut self, error: String) {
+        self.error = Some(error);
+    }
+
+    /// The array does without it. Why, if it has failed.
+    pub(crate) fn handle_lost(&mut self) -> Option<&str> {
+        self.failure = self.error.take();
+        self.failure()
+    }
+
+    /// Its errors do not count.
+    pub(crate) fn forgive(&mut self) {
+        self.error = None;
+    }
+
+    /// Why it was lost, if it failed.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    /// Since when nothing has come from it although it has something to do; nothing if it has not.
+    pub(crate) fn silent_since(&self) -> Option<Instant> {
+        (self.inside > 0).then_some(self.heard_last)
+    }
+}
