@@ -363,7 +363,7 @@ fn array_whose_server_was_killed_is_served_again_and_resynced() {
     serving.signal(Signal::KILL);
     assert_eq!(serving.end().code, None);
     // Its sockets are still there, and nobody answers.
-    assert_eq!(shelf.names().len(), 8, "{:?}", shelf.names());
+    assert_eq!(shelf.names().len(), 13, "{:?}", shelf.names());
     assert!(levelhead(&["array", "status", &drives[0]]).refusal().contains("no running array"));
     // With a drive less it cannot be known what was being written there.
     let serve = ["array", "serve", "--nbd", &socket];
@@ -388,7 +388,9 @@ fn control_socket_can_be_elsewhere_and_answers_lines_of_json() {
     let options = ["--nbd", &shelf.path("nbd.sock"), "--control", &control];
     let serving = shelf.serve_with(&drives, &options);
     assert_eq!(serving.control(), control);
-    assert!(levelhead(&["array", "status", &drives[0]]).refusal().contains("no running array"));
+    // The drives lead there all the same.
+    let status = levelhead(&["array", "status", &drives[0], "--json"]).json();
+    assert_eq!(status["array"], ARRAY);
     let mut stream = UnixStream::connect(&control).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
@@ -406,6 +408,58 @@ fn control_socket_can_be_elsewhere_and_answers_lines_of_json() {
     assert_eq!(ask(r#"{"verb": "stop"}"#), json!({ "ok": null }));
     serving.end().good();
     assert!(!Path::new(&control).exists());
+}
+
+#[test]
+fn every_drive_leads_to_the_control_socket_past_clients_that_say_nothing() {
+    use std::os::unix::fs::symlink;
+    let shelf = Shelf::new();
+    let drives = shelf.array(DRIVE);
+    let beside = |drive: usize| format!("{}.control", drives[drive]);
+    // What a server that was killed has left behind, and what is none of ours.
+    symlink(shelf.path("gone"), beside(0)).unwrap();
+    symlink(shelf.path("gone"), beside(1)).unwrap();
+    fs::write(beside(3), "mine").unwrap();
+    let serving = shelf.serve(&drives);
+    let silent: Vec<UnixStream> =
+        (0..3).map(|_| UnixStream::connect(serving.control()).unwrap()).collect();
+    for at in [0, 1, 2, 4, 5] {
+        let status = levelhead(&["array", "status", &drives[at], "--json"]).json();
+        assert_eq!(status["uuid"], serving.status()["uuid"], "drive {at}");
+    }
+    let refused = levelhead(&["array", "status", &drives[3]]);
+    assert!(refused.refusal().contains("no running array answers"));
+    levelhead(&["array", "stop", &drives[5]]).good();
+    serving.end().good();
+    drop(silent);
+    assert_eq!(fs::read_to_string(beside(3)).unwrap(), "mine");
+    fs::remove_file(beside(3)).unwrap();
+    assert_eq!(shelf.names().len(), 6, "{:?}", shelf.names());
+}
+
+#[test]
+fn more_clients_than_there_is_room_for_are_sent_away() {
+    let shelf = Shelf::new();
+    let serving = shelf.serve(&shelf.array(DRIVE));
+    let talk = |stream: &UnixStream| -> Value {
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    };
+    let mut clients: Vec<UnixStream> = Vec::new();
+    for _ in 0..16 {
+        let mut stream = UnixStream::connect(serving.control()).unwrap();
+        stream.write_all(b"{\"verb\": \"status\"}\n").unwrap();
+        assert_eq!(talk(&stream)["ok"]["array"], ARRAY);
+        clients.push(stream);
+    }
+    let refused = talk(&UnixStream::connect(serving.control()).unwrap());
+    assert_eq!(refused, json!({ "error": "16 clients ask already, try again" }));
+    drop(clients);
+    wait_until("there is room again", || {
+        levelhead(&["array", "status", serving.control()]).code == Some(0)
+    });
+    serving.stop();
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub enum Verb {
     Stop,
 }
 
-/// Asks the running array named by its control socket or its first member.
+/// Asks the running array named by its control socket or any of its members.
 pub fn ask(array: &Path, verb: Verb) -> Result<Box<dyn Show>, AppError> {
     let question = match verb {
         Verb::Status => Question::Status,

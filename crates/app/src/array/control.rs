@@ -6,11 +6,12 @@
 //!   {"verb": "stop"}                {"ok": null}        {"error": "a sentence"}
 //! ```
 //!
-//! The socket is a file that only its owner may open. It is described for users in
-//! `docs/control.md`.
+//! The socket is a file that only its owner may open, with a link to it beside every other member, so
+//! that any of them leads to it. It is described for users in `docs/control.md`.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ use levelhead_host::{ArrayHandle, DriveState, Status};
 use levelhead_units::{DriveIdx, Nanos, Ratio};
 use serde::{Deserialize, Serialize};
 
+use crate::files::absolute;
 use crate::{AppError, Stop};
 
 /// The longest question.
@@ -31,6 +33,9 @@ const LINE_MAX: u64 = 4096;
 
 /// A client that says nothing for so long is turned away.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Clients at a time; one more is sent away.
+const CLIENTS_MAX: usize = 16;
 
 /// What can be asked of a running array.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
@@ -170,6 +175,7 @@ pub(super) struct Listener {
 /// A control socket at work. Dropping it closes and removes it.
 pub(super) struct Controlled {
     file: Option<SocketFile>,
+    links: Vec<SocketFile>,
     closing: Arc<AtomicBool>,
     ending: Ending,
     thread: Option<JoinHandle<()>>,
@@ -185,7 +191,7 @@ impl Listener {
             let path = path.display();
             return Err(AppError::usage(format!("a running array answers at {path} already")));
         }
-        if is_socket(path) {
+        if is_left_over(path) {
             fs::remove_file(path).map_err(fail)?;
         }
         // Bound where only the owner gets in, and named when only the owner may open it.
@@ -203,32 +209,80 @@ impl Listener {
         Ok(Self { file, listener })
     }
 
-    /// Answers from now on, one client at a time.
-    pub(super) fn start(self, handle: ArrayHandle, stop: Stop) -> Controlled {
+    /// Answers from now on, also to those who come through these links.
+    pub(super) fn start(self, links: &[PathBuf], handle: ArrayHandle, stop: Stop) -> Controlled {
         let Self { file, listener } = self;
         let closing = Arc::new(AtomicBool::new(false));
         let closed = Arc::clone(&closing);
         let ending = Ending { stop, ended: Arc::default() };
         let wanted = ending.clone();
         let answer = move || {
+            let mut clients = Clients::default();
             for stream in listener.incoming() {
                 if closed.load(Ordering::Relaxed) {
                     return;
                 }
                 if let Ok(stream) = stream {
-                    // A client that leaves early has its reasons.
-                    drop(converse(&stream, &handle, &wanted));
+                    clients.welcome(stream, &handle, &wanted);
                 }
             }
         };
+        let links = links.iter().filter_map(|link| lead(link, &file.0)).collect();
         let thread = Some(std::thread::spawn(answer));
-        Controlled { file: Some(file), closing, ending, thread }
+        Controlled { file: Some(file), links, closing, ending, thread }
     }
 }
 
-fn is_socket(path: &Path) -> bool {
+/// Makes a link to a socket, in the place of an old one that leads nowhere. Where there is something
+/// else, or none can be made, the array does without.
+fn lead(link: &Path, socket: &Path) -> Option<SocketFile> {
+    use std::os::unix::fs::symlink;
+    if is_left_over(link) && UnixStream::connect(link).is_err() {
+        fs::remove_file(link).ok()?;
+    }
+    symlink(absolute(socket), link).ok()?;
+    Some(SocketFile(link.to_owned()))
+}
+
+/// Those who ask, each on a thread of its own.
+#[derive(Default)]
+struct Clients(Vec<(UnixStream, JoinHandle<()>)>);
+
+impl Clients {
+    fn welcome(&mut self, stream: UnixStream, handle: &ArrayHandle, ending: &Ending) {
+        self.0.retain(|(_, thread)| !thread.is_finished());
+        let Ok(shared) = stream.try_clone() else { return };
+        if self.0.len() >= CLIENTS_MAX {
+            let reply = Reply::Error(format!("{CLIENTS_MAX} clients ask already, try again"));
+            drop(say(&stream, &reply)); // Whoever is sent away may have left.
+            return;
+        }
+        let (handle, ending) = (handle.clone(), ending.clone());
+        // A client that leaves early has its reasons.
+        let talk = move || drop(converse(&stream, &handle, &ending));
+        self.0.push((shared, std::thread::spawn(talk)));
+    }
+}
+
+impl Drop for Clients {
+    /// Everybody gets the answer to what was asked, and nobody is waited for who asks nothing.
+    fn drop(&mut self) {
+        for (stream, thread) in self.0.drain(..) {
+            // One that has left is deaf already; one whose thread panicked has said so.
+            drop(stream.shutdown(Shutdown::Read));
+            drop(thread.join());
+        }
+    }
+}
+
+/// Whether a control socket lies here, or a link to one that may have gone.
+fn is_left_over(path: &Path) -> bool {
     use std::os::unix::fs::FileTypeExt;
-    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket())
+    let Ok(own) = fs::symlink_metadata(path) else { return false };
+    match fs::metadata(path) {
+        Ok(metadata) => metadata.file_type().is_socket(),
+        Err(_) => own.is_symlink(),
+    }
 }
 
 impl Controlled {
@@ -243,6 +297,7 @@ impl Controlled {
         // Wakes the thread, which looks at the flag first.
         let waker = UnixStream::connect(&file.0);
         // Before anybody learns of the end, who may serve the array again at once.
+        self.links.clear();
         drop(file);
         assert!(self.ending.ended.set(result).is_ok(), "an array ends once");
         drop(thread.join());
@@ -270,13 +325,17 @@ fn converse(stream: &UnixStream, handle: &ArrayHandle, ending: &Ending) -> io::R
             Ok(question) => answer(question, handle, ending),
             Err(error) => Reply::Error(format!("not a question: {error}")),
         };
-        let mut text = serde_json::to_string(&reply)?;
-        text.push('\n');
-        (&*stream).write_all(text.as_bytes())?;
+        say(stream, &reply)?;
         if ending.ended.get().is_some() {
             return Ok(()); // Also where the client would go on for ever.
         }
     }
+}
+
+fn say(mut stream: &UnixStream, reply: &Reply) -> io::Result<()> {
+    let mut text = serde_json::to_string(reply)?;
+    text.push('\n');
+    stream.write_all(text.as_bytes())
 }
 
 fn answer(question: Question, handle: &ArrayHandle, ending: &Ending) -> Reply {

@@ -143,7 +143,9 @@ pub fn serve(
     assert!(exported.array.set(handle.clone()).is_ok(), "it is set here alone");
     let running = server.start();
     serving.uri = uri(running.endpoint(), &ask.export);
-    let controlled = listener.start(handle.clone(), stop.clone());
+    let beside = members.iter().map(|member| control_path(member.path()));
+    let links: Vec<PathBuf> = beside.filter(|link| *link != control).collect();
+    let controlled = listener.start(&links, handle.clone(), stop.clone());
     ready(&serving);
     show_resync(&handle, stop, progress);
     stop.wait();

@@ -83,13 +83,13 @@ pub(crate) struct ServeArgs {
 
 #[derive(Args)]
 pub(crate) struct Running {
-    /// The array's control socket, or its first drive
+    /// The array's control socket, or any of its drives
     array: PathBuf,
 }
 
 #[derive(Args)]
 pub(crate) struct Fail {
-    /// The array's control socket, or its first drive
+    /// The array's control socket, or any of its drives
     array: PathBuf,
     /// The drive's number
     #[arg(value_parser = values::drive, allow_negative_numbers = true)]
