@@ -199,9 +199,10 @@ impl Engine {
         }
     }
 
-    fn handle_ended(&mut self, drive: DriveIdx, Ended { sub, outcome, buf, error }: Ended) {
+    fn handle_ended(&mut self, drive: DriveIdx, ended: Ended) {
         let now = self.now();
-        self.parts.seats[drive.as_usize()].work.handle_ended(now, error, &outcome);
+        self.parts.seats[drive.as_usize()].work.handle_ended(now, &ended);
+        let Ended { sub, outcome, buf, .. } = ended;
         match (self.lent.remove(&sub), buf) {
             (Some(id), Some(buf)) => self.parts.buffers.give_back(id, buf),
             (None, None) => {}

@@ -1,12 +1,11 @@
 //! One place of an array: the drive in it, and what the engine knows of its work.
 
-use std::io;
 use std::sync::Arc;
 
 use levelhead_block::{Health, Outcome};
 use levelhead_units::Instant;
 
-use crate::backend::Backend;
+use crate::backend::{Backend, Ended};
 use crate::devices::fast::FastFail;
 use crate::devices::poller::Poller;
 
@@ -59,17 +58,18 @@ impl Work {
     }
 
     /// It has ended a command.
-    pub(crate) fn handle_ended(
-        &mut self,
-        now: Instant,
-        error: Option<io::Error>,
-        outcome: &Outcome,
-    ) {
+    pub(crate) fn handle_ended(&mut self, now: Instant, ended: &Ended) {
         assert!(self.inside > 0, "a drive ends what it was asked");
         (self.inside, self.heard_last) = (self.inside - 1, now);
+        let Ended { outcome, buf, error, .. } = ended;
+        // Only a read brings a buffer back, and what it does not give is no failure yet.
+        let is_write = buf.is_none();
         match (error, outcome) {
             (Some(error), _) => self.error = Some(error.to_string()),
             (None, Outcome::Gone) => self.error = Some("it does not answer any more".to_owned()),
+            (None, Outcome::Done { damaged, .. }) if is_write && !damaged.is_empty() => {
+                self.error = Some("it did not store what it got".to_owned());
+            }
             (None, Outcome::Done { .. } | Outcome::Cancelled) => {}
         }
     }
