@@ -69,7 +69,7 @@ mod settings;
 
 pub use drive::{Completion, Drive};
 pub use faults::{
-    BurstLength, Bursts, Episodes, Faults, FaultsError, Field, ParseFaultsError, Periodic,
+    Between, BurstLength, Bursts, Episodes, Faults, FaultsError, Field, ParseFaultsError, Periodic,
     ROTATION_LIST_MAX, RotationList, Rotations, Stalls,
 };
 pub use health::Counters;

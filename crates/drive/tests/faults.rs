@@ -170,6 +170,35 @@ fn a_slow_service_takes_the_factor_of_its_beginning() {
         let usual = ask("retry-rate=100%,rotations=2");
         assert_eq!(slow.service, usual.service * factor, "at {millis} ms");
     }
+    // The beginning of its service, not its arrival.
+    let mut waits = drive("periodic=100s/50s/3/50s");
+    waits.handle_submit(at(49_999), 1, Command::Flush, 1);
+    (2..4).for_each(|id| waits.handle_submit(at(49_999), id, Command::Flush, id));
+    waits.handle_timeout(at(60_000));
+    let micros: Vec<u64> =
+        std::iter::from_fn(|| waits.poll()).map(|done| done.service.get() / 1_000).collect();
+    assert_eq!(micros, [500, 500, 1_500]);
+}
+
+#[test]
+fn the_length_of_a_retry_belongs_to_the_request_and_its_first_failed_sector() {
+    let text = "retry-rate=30%,rotations=uniform:1-1000";
+    let retries = |lba: u64, sectors: u64, origin: u64| {
+        run(&mut drive(text), at(0), read(lba, sectors, Effort::Full), origin).retries
+    };
+    let (mut compared, mut differing) = (0, 0);
+    for origin in 0..200 {
+        let unknown = run(&mut drive(text), at(0), read(50, 8, Effort::Fast), origin).outcome;
+        let Outcome::Done { unknown, .. } = unknown else { panic!("it is alive") };
+        let Some(first) = unknown.iter().next().map(u64::from) else { continue };
+        let whole = retries(50, 8, origin);
+        // Cut anywhere up to its first failure, longer or shorter, it is the same retry.
+        assert_eq!(retries(50 + first, 8 - first, origin), whole);
+        assert_eq!(retries(50 + first, 1, origin), whole);
+        compared += 1;
+        differing += u32::from(retries(50 + first, 100, origin + 1_000) != whole);
+    }
+    assert!(compared > 150 && differing > compared - 10, "{differing} of {compared}");
 }
 
 /// Seen from outside: how often a lone read is slow.
@@ -194,7 +223,7 @@ fn episodes_and_the_field_slow_as_many_reads_as_their_laws_say() {
 fn nothing_begins_and_nothing_is_answered_in_a_stall() {
     let text = "stalls=1s/300ms";
     let stalls = faults(text).stalls.unwrap();
-    let (mut begun_late, n) = (0, 20_000_u64);
+    let (mut begun_late, mut begun_within, n) = (0, 0, 20_000_u64);
     for drive in 0..n {
         let name = format!("drive/{drive}");
         let (mut stalled, mut usual) = (named(text, &name), named("none", &name));
@@ -209,7 +238,13 @@ fn nothing_begins_and_nothing_is_answered_in_a_stall() {
         let held = next.ended - late.ended;
         let overhead = Nanos::from_micros(500);
         assert!(held == overhead || held >= Nanos::from_millis(300), "drive {drive}: {held}");
+        // Nor did it begin in one, if no other one held its answer back.
+        let began = Instant::ZERO + (late.ended - Instant::ZERO - late.service);
+        let then = run(&mut named(text, &name), began, Command::Flush, 2);
+        begun_within += u64::from(then.ended != began + overhead);
     }
+    // Another stall begins within a service and an overhead of at most 25 ms.
+    assert!(begun_within < n * 3 / 100, "{begun_within} of {n}");
     // Held up if a stall covers any moment from the submission to the end: 300 ms and the service, of
     // 0.5 to 20 ms, before the end.
     let least = stalls.share();

@@ -6,7 +6,7 @@ use levelhead_units::{Nanos, Ratio, Sectors};
 
 use super::bursts::BurstLength;
 use super::rotations::ROTATION_LIST_MAX;
-use super::slowness::SLOWDOWN_MAX;
+use super::slowness::{Between, SLOWDOWN_MAX};
 use crate::mechanics::ROTATIONS_MAX;
 
 /// What no drive's misbehaviour can be, with the limit.
@@ -71,12 +71,12 @@ pub enum FaultsError {
         /// The most.
         most: Nanos,
     },
-    /// A periodic slowness would last longer than its period, or begin later.
+    /// A periodic slowness would last longer than its period, or begin later, or a range is empty.
     Periodic {
         /// The period.
-        period: Nanos,
+        period: Between,
         /// How long it lasts.
-        duration: Nanos,
+        duration: Between,
     },
     /// A factor of the field's would hardly ever change.
     Persistence {
@@ -129,7 +129,8 @@ impl fmt::Display for FaultsError {
             }
             Self::Periodic { period, duration } => write!(
                 f,
-                "slowness every {period} begins within {period} and lasts at most so long, got {duration}"
+                "slowness every {period} begins within that time and ends before the next, not after \
+                 {duration}"
             ),
             Self::Persistence { persistence } => {
                 write!(f, "a slowdown of the field's stays with 0% to 99%, not {persistence}")

@@ -39,7 +39,7 @@ use levelhead_units::{Extent, Instant, Lba, Ratio, Sectors};
 pub use bursts::{BurstLength, Bursts};
 pub use error::FaultsError;
 pub use rotations::{ROTATION_LIST_MAX, RotationList, Rotations};
-pub use slowness::{Episodes, Field, Periodic};
+pub use slowness::{Between, Episodes, Field, Periodic};
 pub use stalls::Stalls;
 pub use text::ParseFaultsError;
 
@@ -135,6 +135,8 @@ enum Coin {
     Lost = 13,
     Torn = 14,
     Tear = 15,
+    PeriodBegin = 16,
+    PeriodLength = 17,
 }
 
 /// Where a drive's chance comes from.
@@ -445,7 +447,7 @@ mod tests {
             ..none
         };
         let periodic = |duration, offset| Faults {
-            periodic: Some(Periodic { period: second, duration, offset, factor: 2.0 }),
+            periodic: Some(Periodic { period: second.into(), duration, offset, factor: 2.0 }),
             ..none
         };
         let retry = |rotations| Faults { rotations, ..none };
@@ -469,8 +471,8 @@ mod tests {
                 "the mean time of being slow is 1us to 31622400s, not 0ns",
             ),
             (
-                periodic(second * 2, None),
-                "slowness every 1s begins within 1s and lasts at most so long, got 2s",
+                periodic((second * 2).into(), None),
+                "slowness every 1s begins within that time and ends before the next, not after 2s",
             ),
             (
                 stretch(100, 101),

@@ -18,7 +18,10 @@
 //!
 //! # Periods
 //!
-//! Slow for `duration` once in every `period`, from `offset` on: a share of `duration / period`.
+//! Slow for a duration once in every period, from `offset` on. Both may be ranges, `2h-3h` and
+//! `3min-6min`: with the mean period `P` = 150 min and half of the range `J` = 30 min, number `k` begins
+//! at `offset + k P + U`, `U` even in 0 to `J`, so that one beginning is 2 to 3 hours after the other,
+//! and lasts for a time that is even in its range. In the mean a share of `E[duration] / P` is slow.
 //!
 //! # The field
 //!
@@ -37,6 +40,8 @@
 //! # References
 //!
 //! - `[TAIL16]` drive slowdowns in the field, "The Tail at Store", table of `S_i` of disks.
+
+use std::fmt;
 
 use levelhead_units::{Instant, Nanos, Ratio};
 
@@ -58,14 +63,23 @@ pub struct Episodes {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Periodic {
     /// The time from one beginning to the next.
-    pub period: Nanos,
-    /// How long it lasts each time, at most the period.
-    pub duration: Nanos,
-    /// When the first one begins, at most a period after the run; if left out, each drive has its
-    /// own, drawn evenly from the period.
+    pub period: Between,
+    /// How long it lasts each time. So short that no two meet.
+    pub duration: Between,
+    /// When the first one begins (or, where the period is a range, may begin), at most a period after
+    /// the run; if left out, each drive has its own, drawn evenly from the period.
     pub offset: Option<Nanos>,
     /// How many times as long everything takes meanwhile, from 1 to 1000.
     pub factor: f64,
+}
+
+/// A time, or any time of a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Between {
+    /// The least.
+    pub least: Nanos,
+    /// The most.
+    pub most: Nanos,
 }
 
 /// As slow as drives in the field.
@@ -116,6 +130,19 @@ pub(crate) fn field_factor(rest: f64) -> f64 {
     (factor * (way * (factor_next / factor).ln()).exp()).min(SLOWDOWN_MAX)
 }
 
+impl From<Nanos> for Between {
+    fn from(time: Nanos) -> Self {
+        Self { least: time, most: time }
+    }
+}
+
+impl fmt::Display for Between {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { least, most } = self;
+        if least == most { write!(f, "{least}") } else { write!(f, "{least}-{most}") }
+    }
+}
+
 fn check_factor(slowdown: f64) -> Result<(), FaultsError> {
     if (1.0..=SLOWDOWN_MAX).contains(&slowdown) {
         return Ok(());
@@ -154,17 +181,42 @@ impl Episodes {
 impl Periodic {
     /// The share of time in which the drive is slow.
     pub fn share(&self) -> f64 {
-        self.duration.get() as f64 / self.period.get() as f64
+        let Between { least, most } = self.duration;
+        (least + most).get() as f64 / (2.0 * self.cycle() as f64)
+    }
+
+    /// The mean period: `P`.
+    fn cycle(&self) -> u64 {
+        self.period.least.get().midpoint(self.period.most.get())
     }
 
     fn check(&self) -> Result<(), FaultsError> {
-        check_time("the period of slowness", self.period)?;
-        check_factor(self.factor)?;
-        let Self { period, duration, offset, .. } = *self;
-        if duration > period || offset.is_some_and(|offset| offset > period) {
+        let Self { period, duration, offset, factor } = *self;
+        check_time("the period of slowness", period.least)?;
+        check_time("the period of slowness", period.most)?;
+        check_factor(factor)?;
+        let late = (period.most.saturating_sub(period.least)).get() / 2;
+        let ordered = period.least <= period.most && duration.least <= duration.most;
+        let fits = duration.most.get().checked_add(late).is_some_and(|end| end <= self.cycle());
+        if !ordered || !fits || offset.is_some_and(|offset| offset.get() > self.cycle()) {
             return Err(FaultsError::Periodic { period, duration });
         }
         Ok(())
+    }
+
+    /// Whether the drive whose first period begins at `offset` is slow at `at`.
+    fn is_slow(&self, key: Key, offset: u64, at: u64) -> bool {
+        let cycle = self.cycle();
+        // One cycle more lies before the beginning.
+        let since = at + (cycle - offset % cycle);
+        let (number, since) = (since / cycle, since % cycle);
+        let draw = |coin, most: u64| match most {
+            0 => 0,
+            most => (key.coin(coin, 0, number) * most as f64) as u64,
+        };
+        let begin = draw(Coin::PeriodBegin, (self.period.most - self.period.least).get() / 2);
+        let longer = draw(Coin::PeriodLength, (self.duration.most - self.duration.least).get());
+        (begin..begin + self.duration.least.get() + longer).contains(&since)
     }
 }
 
@@ -215,7 +267,7 @@ impl Slowness {
                 (Points::new(key.of(Coin::Episode), gap.max(1), gap.max(1)), episodes)
             }),
             periodic: faults.periodic.map(|periodic| {
-                let own = Key::unit(key.of(Coin::Period)) * periodic.period.get() as f64;
+                let own = Key::unit(key.of(Coin::Period)) * periodic.cycle() as f64;
                 (periodic.offset.map_or(own as u64, Nanos::get), periodic)
             }),
             field: faults.field,
@@ -238,13 +290,10 @@ impl Slowness {
                 factor *= episodes.factor;
             }
         }
-        if let Some((offset, periodic)) = periodic {
-            let period = periodic.period.get();
-            // As long before the first beginning as after an earlier one.
-            let since = (at % period + period - offset % period) % period;
-            if since < periodic.duration.get() {
-                factor *= periodic.factor;
-            }
+        if let Some((offset, periodic)) = periodic
+            && periodic.is_slow(self.key, *offset, at)
+        {
+            factor *= periodic.factor;
         }
         if let Some(Field { interval, persistence }) = field {
             let mut drawn = at / interval.get();
@@ -330,8 +379,8 @@ mod tests {
     #[test]
     fn periods_begin_at_the_offset_and_last_for_the_duration() {
         let periodic = Periodic {
-            period: Nanos::from_secs(100),
-            duration: Nanos::from_secs(10),
+            period: Nanos::from_secs(100).into(),
+            duration: Nanos::from_secs(10).into(),
             offset: Some(Nanos::from_secs(95)),
             factor: 5.0,
         };
@@ -346,6 +395,39 @@ mod tests {
         let own = Faults { periodic: Some(Periodic { offset: None, ..periodic }), ..Faults::NONE };
         let seen = (0..N).filter(|&drive| slow(&own, drive, Nanos::from_secs(77))).count();
         check_share("share", seen as u64, N, periodic.share());
+    }
+
+    /// The periodic load of `[TAIL16]`: slow for 3 to 6 minutes every 2 to 3 hours.
+    #[test]
+    fn ranges_of_periods_keep_their_limits_and_their_share() {
+        let faults: Faults = "periodic=7200s-10800s/180s-360s/5".parse().unwrap();
+        let law = faults.periodic.unwrap().share();
+        assert!((law - 0.03).abs() < 1e-12, "{law}");
+        for time in [Nanos::ZERO, Nanos::from_secs(1_234_567)] {
+            let seen = (0..N).filter(|&drive| slow(&faults, drive, time)).count();
+            check_share("share", seen as u64, N, law);
+        }
+        let slowness = Slowness::new(&faults, Key::new(11));
+        let is_slow = |second: u64| slowness.factor(at(Nanos::from_secs(second))) > 1.0;
+        let edges = |to: bool| -> Vec<u64> {
+            (1..8_000_000).filter(|&s| is_slow(s) == to && is_slow(s - 1) != to).collect()
+        };
+        let (begins, ends) = (edges(true), edges(false));
+        let first = usize::from(ends[0] < begins[0]);
+        let lengths = ends[first..].iter().zip(&begins).map(|(end, begin)| end - begin);
+        let gaps = begins.windows(2).map(|pair| pair[1] - pair[0]);
+        for (what, least, most, seen) in [
+            ("duration", 180, 360, lengths.collect::<Vec<u64>>()),
+            ("period", 7_200, 10_800, gaps.collect()),
+        ] {
+            assert!(seen.len() > 800, "{what}: {}", seen.len());
+            // Seconds are whole: one may be missing at either end.
+            assert!(seen.iter().all(|s| (least - 1..=most + 1).contains(s)), "{what}");
+            let mean = seen.iter().sum::<u64>() as f64 / seen.len() as f64;
+            let expected = (least + most) as f64 / 2.0;
+            let error = (most - least) as f64 / (12.0 * seen.len() as f64).sqrt();
+            assert!((mean - expected).abs() < 4.0 * error, "{what}: {mean}");
+        }
     }
 
     #[test]
@@ -392,8 +474,8 @@ mod tests {
     #[test]
     fn factors_multiply_up_to_the_limit() {
         let periodic = Periodic {
-            period: Nanos::from_secs(1),
-            duration: Nanos::from_secs(1),
+            period: Nanos::from_secs(1).into(),
+            duration: Nanos::from_secs(1).into(),
             offset: None,
             factor: 7.0,
         };

@@ -9,7 +9,7 @@
 //! | `hard-rate` | share of sectors | `0.1%` |
 //! | `slowdown` | factor | `10` |
 //! | `episodes` | mean slow time / mean time between / factor | `20s/5min/5` |
-//! | `periodic` | period / duration / factor, and the offset | `2h/4min/5`, `2h/4min/5/10min` |
+//! | `periodic` | period / duration / factor, and the offset | `2h/4min/5/10min`, `2h-3h/3min-6min/5` |
 //! | `field` | interval, and persistence (40 % if left out) | `1h`, `1h/0%` |
 //! | `stalls` | mean gap / duration | `10min/5s` |
 //! | `lost-writes` | share of writes | `0.1%` |
@@ -26,8 +26,8 @@ use std::str::FromStr;
 use levelhead_units::{Bytes, Instant, Nanos, Sectors};
 
 use super::{
-    BurstLength, Bursts, Episodes, Faults, FaultsError, Field, Periodic, RotationList, Rotations,
-    Stalls,
+    Between, BurstLength, Bursts, Episodes, Faults, FaultsError, Field, Periodic, RotationList,
+    Rotations, Stalls,
 };
 
 /// A text that is no faults: the part that is wrong, and what was expected.
@@ -207,8 +207,16 @@ fn periodic(text: &str) -> Parsed<Periodic> {
         }
         None => (None, fields(text, FORM)?),
     };
-    let (period, duration): (Nanos, Nanos) = (unit(period)?, unit(duration)?);
+    let (period, duration) = (between(period)?, between(duration)?);
     Ok(Periodic { period, duration, offset, factor: number(factor)? })
+}
+
+/// A time, or two with a dash between.
+fn between(text: &str) -> Parsed<Between> {
+    let Some((least, most)) = text.split_once('-') else {
+        return unit::<Nanos>(text).map(Into::into);
+    };
+    Ok(Between { least: unit(least)?, most: unit(most)? })
 }
 
 fn field(text: &str) -> Parsed<Field> {
@@ -274,6 +282,7 @@ mod tests {
             "bursts=1GiB/64KiB/5%",
             "bursts=1GiB/uniform:64KiB/5%",
             "periodic=100s/10s/3",
+            "periodic=2h-3h/3min-6min/5/10s",
             "field=1h",
         ] {
             let faults: Faults = text.parse().unwrap();
