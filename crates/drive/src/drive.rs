@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use levelhead_block::{Command, Effort, Health, Outcome, SectorSet};
+use levelhead_block::{Command, Durability, Effort, Health, Outcome, SectorSet};
 use levelhead_stats::{Streams, hash_of};
 use levelhead_units::{Extent, Instant, Nanos, Ratio, Sectors};
 
@@ -94,7 +94,7 @@ impl Drive {
         let key = streams.key(name);
         Ok(Self {
             // No two drives of an array turn in step.
-            disk: Disk::new(&profile, hash_of(key, &[]) % TURN),
+            disk: Disk::new(&profile, settings.cache, hash_of(key, &[]) % TURN),
             settings,
             size,
             faults: Misbehaviour::new(&settings.faults, key),
@@ -158,7 +158,8 @@ impl Drive {
         let geometry = &self.disk.geometry;
         let target = pass(&command)
             .map(|(extent, pass)| (geometry.place(geometry.blocks(extent).start), pass));
-        self.queue.push(Waiting { id, command, origin, submitted: now, target });
+        let blocks = pass(&command).map_or(0..0, |(extent, _)| geometry.blocks(extent));
+        self.queue.push(Waiting { id, command, origin, submitted: now, target, blocks });
         self.advance(now);
     }
 
@@ -176,6 +177,38 @@ impl Drive {
         self.advance(now);
     }
 
+    /// What the drive has taken and the medium does not have at `now`, lowest first, each a write into
+    /// memory: what a power cut would lose. A runtime that keeps the bytes, and the old bytes under
+    /// them, may forget the old ones of everything else.
+    ///
+    /// Nothing unless the drive writes back: [`CacheMode::WriteBack`].
+    pub fn unwritten(&mut self, now: Instant) -> Vec<Extent> {
+        self.advance(now);
+        let blocks = self.disk.unwritten(now);
+        blocks.into_iter().map(|blocks| self.disk.geometry.extent(&blocks)).collect()
+    }
+
+    /// The power fails and comes back: what had not ended by now ends as [`Outcome::Gone`], and the
+    /// memory is empty. Says what was lost: [`Drive::unwritten`]. Sectors of a write that was on its
+    /// way to the medium may be the old ones or the new ones; all of it counts as lost. How long the
+    /// platter takes to turn again is not modelled.
+    pub fn handle_power_cut(&mut self, now: Instant) -> Vec<Extent> {
+        let lost = self.unwritten(now);
+        if matches!(self.state, State::Dead) {
+            return lost;
+        }
+        if let State::Busy(Active { completion, .. }) =
+            std::mem::replace(&mut self.state, State::Idle)
+        {
+            self.end_as_gone(completion.id, now);
+        }
+        for waiting in self.queue.take_all() {
+            self.end_as_gone(waiting.id, now);
+        }
+        self.disk.forget_all(now);
+        lost
+    }
+
     /// When to call [`Drive::handle_timeout`], if ever.
     pub fn deadline(&self) -> Option<Instant> {
         match &self.state {
@@ -183,6 +216,8 @@ impl Drive {
                 let ended = active.completion.ended;
                 Some(self.faults.death().map_or(ended, |death| death.min(ended)))
             }
+            // Commands wait only for what the disk does on its own.
+            State::Idle if self.queue.len() > 0 => self.disk.busy_until(),
             State::Idle | State::Dead => None,
         }
     }
@@ -227,7 +262,13 @@ impl Drive {
                 }
                 State::Busy(active) => self.end(active),
                 State::Idle => {
-                    let Some(next) = self.queue.take_next(self.disk.choice()) else { return };
+                    let Some(came) = self.queue.oldest() else { return };
+                    self.disk.catch_up(came);
+                    if death.is_none() && self.disk.busy_until().is_some_and(|free| free > now) {
+                        return;
+                    }
+                    let choice = self.disk.choice(came);
+                    let Some(next) = self.queue.take_next(choice) else { return };
                     self.state = State::Busy(self.begin(next));
                 }
             }
@@ -240,7 +281,8 @@ impl Drive {
         let slowdown = self.faults.slowdown(start);
         let missing = SectorSet::EMPTY;
         let Some((extent, pass)) = pass(&command) else {
-            let served = self.disk.serve(start, Work::Nothing);
+            let work = if command == Command::Flush { Work::Flush } else { Work::Nothing };
+            let served = self.disk.serve(start, work);
             let service = slowed(served.end - start, slowdown);
             let ended = self.faults.stall_end(start + service);
             let outcome = Outcome::GOOD;
@@ -260,11 +302,14 @@ impl Drive {
             _ => Retry { rotations: 0, unknown: SectorSet::EMPTY, damaged: SectorSet::EMPTY },
         };
         let blocks = self.disk.geometry.blocks(extent);
+        let is_durable = is_durable(&command);
         let served = self.disk.serve(
             start,
             match pass {
-                Pass::Read => Work::Read { blocks, rotations },
-                Pass::Write => Work::Write { blocks },
+                // Failures are the medium's: what fails is not in memory.
+                Pass::Read if sectors_failed > 0 => Work::ReadHard { blocks, rotations },
+                Pass::Read => Work::Read { blocks },
+                Pass::Write => Work::Write { blocks, is_durable },
             },
         );
         let first_pass = slowed(served.first_pass - start, slowdown);
@@ -305,10 +350,14 @@ impl Drive {
     /// A command ends because the drive is dead, or was already when it came.
     fn bury(&mut self, id: u64, submitted: Instant) {
         let death = self.faults.death().expect("only a dead drive buries");
+        self.end_as_gone(id, death.max(submitted));
+    }
+
+    fn end_as_gone(&mut self, id: u64, ended: Instant) {
         self.completions.push_back(Completion {
             id,
             outcome: Outcome::Gone,
-            ended: death.max(submitted),
+            ended,
             retries: 0,
             service: Nanos::ZERO,
             missing: SectorSet::EMPTY,
@@ -341,11 +390,20 @@ fn slowed(time: Nanos, slowdown: f64) -> Nanos {
     Nanos::new((time.get() as f64 * slowdown).round() as u64)
 }
 
+/// Whether a write must not wait in memory.
+fn is_durable(command: &Command) -> bool {
+    match command {
+        Command::Write { durability, .. } | Command::WriteZeroes { durability, .. } => {
+            *durability == Durability::Durable
+        }
+        Command::Read { .. } | Command::Trim { .. } | Command::Flush => false,
+    }
+}
+
 /// What a command does to the medium, if it moves anything at all.
 fn pass(command: &Command) -> Option<(Extent, Pass)> {
     let (extent, pass) = match *command {
         Command::Read { extent, .. } => (extent, Pass::Read),
-        // No write cache: cached or durable, a write ends on the medium.
         Command::Write { extent, .. } | Command::WriteZeroes { extent, .. } => {
             (extent, Pass::Write)
         }

@@ -24,7 +24,7 @@
 //! | front | data .. x data .. x data ..... | spares |    x: slipped, out of the spares
 //! ```
 
-use levelhead_units::{Extent, SECTOR_SIZE, Sectors};
+use levelhead_units::{Extent, Lba, SECTOR_SIZE, Sectors};
 
 /// A run of cylinders whose tracks are alike.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -161,6 +161,13 @@ impl Geometry {
         extent.lba.get() * self.blocks_per_sector..extent.end().get() * self.blocks_per_sector
     }
 
+    /// The sectors that these blocks touch.
+    pub(crate) fn extent(&self, blocks: &std::ops::Range<u64>) -> Extent {
+        let first = blocks.start / self.blocks_per_sector;
+        let end = blocks.end.div_ceil(self.blocks_per_sector);
+        Extent::new(Lba::new(first), Sectors::new(end - first))
+    }
+
     /// Where `block` lies.
     pub(crate) fn place(&self, block: u64) -> Place {
         assert!(block < self.block_count, "block {block} of {}", self.block_count);
@@ -252,8 +259,6 @@ impl Sparing {
 
 #[cfg(test)]
 mod tests {
-    use levelhead_units::Lba;
-
     use super::*;
 
     fn tiny() -> Geometry {

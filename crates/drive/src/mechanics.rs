@@ -272,6 +272,28 @@ impl Mechanics {
         Service { positioned: positioned.unwrap_or(start), first_pass: at, end: at + retries, arm }
     }
 
+    /// Goes on from a track to `count` blocks from `place` on, all on one track. When the head is
+    /// there, where the arm is then, and when the last of them has been read.
+    pub(crate) fn read_on(
+        &self,
+        since: Instant,
+        arm: Arm,
+        place: &Place,
+        count: u64,
+    ) -> (Instant, Arm, Instant) {
+        let reached = since + self.reach(arm, place, Pass::Read);
+        let done = self.wait(reached, place) + count * TURN;
+        let arm = Arm { cylinder: place.cylinder, head: place.head };
+        (reached, arm, reached + Nanos::new(done / self.units(place)))
+    }
+
+    /// How many blocks from `place` on have passed a head that reached their track at `reached`. They
+    /// must not be more than a revolution's.
+    pub(crate) fn passed(&self, reached: Instant, now: Instant, place: &Place) -> u64 {
+        let elapsed = now.saturating_since(reached).get() * self.units(place);
+        elapsed.saturating_sub(self.wait(reached, place)) / TURN
+    }
+
     fn sees_phase_before_seek(&self) -> bool {
         #[cfg(test)]
         return self.bug == Some(Bug::PhaseBeforeSeek);

@@ -12,12 +12,16 @@
 //! The transfer does not count. The overhead is that of the command's own kind, and counts from when
 //! the arm is free. Weight 0 is what studies use and what DiskSim calls SPTF; a weight above it
 //! bounds how long a command on an unlucky cylinder waits. That order never turns into oldest-first,
-//! however long the queue. A command that moves nothing comes first, but for FCFS.
+//! however long the queue. A command that moves nothing, or finds what it needs in memory, comes
+//! first, but for FCFS.
+
+use std::ops::Range;
 
 use levelhead_block::Command;
 use levelhead_units::{Instant, Nanos};
 
 use crate::Scheduler;
+use crate::cache::Cache;
 use crate::geometry::Place;
 use crate::mechanics::{Arm, Mechanics, Pass};
 
@@ -30,6 +34,8 @@ pub(crate) struct Waiting {
     pub(crate) submitted: Instant,
     /// Where its first block lies; none for a command that moves nothing.
     pub(crate) target: Option<(Place, Pass)>,
+    /// Its blocks; none for such a command.
+    pub(crate) blocks: Range<u64>,
 }
 
 /// The commands that wait, oldest first.
@@ -48,6 +54,8 @@ pub(crate) struct Choice<'a> {
     pub(crate) arm: Arm,
     /// The kind of the command before.
     pub(crate) last: Pass,
+    /// What the drive keeps in memory.
+    pub(crate) cache: Option<&'a Cache>,
 }
 
 impl Queue {
@@ -64,16 +72,20 @@ impl Queue {
         self.waiting.push(waiting);
     }
 
+    /// When the command came that has waited longest.
+    pub(crate) fn oldest(&self) -> Option<Instant> {
+        self.waiting.first().map(|waiting| waiting.submitted)
+    }
+
     /// Takes the command to start now that the arm is free, at `free` or when it came after that.
     pub(crate) fn take_next(&mut self, choice: Choice<'_>) -> Option<Waiting> {
         let oldest = self.waiting.first()?.submitted;
         let next = match self.scheduler {
             _ if self.waiting.len() == 1 => 0,
             Scheduler::Fcfs => 0,
-            Scheduler::Sstf => {
-                self.least(|place, pass| choice.mechanics.reach(choice.arm, place, pass).get())
-            }
-            Scheduler::Clook => self.least(|place, _| {
+            Scheduler::Sstf => self
+                .least(choice, |place, pass| choice.mechanics.reach(choice.arm, place, pass).get()),
+            Scheduler::Clook => self.least(choice, |place, _| {
                 // Wraps around for those further out: they come last, the outermost first.
                 u64::from(place.cylinder.wrapping_sub(choice.arm.cylinder))
             }),
@@ -88,23 +100,23 @@ impl Queue {
     }
 
     /// The command with the smallest key; one that moves nothing has none and comes first.
-    fn least(&self, key: impl Fn(&Place, Pass) -> u64) -> usize {
+    fn least(&self, choice: Choice<'_>, key: impl Fn(&Place, Pass) -> u64) -> usize {
         let keys = self.waiting.iter().map(|waiting| {
-            waiting.target.as_ref().map_or(0, |(place, pass)| 1 + key(place, *pass))
+            choice.movement(waiting).map_or(0, |(place, pass)| 1 + key(place, *pass))
         });
         // Of several minima, the first.
         keys.enumerate().min_by_key(|&(_, key)| key).map_or(0, |(at, _)| at)
     }
 
     fn soonest(&self, choice: Choice<'_>, oldest: Instant, age_weight: f64) -> usize {
-        let Choice { mechanics, free, arm, last } = choice;
+        let Choice { mechanics, free, arm, last, .. } = choice;
         let now = free.max(oldest);
         let overheads =
             [Pass::Read, Pass::Write].map(|pass| mechanics.overheads.on_medium(pass, last));
         let (mut best, mut best_key) = (0, f64::INFINITY);
         for (at, waiting) in self.waiting.iter().enumerate() {
             let credit = age_weight * now.saturating_since(waiting.submitted).get() as f64;
-            let Some((place, pass)) = &waiting.target else {
+            let Some((place, pass)) = choice.movement(waiting) else {
                 // It begins at once.
                 if -credit < best_key {
                     (best, best_key) = (at, -credit);
@@ -123,6 +135,17 @@ impl Queue {
             }
         }
         best
+    }
+}
+
+impl Choice<'_> {
+    /// Where a command moves the arm, if it moves it.
+    #[inline]
+    fn movement<'w>(&self, waiting: &'w Waiting) -> Option<&'w (Place, Pass)> {
+        let target = waiting.target.as_ref()?;
+        let is_near =
+            self.cache.is_some_and(|cache| cache.is_near(&waiting.blocks, target.1 == Pass::Read));
+        (!is_near).then_some(target)
     }
 }
 
@@ -171,7 +194,7 @@ mod tests {
 
     /// The definition, without a thought for speed.
     fn naive(queue: &Queue, choice: Choice<'_>) -> u64 {
-        let Choice { mechanics, free, arm, last } = choice;
+        let Choice { mechanics, free, arm, last, .. } = choice;
         let now = free.max(queue.waiting[0].submitted);
         let key = |waiting: &Waiting| -> f64 {
             let Some((place, pass)) = waiting.target else {
@@ -205,7 +228,7 @@ mod tests {
 
     fn waiting(id: u64, submitted: u64, target: Option<(Place, Pass)>) -> Waiting {
         let submitted = Instant::from_nanos(submitted);
-        Waiting { id, command: Command::Flush, origin: id, submitted, target }
+        Waiting { id, command: Command::Flush, origin: id, submitted, target, blocks: 0..0 }
     }
 
     #[test]
@@ -230,7 +253,7 @@ mod tests {
             let arm =
                 Arm { cylinder: rng.below(CYLINDERS.into()) as u32, head: rng.below(3) as u32 };
             let last = if rng.below(2) == 0 { Pass::Read } else { Pass::Write };
-            let choice = Choice { mechanics: &mechanics, free, arm, last };
+            let choice = Choice { mechanics: &mechanics, free, arm, last, cache: None };
             while queue.len() > 0 {
                 let expected = naive(&queue, choice);
                 let next = queue.take_next(choice).unwrap();
@@ -250,8 +273,13 @@ mod tests {
         }
         let mut arm = Arm { cylinder: 100, head: 0 };
         let order = expected.map(|_| {
-            let choice =
-                Choice { mechanics: &mechanics, free: Instant::ZERO, arm, last: Pass::Read };
+            let choice = Choice {
+                mechanics: &mechanics,
+                free: Instant::ZERO,
+                arm,
+                last: Pass::Read,
+                cache: None,
+            };
             let next = queue.take_next(choice).unwrap();
             arm.cylinder = next.target.unwrap().0.cylinder;
             next.id

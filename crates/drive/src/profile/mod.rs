@@ -21,8 +21,12 @@
 //! # segments = 32             #   how many streams it keeps apart
 //! # segment_blocks = 2048     #   how much of each
 //! # read_ahead_blocks = 2048  #   how far the drive reads on after a read; usually a segment
+//! # read_ahead_after = 0      #   how many reads must follow one another before it does
+//! # read_ahead_over_requested = true   # whether that may push out what was asked for
+//! # read_ahead_on_track = false   # whether it stops at the end of a track
 //! # read_ahead_on_hit = true  #   whether a read from the cache moves that end on
 //! # write_blocks = 65536      #   how much may wait for the medium; usually nothing
+//! # write_segments = 1024     #   in how many runs of blocks at most
 //! # write_delay = "100ms"     #   how long the drive idles before it writes back; usually not
 //! # flush_overhead = "28ms"   #   what a flush takes besides the writes, if there are any
 //!
@@ -131,6 +135,11 @@ impl Profile {
 
     pub(crate) fn geometry(&self) -> Arc<Geometry> {
         Arc::clone(&self.geometry)
+    }
+
+    /// The memory of the make, if it has any.
+    pub(crate) fn cache(&self) -> Option<CacheShape> {
+        self.cache
     }
 
     /// Whether a drive of this make can use its memory like that.

@@ -18,6 +18,7 @@ const SEGMENTS_MAX: u32 = 4_096;
 /// A gigabyte of the smallest blocks.
 const SEGMENT_BLOCKS_MAX: u32 = 1 << 21;
 const WRITE_BLOCKS_MAX: u32 = 1 << 21;
+const WRITE_SEGMENTS_MAX: u32 = 1_024;
 /// In megabytes a second: from less than any drive to more than any bus.
 const BUS_RATES: std::ops::RangeInclusive<f64> = 0.01..=100_000.0;
 
@@ -72,9 +73,15 @@ struct TypedCache {
     segments: u32,
     segment_blocks: u32,
     read_ahead_blocks: Option<u32>,
+    #[serde(default)]
+    read_ahead_after: u32,
     read_ahead_on_hit: Option<bool>,
+    read_ahead_over_requested: Option<bool>,
+    #[serde(default)]
+    read_ahead_on_track: bool,
     #[serde(default)]
     write_blocks: u32,
+    write_segments: Option<u32>,
     write_delay: Option<String>,
     flush_overhead: Option<String>,
 }
@@ -189,6 +196,8 @@ impl TypedCache {
         if self.write_blocks > 0 {
             within("cache.write_blocks", self.write_blocks, write_least, WRITE_BLOCKS_MAX)?;
         }
+        let write_segments = self.write_segments.unwrap_or(WRITE_SEGMENTS_MAX);
+        within("cache.write_segments", write_segments, 1, WRITE_SEGMENTS_MAX)?;
         let delay = |key, text: &Option<String>| {
             text.as_ref().map_or(Ok(Nanos::ZERO), |text| time(key, text))
         };
@@ -196,8 +205,12 @@ impl TypedCache {
             segments: self.segments,
             segment_blocks: self.segment_blocks.into(),
             read_ahead_blocks: read_ahead_blocks.into(),
+            read_ahead_after: self.read_ahead_after,
+            read_ahead_over_requested: self.read_ahead_over_requested.unwrap_or(true),
+            read_ahead_on_track: self.read_ahead_on_track,
             read_ahead_on_hit: self.read_ahead_on_hit.unwrap_or(true),
             write_blocks: self.write_blocks.into(),
+            write_segments,
             write_delay: delay("cache.write_delay", &self.write_delay)?,
             flush_overhead: delay("cache.flush_overhead", &self.flush_overhead)?,
         })

@@ -26,6 +26,19 @@ pub(super) struct Row {
     pub(super) order: usize,
 }
 
+/// One request of a trace of a real drive. Times in milliseconds.
+pub(super) struct Traced {
+    pub(super) is_read: bool,
+    pub(super) block: u64,
+    pub(super) blocks: u64,
+    /// What the real drive took.
+    pub(super) measured: f64,
+    /// From its end to the next request.
+    pub(super) gap: f64,
+    /// What DiskSim says that the drive would take.
+    pub(super) disksim: f64,
+}
+
 /// A file of the data, or a word about its absence.
 fn data(name: &str) -> Option<String> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/disksim");
@@ -64,5 +77,16 @@ pub(super) fn rows(name: &str) -> Option<Vec<Row>> {
         place: (number(row, 16), number(row, 17), number(row, 18)),
         angle: number(row, 19),
         order: number(row, 21),
+    })
+}
+
+pub(super) fn traced(name: &str) -> Option<Vec<Traced>> {
+    table(name, |row| Traced {
+        is_read: row[1] == "R",
+        block: number(row, 3),
+        blocks: number(row, 4),
+        measured: number(row, 5),
+        gap: number(row, 6),
+        disksim: number(row, 7),
     })
 }

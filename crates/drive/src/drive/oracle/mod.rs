@@ -22,6 +22,7 @@ use crate::{CacheMode, Faults, Scheduler, Settings};
 
 mod bugs;
 mod data;
+mod real;
 mod recorded;
 mod reference;
 

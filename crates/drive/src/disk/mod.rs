@@ -8,18 +8,26 @@ use std::sync::Arc;
 
 use levelhead_units::{Instant, Nanos};
 
-use crate::Profile;
+use crate::cache::Cache;
 use crate::geometry::Geometry;
 use crate::mechanics::{Arm, Mechanics, Pass};
 use crate::queue::Choice;
+use crate::{CacheMode, Profile};
+
+mod cached;
 
 /// What a command asks of the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// Read these blocks, with so many revolutions of retries at the end.
-    Read { blocks: Range<u64>, rotations: u32 },
-    /// Write these blocks.
-    Write { blocks: Range<u64> },
+    /// Read these blocks, from memory or the medium.
+    Read { blocks: Range<u64> },
+    /// Read these blocks from the medium, where some of them fail, with so many revolutions of
+    /// retries at the end.
+    ReadHard { blocks: Range<u64>, rotations: u32 },
+    /// Write these blocks; a durable write ends on the medium.
+    Write { blocks: Range<u64>, is_durable: bool },
+    /// Bring all that was written to the medium.
+    Flush,
     /// Only the controller's part.
     Nothing,
 }
@@ -40,55 +48,90 @@ pub(crate) struct Disk {
     pub(crate) mechanics: Mechanics,
     /// Where the arm is once the command in service is over.
     arm: Arm,
-    /// When the last command ended.
+    /// The block after the last one that was read or written there.
+    at: u64,
+    /// When the disk is free for a command.
     free: Instant,
+    /// When the last command ended.
+    ended: Instant,
     /// The kind of the last command.
     last: Pass,
+    /// When the command in service would end if nothing held it up.
+    settled: Instant,
+    cache: Option<Cache>,
+    /// Whether the reading ahead began with the command in service.
+    is_ahead_new: bool,
 }
 
 impl Disk {
     /// A disk of this make at rest, with its arm over the first cylinder and its platter at that
     /// phase at time zero.
-    pub(crate) fn new(profile: &Profile, phase: u64) -> Self {
+    pub(crate) fn new(profile: &Profile, cache: CacheMode, phase: u64) -> Self {
         Self {
             geometry: profile.geometry(),
             mechanics: profile.mechanics(phase),
             arm: Arm::default(),
+            at: 0,
             free: Instant::ZERO,
+            ended: Instant::ZERO,
             last: Pass::Read,
+            settled: Instant::ZERO,
+            cache: profile.cache().and_then(|shape| Cache::new(shape, cache)),
+            is_ahead_new: false,
         }
     }
 
-    /// When the last command ended.
+    /// When it is free for a command: the last one is over, and what it did on its own since.
     pub(crate) fn free(&self) -> Instant {
         self.free
     }
 
-    /// From where the next command is chosen.
-    pub(crate) fn choice(&self) -> Choice<'_> {
-        let Self { mechanics, arm, free, last, .. } = self;
-        Choice { mechanics, free: *free, arm: *arm, last: *last }
+    /// When it is done with what it has begun on its own, if it has since the last command.
+    pub(crate) fn busy_until(&self) -> Option<Instant> {
+        (self.free > self.ended).then_some(self.free)
+    }
+
+    /// From where a command is chosen at `at`, or when the disk is free.
+    pub(crate) fn choice(&self, at: Instant) -> Choice<'_> {
+        let Self { mechanics, cache, free, last, .. } = self;
+        let arm = self.arm_at(at.max(*free));
+        Choice { mechanics, free: *free, arm, last: *last, cache: cache.as_ref() }
     }
 
     /// Does the work of a command that begins at `start`, when the last one is over.
     pub(crate) fn serve(&mut self, start: Instant, work: Work) -> Served {
-        match work {
-            Work::Read { blocks, rotations } => self.read(start, blocks, rotations),
-            Work::Write { blocks } => self.write(start, blocks),
+        let served = match work {
+            Work::Read { blocks } if self.cache.is_some() => self.read_cached(start, blocks),
+            Work::Read { blocks } => self.read(start, blocks, 0),
+            Work::ReadHard { blocks, rotations } => self.read(start, blocks, rotations),
+            Work::Write { blocks, is_durable } => self
+                .write_cached(start, &blocks, is_durable)
+                .unwrap_or_else(|| self.write(start, blocks)),
+            Work::Flush => self.flush(start),
             Work::Nothing => {
                 let end = start + self.mechanics.overheads.in_cache(Pass::Write, self.last);
                 Served { first_pass: end, end }
             }
-        }
+        };
+        self.settled = served.end;
+        served
     }
 
     /// The command served last is over at `ended`.
     pub(crate) fn finish(&mut self, ended: Instant) {
-        self.free = ended;
+        // The platter has turned on meanwhile: the reading ahead begins where it is then.
+        if let Some(cache) = &mut self.cache
+            && let Some(ahead) = &mut cache.ahead
+            && std::mem::take(&mut self.is_ahead_new)
+        {
+            ahead.delay(ended.saturating_since(self.settled));
+        }
+        (self.free, self.ended) = (ended, ended);
     }
 
     fn read(&mut self, start: Instant, blocks: Range<u64>, rotations: u32) -> Served {
         let moving = start + self.mechanics.overheads.on_medium(Pass::Read, self.last);
+        self.arm = self.stop_ahead(start);
         let bus = self.mechanics.bus_floor(blocks.end - blocks.start);
         let service =
             self.mechanics.serve(&self.geometry, moving, self.arm, blocks, Pass::Read, rotations);
@@ -102,6 +145,7 @@ impl Disk {
     fn write(&mut self, start: Instant, blocks: Range<u64>) -> Served {
         // The bytes come while the arm moves.
         let moving = start + self.mechanics.overheads.on_medium(Pass::Write, self.last);
+        self.arm = self.stop_ahead(start);
         let service =
             self.mechanics.serve(&self.geometry, moving, self.arm, blocks, Pass::Write, 0);
         (self.arm, self.last) = (service.arm, Pass::Write);
