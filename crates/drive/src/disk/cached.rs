@@ -29,7 +29,8 @@ impl Disk {
     pub(crate) fn catch_up(&mut self, now: Instant) {
         let Some(cache) = &self.cache else { return };
         let delay = cache.shape.write_delay;
-        while let Some(writes) = self.cache.as_ref().and_then(|cache| cache.writes.as_ref())
+        while self.in_service.is_none()
+            && let Some(writes) = self.cache.as_ref().and_then(|cache| cache.writes.as_ref())
             && !writes.dirty.is_empty()
         {
             let begin = self.free.max(self.ended + delay);
@@ -77,6 +78,7 @@ impl Disk {
         if let Some(cache) = &mut self.cache {
             *cache = cache.emptied();
         }
+        self.in_service = None;
         (self.free, self.ended) = (now, now);
     }
 

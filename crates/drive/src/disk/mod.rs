@@ -56,8 +56,8 @@ pub(crate) struct Disk {
     ended: Instant,
     /// The kind of the last command.
     last: Pass,
-    /// When the command in service would end if nothing held it up.
-    settled: Instant,
+    /// When the command in service will end if nothing holds it up.
+    in_service: Option<Instant>,
     cache: Option<Cache>,
     /// Whether the reading ahead began with the command in service.
     is_ahead_new: bool,
@@ -75,7 +75,7 @@ impl Disk {
             free: Instant::ZERO,
             ended: Instant::ZERO,
             last: Pass::Read,
-            settled: Instant::ZERO,
+            in_service: None,
             cache: profile.cache().and_then(|shape| Cache::new(shape, cache)),
             is_ahead_new: false,
         }
@@ -113,18 +113,19 @@ impl Disk {
                 Served { first_pass: end, end }
             }
         };
-        self.settled = served.end;
+        self.in_service = Some(served.end);
         served
     }
 
     /// The command served last is over at `ended`.
     pub(crate) fn finish(&mut self, ended: Instant) {
+        let settled = self.in_service.take().unwrap_or(ended);
         // The platter has turned on meanwhile: the reading ahead begins where it is then.
         if let Some(cache) = &mut self.cache
             && let Some(ahead) = &mut cache.ahead
             && std::mem::take(&mut self.is_ahead_new)
         {
-            ahead.delay(ended.saturating_since(self.settled));
+            ahead.delay(ended.saturating_since(settled));
         }
         (self.free, self.ended) = (ended, ended);
     }
@@ -132,6 +133,7 @@ impl Disk {
     fn read(&mut self, start: Instant, blocks: Range<u64>, rotations: u32) -> Served {
         let moving = start + self.mechanics.overheads.on_medium(Pass::Read, self.last);
         self.arm = self.stop_ahead(start);
+        self.at = blocks.end;
         let bus = self.mechanics.bus_floor(blocks.end - blocks.start);
         let service =
             self.mechanics.serve(&self.geometry, moving, self.arm, blocks, Pass::Read, rotations);
@@ -146,6 +148,7 @@ impl Disk {
         // The bytes come while the arm moves.
         let moving = start + self.mechanics.overheads.on_medium(Pass::Write, self.last);
         self.arm = self.stop_ahead(start);
+        self.at = blocks.end;
         let service =
             self.mechanics.serve(&self.geometry, moving, self.arm, blocks, Pass::Write, 0);
         (self.arm, self.last) = (service.arm, Pass::Write);
