@@ -289,3 +289,47 @@ fn refused_limited_retry_is_read_as_usual() {
         assert_eq!(way.name(), "none", "{end:?}");
     }
 }
+
+/// Reads sectors 8 to 11 of a file through this machine's own kernel; `None` where it has no rings.
+fn read_really(fast: FastFail) -> Option<(Outcome, Way)> {
+    if let Err(error) = check_available() {
+        eprintln!("SKIPPED: {error}");
+        return None;
+    }
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("a.img");
+    let bytes: Vec<u8> = (0..16).flat_map(|sector| [sector; SECTOR_SIZE]).collect();
+    std::fs::write(&path, bytes).unwrap();
+    let medium = Arc::new(Medium::open(&path, Transfer::Direct).unwrap());
+    let (ends, ended) = channel();
+    let report: Report = Arc::new(move |ended| drop(ends.send(ended)));
+    let fast = Arc::new(fast);
+    let mut drive = Uring::start(medium, Arc::clone(&fast), 4, report).unwrap();
+    let extent = Extent::new(Lba::new(8), Sectors::new(4));
+    let command = Command::Read { extent, effort: Effort::Fast };
+    let payload = Payload::Fill(Buf::zeroed(extent.sectors));
+    drive.submit(Order { sub: SubId(1), command, payload, origin: 0 });
+    let Ended { outcome, buf, .. } = ended.recv().unwrap();
+    for (sector, bytes) in (8..).zip(buf.unwrap().as_slice().chunks(SECTOR_SIZE)) {
+        assert!(bytes.iter().all(|&byte| byte == sector), "sector {sector}");
+    }
+    Some((outcome, Way(fast)))
+}
+
+/// A file is no namespace, and the kernel at hand says so.
+#[test]
+fn real_kernel_that_refuses_limited_retry_reads_as_usual() {
+    if let Some((outcome, way)) = read_really(namespace()) {
+        assert_eq!((outcome, way.name()), (Outcome::GOOD, "none".to_owned()));
+    }
+}
+
+/// Below a file the hint means nothing; a kernel that does not know it at all refuses it.
+#[test]
+fn real_kernel_reads_with_a_hint_or_without() {
+    if let Some((outcome, way)) = read_really(limits()) {
+        assert_eq!(outcome, Outcome::GOOD);
+        assert!(["duration-limits", "none"].contains(&way.name().as_str()));
+        println!("the kernel at hand: {}", way.name());
+    }
+}
