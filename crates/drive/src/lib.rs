@@ -13,6 +13,7 @@
 //! ```
 //!
 //! - `disk`: what a command does to arm, platter and memory;
+//! - `cache`: what is in memory, and what is being read ahead;
 //! - `geometry`: where a block lies, and at which angle;
 //! - `mechanics`: how long the arm and the platter take;
 //! - `queue`: which command is next;
@@ -33,6 +34,9 @@
 //!   nothing, on the seed, its name and the time. Neither depends on order, effort or policy.
 //! - D5. `Fast` and `Limited` reads name sectors *unknown* only, `Full` ones *damaged* only.
 //!
+//! - D6. A power cut loses no write that was answered as durable, nor any that was answered before a
+//!   flush began that has been answered.
+//!
 //! # Retries
 //!
 //! A read's first pass leaves sectors unread. `Fast` ends there. `Full` spends a number of
@@ -43,9 +47,9 @@
 //!
 //! # What it leaves out
 //!
-//! No cache, read-ahead or write-back (a sequential stream of separate commands misses its next
-//! block by the controller's overhead), no thermal recalibration, no spare sectors, one seek curve
-//! for reads and writes, no transfer time on the bus. A slow drive is slow in all it does.
+//! No reading on arrival, no thermal recalibration, no remapped sectors (slipped ones are data of
+//! the profile), no time for the platter to spin up. What the drive writes back on its own is as
+//! fast as the make, however slow the drive is otherwise. A trim does nothing.
 //!
 //! # References
 //!

@@ -250,6 +250,68 @@ fn a_power_cut_loses_what_was_not_written_and_nothing_else() {
     assert_eq!(drive.unwritten(now), []);
 }
 
+/// D6, over random writes, flushes and cuts.
+#[test]
+fn what_a_power_cut_loses_was_never_promised() {
+    let mut losses = 0;
+    for seed in 0..300 {
+        let mut rng = Streams::new(seed).stream("commands");
+        let mut drive = tiny(CacheMode::WriteBack);
+        let mut now = at(0);
+        // Sectors whose last write was cached, and came after the last flush.
+        let mut unsafe_sectors = [false; 200];
+        let mut inside: Vec<(u64, Command)> = Vec::new();
+        for id in 0..60 {
+            now = now + rng.exponential(Nanos::from_millis(30));
+            let extent = extent(rng.below(190), 1 + rng.below(8));
+            let durability =
+                if rng.below(4) == 0 { Durability::Durable } else { Durability::Cached };
+            let zero_tail = ZeroTail::None;
+            let command = match rng.below(6) {
+                0 => Command::Flush,
+                1 => Command::Read { extent, effort: Effort::Full },
+                _ => Command::Write { extent, durability, zero_tail },
+            };
+            if drive.has_room() {
+                // Under way, it is as unsafe as when it has been answered.
+                if let Command::Write { extent, durability: Durability::Cached, .. } = command {
+                    extent.iter().for_each(|lba| unsafe_sectors[lba.get() as usize] = true);
+                }
+                drive.handle_submit(now, id, command, id);
+                inside.push((id, command));
+            }
+            if inside.len() > 1 && rng.below(3) > 0 {
+                continue; // Several at a time, now and then.
+            }
+            while let Some(deadline) = drive.deadline() {
+                now = deadline;
+                drive.handle_timeout(now);
+            }
+            // Alone inside, so in the order in which they were submitted or not: only what was alone
+            // makes anything safe.
+            let is_alone = inside.len() == 1;
+            inside.clear();
+            while drive.poll().is_some() {}
+            match command {
+                Command::Flush if is_alone => unsafe_sectors = [false; 200],
+                Command::Write { extent, durability: Durability::Durable, .. } if is_alone => {
+                    extent.iter().for_each(|lba| unsafe_sectors[lba.get() as usize] = false);
+                }
+                _ => {}
+            }
+        }
+        let cut = now + rng.exponential(Nanos::from_millis(100));
+        for lost in drive.handle_power_cut(cut) {
+            losses += 1;
+            assert!(
+                lost.iter().all(|lba| unsafe_sectors[lba.get() as usize]),
+                "seed {seed}: {lost:?}"
+            );
+        }
+    }
+    assert!(losses > 100, "only {losses} losses in all");
+}
+
 #[test]
 fn a_full_memory_makes_writes_wait_for_the_medium() {
     let mut drive = tiny(CacheMode::WriteBack);
