@@ -66,6 +66,14 @@ fn impossible_arrays_are_refused() {
 }
 
 #[test]
+fn a_kernel_nobody_has_is_refused_with_those_there_are() {
+    let shelf = Shelf::new();
+    let drives = shelf.drives(6, DRIVE);
+    let parts = ["there is no kernel 'avx3'", "naive, portable, avx2, avx2-gfni and avx512-gfni"];
+    check(&shelf, &["array", "serve", &drives[0], "--nbd", "x.sock", "--kernel", "avx3"], &parts);
+}
+
+#[test]
 fn what_is_no_drive_is_refused() {
     let shelf = Shelf::new();
     let drives = shelf.drives(6, DRIVE);

@@ -58,6 +58,9 @@ pub struct ServeOptions {
     pub order: HostOrder,
     /// How commands reach files and block devices.
     pub io: Io,
+    /// Which code does the arithmetic. One that the processor lacks the instructions for is replaced by
+    /// the portable one.
+    pub kernel: Kernel,
     /// What clients may have in flight.
     pub bound: Bound,
     /// What is left to chance in the array itself; emulated drives have seeds of their own.
@@ -143,7 +146,7 @@ impl Assembled {
                 return fail(format!("cannot write superblocks onto drives {failed}"));
             }
         }
-        let buffers = Buffers::new(Kernel::best());
+        let buffers = Buffers::new(options.kernel);
         let parts = Parts {
             clock,
             array,
@@ -365,6 +368,7 @@ mod tests {
             window: 4,
             order: HostOrder::Elevator,
             io: Io::Threads,
+            kernel: Kernel::Naive,
             bound: Bound::DEFAULT,
             seed: 1,
         };

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use levelhead_array::{HostOrder, Policy};
 use levelhead_block::{BlockService, Done, Request};
+use levelhead_erasure::Kernel;
 use levelhead_host::{ArrayHandle, AssembleOptions, Bound, Io, ServeOptions, assemble};
 use levelhead_nbd::{Access, Endpoint, Export, Server};
 use levelhead_report::json;
@@ -36,8 +37,23 @@ pub struct Serve {
     pub force: bool,
     /// How files and devices are read and written.
     pub io: Io,
+    /// Which code does the arithmetic: the fastest of this processor if nothing else is asked for.
+    pub kernel: Option<Kernel>,
     /// What chance is drawn from.
     pub seed: u64,
+}
+
+/// The kernel asked for, if this processor has its instructions.
+fn kernel(asked: Option<Kernel>) -> Result<Kernel, AppError> {
+    match asked {
+        Some(kernel) if !kernel.is_available() => {
+            let available: Vec<&str> = Kernel::available().map(Kernel::name).collect();
+            let sentence =
+                format!("this processor cannot run kernel {kernel}, only {}", available.join(", "));
+            Err(AppError::usage(sentence))
+        }
+        asked => Ok(asked.unwrap_or_else(Kernel::best)),
+    }
 }
 
 /// An array that has begun to serve.
@@ -99,6 +115,7 @@ pub fn serve(
     ready: &mut dyn FnMut(&Serving),
     tell: Box<dyn Fn(&str) + Send>,
 ) -> Result<(), AppError> {
+    let kernel = kernel(ask.kernel)?;
     let members = members(&ask.members)?;
     let assembled =
         assemble(&members, AssembleOptions { force: ask.force }).map_err(AppError::usage)?;
@@ -137,6 +154,7 @@ pub fn serve(
         order: ask.order,
         bound: BOUND,
         io: ask.io,
+        kernel,
         seed: ask.seed,
     };
     let handle = assembled.serve_and_tell(options, tell).map_err(AppError::usage)?;

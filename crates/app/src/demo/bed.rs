@@ -6,6 +6,7 @@ use std::sync::mpsc;
 use levelhead_array::{HostOrder, Policy, Spec};
 use levelhead_block::{BlockService, Buf, Command, Durability, Request, ZeroTail};
 use levelhead_drive::{Profile, QUEUE_DEPTH_MAX};
+use levelhead_erasure::Kernel;
 use levelhead_host::{
     ArrayHandle, AssembleOptions, Bound, CreateOptions, Io, MemberSpec, ServeOptions, assemble,
     create,
@@ -175,6 +176,7 @@ impl Bed {
             order: HostOrder::Elevator,
             bound: Bound { requests: 1024, sectors: Sectors::new(1 << 16) },
             io: Io::Best,
+            kernel: Kernel::best(),
             seed: self.seed,
         };
         let assembled =

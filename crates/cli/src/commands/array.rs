@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use levelhead_app::AppError;
 use levelhead_app::array::{Create, Serve, Serving, Verb, ask, create, serve};
 use levelhead_array::{HostOrder, Policy, Spec};
+use levelhead_erasure::Kernel;
 use levelhead_host::{CreateOptions, Io};
 use levelhead_nbd::Endpoint;
 
@@ -76,6 +77,10 @@ pub(crate) struct ServeArgs {
     /// kernel has it)
     #[arg(long, env = "LEVELHEAD_IO", hide_env_values = true, default_value = "best")]
     io: Io,
+    /// Which code computes redundancy: naive, portable, avx2, avx2-gfni or avx512-gfni; the fastest
+    /// of this processor if not given
+    #[arg(long, env = "LEVELHEAD_KERNEL", hide_env_values = true)]
+    kernel: Option<Kernel>,
     /// What chance is drawn from
     #[arg(long, default_value_t = 7, value_parser = values::seed, allow_negative_numbers = true)]
     seed: u64,
@@ -125,6 +130,7 @@ fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
         order: args.host_order,
         force: args.force,
         io: args.io,
+        kernel: args.kernel,
         seed: args.seed,
     };
     let stop = stop_on_signals()?;

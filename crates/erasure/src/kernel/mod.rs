@@ -1,8 +1,8 @@
 //! The arithmetic on buffers: sums of products, by one of several kernels.
 //!
 //! [`driver`] says in which order the bytes are visited; a kernel multiplies a few sources for all
-//! rows, or takes them through a transform ([`by_transform`]). Which kernel is chosen never shows in the bytes: [`naive`] defines them, the others are
-//! tested to be equal to it.
+//! rows, or takes them through a transform ([`by_transform`]). Which kernel is chosen never shows in
+//! the bytes: [`naive`] defines them, the others are tested to be equal to it.
 //!
 //! `unsafe` is in this module and nowhere else, for two reasons: instructions that not every processor
 //! has, and vectors loaded from and stored to addresses. Each engine checks the lengths once for each

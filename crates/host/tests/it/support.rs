@@ -9,6 +9,7 @@ use levelhead_block::adapter::Waiting;
 use levelhead_block::{
     BlockDevice, BlockService, Buf, Command, Durability, Effort, Outcome, Reply, Request, ZeroTail,
 };
+use levelhead_erasure::Kernel;
 use levelhead_host::{
     ArrayHandle, AssembleOptions, Assembled, Bound, CreateOptions, Created, HostError, Io,
     MemberSpec, ServeOptions, assemble, create,
@@ -130,7 +131,15 @@ pub(crate) fn gather(members: &[MemberSpec]) -> Result<Assembled, HostError> {
 pub(crate) fn options(policy: &str) -> ServeOptions {
     let policy: Policy = policy.parse().unwrap();
     let order = HostOrder::Elevator;
-    ServeOptions { policy, window: 4, order, io: Io::Best, bound: Bound::DEFAULT, seed: 1 }
+    ServeOptions {
+        policy,
+        window: 4,
+        order,
+        io: Io::Best,
+        kernel: Kernel::best(),
+        bound: Bound::DEFAULT,
+        seed: 1,
+    }
 }
 
 pub(crate) fn serve(members: &[MemberSpec], policy: &str) -> ArrayHandle {
