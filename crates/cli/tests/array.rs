@@ -81,6 +81,28 @@ fn dry_run_checks_everything_and_changes_nothing() {
 }
 
 #[test]
+fn an_emulated_drive_has_the_faults_it_was_given_and_not_those_of_its_name() {
+    let shelf = Shelf::new();
+    let (file, socket) = (shelf.path("a.img"), shelf.path("nbd.sock"));
+    let member = format!("emu:{file}?size=1MiB&hard-rate=100%");
+    let emulate = ["drive", "emulate", &member, "--nbd", &socket];
+    for (options, works) in [(&[][..], false), (&["--faults", "lost-writes=100%"], true)] {
+        let serving = Serving::start(&[&emulate[..], options].concat());
+        let client = connect(&socket);
+        client.write_at(Bytes::new(8192), &[7; 4096], Durability::Cached).unwrap();
+        // The write mends a sector that cannot be read; but where writes are lost, it is not there.
+        let mut bytes = [1; 4096];
+        client.read_at(Bytes::new(8192), &mut bytes).unwrap();
+        assert_eq!(bytes, if works { [0; 4096] } else { [7; 4096] });
+        assert_eq!(client.read_at(Bytes::new(0), &mut bytes).is_ok(), works);
+        drop(client);
+        serving.signal(Signal::INT);
+        serving.end().good();
+        fs::remove_file(&file).unwrap();
+    }
+}
+
+#[test]
 fn array_of_new_emulated_drives_is_valid_from_the_start() {
     let shelf = Shelf::new();
     let members = ["a", "b", "c"].map(|name| format!("emu:{}?size=8MiB", shelf.path(name)));
@@ -97,7 +119,9 @@ fn array_of_new_emulated_drives_is_valid_from_the_start() {
     assert_eq!(status["drives"][1]["member"], format!("emu:{}", shelf.path("b")));
     assert_eq!(status["drives"][1]["fast_fail"], "emulated");
     // Emulated drives tell about their health.
-    assert_eq!(status["drives"][1]["retry_rate_percent"], 0.0);
+    let drive = &status["drives"][1];
+    assert_eq!((&drive["retry_rate_percent"], &drive["retries"]), (&json!(0.0), &json!(0)));
+    assert!(drive["commands"].as_u64() > Some(0), "{drive}");
     assert!(status["drives"][1]["service_time_ms"].as_f64().unwrap() > 0.0, "{status}");
     serving.stop();
     // The files are the drives: without the model they hold the same.
@@ -182,6 +206,7 @@ fn status_tells_what_an_array_does_while_it_serves() {
     let drive = |drive: u8, member: Value, state: &str, fast_fail: Value, why: &Value| {
         json!({
             "drive": drive, "member": member, "state": state, "failure": null, "queue": 0,
+            "commands": null, "first_pass_failures": null, "retries": null,
             "retry_rate_percent": null, "retry_latency_ms": null, "service_time_ms": null,
             "fast_fail": fast_fail, "fast_fail_detail": why
         })

@@ -428,6 +428,14 @@ mod tests {
             let error = (most - least) as f64 / (12.0 * seen.len() as f64).sqrt();
             assert!((mean - expected).abs() < 4.0 * error, "{what}: {mean}");
         }
+        // A late beginning makes a gap long, and must not make the duration longer.
+        let lasts = |begin: u64| (begin..).find(|&second| !is_slow(second)).unwrap() - begin;
+        let pairs = begins.windows(2).map(|pair| (pair[1] - pair[0], lasts(pair[1])));
+        let products = pairs.clone().map(|(gap, long)| (gap as f64 - 9e3) * (long as f64 - 270.0));
+        let (covariance, count) = (products.sum::<f64>() / pairs.len() as f64, pairs.len() as f64);
+        // Deviations of the sum of two even draws of half an hour, and of one of three minutes.
+        let error = 1_800.0 / 6.0_f64.sqrt() * 180.0 / 12.0_f64.sqrt() / count.sqrt();
+        assert!(covariance.abs() < 4.0 * error, "{covariance}, error {error}");
     }
 
     #[test]
