@@ -211,15 +211,14 @@ impl Drive {
 
     /// When to call [`Drive::handle_timeout`], if ever.
     pub fn deadline(&self) -> Option<Instant> {
-        match &self.state {
-            State::Busy(active) => {
-                let ended = active.completion.ended;
-                Some(self.faults.death().map_or(ended, |death| death.min(ended)))
-            }
+        let next = match &self.state {
+            State::Busy(active) => Some(active.completion.ended),
             // Commands wait only for what the disk does on its own.
             State::Idle if self.queue.len() > 0 => self.disk.busy_until(),
             State::Idle | State::Dead => None,
-        }
+        };
+        // Whoever waits for something hears of the death at once.
+        next.map(|next| self.faults.death().map_or(next, |death| death.min(next)))
     }
 
     /// The next command that has ended, in the order of the ends.

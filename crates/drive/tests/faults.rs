@@ -367,3 +367,52 @@ fn new_faults_leave_the_queue_the_account_and_the_mended_sectors_alone() {
     drive.handle_submit(at(11_000), 8, Command::Flush, 8);
     assert_eq!(drive.poll().unwrap().outcome, Outcome::Gone);
 }
+
+/// A random run with every fault at once: looked at whenever something ends, or only now and then.
+fn random_run(seed: u64, is_prompt: bool) -> Vec<Completion> {
+    const TEXT: &str = "retry-rate=5%,adjacency=2,bursts=256KiB/geometric:32KiB/50%,\
+                        rotations=geometric:3,hard-rate=2%,episodes=1s/2s/3,periodic=3s/500ms/2,\
+                        field=1s,stalls=1s/100ms,lost-writes=5%,torn-writes=5%,death=20s";
+    let mut rng = Streams::new(seed).stream("commands");
+    let mut drive = named(TEXT, &format!("drive/{seed}"));
+    let (mut now, mut ends) = (Instant::ZERO, Vec::new());
+    for id in 0..150 {
+        now = now + rng.exponential(Nanos::from_millis(150));
+        let (lba, sectors) = (rng.below(180), 1 + rng.below(19));
+        let command = match rng.below(6) {
+            0 => Command::Flush,
+            1 | 2 => write(lba, sectors),
+            3 => read(lba, sectors, Effort::Fast),
+            4 => read(lba, sectors, Effort::Limited(Nanos::from_millis(rng.below(60)))),
+            _ => read(lba, sectors, Effort::Full),
+        };
+        while let Some(deadline) = drive.deadline().filter(|&at| is_prompt && at <= now) {
+            drive.handle_timeout(deadline);
+        }
+        drive.handle_timeout(now);
+        if drive.has_room() {
+            drive.handle_submit(now, id, command, id);
+        }
+        ends.extend(std::iter::from_fn(|| drive.poll()));
+    }
+    drive.handle_timeout(at(1_000_000));
+    ends.extend(std::iter::from_fn(|| drive.poll()));
+    assert_eq!((drive.queue_len(), drive.deadline()), (0, None));
+    ends
+}
+
+#[test]
+fn every_fault_at_once_is_the_same_whoever_looks_when() {
+    let mut gone = 0;
+    for seed in 0..100 {
+        let ends = random_run(seed, true);
+        assert_eq!(ends, random_run(seed, false), "seed {seed}");
+        assert!(ends.is_sorted_by_key(|done| done.ended), "seed {seed}");
+        let mut ids: Vec<u64> = ends.iter().map(|done| done.id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), ends.len(), "seed {seed}: an answer each");
+        gone += ends.iter().filter(|done| done.outcome == Outcome::Gone).count();
+    }
+    assert!(gone > 100, "{gone}");
+}
