@@ -146,6 +146,18 @@ impl Geometry {
         Self { zones, heads, blocks_per_sector, block_count }
     }
 
+    pub(crate) fn heads(&self) -> u32 {
+        self.heads
+    }
+
+    /// First block, block after the last, blocks on a track and first cylinder of each zone, outermost
+    /// first.
+    pub(crate) fn zones(&self) -> impl Iterator<Item = (u64, u64, u32, u32)> + '_ {
+        self.zones.iter().map(|zone| {
+            (zone.block_first, zone.block_end, zone.blocks_per_track, zone.cylinder_first)
+        })
+    }
+
     /// How many whole sectors there are.
     pub(crate) fn size(&self) -> Sectors {
         Sectors::new(self.end() / self.blocks_per_sector)

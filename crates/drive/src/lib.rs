@@ -64,8 +64,10 @@ mod cache;
 mod disk;
 mod drive;
 mod faults;
+mod figures;
 mod geometry;
 mod health;
+pub mod measure;
 mod mechanics;
 mod profile;
 mod queue;
@@ -76,6 +78,7 @@ pub use faults::{
     Between, BurstLength, Bursts, Episodes, Faults, FaultsError, Field, ParseFaultsError, Periodic,
     ROTATION_LIST_MAX, RotationList, Rotations, Stalls,
 };
+pub use figures::ZoneFigures;
 pub use health::Counters;
 pub use profile::{Profile, ProfileError};
 pub use settings::{CacheMode, QUEUE_DEPTH_MAX, Scheduler, Settings, SettingsError};

@@ -1,0 +1,202 @@
+//! What was measured, and the profile that says it.
+
+use levelhead_units::{Lba, Sectors};
+
+use super::fit::SKEW_USUAL;
+use super::layout::{BLOCK_SIZE, Layout, Zone};
+
+/// What a controller usually takes before anything moves, in seconds. Reads alone do not tell it from the
+/// seek.
+const OVERHEAD_USUAL: f64 = 0.000_2;
+/// What a write usually waits besides, in seconds.
+const WRITE_SETTLE_USUAL: f64 = 0.000_4;
+/// No drive loses more than that between tracks, in revolutions: if sustained reads are slower still,
+/// it is the way from the drive that is slow.
+const SKEW_BELIEVED: f64 = 0.35;
+/// Usual speeds, and how far from them a measured one may lie to be meant as one.
+const RPM_USUAL: [u32; 6] = [4_200, 5_400, 5_900, 7_200, 10_000, 15_000];
+const RPM_NOISE: f64 = 0.001;
+/// The part of the time between tracks that switching to the next one may take.
+const SWITCH_SHARE: f64 = 0.95;
+
+/// A sustained rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// Where.
+    pub lba: Lba,
+    /// Bytes a second.
+    pub bytes_per_s: f64,
+}
+
+/// Random reads of one sector each.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AtDepth {
+    /// So many inside the drive at a time.
+    pub depth: u32,
+    /// Reads a second.
+    pub per_s: f64,
+    /// Their mean latency in seconds.
+    pub mean: f64,
+    /// 99 of 100 took at most so many seconds.
+    pub p99: f64,
+}
+
+/// A seek.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Seek {
+    /// Its length in the assumed cylinders.
+    pub length: u64,
+    /// What a read so far away takes in seconds, but for the wait for its sector: the controller, the
+    /// seek and the sector itself.
+    pub positioning: f64,
+}
+
+/// What reads alone say of a drive.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Its sectors.
+    pub size: Sectors,
+    /// Seconds of a revolution.
+    pub rotation: f64,
+    /// By how much sustained reads are slower than the medium passes under the head: time lost between
+    /// tracks, in revolutions, or where it is more than any drive loses there, the way from the drive.
+    pub skew: f64,
+    /// Sustained rates, from the first sector to the last.
+    pub rates: Vec<Rate>,
+    /// Random reads, by depth.
+    pub depths: Vec<AtDepth>,
+    /// Seeks, by length.
+    pub seeks: Vec<Seek>,
+    pub(super) layout: Layout,
+}
+
+impl Measured {
+    /// Revolutions a minute: one of the usual numbers if it comes so near that only the times' noise can
+    /// lie between, else the nearest whole number.
+    pub fn rpm(&self) -> u32 {
+        let measured = 60.0 / self.rotation;
+        let is_meant = |rpm: &u32| (measured / f64::from(*rpm) - 1.0).abs() < RPM_NOISE;
+        RPM_USUAL.into_iter().find(is_meant).unwrap_or(measured.round() as u32)
+    }
+
+    /// How many cylinders the seeks' lengths count in: an assumption, see [`Measured::to_toml`].
+    pub fn cylinders(&self) -> u64 {
+        self.layout.cylinders()
+    }
+
+    /// The profile of a make called `name` that gives these rates and times, with what is assumed in its
+    /// comments. [`Profile::parse`](crate::Profile::parse) takes it.
+    pub fn to_toml(&self, name: &str) -> String {
+        let overhead = self.overhead();
+        let sector = self.sector();
+        let between = self.skew_between() * self.rotation * SWITCH_SHARE;
+        let bare = |seek: &Seek| (seek.positioning - overhead - sector).max(0.0);
+        let shortest = self.seeks.first().map_or(0.0, bare).min(between);
+        let settle = WRITE_SETTLE_USUAL.min(between - shortest).max(0.0);
+        let mut text = self.account();
+        text.push_str(&format!(
+            "name = {}\nblock_size = {BLOCK_SIZE}\nblocks = {}         # measured: its size\n\
+             rpm = {}                # measured\nheads = {}                 # assumed\n\
+             overhead = \"{}\"      # assumed; with the seek it gives what was measured\n\
+             head_switch = \"{}\"   # assumed: as the shortest seek\n\
+             write_settle = \"{}\"  # assumed\n{}\n[seek]                    # measured\npoints = [\n",
+            quoted(name),
+            self.size.bytes().get() / BLOCK_SIZE,
+            self.rpm(),
+            self.layout.heads,
+            micros(overhead),
+            micros(shortest),
+            micros(settle),
+            self.bus_rate().map_or_else(String::new, |rate| format!(
+                "bus_rate = \"{:.3}MB/s\"  # measured: sustained reads are much slower than the medium\n",
+                rate / 1e6
+            )),
+        ));
+        for (at, seek) in self.seeks.iter().enumerate() {
+            let time = if at == 0 { shortest } else { bare(seek) };
+            text.push_str(&format!("    [{}, \"{}\"],\n", seek.length, micros(time)));
+        }
+        text.push_str(
+            "]\n\n# Rates are measured; where zones begin is assumed: half way between places.\n",
+        );
+        for (zone, rate) in self.layout.zones.iter().zip(&self.rates) {
+            text.push_str(&self.zone(zone, rate));
+        }
+        text
+    }
+
+    /// What was measured and what is assumed, as comments.
+    fn account(&self) -> String {
+        let mut text = format!(
+            "# A drive measured by reads alone: {} sectors of 4096 bytes.\n#\n\
+             # One revolution: {:.4} ms. Between tracks it loses {:.3} of one.\n#\n\
+             # Random reads of 4 KiB, so many at a time:\n#\n#   depth   a second   mean ms    p99 ms\n",
+            self.size.get(),
+            self.rotation * 1e3,
+            self.skew
+        );
+        for AtDepth { depth, per_s, mean, p99 } in &self.depths {
+            let (mean, p99) = (mean * 1e3, p99 * 1e3);
+            text.push_str(&format!("#   {depth:>5}   {per_s:>8.1}  {mean:>8.2}  {p99:>8.2}\n"));
+        }
+        text.push_str(
+            "#\n# Heads and skews do not show in reads: cylinders are groups of as many tracks as there are\n\
+             # heads below, and tracks are as long and as far apart in time as the rates and the passing of\n\
+             # single sectors say. How a write differs from a read is assumed, and so is the order in\n\
+             # which the drive serves what it holds: soonest first, by who uses this file.\n\n",
+        );
+        text
+    }
+
+    fn zone(&self, zone: &Zone, rate: &Rate) -> String {
+        let track = zone.blocks_per_track;
+        let skew = ((track as f64 * self.skew_between()).round() as u64).min(track - 1);
+        format!(
+            "\n[[zone]]                  # {:.1} MB/s\ncylinders = {}\nblocks_per_track = {track}\n\
+             track_skew = {skew}\ncylinder_skew = {skew}\n",
+            rate.bytes_per_s / 1e6,
+            zone.cylinders
+        )
+    }
+
+    /// What the controller is assumed to take: the usual, or half of the shortest positioning if that
+    /// is less.
+    fn overhead(&self) -> f64 {
+        let least = self.seeks.first().map_or(OVERHEAD_USUAL, |seek| seek.positioning);
+        OVERHEAD_USUAL.min((least / 2.0).max(0.0))
+    }
+
+    /// Time lost between tracks, in revolutions.
+    fn skew_between(&self) -> f64 {
+        if self.skew > SKEW_BELIEVED { SKEW_USUAL } else { self.skew }
+    }
+
+    /// The rate of the way from the drive, where that and not the medium bounds the rates.
+    fn bus_rate(&self) -> Option<f64> {
+        let rates = self.rates.iter().map(|rate| rate.bytes_per_s);
+        (self.skew > SKEW_BELIEVED).then(|| rates.fold(0.0, f64::max))
+    }
+
+    /// How long one sector takes to pass, on average over the zones, or to leave the drive.
+    fn sector(&self) -> f64 {
+        if let Some(rate) = self.bus_rate() {
+            return levelhead_units::SECTOR_SIZE as f64 / rate;
+        }
+        let share = |zone: &Zone| {
+            levelhead_units::SECTOR_SIZE as f64 / (zone.blocks_per_track * BLOCK_SIZE) as f64
+        };
+        let zones = &self.layout.zones;
+        self.rotation * zones.iter().map(share).sum::<f64>() / zones.len() as f64
+    }
+}
+
+/// A text as TOML has it.
+fn quoted(text: &str) -> String {
+    let plain: String = text.chars().filter(|c| !c.is_control()).collect();
+    format!("\"{}\"", plain.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// A time as profiles have it.
+fn micros(seconds: f64) -> String {
+    format!("{}us", (seconds * 1e6).round().max(0.0))
+}

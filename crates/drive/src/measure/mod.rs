@@ -1,0 +1,413 @@
+//! A make's figures from one drive of it, by reads alone.
+//!
+//! A [`Measurement`] sees neither the drive nor a clock. It says what to read ([`Measurement::poll`])
+//! and is told when each read began and ended ([`Measurement::handle_done`]); what runs it may be a
+//! real disk, an emulated one or a [`Drive`](crate::Drive) in virtual time.
+//!
+//! ```text
+//!   rates --> rotation --> random reads by depth --> layout --> seeks by length --> Measured
+//!             (needs rates)                     (needs both)
+//! ```
+//!
+//! - *Rates*: streams of large reads at places spread over the drive, in two sizes. What one command
+//!   costs besides its bytes is the same in both, so the difference is that of the bytes alone, whether
+//!   the drive reads ahead or loses a revolution between commands.
+//! - *Rotation*: the same few sectors come by once a revolution. Single sectors of one track are read
+//!   in falling order with far reads in between, so that neither the drive's memory nor its reading
+//!   ahead can answer. The period is the one that makes all ends agree; how they move on from sector to
+//!   sector is the time a sector takes to pass, and that gives the length of the track. A track's
+//!   length and the sustained rate together give the time that is lost between tracks, the skew.
+//! - *Random reads*: with 1 to 32 inside the drive at a time.
+//! - *Seeks*: single sectors on cylinders so far apart, at random angles. The times are spread evenly
+//!   over one revolution from the time the arm needs; both ends of that range say where it begins.
+//!
+//! # Invariants
+//!
+//! - M1. No sector is asked for twice on purpose, and nothing is ever written.
+//! - M2. The same answers give the same questions: chance comes from the seed.
+//!
+//! # What it leaves out
+//!
+//! How many heads there are, where zones begin exactly, how writes differ from reads, in which order a
+//! drive serves what it holds, and what its memory does: none of these shows in reads alone. What is
+//! assumed instead stands in the profile ([`Measured::to_toml`]).
+
+mod fit;
+mod layout;
+mod measured;
+mod stage;
+
+use std::fmt;
+
+use levelhead_stats::{Rng, Streams};
+use levelhead_units::{Extent, Instant, Sectors};
+
+pub use measured::{AtDepth, Measured, Rate, Seek};
+
+use crate::QUEUE_DEPTH_MAX;
+use layout::Layout;
+use stage::Stage;
+
+/// How many reads are spent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thoroughness {
+    /// Some seconds of a drive's time; figures within some per cent.
+    Quick,
+    /// A minute or two.
+    Thorough,
+}
+
+/// How to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// How many reads are spent.
+    pub thoroughness: Thoroughness,
+    /// The largest read that reaches the drive in one piece.
+    pub read_max: Sectors,
+    /// What chance is drawn from.
+    pub seed: u64,
+}
+
+/// A read that is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// Its name; counted up.
+    pub id: u64,
+    /// What to read.
+    pub extent: Extent,
+}
+
+/// What cannot be measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MeasureError {
+    /// The drive is too small.
+    TooSmall {
+        /// Its size.
+        size: Sectors,
+        /// The least that will do.
+        least: Sectors,
+    },
+    /// Large reads take no longer than small ones.
+    NoRate,
+    /// No period fits the ends of the reads: nothing turns.
+    NoRotation,
+}
+
+impl fmt::Display for MeasureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooSmall { size, least } => {
+                write!(f, "{} are too little to measure: {} or more", size.bytes(), least.bytes())
+            }
+            Self::NoRate => {
+                f.write_str("large reads take no longer than small ones: is it a disk?")
+            }
+            Self::NoRotation => {
+                f.write_str("reads end at no particular angle: nothing seems to turn in it")
+            }
+        }
+    }
+}
+
+impl std::error::Error for MeasureError {}
+
+/// How many reads each stage spends.
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    /// Reads of one size at one place.
+    stream: u64,
+    /// Single sectors from which the rotation is found.
+    rotation: u64,
+    /// Random reads at each depth.
+    random: u64,
+    /// Reads of each seek length.
+    seeks: u64,
+}
+
+impl Thoroughness {
+    const fn counts(self) -> Counts {
+        match self {
+            Self::Quick => Counts { stream: 6, rotation: 96, random: 100, seeks: 40 },
+            Self::Thorough => Counts { stream: 16, rotation: 240, random: 500, seeks: 200 },
+        }
+    }
+}
+
+/// Places at which rates are measured, both ends included.
+const PLACES: u64 = 20;
+/// The smallest large read: 128 KiB.
+const LARGE_MIN: u64 = 32;
+/// Commands inside the drive at a time.
+const DEPTHS: [u32; 6] = [1, 2, 4, 8, 16, 32];
+const _: () = assert!(DEPTHS[DEPTHS.len() - 1] <= QUEUE_DEPTH_MAX);
+
+/// See the module.
+///
+/// Call [`Measurement::poll`] until it gives nothing, hand the reads to the drive, and report each end;
+/// then poll again. When nothing is wanted and nothing is under way, [`Measurement::finish`].
+#[derive(Debug)]
+pub struct Measurement {
+    size: Sectors,
+    /// Sectors of the larger reads of a stream; the smaller ones have half.
+    large: u64,
+    counts: Counts,
+    rng: Rng,
+    stage: Stage,
+    /// The first stage, once it is over.
+    streams: Option<Stage>,
+    /// Which of the stages is under way.
+    step: Step,
+    named: u64,
+    found: Found,
+    failed: Option<MeasureError>,
+}
+
+/// What is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Rates,
+    Rotation,
+    Random(usize),
+    Seeks(usize),
+    Done,
+}
+
+/// What is known so far; times in seconds.
+#[derive(Debug, Default)]
+struct Found {
+    rates: Vec<Rate>,
+    rotation: f64,
+    /// Time lost between tracks, in revolutions.
+    skew: f64,
+    depths: Vec<AtDepth>,
+    layout: Option<Layout>,
+    seeks: Vec<Seek>,
+}
+
+impl Measurement {
+    /// A measurement of a drive of `size` sectors that has not begun.
+    ///
+    /// # Errors
+    ///
+    /// [`MeasureError::TooSmall`].
+    pub fn new(size: Sectors, options: Options) -> Result<Self, MeasureError> {
+        let counts = options.thoroughness.counts();
+        // Two streams at every place, with as much again between places.
+        let streams = PLACES * (counts.stream + 1) * 3;
+        let large = options.read_max.get().min(size.get() / streams) & !1;
+        if large < LARGE_MIN {
+            return Err(MeasureError::TooSmall { size, least: Sectors::new(streams * LARGE_MIN) });
+        }
+        let rng = Streams::new(options.seed).stream("measure");
+        let mut measurement = Self {
+            size,
+            large,
+            counts,
+            rng,
+            stage: Stage::new(1, Vec::new()),
+            streams: None,
+            step: Step::Rates,
+            named: 0,
+            found: Found::default(),
+            failed: None,
+        };
+        measurement.stage = measurement.rates();
+        Ok(measurement)
+    }
+
+    /// The next read for the drive, if it is to have another one now.
+    pub fn poll(&mut self) -> Option<Read> {
+        while self.stage.is_done() && self.step != Step::Done {
+            self.advance();
+        }
+        let extent = self.stage.next()?;
+        self.named += 1;
+        Some(Read { id: self.named - 1, extent })
+    }
+
+    /// A read has ended; `began` is when it was handed to the drive.
+    ///
+    /// # Panics
+    ///
+    /// If no such read is under way.
+    pub fn handle_done(&mut self, id: u64, began: Instant, ended: Instant) {
+        let first = self.named - self.stage.sent();
+        self.stage.handle_done(id.checked_sub(first).expect("reads end once"), began, ended);
+    }
+
+    /// Reads that have ended, and all of them as far as is known; the second number may still change a
+    /// little.
+    pub fn progress(&self) -> (u64, u64) {
+        let Counts { rotation, random, seeks, .. } = self.counts;
+        let later = match self.step {
+            Step::Rates => rotation * 2 + (random * DEPTHS.len() as u64) + seeks * SEEKS_ABOUT,
+            Step::Rotation => random * DEPTHS.len() as u64 + seeks * SEEKS_ABOUT,
+            Step::Random(at) => random * (DEPTHS.len() - 1 - at) as u64 + seeks * SEEKS_ABOUT,
+            Step::Seeks(at) => {
+                let lengths = self.found.layout.as_ref().map_or(0, |layout| layout.lengths().len());
+                seeks * lengths.saturating_sub(at + 1) as u64
+            }
+            Step::Done => 0,
+        };
+        let done = self.named - self.stage.under_way();
+        (done, done + self.stage.left() + later)
+    }
+
+    /// What was found.
+    ///
+    /// # Errors
+    ///
+    /// What makes no sense of a disk.
+    ///
+    /// # Panics
+    ///
+    /// If it is not over.
+    pub fn finish(self) -> Result<Measured, MeasureError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        assert_eq!(self.step, Step::Done, "reads are still wanted");
+        let Found { rates, rotation, skew, depths, layout, seeks } = self.found;
+        let layout = layout.expect("it was made before the seeks");
+        Ok(Measured { size: self.size, rotation, skew, rates, depths, seeks, layout })
+    }
+
+    /// A stage is over: takes its facts and begins the next one. Only this function changes `step`.
+    fn advance(&mut self) {
+        match self.conclude() {
+            Ok(()) => {}
+            Err(error) => {
+                self.failed = Some(error);
+                self.step = Step::Done;
+                self.stage = Stage::new(1, Vec::new());
+                return;
+            }
+        }
+        (self.step, self.stage) = match self.step {
+            Step::Rates => (Step::Rotation, self.rotation()),
+            Step::Rotation => (Step::Random(0), self.random(DEPTHS[0])),
+            Step::Random(at) if at + 1 < DEPTHS.len() => {
+                (Step::Random(at + 1), self.random(DEPTHS[at + 1]))
+            }
+            Step::Random(_) => (Step::Seeks(0), self.seeks(0)),
+            Step::Seeks(at) if at + 1 < self.lengths() => (Step::Seeks(at + 1), self.seeks(at + 1)),
+            Step::Seeks(_) | Step::Done => (Step::Done, Stage::new(1, Vec::new())),
+        };
+    }
+
+    fn conclude(&mut self) -> Result<(), MeasureError> {
+        match self.step {
+            Step::Rates => {
+                self.streams = Some(std::mem::replace(&mut self.stage, Stage::new(1, Vec::new())));
+                self.found.rates = self.rates_at(None).ok_or(MeasureError::NoRate)?;
+            }
+            Step::Rotation => {
+                self.spin()?;
+                // The rotation makes the rates better, and they the rotation.
+                if let Some(rates) = self.rates_at(Some(self.found.rotation)) {
+                    self.found.rates = rates;
+                    self.spin()?;
+                }
+                let Found { rates, rotation, skew, .. } = &self.found;
+                self.found.layout = Some(Layout::new(self.size, rates, *rotation, *skew));
+            }
+            Step::Random(at) => {
+                self.found.depths.push(stage::at_depth(&self.stage, DEPTHS[at]));
+            }
+            Step::Seeks(at) => {
+                let length = self.layout().lengths()[at];
+                let times = stage::seek_times(&self.stage);
+                let positioning = fit::lower_edge(&times, self.found.rotation);
+                self.found.seeks.push(Seek { length, positioning });
+                if at + 1 == self.lengths() {
+                    fit::make_rise(&mut self.found.seeks);
+                }
+            }
+            Step::Done => {}
+        }
+        Ok(())
+    }
+
+    /// Rotation and skew by the single sectors just read and the rates known so far.
+    fn spin(&mut self) -> Result<(), MeasureError> {
+        let turns = stage::turns_of(&self.stage, &self.found.rates);
+        let spin = fit::spin(&turns).ok_or(MeasureError::NoRotation)?;
+        (self.found.rotation, self.found.skew) = (spin.rotation, spin.skew);
+        Ok(())
+    }
+
+    /// The rates by the streams that have been read, with what is known of the rotation.
+    fn rates_at(&self, rotation: Option<f64>) -> Option<Vec<Rate>> {
+        let streams = self.streams.as_ref().expect("they come first");
+        stage::rates_of(streams, self.counts.stream, self.large, rotation)
+    }
+
+    fn layout(&self) -> &Layout {
+        self.found.layout.as_ref().expect("it is made before the seeks")
+    }
+
+    fn lengths(&self) -> usize {
+        self.layout().lengths().len()
+    }
+
+    /// Streams of two sizes at every place.
+    fn rates(&self) -> Stage {
+        let (count, large) = (self.counts.stream + 1, self.large);
+        let span = count * (large + large / 2);
+        let mut reads = Vec::new();
+        for place in 0..PLACES {
+            let mut at = (self.size.get() - span) as u128 * u128::from(place);
+            at /= u128::from(PLACES - 1);
+            let mut lba = at as u64;
+            for sectors in [large / 2, large] {
+                for _ in 0..count {
+                    reads.push(stage::extent(lba, sectors));
+                    lba += sectors;
+                }
+            }
+        }
+        Stage::new(1, reads)
+    }
+
+    /// Single sectors of one track in falling order, with far ones in between, at many places.
+    fn rotation(&mut self) -> Stage {
+        let runs = stage::runs(&self.found.rates, self.size, self.counts.rotation);
+        let mut reads = Vec::new();
+        for run in &runs {
+            for step in 0..run.count {
+                // Now and then a longer pause, that tells the revolution from the sectors' advance.
+                let far = if step % 4 == 3 { 4 } else { 1 };
+                (0..far)
+                    .for_each(|_| reads.push(stage::extent(self.rng.below(self.size.get()), 1)));
+                reads.push(stage::extent(run.first - step * run.stride, 1));
+            }
+        }
+        Stage::with_runs(reads, runs)
+    }
+
+    fn random(&mut self, depth: u32) -> Stage {
+        let count = self.counts.random + 2 * u64::from(depth);
+        let size = self.size.get();
+        Stage::new(depth, (0..count).map(|_| stage::extent(self.rng.below(size), 1)).collect())
+    }
+
+    /// Reads at random angles of cylinders so far apart.
+    fn seeks(&mut self, at: usize) -> Stage {
+        let layout = self.found.layout.as_ref().expect("it is made before the seeks");
+        let (length, stroke) = (layout.lengths()[at], layout.cylinders() - 1);
+        let mut reads = Vec::new();
+        let mut cylinder = self.rng.below(stroke + 1 - length);
+        for step in 0..=self.counts.seeks {
+            let (lba, sectors) = layout.cylinder(cylinder);
+            reads.push(stage::extent(lba + self.rng.below(sectors), 1));
+            // There and back; long walks go on in either direction while there is room.
+            let (inwards, outwards) = (cylinder + length <= stroke, cylinder >= length);
+            let goes_in = if inwards && outwards { step % 2 == 0 } else { inwards };
+            cylinder = if goes_in { cylinder + length } else { cylinder - length };
+        }
+        Stage::new(1, reads)
+    }
+}
+
+/// How many seek lengths a usual drive has, for the progress before they are known.
+const SEEKS_ABOUT: u64 = 18;

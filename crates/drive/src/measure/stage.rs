@@ -1,0 +1,192 @@
+//! One stage of a measurement: reads in order, when they began and ended, and what follows from that.
+
+use levelhead_units::{Extent, Instant, Lba, SECTOR_SIZE, Sectors};
+
+use super::fit::Turns;
+use super::measured::{AtDepth, Rate};
+
+/// The rotation that is assumed until it is known, in seconds: only the spacing of sectors to read
+/// depends on it.
+const ROTATION_USUAL: f64 = 60.0 / 7_200.0;
+/// The part of a track over which a run of sectors goes: rarely across its end.
+const RUN_OF_TRACK: u64 = 5;
+const RUN_MAX: u64 = 24;
+const RUN_MIN: u64 = 6;
+
+/// Reads in order, so many at a time.
+#[derive(Debug)]
+pub(super) struct Stage {
+    depth: u32,
+    reads: Vec<Extent>,
+    /// Beginning and end of each, in seconds since the stage's first.
+    times: Vec<Option<(f64, f64)>>,
+    epoch: Option<Instant>,
+    sent: usize,
+    done: usize,
+    runs: Vec<Run>,
+}
+
+/// Sectors in falling order, `stride` apart, the first of them at `first`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) first: u64,
+    pub(super) stride: u64,
+    pub(super) count: u64,
+}
+
+/// An extent by its numbers.
+pub(super) fn extent(lba: u64, sectors: u64) -> Extent {
+    Extent::new(Lba::new(lba), Sectors::new(sectors))
+}
+
+impl Stage {
+    pub(super) fn new(depth: u32, reads: Vec<Extent>) -> Self {
+        let times = vec![None; reads.len()];
+        Self { depth, reads, times, epoch: None, sent: 0, done: 0, runs: Vec::new() }
+    }
+
+    pub(super) fn with_runs(reads: Vec<Extent>, runs: Vec<Run>) -> Self {
+        Self { runs, ..Self::new(1, reads) }
+    }
+
+    /// The next read, if another one may be under way.
+    pub(super) fn next(&mut self) -> Option<Extent> {
+        if self.sent - self.done >= self.depth as usize {
+            return None;
+        }
+        let next = *self.reads.get(self.sent)?;
+        self.sent += 1;
+        Some(next)
+    }
+
+    pub(super) fn handle_done(&mut self, at: u64, began: Instant, ended: Instant) {
+        let epoch = *self.epoch.get_or_insert(began);
+        let since = |at: Instant| at.saturating_since(epoch).as_secs_f64();
+        let slot = self.times.get_mut(at as usize).expect("the read was asked for");
+        assert!(slot.is_none() && (at as usize) < self.sent, "read {at} is not under way");
+        *slot = Some((since(began), since(ended)));
+        self.done += 1;
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.done == self.reads.len()
+    }
+
+    pub(super) fn sent(&self) -> u64 {
+        self.sent as u64
+    }
+
+    pub(super) fn under_way(&self) -> u64 {
+        (self.sent - self.done) as u64
+    }
+
+    pub(super) fn left(&self) -> u64 {
+        (self.reads.len() - self.done) as u64
+    }
+
+    fn times(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
+        self.times.iter().map(|time| time.expect("the stage is over"))
+    }
+
+    fn ends(&self) -> Vec<f64> {
+        self.times().map(|(_, ended)| ended).collect()
+    }
+}
+
+/// The sustained rate at each place, from two streams of `stream + 1` reads there, of half of `large`
+/// sectors and of `large`. None if larger reads took no longer. Without a `rotation` by the usual read of
+/// each stream; with one by all of them, except that a read that took more than half a revolution more
+/// or less than the usual one counts as that: it found its sector just in time, or something else came
+/// between.
+pub(super) fn rates_of(
+    stage: &Stage,
+    stream: u64,
+    large: u64,
+    rotation: Option<f64>,
+) -> Option<Vec<Rate>> {
+    let ends = stage.ends();
+    let count = stream as usize + 1;
+    let more = (stream * (large - large / 2)) as f64 * SECTOR_SIZE as f64;
+    let places = ends.chunks_exact(2 * count).zip(stage.reads.chunks_exact(2 * count));
+    let rate = |(ends, reads): (&[f64], &[Extent])| {
+        let (small, large) = ends.split_at(count);
+        let extra = duration(large, rotation) - duration(small, rotation);
+        (extra > 0.0).then(|| Rate { lba: reads[0].lba, bytes_per_s: more / extra })
+    };
+    places.map(rate).collect()
+}
+
+/// How long the reads of a stream took, but for the first: how the arm got there does not count.
+fn duration(ends: &[f64], rotation: Option<f64>) -> f64 {
+    let each = || ends.windows(2).map(|pair| pair[1] - pair[0]);
+    let mut sorted: Vec<f64> = each().collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let usual = sorted[sorted.len() / 2];
+    let Some(rotation) = rotation else { return usual * sorted.len() as f64 };
+    each().map(|time| if (time - usual).abs() > rotation / 2.0 { usual } else { time }).sum()
+}
+
+/// Runs of sectors on one track each, spread over the drive, with `samples` sectors together.
+pub(super) fn runs(rates: &[Rate], size: Sectors, samples: u64) -> Vec<Run> {
+    let track = |at: usize| (rates[at].bytes_per_s * ROTATION_USUAL / SECTOR_SIZE as f64) as u64;
+    let shortest = (0..rates.len()).map(track).min().unwrap_or(0);
+    let count = (shortest / RUN_OF_TRACK).clamp(RUN_MIN, RUN_MAX);
+    let places = (samples / count).max(3);
+    (0..places)
+        .map(|place| {
+            let stride = (track(nearest(place, places, rates.len())) / RUN_OF_TRACK / count).max(1);
+            // Off the ends, and off any regular spacing.
+            let first = (size.get() - 1) / (places + 1) * (place + 1) + place * 7;
+            Run { first: first.min(size.get() - 1).max(count * stride), stride, count }
+        })
+        .collect()
+}
+
+/// The rate's place that lies nearest to run number `place`.
+fn nearest(place: u64, places: u64, rates: usize) -> usize {
+    ((place + 1) as usize * (rates - 1)).div_ceil(places as usize + 1).min(rates - 1)
+}
+
+/// When the sectors of each run ended, with the time one sector takes by the sustained rate there.
+pub(super) fn turns_of(stage: &Stage, rates: &[Rate]) -> Vec<Turns> {
+    let ends = stage.ends();
+    let places = stage.runs.len() as u64;
+    let mut at = 0;
+    (0..)
+        .zip(&stage.runs)
+        .map(|(place, run)| {
+            let rate = rates[nearest(place, places, rates.len())].bytes_per_s;
+            let mut turns = Turns { sector: SECTOR_SIZE as f64 / rate, ends: Vec::new() };
+            for step in 0..run.count {
+                let wanted = extent(run.first - step * run.stride, 1);
+                // Far reads come before each of them.
+                while stage.reads[at] != wanted {
+                    at += 1;
+                }
+                turns.ends.push(((step * run.stride) as f64, ends[at]));
+                at += 1;
+            }
+            turns
+        })
+        .collect()
+}
+
+/// Rate and latencies of random reads, without those that found the queue filling or draining.
+pub(super) fn at_depth(stage: &Stage, depth: u32) -> AtDepth {
+    let mut ends = stage.ends();
+    ends.sort_unstable_by(f64::total_cmp);
+    let skipped = depth as usize;
+    let steady = &ends[skipped..ends.len() - skipped];
+    let span = steady[steady.len() - 1] - steady[0];
+    let inner = stage.times().skip(skipped).take(stage.reads.len() - 2 * skipped);
+    let mut latencies: Vec<f64> = inner.map(|(began, ended)| ended - began).collect();
+    latencies.sort_unstable_by(f64::total_cmp);
+    let mean = latencies.iter().sum::<f64>() / latencies.len() as f64;
+    let p99 = latencies[(latencies.len() * 99).div_ceil(100) - 1];
+    AtDepth { depth, per_s: (steady.len() - 1) as f64 / span, mean, p99 }
+}
+
+/// How long each read of a stage took but the first, whose way nobody knows.
+pub(super) fn seek_times(stage: &Stage) -> Vec<f64> {
+    stage.times().skip(1).map(|(began, ended)| ended - began).collect()
+}
