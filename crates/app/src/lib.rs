@@ -11,6 +11,8 @@ pub mod demo;
 mod emulate;
 mod error;
 mod files;
+mod measure;
+mod model;
 mod probe;
 mod profiles;
 mod progress;
@@ -20,6 +22,8 @@ mod stop;
 
 pub use emulate::{Emulate, Emulated, emulate};
 pub use error::AppError;
+pub use measure::{DriveMeasured, Measure, measure_drive};
+pub use model::{Makes, Model, Modelled, drive_makes, model_drive};
 pub use probe::{Probed, probe_device};
 pub use progress::{NoProgress, Progress, Task};
 pub use show::Show;

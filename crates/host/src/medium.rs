@@ -94,6 +94,17 @@ impl Medium {
         Self::claim(opened?, path, transfer)
     }
 
+    /// Opens what is there for reading alone, whoever else uses it.
+    pub(crate) fn open_to_read(path: &Path) -> Result<Self, HostError> {
+        let name = path.display();
+        if identify(path)?.is_none() {
+            return fail(format!("{name} does not exist"));
+        }
+        let file = File::open(path)
+            .map_err(|error| HostError::new(format!("cannot open {name}: {error}")))?;
+        Self::measure(file, path, Transfer::Direct)
+    }
+
     /// Makes a file of `size` sectors of zeroes that take no room, where nothing is.
     pub(crate) fn create(path: &Path, size: Sectors) -> Result<(), HostError> {
         let created = File::create_new(path).and_then(|file| file.set_len(size.bytes().get()));
@@ -101,7 +112,7 @@ impl Medium {
             .map_err(|error| HostError::new(format!("cannot create {}: {error}", path.display())))
     }
 
-    fn claim(mut file: File, path: &Path, transfer: Transfer) -> Result<Self, HostError> {
+    fn claim(file: File, path: &Path, transfer: Transfer) -> Result<Self, HostError> {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(in_use(path)),
@@ -109,6 +120,10 @@ impl Medium {
                 return fail(format!("cannot lock {}: {error}", path.display()));
             }
         }
+        Self::measure(file, path, transfer)
+    }
+
+    fn measure(mut file: File, path: &Path, transfer: Transfer) -> Result<Self, HostError> {
         let end = file.seek(SeekFrom::End(0)).map_err(|error| {
             HostError::new(format!("cannot learn the size of {}: {error}", path.display()))
         })?;

@@ -11,6 +11,7 @@
 //!   numbers -> Figure --+--> Page
 //!                       +--> to_svg    one picture, readable on light and dark
 //!   values --> json::pretty
+//!   values --> bars                a plot of characters, for a terminal
 //! ```
 //!
 //! # Invariants
@@ -30,8 +31,10 @@ pub mod json;
 mod figure;
 mod markup;
 mod page;
+mod plot;
 mod table;
 
 pub use figure::{Axis, Figure, Scale, Series, Shape};
 pub use page::Page;
+pub use plot::bars;
 pub use table::{Align, Column, Table};
