@@ -12,10 +12,14 @@ use levelhead_units::{Extent, Instant, Lba, Nanos, Sectors};
 const READ_MAX: Sectors = Sectors::new(256);
 
 fn drive(profile: Profile) -> Drive {
+    drive_with(profile, CacheMode::Off)
+}
+
+fn drive_with(profile: Profile, cache: CacheMode) -> Drive {
     let settings = Settings {
         queue_depth: 32,
         scheduler: Scheduler::SOONEST,
-        cache: CacheMode::Off,
+        cache,
         faults: Faults::NONE,
         size: None,
     };
@@ -184,6 +188,33 @@ fn the_figures_of_fast_drives_are_recovered() {
 fn the_figures_of_a_large_and_of_a_slow_drive_are_recovered() {
     check(&Profile::shipped("nearline-18tb").unwrap(), Nanos::from_micros(20));
     check(&Profile::shipped("st2000dm006").unwrap(), Nanos::from_micros(20));
+}
+
+/// What the drive remembers or reads ahead must not answer for the medium.
+#[test]
+fn a_drives_memory_does_not_matter() {
+    for make in ["nearline-2tb", "cheetah9lp"] {
+        let profile = Profile::shipped(make).unwrap();
+        let noise = Nanos::from_micros(20);
+        let with = |cache| {
+            let mut drive = drive_with(profile.clone(), cache);
+            measure(&mut drive, Thoroughness::Thorough, noise)
+        };
+        let (off, on) = (with(CacheMode::Off), with(CacheMode::Read));
+        near("rotation", on.rotation, off.rotation, 0.002);
+        for (on, off) in on.rates.iter().zip(&off.rates) {
+            near("rate", on.bytes_per_s / 1e6, off.bytes_per_s / 1e6, 0.05);
+        }
+        for (on, off) in on.depths.iter().zip(&off.depths) {
+            near("random", on.per_s, off.per_s, 0.05);
+        }
+        let copy = |measured: &Measured| Profile::parse(&measured.to_toml("copy")).unwrap();
+        let (on, off) = (copy(&on), copy(&off));
+        for of in [64, 8, 2] {
+            let distance = profile.size().get() / of;
+            near("seek", positioning(&on, distance), positioning(&off, distance), 0.05);
+        }
+    }
 }
 
 #[test]

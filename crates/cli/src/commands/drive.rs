@@ -60,7 +60,7 @@ pub(crate) struct MeasureArgs {
     /// Replace what is there
     #[arg(long)]
     force: bool,
-    /// Spend some seconds instead of a minute or two; figures are within some per cent
+    /// Spend some seconds instead of minutes; figures are within some per cent
     #[arg(long)]
     quick: bool,
     /// What chance is drawn from

@@ -68,7 +68,7 @@ impl Layout {
         self.zones.last().map_or(0, |zone| zone.cylinder + zone.cylinders)
     }
 
-    /// The lengths of seeks to measure, rising, from one cylinder to the whole stroke.
+    /// The lengths of seeks to measure, rising, from one cylinder to nearly the whole stroke.
     pub(super) fn lengths(&self) -> &[u64] {
         &self.lengths
     }
@@ -85,10 +85,11 @@ impl Layout {
     }
 }
 
-/// One cylinder, four times as many and so on, and from a sixty-fourth of the stroke parts of it.
+/// One cylinder, four times as many and so on, and from a sixty-fourth of the stroke parts of it; not the
+/// whole, because there are only two cylinders so far apart.
 fn lengths(cylinders: u64) -> Vec<u64> {
     let stroke = cylinders.saturating_sub(1).max(1);
-    let parts = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 40, 48, 56, 64].map(|part| stroke * part / 64);
+    let parts = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 40, 48, 56, 60].map(|part| stroke * part / 64);
     let short = std::iter::successors(Some(1), |length| Some(length * 4));
     let mut lengths: Vec<u64> = short
         .take_while(|length| *length < stroke / 64)

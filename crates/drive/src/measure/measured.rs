@@ -116,6 +116,18 @@ impl Measured {
             let time = if at == 0 { shortest } else { bare(seek) };
             text.push_str(&format!("    [{}, \"{}\"],\n", seek.length, micros(time)));
         }
+        // The last two lengths go on in a line to the whole stroke.
+        if let [.., before, last] = self.seeks[..]
+            && last.length + 1 < self.cylinders()
+        {
+            let more = (self.cylinders() - 1 - last.length) as f64;
+            let slope =
+                (last.positioning - before.positioning) / (last.length - before.length) as f64;
+            let length = self.cylinders() - 1;
+            let whole = Seek { length, positioning: last.positioning + slope * more };
+            let time = micros(bare(&whole));
+            text.push_str(&format!("    [{length}, \"{time}\"],   # derived\n"));
+        }
         text.push_str(
             "]\n\n# Rates are measured; where zones begin is assumed: half way between places.\n",
         );

@@ -18,8 +18,9 @@
 //!   sector is the time a sector takes to pass, and that gives the length of the track. A track's
 //!   length and the sustained rate together give the time that is lost between tracks, the skew.
 //! - *Random reads*: with 1 to 32 inside the drive at a time.
-//! - *Seeks*: single sectors on cylinders so far apart, at random angles. The times are spread evenly
-//!   over one revolution from the time the arm needs; both ends of that range say where it begins.
+//! - *Seeks*: pairs of single sectors on cylinders so far apart, at random angles, each pair somewhere
+//!   else. The times of the second ones are spread evenly over one revolution from the time the arm needs;
+//!   both ends of that range say where it begins, and what memory answered lies outside it.
 //!
 //! # Invariants
 //!
@@ -53,7 +54,7 @@ use stage::Stage;
 pub enum Thoroughness {
     /// Some seconds of a drive's time; figures within some per cent.
     Quick,
-    /// A minute or two.
+    /// Two or three minutes.
     Thorough,
 }
 
@@ -120,15 +121,15 @@ struct Counts {
     rotation: u64,
     /// Random reads at each depth.
     random: u64,
-    /// Reads of each seek length.
+    /// Pairs of reads of each seek length.
     seeks: u64,
 }
 
 impl Thoroughness {
     const fn counts(self) -> Counts {
         match self {
-            Self::Quick => Counts { stream: 6, rotation: 96, random: 100, seeks: 40 },
-            Self::Thorough => Counts { stream: 16, rotation: 240, random: 500, seeks: 200 },
+            Self::Quick => Counts { stream: 6, rotation: 96, random: 100, seeks: 30 },
+            Self::Thorough => Counts { stream: 16, rotation: 240, random: 500, seeks: 160 },
         }
     }
 }
@@ -240,12 +241,12 @@ impl Measurement {
     pub fn progress(&self) -> (u64, u64) {
         let Counts { rotation, random, seeks, .. } = self.counts;
         let later = match self.step {
-            Step::Rates => rotation * 2 + (random * DEPTHS.len() as u64) + seeks * SEEKS_ABOUT,
-            Step::Rotation => random * DEPTHS.len() as u64 + seeks * SEEKS_ABOUT,
-            Step::Random(at) => random * (DEPTHS.len() - 1 - at) as u64 + seeks * SEEKS_ABOUT,
+            Step::Rates => rotation * 2 + (random * DEPTHS.len() as u64) + 2 * seeks * SEEKS_ABOUT,
+            Step::Rotation => random * DEPTHS.len() as u64 + 2 * seeks * SEEKS_ABOUT,
+            Step::Random(at) => random * (DEPTHS.len() - 1 - at) as u64 + 2 * seeks * SEEKS_ABOUT,
             Step::Seeks(at) => {
                 let lengths = self.found.layout.as_ref().map_or(0, |layout| layout.lengths().len());
-                seeks * lengths.saturating_sub(at + 1) as u64
+                2 * seeks * lengths.saturating_sub(at + 1) as u64
             }
             Step::Done => 0,
         };
@@ -391,19 +392,20 @@ impl Measurement {
         Stage::new(depth, (0..count).map(|_| stage::extent(self.rng.below(size), 1)).collect())
     }
 
-    /// Reads at random angles of cylinders so far apart.
+    /// Pairs of reads at random angles of cylinders so far apart, each pair somewhere else, so that the
+    /// drive's memory does not know them.
     fn seeks(&mut self, at: usize) -> Stage {
         let layout = self.found.layout.as_ref().expect("it is made before the seeks");
         let (length, stroke) = (layout.lengths()[at], layout.cylinders() - 1);
         let mut reads = Vec::new();
-        let mut cylinder = self.rng.below(stroke + 1 - length);
-        for step in 0..=self.counts.seeks {
-            let (lba, sectors) = layout.cylinder(cylinder);
-            reads.push(stage::extent(lba + self.rng.below(sectors), 1));
-            // There and back; long walks go on in either direction while there is room.
-            let (inwards, outwards) = (cylinder + length <= stroke, cylinder >= length);
-            let goes_in = if inwards && outwards { step % 2 == 0 } else { inwards };
-            cylinder = if goes_in { cylinder + length } else { cylinder - length };
+        for pair in 0..self.counts.seeks {
+            let outer = self.rng.below(stroke + 1 - length);
+            let (from, to) =
+                if pair % 2 == 0 { (outer, outer + length) } else { (outer + length, outer) };
+            for cylinder in [from, to] {
+                let (lba, sectors) = layout.cylinder(cylinder);
+                reads.push(stage::extent(lba + self.rng.below(sectors), 1));
+            }
         }
         Stage::new(1, reads)
     }
