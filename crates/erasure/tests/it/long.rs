@@ -273,13 +273,18 @@ fn kernels_are_named_and_the_names_are_read() {
 }
 
 /// Small enough for an interpreter that checks every access, as Miri does; every path of every kernel
-/// is taken: groups, single rows, rests of groups and of vectors, few sources and many.
+/// is taken: groups, single rows, rests of groups and of vectors, few sources and many, and a transform.
 #[test]
 fn small_shapes_take_every_path_of_every_kernel_and_agree() {
     let mut random = Random(0x5eed_0027);
-    for (data, count, redundant, size) in
-        [(20, 19, 3, 330), (6, 5, 4, 97), (3, 1, 1, 64), (280, 6, 2, 256), (280, 3, 3, 128)]
-    {
+    for (data, count, redundant, size) in [
+        (20, 19, 3, 330),
+        (6, 5, 4, 97),
+        (3, 1, 1, 64),
+        (280, 6, 2, 256),
+        (280, 3, 3, 128),
+        (280, 17, 8, 128),
+    ] {
         let code = Code::new(data, redundant).unwrap();
         let symbols: Vec<_> = (0..count).map(|_| random.bytes(size)).collect();
         let old: Vec<_> = (0..redundant).map(|_| random.bytes(size)).collect();
