@@ -276,6 +276,8 @@ fn numbers_out_of_range_are_refused_with_the_range() {
         ("--adjacency", "-1", ["adjacency", "-1"]),
         ("--adjacency", "x", ["--adjacency", "'x' is not a number"]),
         ("--age-weight", "-1", ["weight of age", "0 or a positive number, not -1"]),
+        ("--drive-order", "look", ["no drive order", "fcfs, sstf, clook or sptf"]),
+        ("--drive-cache", "on", ["no drive cache", "off, read or write-back"]),
         ("--age-weight", "nan", ["weight of age", "0 or a positive number, not NaN"]),
         ("--seed", "-1", ["--seed", "'-1' is not a whole number from 0 to"]),
         ("--slow", "6=10", ["there is no drive 6", "has drives 0 to 5"]),

@@ -1,6 +1,7 @@
 //! What one drive is besides its make, and what is wrong with that.
 
 use std::fmt;
+use std::str::FromStr;
 
 use levelhead_units::Sectors;
 
@@ -31,6 +32,30 @@ impl Scheduler {
     pub const SOONEST: Self = Self::Sptf { age_weight: 0.0 };
 }
 
+impl FromStr for Scheduler {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "fcfs" => Ok(Self::Fcfs),
+            "sstf" => Ok(Self::Sstf),
+            "clook" => Ok(Self::Clook),
+            "sptf" => Ok(Self::SOONEST),
+            _ => Err(format!("'{text}' is no drive order: expected fcfs, sstf, clook or sptf")),
+        }
+    }
+}
+
+impl fmt::Display for Scheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fcfs => write!(f, "fcfs"),
+            Self::Sstf => write!(f, "sstf"),
+            Self::Clook => write!(f, "clook"),
+            Self::Sptf { age_weight } => write!(f, "sptf, age weight {age_weight}"),
+        }
+    }
+}
+
 /// What a drive uses its memory for, if its make has any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheMode {
@@ -40,6 +65,28 @@ pub enum CacheMode {
     Read,
     /// Besides, a write that need not be durable ends when the drive has its bytes.
     WriteBack,
+}
+
+impl CacheMode {
+    const ALL: [(Self, &str); 3] =
+        [(Self::Off, "off"), (Self::Read, "read"), (Self::WriteBack, "write-back")];
+}
+
+impl FromStr for CacheMode {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|(_, name)| *name == text);
+        found
+            .map(|(mode, _)| *mode)
+            .ok_or_else(|| format!("'{text}' is no drive cache: expected off, read or write-back"))
+    }
+}
+
+impl fmt::Display for CacheMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Self::ALL.iter().find(|(mode, _)| mode == self).map_or("", |(_, name)| name);
+        write!(f, "{name}")
+    }
 }
 
 /// What one drive is besides its make.
@@ -146,6 +193,25 @@ impl From<FaultsError> for SettingsError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn orders_and_caches_have_names() {
+        for name in ["fcfs", "sstf", "clook"] {
+            assert_eq!(name.parse::<Scheduler>().unwrap().to_string(), name);
+        }
+        let soonest: Scheduler = "sptf".parse().unwrap();
+        assert_eq!(
+            (soonest, soonest.to_string().as_str()),
+            (Scheduler::SOONEST, "sptf, age weight 0")
+        );
+        let error = "look".parse::<Scheduler>().unwrap_err();
+        assert_eq!(error, "'look' is no drive order: expected fcfs, sstf, clook or sptf");
+        for name in ["off", "read", "write-back"] {
+            assert_eq!(name.parse::<CacheMode>().unwrap().to_string(), name);
+        }
+        let error = "on".parse::<CacheMode>().unwrap_err();
+        assert_eq!(error, "'on' is no drive cache: expected off, read or write-back");
+    }
 
     #[test]
     fn impossible_settings_are_refused_with_the_limit() {

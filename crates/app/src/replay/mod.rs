@@ -37,8 +37,10 @@ pub struct Replay {
     pub failing: Vec<u8>,
     /// Drives that are slower than the others, and how many times.
     pub slow: BTreeMap<u8, f64>,
-    /// How much of its positioning time a waiting command may save in a drive, per time waited.
-    pub age_weight: f64,
+    /// The order in which a drive serves the commands inside it.
+    pub scheduler: Scheduler,
+    /// What the drives use their memory for. No replay cuts the power.
+    pub cache: CacheMode,
     /// The policies, each run once.
     pub policies: Vec<Policy>,
     /// Commands inside a drive at a time.
@@ -115,8 +117,8 @@ fn worlds(ask: &Replay) -> Result<Vec<WorldSettings>, AppError> {
             let faults = if fails { ask.faults } else { Faults::NONE };
             levelhead_drive::Settings {
                 queue_depth: QUEUE_DEPTH_MAX,
-                scheduler: Scheduler::Sptf { age_weight: ask.age_weight },
-                cache: CacheMode::Off,
+                scheduler: ask.scheduler,
+                cache: ask.cache,
                 faults: Faults {
                     slowdown: ask.slow.get(&name).copied().unwrap_or(faults.slowdown),
                     ..faults

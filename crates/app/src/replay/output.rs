@@ -67,7 +67,8 @@ impl Replayed {
             ("faults", faults.to_string()),
             ("window", ask.window.to_string()),
             ("host order", ask.order.to_string()),
-            ("age weight", ask.age_weight.to_string()),
+            ("drive order", ask.scheduler.to_string()),
+            ("drive cache", ask.cache.to_string()),
         ];
         if !ask.failing.is_empty() {
             options.push(("failing drives", format!("{:?}", ask.failing)));

@@ -6,7 +6,7 @@ use clap::Args;
 use levelhead_app::AppError;
 use levelhead_app::replay::{Load, Replay, replay};
 use levelhead_array::{HostOrder, Policy, Spec};
-use levelhead_drive::{Faults, Rotations};
+use levelhead_drive::{CacheMode, Faults, Rotations, Scheduler};
 use levelhead_trace::{Format, Placement, Synthetic};
 use levelhead_units::Ratio;
 
@@ -76,7 +76,14 @@ pub(crate) struct Options {
     /// A drive that takes so many times as long for everything: 3=10
     #[arg(long, value_name = "DRIVE=FACTOR", value_parser = values::slow_drive)]
     slow: Vec<(u8, f64)>,
-    /// How much of its positioning time a waiting command may save in a drive, per time waited
+    /// The order in which a drive serves the commands inside it: fcfs, sstf, clook or sptf
+    #[arg(long, default_value = "sptf")]
+    drive_order: Scheduler,
+    /// What the drives use their memory for: off, read or write-back
+    #[arg(long, default_value = "off")]
+    drive_cache: CacheMode,
+    /// How much of its positioning time a waiting command may save in a drive, per time waited; only
+    /// with the drive order sptf
     #[arg(long, default_value_t = 0.0, value_parser = values::number, allow_negative_numbers = true)]
     age_weight: f64,
     /// The policies to compare
@@ -107,6 +114,16 @@ fn placement(text: &str) -> Result<Placement, String> {
     }
 }
 
+fn scheduler(order: Scheduler, age_weight: f64) -> Result<Scheduler, AppError> {
+    match order {
+        Scheduler::Sptf { .. } => Ok(Scheduler::Sptf { age_weight }),
+        Scheduler::Fcfs | Scheduler::Sstf | Scheduler::Clook if age_weight == 0.0 => Ok(order),
+        Scheduler::Fcfs | Scheduler::Sstf | Scheduler::Clook => Err(AppError::usage(format!(
+            "an age weight goes with the drive order sptf, not with {order}"
+        ))),
+    }
+}
+
 pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
     let load = match options.trace {
         Some(path) => Load::Trace {
@@ -130,7 +147,8 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
         }),
         failing: options.failing,
         slow: options.slow.into_iter().collect(),
-        age_weight: options.age_weight,
+        scheduler: scheduler(options.drive_order, options.age_weight)?,
+        cache: options.drive_cache,
         policies: options.policy,
         window: options.window,
         order: options.host_order,
