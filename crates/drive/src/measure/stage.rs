@@ -94,7 +94,7 @@ impl Stage {
 }
 
 /// The sustained rate at each place, from two streams of `stream + 1` reads there, of half of `large`
-/// sectors and of `large`. None if larger reads took no longer. Without a `rotation` by the usual read of
+/// sectors and of `large`. None if larger reads took no longer at half of the places. Without a `rotation` by the usual read of
 /// each stream; with one by all of them, except that a read that took more than half a revolution more
 /// or less than the usual one counts as that: it found its sector just in time, or something else came
 /// between.
@@ -108,12 +108,24 @@ pub(super) fn rates_of(
     let count = stream as usize + 1;
     let more = (stream * (large - large / 2)) as f64 * SECTOR_SIZE as f64;
     let places = ends.chunks_exact(2 * count).zip(stage.reads.chunks_exact(2 * count));
-    let rate = |(ends, reads): (&[f64], &[Extent])| {
-        let (small, large) = ends.split_at(count);
-        let extra = duration(large, rotation) - duration(small, rotation);
-        (extra > 0.0).then(|| Rate { lba: reads[0].lba, bytes_per_s: more / extra })
+    let found: Vec<(Lba, Option<f64>)> = places
+        .map(|(ends, reads)| {
+            let (small, large) = ends.split_at(count);
+            let extra = duration(large, rotation) - duration(small, rotation);
+            (reads[0].lba, (extra > 0.0).then(|| more / extra))
+        })
+        .collect();
+    let good: Vec<(usize, f64)> =
+        found.iter().enumerate().filter_map(|(at, (_, rate))| Some((at, (*rate)?))).collect();
+    if good.len() * 2 <= found.len() {
+        return None;
+    }
+    // Where something else came between, the nearest place stands in.
+    let nearest = |at: usize| good.iter().min_by_key(|(other, _)| at.abs_diff(*other));
+    let rate = |(at, &(lba, rate)): (usize, &(Lba, Option<f64>))| {
+        Some(Rate { lba, bytes_per_s: rate.or_else(|| Some(nearest(at)?.1))? })
     };
-    places.map(rate).collect()
+    found.iter().enumerate().map(rate).collect()
 }
 
 /// How long the reads of a stream took, but for the first: how the arm got there does not count.
