@@ -19,6 +19,7 @@ mod progress;
 pub mod replay;
 mod show;
 mod stop;
+pub mod study;
 
 pub use emulate::{Emulate, Emulated, emulate};
 pub use error::AppError;

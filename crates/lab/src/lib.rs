@@ -21,6 +21,7 @@
 
 mod bytes;
 pub mod replay;
+pub mod studies;
 pub mod swarm;
 mod world;
 

@@ -6,6 +6,7 @@ mod demo;
 mod drive;
 mod man;
 mod replay;
+mod study;
 
 use clap::Subcommand;
 use levelhead_app::AppError;
@@ -24,6 +25,9 @@ pub(crate) enum Command {
     Drive(drive::Options),
     /// Replay a load in virtual time, once for each policy
     Replay(Box<replay::Options>),
+    /// The papers' tables and figures, with our numbers beside theirs
+    #[command(subcommand)]
+    Study(study::Options),
     /// Print a shell's completions
     Completions(completions::Options),
     /// Write the manual's pages, one a command, into a folder
@@ -40,6 +44,7 @@ pub(crate) fn run(
         Command::Array(options) => array::run(options, output),
         Command::Drive(options) => drive::run(options, output),
         Command::Replay(options) => replay::run(*options, output),
+        Command::Study(options) => study::run(options, output),
         Command::Completions(options) => {
             completions::run(&options, definition);
             Ok(())

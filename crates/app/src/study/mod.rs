@@ -1,0 +1,120 @@
+//! `levelhead study`: the papers' tables and figures, with our numbers beside theirs.
+
+mod output;
+mod shard;
+mod work;
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use levelhead_lab::studies::{Ask, NamedTrace, Results, SEEDS_MAX, Study, all, find};
+use levelhead_trace::read;
+
+use crate::{AppError, Progress, Show, files};
+
+pub use levelhead_lab::studies::Shard;
+pub use output::{Listed, Studied};
+pub use shard::Part;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct RunStudy {
+    /// The study's name.
+    pub name: String,
+    /// A short run.
+    pub quick: bool,
+    /// The first seed.
+    pub seed: u64,
+    /// How many seeds, if not as many as the study says.
+    pub seeds: Option<u32>,
+    /// Traces, for studies that take them.
+    pub traces: Vec<PathBuf>,
+    /// The folder for the page, if anybody wants one.
+    pub report: Option<PathBuf>,
+    /// A part of the work only.
+    pub shard: Option<Shard>,
+}
+
+/// Every study there is.
+pub fn list() -> Listed {
+    Listed::new(all())
+}
+
+/// Runs a study, or a part of it.
+pub fn run(ask: &RunStudy, progress: &dyn Progress) -> Result<Box<dyn Show>, AppError> {
+    let study = known(&ask.name)?;
+    let question = question(&study, ask, progress)?;
+    if ask.shard.is_some() && ask.report.is_some() {
+        return Err(AppError::usage("a part of a study has no report: merge the parts first"));
+    }
+    let place = ask.report.as_deref().map(|folder| output::page_place(folder, study.name));
+    let place = place.transpose()?;
+    let plan = (study.plan)(&question).map_err(AppError::usage)?;
+    let jobs = plan.jobs(question.seeds as usize);
+    let jobs = ask.shard.unwrap_or(Shard::WHOLE).of(&jobs);
+    let measured = work::measure(&plan, &question.seeds(), &jobs, progress)?;
+    if let Some(shard) = ask.shard {
+        return Ok(Box::new(Part::new(&study, &question, shard, measured)));
+    }
+    let results = Results::of(&plan, question.seeds as usize, &measured);
+    Ok(Box::new(Studied::new(study, question, plan, results).written(place)?))
+}
+
+/// Puts the parts of a study together.
+pub fn merge(paths: &[PathBuf], report: Option<&PathBuf>) -> Result<Studied, AppError> {
+    let mut parts = Vec::new();
+    for path in paths {
+        files::open(path)?;
+        let text = fs::read_to_string(path)
+            .map_err(|error| AppError::usage(format!("{}: {error}", path.display())))?;
+        parts.push((path.display().to_string(), text));
+    }
+    let (name, question, measured) = shard::join(&parts).map_err(AppError::usage)?;
+    let study = known(&name)?;
+    let place = report.map(|folder| output::page_place(folder, study.name)).transpose()?;
+    let plan = (study.plan)(&question).map_err(AppError::usage)?;
+    let jobs = plan.jobs(question.seeds as usize);
+    if !jobs.iter().eq(measured.keys()) {
+        return Err(AppError::usage(format!(
+            "the parts have {} measurements and {name} needs {}: they are of another version",
+            measured.len(),
+            jobs.len()
+        )));
+    }
+    let results = Results::of(&plan, question.seeds as usize, &measured);
+    Studied::new(study, question, plan, results).written(place)
+}
+
+fn known(name: &str) -> Result<Study, AppError> {
+    find(name).ok_or_else(|| {
+        let names: Vec<&str> = all().iter().map(|study| study.name).collect();
+        AppError::usage(format!("'{name}' is no study: expected one of {}", names.join(", ")))
+    })
+}
+
+/// What is asked of the study, with its traces read.
+fn question(study: &Study, ask: &RunStudy, progress: &dyn Progress) -> Result<Ask, AppError> {
+    let default = if ask.quick { study.seeds_quick } else { study.seeds_full };
+    let seeds = ask.seeds.unwrap_or(default);
+    if !(1..=SEEDS_MAX).contains(&seeds) {
+        return Err(AppError::usage(format!("a study takes 1 to {SEEDS_MAX} seeds, not {seeds}")));
+    }
+    if !study.takes_traces && !ask.traces.is_empty() {
+        return Err(AppError::usage(format!("{} takes no trace", study.name)));
+    }
+    let mut traces: Vec<NamedTrace> = Vec::new();
+    for path in &ask.traces {
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        if traces.iter().any(|other| other.name == name) {
+            return Err(AppError::usage(format!("two traces are called {name}")));
+        }
+        let file = files::open(path)?;
+        let length = file.metadata().map_or(0, |metadata| metadata.len());
+        let task = progress.begin("reading", length);
+        let trace = read(file, &path.display().to_string(), None, &mut |done| task.reach(done))
+            .map_err(AppError::usage)?;
+        traces.push(NamedTrace { name, trace: Some(Arc::new(trace)) });
+    }
+    Ok(Ask { quick: ask.quick, seed: ask.seed, seeds, traces })
+}

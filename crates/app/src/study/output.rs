@@ -1,0 +1,242 @@
+//! What a study shows: a table, JSON rows, and a page with the figures.
+
+use std::path::{Path, PathBuf};
+
+use levelhead_lab::studies::{Ask, Drawing, Estimate, Measured, Plan, Results, Study, Unit, Whose};
+use levelhead_report::{Axis, Column, Figure, Page, Series, Table, json};
+use serde::Serialize;
+
+use crate::{AppError, Show, VERSION, files};
+
+/// The studies there are.
+#[derive(Debug)]
+pub struct Listed(Vec<Study>);
+
+#[derive(Serialize)]
+struct JsonStudy {
+    study: &'static str,
+    title: &'static str,
+    source: &'static str,
+    bed: &'static str,
+}
+
+impl Listed {
+    pub(super) const fn new(studies: Vec<Study>) -> Self {
+        Self(studies)
+    }
+}
+
+impl Show for Listed {
+    fn text(&self) -> String {
+        let mut table = Table::new(["study", "title", "source"].map(Column::left));
+        for study in &self.0 {
+            table.push([study.name, study.title, study.source]);
+        }
+        table.to_text()
+    }
+
+    fn json(&self) -> String {
+        let study = |study: &Study| {
+            let Study { name, title, source, bed, .. } = *study;
+            JsonStudy { study: name, title, source, bed }
+        };
+        let studies: Vec<JsonStudy> = self.0.iter().map(study).collect();
+        json::pretty(&studies).expect("names are JSON")
+    }
+}
+
+/// What a study has found.
+#[derive(Debug)]
+pub struct Studied {
+    study: Study,
+    ask: Ask,
+    plan: Plan,
+    results: Results,
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    study: &'a str,
+    seed: u64,
+    options: JsonOptions<'a>,
+    rows: Vec<JsonRow<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonOptions<'a> {
+    quick: bool,
+    seeds: u32,
+    traces: Vec<&'a str>,
+    bed: &'a str,
+    version: &'a str,
+}
+
+#[derive(Serialize)]
+struct JsonRow<'a> {
+    case: &'a str,
+    metric: &'a str,
+    unit: &'a str,
+    paper: Option<f64>,
+    /// `null` where a run was overloaded, and ends where there was one seed.
+    ours: f64,
+    low: f64,
+    high: f64,
+}
+
+impl<'a> JsonRow<'a> {
+    fn of(row: &'a Estimate) -> Self {
+        let Estimate { case, metric, unit, paper, ours, low, high } = row;
+        let unit = unit.name();
+        Self { case, metric, unit, paper: *paper, ours: *ours, low: *low, high: *high }
+    }
+}
+
+/// Where the page of a study goes in `folder`, which is made if it is not there.
+pub(super) fn page_place(folder: &Path, study: &str) -> Result<PathBuf, AppError> {
+    std::fs::create_dir_all(folder)
+        .map_err(|error| AppError::usage(format!("{}: {error}", folder.display())))?;
+    let place = folder.join(format!("{study}.html"));
+    files::check_place(&place)?;
+    Ok(place)
+}
+
+impl Studied {
+    pub(super) const fn new(study: Study, ask: Ask, plan: Plan, results: Results) -> Self {
+        Self { study, ask, plan, results }
+    }
+
+    /// Writes the page, if it has a place.
+    pub(super) fn written(self, place: Option<PathBuf>) -> Result<Self, AppError> {
+        if let Some(path) = place {
+            let page = self.page().to_html();
+            files::write_whole(&path, |out| out.write_all(page.as_bytes()))?;
+        }
+        Ok(self)
+    }
+
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let Ask { quick, seed, seeds, traces } = &self.ask;
+        let (first, last) = (*seed, seed.wrapping_add(u64::from(*seeds) - 1));
+        let mut facts = vec![
+            ("study", self.study.name.to_owned()),
+            ("source", self.study.source.to_owned()),
+            ("bed", self.study.bed.to_owned()),
+            ("seeds", format!("{seeds}, {first} to {last}")),
+            ("run", if *quick { "quick" } else { "full" }.to_owned()),
+        ];
+        if !traces.is_empty() {
+            let names: Vec<&str> = traces.iter().map(|trace| trace.name.as_str()).collect();
+            facts.push(("traces", names.join(", ")));
+        }
+        facts.push(("program", format!("levelhead {VERSION}")));
+        facts
+    }
+
+    fn table(&self) -> Table {
+        let mut columns = ["case", "metric", "unit"].map(Column::left).to_vec();
+        columns.extend(["paper", "ours", "low", "high"].map(Column::right));
+        let mut table = Table::new(columns);
+        for row in &self.results.rows {
+            let Estimate { case, metric, unit, paper, ours, low, high } = row;
+            let number = |value: f64| number(*unit, value);
+            let paper = paper.map_or("-".to_owned(), number);
+            let ours = if ours.is_finite() { number(*ours) } else { "overloaded".to_owned() };
+            let [low, high] = [low, high].map(|end| number(*end));
+            let unit = unit.name().to_owned();
+            table.push([case.clone(), metric.clone(), unit, paper, ours, low, high]);
+        }
+        table
+    }
+
+    fn page(&self) -> Page {
+        let mut page = Page::new(format!("{}: {}", self.study.name, self.study.title))
+            .paragraph(self.study.says)
+            .facts(self.facts());
+        for drawing in &self.plan.drawings {
+            page = page.figure(self.figure(drawing));
+        }
+        page = page.heading("Every number").table(
+            "Ours: the mean over the seeds and its 95 % interval (Student's t)",
+            self.table(),
+        );
+        for remark in &self.plan.remarks {
+            page = page.paragraph(remark);
+        }
+        page
+    }
+
+    fn figure(&self, drawing: &Drawing) -> Figure {
+        match drawing {
+            Drawing::Bars { title, axis, is_log, groups, bars } => {
+                let height = |whose: Whose, (case, metric): &(String, String)| {
+                    let row = self.results.row(case, metric);
+                    let number = row.and_then(|row| match whose {
+                        Whose::Paper => row.paper,
+                        Whose::Ours => Some(row.ours),
+                    });
+                    number.filter(|value| value.is_finite()).unwrap_or(f64::NAN)
+                };
+                let heights: Vec<(&str, Vec<f64>)> = bars
+                    .iter()
+                    .map(|bar| {
+                        let heights = bar.rows.iter().map(|row| height(bar.whose, row)).collect();
+                        (bar.name.as_str(), heights)
+                    })
+                    .filter(|(_, heights): &(_, Vec<f64>)| heights.iter().any(|h| !h.is_nan()))
+                    .collect();
+                let series: Vec<(&str, &[f64])> =
+                    heights.iter().map(|(name, heights)| (*name, heights.as_slice())).collect();
+                let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
+                let axis = if *is_log { Axis::log(axis) } else { Axis::linear(axis) };
+                Figure::bars(title, axis, &groups, &series)
+            }
+            Drawing::Distributions { title, axis, cells } => {
+                let series = cells.iter().filter_map(|(name, cell)| {
+                    let values = self.results.distributions.get(cell)?;
+                    let points = values.iter().copied().zip(Measured::SHARES);
+                    Some(Series::line(name, points))
+                });
+                let (x, y) = (Axis::log(axis), Axis::tail("share at or below"));
+                Figure::lines(title, x, y, series.collect())
+            }
+        }
+    }
+}
+
+/// A number as the table has it.
+fn number(unit: Unit, value: f64) -> String {
+    if !value.is_finite() {
+        return "-".to_owned();
+    }
+    match unit {
+        Unit::Probability => format!("{value:.3e}"),
+        Unit::Percent | Unit::Millis => format!("{value:.2}"),
+        Unit::Times => format!("{value:.3}"),
+        Unit::Count if value.fract().abs() > 0.0 => format!("{value:.3}"),
+        Unit::Count => format!("{value}"),
+    }
+}
+
+impl Show for Studied {
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for (name, value) in self.facts() {
+            text.push_str(&format!("{name}: {value}\n"));
+        }
+        text.push_str(&format!("\n{}", self.table().to_text()));
+        for remark in &self.plan.remarks {
+            text.push_str(&format!("{remark}\n"));
+        }
+        text
+    }
+
+    fn json(&self) -> String {
+        let Ask { quick, seed, seeds, traces } = &self.ask;
+        let traces = traces.iter().map(|trace| trace.name.as_str()).collect();
+        let (quick, seeds, bed) = (*quick, *seeds, self.study.bed);
+        let options = JsonOptions { quick, seeds, traces, bed, version: VERSION };
+        let rows = self.results.rows.iter().map(JsonRow::of).collect();
+        let all = Json { study: self.study.name, seed: *seed, options, rows };
+        json::pretty(&all).expect("numbers and names are JSON")
+    }
+}

@@ -1,0 +1,186 @@
+//! What studies run on: an array over modelled drives, and a load.
+
+use std::sync::Arc;
+
+use levelhead_array::{Content, HostOrder, Policy};
+use levelhead_drive::{CacheMode, Faults, Profile, QUEUE_DEPTH_MAX, Scheduler};
+use levelhead_stats::{Streams, Summary, quantile_of_sorted};
+use levelhead_trace::{Arrival, Kind, Mapping, Placement, Synthetic, Trace, onto_array};
+use levelhead_units::{Nanos, Sectors};
+
+use super::plan::{Cell, Measured};
+use crate::replay::{self, End, Run};
+use crate::{World, WorldSettings};
+
+/// An array, its drives and how they are driven.
+#[derive(Clone, Debug)]
+pub struct Bed {
+    /// The array: `raid5:6,chunk=8KiB`.
+    pub array: String,
+    /// The drives' make, shipped.
+    pub drive: &'static str,
+    /// Commands inside a drive at a time.
+    pub window: u32,
+    /// The order of the host's queues.
+    pub order: HostOrder,
+    /// How much of its positioning time a waiting command may save in a drive, per time waited.
+    pub age_weight: f64,
+    /// How each drive misbehaves; the last entry stands for all further drives.
+    pub faults: Vec<Faults>,
+}
+
+/// What is asked of the array.
+#[derive(Clone, Debug)]
+pub enum Load {
+    /// Made up with the seed.
+    Synthetic(Synthetic),
+    /// As recorded, so many requests of it. The seed is the drives' alone.
+    Recorded {
+        /// The trace.
+        trace: Arc<Trace>,
+        /// How many times as fast as recorded.
+        rate: f64,
+        /// The first so many requests.
+        most: usize,
+    },
+}
+
+impl Load {
+    /// Poisson reads of these sizes (`8KiB`, or `8KiB/16KiB` for an even mix), one every 8 ms as in
+    /// `[ERAID]`.
+    ///
+    /// # Panics
+    ///
+    /// If `sizes` are none: a study brings its own.
+    pub fn reads(sizes: &str, count: u64) -> Self {
+        Self::synthetic(&format!("sizes={sizes},interval=8ms,count={count}"))
+    }
+
+    /// A load in the form that [`Synthetic`] reads.
+    ///
+    /// # Panics
+    ///
+    /// If it is none: a study brings its own.
+    pub fn synthetic(text: &str) -> Self {
+        Self::Synthetic(text.parse().unwrap_or_else(|error| panic!("{error}")))
+    }
+
+    fn arrivals(&self, size: Sectors, seed: u64) -> Result<Vec<Arrival>, String> {
+        match self {
+            Self::Synthetic(synthetic) => {
+                synthetic.generate(size, Streams::new(seed)).map_err(|error| error.to_string())
+            }
+            Self::Recorded { trace, rate, most } => {
+                let recorded = Mapping::as_recorded(trace, size);
+                let mapping = Mapping { placement: Placement::Scale, rate: *rate, ..recorded };
+                let (mut arrivals, _) =
+                    onto_array(trace, mapping).map_err(|error| error.to_string())?;
+                arrivals.truncate(*most);
+                Ok(arrivals)
+            }
+        }
+    }
+}
+
+impl Bed {
+    /// The test bed of `[ERAID]`: six 7200 rpm drives of 2 TB, chunks of 8 KiB, 32 host queues a
+    /// drive with one command of each inside it.
+    pub fn paper() -> Self {
+        Self {
+            array: "raid5:6,chunk=8KiB".to_owned(),
+            drive: "nearline-2tb",
+            window: 32,
+            order: HostOrder::Paper32,
+            age_weight: 0.0,
+            faults: vec![Faults::NONE],
+        }
+    }
+
+    /// With these faults on every drive.
+    #[must_use]
+    pub fn with_faults(self, faults: Faults) -> Self {
+        Self { faults: vec![faults], ..self }
+    }
+
+    /// With another array.
+    #[must_use]
+    pub fn with_array(self, array: &str) -> Self {
+        Self { array: array.to_owned(), ..self }
+    }
+
+    /// With another window and order.
+    #[must_use]
+    pub fn with_queue(self, window: u32, order: HostOrder) -> Self {
+        Self { window, order, ..self }
+    }
+
+    /// The world of this bed under a policy.
+    pub fn world(&self, policy: Policy, seed: u64) -> Result<WorldSettings, String> {
+        let spec: levelhead_array::Spec =
+            self.array.parse().map_err(|error| format!("{}: {error}", self.array))?;
+        let profile = Profile::shipped(self.drive)
+            .ok_or_else(|| format!("'{}' is no drive profile", self.drive))?;
+        let last = self.faults.last().copied().unwrap_or(Faults::NONE);
+        let drive = |idx: usize| levelhead_drive::Settings {
+            queue_depth: QUEUE_DEPTH_MAX,
+            scheduler: Scheduler::Sptf { age_weight: self.age_weight },
+            cache: CacheMode::Off,
+            faults: self.faults.get(idx).copied().unwrap_or(last),
+            size: None,
+        };
+        Ok(WorldSettings {
+            spec,
+            policy,
+            window: self.window,
+            order: self.order,
+            content: Content::Absent,
+            profile: Arc::new(profile),
+            drives: (0..spec.drives()).map(drive).collect(),
+            seed,
+        })
+    }
+
+    /// A cell: this bed under `policy` and `load`. The first tenth of the requests, while queues
+    /// fill, does not count.
+    pub fn cell(&self, name: impl Into<String>, policy: Policy, load: &Load) -> Cell {
+        let (bed, load) = (self.clone(), load.clone());
+        Cell::new(name, move |seed| bed.measure(policy, &load, seed))
+    }
+
+    fn measure(&self, policy: Policy, load: &Load, seed: u64) -> Result<Measured, String> {
+        let settings = self.world(policy, seed)?;
+        let size = World::new(&settings).map_err(|error| error.to_string())?.size();
+        let arrivals = load.arrivals(size, seed)?;
+        let run = replay::run(&settings, &arrivals, &mut |_| {}).map_err(|e| e.to_string())?;
+        Ok(measured(&run, &arrivals))
+    }
+}
+
+/// The figures of a run. Latencies are those of reads after the first tenth.
+fn measured(run: &Run, arrivals: &[Arrival]) -> Measured {
+    let first = arrivals.len() as u64 / 10;
+    let counts = |index: u64| index >= first && arrivals[index as usize].kind == Kind::Read;
+    let mut latencies = run.latencies(counts);
+    let summary = Summary::of(&mut latencies);
+    let bound = |time: Nanos| match run.end {
+        End::Complete => time.as_millis_f64(),
+        End::Overloaded => f64::INFINITY,
+    };
+    let served = run.served.len().max(1) as f64;
+    let quantiles = match latencies.is_empty() {
+        true => Vec::new(),
+        false => Measured::SHARES.map(|q| quantile_of_sorted(&latencies, q).as_millis_f64()).into(),
+    };
+    let kept = run.mean_of(|one| one.subs) - run.mean_of(|one| one.removed);
+    let measured = Measured { quantiles, ..Measured::default() }
+        .with("mean", bound(summary.mean))
+        .with("p50", bound(summary.p50))
+        .with("p99", bound(summary.p99))
+        .with("p99.9", bound(summary.p999))
+        .with("max", bound(summary.max))
+        .with("sub-requests", run.mean_of(|one| one.subs))
+        .with("reads", kept)
+        .with("removed", run.mean_of(|one| one.removed))
+        .with("re-dispatched", run.redispatched() as f64 / served);
+    measured.with("damaged", run.damaged() as f64)
+}

@@ -1,0 +1,36 @@
+//! The studies of `[ERAID]`.
+//!
+//! All run on the paper's test bed ([`Bed::paper`]): six 7200 rpm drives of 2 TB, RAID-5 with chunks
+//! of 8 KiB, Poisson reads every 8 ms at uniformly random sectors, 32 host queues a drive.
+
+mod tables;
+
+use levelhead_array::Policy;
+use levelhead_drive::Faults;
+use levelhead_units::Ratio;
+
+use super::{Bed, Study};
+
+pub(super) fn studies() -> Vec<Study> {
+    vec![tables::TABLE_1, tables::TABLE_2]
+}
+
+/// What all these studies say of their bed.
+const BED: &str = "raid5:6,chunk=8KiB over six nearline-2tb (7200 rpm), SPTF in the drive, window 32, \
+                   host order paper32; Poisson reads every 8 ms at uniformly random sectors; retries \
+                   with adjacency 2";
+
+/// Sectors that fail at this rate, in percent, and retries of so many rotations.
+fn retries(percent: f64, rotations: u32) -> Faults {
+    Faults {
+        soft_rate: Ratio::new(percent / 100.0).expect("a study's rate is a share"),
+        adjacency: 2.0,
+        rotations: rotations.into(),
+        ..Faults::NONE
+    }
+}
+
+/// A policy by name.
+fn policy(name: &str) -> Policy {
+    name.parse().unwrap_or_else(|error| panic!("{error}"))
+}

@@ -1,0 +1,90 @@
+//! Tables I and II: what retries cost a RAID of today, in the mean and at the 99th percentile.
+
+use super::{BED, Bed, policy, retries};
+use crate::studies::{Ask, Drawing, Load, Plan, Row, Study, Unit};
+
+pub(super) const TABLE_1: Study = Study {
+    name: "eraid.table1",
+    title: "Mean latency under retries, normal mode",
+    source: "[ERAID], table I",
+    says: "Retries of a few sectors in a hundred raise the mean latency of an array several times over, \
+           the more the larger the request, the higher the rate and the longer the retry.",
+    bed: BED,
+    seeds_quick: 3,
+    seeds_full: 10,
+    takes_traces: false,
+    plan: |ask| Ok(table(ask, "mean", &MEAN)),
+};
+
+pub(super) const TABLE_2: Study = Study {
+    name: "eraid.table2",
+    title: "99th percentile of the latency under retries, normal mode",
+    source: "[ERAID], table II",
+    says: "The tail suffers as much as the mean: 832 ms without retries become 3336 ms.",
+    plan: |ask| Ok(table(ask, "p99", &P99)),
+    ..TABLE_1
+};
+
+/// The tables' rows: rotations and rate in percent; none, then four kinds of retries.
+const RETRIES: [(u32, f64); 5] = [(3, 0.0), (3, 1.0), (3, 2.0), (5, 1.0), (5, 2.0)];
+
+/// The tables' columns.
+const SIZES: [u64; 3] = [8, 24, 40];
+
+/// Table I in ms: a row of the table each, a column a size.
+const MEAN: [[f64; 3]; 5] = [
+    [16.0, 41.0, 107.0],
+    [18.0, 48.0, 221.0],
+    [19.0, 64.0, 269.0],
+    [18.0, 56.0, 284.0],
+    [22.0, 90.0, 553.0],
+];
+
+/// Table II in ms.
+const P99: [[f64; 3]; 5] = [
+    [43.0, 169.0, 832.0],
+    [63.0, 236.0, 1712.0],
+    [68.0, 512.0, 2190.0],
+    [81.0, 243.0, 2513.0],
+    [98.0, 530.0, 3336.0],
+];
+
+/// What a cell of the table is called.
+fn case(size: u64, (rotations, percent): (u32, f64)) -> String {
+    if percent > 0.0 {
+        format!("{size} kB, {rotations} rotations, {percent} %")
+    } else {
+        format!("{size} kB, no retry")
+    }
+}
+
+/// One of the tables: latencies, then ratios to the same column without retries.
+fn table(ask: &Ask, metric: &'static str, paper: &[[f64; 3]; 5]) -> Plan {
+    let mut plan = Plan::default();
+    let mut ratios = Vec::new();
+    let count = ask.pick(6_000, 60_000);
+    for (column, size) in SIZES.into_iter().enumerate() {
+        let none = case(size, RETRIES[0]);
+        for (row, retry) in RETRIES.into_iter().enumerate() {
+            let (rotations, percent) = retry;
+            let bed = Bed::paper().with_faults(retries(percent, rotations));
+            let (name, load) = (case(size, retry), Load::reads(&format!("{size}KiB"), count));
+            plan.cells.push(bed.cell(name.clone(), policy("normal"), &load));
+            plan.rows.push(Row::of(name.clone(), metric, Unit::Millis).paper(paper[row][column]));
+            if row > 0 {
+                let head = (name.clone(), format!("{metric} over no retry"));
+                let ratio = Row::ratio(head, metric, [name, none.clone()]);
+                ratios.push(ratio.paper(paper[row][column] / paper[0][column]));
+            }
+        }
+        let names = RETRIES.map(|retry| {
+            let name = case(size, retry);
+            let short = name.split_once(", ").map_or("", |(_, short)| short).to_owned();
+            (short, name)
+        });
+        let title = format!("Reads of {size} kB");
+        plan.drawings.push(Drawing::beside_paper(title, "ms", &[metric], &names));
+    }
+    plan.rows.append(&mut ratios);
+    plan
+}

@@ -1,0 +1,115 @@
+//! The papers' tables and figures as runs of the cores in virtual time.
+//!
+//! ```text
+//!   Study --plan(ask)--> Plan { cells, rows, drawings }
+//!                              |      ^
+//!      one job a cell and seed |      | a row is a function of the cells of one seed
+//!                              v      |
+//!                           Measured -+--> Results: one interval a row, over the seeds
+//! ```
+//!
+//! A study is a value. Its [`Plan`] lists *cells*, each of which can be measured on its own, and
+//! *rows*, each of which says what it makes of the cells of **one** seed: a cell's mean, the ratio of
+//! two, a closed form beside them. The interval of a row comes from its values over the seeds.
+//!
+//! # Invariants
+//!
+//! - S1. A cell depends on the seed alone, never on another cell, so that jobs may run anywhere, in
+//!   any order: on the cores of a machine, or as shards on several ([`Shard`]).
+//! - S2. Cells of one seed that differ in the policy alone meet the same arrivals and the same drives,
+//!   because both are drawn from streams named after what they are for. So rows that compare cells
+//!   compare pairs.
+//! - S3. The same question, the same bytes.
+//!
+//! # Adding a study
+//!
+//! Write a function that returns a [`Study`] in a file here and name it in [`all`]. What needs no
+//! chance has no cells and rows made with [`Row::exact`]; those have one seed.
+//!
+//! It leaves out: files, threads, pictures and JSON; those are the caller's.
+
+mod bed;
+pub mod eraid;
+mod plan;
+mod results;
+
+pub use bed::{Bed, Load};
+pub use plan::{Bars, Cell, Drawing, Measured, OneSeed, Plan, Row, Unit, Whose};
+pub use results::{Estimate, Job, Results, Shard};
+
+use std::sync::Arc;
+
+use levelhead_trace::Trace;
+
+/// A table or a figure of a paper, or a question of our own.
+#[derive(Clone, Copy, Debug)]
+pub struct Study {
+    /// What it is called on the command line: `eraid.table1`.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub title: &'static str,
+    /// Where the paper has it, with the key of `docs/papers.md`.
+    pub source: &'static str,
+    /// What the paper says.
+    pub says: &'static str,
+    /// What it runs on: array, drives, window, host order, arrivals.
+    pub bed: &'static str,
+    /// How many seeds `--quick` takes.
+    pub seeds_quick: u32,
+    /// How many seeds a full run takes.
+    pub seeds_full: u32,
+    /// Whether it takes traces.
+    pub takes_traces: bool,
+    /// What it runs and what it makes of it.
+    pub plan: fn(&Ask) -> Result<Plan, String>,
+}
+
+/// What is asked of a study.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// Fewer requests and seeds.
+    pub quick: bool,
+    /// The first seed; the others follow it.
+    pub seed: u64,
+    /// How many seeds.
+    pub seeds: u32,
+    /// The load, for studies that take traces.
+    pub traces: Vec<NamedTrace>,
+}
+
+/// A trace and what to call it.
+#[derive(Clone, Debug)]
+pub struct NamedTrace {
+    /// The file's name.
+    pub name: String,
+    /// Its requests; none where its parts are put together and nothing is measured any more.
+    pub trace: Option<Arc<Trace>>,
+}
+
+/// The most seeds of a run.
+pub const SEEDS_MAX: u32 = 1_000;
+
+impl Ask {
+    /// `quick` where that was asked for, else `full`.
+    pub fn pick<T>(&self, quick: T, full: T) -> T {
+        if self.quick { quick } else { full }
+    }
+
+    /// The seeds, in order.
+    pub fn seeds(&self) -> Vec<u64> {
+        (0..u64::from(self.seeds)).map(|at| self.seed.wrapping_add(at)).collect()
+    }
+}
+
+/// Every study, in the order of the papers.
+pub fn all() -> Vec<Study> {
+    eraid::studies()
+}
+
+/// The study of this name.
+pub fn find(name: &str) -> Option<Study> {
+    all().into_iter().find(|study| study.name == name)
+}
+
+#[cfg(test)]
+mod tests;

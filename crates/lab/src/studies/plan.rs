@@ -1,0 +1,306 @@
+//! What a study runs and what it makes of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What a study runs, and what it makes of it.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// What is measured, each with every seed.
+    pub cells: Vec<Cell>,
+    /// What comes out.
+    pub rows: Vec<Row>,
+    /// How it is drawn.
+    pub drawings: Vec<Drawing>,
+    /// Sentences that belong to the result.
+    pub remarks: Vec<String>,
+}
+
+/// How a cell is measured with a seed.
+type Measure = Box<dyn Fn(u64) -> Result<Measured, String> + Send + Sync>;
+
+/// Something that can be measured on its own.
+pub struct Cell {
+    /// What rows call it. No two cells of a plan share a name.
+    pub name: String,
+    measure: Measure,
+}
+
+impl Cell {
+    /// A cell of this name; `measure` gets a seed.
+    pub fn new(
+        name: impl Into<String>,
+        measure: impl Fn(u64) -> Result<Measured, String> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name: name.into(), measure: Box::new(measure) }
+    }
+
+    /// Measures it.
+    ///
+    /// # Errors
+    ///
+    /// A world that cannot be, in one sentence.
+    pub fn measure(&self, seed: u64) -> Result<Measured, String> {
+        (self.measure)(seed).map_err(|problem| format!("{}: {problem}", self.name))
+    }
+}
+
+impl fmt::Debug for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Cell").field(&self.name).finish()
+    }
+}
+
+/// What a cell gave with one seed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Measured {
+    /// Its figures by name. One without bound (an overloaded run's latency) is infinite; none is NaN.
+    pub values: BTreeMap<String, f64>,
+    /// A distribution, if it has one: the values at the shares of [`Measured::SHARES`].
+    pub quantiles: Vec<f64>,
+}
+
+impl Measured {
+    /// The shares at which a distribution is kept: every percent, and the tail.
+    pub const SHARES: [f64; 120] = shares();
+
+    /// With one figure more.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: f64) -> Self {
+        assert!(!value.is_nan(), "{name} is no number");
+        self.values.insert(name.to_owned(), value);
+        self
+    }
+}
+
+/// 0 to 99 %, then to 99.9 % and to 99.99 % in ten steps each.
+const fn shares() -> [f64; 120] {
+    let mut shares = [0.0; 120];
+    let mut at = 0;
+    while at < 120 {
+        shares[at] = match at {
+            0..100 => at as f64 / 100.0,
+            100..110 => 0.99 + (at - 99) as f64 * 0.0009,
+            _ => 0.999 + (at - 109) as f64 * 0.00009,
+        };
+        at += 1;
+    }
+    shares
+}
+
+/// All cells of one seed.
+#[derive(Debug)]
+pub struct OneSeed<'a> {
+    pub(super) cells: BTreeMap<&'a str, &'a Measured>,
+}
+
+impl OneSeed<'_> {
+    /// A figure of a cell.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such cell or figure: a study asks for its own.
+    pub fn get(&self, cell: &str, value: &str) -> f64 {
+        let measured = self.cells.get(cell).unwrap_or_else(|| panic!("no cell '{cell}'"));
+        *measured.values.get(value).unwrap_or_else(|| panic!("no '{value}' in cell '{cell}'"))
+    }
+}
+
+/// In what a row is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// 0 to 100.
+    Percent,
+    /// Milliseconds.
+    Millis,
+    /// So many times.
+    Times,
+    /// A number of things.
+    Count,
+    /// 0 to 1.
+    Probability,
+}
+
+impl Unit {
+    /// As results have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Percent => "%",
+            Self::Millis => "ms",
+            Self::Times => "x",
+            Self::Count => "count",
+            Self::Probability => "probability",
+        }
+    }
+}
+
+/// What a row makes of the cells of one seed.
+type Formula = Box<dyn Fn(&OneSeed<'_>) -> f64 + Send + Sync>;
+
+/// One number of a paper, and ours.
+pub struct Row {
+    /// Under what circumstances.
+    pub case: String,
+    /// What is counted.
+    pub metric: String,
+    /// In what.
+    pub unit: Unit,
+    /// The paper's, if it has one.
+    pub paper: Option<f64>,
+    pub(super) ours: Ours,
+}
+
+/// Where our number comes from.
+pub(super) enum Ours {
+    /// A calculation without chance.
+    Exact(f64),
+    /// The cells of each seed.
+    Measured(Formula),
+}
+
+impl Row {
+    /// A row whose number is worked out from the cells of one seed.
+    pub fn new(
+        (case, metric): (impl Into<String>, impl Into<String>),
+        unit: Unit,
+        ours: impl Fn(&OneSeed<'_>) -> f64 + Send + Sync + 'static,
+    ) -> Self {
+        let ours = Ours::Measured(Box::new(ours));
+        Self { case: case.into(), metric: metric.into(), unit, paper: None, ours }
+    }
+
+    /// A row whose number needs no chance: a closed form, a count.
+    pub fn exact(
+        (case, metric): (impl Into<String>, impl Into<String>),
+        unit: Unit,
+        ours: f64,
+    ) -> Self {
+        let ours = Ours::Exact(ours);
+        Self { case: case.into(), metric: metric.into(), unit, paper: None, ours }
+    }
+
+    /// A figure of a cell as it is. `case` is also the cell's name.
+    pub fn of(cell: impl Into<String>, metric: impl Into<String>, unit: Unit) -> Self {
+        let (cell, metric) = (cell.into(), metric.into());
+        let (case, name) = (cell.clone(), metric.clone());
+        Self::new((case, name), unit, move |seed| seed.get(&cell, &metric))
+    }
+
+    /// How much a figure of one cell differs from that of another, in percent of the other.
+    pub fn change(
+        (case, metric): (impl Into<String>, impl Into<String>),
+        value: &'static str,
+        [cell, base]: [String; 2],
+    ) -> Self {
+        Self::new((case, metric), Unit::Percent, move |seed| {
+            (seed.get(&cell, value) / seed.get(&base, value) - 1.0) * 100.0
+        })
+    }
+
+    /// The ratio of a figure of one cell to that of another.
+    pub fn ratio(
+        (case, metric): (impl Into<String>, impl Into<String>),
+        value: &'static str,
+        [cell, base]: [String; 2],
+    ) -> Self {
+        Self::new((case, metric), Unit::Times, move |seed| {
+            seed.get(&cell, value) / seed.get(&base, value)
+        })
+    }
+
+    /// Beside the paper's number.
+    #[must_use]
+    pub fn paper(mut self, number: f64) -> Self {
+        self.paper = Some(number);
+        self
+    }
+
+    /// Beside the paper's number, if it has one.
+    #[must_use]
+    pub fn maybe_paper(mut self, number: Option<f64>) -> Self {
+        self.paper = number;
+        self
+    }
+}
+
+impl fmt::Debug for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Row").field("case", &self.case).field("metric", &self.metric).finish()
+    }
+}
+
+/// How a part of the result is drawn.
+#[derive(Clone, Debug)]
+pub enum Drawing {
+    /// Bars in groups.
+    Bars {
+        /// What stands above it.
+        title: String,
+        /// What the vertical axis counts.
+        axis: String,
+        /// Whether that axis is logarithmic.
+        is_log: bool,
+        /// The groups' names.
+        groups: Vec<String>,
+        /// One bar a group.
+        bars: Vec<Bars>,
+    },
+    /// Distributions of cells, the horizontal axis logarithmic.
+    Distributions {
+        /// What stands above it.
+        title: String,
+        /// What the horizontal axis counts.
+        axis: String,
+        /// Names and cells.
+        cells: Vec<(String, String)>,
+    },
+}
+
+/// One bar a group.
+#[derive(Clone, Debug)]
+pub struct Bars {
+    /// What the legend calls it.
+    pub name: String,
+    /// The row of each group, by case and metric.
+    pub rows: Vec<(String, String)>,
+    /// Which of the row's numbers.
+    pub whose: Whose,
+}
+
+/// One of a row's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// The paper's.
+    Paper,
+    /// Ours.
+    Ours,
+}
+
+impl Drawing {
+    /// Two bars a case and metric, the paper's and ours; `names` are the groups' with their cases.
+    pub fn beside_paper(
+        title: impl Into<String>,
+        axis: impl Into<String>,
+        metrics: &[&str],
+        names: &[(String, String)],
+    ) -> Self {
+        let bars = metrics.iter().flat_map(|metric| {
+            [(Whose::Paper, "paper"), (Whose::Ours, "ours")].map(|(whose, label)| Bars {
+                name: if metrics.len() == 1 {
+                    label.to_owned()
+                } else {
+                    format!("{metric}, {label}")
+                },
+                rows: names.iter().map(|(_, case)| (case.clone(), (*metric).to_owned())).collect(),
+                whose,
+            })
+        });
+        Self::Bars {
+            title: title.into(),
+            axis: axis.into(),
+            is_log: false,
+            groups: names.iter().map(|(group, _)| group.clone()).collect(),
+            bars: bars.collect(),
+        }
+    }
+}
