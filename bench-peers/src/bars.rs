@@ -36,8 +36,10 @@ const SETUP_US: f64 = 20.0;
 const HARDWARE_GBPS: f64 = 12.0;
 
 /// Kernels for CPUs that have less, and what they reach times reed-solomon-erasure's rate, from
-/// memory. It has its AVX2 in both cases: one program holds only one build of it.
-const SMALL_KERNELS: [&str; 2] = ["avx2", "portable"];
+/// memory. One program holds only one build of it: its AVX2, which is compared with both, or its plain
+/// Rust, with which only the portable one is.
+const SMALL_KERNELS: &[&str] =
+    if cfg!(feature = "rse-avx2") { &["avx2", "portable"] } else { &["portable"] };
 const SMALL_KERNEL_OF_RSE: f64 = 1.0;
 
 /// One bar and where we are.
@@ -86,7 +88,7 @@ fn of_code(encode: &Row, rows: &[Row]) -> Vec<Bar> {
     };
     bars.extend(theirs.map(|theirs| at_least(what, goal.against.1, ours / theirs)));
     bars.push(at_least("encode, GB/s", HARDWARE_GBPS, ours));
-    for name in SMALL_KERNELS {
+    for &name in SMALL_KERNELS {
         let both = encode.ours_by_kernel_gbps.get(name).zip(encode.rse_gbps);
         let what = format!("encode by {name}, times rse");
         bars.extend(both.map(|(ours, rse)| at_least(&what, SMALL_KERNEL_OF_RSE, ours / rse)));

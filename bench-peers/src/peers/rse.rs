@@ -1,4 +1,5 @@
-//! reed-solomon-erasure: a matrix over GF(2^8), by AVX2 in C, or over GF(2^16), in plain Rust.
+//! reed-solomon-erasure: a matrix over GF(2^8), by AVX2 in C or in plain Rust, or over GF(2^16), in plain
+//! Rust. Which of the two over GF(2^8) is a feature of this program, `rse-avx2`.
 //!
 //! Its C functions are not mangled, and at least one other crate (rustfs-erasure-codec) has some of
 //! the same names: linked together, one of the two silently runs the other's. That is why no other
@@ -14,10 +15,15 @@ use crate::measure::Coder;
 use crate::pool::Codeword;
 
 /// Of the crate.
-pub(crate) const VERSION: &str = "6.0.0 (simd-accel)";
+pub(crate) const VERSION: &str =
+    if cfg!(feature = "rse-avx2") { "6.0.0 (simd-accel)" } else { "6.0.0" };
 
 /// Its code paths: fixed when it is compiled.
-pub(crate) const PATH: &str = "AVX2 for GF(2^8), plain Rust for GF(2^16)";
+pub(crate) const PATH: &str = if cfg!(feature = "rse-avx2") {
+    "AVX2 for GF(2^8), plain Rust for GF(2^16)"
+} else {
+    "plain Rust"
+};
 
 /// A code of its own; costly to make, so it is made once.
 pub(crate) enum Codec {
