@@ -378,6 +378,25 @@ impl Code {
         }
     }
 
+    /// The elements of all rows in some columns, one column after the other, a run of columns at a time.
+    pub(crate) fn copy_columns(&self, columns: &[usize], into: &mut [u16]) {
+        let rows = self.redundant;
+        let mut done = 0;
+        while let Some(&first) = columns.get(done) {
+            let run = columns[done..].iter().zip(first..).take_while(|(a, b)| *a == b).count();
+            let into = &mut into[done * rows..(done + run) * rows];
+            match &self.table {
+                Some(table) => into.copy_from_slice(&table[first * rows..(first + run) * rows]),
+                None => {
+                    for (elements, column) in into.chunks_exact_mut(rows).zip(first..) {
+                        self.copy_column(column, 0..rows, elements);
+                    }
+                }
+            }
+            done += run;
+        }
+    }
+
     /// The elements of some rows in a column.
     pub(crate) fn copy_column(&self, column: usize, rows: Range<usize>, into: &mut [u16]) {
         match &self.table {

@@ -278,6 +278,10 @@ impl Columns for Syndromes<'_> {
     ) -> &'a [u16] {
         let rows = &self.rows[rows];
         let columns = &self.sources[sources];
+        if rows.len() == self.code.redundant() && self.are_consecutive {
+            self.code.copy_columns(columns, scratch);
+            return scratch;
+        }
         for (elements, &column) in scratch.chunks_exact_mut(rows.len()).zip(columns) {
             if self.are_consecutive {
                 self.code.copy_column(column, rows[0]..rows[0] + rows.len(), elements);

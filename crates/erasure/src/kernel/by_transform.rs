@@ -43,10 +43,12 @@ pub(super) struct Coset<'a> {
     /// Binary logarithm of its size.
     pub(super) log: usize,
     pub(super) factors: FactorsRef<'a>,
-    /// The symbols, of which the block has `size` bytes from `start` on.
+    /// The symbols, of which the block has `size` bytes from `start` on. Empty ones are zeros.
     pub(super) sources: &'a [&'a [u8]],
     pub(super) start: usize,
     pub(super) size: usize,
+    /// As many zeros.
+    pub(super) zeros: &'a [u8],
     /// The symbols that come next and where their blocks start, to be fetched already.
     pub(super) next: &'a [&'a [u8]],
     pub(super) next_start: usize,
@@ -80,6 +82,8 @@ const COSET_MAX: usize = 1 << transform::LOG_MAX;
 struct Gathered<'a> {
     /// All symbols of the coset, if they are among the sources.
     whole: Option<&'a [&'a [u8]]>,
+    /// Otherwise those that are, each in its place.
+    some: [&'a [u8]; COSET_MAX],
     coset: usize,
     sources: Range<usize>,
 }
@@ -89,19 +93,23 @@ impl<'a> Gathered<'a> {
     fn new(job: Job<'a>, transformed: &Transformed<'_>, covered: usize, first: usize) -> Self {
         let Transformed { transform, columns, .. } = transformed;
         let size = 1 << transform.log;
-        let column = columns.get(first);
-        let last = first + size - 1;
+        let (column, last) = (columns.get(first), first + size - 1);
+        let (coset, mut some) = (column / size, [&[][..]; COSET_MAX]);
         if column.is_multiple_of(size) && last < covered && columns.get(last) == column + size - 1 {
             let sources = first..last + 1;
-            return Self {
-                whole: Some(&job.sources[sources.clone()]),
-                coset: column / size,
-                sources,
-            };
+            return Self { whole: Some(&job.sources[sources.clone()]), some, coset, sources };
         }
-        let coset = column / size;
-        let count = (first..covered).take_while(|&n| columns.get(n) / size == coset).count();
-        Self { whole: None, coset, sources: first..first + count }
+        let mut end = first;
+        while end < covered && columns.get(end) / size == coset {
+            some[columns.get(end) % size] = job.sources[end];
+            end += 1;
+        }
+        Self { whole: None, some, coset, sources: first..end }
+    }
+
+    /// The symbols; of those that are not among the sources, nothing.
+    fn symbols(&self, size: usize) -> &[&'a [u8]] {
+        self.whole.unwrap_or(&self.some[..size])
     }
 }
 
@@ -134,28 +142,15 @@ pub(super) fn pass<E: Engine>(
             let is_last = after == covered;
             let (first, next_start) = if is_last { (0, block.end) } else { (after, block.start) };
             let next = Gathered::new(job, transformed, covered, first);
-            let mut padded: [&[u8]; COSET_MAX] = [&zeros[..block.len()]; COSET_MAX];
-            let (sources, start) = match gathered.whole {
-                Some(sources) => (sources, block.start),
-                None => {
-                    for n in gathered.sources.clone() {
-                        padded[columns.get(n) % size] = &job.sources[n][block.clone()];
-                    }
-                    (&padded[..size], 0)
-                }
-            };
-            let (next_sources, next_start) = match next.whole {
-                Some(sources) => (sources, next_start),
-                None => (sources, start),
-            };
             E::coset(Coset {
                 field,
                 log,
                 factors: transform.coset(gathered.coset),
-                sources,
-                start,
+                sources: gathered.symbols(size),
+                start: block.start,
                 size: block.len(),
-                next: next_sources,
+                zeros: &zeros[..block.len()],
+                next: next.symbols(size),
                 next_start,
                 acc,
                 tile,

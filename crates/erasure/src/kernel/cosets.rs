@@ -243,7 +243,8 @@ pub(super) unsafe fn coset<L: Lane, const RUNS: usize, const W: usize>(coset: Co
     let count = RUN * RUNS;
     assert!(count <= SIZE_MAX && coset.sources.len() == count && coset.next.len() == count);
     let end = start.checked_add(size).expect("within memory");
-    assert!(coset.sources.iter().all(|source| end <= source.len()));
+    assert!(coset.sources.iter().all(|source| source.is_empty() || end <= source.len()));
+    assert!(size <= coset.zeros.len());
     assert!(size.is_multiple_of(L::SIZE) && size.is_multiple_of(block::<L>()));
     assert!(start.is_multiple_of(block::<L>()));
     assert!(size <= stride && count * stride <= coset.acc.len());
@@ -260,7 +261,11 @@ pub(super) unsafe fn coset<L: Lane, const RUNS: usize, const W: usize>(coset: Co
             let mut sources = [coset.sources[0].as_ptr(); RUN];
             let mut next = sources;
             for n in 0..RUN {
-                sources[n] = coset.sources.get_unchecked(run * RUN + n).as_ptr().add(start);
+                let source = coset.sources[run * RUN + n];
+                sources[n] = match source.is_empty() {
+                    true => coset.zeros.as_ptr(),
+                    false => source.as_ptr().add(start),
+                };
                 next[n] = match coset.sources.get((run + 1) * RUN + n) {
                     Some(next) => next.as_ptr().wrapping_add(start),
                     None => coset.next[n].as_ptr().wrapping_add(coset.next_start),
