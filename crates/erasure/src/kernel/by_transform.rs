@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::driver::{Engine, Form, Job, SUMS_SIZE, Scratch, Sums, add_sources};
+use super::driver::{Engine, Form, Job, Moment, SUMS_SIZE, Scratch, Sums, add_sources};
 use crate::code::Field;
 use crate::tower;
 use crate::transform::{self, FactorsRef, Transform};
@@ -119,7 +119,7 @@ pub(super) fn pass<E: Engine>(
     transformed: &Transformed<'_>,
     rows: Range<usize>,
     bytes: Range<usize>,
-    mut finish: impl FnMut(Range<usize>, &Sums<'_>),
+    mut finish: impl FnMut(Range<usize>, Moment<'_>),
 ) {
     let Transformed { transform, columns, rows: row_numbers } = transformed;
     let (field, log, size) = (transform.field, transform.log, 1 << transform.log);
@@ -142,6 +142,9 @@ pub(super) fn pass<E: Engine>(
             let is_last = after == covered;
             let (first, next_start) = if is_last { (0, block.end) } else { (after, block.start) };
             let next = Gathered::new(job, transformed, covered, first);
+            if is_last {
+                finish(block.clone(), Moment::Soon);
+            }
             E::coset(Coset {
                 field,
                 log,
@@ -167,8 +170,8 @@ pub(super) fn pass<E: Engine>(
             let from = row_numbers.get(row) * stride;
             acc.copy_within(from..from + block.len(), row * stride);
         }
-        add_sources::<E>(job, covered, rows.clone(), block.clone(), acc, stride);
-        finish(block.clone(), &Sums { form: Form::Symbols, acc, stride });
+        add_sources::<E>(job, covered, rows.clone(), block.clone(), acc, stride, || {});
+        finish(block.clone(), Moment::Done(&Sums { form: Form::Symbols, acc, stride }));
         at = block.end;
     }
 }

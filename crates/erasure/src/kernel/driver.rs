@@ -85,6 +85,10 @@ pub(super) trait Engine {
         unreachable!("the engine has no transform");
     }
 
+    /// These bytes will soon be read, and these written.
+    fn fetch(_: &[u8]) {}
+    fn fetch_to_write(_: &[u8]) {}
+
     /// Xors one buffer into another of the same length.
     fn xor(into: &mut [u8], from: &[u8]) {
         xor(into, from);
@@ -188,6 +192,15 @@ impl Sums<'_> {
     }
 }
 
+/// How far a block is.
+#[derive(Clone, Copy)]
+pub(super) enum Moment<'a> {
+    /// Nearly done: what comes next may be fetched.
+    Soon,
+    /// These are its sums.
+    Done(&'a Sums<'a>),
+}
+
 /// How sums are laid out.
 pub(super) enum Form {
     /// As symbols are.
@@ -230,7 +243,7 @@ pub(super) fn pass<E: Engine>(
     job: Job<'_>,
     rows: Range<usize>,
     bytes: Range<usize>,
-    mut finish: impl FnMut(Range<usize>, &Sums<'_>),
+    mut finish: impl FnMut(Range<usize>, Moment<'_>),
 ) {
     assert!(rows.len() <= ROWS_MAX);
     if E::HAS_TRANSFORM
@@ -246,12 +259,13 @@ pub(super) fn pass<E: Engine>(
     while at < bytes.end {
         let block = at..bytes.end.min(at + block_size);
         acc.fill(0);
-        add_sources::<E>(job, 0, rows.clone(), block.clone(), acc, stride);
+        let soon = || finish(block.clone(), Moment::Soon);
+        add_sources::<E>(job, 0, rows.clone(), block.clone(), acc, stride, soon);
         let form = match job.field {
             Field::Bytes => Form::Symbols,
             Field::Tower => Form::OfEngine,
         };
-        finish(block.clone(), &Sums { form, acc, stride });
+        finish(block.clone(), Moment::Done(&Sums { form, acc, stride }));
         at = block.end;
     }
 }
@@ -259,7 +273,8 @@ pub(super) fn pass<E: Engine>(
 /// Sources whose elements are gathered at a time.
 const CHUNK: usize = 64;
 
-/// Adds to the sums of `rows` the shares of the sources from `first` on, in one block.
+/// Adds to the sums of `rows` the shares of the sources from `first` on, in one block. Says when only a
+/// few are left.
 pub(super) fn add_sources<E: Engine>(
     job: Job<'_>,
     first: usize,
@@ -267,6 +282,7 @@ pub(super) fn add_sources<E: Engine>(
     block: Range<usize>,
     acc: &mut [u8],
     stride: usize,
+    mut soon: impl FnMut(),
 ) {
     let row_0_is_xor = rows.start == 0 && job.columns.row_0_is_xor();
     let mut scratch = [0; CHUNK * ROWS_MAX];
@@ -275,7 +291,10 @@ pub(super) fn add_sources<E: Engine>(
         let scratch = &mut scratch[..(last - first) * rows.len()];
         // After the last source comes the first one of the next block.
         let (next, next_start) = match &job.sources[last..] {
-            [] => (job.sources, block.end),
+            [] => {
+                soon();
+                (job.sources, block.end)
+            }
             next => (next, block.start),
         };
         let mad = Mad {
@@ -309,9 +328,13 @@ pub(super) fn accumulate<E: Engine>(
     }
     for first in (0..into.len()).step_by(ROWS_MAX) {
         let rows = first..into.len().min(first + ROWS_MAX);
-        pass::<E>(job, rows.clone(), bytes.clone(), |block, sums| {
+        pass::<E>(job, rows.clone(), bytes.clone(), |block, moment| {
             for (row, into) in into[rows.clone()].iter_mut().enumerate() {
-                sums.put::<E>(row, &mut into[block.clone()], finish);
+                let into = &mut into[block.clone()];
+                match moment {
+                    Moment::Soon => E::fetch_to_write(into),
+                    Moment::Done(sums) => sums.put::<E>(row, into, finish),
+                }
             }
         });
     }
@@ -326,7 +349,12 @@ pub(super) fn solve<E: Engine>(
 ) {
     let check_count = solve.checks.len();
     let mut scratch = Scratch([0; SUMS_SIZE]);
-    pass::<E>(job, 0..solve.row_count, bytes, |block, sums| {
+    pass::<E>(job, 0..solve.row_count, bytes, |block, moment| {
+        let Moment::Done(sums) = moment else {
+            solve.checks.iter().for_each(|check| E::fetch(&check[block.clone()]));
+            solve.computed.iter().for_each(|&n| E::fetch_to_write(&into[n][block.clone()]));
+            return;
+        };
         let size = block.len();
         let (syndromes, _) = scratch.0.split_at_mut(check_count * size);
         let parts = syndromes.chunks_exact_mut(size).zip(solve.checks);

@@ -56,17 +56,18 @@ unsafe fn dot8<V: Vector, const M: usize, const B: usize>(
     assert!(bytes.start <= bytes.end && bytes.len().is_multiple_of(V::SIZE));
     assert!(job.sources.iter().all(|source| bytes.end <= source.len()));
     assert!(into.iter().all(|into| bytes.end <= into.len()));
+    let count = job.sources.len();
+    let mut scratch = [[0; M]; FEW];
+    let scratch = &mut scratch.as_flattened_mut()[..count * M];
+    let columns = job.columns.columns(0..count, first..first + M, scratch);
     let mut sources = [std::ptr::null(); FEW];
     let mut elements = [[0; M]; FEW];
-    for (n, source) in job.sources.iter().enumerate() {
+    for (n, (source, column)) in job.sources.iter().zip(columns.chunks_exact(M)).enumerate() {
         sources[n] = source.as_ptr();
-        let mut scratch = [0; M];
-        let column = job.columns.columns(n..n + 1, first..first + M, &mut scratch);
         for (byte, &element) in elements[n].iter_mut().zip(column) {
             *byte = element as u8;
         }
     }
-    let count = job.sources.len();
     let xor_count = usize::from(first == 0 && job.columns.row_0_is_xor());
     let mut outs = [std::ptr::null_mut(); M];
     for (out, into) in outs.iter_mut().zip(into) {

@@ -235,6 +235,20 @@ macro_rules! x86_engine {
                 unsafe { compiled(job) }
             }
 
+            fn fetch(bytes: &[u8]) {
+                for line in bytes.chunks(vector::LINE_SIZE) {
+                    // SAFETY: as for `mad8`; fetching ahead accesses nothing.
+                    unsafe { <$vector as Vector>::prefetch(line.as_ptr()) };
+                }
+            }
+
+            fn fetch_to_write(bytes: &[u8]) {
+                for line in bytes.chunks(vector::LINE_SIZE) {
+                    // SAFETY: as for `fetch`.
+                    unsafe { <$vector as Vector>::prefetch_to_write(line.as_ptr()) };
+                }
+            }
+
             fn xor(into: &mut [u8], from: &[u8]) {
                 #[target_feature(enable = $features)]
                 fn compiled(into: &mut [u8], from: &[u8]) {
