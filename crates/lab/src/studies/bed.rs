@@ -5,7 +5,7 @@ use std::sync::Arc;
 use levelhead_array::{Content, HostOrder, Policy};
 use levelhead_drive::{CacheMode, Faults, Profile, QUEUE_DEPTH_MAX, Scheduler};
 use levelhead_stats::{Streams, Summary, quantile_of_sorted};
-use levelhead_trace::{Arrival, Kind, Mapping, Placement, Synthetic, Trace, onto_array};
+use levelhead_trace::{Arrival, Kind, Mapping, Synthetic, Trace, onto_array};
 use levelhead_units::{Nanos, Sectors};
 
 use super::plan::{Cell, Measured};
@@ -36,8 +36,8 @@ pub enum Load {
     Synthetic(Synthetic),
     /// As recorded, so many requests of it. The seed is the drives' alone.
     Recorded {
-        /// The trace.
-        trace: Arc<Trace>,
+        /// The trace; without it nothing can be measured.
+        trace: Option<Arc<Trace>>,
         /// How many times as fast as recorded.
         rate: f64,
         /// The first so many requests.
@@ -71,8 +71,9 @@ impl Load {
                 synthetic.generate(size, Streams::new(seed)).map_err(|error| error.to_string())
             }
             Self::Recorded { trace, rate, most } => {
+                let trace = trace.as_ref().ok_or("there is only a name of this trace")?;
                 let recorded = Mapping::as_recorded(trace, size);
-                let mapping = Mapping { placement: Placement::Scale, rate: *rate, ..recorded };
+                let mapping = Mapping { rate: *rate, ..recorded };
                 let (mut arrivals, _) =
                     onto_array(trace, mapping).map_err(|error| error.to_string())?;
                 arrivals.truncate(*most);
@@ -148,11 +149,21 @@ impl Bed {
     }
 
     fn measure(&self, policy: Policy, load: &Load, seed: u64) -> Result<Measured, String> {
+        let (run, arrivals) = self.send(policy, load, seed)?;
+        Ok(measured(&run, &arrivals))
+    }
+
+    /// Sends the load once.
+    pub(super) fn run(&self, policy: Policy, load: &Load, seed: u64) -> Result<Run, String> {
+        Ok(self.send(policy, load, seed)?.0)
+    }
+
+    fn send(&self, policy: Policy, load: &Load, seed: u64) -> Result<(Run, Vec<Arrival>), String> {
         let settings = self.world(policy, seed)?;
         let size = World::new(&settings).map_err(|error| error.to_string())?.size();
         let arrivals = load.arrivals(size, seed)?;
         let run = replay::run(&settings, &arrivals, &mut |_| {}).map_err(|e| e.to_string())?;
-        Ok(measured(&run, &arrivals))
+        Ok((run, arrivals))
     }
 }
 

@@ -29,9 +29,11 @@
 //! It leaves out: files, threads, pictures and JSON; those are the caller's.
 
 mod bed;
-pub mod eraid;
+mod eraid;
+mod level;
 mod plan;
 mod results;
+mod toleraid;
 
 pub use bed::{Bed, Load};
 pub use plan::{Bars, Cell, Drawing, Measured, OneSeed, Plan, Row, Unit, Whose};
@@ -103,7 +105,7 @@ impl Ask {
 
 /// Every study, in the order of the papers.
 pub fn all() -> Vec<Study> {
-    eraid::studies()
+    [eraid::studies(), toleraid::studies(), level::studies()].concat()
 }
 
 /// The study of this name.

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::results;
+
 /// What a study runs, and what it makes of it.
 #[derive(Debug, Default)]
 pub struct Plan {
@@ -137,6 +139,9 @@ impl Unit {
 /// What a row makes of the cells of one seed.
 type Formula = Box<dyn Fn(&OneSeed<'_>) -> f64 + Send + Sync>;
 
+/// What a row makes of the cells of all seeds.
+type Together = Box<dyn Fn(&[OneSeed<'_>]) -> [f64; 3] + Send + Sync>;
+
 /// One number of a paper, and ours.
 pub struct Row {
     /// Under what circumstances.
@@ -154,8 +159,10 @@ pub struct Row {
 pub(super) enum Ours {
     /// A calculation without chance.
     Exact(f64),
-    /// The cells of each seed.
+    /// The cells of each seed, one seed at a time.
     Measured(Formula),
+    /// The cells of all seeds together: the number and the ends of its interval.
+    Together(Together),
 }
 
 impl Row {
@@ -206,6 +213,58 @@ impl Row {
         Self::new((case, metric), Unit::Times, move |seed| {
             seed.get(&cell, value) / seed.get(&base, value)
         })
+    }
+
+    /// The ratio of two figures' sums over all seeds: for rare events, of which a seed may have none.
+    /// The interval is the jackknife's.
+    pub fn ratio_of_sums(
+        (case, metric): (impl Into<String>, impl Into<String>),
+        value: &'static str,
+        [cell, base]: [String; 2],
+    ) -> Self {
+        Self::together((case, metric), Unit::Times, move |seeds| {
+            let pairs: Vec<[f64; 2]> =
+                seeds.iter().map(|seed| [seed.get(&cell, value), seed.get(&base, value)]).collect();
+            let sum = |without: Option<usize>| {
+                let kept = pairs.iter().enumerate().filter(|(at, _)| Some(*at) != without);
+                kept.fold([0.0; 2], |sum, (_, pair)| [sum[0] + pair[0], sum[1] + pair[1]])
+            };
+            let ratio = |without| {
+                let [top, bottom]: [f64; 2] = sum(without);
+                top / bottom
+            };
+            let (count, whole) = (pairs.len() as f64, ratio(None));
+            let pseudo = |at| count * whole - (count - 1.0) * ratio(Some(at));
+            let pseudo: Vec<f64> = (0..pairs.len()).map(pseudo).collect();
+            let [_, low, high] = results::estimate(&pseudo);
+            [whole, low, high]
+        })
+    }
+
+    /// The ratio of a figure of one cell to that of the best of others: the one with the least mean
+    /// over all seeds. Seeds are compared in pairs.
+    pub fn over_best(
+        (case, metric): (impl Into<String>, impl Into<String>),
+        value: &'static str,
+        cell: String,
+        others: Vec<String>,
+    ) -> Self {
+        Self::together((case, metric), Unit::Times, move |seeds| {
+            let sum = |other: &String| seeds.iter().map(|seed| seed.get(other, value)).sum::<f64>();
+            let best = others.iter().min_by(|a, b| sum(a).total_cmp(&sum(b)));
+            let best = best.expect("there is something to compare with");
+            let ratio = |seed: &OneSeed<'_>| seed.get(&cell, value) / seed.get(best, value);
+            results::estimate(&seeds.iter().map(ratio).collect::<Vec<_>>())
+        })
+    }
+
+    fn together(
+        (case, metric): (impl Into<String>, impl Into<String>),
+        unit: Unit,
+        ours: impl Fn(&[OneSeed<'_>]) -> [f64; 3] + Send + Sync + 'static,
+    ) -> Self {
+        let ours = Ours::Together(Box::new(ours));
+        Self { case: case.into(), metric: metric.into(), unit, paper: None, ours }
     }
 
     /// Beside the paper's number.

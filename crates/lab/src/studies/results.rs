@@ -115,6 +115,7 @@ impl Results {
         let rows = plan.rows.iter().map(|row| {
             let [ours, low, high] = match &row.ours {
                 Ours::Exact(value) => [*value; 3],
+                Ours::Together(formula) => formula(&every),
                 Ours::Measured(formula) => estimate(&every.iter().map(formula).collect::<Vec<_>>()),
             };
             let (case, metric) = (row.case.clone(), row.metric.clone());
@@ -140,7 +141,7 @@ impl Results {
 }
 
 /// The mean of one value a seed, and its interval. Values without bound have no mean.
-fn estimate(values: &[f64]) -> [f64; 3] {
+pub(super) fn estimate(values: &[f64]) -> [f64; 3] {
     if values.iter().any(|value| !value.is_finite()) {
         return [f64::INFINITY, f64::NEG_INFINITY, f64::INFINITY];
     }

@@ -3,7 +3,12 @@
 //! All run on the paper's test bed ([`Bed::paper`]): six 7200 rpm drives of 2 TB, RAID-5 with chunks
 //! of 8 KiB, Poisson reads every 8 ms at uniformly random sectors, 32 host queues a drive.
 
+mod correlation;
+mod implementations;
+mod layouts;
+mod mixes;
 mod tables;
+mod traces;
 
 use levelhead_array::Policy;
 use levelhead_drive::Faults;
@@ -12,7 +17,18 @@ use levelhead_units::Ratio;
 use super::{Bed, Study};
 
 pub(super) fn studies() -> Vec<Study> {
-    vec![tables::TABLE_1, tables::TABLE_2]
+    vec![
+        tables::TABLE_1,
+        tables::TABLE_2,
+        correlation::FIG_3,
+        implementations::FIG_5,
+        implementations::FIG_6,
+        layouts::FIG_7,
+        mixes::FIG_8,
+        mixes::FIG_9,
+        traces::FIG_10,
+        traces::FIG_11,
+    ]
 }
 
 /// What all these studies say of their bed.

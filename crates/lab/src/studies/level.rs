@@ -1,0 +1,209 @@
+//! Our policy against the best of the papers', case by case.
+//!
+//! The best is chosen for each case and figure among all the papers' policies, after the fact. Ratios are
+//! of pairs: the same seed, arrivals and drives.
+
+use levelhead_array::{HostOrder, Policy};
+use levelhead_drive::Faults;
+use levelhead_units::Instant;
+
+use super::{Ask, Bars, Bed, Drawing, Load, Plan, Row, Study, Unit, Whose};
+
+pub(super) fn studies() -> Vec<Study> {
+    vec![ALL]
+}
+
+const ALL: Study = Study {
+    name: "level.all",
+    title: "Our policy against the best of the papers'",
+    source: "ours",
+    says: "Nowhere worse than the best of the papers' policies, and usually much better; with every drive \
+           failing 2 % of its reads, a tail no worse than that of healthy drives.",
+    bed: "eraid:5+1,e=2,chunk=8KiB (or as the case says) over nearline-2tb (7200 rpm), SPTF in the drive \
+          (age weight 0, or as the case says), window 32, host order elevator; Poisson arrivals every 8 ms \
+          (or as the case says) at uniformly random sectors; retries of 3 rotations with adjacency 2",
+    seeds_quick: 2,
+    seeds_full: 20,
+    takes_traces: false,
+    plan: |ask| Ok(plan(ask)),
+};
+
+const OURS: &str = "level";
+
+/// The papers' policies; those that the program knows are compared with.
+const PAPERS: [&str; 8] = [
+    "normal",
+    "on-failure",
+    "assisted",
+    "pro-active",
+    "tolerant:reactive",
+    "tolerant:proactive-1",
+    "tolerant:proactive-2",
+    "tolerant:adaptive",
+];
+
+const ERAID: &str = "eraid:5+1,e=2,chunk=8KiB";
+const MIX: &str = "8KiB/16KiB/24KiB/32KiB/40KiB/48KiB/56KiB/64KiB/72KiB/80KiB";
+
+/// One case: an array, its drives, a load.
+struct Case {
+    name: String,
+    array: &'static str,
+    /// The drives' misbehaviour: those of the first drives, the last of which stands for all others.
+    faults: [&'static str; 3],
+    sizes: &'static str,
+    interval: &'static str,
+    reads: &'static str,
+    age_weight: f64,
+    /// What ours is compared with besides.
+    against: Against,
+}
+
+/// What ours is compared with besides the papers' policies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Against {
+    /// The normal mode over healthy drives.
+    Healthy,
+    /// The same, and ours over an array whose first drive is known to be useless from the start.
+    Told,
+}
+
+const SIZES: [(&str, &str); 5] =
+    [("8 kB", "8KiB"), ("24 kB", "24KiB"), ("40 kB", "40KiB"), ("80 kB", "80KiB"), ("mix", MIX)];
+
+const BAD: &str = "retry-rate=2%,rotations=3,adjacency=2";
+const WELL: &str = "retry-rate=0%";
+const SLOW: &str = "slowdown=10";
+
+fn cases() -> Vec<Case> {
+    let base = |name: String, sizes| Case {
+        name,
+        array: ERAID,
+        faults: [WELL; 3],
+        sizes,
+        interval: "8ms",
+        reads: "100%",
+        age_weight: 0.0,
+        against: Against::Healthy,
+    };
+    let mut cases = Vec::new();
+    for (size, sizes) in SIZES {
+        cases.push(base(format!("healthy, {size}"), sizes));
+    }
+    for (size, sizes) in SIZES {
+        cases.push(Case { faults: [BAD; 3], ..base(format!("2 % on all, {size}"), sizes) });
+    }
+    for (size, sizes) in SIZES {
+        let name = format!("2 % on all, age weight 0.03, {size}");
+        cases.push(Case { faults: [BAD; 3], age_weight: 0.03, ..base(name, sizes) });
+    }
+    let one_bad = [BAD, WELL, WELL];
+    cases.push(Case { faults: one_bad, ..base("2 % on one, mix".to_owned(), MIX) });
+    let slow_and_bad = [
+        "slowdown=10,retry-rate=1%,rotations=3,adjacency=2",
+        "retry-rate=1%,rotations=3,adjacency=2",
+        "retry-rate=1%,rotations=3,adjacency=2",
+    ];
+    for (size, sizes) in [SIZES[0], SIZES[2], SIZES[4]] {
+        let name = format!("one 10x slower and 1 % on all, {size}");
+        cases.push(Case { faults: slow_and_bad, ..base(name, sizes) });
+    }
+    for interval in ["8ms", "20ms", "40ms"] {
+        let name = format!("one 10x slower, 40 kB every {interval}");
+        let faults = [SLOW, WELL, WELL];
+        cases.push(Case { faults, interval, against: Against::Told, ..base(name, "40KiB") });
+    }
+    // Time is compressed: an episode of the field lasts minutes.
+    let periodic = ["periodic=30s-50s/2s-4s/5"; 3];
+    cases.push(Case {
+        faults: periodic,
+        ..base("every drive 5x slower by turns, mix".to_owned(), MIX)
+    });
+    let writes = base("2 % on all, mix, 30 % writes".to_owned(), MIX);
+    cases.push(Case { faults: [BAD; 3], reads: "70%", interval: "20ms", ..writes });
+    let two = base("raid6, two 10x slower, mix".to_owned(), MIX);
+    cases.push(Case { array: "raid6:6+2,chunk=8KiB", faults: [SLOW, SLOW, WELL], ..two });
+    cases
+}
+
+fn plan(ask: &Ask) -> Plan {
+    let mut plan = Plan::default();
+    let known = |name: &&str| name.parse::<Policy>().is_ok();
+    let papers: Vec<&str> = PAPERS.into_iter().filter(known).collect();
+    let ours = Some(OURS).filter(known);
+    let mut drawn = Vec::new();
+    for case in cases() {
+        add(&mut plan, &case, &papers, ours, ask);
+        drawn.push(case.name);
+    }
+    if ours.is_none() {
+        plan.remarks.push(format!("the program has no policy '{OURS}': nothing is compared"));
+        return plan;
+    }
+    let bar = |metric: &str| Bars {
+        name: metric.to_owned(),
+        rows: drawn
+            .iter()
+            .map(|case| (case.clone(), format!("{metric} over the best of the papers' policies")))
+            .collect(),
+        whose: Whose::Ours,
+    };
+    let bars = vec![bar("mean"), bar("p99")];
+    plan.drawings.push(Drawing::Bars {
+        title: "Ours over the best of the papers' policies".to_owned(),
+        axis: "times".to_owned(),
+        is_log: false,
+        groups: drawn,
+        bars,
+    });
+    plan
+}
+
+fn faults(text: &str) -> Faults {
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn add(plan: &mut Plan, case: &Case, papers: &[&str], ours: Option<&str>, ask: &Ask) {
+    let Case { name, array, sizes, interval, reads, age_weight, against, .. } = case;
+    let count: u64 = ask.pick(1_000, 10_000);
+    let load =
+        Load::synthetic(&format!("sizes={sizes},interval={interval},count={count},reads={reads}"));
+    let healthy = Bed { age_weight: *age_weight, ..Bed::paper() }
+        .with_array(array)
+        .with_queue(32, HostOrder::Elevator);
+    let bed = Bed { faults: case.faults.map(faults).to_vec(), ..healthy.clone() };
+    let cell = |policy: &str| format!("{name}, {policy}");
+    for policy in papers.iter().copied().chain(ours) {
+        let Ok(parsed) = policy.parse() else { continue };
+        plan.cells.push(bed.cell(cell(policy), parsed, &load));
+        for metric in ["mean", "p99"] {
+            plan.rows.push(Row::of(cell(policy), metric, Unit::Millis));
+        }
+    }
+    let well = cell("normal, healthy drives");
+    plan.cells.push(healthy.cell(well.clone(), Policy::Normal, &load));
+    let Some(ours) = ours else { return };
+    let extra = (cell(ours), well.clone());
+    plan.rows.push(Row::new(
+        (name.clone(), "reads over healthy normal"),
+        Unit::Times,
+        move |seed| seed.get(&extra.0, "reads") / seed.get(&extra.1, "reads"),
+    ));
+    for metric in ["mean", "p99"] {
+        let head = (name.clone(), format!("{metric} over the best of the papers' policies"));
+        let others = papers.iter().map(|paper| cell(paper)).collect();
+        plan.rows.push(Row::over_best(head, metric, cell(ours), others));
+        let head = (name.clone(), format!("{metric} over healthy normal"));
+        plan.rows.push(Row::ratio(head, metric, [cell(ours), well.clone()]));
+    }
+    if *against == Against::Told {
+        let told = cell("ours, first drive known to be useless");
+        let dead = Faults { death: Some(Instant::ZERO), ..Faults::NONE };
+        let bed = Bed { faults: vec![dead, Faults::NONE], ..healthy };
+        if let Ok(policy) = ours.parse() {
+            plan.cells.push(bed.cell(told.clone(), policy, &load));
+            let head = (name.clone(), "p99 over an array told in advance");
+            plan.rows.push(Row::ratio(head, "p99", [cell(ours), told]));
+        }
+    }
+}
