@@ -75,7 +75,7 @@ pub fn merge(paths: &[PathBuf], report: Option<&PathBuf>) -> Result<Studied, App
     let place = report.map(|folder| output::page_place(folder, study.name)).transpose()?;
     let plan = (study.plan)(&question).map_err(AppError::usage)?;
     let jobs = plan.jobs(question.seeds as usize);
-    if !jobs.iter().eq(measured.keys()) {
+    if jobs.len() != measured.len() || !jobs.iter().all(|job| measured.contains_key(job)) {
         return Err(AppError::usage(format!(
             "the parts have {} measurements and {name} needs {}: they are of another version",
             measured.len(),

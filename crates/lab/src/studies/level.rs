@@ -113,8 +113,8 @@ fn cases() -> Vec<Case> {
         let faults = [SLOW, WELL, WELL];
         cases.push(Case { faults, interval, against: Against::Told, ..base(name, "40KiB") });
     }
-    // Time is compressed: an episode of the field lasts minutes.
-    let periodic = ["periodic=30s-50s/2s-4s/5"; 3];
+    // Slow for as large a share of the time as in the field, where episodes last minutes.
+    let periodic = ["periodic=100s-150s/2s-4s/5"; 3];
     cases.push(Case {
         faults: periodic,
         ..base("every drive 5x slower by turns, mix".to_owned(), MIX)
