@@ -3,7 +3,7 @@
 //! Eight drives of which two hold redundancy always in the same places (`raid6:6+2,parity=fixed`),
 //! chunks of 4 KiB and big reads of whole stripes: a read needs all six data drives, one command each. So
 //! big that transfers outweigh rotation: of six drives that read 64 KiB each, one is naturally twice as
-//! late as the median in one read of 15.
+//! late as the median in one read of 16.
 //!
 //! * *Rare*: every drive's slowdown is drawn from the distribution measured in the field, anew between
 //!   any two reads.
