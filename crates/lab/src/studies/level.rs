@@ -140,23 +140,27 @@ fn plan(ask: &Ask) -> Plan {
         plan.remarks.push(format!("the program has no policy '{OURS}': nothing is compared"));
         return plan;
     }
-    let bar = |metric: &str| Bars {
-        name: metric.to_owned(),
-        rows: drawn
-            .iter()
-            .map(|case| (case.clone(), format!("{metric} over the best of the papers' policies")))
-            .collect(),
-        whose: Whose::Ours,
-    };
-    let bars = vec![bar("mean"), bar("p99")];
-    plan.drawings.push(Drawing::Bars {
-        title: "Ours over the best of the papers' policies".to_owned(),
-        axis: "times".to_owned(),
-        is_log: false,
-        groups: drawn,
-        bars,
-    });
+    // One figure for each family of cases: what their names begin with.
+    let family = |name: &str| name.rsplit_once(", ").map_or("", |(family, _)| family).to_owned();
+    for members in drawn.chunk_by(|a, b| family(a) == family(b)) {
+        let own = |name: &String| name.rsplit(", ").next().unwrap_or_default().to_owned();
+        let title = format!("{}: ours over the best of the papers' policies", family(&members[0]));
+        let bars = ["mean", "p99"].map(|metric| bars(metric, members));
+        plan.drawings.push(Drawing::Bars {
+            title,
+            axis: "times".to_owned(),
+            is_log: false,
+            groups: members.iter().map(own).collect(),
+            bars: bars.to_vec(),
+        });
+    }
     plan
+}
+
+fn bars(metric: &str, cases: &[String]) -> Bars {
+    let row =
+        |case: &String| (case.clone(), format!("{metric} over the best of the papers' policies"));
+    Bars { name: metric.to_owned(), rows: cases.iter().map(row).collect(), whose: Whose::Ours }
 }
 
 fn faults(text: &str) -> Faults {

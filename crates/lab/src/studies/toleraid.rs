@@ -93,12 +93,13 @@ fn plan(ask: &Ask) -> Plan {
             rows: known.iter().map(|((name, ..), _)| (case(name), metric.to_owned())).collect(),
             whose,
         };
-        let groups: Vec<String> = known.iter().map(|((name, ..), _)| (*name).to_owned()).collect();
+        let names: Vec<&str> = known.iter().map(|((name, ..), _)| *name).collect();
+        let short = |name: &&str| name.trim_start_matches("tolerant:").to_owned();
         plan.drawings.push(Drawing::Bars {
             title: format!("{workload}: extra reads"),
             axis: "%".to_owned(),
             is_log: false,
-            groups: groups.clone(),
+            groups: names.iter().map(short).collect(),
             bars: vec![
                 bar("extra reads", Whose::Paper, ", paper"),
                 bar("extra reads", Whose::Ours, ", ours"),
@@ -107,7 +108,7 @@ fn plan(ask: &Ask) -> Plan {
         plan.drawings.push(Drawing::Distributions {
             title: format!("{workload}: slowdown against healthy drives"),
             axis: "times".to_owned(),
-            cells: groups.iter().map(|name| (name.clone(), case(name))).collect(),
+            cells: names.iter().map(|name| (short(name), case(name))).collect(),
         });
     }
     plan

@@ -74,10 +74,10 @@ fn plan(ask: &Ask, paper: &Paper, faults: fn(f64) -> Vec<Faults>) -> Plan {
         let growth = (is_all && is_named(name, "systor-2")).then_some(GROWTH);
         add(&mut plan, name, load, numbers.map(|&(_, mean, p99)| [mean, p99]), growth, faults);
     }
-    let groups: Vec<String> = loads.iter().map(|(name, _)| name.clone()).collect();
+    let names: Vec<String> = loads.iter().map(|(name, _)| name.clone()).collect();
     let bar = |metric: &str, whose, label: &str| Bars {
         name: format!("{metric}{label}"),
-        rows: groups
+        rows: names
             .iter()
             .map(|name| (format!("{name}, 2 %"), format!("{metric} against normal")))
             .collect(),
@@ -87,6 +87,8 @@ fn plan(ask: &Ask, paper: &Paper, faults: fn(f64) -> Vec<Faults>) -> Plan {
         [bar(metric, Whose::Paper, ", paper"), bar(metric, Whose::Ours, ", ours")]
     });
     let bars = bars.collect();
+    let groups =
+        names.iter().map(|name| name.trim_start_matches("stand-in for ").to_owned()).collect();
     let (title, axis) = ("Change at 2 %".to_owned(), "%".to_owned());
     plan.drawings.push(Drawing::Bars { title, axis, is_log: false, groups, bars });
     if ask.traces.is_empty() {
