@@ -356,3 +356,15 @@ fn a_make_without_memory_cannot_use_any() {
     let words = "a drive of this make has no write-back cache: its profile names none";
     assert_eq!(error.to_string(), words);
 }
+
+#[test]
+fn what_is_written_into_what_was_read_ahead_is_forgotten() {
+    let mut drive = tiny(CacheMode::Read);
+    // Sectors 4 to 9 are read ahead until 10 ms, 10 and 11 until 15 ms.
+    run(&mut drive, at(0), read(2, 2));
+    run(&mut drive, at(14_500), write(6, 1, Durability::Durable));
+    let done = run(&mut drive, at(100_000), read(6, 1));
+    assert!(done.service > micros(500), "{done:?}");
+    // What came before it is still there.
+    assert_eq!(run(&mut drive, at(200_000), read(4, 2)).service, micros(500));
+}

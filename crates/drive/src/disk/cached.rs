@@ -163,13 +163,17 @@ impl Disk {
         is_durable: bool,
     ) -> Option<Served> {
         self.follow_ahead(start);
-        let cache = self.cache.as_mut()?;
-        cache.segments.forget(blocks);
-        let reads_it = cache.ahead.as_ref().is_some_and(|ahead| ahead.reads(blocks));
-        if reads_it {
+        let cache = self.cache.as_ref()?;
+        // What goes on filling a segment would bring back what the segment is to forget.
+        let fills_it = cache.ahead.as_ref().is_some_and(|ahead| {
+            let held = cache.segments.blocks(ahead.segment);
+            ahead.reads(blocks) || (held.start < blocks.end && blocks.start < held.end)
+        });
+        if fills_it {
             self.arm = self.stop_ahead(start);
         }
         let cache = self.cache.as_mut()?;
+        cache.segments.forget(blocks);
         let shape = cache.shape;
         let writes = cache.writes.as_mut()?;
         writes.dirty.remove(blocks);
