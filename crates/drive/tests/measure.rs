@@ -251,3 +251,20 @@ fn what_is_too_small_or_does_not_turn_is_refused() {
     let error = measurement.finish().unwrap_err();
     assert_eq!(error, MeasureError::NoRotation, "{error}");
 }
+
+/// A file in the page cache: large reads take longer by next to nothing, and so its tracks seem longer
+/// than the drive.
+#[test]
+fn what_answers_at_once_is_asked_for_no_sector_past_its_end() {
+    let size = Sectors::new(14_000);
+    let options = Options { thoroughness: Thoroughness::Quick, read_max: READ_MAX, seed: 1 };
+    let mut measurement = Measurement::new(size, options).unwrap();
+    let mut now = Instant::ZERO;
+    while let Some(Read { id, extent }) = measurement.poll() {
+        assert!(extent.fits(size), "{extent:?}");
+        let ended = now + Nanos::new(extent.sectors.get());
+        measurement.handle_done(id, now, ended);
+        now = ended;
+    }
+    assert_eq!(measurement.finish().unwrap_err(), MeasureError::NoRotation);
+}

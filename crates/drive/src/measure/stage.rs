@@ -146,7 +146,10 @@ pub(super) fn runs(rates: &[Rate], size: Sectors, samples: u64) -> Vec<Run> {
     let places = (samples / count).max(3);
     (0..places)
         .map(|place| {
-            let stride = (track(nearest(place, places, rates.len())) / RUN_OF_TRACK / count).max(1);
+            let track = track(nearest(place, places, rates.len()));
+            // What answers from memory seems to have tracks longer than itself.
+            let room = (size.get() - 1) / count;
+            let stride = (track / RUN_OF_TRACK / count).min(room).max(1);
             // Off the ends, and off any regular spacing.
             let first = (size.get() - 1) / (places + 1) * (place + 1) + place * 7;
             Run { first: first.min(size.get() - 1).max(count * stride), stride, count }
