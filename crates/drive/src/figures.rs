@@ -30,8 +30,7 @@ impl Profile {
     /// Its zones, outermost first. One that holds no whole sector is left out.
     pub fn zones(&self) -> Vec<ZoneFigures> {
         let geometry = self.geometry();
-        let (size, end) = (geometry.size().get(), geometry.end());
-        let blocks_per_sector = (end / size.max(1)).max(1);
+        let (size, blocks_per_sector) = (geometry.size().get(), geometry.blocks_per_sector());
         geometry
             .zones()
             .filter_map(|(first, after, blocks_per_track, cylinder)| {
@@ -54,6 +53,16 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn zones_of_a_drive_of_a_few_sectors_and_some_blocks_more_are_whole() {
+        let text = "name = \"few\"\nblock_size = 512\nrpm = 6000\nheads = 1\noverhead = \"0ms\"\n\
+                    head_switch = \"0ms\"\nwrite_settle = \"0ms\"\n[seek]\npoints = [[1, \"1ms\"]]\n\
+                    [[zone]]\ncylinders = 1\nblocks_per_track = 23\ntrack_skew = 0\n\
+                    cylinder_skew = 0\n";
+        let zones = Profile::parse(text).unwrap().zones();
+        assert_eq!(zones[0].extent, Extent::new(Lba::ZERO, Sectors::new(2)));
+    }
 
     #[test]
     fn zones_cover_the_drive_and_seeks_reach_over_it() {

@@ -150,6 +150,10 @@ impl Geometry {
         self.heads
     }
 
+    pub(crate) fn blocks_per_sector(&self) -> u64 {
+        self.blocks_per_sector
+    }
+
     /// First block, block after the last, blocks on a track and first cylinder of each zone, outermost
     /// first.
     pub(crate) fn zones(&self) -> impl Iterator<Item = (u64, u64, u32, u32)> + '_ {

@@ -254,11 +254,20 @@ mod tests {
             "zone[0].track_skew is 10: expected 0 to 9",
         );
         check_refused("cylinders = 10", "cylinders = 0", "zone[0].cylinders is 0");
+        let less = EXAMPLE
+            .replace("block_size = 4096", "block_size = 512")
+            .replace("heads = 2", "heads = 1");
+        let less = less
+            .replace("cylinders = 10", "cylinders = 1")
+            .replace("per_track = 10", "per_track = 9");
+        let error = Profile::parse(&(less + "spares = 2")).unwrap_err().to_string();
+        assert!(error.contains("together hold 7 blocks: expected a sector at least, 8"), "{error}");
         check_refused("cylinders = 10", "cylinders = 11", "end at 9 cylinders: expected at least");
         check_refused("[9, \"5.5ms\"]", "[2, \"5.5ms\"]", "seek.points[2] is a length of 2");
         check_refused("\"0.5ms\"", "\"0.5\"", "overhead '0.5' is not a time");
         check_refused("\"0.5ms\"", "\"2s\"", "overhead is 2s: expected at most 1s");
         check_refused("rpm = 6000", "spin = 6000", "spin");
+        check_refused("\"0.5ms\"", "5", "expected a time, as in \"0.2ms\", or a table with read");
         check_refused("points =", "single = \"1ms\"\npoints =", "seek needs either");
         check_refused(
             "points = [[1, \"1.5ms\"], [3, \"4ms\"], [9, \"5.5ms\"]]",

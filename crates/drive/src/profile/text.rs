@@ -45,7 +45,11 @@ pub(super) struct Typed {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "expected a time, as in \"0.2ms\", or a table with read and write and perhaps \
+                 read_hit and write_hit"
+)]
 enum TypedOverheads {
     Same(String),
     Each(TypedOverheadTable),
@@ -61,7 +65,7 @@ struct TypedOverheadTable {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a time, as in \"0.2ms\", or two")]
 enum TypedOverhead {
     Always(String),
     After(String, String),
@@ -122,14 +126,21 @@ impl Typed {
         for (at, zone) in self.zone.into_iter().enumerate() {
             let zone = zone.check(&format!("zone[{at}]"))?;
             cylinders = cylinders.saturating_add(zone.gap).saturating_add(zone.cylinder_count);
-            blocks += zone.data(self.heads).ok_or_else(|| {
+            let data = zone.data(self.heads).ok_or_else(|| {
                 let problem =
                     "has no room for its front, its spares, or its slips among the spares";
                 ProfileError::new(format!("zone[{at}]"), problem)
             })?;
+            // So many that they do not fit have too many cylinders.
+            blocks = u64::saturating_add(blocks, data);
             zones.push(zone);
         }
         within("the cylinders of all zones", cylinders, 1, CYLINDERS_MAX)?;
+        let sector = (SECTOR_SIZE as u32 / self.block_size).into();
+        if blocks < sector {
+            let problem = format!("hold {blocks} blocks: expected a sector at least, {sector}");
+            return Err(ProfileError::new("all zones together", problem));
+        }
         if let Some(used) = self.blocks
             && !(8..=blocks).contains(&used)
         {
