@@ -11,15 +11,15 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, PoisonError};
 
-use levelhead_drive::{CacheMode, Faults, Profile, Scheduler, Settings};
+use levelhead_drive::{CacheMode, Faults, Scheduler, Settings};
 use levelhead_stats::Streams;
 use levelhead_units::{Bytes, Sectors};
 
 use crate::emulated::Model;
 use crate::error::{HostError, fail};
 use crate::medium::{Medium, Transfer};
+use crate::profiles::load_profile;
 
 const PREFIX: &str = "emu:";
 const PROFILE_DEFAULT: &str = "nearline-2tb";
@@ -92,7 +92,7 @@ impl MemberSpec {
             faults: *faults,
             size: Some(size),
         };
-        let profile = find_profile(profile).map_err(|error| self.blame(error))?;
+        let profile = load_profile(profile).map_err(|error| self.blame(error))?;
         let (streams, name) = (Streams::new(*seed), name.to_owned());
         let model = Model { profile, settings, streams, name };
         // Whatever is wrong with it shows here and not later.
@@ -126,32 +126,6 @@ impl MemberSpec {
     fn blame(&self, error: impl fmt::Display) -> HostError {
         HostError::new(format!("{PREFIX}{}: {error}", self.path.display()))
     }
-}
-
-/// A profile that comes with the program. Making one works out the time of every length of seek, so
-/// each is made once.
-fn shipped_profile(name: &str) -> Option<Arc<Profile>> {
-    static MADE: Mutex<Vec<(String, Arc<Profile>)>> = Mutex::new(Vec::new());
-    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, profile)) = made.iter().find(|(made, _)| made == name) {
-        return Some(Arc::clone(profile));
-    }
-    let profile = Arc::new(Profile::shipped(name)?);
-    made.push((name.to_owned(), Arc::clone(&profile)));
-    Some(profile)
-}
-
-/// A profile that comes with the program, or the one that a file describes.
-fn find_profile(name: &str) -> Result<Arc<Profile>, HostError> {
-    if let Some(profile) = shipped_profile(name) {
-        return Ok(profile);
-    }
-    let Ok(text) = std::fs::read_to_string(name) else {
-        let names = Profile::names().join(", ");
-        return fail(format!("'{name}' is no drive profile: expected {names} or a file"));
-    };
-    let profile = Profile::parse(&text);
-    profile.map(Arc::new).map_err(|error| HostError::new(format!("{name}: {error}")))
 }
 
 impl FromStr for MemberSpec {
@@ -227,7 +201,7 @@ impl fmt::Display for MemberSpec {
 
 #[cfg(test)]
 mod tests {
-    use levelhead_drive::{Rotations, Stalls};
+    use levelhead_drive::{Profile, Rotations, Stalls};
     use levelhead_units::{Nanos, Ratio};
     use tempfile::TempDir;
 
@@ -303,7 +277,9 @@ mod tests {
         };
         check("size=1MiB", &format!("{path} has 16KiB, which is not size=1MiB"));
         let names = Profile::names().join(", ");
-        let expected = format!("'fast' is no drive profile: expected {names} or a file");
+        let expected = format!(
+            "'fast' is no drive profile: expected one of {names}, or the path of a TOML file"
+        );
         check("profile=fast", &format!("emu:{path}: {expected}"));
         let own = dir.path().join("own.toml");
         std::fs::write(&own, "name = 3").unwrap();
