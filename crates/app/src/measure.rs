@@ -1,6 +1,6 @@
 //! `levelhead drive measure`: a profile of one drive, by reads alone.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
@@ -117,6 +117,7 @@ pub fn measure_drive(
         let path = path.display();
         return Err(AppError::usage(format!("{path} exists: --force replaces it")));
     }
+    check_apart(&ask.drive, path)?;
     files::check_place(path)?;
     let target = Target::open(&ask.drive)?;
     let blame = |error| AppError::usage(format!("{}: {error}", ask.drive));
@@ -134,8 +135,21 @@ pub fn measure_drive(
     Ok(DriveMeasured { drive, output, measured, remark: target.remark() })
 }
 
+/// Checks that the profile would not take the place of the drive it is measured from.
+fn check_apart(drive: &str, output: &Path) -> Result<(), AppError> {
+    let member: MemberSpec = drive.parse().map_err(AppError::usage)?;
+    let place = |path: &Path| path.canonicalize().ok();
+    match place(output).zip(place(member.path())) {
+        Some((output, drive)) if output == drive => {
+            let name = output.display();
+            Err(AppError::usage(format!("{name} is the drive: its profile goes elsewhere")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The make is called like its file.
-fn name_of(path: &std::path::Path) -> String {
+fn name_of(path: &Path) -> String {
     path.file_stem().map_or_else(|| "measured".into(), |stem| stem.to_string_lossy().into_owned())
 }
 

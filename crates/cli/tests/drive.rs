@@ -55,6 +55,9 @@ fn measure_refuses_before_it_reads() {
     assert_eq!(fs::read_to_string(path("my.toml")).unwrap(), "mine");
     let small = refusal(&path("d.img"), &path("new.toml"));
     assert!(small.contains("1MiB are too little to measure: 53760KiB or more"), "{small}");
+    let itself = levelhead(&["drive", "measure", &path("d.img"), "-o", &path("d.img"), "--force"]);
+    let expected = format!("{} is the drive: its profile goes elsewhere", path("d.img"));
+    assert_eq!(itself.refusal(), expected);
     let missing = refusal(&path("none.img"), &path("new.toml"));
     assert_eq!(missing, format!("{} does not exist", path("none.img")));
     assert!(!fs::exists(path("new.toml")).unwrap());
