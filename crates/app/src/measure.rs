@@ -96,12 +96,16 @@ impl Target {
     }
 
     /// Whether what is measured may not be a disk's own time.
-    fn remark(&self) -> Option<String> {
+    fn remark(&self, measured: &Measured) -> Option<String> {
         match self {
             Self::Device(reader) if !reader.is_direct() => {
                 Some("reads went through the page cache: these may be times of memory".to_owned())
             }
-            Self::Device(_) | Self::Emulated(_) => None,
+            Self::Device(_) | Self::Emulated(_) => (!measured.is_steady()).then(|| {
+                "the rates jump from place to place: the drive or the machine had other things to do, \
+                 measure again when it has not"
+                    .to_owned()
+            }),
         }
     }
 }
@@ -132,7 +136,8 @@ pub fn measure_drive(
     }
     files::write_whole(path, |out| out.write_all(text.as_bytes()))?;
     let (drive, output) = (ask.drive.clone(), path.clone());
-    Ok(DriveMeasured { drive, output, measured, remark: target.remark() })
+    let remark = target.remark(&measured);
+    Ok(DriveMeasured { drive, output, measured, remark })
 }
 
 /// Checks that the profile would not take the place of the drive it is measured from.

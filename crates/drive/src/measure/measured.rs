@@ -16,6 +16,8 @@ const SKEW_BELIEVED: f64 = 0.35;
 /// Usual speeds, and how far from them a measured one may lie to be meant as one.
 const RPM_USUAL: [u32; 6] = [4_200, 5_400, 5_900, 7_200, 10_000, 15_000];
 const RPM_NOISE: f64 = 0.001;
+/// How much faster than the place before no place of a quiet disk is.
+const JUMP: f64 = 0.25;
 /// The part of the time between tracks that switching to the next one may take.
 const SWITCH_SHARE: f64 = 0.95;
 
@@ -77,6 +79,16 @@ impl Measured {
         let measured = 60.0 / self.rotation;
         let is_meant = |rpm: &u32| (measured / f64::from(*rpm) - 1.0).abs() < RPM_NOISE;
         RPM_USUAL.into_iter().find(is_meant).unwrap_or(measured.round() as u32)
+    }
+
+    /// Whether the rates fall from place to place, as they do on a disk that had nothing else to do: at
+    /// most one in ten is faster than the place before by more than a quarter.
+    pub fn is_steady(&self) -> bool {
+        let jumps = self
+            .rates
+            .windows(2)
+            .filter(|pair| pair[1].bytes_per_s > pair[0].bytes_per_s * (1.0 + JUMP));
+        jumps.count() * 10 <= self.rates.len()
     }
 
     /// How many cylinders the seeks' lengths count in: an assumption, see [`Measured::to_toml`].
@@ -211,4 +223,28 @@ fn quoted(text: &str) -> String {
 /// A time as profiles have it.
 fn micros(seconds: f64) -> String {
     format!("{}us", (seconds * 1e6).round().max(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_that_jump_about_are_not_those_of_a_quiet_disk() {
+        let measured = |rates: Vec<f64>| {
+            let rate =
+                |(at, mb): (u64, f64)| Rate { lba: Lba::new(at * 1_000), bytes_per_s: mb * 1e6 };
+            let rates: Vec<Rate> = (0..).zip(rates).map(rate).collect();
+            let (size, rotation, skew) = (Sectors::new(20_000), 0.008_333, 0.16);
+            let layout = Layout::new(size, &rates, rotation, skew);
+            Measured { size, rotation, skew, rates, depths: Vec::new(), seeks: Vec::new(), layout }
+        };
+        let falling: Vec<f64> = (0..20).map(|at| 180.0 - 5.0 * f64::from(at)).collect();
+        assert!(measured(falling.clone()).is_steady());
+        let mut disturbed = falling;
+        (disturbed[4], disturbed[12]) = (60.0, 50.0);
+        assert!(measured(disturbed.clone()).is_steady(), "twice in twenty");
+        disturbed[8] = 40.0;
+        assert!(!measured(disturbed).is_steady());
+    }
 }
