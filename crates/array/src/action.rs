@@ -3,6 +3,8 @@
 use levelhead_block::{Command, Outcome};
 use levelhead_units::{DriveIdx, Sectors};
 
+use crate::detect::DriveEvent;
+
 /// A client's request, named by the client. Also the *origin* of the commands it causes: emulated
 /// drives fail the same sectors for the same origin, whatever the policy. Writes that joined have the
 /// origin of the first.
@@ -70,6 +72,8 @@ pub enum Action {
     /// disk records that before it carries out anything that follows, or a stale drive could come
     /// back as a good one.
     Lost(DriveIdx),
+    /// A drive's standing has changed: for people to know, nothing has to be done.
+    Event(DriveEvent),
     /// A request has ended.
     Answer(Answer),
 }

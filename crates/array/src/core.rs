@@ -3,16 +3,20 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use levelhead_block::{Command, Outcome};
+use levelhead_block::{Command, Effort, Outcome};
 use levelhead_erasure::Code;
-use levelhead_stats::Streams;
+use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
 use crate::action::{Action, BufId, Combine, Place, Segment, SubId, Submit};
+use crate::detect::{Detector, DriveEvent, PROBE_INTERVAL};
 use crate::drives::DriveTrack;
 use crate::layout::Layout;
+use crate::policy::level::{self, Admission, Ages};
+use crate::policy::tolerant::Streaks;
+use crate::quantile::Quantile;
 use crate::queue::{End, HostQueue};
-use crate::tau::DriveView;
+use crate::tau::{DriveView, Share};
 use crate::{Content, Settings};
 
 /// An operation in progress: a read, a write, a flush or a resync. Numbered from 1.
@@ -20,6 +24,9 @@ pub(crate) type OpId = u64;
 
 /// The operation of commands whose end nobody waits for.
 const NOBODY: OpId = 0;
+
+/// What a probe reads, or one chunk if that is less: 8 KiB.
+const PROBE_SIZE: Sectors = Sectors::new(2);
 
 /// See the module.
 #[derive(Debug)]
@@ -31,6 +38,21 @@ pub(crate) struct Core {
     /// Redundancy of stripes from here on is not valid yet.
     pub(crate) synced: u64,
     pub(crate) actions: VecDeque<Action>,
+    pub(crate) detector: Detector,
+    /// Who was late again and again.
+    pub(crate) streaks: Streaks,
+    /// What half of the reads sent to drives take, from their place in the queue to their end.
+    pub(crate) median: Quantile,
+    /// The same for 99 of 100.
+    pub(crate) tail: Quantile,
+    /// Which reads are old.
+    pub(crate) ages: Ages,
+    admission: Admission,
+    /// Drives done without of which nothing has been heard since.
+    stale: DriveSet,
+    probe_rng: Rng,
+    /// Room for decisions.
+    shares: Vec<Share>,
     content: Content,
     drives: Vec<Drive>,
     subs: BTreeMap<SubId, Sub>,
@@ -42,6 +64,10 @@ pub(crate) struct Core {
 struct Drive {
     queue: HostQueue,
     track: DriveTrack,
+    /// Commands inside that somebody waits for, and since when.
+    awaited: VecDeque<(SubId, Instant)>,
+    /// Since when it has had something to do.
+    busy_since: Option<Instant>,
 }
 
 /// A command in a drive's queue or inside the drive.
@@ -53,7 +79,11 @@ pub(crate) struct Sub {
     segments: Vec<Segment>,
     origin: u64,
     fate: Fate,
+    since: Instant,
+    enqueued: Instant,
     started: Option<Instant>,
+    /// It is late from then on, for those who count that.
+    due: Option<Instant>,
 }
 
 /// Whether a command says something about how often commands are withdrawn.
@@ -74,6 +104,8 @@ pub(crate) struct Enqueue {
     pub(crate) origin: u64,
     pub(crate) end: End,
     pub(crate) fate: Fate,
+    /// Since when somebody waits for what it is part of.
+    pub(crate) since: Instant,
 }
 
 impl Core {
@@ -82,8 +114,11 @@ impl Core {
         let drives = (0..settings.spec.drives()).map(|idx| {
             let rng = streams.stream(&format!("array/host-queue/{idx}"));
             let queue = HostQueue::new(settings.order, settings.window, rng);
-            Drive { queue, track: DriveTrack::default() }
+            let (track, awaited) = (DriveTrack::default(), VecDeque::new());
+            Drive { queue, track, awaited, busy_since: None }
         });
+        let count = settings.spec.drives();
+        let admission = settings.policy.admission();
         let redundant = layout.symbols() - layout.data_symbols();
         let code = (redundant > 0).then(|| {
             Code::new(layout.data_symbols(), redundant).expect("a spec's codeword is not too long")
@@ -94,6 +129,20 @@ impl Core {
             lost: settings.lost,
             synced: settings.synced.min(layout.stripes()),
             actions: VecDeque::new(),
+            detector: Detector::new(
+                count,
+                settings.spec.redundant(),
+                settings.lost,
+                settings.policy.sits_out(),
+            ),
+            streaks: Streaks::new(count),
+            median: Quantile::new(0.5),
+            tail: Quantile::new(0.99),
+            ages: Ages::default(),
+            admission,
+            stale: DriveSet::EMPTY,
+            probe_rng: streams.stream("array/probes"),
+            shares: Vec::with_capacity(count),
             content: settings.content,
             drives: drives.collect(),
             subs: BTreeMap::new(),
@@ -107,8 +156,92 @@ impl Core {
     }
 
     pub(crate) fn view(&self, now: Instant, drive: DriveIdx) -> DriveView {
-        let Drive { queue, track } = &self.drives[drive.as_usize()];
-        track.view(now, queue.len())
+        let Drive { queue, track, busy_since, .. } = &self.drives[drive.as_usize()];
+        track.view(now, queue.len(), *busy_since)
+    }
+
+    /// How many more drives the layout can lose.
+    pub(crate) fn spare(&self) -> usize {
+        self.layout.spec().redundant().saturating_sub(self.lost.len() as usize)
+    }
+
+    /// Room for the shares of a read, to be given back.
+    pub(crate) fn take_shares(&mut self) -> Vec<Share> {
+        let mut shares = std::mem::take(&mut self.shares);
+        shares.clear();
+        shares
+    }
+
+    pub(crate) fn give_back_shares(&mut self, shares: Vec<Share>) {
+        self.shares = shares;
+    }
+
+    /// The drives that `level` does without at this moment.
+    pub(crate) fn slow(&mut self, now: Instant) -> DriveSet {
+        let mut shares = self.take_shares();
+        for drive in self.present().iter() {
+            let Drive { queue, track, busy_since, .. } = &self.drives[drive.as_usize()];
+            let (queued, pace) = (queue.len() as f64, track.pace(now, *busy_since));
+            let view = DriveView { queued, pace, ..DriveView::default() };
+            shares.push(Share { idx: drive, drive: view, wanted: 0 });
+        }
+        let slow = level::slow(&shares, self.spare(), self.detector.sat_out());
+        self.give_back_shares(shares);
+        self.note_slow(slow);
+        slow
+    }
+
+    /// These drives are done without: they are probed if nothing is heard of them.
+    pub(crate) fn note_slow(&mut self, slow: DriveSet) {
+        self.stale = self.stale.or(slow.without(self.detector.sat_out()));
+    }
+
+    pub(crate) fn note_event(&mut self, event: Option<DriveEvent>) {
+        self.actions.extend(event.map(Action::Event));
+    }
+
+    /// When [`Core::probe`] has something to do.
+    pub(crate) fn probe_at(&self) -> Option<Instant> {
+        let stale = self.stale.without(self.lost).iter().map(|drive| self.stale_at(drive));
+        stale.chain(self.detector.probe_at()).min()
+    }
+
+    fn stale_at(&self, drive: DriveIdx) -> Instant {
+        self.drives[drive.as_usize()].track.finished_last() + PROBE_INTERVAL
+    }
+
+    /// Reads a little from drives that are done without, to hear how they are.
+    pub(crate) fn probe(&mut self, now: Instant) {
+        for drive in self.present().iter() {
+            let is_stale = self.stale.contains(drive) && self.stale_at(drive) <= now;
+            if is_stale {
+                self.stale = self.stale.without(DriveSet::EMPTY.with(drive));
+            }
+            if !(self.detector.take_probe(now, drive) || is_stale) || self.queue_len(drive) > 0 {
+                continue;
+            }
+            let chunk = self.layout.spec().chunk();
+            let lba = Lba::new(self.probe_rng.below(self.layout.stripes()) * chunk.get());
+            let sectors = chunk.min(PROBE_SIZE);
+            let place = Place { buf: self.name_buf(), sector: 0 };
+            let count = sectors.get() as u32;
+            self.enqueue(
+                now,
+                Enqueue {
+                    op: NOBODY,
+                    drive,
+                    command: Command::Read {
+                        extent: Extent::new(lba, sectors),
+                        effort: Effort::Fast,
+                    },
+                    segments: vec![Segment { place, sectors: count }],
+                    origin: u64::MAX - self.sub_next,
+                    end: End::Tail,
+                    fate: Fate::Certain,
+                    since: now,
+                },
+            );
+        }
     }
 
     pub(crate) fn track(&mut self, drive: DriveIdx) -> &mut DriveTrack {
@@ -138,12 +271,14 @@ impl Core {
 
     /// Puts a command into a drive's queue.
     pub(crate) fn enqueue(&mut self, now: Instant, what: Enqueue) -> SubId {
-        let Enqueue { op, drive, command, segments, origin, end, fate } = what;
+        let Enqueue { op, drive, command, segments, origin, end, fate, since } = what;
         assert!(!self.lost.contains(drive), "drive {drive} is lost");
         self.sub_next += 1;
         let sub = SubId(self.sub_next);
-        let state = Sub { op, drive, command, segments, origin, fate, started: None };
-        let Drive { queue, track } = &mut self.drives[drive.as_usize()];
+        let (enqueued, started, due) = (now, None, None);
+        let state =
+            Sub { op, drive, command, segments, origin, fate, since, enqueued, started, due };
+        let Drive { queue, track, .. } = &mut self.drives[drive.as_usize()];
         queue.push(sub, state.lba(), end);
         if state.command.extent().is_some() {
             track.handle_asked(now);
@@ -155,7 +290,7 @@ impl Core {
     /// Withdraws a command if no drive has it yet.
     pub(crate) fn withdraw(&mut self, now: Instant, sub: SubId) -> bool {
         let Some(state) = self.subs.get(&sub) else { return false };
-        let Drive { queue, track } = &mut self.drives[state.drive.as_usize()];
+        let Drive { queue, track, .. } = &mut self.drives[state.drive.as_usize()];
         if state.started.is_some() || !queue.remove(sub, state.lba()) {
             return false;
         }
@@ -167,12 +302,33 @@ impl Core {
         true
     }
 
-    /// Lets commands into every drive whose window has room.
+    /// Nobody waits for a command any more that a drive may have. It was late from `due` on.
+    pub(crate) fn leave(&mut self, sub: SubId, due: Option<Instant>) {
+        let Some(state) = self.subs.get_mut(&sub) else { return };
+        state.due = due;
+        self.drives[state.drive.as_usize()].awaited.retain(|(other, _)| *other != sub);
+    }
+
+    /// Lets commands into every drive whose window has room. With [`Admission::Aging`], a drive with a
+    /// part of an old request inside gets nothing new: its scheduler has to turn to that part.
     pub(crate) fn dispatch(&mut self, now: Instant) {
+        let age_max = match self.admission {
+            Admission::Aging => self.ages.old(),
+            Admission::Always => None,
+        };
         for drive in &mut self.drives {
+            if let Some(age_max) = age_max
+                && drive.awaited.iter().any(|&(_, since)| now.saturating_since(since) > age_max)
+            {
+                continue;
+            }
             while let Some(sub) = drive.queue.pop() {
                 let state = self.subs.get_mut(&sub).expect("a queued command is known");
                 state.started = Some(now);
+                drive.busy_since.get_or_insert(now);
+                if state.op != NOBODY {
+                    drive.awaited.push_back((sub, state.since));
+                }
                 if state.fate == Fate::Withdrawable {
                     drive.track.handle_fate(now, false);
                 }
@@ -194,12 +350,39 @@ impl Core {
     }
 
     /// A command has come back from its drive; returns what it was.
-    pub(crate) fn finish(&mut self, now: Instant, sub: SubId) -> Sub {
+    pub(crate) fn finish(&mut self, now: Instant, sub: SubId, outcome: &Outcome) -> Sub {
         let state = self.subs.remove(&sub).unwrap_or_else(|| panic!("{sub:?} is not known"));
         let started = state.started.unwrap_or_else(|| panic!("{sub:?} is not inside a drive"));
-        let Drive { queue, track } = &mut self.drives[state.drive.as_usize()];
+        let Drive { queue, track, awaited, busy_since } = &mut self.drives[state.drive.as_usize()];
         queue.finish(sub);
+        awaited.retain(|(other, _)| *other != sub);
+        if queue.inside().next().is_none() {
+            *busy_since = None;
+        }
+        let busy = track.busy(now, started);
         track.handle_finished(now, started);
+        if let Some(due) = state.due {
+            self.streaks.note(state.drive, now > due);
+        }
+        match state.command {
+            Command::Flush => {}
+            Command::Read { extent, effort } => {
+                if let (Effort::Fast, Outcome::Done { unknown, .. }) = (effort, outcome) {
+                    track.handle_fast_read(unknown.len(), extent.sectors.get());
+                }
+                if state.op != NOBODY {
+                    let took = now.saturating_since(state.enqueued);
+                    self.median.note(took);
+                    self.tail.note(took);
+                }
+                let event = self.detector.note(now, state.drive, busy);
+                self.note_event(event);
+            }
+            Command::Write { .. } | Command::WriteZeroes { .. } | Command::Trim { .. } => {
+                let event = self.detector.note(now, state.drive, busy);
+                self.note_event(event);
+            }
+        }
         state
     }
 

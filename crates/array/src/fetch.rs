@@ -57,8 +57,10 @@ pub(crate) struct Fetch {
     op: OpId,
     origin: u64,
     pub(crate) codewords: Vec<Codeword>,
+    /// Since when somebody waits, where that is not from the first read on.
+    pub(crate) since: Option<Instant>,
     /// Reads asked for and not ended.
-    pub(crate) subs: Vec<SubId>,
+    pub(crate) subs: Vec<(SubId, DriveIdx)>,
     /// Buffers of reads that ended.
     filled: Vec<BufId>,
 }
@@ -73,7 +75,14 @@ pub(crate) struct Manner {
 
 impl Fetch {
     pub(crate) const fn new(op: OpId, origin: u64) -> Self {
-        Self { op, origin, codewords: Vec::new(), subs: Vec::new(), filled: Vec::new() }
+        Self {
+            op,
+            origin,
+            codewords: Vec::new(),
+            since: None,
+            subs: Vec::new(),
+            filled: Vec::new(),
+        }
     }
 
     /// Adds a codeword without subject; rows come in ascending order.
@@ -99,22 +108,6 @@ impl Fetch {
     /// The codeword of a row, by its place in the list.
     pub(crate) fn find(&self, row: Row) -> Option<usize> {
         self.codewords.binary_search_by_key(&row, |word| word.row).ok()
-    }
-
-    /// The drives that hold any of the codewords' symbols named by `symbols`, with how many.
-    pub(crate) fn spread(
-        &self,
-        layout: &Layout,
-        symbols: impl Fn(&Codeword) -> SymbolSet,
-    ) -> Vec<(DriveIdx, u32)> {
-        let mut counts = vec![0; layout.spec().drives()];
-        for word in &self.codewords {
-            for symbol in symbols(word).iter() {
-                counts[layout.cell(word.row, symbol).drive.as_usize()] += 1;
-            }
-        }
-        let held = counts.into_iter().enumerate().filter(|(_, count)| *count > 0);
-        held.map(|(idx, count)| (DriveIdx::from_usize(idx), count)).collect()
     }
 
     /// Asks for symbols, given as pairs of codeword and set; one sub-request for cells that lie close
@@ -147,9 +140,10 @@ impl Fetch {
                     origin: self.origin,
                     end: manner.end,
                     fate: manner.fate,
+                    since: self.since.unwrap_or(now),
                 },
             );
-            self.subs.push(sub);
+            self.subs.push((sub, drive));
         }
         runs.len() as u32
     }
@@ -216,7 +210,7 @@ impl Fetch {
         buf: Option<BufId>,
         outcome: &Outcome,
     ) {
-        let at = self.subs.iter().position(|&pending| pending == sub);
+        let at = self.subs.iter().position(|&(pending, _)| pending == sub);
         self.subs.swap_remove(at.expect("the read is this operation's"));
         self.filled.extend(buf);
         for (offset, lba) in (0_u32..).zip(extent.iter()) {
@@ -257,15 +251,37 @@ impl Fetch {
         }
     }
 
+    /// The drives that still have something to do for this.
+    pub(crate) fn pending_drives(&self) -> DriveSet {
+        self.subs.iter().map(|&(_, drive)| drive).collect()
+    }
+
     /// Gives back every filled buffer, and withdraws what still waits where asked to. What is inside
-    /// a drive releases its own buffer when it comes back. Returns how many were withdrawn.
-    pub(crate) fn close(&mut self, core: &mut Core, now: Instant, withdraw: bool) -> u32 {
+    /// a drive releases its own buffer when it comes back, which is late after `due`. Returns how many
+    /// were withdrawn.
+    pub(crate) fn close(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        withdraw: bool,
+        due: Option<Instant>,
+    ) -> u32 {
         for buf in self.filled.drain(..) {
             core.release(buf);
         }
         let subs = std::mem::take(&mut self.subs);
-        let withdrawn = subs.into_iter().filter(|&sub| withdraw && core.withdraw(now, sub));
-        withdrawn.count() as u32
+        let mut withdrawn = 0;
+        for (sub, drive) in subs {
+            if withdraw && core.withdraw(now, sub) {
+                withdrawn += 1;
+                if due.is_some_and(|due| now > due) {
+                    core.streaks.note(drive, true);
+                }
+            } else {
+                core.leave(sub, due);
+            }
+        }
+        withdrawn
     }
 }
 

@@ -8,7 +8,7 @@
 //!                                                |  window         |
 //!                                                v                 |
 //!   poll --> Submit, Combine, Answer ..    (the runtime's drives)  |
-//!   handle_done, handle_lost, handle_health -----------------------+
+//!   handle_done, handle_lost, handle_health, handle_timeout -------+
 //! ```
 //!
 //! The array decides and nothing more: it holds no bytes, performs no I/O and reads no clock. Buffers
@@ -24,6 +24,9 @@
 //! - A4. Every buffer that was acquired is released: one that a drive fills after the drive is through
 //!   with it, one that drives read when nobody needs its bytes any more.
 //!
+//! - A5. Calls of [`Array::handle_timeout`] before [`Array::deadline`] or long after it do no harm: a
+//!   deadline only decides whom a read still counts on, never what it answers.
+//!
 //! # What it leaves out
 //!
 //! Closing the write hole after a crash (the whole array is resynced instead), rebuilding a
@@ -38,19 +41,23 @@
 mod action;
 mod buffers;
 mod core;
+pub mod detect;
 mod drives;
 mod fetch;
 mod layout;
 mod locks;
-mod policy;
+pub mod policy;
+mod quantile;
 mod queue;
 mod read;
+mod resync;
+mod settings;
 mod spec;
 pub mod superblock;
 pub mod tau;
 mod write;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 
 use levelhead_block::{Command, Effort, Health, Outcome};
@@ -59,52 +66,23 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
 pub use action::{Action, Answer, BufId, Combine, Cost, Place, RequestId, Segment, SubId, Submit};
 pub use buffers::{Buffers, Piece};
+pub use detect::{DriveEvent, EventKind, Figures, Refusal};
 pub use layout::{Cell, Layout, Row};
-pub use policy::{AnswerWhen, Assisted, First, Plan, Policy, Surplus};
+pub use policy::{Again, AnswerWhen, Assisted, First, Late, Plan, Policy, Surplus};
 pub use queue::HostOrder;
+pub use resync::Resync;
+pub use settings::{Content, Settings};
 pub use spec::{Family, Parity, Spec, SpecError};
 
 use crate::core::{Core, Enqueue, Fate, OpId, Sub, loses_drive};
 use crate::locks::{Access, StripeLocks};
 use crate::queue::End;
 use crate::read::ReadOp;
+use crate::tau::DriveView;
 use crate::write::{Part, Progress, Purpose, WriteOp};
 
 /// The widest write, in stripes, that waiting writes join to.
 const JOINED_STRIPES_MAX: u64 = 32;
-
-/// Sectors of every drive that one step of a resync covers, or one stripe if that is more: 4 MiB.
-const RESYNC_STEP: Sectors = Sectors::new(1024);
-
-/// Everything an array needs to know when it starts.
-#[derive(Clone, Copy, Debug)]
-pub struct Settings {
-    /// Its shape.
-    pub spec: Spec,
-    /// Sectors of every drive that are the array's; the smallest drive counts.
-    pub drive_size: Sectors,
-    /// How reads are served.
-    pub policy: Policy,
-    /// Commands inside a drive at a time.
-    pub window: u32,
-    /// In which order commands leave the host's queues.
-    pub order: HostOrder,
-    /// Whether buffers have bytes.
-    pub content: Content,
-    /// Redundancy of stripes below this number is valid; all of it when that is `u64::MAX`.
-    pub synced: u64,
-    /// Drives that are not there.
-    pub lost: DriveSet,
-}
-
-/// Whether buffers have bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Content {
-    /// They do: arithmetic is asked for.
-    Carried,
-    /// A timing study: nobody looks at bytes, and no [`Action::Combine`] is asked for.
-    Absent,
-}
 
 /// An array. Call [`Array::poll`] until it returns `None` after every other call.
 #[derive(Debug)]
@@ -117,6 +95,8 @@ pub struct Array {
     /// Operations that hold their stripes and have not begun, in order.
     granted: VecDeque<OpId>,
     resync: Resync,
+    /// When reads want to be looked at again.
+    timers: BTreeSet<(Instant, OpId)>,
 }
 
 #[derive(Debug)]
@@ -138,18 +118,6 @@ enum Start {
     Write(Purpose),
 }
 
-/// How far the array is with making its redundancy valid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resync {
-    /// Nothing is under way; there may be stripes left to do.
-    Idle,
-    /// A step is under way.
-    Running,
-    /// It cannot go on: a drive is lost, or data of the next stripes cannot be read. A write to those
-    /// stripes lets it try again.
-    Stuck,
-}
-
 impl Array {
     /// An array at rest. `streams` decides what is left to chance (the lanes of `paper32`).
     ///
@@ -165,6 +133,7 @@ impl Array {
             op_next: 0,
             granted: VecDeque::new(),
             resync: Resync::Idle,
+            timers: BTreeSet::new(),
         }
     }
 
@@ -201,6 +170,22 @@ impl Array {
     /// Commands waiting for a drive or inside it.
     pub fn queue_len(&self, drive: DriveIdx) -> usize {
         self.core.queue_len(drive)
+    }
+
+    /// What is known of a drive, and what policies decide from: what it says and what is seen of it.
+    pub fn view(&self, now: Instant, drive: DriveIdx) -> DriveView {
+        self.core.view(now, drive)
+    }
+
+    /// How fast a drive is, compared with the others.
+    pub fn figures(&self, now: Instant, drive: DriveIdx) -> Figures {
+        self.core.detector.figures(now, drive)
+    }
+
+    /// Drives that are not read where that can be helped: because they were found slow, or because
+    /// somebody wants that.
+    pub fn sat_out(&self) -> DriveSet {
+        self.core.detector.sat_out()
     }
 
     /// Whether no request and no command is in progress.
@@ -240,7 +225,7 @@ impl Array {
     /// Panics if the outcome is [`Outcome::Cancelled`]: what is inside a drive is never withdrawn.
     pub fn handle_done(&mut self, now: Instant, sub: SubId, outcome: &Outcome) {
         assert_ne!(*outcome, Outcome::Cancelled, "{sub:?}: nobody withdrew it");
-        let state = self.core.finish(now, sub);
+        let state = self.core.finish(now, sub, outcome);
         self.route(now, sub, &state, outcome);
         self.settle(now);
     }
@@ -256,22 +241,39 @@ impl Array {
         self.core.track(drive).handle_health(health);
     }
 
-    /// Starts the next step of making redundancy valid, unless one is under way, all is done, or it
-    /// is stuck. The step's end shows in [`Array::synced`] and [`Array::resync`].
-    pub fn handle_resync(&mut self, now: Instant) {
-        let (first, stripes) = (self.core.synced, self.core.layout.stripes());
-        if self.resync != Resync::Idle || first == stripes || self.core.code.is_none() {
-            return;
+    /// When to call [`Array::handle_timeout`], if at all.
+    pub fn deadline(&self) -> Option<Instant> {
+        let read = self.timers.first().map(|&(at, _)| at);
+        read.into_iter().chain(self.core.probe_at()).min()
+    }
+
+    /// Time has passed. Sooner or later than [`Array::deadline`] is as good.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some(&(at, op)) = self.timers.first()
+            && at <= now
+        {
+            self.timers.pop_first();
+            if let Some(Op::Read(read)) = self.ops.get_mut(&op) {
+                read.handle_timeout();
+                self.advance(now, op);
+            }
         }
-        if !self.core.lost.is_empty() {
-            self.resync = Resync::Stuck;
-            return;
-        }
-        self.resync = Resync::Running;
-        let step = (RESYNC_STEP.get() / self.core.layout.spec().chunk().get()).max(1);
-        let end = stripes.min(first + step);
-        self.claim(Start::Write(Purpose::Resync { first, end }));
+        self.core.probe(now);
         self.settle(now);
+    }
+
+    /// Somebody wants a drive not to be read where that can be helped, until it is admitted by hand.
+    pub fn handle_sit_out(&mut self, now: Instant, drive: DriveIdx) -> Result<(), Refusal> {
+        let event = self.core.detector.sit_out(now, drive)?;
+        self.core.note_event(Some(event));
+        Ok(())
+    }
+
+    /// Somebody wants a drive that sits out to be read again.
+    pub fn handle_admit(&mut self, now: Instant, drive: DriveIdx) -> Result<(), Refusal> {
+        let event = self.core.detector.admit(now, drive)?;
+        self.core.note_event(Some(event));
+        Ok(())
     }
 
     /// The next thing to do.
@@ -358,6 +360,7 @@ impl Array {
                     origin: request.0,
                     end: End::Tail,
                     fate: Fate::Certain,
+                    since: now,
                 },
             )
         };
@@ -399,13 +402,13 @@ impl Array {
         outcome: &Outcome,
     ) {
         let op = self.ops.get_mut(&state.op).expect("the caller has looked");
-        let layout = &self.core.layout;
         let fetched = |extent: Extent| (state.drive, extent);
         match (op, state.command) {
             (Op::Read(read), Command::Read { extent, .. }) => {
-                read.fetch.handle_done(layout, sub, fetched(extent), buf, outcome);
+                read.handle_done(&mut self.core, now, sub, fetched(extent), buf, outcome);
             }
             (Op::Write(write), Command::Read { extent, .. }) => {
+                let layout = &self.core.layout;
                 write.fetch.handle_done(layout, sub, fetched(extent), buf, outcome);
             }
             (Op::Write(write), Command::Write { .. }) => write.handle_written(sub),
@@ -421,6 +424,8 @@ impl Array {
         }
         self.core.lost = self.core.lost.with(drive);
         self.core.actions.push_back(Action::Lost(drive));
+        let event = self.core.detector.handle_lost(now, drive);
+        self.core.note_event(event);
         // A drive that hangs may never give back what is inside it: nobody waits for that either.
         let mut given_up = self.core.drain_waiting(drive);
         given_up.extend(self.core.give_up_inside(drive));
@@ -434,7 +439,15 @@ impl Array {
         let Some(state) = self.ops.get_mut(&op) else { return };
         let (ended, holds_stripes) = match state {
             Op::Locked(_) => (false, false),
-            Op::Read(read) => (read.advance(&mut self.core, now), true),
+            Op::Read(read) => {
+                let ended = read.advance(&mut self.core, now);
+                match read.deadline {
+                    Some(at) if ended => drop(self.timers.remove(&(at, op))),
+                    Some(at) => drop(self.timers.insert((at, op))),
+                    None => {}
+                }
+                (ended, true)
+            }
             Op::Write(write) => {
                 let progress = write.advance(&mut self.core, now);
                 let ended = progress != Progress::NotYet;
@@ -458,24 +471,6 @@ impl Array {
         self.ops.remove(&op);
         if holds_stripes {
             self.granted.extend(self.locks.release(op));
-        }
-    }
-
-    fn note_resync(&mut self, progress: Progress, purpose: &Purpose) {
-        match (progress, purpose) {
-            (Progress::NotYet, _) | (Progress::Failed, Purpose::Client(_)) => {}
-            (Progress::Done, &Purpose::Resync { end, .. }) => {
-                self.core.synced = end;
-                self.resync = Resync::Idle;
-            }
-            (Progress::Failed, Purpose::Resync { .. }) => self.resync = Resync::Stuck,
-            (Progress::Done, Purpose::Client(parts)) => {
-                let stripes = |part: &Part| self.core.layout.stripes_of(part.extent);
-                let unsynced = |part: &Part| stripes(part).end > self.core.synced;
-                if self.resync == Resync::Stuck && parts.iter().any(unsynced) {
-                    self.resync = Resync::Idle;
-                }
-            }
         }
     }
 

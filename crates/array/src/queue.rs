@@ -146,6 +146,11 @@ impl HostQueue {
         }
     }
 
+    /// Commands inside the drive.
+    pub(crate) fn inside(&self) -> impl Iterator<Item = SubId> {
+        self.inside.iter().map(|(sub, _)| *sub)
+    }
+
     /// The next command for the drive, if the window has room for one.
     pub(crate) fn pop(&mut self) -> Option<SubId> {
         if self.inside.len() >= self.window as usize {

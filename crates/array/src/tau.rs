@@ -21,6 +21,8 @@
 
 use std::fmt;
 
+use levelhead_units::DriveIdx;
+
 /// How `E[n]` is estimated: which later sub-requests a decision delays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -84,12 +86,25 @@ pub struct DriveView {
     pub retry_latency: f64,
     /// Mean time of one command in its mechanics.
     pub service_time: f64,
+    /// Time of one command lately, as the array sees it; at least what its silence tells.
+    pub pace: f64,
+    /// Share of sectors that it did not give without retries, as the array has learnt it.
+    pub failure_rate: f64,
+}
+
+impl DriveView {
+    /// How long a new command would take: all that is there, and itself.
+    pub fn wait(&self) -> f64 {
+        (self.queued + 1.0) * self.pace
+    }
 }
 
 /// One drive's share of a read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share {
-    /// The drive.
+    /// Its place.
+    pub idx: DriveIdx,
+    /// What is known of it.
     pub drive: DriveView,
     /// Sectors of requested data on it; 0 if it holds only the rest of the group.
     pub wanted: u32,
@@ -100,7 +115,7 @@ pub struct Share {
 pub fn net_latency(form: Form, shares: &[Share]) -> f64 {
     shares
         .iter()
-        .map(|&Share { drive, wanted }| {
+        .map(|&Share { drive, wanted, .. }| {
             let rho = drive.arrival_rate * drive.service_time;
             let delayed = delayed(form, drive.queued, rho);
             if wanted > 0 {
@@ -150,12 +165,14 @@ mod tests {
             retry_rate: 0.02,
             retry_latency: 0.025,
             service_time: 0.010,
+            ..DriveView::default()
         };
-        let shares = |wanted: [u32; 6]| wanted.map(|wanted| Share { drive, wanted });
+        let shares =
+            |wanted: [u32; 6]| wanted.map(|wanted| Share { idx: DriveIdx::new(0), drive, wanted });
         assert!(net_latency(Form::Paper, &shares([4; 6])) > 0.0);
         assert!(net_latency(Form::Paper, &shares([2, 0, 0, 0, 0, 0])) < 0.0);
         let dear = DriveView { retry_latency: 10.0, ..drive };
-        let shares = [2, 2, 0].map(|wanted| Share { drive: dear, wanted });
+        let shares = [2, 2, 0].map(|wanted| Share { idx: DriveIdx::new(0), drive: dear, wanted });
         assert!(net_latency(Form::Externality, &shares) > 0.0);
     }
 

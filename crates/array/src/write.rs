@@ -221,7 +221,7 @@ impl WriteOp {
             let placed = redundant[idx].iter();
             cells.extend(placed.map(|&(symbol, place)| (core.layout.cell(row, symbol), place)));
         }
-        self.fetch.close(core, now, false);
+        self.fetch.close(core, now, false, None);
         let durability = self.durability();
         cells.sort_unstable_by_key(|(cell, _)| *cell);
         for (drive, extent, segments) in join(&cells) {
@@ -236,6 +236,7 @@ impl WriteOp {
                     origin: self.origin(),
                     end: End::Tail,
                     fate: Fate::Certain,
+                    since: now,
                 },
             );
             self.writing.push(sub);
@@ -358,7 +359,7 @@ impl WriteOp {
     }
 
     fn finish(&mut self, core: &mut Core, now: Instant, end: Progress) {
-        self.fetch.close(core, now, false);
+        self.fetch.close(core, now, false, None);
         for buf in self.scratch.drain(..) {
             core.release(buf);
         }

@@ -7,11 +7,11 @@
 
 use std::collections::VecDeque;
 
-use levelhead_array::{Policy, RequestId};
+use levelhead_array::{DriveEvent, Policy, RequestId};
 use levelhead_block::{Command, Durability, Effort, Outcome, ZeroTail};
 use levelhead_stats::Summary;
 use levelhead_trace::{Arrival, Kind};
-use levelhead_units::{Instant, Nanos};
+use levelhead_units::{DriveSet, Instant, Nanos};
 
 use crate::{World, WorldError, WorldSettings};
 
@@ -67,6 +67,10 @@ pub struct Run {
     pub served: Vec<Served>,
     /// Whether it went to its end.
     pub end: End,
+    /// Commands that drives were given.
+    pub submitted: u64,
+    /// What happened to drives' standings.
+    pub drive_events: Vec<DriveEvent>,
     /// How many events that took: arrivals, and those of the world.
     pub events: u64,
     /// The hash of all that happened.
@@ -109,8 +113,24 @@ pub fn run(
     arrivals: &[Arrival],
     progress: &mut dyn FnMut(u64),
 ) -> Result<Run, WorldError> {
+    run_told(settings, DriveSet::EMPTY, arrivals, progress)
+}
+
+/// The same, with an array that was told at the start not to read these drives.
+///
+/// Panics if the layout cannot do without them.
+pub fn run_told(
+    settings: &WorldSettings,
+    sat_out: DriveSet,
+    arrivals: &[Arrival],
+    progress: &mut dyn FnMut(u64),
+) -> Result<Run, WorldError> {
+    let mut world = World::new(settings)?;
+    for drive in sat_out.iter() {
+        world.sit_out(Instant::ZERO, drive).expect("the layout can do without it");
+    }
     let mut replay = Replay {
-        world: World::new(settings)?,
+        world,
         arrivals,
         sent: 0,
         outside: VecDeque::new(),
@@ -128,7 +148,15 @@ pub fn run(
         }
     }
     let (log, events) = (replay.world.log().get(), replay.sent as u64 + replay.world.events());
-    Ok(Run { policy: settings.policy, served: replay.served, end, events, log })
+    Ok(Run {
+        policy: settings.policy,
+        served: replay.served,
+        end,
+        submitted: replay.world.submitted(),
+        drive_events: replay.world.take_drive_events(),
+        events,
+        log,
+    })
 }
 
 struct Replay<'a> {

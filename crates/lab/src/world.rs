@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use levelhead_array::{
-    Action, Answer, Array, BufId, Content, HostOrder, Policy, RequestId, Settings, Spec, SubId,
-    Submit,
+    Action, Answer, Array, BufId, Content, DriveEvent, HostOrder, Policy, Refusal, RequestId,
+    Settings, Spec, SubId, Submit,
 };
 use levelhead_block::{Buf, Command, Memory, Outcome};
 use levelhead_drive::{Drive, Profile, SettingsError};
@@ -89,6 +89,11 @@ pub struct World {
     events: EventQueue<Event>,
     bytes: Option<WorldBytes>,
     answers: Vec<(Instant, Answer)>,
+    drive_events: Vec<DriveEvent>,
+    /// The array's deadline that is in the event queue already.
+    timer: Option<Instant>,
+    /// Commands that drives were given.
+    submitted: u64,
     log: LogHash,
 }
 
@@ -104,6 +109,7 @@ struct Bay {
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Wake(DriveIdx),
+    Timer,
     Health,
 }
 
@@ -113,6 +119,7 @@ enum Note {
     Submit,
     Done,
     Answer,
+    Drive,
 }
 
 impl World {
@@ -159,7 +166,17 @@ impl World {
         let mut events = EventQueue::new();
         events.push(Instant::ZERO + HEALTH_INTERVAL, Event::Health);
         let (answers, log) = (Vec::new(), LogHash::default());
-        Ok(Self { array, drives, events, bytes, answers, log })
+        Ok(Self {
+            array,
+            drives,
+            events,
+            bytes,
+            answers,
+            drive_events: Vec::new(),
+            timer: None,
+            submitted: 0,
+            log,
+        })
     }
 
     /// The array.
@@ -227,6 +244,13 @@ impl World {
                 self.collect(now, drive);
                 self.settle(now);
             }
+            Event::Timer => {
+                if self.timer == Some(now) {
+                    self.timer = None;
+                }
+                self.array.handle_timeout(now);
+                self.settle(now);
+            }
             Event::Health => {
                 for (idx, bay) in self.drives.iter().enumerate() {
                     self.array.handle_health(DriveIdx::from_usize(idx), bay.drive.health(now));
@@ -239,6 +263,23 @@ impl World {
     /// The answers since the last call, with their times.
     pub fn take_answers(&mut self) -> Vec<(Instant, Answer)> {
         std::mem::take(&mut self.answers)
+    }
+
+    /// What has happened to drives' standings since the last call.
+    pub fn take_drive_events(&mut self) -> Vec<DriveEvent> {
+        std::mem::take(&mut self.drive_events)
+    }
+
+    /// How many commands drives were given: what was asked, less what was withdrawn in time.
+    pub fn submitted(&self) -> u64 {
+        self.submitted
+    }
+
+    /// Somebody wants a drive not to be read where that can be helped.
+    pub fn sit_out(&mut self, now: Instant, drive: DriveIdx) -> Result<(), Refusal> {
+        self.array.handle_sit_out(now, drive)?;
+        self.settle(now);
+        Ok(())
     }
 
     /// The buffer of an answered request, where bytes are carried.
@@ -283,6 +324,13 @@ impl World {
                 self.events.push(at, Event::Wake(DriveIdx::from_usize(idx)));
             }
         }
+        let due = self.array.deadline().map(|at| at.max(now));
+        if let Some(at) = due
+            && self.timer.is_none_or(|timer| at < timer)
+        {
+            self.timer = Some(at);
+            self.events.push(at, Event::Timer);
+        }
     }
 
     fn carry_out(&mut self, now: Instant) {
@@ -305,6 +353,11 @@ impl World {
                     }
                 }
                 Action::Lost(_) => {}
+                Action::Event(event) => {
+                    let what = [event.drive.as_usize() as u64, event.kind as u64];
+                    self.note(now, Note::Drive, &what);
+                    self.drive_events.push(event);
+                }
                 Action::Answer(answer) => {
                     self.note(now, Note::Answer, &[answer.request.0, code(&answer.outcome)]);
                     self.answers.push((now, answer));
@@ -323,6 +376,7 @@ impl World {
 
     fn hand_over(&mut self, now: Instant, submit: Submit) {
         let Submit { drive, sub, command, origin, .. } = submit;
+        self.submitted += 1;
         self.note(now, Note::Submit, &[drive.as_usize() as u64, sub.0]);
         let bay = &mut self.drives[drive.as_usize()];
         bay.drive.handle_submit(now, sub.0, command, origin);

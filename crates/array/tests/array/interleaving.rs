@@ -75,7 +75,9 @@ fn a_read_at_any_boundary_of_a_write_gives_old_or_new_and_never_a_mixture() {
     let mut runs = 0;
     for text in ["raid5:2+1,chunk=4KiB", "raid6:2+2,chunk=4KiB", "eraid:2+1,e=2,chunk=8KiB"] {
         let spec: Spec = text.parse().unwrap();
-        for policy in [Policy::Normal, "assisted".parse().unwrap(), "on-failure".parse().unwrap()] {
+        for policy in
+            ["normal", "assisted", "on-failure", "level"].map(|name| name.parse().unwrap())
+        {
             for missing in (0..spec.drives()).map(Some).chain([None]) {
                 for boundary in 0..8 {
                     runs += for_each_order(5, &mut |choices| {

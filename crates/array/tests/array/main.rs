@@ -2,5 +2,6 @@
 
 mod differential;
 mod interleaving;
+mod late;
 mod runtime;
 mod trouble;

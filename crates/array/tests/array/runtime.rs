@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use levelhead_array::{
-    Action, Answer, Array, BufId, Buffers, Content, HostOrder, Policy, RequestId, Settings, Spec,
-    Submit,
+    Action, Answer, Array, BufId, Buffers, Content, DriveEvent, HostOrder, Policy, Refusal,
+    RequestId, Settings, Spec, Submit,
 };
 use levelhead_block::{Buf, Command, Durability, Effort, Memory, Outcome, ZeroTail};
 use levelhead_erasure::Kernel;
@@ -19,6 +19,7 @@ pub(crate) struct Runtime {
     /// Commands inside a drive.
     pub(crate) inside: Vec<Submit>,
     pub(crate) answers: Vec<Answer>,
+    pub(crate) events: Vec<DriveEvent>,
     now: Instant,
     /// Of 1000 sectors read without retries, so many are not given.
     pub(crate) soft_per_mille: u64,
@@ -60,6 +61,7 @@ impl Runtime {
             drives,
             inside: Vec::new(),
             answers: Vec::new(),
+            events: Vec::new(),
             now: Instant::ZERO,
             soft_per_mille: 0,
             bad: BTreeSet::new(),
@@ -106,6 +108,20 @@ impl Runtime {
         }
     }
 
+    /// So much time passes, and the array is told.
+    pub(crate) fn wait(&mut self, time: Nanos) {
+        self.now = self.now + time;
+        self.array.handle_timeout(self.now);
+        self.carry_out();
+    }
+
+    /// Somebody sits a drive out.
+    pub(crate) fn sit_out(&mut self, drive: DriveIdx) -> Result<(), Refusal> {
+        let done = self.array.handle_sit_out(self.now, drive);
+        self.carry_out();
+        done
+    }
+
     /// A drive stops answering: what is inside it ends as gone.
     pub(crate) fn lose(&mut self, drive: DriveIdx) {
         self.tick();
@@ -145,6 +161,7 @@ impl Runtime {
                 Action::Combine(combine) => self.buffers.combine(&combine),
                 Action::Release(buf) => drop(self.buffers.remove(buf)),
                 Action::Lost(drive) => assert!(self.array.lost().contains(drive)),
+                Action::Event(event) => self.events.push(event),
                 Action::Answer(answer) => self.answers.push(answer),
             }
         }

@@ -1,0 +1,500 @@
+//! Which drives are slow, compared with their fellows, and which are *sat out* for it: not read where
+//! that can be helped.
+//!
+//! ```text
+//!            slow in two looks in a row, and the layout can spare it
+//!   (in) --------------------------------------------------------------> (sat out)
+//!     ^                                                                      |
+//!     |   its term is over, and its probe reads are as fast as the others'   |
+//!     +----------------------------------------------------------------------+
+//! ```
+//!
+//! A drive's figure `x` is the median time of its last commands. With `M` the median of the drives'
+//! figures, itself included, and `MAD` the median of their distances from `M`, a drive is slow iff
+//!
+//! ```text
+//!   x > 3 M   and   x > M + 6 * 1.4826 MAD   and   x > 15 ms
+//! ```
+//!
+//! There is no baseline of its own that a drive could drag along as it wears. The last condition is for
+//! loads that are unlike on different drives: a drive that moves its arm for each command is slower than
+//! one that reads ahead, and not to blame. Medians look past retries, which are few.
+//!
+//! A drive that sits out is read by nobody, so the array reads a few sectors from it now and then. The
+//! term doubles with each time it comes back soon after.
+//!
+//! # Invariants
+//!
+//! - D1. Of lost drives and those that sit out there are together at most as many as the layout can lose.
+//! - D2. A drive that somebody sat out by hand comes back by hand, or when the layout needs it.
+
+use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos};
+
+/// Commands whose times make up a drive's figure, at most.
+const SAMPLES: usize = 32;
+
+/// And at least, for a drive that is in; and for one that sits out.
+const SAMPLES_MIN: usize = 16;
+const PROBES_MIN: usize = 5;
+
+/// Older times do not count.
+const AGE_MAX: Nanos = Nanos::from_secs(10);
+
+/// A look at a drive after so many of its commands.
+const LOOK_EVERY: u32 = 8;
+
+/// Looks in a row that must find a drive slow.
+const LOOKS: u8 = 2;
+
+/// Slow is more than so many times the cohort's median; a drive comes back below the other.
+const SLOW_TIMES: f64 = 3.0;
+const ADMIT_TIMES: f64 = 2.5;
+
+/// And more than so many deviations above it.
+const DEVIATIONS: f64 = 6.0;
+
+/// What makes a MAD a standard deviation, for a normal law.
+const MAD_TO_SIGMA: f64 = 1.4826;
+
+/// And more than the slowest arm needs, in seconds.
+const SLOW_MIN: f64 = 0.015;
+
+/// How long a drive sits out at least, the first time and at most.
+const TERM: Nanos = Nanos::from_secs(5);
+const TERM_MAX: Nanos = Nanos::from_secs(160);
+
+/// A drive that comes back and is sat out again so soon gets twice the term.
+const RELAPSE: Nanos = Nanos::from_secs(60);
+
+/// Time between two probe reads of one drive.
+pub(crate) const PROBE_INTERVAL: Nanos = Nanos::from_millis(250);
+
+/// The numbers behind an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// The median time of the drive's last commands.
+    pub median: Nanos,
+    /// The median of the drives' medians.
+    pub cohort_median: Nanos,
+    /// The median of their distances from it.
+    pub cohort_mad: Nanos,
+    /// Commands of the drive that were looked at.
+    pub samples: u32,
+}
+
+/// Something happened to a drive's standing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DriveEvent {
+    /// When.
+    pub at: Instant,
+    /// Which drive.
+    pub drive: DriveIdx,
+    /// What.
+    pub kind: EventKind,
+    /// The numbers that caused it.
+    pub figures: Figures,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// A drive is slow. It is read all the same: the policy or the layout does without no drive now.
+    Slow,
+    /// A slow drive sits out.
+    SatOut,
+    /// Somebody sat it out.
+    SatOutByHand,
+    /// It is read again: its probes were as fast as the others' commands.
+    Admitted,
+    /// Somebody wanted that.
+    AdmittedByHand,
+    /// It is read again because another drive was lost.
+    AdmittedInNeed,
+}
+
+impl EventKind {
+    /// Its name in programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Slow => "slow",
+            Self::SatOut => "sat-out",
+            Self::SatOutByHand => "sat-out-by-hand",
+            Self::Admitted => "admitted",
+            Self::AdmittedByHand => "admitted-by-hand",
+            Self::AdmittedInNeed => "admitted-in-need",
+        }
+    }
+}
+
+/// Why a drive cannot be sat out or admitted by hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is lost.
+    Lost,
+    /// It sits out already, or it does not.
+    Already,
+    /// The layout can do without so many drives, and does already.
+    Needed {
+        /// How many.
+        spare: usize,
+    },
+}
+
+/// The times of a drive's last commands.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    /// When, and how long.
+    samples: [(Instant, f64); SAMPLES],
+    count: usize,
+    next: usize,
+}
+
+impl Window {
+    const EMPTY: Self = Self { samples: [(Instant::ZERO, 0.0); SAMPLES], count: 0, next: 0 };
+
+    fn push(&mut self, now: Instant, secs: f64) {
+        self.samples[self.next] = (now, secs);
+        self.next = (self.next + 1) % SAMPLES;
+        self.count = (self.count + 1).min(SAMPLES);
+    }
+
+    /// The median and the number of samples that are young enough.
+    fn median(&self, now: Instant) -> (f64, usize) {
+        let mut young = [0.0; SAMPLES];
+        let mut count = 0;
+        for &(at, secs) in &self.samples[..self.count] {
+            if now.saturating_since(at) <= AGE_MAX {
+                young[count] = secs;
+                count += 1;
+            }
+        }
+        (median(&mut young[..count]), count)
+    }
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    if values.is_empty() {
+        return 0.0;
+    }
+    let middle = (values.len() - 1) / 2;
+    *values.select_nth_unstable_by(middle, f64::total_cmp).1
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Standing {
+    window: Window,
+    noted: u32,
+    /// Looks in a row that found it slow.
+    strikes: u8,
+    out: Option<Out>,
+    term: Nanos,
+    /// When it last came back.
+    back: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Out {
+    by_hand: bool,
+    until: Instant,
+    probe_at: Instant,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Detector {
+    drives: Vec<Standing>,
+    redundant: usize,
+    lost: DriveSet,
+    sat_out: DriveSet,
+    /// Whether slow drives are sat out.
+    acts: bool,
+}
+
+impl Detector {
+    pub(crate) fn new(drives: usize, redundant: usize, lost: DriveSet, acts: bool) -> Self {
+        let fresh = Standing {
+            window: Window::EMPTY,
+            noted: 0,
+            strikes: 0,
+            out: None,
+            term: TERM,
+            back: None,
+        };
+        let sat_out = DriveSet::EMPTY;
+        Self { drives: vec![fresh; drives], redundant, lost, sat_out, acts }
+    }
+
+    /// Drives not to be read where that can be helped.
+    pub(crate) fn sat_out(&self) -> DriveSet {
+        self.sat_out
+    }
+
+    /// A drive took so long for a command.
+    pub(crate) fn note(
+        &mut self,
+        now: Instant,
+        drive: DriveIdx,
+        busy: Nanos,
+    ) -> Option<DriveEvent> {
+        let standing = &mut self.drives[drive.as_usize()];
+        standing.window.push(now, busy.as_secs_f64());
+        standing.noted += 1;
+        match standing.out {
+            Some(Out { by_hand: false, until, .. }) if now >= until => self.reconsider(now, drive),
+            Some(_) => None,
+            None if standing.noted >= LOOK_EVERY => {
+                standing.noted = 0;
+                self.look(now, drive)
+            }
+            None => None,
+        }
+    }
+
+    /// Looks whether a drive that is in has become slow.
+    fn look(&mut self, now: Instant, drive: DriveIdx) -> Option<DriveEvent> {
+        let (x, samples) = self.drives[drive.as_usize()].window.median(now);
+        let (cohort, mad) = self.cohort(now)?;
+        let above = cohort + DEVIATIONS * MAD_TO_SIGMA * mad;
+        let is_slow =
+            samples >= SAMPLES_MIN && x > SLOW_TIMES * cohort && x > above && x > SLOW_MIN;
+        let standing = &mut self.drives[drive.as_usize()];
+        standing.strikes = if is_slow { standing.strikes.saturating_add(1) } else { 0 };
+        let strikes = standing.strikes;
+        if strikes < LOOKS {
+            return None;
+        }
+        let figures = figures(x, cohort, mad, samples);
+        if self.acts && self.spare() > 0 {
+            self.put_out(now, drive, false);
+            return Some(DriveEvent { at: now, drive, kind: EventKind::SatOut, figures });
+        }
+        // Said once for each time it becomes slow.
+        (strikes == LOOKS).then_some(DriveEvent { at: now, drive, kind: EventKind::Slow, figures })
+    }
+
+    /// Looks whether a drive that sits out may come back.
+    fn reconsider(&mut self, now: Instant, drive: DriveIdx) -> Option<DriveEvent> {
+        let (x, samples) = self.drives[drive.as_usize()].window.median(now);
+        let (cohort, mad) = self.cohort(now)?;
+        if samples < PROBES_MIN || (x > ADMIT_TIMES * cohort && x > SLOW_MIN) {
+            return None;
+        }
+        self.bring_in(now, drive);
+        let figures = figures(x, cohort, mad, samples);
+        Some(DriveEvent { at: now, drive, kind: EventKind::Admitted, figures })
+    }
+
+    /// Median and MAD of the drives that are in and have enough to show; at least two of them.
+    fn cohort(&self, now: Instant) -> Option<(f64, f64)> {
+        let mut values = [0.0; DriveIdx::MAX as usize];
+        let mut count = 0;
+        for (at, standing) in self.drives.iter().enumerate() {
+            let drive = DriveIdx::from_usize(at);
+            if self.lost.contains(drive) || self.sat_out.contains(drive) {
+                continue;
+            }
+            let (x, samples) = standing.window.median(now);
+            if samples >= SAMPLES_MIN {
+                values[count] = x;
+                count += 1;
+            }
+        }
+        if count < 2 {
+            return None;
+        }
+        let values = &mut values[..count];
+        let cohort = median(values);
+        values.iter_mut().for_each(|x| *x = (*x - cohort).abs());
+        Some((cohort, median(values)))
+    }
+
+    /// How many more drives may sit out (D1).
+    fn spare(&self) -> usize {
+        self.redundant.saturating_sub(self.lost.or(self.sat_out).len() as usize)
+    }
+
+    fn put_out(&mut self, now: Instant, drive: DriveIdx, by_hand: bool) {
+        let standing = &mut self.drives[drive.as_usize()];
+        let relapsed = standing.back.is_some_and(|back| now.saturating_since(back) < RELAPSE);
+        standing.term =
+            if relapsed { Nanos::new(standing.term.get() * 2).min(TERM_MAX) } else { TERM };
+        let until = now + standing.term;
+        standing.out = Some(Out { by_hand, until, probe_at: now + PROBE_INTERVAL });
+        standing.window = Window::EMPTY;
+        self.sat_out = self.sat_out.with(drive);
+    }
+
+    fn bring_in(&mut self, now: Instant, drive: DriveIdx) {
+        let standing = &mut self.drives[drive.as_usize()];
+        (standing.out, standing.strikes, standing.back) = (None, 0, Some(now));
+        standing.window = Window::EMPTY;
+        self.sat_out = self.sat_out.without(DriveSet::EMPTY.with(drive));
+    }
+
+    /// Somebody wants a drive not to be read.
+    pub(crate) fn sit_out(&mut self, now: Instant, drive: DriveIdx) -> Result<DriveEvent, Refusal> {
+        if self.lost.contains(drive) {
+            return Err(Refusal::Lost);
+        }
+        if self.drives[drive.as_usize()].out.is_some_and(|out| out.by_hand) {
+            return Err(Refusal::Already);
+        }
+        if !self.sat_out.contains(drive) && self.spare() == 0 {
+            return Err(Refusal::Needed { spare: self.redundant });
+        }
+        let figures = self.figures(now, drive);
+        self.put_out(now, drive, true);
+        Ok(DriveEvent { at: now, drive, kind: EventKind::SatOutByHand, figures })
+    }
+
+    /// Somebody wants a drive to be read again.
+    pub(crate) fn admit(&mut self, now: Instant, drive: DriveIdx) -> Result<DriveEvent, Refusal> {
+        if !self.sat_out.contains(drive) {
+            return Err(Refusal::Already);
+        }
+        let figures = self.figures(now, drive);
+        self.bring_in(now, drive);
+        Ok(DriveEvent { at: now, drive, kind: EventKind::AdmittedByHand, figures })
+    }
+
+    /// A drive is lost: another may be needed again (D1), the one that has sat out longest.
+    pub(crate) fn handle_lost(&mut self, now: Instant, drive: DriveIdx) -> Option<DriveEvent> {
+        self.lost = self.lost.with(drive);
+        if self.sat_out.contains(drive) {
+            self.bring_in(now, drive);
+        }
+        if self.lost.or(self.sat_out).len() as usize <= self.redundant {
+            return None;
+        }
+        let until =
+            |drive: &DriveIdx| self.drives[drive.as_usize()].out.map_or(now, |out| out.until);
+        let needed = self.sat_out.iter().min_by_key(until)?;
+        let figures = self.figures(now, needed);
+        self.bring_in(now, needed);
+        Some(DriveEvent { at: now, drive: needed, kind: EventKind::AdmittedInNeed, figures })
+    }
+
+    /// What is known of a drive's speed.
+    pub(crate) fn figures(&self, now: Instant, drive: DriveIdx) -> Figures {
+        let (x, samples) = self.drives[drive.as_usize()].window.median(now);
+        let (cohort, mad) = self.cohort(now).unwrap_or_default();
+        figures(x, cohort, mad, samples)
+    }
+
+    /// When the next drive that sits out is to be probed.
+    pub(crate) fn probe_at(&self) -> Option<Instant> {
+        self.sat_out
+            .iter()
+            .filter_map(|drive| Some(self.drives[drive.as_usize()].out?.probe_at))
+            .min()
+    }
+
+    /// Whether a drive is to be probed now; the next time is later.
+    pub(crate) fn take_probe(&mut self, now: Instant, drive: DriveIdx) -> bool {
+        match &mut self.drives[drive.as_usize()].out {
+            Some(out) if out.probe_at <= now => {
+                out.probe_at = now + PROBE_INTERVAL;
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+}
+
+fn figures(x: f64, cohort: f64, mad: f64, samples: usize) -> Figures {
+    Figures {
+        median: Nanos::from_secs_f64_round(x),
+        cohort_median: Nanos::from_secs_f64_round(cohort),
+        cohort_mad: Nanos::from_secs_f64_round(mad),
+        samples: samples as u32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Feeds every drive `rounds` times, 20 ms apart; drive `at` takes `slow` ms, the others 8.
+    fn feed(
+        detector: &mut Detector,
+        now: &mut Instant,
+        rounds: u32,
+        slow: &[(usize, u64)],
+    ) -> Vec<DriveEvent> {
+        let mut events = Vec::new();
+        for _ in 0..rounds {
+            *now = *now + Nanos::from_millis(20);
+            for at in 0..detector.drives.len() {
+                let own = slow.iter().find(|(drive, _)| *drive == at).map_or(8, |(_, ms)| *ms);
+                let drive = DriveIdx::from_usize(at);
+                events.extend(detector.note(*now, drive, Nanos::from_millis(own)));
+            }
+        }
+        events
+    }
+
+    fn kinds(events: &[DriveEvent]) -> Vec<(u8, EventKind)> {
+        events.iter().map(|event| (event.drive.as_usize() as u8, event.kind)).collect()
+    }
+
+    #[test]
+    fn slow_drive_sits_out_with_the_numbers_and_comes_back_by_probes_after_its_term() {
+        let (mut detector, mut now) = (Detector::new(6, 1, DriveSet::EMPTY, true), Instant::ZERO);
+        assert!(feed(&mut detector, &mut now, 100, &[(2, 20)]).is_empty(), "2.5 times is not slow");
+        let events = feed(&mut detector, &mut now, 100, &[(2, 80)]);
+        assert_eq!(kinds(&events), [(2, EventKind::SatOut)]);
+        assert_eq!(events[0].figures.median, Nanos::from_millis(80));
+        assert_eq!(events[0].figures.cohort_median, Nanos::from_millis(8));
+        assert_eq!(detector.sat_out().len(), 1);
+        assert!(detector.probe_at().is_some());
+        assert!(feed(&mut detector, &mut now, 300, &[(2, 80)]).is_empty(), "still slow");
+        let events = feed(&mut detector, &mut now, 300, &[]);
+        assert_eq!(kinds(&events), [(2, EventKind::Admitted)]);
+        assert!(detector.sat_out().is_empty() && detector.probe_at().is_none());
+    }
+
+    #[test]
+    fn no_more_drives_sit_out_than_the_layout_can_lose() {
+        let (mut detector, mut now) = (Detector::new(8, 2, DriveSet::EMPTY, true), Instant::ZERO);
+        let events = feed(&mut detector, &mut now, 100, &[(1, 80), (3, 90), (5, 70)]);
+        assert_eq!(
+            kinds(&events),
+            [(1, EventKind::SatOut), (3, EventKind::SatOut), (5, EventKind::Slow)]
+        );
+        assert_eq!(detector.sit_out(now, DriveIdx::new(0)), Err(Refusal::Needed { spare: 2 }));
+        let event = detector.handle_lost(now, DriveIdx::new(7)).unwrap();
+        assert_eq!(event.kind, EventKind::AdmittedInNeed);
+        assert_eq!(detector.sat_out().len(), 1);
+    }
+
+    #[test]
+    fn what_was_sat_out_by_hand_comes_back_by_hand_alone() {
+        let (mut detector, mut now) = (Detector::new(4, 1, DriveSet::EMPTY, true), Instant::ZERO);
+        let drive = DriveIdx::new(3);
+        assert_eq!(detector.admit(now, drive), Err(Refusal::Already));
+        assert_eq!(detector.sit_out(now, drive).unwrap().kind, EventKind::SatOutByHand);
+        assert_eq!(detector.sit_out(now, drive), Err(Refusal::Already));
+        assert!(feed(&mut detector, &mut now, 2_000, &[]).is_empty());
+        assert_eq!(detector.admit(now, drive).unwrap().kind, EventKind::AdmittedByHand);
+    }
+
+    #[test]
+    fn a_policy_that_does_without_no_drive_is_told_once() {
+        let (mut detector, mut now) = (Detector::new(6, 1, DriveSet::EMPTY, false), Instant::ZERO);
+        let events = feed(&mut detector, &mut now, 500, &[(4, 80)]);
+        assert_eq!(kinds(&events), [(4, EventKind::Slow)]);
+        assert!(detector.sat_out().is_empty());
+    }
+
+    #[test]
+    fn a_relapse_doubles_the_term() {
+        let (mut detector, mut now) = (Detector::new(6, 1, DriveSet::EMPTY, true), Instant::ZERO);
+        let mut terms = Vec::new();
+        for _ in 0..3 {
+            feed(&mut detector, &mut now, 100, &[(0, 80)]);
+            terms.push(detector.drives[0].term);
+            feed(&mut detector, &mut now, 1_500, &[]);
+        }
+        assert_eq!(terms, [TERM, Nanos::from_secs(10), Nanos::from_secs(20)]);
+    }
+}

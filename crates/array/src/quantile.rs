@@ -1,0 +1,62 @@
+//! Quantiles of streams of times, without keeping the times.
+
+use levelhead_units::Nanos;
+
+/// A quantile of a stream of times, by stochastic approximation: each time moves the estimate by a
+/// little, upwards so much more seldom than downwards that a share `p` of the times is below it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quantile {
+    p: f64,
+    secs: Option<f64>,
+}
+
+/// How far one time moves a quantile, at most, as a share of it.
+const STEP: f64 = 0.05;
+
+impl Quantile {
+    pub(crate) const fn new(p: f64) -> Self {
+        Self { p, secs: None }
+    }
+
+    pub(crate) fn note(&mut self, time: Nanos) {
+        self.note_at(self.p, time);
+    }
+
+    /// The same, and it is the quantile of another share from now on.
+    pub(crate) fn note_at(&mut self, p: f64, time: Nanos) {
+        self.p = p;
+        let time = time.as_secs_f64();
+        let secs = self.secs.get_or_insert(time);
+        *secs *= if time > *secs { 1.0 + STEP * self.p } else { 1.0 - STEP * (1.0 - self.p) };
+    }
+
+    pub(crate) fn get(self) -> Option<Nanos> {
+        self.secs.map(Nanos::from_secs_f64_round)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use levelhead_stats::Streams;
+
+    use super::*;
+
+    #[test]
+    fn quantiles_are_found_and_followed() {
+        let mut rng = Streams::new(3).stream("times");
+        let (mut median, mut tail) = (Quantile::new(0.5), Quantile::new(0.99));
+        for mean in [10, 40] {
+            for _ in 0..20_000 {
+                let time = rng.exponential(Nanos::from_millis(mean));
+                median.note(time);
+                tail.note(time);
+            }
+            let ratio = |quantile: Quantile, exact: f64| {
+                quantile.get().unwrap().as_millis_f64() / (exact * mean as f64)
+            };
+            let (half, last) = (ratio(median, std::f64::consts::LN_2), ratio(tail, 100f64.ln()));
+            assert!((0.7..1.4).contains(&half), "{half}");
+            assert!((0.7..1.4).contains(&last), "{last}");
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Making redundancy valid, a step at a time.
+
+use levelhead_units::{Instant, Sectors};
+
+use crate::write::{Part, Progress, Purpose};
+use crate::{Array, Start};
+
+/// Sectors of every drive that one step of a resync covers, or one stripe if that is more: 4 MiB.
+const RESYNC_STEP: Sectors = Sectors::new(1024);
+
+/// How far the array is with making its redundancy valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resync {
+    /// Nothing is under way; there may be stripes left to do.
+    Idle,
+    /// A step is under way.
+    Running,
+    /// It cannot go on: a drive is lost, or data of the next stripes cannot be read. A write to those
+    /// stripes lets it try again.
+    Stuck,
+}
+
+impl Array {
+    /// Starts the next step of making redundancy valid, unless one is under way, all is done, or it
+    /// is stuck. The step's end shows in [`Array::synced`] and [`Array::resync`].
+    pub fn handle_resync(&mut self, now: Instant) {
+        let (first, stripes) = (self.core.synced, self.core.layout.stripes());
+        if self.resync != Resync::Idle || first == stripes || self.core.code.is_none() {
+            return;
+        }
+        if !self.core.lost.is_empty() {
+            self.resync = Resync::Stuck;
+            return;
+        }
+        self.resync = Resync::Running;
+        let step = (RESYNC_STEP.get() / self.core.layout.spec().chunk().get()).max(1);
+        let end = stripes.min(first + step);
+        self.claim(Start::Write(Purpose::Resync { first, end }));
+        self.settle(now);
+    }
+
+    pub(crate) fn note_resync(&mut self, progress: Progress, purpose: &Purpose) {
+        match (progress, purpose) {
+            (Progress::NotYet, _) | (Progress::Failed, Purpose::Client(_)) => {}
+            (Progress::Done, &Purpose::Resync { end, .. }) => {
+                self.core.synced = end;
+                self.resync = Resync::Idle;
+            }
+            (Progress::Failed, Purpose::Resync { .. }) => self.resync = Resync::Stuck,
+            (Progress::Done, Purpose::Client(parts)) => {
+                let stripes = |part: &Part| self.core.layout.stripes_of(part.extent);
+                let unsynced = |part: &Part| stripes(part).end > self.core.synced;
+                if self.resync == Resync::Stuck && parts.iter().any(unsynced) {
+                    self.resync = Resync::Idle;
+                }
+            }
+        }
+    }
+}
