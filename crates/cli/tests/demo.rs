@@ -58,9 +58,9 @@ fn demo_shows_what_each_policy_makes_of_each_trouble() {
     let expected = [
         ("healthy", "normal"),
         ("retries", "normal"),
-        ("retries", "pro-active"),
+        ("retries", "level"),
         ("slow-drive", "normal"),
-        ("slow-drive", "pro-active"),
+        ("slow-drive", "level"),
     ];
     assert_eq!(names, expected.map(|(scenario, policy)| (scenario.into(), policy.into())));
     for row in rows {

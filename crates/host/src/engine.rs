@@ -26,6 +26,7 @@
 //! One step at a time, at once while no client waits, and else one step every [`RESYNC_PAUSE`]. How
 //! far it is goes onto the drives at a clean stop only: after any other end all of it is done again.
 
+mod control;
 mod stopping;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -33,19 +34,21 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 
 use levelhead_array::superblock::State;
-use levelhead_array::{Action, Answer, Array, BufId, Buffers, RequestId, Resync, SubId, Submit};
+use levelhead_array::{
+    Action, Answer, Array, BufId, Buffers, DriveEvent, RequestId, Resync, SubId, Submit,
+};
 use levelhead_block::{Buf, Command, Pool, Request};
 use levelhead_drive::Faults;
-use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Ratio, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
 
-use crate::backend::{Emulated, Ended, Order, Payload};
+use crate::backend::{Ended, Order, Payload};
 use crate::clock::Clock;
-use crate::error::{HostError, fail};
+use crate::error::HostError;
 use crate::gate::Gate;
 use crate::labels::Ledger;
 use crate::requests::{Account, Pending};
 use crate::seat::Seat;
-use crate::status::{DriveState, DriveStatus, Status};
+use crate::status::Status;
 
 /// How often drives are asked about their health.
 const HEALTH_PERIOD: Nanos = Nanos::from_secs(1);
@@ -72,6 +75,8 @@ pub(crate) enum Control {
     Lose(DriveIdx, Sender<Result<(), HostError>>),
     SetFaults(DriveIdx, Box<Faults>, Sender<Result<(), HostError>>),
     Kill(DriveIdx, Sender<Result<(), HostError>>),
+    SitOut(DriveIdx, Sender<Result<(), HostError>>),
+    Admit(DriveIdx, Sender<Result<(), HostError>>),
     Stop(Sender<Result<(), HostError>>),
 }
 
@@ -86,12 +91,20 @@ pub(crate) struct Parts {
     pub(crate) gate: Arc<Gate>,
     /// Who is told, in a sentence, that a drive has failed.
     pub(crate) tell: Tell,
+    /// Who is told what happens to drives' standings.
+    pub(crate) notify: Notify,
     /// How long a drive may hold up a stop.
     pub(crate) patience: Nanos,
 }
 
 /// Takes sentences that somebody should read.
 pub(crate) type Tell = Box<dyn Fn(&str) + Send>;
+
+/// Takes what happens to drives' standings.
+pub(crate) type Notify = Box<dyn Fn(&DriveEvent) + Send>;
+
+/// So many of the last events are kept for those who ask later.
+const EVENTS_MAX: usize = 64;
 
 /// See the module.
 pub(crate) struct Engine {
@@ -104,6 +117,8 @@ pub(crate) struct Engine {
     /// Requests that the pool has no room for yet.
     waiting: VecDeque<(Request, Pending)>,
     account: Account,
+    /// What happened to drives' standings lately.
+    events: VecDeque<DriveEvent>,
     health_next: Instant,
     resync_next: Instant,
     /// Who wants the array to stop.
@@ -134,6 +149,7 @@ impl Engine {
             lent: BTreeMap::new(),
             waiting: VecDeque::new(),
             account: Account::default(),
+            events: VecDeque::new(),
             health_next: Instant::ZERO,
             resync_next: Instant::ZERO,
             stopping: Vec::new(),
@@ -230,9 +246,18 @@ impl Engine {
                     self.note_failure(drive);
                     self.record_loss();
                 }
+                Action::Event(event) => self.note_event(event),
                 Action::Answer(answer) => self.answer(answer),
             }
         }
+    }
+
+    fn note_event(&mut self, event: DriveEvent) {
+        if self.events.len() == EVENTS_MAX {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+        (self.parts.notify)(&event);
     }
 
     /// A buffer from the pool; from outside if that has none left (E3).
@@ -318,7 +343,8 @@ impl Engine {
     fn deadline(&self) -> Instant {
         let resync = if self.wants_resync() { self.resync_next } else { self.health_next };
         let end = if self.stopping.is_empty() { resync } else { self.stop_by() };
-        self.health_next.min(resync).min(end)
+        let array = self.parts.array.deadline().unwrap_or(self.health_next);
+        self.health_next.min(resync).min(end).min(array)
     }
 
     fn wants_resync(&self) -> bool {
@@ -333,6 +359,10 @@ impl Engine {
         if now >= self.health_next {
             self.health_next = now + HEALTH_PERIOD;
             self.poll_health();
+        }
+        if self.parts.array.deadline().is_some_and(|at| at <= now) {
+            self.parts.array.handle_timeout(now);
+            self.carry_out();
         }
         if self.parts.array.resync() == Resync::Running {
             // The pause begins when the step has ended.
@@ -356,102 +386,6 @@ impl Engine {
             if let Some(health) = seat.health().filter(|_| !lost.contains(drive)) {
                 array.handle_health(drive, health);
             }
-        }
-    }
-
-    fn handle_control(&mut self, control: Control) {
-        // Whoever asked may have lost interest.
-        match control {
-            Control::Status(reply) => drop(reply.send(self.status())),
-            Control::Lose(drive, reply) => drop(reply.send(self.lose(drive))),
-            Control::SetFaults(drive, faults, reply) => {
-                drop(reply.send(self.emulated(drive).map(|drive| drive.set_faults(*faults))));
-            }
-            Control::Kill(drive, reply) => {
-                drop(reply.send(self.emulated(drive).map(Emulated::die)));
-            }
-            Control::Stop(reply) => {
-                if self.stopping.is_empty() {
-                    self.stopping_since = self.now();
-                }
-                self.stopping.push(reply);
-            }
-        }
-    }
-
-    fn seat(&mut self, drive: DriveIdx) -> Result<&mut Seat, HostError> {
-        let count = self.parts.seats.len();
-        let seat = self.parts.seats.get_mut(drive.as_usize());
-        seat.ok_or_else(|| {
-            HostError::new(format!("the array has drives 0 to {}, not {drive}", count - 1))
-        })
-    }
-
-    fn lose(&mut self, drive: DriveIdx) -> Result<(), HostError> {
-        self.seat(drive)?;
-        let (lost, spec) = (self.parts.array.lost(), *self.parts.array.layout().spec());
-        if lost.contains(drive) {
-            return fail(format!("drive {drive} is lost already"));
-        }
-        let (survives, count) = (spec.redundant(), lost.len());
-        if count as usize >= survives {
-            return fail(format!(
-                "{spec} survives the loss of {survives} drives, {count} are lost already"
-            ));
-        }
-        let (synced, stripes) = (self.parts.array.synced(), self.parts.array.layout().stripes());
-        if synced < stripes {
-            let left = stripes - synced;
-            return fail(format!(
-                "drive {drive} holds data that nothing else does: the redundancy of {left} of \
-                 {stripes} stripes is not valid yet"
-            ));
-        }
-        // Whatever happened before, this is why.
-        self.parts.seats[drive.as_usize()].work.forgive();
-        self.mark_lost(DriveSet::EMPTY.with(drive));
-        self.carry_out();
-        self.admit();
-        Ok(())
-    }
-
-    fn emulated(&mut self, drive: DriveIdx) -> Result<&mut dyn Emulated, HostError> {
-        let Seat { name, backend, .. } = self.seat(drive)?;
-        let (Some(name), Some(backend)) = (name, backend) else {
-            return fail(format!("drive {drive} is missing"));
-        };
-        let emulated = backend.emulated();
-        emulated.ok_or_else(|| {
-            HostError::new(format!("drive {drive}, {name}, is a real one: it has its own faults"))
-        })
-    }
-
-    fn status(&self) -> Status {
-        let Parts { array, seats, ledger, gate, .. } = &self.parts;
-        let drives = (0..seats.len()).map(DriveIdx::from_usize).zip(seats);
-        let drives = drives.map(|(drive, seat)| {
-            let state = match seat.backend {
-                None => DriveState::Missing,
-                Some(_) if seat.work.failure().is_some() => DriveState::Failed,
-                Some(_) if array.lost().contains(drive) => DriveState::Lost,
-                Some(_) => DriveState::Present,
-            };
-            let (name, queue_len) = (seat.name.clone(), array.queue_len(drive));
-            let fast_fail = seat.fast.as_ref().map(|fast| fast.state());
-            let failure = seat.work.failure().map(str::to_owned);
-            DriveStatus { name, state, failure, queue_len, health: seat.health(), fast_fail }
-        });
-        Status {
-            spec: *array.layout().spec(),
-            uuid: ledger.uuid(),
-            size: array.size(),
-            policy: array.policy(),
-            drives: drives.collect(),
-            synced: Ratio::of(array.synced(), array.layout().stripes()),
-            resync: array.resync(),
-            outstanding: gate.requests(),
-            served: self.account.served,
-            latency: self.account.latency(),
         }
     }
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
 
 use levelhead_array::superblock::{State, Superblock};
-use levelhead_array::{Array, Buffers, Content, HostOrder, Policy, Settings};
+use levelhead_array::{Array, Buffers, Content, DriveEvent, HostOrder, Policy, Settings};
 use levelhead_block::{BlockService, Done, Request};
 use levelhead_drive::{Faults, QUEUE_DEPTH_MAX};
 use levelhead_erasure::Kernel;
@@ -29,7 +29,7 @@ use crate::devices::fast::{self, FastFail};
 use crate::devices::poller::{self, Poller};
 use crate::devices::sysfs::Sysfs;
 use crate::emulated::EmulatedDrive;
-use crate::engine::{Control, Engine, Event, Parts, Tell};
+use crate::engine::{Control, Engine, Event, Notify, Parts, Tell};
 use crate::error::{HostError, fail};
 use crate::gate::{Bound, Gate, Patience};
 use crate::labels::Ledger;
@@ -96,14 +96,24 @@ impl Assembled {
         options: ServeOptions,
         tell: Box<dyn Fn(&str) + Send>,
     ) -> Result<ArrayHandle, HostError> {
-        self.run(options, tell, STOP_PATIENCE, &|_, backend| backend)
+        self.serve_and_report(options, tell, Box::new(|_| {}))
+    }
+
+    /// The same, and calls `notify` whenever a drive's standing has changed, as `tell` is called.
+    pub fn serve_and_report(
+        self,
+        options: ServeOptions,
+        tell: Box<dyn Fn(&str) + Send>,
+        notify: Box<dyn Fn(&DriveEvent) + Send>,
+    ) -> Result<ArrayHandle, HostError> {
+        self.run(options, (tell, notify), STOP_PATIENCE, &|_, backend| backend)
     }
 
     /// The same with what a test changes: the patience with a drive at the stop, and the drives.
     fn run(
         self,
         options: ServeOptions,
-        tell: Tell,
+        (tell, notify): (Tell, Notify),
         patience: Nanos,
         wrap: &Wrap<'_>,
     ) -> Result<ArrayHandle, HostError> {
@@ -156,6 +166,7 @@ impl Assembled {
             data_start,
             gate: Arc::clone(&gate),
             tell,
+            notify,
             patience,
         };
         let engine = Engine::new(parts);
@@ -228,6 +239,16 @@ impl ArrayHandle {
     /// The array does without this drive from now on.
     pub fn lose(&self, drive: DriveIdx) -> Result<(), HostError> {
         self.ask(|reply| Control::Lose(drive, reply))?
+    }
+
+    /// The array does not read this drive where that can be helped, until it is admitted.
+    pub fn sit_out(&self, drive: DriveIdx) -> Result<(), HostError> {
+        self.ask(|reply| Control::SitOut(drive, reply))?
+    }
+
+    /// The array reads a drive that sits out again.
+    pub fn admit(&self, drive: DriveIdx) -> Result<(), HostError> {
+        self.ask(|reply| Control::Admit(drive, reply))?
     }
 
     /// An emulated drive has these faults from now on.
@@ -375,7 +396,7 @@ mod tests {
         let told: Told = Arc::default();
         let heard = Arc::clone(&told);
         let tell = Box::new(move |sentence: &str| heard.lock().unwrap().push(sentence.to_owned()));
-        (assembled.run(options, tell, patience, &wrap).unwrap(), hangs, told)
+        (assembled.run(options, (tell, Box::new(|_| {})), patience, &wrap).unwrap(), hangs, told)
     }
 
     type Told = Arc<Mutex<Vec<String>>>;

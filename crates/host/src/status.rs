@@ -1,7 +1,8 @@
 //! What a running array says about itself: plain values, a snapshot.
 
 use levelhead_array::superblock::Uuid;
-use levelhead_array::{Policy, Resync, Spec};
+use levelhead_array::tau::DriveView;
+use levelhead_array::{DriveEvent, Figures, Policy, Resync, Spec};
 use levelhead_block::Health;
 use levelhead_stats::Summary;
 use levelhead_units::{Ratio, Sectors};
@@ -32,6 +33,8 @@ pub struct Status {
     pub served: Served,
     /// How long the last requests took, at most 4096 of them.
     pub latency: Summary,
+    /// What happened to drives' standings, the last 64 times.
+    pub events: Vec<DriveEvent>,
 }
 
 /// One drive of a running array.
@@ -49,6 +52,12 @@ pub struct DriveStatus {
     pub health: Option<Health>,
     /// How it is told to try less; nothing for a drive that was missing from the start.
     pub fast_fail: Option<FastFailState>,
+    /// Whether it is not read where that can be helped.
+    pub sits_out: bool,
+    /// What policies decide from.
+    pub view: DriveView,
+    /// How fast it is, compared with the others.
+    pub figures: Figures,
 }
 
 /// Whether the array uses a drive.

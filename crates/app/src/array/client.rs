@@ -21,6 +21,16 @@ pub enum Verb {
         /// Which.
         drive: u8,
     },
+    /// Do not read a drive where that can be helped.
+    SitOut {
+        /// Which.
+        drive: u8,
+    },
+    /// Read a drive again that sits out.
+    Admit {
+        /// Which.
+        drive: u8,
+    },
     /// Stop in good order.
     Stop,
 }
@@ -30,19 +40,28 @@ pub fn ask(array: &Path, verb: Verb) -> Result<Box<dyn Show>, AppError> {
     let question = match verb {
         Verb::Status => Question::Status,
         Verb::Fail { drive } => Question::Fail { drive },
+        Verb::SitOut { drive } => Question::SitOut { drive },
+        Verb::Admit { drive } => Question::Admit { drive },
         Verb::Stop => Question::Stop,
     };
     match (converse(&find(array)?, question)?, verb) {
-        (Reply::Ok(Some(status)), _) => Ok(Box::new(status)),
+        (Reply::Ok(Some(status)), _) => Ok(status),
         (Reply::Ok(None), Verb::Fail { drive }) => {
             Ok(Box::new(Done(format!("the array does without drive {drive}"))))
+        }
+        (Reply::Ok(None), Verb::SitOut { drive }) => Ok(Box::new(Done(format!(
+            "the array reads drive {drive} only where nothing else will do"
+        )))),
+        (Reply::Ok(None), Verb::Admit { drive }) => {
+            Ok(Box::new(Done(format!("the array reads drive {drive} again"))))
         }
         (Reply::Ok(None), Verb::Stop) => Ok(Box::new(Done("the array has stopped".to_owned()))),
         (Reply::Ok(None), Verb::Status) => Err(AppError::trouble("the array gave no status")),
         (Reply::Error(sentence), Verb::Stop) => Err(AppError::trouble(sentence)),
-        (Reply::Error(sentence), Verb::Status | Verb::Fail { .. }) => {
-            Err(AppError::usage(sentence))
-        }
+        (
+            Reply::Error(sentence),
+            Verb::Status | Verb::Fail { .. } | Verb::SitOut { .. } | Verb::Admit { .. },
+        ) => Err(AppError::usage(sentence)),
     }
 }
 
@@ -106,7 +125,7 @@ impl Show for StatusJson {
         for drive in &self.drives {
             table.push([
                 drive.drive.to_string(),
-                drive.state.clone(),
+                if drive.sits_out { "sits out".to_owned() } else { drive.state.clone() },
                 drive.member.clone().unwrap_or_else(|| "-".to_owned()),
                 drive.fast_fail.clone().unwrap_or_else(|| "-".to_owned()),
                 drive.queue.to_string(),
@@ -120,6 +139,9 @@ impl Show for StatusJson {
             if let Some(failure) = &drive.failure {
                 text.push_str(&format!("drive {} has failed: {failure}\n", drive.drive));
             }
+        }
+        for event in &self.events {
+            text.push_str(&format!("{}\n", event.sentence()));
         }
         text
     }

@@ -3,6 +3,8 @@
 //! ```text
 //!   {"verb": "status"}              {"ok": {..}}
 //!   {"verb": "fail", "drive": 2}    {"ok": null}
+//!   {"verb": "sit-out", "drive": 2} {"ok": null}
+//!   {"verb": "admit", "drive": 2}   {"ok": null}
 //!   {"verb": "stop"}                {"ok": null}        {"error": "a sentence"}
 //! ```
 //!
@@ -20,7 +22,8 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use levelhead_array::Resync;
+use levelhead_array::tau::DriveView;
+use levelhead_array::{DriveEvent, Resync};
 use levelhead_host::{ArrayHandle, DriveState, Status};
 use levelhead_units::{DriveIdx, Nanos, Ratio};
 use serde::{Deserialize, Serialize};
@@ -48,6 +51,16 @@ pub(crate) enum Question {
         /// Which.
         drive: u8,
     },
+    /// Do not read a drive where that can be helped.
+    SitOut {
+        /// Which.
+        drive: u8,
+    },
+    /// Read a drive again that sits out.
+    Admit {
+        /// Which.
+        drive: u8,
+    },
     /// Stop in good order.
     Stop,
 }
@@ -56,7 +69,7 @@ pub(crate) enum Question {
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Reply {
-    Ok(Option<StatusJson>),
+    Ok(Option<Box<StatusJson>>),
     Error(String),
 }
 
@@ -79,6 +92,7 @@ pub(crate) struct StatusJson {
     pub(crate) p99_ms: f64,
     pub(crate) max_ms: f64,
     pub(crate) drives: Vec<DriveJson>,
+    pub(crate) events: Vec<EventJson>,
 }
 
 /// One drive of a [`StatusJson`].
@@ -97,6 +111,84 @@ pub(crate) struct DriveJson {
     pub(crate) service_time_ms: Option<f64>,
     pub(crate) fast_fail: Option<String>,
     pub(crate) fast_fail_detail: Option<String>,
+    pub(crate) sits_out: bool,
+    pub(crate) median_ms: f64,
+    /// What policies decide from.
+    pub(crate) estimates: EstimatesJson,
+}
+
+/// What policies decide from: the names are those of docs/level.md and of the paper.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub(crate) struct EstimatesJson {
+    /// lambda, sub-requests a second.
+    pub(crate) arrival_rate: f64,
+    /// p_c.
+    pub(crate) removal_percent: f64,
+    /// q.
+    pub(crate) queued: f64,
+    /// p_f, of the health page.
+    pub(crate) retry_rate_percent: f64,
+    /// tau_retry, of the health page.
+    pub(crate) retry_latency_ms: f64,
+    /// tau_hdd.
+    pub(crate) service_time_ms: f64,
+    pub(crate) pace_ms: f64,
+    pub(crate) failure_rate_percent: f64,
+}
+
+impl From<&DriveView> for EstimatesJson {
+    fn from(view: &DriveView) -> Self {
+        Self {
+            arrival_rate: view.arrival_rate,
+            removal_percent: view.removal * 100.0,
+            queued: view.queued,
+            retry_rate_percent: view.retry_rate * 100.0,
+            retry_latency_ms: view.retry_latency * 1e3,
+            service_time_ms: view.service_time * 1e3,
+            pace_ms: view.pace * 1e3,
+            failure_rate_percent: view.failure_rate * 100.0,
+        }
+    }
+}
+
+/// Something that happened to a drive's standing, with the numbers that caused it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct EventJson {
+    pub(crate) event: String,
+    pub(crate) drive: u8,
+    /// Since the array was started.
+    pub(crate) at_seconds: f64,
+    pub(crate) median_ms: f64,
+    pub(crate) cohort_median_ms: f64,
+    pub(crate) cohort_mad_ms: f64,
+    pub(crate) samples: u32,
+}
+
+impl From<&DriveEvent> for EventJson {
+    fn from(event: &DriveEvent) -> Self {
+        let figures = event.figures;
+        Self {
+            event: event.kind.name().to_owned(),
+            drive: event.drive.as_usize() as u8,
+            at_seconds: event.at.as_nanos() as f64 / 1e9,
+            median_ms: millis(figures.median),
+            cohort_median_ms: millis(figures.cohort_median),
+            cohort_mad_ms: millis(figures.cohort_mad),
+            samples: figures.samples,
+        }
+    }
+}
+
+impl EventJson {
+    /// The same in a sentence.
+    pub(crate) fn sentence(&self) -> String {
+        let Self { event, drive, at_seconds, median_ms, cohort_median_ms, cohort_mad_ms, samples } =
+            self;
+        format!(
+            "drive {drive} {event} at {at_seconds:.1} s: its last {samples} commands took \
+             {median_ms:.1} ms, the drives' {cohort_median_ms:.1} ms (deviation {cohort_mad_ms:.1})"
+        )
+    }
 }
 
 impl From<&Status> for StatusJson {
@@ -121,6 +213,9 @@ impl From<&Status> for StatusJson {
             service_time_ms: is.health.and_then(|said| said.service_time_mean).map(millis),
             fast_fail: is.fast_fail.as_ref().map(|way| way.path.to_string()),
             fast_fail_detail: is.fast_fail.as_ref().map(|way| way.detail.clone()),
+            sits_out: is.sits_out,
+            median_ms: millis(is.figures.median),
+            estimates: EstimatesJson::from(&is.view),
         });
         Self {
             array: status.spec.to_string(),
@@ -144,6 +239,7 @@ impl From<&Status> for StatusJson {
             p99_ms: millis(status.latency.p99),
             max_ms: millis(status.latency.max),
             drives: drives.collect(),
+            events: status.events.iter().map(EventJson::from).collect(),
         }
     }
 }
@@ -346,11 +442,15 @@ fn say(mut stream: &UnixStream, reply: &Reply) -> io::Result<()> {
 
 fn answer(question: Question, handle: &ArrayHandle, ending: &Ending) -> Reply {
     let result = match question {
-        Question::Status => handle.status().map(|status| Some(StatusJson::from(&status))),
-        Question::Fail { drive } if drive < DriveIdx::MAX => {
-            handle.lose(DriveIdx::new(drive)).map(|()| None)
+        Question::Status => handle.status().map(|status| Some(Box::new(StatusJson::from(&status)))),
+        Question::Fail { drive } | Question::SitOut { drive } | Question::Admit { drive }
+            if drive >= DriveIdx::MAX =>
+        {
+            return Reply::Error(format!("there is no drive {drive}"));
         }
-        Question::Fail { drive } => return Reply::Error(format!("there is no drive {drive}")),
+        Question::Fail { drive } => handle.lose(DriveIdx::new(drive)).map(|()| None),
+        Question::SitOut { drive } => handle.sit_out(DriveIdx::new(drive)).map(|()| None),
+        Question::Admit { drive } => handle.admit(DriveIdx::new(drive)).map(|()| None),
         Question::Stop => {
             ending.stop.wish();
             return match ending.ended.wait() {

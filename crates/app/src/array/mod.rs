@@ -3,6 +3,7 @@
 mod client;
 mod control;
 mod create;
+mod events;
 mod serve;
 
 pub use client::{Verb, ask};

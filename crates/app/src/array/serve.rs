@@ -12,7 +12,7 @@ use levelhead_report::json;
 use levelhead_units::{Bytes, Sectors};
 use serde::Serialize;
 
-use super::{control, control_path, members};
+use super::{control, control_path, events, members};
 use crate::files::absolute;
 use crate::{AppError, Progress, Show, Stop, uri};
 
@@ -39,6 +39,8 @@ pub struct Serve {
     pub io: Io,
     /// Which code does the arithmetic: the fastest of this processor if nothing else is asked for.
     pub kernel: Option<Kernel>,
+    /// A program that is run for each event of a drive's standing.
+    pub on_event: Option<PathBuf>,
     /// What chance is drawn from.
     pub seed: u64,
 }
@@ -157,7 +159,8 @@ pub fn serve(
         kernel,
         seed: ask.seed,
     };
-    let handle = assembled.serve_and_tell(options, tell).map_err(AppError::usage)?;
+    let (tell, notify) = events::listen(ask.on_event.clone(), tell);
+    let handle = assembled.serve_and_report(options, tell, notify).map_err(AppError::usage)?;
     assert!(exported.array.set(handle.clone()).is_ok(), "it is set here alone");
     let running = server.start();
     serving.uri = uri(running.endpoint(), &ask.export);

@@ -23,6 +23,10 @@ pub(crate) enum Options {
     Status(Running),
     /// Make a running array do without a drive
     Fail(Fail),
+    /// Make a running array read a drive only where nothing else will do
+    SitOut(Fail),
+    /// Make a running array read a drive again that sits out
+    Admit(Fail),
     /// Stop a running array in good order
     Stop(Running),
 }
@@ -81,6 +85,10 @@ pub(crate) struct ServeArgs {
     /// of this processor if not given
     #[arg(long, env = "LEVELHEAD_KERNEL", hide_env_values = true)]
     kernel: Option<Kernel>,
+    /// A program to run, without a shell, when a drive is found slow, sits out or is read again; it
+    /// gets one line of JSON on its standard input
+    #[arg(long, value_name = "PROGRAM")]
+    on_event: Option<PathBuf>,
     /// What chance is drawn from
     #[arg(long, default_value_t = 7, value_parser = values::seed, allow_negative_numbers = true)]
     seed: u64,
@@ -111,6 +119,8 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
         Options::Serve(args) => run_serve(*args, output),
         Options::Status(Running { array }) => show(&array, Verb::Status, output),
         Options::Fail(Fail { array, drive }) => show(&array, Verb::Fail { drive }, output),
+        Options::SitOut(Fail { array, drive }) => show(&array, Verb::SitOut { drive }, output),
+        Options::Admit(Fail { array, drive }) => show(&array, Verb::Admit { drive }, output),
         Options::Stop(Running { array }) => show(&array, Verb::Stop, output),
     }
 }
@@ -130,6 +140,7 @@ fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
         order: args.host_order,
         force: args.force,
         io: args.io,
+        on_event: args.on_event,
         kernel: args.kernel,
         seed: args.seed,
     };

@@ -87,7 +87,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 0.0, value_parser = values::number, allow_negative_numbers = true)]
     age_weight: f64,
     /// The policies to compare
-    #[arg(long, value_delimiter = ',', default_value = "normal,assisted,pro-active")]
+    #[arg(long, value_delimiter = ',', default_value = "normal,assisted,pro-active,level")]
     policy: Vec<Policy>,
     /// Commands inside a drive at a time, 1 to 32
     #[arg(long, default_value_t = 32, value_parser = values::window, allow_negative_numbers = true)]

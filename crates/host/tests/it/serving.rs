@@ -97,7 +97,7 @@ fn raid6_on_files_conforms() {
 
 #[test]
 fn eraid_on_files_conforms() {
-    check_files("eraid:5+1,e=2,chunk=8KiB", "pro-active");
+    check_files("eraid:5+1,e=2,chunk=8KiB", "level");
 }
 
 #[test]
