@@ -171,7 +171,7 @@ fn csv_has_a_line_for_each_request_of_each_policy() {
 fn result_can_go_to_a_pipe_or_nowhere() {
     let out = replay(&["--synthetic", "count=10", "--csv", "/dev/stderr"]);
     assert_eq!(out.code, Some(0), "{out:?}");
-    assert_eq!(out.err.lines().count(), 31, "{out:?}");
+    assert_eq!(out.err.lines().count(), 41, "{out:?}");
     replay(&["--synthetic", "count=10", "--csv", "/dev/null"]).good();
     assert!(!Path::new("/dev/null").is_file());
 }
