@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use levelhead_block::BlockService;
-use levelhead_drive::Faults;
+use levelhead_drive::{CacheMode, Faults};
 use levelhead_host::{LoneDrive, MemberSpec};
 use levelhead_nbd::{Access, Endpoint, Export, Server};
 use levelhead_report::json;
@@ -19,6 +19,8 @@ pub struct Emulate {
     pub member: String,
     /// What is wrong with it, instead of what its name says.
     pub faults: Option<Faults>,
+    /// What it uses its memory for, instead of what its name says.
+    pub cache: Option<CacheMode>,
     /// Where NBD clients find it.
     pub nbd: Endpoint,
     /// The name of the export.
@@ -63,6 +65,10 @@ pub fn emulate(
     }
     let member = match ask.faults {
         Some(faults) => member.with_faults(faults),
+        None => member,
+    };
+    let member = match ask.cache {
+        Some(cache) => member.with_cache(cache),
         None => member,
     };
     let is_new = !member.path().exists();

@@ -33,11 +33,13 @@ pub mod crash;
 pub mod faulty;
 mod health;
 mod memory;
+mod unwritten;
 
 pub use buf::{Buf, Pool, PoolExhausted};
 pub use command::{Command, Durability, Effort, Outcome, SectorSet, ZeroTail};
 pub use health::Health;
 pub use memory::Memory;
+pub use unwritten::Unwritten;
 
 use levelhead_units::Sectors;
 

@@ -7,8 +7,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::Arc;
 
-use levelhead_block::Durability;
+use levelhead_block::adapter::Waiting;
+use levelhead_block::{BlockDevice, Command, Durability, Request};
 use levelhead_nbd::Client;
 use levelhead_stats::Streams;
 use levelhead_units::Bytes;
@@ -100,6 +102,77 @@ fn an_emulated_drive_has_the_faults_it_was_given_and_not_those_of_its_name() {
         serving.end().good();
         fs::remove_file(&file).unwrap();
     }
+}
+
+/// A drive that leaves what it has in memory there until somebody flushes.
+const FORGETFUL: &str = r#"
+    name = "forgetful"
+    block_size = 4096
+    rpm = 60000
+    heads = 4
+    overhead = "0.001ms"
+    head_switch = "0.01ms"
+    write_settle = "0.01ms"
+    [cache]
+    segments = 2
+    segment_blocks = 20
+    read_ahead_blocks = 8
+    write_blocks = 64
+    write_delay = "1000000s"
+    flush_overhead = "0.1ms"
+    [seek]
+    points = [[1, "0.01ms"], [99, "0.1ms"]]
+    [[zone]]
+    cylinders = 100
+    blocks_per_track = 100
+    track_skew = 10
+    cylinder_skew = 10
+"#;
+
+#[test]
+fn a_killed_drive_has_what_was_flushed_and_not_what_was_in_its_memory() {
+    let shelf = Shelf::new();
+    let [file, socket, profile] = ["a.img", "nbd.sock", "own.toml"].map(|name| shelf.path(name));
+    fs::write(&profile, FORGETFUL).unwrap();
+    let member = format!("emu:{file}?size=1MiB&profile={profile}");
+    let emulate = ["drive", "emulate", &member, "--nbd", &socket];
+    let with_cache = |mode| [&emulate[..], &["--cache", mode]].concat();
+    let at = |sector: u64| Bytes::new(sector * 4096);
+    let content = || -> Vec<u8> {
+        fs::read(&file).unwrap().chunks(4096).take(5).map(|sector| sector[0]).collect()
+    };
+    for (mode, left) in [("off", [7, 8, 9, 6, 0]), ("write-back", [7, 0, 9, 0, 0])] {
+        let serving = Serving::start(&with_cache(mode));
+        let client = Arc::new(connect(&socket));
+        client.write_at(at(0), &[7; 4096], Durability::Cached).unwrap();
+        let flushed = Waiting::new(Arc::clone(&client)).run(vec![Request::bare(Command::Flush)]);
+        assert!(flushed[0].outcome.is_good());
+        client.write_at(at(1), &[8; 4096], Durability::Cached).unwrap();
+        client.write_at(at(2), &[9; 4096], Durability::Durable).unwrap();
+        client.write_at(at(3), &[6; 4096], Durability::Cached).unwrap();
+        let mut bytes = [0; 5 * 4096];
+        client.read_at(at(0), &mut bytes).unwrap();
+        let seen: Vec<u8> = bytes.chunks(4096).map(|sector| sector[0]).collect();
+        assert_eq!(seen, [7, 8, 9, 6, 0], "{mode}");
+        serving.signal(Signal::KILL);
+        drop((client, serving));
+        assert_eq!(content(), left, "{mode}");
+        fs::remove_file(&socket).unwrap();
+        fs::remove_file(&file).unwrap();
+    }
+    // A drive that is told to stop writes first, and what it wrote is there for the next.
+    let serving = Serving::start(&with_cache("write-back"));
+    let client = connect(&socket);
+    client.write_at(at(1), &[5; 4096], Durability::Cached).unwrap();
+    assert_eq!(content(), [0; 5]);
+    drop(client);
+    serving.signal(Signal::INT);
+    serving.end().good();
+    assert_eq!(content(), [0, 5, 0, 0, 0]);
+    let _again = Serving::start(&emulate);
+    let mut bytes = [0; 4096];
+    connect(&socket).read_at(at(1), &mut bytes).unwrap();
+    assert_eq!(bytes, [5; 4096]);
 }
 
 #[test]

@@ -155,13 +155,14 @@ fn smallest_drive_counts_and_it_is_said() {
 fn emulated_drive_that_cannot_be_is_refused() {
     let shelf = Shelf::new();
     let (file, socket) = (shelf.path("a.img"), shelf.path("nbd.sock"));
-    let keys = "profile, size, seed, retry-rate, adjacency, bursts, rotations, hard-rate";
+    let keys = "profile, cache, size, seed, retry-rate, adjacency, bursts, rotations, hard-rate";
     for (options, parts) in [
         ("?size=4MiB&profile=foo", ["'foo' is no drive profile", "nearline-2tb"]),
         ("?size=4MiB&retry-rate=101%", ["retry-rate=101%", "a percentage from 0% to 100%"]),
         ("?size=4MiB&hard-rate=2", ["hard-rate=2", "expected a number and %, as in 2%"]),
         ("?size=4MiB&rpm=9", ["rpm=9", keys]),
         ("?size=5kB", ["size=5kB", "a whole number of 4KiB sectors"]),
+        ("?size=4MiB&cache=on", ["cache=on", "expected off, read or write-back"]),
         ("?size=4MiB&slowdown=2000", ["1 to 1000 times", "2000"]),
         ("?size=4MiB&rotations=0", ["1 to 1000", "0"]),
         ("?size=4MiB&stalls=1s/9s", ["a stall every 1s lasts at most so long", "9s"]),

@@ -8,26 +8,40 @@
 //! as they are. Sectors of a write that silently did not reach the platter (the core's completion says
 //! which, and nobody above hears of it) keep their old bytes in the file.
 //!
-//! Differs from the real thing: what it has acknowledged is in the machine's page cache, safe from
-//! the end of this program and not from a power failure of the machine.
+//! # Memory
+//!
+//! What a drive that writes back has taken and not written stays in this process, over the file's old
+//! bytes; it goes to the file when the model says that the medium has it. So a process that is killed
+//! loses what a drive loses whose power fails, and nothing that was flushed or written durably. A drive
+//! that is dropped in good order writes everything first, as one that is told to stop.
+//!
+//! A file that takes no bytes then is a drive that has failed: nobody waits for the write any more.
+//!
+//! Differs from the real thing: what the medium has is in the machine's page cache, safe from the end
+//! of this program and not from a power failure of the machine.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use levelhead_array::SubId;
-use levelhead_block::{Command, Health, Outcome, SectorSet};
-use levelhead_drive::{Completion, Drive, Faults, Profile, Settings, SettingsError};
+use levelhead_block::{Command, Durability, Health, Outcome, SectorSet, Unwritten};
+use levelhead_drive::{CacheMode, Completion, Drive, Faults, Profile, Settings, SettingsError};
 use levelhead_stats::Streams;
-use levelhead_units::SECTOR_SIZE;
+use levelhead_units::{Nanos, SECTOR_SIZE};
 
 use crate::backend::{
-    Backend, Emulated, Ended, Order, Payload, Report, carry_out, failed_write, spoil,
+    Backend, Emulated, Ended, Order, Payload, Report, carry_out, failed_write, flushed, spoil,
 };
 use crate::clock::Clock;
 use crate::error::HostError;
 use crate::medium::Medium;
+
+/// How often an idle drive with bytes in its memory is asked what it has written meanwhile: the model
+/// makes no event of that.
+const SETTLE_INTERVAL: Nanos = Nanos::from_millis(50);
 
 /// See the module.
 pub(crate) struct EmulatedDrive {
@@ -74,6 +88,9 @@ impl EmulatedDrive {
             clock,
             report,
             orders: BTreeMap::new(),
+            writes_back: model.settings.cache == CacheMode::WriteBack,
+            unwritten: Unwritten::new(),
+            failure: None,
             health: Arc::clone(&health),
         };
         let thread = std::thread::Builder::new()
@@ -131,23 +148,58 @@ struct State {
     report: Report,
     /// Orders inside the drive, by the name they have there.
     orders: BTreeMap<u64, (Command, Payload)>,
+    writes_back: bool,
+    /// What is in the drive's memory only.
+    unwritten: Unwritten,
+    /// Why the file did not take what was in memory, until somebody has heard of it.
+    failure: Option<io::Error>,
     health: Arc<Mutex<Health>>,
 }
 
 impl State {
     fn run(mut self, messages: &Receiver<Message>) {
         loop {
-            let message = match self.drive.deadline() {
-                Some(deadline) => messages.recv_timeout(self.clock.until(deadline).into()),
+            let now = self.clock.now();
+            let look = (!self.unwritten.is_empty()).then(|| now + SETTLE_INTERVAL);
+            let message = match [self.drive.deadline(), look].into_iter().flatten().min() {
+                Some(at) => messages.recv_timeout(self.clock.until(at).into()),
                 None => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             match message {
                 Ok(message) => self.handle(message),
                 Err(RecvTimeoutError::Timeout) => self.drive.handle_timeout(self.clock.now()),
-                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Disconnected) => {
+                    // Told to stop, a drive writes what it has. Nobody is left to hear of a failure.
+                    drop(self.settle_all());
+                    return;
+                }
             }
             self.finish();
+            self.settle();
         }
+    }
+
+    /// Brings to the file what the model has brought to the medium.
+    fn settle(&mut self) {
+        if self.unwritten.is_empty() {
+            return;
+        }
+        let now = self.clock.now();
+        let waiting = self.drive.unwritten(now);
+        let Self { unwritten, medium, .. } = self;
+        if let Err(error) = unwritten.settle(&waiting, |lba, bytes| medium.write(lba, bytes)) {
+            self.failure = Some(error);
+            unwritten.lose();
+            self.drive.handle_death(now);
+        }
+        // Asking may have ended commands.
+        self.finish();
+    }
+
+    /// Brings everything to the file.
+    fn settle_all(&mut self) -> io::Result<()> {
+        let Self { unwritten, medium, .. } = self;
+        unwritten.settle(&[], |lba, bytes| medium.write(lba, bytes))
     }
 
     fn handle(&mut self, message: Message) {
@@ -179,7 +231,7 @@ impl State {
 
     /// What the model says, unless the file under it fails.
     fn transfer(
-        &self,
+        &mut self,
         sub: SubId,
         command: &Command,
         payload: Payload,
@@ -191,14 +243,36 @@ impl State {
                 Payload::Fill(buf) => Some(buf),
                 Payload::None | Payload::Pieces(_) => None,
             };
-            return Ended { sub, outcome: modelled, buf, error: None };
+            return Ended { sub, outcome: modelled, buf, error: self.failure.take() };
         };
         let mut ended = match command {
-            // There is no cache to flush: see the module.
-            Command::Flush => Ended { sub, outcome: Outcome::GOOD, buf: None, error: None },
-            command if missing.is_empty() => carry_out(&self.medium, sub, command, payload),
-            command => self.store_without(sub, command, payload, missing),
+            // All that was taken before it began: commands are served one after the other, and end
+            // here in that order.
+            Command::Flush => {
+                let error = self.settle_all().err();
+                Ended { sub, outcome: flushed(error.as_ref()), buf: None, error }
+            }
+            Command::Write { durability: Durability::Cached, .. } if self.writes_back => {
+                self.keep(sub, command, payload, missing)
+            }
+            Command::Write { extent, .. } => {
+                let reached = (0..).zip(extent.iter()).filter(|(at, _)| !missing.contains(*at));
+                reached.for_each(|(_, lba)| self.unwritten.forget(lba));
+                if missing.is_empty() {
+                    carry_out(&self.medium, sub, command, payload)
+                } else {
+                    self.store_without(sub, command, payload, missing)
+                }
+            }
+            Command::Read { .. } | Command::WriteZeroes { .. } | Command::Trim { .. } => {
+                carry_out(&self.medium, sub, command, payload)
+            }
         };
+        if let (Command::Read { extent, .. }, Some(buf), true) =
+            (command, &mut ended.buf, ended.outcome.is_good())
+        {
+            self.unwritten.overlay(*extent, buf.as_mut_slice());
+        }
         if let Some(buf) = &mut ended.buf {
             spoil(buf, unknown);
             spoil(buf, damaged);
@@ -207,6 +281,26 @@ impl State {
             ended.outcome = modelled;
         }
         ended
+    }
+
+    /// Takes what a write brings into memory, except for its sectors in `missing`.
+    fn keep(
+        &mut self,
+        sub: SubId,
+        command: &Command,
+        payload: Payload,
+        missing: &SectorSet,
+    ) -> Ended {
+        let (Command::Write { extent, .. }, Payload::Pieces(pieces)) = (*command, payload) else {
+            panic!("{command:?} brings nothing");
+        };
+        let sectors = pieces.iter().flat_map(|piece| piece.bytes().chunks_exact(SECTOR_SIZE));
+        for (at, (lba, bytes)) in (0..).zip(extent.iter().zip(sectors)) {
+            if !missing.contains(at) {
+                self.unwritten.put(lba, bytes);
+            }
+        }
+        Ended { sub, outcome: Outcome::GOOD, buf: None, error: None }
     }
 
     /// Stores what a write brings except for its sectors in `missing`.

@@ -195,7 +195,10 @@ mod tests {
         let file = folder.path().join("real.img");
         std::fs::File::create(&file).unwrap().set_len(64 * 4096).unwrap();
         let emulated = format!("emu:{}?size=256KiB", folder.path().join("emulated.img").display());
-        for (member, requests) in [(file.display().to_string(), 400), (emulated, 40)] {
+        let with_memory = format!("{emulated}&cache=write-back");
+        for (member, requests) in
+            [(file.display().to_string(), 400), (emulated, 40), (with_memory, 40)]
+        {
             let drive = LoneDrive::open(&member.parse().unwrap()).unwrap();
             let plan = Plan { seed: 5, requests, sectors_max: 9, batch_max: 6 };
             check_service(Arc::new(drive), plan);

@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | `profile` | make of the drive: one that comes with the program, or a file that describes one | `nearline-2tb` |
 //! | `retry-rate`, `rotations`, `slowdown` .. | how it misbehaves: the keys of [`Faults`] | it does not |
+//! | `cache` | what it uses its memory for: `off`, `read` or `write-back` | `off` |
 //! | `size` | size of the file, which is created where there is none | as it is |
 //! | `seed` | of everything left to chance | 0 |
 
@@ -26,7 +27,7 @@ const PROFILE_DEFAULT: &str = "nearline-2tb";
 
 /// The names of all keys, for messages.
 fn keys() -> String {
-    format!("profile, size, seed, {}", Faults::KEYS)
+    format!("profile, cache, size, seed, {}", Faults::KEYS)
 }
 
 /// A credit of one hundredth of the time waited: among commands close to the arm an old one wins,
@@ -44,6 +45,7 @@ pub struct MemberSpec {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Emulation {
     profile: String,
+    cache: CacheMode,
     faults: Faults,
     size: Option<Sectors>,
     seed: u64,
@@ -69,6 +71,15 @@ impl MemberSpec {
         self
     }
 
+    /// The same with its memory used like that; a real drive decides itself.
+    #[must_use]
+    pub fn with_cache(mut self, cache: CacheMode) -> Self {
+        if let Some(emulation) = &mut self.emulation {
+            emulation.cache = cache;
+        }
+        self
+    }
+
     /// The size of the file that may be created.
     pub(crate) fn size_wanted(&self) -> Option<Sectors> {
         self.emulation.as_ref()?.size
@@ -82,13 +93,13 @@ impl MemberSpec {
         window: u32,
         name: &str,
     ) -> Result<Option<Model>, HostError> {
-        let Some(Emulation { profile, faults, size: _, seed }) = &self.emulation else {
+        let Some(Emulation { profile, cache, faults, size: _, seed }) = &self.emulation else {
             return Ok(None);
         };
         let settings = Settings {
             queue_depth: window,
             scheduler: Scheduler::Sptf { age_weight: AGE_WEIGHT },
-            cache: CacheMode::Off,
+            cache: *cache,
             faults: *faults,
             size: Some(size),
         };
@@ -144,6 +155,7 @@ impl FromStr for MemberSpec {
         }
         let mut emulation = Emulation {
             profile: PROFILE_DEFAULT.to_owned(),
+            cache: CacheMode::Off,
             faults: Faults::NONE,
             size: None,
             seed: 0,
@@ -168,6 +180,7 @@ impl Emulation {
     fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         match key {
             "profile" => value.clone_into(&mut self.profile),
+            "cache" => self.cache = value.parse()?,
             "size" => {
                 let size: Bytes = parse(value)?;
                 let sectors = size.sectors_exact().filter(|&sectors| sectors > Sectors::ZERO);
@@ -210,7 +223,7 @@ mod tests {
     #[test]
     fn every_key_is_read() {
         let text = "emu:d/a.img?profile=nearline-2tb&retry-rate=2%&rotations=4&adjacency=2&\
-                    hard-rate=0.5%&slowdown=10&stalls=10min/5s&size=1GiB&seed=7";
+                    hard-rate=0.5%&slowdown=10&stalls=10min/5s&size=1GiB&seed=7&cache=read";
         let member: MemberSpec = text.parse().unwrap();
         let faults = Faults {
             soft_rate: Ratio::new(0.02).unwrap(),
@@ -222,12 +235,15 @@ mod tests {
             ..Faults::NONE
         };
         let size = Some(Sectors::new(262_144));
-        let emulation = Emulation { profile: "nearline-2tb".into(), faults, size, seed: 7 };
+        let (profile, cache) = ("nearline-2tb".into(), CacheMode::Read);
+        let emulation = Emulation { profile, cache, faults, size, seed: 7 };
         assert_eq!(member, MemberSpec { path: "d/a.img".into(), emulation: Some(emulation) });
         assert_eq!(member.to_string(), "emu:d/a.img");
         let other: Faults = "death=3s".parse().unwrap();
         let changed = member.clone().with_faults(other);
-        assert_eq!(changed.emulation.unwrap().faults, other);
+        assert_eq!(changed.emulation.as_ref().unwrap().faults, other);
+        let written_back = changed.clone().with_cache(CacheMode::WriteBack);
+        assert_eq!(written_back.emulation.unwrap().cache, CacheMode::WriteBack);
         assert_eq!((changed.path, member.emulation.unwrap().faults), (member.path, faults));
     }
 
@@ -256,6 +272,10 @@ mod tests {
             (
                 "emu:a?size=5kB",
                 "'size=5kB' in 'emu:a?size=5kB': a size is a whole number of 4KiB sectors, got 5000B",
+            ),
+            (
+                "emu:a?cache=on",
+                "'cache=on' in 'emu:a?cache=on': 'on' is no drive cache: expected off, read or write-back",
             ),
             ("emu:a?slowdown=0", "emu:a: a drive is slowed down 1 to 1000 times, not 0 times"),
             ("emu:a?slowdown=nan", "emu:a: a drive is slowed down 1 to 1000 times, not NaN times"),

@@ -1,9 +1,11 @@
 //! The bytes of a world whose content somebody looks at.
 
-use levelhead_array::{BufId, Buffers, Combine, Submit};
+use levelhead_array::{BufId, Buffers, Combine, Piece, Submit};
 use levelhead_block::{Buf, Command, Memory, Outcome, SectorSet};
 use levelhead_erasure::Kernel;
-use levelhead_units::{DriveIdx, SECTOR_SIZE, Sectors};
+use levelhead_units::{DriveIdx, Extent, Sectors};
+
+use crate::platter::Platter;
 
 /// What a failed sector's buffer holds, so that nobody can use it by accident.
 const GARBAGE: u8 = 0xEE;
@@ -12,13 +14,13 @@ const GARBAGE: u8 = 0xEE;
 #[derive(Debug)]
 pub(crate) struct WorldBytes {
     pub(crate) buffers: Buffers,
-    platters: Vec<Memory>,
+    platters: Vec<Platter>,
 }
 
 impl WorldBytes {
     /// Platters full of zeroes, which are a consistent array.
     pub(crate) fn new(drives: usize, size: Sectors) -> Self {
-        let platters = (0..drives).map(|_| Memory::new(size)).collect();
+        let platters = (0..drives).map(|_| Platter::new(size)).collect();
         // The checker computes with the kernel that defines the meaning.
         Self { buffers: Buffers::new(Kernel::Naive), platters }
     }
@@ -42,31 +44,39 @@ impl WorldBytes {
             Command::Read { extent, .. } => {
                 let id = submit.segments[0].place.buf;
                 let mut buf = self.buffers.lend(id);
-                buf.as_mut_slice().copy_from_slice(platter.bytes(extent));
+                platter.read(extent, buf.as_mut_slice());
                 spoil(&mut buf, unknown);
                 spoil(&mut buf, damaged);
                 self.buffers.give_back(id, buf);
             }
-            Command::Write { extent, .. } => {
+            Command::Write { extent, durability, .. } => {
                 let pieces = self.buffers.share(&submit.segments);
-                let sectors =
-                    pieces.iter().flat_map(|piece| piece.bytes().chunks_exact(SECTOR_SIZE));
-                let mut places = (0..).zip(platter.bytes_mut(extent).chunks_exact_mut(SECTOR_SIZE));
-                for bytes in sectors {
-                    let (at, place) = places.next().expect("as many bytes as sectors");
-                    if !missing.contains(at) {
-                        place.copy_from_slice(bytes);
-                    }
-                }
-                assert!(places.next().is_none(), "{submit:?} has fewer bytes than sectors");
+                platter.write(extent, pieces.iter().map(Piece::bytes), durability, missing);
             }
-            Command::WriteZeroes { .. } | Command::Trim { .. } | Command::Flush => {}
+            Command::Flush => platter.flush(),
+            Command::WriteZeroes { .. } | Command::Trim { .. } => {}
         }
+    }
+
+    /// Whether anything may be in a drive's memory only.
+    pub(crate) fn has_unwritten(&self, drive: DriveIdx) -> bool {
+        self.platters[drive.as_usize()].unwritten_len() > 0
+    }
+
+    /// What a drive says it has not written stays in its memory; the rest goes to its medium.
+    pub(crate) fn settle(&mut self, drive: DriveIdx, unwritten: &[Extent]) {
+        self.platters[drive.as_usize()].settle(unwritten);
+    }
+
+    /// The power fails: what the drives had in memory is gone, and so is what anybody held.
+    pub(crate) fn lose_power(&mut self) {
+        self.platters.iter_mut().for_each(Platter::lose_power);
+        self.buffers = Buffers::new(Kernel::Naive);
     }
 
     /// The bytes of one drive, to change them behind its back.
     pub(crate) fn platter_mut(&mut self, drive: DriveIdx) -> &mut Memory {
-        &mut self.platters[drive.as_usize()]
+        self.platters[drive.as_usize()].medium_mut()
     }
 }
 

@@ -11,6 +11,11 @@
 //! whatever the policy. [`swarm`] sends it random requests over drives that fail and disappear,
 //! and compares every byte with plain memory.
 //!
+//! A [`Lone`] is one drive without an array, with its bytes.
+//!
+//! The power can fail, of all drives at once: what a drive that writes back had in memory only is gone,
+//! and its old bytes are there again.
+//!
 //! # Differs from the real thing
 //!
 //! - Computing takes no time, and neither does the way between host and drive beyond the overhead in
@@ -20,9 +25,12 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+mod lone;
+mod platter;
 pub mod replay;
 pub mod studies;
 pub mod swarm;
 mod world;
 
+pub use lone::Lone;
 pub use world::{World, WorldError, WorldSettings};

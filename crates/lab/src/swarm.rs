@@ -134,10 +134,11 @@ fn draw(rng: &mut Rng, seed: u64) -> WorldSettings {
         hard_rate: hard,
         ..pick(rng, &TROUBLES).parse().expect("the troubles above are possible")
     };
+    let cache = *pick(rng, &[CacheMode::Off, CacheMode::Read, CacheMode::WriteBack]);
     let drive = |slowdown: f64| Settings {
         queue_depth: 32,
         scheduler: Scheduler::SOONEST,
-        cache: CacheMode::Off,
+        cache,
         faults: Faults { slowdown, ..faults },
         size: Some(DRIVE_SIZE),
     };

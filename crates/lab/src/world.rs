@@ -85,6 +85,9 @@ impl From<SettingsError> for WorldError {
 #[derive(Debug)]
 pub struct World {
     array: Array,
+    /// What the array was made from, for the one after a power cut.
+    array_settings: Settings,
+    streams: Streams,
     drives: Vec<Bay>,
     events: EventQueue<Event>,
     bytes: Option<WorldBytes>,
@@ -146,19 +149,17 @@ impl World {
         if drive_size < settings.spec.chunk() {
             return Err(WorldError::TooSmall { size: drive_size });
         }
-        let array = Array::new(
-            &Settings {
-                spec: settings.spec,
-                drive_size,
-                policy: settings.policy,
-                window: settings.window,
-                order: settings.order,
-                content: settings.content,
-                synced: u64::MAX,
-                lost: DriveSet::EMPTY,
-            },
-            streams,
-        );
+        let array_settings = Settings {
+            spec: settings.spec,
+            drive_size,
+            policy: settings.policy,
+            window: settings.window,
+            order: settings.order,
+            content: settings.content,
+            synced: u64::MAX,
+            lost: DriveSet::EMPTY,
+        };
+        let array = Array::new(&array_settings, streams);
         let bytes = match settings.content {
             Content::Carried => Some(WorldBytes::new(count, drive_size)),
             Content::Absent => None,
@@ -168,6 +169,8 @@ impl World {
         let (answers, log) = (Vec::new(), LogHash::default());
         Ok(Self {
             array,
+            array_settings,
+            streams,
             drives,
             events,
             bytes,
@@ -228,6 +231,32 @@ impl World {
     pub fn kill(&mut self, now: Instant, drive: DriveIdx) {
         self.drives[drive.as_usize()].drive.handle_death(now);
         self.collect(now, drive);
+        self.settle(now);
+    }
+
+    /// The power of all fails and comes back at `now`, which must not be before the last event nor after
+    /// the next. Requests that were not answered never will be, and what drives had in memory only is
+    /// gone. The array begins anew, with no redundancy valid until [`World::resync`] has made it so.
+    pub fn power_cut(&mut self, now: Instant) {
+        assert!(now <= self.next_at(), "{now:?} is past the next event");
+        for idx in 0..self.drives.len() {
+            self.settle_bytes(now, DriveIdx::from_usize(idx));
+            let Bay { drive, inside, wake: _ } = &mut self.drives[idx];
+            drive.handle_power_cut(now);
+            while drive.poll().is_some() {}
+            inside.clear();
+        }
+        if let Some(bytes) = &mut self.bytes {
+            bytes.lose_power();
+        }
+        self.answers.clear();
+        self.array = Array::new(&Settings { synced: 0, ..self.array_settings }, self.streams);
+    }
+
+    /// Takes one step of making all redundancy valid, if there is one to take now.
+    pub fn resync(&mut self, now: Instant) {
+        assert!(now <= self.next_at(), "{now:?} is past the next event");
+        self.array.handle_resync(now);
         self.settle(now);
     }
 
@@ -308,6 +337,16 @@ impl World {
             }
             self.array.handle_done(now, sub, &done.outcome);
             self.carry_out(now);
+        }
+        self.settle_bytes(now, drive);
+    }
+
+    /// Brings to a drive's medium what the model has brought there.
+    fn settle_bytes(&mut self, now: Instant, drive: DriveIdx) {
+        if let Some(bytes) = &mut self.bytes
+            && bytes.has_unwritten(drive)
+        {
+            bytes.settle(drive, &self.drives[drive.as_usize()].drive.unwritten(now));
         }
     }
 

@@ -7,8 +7,8 @@ use levelhead_app::{
     AppError, Emulate, Measure, Model, drive_makes, emulate, measure_drive, model_drive,
     probe_device,
 };
-use levelhead_drive::Faults;
 use levelhead_drive::measure::Thoroughness;
+use levelhead_drive::{CacheMode, Faults};
 use levelhead_nbd::Endpoint;
 
 use crate::signals::stop_on_signals;
@@ -35,6 +35,10 @@ pub(crate) struct EmulateArgs {
     /// torn-writes and death (docs/drive.md)
     #[arg(long, value_name = "KEYS")]
     faults: Option<Faults>,
+    /// What it uses its memory for, instead of what its name says: off, read or write-back. With
+    /// write-back a drive that is killed (kill -9) loses what was neither flushed nor written yet
+    #[arg(long, value_name = "MODE")]
+    cache: Option<CacheMode>,
     /// Where NBD clients find it: unix:PATH, a path ending in .sock, tcp:PORT on this machine, or
     /// tcp:ADDRESS:PORT
     #[arg(long)]
@@ -92,9 +96,9 @@ pub(crate) struct ModelArgs {
 pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
     match options {
         Options::Emulate(args) => {
-            let EmulateArgs { member, faults, nbd, export } = *args;
+            let EmulateArgs { member, faults, cache, nbd, export } = *args;
             let stop = stop_on_signals()?;
-            emulate(&Emulate { member, faults, nbd, export }, &stop, &mut |emulated| {
+            emulate(&Emulate { member, faults, cache, nbd, export }, &stop, &mut |emulated| {
                 // It serves all the same.
                 drop(output.print(emulated));
             })
