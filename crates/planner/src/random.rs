@@ -180,7 +180,8 @@ mod tests {
                 let ideal = reads(depth, data, 0.0).ideal().as_millis_f64();
                 let fetched = with_complementary(data, 15);
                 let both =
-                    p99(&exact(reads(depth, fetched, 5e-6), code, &DecodeTime::PAPER_SOFTWARE));
+                    p99(&exact(reads(depth, fetched, 5e-6), code, &DecodeTime::PAPER_SOFTWARE)
+                        .unwrap());
                 assert!(both / ideal < 1.1, "depth {depth}, {data} sectors: {both} / {ideal}");
             }
         }
