@@ -136,7 +136,7 @@ mod tests {
         fs::create_dir(&closed).unwrap();
         fs::write(closed.join("hidden"), "x").unwrap();
         fs::write(dir.path().join("open"), "x").unwrap();
-        fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
         let is_locked_out = fs::read_dir(&closed).is_err();
         let walked = walk(dir.path(), &mut |_| {}, &mut |_| {}).unwrap();
         fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
