@@ -13,6 +13,7 @@ mod error;
 mod files;
 mod measure;
 mod model;
+pub mod plan;
 mod probe;
 mod profiles;
 mod progress;

@@ -5,7 +5,10 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use levelhead_drive::QUEUE_DEPTH_MAX;
-use levelhead_units::DriveIdx;
+use levelhead_planner::code::LENGTH_MAX;
+use levelhead_planner::sequential::SECTORS_MAX;
+use levelhead_planner::system::Capacities;
+use levelhead_units::{Bytes, DriveIdx, Nanos};
 
 /// `DRIVE=FACTOR`, as in `3=10`.
 pub(crate) fn slow_drive(text: &str) -> Result<(u8, f64), String> {
@@ -39,6 +42,89 @@ pub(crate) fn drive(text: &str) -> Result<u8, String> {
 /// Any seed.
 pub(crate) fn seed(text: &str) -> Result<u64, String> {
     whole_in(text, 0..=u64::MAX)
+}
+
+/// A probability, as a number or in percent.
+pub(crate) fn probability(text: &str) -> Result<f64, String> {
+    let (number, scale) = match text.trim().strip_suffix('%') {
+        Some(number) => (number, 100.0),
+        None => (text, 1.0),
+    };
+    let value = number.trim().parse::<f64>().ok().map(|value| value / scale);
+    value
+        .filter(|value| (0.0..=1.0).contains(value))
+        .ok_or_else(|| format!("'{text}' is no probability from 0 to 1, such as 1e-3 or 0.1%"))
+}
+
+/// A percentile, as a share.
+pub(crate) fn percentile(text: &str) -> Result<f64, String> {
+    let value = text.trim().trim_end_matches('%').parse::<f64>().ok();
+    value
+        .filter(|value| (0.0..=99.999_999).contains(value))
+        .map(|value| value / 100.0)
+        .ok_or_else(|| format!("'{text}' is no percentile from 0 to 99.999999"))
+}
+
+/// A factor that raises or leaves alone.
+pub(crate) fn at_least_one(text: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 1.0);
+    value.ok_or_else(|| format!("'{text}' is not a number of at least 1"))
+}
+
+/// Symbols of a codeword.
+pub(crate) fn symbols(text: &str) -> Result<u64, String> {
+    whole_in(text, 1..=LENGTH_MAX)
+}
+
+/// Sectors of a read.
+pub(crate) fn read_sectors(text: &str) -> Result<u64, String> {
+    whole_in(text, 1..=SECTORS_MAX)
+}
+
+/// Requests in a queue.
+pub(crate) fn depth(text: &str) -> Result<u64, String> {
+    whole_in(text, 1..=256)
+}
+
+/// Sub-requests waiting at a drive.
+pub(crate) fn queued(text: &str) -> Result<u64, String> {
+    whole_in(text, 0..=10_000)
+}
+
+/// Drives of a group.
+pub(crate) fn drives(text: &str) -> Result<u64, String> {
+    whole_in(text, 1..=u64::from(DriveIdx::MAX))
+}
+
+/// A time of at most a minute: what a drive takes for one thing.
+pub(crate) fn short_time(text: &str) -> Result<Nanos, String> {
+    let time: Nanos = text.parse().map_err(|error| format!("{error}"))?;
+    let is_short = time <= Nanos::from_secs(60);
+    is_short.then_some(time).ok_or_else(|| format!("'{text}' is longer than a minute"))
+}
+
+/// Bytes a second, some of them.
+pub(crate) fn rate(text: &str) -> Result<Bytes, String> {
+    let rate: Bytes = text.parse().map_err(|error| format!("{error}"))?;
+    let is_some = rate >= Bytes::new(1_000_000);
+    is_some.then_some(rate).ok_or_else(|| format!("'{text}' is less than 1MB a second"))
+}
+
+/// Capacities of three kinds of file.
+pub(crate) fn capacities(text: &str) -> Result<Capacities, String> {
+    let parts: Vec<f64> = text
+        .split(':')
+        .filter_map(|part| part.trim().parse().ok())
+        .filter(|part: &f64| (0.0..=1e18).contains(part))
+        .collect();
+    match parts[..] {
+        [sequential, random, mutable]
+            if text.split(':').count() == 3 && sequential + random + mutable > 0.0 =>
+        {
+            Ok(Capacities { sequential, random, mutable })
+        }
+        _ => Err(format!("'{text}': expected three capacities A:B:M, as in 90:8:2")),
+    }
 }
 
 fn whole_in<T>(text: &str, range: RangeInclusive<T>) -> Result<T, String>

@@ -45,6 +45,7 @@ mod split;
 mod status;
 mod threads;
 mod uring;
+mod walk;
 
 pub use assemble::{AssembleOptions, Assembled, assemble};
 pub use backend::Io;
@@ -65,3 +66,4 @@ pub use reader::{ReadDone, Reader};
 pub use requests::Served;
 pub use service::{ArrayHandle, PIECE_MAX, ServeOptions};
 pub use status::{DriveState, DriveStatus, Status};
+pub use walk::{Walked, walk};

@@ -7,6 +7,7 @@
 //! - `[ERAID]` sec. III-A, the failure of a coding group of `e` sectors of every drive.
 
 use std::fmt;
+use std::str::FromStr;
 
 use crate::binomial;
 
@@ -54,6 +55,35 @@ impl fmt::Display for Code {
     /// `redundant,data`, as file codes are written.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{},{}", self.redundant, self.data)
+    }
+}
+
+/// A text that is no code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseCodeError(String);
+
+impl fmt::Display for ParseCodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "'{}' is no code: expected REDUNDANT,DATA, as in 9,246, of at most {LENGTH_MAX} symbols",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for ParseCodeError {}
+
+impl FromStr for Code {
+    type Err = ParseCodeError;
+    fn from_str(text: &str) -> Result<Self, ParseCodeError> {
+        let parts = text.split_once(',').and_then(|(redundant, data)| {
+            let (redundant, data) = (redundant.trim().parse().ok()?, data.trim().parse().ok()?);
+            Some(Self { data, redundant })
+        });
+        parts
+            .filter(|code| code.data > 0 && code.data.saturating_add(code.redundant) <= LENGTH_MAX)
+            .ok_or_else(|| ParseCodeError(text.to_owned()))
     }
 }
 
@@ -223,6 +253,16 @@ mod tests {
             assert!((failure(code, 0.01) / want - 1.0).abs() < 3e-3, "e {sectors}");
             let ours = failure_bound_correlated(code, 0.01, 2.0);
             assert!(bound.is_nan() || (ours / bound - 1.0).abs() < 1e-2, "e {sectors}: {ours}");
+        }
+    }
+
+    #[test]
+    fn codes_are_read_as_they_are_written() {
+        let code = Code { data: 246, redundant: 9 };
+        assert_eq!(code.to_string().parse(), Ok(code));
+        for text in ["9", "9,0", "9;246", "-1,3", "1,65536", "18446744073709551615,1"] {
+            let error = text.parse::<Code>().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("'{text}' is no code")), "{error}");
         }
     }
 

@@ -26,6 +26,9 @@ pub struct Bracket {
 /// Mass that one cut of a law may leave out.
 const CUT: f64 = 1e-13;
 
+/// The most pairs of points that a sum of laws is made of: about a second's work.
+pub const PAIRS_MAX: usize = 16_000_000;
+
 /// Mass that one cut of counts may leave out.
 const CUT_COUNTS: f64 = 1e-15;
 
@@ -127,12 +130,16 @@ impl Law {
         Self::new(sums, self.left_out + other.left_out).cut()
     }
 
-    /// The law of the sum of `count` independent times, each with this law.
+    /// The law of the sum of `count` independent times, each with this law; `None` where that takes
+    /// more than [`PAIRS_MAX`] pairs of points in one step.
     #[must_use]
-    pub fn times(&self, count: u64) -> Self {
+    pub fn times(&self, count: u64) -> Option<Self> {
         // One after the other: doubling would convolve two wide laws with each other.
         let one = self.clone().cut();
-        (0..count).fold(Self::certain(Nanos::ZERO), |sum, _| sum.plus(&one))
+        (0..count).try_fold(Self::certain(Nanos::ZERO), |sum, _| {
+            let pairs = sum.points.len().saturating_mul(one.points.len());
+            (pairs <= PAIRS_MAX).then(|| sum.plus(&one))
+        })
     }
 
     /// The law without its least likely points, as many as make up [`CUT`].
@@ -253,7 +260,7 @@ mod tests {
     #[test]
     fn sums_of_laws_are_binomial_where_they_must_be() {
         let one = Law::new([(ms(0), 0.7), (ms(1), 0.3)], 0.0);
-        let law = one.times(50);
+        let law = one.times(50).unwrap();
         for &(time, mass) in law.points() {
             let exact = crate::binomial::mass(50, time.get() / 1_000_000, 0.3);
             assert!((mass - exact).abs() < 1e-11, "{time}");
@@ -266,7 +273,7 @@ mod tests {
     #[test]
     fn counts_and_laws_agree() {
         let counts = Counts::new(1, &[0.5, 0.3, 0.2]).times(9);
-        let law = Law::new([(ms(1), 0.5), (ms(2), 0.3), (ms(3), 0.2)], 0.0).times(9);
+        let law = Law::new([(ms(1), 0.5), (ms(2), 0.3), (ms(3), 0.2)], 0.0).times(9).unwrap();
         for ((count, mass), &(time, point)) in counts.iter().zip(law.points()) {
             assert_eq!(ms(count), time);
             assert!((mass - point).abs() < 1e-14);

@@ -20,6 +20,7 @@ use crate::binomial;
 use crate::code::{self, Code};
 use crate::decode::DecodeTime;
 use crate::law::Law;
+use crate::sequential::{TooWide, counts};
 
 /// Random reads of equal size, as many as the queue holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,11 +81,9 @@ pub fn with_complementary(data: u64, pages: u64) -> u64 {
 
 /// Reading with retries alone: every failed sector costs one.
 pub fn without_code(reads: Reads) -> Law {
-    let one = |failed| (reads.one() + reads.retry_time * failed, failed);
-    let points = (0..=reads.sectors)
-        .map(one)
-        .map(|(time, failed)| (time, binomial::mass(reads.sectors, failed, reads.failure_rate)));
-    Law::new(points, 0.0).times(reads.depth)
+    let retries = counts(reads.sectors * reads.depth, reads.failure_rate);
+    let points = retries.iter().map(|(t, mass)| (reads.ideal() + reads.retry_time * t, mass));
+    Law::new(points, retries.left_out)
 }
 
 /// The paper's two cases, as printed.
@@ -119,10 +118,14 @@ pub fn papers_cases(reads: Reads, code: Code) -> Law {
 /// The law of the same model, with decoding, with groups that fail to decode, and with every set
 /// of failing requests counted once.
 ///
+/// # Errors
+///
+/// [`TooWide`] where so many symbols of a group fail that the law has millions of points.
+///
 /// # Panics
 ///
 /// As [`papers_cases`].
-pub fn exact(reads: Reads, code: Code, decode: &DecodeTime) -> Law {
+pub fn exact(reads: Reads, code: Code, decode: &DecodeTime) -> Result<Law, TooWide> {
     check(reads, code);
     let (n, m) = (code.length(), code.redundant);
     let mean = n as f64 * reads.failure_rate;
@@ -134,7 +137,8 @@ pub fn exact(reads: Reads, code: Code, decode: &DecodeTime) -> Law {
             + reads.retry_time * e.saturating_sub(m);
         (time, reads.touched(code, e))
     }));
-    Law::new(points, binomial::above(n, most, reads.failure_rate)).times(reads.depth)
+    let one = Law::new(points, binomial::above(n, most, reads.failure_rate));
+    one.times(reads.depth).ok_or(TooWide { code })
 }
 
 /// Probability that one group cannot be decoded: that a request needs a retry all the same.
@@ -176,7 +180,8 @@ mod tests {
                 let ideal = reads(depth, data, 0.0).ideal().as_millis_f64();
                 let fetched = with_complementary(data, 15);
                 let both =
-                    p99(&exact(reads(depth, fetched, 5e-6), code, &DecodeTime::PAPER_SOFTWARE));
+                    p99(&exact(reads(depth, fetched, 5e-6), code, &DecodeTime::PAPER_SOFTWARE)
+                        .unwrap());
                 assert!(both / ideal < 1.1, "depth {depth}, {data} sectors: {both} / {ideal}");
             }
         }
@@ -187,7 +192,9 @@ mod tests {
         let code = Code { data: 246, redundant: 9 };
         for (depth, sectors, rate) in [(1, 1, 5e-3), (8, 16, 5e-3), (32, 64, 0.02)] {
             let reads = reads(depth, sectors, rate);
-            for law in [without_code(reads), exact(reads, code, &DecodeTime::PAPER_SOFTWARE)] {
+            for law in
+                [without_code(reads), exact(reads, code, &DecodeTime::PAPER_SOFTWARE).unwrap()]
+            {
                 assert!((law.mass() + law.left_out() - 1.0).abs() < 1e-10, "{reads:?}");
             }
         }

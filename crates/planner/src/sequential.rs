@@ -34,7 +34,7 @@ use levelhead_units::Nanos;
 use crate::binomial;
 use crate::code::{self, Code};
 use crate::decode::DecodeTime;
-use crate::law::{Counts, Law};
+use crate::law::{Counts, Law, PAIRS_MAX};
 
 /// A read of consecutive sectors.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,7 +87,7 @@ impl std::error::Error for TooWide {}
 pub const SECTORS_MAX: u64 = 10_000_000;
 /// The most groups of a read.
 const GROUPS_MAX: u64 = 50_000;
-/// The most points of a law, and pairs of points of a convolution.
+/// The most points of a law.
 const POINTS_MAX: usize = 4_000_000;
 
 /// Reading with retries alone.
@@ -232,7 +232,7 @@ pub fn exact(read: Read, code: Code, decode: &DecodeTime) -> Result<Law, TooWide
     }
     let hidden_groups = Law::new(points, left_out);
     let last = last_group(read, code.shortened(sectors - hidden * code.data), code, decode);
-    if hidden_groups.points().len().saturating_mul(last.points().len()) > 4 * POINTS_MAX {
+    if hidden_groups.points().len().saturating_mul(last.points().len()) > PAIRS_MAX {
         return Err(TooWide { code });
     }
     Ok(hidden_groups.plus(&last))
@@ -280,7 +280,7 @@ fn excess(code: Code, p: f64) -> Counts {
 
 /// Binomial counts within twelve deviations of their mean and 60 more: what is outside has a mass
 /// far below that of a [`Counts`]' own cut.
-fn counts(n: u64, p: f64) -> Counts {
+pub(crate) fn counts(n: u64, p: f64) -> Counts {
     let mean = n as f64 * p;
     let reach = 12.0 * (mean * (1.0 - p)).sqrt() + 60.0;
     let low = (mean - reach).max(0.0) as u64;

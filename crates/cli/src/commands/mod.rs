@@ -5,6 +5,7 @@ mod completions;
 mod demo;
 mod drive;
 mod man;
+mod plan;
 mod replay;
 mod study;
 
@@ -28,6 +29,9 @@ pub(crate) enum Command {
     /// The papers' tables and figures, with our numbers beside theirs
     #[command(subcommand)]
     Study(study::Options),
+    /// Closed forms: which code, what overhead, what tail, which way of reading
+    #[command(subcommand)]
+    Plan(plan::Options),
     /// Print a shell's completions
     Completions(completions::Options),
     /// Write the manual's pages, one a command, into a folder
@@ -45,6 +49,7 @@ pub(crate) fn run(
         Command::Drive(options) => drive::run(options, output),
         Command::Replay(options) => replay::run(*options, output),
         Command::Study(options) => study::run(options, output),
+        Command::Plan(options) => plan::run(options, output),
         Command::Completions(options) => {
             completions::run(&options, definition);
             Ok(())

@@ -30,9 +30,11 @@
 
 mod bed;
 mod eraid;
+mod lec;
 mod level;
 mod plan;
 mod results;
+mod sdhdd;
 mod toleraid;
 
 pub use bed::{Bed, Load};
@@ -105,7 +107,8 @@ impl Ask {
 
 /// Every study, in the order of the papers.
 pub fn all() -> Vec<Study> {
-    [eraid::studies(), toleraid::studies(), level::studies()].concat()
+    [eraid::studies(), toleraid::studies(), lec::studies(), sdhdd::studies(), level::studies()]
+        .concat()
 }
 
 /// The study of this name.

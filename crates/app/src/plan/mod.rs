@@ -1,0 +1,35 @@
+//! `levelhead plan ..`: closed forms for someone who chooses a configuration.
+//!
+//! Every answer is a table, JSON rows and a picture of the same numbers, and says what it assumes.
+
+mod answer;
+mod code;
+mod decode;
+mod mode;
+mod overhead;
+mod redundancy;
+mod tail;
+
+pub use answer::Answer;
+pub use code::{CodeAsk, plan_code};
+pub use mode::{ModeAsk, plan_mode};
+pub use overhead::{Files, OverheadAsk, plan_overhead};
+pub use redundancy::{RedundancyAsk, plan_redundancy};
+pub use tail::{CodeChoice, Decoding, RandomAsk, TailAsk, plan_tail};
+
+/// Sectors fail one by one.
+const INDEPENDENT: &str = "sectors fail independently, each with the given rate; real failures come in groups, so that \
+     the figures are the best case";
+/// The code is as good as a code can be.
+const MDS: &str = "the code is maximum distance separable (Reed-Solomon): as many failures as it has \
+                   redundant symbols are repaired, and not one more";
+
+/// A probability as people read it.
+fn probability(value: f64) -> String {
+    if value > 0.0 && value < 1e-3 { format!("{value:.3e}") } else { format!("{value:.6}") }
+}
+
+/// A share in percent.
+fn percent(value: f64) -> String {
+    format!("{:.3} %", value * 100.0)
+}

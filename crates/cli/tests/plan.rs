@@ -1,0 +1,101 @@
+//! `levelhead plan ..` as it is typed.
+
+mod support;
+
+use std::fs;
+
+use support::{Shelf, levelhead};
+
+/// The rows of an answer in JSON: case, metric, value.
+fn rows(args: &[&str]) -> Vec<(String, String, f64)> {
+    let ended = levelhead(&[&["plan"], args, &["--json"]].concat());
+    let value = ended.json();
+    assert!(!value["assumptions"].as_array().unwrap().is_empty(), "{args:?}");
+    let rows = value["rows"].as_array().unwrap();
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    rows.iter()
+        .map(|row| {
+            assert!(
+                ["%", "ms", "x", "count", "probability"].contains(&row["unit"].as_str().unwrap())
+            );
+            assert!(row["paper"].is_null() && row["low"].is_number() && row["high"].is_number());
+            (text(&row["case"]), text(&row["metric"]), row["ours"].as_f64().unwrap())
+        })
+        .collect()
+}
+
+#[track_caller]
+fn value(rows: &[(String, String, f64)], case: &str, metric: &str) -> f64 {
+    let found = rows.iter().find(|row| row.0.contains(case) && row.1 == metric);
+    found.unwrap_or_else(|| panic!("no {case}, {metric} in {rows:?}")).2
+}
+
+#[test]
+fn the_least_code_is_named_with_its_failure() {
+    let rows = rows(&["code", "--failure-rate", "1e-3", "--target", "1e-6", "--length", "1023"]);
+    assert!((value(&rows, "length 1023", "redundant") - 9.0).abs() < 0.5);
+    assert!((value(&rows, "length 1023", "decoding fails") / 1.322e-7 - 1.0).abs() < 1e-3);
+    let text = levelhead(&["plan", "code", "--failure-rate", "0.1%", "--length", "1023"]);
+    let text = text.good();
+    assert!(text.contains("9,1014") && text.contains("assumed:"), "{text}");
+}
+
+#[test]
+fn every_answer_has_a_page_with_a_figure_and_its_assumptions() {
+    let shelf = Shelf::new();
+    let page = shelf.path("page.html");
+    for args in [
+        &["code", "--failure-rate", "1e-3", "--correlation", "2"][..],
+        &["redundancy"],
+        &["redundancy", "--capacities", "50:40:10", "--target", "1e-6"],
+        &["tail"],
+        &["tail", "--measure-decode", "--length", "63"],
+        &["tail", "--sectors", "16", "--queue-depth", "8", "--forced-rate", "5e-6"],
+        &["mode"],
+        &["overhead"],
+    ] {
+        assert!(!rows(args).is_empty());
+        levelhead(&[&["plan"], args, &["--report", &page]].concat()).good();
+        let html = fs::read_to_string(&page).unwrap();
+        assert!(html.contains("<svg ") && html.contains("Assumptions"), "{args:?}");
+    }
+}
+
+#[test]
+fn a_folder_is_scanned_and_what_cannot_be_followed_is_counted() {
+    let shelf = Shelf::new();
+    let tree = shelf.path("tree");
+    fs::create_dir(&tree).unwrap();
+    fs::write(format!("{tree}/one"), vec![0; 4096 * 1014]).unwrap();
+    fs::write(format!("{tree}/small"), "x").unwrap();
+    std::os::unix::fs::symlink(&tree, format!("{tree}/loop")).unwrap();
+    let rows = rows(&["overhead", "--scan", &tree, "--code", "9,1014"]);
+    assert!((value(&rows, "files", "files") - 2.0).abs() < 0.5);
+    assert!((value(&rows, "scan", "links, not followed") - 1.0).abs() < 0.5);
+    assert!((value(&rows, "code 9,1014", "overhead") - 100.0 * 18.0 / 1015.0).abs() < 1e-9);
+}
+
+#[test]
+fn bad_questions_are_refused_in_one_sentence() {
+    let shelf = Shelf::new();
+    let table = shelf.path("sizes.csv");
+    fs::write(&table, "8KiB,3\nlarge,2\n").unwrap();
+    for (args, part) in [
+        (&["code", "--failure-rate", "2"][..], "'2' is no probability from 0 to 1"),
+        (&["code", "--failure-rate", "0.5", "--length", "10"], "no code of length 10 reaches"),
+        (&["code", "--failure-rate", "1e-3", "--length", "70000"], "from 1 to 65536"),
+        (&["code", "--failure-rate", "0.5", "--correlation", "3"], "a probability is at most 1"),
+        (&["tail", "--code", "9"], "'9' is no code: expected REDUNDANT,DATA"),
+        (&["tail", "--code", "0,1", "--sectors", "100000"], "fails too often"),
+        (&["tail", "--queue-depth", "4", "--sectors", "300"], "spans more than a group"),
+        (&["tail", "--percentile", "100"], "is no percentile"),
+        (&["tail", "--retry-time", "2min"], "longer than a minute"),
+        (&["mode", "--wanted", "7"], "7 drives with requested data are more than the group's 6"),
+        (&["redundancy", "--capacities", "1:2"], "as in 90:8:2"),
+        (&["overhead", "--scan", "no/such"], "no/such"),
+        (&["overhead", "--sizes", &table], "line 2: 'large,2'"),
+    ] {
+        let ended = levelhead(&[&["plan"], args].concat());
+        assert!(ended.refusal().contains(part), "{args:?}: {}", ended.err);
+    }
+}
