@@ -118,7 +118,7 @@ const FORGETFUL: &str = r#"
     segment_blocks = 20
     read_ahead_blocks = 8
     write_blocks = 64
-    write_delay = "1000000s"
+    write_delay = "86400s"
     flush_overhead = "0.1ms"
     [seek]
     points = [[1, "0.01ms"], [99, "0.1ms"]]

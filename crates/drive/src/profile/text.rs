@@ -14,6 +14,9 @@ use crate::mechanics::{BLOCKS_PER_TRACK_MAX, Overhead, Overheads, RPM_MAX};
 const HEADS_MAX: u32 = 255;
 pub(super) const CYLINDERS_MAX: u32 = 10_000_000;
 const TIME_MAX: Nanos = Nanos::from_secs(1);
+
+/// The longest that a drive may idle with writes in its memory: until somebody flushes, as good as.
+const DELAY_MAX: Nanos = Nanos::from_secs(86_400);
 const SEGMENTS_MAX: u32 = 4_096;
 /// A gigabyte of the smallest blocks.
 const SEGMENT_BLOCKS_MAX: u32 = 1 << 21;
@@ -209,8 +212,8 @@ impl TypedCache {
         }
         let write_segments = self.write_segments.unwrap_or(WRITE_SEGMENTS_MAX);
         within("cache.write_segments", write_segments, 1, WRITE_SEGMENTS_MAX)?;
-        let delay = |key, text: &Option<String>| {
-            text.as_ref().map_or(Ok(Nanos::ZERO), |text| time(key, text))
+        let delay = |most, key, text: &Option<String>| {
+            text.as_ref().map_or(Ok(Nanos::ZERO), |text| time_up_to(most, key, text))
         };
         Ok(CacheShape {
             segments: self.segments,
@@ -222,8 +225,8 @@ impl TypedCache {
             read_ahead_on_hit: self.read_ahead_on_hit.unwrap_or(true),
             write_blocks: self.write_blocks.into(),
             write_segments,
-            write_delay: delay("cache.write_delay", &self.write_delay)?,
-            flush_overhead: delay("cache.flush_overhead", &self.flush_overhead)?,
+            write_delay: delay(DELAY_MAX, "cache.write_delay", &self.write_delay)?,
+            flush_overhead: delay(TIME_MAX, "cache.flush_overhead", &self.flush_overhead)?,
         })
     }
 }
@@ -280,11 +283,15 @@ fn within(key: &str, value: u32, least: u32, most: u32) -> Result<(), ProfileErr
 }
 
 pub(super) fn time(key: &str, text: &str) -> Result<Nanos, ProfileError> {
+    time_up_to(TIME_MAX, key, text)
+}
+
+fn time_up_to(most: Nanos, key: &str, text: &str) -> Result<Nanos, ProfileError> {
     let time: Nanos = text.parse().map_err(|error: levelhead_units::ParseUnitError| {
         ProfileError::new(key, error.to_string())
     })?;
-    if time > TIME_MAX {
-        return Err(ProfileError::new(key, format!("is {time}: expected at most {TIME_MAX}")));
+    if time > most {
+        return Err(ProfileError::new(key, format!("is {time}: expected at most {most}")));
     }
     Ok(time)
 }
