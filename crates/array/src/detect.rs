@@ -252,11 +252,16 @@ impl Detector {
 
     /// Looks whether a drive that is in has become slow.
     fn look(&mut self, now: Instant, drive: DriveIdx) -> Option<DriveEvent> {
-        let (x, samples) = self.drives[drive.as_usize()].window.median(now);
+        let standing = &mut self.drives[drive.as_usize()];
+        let (x, samples) = standing.window.median(now);
+        if x <= SLOW_MIN {
+            // Whatever the others do; so they need not be looked at.
+            standing.strikes = 0;
+            return None;
+        }
         let (cohort, mad) = self.cohort(now)?;
         let above = cohort + DEVIATIONS * MAD_TO_SIGMA * mad;
-        let is_slow =
-            samples >= SAMPLES_MIN && x > SLOW_TIMES * cohort && x > above && x > SLOW_MIN;
+        let is_slow = samples >= SAMPLES_MIN && x > SLOW_TIMES * cohort && x > above;
         let standing = &mut self.drives[drive.as_usize()];
         standing.strikes = if is_slow { standing.strikes.saturating_add(1) } else { 0 };
         let strikes = standing.strikes;
