@@ -6,10 +6,12 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod journal;
 mod progress;
 mod signals;
 mod values;
 
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser};
@@ -41,14 +43,18 @@ struct Output {
 impl Output {
     /// Prints a result as it was asked for.
     fn print(self, result: &dyn Show) -> Result<(), AppError> {
+        self.print_on(result).map(drop)
+    }
+
+    /// The same for one of many results: a break if nobody reads them any more.
+    fn print_on(self, result: &dyn Show) -> Result<ControlFlow<()>, AppError> {
         use std::io::{ErrorKind, Write};
         let text = if self.json { result.json() } else { result.text() };
         match writeln!(std::io::stdout(), "{}", text.trim_end()) {
+            Ok(()) => Ok(ControlFlow::Continue(())),
             // A reader that has gone away has seen enough.
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                Err(AppError::trouble(format!("standard output: {error}")))
-            }
-            Ok(()) | Err(_) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
+            Err(error) => Err(AppError::trouble(format!("standard output: {error}"))),
         }
     }
 }

@@ -1,12 +1,17 @@
-//! `levelhead drive model` and `drive measure`: what they show, what they write and what they refuse.
+//! `levelhead drive model` and `drive measure`: what they show, what they write and what they refuse;
+//! `drive emulate`: what becomes of the bytes.
 
 mod support;
 
 use std::fs;
 use std::process::Stdio;
+use std::sync::Arc;
 
+use levelhead_block::adapter::Waiting;
+use levelhead_block::{BlockDevice, Command, Durability, Request};
+use levelhead_units::Bytes;
 use rustix::process::{Pid, Signal, kill_process};
-use support::{Shelf, command, end, levelhead, wait_until};
+use support::{Serving, Shelf, command, connect, end, levelhead, wait_until};
 
 #[test]
 fn model_without_a_name_lists_the_makes() {
@@ -96,4 +101,100 @@ fn measure_finds_the_figures_of_an_emulated_drive_in_real_time() {
     let replay = ["replay", "--synthetic", "count=500", "--drive", &path("my.toml"), "--json"];
     let replayed = levelhead(&replay).json();
     assert_eq!(replayed["runs"][0]["requests"], 500);
+}
+
+#[test]
+fn an_emulated_drive_has_the_faults_it_was_given_and_not_those_of_its_name() {
+    let shelf = Shelf::new();
+    let (file, socket) = (shelf.path("a.img"), shelf.path("nbd.sock"));
+    let member = format!("emu:{file}?size=1MiB&hard-rate=100%");
+    let emulate = ["drive", "emulate", &member, "--nbd", &socket];
+    for (options, works) in [(&[][..], false), (&["--faults", "lost-writes=100%"], true)] {
+        let serving = Serving::start(&[&emulate[..], options].concat());
+        let client = connect(&socket);
+        client.write_at(Bytes::new(8192), &[7; 4096], Durability::Cached).unwrap();
+        // The write mends a sector that cannot be read; but where writes are lost, it is not there.
+        let mut bytes = [1; 4096];
+        client.read_at(Bytes::new(8192), &mut bytes).unwrap();
+        assert_eq!(bytes, if works { [0; 4096] } else { [7; 4096] });
+        assert_eq!(client.read_at(Bytes::new(0), &mut bytes).is_ok(), works);
+        drop(client);
+        serving.signal(Signal::INT);
+        serving.end().good();
+        fs::remove_file(&file).unwrap();
+    }
+}
+
+/// A drive that leaves what it has in memory there until somebody flushes.
+const FORGETFUL: &str = r#"
+    name = "forgetful"
+    block_size = 4096
+    rpm = 60000
+    heads = 4
+    overhead = "0.001ms"
+    head_switch = "0.01ms"
+    write_settle = "0.01ms"
+    [cache]
+    segments = 2
+    segment_blocks = 20
+    read_ahead_blocks = 8
+    write_blocks = 64
+    write_delay = "86400s"
+    flush_overhead = "0.1ms"
+    [seek]
+    points = [[1, "0.01ms"], [99, "0.1ms"]]
+    [[zone]]
+    cylinders = 100
+    blocks_per_track = 100
+    track_skew = 10
+    cylinder_skew = 10
+"#;
+
+#[test]
+fn a_killed_drive_has_what_was_flushed_and_not_what_was_in_its_memory() {
+    let shelf = Shelf::new();
+    let [file, socket, profile] = ["a.img", "nbd.sock", "own.toml"].map(|name| shelf.path(name));
+    fs::write(&profile, FORGETFUL).unwrap();
+    let member = format!("emu:{file}?size=1MiB&profile={profile}");
+    let emulate = ["drive", "emulate", &member, "--nbd", &socket];
+    let with_cache = |mode| [&emulate[..], &["--cache", mode]].concat();
+    let at = |sector: u64| Bytes::new(sector * 4096);
+    let content = || -> Vec<u8> {
+        fs::read(&file).unwrap().chunks(4096).take(5).map(|sector| sector[0]).collect()
+    };
+    for (mode, left) in [("off", [7, 8, 9, 6, 0]), ("write-back", [7, 0, 9, 0, 0])] {
+        let serving = Serving::start(&with_cache(mode));
+        let client = Arc::new(connect(&socket));
+        client.write_at(at(0), &[7; 4096], Durability::Cached).unwrap();
+        let flushed = Waiting::new(Arc::clone(&client)).run(vec![Request::bare(Command::Flush)]);
+        assert!(flushed[0].outcome.is_good());
+        client.write_at(at(1), &[8; 4096], Durability::Cached).unwrap();
+        client.write_at(at(2), &[9; 4096], Durability::Durable).unwrap();
+        client.write_at(at(3), &[6; 4096], Durability::Cached).unwrap();
+        // One by one: a read of more than the drive has in memory makes it write that first.
+        let seen = [0, 1, 2, 3].map(|sector| {
+            let mut bytes = [0; 4096];
+            client.read_at(at(sector), &mut bytes).unwrap();
+            bytes[0]
+        });
+        assert_eq!(seen, [7, 8, 9, 6], "{mode}");
+        serving.signal(Signal::KILL);
+        drop((client, serving));
+        assert_eq!(content(), left, "{mode}");
+        fs::remove_file(&socket).unwrap();
+        fs::remove_file(&file).unwrap();
+    }
+    // A drive that is told to stop writes first, and what it wrote is there for the next.
+    let serving = Serving::start(&with_cache("write-back"));
+    let client = connect(&socket);
+    client.write_at(at(1), &[5; 4096], Durability::Cached).unwrap();
+    assert_eq!(content(), [0; 5]);
+    drop(client);
+    serving.signal(Signal::INT);
+    serving.end().good();
+    assert_eq!(content(), [0, 5, 0, 0, 0]);
+    let _again = Serving::start(&emulate);
+    let mut bytes = [0; 4096];
+    connect(&socket).read_at(at(1), &mut bytes).unwrap();
+    assert_eq!(bytes, [5; 4096]);
 }

@@ -34,9 +34,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 
 use levelhead_array::superblock::State;
-use levelhead_array::{
-    Action, Answer, Array, BufId, Buffers, DriveEvent, RequestId, Resync, SubId, Submit,
-};
+use levelhead_array::{Action, Answer, Array, BufId, Buffers, RequestId, Resync, SubId, Submit};
 use levelhead_block::{Buf, Command, Pool, Request};
 use levelhead_drive::Faults;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
@@ -44,6 +42,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
 use crate::backend::{Ended, Order, Payload};
 use crate::clock::Clock;
 use crate::error::HostError;
+use crate::event_log::{EventLog, NumberedEvent};
 use crate::gate::Gate;
 use crate::labels::Ledger;
 use crate::requests::{Account, Pending};
@@ -89,9 +88,11 @@ pub(crate) struct Parts {
     pub(crate) ledger: Ledger,
     pub(crate) data_start: Sectors,
     pub(crate) gate: Arc<Gate>,
-    /// Who is told, in a sentence, that a drive has failed.
+    /// Who is told, in a sentence, that a drive has failed, or the array.
     pub(crate) tell: Tell,
-    /// Who is told what happens to drives' standings.
+    /// Where others read what happens to drives' standings.
+    pub(crate) log: Arc<EventLog>,
+    /// Who is told of it.
     pub(crate) notify: Notify,
     /// How long a drive may hold up a stop.
     pub(crate) patience: Nanos,
@@ -101,10 +102,7 @@ pub(crate) struct Parts {
 pub(crate) type Tell = Box<dyn Fn(&str) + Send>;
 
 /// Takes what happens to drives' standings.
-pub(crate) type Notify = Box<dyn Fn(&DriveEvent) + Send>;
-
-/// So many of the last events are kept for those who ask later.
-const EVENTS_MAX: usize = 64;
+pub(crate) type Notify = Box<dyn Fn(&NumberedEvent) + Send>;
 
 /// See the module.
 pub(crate) struct Engine {
@@ -117,8 +115,8 @@ pub(crate) struct Engine {
     /// Requests that the pool has no room for yet.
     waiting: VecDeque<(Request, Pending)>,
     account: Account,
-    /// What happened to drives' standings lately.
-    events: VecDeque<DriveEvent>,
+    /// Whether it has been said that more drives are lost than the array survives.
+    has_failed: bool,
     health_next: Instant,
     resync_next: Instant,
     /// Who wants the array to stop.
@@ -130,11 +128,12 @@ pub(crate) struct Engine {
 }
 
 /// Lets everybody go who waits for an engine that has ended, however it ended.
-struct OpenAtEnd(Arc<Gate>);
+struct OpenAtEnd(Arc<Gate>, Arc<EventLog>);
 
 impl Drop for OpenAtEnd {
     fn drop(&mut self) {
         self.0.open();
+        self.1.close();
     }
 }
 
@@ -149,7 +148,7 @@ impl Engine {
             lent: BTreeMap::new(),
             waiting: VecDeque::new(),
             account: Account::default(),
-            events: VecDeque::new(),
+            has_failed: false,
             health_next: Instant::ZERO,
             resync_next: Instant::ZERO,
             stopping: Vec::new(),
@@ -160,7 +159,7 @@ impl Engine {
 
     /// Runs until somebody stops it.
     pub(crate) fn run(mut self, events: &Receiver<Event>) {
-        let _open = OpenAtEnd(Arc::clone(&self.parts.gate));
+        let _open = OpenAtEnd(Arc::clone(&self.parts.gate), Arc::clone(&self.parts.log));
         loop {
             self.tick();
             if !self.stopping.is_empty() && self.is_quiet() {
@@ -246,18 +245,10 @@ impl Engine {
                     self.note_failure(drive);
                     self.record_loss();
                 }
-                Action::Event(event) => self.note_event(event),
+                Action::Event(event) => (self.parts.notify)(&self.parts.log.push(event)),
                 Action::Answer(answer) => self.answer(answer),
             }
         }
-    }
-
-    fn note_event(&mut self, event: DriveEvent) {
-        if self.events.len() == EVENTS_MAX {
-            self.events.pop_front();
-        }
-        self.events.push_back(event);
-        (self.parts.notify)(&event);
     }
 
     /// A buffer from the pool; from outside if that has none left (E3).
@@ -284,12 +275,20 @@ impl Engine {
         backend.submit(Order { sub, command, payload, origin });
     }
 
-    /// Says why a drive was lost, if it failed by itself.
+    /// Says why a drive was lost, if it failed by itself, and once that it was one too many.
     fn note_failure(&mut self, drive: DriveIdx) {
         let Seat { name, work, .. } = &mut self.parts.seats[drive.as_usize()];
         if let Some(error) = work.handle_lost() {
             let name = name.as_deref().unwrap_or_default();
             (self.parts.tell)(&format!("drive {drive}, {name}, has failed: {error}"));
+        }
+        if self.is_beyond_repair() && !self.has_failed {
+            self.has_failed = true;
+            let (lost, spec) = (self.parts.array.lost(), self.parts.array.layout().spec());
+            let survives = spec.redundant();
+            (self.parts.tell)(&format!(
+                "the array has failed: drives {lost} are lost, {spec} survives the loss of {survives}"
+            ));
         }
     }
 

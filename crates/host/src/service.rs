@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
 
 use levelhead_array::superblock::{State, Superblock};
-use levelhead_array::{Array, Buffers, Content, DriveEvent, HostOrder, Policy, Settings};
+use levelhead_array::{Array, Buffers, Content, HostOrder, Policy, Settings};
 use levelhead_block::{BlockService, Done, Request};
 use levelhead_drive::{Faults, QUEUE_DEPTH_MAX};
 use levelhead_erasure::Kernel;
@@ -31,6 +31,7 @@ use crate::devices::sysfs::Sysfs;
 use crate::emulated::EmulatedDrive;
 use crate::engine::{Control, Engine, Event, Notify, Parts, Tell};
 use crate::error::{HostError, fail};
+use crate::event_log::{EventLog, EventsSince, NumberedEvent};
 use crate::gate::{Bound, Gate, Patience};
 use crate::labels::Ledger;
 use crate::requests::Pending;
@@ -78,6 +79,7 @@ struct Inner {
     size: Sectors,
     clock: Clock,
     gate: Arc<Gate>,
+    log: Arc<EventLog>,
     events: Sender<Event>,
     engine: ThreadId,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -89,8 +91,8 @@ impl Assembled {
         self.serve_and_tell(options, Box::new(|_| {}))
     }
 
-    /// The same, and calls `tell` with a sentence whenever a drive has failed. That happens on the
-    /// engine's own thread, which waits for it.
+    /// The same, and calls `tell` with a sentence whenever a drive has failed, or the array. That
+    /// happens on the engine's own thread, which waits for it.
     pub fn serve_and_tell(
         self,
         options: ServeOptions,
@@ -104,7 +106,7 @@ impl Assembled {
         self,
         options: ServeOptions,
         tell: Box<dyn Fn(&str) + Send>,
-        notify: Box<dyn Fn(&DriveEvent) + Send>,
+        notify: Box<dyn Fn(&NumberedEvent) + Send>,
     ) -> Result<ArrayHandle, HostError> {
         self.run(options, (tell, notify), STOP_PATIENCE, &|_, backend| backend)
     }
@@ -157,6 +159,7 @@ impl Assembled {
             }
         }
         let buffers = Buffers::new(options.kernel);
+        let log = Arc::new(EventLog::default());
         let parts = Parts {
             clock,
             array,
@@ -165,6 +168,7 @@ impl Assembled {
             ledger,
             data_start,
             gate: Arc::clone(&gate),
+            log: Arc::clone(&log),
             tell,
             notify,
             patience,
@@ -176,7 +180,7 @@ impl Assembled {
             .map_err(|error| HostError::new(format!("cannot start a thread: {error}")))?;
         let engine = thread.thread().id();
         let thread = Mutex::new(Some(thread));
-        Ok(ArrayHandle(Arc::new(Inner { size, clock, gate, events, engine, thread })))
+        Ok(ArrayHandle(Arc::new(Inner { size, clock, gate, log, events, engine, thread })))
     }
 }
 
@@ -236,6 +240,14 @@ impl ArrayHandle {
         self.ask(Control::Status)
     }
 
+    /// What has happened to drives' standings after event number `after`, 0 for everything. Where nothing
+    /// has, waits until something does, the array ends, or for `patience`. Answers also when the array has
+    /// ended; refuses numbers that no event has had yet.
+    pub fn events(&self, after: u64, patience: Nanos) -> Result<EventsSince, HostError> {
+        assert!(!self.0.is_engine(), "an answer must not wait for the engine");
+        self.0.log.since(after, patience)
+    }
+
     /// The array does without this drive from now on.
     pub fn lose(&self, drive: DriveIdx) -> Result<(), HostError> {
         self.ask(|reply| Control::Lose(drive, reply))?
@@ -273,7 +285,7 @@ impl ArrayHandle {
     }
 
     fn ask<T>(&self, control: impl FnOnce(Sender<T>) -> Control) -> Result<T, HostError> {
-        assert_ne!(thread::current().id(), self.0.engine, "an answer must not wait for the engine");
+        assert!(!self.0.is_engine(), "an answer must not wait for the engine");
         let (reply, answer) = mpsc::channel();
         let gone = || HostError::new("the array is not running any more");
         self.0.events.send(Event::Control(control(reply))).map_err(|_| gone())?;

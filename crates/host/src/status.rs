@@ -2,12 +2,13 @@
 
 use levelhead_array::superblock::Uuid;
 use levelhead_array::tau::DriveView;
-use levelhead_array::{DriveEvent, Figures, Policy, Resync, Spec};
+use levelhead_array::{Figures, Policy, Resync, Spec};
 use levelhead_block::Health;
 use levelhead_stats::Summary;
 use levelhead_units::{Ratio, Sectors};
 
 use crate::devices::fast::FastFailState;
+use crate::event_log::NumberedEvent;
 use crate::requests::Served;
 
 /// A running array at one moment.
@@ -21,6 +22,8 @@ pub struct Status {
     pub size: Sectors,
     /// How reads are served.
     pub policy: Policy,
+    /// Whether it has the drives it needs.
+    pub state: ArrayState,
     /// Its drives, in order.
     pub drives: Vec<DriveStatus>,
     /// Share of its stripes whose redundancy is valid.
@@ -33,8 +36,19 @@ pub struct Status {
     pub served: Served,
     /// How long the last requests took, at most 4096 of them.
     pub latency: Summary,
-    /// What happened to drives' standings, the last 64 times.
-    pub events: Vec<DriveEvent>,
+    /// What happened to drives' standings, the last [`EVENTS_MAX`](crate::EVENTS_MAX) times.
+    pub events: Vec<NumberedEvent>,
+}
+
+/// Whether an array has the drives it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArrayState {
+    /// All of them.
+    Whole,
+    /// Without some, as many as its layout survives the loss of.
+    Degraded,
+    /// More are lost than that: some of its data cannot be had.
+    Failed,
 }
 
 /// One drive of a running array.

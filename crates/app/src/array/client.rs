@@ -1,14 +1,17 @@
-//! `levelhead array status|fail|stop`: questions to a running array.
+//! `levelhead array status|fail|sit-out|admit|stop`: questions to a running array.
 
-use std::io::{BufRead, BufReader, Write};
+use std::fmt;
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use levelhead_report::{Column, Table, json};
 use levelhead_units::Bytes;
+use serde::de::DeserializeOwned;
 
-use super::control::{Question, Reply, StatusJson};
 use super::control_path;
+use super::messages::{Question, Reply, StatusJson};
 use crate::{AppError, Show};
 
 /// What to ask.
@@ -37,54 +40,101 @@ pub enum Verb {
 
 /// Asks the running array named by its control socket or any of its members.
 pub fn ask(array: &Path, verb: Verb) -> Result<Box<dyn Show>, AppError> {
-    let question = match verb {
-        Verb::Status => Question::Status,
-        Verb::Fail { drive } => Question::Fail { drive },
-        Verb::SitOut { drive } => Question::SitOut { drive },
-        Verb::Admit { drive } => Question::Admit { drive },
-        Verb::Stop => Question::Stop,
+    let done = match verb {
+        Verb::Status => {
+            let status: Option<Box<StatusJson>> = converse(array, Question::Status)?;
+            let status = status.ok_or_else(|| AppError::trouble("the array gave no status"))?;
+            return Ok(status);
+        }
+        Verb::Fail { drive } => {
+            order(array, Question::Fail { drive })?;
+            format!("the array does without drive {drive}")
+        }
+        Verb::SitOut { drive } => {
+            order(array, Question::SitOut { drive })?;
+            format!("the array reads drive {drive} only where nothing else will do")
+        }
+        Verb::Admit { drive } => {
+            order(array, Question::Admit { drive })?;
+            format!("the array reads drive {drive} again")
+        }
+        Verb::Stop => {
+            order(array, Question::Stop)?;
+            "the array has stopped".to_owned()
+        }
     };
-    match (converse(&find(array)?, question)?, verb) {
-        (Reply::Ok(Some(status)), _) => Ok(status),
-        (Reply::Ok(None), Verb::Fail { drive }) => {
-            Ok(Box::new(Done(format!("the array does without drive {drive}"))))
+    Ok(Box::new(Done(done)))
+}
+
+/// Wants something done.
+fn order(array: &Path, question: Question) -> Result<(), AppError> {
+    converse::<()>(array, question).map(drop)
+}
+
+/// One question and its answer.
+fn converse<T: DeserializeOwned>(array: &Path, question: Question) -> Result<Option<T>, AppError> {
+    let mut conversation = Conversation::begin(array)?;
+    conversation.say(question)?;
+    match conversation.hear()? {
+        Reply::Ok(answer) => Ok(answer),
+        Reply::Error(sentence) if matches!(question, Question::Stop) => {
+            Err(AppError::trouble(sentence))
         }
-        (Reply::Ok(None), Verb::SitOut { drive }) => Ok(Box::new(Done(format!(
-            "the array reads drive {drive} only where nothing else will do"
-        )))),
-        (Reply::Ok(None), Verb::Admit { drive }) => {
-            Ok(Box::new(Done(format!("the array reads drive {drive} again"))))
-        }
-        (Reply::Ok(None), Verb::Stop) => Ok(Box::new(Done("the array has stopped".to_owned()))),
-        (Reply::Ok(None), Verb::Status) => Err(AppError::trouble("the array gave no status")),
-        (Reply::Error(sentence), Verb::Stop) => Err(AppError::trouble(sentence)),
-        (
-            Reply::Error(sentence),
-            Verb::Status | Verb::Fail { .. } | Verb::SitOut { .. } | Verb::Admit { .. },
-        ) => Err(AppError::usage(sentence)),
+        Reply::Error(sentence) => Err(AppError::usage(sentence)),
     }
 }
 
-fn find(array: &Path) -> Result<PathBuf, AppError> {
-    let beside = control_path(array);
-    let candidates = [array.to_owned(), beside];
-    let is_live = |path: &&PathBuf| UnixStream::connect(path).is_ok();
-    candidates.iter().find(is_live).cloned().ok_or_else(|| {
-        let (array, beside) = (array.display(), candidates[1].display());
-        AppError::usage(format!("no running array answers at {array} or {beside}"))
-    })
+/// A connection to a running array.
+pub(super) struct Conversation {
+    path: PathBuf,
+    pub(super) lines: BufReader<UnixStream>,
 }
 
-fn converse(path: &Path, question: Question) -> Result<Reply, AppError> {
-    let fail = |error: std::io::Error| AppError::trouble(format!("{}: {error}", path.display()));
-    let mut stream = UnixStream::connect(path).map_err(fail)?;
-    let mut line = serde_json::to_string(&question).expect("a question is JSON");
-    line.push('\n');
-    stream.write_all(line.as_bytes()).map_err(fail)?;
-    let mut answer = String::new();
-    BufReader::new(stream).read_line(&mut answer).map_err(fail)?;
-    serde_json::from_str(&answer)
-        .map_err(|error| AppError::trouble(format!("{}: odd answer: {error}", path.display())))
+impl Conversation {
+    /// With the array named by its control socket or any of its members.
+    pub(super) fn begin(array: &Path) -> Result<Self, AppError> {
+        let beside = control_path(array);
+        for path in [array, &beside] {
+            if let Ok(stream) = UnixStream::connect(path) {
+                return Ok(Self { path: path.to_owned(), lines: BufReader::new(stream) });
+            }
+        }
+        let (array, beside) = (array.display(), beside.display());
+        Err(AppError::usage(format!("no running array answers at {array} or {beside}")))
+    }
+
+    /// Asks something.
+    pub(super) fn say(&mut self, question: Question) -> Result<(), AppError> {
+        let mut line = serde_json::to_string(&question).expect("a question is JSON");
+        line.push('\n');
+        match self.lines.get_mut().write_all(line.as_bytes()) {
+            // Whoever is sent away finds the reason in the answer.
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(self.blame(error)),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// The next answer, however long that takes.
+    fn hear<T: DeserializeOwned>(&mut self) -> Result<Reply<T>, AppError> {
+        let mut line = Vec::new();
+        self.lines.read_until(b'\n', &mut line).map_err(|error| self.blame(error))?;
+        self.parse(&line)
+    }
+
+    /// How long a read waits.
+    pub(super) fn set_patience(&self, patience: Duration) -> Result<(), AppError> {
+        let set = self.lines.get_ref().set_read_timeout(Some(patience));
+        set.map_err(|error| self.blame(error))
+    }
+
+    /// What a line says.
+    pub(super) fn parse<T: DeserializeOwned>(&self, line: &[u8]) -> Result<Reply<T>, AppError> {
+        serde_json::from_slice(line).map_err(|error| self.blame(format!("odd answer: {error}")))
+    }
+
+    pub(super) fn blame(&self, error: impl fmt::Display) -> AppError {
+        AppError::trouble(format!("{}: {error}", self.path.display()))
+    }
 }
 
 struct Done(String);
@@ -101,11 +151,11 @@ impl Show for Done {
 
 impl Show for StatusJson {
     fn text(&self) -> String {
-        let Self { array, uuid, policy, resync, outstanding, .. } = self;
+        let Self { array, uuid, policy, state, resync, outstanding, .. } = self;
         let mut text =
             format!("array: {array}, {uuid}\nsize: {}\n", Bytes::new(self.size_bytes).short());
         text.push_str(&format!(
-            "policy: {policy}\nredundancy: {:.1} % valid (resync {resync})\n",
+            "state: {state}\npolicy: {policy}\nredundancy: {:.1} % valid (resync {resync})\n",
             self.synced_percent
         ));
         text.push_str(&format!(

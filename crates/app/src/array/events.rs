@@ -11,9 +11,10 @@ use std::sync::mpsc::{Receiver, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use levelhead_array::DriveEvent;
+use levelhead_array::EventKind;
+use levelhead_host::NumberedEvent;
 
-use super::control::EventJson;
+use super::messages::EventJson;
 
 /// Programs that run at a time.
 const RUNNING_MAX: usize = 4;
@@ -24,18 +25,44 @@ const WAITING_MAX: usize = 256;
 /// How long a program may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How much somebody who reads it should care, as a system's log has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Priority {
+    /// Something is not as it should be: a drive is lost, slow, or sits out.
+    Warning,
+    /// All is well, and worth a look.
+    Notice,
+    /// All is well.
+    Info,
+}
+
+impl From<EventKind> for Priority {
+    fn from(kind: EventKind) -> Self {
+        match kind {
+            EventKind::Slow | EventKind::SatOut | EventKind::SatOutByHand => Self::Warning,
+            EventKind::AdmittedInNeed => Self::Notice,
+            EventKind::Admitted | EventKind::AdmittedByHand => Self::Info,
+        }
+    }
+}
+
 /// Takes sentences.
-type Tell = Box<dyn Fn(&str) + Send>;
+pub type Tell = Box<dyn Fn(Priority, &str) + Send>;
+
+/// Takes sentences of a drive's end, or the array's.
+type TellLoss = Box<dyn Fn(&str) + Send>;
 
 /// Takes events.
-type Notify = Box<dyn Fn(&DriveEvent) + Send>;
+type Notify = Box<dyn Fn(&NumberedEvent) + Send>;
 
 /// What an array calls so that each event is told, and given to `program`.
-pub(super) fn listen(program: Option<PathBuf>, tell: Tell) -> (Tell, Notify) {
+pub(super) fn listen(program: Option<PathBuf>, tell: Tell) -> (TellLoss, Notify) {
     let tell: Arc<Mutex<Tell>> = Arc::new(Mutex::new(tell));
     let say = |tell: &Arc<Mutex<Tell>>| -> Tell {
         let tell = Arc::clone(tell);
-        Box::new(move |sentence| tell.lock().unwrap_or_else(PoisonError::into_inner)(sentence))
+        Box::new(move |priority, sentence| {
+            tell.lock().unwrap_or_else(PoisonError::into_inner)(priority, sentence);
+        })
     };
     let queue = program.map(|program| {
         let (sender, events) = sync_channel::<EventJson>(WAITING_MAX);
@@ -48,17 +75,20 @@ pub(super) fn listen(program: Option<PathBuf>, tell: Tell) -> (Tell, Notify) {
         sender
     });
     let (own, others) = (say(&tell), say(&tell));
-    let notify = move |event: &DriveEvent| {
-        let event = EventJson::from(event);
-        own(&event.sentence());
+    let notify = move |event: &NumberedEvent| {
+        let (priority, event) = (Priority::from(event.event.kind), EventJson::from(event));
+        own(priority, &event.sentence());
         match queue.as_ref().map(|queue| queue.try_send(event)) {
             None | Some(Ok(())) => {}
             Some(Err(TrySendError::Full(event) | TrySendError::Disconnected(event))) => {
-                own(&format!("too many events wait for their program: {} is dropped", event.event));
+                let number = event.number;
+                let sentence =
+                    format!("too many events wait for their program: number {number} is dropped");
+                own(Priority::Warning, &sentence);
             }
         }
     };
-    (others, Box::new(notify))
+    (Box::new(move |sentence| others(Priority::Warning, sentence)), Box::new(notify))
 }
 
 fn run_all(events: &Mutex<Receiver<EventJson>>, program: &Path, say: &Tell) {
@@ -66,7 +96,7 @@ fn run_all(events: &Mutex<Receiver<EventJson>>, program: &Path, say: &Tell) {
         let next = events.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(event) = next else { return };
         if let Err(error) = run(program, &event) {
-            say(&format!("{}: {error}", program.display()));
+            say(Priority::Warning, &format!("{}: {error}", program.display()));
         }
     }
 }
@@ -105,7 +135,7 @@ fn wait(child: &mut Child) -> Result<(), String> {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use levelhead_array::{EventKind, Figures};
+    use levelhead_array::{DriveEvent, Figures};
     use levelhead_units::DriveIdx;
 
     use super::*;
@@ -118,12 +148,17 @@ mod tests {
         std::fs::write(&program, script).unwrap();
         std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
         let (sender, sentences) = std::sync::mpsc::channel();
-        let tell: Tell = Box::new(move |sentence| drop(sender.send(sentence.to_owned())));
+        let tell: Tell =
+            Box::new(move |priority, sentence| drop(sender.send((priority, sentence.to_owned()))));
         let (tell, notify) = listen(Some(program), tell);
         let at = levelhead_units::Instant::ZERO;
         let drive = DriveIdx::new(3);
-        notify(&DriveEvent { at, drive, kind: EventKind::SatOut, figures: Figures::default() });
-        assert!(sentences.recv().unwrap().starts_with("drive 3 sat-out at 0.0 s"));
+        let figures = Figures::default();
+        let event = DriveEvent { at, drive, kind: EventKind::SatOut, figures };
+        notify(&NumberedEvent { number: 7, event });
+        let (priority, sentence) = sentences.recv().unwrap();
+        assert_eq!(priority, Priority::Warning);
+        assert!(sentence.starts_with("drive 3 sat-out at 0.0 s"));
         let end = Instant::now() + Duration::from_secs(30);
         let line = loop {
             let text = std::fs::read_to_string(&out).unwrap_or_default();
@@ -135,6 +170,8 @@ mod tests {
         };
         let value: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!((&value["event"], &value["drive"]), (&"sat-out".into(), &3.into()));
-        drop((tell, notify));
+        assert_eq!(value["number"], 7);
+        tell("drive 1 has failed");
+        assert_eq!(sentences.recv().unwrap(), (Priority::Warning, "drive 1 has failed".to_owned()));
     }
 }

@@ -4,10 +4,14 @@ mod client;
 mod control;
 mod create;
 mod events;
+mod follow;
+mod messages;
 mod serve;
 
 pub use client::{Verb, ask};
 pub use create::{Create, MadeArray, create};
+pub use events::{Priority, Tell};
+pub use follow::{Events, Heard, events};
 pub use serve::{Serve, Serving, serve};
 
 use std::path::{Path, PathBuf};

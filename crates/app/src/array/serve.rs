@@ -12,6 +12,7 @@ use levelhead_report::json;
 use levelhead_units::{Bytes, Sectors};
 use serde::Serialize;
 
+use super::events::Tell;
 use super::{control, control_path, events, members};
 use crate::files::absolute;
 use crate::{AppError, Progress, Show, Stop, uri};
@@ -109,13 +110,13 @@ impl BlockService for Exported {
 }
 
 /// Serves until `stop` is wished. `ready` is called once clients are welcome, `tell` with a sentence for
-/// each drive that fails.
+/// each drive that fails, and for each event of a drive's standing.
 pub fn serve(
     ask: &Serve,
     stop: &Stop,
     progress: &dyn Progress,
     ready: &mut dyn FnMut(&Serving),
-    tell: Box<dyn Fn(&str) + Send>,
+    tell: Tell,
 ) -> Result<(), AppError> {
     let kernel = kernel(ask.kernel)?;
     let members = members(&ask.members)?;

@@ -1,17 +1,20 @@
 //! `levelhead array ..`.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use levelhead_app::AppError;
-use levelhead_app::array::{Create, Serve, Serving, Verb, ask, create, serve};
+use levelhead_app::array::{
+    Create, Events, Heard, Priority, Serve, Serving, Verb, ask, create, events, serve,
+};
+use levelhead_app::{AppError, Stop};
 use levelhead_array::{HostOrder, Policy, Spec};
 use levelhead_erasure::Kernel;
 use levelhead_host::{CreateOptions, Io};
 use levelhead_nbd::Endpoint;
 
 use crate::signals::stop_on_signals;
-use crate::{Output, progress, values};
+use crate::{Output, journal, progress, values};
 
 #[derive(Subcommand)]
 pub(crate) enum Options {
@@ -21,6 +24,8 @@ pub(crate) enum Options {
     Serve(Box<ServeArgs>),
     /// Show how a running array is
     Status(Running),
+    /// Show what has happened to the standings of a running array's drives
+    Events(EventsArgs),
     /// Make a running array do without a drive
     Fail(Fail),
     /// Make a running array read a drive only where nothing else will do
@@ -101,6 +106,16 @@ pub(crate) struct Running {
 }
 
 #[derive(Args)]
+#[command(after_help = "With --json it prints one JSON object a line.")]
+pub(crate) struct EventsArgs {
+    /// The array's control socket, or any of its drives
+    array: PathBuf,
+    /// Go on with what happens, until Ctrl-C or the array's end
+    #[arg(long)]
+    follow: bool,
+}
+
+#[derive(Args)]
 pub(crate) struct Fail {
     /// The array's control socket, or any of its drives
     array: PathBuf,
@@ -118,6 +133,7 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
         }
         Options::Serve(args) => run_serve(*args, output),
         Options::Status(Running { array }) => show(&array, Verb::Status, output),
+        Options::Events(EventsArgs { array, follow }) => show_events(array, follow, output),
         Options::Fail(Fail { array, drive }) => show(&array, Verb::Fail { drive }, output),
         Options::SitOut(Fail { array, drive }) => show(&array, Verb::SitOut { drive }, output),
         Options::Admit(Fail { array, drive }) => show(&array, Verb::Admit { drive }, output),
@@ -127,6 +143,17 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
 
 fn show(array: &std::path::Path, verb: Verb, output: Output) -> Result<(), AppError> {
     output.print(ask(array, verb)?.as_ref())
+}
+
+fn show_events(array: PathBuf, follow: bool, output: Output) -> Result<(), AppError> {
+    let stop = if follow { stop_on_signals()? } else { Stop::new() };
+    events(&Events { array, follow }, &stop, &mut |heard| match heard {
+        Heard::Event(event) => output.print_on(event),
+        Heard::Sentence(sentence) => {
+            crate::say(&format!("levelhead: {sentence}"));
+            Ok(ControlFlow::Continue(()))
+        }
+    })
 }
 
 fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
@@ -148,11 +175,12 @@ fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
     // It serves all the same.
     let mut ready = |serving: &Serving| drop(output.print(serving));
     // Printed on a thread of its own: whoever reads standard error may be slow, the array is not to be.
-    let (sender, sentences) = std::sync::mpsc::channel::<String>();
-    let printer = std::thread::spawn(move || {
-        sentences.iter().for_each(|sentence| crate::say(&format!("levelhead: {sentence}")));
+    let (sender, lines) = std::sync::mpsc::channel::<String>();
+    let printer = std::thread::spawn(move || lines.iter().for_each(|line| crate::say(&line)));
+    let to_journal = journal::is_standard_error();
+    let tell = Box::new(move |priority: Priority, sentence: &str| {
+        drop(sender.send(journal::line(to_journal, priority, sentence)));
     });
-    let tell = Box::new(move |sentence: &str| drop(sender.send(sentence.to_owned())));
     let served = serve(&ask, &stop, progress::bars(output).as_ref(), &mut ready, tell);
     // It ends with the array, which has let go of its sender.
     drop(printer.join());

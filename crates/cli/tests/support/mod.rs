@@ -123,7 +123,14 @@ impl Serving {
     #[track_caller]
     pub(crate) fn start<S: AsRef<OsStr>>(args: &[S]) -> Self {
         let mut command = command(args);
-        command.arg("--json").stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stderr(Stdio::piped());
+        Self::spawn(command)
+    }
+
+    /// The same for a command whose standard error goes somewhere already.
+    #[track_caller]
+    pub(crate) fn spawn(mut command: Command) -> Self {
+        command.arg("--json").stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let (sender, said) = mpsc::channel();

@@ -8,7 +8,7 @@ use crate::backend::Emulated;
 use crate::engine::Parts;
 use crate::error::{HostError, fail};
 use crate::seat::Seat;
-use crate::status::{DriveState, DriveStatus, Status};
+use crate::status::{ArrayState, DriveState, DriveStatus, Status};
 
 impl Engine {
     pub(super) fn handle_control(&mut self, control: Control) {
@@ -130,18 +130,24 @@ impl Engine {
                 figures: array.figures(now, drive),
             }
         });
+        let state = match (array.lost().is_empty(), self.is_beyond_repair()) {
+            (true, _) => ArrayState::Whole,
+            (false, false) => ArrayState::Degraded,
+            (false, true) => ArrayState::Failed,
+        };
         Status {
             spec: *array.layout().spec(),
             uuid: ledger.uuid(),
             size: array.size(),
             policy: array.policy(),
+            state,
             drives: drives.collect(),
             synced: Ratio::of(array.synced(), array.layout().stripes()),
             resync: array.resync(),
             outstanding: gate.requests(),
             served: self.account.served,
             latency: self.account.latency(),
-            events: self.events.iter().copied().collect(),
+            events: self.parts.log.kept(),
         }
     }
 }

@@ -1,15 +1,17 @@
 //! Arrays that are running.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
 
-use levelhead_array::Resync;
+use levelhead_array::{EventKind, Resync};
 use levelhead_block::conformance::{Plan, check_service};
 use levelhead_block::{BlockService, Buf, Command, Durability, Effort, Outcome, Request, ZeroTail};
 use levelhead_drive::Faults;
-use levelhead_host::{ArrayHandle, Bound, DriveState, Io, ServeOptions};
-use levelhead_units::{DriveIdx, Extent, Lba, Ratio, Sectors};
+use levelhead_host::{
+    ArrayHandle, ArrayState, Bound, DriveState, EventsSince, Io, NumberedEvent, ServeOptions,
+};
+use levelhead_units::{DriveIdx, Extent, Lba, Nanos, Ratio, Sectors};
 
 use crate::support::{
     CLEAN, Client, Shelf, UNKNOWN, check_content, fill, gather, make, noise, options, serve,
@@ -145,18 +147,61 @@ fn array_that_has_lost_too_much_says_so_and_hangs_nowhere() {
     let shelf = Shelf::new();
     let members = shelf.emulated(3, 32, "");
     make("raid5:2+1,chunk=8KiB", &members, CLEAN);
-    let array = serve(&members, "normal");
+    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let heard = Arc::clone(&told);
+    let tell = Box::new(move |sentence: &str| heard.lock().unwrap().push(sentence.to_owned()));
+    let array = gather(&members).unwrap().serve_and_tell(options("normal"), tell).unwrap();
+    let state = || array.status().unwrap().state;
     fill(&array, 5);
+    assert_eq!(state(), ArrayState::Whole);
     array.kill(drive(0)).unwrap();
+    fill(&array, 6);
+    assert_eq!(state(), ArrayState::Degraded);
     array.kill(drive(1)).unwrap();
     let reply = Client::new(&array).read(0, array.size().get());
     assert!(!reply.outcome.is_good());
     let outcome = Client::new(&array).write(0, noise(1, 8));
     assert!(!outcome.is_good());
+    assert_eq!(state(), ArrayState::Failed);
+    let [_, _, last] = &told.lock().unwrap()[..] else { panic!("{told:?}") };
+    let sentence = "the array has failed: drives 0,1 are lost, raid5:2+1,chunk=8KiB survives the loss \
+                    of 1";
+    assert_eq!(last, sentence);
     let error = array.stop().unwrap_err().to_string();
     assert_eq!(error, "more drives are lost than the array survives: 0,1");
     let error = gather(&members).unwrap_err().to_string();
     assert!(error.contains("holds old data"), "{error}");
+}
+
+#[test]
+fn events_are_numbered_and_can_be_read_after_the_end() {
+    let shelf = Shelf::new();
+    let members = shelf.emulated(3, 32, "");
+    make("raid5:2+1,chunk=8KiB", &members, CLEAN);
+    let array = serve(&members, "level");
+    let since = |after| {
+        let since = array.events(after, Nanos::ZERO).unwrap();
+        let named = since
+            .events
+            .iter()
+            .map(|NumberedEvent { number, event }| (*number, event.drive.as_usize(), event.kind));
+        (since.missed, named.collect::<Vec<_>>(), since.has_ended)
+    };
+    assert_eq!(since(0), (0, Vec::new(), false));
+    array.sit_out(drive(1)).unwrap();
+    array.admit(drive(1)).unwrap();
+    let (out, back) = (EventKind::SatOutByHand, EventKind::AdmittedByHand);
+    assert_eq!(since(0), (0, vec![(1, 1, out), (2, 1, back)], false));
+    assert_eq!(since(1), (0, vec![(2, 1, back)], false));
+    let waiting = {
+        let array = array.clone();
+        std::thread::spawn(move || array.events(2, Nanos::from_secs(3600)).unwrap())
+    };
+    assert_eq!(array.status().unwrap().events.len(), 2);
+    array.stop().unwrap();
+    let ended = EventsSince { missed: 0, events: Vec::new(), has_ended: true };
+    assert_eq!(waiting.join().unwrap(), ended, "nobody waits for an array that has ended");
+    assert_eq!(since(1), (0, vec![(2, 1, back)], true));
 }
 
 #[test]

@@ -1,0 +1,272 @@
+//! What is said at the control socket: one JSON value a line, described for users in `docs/control.md`.
+
+use levelhead_array::Resync;
+use levelhead_array::tau::DriveView;
+use levelhead_host::{ArrayState, DriveState, EventsSince, NumberedEvent, Status};
+use levelhead_units::{Nanos, Ratio};
+use serde::{Deserialize, Serialize};
+
+/// What can be asked of a running array.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(tag = "verb", rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) enum Question {
+    /// How it is.
+    Status,
+    /// Do without a drive from now on.
+    Fail {
+        /// Which.
+        drive: u8,
+    },
+    /// Do not read a drive where that can be helped.
+    SitOut {
+        /// Which.
+        drive: u8,
+    },
+    /// Read a drive again that sits out.
+    Admit {
+        /// Which.
+        drive: u8,
+    },
+    /// What has happened to drives' standings.
+    Events {
+        /// Since the event of this number.
+        #[serde(default)]
+        after: u64,
+        /// Whether to go on and tell what happens from now on.
+        #[serde(default)]
+        follow: bool,
+    },
+    /// Stop in good order.
+    Stop,
+}
+
+/// What comes back: `T` where there is something to say.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Reply<T> {
+    Ok(Option<T>),
+    Error(String),
+}
+
+/// What there may be to say.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Answer {
+    Status(Box<StatusJson>),
+    Events(EventsJson),
+}
+
+/// A [`Status`] as JSON.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct StatusJson {
+    pub(crate) array: String,
+    pub(crate) uuid: String,
+    pub(crate) size_bytes: u64,
+    pub(crate) policy: String,
+    pub(crate) state: String,
+    pub(crate) synced_percent: f64,
+    pub(crate) resync: String,
+    pub(crate) outstanding: u32,
+    pub(crate) requests: u64,
+    pub(crate) subrequests: u64,
+    pub(crate) removed: u64,
+    pub(crate) redispatched: u64,
+    pub(crate) mean_ms: f64,
+    pub(crate) p50_ms: f64,
+    pub(crate) p99_ms: f64,
+    pub(crate) max_ms: f64,
+    pub(crate) drives: Vec<DriveJson>,
+    pub(crate) events: Vec<EventJson>,
+}
+
+/// One drive of a [`StatusJson`].
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct DriveJson {
+    pub(crate) drive: u8,
+    pub(crate) member: Option<String>,
+    pub(crate) state: String,
+    pub(crate) failure: Option<String>,
+    pub(crate) queue: u64,
+    pub(crate) commands: Option<u64>,
+    pub(crate) first_pass_failures: Option<u64>,
+    pub(crate) retries: Option<u64>,
+    pub(crate) retry_rate_percent: Option<f64>,
+    pub(crate) retry_latency_ms: Option<f64>,
+    pub(crate) service_time_ms: Option<f64>,
+    pub(crate) fast_fail: Option<String>,
+    pub(crate) fast_fail_detail: Option<String>,
+    pub(crate) sits_out: bool,
+    pub(crate) median_ms: f64,
+    /// What policies decide from.
+    pub(crate) estimates: EstimatesJson,
+}
+
+/// What policies decide from: the names are those of docs/level.md and of the paper.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub(crate) struct EstimatesJson {
+    /// lambda, sub-requests a second.
+    pub(crate) arrival_rate: f64,
+    /// p_c.
+    pub(crate) removal_percent: f64,
+    /// q.
+    pub(crate) queued: f64,
+    /// p_f, of the health page.
+    pub(crate) retry_rate_percent: f64,
+    /// tau_retry, of the health page.
+    pub(crate) retry_latency_ms: f64,
+    /// tau_hdd.
+    pub(crate) service_time_ms: f64,
+    pub(crate) pace_ms: f64,
+    pub(crate) failure_rate_percent: f64,
+}
+
+impl From<&DriveView> for EstimatesJson {
+    fn from(view: &DriveView) -> Self {
+        Self {
+            arrival_rate: view.arrival_rate,
+            removal_percent: view.removal * 100.0,
+            queued: view.queued,
+            retry_rate_percent: view.retry_rate * 100.0,
+            retry_latency_ms: view.retry_latency * 1e3,
+            service_time_ms: view.service_time * 1e3,
+            pace_ms: view.pace * 1e3,
+            failure_rate_percent: view.failure_rate * 100.0,
+        }
+    }
+}
+
+/// Something that happened to a drive's standing, with the numbers that caused it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct EventJson {
+    /// 1 for the first since the array was started.
+    pub(crate) number: u64,
+    pub(crate) event: String,
+    pub(crate) drive: u8,
+    /// Since the array was started.
+    pub(crate) at_seconds: f64,
+    pub(crate) median_ms: f64,
+    pub(crate) cohort_median_ms: f64,
+    pub(crate) cohort_mad_ms: f64,
+    pub(crate) samples: u32,
+}
+
+impl From<&NumberedEvent> for EventJson {
+    fn from(NumberedEvent { number, event }: &NumberedEvent) -> Self {
+        let figures = event.figures;
+        Self {
+            number: *number,
+            event: event.kind.name().to_owned(),
+            drive: event.drive.as_usize() as u8,
+            at_seconds: thousandths(event.at.as_nanos() as f64 / 1e9),
+            median_ms: thousandths(millis(figures.median)),
+            cohort_median_ms: thousandths(millis(figures.cohort_median)),
+            cohort_mad_ms: thousandths(millis(figures.cohort_mad)),
+            samples: figures.samples,
+        }
+    }
+}
+
+impl EventJson {
+    /// The same in a sentence.
+    pub(crate) fn sentence(&self) -> String {
+        let Self { drive, event, at_seconds, samples, .. } = self;
+        let Self { median_ms, cohort_median_ms, cohort_mad_ms, .. } = self;
+        let what = format!("drive {drive} {event} at {at_seconds:.1} s");
+        if *samples == 0 {
+            return format!("{what}: it has ended no command lately");
+        }
+        format!(
+            "{what}: its last {samples} commands took {median_ms:.1} ms (median), the drives' \
+             {cohort_median_ms:.1} ms (deviation {cohort_mad_ms:.1} ms)"
+        )
+    }
+}
+
+/// An [`EventsSince`] as JSON.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct EventsJson {
+    pub(crate) events: Vec<EventJson>,
+    /// Events before these that are not kept any more.
+    pub(crate) missed: u64,
+    /// Whether there will be no more.
+    pub(crate) ended: bool,
+}
+
+impl From<&EventsSince> for EventsJson {
+    fn from(EventsSince { events, missed, has_ended }: &EventsSince) -> Self {
+        let events = events.iter().map(EventJson::from).collect();
+        Self { events, missed: *missed, ended: *has_ended }
+    }
+}
+
+impl From<&Status> for StatusJson {
+    fn from(status: &Status) -> Self {
+        let drives = (0_u8..).zip(&status.drives).map(|(drive, is)| DriveJson {
+            drive,
+            member: is.name.clone(),
+            state: match is.state {
+                DriveState::Present => "present",
+                DriveState::Failed => "failed",
+                DriveState::Lost => "lost",
+                DriveState::Missing => "missing",
+            }
+            .to_owned(),
+            failure: is.failure.clone(),
+            queue: is.queue_len as u64,
+            commands: is.health.and_then(|said| said.commands),
+            first_pass_failures: is.health.and_then(|said| said.first_pass_failures),
+            retries: is.health.and_then(|said| said.retries),
+            retry_rate_percent: is.health.and_then(|said| said.retry_rate).map(percent),
+            retry_latency_ms: is.health.and_then(|said| said.retry_latency_mean).map(millis),
+            service_time_ms: is.health.and_then(|said| said.service_time_mean).map(millis),
+            fast_fail: is.fast_fail.as_ref().map(|way| way.path.to_string()),
+            fast_fail_detail: is.fast_fail.as_ref().map(|way| way.detail.clone()),
+            sits_out: is.sits_out,
+            median_ms: millis(is.figures.median),
+            estimates: EstimatesJson::from(&is.view),
+        });
+        Self {
+            array: status.spec.to_string(),
+            uuid: status.uuid.to_string(),
+            size_bytes: status.size.bytes().get(),
+            policy: status.policy.to_string(),
+            state: match status.state {
+                ArrayState::Whole => "whole",
+                ArrayState::Degraded => "degraded",
+                ArrayState::Failed => "failed",
+            }
+            .to_owned(),
+            synced_percent: percent(status.synced),
+            resync: match status.resync {
+                Resync::Idle => "idle",
+                Resync::Running => "running",
+                Resync::Stuck => "stuck",
+            }
+            .to_owned(),
+            outstanding: status.outstanding,
+            requests: status.served.requests,
+            subrequests: status.served.subs,
+            removed: status.served.removed,
+            redispatched: status.served.redispatched,
+            mean_ms: millis(status.latency.mean),
+            p50_ms: millis(status.latency.p50),
+            p99_ms: millis(status.latency.p99),
+            max_ms: millis(status.latency.max),
+            drives: drives.collect(),
+            events: status.events.iter().map(EventJson::from).collect(),
+        }
+    }
+}
+
+fn percent(share: Ratio) -> f64 {
+    share.get() * 100.0
+}
+
+/// Rounded to what somebody may want to know: then a number reads back as it was written.
+fn thousandths(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}
+
+fn millis(time: Nanos) -> f64 {
+    time.as_millis_f64()
+}

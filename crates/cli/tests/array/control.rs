@@ -1,0 +1,173 @@
+//! The control socket: what a running array says, and who may ask.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use levelhead_block::Durability;
+use levelhead_units::Bytes;
+use serde_json::{Value, json};
+
+use crate::support::{ARRAY, PATIENCE, Shelf, connect, levelhead, random, wait_until};
+use crate::{DRIVE, SIZE, keys, synced, without};
+
+#[test]
+fn status_tells_what_an_array_does_while_it_serves() {
+    let shelf = Shelf::new();
+    let drives = shelf.array(DRIVE);
+    let options = ["--nbd", &shelf.path("nbd.sock"), "--policy", "assisted"];
+    let serving = shelf.serve_with(&without(&drives, 5), &options);
+    let client = connect(&shelf.path("nbd.sock"));
+    client.write_at(Bytes::new(0), &random(1 << 20, 1), Durability::Durable).unwrap();
+    client.read_at(Bytes::new(0), &mut vec![0; 1 << 20]).unwrap();
+    levelhead(&["array", "fail", &drives[0], "0"]).refusal();
+    let status = serving.status();
+    let expected = [
+        "array",
+        "drives",
+        "events",
+        "max_ms",
+        "mean_ms",
+        "outstanding",
+        "p50_ms",
+        "p99_ms",
+        "policy",
+        "redispatched",
+        "removed",
+        "requests",
+        "resync",
+        "size_bytes",
+        "state",
+        "subrequests",
+        "synced_percent",
+        "uuid",
+    ];
+    assert_eq!(keys(&status), expected);
+    assert_eq!((&status["array"], &status["policy"]), (&json!(ARRAY), &json!("assisted")));
+    assert_eq!(status["state"], "degraded");
+    assert_eq!((&status["size_bytes"], &status["resync"]), (&json!(SIZE), &json!("idle")));
+    assert_eq!((synced(&status), &status["outstanding"]), (100.0, &json!(0)));
+    assert!(status["requests"].as_u64().unwrap() >= 2, "{status}");
+    assert!(status["subrequests"].as_u64().unwrap() >= 10, "{status}");
+    let latencies = ["p50_ms", "p99_ms", "max_ms"].map(|key| status[key].as_f64().unwrap());
+    assert!(latencies.is_sorted() && latencies[0] > 0.0, "{status}");
+    // Real drives say nothing of themselves, missing ones not even a name.
+    let drive = |drive: u8, member: Value, state: &str, fast_fail: Value, why: &Value| {
+        json!({
+            "drive": drive, "member": member, "state": state, "failure": null, "queue": 0,
+            "commands": null, "first_pass_failures": null, "retries": null,
+            "retry_rate_percent": null, "retry_latency_ms": null, "service_time_ms": null,
+            "fast_fail": fast_fail, "fast_fail_detail": why
+        })
+    };
+    let why = &status["drives"][4]["fast_fail_detail"];
+    assert!(["it is a file", "only io_uring tells a drive"].contains(&why.as_str().unwrap()));
+    // What the array has learnt of it is not the same each time.
+    let said = |drive: usize| {
+        let mut value = status["drives"][drive].clone();
+        let fields = value.as_object_mut().unwrap();
+        let learnt = ["median_ms", "estimates"].map(|key| fields.remove(key));
+        assert!(learnt.iter().all(Option::is_some), "{status}");
+        assert_eq!(fields.remove("sits_out"), Some(json!(false)));
+        value
+    };
+    assert_eq!(said(4), drive(4, json!(drives[4]), "present", json!("none"), why));
+    assert_eq!(said(5), drive(5, Value::Null, "missing", Value::Null, &Value::Null));
+    levelhead(&["array", "sit-out", &drives[0], "9"]).refusal();
+    levelhead(&["array", "sit-out", &drives[0], "1"]).refusal(); // One is missing already.
+    levelhead(&["array", "admit", &drives[0], "1"]).refusal();
+    let text = levelhead(&["array", "status", &drives[0]]).good();
+    let uuid = status["uuid"].as_str().unwrap();
+    assert!(text.starts_with(&format!("array: {ARRAY}, {uuid}\nsize: 30MiB\n")), "{text}");
+    assert!(text.contains("\nstate: degraded\n"), "{text}");
+    assert!(text.contains("\nredundancy: 100.0 % valid (resync idle)\n"), "{text}");
+    let state = |drive: &str| {
+        let line = text.lines().find(|line| line.split_whitespace().next() == Some(drive));
+        line.unwrap().split_whitespace().nth(1).unwrap()
+    };
+    assert_eq!((state("4"), state("5")), ("present", "missing"));
+    serving.stop();
+}
+
+#[test]
+fn control_socket_can_be_elsewhere_and_answers_lines_of_json() {
+    let shelf = Shelf::new();
+    let drives = shelf.array(DRIVE);
+    let control = shelf.path("control");
+    let options = ["--nbd", &shelf.path("nbd.sock"), "--control", &control];
+    let serving = shelf.serve_with(&drives, &options);
+    assert_eq!(serving.control(), control);
+    // The drives lead there all the same.
+    let status = levelhead(&["array", "status", &drives[0], "--json"]).json();
+    assert_eq!(status["array"], ARRAY);
+    let mut stream = UnixStream::connect(&control).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+    let mut ask = |question: &str| -> Value {
+        stream.write_all(format!("{question}\n").as_bytes()).unwrap();
+        serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap()
+    };
+    assert_eq!(ask(r#"{"verb": "status"}"#)["ok"]["array"], ARRAY);
+    for question in ["what?", "", "{}", r#"{"verb": "dance"}"#, r#"{"verb": "fail", "drive": 900}"#]
+    {
+        let answer = ask(question);
+        assert!(answer["error"].is_string(), "{question}: {answer}");
+    }
+    assert_eq!(ask(r#"{"verb": "fail", "drive": 2}"#), json!({ "ok": null }));
+    assert_eq!(ask(r#"{"verb": "stop"}"#), json!({ "ok": null }));
+    serving.end().good();
+    assert!(!Path::new(&control).exists());
+}
+
+#[test]
+fn every_drive_leads_to_the_control_socket_past_clients_that_say_nothing() {
+    use std::os::unix::fs::symlink;
+    let shelf = Shelf::new();
+    let drives = shelf.array(DRIVE);
+    let beside = |drive: usize| format!("{}.control", drives[drive]);
+    // What a server that was killed has left behind, and what is none of ours.
+    symlink(shelf.path("gone"), beside(0)).unwrap();
+    symlink(shelf.path("gone"), beside(1)).unwrap();
+    fs::write(beside(3), "mine").unwrap();
+    let serving = shelf.serve(&drives);
+    let silent: Vec<UnixStream> =
+        (0..3).map(|_| UnixStream::connect(serving.control()).unwrap()).collect();
+    for at in [0, 1, 2, 4, 5] {
+        let status = levelhead(&["array", "status", &drives[at], "--json"]).json();
+        assert_eq!(status["uuid"], serving.status()["uuid"], "drive {at}");
+    }
+    let refused = levelhead(&["array", "status", &drives[3]]);
+    assert!(refused.refusal().contains("no running array answers"));
+    levelhead(&["array", "stop", &drives[5]]).good();
+    serving.end().good();
+    drop(silent);
+    assert_eq!(fs::read_to_string(beside(3)).unwrap(), "mine");
+    fs::remove_file(beside(3)).unwrap();
+    assert_eq!(shelf.names().len(), 6, "{:?}", shelf.names());
+}
+
+#[test]
+fn more_clients_than_there_is_room_for_are_sent_away() {
+    let shelf = Shelf::new();
+    let serving = shelf.serve(&shelf.array(DRIVE));
+    let talk = |stream: &UnixStream| -> Value {
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    };
+    let mut clients: Vec<UnixStream> = Vec::new();
+    for _ in 0..16 {
+        let mut stream = UnixStream::connect(serving.control()).unwrap();
+        stream.write_all(b"{\"verb\": \"status\"}\n").unwrap();
+        assert_eq!(talk(&stream)["ok"]["array"], ARRAY);
+        clients.push(stream);
+    }
+    let refused = talk(&UnixStream::connect(serving.control()).unwrap());
+    assert_eq!(refused, json!({ "error": "16 clients ask already, try again" }));
+    drop(clients);
+    wait_until("there is room again", || {
+        levelhead(&["array", "status", serving.control()]).code == Some(0)
+    });
+    serving.stop();
+}

@@ -1,0 +1,253 @@
+//! What is heard of drives' standings: by those who ask, those who follow, and the journal.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::DRIVE;
+use crate::support::{Ended, PATIENCE, Serving, Shelf, command, end, levelhead, refs, wait_until};
+
+/// `levelhead array events --follow --json` at work.
+pub(crate) struct Follower {
+    child: Child,
+    lines: Arc<Mutex<Vec<String>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Follower {
+    pub(crate) fn start(array: &str) -> Self {
+        let mut follow = command(&["array", "events", array, "--follow", "--json"]);
+        let mut child = follow.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let lines: Arc<Mutex<Vec<String>>> = Arc::default();
+        let heard = Arc::clone(&lines);
+        let reader = thread::spawn(move || {
+            out.lines().for_each(|line| heard.lock().unwrap().push(line.unwrap()));
+        });
+        Self { child, lines, reader }
+    }
+
+    /// What it has printed so far.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.lines.lock().unwrap().clone()
+    }
+
+    fn interrupt(&self) {
+        kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
+    }
+
+    /// Waits for its end: all that it printed, and what it said.
+    pub(crate) fn end(self) -> (Vec<String>, Ended) {
+        let ended = end(self.child, "the follower");
+        self.reader.join().unwrap();
+        let lines = self.lines.lock().unwrap().clone();
+        (lines, ended)
+    }
+}
+
+/// What happened and to which drive, of each line.
+pub(crate) fn happened(lines: &[String]) -> Vec<(String, u64)> {
+    let parse = |line: &String| -> Value { serde_json::from_str(line).unwrap() };
+    let event = |value: Value| {
+        (value["event"].as_str().unwrap().to_owned(), value["drive"].as_u64().unwrap())
+    };
+    lines.iter().map(parse).map(event).collect()
+}
+
+fn by_hand(serving: &Serving, verb: &str, drive: &str) {
+    levelhead(&["array", verb, serving.control(), drive]).good();
+}
+
+/// Somebody at the control socket.
+struct Asking(BufReader<UnixStream>);
+
+impl Asking {
+    fn new(serving: &Serving) -> Self {
+        let stream = UnixStream::connect(serving.control()).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self(BufReader::new(stream))
+    }
+
+    fn say(&mut self, question: &Value) {
+        self.0.get_mut().write_all(format!("{question}\n").as_bytes()).unwrap();
+    }
+
+    fn hear(&mut self) -> Value {
+        let mut line = String::new();
+        self.0.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    fn ask(&mut self, question: &Value) -> Value {
+        self.say(question);
+        self.hear()
+    }
+
+    /// The numbers of the events in an answer, and how many were missed.
+    #[track_caller]
+    fn numbers(answer: &Value) -> (Vec<u64>, u64) {
+        let answer = &answer["ok"];
+        let events = answer["events"].as_array().unwrap_or_else(|| panic!("{answer}"));
+        let numbers = events.iter().map(|event| event["number"].as_u64().unwrap());
+        (numbers.collect(), answer["missed"].as_u64().unwrap())
+    }
+}
+
+#[test]
+fn follower_prints_each_event_once_until_the_array_stops_or_ctrl_c() {
+    let shelf = Shelf::new();
+    let serving = shelf.serve(&shelf.array(DRIVE));
+    let events = |args: &[&str]| {
+        levelhead(&[&["array", "events", serving.control()][..], args].concat()).good()
+    };
+    assert_eq!(events(&[]), "");
+    by_hand(&serving, "sit-out", "3");
+    let (one, other) = (Follower::start(serving.control()), Follower::start(serving.control()));
+    let heard = |follower: &Follower, count: usize| {
+        wait_until("the follower has heard of it", || follower.lines().len() == count);
+    };
+    heard(&one, 1);
+    by_hand(&serving, "admit", "3");
+    by_hand(&serving, "sit-out", "0");
+    heard(&one, 3);
+    heard(&other, 3);
+    other.interrupt();
+    let (lines, ended) = other.end();
+    assert_eq!(
+        (ended.code, ended.err.as_str()),
+        (Some(0), "levelhead: event 3 was the last one so far\n")
+    );
+    let text: Vec<String> = events(&["--json"]).lines().map(str::to_owned).collect();
+    assert_eq!(lines, text);
+    by_hand(&serving, "admit", "0");
+    // Stopped at once: what happened last is not lost.
+    serving.stop();
+    let (lines, ended) = one.end();
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), "levelhead: the array has stopped\n"));
+    assert_eq!(lines[..3], text);
+    let expected = [
+        ("sat-out-by-hand", 3),
+        ("admitted-by-hand", 3),
+        ("sat-out-by-hand", 0),
+        ("admitted-by-hand", 0),
+    ];
+    assert_eq!(happened(&lines), expected.map(|(event, drive)| (event.to_owned(), drive)));
+}
+
+#[test]
+fn follower_of_an_array_that_is_killed_does_not_say_that_it_stopped() {
+    let shelf = Shelf::new();
+    let serving = shelf.serve(&shelf.array(DRIVE));
+    by_hand(&serving, "sit-out", "3");
+    let follower = Follower::start(serving.control());
+    wait_until("the follower has heard of it", || follower.lines().len() == 1);
+    serving.signal(Signal::KILL);
+    let (_, ended) = follower.end();
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.err.ends_with(": the array has ended, and did not say so\n"), "{ended:?}");
+}
+
+#[test]
+fn events_that_had_to_make_room_are_counted() {
+    let shelf = Shelf::new();
+    let serving = shelf.serve(&shelf.array(DRIVE));
+    let mut asking = Asking::new(&serving);
+    for _ in 0..40 {
+        for verb in ["sit-out", "admit"] {
+            assert_eq!(asking.ask(&json!({ "verb": verb, "drive": 4 })), json!({ "ok": null }));
+        }
+    }
+    let mut since =
+        |after: u64| Asking::numbers(&asking.ask(&json!({ "verb": "events", "after": after })));
+    assert_eq!(since(0), ((17..=80).collect(), 16));
+    assert_eq!(since(10), ((17..=80).collect(), 6));
+    assert_eq!(since(16), ((17..=80).collect(), 0));
+    assert_eq!(since(78), (vec![79, 80], 0));
+    assert_eq!(since(80), (vec![], 0));
+    let refused = asking.ask(&json!({ "verb": "events", "after": 81 }));
+    let sentence = "the last event is number 80, there is none after 81";
+    assert_eq!(refused, json!({ "error": sentence }));
+    let ended = levelhead(&["array", "events", serving.control(), "--json"]);
+    assert_eq!(ended.err, "levelhead: 16 events were missed: only the last ones are kept\n");
+    assert_eq!(ended.good().lines().count(), 64);
+    serving.stop();
+}
+
+#[test]
+fn those_who_follow_leave_room_for_those_who_ask() {
+    let shelf = Shelf::new();
+    let serving = shelf.serve(&shelf.array(DRIVE));
+    let follow = json!({ "verb": "events", "follow": true });
+    let begin = || {
+        let mut asking = Asking::new(&serving);
+        let first = asking.ask(&follow);
+        (asking, first)
+    };
+    let nothing = json!({ "ok": { "events": [], "missed": 0, "ended": false } });
+    let mut following: Vec<Asking> = (0..12)
+        .map(|_| {
+            let (asking, first) = begin();
+            assert_eq!(first, nothing);
+            asking
+        })
+        .collect();
+    let refused = json!({ "error": "12 clients follow the events already, try again" });
+    assert_eq!(begin().1, refused);
+    // Everybody else is served meanwhile, and all of them hear of it.
+    by_hand(&serving, "sit-out", "1");
+    for asking in &mut following {
+        // Unless it came late there is an empty line first: somebody is still there.
+        let line = std::iter::repeat_with(|| asking.hear()).find(|line| *line != nothing);
+        assert_eq!(Asking::numbers(&line.unwrap()), (vec![1], 0));
+    }
+    let left = following.split_off(6);
+    drop(left);
+    by_hand(&serving, "admit", "1");
+    wait_until("there is room again", || begin().1 != refused);
+    serving.stop();
+    for mut asking in following {
+        let line =
+            std::iter::repeat_with(|| asking.hear()).find(|line| line["ok"]["ended"] == true);
+        assert_eq!(Asking::numbers(&line.unwrap()), (vec![], 0));
+    }
+}
+
+#[test]
+fn journal_gets_priorities_and_nobody_else_does() {
+    let shelf = Shelf::new();
+    let members = shelf.array(DRIVE);
+    for is_journal in [true, false] {
+        let err = shelf.path("stderr");
+        let file = File::create(&err).unwrap();
+        let metadata = file.metadata().unwrap();
+        let inode = metadata.ino() + u64::from(!is_journal);
+        let socket = shelf.path("nbd.sock");
+        let mut serve =
+            command(&[&["array", "serve", "--nbd", &socket][..], &refs(&members)].concat());
+        serve.stderr(file).env("JOURNAL_STREAM", format!("{}:{inode}", metadata.dev()));
+        let serving = Serving::spawn(serve);
+        for verb in ["sit-out", "admit"] {
+            by_hand(&serving, verb, "5");
+        }
+        serving.stop();
+        let text = fs::read_to_string(&err).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let [out, back] = lines[..] else { panic!("{text}") };
+        let [warning, info] = if is_journal { ["<4>", "<6>"] } else { ["", ""] };
+        assert!(
+            out.starts_with(&format!("{warning}levelhead: drive 5 sat-out-by-hand at ")),
+            "{out}"
+        );
+        assert!(
+            back.starts_with(&format!("{info}levelhead: drive 5 admitted-by-hand at ")),
+            "{back}"
+        );
+    }
+}

@@ -1,0 +1,126 @@
+//! Redundancy that is not valid yet, and what is worth without it.
+
+use std::fs;
+use std::path::Path;
+
+use levelhead_units::Bytes;
+use rustix::process::Signal;
+
+use crate::support::{
+    ARRAY, Serving, Shelf, assert_same, connect, levelhead, read_all, refs, wait_until,
+};
+use crate::{DRIVE, SIZE, scribble, synced, without};
+
+fn wait_until_synced(serving: &Serving) {
+    wait_until("all redundancy is valid", || synced(&serving.status()) >= 100.0);
+}
+
+/// Old content is kept, and becomes redundant while it is served.
+#[test]
+fn resync_is_seen_to_go_to_its_end_and_then_a_drive_can_go() {
+    let shelf = Shelf::new();
+    let files = shelf.used_drives(6, DRIVE, 40);
+    let create = [&["array", "create", ARRAY][..], &refs(&files)].concat();
+    let text = levelhead(&create).good();
+    assert!(text.ends_with("redundancy: will be made valid while the array is served\n"), "{text}");
+    // Drives slow enough to watch.
+    let slow: Vec<String> = files.iter().map(|path| format!("emu:{path}?slowdown=4")).collect();
+    let serving = shelf.serve(&slow);
+    let remarks = serving.said["remarks"].to_string();
+    assert!(remarks.contains("redundancy of 768 of 768 stripes is being made valid"), "{remarks}");
+    let first = serving.status();
+    assert!(synced(&first) < 100.0, "{first}");
+    assert_eq!(first["resync"], "running");
+    let bytes = read_all(&shelf.path("nbd.sock"));
+    let mut seen = synced(&first);
+    wait_until("all redundancy is valid", || {
+        let status = serving.status();
+        let now = synced(&status);
+        assert!(now >= seen, "from {seen} to {now}");
+        assert_ne!(status["resync"], "stuck");
+        seen = now;
+        now >= 100.0
+    });
+    assert_eq!(serving.status()["resync"], "idle");
+    serving.stop();
+    for missing in 0..6 {
+        assert_same(&content_of_copies(&without(&files, missing)), &bytes);
+    }
+}
+
+/// Before the redundancy is valid, a drive takes its data with it. It is not given up without force,
+/// and with force its data is said to be unreadable and never made up.
+#[test]
+fn drive_that_alone_holds_data_is_not_given_up() {
+    const STEP: usize = 64 << 10;
+    let shelf = Shelf::new();
+    let files = shelf.used_drives(6, DRIVE, 50);
+    levelhead(&[&["array", "create", ARRAY][..], &refs(&files)].concat()).good();
+    let bytes = content_of_copies(&files);
+    let slow: Vec<String> = files.iter().map(|path| format!("emu:{path}?slowdown=20")).collect();
+    let serving = shelf.serve(&slow);
+    let ended = levelhead(&["array", "fail", serving.control(), "1"]);
+    let sentence = ended.refusal();
+    assert!(sentence.contains("drive 1 holds data that nothing else does"), "{sentence}");
+    assert!(sentence.contains("of 768 stripes is not valid yet"), "{sentence}");
+    serving.stop();
+    let (socket, left) = (shelf.path("nbd.sock"), without(&files, 1));
+    let serve = [&["array", "serve", "--nbd", &socket][..], &refs(&left)].concat();
+    let ended = levelhead(&serve);
+    assert!(ended.refusal().contains("of 768 stripes were never in sync"), "{ended:?}");
+    let serving = shelf.serve_with(&left, &["--nbd", &socket, "--force"]);
+    let client = connect(&socket);
+    let mut refused = 0;
+    for (idx, expected) in bytes.chunks(STEP).enumerate() {
+        let mut got = vec![0; expected.len()];
+        match client.read_at(Bytes::new((idx * STEP) as u64), &mut got) {
+            Ok(()) => assert_same(&got, expected),
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(refused > 0, "all was there: {}", serving.status());
+    drop(client);
+    serving.stop();
+}
+
+/// What an array over copies of these files holds.
+fn content_of_copies(files: &[String]) -> Vec<u8> {
+    let shelf = Shelf::new();
+    let copy = |path: &String| {
+        let to = shelf.path(Path::new(path).file_name().unwrap().to_str().unwrap());
+        fs::copy(path, &to).unwrap();
+        to
+    };
+    let serving = shelf.serve(&files.iter().map(copy).collect::<Vec<_>>());
+    let bytes = read_all(&shelf.path("nbd.sock"));
+    serving.stop();
+    bytes
+}
+
+#[test]
+fn array_whose_server_was_killed_is_served_again_and_resynced() {
+    let shelf = Shelf::new();
+    let drives = shelf.array(DRIVE);
+    let socket = shelf.path("nbd.sock");
+    let serving = shelf.serve(&drives);
+    let mut model = vec![0; SIZE as usize];
+    scribble(&connect(&socket), &mut model, 9);
+    serving.signal(Signal::KILL);
+    assert_eq!(serving.end().code, None);
+    // Its sockets are still there, and nobody answers.
+    assert_eq!(shelf.names().len(), 13, "{:?}", shelf.names());
+    assert!(levelhead(&["array", "status", &drives[0]]).refusal().contains("no running array"));
+    // With a drive less it cannot be known what was being written there.
+    let serve = ["array", "serve", "--nbd", &socket];
+    let ended = levelhead(&[&serve[..], &refs(&drives[1..])].concat());
+    assert!(ended.refusal().contains("was not stopped in good order"), "{ended:?}");
+    let serving = shelf.serve(&drives);
+    let remarks = serving.said["remarks"].to_string();
+    assert!(remarks.contains("is being made valid"), "{remarks}");
+    assert_same(&read_all(&socket), &model);
+    wait_until_synced(&serving);
+    serving.stop();
+    let serving = shelf.serve(&drives[1..]);
+    assert_same(&read_all(&socket), &model);
+    serving.stop();
+}
