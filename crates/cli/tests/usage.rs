@@ -329,6 +329,7 @@ fn array_that_is_not_running_is_said_to_be() {
     let beside = format!("{}.control", drives[0]);
     let parts = ["no running array answers at", &drives[0], &beside];
     check(&shelf, &["array", "status", &drives[0]], &parts);
+    check(&shelf, &["array", "events", &drives[0], "--follow"], &parts);
     check(&shelf, &["array", "fail", &drives[0], "1"], &parts);
     check(&shelf, &["array", "stop", &drives[0]], &parts);
 }

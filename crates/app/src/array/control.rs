@@ -179,8 +179,12 @@ impl Clients {
             return;
         }
         let desk = desk.clone();
-        // A client that leaves early has its reasons.
-        let talk = move || drop(desk.converse(&stream));
+        let talk = move || {
+            // A client that leaves early has its reasons.
+            drop(desk.converse(&stream));
+            // There is another handle here, and the client is to see the end now.
+            drop(stream.shutdown(Shutdown::Both));
+        };
         self.0.push((shared, std::thread::spawn(talk)));
     }
 }

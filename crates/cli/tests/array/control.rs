@@ -148,6 +148,16 @@ fn every_drive_leads_to_the_control_socket_past_clients_that_say_nothing() {
 }
 
 #[test]
+fn client_that_says_nothing_is_turned_away() {
+    let shelf = Shelf::new();
+    let serving = shelf.serve(&shelf.array(DRIVE));
+    let silent = UnixStream::connect(serving.control()).unwrap();
+    silent.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(BufReader::new(silent).read_line(&mut String::new()).unwrap(), 0);
+    serving.stop();
+}
+
+#[test]
 fn more_clients_than_there_is_room_for_are_sent_away() {
     let shelf = Shelf::new();
     let serving = shelf.serve(&shelf.array(DRIVE));
