@@ -90,6 +90,23 @@ impl Command {
         }
     }
 
+    /// The same command to a device on which everything lies `by` sectors further on.
+    #[must_use]
+    pub fn moved(self, by: Sectors) -> Self {
+        let shift = |extent: Extent| Extent::new(extent.lba + by, extent.sectors);
+        match self {
+            Self::Read { extent, effort } => Self::Read { extent: shift(extent), effort },
+            Self::Write { extent, durability, zero_tail } => {
+                Self::Write { extent: shift(extent), durability, zero_tail }
+            }
+            Self::WriteZeroes { extent, durability } => {
+                Self::WriteZeroes { extent: shift(extent), durability }
+            }
+            Self::Trim { extent } => Self::Trim { extent: shift(extent) },
+            Self::Flush => Self::Flush,
+        }
+    }
+
     /// Whether its extent lies on a device of `size` sectors.
     pub fn fits(&self, size: Sectors) -> bool {
         self.extent().is_none_or(|extent| extent.fits(size))

@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use levelhead_array::superblock::{State, Superblock, Uuid};
 use levelhead_array::{Layout, Spec};
-use levelhead_units::{DriveIdx, DriveSet, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Sectors};
 
 use crate::create::check_distinct;
+use crate::emulated::Model;
 use crate::error::{HostError, fail};
 use crate::labels::{self, Label};
 use crate::medium::Medium;
@@ -40,6 +41,13 @@ pub(crate) struct Seat {
     superblock: Superblock,
 }
 
+impl Seat {
+    /// The model in front of what is opened, as this drive of its array; nothing for a real drive.
+    pub(crate) fn model(&self, drive: DriveIdx, window: u32) -> Result<Option<Model>, HostError> {
+        self.member.model(self.medium.size(), window, &format!("drive/{drive}"))
+    }
+}
+
 impl Assembled {
     /// The array's shape.
     pub fn spec(&self) -> Spec {
@@ -59,6 +67,22 @@ impl Assembled {
     /// Its size.
     pub fn size(&self) -> Sectors {
         self.layout().size()
+    }
+
+    /// The sectors of each drive that hold its data.
+    pub fn area(&self) -> Extent {
+        let Superblock { data_start, drive_size, .. } = self.superblock;
+        Extent::new(Lba::ZERO + data_start, drive_size)
+    }
+
+    /// The models that will stand in front of its drives, in order, when it is served with this window;
+    /// nothing for a real drive or one that is not there.
+    pub fn models(&self, window: u32) -> Result<Vec<Option<Model>>, HostError> {
+        let model = |(at, seat): (usize, &Option<Seat>)| match seat {
+            Some(seat) => seat.model(DriveIdx::from_usize(at), window),
+            None => Ok(None),
+        };
+        self.seats.iter().enumerate().map(model).collect()
     }
 
     /// The drives that are not there, or not used any more.

@@ -51,17 +51,22 @@ pub(crate) struct EmulatedDrive {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the drive core is made from.
+/// What the core of an emulated drive is made from.
 #[derive(Clone, Debug)]
-pub(crate) struct Model {
-    pub(crate) profile: Arc<Profile>,
-    pub(crate) settings: Settings,
-    pub(crate) streams: Streams,
-    pub(crate) name: String,
+pub struct Model {
+    /// Its make.
+    pub profile: Arc<Profile>,
+    /// What it is besides.
+    pub settings: Settings,
+    /// Where its chance comes from.
+    pub streams: Streams,
+    /// The name under which it draws from there: `drive/0` for the first of an array.
+    pub name: String,
 }
 
 impl Model {
-    pub(crate) fn drive(&self) -> Result<Drive, SettingsError> {
+    /// The drive as it is when it is switched on, or what is wrong with the settings.
+    pub fn drive(&self) -> Result<Drive, SettingsError> {
         Drive::new(Arc::clone(&self.profile), self.settings, self.streams, &self.name)
     }
 }

@@ -37,7 +37,7 @@ use levelhead_array::superblock::State;
 use levelhead_array::{Action, Answer, Array, BufId, Buffers, RequestId, Resync, SubId, Submit};
 use levelhead_block::{Buf, Command, Pool, Request};
 use levelhead_drive::Faults;
-use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos, Sectors};
 
 use crate::backend::{Ended, Order, Payload};
 use crate::clock::Clock;
@@ -267,7 +267,7 @@ impl Engine {
             (_, []) => Payload::None,
             (_, segments) => Payload::Pieces(buffers.share(segments)),
         };
-        let command = moved(command, *data_start);
+        let command = command.moved(*data_start);
         let seat = &mut seats[drive.as_usize()];
         seat.work.handle_submitted(clock.now());
         let backend = seat.backend.as_mut();
@@ -386,21 +386,5 @@ impl Engine {
                 array.handle_health(drive, health);
             }
         }
-    }
-}
-
-/// The same command on a drive whose data begins at `start`.
-fn moved(command: Command, start: Sectors) -> Command {
-    let shift = |extent: Extent| Extent::new(extent.lba + start, extent.sectors);
-    match command {
-        Command::Read { extent, effort } => Command::Read { extent: shift(extent), effort },
-        Command::Write { extent, durability, zero_tail } => {
-            Command::Write { extent: shift(extent), durability, zero_tail }
-        }
-        Command::WriteZeroes { extent, durability } => {
-            Command::WriteZeroes { extent: shift(extent), durability }
-        }
-        Command::Trim { extent } => Command::Trim { extent: shift(extent) },
-        Command::Flush => Command::Flush,
     }
 }

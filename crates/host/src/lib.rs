@@ -58,6 +58,7 @@ pub use devices::fast::{FastFailPath, FastFailState};
 pub use devices::nvme::Retries;
 pub use devices::probe::{Counters, DeviceKind, DeviceReport, DiskReport, probe};
 pub use devices::sysfs::LimitsState;
+pub use emulated::Model;
 pub use error::HostError;
 pub use event_log::{EVENTS_MAX, EventsSince, NumberedEvent};
 pub use gate::Bound;

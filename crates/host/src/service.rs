@@ -208,7 +208,7 @@ fn start(
     // An engine that has ended does not care any more.
     let report: Report = Arc::new(move |ended| drop(events.send(Event::Ended(drive, ended))));
     let assemble::Seat { member, medium, .. } = seat;
-    let model = member.model(medium.size(), window, &format!("drive/{drive}"))?;
+    let model = seat.model(drive, window)?;
     let fast = Arc::new(match (&model, io) {
         (Some(_), _) => FastFail::emulated(),
         (None, Io::Uring) => FastFail::find(member.path(), medium),

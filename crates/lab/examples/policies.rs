@@ -60,6 +60,7 @@ fn world(case: &str, policy: &str, spec: &str, seed: u64) -> WorldSettings {
         content: Content::Absent,
         profile: Arc::new(Profile::shipped("nearline-2tb").unwrap()),
         drives,
+        area: None,
         seed,
     }
 }

@@ -11,6 +11,9 @@
 //! whatever the policy. [`swarm`] sends it random requests over drives that fail and disappear,
 //! and compares every byte with plain memory.
 //!
+//! [`timed`] reads from a world for so long and counts what is unfinished then, as a measurement with a
+//! clock does: what a run in real time should have given.
+//!
 //! A [`Lone`] is one drive without an array, with its bytes.
 //!
 //! The power can fail, of all drives at once: what a drive that writes back had in memory only is gone,
@@ -30,6 +33,7 @@ mod platter;
 pub mod replay;
 pub mod studies;
 pub mod swarm;
+pub mod timed;
 mod world;
 
 pub use lone::Lone;

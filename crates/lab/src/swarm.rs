@@ -152,6 +152,7 @@ fn draw(rng: &mut Rng, seed: u64) -> WorldSettings {
         content: Content::Carried,
         profile: Arc::new(Profile::shipped("nearline-2tb").expect("it is shipped")),
         drives: drives.collect(),
+        area: None,
         seed,
     }
 }

@@ -12,7 +12,7 @@ use levelhead_block::{Buf, Command, Memory, Outcome};
 use levelhead_drive::{Drive, Profile, SettingsError};
 use levelhead_sim::{EventQueue, LogHash};
 use levelhead_stats::Streams;
-use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
 use crate::bytes::WorldBytes;
 
@@ -36,6 +36,8 @@ pub struct WorldSettings {
     pub profile: Arc<Profile>,
     /// What each drive is besides, in the order of the drives. One entry stands for all.
     pub drives: Vec<levelhead_drive::Settings>,
+    /// The sectors of each drive that the array lies on; all that the smallest has, if it is not said.
+    pub area: Option<Extent>,
     /// What chance is drawn from.
     pub seed: u64,
 }
@@ -89,6 +91,8 @@ pub struct World {
     array_settings: Settings,
     streams: Streams,
     drives: Vec<Bay>,
+    /// What lies in front of the array on each drive.
+    area_start: Sectors,
     events: EventQueue<Event>,
     bytes: Option<WorldBytes>,
     answers: Vec<(Instant, Answer)>,
@@ -127,6 +131,8 @@ enum Note {
 
 impl World {
     /// A world at rest. Drives full of zeroes, if anybody looks.
+    ///
+    /// Panics if the area is not on every drive.
     pub fn new(settings: &WorldSettings) -> Result<Self, WorldError> {
         let streams = Streams::new(settings.seed);
         let count = settings.spec.drives();
@@ -145,7 +151,10 @@ impl World {
             drives.push(Bay { drive, inside: BTreeMap::new(), wake: None });
         }
         let smallest = drives.iter().map(|bay| bay.drive.size()).min();
-        let drive_size = smallest.expect("an array has drives");
+        let smallest = smallest.expect("an array has drives");
+        let area = settings.area.unwrap_or(Extent::new(Lba::ZERO, smallest));
+        assert!(area.fits(smallest), "{area:?} is not on drives of {} sectors", smallest.get());
+        let drive_size = area.sectors;
         if drive_size < settings.spec.chunk() {
             return Err(WorldError::TooSmall { size: drive_size });
         }
@@ -161,7 +170,7 @@ impl World {
         };
         let array = Array::new(&array_settings, streams);
         let bytes = match settings.content {
-            Content::Carried => Some(WorldBytes::new(count, drive_size)),
+            Content::Carried => Some(WorldBytes::new(count, area.end() - Lba::ZERO)),
             Content::Absent => None,
         };
         let mut events = EventQueue::new();
@@ -172,6 +181,7 @@ impl World {
             array_settings,
             streams,
             drives,
+            area_start: area.lba - Lba::ZERO,
             events,
             bytes,
             answers,
@@ -414,6 +424,7 @@ impl World {
     }
 
     fn hand_over(&mut self, now: Instant, submit: Submit) {
+        let submit = Submit { command: submit.command.moved(self.area_start), ..submit };
         let Submit { drive, sub, command, origin, .. } = submit;
         self.submitted += 1;
         self.note(now, Note::Submit, &[drive.as_usize() as u64, sub.0]);

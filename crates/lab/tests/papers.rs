@@ -30,6 +30,7 @@ fn settings(policy: &str, window: u32, seed: u64) -> WorldSettings {
             faults,
             size: None,
         }],
+        area: None,
         seed,
     }
 }

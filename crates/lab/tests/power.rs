@@ -325,6 +325,7 @@ fn array(seed: u64, flushes: Flushes) -> u64 {
         content: Content::Carried,
         profile: Arc::new(Profile::parse(SMALL).unwrap()),
         drives: vec![settings("retry-rate=2%,rotations=1".parse().unwrap())],
+        area: None,
         seed,
     };
     let world = World::new(&settings).unwrap();

@@ -138,6 +138,7 @@ fn worlds(ask: &Replay) -> Result<Vec<WorldSettings>, AppError> {
         content: Content::Absent,
         profile: profile.clone(),
         drives: drives.clone(),
+        area: None,
         seed: ask.seed,
     };
     Ok(ask.policies.iter().map(world).collect())

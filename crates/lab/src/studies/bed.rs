@@ -137,6 +137,7 @@ impl Bed {
             content: Content::Absent,
             profile: Arc::new(profile),
             drives: (0..spec.drives()).map(drive).collect(),
+            area: None,
             seed,
         })
     }
