@@ -36,22 +36,31 @@ fn demo_that_is_interrupted_leaves_nothing_behind() {
     });
 }
 
-#[test]
-fn demo_shows_what_each_policy_makes_of_each_trouble() {
+/// The rows of the whole demo with these options, and its page; nothing unless somebody has a minute.
+fn rows(options: &[&str]) -> Option<(Vec<Value>, String)> {
     if std::env::var_os("LEVELHEAD_DEMO").is_none_or(|value| value != "1") {
         eprintln!("SKIPPED: the demo takes more than a minute; LEVELHEAD_DEMO=1 runs it");
-        return;
+        return None;
     }
     let (shelf, out) = (Shelf::new(), Shelf::new());
     let page = out.path("page.html");
     let folder = shelf.dir.path().to_str().unwrap();
-    let value =
-        levelhead(&["demo", "--json", "--folder", folder, "--report", &page, "--seed", "3"]).json();
-    let keys =
-        |value: &Value| -> Vec<String> { value.as_object().unwrap().keys().cloned().collect() };
+    let always = ["demo", "--json", "--folder", folder, "--report", &page, "--seed", "3"];
+    let value = levelhead(&[always.as_slice(), options].concat()).json();
     assert_eq!(keys(&value), ["rows", "seed"]);
     assert_eq!(value["seed"], 3);
-    let rows = value["rows"].as_array().unwrap();
+    assert_eq!(shelf.names(), [] as [&str; 0]);
+    let page = fs::read_to_string(page).unwrap();
+    Some((value["rows"].as_array().unwrap().clone(), page))
+}
+
+fn keys(value: &Value) -> Vec<String> {
+    value.as_object().unwrap().keys().cloned().collect()
+}
+
+#[test]
+fn demo_shows_what_each_policy_makes_of_each_trouble() {
+    let Some((rows, page)) = rows(&[]) else { return };
     let text = |row: &Value, key: &str| row[key].as_str().unwrap().to_owned();
     let names: Vec<_> =
         rows.iter().map(|row| (text(row, "scenario"), text(row, "policy"))).collect();
@@ -63,12 +72,25 @@ fn demo_shows_what_each_policy_makes_of_each_trouble() {
         ("slow-drive", "level"),
     ];
     assert_eq!(names, expected.map(|(scenario, policy)| (scenario.into(), policy.into())));
-    for row in rows {
+    for row in &rows {
         let expected = ["mean_ms", "p50_ms", "p99_ms", "policy", "scenario", "verified_bytes"];
         assert_eq!(keys(row), expected);
         assert!(row["mean_ms"].as_f64().unwrap() > 0.0, "{row}");
         assert!(row["verified_bytes"].as_u64().unwrap() > 0, "{row}");
     }
-    assert!(fs::read_to_string(page).unwrap().contains("<svg"));
-    assert_eq!(shelf.names(), [] as [&str; 0]);
+    assert!(page.contains("<svg"));
+}
+
+#[test]
+fn demo_shows_what_virtual_time_predicts_if_asked_to() {
+    let Some((rows, page)) = rows(&["--compare"]) else { return };
+    assert_eq!(rows.len(), 5);
+    for row in &rows {
+        for key in ["predicted_mean_ms", "predicted_p50_ms", "predicted_p99_ms"] {
+            assert!(row[key].as_f64().unwrap() > 0.0, "{row}");
+        }
+        // How they agree is the machine's affair.
+        assert!(row["agrees"].is_boolean(), "{row}");
+    }
+    assert!(page.contains("virtual time"));
 }

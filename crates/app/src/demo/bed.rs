@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::sync::mpsc;
 
-use levelhead_array::{HostOrder, Policy, Spec};
+use levelhead_array::{Content, HostOrder, Policy, Spec};
 use levelhead_block::{BlockService, Buf, Command, Durability, Request, ZeroTail};
 use levelhead_drive::{Profile, QUEUE_DEPTH_MAX};
 use levelhead_erasure::Kernel;
 use levelhead_host::{
-    ArrayHandle, AssembleOptions, Bound, CreateOptions, Io, MemberSpec, ServeOptions, assemble,
-    create,
+    ArrayHandle, AssembleOptions, Assembled, Bound, CreateOptions, Io, MemberSpec, Model,
+    ServeOptions, assemble, create,
 };
+use levelhead_lab::WorldSettings;
 use levelhead_nbd::{Access, Client, Endpoint, Export, Server};
 use levelhead_units::{Bytes, Sectors};
 use tempfile::TempDir;
@@ -21,6 +22,8 @@ use crate::{AppError, Progress, Stop, Task, files};
 
 const ARRAY: &str = "eraid:5+1,e=2,chunk=8KiB";
 const PROFILE: &str = "nearline-2tb";
+const WINDOW: u32 = QUEUE_DEPTH_MAX;
+const ORDER: HostOrder = HostOrder::Elevator;
 
 /// Where a folder cannot hold sparse files of a whole drive's size, drives are this small; their seeks
 /// are shorter then, and everything is faster than it would be.
@@ -139,20 +142,7 @@ impl Bed {
         stop: &Stop,
         task: &dyn Task,
     ) -> Result<Measured, AppError> {
-        let seed = self.seed;
-        let all = match scenario.trouble {
-            Trouble::Retries => "&retry-rate=2%&rotations=3&adjacency=2",
-            Trouble::None | Trouble::SlowDrive => "",
-        };
-        let slow = match scenario.trouble {
-            Trouble::SlowDrive => format!("drive-{SLOW}.img"),
-            Trouble::None | Trouble::Retries => String::new(),
-        };
-        let members = self.members(|path| {
-            let own = if !slow.is_empty() && path.ends_with(&slow) { "&slowdown=10" } else { "" };
-            format!("emu:{path}?profile={PROFILE}&seed={seed}{all}{own}")
-        })?;
-        let array = self.serve(&members, scenario.policy)?;
+        let array = self.serve(&self.emulated(scenario.trouble)?, scenario.policy)?;
         let endpoint = Endpoint::Unix(self.folder.path().join("array.sock"));
         let export = Export {
             name: String::new(),
@@ -169,20 +159,61 @@ impl Bed {
         measured
     }
 
-    fn serve(&self, members: &[MemberSpec], policy: Policy) -> Result<ArrayHandle, AppError> {
+    /// The same array over the same drives, to be run in virtual time.
+    pub(super) fn world(&self, scenario: &Scenario) -> Result<WorldSettings, AppError> {
+        let assembled = open(&self.emulated(scenario.trouble)?)?;
+        let models = assembled.models(WINDOW).map_err(AppError::trouble)?;
+        let models: Vec<Model> = models.into_iter().flatten().collect();
+        Ok(WorldSettings {
+            spec: assembled.spec(),
+            policy: scenario.policy,
+            window: WINDOW,
+            order: ORDER,
+            content: Content::Absent,
+            profile: Arc::clone(&models[0].profile),
+            drives: models.iter().map(|model| model.settings).collect(),
+            area: Some(assembled.area()),
+            seed: self.seed,
+        })
+    }
+
+    /// The files as emulated drives in this trouble.
+    pub(super) fn emulated(&self, trouble: Trouble) -> Result<Vec<MemberSpec>, AppError> {
+        let seed = self.seed;
+        let all = match trouble {
+            Trouble::Retries => "&retry-rate=2%&rotations=3&adjacency=2",
+            Trouble::None | Trouble::SlowDrive => "",
+        };
+        let slow = match trouble {
+            Trouble::SlowDrive => format!("drive-{SLOW}.img"),
+            Trouble::None | Trouble::Retries => String::new(),
+        };
+        self.members(|path| {
+            let own = if !slow.is_empty() && path.ends_with(&slow) { "&slowdown=10" } else { "" };
+            format!("emu:{path}?profile={PROFILE}&seed={seed}{all}{own}")
+        })
+    }
+
+    pub(super) fn serve(
+        &self,
+        members: &[MemberSpec],
+        policy: Policy,
+    ) -> Result<ArrayHandle, AppError> {
         let options = ServeOptions {
             policy,
-            window: QUEUE_DEPTH_MAX,
-            order: HostOrder::Elevator,
+            window: WINDOW,
+            order: ORDER,
             bound: Bound { requests: 1024, sectors: Sectors::new(1 << 16) },
             io: Io::Best,
             kernel: Kernel::best(),
             seed: self.seed,
         };
-        let assembled =
-            assemble(members, AssembleOptions { force: false }).map_err(AppError::trouble)?;
-        assembled.serve(options).map_err(AppError::trouble)
+        open(members)?.serve(options).map_err(AppError::trouble)
     }
+}
+
+fn open(members: &[MemberSpec]) -> Result<Assembled, AppError> {
+    assemble(members, AssembleOptions { force: false }).map_err(AppError::trouble)
 }
 
 fn spec() -> Spec {

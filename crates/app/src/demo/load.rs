@@ -23,7 +23,7 @@ const INTERVAL: Nanos = Nanos::from_millis(8);
 const PLACES: usize = 512;
 
 /// Reads in flight in the closed loop.
-const OUTSTANDING: usize = 4;
+pub(super) const OUTSTANDING: usize = 4;
 
 /// How requests come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(super) enum Shape {
 pub(super) struct Workload {
     streams: Streams,
     extents: Vec<Extent>,
-    arrivals: Vec<Nanos>,
+    arrivals: Vec<(Nanos, Extent)>,
 }
 
 /// What a run has measured.
@@ -46,24 +46,34 @@ pub(super) struct Measured {
     pub(super) latencies: Vec<Nanos>,
     pub(super) unfinished: u64,
     pub(super) verified_bytes: u64,
+    /// How late each read was sent that was due at a time: part of its latency.
+    pub(super) lateness: Vec<Nanos>,
 }
 
 impl Workload {
     /// The places, and the arrivals in `length`.
     pub(super) fn draw(size: Sectors, streams: Streams, length: Duration) -> Self {
         let (mut gaps, mut places) = (streams.stream("demo/gaps"), streams.stream("demo/places"));
+        let place = |_| Extent::new(Lba::new(places.below((size - READ).get() + 1)), READ);
+        let extents: Vec<Extent> = (0..PLACES).map(place).collect();
+        let mut turns = extents.iter().copied().cycle();
         let mut arrivals = Vec::new();
         let mut at = gaps.exponential(INTERVAL);
         while Duration::from(at) < length {
-            arrivals.push(at);
+            arrivals.extend(turns.next().map(|extent| (at, extent)));
             at += gaps.exponential(INTERVAL);
         }
-        let place = |_| Extent::new(Lba::new(places.below((size - READ).get() + 1)), READ);
-        Self { streams, extents: (0..PLACES).map(place).collect(), arrivals }
+        Self { streams, extents, arrivals }
     }
 
+    /// The places, in the order in which they are read, over and over.
     pub(super) fn extents(&self) -> &[Extent] {
         &self.extents
+    }
+
+    /// When reads come in the open loop, after the start, and where.
+    pub(super) fn arrivals(&self) -> &[(Nanos, Extent)] {
+        &self.arrivals
     }
 
     /// What the sectors of `extent` hold: a function of their address and the seed.
@@ -113,10 +123,10 @@ pub(super) fn run(
         }
     }
     drop(pending);
-    let Tally { mut latencies, verified_bytes } = tally;
+    let Tally { mut latencies, verified_bytes, lateness } = tally;
     let unfinished = late.len() as u64;
     latencies.extend(late.into_iter().map(|due| nanos(end.saturating_duration_since(due))));
-    Ok(Measured { latencies, unfinished, verified_bytes })
+    Ok(Measured { latencies, unfinished, verified_bytes, lateness })
 }
 
 struct Source<'a> {
@@ -151,6 +161,7 @@ impl Source<'_> {
 struct Tally {
     latencies: Vec<Nanos>,
     verified_bytes: u64,
+    lateness: Vec<Nanos>,
 }
 
 impl Tally {
@@ -194,11 +205,12 @@ fn open(
     task: &dyn Task,
 ) -> Result<Tally, AppError> {
     let mut tally = Tally::default();
-    for (&extent, &at) in workload.extents.iter().cycle().zip(&workload.arrivals) {
+    for &(at, extent) in &workload.arrivals {
         let due = start + Duration::from(at);
         if stop.wait_until(due) {
             return Err(interrupted());
         }
+        tally.lateness.push(nanos(due.elapsed()));
         source.send(extent, due);
         task.reach(start.elapsed().as_millis() as u64);
         for finished in finished.try_iter() {

@@ -7,11 +7,17 @@
 //! ```text
 //!   fill (the files as plain drives)    five runs of 12 s (the same files as emulated drives)
 //!   write every sector to be read ----> assemble, serve, connect, load, verify, stop
+//!                                                   |
+//!                                       with `compare`: the same in virtual time, for a moment
 //! ```
 
 mod bed;
+mod compare;
 mod load;
 mod output;
+mod predict;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,6 +39,8 @@ pub struct Demo {
     pub seed: u64,
     /// Where the files go; the system's folder for temporary files if nowhere else.
     pub folder: Option<PathBuf>,
+    /// Whether to show what virtual time predicts, too.
+    pub compare: bool,
     /// Where the HTML report goes, if anywhere.
     pub report: Option<PathBuf>,
 }
@@ -45,11 +53,33 @@ const RUN: Duration = Duration::from_secs(12);
 struct Row {
     scenario: &'static str,
     policy: Policy,
-    /// In ascending order; requests unfinished at the end of the run count with their age then.
+    measured: Sample,
+    verified_bytes: u64,
+    /// Present if it was asked for.
+    predicted: Option<Sample>,
+    /// How late each read was sent that was due at a time.
+    lateness: Vec<Nanos>,
+}
+
+/// Latencies, of which those of requests unfinished at the end of the run are their ages then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Sample {
+    /// In ascending order.
     latencies: Vec<Nanos>,
     summary: Summary,
     unfinished: u64,
-    verified_bytes: u64,
+}
+
+impl Sample {
+    fn of(mut latencies: Vec<Nanos>, unfinished: u64) -> Self {
+        let summary = Summary::of(&mut latencies);
+        Self { latencies, summary, unfinished }
+    }
+
+    /// In ascending order, in milliseconds.
+    fn millis(&self) -> Vec<f64> {
+        self.latencies.iter().copied().map(Nanos::as_millis_f64).collect()
+    }
 }
 
 struct Scenario {
@@ -85,15 +115,16 @@ pub fn demo(ask: &Demo, stop: &Stop, progress: &dyn Progress) -> Result<Demonstr
         let millis = RUN.as_millis() as u64;
         let task = progress.begin(&label, millis);
         let measured = bed.run(&workload, &scenario, stop, task.as_ref())?;
-        let mut latencies = measured.latencies;
-        let summary = Summary::of(&mut latencies);
+        // Not while the run is on: it would be in its way.
+        let predicted =
+            ask.compare.then(|| predict::run(&bed.world(&scenario)?, &workload, scenario.shape));
         rows.push(Row {
             scenario: scenario.name,
             policy: scenario.policy,
-            latencies,
-            summary,
-            unfinished: measured.unfinished,
+            measured: Sample::of(measured.latencies, measured.unfinished),
             verified_bytes: measured.verified_bytes,
+            predicted: predicted.transpose()?,
+            lateness: measured.lateness,
         });
     }
     let demonstrated = Demonstrated::new(ask.seed, bed.describe(), rows);

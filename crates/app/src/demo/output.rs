@@ -4,7 +4,7 @@ use levelhead_report::{Column, Figure, Page, Table, json};
 use levelhead_units::{Bytes, Nanos};
 use serde::Serialize;
 
-use super::{Demo, RUN, Row};
+use super::{Demo, RUN, Row, Sample, compare};
 use crate::{AppError, Show, VERSION, files};
 
 /// What the demo has shown.
@@ -29,6 +29,17 @@ struct JsonRow {
     p50_ms: f64,
     p99_ms: f64,
     verified_bytes: u64,
+    #[serde(flatten)]
+    comparison: Option<JsonComparison>,
+}
+
+/// Present only where the comparison was asked for.
+#[derive(Serialize)]
+struct JsonComparison {
+    predicted_mean_ms: f64,
+    predicted_p50_ms: f64,
+    predicted_p99_ms: f64,
+    agrees: bool,
 }
 
 impl Demonstrated {
@@ -47,13 +58,13 @@ impl Demonstrated {
         let names = ["reads", "mean ms", "p50 ms", "p99 ms", "unfinished", "verified"];
         let mut table = Table::new(left.into_iter().chain(names.map(Column::right)));
         for row in &self.rows {
-            let summary = &row.summary;
+            let summary = &row.measured.summary;
             let figures = [summary.mean, summary.p50, summary.p99]
                 .map(|time| format!("{:.1}", time.as_millis_f64()));
             let mut cells = vec![row.scenario.to_owned(), row.policy.to_string()];
             cells.push(summary.count.to_string());
             cells.extend(figures);
-            cells.push(row.unfinished.to_string());
+            cells.push(row.measured.unfinished.to_string());
             cells.push(format!("{:.1} MiB", row.verified_bytes as f64 / (1 << 20) as f64));
             table.push(cells);
         }
@@ -65,7 +76,7 @@ impl Demonstrated {
         let pairs = self.rows.windows(2).filter(|pair| pair[0].scenario == pair[1].scenario);
         pairs
             .map(|pair| {
-                let [before, after] = [&pair[0], &pair[1]].map(|row| row.summary);
+                let [before, after] = [&pair[0], &pair[1]].map(|row| row.measured.summary);
                 let percent = |before: Nanos, after: Nanos| {
                     (after.as_secs_f64() / before.as_secs_f64() - 1.0) * 100.0
                 };
@@ -80,15 +91,25 @@ impl Demonstrated {
             .collect()
     }
 
+    /// The page with the distributions of both worlds, if both are there.
+    fn with_comparison(&self, mut page: Page) -> Page {
+        let Some(table) = compare::table(&self.rows) else { return page };
+        page = page.table("Real time against virtual time", table);
+        for sentence in compare::sentences(&self.rows) {
+            page = page.paragraph(sentence);
+        }
+        for row in &self.rows {
+            let Some(predicted) = &row.predicted else { continue };
+            let (measured, predicted) = (row.measured.millis(), predicted.millis());
+            let series = [("real time", measured.as_slice()), ("virtual time", &predicted)];
+            page = page.figure(Figure::cdf(name(row), "latency (ms)", &series));
+        }
+        page
+    }
+
     fn page(&self) -> Page {
-        let values: Vec<(String, Vec<f64>)> = self
-            .rows
-            .iter()
-            .map(|row| {
-                let millis = row.latencies.iter().copied().map(Nanos::as_millis_f64);
-                (format!("{}, {}", row.scenario, row.policy), millis.collect())
-            })
-            .collect();
+        let values: Vec<(String, Vec<f64>)> =
+            self.rows.iter().map(|row| (name(row), row.measured.millis())).collect();
         let figure = |title: &str, scenario: &str| {
             let picked = values
                 .iter()
@@ -107,7 +128,20 @@ impl Demonstrated {
         for sentence in self.sentences() {
             page = page.paragraph(sentence);
         }
-        page
+        self.with_comparison(page)
+    }
+}
+
+fn name(row: &Row) -> String {
+    format!("{}, {}", row.scenario, row.policy)
+}
+
+fn comparison(row: &Row, predicted: &Sample) -> JsonComparison {
+    JsonComparison {
+        predicted_mean_ms: predicted.summary.mean.as_millis_f64(),
+        predicted_p50_ms: predicted.summary.p50.as_millis_f64(),
+        predicted_p99_ms: predicted.summary.p99.as_millis_f64(),
+        agrees: compare::agree(&row.measured, predicted),
     }
 }
 
@@ -127,6 +161,12 @@ impl Show for Demonstrated {
         for sentence in self.sentences() {
             text.push_str(&format!("{sentence}\n"));
         }
+        if let Some(table) = compare::table(&self.rows) {
+            text.push_str(&format!("\nReal time against virtual time:\n\n{}\n", table.to_text()));
+        }
+        for sentence in compare::sentences(&self.rows) {
+            text.push_str(&format!("{sentence}\n"));
+        }
         text
     }
 
@@ -134,12 +174,60 @@ impl Show for Demonstrated {
         let row = |row: &Row| JsonRow {
             scenario: row.scenario,
             policy: row.policy.to_string(),
-            mean_ms: row.summary.mean.as_millis_f64(),
-            p50_ms: row.summary.p50.as_millis_f64(),
-            p99_ms: row.summary.p99.as_millis_f64(),
+            mean_ms: row.measured.summary.mean.as_millis_f64(),
+            p50_ms: row.measured.summary.p50.as_millis_f64(),
+            p99_ms: row.measured.summary.p99.as_millis_f64(),
             verified_bytes: row.verified_bytes,
+            comparison: row.predicted.as_ref().map(|predicted| comparison(row, predicted)),
         };
         let value = Json { seed: self.seed, rows: self.rows.iter().map(row).collect() };
         json::pretty(&value).expect("numbers and names are JSON")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use levelhead_array::Policy;
+    use serde_json::Value;
+
+    use super::*;
+
+    fn sample(millis: u64) -> Sample {
+        Sample::of(vec![Nanos::from_millis(millis); 10], 0)
+    }
+
+    fn demonstrated(predicted: Option<Sample>) -> Demonstrated {
+        let row = Row {
+            scenario: "healthy",
+            policy: Policy::Normal,
+            measured: sample(100),
+            verified_bytes: 819_200,
+            predicted,
+            lateness: Vec::new(),
+        };
+        Demonstrated::new(7, "a bed".to_owned(), vec![row])
+    }
+
+    fn keys(demonstrated: &Demonstrated) -> Vec<String> {
+        let value: Value = serde_json::from_str(&demonstrated.json()).unwrap();
+        value["rows"][0].as_object().unwrap().keys().cloned().collect()
+    }
+
+    #[test]
+    fn prediction_shows_where_there_is_one_and_nowhere_else() {
+        let (plain, compared) = (demonstrated(None), demonstrated(Some(sample(120))));
+        let usual = ["mean_ms", "p50_ms", "p99_ms", "policy", "scenario", "verified_bytes"];
+        assert_eq!(keys(&plain), usual);
+        let added = ["agrees", "predicted_mean_ms", "predicted_p50_ms", "predicted_p99_ms"];
+        let mut expected = [added.as_slice(), &usual].concat();
+        expected.sort_unstable();
+        assert_eq!(keys(&compared), expected);
+        for (demonstrated, tables, figures) in [(plain, 0, 2), (compared, 1, 3)] {
+            let title = "Real time against virtual time";
+            assert_eq!(demonstrated.text().matches(title).count(), tables);
+            let page = demonstrated.page().to_html();
+            assert_eq!(page.matches(title).count(), tables);
+            assert_eq!(page.matches("<svg").count(), figures);
+        }
     }
 }

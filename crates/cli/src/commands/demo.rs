@@ -17,13 +17,17 @@ pub(crate) struct Options {
     /// Where the emulated drives' files go; a folder of its own is made there and removed again
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
+    /// Show what virtual time predicts beside what real time gives
+    #[arg(long)]
+    compare: bool,
     /// Write an HTML page with the latencies' distributions to this file
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 }
 
 pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
-    let Options { seed, folder, report } = options;
+    let Options { seed, folder, compare, report } = options;
     let stop = stop_on_signals()?;
-    output.print(&demo(&Demo { seed, folder, report }, &stop, progress::bars(output).as_ref())?)
+    let ask = Demo { seed, folder, compare, report };
+    output.print(&demo(&ask, &stop, progress::bars(output).as_ref())?)
 }
