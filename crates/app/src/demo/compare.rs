@@ -4,8 +4,8 @@ use levelhead_report::{Column, Table};
 use levelhead_stats::Summary;
 use levelhead_units::Nanos;
 
-use super::predict::BEGINNINGS;
-use super::{Row, Sample};
+use super::Row;
+use super::predict::{BEGINNINGS, Prediction};
 
 /// So far apart may two means, or two medians, be and still agree.
 const CENTRE: f64 = 0.10;
@@ -13,118 +13,150 @@ const CENTRE: f64 = 0.10;
 /// So far apart may two 99th percentiles be: of a run's 1500 reads, 15 are slower.
 const TAIL: f64 = 0.15;
 
-/// A figure of both worlds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Pair {
-    measured: Nanos,
-    predicted: Nanos,
+/// What is compared.
+struct Figure {
+    name: &'static str,
+    of: fn(&Summary) -> Nanos,
     tolerance: f64,
 }
 
-impl Pair {
+const FIGURES: [Figure; 3] = [
+    Figure { name: "mean", of: |summary| summary.mean, tolerance: CENTRE },
+    Figure { name: "p50", of: |summary| summary.p50, tolerance: CENTRE },
+    Figure { name: "p99", of: |summary| summary.p99, tolerance: TAIL },
+];
+
+impl Figure {
     /// What was measured, in units of what was predicted.
-    fn ratio(self) -> f64 {
-        self.measured.get() as f64 / self.predicted.get() as f64
+    fn ratio(&self, measured: &Summary, predicted: &Summary) -> f64 {
+        (self.of)(measured).get() as f64 / (self.of)(predicted).get() as f64
     }
 
-    fn agrees(self) -> bool {
-        let apart = self.measured.get().abs_diff(self.predicted.get());
-        apart as f64 <= self.tolerance * self.predicted.get() as f64
+    fn agrees(&self, measured: &Summary, predicted: &Summary) -> bool {
+        let [measured, predicted] = [measured, predicted].map(|summary| (self.of)(summary).get());
+        measured.abs_diff(predicted) as f64 <= self.tolerance * predicted as f64
     }
 }
 
-/// Mean, p50 and p99.
-fn pairs(measured: &Summary, predicted: &Summary) -> [Pair; 3] {
-    let pair = |measured, predicted, tolerance| Pair { measured, predicted, tolerance };
-    [
-        pair(measured.mean, predicted.mean, CENTRE),
-        pair(measured.p50, predicted.p50, CENTRE),
-        pair(measured.p99, predicted.p99, TAIL),
-    ]
-}
-
-/// Whether all figures of two samples agree.
-pub(super) fn agree(measured: &Sample, predicted: &Sample) -> bool {
-    pairs(&measured.summary, &predicted.summary).into_iter().all(Pair::agrees)
+/// Whether all figures agree.
+pub(super) fn agree(measured: &Summary, predicted: &Summary) -> bool {
+    FIGURES.iter().all(|figure| figure.agrees(measured, predicted))
 }
 
 /// Rows with a prediction, and their predictions.
-fn predicted(rows: &[Row]) -> impl Iterator<Item = (&Row, &Sample)> {
+fn predicted(rows: &[Row]) -> impl Iterator<Item = (&Row, &Prediction)> {
     rows.iter().filter_map(|row| Some((row, row.predicted.as_ref()?)))
 }
 
 /// Each figure of each run beside its prediction; nothing where nothing was predicted.
 pub(super) fn table(rows: &[Row]) -> Option<Table> {
-    let figures = ["mean ms", "p50 ms", "p99 ms"];
-    let figures = figures.iter().flat_map(|&name| [name, "virtual", "ratio"]).map(Column::right);
+    predicted(rows).next()?;
     let left = ["scenario", "policy"].map(Column::left);
+    let columns =
+        |figure: &Figure| [format!("{} ms", figure.name), "virtual".into(), "ratio".into()];
+    let figures = FIGURES.iter().flat_map(columns).map(Column::right);
     let agree = std::iter::once(Column::left("agree"));
     let mut table = Table::new(left.into_iter().chain(figures).chain(agree));
-    let mut count = 0;
-    for (row, predicted) in predicted(rows) {
+    for (row, prediction) in predicted(rows) {
+        let (measured, predicted) = (&row.measured.summary, &prediction.all.summary);
         let mut cells = vec![row.scenario.to_owned(), row.policy.to_string()];
-        for pair in pairs(&row.measured.summary, &predicted.summary) {
-            cells.extend(
-                [pair.measured, pair.predicted].map(|time| format!("{:.1}", time.as_millis_f64())),
-            );
-            let mark = if pair.agrees() { "" } else { "!" };
-            cells.push(format!("{:.3}{mark}", pair.ratio()));
+        for figure in &FIGURES {
+            cells.extend([measured, predicted].map(|summary| millis((figure.of)(summary))));
+            let mark = if figure.agrees(measured, predicted) { "" } else { "!" };
+            cells.push(format!("{:.3}{mark}", figure.ratio(measured, predicted)));
         }
-        cells.push(if self::agree(&row.measured, predicted) { "yes" } else { "no" }.to_owned());
+        cells.push(if self::agree(measured, predicted) { "yes" } else { "no" }.to_owned());
         table.push(cells);
-        count += 1;
     }
-    (count > 0).then_some(table)
+    Some(table)
 }
 
 /// What comes of it, in sentences; none where nothing was predicted.
 pub(super) fn sentences(rows: &[Row]) -> Vec<String> {
-    let all = predicted(rows).count();
-    if all == 0 {
+    let verdicts: Vec<bool> = predicted(rows)
+        .map(|(row, prediction)| agree(&row.measured.summary, &prediction.all.summary))
+        .collect();
+    if verdicts.is_empty() {
         return Vec::new();
     }
-    let good = predicted(rows).filter(|(row, other)| agree(&row.measured, other)).count();
+    let (good, all) = (verdicts.iter().filter(|&&agrees| agrees).count(), verdicts.len());
     let (centre, tail) = (CENTRE * 100.0, TAIL * 100.0);
-    let mut sentences = vec![
-        format!(
-            "{good} of {all} pairs agree: mean and p50 within {centre:.0} %, p99 within {tail:.0} %."
-        ),
-        format!(
-            "virtual: the same reads, array, drives and failures in virtual time, {BEGINNINGS} times \
-             from as many places of the platters."
-        ),
-    ];
+    let mut sentences = vec![format!(
+        "{good} of {all} pairs agree: mean and p50 within {centre:.0} %, p99 within {tail:.0} %."
+    )];
+    sentences.extend(predicted(rows).flat_map(|(row, prediction)| disagreements(row, prediction)));
+    sentences.push(format!(
+        "virtual: the same reads, array, drives and failures in virtual time, {BEGINNINGS} times from \
+         as many places of the platters."
+    ));
+    sentences.push(lateness(rows));
+    sentences
+}
+
+/// Each figure that does not agree, beside what single runs in virtual time give: the part of chance.
+fn disagreements(row: &Row, prediction: &Prediction) -> Vec<String> {
+    let (measured, predicted) = (&row.measured.summary, &prediction.all.summary);
+    let apart = FIGURES.iter().filter(|figure| !figure.agrees(measured, predicted));
+    apart
+        .map(|figure| {
+            let of_runs = || prediction.runs.iter().map(figure.of);
+            let (low, high) = (of_runs().min(), of_runs().max());
+            format!(
+                "{}, {}: {} {} ms is {:+.0} % off; single runs in virtual time give {} to {} ms.",
+                row.scenario,
+                row.policy,
+                figure.name,
+                millis((figure.of)(measured)),
+                (figure.ratio(measured, predicted) - 1.0) * 100.0,
+                millis(low.unwrap_or_default()),
+                millis(high.unwrap_or_default())
+            )
+        })
+        .collect()
+}
+
+/// The part of the machine.
+fn lateness(rows: &[Row]) -> String {
     let mut late: Vec<Nanos> = rows.iter().flat_map(|row| row.lateness.iter().copied()).collect();
     let late = Summary::of(&mut late);
-    sentences.push(format!(
+    format!(
         "This machine sent reads {:.2} ms after they were due (p50; p99 {:.2} ms, most {:.1} ms); \
          virtual time is never late.",
         late.p50.as_millis_f64(),
         late.p99.as_millis_f64(),
         late.max.as_millis_f64()
-    ));
-    sentences
+    )
+}
+
+fn millis(time: Nanos) -> String {
+    format!("{:.1}", time.as_millis_f64())
 }
 
 #[cfg(test)]
 mod tests {
     use levelhead_array::Policy;
 
+    use super::super::Sample;
     use super::*;
 
-    /// A hundred reads of which `slow` took as long as that, and the others 100 ms.
+    /// A hundred reads of which `slow` took as long as that, and the others as long as `fast`.
     fn sample(fast: u64, slow: usize, slowest: u64) -> Sample {
         let times = (0..100).map(|at| if at < slow { slowest } else { fast });
         Sample::of(times.map(Nanos::from_millis).collect(), 0)
     }
 
+    /// With a prediction from two runs, one of which took 50 ms for everything.
     fn row(measured: Sample, predicted: Option<Sample>) -> Row {
+        let prediction = |all: Sample| {
+            let runs = vec![all.summary, sample(50, 0, 0).summary];
+            Prediction { all, runs }
+        };
         Row {
             scenario: "healthy",
             policy: Policy::Normal,
             measured,
             verified_bytes: 0,
-            predicted,
+            predicted: predicted.map(prediction),
             lateness: vec![Nanos::from_micros(250)],
         }
     }
@@ -142,10 +174,10 @@ mod tests {
             (sample(100, 2, 346), false),
             (sample(100, 2, 254), false),
         ] {
-            assert_eq!(agree(&measured, &base), expected, "{:?}", measured.summary);
+            assert_eq!(agree(&measured.summary, &base.summary), expected, "{:?}", measured.summary);
         }
         // The mean alone: by the many slow ones, which are no part of the median.
-        assert!(!agree(&sample(100, 10, 300), &sample(100, 20, 300)));
+        assert!(!agree(&sample(100, 10, 300).summary, &sample(100, 20, 300).summary));
     }
 
     #[test]
@@ -161,7 +193,12 @@ mod tests {
         assert_eq!(text.matches("1.333!").count(), 1, "{text}");
         let sentences = sentences(&rows);
         assert_eq!(sentences[0], "1 of 2 pairs agree: mean and p50 within 10 %, p99 within 15 %.");
-        assert!(sentences[2].contains("0.25 ms after"), "{}", sentences[2]);
+        assert_eq!(
+            sentences[1],
+            "healthy, normal: p99 400.0 ms is +33 % off; single runs in virtual time give 50.0 to \
+             300.0 ms."
+        );
+        assert!(sentences[3].contains("0.25 ms after"), "{}", sentences[3]);
     }
 
     #[test]

@@ -29,6 +29,7 @@ use levelhead_units::Nanos;
 use crate::{AppError, Progress, Stop, files};
 use bed::{Bed, Trouble};
 use load::{Shape, Workload};
+use predict::Prediction;
 
 pub use output::Demonstrated;
 
@@ -56,7 +57,7 @@ struct Row {
     measured: Sample,
     verified_bytes: u64,
     /// Present if it was asked for.
-    predicted: Option<Sample>,
+    predicted: Option<Prediction>,
     /// How late each read was sent that was due at a time.
     lateness: Vec<Nanos>,
 }

@@ -4,6 +4,7 @@ use levelhead_report::{Column, Figure, Page, Table, json};
 use levelhead_units::{Bytes, Nanos};
 use serde::Serialize;
 
+use super::predict::Prediction;
 use super::{Demo, RUN, Row, Sample, compare};
 use crate::{AppError, Show, VERSION, files};
 
@@ -100,7 +101,7 @@ impl Demonstrated {
         }
         for row in &self.rows {
             let Some(predicted) = &row.predicted else { continue };
-            let (measured, predicted) = (row.measured.millis(), predicted.millis());
+            let (measured, predicted) = (row.measured.millis(), predicted.all.millis());
             let series = [("real time", measured.as_slice()), ("virtual time", &predicted)];
             page = page.figure(Figure::cdf(name(row), "latency (ms)", &series));
         }
@@ -136,12 +137,13 @@ fn name(row: &Row) -> String {
     format!("{}, {}", row.scenario, row.policy)
 }
 
-fn comparison(row: &Row, predicted: &Sample) -> JsonComparison {
+fn comparison(row: &Row, predicted: &Prediction) -> JsonComparison {
+    let Sample { summary, .. } = &predicted.all;
     JsonComparison {
-        predicted_mean_ms: predicted.summary.mean.as_millis_f64(),
-        predicted_p50_ms: predicted.summary.p50.as_millis_f64(),
-        predicted_p99_ms: predicted.summary.p99.as_millis_f64(),
-        agrees: compare::agree(&row.measured, predicted),
+        predicted_mean_ms: summary.mean.as_millis_f64(),
+        predicted_p50_ms: summary.p50.as_millis_f64(),
+        predicted_p99_ms: summary.p99.as_millis_f64(),
+        agrees: compare::agree(&row.measured.summary, summary),
     }
 }
 
@@ -202,7 +204,7 @@ mod tests {
             policy: Policy::Normal,
             measured: sample(100),
             verified_bytes: 819_200,
-            predicted,
+            predicted: predicted.map(|all| Prediction { runs: vec![all.summary], all }),
             lateness: Vec::new(),
         };
         Demonstrated::new(7, "a bed".to_owned(), vec![row])

@@ -14,6 +14,7 @@
 
 use levelhead_lab::WorldSettings;
 use levelhead_lab::timed::{self, Load};
+use levelhead_stats::Summary;
 use levelhead_units::{Instant, Nanos};
 
 use super::load::{OUTSTANDING, Shape, Workload};
@@ -23,25 +24,35 @@ use crate::AppError;
 /// Runs in virtual time, each begun so much of a revolution after the last.
 pub(super) const BEGINNINGS: u64 = 16;
 
+/// What virtual time says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Prediction {
+    /// All reads of all runs.
+    pub(super) all: Sample,
+    /// Each run alone, to see what is chance.
+    pub(super) runs: Vec<Summary>,
+}
+
 /// What this load gives in a world of these settings.
 pub(super) fn run(
     settings: &WorldSettings,
     workload: &Workload,
     shape: Shape,
-) -> Result<Sample, AppError> {
+) -> Result<Prediction, AppError> {
     let load = match shape {
         Shape::Open => Load::Open(workload.arrivals()),
         Shape::Closed => Load::Closed { extents: workload.extents(), outstanding: OUTSTANDING },
     };
     let length = Nanos::from_millis(RUN.as_millis() as u64);
-    let (mut latencies, mut unfinished) = (Vec::new(), 0);
+    let (mut latencies, mut unfinished, mut runs) = (Vec::new(), 0, Vec::new());
     for beginning in 0..BEGINNINGS {
         let start = begin(settings.profile.rpm(), beginning);
-        let timed = timed::run(settings, load, start, length).map_err(AppError::trouble)?;
+        let mut timed = timed::run(settings, load, start, length).map_err(AppError::trouble)?;
+        runs.push(Summary::of(&mut timed.latencies));
         latencies.extend(timed.latencies);
         unfinished += timed.unfinished;
     }
-    Ok(Sample::of(latencies, unfinished))
+    Ok(Prediction { all: Sample::of(latencies, unfinished), runs })
 }
 
 /// The start of one of the runs, all of which are in the drives' first revolution.

@@ -92,7 +92,8 @@ fn prediction_counts_every_read_that_the_run_sends() {
     let healthy = &scenarios()[0];
     let predicted = predict::run(&bed.world(healthy).unwrap(), &workload, Shape::Open).unwrap();
     let sent = workload.arrivals().len();
-    assert_eq!(predicted.latencies.len(), sent * predict::BEGINNINGS as usize);
+    assert!(predicted.runs.iter().all(|run| run.count == sent as u64));
+    assert_eq!(predicted.all.latencies.len(), sent * predict::BEGINNINGS as usize);
     // Each is due in its turn, at one of the places.
     let turns = workload.extents().iter().cycle();
     assert!(workload.arrivals().iter().zip(turns).all(|((_, extent), turn)| extent == turn));
