@@ -88,6 +88,14 @@ fn refuse(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
+/// Whether standard output is a pipe that nobody reads any more.
+fn is_unread() -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let stdout = std::io::stdout();
+    let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
+    poll(&mut fds, Some(&Timespec::default())).is_ok() && fds[0].revents().contains(PollFlags::ERR)
+}
+
 /// Writes to standard error, if there still is somebody who reads it.
 fn say(text: &str) {
     use std::io::Write;

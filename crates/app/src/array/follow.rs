@@ -5,6 +5,8 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use levelhead_host::EVENTS_MAX;
+
 use super::client::Conversation;
 use super::messages::{EventJson, EventsJson, Question, Reply};
 use crate::{AppError, Show, Stop};
@@ -24,24 +26,45 @@ pub enum Heard<'a> {
     Event(&'a dyn Show),
     /// A sentence about the events.
     Sentence(&'a str),
+    /// Nothing has come for a moment: time to look whether anybody still listens.
+    Nothing,
 }
 
 /// Whoever is told says whether to go on.
 type Hear<'a> = dyn FnMut(Heard<'_>) -> Result<ControlFlow<()>, AppError> + 'a;
 
-/// How often it is looked whether somebody wishes to stop.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How long a moment is.
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// What comes next.
+enum Next {
+    News(EventsJson),
+    /// Somebody wishes to stop.
+    Stopped,
+    /// Nobody listens any more.
+    Unheard,
+}
 
 /// Tells `hear` the events that the array keeps, oldest first, and those that come if asked to, each
-/// once, until `stop` is wished, `hear` breaks it off, or the array ends in good order. One that ends in
-/// some other way is an error, since its last events are not known.
+/// once, until `stop` is wished, `hear` breaks it off, or the array ends in good order. A connection that
+/// breaks is an error, since what happens after it is not known.
 pub fn events(ask: &Events, stop: &Stop, hear: &mut Hear<'_>) -> Result<(), AppError> {
     let mut conversation = Conversation::begin(&ask.array)?;
     conversation.say(Question::Events { after: 0, follow: ask.follow })?;
+    conversation.set_patience(MOMENT)?;
     let mut last = 0;
-    while let Some(EventsJson { events, missed, ended }) = next(&mut conversation, stop)? {
+    loop {
+        let EventsJson { events, missed, ended } = match next(&mut conversation, stop, hear, last)?
+        {
+            Next::News(news) => news,
+            Next::Stopped => return hear(Heard::Sentence(&farewell(last))).map(drop),
+            Next::Unheard => return Ok(()),
+        };
         if missed > 0 {
-            let sentence = format!("{missed} events were missed: only the last ones are kept");
+            let (first, end) = (last + 1, last + missed);
+            let sentence = format!(
+                "events {first} to {end} are missing: the array keeps the last {EVENTS_MAX}"
+            );
             if hear(Heard::Sentence(&sentence))?.is_break() {
                 return Ok(());
             }
@@ -52,34 +75,51 @@ pub fn events(ask: &Events, stop: &Stop, hear: &mut Hear<'_>) -> Result<(), AppE
                 return Ok(());
             }
         }
-        if ended && ask.follow {
-            return hear(Heard::Sentence("the array has stopped")).map(drop);
-        }
-        if ended || !ask.follow {
-            return Ok(());
+        match (ask.follow, ended) {
+            (false, _) => return Ok(()),
+            (true, true) => return hear(Heard::Sentence("the array has stopped")).map(drop),
+            (true, false) => {}
         }
     }
-    hear(Heard::Sentence(&format!("event {last} was the last one so far"))).map(drop)
 }
 
-/// What the array says next, unless somebody wishes to stop first.
-fn next(conversation: &mut Conversation, stop: &Stop) -> Result<Option<EventsJson>, AppError> {
-    conversation.set_patience(LOOK_EVERY)?;
+fn farewell(last: u64) -> String {
+    match last {
+        0 => "there was no event so far".to_owned(),
+        last => format!("event {last} was the last one so far"),
+    }
+}
+
+/// What the array says after event number `last`, unless something comes first.
+fn next(
+    conversation: &mut Conversation,
+    stop: &Stop,
+    hear: &mut Hear<'_>,
+    last: u64,
+) -> Result<Next, AppError> {
     let mut line = Vec::new();
     loop {
         if stop.is_wished() {
-            return Ok(None);
+            return Ok(Next::Stopped);
         }
         match conversation.lines.read_until(b'\n', &mut line) {
             Ok(_) if line.ends_with(b"\n") => break,
-            Ok(_) => return Err(conversation.blame("the array has ended, and did not say so")),
+            Ok(_) => {
+                let sentence =
+                    format!("the connection broke; what came after event {last} is not known");
+                return Err(conversation.blame(sentence));
+            }
             // What has come is in the line already.
-            Err(error) if is_early(&error) => {}
+            Err(error) if is_early(&error) => {
+                if hear(Heard::Nothing)?.is_break() {
+                    return Ok(Next::Unheard);
+                }
+            }
             Err(error) => return Err(conversation.blame(error)),
         }
     }
     match conversation.parse(&line)? {
-        Reply::Ok(Some(events)) => Ok(Some(events)),
+        Reply::Ok(Some(events)) => Ok(Next::News(events)),
         Reply::Ok(None) => Err(conversation.blame("the array gave no events")),
         Reply::Error(sentence) => Err(AppError::usage(sentence)),
     }

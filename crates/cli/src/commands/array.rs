@@ -153,6 +153,8 @@ fn show_events(array: PathBuf, follow: bool, output: Output) -> Result<(), AppEr
             crate::say(&format!("levelhead: {sentence}"));
             Ok(ControlFlow::Continue(()))
         }
+        Heard::Nothing if crate::is_unread() => Ok(ControlFlow::Break(())),
+        Heard::Nothing => Ok(ControlFlow::Continue(())),
     })
 }
 

@@ -151,7 +151,23 @@ fn follower_of_an_array_that_is_killed_does_not_say_that_it_stopped() {
     serving.signal(Signal::KILL);
     let (_, ended) = follower.end();
     assert_eq!(ended.code, Some(1));
-    assert!(ended.err.ends_with(": the array has ended, and did not say so\n"), "{ended:?}");
+    let sentence = ": the connection broke; what came after event 1 is not known\n";
+    assert!(ended.err.ends_with(sentence), "{ended:?}");
+}
+
+#[test]
+fn follower_whose_reader_has_gone_ends_without_another_event() {
+    let shelf = Shelf::new();
+    let serving = shelf.serve(&shelf.array(DRIVE));
+    by_hand(&serving, "sit-out", "3");
+    let mut follow = command(&["array", "events", serving.control(), "--follow"]);
+    let mut child = follow.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("drive 3 sat-out-by-hand"), "{line}");
+    let ended = end(child, "the follower");
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
+    serving.stop();
 }
 
 #[test]
@@ -175,7 +191,7 @@ fn events_that_had_to_make_room_are_counted() {
     let sentence = "the last event is number 80, there is none after 81";
     assert_eq!(refused, json!({ "error": sentence }));
     let ended = levelhead(&["array", "events", serving.control(), "--json"]);
-    assert_eq!(ended.err, "levelhead: 16 events were missed: only the last ones are kept\n");
+    assert_eq!(ended.err, "levelhead: events 1 to 16 are missing: the array keeps the last 64\n");
     assert_eq!(ended.good().lines().count(), 64);
     serving.stop();
 }
