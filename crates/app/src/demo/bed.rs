@@ -163,7 +163,8 @@ impl Bed {
     pub(super) fn world(&self, scenario: &Scenario) -> Result<WorldSettings, AppError> {
         let assembled = open(&self.emulated(scenario.trouble)?)?;
         let models = assembled.models(WINDOW).map_err(AppError::trouble)?;
-        let models: Vec<Model> = models.into_iter().flatten().collect();
+        let is_emulated = "every drive here is emulated";
+        let models: Vec<Model> = models.into_iter().map(|model| model.expect(is_emulated)).collect();
         Ok(WorldSettings {
             spec: assembled.spec(),
             policy: scenario.policy,
