@@ -164,7 +164,8 @@ impl Bed {
         let assembled = open(&self.emulated(scenario.trouble)?)?;
         let models = assembled.models(WINDOW).map_err(AppError::trouble)?;
         let is_emulated = "every drive here is emulated";
-        let models: Vec<Model> = models.into_iter().map(|model| model.expect(is_emulated)).collect();
+        let models: Vec<Model> =
+            models.into_iter().map(|model| model.expect(is_emulated)).collect();
         Ok(WorldSettings {
             spec: assembled.spec(),
             policy: scenario.policy,

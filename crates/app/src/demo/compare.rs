@@ -89,11 +89,19 @@ pub(super) fn sentences(rows: &[Row]) -> Vec<String> {
         "virtual: the same reads, array, drives and failures in virtual time, {BEGINNINGS} times from \
          as many places of the platters."
     ));
-    sentences.push(lateness(rows));
+    let late = |of: fn(&Summary) -> Nanos| rows.iter().map(|row| of(&row.lateness)).max();
+    let (p99, most) = (late(|summary| summary.p99), late(|summary| summary.max));
+    sentences.push(format!(
+        "This machine woke threads up to {} ms late (p99 of a run: up to {} ms); in virtual time \
+         nothing is.",
+        millis(most.unwrap_or_default()),
+        millis(p99.unwrap_or_default())
+    ));
     sentences
 }
 
-/// Each figure that does not agree, beside what single runs in virtual time give: the part of chance.
+/// Each figure that does not agree, beside what single runs in virtual time give, the part of chance, and
+/// how late threads were, the machine's part.
 fn disagreements(row: &Row, prediction: &Prediction) -> Vec<String> {
     let (measured, predicted) = (&row.measured.summary, &prediction.all.summary);
     let apart = FIGURES.iter().filter(|figure| !figure.agrees(measured, predicted));
@@ -102,30 +110,20 @@ fn disagreements(row: &Row, prediction: &Prediction) -> Vec<String> {
             let of_runs = || prediction.runs.iter().map(figure.of);
             let (low, high) = (of_runs().min(), of_runs().max());
             format!(
-                "{}, {}: {} {} ms is {:+.0} % off; single runs in virtual time give {} to {} ms.",
+                "{}, {}: {} {} ms is {:+.0} % off; single runs in virtual time give {} to {} ms, and \
+                 threads woke up to {} ms late (p99 {} ms).",
                 row.scenario,
                 row.policy,
                 figure.name,
                 millis((figure.of)(measured)),
                 (figure.ratio(measured, predicted) - 1.0) * 100.0,
                 millis(low.unwrap_or_default()),
-                millis(high.unwrap_or_default())
+                millis(high.unwrap_or_default()),
+                millis(row.lateness.max),
+                millis(row.lateness.p99)
             )
         })
         .collect()
-}
-
-/// The part of the machine.
-fn lateness(rows: &[Row]) -> String {
-    let mut late: Vec<Nanos> = rows.iter().flat_map(|row| row.lateness.iter().copied()).collect();
-    let late = Summary::of(&mut late);
-    format!(
-        "This machine sent reads {:.2} ms after they were due (p50; p99 {:.2} ms, most {:.1} ms); \
-         virtual time is never late.",
-        late.p50.as_millis_f64(),
-        late.p99.as_millis_f64(),
-        late.max.as_millis_f64()
-    )
 }
 
 fn millis(time: Nanos) -> String {
@@ -157,7 +155,7 @@ mod tests {
             measured,
             verified_bytes: 0,
             predicted: predicted.map(prediction),
-            lateness: vec![Nanos::from_micros(250)],
+            lateness: Summary::of(&mut [250, 9_000].map(Nanos::from_micros)),
         }
     }
 
@@ -196,9 +194,9 @@ mod tests {
         assert_eq!(
             sentences[1],
             "healthy, normal: p99 400.0 ms is +33 % off; single runs in virtual time give 50.0 to \
-             300.0 ms."
+             300.0 ms, and threads woke up to 9.0 ms late (p99 9.0 ms)."
         );
-        assert!(sentences[3].contains("0.25 ms after"), "{}", sentences[3]);
+        assert!(sentences[3].contains("up to 9.0 ms late"), "{}", sentences[3]);
     }
 
     #[test]

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use levelhead_block::{BlockService, Buf, Command, Effort, Request};
 use levelhead_nbd::Client;
-use levelhead_stats::Streams;
+use levelhead_stats::{Streams, Summary};
 use levelhead_units::{Extent, Lba, Nanos, SECTOR_SIZE, Sectors};
 
 use super::interrupted;
+use super::lateness::Watch;
 use crate::{AppError, Stop, Task};
 
 /// Sectors of one read: 80 kB.
@@ -46,8 +47,8 @@ pub(super) struct Measured {
     pub(super) latencies: Vec<Nanos>,
     pub(super) unfinished: u64,
     pub(super) verified_bytes: u64,
-    /// How late each read was sent that was due at a time: part of its latency.
-    pub(super) lateness: Vec<Nanos>,
+    /// How late the machine woke threads up meanwhile.
+    pub(super) lateness: Summary,
 }
 
 impl Workload {
@@ -103,6 +104,7 @@ pub(super) fn run(
     task: &dyn Task,
 ) -> Result<Measured, AppError> {
     let (sender, finished) = mpsc::channel();
+    let watch = Watch::start();
     let start = Instant::now();
     let source = Source { client, sender, pending: Arc::default() };
     let end = start + length;
@@ -123,10 +125,10 @@ pub(super) fn run(
         }
     }
     drop(pending);
-    let Tally { mut latencies, verified_bytes, lateness } = tally;
+    let Tally { mut latencies, verified_bytes } = tally;
     let unfinished = late.len() as u64;
     latencies.extend(late.into_iter().map(|due| nanos(end.saturating_duration_since(due))));
-    Ok(Measured { latencies, unfinished, verified_bytes, lateness })
+    Ok(Measured { latencies, unfinished, verified_bytes, lateness: watch.end() })
 }
 
 struct Source<'a> {
@@ -161,7 +163,6 @@ impl Source<'_> {
 struct Tally {
     latencies: Vec<Nanos>,
     verified_bytes: u64,
-    lateness: Vec<Nanos>,
 }
 
 impl Tally {
@@ -210,7 +211,6 @@ fn open(
         if stop.wait_until(due) {
             return Err(interrupted());
         }
-        tally.lateness.push(nanos(due.elapsed()));
         source.send(extent, due);
         task.reach(start.elapsed().as_millis() as u64);
         for finished in finished.try_iter() {

@@ -13,6 +13,7 @@
 
 mod bed;
 mod compare;
+mod lateness;
 mod load;
 mod output;
 mod predict;
@@ -58,8 +59,8 @@ struct Row {
     verified_bytes: u64,
     /// Present if it was asked for.
     predicted: Option<Prediction>,
-    /// How late each read was sent that was due at a time.
-    lateness: Vec<Nanos>,
+    /// How late the machine woke threads up meanwhile.
+    lateness: Summary,
 }
 
 /// Latencies, of which those of requests unfinished at the end of the run are their ages then.

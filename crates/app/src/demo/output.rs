@@ -190,6 +190,7 @@ impl Show for Demonstrated {
 #[cfg(test)]
 mod tests {
     use levelhead_array::Policy;
+    use levelhead_stats::Summary;
     use serde_json::Value;
 
     use super::*;
@@ -205,7 +206,7 @@ mod tests {
             measured: sample(100),
             verified_bytes: 819_200,
             predicted: predicted.map(|all| Prediction { runs: vec![all.summary], all }),
-            lateness: Vec::new(),
+            lateness: Summary::default(),
         };
         Demonstrated::new(7, "a bed".to_owned(), vec![row])
     }
