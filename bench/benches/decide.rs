@@ -49,9 +49,9 @@ fn twenty_four_drives(bencher: Bencher<'_, '_>, policy: &str) {
 fn decide(bencher: Bencher<'_, '_>, policy: &str, drives: usize, spare: usize) {
     let policy: Policy = policy.parse().expect("the policies above exist");
     let shares = shares(drives);
-    let (sat_out, persistent) = (DriveSet::EMPTY, DriveSet::EMPTY);
+    let [sat_out, by_hand, persistent] = [DriveSet::EMPTY; 3];
     bencher.bench_local(|| {
-        let view = View { shares: black_box(&shares), spare, sat_out, persistent };
+        let view = View { shares: black_box(&shares), spare, sat_out, by_hand, persistent };
         policy.decide(&view)
     });
 }

@@ -6,13 +6,14 @@ use std::collections::{BTreeMap, VecDeque};
 use levelhead_block::{Command, Effort, Outcome};
 use levelhead_erasure::Code;
 use levelhead_stats::{Rng, Streams};
-use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
 use crate::action::{Action, BufId, Combine, Place, Segment, SubId, Submit};
+use crate::admission::{Awaited, Gate};
 use crate::detect::{Detector, DriveEvent, PROBE_INTERVAL};
 use crate::drives::DriveTrack;
 use crate::layout::Layout;
-use crate::policy::level::{self, Admission, Ages};
+use crate::policy::level;
 use crate::policy::tolerant::Streaks;
 use crate::quantile::Quantile;
 use crate::queue::{End, HostQueue};
@@ -45,9 +46,8 @@ pub(crate) struct Core {
     pub(crate) median: Quantile,
     /// The same for 99 of 100.
     pub(crate) tail: Quantile,
-    /// Which reads are old.
-    pub(crate) ages: Ages,
-    admission: Admission,
+    /// Which drives are given something new.
+    pub(crate) gate: Gate,
     /// Drives done without of which nothing has been heard since.
     stale: DriveSet,
     probe_rng: Rng,
@@ -64,8 +64,8 @@ pub(crate) struct Core {
 struct Drive {
     queue: HostQueue,
     track: DriveTrack,
-    /// Commands inside that somebody waits for, and since when.
-    awaited: VecDeque<(SubId, Instant)>,
+    /// Commands inside that somebody waits for.
+    awaited: Awaited,
     /// Since when it has had something to do.
     busy_since: Option<Instant>,
 }
@@ -79,7 +79,7 @@ pub(crate) struct Sub {
     segments: Vec<Segment>,
     origin: u64,
     fate: Fate,
-    since: Instant,
+    since: Option<Instant>,
     enqueued: Instant,
     started: Option<Instant>,
     /// It is late from then on, for those who count that.
@@ -104,8 +104,8 @@ pub(crate) struct Enqueue {
     pub(crate) origin: u64,
     pub(crate) end: End,
     pub(crate) fate: Fate,
-    /// Since when somebody waits for what it is part of.
-    pub(crate) since: Instant,
+    /// Since when a client waits for what it is part of, if one does.
+    pub(crate) since: Option<Instant>,
 }
 
 impl Core {
@@ -114,11 +114,10 @@ impl Core {
         let drives = (0..settings.spec.drives()).map(|idx| {
             let rng = streams.stream(&format!("array/host-queue/{idx}"));
             let queue = HostQueue::new(settings.order, settings.window, rng);
-            let (track, awaited) = (DriveTrack::default(), VecDeque::new());
+            let (track, awaited) = (DriveTrack::default(), Awaited::default());
             Drive { queue, track, awaited, busy_since: None }
         });
         let count = settings.spec.drives();
-        let admission = settings.policy.admission();
         let redundant = layout.symbols() - layout.data_symbols();
         let code = (redundant > 0).then(|| {
             Code::new(layout.data_symbols(), redundant).expect("a spec's codeword is not too long")
@@ -138,8 +137,7 @@ impl Core {
             streaks: Streaks::new(count),
             median: Quantile::new(0.5),
             tail: Quantile::new(0.99),
-            ages: Ages::default(),
-            admission,
+            gate: Gate::new(settings.policy.admission()),
             stale: DriveSet::EMPTY,
             probe_rng: streams.stream("array/probes"),
             shares: Vec::with_capacity(count),
@@ -185,7 +183,8 @@ impl Core {
             let view = DriveView { queued, pace, ..DriveView::default() };
             shares.push(Share { idx: drive, drive: view, wanted: 0 });
         }
-        let slow = level::slow(&shares, self.spare(), self.detector.sat_out());
+        let (sat_out, by_hand) = (self.detector.sat_out(), self.detector.by_hand());
+        let slow = level::slow(&shares, self.spare(), sat_out, by_hand);
         self.give_back_shares(shares);
         self.note_slow(slow);
         slow
@@ -238,7 +237,7 @@ impl Core {
                     origin: u64::MAX - self.sub_next,
                     end: End::Tail,
                     fate: Fate::Certain,
-                    since: now,
+                    since: None,
                 },
             );
         }
@@ -246,6 +245,15 @@ impl Core {
 
     pub(crate) fn track(&mut self, drive: DriveIdx) -> &mut DriveTrack {
         &mut self.drives[drive.as_usize()].track
+    }
+
+    /// The predicted wait of one command more at each drive, in nanoseconds.
+    pub(crate) fn waits(&self, now: Instant) -> Vec<u64> {
+        let wait = |Drive { queue, track, busy_since, .. }: &Drive| {
+            let pace = Nanos::from_secs_f64_round(track.pace(now, *busy_since));
+            pace.get() * (queue.len() as u64 + 1)
+        };
+        self.drives.iter().map(wait).collect()
     }
 
     pub(crate) fn queue_len(&self, drive: DriveIdx) -> usize {
@@ -306,28 +314,26 @@ impl Core {
     pub(crate) fn leave(&mut self, sub: SubId, due: Option<Instant>) {
         let Some(state) = self.subs.get_mut(&sub) else { return };
         state.due = due;
-        self.drives[state.drive.as_usize()].awaited.retain(|(other, _)| *other != sub);
+        self.drives[state.drive.as_usize()].awaited.leave(sub);
     }
 
-    /// Lets commands into every drive whose window has room. With [`Admission::Aging`], a drive with a
-    /// part of an old request inside gets nothing new: its scheduler has to turn to that part.
+    /// Whether an operation counts on a command of its own.
+    pub(crate) fn count_on(&mut self, drive: DriveIdx, sub: SubId, is_counted_on: bool) {
+        self.drives[drive.as_usize()].awaited.count_on(sub, is_counted_on);
+    }
+
+    /// Lets commands into every drive whose window has room and that is not held for an old request.
     pub(crate) fn dispatch(&mut self, now: Instant) {
-        let age_max = match self.admission {
-            Admission::Aging => self.ages.old(),
-            Admission::Always => None,
-        };
         for drive in &mut self.drives {
-            if let Some(age_max) = age_max
-                && drive.awaited.iter().any(|&(_, since)| now.saturating_since(since) > age_max)
+            let room = self.gate.room(now, &drive.awaited);
+            while drive.queue.inside().len() < room
+                && let Some(sub) = drive.queue.pop()
             {
-                continue;
-            }
-            while let Some(sub) = drive.queue.pop() {
                 let state = self.subs.get_mut(&sub).expect("a queued command is known");
                 state.started = Some(now);
                 drive.busy_since.get_or_insert(now);
-                if state.op != NOBODY {
-                    drive.awaited.push_back((sub, state.since));
+                if let Some(since) = state.since {
+                    drive.awaited.enter(sub, since);
                 }
                 if state.fate == Fate::Withdrawable {
                     drive.track.handle_fate(now, false);
@@ -355,33 +361,30 @@ impl Core {
         let started = state.started.unwrap_or_else(|| panic!("{sub:?} is not inside a drive"));
         let Drive { queue, track, awaited, busy_since } = &mut self.drives[state.drive.as_usize()];
         queue.finish(sub);
-        awaited.retain(|(other, _)| *other != sub);
-        if queue.inside().next().is_none() {
+        awaited.leave(sub);
+        if queue.inside().len() == 0 {
             *busy_since = None;
         }
-        let busy = track.busy(now, started);
-        track.handle_finished(now, started);
         if let Some(due) = state.due {
             self.streaks.note(state.drive, now > due);
         }
-        match state.command {
-            Command::Flush => {}
-            Command::Read { extent, effort } => {
-                if let (Effort::Fast, Outcome::Done { unknown, .. }) = (effort, outcome) {
-                    track.handle_fast_read(unknown.len(), extent.sectors.get());
-                }
-                if state.op != NOBODY {
-                    let took = now.saturating_since(state.enqueued);
-                    self.median.note(took);
-                    self.tail.note(took);
-                }
-                let event = self.detector.note(now, state.drive, busy);
-                self.note_event(event);
+        if state.command == Command::Flush {
+            return state;
+        }
+        let busy = track.busy(now, started);
+        track.handle_finished(now, started);
+        if let Command::Read { extent, effort } = state.command {
+            if let (Effort::Fast, Outcome::Done { unknown, .. }) = (effort, outcome) {
+                track.handle_fast_read(unknown.len(), extent.sectors.get());
             }
-            Command::Write { .. } | Command::WriteZeroes { .. } | Command::Trim { .. } => {
-                let event = self.detector.note(now, state.drive, busy);
-                self.note_event(event);
+            let is_probe = state.op == NOBODY;
+            if !is_probe {
+                let took = now.saturating_since(state.enqueued);
+                self.median.note(took);
+                self.tail.note(took);
             }
+            let event = self.detector.note(now, state.drive, busy, is_probe);
+            self.note_event(event);
         }
         state
     }

@@ -20,7 +20,8 @@
 //! loads that are unlike on different drives: a drive that moves its arm for each command is slower than
 //! one that reads ahead, and not to blame. Medians look past retries, which are few.
 //!
-//! A drive that sits out is read by nobody, so the array reads a few sectors from it now and then. The
+//! Only reads count: a write that ends in a cache says nothing of the disk. A drive that sits out is read
+//! by nobody, so the array reads a few sectors from it now and then, and only those *probes* count. The
 //! term doubles with each time it comes back soon after.
 //!
 //! # Invariants
@@ -37,8 +38,8 @@ const SAMPLES: usize = 32;
 const SAMPLES_MIN: usize = 16;
 const PROBES_MIN: usize = 5;
 
-/// Older times do not count.
-const AGE_MAX: Nanos = Nanos::from_secs(10);
+/// Older times do not count. A drive that takes seconds for a command still has enough younger ones.
+const AGE_MAX: Nanos = Nanos::from_secs(60);
 
 /// A look at a drive after so many of its commands.
 const LOOK_EVERY: u32 = 8;
@@ -195,6 +196,7 @@ struct Standing {
 #[derive(Clone, Copy, Debug)]
 struct Out {
     by_hand: bool,
+    since: Instant,
     until: Instant,
     probe_at: Instant,
 }
@@ -229,13 +231,27 @@ impl Detector {
         self.sat_out
     }
 
-    /// A drive took so long for a command.
+    /// Those of them that somebody sat out.
+    pub(crate) fn by_hand(&self) -> DriveSet {
+        if self.sat_out.is_empty() {
+            return DriveSet::EMPTY;
+        }
+        let is_kept =
+            |drive: &DriveIdx| self.drives[drive.as_usize()].out.is_some_and(|out| out.by_hand);
+        self.sat_out.iter().filter(is_kept).collect()
+    }
+
+    /// A drive took so long for a read, which was a probe or somebody's.
     pub(crate) fn note(
         &mut self,
         now: Instant,
         drive: DriveIdx,
         busy: Nanos,
+        is_probe: bool,
     ) -> Option<DriveEvent> {
+        if self.lost.contains(drive) || (self.sat_out.contains(drive) && !is_probe) {
+            return None;
+        }
         let standing = &mut self.drives[drive.as_usize()];
         standing.window.push(now, busy.as_secs_f64());
         standing.noted += 1;
@@ -259,7 +275,7 @@ impl Detector {
             standing.strikes = 0;
             return None;
         }
-        let (cohort, mad) = self.cohort(now)?;
+        let (cohort, mad) = self.cohort(now, 2)?;
         let above = cohort + DEVIATIONS * MAD_TO_SIGMA * mad;
         let is_slow = samples >= SAMPLES_MIN && x > SLOW_TIMES * cohort && x > above;
         let standing = &mut self.drives[drive.as_usize()];
@@ -280,7 +296,8 @@ impl Detector {
     /// Looks whether a drive that sits out may come back.
     fn reconsider(&mut self, now: Instant, drive: DriveIdx) -> Option<DriveEvent> {
         let (x, samples) = self.drives[drive.as_usize()].window.median(now);
-        let (cohort, mad) = self.cohort(now)?;
+        // An idle array has no cohort to compare with; as quick as any is quick enough.
+        let (cohort, mad) = self.cohort(now, 1).unwrap_or_default();
         if samples < PROBES_MIN || (x > ADMIT_TIMES * cohort && x > SLOW_MIN) {
             return None;
         }
@@ -289,8 +306,8 @@ impl Detector {
         Some(DriveEvent { at: now, drive, kind: EventKind::Admitted, figures })
     }
 
-    /// Median and MAD of the drives that are in and have enough to show; at least two of them.
-    fn cohort(&self, now: Instant) -> Option<(f64, f64)> {
+    /// Median and MAD of the drives that are in and have enough to show, if there are so many.
+    fn cohort(&self, now: Instant, drives_min: usize) -> Option<(f64, f64)> {
         let mut values = [0.0; DriveIdx::MAX as usize];
         let mut count = 0;
         for (at, standing) in self.drives.iter().enumerate() {
@@ -304,7 +321,7 @@ impl Detector {
                 count += 1;
             }
         }
-        if count < 2 {
+        if count < drives_min {
             return None;
         }
         let values = &mut values[..count];
@@ -324,7 +341,8 @@ impl Detector {
         standing.term =
             if relapsed { Nanos::new(standing.term.get() * 2).min(TERM_MAX) } else { TERM };
         let until = now + standing.term;
-        standing.out = Some(Out { by_hand, until, probe_at: now + PROBE_INTERVAL });
+        let probe_at = now + PROBE_INTERVAL;
+        standing.out = Some(Out { by_hand, since: now, until, probe_at });
         standing.window = Window::EMPTY;
         self.sat_out = self.sat_out.with(drive);
     }
@@ -362,18 +380,19 @@ impl Detector {
         Ok(DriveEvent { at: now, drive, kind: EventKind::AdmittedByHand, figures })
     }
 
-    /// A drive is lost: another may be needed again (D1), the one that has sat out longest.
+    /// A drive is lost: another may be needed again (D1), the one that has sat out longest, and one
+    /// that somebody sat out only if there is no other.
     pub(crate) fn handle_lost(&mut self, now: Instant, drive: DriveIdx) -> Option<DriveEvent> {
         self.lost = self.lost.with(drive);
-        if self.sat_out.contains(drive) {
-            self.bring_in(now, drive);
-        }
+        // What it does from now on is nobody's concern.
+        self.bring_in(now, drive);
         if self.lost.or(self.sat_out).len() as usize <= self.redundant {
             return None;
         }
-        let until =
-            |drive: &DriveIdx| self.drives[drive.as_usize()].out.map_or(now, |out| out.until);
-        let needed = self.sat_out.iter().min_by_key(until)?;
+        let merit = |drive: &DriveIdx| {
+            self.drives[drive.as_usize()].out.map(|out| (out.by_hand, out.since))
+        };
+        let needed = self.sat_out.iter().min_by_key(merit)?;
         let figures = self.figures(now, needed);
         self.bring_in(now, needed);
         Some(DriveEvent { at: now, drive: needed, kind: EventKind::AdmittedInNeed, figures })
@@ -382,7 +401,7 @@ impl Detector {
     /// What is known of a drive's speed.
     pub(crate) fn figures(&self, now: Instant, drive: DriveIdx) -> Figures {
         let (x, samples) = self.drives[drive.as_usize()].window.median(now);
-        let (cohort, mad) = self.cohort(now).unwrap_or_default();
+        let (cohort, mad) = self.cohort(now, 1).unwrap_or_default();
         figures(x, cohort, mad, samples)
     }
 
@@ -432,7 +451,8 @@ mod tests {
             for at in 0..detector.drives.len() {
                 let own = slow.iter().find(|(drive, _)| *drive == at).map_or(8, |(_, ms)| *ms);
                 let drive = DriveIdx::from_usize(at);
-                events.extend(detector.note(*now, drive, Nanos::from_millis(own)));
+                let is_probe = detector.sat_out().contains(drive);
+                events.extend(detector.note(*now, drive, Nanos::from_millis(own), is_probe));
             }
         }
         events
@@ -501,5 +521,72 @@ mod tests {
             feed(&mut detector, &mut now, 1_500, &[]);
         }
         assert_eq!(terms, [TERM, Nanos::from_secs(10), Nanos::from_secs(20)]);
+    }
+
+    #[test]
+    fn a_drive_that_answers_seldom_is_found_all_the_same() {
+        let (mut detector, mut now) = (Detector::new(6, 1, DriveSet::EMPTY, true), Instant::ZERO);
+        let mut events = Vec::new();
+        for _ in 0..40 {
+            feed(&mut detector, &mut now, 35, &[(0, 8)]);
+            let all = detector.note(now, DriveIdx::new(0), Nanos::from_millis(700), false);
+            events.extend(all);
+        }
+        assert!(events.is_empty(), "one slow command in 36 is no slow drive");
+        let (mut detector, mut events) = (Detector::new(6, 1, DriveSet::EMPTY, true), Vec::new());
+        for round in 0..2_000 {
+            now = now + Nanos::from_millis(20);
+            for at in 1..6 {
+                let drive = DriveIdx::from_usize(at);
+                events.extend(detector.note(now, drive, Nanos::from_millis(8), false));
+            }
+            if round % 35 == 0 {
+                let slow = Nanos::from_millis(700);
+                events.extend(detector.note(now, DriveIdx::new(0), slow, false));
+            }
+        }
+        assert_eq!(kinds(&events), [(0, EventKind::SatOut)]);
+    }
+
+    #[test]
+    fn a_lost_drive_has_no_standing() {
+        let (mut detector, mut now) = (Detector::new(6, 2, DriveSet::EMPTY, true), Instant::ZERO);
+        feed(&mut detector, &mut now, 100, &[]);
+        assert_eq!(detector.handle_lost(now, DriveIdx::new(1)), None);
+        assert!(feed(&mut detector, &mut now, 200, &[(1, 90)]).is_empty());
+        assert!(detector.sat_out().is_empty());
+    }
+
+    #[test]
+    fn quick_probes_alone_bring_a_drive_of_an_idle_array_back() {
+        let (mut detector, mut now) = (Detector::new(6, 1, DriveSet::EMPTY, true), Instant::ZERO);
+        feed(&mut detector, &mut now, 100, &[(0, 80)]);
+        assert_eq!(detector.sat_out().len(), 1);
+        now = now + AGE_MAX;
+        let mut events = Vec::new();
+        for millis in [80, 80, 80, 80, 80, 80, 8, 8, 8, 8, 8, 8, 8] {
+            now = now + PROBE_INTERVAL;
+            let took = Nanos::from_millis(millis);
+            let drive = DriveIdx::new(0);
+            assert_eq!(detector.note(now, drive, Nanos::from_millis(1), false), None, "no probe");
+            events.extend(detector.note(now, drive, took, true));
+        }
+        assert_eq!(kinds(&events), [(0, EventKind::Admitted)]);
+    }
+
+    #[test]
+    fn the_one_that_has_sat_out_longest_is_needed_first_and_one_sat_out_by_hand_last() {
+        let mut detector = Detector::new(8, 3, DriveSet::EMPTY, true);
+        let at = |secs| Instant::ZERO + Nanos::from_secs(secs);
+        detector.put_out(at(1), DriveIdx::new(4), true);
+        // The term of the first is longer: it came back and relapsed.
+        (detector.drives[0].term, detector.drives[0].back) = (TERM_MAX, Some(at(1)));
+        detector.put_out(at(2), DriveIdx::new(0), false);
+        detector.put_out(at(50), DriveIdx::new(1), false);
+        let mut needed = Vec::new();
+        for lost in [5, 6, 7] {
+            needed.push(detector.handle_lost(at(60), DriveIdx::new(lost)).unwrap().drive);
+        }
+        assert_eq!(needed, [0, 1, 4].map(DriveIdx::new));
     }
 }

@@ -57,12 +57,20 @@ pub(crate) struct Fetch {
     op: OpId,
     origin: u64,
     pub(crate) codewords: Vec<Codeword>,
-    /// Since when somebody waits, where that is not from the first read on.
-    pub(crate) since: Option<Instant>,
+    /// Since when a client waits, if one does.
+    since: Option<Instant>,
     /// Reads asked for and not ended.
-    pub(crate) subs: Vec<(SubId, DriveIdx)>,
+    pub(crate) subs: Vec<Asked>,
     /// Buffers of reads that ended.
     filled: Vec<BufId>,
+}
+
+/// A read that a drive was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) id: SubId,
+    pub(crate) drive: DriveIdx,
+    pub(crate) asked: Instant,
 }
 
 /// How to ask.
@@ -74,15 +82,9 @@ pub(crate) struct Manner {
 }
 
 impl Fetch {
-    pub(crate) const fn new(op: OpId, origin: u64) -> Self {
-        Self {
-            op,
-            origin,
-            codewords: Vec::new(),
-            since: None,
-            subs: Vec::new(),
-            filled: Vec::new(),
-        }
+    pub(crate) fn new(op: OpId, origin: u64, since: Option<Instant>) -> Self {
+        let (codewords, subs, filled) = (Vec::new(), Vec::new(), Vec::new());
+        Self { op, origin, codewords, since, subs, filled }
     }
 
     /// Adds a codeword without subject; rows come in ascending order.
@@ -140,10 +142,10 @@ impl Fetch {
                     origin: self.origin,
                     end: manner.end,
                     fate: manner.fate,
-                    since: self.since.unwrap_or(now),
+                    since: self.since,
                 },
             );
-            self.subs.push((sub, drive));
+            self.subs.push(Asked { id: sub, drive, asked: now });
         }
         runs.len() as u32
     }
@@ -210,7 +212,7 @@ impl Fetch {
         buf: Option<BufId>,
         outcome: &Outcome,
     ) {
-        let at = self.subs.iter().position(|&(pending, _)| pending == sub);
+        let at = self.subs.iter().position(|pending| pending.id == sub);
         self.subs.swap_remove(at.expect("the read is this operation's"));
         self.filled.extend(buf);
         for (offset, lba) in (0_u32..).zip(extent.iter()) {
@@ -253,7 +255,7 @@ impl Fetch {
 
     /// The drives that still have something to do for this.
     pub(crate) fn pending_drives(&self) -> DriveSet {
-        self.subs.iter().map(|&(_, drive)| drive).collect()
+        self.subs.iter().map(|sub| sub.drive).collect()
     }
 
     /// Gives back every filled buffer, and withdraws what still waits where asked to. What is inside
@@ -271,14 +273,16 @@ impl Fetch {
         }
         let subs = std::mem::take(&mut self.subs);
         let mut withdrawn = 0;
-        for (sub, drive) in subs {
-            if withdraw && core.withdraw(now, sub) {
+        for Asked { id, drive, asked } in subs {
+            // What was asked for later, because of a late drive, is not late itself.
+            let due = due.filter(|_| Some(asked) == self.since);
+            if withdraw && core.withdraw(now, id) {
                 withdrawn += 1;
                 if due.is_some_and(|due| now > due) {
                     core.streaks.note(drive, true);
                 }
             } else {
-                core.leave(sub, due);
+                core.leave(id, due);
             }
         }
         withdrawn

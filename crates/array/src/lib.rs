@@ -35,10 +35,12 @@
 //! # References
 //!
 //! - `[ERAID]` pro-active use of redundancy against fail-slow.
+//! - `[TAIL16]` strategies that tolerate slow drives.
 
 #![forbid(unsafe_code)]
 
 mod action;
+mod admission;
 mod buffers;
 mod core;
 pub mod detect;
@@ -51,6 +53,7 @@ mod quantile;
 mod queue;
 mod read;
 mod resync;
+mod rule;
 mod settings;
 mod spec;
 pub mod superblock;
@@ -119,7 +122,8 @@ enum Start {
 }
 
 impl Array {
-    /// An array at rest. `streams` decides what is left to chance (the lanes of `paper32`).
+    /// An array at rest. `streams` decides what is left to chance: the lanes of
+    /// `paper32`, and where drives are probed.
     ///
     /// Panics if the window is zero or the drives hold no stripe.
     pub fn new(settings: &Settings, streams: Streams) -> Self {
@@ -254,7 +258,7 @@ impl Array {
         {
             self.timers.pop_first();
             if let Some(Op::Read(read)) = self.ops.get_mut(&op) {
-                read.handle_timeout();
+                read.handle_timeout(now);
                 self.advance(now, op);
             }
         }
@@ -340,7 +344,7 @@ impl Array {
                 let what = (extent, effort);
                 Op::Read(ReadOp::start(core, now, (op, request), what, self.policy))
             }
-            Start::Write(purpose) => Op::Write(WriteOp::start(core, op, purpose)),
+            Start::Write(purpose) => Op::Write(WriteOp::start(core, now, op, purpose)),
         };
         self.ops.insert(op, started);
         // A write has asked for nothing yet, and a read of lost drives may have nothing to wait for.
@@ -360,7 +364,7 @@ impl Array {
                     origin: request.0,
                     end: End::Tail,
                     fate: Fate::Certain,
-                    since: now,
+                    since: None,
                 },
             )
         };
@@ -424,6 +428,7 @@ impl Array {
         }
         self.core.lost = self.core.lost.with(drive);
         self.core.actions.push_back(Action::Lost(drive));
+        self.core.streaks.forget(drive);
         let event = self.core.detector.handle_lost(now, drive);
         self.core.note_event(event);
         // A drive that hangs may never give back what is inside it: nobody waits for that either.

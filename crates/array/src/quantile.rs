@@ -10,6 +10,9 @@ pub(crate) struct Quantile {
     secs: Option<f64>,
 }
 
+/// The least first estimate.
+const SECS_MIN: f64 = 1e-6;
+
 /// How far one time moves a quantile, at most, as a share of it.
 const STEP: f64 = 0.05;
 
@@ -26,7 +29,8 @@ impl Quantile {
     pub(crate) fn note_at(&mut self, p: f64, time: Nanos) {
         self.p = p;
         let time = time.as_secs_f64();
-        let secs = self.secs.get_or_insert(time);
+        // A quantile moves by shares of itself: from nothing it would never come back.
+        let secs = self.secs.get_or_insert(time.max(SECS_MIN));
         *secs *= if time > *secs { 1.0 + STEP * self.p } else { 1.0 - STEP * (1.0 - self.p) };
     }
 

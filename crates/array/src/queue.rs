@@ -147,7 +147,7 @@ impl HostQueue {
     }
 
     /// Commands inside the drive.
-    pub(crate) fn inside(&self) -> impl Iterator<Item = SubId> {
+    pub(crate) fn inside(&self) -> impl ExactSizeIterator<Item = SubId> {
         self.inside.iter().map(|(sub, _)| *sub)
     }
 

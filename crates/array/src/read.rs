@@ -14,11 +14,12 @@
 //!
 //! - R1. A read answers exactly once.
 //! - R2. Every symbol is asked for at most twice: once with the plan's effort, once with retries.
-//! - R5. A drive that is set aside or late is asked, and waited for, before a sector is given up.
 //! - R3. A sector is reported unreadable only when nothing that is asked, untried or untouched by
 //!   retries could still give it.
 //! - R4. Bytes are decoded only from symbols that were read while the read held its stripes.
+//! - R5. A drive that is set aside or late is asked, and waited for, before a sector is given up.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use levelhead_block::{Effort, Outcome};
@@ -29,8 +30,9 @@ use crate::action::{Action, Answer, BufId, Cost, Place, RequestId, SubId};
 use crate::core::{Core, Fate, OpId};
 use crate::fetch::{Codeword, Fetch, Manner, rows_of, usable};
 use crate::layout::Layout;
-use crate::policy::{Again, AnswerWhen, First, Late, Plan, Policy, Surplus, View, tolerant};
+use crate::policy::{First, Late, Plan, Policy, Surplus, View, tolerant};
 use crate::queue::End;
+use crate::rule::{Doubtful, Need, Rule};
 use crate::tau::Share;
 
 /// See the module.
@@ -50,24 +52,14 @@ pub(crate) struct ReadOp {
     answered: Vec<(DriveIdx, Nanos)>,
     /// Drives that did not answer in time.
     late: DriveSet,
-    /// When the drives that have not answered by then are late, once that is known.
+    /// How long a drive may take before it is late, where that does not depend on its fellows.
+    patience: Option<Nanos>,
+    /// When to see which drives are late, once that is known.
     pub(crate) deadline: Option<Instant>,
 }
 
-/// What a codeword needs next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Need {
-    /// Its data can be given.
-    Nothing,
-    /// What is on its way may do.
-    Wait,
-    /// Symbols that were never asked for.
-    Rest(SymbolSet),
-    /// Symbols that little effort did not give, with retries.
-    Retry(SymbolSet),
-    /// Nothing is left to try.
-    Hopeless,
-}
+/// What 99 of 100 commands are taken to take before anything is known.
+const TAIL_AT_FIRST: Nanos = Nanos::from_millis(500);
 
 impl ReadOp {
     /// Starts a read whose stripes are locked.
@@ -78,8 +70,7 @@ impl ReadOp {
         (extent, effort): (Extent, Effort),
         policy: Policy,
     ) -> Self {
-        let mut fetch = Fetch::new(op, request.0);
-        fetch.since = Some(now);
+        let mut fetch = Fetch::new(op, request.0, Some(now));
         let mut targets = vec![(0, 0); extent.sectors.as_usize()];
         let rows = rows_of(&core.layout, extent);
         fetch.codewords.reserve_exact(rows.chunk_by(|left, right| left.0 == right.0).count());
@@ -93,8 +84,10 @@ impl ReadOp {
             targets[(lba - extent.lba).as_usize()] = (idx, symbol);
         }
         let plan = plan(core, now, &fetch, policy);
-        let deadline = match plan.late {
-            Late::TimesTail(times) => core.tail.get().map(|tail| now + tail * u64::from(times)),
+        let patience = match plan.late {
+            Late::TimesTail(times) => {
+                Some(core.tail.get().unwrap_or(TAIL_AT_FIRST) * u64::from(times))
+            }
             Late::Never | Late::TimesMedian(_) | Late::Noted(_) => None,
         };
         let mut read = Self {
@@ -108,10 +101,13 @@ impl ReadOp {
             asked: DriveSet::EMPTY,
             answered: Vec::new(),
             late: DriveSet::EMPTY,
-            deadline,
+            patience,
+            deadline: None,
         };
         read.first_ask(core, now);
         read.asked = read.fetch.pending_drives();
+        let can_spare = (plan.aside.len() as usize) < core.spare();
+        core.gate.note_read(read.asked.len(), can_spare);
         read.expect(core);
         read
     }
@@ -129,16 +125,30 @@ impl ReadOp {
         self.fetch.handle_done(&core.layout, sub, fetched, buf, outcome);
         let drive = fetched.0;
         let is_known = self.answered.iter().any(|(known, _)| *known == drive);
-        if !is_known && self.asked.contains(drive) && !self.fetch.pending_drives().contains(drive) {
+        let is_through = !self.fetch.pending_drives().contains(drive);
+        if *outcome != Outcome::Gone && !is_known && self.asked.contains(drive) && is_through {
             self.answered.push((drive, now.saturating_since(self.began)));
             self.expect(core);
         }
     }
 
     /// The time has come that [`ReadOp::deadline`] said.
-    pub(crate) fn handle_timeout(&mut self) {
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
         self.deadline = None;
-        self.late = self.late.or(self.fetch.pending_drives());
+        let Some(patience) = self.patience else {
+            self.late = self.late.or(self.fetch.pending_drives());
+            return;
+        };
+        let overdue = self.fetch.subs.iter().filter(|sub| sub.asked + patience <= now);
+        self.late = self.late.or(overdue.map(|sub| sub.drive).collect());
+        self.watch();
+    }
+
+    /// Sees to it that somebody looks when the next drive may be late.
+    fn watch(&mut self) {
+        let Some(patience) = self.patience.filter(|_| self.deadline.is_none()) else { return };
+        let in_time = self.fetch.subs.iter().filter(|sub| !self.late.contains(sub.drive));
+        self.deadline = in_time.map(|sub| sub.asked + patience).min();
     }
 
     /// Finds out when drives are late, if that is to be known from their fellows' times.
@@ -164,6 +174,7 @@ impl ReadOp {
         let layout = &core.layout;
         let data = layout.data_symbols();
         let expansion = layout.spec().expansion();
+        let waits = core.waits(now);
         let first = |word: &Codeword| {
             let aside = on_drives(layout, word, self.plan.aside);
             let prompt = word.usable.minus(aside);
@@ -174,7 +185,11 @@ impl ReadOp {
                 First::Wanted if wanted.and(aside).is_empty() => wanted,
                 First::Wanted => {
                     let own = wanted.minus(aside);
-                    own.iter().chain(prompt.minus(own).iter()).take(data).collect()
+                    let mut others: Vec<usize> = prompt.minus(own).iter().collect();
+                    others.sort_by_key(|&symbol| {
+                        waits[layout.cell(word.row, symbol).drive.as_usize()]
+                    });
+                    own.iter().chain(others).take(data).collect()
                 }
                 First::Spare(drives) => {
                     prompt.iter().take(data + usize::from(drives) * expansion).collect()
@@ -203,6 +218,7 @@ impl ReadOp {
         };
         let asked = self.fetch.ask(core, now, wishes, Manner { effort, end, fate });
         self.cost.subs += asked;
+        self.watch();
         asked
     }
 
@@ -221,15 +237,13 @@ impl ReadOp {
                 self.plan.aside
             }
         };
-        let aside = aside.or(self.late);
         let rule = Rule { data, plan: self.plan, retry };
         let layout = &core.layout;
-        let needs: Vec<Need> = self
-            .fetch
-            .codewords
-            .iter()
-            .map(|word| rule.need(word, on_drives(layout, word, aside)))
-            .collect();
+        let next = |word: &Codeword| {
+            let [aside, late] = [aside, self.late].map(|drives| on_drives(layout, word, drives));
+            rule.next(word, Doubtful { aside, late })
+        };
+        let needs: Vec<Need> = self.fetch.codewords.iter().map(next).collect();
         let pick = |wanted: fn(Need) -> Option<SymbolSet>| -> Vec<(usize, SymbolSet)> {
             let picked = needs.iter().enumerate();
             picked.filter_map(|(idx, &need)| Some((idx, wanted(need)?))).collect()
@@ -252,7 +266,32 @@ impl ReadOp {
             self.answer(core, now);
             return true;
         }
+        if core.gate.is_aging(now.saturating_since(self.began)) {
+            self.count_on_fewest(core, rule, aside.or(self.late));
+        }
         false
+    }
+
+    /// Counts on no more drives than will do, from those with the shortest queues on, so that the others
+    /// are not held for this read.
+    fn count_on_fewest(&self, core: &mut Core, rule: Rule, doubtful: DriveSet) {
+        let suffices = |core: &Core, without: DriveSet| {
+            let layout = &core.layout;
+            let without = |word| on_drives(layout, word, without);
+            self.fetch.codewords.iter().all(|word| rule.suffices(word, without(word)))
+        };
+        let mut spared = if suffices(core, doubtful) { doubtful } else { DriveSet::EMPTY };
+        let mut drives: Vec<DriveIdx> =
+            self.fetch.pending_drives().without(spared).iter().collect();
+        drives.sort_by_key(|&drive| Reverse(core.queue_len(drive)));
+        for drive in drives {
+            if suffices(core, spared.with(drive)) {
+                spared = spared.with(drive);
+            }
+        }
+        for sub in &self.fetch.subs {
+            core.count_on(sub.drive, sub.id, !spared.contains(sub.drive));
+        }
     }
 
     /// Whether some symbol was not given at the first attempt.
@@ -278,7 +317,7 @@ impl ReadOp {
             unknown: unknown.into_iter().collect(),
             damaged: damaged.into_iter().collect(),
         };
-        core.ages.note(now.saturating_since(self.began), self.asked.len());
+        core.gate.note_latency(now.saturating_since(self.began));
         let (request, cost) = (self.request, self.cost);
         core.actions.push_back(Action::Answer(Answer { request, outcome, cost }));
     }
@@ -340,7 +379,8 @@ fn plan(core: &mut Core, now: Instant, fetch: &Fetch, policy: Policy) -> Plan {
         shares: &shares,
         spare: core.spare(),
         sat_out: core.detector.sat_out(),
-        persistent: core.streaks.persistent(),
+        by_hand: core.detector.by_hand(),
+        persistent: core.streaks.persistent().without(core.detector.sat_out()),
     });
     core.give_back_shares(shares);
     core.note_slow(plan.aside);
@@ -348,7 +388,7 @@ fn plan(core: &mut Core, now: Instant, fetch: &Fetch, policy: Policy) -> Plan {
 }
 
 /// The symbols of a codeword that lie on these drives.
-fn on_drives(layout: &Layout, word: &Codeword, drives: DriveSet) -> SymbolSet {
+pub(crate) fn on_drives(layout: &Layout, word: &Codeword, drives: DriveSet) -> SymbolSet {
     if drives.is_empty() {
         return SymbolSet::EMPTY;
     }
@@ -357,102 +397,11 @@ fn on_drives(layout: &Layout, word: &Codeword, drives: DriveSet) -> SymbolSet {
 }
 
 /// The symbols without which a codeword cannot give what is wanted: that itself, or if some of it is
-/// on a lost drive, as much as decodes.
+/// on a lost drive, as much as decodes if that is there.
 fn needed(word: &Codeword, data: usize) -> SymbolSet {
     let own = word.subject.and(word.usable);
-    if own == word.subject {
+    if own == word.subject || word.usable.len() < data {
         return own;
     }
     own.iter().chain(word.usable.minus(own).iter()).take(data.max(own.len())).collect()
-}
-
-/// What decides about a codeword's next step.
-#[derive(Clone, Copy, Debug)]
-struct Rule {
-    /// Symbols that decode.
-    data: usize,
-    plan: Plan,
-    /// Whether asking again with retries is possible.
-    retry: bool,
-}
-
-impl Rule {
-    /// The next step, if symbols in `aside` are not counted on while the others can do.
-    fn need(&self, word: &Codeword, aside: SymbolSet) -> Need {
-        let missing = word.subject.minus(word.have);
-        let may_decode = match self.plan.answer {
-            AnswerWhen::Decodable => true,
-            AnswerWhen::OwnFailed => missing.and(word.pending).is_empty(),
-        };
-        if missing.is_empty() || (may_decode && word.have.len() >= self.data) {
-            return Need::Nothing;
-        }
-        let prompt = word.pending.minus(aside);
-        let lacking = missing.minus(prompt);
-        let hoped = word.have.or(prompt);
-        if lacking.is_empty() || hoped.len() >= self.data {
-            return Need::Wait;
-        }
-        let untried = word.usable.minus(word.tried).minus(aside);
-        if hoped.or(untried).len() >= self.data {
-            return Need::Rest(self.rest(untried, self.data - hoped.len()));
-        }
-        if !lacking.and(untried).is_empty() {
-            return Need::Rest(lacking.and(untried));
-        }
-        let failed = word.unknown.and(word.usable).minus(word.pending);
-        let unknown = failed.minus(word.retried).minus(word.damaged).minus(aside);
-        if self.retry
-            && let Some(again) = self.again(lacking, hoped, untried, unknown)
-        {
-            return Need::Retry(again);
-        }
-        if !word.pending.is_empty() {
-            return Need::Wait;
-        }
-        if aside.is_empty() { Need::Hopeless } else { self.need(word, SymbolSet::EMPTY) }
-    }
-
-    /// Which untried symbols are asked for when so many are needed.
-    fn rest(&self, untried: SymbolSet, needed: usize) -> SymbolSet {
-        match self.plan.late {
-            Late::Never | Late::Noted(_) | Late::TimesTail(_) => untried,
-            Late::TimesMedian(_) => {
-                let redundant = untried.minus(SymbolSet::first(self.data));
-                redundant.iter().chain(untried.minus(redundant).iter()).take(needed).collect()
-            }
-        }
-    }
-
-    /// Which symbols are asked for again, if that can help: `unknown` ones.
-    fn again(
-        &self,
-        lacking: SymbolSet,
-        hoped: SymbolSet,
-        untried: SymbolSet,
-        unknown: SymbolSet,
-    ) -> Option<SymbolSet> {
-        if unknown.is_empty() {
-            return None;
-        }
-        let suffices = lacking.minus(unknown).is_empty();
-        let decodes = hoped.or(untried).or(unknown).len() >= self.data;
-        match self.plan.again {
-            Again::Requested if suffices => Some(lacking),
-            Again::Requested if decodes => Some(unknown.or(untried)),
-            Again::Fewest if suffices || decodes => {
-                let fewest = self.data.saturating_sub(hoped.or(untried).len());
-                if suffices && (lacking.len() <= fewest || !decodes) {
-                    return Some(lacking);
-                }
-                let own = unknown.and(lacking);
-                let chosen = own.iter().chain(unknown.minus(own).iter()).take(fewest);
-                Some(chosen.collect::<SymbolSet>().or(untried))
-            }
-            Again::Requested | Again::Fewest => {
-                let own = lacking.and(unknown);
-                (!own.is_empty()).then_some(own)
-            }
-        }
-    }
 }

@@ -31,7 +31,7 @@ use crate::core::{Core, Enqueue, Fate, OpId};
 use crate::fetch::{Codeword, Fetch, Manner, rows_of, usable};
 use crate::layout::{Cell, Layout, Row};
 use crate::queue::End;
-use crate::read::decode;
+use crate::read::{decode, on_drives};
 
 /// One client's part of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +54,7 @@ pub(crate) enum Purpose {
 #[derive(Debug)]
 pub(crate) struct WriteOp {
     op: OpId,
+    began: Instant,
     pub(crate) purpose: Purpose,
     pub(crate) fetch: Fetch,
     /// Where each changed symbol's new value is, codeword by codeword.
@@ -90,12 +91,12 @@ pub(crate) enum Progress {
 
 impl WriteOp {
     /// Starts a write whose stripes are locked; [`WriteOp::advance`] comes next.
-    pub(crate) fn start(core: &Core, op: OpId, purpose: Purpose) -> Self {
+    pub(crate) fn start(core: &Core, now: Instant, op: OpId, purpose: Purpose) -> Self {
         let layout = &core.layout;
         let mut changes: Vec<Vec<(usize, Place)>> = Vec::new();
         let fetch = match &purpose {
             Purpose::Client(parts) => {
-                let mut fetch = Fetch::new(op, parts[0].request.0);
+                let mut fetch = Fetch::new(op, parts[0].request.0, Some(now));
                 for (row, symbol, place) in changes_of(layout, parts) {
                     if fetch.codewords.last().is_none_or(|word| word.row != row) {
                         fetch.add(layout, row, usable(core, row));
@@ -112,7 +113,7 @@ impl WriteOp {
                 fetch
             }
             &Purpose::Resync { first, end } => {
-                let mut fetch = Fetch::new(op, resync_origin(op));
+                let mut fetch = Fetch::new(op, resync_origin(op), None);
                 let rows = (first..end)
                     .flat_map(|stripe| (0..layout.rows()).map(move |row| Row { stripe, row }));
                 for row in rows {
@@ -123,7 +124,8 @@ impl WriteOp {
             }
         };
         let (writing, scratch, cost) = (Vec::new(), Vec::new(), Cost::default());
-        Self { op, purpose, fetch, changes, writing, phase: Phase::Reading, scratch, cost }
+        let began = now;
+        Self { op, began, purpose, fetch, changes, writing, phase: Phase::Reading, scratch, cost }
     }
 
     /// A sub-write has ended. Whether its drive is lost has been settled already.
@@ -176,7 +178,9 @@ impl WriteOp {
     fn method(&self, core: &Core, word: &Codeword) -> Option<(Method, SymbolSet)> {
         let data = SymbolSet::first(core.layout.data_symbols());
         match self.purpose {
-            Purpose::Client(_) => method(word, data),
+            Purpose::Client(_) => {
+                method(word, data, on_drives(&core.layout, word, core.detector.sat_out()))
+            }
             Purpose::Resync { .. } => {
                 data.minus(readable(word)).is_empty().then_some((Method::Reconstruct, data))
             }
@@ -200,7 +204,8 @@ impl WriteOp {
         let cost = self.cost;
         self.purpose = Purpose::Client(failed);
         self.finish(core, now, Progress::Failed);
-        *self = Self { cost, ..Self::start(core, self.op, Purpose::Client(left)) };
+        let start = Self::start(core, self.began, self.op, Purpose::Client(left));
+        *self = Self { cost, ..start };
         true
     }
 
@@ -236,7 +241,7 @@ impl WriteOp {
                     origin: self.origin(),
                     end: End::Tail,
                     fate: Fate::Certain,
-                    since: now,
+                    since: self.since(),
                 },
             );
             self.writing.push(sub);
@@ -343,6 +348,14 @@ impl WriteOp {
         }
     }
 
+    /// Since when a client waits for it: nobody does for a resync.
+    fn since(&self) -> Option<Instant> {
+        match self.purpose {
+            Purpose::Client(_) => Some(self.began),
+            Purpose::Resync { .. } => None,
+        }
+    }
+
     fn origin(&self) -> u64 {
         match &self.purpose {
             Purpose::Client(parts) => parts[0].request.0,
@@ -364,6 +377,7 @@ impl WriteOp {
             core.release(buf);
         }
         let Purpose::Client(parts) = &self.purpose else { return };
+        core.gate.note_latency(now.saturating_since(self.began));
         for part in parts {
             let damaged = match (end, self.phase) {
                 (Progress::Done | Progress::NotYet, _) => Vec::new(),
@@ -414,8 +428,8 @@ fn changes_of(layout: &Layout, parts: &[Part]) -> Vec<(Row, usize, Place)> {
     changes
 }
 
-/// The method that reads least, and what it reads.
-fn method(word: &Codeword, data: SymbolSet) -> Option<(Method, SymbolSet)> {
+/// The method that reads least, and what it reads; least of all from what is to be avoided.
+fn method(word: &Codeword, data: SymbolSet, avoided: SymbolSet) -> Option<(Method, SymbolSet)> {
     let redundant = word.usable.minus(data);
     let changed = word.subject;
     if redundant.is_empty() {
@@ -431,7 +445,10 @@ fn method(word: &Codeword, data: SymbolSet) -> Option<(Method, SymbolSet)> {
             .collect();
     choices.extend(decode.map(|reads| (Method::Decode, reads)));
     // The first of equals: reconstruct-write leaves redundancy right even if it was not.
-    choices.into_iter().min_by_key(|(_, reads)| reads.minus(word.have).len())
+    choices.into_iter().min_by_key(|(_, reads)| {
+        let reads = reads.minus(word.have);
+        (reads.and(avoided).len(), reads.len())
+    })
 }
 
 /// The symbols that were read or may yet be. One that full effort did not give cannot be.

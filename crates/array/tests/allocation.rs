@@ -30,7 +30,7 @@ fn no_policy_allocates_when_it_decides() {
         .collect();
     let policies = Policy::all();
     let (sat_out, persistent) = (DriveSet::first(1), DriveSet::first(2));
-    let view = View { shares: &shares, spare: 2, sat_out, persistent };
+    let view = View { shares: &shares, spare: 2, sat_out, by_hand: sat_out, persistent };
     let region = Region::new(COUNTING);
     let plans = policies.iter().filter(|policy| policy.decide(&view).aside == sat_out).count();
     let counted = region.change();

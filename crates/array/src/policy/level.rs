@@ -3,7 +3,8 @@
 //!
 //! ```text
 //!   w[j]  = (queued + inside + 1) service[j]                       the predicted wait
-//!   slow  = at most k drives with w > 3 median(w) and service > 1.5 median(service), worst first
+//!   slow  = at most k drives that sit out, or have w > 3 median(w) and service > 1.5 median(service),
+//!           the longest w first
 //!   l     = drives with requested data, n = drives of the group
 //!
 //!   n - l = 0                       whole group: the extra answer is free
@@ -23,10 +24,9 @@
 use std::fmt;
 
 use levelhead_block::Effort;
-use levelhead_units::{DriveSet, Nanos};
+use levelhead_units::{DriveIdx, DriveSet};
 
 use super::{Again, AnswerWhen, First, Late, Plan, Surplus, View};
-use crate::quantile::Quantile;
 use crate::tau::{DriveView, Share};
 
 /// A drive is slow if its predicted wait is more than this many times the median.
@@ -34,7 +34,7 @@ const SLOW_WAIT: f64 = 3.0;
 
 /// And if one command of it takes more than this many times the median: a queue is no fault of the
 /// drive's.
-const SLOW_SERVICE: f64 = 1.5;
+const SLOW_PACE: f64 = 1.5;
 
 /// From this probability of a second trip on, reading the whole group at once pays.
 const SECOND_TRIP_MIN: f64 = 0.02;
@@ -59,45 +59,6 @@ pub enum Admission {
     Aging,
 }
 
-/// Which requests are old: those slower than all but a share of the others.
-///
-/// An old request holds up every drive that it has a part in, and each of them with all that waits
-/// there, so the share goes down with the square of the drives that a request takes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ages {
-    latency: Quantile,
-    /// How many drives a read takes, lately.
-    drives: f64,
-}
-
-/// The share is so much over the square of the drives, within bounds.
-const OLD_SHARE: f64 = 1.1;
-const OLD_SHARE_MIN: f64 = 0.01;
-const OLD_SHARE_MAX: f64 = 0.10;
-
-/// Reads over which the number of drives is averaged.
-const DRIVES_MEMORY: f64 = 64.0;
-
-impl Default for Ages {
-    fn default() -> Self {
-        Self { latency: Quantile::new(1.0 - OLD_SHARE_MAX), drives: 1.0 }
-    }
-}
-
-impl Ages {
-    /// A read of so many drives took so long.
-    pub(crate) fn note(&mut self, latency: Nanos, drives: u32) {
-        self.drives += (f64::from(drives) - self.drives) / DRIVES_MEMORY;
-        let share = OLD_SHARE / (self.drives * self.drives).max(1.0);
-        self.latency.note_at(1.0 - share.clamp(OLD_SHARE_MIN, OLD_SHARE_MAX), latency);
-    }
-
-    /// From this age on a request is old, once that is known.
-    pub(crate) fn old(self) -> Option<Nanos> {
-        self.latency.get()
-    }
-}
-
 impl Level {
     /// As it is without options.
     pub const DEFAULT: Self = Self { admission: Admission::Aging };
@@ -108,8 +69,8 @@ impl Level {
 
     /// The plan for one read.
     pub fn decide(self, view: &View<'_>) -> Plan {
-        let View { shares, spare, sat_out, .. } = *view;
-        let aside = slow(shares, spare, sat_out);
+        let View { shares, spare, sat_out, by_hand, .. } = *view;
+        let aside = slow(shares, spare, sat_out, by_hand);
         let slack = spare.saturating_sub(aside.len() as usize);
         let is_extra = |share: &&Share| share.wanted == 0 && !aside.contains(share.idx);
         let extra = shares.iter().filter(is_extra).count();
@@ -128,38 +89,40 @@ impl Level {
     }
 }
 
-/// Drives to be done without: those that sit out, and the slow ones among the others, `spare` in all.
-pub fn slow(shares: &[Share], spare: usize, sat_out: DriveSet) -> DriveSet {
-    let mut aside = sat_out;
-    if sat_out.len() as usize >= spare {
-        return aside;
+/// Drives to be done without, `spare` at most: those that somebody sat out, and the worst of those that
+/// the array sat out or that are slow now. A drive that sits out has no queue, so it may be the better
+/// one while another is in trouble.
+pub fn slow(shares: &[Share], spare: usize, sat_out: DriveSet, by_hand: DriveSet) -> DriveSet {
+    if by_hand.len() as usize >= spare {
+        return by_hand;
     }
     let wait_max = SLOW_WAIT * median(shares, DriveView::wait);
-    let service_max = SLOW_SERVICE * median(shares, |drive| drive.pace);
-    for _ in sat_out.len() as usize..spare {
+    let pace_max = SLOW_PACE * median(shares, |drive| drive.pace);
+    let mut aside = by_hand;
+    for _ in by_hand.len() as usize..spare {
         let is_slow = |share: &&Share| {
-            let drive = &share.drive;
-            drive.wait() > wait_max && drive.pace > service_max && !aside.contains(share.idx)
+            let Share { idx, drive, .. } = **share;
+            let lags = drive.wait() > wait_max && drive.pace > pace_max;
+            (lags || sat_out.contains(idx)) && !aside.contains(idx)
         };
-        let worst = shares
-            .iter()
-            .filter(is_slow)
-            .max_by(|left, right| left.drive.wait().total_cmp(&right.drive.wait()));
-        let Some(worst) = worst else { break };
+        let by_wait =
+            |left: &&Share, right: &&Share| left.drive.wait().total_cmp(&right.drive.wait());
+        let Some(worst) = shares.iter().filter(is_slow).max_by(by_wait) else { break };
         aside = aside.with(worst.idx);
     }
     aside
 }
 
-/// The lower median of what `of` says of each drive, without a copy: there are few of them.
+/// The lower median of what `of` says of each drive.
 fn median(shares: &[Share], of: impl Fn(&DriveView) -> f64) -> f64 {
-    let rank = shares.len().saturating_sub(1) / 2;
-    let is_median = |value: f64| {
-        let below = shares.iter().filter(|share| of(&share.drive) < value).count();
-        let up_to = shares.iter().filter(|share| of(&share.drive) <= value).count();
-        below <= rank && rank < up_to
-    };
-    shares.iter().map(|share| of(&share.drive)).find(|&value| is_median(value)).unwrap_or(0.0)
+    let mut values = [0.0; DriveIdx::MAX as usize];
+    let values = &mut values[..shares.len()];
+    if values.is_empty() {
+        return 0.0;
+    }
+    values.iter_mut().zip(shares).for_each(|(value, share)| *value = of(&share.drive));
+    let middle = (values.len() - 1) / 2;
+    *values.select_nth_unstable_by(middle, f64::total_cmp).1
 }
 
 /// The probability that some requested sector is not given at the first attempt.
@@ -191,8 +154,8 @@ mod tests {
     }
 
     fn decide(shares: &[Share], spare: usize) -> Plan {
-        let (sat_out, persistent) = (DriveSet::EMPTY, DriveSet::EMPTY);
-        Level::DEFAULT.decide(&View { shares, spare, sat_out, persistent })
+        let [sat_out, by_hand, persistent] = [DriveSet::EMPTY; 3];
+        Level::DEFAULT.decide(&View { shares, spare, sat_out, by_hand, persistent })
     }
 
     #[test]
@@ -229,10 +192,33 @@ mod tests {
     }
 
     #[test]
+    fn of_a_drive_that_sits_out_and_a_slow_one_the_one_with_the_longer_wait_is_done_without() {
+        let (out, other) = (DriveIdx::new(2), DriveIdx::new(4));
+        let only = |drive| DriveSet::EMPTY.with(drive);
+        let mut shares = shares([2; 6]);
+        // It has been quick again for a while: its probes say so.
+        shares[2].drive.queued = 0.0;
+        assert_eq!(
+            slow(&shares, 1, only(out), DriveSet::EMPTY),
+            only(out),
+            "no other is in trouble"
+        );
+        shares[4].drive.pace = 0.060;
+        assert_eq!(slow(&shares, 1, only(out), DriveSet::EMPTY), only(other));
+        assert_eq!(slow(&shares, 2, only(out), DriveSet::EMPTY), only(out).with(other));
+        assert_eq!(slow(&shares, 1, only(out), only(out)), only(out), "somebody wants it so");
+        // Both are slow: reads go where the wait is shorter.
+        shares[2].drive.pace = 0.060;
+        assert_eq!(slow(&shares, 1, only(out), DriveSet::EMPTY), only(other));
+        shares[2].drive.queued = 5.0;
+        assert_eq!(slow(&shares, 1, only(out), DriveSet::EMPTY), only(out));
+    }
+
+    #[test]
     fn drives_known_for_nothing_are_all_alike() {
         let (idx, drive) = (DriveIdx::new(0), DriveView::default());
         let shares = [Share { idx, drive, wanted: 1 }; 4];
         assert!(decide(&shares, 1).aside.is_empty());
-        assert!(slow(&[], 1, DriveSet::EMPTY).is_empty());
+        assert!(slow(&[], 1, DriveSet::EMPTY, DriveSet::EMPTY).is_empty());
     }
 }

@@ -101,6 +101,11 @@ impl Streaks {
         }
     }
 
+    /// A drive is there no more.
+    pub(crate) fn forget(&mut self, drive: DriveIdx) {
+        self.note(drive, false);
+    }
+
     pub(crate) fn persistent(&self) -> DriveSet {
         self.persistent
     }

@@ -7,11 +7,20 @@ use crate::runtime::{Runtime, extent, settings};
 
 const STRIPE: u64 = 4;
 
-fn run(text: &str, policy: &str) -> Runtime {
+/// An array of so many stripes whose drives nothing is known of.
+fn fresh(text: &str, policy: &str, stripes: u64) -> Runtime {
     let spec: Spec = text.parse().unwrap();
-    let mut settings = settings(spec, 8, policy.parse().unwrap(), DriveSet::EMPTY);
+    let mut settings = settings(spec, stripes, policy.parse().unwrap(), DriveSet::EMPTY);
     settings.window = 32;
-    let mut run = Runtime::new(&settings, 1);
+    Runtime::new(&settings, 1)
+}
+
+fn run(text: &str, policy: &str) -> Runtime {
+    run_of(text, policy, 8)
+}
+
+fn run_of(text: &str, policy: &str, stripes: u64) -> Runtime {
+    let mut run = fresh(text, policy, stripes);
     run.write(0, extent(0, 2 * STRIPE), &[7; 2 * STRIPE as usize * 4096]);
     run.settle();
     run.take(0).unwrap();
@@ -170,4 +179,156 @@ fn sat_out_drive_is_probed() {
     assert_eq!(asked(&run), [1]);
     run.settle();
     assert!(run.buffers.is_empty());
+}
+
+/// Runs `count` reads of whole stripes on drives that take 5 ms, so that something is known of them.
+fn warm_up(run: &mut Runtime, count: u64) {
+    for id in 1_000..1_000 + count {
+        run.read(id, extent(0, STRIPE));
+        run.wait(Nanos::from_millis(5));
+        run.settle();
+        assert_answered(run, id);
+    }
+}
+
+/// Lets `seconds` pass in which all drives but these answer at once.
+fn pass(run: &mut Runtime, seconds: u64, hanging: &[usize]) {
+    for _ in 0..4 * seconds {
+        run.wait(Nanos::from_millis(250));
+        let answers = |sub: &levelhead_array::Submit| !hanging.contains(&sub.drive.as_usize());
+        while let Some(at) = run.inside.iter().position(answers) {
+            run.finish(at);
+        }
+    }
+}
+
+#[test]
+fn first_read_of_all_is_answered_although_its_drive_hangs() {
+    let mut run = fresh("raid5:4+1,chunk=4KiB,parity=fixed", "level", 8);
+    run.read(1, extent(0, 1));
+    assert_eq!(asked(&run), [0]);
+    pass(&mut run, 10, &[0]);
+    assert!(run.take(1).is_some(), "four idle drives suffice");
+}
+
+#[test]
+fn a_drive_that_sits_out_is_asked_when_others_hang() {
+    let mut run = run("raid6:4+2,chunk=4KiB,parity=fixed", "level");
+    warm_up(&mut run, 40);
+    run.sit_out(DriveIdx::new(5)).unwrap();
+    run.read(1, extent(0, 1));
+    pass(&mut run, 60, &[0, 1]);
+    assert_answered(&mut run, 1);
+}
+
+#[test]
+fn what_was_asked_a_moment_ago_is_not_late() {
+    let mut run = run("raid5:4+1,chunk=4KiB,parity=fixed", "level:no-admission");
+    warm_up(&mut run, 300);
+    run.bad.insert((DriveIdx::new(0), levelhead_units::Lba::ZERO));
+    run.read(1, extent(0, 1));
+    let deadline = run.array.deadline().expect("it is known what is late");
+    run.wait(deadline.saturating_since(run.now()) - Nanos::from_millis(1));
+    finish(&mut run, 0);
+    assert_eq!(asked(&run), [1, 2, 3, 4], "the second trip");
+    run.wait(Nanos::from_millis(2));
+    assert_eq!(asked(&run), [1, 2, 3, 4], "nothing is retried yet");
+    run.settle();
+    assert_answered(&mut run, 1);
+}
+
+#[test]
+fn parity_asked_for_because_of_a_late_drive_is_not_blamed() {
+    let mut run = run("raid6:4+2,chunk=4KiB,parity=fixed", "tolerant:adaptive");
+    for (id, late) in [(1, [0, 1]), (2, [2, 3]), (3, [0, 2])] {
+        run.read(id, extent(0, STRIPE));
+        run.wait(Nanos::from_millis(10));
+        (0..4).filter(|drive| !late.contains(drive)).for_each(|drive| finish(&mut run, drive));
+        run.wait(Nanos::from_millis(40));
+        finish(&mut run, late[0]);
+        finish(&mut run, 4);
+        assert_answered(&mut run, id);
+        // The other late drive and the second parity come in a moment.
+        run.wait(Nanos::from_millis(1));
+        run.settle();
+    }
+    run.read(4, extent(0, STRIPE));
+    assert_eq!(asked(&run), [0, 1, 2, 3], "no drive was late three times in a row");
+    run.settle();
+}
+
+#[test]
+fn a_lost_drive_is_late_no_more() {
+    let mut run = run("raid6:4+2,chunk=4KiB,parity=fixed", "tolerant:adaptive");
+    for id in 1..=3 {
+        run.read(id, extent(0, STRIPE));
+        run.wait(Nanos::from_millis(10));
+        [0, 1, 3].into_iter().for_each(|drive| finish(&mut run, drive));
+        run.wait(Nanos::from_millis(40));
+        finish(&mut run, 4);
+        run.settle();
+    }
+    run.read(4, extent(0, STRIPE));
+    assert_eq!(asked(&run).len(), 5, "drive 2 was late three times");
+    run.settle();
+    run.lose(DriveIdx::new(2));
+    run.read(5, extent(0, STRIPE));
+    assert_eq!(asked(&run).len(), 4);
+    run.settle();
+}
+
+/// What was inside a drive when it was lost comes back long after.
+#[test]
+fn a_lost_drive_neither_sits_out_nor_wants_probes() {
+    let mut run = run_of("raid6:4+2,chunk=4KiB,parity=fixed", "level", 64);
+    for id in 100..132 {
+        run.read(id, extent(id % 60 * STRIPE + 1, 1));
+    }
+    run.lose(DriveIdx::new(1));
+    while !run.inside.is_empty() {
+        run.wait(Nanos::from_millis(60));
+        run.finish(0);
+    }
+    let kinds: Vec<EventKind> = run.events.iter().map(|event| event.kind).collect();
+    assert_eq!((kinds.as_slice(), run.array.sat_out()), (&[][..], DriveSet::EMPTY));
+    assert!(run.array.deadline().is_none_or(|at| at > run.now()));
+}
+
+#[test]
+fn a_write_reads_from_a_drive_that_sits_out_only_if_it_must() {
+    let mut run = run("raid5:4+1,chunk=4KiB,parity=fixed", "level");
+    run.sit_out(DriveIdx::new(3)).unwrap();
+    run.write(1, extent(0, 3), &[7; 3 * 4096]);
+    assert_eq!(asked(&run), [0, 1, 2, 4], "old values and parity, not the fourth chunk");
+    run.settle();
+}
+
+#[test]
+fn a_read_that_cannot_be_answered_asks_nobody() {
+    let mut run = run("raid0:4,chunk=4KiB", "level");
+    run.lose(DriveIdx::new(0));
+    run.read(1, extent(0, 1));
+    assert_eq!(asked(&run), [0_usize; 0]);
+    assert!(run.take(1).is_some_and(|(answer, _)| !answer.outcome.is_good()));
+}
+
+#[test]
+fn what_is_computed_is_read_from_where_the_wait_is_shortest() {
+    let mut run = run_of("raid6:4+2,chunk=4KiB,parity=fixed", "level:no-admission", 64);
+    warm_up(&mut run, 40);
+    run.sit_out(DriveIdx::new(0)).unwrap();
+    for id in 200..220 {
+        run.read(id, extent(id % 60 * STRIPE + 3, 1));
+    }
+    let before: Vec<usize> = (0..6).map(|at| run.array.queue_len(DriveIdx::new(at))).collect();
+    run.read(1, extent(0, 1));
+    let after = (0..6).map(|at| run.array.queue_len(DriveIdx::new(at)));
+    let asked: Vec<usize> = after
+        .zip(before)
+        .enumerate()
+        .filter(|(_, (after, before))| after > before)
+        .map(|(at, _)| at)
+        .collect();
+    assert_eq!(asked, [1, 2, 4, 5], "drive 3 has a queue");
+    run.settle();
 }

@@ -142,6 +142,10 @@ impl Runtime {
         Some((answer, self.buffers.remove(BufId::Client(RequestId(id)))))
     }
 
+    pub(crate) fn now(&self) -> Instant {
+        self.now
+    }
+
     fn tick(&mut self) {
         self.now = self.now + Nanos::from_micros(100);
     }
