@@ -3,7 +3,8 @@
 //! `cargo run --release -p levelhead-lab --example policies -- CASE[,CASE..] POLICY[,POLICY..] [SEEDS] [COUNT]`
 //!
 //! A case is `healthy`, `retry` (2 % on all six), `retry1` (1 %), `slow` (one drive 10x), `both` (10x and
-//! 1 %), `told` (10x, sat out by hand from the start), `periodic` (one drive 5x now and then), with
+//! 1 %), `told` (10x, sat out by hand from the start), `periodic` (one drive 5x now and then), `turns` (every
+//! drive 5x by turns), with
 //! `:SIZE` for one size alone, as in `retry:40`.
 
 use std::sync::Arc;
@@ -30,7 +31,7 @@ fn world(case: &str, policy: &str, spec: &str, seed: u64) -> WorldSettings {
         "retry1" => (0.01, 1.0),
         "slow" | "told" => (0.0, 10.0),
         "both" => (0.01, 10.0),
-        "periodic" => (0.0, 1.0),
+        "periodic" | "turns" => (0.0, 1.0),
         other => panic!("{other} is no case"),
     };
     let order = std::env::var("ORDER").unwrap_or("elevator".into());
@@ -51,6 +52,11 @@ fn world(case: &str, policy: &str, spec: &str, seed: u64) -> WorldSettings {
         (0..6).map(|at| drive(if at == 2 { slow } else { 1.0 })).collect();
     if case == "periodic" {
         drives[2].faults = "periodic=9s/4s/5".parse().unwrap();
+    }
+    if case == "turns" {
+        for drive in &mut drives {
+            drive.faults = "periodic=100s-150s/2s-4s/5".parse().unwrap();
+        }
     }
     WorldSettings {
         spec: spec.parse().unwrap(),

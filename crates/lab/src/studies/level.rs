@@ -54,6 +54,8 @@ struct Case {
     sizes: &'static str,
     interval: &'static str,
     reads: &'static str,
+    /// Times as many requests as other cases: what happens now and then has to happen often enough.
+    longer: u64,
     age_weight: f64,
     /// What ours is compared with besides.
     against: Against,
@@ -71,58 +73,82 @@ enum Against {
 const SIZES: [(&str, &str); 5] =
     [("8 kB", "8KiB"), ("24 kB", "24KiB"), ("40 kB", "40KiB"), ("80 kB", "80KiB"), ("mix", MIX)];
 
-const BAD: &str = "retry-rate=2%,rotations=3,adjacency=2";
 const WELL: &str = "retry-rate=0%";
+const BAD: &str = "retry-rate=2%,rotations=3,adjacency=2";
+const FAIR: &str = "retry-rate=1%,rotations=3,adjacency=2";
 const SLOW: &str = "slowdown=10";
+const SLOW_AND_FAIR: &str = "slowdown=10,retry-rate=1%,rotations=3,adjacency=2";
+
+/// Slow for as large a share of the time as in the field, where episodes last minutes.
+const BY_TURNS: &str = "periodic=100s-150s/2s-4s/5";
+
+/// Slow again and again, for longer than it takes to find out and to be admitted again.
+const NOW_AND_THEN: &str = "periodic=60s/20s/10";
+
+const RAID5: &str = "raid5:6,chunk=8KiB";
+const RAID6: &str = "raid6:6+2,chunk=8KiB";
 
 fn cases() -> Vec<Case> {
-    let base = |name: String, sizes| Case {
-        name,
+    let base = |family: &str, (size, sizes): (&str, &'static str)| Case {
+        name: format!("{family}, {size}"),
         array: ERAID,
         faults: [WELL; 3],
         sizes,
         interval: "8ms",
         reads: "100%",
+        longer: 1,
         age_weight: 0.0,
         against: Against::Healthy,
     };
+    let few = [SIZES[0], SIZES[2], SIZES[4]];
     let mut cases = Vec::new();
-    for (size, sizes) in SIZES {
-        cases.push(base(format!("healthy, {size}"), sizes));
+    // Every drive alike.
+    cases.extend(SIZES.map(|size| base("healthy", size)));
+    let bad = |case: Case| Case { faults: [BAD; 3], ..case };
+    cases.extend(SIZES.map(|size| bad(base("2 % on all", size))));
+    cases.extend(
+        SIZES.map(|size| Case {
+            age_weight: 0.03,
+            ..bad(base("2 % on all, age weight 0.03", size))
+        }),
+    );
+    cases.extend(few.map(|size| Case { array: RAID5, ..bad(base("raid5, 2 % on all", size)) }));
+    let writes = |case: Case| Case { reads: "70%", interval: "20ms", ..case };
+    cases.extend(few.map(|size| writes(bad(base("2 % on all, 30 % writes", size)))));
+    // One is worse than the others.
+    let one = |faults| [faults, WELL, WELL];
+    cases.extend(few.map(|size| Case { faults: one(BAD), ..base("2 % on one", size) }));
+    let slow = |case: Case| Case { faults: one(SLOW), against: Against::Told, ..case };
+    cases.extend(SIZES.map(|size| slow(base("one 10x slower", size))));
+    for interval in ["20ms", "40ms"] {
+        let name = format!("40 kB every {interval}");
+        cases.push(Case { interval, ..slow(base("one 10x slower", (&name, "40KiB"))) });
     }
-    for (size, sizes) in SIZES {
-        cases.push(Case { faults: [BAD; 3], ..base(format!("2 % on all, {size}"), sizes) });
-    }
-    for (size, sizes) in SIZES {
-        let name = format!("2 % on all, age weight 0.03, {size}");
-        cases.push(Case { faults: [BAD; 3], age_weight: 0.03, ..base(name, sizes) });
-    }
-    let one_bad = [BAD, WELL, WELL];
-    cases.push(Case { faults: one_bad, ..base("2 % on one, mix".to_owned(), MIX) });
-    let slow_and_bad = [
-        "slowdown=10,retry-rate=1%,rotations=3,adjacency=2",
-        "retry-rate=1%,rotations=3,adjacency=2",
-        "retry-rate=1%,rotations=3,adjacency=2",
-    ];
-    for (size, sizes) in [SIZES[0], SIZES[2], SIZES[4]] {
-        let name = format!("one 10x slower and 1 % on all, {size}");
-        cases.push(Case { faults: slow_and_bad, ..base(name, sizes) });
-    }
-    for interval in ["8ms", "20ms", "40ms"] {
-        let name = format!("one 10x slower, 40 kB every {interval}");
-        let faults = [SLOW, WELL, WELL];
-        cases.push(Case { faults, interval, against: Against::Told, ..base(name, "40KiB") });
-    }
-    // Slow for as large a share of the time as in the field, where episodes last minutes.
-    let periodic = ["periodic=100s-150s/2s-4s/5"; 3];
-    cases.push(Case {
-        faults: periodic,
-        ..base("every drive 5x slower by turns, mix".to_owned(), MIX)
-    });
-    let writes = base("2 % on all, mix, 30 % writes".to_owned(), MIX);
-    cases.push(Case { faults: [BAD; 3], reads: "70%", interval: "20ms", ..writes });
-    let two = base("raid6, two 10x slower, mix".to_owned(), MIX);
-    cases.push(Case { array: "raid6:6+2,chunk=8KiB", faults: [SLOW, SLOW, WELL], ..two });
+    cases.extend(few.map(|size| writes(slow(base("one 10x slower, 30 % writes", size)))));
+    let both = [SLOW_AND_FAIR, FAIR, FAIR];
+    cases.extend(
+        SIZES.map(|size| Case { faults: both, ..base("one 10x slower and 1 % on all", size) }),
+    );
+    // What passes.
+    cases.extend(few.map(|size| Case {
+        faults: [BY_TURNS; 3],
+        longer: 4,
+        ..base("every drive 5x slower by turns", size)
+    }));
+    cases.extend(few.map(|size| Case {
+        faults: one(NOW_AND_THEN),
+        longer: 2,
+        ..base("one 10x slower now and then", size)
+    }));
+    // Two of eight.
+    let two =
+        |faults, rest, case: Case| Case { array: RAID6, faults: [faults, faults, rest], ..case };
+    cases.extend(few.map(|size| two(SLOW, WELL, base("raid6, two 10x slower", size))));
+    cases.extend(
+        few.map(|size| {
+            two(SLOW_AND_FAIR, FAIR, base("raid6, two 10x slower and 1 % on all", size))
+        }),
+    );
     cases
 }
 
@@ -168,8 +194,8 @@ fn faults(text: &str) -> Faults {
 }
 
 fn add(plan: &mut Plan, case: &Case, papers: &[&str], ours: Option<&str>, ask: &Ask) {
-    let Case { name, array, sizes, interval, reads, age_weight, against, .. } = case;
-    let count: u64 = ask.pick(1_000, 10_000);
+    let Case { name, array, sizes, interval, reads, longer, age_weight, against, .. } = case;
+    let count: u64 = ask.pick(1_000, 10_000) * longer;
     let load =
         Load::synthetic(&format!("sizes={sizes},interval={interval},count={count},reads={reads}"));
     let healthy = Bed { age_weight: *age_weight, ..Bed::paper() }
