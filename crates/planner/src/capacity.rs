@@ -10,6 +10,9 @@ use levelhead_units::{Bytes, SECTOR_SIZE, Sectors};
 
 use crate::Code;
 
+/// The most files that a table may list: their number is counted in 64 bits.
+const FILES_MAX: u64 = 1 << 60;
+
 /// How many files there are of each size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileSizes {
@@ -32,14 +35,15 @@ impl FileSizes {
     }
 
     /// The files that a table lists, one line each or `SIZE,COUNT`, where sizes are bytes or written
-    /// as `8KiB`. Blank lines, lines that open with `#` and a head (`size`, `size,count`) are skipped.
+    /// as `8KiB`. Blank lines, lines that open with `#` and a head (`size`, `size,count`) in the first
+    /// line are skipped.
     ///
     /// # Errors
     ///
     /// A sentence that names the line.
     pub fn from_csv(text: &str) -> Result<Self, String> {
         let mut sizes = Self::new();
-        let mut total = 0_u64;
+        let (mut total, mut files) = (0_u64, 0_u64);
         for (at, line) in text.lines().enumerate() {
             let line = line.trim();
             let is_head = at == 0 && line.to_ascii_lowercase().starts_with("size");
@@ -55,6 +59,10 @@ impl FileSizes {
                 .and_then(|bytes| total.checked_add(bytes))
                 .filter(|&total| total <= 1 << 60)
                 .ok_or_else(|| wrong("more than 1 EiB in all"))?;
+            files = files
+                .checked_add(count)
+                .filter(|&files| files <= FILES_MAX)
+                .ok_or_else(|| wrong("more than 2^60 files in all"))?;
             sizes.add(size, count);
         }
         Ok(sizes)
@@ -90,8 +98,9 @@ impl FileSizes {
 /// # Panics
 ///
 /// If the code has no data.
-pub fn redundant_sectors(file: Sectors, code: Code) -> u64 {
-    file.get().div_ceil(code.data) * code.redundant
+pub fn redundant_sectors(file: Sectors, code: Code) -> u128 {
+    // A sparse file of 8 EiB under a code that is almost all redundancy has more than 64 bits hold.
+    u128::from(file.get().div_ceil(code.data)) * u128::from(code.redundant)
 }
 
 /// Redundant sectors for each sector of data, over all files; 0 if there is no data.
@@ -106,7 +115,7 @@ pub fn redundant_sectors(file: Sectors, code: Code) -> u64 {
 pub fn overhead(files: &FileSizes, code: Code) -> f64 {
     let redundant: u128 = files
         .iter()
-        .map(|(sectors, count)| u128::from(redundant_sectors(sectors, code)) * u128::from(count))
+        .map(|(sectors, count)| redundant_sectors(sectors, code) * u128::from(count))
         .sum();
     let sectors = files.sectors();
     if sectors == 0 { 0.0 } else { redundant as f64 / sectors as f64 }
@@ -213,6 +222,13 @@ mod tests {
     }
 
     #[test]
+    fn the_longest_file_under_the_weakest_code_is_a_number() {
+        let files = sizes(&[(u64::MAX / 2, 1)]);
+        let share = overhead(&files, Code { data: 1, redundant: 65_535 });
+        assert!((share - 65_535.0).abs() < 1e-9, "{share}");
+    }
+
+    #[test]
     fn tables_of_sizes_are_read() {
         let files =
             FileSizes::from_csv("size,count\n# a comment\n8KiB,3\n\n100\n 0 , 2\n").unwrap();
@@ -226,6 +242,8 @@ mod tests {
             ("8KiB,x", "line 1: '8KiB,x': expected SIZE,COUNT"),
             ("1\nbig", "line 2: 'big': 'big' is not a size"),
             ("1TiB,999999999999", "line 1: '1TiB,999999999999': more than 1 EiB"),
+            ("0,18446744073709551615", "line 1: '0,18446744073709551615': more than 2^60 files"),
+            ("1,1152921504606846976\n0,1", "line 2: '0,1': more than 2^60 files"),
         ] {
             let error = FileSizes::from_csv(text).unwrap_err();
             assert!(error.starts_with(want), "{error}");
