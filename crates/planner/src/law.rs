@@ -26,8 +26,8 @@ pub struct Bracket {
 /// Mass that one cut of a law may leave out.
 const CUT: f64 = 1e-13;
 
-/// The most pairs of points that a sum of laws is made of: about a second's work.
-pub const PAIRS_MAX: usize = 16_000_000;
+/// The most pairs of points that a sum of laws is made of, however many of them: some seconds' work.
+pub const PAIRS_MAX: usize = 32_000_000;
 
 /// Mass that one cut of counts may leave out.
 const CUT_COUNTS: f64 = 1e-15;
@@ -65,7 +65,8 @@ impl Law {
 
     /// The mass of the points. Not 1 where an expression counts a case twice.
     pub fn mass(&self) -> f64 {
-        self.points.iter().map(|point| point.1).sum()
+        // Folded from plain zero: the sum of nothing is a negative one.
+        self.points.iter().fold(0.0, |sum, point| sum + point.1)
     }
 
     /// The mean of the points, each by its share of the mass.
@@ -131,14 +132,15 @@ impl Law {
     }
 
     /// The law of the sum of `count` independent times, each with this law; `None` where that takes
-    /// more than [`PAIRS_MAX`] pairs of points in one step.
+    /// more than [`PAIRS_MAX`] pairs of points in all.
     #[must_use]
     pub fn times(&self, count: u64) -> Option<Self> {
         // One after the other: doubling would convolve two wide laws with each other.
         let one = self.clone().cut();
+        let mut left = PAIRS_MAX;
         (0..count).try_fold(Self::certain(Nanos::ZERO), |sum, _| {
-            let pairs = sum.points.len().saturating_mul(one.points.len());
-            (pairs <= PAIRS_MAX).then(|| sum.plus(&one))
+            left = left.checked_sub(sum.points.len().saturating_mul(one.points.len()))?;
+            Some(sum.plus(&one))
         })
     }
 

@@ -51,7 +51,7 @@ impl Reads {
 
     /// Probability that nothing fails in one request.
     fn clean(self) -> f64 {
-        (self.sectors as f64 * (-self.failure_rate).ln_1p()).exp()
+        binomial::mass(self.sectors, 0, self.failure_rate)
     }
 
     /// The request's time if it reads its whole group.
@@ -101,15 +101,17 @@ pub fn without_code(reads: Reads) -> Law {
 pub fn papers_cases(reads: Reads, code: Code) -> Law {
     check(reads, code);
     let mended: f64 = (1..=code.redundant).map(|e| reads.touched(code, e)).sum();
-    let mut orders = 1.0;
+    // By logarithms: 256 requests have more orders than a number holds.
+    let mut ln_orders = 0.0;
     let points: Vec<(Nanos, f64)> = (0..=reads.depth)
         .map(|j| {
             if j > 0 {
-                orders *= (reads.depth - j + 1) as f64 * mended;
+                ln_orders += ((reads.depth - j + 1) as f64 * mended).ln();
             }
             let others = reads.depth - j;
             let time = reads.whole_group(code) * j + reads.one() * others;
-            (time, orders * reads.clean().powf(others as f64))
+            let ln_others = binomial::ln_mass(reads.sectors * others, 0, reads.failure_rate);
+            (time, (ln_orders + ln_others).exp())
         })
         .collect();
     Law::new(points, 0.0)
@@ -202,6 +204,22 @@ mod tests {
         // One request: no order, and only the undecodable groups are missing.
         let one = papers_cases(reads(1, 16, 5e-3), code);
         assert!((one.mass() - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn more_orders_than_a_number_holds_are_no_hole_in_the_papers_cases() {
+        let law = papers_cases(reads(256, 50, 0.5), Code { data: 55, redundant: 200 });
+        let times: Vec<u64> = law.points().iter().map(|point| point.0.get()).collect();
+        let steps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(steps.len() > 40 && steps.iter().all(|step| *step == steps[0]), "{steps:?}");
+    }
+
+    /// Tens of thousands of points for each of 256 requests would take minutes.
+    #[test]
+    fn a_queue_of_reads_that_all_fail_is_refused_and_not_computed_for_minutes() {
+        let code = Code { data: 155, redundant: 100 };
+        let reads = reads(256, 100, 0.3);
+        assert!(exact(reads, code, &DecodeTime::PAPER_SOFTWARE).is_err());
     }
 
     #[test]

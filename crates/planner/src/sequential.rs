@@ -77,7 +77,10 @@ pub struct TooWide {
 impl fmt::Display for TooWide {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { code } = self;
-        write!(f, "code {code} fails too often for an exact law: choose more redundancy")
+        write!(
+            f,
+            "code {code} fails too often for an exact law of so many reads: choose more redundancy"
+        )
     }
 }
 
@@ -128,7 +131,7 @@ pub fn papers_cases(read: Read, code: Code, decode: &DecodeTime, case_two: CaseT
     let groups = sectors / code.data;
     let last = code.shortened(sectors % code.data);
     let m = code.redundant;
-    let ln_good = (-code::failure(code, p)).ln_1p();
+    let failure = code::failure(code, p);
     let full = sector_time * (sectors + (groups + 1) * m);
     let mut points = Vec::new();
     let mut masses = [0.0; 4];
@@ -136,8 +139,8 @@ pub fn papers_cases(read: Read, code: Code, decode: &DecodeTime, case_two: CaseT
         masses[case] += mass;
         points.push((time, mass));
     };
-    let all_good = (groups as f64 * ln_good).exp();
-    let clean = (last.data as f64 * (-p).ln_1p()).exp();
+    let all_good = none_of(groups, failure);
+    let clean = none_of(last.data, p);
     add(0, sector_time * (sectors + groups * m), all_good * clean);
     let first = match case_two {
         CaseTwo::FromNone => 0,
@@ -153,14 +156,17 @@ pub fn papers_cases(read: Read, code: Code, decode: &DecodeTime, case_two: CaseT
     for (beyond, mass) in excess.iter() {
         add(3, full + one_more + retry_time * beyond, all_good * mass);
     }
-    let (mut failing, mut orders) = (Counts::zero(), 1.0);
+    let (mut failing, mut ln_orders) = (Counts::zero(), 0.0);
     let mut left_out = excess.left_out;
+    let of_one: f64 = excess.masses.iter().sum();
     for j in 1..=groups.min(64) {
         failing = failing.plus(&excess);
-        orders *= (groups - j + 1) as f64;
-        let weight = orders * ((groups - j) as f64 * ln_good).exp();
+        ln_orders += ((groups - j + 1) as f64).ln();
+        let weight = (ln_orders + binomial::ln_mass(groups - j, 0, failure)).exp();
         let mass: f64 = weight * failing.masses.iter().sum::<f64>();
-        if mass < 1e-15 {
+        // Counted in every order, failing groups may weigh the more the more of them there are.
+        let falls = (groups - j) as f64 * of_one < 1.0 - failure;
+        if mass < 1e-15 && falls {
             left_out += mass;
             break;
         }
@@ -241,7 +247,7 @@ pub fn exact(read: Read, code: Code, decode: &DecodeTime) -> Result<Law, TooWide
 /// What the last group adds: the `L` of [`exact`].
 fn last_group(read: Read, last: Code, code: Code, decode: &DecodeTime) -> Law {
     let (p, m) = (read.failure_rate, last.redundant);
-    let clean = (last.data as f64 * (-p).ln_1p()).exp();
+    let clean = none_of(last.data, p);
     let failed = counts(last.length(), p);
     // C(m, e) / C(k'+m, e): given e failures, how likely none of them is data.
     let mut only_redundant = 1.0;
@@ -258,6 +264,11 @@ fn last_group(read: Read, last: Code, code: Code, decode: &DecodeTime) -> Law {
         points.push((time, mass * (1.0 - only_redundant)));
     }
     Law::new(points, failed.left_out)
+}
+
+/// The probability that none of `n` fails, also where each one does: `(1-p)^n`, and `0^0 = 1`.
+pub(crate) fn none_of(n: u64, p: f64) -> f64 {
+    binomial::mass(n, 0, p)
 }
 
 /// How many more symbols than can be repaired fail in a codeword, where more do: masses of 1, 2 and
@@ -398,6 +409,28 @@ mod tests {
             assert_eq!(ours.0, want.0);
             assert!((ours.1 - want.1).abs() < 1e-14, "{}", ours.0);
         }
+    }
+
+    #[test]
+    fn cases_of_a_drive_on_which_everything_fails_are_numbers() {
+        // k divides the sectors, and there are few enough groups for all of them to fail.
+        let cases = papers_cases(
+            read(40, 1.0, 20),
+            Code { data: 1, redundant: 1 },
+            &DecodeTime::Free,
+            CaseTwo::FromNone,
+        );
+        assert!(cases.masses.iter().all(|mass| mass.is_finite()), "{:?}", cases.masses);
+    }
+
+    /// Eighty groups of a hundred fail: `l!/(l-j)!` grows without end, however little one failing group
+    /// weighs.
+    #[test]
+    fn cases_of_a_weak_code_weigh_more_than_a_law_and_not_nothing() {
+        let none = Code { data: 100, redundant: 0 };
+        let read = read(10_050, 0.016, 20);
+        let cases = papers_cases(read, none, &DecodeTime::Free, CaseTwo::FromNone);
+        assert!(cases.law.mass() > 1e6, "{:?}", cases.masses);
     }
 
     #[test]
