@@ -61,6 +61,27 @@ fn every_answer_has_a_page_with_a_figure_and_its_assumptions() {
     }
 }
 
+/// Values at the edges of what is allowed give numbers, or a dash, and never NaN.
+#[test]
+fn extreme_questions_have_plain_answers() {
+    for (args, part) in [
+        (&["tail", "--sector-time", "0ns", "--retry-time", "0ns"][..], "0.000    -   0.522    -"),
+        (&["tail", "--failure-rate", "1", "--code", "1,1"], "weigh 0.000 in all (0.000, 0.000,"),
+        (&["tail", "--code", "0,255", "--sectors", "1000"], "time of decoding: none"),
+        (&["tail", "--percentile", "55"], "p55 ms"),
+        (&["mode", "--load", "7%,28%"], "     0   7 %"),
+        (&["code", "--failure-rate", "1e-3", "--correlation", "100"], "A bound marked - is none"),
+        (&["code", "--failure-rate", "0", "--target", "0"], "No code meets a target of 0"),
+    ] {
+        let text = levelhead(&[&["plan"], args].concat()).good();
+        assert!(text.contains(part), "{args:?}: {text}");
+        for wrong in ["NaN", "inf", "-0.000", "0000000"] {
+            assert!(!text.contains(wrong), "{args:?}: {text}");
+        }
+        assert!(!rows(args).is_empty());
+    }
+}
+
 #[test]
 fn a_folder_is_scanned_and_what_cannot_be_followed_is_counted() {
     let shelf = Shelf::new();

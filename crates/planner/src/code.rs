@@ -120,14 +120,18 @@ pub fn coding_group(data_drives: u64, redundant_drives: u64, sectors: u64) -> Co
     Code { data: data_drives * sectors, redundant: redundant_drives * sectors }
 }
 
-/// Bound of a coding group's failure where a failed sector makes its neighbour `correlation` times as
-/// likely to fail.
+/// The paper's bound of a coding group's failure where a failed sector makes its neighbour `correlation`
+/// times as likely to fail.
 ///
 /// ```text
 ///   sum_(i > m)^n  C(n, i) p^floor(i/2) (cp)^ceil(i/2) (1-cp)^(n-i)          [ERAID] sec. III-A
 /// ```
 ///
 /// which is a binomial law of `cp` with the terms weighted by `c^-floor(i/2)`.
+///
+/// Made for groups of a dozen sectors. It lets the sectors that do not fail be good with `1-cp` each,
+/// not `1-p`: where many sectors meet a large `c p` the expression falls below [`failure`] of
+/// independent sectors, and bounds nothing.
 ///
 /// # Panics
 ///
@@ -177,18 +181,22 @@ pub fn least_redundant_for_data(data: u64, goal: Goal) -> Option<Code> {
     first_that(0, LENGTH_MAX - data, |redundant| meets(code(redundant), goal)).map(code)
 }
 
-/// The highest failure rate at which `code` still meets `target`.
+/// The highest failure rate at which `code` still meets `target`; 0 for a target of 0.
 ///
 /// # Panics
 ///
 /// If `target` is outside 0 to 1.
 pub fn failure_rate_max(code: Code, target: f64) -> f64 {
     assert!((0.0..=1.0).contains(&target), "{target} is no probability");
+    if target <= 0.0 {
+        return 0.0;
+    }
     let (mut low, mut high) = (f64::MIN_POSITIVE.ln(), 0.0);
     // Bisection of the logarithm; a hundred halvings leave nothing of the interval.
     for _ in 0..100 {
         let middle = f64::midpoint(low, high);
-        if failure(code, middle.exp()) <= target { low = middle } else { high = middle }
+        let goal = Goal { failure_rate: middle.exp(), target };
+        if meets(code, goal) { low = middle } else { high = middle }
     }
     low.exp()
 }
@@ -294,5 +302,14 @@ mod tests {
         let rate = failure_rate_max(code, 1e-6);
         assert!((rate - 5.56e-6).abs() < 1e-8, "{rate}");
         assert!((failure(code, rate) / 1e-6 - 1.0).abs() < 1e-9);
+        assert!(failure_rate_max(Code { data: 250, redundant: 5 }, 0.0) <= 0.0);
+    }
+
+    #[test]
+    fn the_papers_bound_is_below_the_law_of_long_codewords_and_large_correlations() {
+        let code = Code { data: 250, redundant: 5 };
+        let bound = |correlation| failure_bound_correlated(code, 1e-3, correlation);
+        assert!(bound(10.0) > failure(code, 1e-3));
+        assert!(bound(100.0) < failure(code, 1e-3));
     }
 }

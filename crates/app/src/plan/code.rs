@@ -42,7 +42,7 @@ pub fn plan_code(ask: &CodeAsk) -> Result<Answer, AppError> {
     let raised = ask.correlation * ask.soft.failure_rate;
     if raised > 1.0 {
         return Err(AppError::usage(format!(
-            "correlation {} times failure rate {} is {raised}: a probability is at most 1",
+            "correlation {:e} times failure rate {:e} is {raised:e}: a probability is at most 1",
             ask.correlation, ask.soft.failure_rate
         )));
     }
@@ -75,7 +75,11 @@ pub fn plan_code(ask: &CodeAsk) -> Result<Answer, AppError> {
     let replicas = metadata::replicas(ask.soft.failure_rate, ask.soft.target);
     let highest = failure_rate_max(code, ask.soft.target);
     answer.remarks = vec![
-        format!("{code} meets the target up to a failure rate of {highest:.3e}."),
+        if highest > 0.0 {
+            format!("{code} meets the target up to a failure rate of {highest:.3e}.")
+        } else {
+            "No code meets a target of 0 where sectors fail.".to_owned()
+        },
         match replicas {
             Some(1) => "Metadata meets it in one copy.".to_owned(),
             Some(copies) => format!("Metadata meets it in {copies} copies of each sector."),
@@ -85,10 +89,17 @@ pub fn plan_code(ask: &CodeAsk) -> Result<Answer, AppError> {
     answer.assumptions = vec![INDEPENDENT.to_owned(), MDS.to_owned()];
     if ask.correlation > 1.0 {
         answer.assumptions.push(format!(
-            "the bound lets a sector next to a failed one fail {} times as often; the code is chosen \
+            "the bound lets a sector next to a failed one fail {:e} times as often; the code is chosen \
              without it",
             ask.correlation
         ));
+        if bound(ask, code).is_none() {
+            answer.remarks.push(
+                "A bound marked - is none: for so many symbols and so large a correlation the paper's \
+                 expression falls below the law of independent failures."
+                    .to_owned(),
+            );
+        }
     }
     answer.figures = vec![figure(ask, code)];
     answer.with_report(ask.report.as_deref())
@@ -118,7 +129,7 @@ fn table(ask: &CodeAsk, chosen: Code) -> Table {
             cells.push(probability(failure(code, hard.failure_rate)));
         }
         if ask.correlation > 1.0 {
-            cells.push(probability(bound(ask, code)));
+            cells.push(bound(ask, code).map_or("-".to_owned(), probability));
         }
         cells.push(if code == chosen { "<- least that suffices" } else { "" }.to_owned());
         table.push(cells);
@@ -126,8 +137,10 @@ fn table(ask: &CodeAsk, chosen: Code) -> Table {
     table
 }
 
-fn bound(ask: &CodeAsk, code: Code) -> f64 {
-    failure_bound_correlated(code, ask.soft.failure_rate, ask.correlation).min(1.0)
+/// The paper's bound, where it is one.
+fn bound(ask: &CodeAsk, code: Code) -> Option<f64> {
+    let bound = failure_bound_correlated(code, ask.soft.failure_rate, ask.correlation);
+    (bound >= failure(code, ask.soft.failure_rate)).then_some(bound.min(1.0))
 }
 
 fn rows(answer: &mut Answer, ask: &CodeAsk, code: Code) {
@@ -142,8 +155,10 @@ fn rows(answer: &mut Answer, ask: &CodeAsk, code: Code) {
     if let Some(hard) = ask.hard {
         add("data is lost", "probability", failure(code, hard.failure_rate));
     }
-    if ask.correlation > 1.0 {
-        add("bound, correlated", "probability", bound(ask, code));
+    if ask.correlation > 1.0
+        && let Some(bound) = bound(ask, code)
+    {
+        add("bound, correlated", "probability", bound);
     }
     add("failure rate, highest", "probability", failure_rate_max(code, ask.soft.target));
     if let Some(copies) = metadata::replicas(ask.soft.failure_rate, ask.soft.target) {

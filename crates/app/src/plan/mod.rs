@@ -33,3 +33,23 @@ fn probability(value: f64) -> String {
 fn percent(value: f64) -> String {
     format!("{:.3} %", value * 100.0)
 }
+
+/// A share in percent as it was typed, without the noise of binary fractions: 0.55 is 55.
+fn typed_percent(share: f64) -> String {
+    let percent = share * 100.0;
+    let rounded = (percent * 1e9).round() / 1e9;
+    if rounded > 0.0 || percent <= 0.0 { format!("{rounded}") } else { format!("{percent:e}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_come_back_as_they_were_typed() {
+        for percent in ["0", "7", "28", "55", "99.9", "99.999999", "1e-12"] {
+            let share = percent.parse::<f64>().unwrap() / 100.0;
+            assert_eq!(typed_percent(share), percent);
+        }
+    }
+}

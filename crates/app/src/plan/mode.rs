@@ -7,6 +7,7 @@ use levelhead_report::{Axis, Column, Figure, Series, Table};
 use levelhead_units::Nanos;
 
 use super::answer::{Answer, Row};
+use super::typed_percent;
 use crate::{AppError, files};
 
 /// What is asked: one read of a group whose drives are all alike.
@@ -56,7 +57,7 @@ pub fn plan_mode(ask: &ModeAsk) -> Result<Answer, AppError> {
         ("failure rate", format!("{:e}", ask.failure_rate)),
         ("time of a retry", ask.retry_time.to_string()),
         ("time of a sub-request", ask.service_time.to_string()),
-        ("removed before they begin", format!("{} %", ask.removal * 100.0)),
+        ("removed before they begin", format!("{} %", typed_percent(ask.removal))),
     ];
     let columns = [Column::right("queued"), Column::right("load")].into_iter().chain(
         Delayed::ALL.iter().flat_map(|form| {
@@ -69,7 +70,7 @@ pub fn plan_mode(ask: &ModeAsk) -> Result<Answer, AppError> {
     let (mut cells, mut agree) = (0_u32, 0_u32);
     for &queued in &ask.queued {
         for &load in &ask.loads {
-            let mut row = vec![queued.to_string(), format!("{} %", load * 100.0)];
+            let mut row = vec![queued.to_string(), format!("{} %", typed_percent(load))];
             let mut modes = Vec::new();
             for (form, curve) in Delayed::ALL.into_iter().zip(&mut curves) {
                 let tau = net_latency(form, &shares(ask, queued, load));
@@ -77,7 +78,7 @@ pub fn plan_mode(ask: &ModeAsk) -> Result<Answer, AppError> {
                 row.push(format!("{:.3}", tau * 1e3));
                 row.push(name(mode).to_owned());
                 modes.push(mode);
-                let case = format!("queued {queued}, load {} %", load * 100.0);
+                let case = format!("queued {queued}, load {} %", typed_percent(load));
                 let metric = format!("tau, {}", form.name());
                 answer.rows.push(Row::new(case, metric, "ms", tau * 1e3));
                 if queued == middle {

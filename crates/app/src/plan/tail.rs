@@ -10,7 +10,7 @@ use levelhead_report::{Axis, Column, Figure, Series, Table};
 use levelhead_units::Nanos;
 
 use super::answer::{Answer, Row};
-use super::{INDEPENDENT, MDS, decode};
+use super::{INDEPENDENT, MDS, decode, typed_percent};
 use crate::{AppError, files};
 
 /// What is asked.
@@ -130,6 +130,7 @@ fn describe(decode: &DecodeTime, code: Code) -> String {
     let of = |erased: u64| format!("{} for {erased}", decode.of(code, erased));
     let all = code.redundant;
     match decode {
+        _ if all == 0 => "none".to_owned(),
         DecodeTime::Free => "none".to_owned(),
         DecodeTime::PerRow(_) | DecodeTime::PerCodeword(_) => format!("{}, {}", of(1), of(all)),
         DecodeTime::Table(table) => {
@@ -155,9 +156,9 @@ fn sequential_laws(
     let exact = sequential::exact(read, code, decode).map_err(AppError::usage)?;
     answer.remarks = vec![
         format!(
-            "The paper's four cases weigh {:.3} in all ({:.3}, {:.3}, {:.2e} and {:.2e}), where a law \
+            "The paper's four cases weigh {} in all ({:.3}, {:.3}, {:.2e} and {:.2e}), where a law \
              weighs 1.",
-            cases.law.mass(),
+            weight(cases.law.mass()),
             cases.masses[0],
             cases.masses[1],
             cases.masses[2],
@@ -213,8 +214,8 @@ fn random_laws(
     ];
     let papers = random::papers_cases(reads, code);
     answer.remarks = vec![format!(
-        "The paper's cases weigh {:.3} in all, where a law weighs 1, and leave decoding out.",
-        papers.mass()
+        "The paper's cases weigh {} in all, where a law weighs 1, and leave decoding out.",
+        weight(papers.mass())
     )];
     let mut shown = vec![
         Shown { name: "retries alone", law: random::without_code(reads), is_papers: false },
@@ -236,6 +237,17 @@ fn random_laws(
     Ok(shown)
 }
 
+/// A sum of masses, which counting orders can make as large as it likes.
+fn weight(mass: f64) -> String {
+    if mass.is_infinite() {
+        "more than 1e308".to_owned()
+    } else if mass >= 1e3 {
+        format!("{mass:.2e}")
+    } else {
+        format!("{mass:.3}")
+    }
+}
+
 /// Refuses reads longer than a group.
 fn check_span(reads: random::Reads, code: Code) -> Result<(), AppError> {
     if reads.sectors <= code.data {
@@ -249,7 +261,7 @@ fn check_span(reads: random::Reads, code: Code) -> Result<(), AppError> {
 
 fn fill(answer: &mut Answer, ask: &TailAsk, shown: &[Shown]) {
     let labels: Vec<String> =
-        ask.shares.iter().map(|share| format!("p{}", share * 100.0)).collect();
+        ask.shares.iter().map(|&share| format!("p{}", typed_percent(share))).collect();
     let columns = std::iter::once(Column::left("read")).chain(
         labels
             .iter()
@@ -271,7 +283,8 @@ fn fill(answer: &mut Answer, ask: &TailAsk, shown: &[Shown]) {
             cells.push(format!("{high:.3}"));
             let row = Row::new(one.name, label, "ms", high);
             answer.rows.push(row.between(low.unwrap_or(high), high));
-            match base {
+            // Reads that take no time have nothing to cut.
+            match base.filter(|&base| base > 0.0) {
                 Some(base) => {
                     let cut = 100.0 * (1.0 - high / base);
                     cells.push(format!("{cut:.1} %"));
