@@ -30,6 +30,7 @@
 
 mod bed;
 mod eraid;
+mod interval;
 mod lec;
 mod level;
 mod plan;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::results;
+use super::interval;
 
 /// What a study runs, and what it makes of it.
 #[derive(Debug, Default)]
@@ -225,19 +225,7 @@ impl Row {
         Self::together((case, metric), Unit::Times, move |seeds| {
             let pairs: Vec<[f64; 2]> =
                 seeds.iter().map(|seed| [seed.get(&cell, value), seed.get(&base, value)]).collect();
-            let sum = |without: Option<usize>| {
-                let kept = pairs.iter().enumerate().filter(|(at, _)| Some(*at) != without);
-                kept.fold([0.0; 2], |sum, (_, pair)| [sum[0] + pair[0], sum[1] + pair[1]])
-            };
-            let ratio = |without| {
-                let [top, bottom]: [f64; 2] = sum(without);
-                top / bottom
-            };
-            let (count, whole) = (pairs.len() as f64, ratio(None));
-            let pseudo = |at| count * whole - (count - 1.0) * ratio(Some(at));
-            let pseudo: Vec<f64> = (0..pairs.len()).map(pseudo).collect();
-            let [_, low, high] = results::estimate(&pseudo);
-            [whole, low, high]
+            interval::of_ratio(&pairs)
         })
     }
 
@@ -254,7 +242,7 @@ impl Row {
             let best = others.iter().min_by(|a, b| sum(a).total_cmp(&sum(b)));
             let best = best.expect("there is something to compare with");
             let ratio = |seed: &OneSeed<'_>| seed.get(&cell, value) / seed.get(best, value);
-            results::estimate(&seeds.iter().map(ratio).collect::<Vec<_>>())
+            interval::of_mean(&seeds.iter().map(ratio).collect::<Vec<_>>())
         })
     }
 

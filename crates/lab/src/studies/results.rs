@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use levelhead_stats::mean_interval;
-
+use super::interval;
 use super::plan::{Measured, OneSeed, Ours, Plan, Unit};
 
 /// One cell with one seed.
@@ -116,7 +115,9 @@ impl Results {
             let [ours, low, high] = match &row.ours {
                 Ours::Exact(value) => [*value; 3],
                 Ours::Together(formula) => formula(&every),
-                Ours::Measured(formula) => estimate(&every.iter().map(formula).collect::<Vec<_>>()),
+                Ours::Measured(formula) => {
+                    interval::of_mean(&every.iter().map(formula).collect::<Vec<_>>())
+                }
             };
             let (case, metric) = (row.case.clone(), row.metric.clone());
             Estimate { case, metric, unit: row.unit, paper: row.paper, ours, low, high }
@@ -138,13 +139,4 @@ impl Results {
     pub fn row(&self, case: &str, metric: &str) -> Option<&Estimate> {
         self.rows.iter().find(|row| row.case == case && row.metric == metric)
     }
-}
-
-/// The mean of one value a seed, and its interval. Values without bound have no mean.
-pub(super) fn estimate(values: &[f64]) -> [f64; 3] {
-    if values.iter().any(|value| !value.is_finite()) {
-        return [f64::INFINITY, f64::NEG_INFINITY, f64::INFINITY];
-    }
-    let interval = mean_interval(values);
-    [interval.mean, interval.low, interval.high]
 }
