@@ -1,10 +1,11 @@
 //! Files that commands leave behind: whole, or not at all.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use levelhead_units::Bytes;
 use tempfile::NamedTempFile;
 
 use crate::AppError;
@@ -46,6 +47,18 @@ pub(crate) fn open(path: &Path) -> Result<fs::File, AppError> {
         return Err(AppError::usage(format!("{} is a directory, not a file", path.display())));
     }
     fs::File::open(path).map_err(|error| about(path, &error))
+}
+
+/// The text of a file of at most `most` bytes.
+pub(crate) fn read_text(path: &Path, most: u64) -> Result<String, AppError> {
+    let mut text = String::new();
+    let read = open(path)?.take(most.saturating_add(1)).read_to_string(&mut text);
+    read.map_err(|error| about(path, &error))?;
+    if text.len() as u64 > most {
+        let (name, most) = (path.display(), Bytes::new(most));
+        return Err(AppError::usage(format!("{name} is too long: at most {most} are read")));
+    }
+    Ok(text)
 }
 
 /// The path that means the same in every folder.

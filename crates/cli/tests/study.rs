@@ -90,6 +90,41 @@ fn parts_become_the_whole_byte_for_byte() {
     assert!(ended.err.contains("not parts of the same run"), "{}", ended.err);
     fs::write(&other, "{}").unwrap();
     assert!(merge(&[&other]).err.contains("is no part of a study"));
+
+    // What a hand or a broken disk can make of a part.
+    let text = fs::read_to_string(parts[0]).unwrap();
+    let mut second = serde_json::from_str::<Value>(&text).unwrap();
+    second["jobs"].as_array_mut().unwrap().pop();
+    for (changed, sentence) in [
+        (text.replace("\"version\": \"", "\"version\": \"9"), "was measured by levelhead 9"),
+        (text.replace("\"mean\"", "\"men\""), "has no 'mean'"),
+        (text.replacen("\"cell\": 1,", "\"cell\": 2,", 1), "are not the 10 of part 2/3"),
+        (text.replacen("\"quantiles\": [", "\"quantiles\": [1.5,", 1), "is cut short"),
+        (second.to_string(), "has 9 measurements that are not the 10 of part 2/3"),
+    ] {
+        fs::write(&other, changed).unwrap();
+        let ended = merge(&[&other, parts[1], parts[2]]);
+        assert!(ended.refusal().contains(sentence), "{}", ended.err);
+    }
+}
+
+/// Closed forms have no jobs, so that their parts are nothing but a question.
+#[test]
+fn parts_that_ask_for_nonsense_are_refused() {
+    let shelf = Shelf::new();
+    let part = shelf.path("part.json");
+    let whole = study(&["run", "lec.table1", "--shard", "1/1", "--json"]).good();
+    for (seeds, traces, sentence) in [
+        ("0", "[]", "a study takes 1 to 1000 seeds, not 0"),
+        ("4000000000", "[]", "a study takes 1 to 1000 seeds, not 4000000000"),
+        ("1", "[\"a\", \"a\"]", "two traces are called a"),
+    ] {
+        let changed = whole.replace("\"seeds\": 1", &format!("\"seeds\": {seeds}"));
+        let changed = changed.replace("\"traces\": []", &format!("\"traces\": {traces}"));
+        fs::write(&part, changed).unwrap();
+        let ended = study(&["merge", &part]);
+        assert!(ended.refusal().contains(sentence), "{}", ended.err);
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn quick(name: &str, seeds: u32) -> Results {
         .into_iter()
         .map(|job| (job, plan.cells[job.cell].measure(numbers[job.seed]).unwrap()))
         .collect();
-    Results::of(&plan, numbers.len(), &measured)
+    Results::of(&plan, numbers.len(), &measured).unwrap()
 }
 
 #[track_caller]

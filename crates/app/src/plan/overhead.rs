@@ -70,15 +70,9 @@ pub fn plan_overhead(ask: &OverheadAsk, progress: &dyn Progress) -> Result<Answe
 }
 
 fn read_csv(path: &Path) -> Result<FileSizes, AppError> {
-    use std::io::Read;
     let about =
         |error: &dyn std::fmt::Display| AppError::usage(format!("{}: {error}", path.display()));
-    let mut text = String::new();
-    let read = files::open(path)?.take(CSV_MAX + 1).read_to_string(&mut text);
-    read.map_err(|error| about(&error))?;
-    if text.len() as u64 > CSV_MAX {
-        return Err(about(&format!("a table of sizes has at most {}", Bytes::new(CSV_MAX))));
-    }
+    let text = files::read_text(path, CSV_MAX)?;
     let sizes = FileSizes::from_csv(&text).map_err(|sentence| about(&sentence))?;
     if sizes.files() == 0 {
         return Err(about(&"no sizes in it"));

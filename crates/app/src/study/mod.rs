@@ -4,7 +4,6 @@ mod output;
 mod shard;
 mod work;
 
-use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,6 +15,7 @@ use crate::{AppError, Progress, Show, files};
 pub use levelhead_lab::studies::Shard;
 pub use output::{Listed, Studied};
 pub use shard::Part;
+use shard::Parts;
 
 /// What to run.
 #[derive(Clone, Debug)]
@@ -57,32 +57,29 @@ pub fn run(ask: &RunStudy, progress: &dyn Progress) -> Result<Box<dyn Show>, App
     if let Some(shard) = ask.shard {
         return Ok(Box::new(Part::new(&study, &question, shard, measured)));
     }
-    let results = Results::of(&plan, question.seeds as usize, &measured);
+    let results =
+        Results::of(&plan, question.seeds as usize, &measured).map_err(AppError::usage)?;
     Ok(Box::new(Studied::new(study, question, plan, results).written(place)?))
 }
+
+/// The largest part that is read.
+const PART_MAX: u64 = 1 << 30;
 
 /// Puts the parts of a study together.
 pub fn merge(paths: &[PathBuf], report: Option<&PathBuf>) -> Result<Studied, AppError> {
     let mut parts = Vec::new();
     for path in paths {
-        files::open(path)?;
-        let text = fs::read_to_string(path)
-            .map_err(|error| AppError::usage(format!("{}: {error}", path.display())))?;
-        parts.push((path.display().to_string(), text));
+        parts.push((path.display().to_string(), files::read_text(path, PART_MAX)?));
     }
-    let (name, question, measured) = shard::join(&parts).map_err(AppError::usage)?;
-    let study = known(&name)?;
+    let parts = Parts::read(&parts).map_err(AppError::usage)?;
+    let study = known(parts.study())?;
+    let question = parts.question().map_err(AppError::usage)?;
     let place = report.map(|folder| output::page_place(folder, study.name)).transpose()?;
     let plan = (study.plan)(&question).map_err(AppError::usage)?;
-    let jobs = plan.jobs(question.seeds as usize);
-    if jobs.len() != measured.len() || !jobs.iter().all(|job| measured.contains_key(job)) {
-        return Err(AppError::usage(format!(
-            "the parts have {} measurements and {name} needs {}: they are of another version",
-            measured.len(),
-            jobs.len()
-        )));
-    }
-    let results = Results::of(&plan, question.seeds as usize, &measured);
+    let seeds = question.seeds as usize;
+    let measured = parts.measured(&plan.jobs(seeds)).map_err(AppError::usage)?;
+    let results = Results::of(&plan, seeds, &measured)
+        .map_err(|problem| AppError::usage(format!("the parts are not whole: {problem}")))?;
     Studied::new(study, question, plan, results).written(place)
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use levelhead_lab::studies::{Ask, Job, Measured, NamedTrace, Shard, Study};
+use levelhead_lab::studies::{Ask, Job, Measured, NamedTrace, SEEDS_MAX, Shard, Study};
 use levelhead_report::json;
 use serde::{Deserialize, Serialize};
 
@@ -68,42 +68,97 @@ impl Part {
     }
 }
 
-/// The study, the question and the measurements of all parts; each is a name and a text.
-pub(super) fn join(
-    parts: &[(String, String)],
-) -> Result<(String, Ask, BTreeMap<Job, Measured>), String> {
-    let mut read: Vec<(&str, Part)> = Vec::new();
-    for (name, text) in parts {
-        let part = serde_json::from_str(text)
-            .map_err(|error| format!("{name} is no part of a study: {error}"))?;
-        read.push((name, part));
-    }
-    let Some((first_name, first)) = read.first() else {
-        return Err("no part was named".to_owned());
-    };
-    let mut shards = BTreeSet::new();
-    let mut measured = BTreeMap::new();
-    let count = first.shard.parse::<Shard>()?.count;
-    for (name, part) in &read {
-        let same = (&part.study, &part.version, part.seed, &part.options)
-            == (&first.study, &first.version, first.seed, &first.options);
-        let shard: Shard = part.shard.parse().map_err(|error| format!("{name}: {error}"))?;
-        if !same || shard.count != count {
-            return Err(format!("{name} and {first_name} are not parts of the same run"));
+/// All parts of one run, each with the name of its file.
+pub(super) struct Parts<'a> {
+    parts: Vec<(&'a str, Shard, Part)>,
+}
+
+impl<'a> Parts<'a> {
+    /// Reads the parts, each a name and a text, and checks that they belong together and to this
+    /// program, and that none is missing.
+    pub(super) fn read(texts: &'a [(String, String)]) -> Result<Self, String> {
+        let mut parts: Vec<(&str, Shard, Part)> = Vec::new();
+        let mut shards = BTreeSet::new();
+        for (name, text) in texts {
+            let part: Part = serde_json::from_str(text)
+                .map_err(|error| format!("{name} is no part of a study: {error}"))?;
+            let shard: Shard = part.shard.parse().map_err(|error| format!("{name}: {error}"))?;
+            if part.version != VERSION {
+                return Err(format!(
+                    "{name} was measured by levelhead {}: this is {VERSION}",
+                    part.version
+                ));
+            }
+            if let Some((first_name, first_shard, first)) = parts.first() {
+                let same = (&part.study, part.seed, &part.options)
+                    == (&first.study, first.seed, &first.options);
+                if !same || shard.count != first_shard.count {
+                    return Err(format!("{name} and {first_name} are not parts of the same run"));
+                }
+            }
+            if !shards.insert(shard.index) {
+                return Err(format!("part {shard} is there twice"));
+            }
+            parts.push((name, shard, part));
         }
-        if !shards.insert(shard.index) {
-            return Err(format!("part {shard} is there twice"));
+        let Some((_, Shard { count, .. }, _)) = parts.first() else {
+            return Err("no part was named".to_owned());
+        };
+        if let Some(missing) = (1..=*count).find(|index| !shards.contains(index)) {
+            return Err(format!("part {missing}/{count} is missing"));
         }
-        measured.extend(part.jobs.iter().map(Done::read));
+        Ok(Self { parts })
     }
-    if let Some(missing) = (1..=count).find(|index| !shards.contains(index)) {
-        return Err(format!("part {missing}/{count} is missing"));
+
+    fn first(&self) -> (&'a str, &Part) {
+        let (name, _, part) = self.parts.first().expect("there is one: they were read");
+        (name, part)
     }
-    let named = |name: &String| NamedTrace { name: name.clone(), trace: None };
-    let Options { quick, seeds, traces } = &first.options;
-    let traces = traces.iter().map(named).collect();
-    let ask = Ask { quick: *quick, seed: first.seed, seeds: *seeds, traces };
-    Ok((first.study.clone(), ask, measured))
+
+    /// The study's name.
+    pub(super) fn study(&self) -> &str {
+        &self.first().1.study
+    }
+
+    /// What was asked of the study.
+    pub(super) fn question(&self) -> Result<Ask, String> {
+        let (name, first) = self.first();
+        let Options { quick, seeds, traces } = &first.options;
+        if !(1..=SEEDS_MAX).contains(seeds) {
+            return Err(format!("{name}: a study takes 1 to {SEEDS_MAX} seeds, not {seeds}"));
+        }
+        let mut names = BTreeSet::new();
+        if let Some(twice) = traces.iter().find(|trace| !names.insert(*trace)) {
+            return Err(format!("{name}: two traces are called {twice}"));
+        }
+        let named = |name: &String| NamedTrace { name: name.clone(), trace: None };
+        let traces = traces.iter().map(named).collect();
+        Ok(Ask { quick: *quick, seed: first.seed, seeds: *seeds, traces })
+    }
+
+    /// What was measured: every part its own share of `jobs` and nothing else.
+    pub(super) fn measured(&self, jobs: &[Job]) -> Result<BTreeMap<Job, Measured>, String> {
+        let mut measured = BTreeMap::new();
+        for (name, shard, part) in &self.parts {
+            let own: BTreeSet<Job> = shard.of(jobs).into_iter().collect();
+            let done: BTreeMap<Job, Measured> = part.jobs.iter().map(Done::read).collect();
+            if done.len() != part.jobs.len() || !done.keys().eq(own.iter()) {
+                return Err(format!(
+                    "{name} has {} measurements that are not the {} of part {shard} of {}",
+                    part.jobs.len(),
+                    own.len(),
+                    part.study
+                ));
+            }
+            let is_whole =
+                |one: &Measured| [0, Measured::SHARES.len()].contains(&one.quantiles.len());
+            if !done.values().all(is_whole) {
+                return Err(format!("{name} has a distribution that is cut short"));
+            }
+            measured.extend(done);
+        }
+        Ok(measured)
+    }
 }
 
 impl Done {

@@ -268,7 +268,7 @@ mod tests {
     use crate::studies::{Estimate, Results};
 
     fn rows(plan: &Plan) -> Vec<Estimate> {
-        Results::of(plan, 1, &BTreeMap::new()).rows
+        Results::of(plan, 1, &BTreeMap::new()).unwrap().rows
     }
 
     #[test]

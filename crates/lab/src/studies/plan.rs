@@ -1,5 +1,6 @@
 //! What a study runs and what it makes of it.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -94,17 +95,24 @@ const fn shares() -> [f64; 120] {
 #[derive(Debug)]
 pub struct OneSeed<'a> {
     pub(super) cells: BTreeMap<&'a str, &'a Measured>,
+    /// The first figure that was asked for and is not there: a part that somebody has made or changed
+    /// by hand may lack any.
+    pub(super) missing: RefCell<Option<String>>,
 }
 
 impl OneSeed<'_> {
-    /// A figure of a cell.
+    /// A figure of a cell; infinite, and no result comes out, if it has not been measured.
     ///
     /// # Panics
     ///
-    /// If there is no such cell or figure: a study asks for its own.
+    /// If there is no such cell: a study asks for its own.
     pub fn get(&self, cell: &str, value: &str) -> f64 {
         let measured = self.cells.get(cell).unwrap_or_else(|| panic!("no cell '{cell}'"));
-        *measured.values.get(value).unwrap_or_else(|| panic!("no '{value}' in cell '{cell}'"))
+        measured.values.get(value).copied().unwrap_or_else(|| {
+            let mut missing = self.missing.borrow_mut();
+            missing.get_or_insert_with(|| format!("{cell} has no '{value}'"));
+            f64::INFINITY
+        })
     }
 }
 
@@ -216,16 +224,25 @@ impl Row {
     }
 
     /// The ratio of two figures' sums over all seeds: for rare events, of which a seed may have none.
-    /// The interval is the jackknife's.
     pub fn ratio_of_sums(
         (case, metric): (impl Into<String>, impl Into<String>),
         value: &'static str,
         [cell, base]: [String; 2],
     ) -> Self {
-        Self::together((case, metric), Unit::Times, move |seeds| {
-            let pairs: Vec<[f64; 2]> =
-                seeds.iter().map(|seed| [seed.get(&cell, value), seed.get(&base, value)]).collect();
-            interval::of_ratio(&pairs)
+        Self::ratio_of_totals((case, metric), Unit::Times, move |seed| {
+            [seed.get(&cell, value), seed.get(&base, value)]
+        })
+    }
+
+    /// The ratio of what two expressions add up to over all seeds, where one seed's may be near zero by
+    /// chance. The interval is the jackknife's.
+    pub fn ratio_of_totals(
+        (case, metric): (impl Into<String>, impl Into<String>),
+        unit: Unit,
+        parts: impl Fn(&OneSeed<'_>) -> [f64; 2] + Send + Sync + 'static,
+    ) -> Self {
+        Self::together((case, metric), unit, move |seeds| {
+            interval::of_ratio(&seeds.iter().map(&parts).collect::<Vec<_>>())
         })
     }
 

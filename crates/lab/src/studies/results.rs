@@ -1,5 +1,6 @@
 //! From measured cells to rows with intervals; jobs, and their shards.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -98,10 +99,18 @@ pub struct Results {
 impl Results {
     /// Works out the rows of `plan` from all its jobs with `seeds` seeds.
     ///
+    /// # Errors
+    ///
+    /// A figure was not measured that a row needs.
+    ///
     /// # Panics
     ///
-    /// If a job is missing.
-    pub fn of(plan: &Plan, seeds: usize, measured: &BTreeMap<Job, Measured>) -> Self {
+    /// If a job is missing, or there is no seed.
+    pub fn of(
+        plan: &Plan,
+        seeds: usize,
+        measured: &BTreeMap<Job, Measured>,
+    ) -> Result<Self, String> {
         let one_seed = |seed: usize| OneSeed {
             cells: plan
                 .cells
@@ -109,6 +118,7 @@ impl Results {
                 .enumerate()
                 .map(|(cell, one)| (one.name.as_str(), &measured[&Job { cell, seed }]))
                 .collect(),
+            missing: RefCell::default(),
         };
         let every: Vec<OneSeed<'_>> = (0..seeds).map(one_seed).collect();
         let rows = plan.rows.iter().map(|row| {
@@ -123,6 +133,9 @@ impl Results {
             Estimate { case, metric, unit: row.unit, paper: row.paper, ours, low, high }
         });
         let rows = rows.collect();
+        if let Some(problem) = every.iter().find_map(|seed| seed.missing.take()) {
+            return Err(problem);
+        }
         let distributions = plan.cells.iter().filter_map(|cell| {
             let all: Vec<&[f64]> = every
                 .iter()
@@ -132,7 +145,7 @@ impl Results {
             let count = all.iter().map(|one| one.len()).min()?;
             (count > 0).then(|| (cell.name.clone(), (0..count).map(mean).collect()))
         });
-        Self { rows, distributions: distributions.collect() }
+        Ok(Self { rows, distributions: distributions.collect() })
     }
 
     /// The row of this case and metric.

@@ -77,7 +77,7 @@ fn made_up() -> Plan {
 #[test]
 fn rows_compare_cells_of_the_same_seed() {
     let (plan, seeds) = (made_up(), [7, 8, 9, 10]);
-    let results = Results::of(&plan, 4, &measure(&plan, &seeds, &plan.jobs(4)));
+    let results = Results::of(&plan, 4, &measure(&plan, &seeds, &plan.jobs(4))).unwrap();
     let row = |case, metric| results.row(case, metric).unwrap();
     // Chance is the same in both cells, and so the difference has none.
     let difference = row("b", "difference");
@@ -97,8 +97,16 @@ fn a_value_without_bound_has_no_mean() {
         rows: vec![Row::of("a", "mean", Unit::Millis)],
         ..Plan::default()
     };
-    let results = Results::of(&plan, 2, &measure(&plan, &[1, 2], &plan.jobs(2)));
+    let results = Results::of(&plan, 2, &measure(&plan, &[1, 2], &plan.jobs(2))).unwrap();
     assert!(!results.rows[0].ours.is_finite());
+}
+
+#[test]
+fn a_figure_that_was_not_measured_is_named() {
+    let plan = made_up();
+    let mut measured = measure(&plan, &[7, 8], &plan.jobs(2));
+    measured.get_mut(&Job { cell: 1, seed: 1 }).unwrap().values.clear();
+    assert_eq!(Results::of(&plan, 2, &measured).unwrap_err(), "b has no 'mean'");
 }
 
 #[test]

@@ -51,12 +51,12 @@ fn plan(ask: &Ask) -> Plan {
         let [two, five] = pair();
         let (more, less) = (five.clone(), two.clone());
         // What a re-dispatch costs all requests together, the one that waits for it included.
-        plan.rows.push(Row::new(
+        plan.rows.push(Row::ratio_of_totals(
             (format!("RAID-5 over eRAID(2), {kind}"), "mean saved per re-dispatch avoided"),
             Unit::Millis,
             move |seed| {
-                let saved = |value| seed.get(&more, value) - seed.get(&less, value);
-                saved("mean") / saved("re-dispatched")
+                ["mean", "re-dispatched"]
+                    .map(|value| seed.get(&more, value) - seed.get(&less, value))
             },
         ));
         plan.rows.push(Row::ratio_of_sums(head, "re-dispatched", [five, two]));
