@@ -95,6 +95,9 @@ pub enum FaultsError {
 impl fmt::Display for FaultsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Adjacency { adjacency, most, .. } if most.is_infinite() => {
+                write!(f, "an adjacency is a finite number of at least 1, not {adjacency}")
+            }
             Self::Adjacency { adjacency, rate, most } => write!(
                 f,
                 "at a soft failure rate of {rate} the adjacency is 1 to {most:.2}, not {adjacency}"

@@ -30,7 +30,7 @@ use super::{Coin, Faults, FaultsError, Key};
 pub(super) fn check(faults: &Faults) -> Result<(), FaultsError> {
     let Faults { soft_rate: rate, adjacency, .. } = *faults;
     let most = adjacency_max(rate.get());
-    if (1.0..=most).contains(&adjacency) {
+    if adjacency.is_finite() && (1.0..=most).contains(&adjacency) {
         return Ok(());
     }
     Err(FaultsError::Adjacency { adjacency, rate, most })
@@ -133,5 +133,8 @@ mod tests {
             let error = faults(0.01, adjacency).check().unwrap_err().to_string();
             assert!(error.contains("1 to 50.38"), "{error}");
         }
+        assert!(faults(0.0, 1e9).check().is_ok(), "nothing fails, beside whatever");
+        let error = faults(0.0, f64::INFINITY).check().unwrap_err().to_string();
+        assert_eq!(error, "an adjacency is a finite number of at least 1, not inf");
     }
 }

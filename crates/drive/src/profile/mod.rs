@@ -89,7 +89,8 @@ pub struct Profile {
 impl Profile {
     /// The profile that `text` describes.
     pub fn parse(text: &str) -> Result<Self, ProfileError> {
-        let typed: text::Typed = toml::from_str(text).map_err(ProfileError::syntax)?;
+        let typed: text::Typed =
+            toml::from_str(text).map_err(|error| ProfileError::syntax(text, &error))?;
         typed.check()
     }
 
@@ -168,9 +169,10 @@ impl Profile {
     }
 }
 
-/// What is wrong with the text of a profile.
+/// What is wrong with the text of a profile, in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileError {
+    /// The key, or the line where the text is no TOML or lacks a key; empty if neither is known.
     key: String,
     problem: String,
 }
@@ -180,9 +182,17 @@ impl ProfileError {
         Self { key: key.into(), problem: problem.into() }
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "the shape that map_err wants")]
-    fn syntax(error: toml::de::Error) -> Self {
-        Self::new("", error.to_string().trim_end())
+    /// The parser's own sentence, without the lines of the text that it shows below it.
+    fn syntax(text: &str, error: &toml::de::Error) -> Self {
+        let problem = error.message().trim_end().replace('\n', ", ");
+        let before = error.span().and_then(|span| text.get(..span.start));
+        match before {
+            Some(before) => {
+                let line = before.matches('\n').count() + 1;
+                Self::new(format!("line {line}:"), problem)
+            }
+            None => Self::new("", problem),
+        }
     }
 }
 
@@ -241,6 +251,7 @@ mod tests {
         assert!(EXAMPLE.contains(from), "{from}");
         let error = Profile::parse(&EXAMPLE.replace(from, to)).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
+        assert_eq!(error.lines().count(), 1, "one sentence: {error}");
     }
 
     #[test]
@@ -266,7 +277,11 @@ mod tests {
         check_refused("[9, \"5.5ms\"]", "[2, \"5.5ms\"]", "seek.points[2] is a length of 2");
         check_refused("\"0.5ms\"", "\"0.5\"", "overhead '0.5' is not a time");
         check_refused("\"0.5ms\"", "\"2s\"", "overhead is 2s: expected at most 1s");
-        check_refused("rpm = 6000", "spin = 6000", "spin");
+        check_refused("rpm = 6000", "spin = 6000", "line 4: unknown field `spin`, expected one of");
+        check_refused("rpm = 6000", "rpm = ", "line 4: ");
+        check_refused("rpm = 6000", "rpm = \"6000\"", "line 4: invalid type: string \"6000\"");
+        check_refused("rpm = 6000", "", "missing field `rpm`");
+        check_refused("[seek]", "[seek", "line 9: ");
         check_refused("\"0.5ms\"", "5", "expected a time, as in \"0.2ms\", or a table with read");
         check_refused("points =", "single = \"1ms\"\npoints =", "seek needs either");
         check_refused(
