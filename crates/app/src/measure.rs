@@ -95,6 +95,13 @@ impl Target {
         }
     }
 
+    fn abandon(self) {
+        match self {
+            Self::Device(reader) => reader.abandon(),
+            Self::Emulated(drive) => drive.abandon(),
+        }
+    }
+
     /// Whether what is measured may not be a disk's own time.
     fn remark(&self, measured: &Measured) -> Option<String> {
         match self {
@@ -110,7 +117,8 @@ impl Target {
     }
 }
 
-/// Measures, and writes the profile. A wish to stop ends it, and nothing is written.
+/// Measures, and writes the profile. A wish to stop ends it at once, whatever the drive is at, and
+/// nothing is written.
 pub fn measure_drive(
     ask: &Measure,
     stop: &Stop,
@@ -128,7 +136,14 @@ pub fn measure_drive(
     let Measure { thoroughness, seed, .. } = *ask;
     let options = Options { thoroughness, read_max: target.read_max(), seed };
     let measurement = Measurement::new(target.size(), options).map_err(blame)?;
-    let measured = run(&ask.drive, &target, measurement, stop, progress)?;
+    let measured = match run(&ask.drive, &target, measurement, stop, progress) {
+        Ok(measured) => measured,
+        Err(error) => {
+            // Nobody needs the reads under way, and one of them may take a minute.
+            target.abandon();
+            return Err(error);
+        }
+    };
     let text = measured.to_toml(&name_of(path));
     if let Err(error) = Profile::parse(&text) {
         let name = &ask.drive;
@@ -199,7 +214,7 @@ fn run(
             Err(RecvTimeoutError::Disconnected) => unreachable!("a sender is kept here"),
         }
         if stop.is_wished() {
-            return Err(AppError::trouble("stopped; nothing was written"));
+            return Err(AppError::trouble("stopped before the end; no profile was written"));
         }
     }
     measurement.finish().map_err(|error| AppError::trouble(format!("{name}: {error}")))

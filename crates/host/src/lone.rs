@@ -30,7 +30,7 @@ use crate::service::PIECE_MAX;
 use crate::split;
 use crate::threads::Threads;
 
-/// See the module. Dropping it waits for what is under way.
+/// See the module. Dropping it waits for what is under way, [`LoneDrive::abandon`] does not.
 pub struct LoneDrive {
     size: Sectors,
     messages: Mutex<Sender<Message>>,
@@ -75,6 +75,12 @@ impl LoneDrive {
             .spawn(move || state.run(&messages))
             .map_err(|error| HostError::new(format!("cannot start a thread: {error}")))?;
         Ok(Self { size, messages: Mutex::new(sender), thread: Some(thread) })
+    }
+
+    /// Lets go of it at once: what is under way ends when it ends, and is told then.
+    pub fn abandon(mut self) {
+        // The thread goes on by itself until nothing is inside the drive.
+        drop(self.thread.take());
     }
 
     fn send(&self, message: Message) {
@@ -185,9 +191,29 @@ fn buf_id(sub: u64) -> BufId {
 
 #[cfg(test)]
 mod tests {
+    use levelhead_block::Effort;
     use levelhead_block::conformance::{Plan, check_service};
+    use levelhead_units::{Extent, Lba};
 
     use super::*;
+
+    #[test]
+    fn an_abandoned_drive_is_not_waited_for() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let file = folder.path().join("slow.img");
+        let member = format!("emu:{}?size=256KiB&slowdown=1000", file.display());
+        let drive = LoneDrive::open(&member.parse().unwrap()).unwrap();
+        let (sender, ends) = mpsc::channel();
+        for lba in (0..4).map(Lba::new) {
+            let extent = Extent::new(lba, Sectors::new(1));
+            let command = Command::Read { extent, effort: Effort::Full };
+            let sender = sender.clone();
+            let done = move |reply: Reply| drop(sender.send(reply.outcome));
+            drive.submit(Request::new(command, Buf::zeroed(extent.sectors)), Box::new(done));
+        }
+        drive.abandon();
+        assert!(ends.try_recv().is_err(), "seconds of reads were waited for");
+    }
 
     #[test]
     fn a_lone_drive_conforms_emulated_or_real() {

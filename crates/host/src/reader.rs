@@ -22,7 +22,7 @@ pub type ReadDone = Box<dyn FnOnce(io::Result<()>) + Send>;
 
 type Order = (Extent, ReadDone);
 
-/// See the module. Dropping it waits for what is under way.
+/// See the module. Dropping it waits for what is under way, [`Reader::abandon`] does not.
 pub struct Reader {
     medium: Arc<Medium>,
     /// Absent only while it is dropped: the end of the channel is the threads' end.
@@ -50,6 +50,11 @@ impl Reader {
             reader.threads.push(thread);
         }
         Ok(reader)
+    }
+
+    /// Lets go of it at once: what is under way ends when it ends, and is told then.
+    pub fn abandon(mut self) {
+        self.threads.clear();
     }
 
     /// How many whole sectors there are.
