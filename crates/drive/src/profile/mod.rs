@@ -67,6 +67,7 @@ use crate::geometry::Geometry;
 use crate::mechanics::{Mechanics, Overheads, Spindle, rotation_round};
 use crate::{CacheMode, SettingsError};
 
+mod limits;
 mod seek;
 mod shipped;
 mod text;

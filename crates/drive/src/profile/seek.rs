@@ -6,7 +6,7 @@ use levelhead_units::Nanos;
 use serde::Deserialize;
 
 use super::ProfileError;
-use super::text::{CYLINDERS_MAX, time};
+use super::limits::{CYLINDERS_MAX, time};
 
 /// The three-point seek curve needs three lengths well apart.
 const CYLINDERS_MIN_FOR_CURVE: u32 = 10;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use levelhead_units::{Nanos, SECTOR_SIZE};
 use serde::Deserialize;
 
+use super::limits::{CYLINDERS_MAX, TIME_MAX, time, time_up_to, within};
 use super::seek::TypedSeek;
 use super::{Profile, ProfileError};
 use crate::cache::CacheShape;
@@ -12,8 +13,6 @@ use crate::geometry::{Geometry, Zone};
 use crate::mechanics::{BLOCKS_PER_TRACK_MAX, Overhead, Overheads, RPM_MAX};
 
 const HEADS_MAX: u32 = 255;
-pub(super) const CYLINDERS_MAX: u32 = 10_000_000;
-const TIME_MAX: Nanos = Nanos::from_secs(1);
 
 /// The longest that a drive may idle with writes in its memory: until somebody flushes, as good as.
 const DELAY_MAX: Nanos = Nanos::from_secs(86_400);
@@ -273,25 +272,4 @@ fn bus_block(rate: Option<&str>, block_size: u32) -> Result<u64, ProfileError> {
         return Err(ProfileError::new("bus_rate", problem));
     };
     Ok((f64::from(block_size) * 1e6 / rate).round() as u64)
-}
-
-fn within(key: &str, value: u32, least: u32, most: u32) -> Result<(), ProfileError> {
-    if (least..=most).contains(&value) {
-        return Ok(());
-    }
-    Err(ProfileError::new(key, format!("is {value}: expected {least} to {most}")))
-}
-
-pub(super) fn time(key: &str, text: &str) -> Result<Nanos, ProfileError> {
-    time_up_to(TIME_MAX, key, text)
-}
-
-fn time_up_to(most: Nanos, key: &str, text: &str) -> Result<Nanos, ProfileError> {
-    let time: Nanos = text.parse().map_err(|error: levelhead_units::ParseUnitError| {
-        ProfileError::new(key, error.to_string())
-    })?;
-    if time > most {
-        return Err(ProfileError::new(key, format!("is {time}: expected at most {most}")));
-    }
-    Ok(time)
 }
