@@ -1,6 +1,6 @@
 //! What times say: a period, a skew, the edge of an even spread.
 
-use super::measured::Seek;
+use super::facts::Seek;
 
 /// Revolutions that are looked for, in seconds: 25,000 to 3,000 a minute.
 const ROTATION_MIN: f64 = 0.0024;

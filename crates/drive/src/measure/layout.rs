@@ -3,7 +3,7 @@
 
 use levelhead_units::{SECTOR_SIZE, Sectors};
 
-use super::measured::Rate;
+use super::facts::Rate;
 
 /// Profiles count in the smallest blocks, so that a track's length is as fine as it can be.
 pub(super) const BLOCK_SIZE: u64 = 512;

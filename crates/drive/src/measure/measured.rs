@@ -1,7 +1,8 @@
 //! What was measured, and the profile that says it.
 
-use levelhead_units::{Lba, Sectors};
+use levelhead_units::Sectors;
 
+use super::facts::{AtDepth, Rate, Seek};
 use super::fit::SKEW_USUAL;
 use super::layout::{BLOCK_SIZE, Layout, Zone};
 
@@ -20,38 +21,6 @@ const RPM_NOISE: f64 = 0.001;
 const JUMP: f64 = 0.25;
 /// The part of the time between tracks that switching to the next one may take.
 const SWITCH_SHARE: f64 = 0.95;
-
-/// A sustained rate.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rate {
-    /// Where.
-    pub lba: Lba,
-    /// Bytes a second.
-    pub bytes_per_s: f64,
-}
-
-/// Random reads of one sector each.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AtDepth {
-    /// So many inside the drive at a time.
-    pub depth: u32,
-    /// Reads a second.
-    pub per_s: f64,
-    /// Their mean latency in seconds.
-    pub mean: f64,
-    /// 99 of 100 took at most so many seconds.
-    pub p99: f64,
-}
-
-/// A seek.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Seek {
-    /// Its length in the assumed cylinders.
-    pub length: u64,
-    /// What a read so far away takes in seconds, but for the wait for its sector: the controller, the
-    /// seek and the sector itself.
-    pub positioning: f64,
-}
 
 /// What reads alone say of a drive.
 #[derive(Clone, Debug)]
@@ -227,6 +196,8 @@ fn micros(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use levelhead_units::Lba;
+
     use super::*;
 
     #[test]

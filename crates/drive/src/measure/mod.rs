@@ -33,6 +33,7 @@
 //! drive serves what it holds, and what its memory does: none of these shows in reads alone. What is
 //! assumed instead stands in the profile ([`Measured::to_toml`]).
 
+mod facts;
 mod fit;
 mod layout;
 mod measured;
@@ -43,7 +44,8 @@ use std::fmt;
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{Extent, Instant, Sectors};
 
-pub use measured::{AtDepth, Measured, Rate, Seek};
+pub use facts::{AtDepth, Rate, Seek};
+pub use measured::Measured;
 
 use crate::QUEUE_DEPTH_MAX;
 use layout::Layout;

@@ -2,8 +2,8 @@
 
 use levelhead_units::{Extent, Instant, Lba, SECTOR_SIZE, Sectors};
 
+use super::facts::{AtDepth, Rate};
 use super::fit::Turns;
-use super::measured::{AtDepth, Rate};
 
 /// The rotation that is assumed until it is known, in seconds: only the spacing of sectors to read
 /// depends on it.

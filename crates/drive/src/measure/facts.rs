@@ -1,0 +1,35 @@
+//! What single stages find out.
+
+use levelhead_units::Lba;
+
+/// A sustained rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// Where.
+    pub lba: Lba,
+    /// Bytes a second.
+    pub bytes_per_s: f64,
+}
+
+/// Random reads of one sector each.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AtDepth {
+    /// So many inside the drive at a time.
+    pub depth: u32,
+    /// Reads a second.
+    pub per_s: f64,
+    /// Their mean latency in seconds.
+    pub mean: f64,
+    /// 99 of 100 took at most so many seconds.
+    pub p99: f64,
+}
+
+/// A seek.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Seek {
+    /// Its length in the assumed cylinders.
+    pub length: u64,
+    /// What a read so far away takes in seconds, but for the wait for its sector: the controller, the
+    /// seek and the sector itself.
+    pub positioning: f64,
+}
