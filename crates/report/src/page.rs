@@ -132,12 +132,12 @@ impl Block {
 const RULES: &str = "\
 body{margin:0;background:var(--lh-paper);color:var(--lh-ink);\
 font:16px/1.5 system-ui,-apple-system,'Segoe UI',sans-serif}
-main{max-width:56rem;margin:0 auto;padding:1.5rem 1rem 4rem}
+main{max-width:70rem;margin:0 auto;padding:1.5rem 1rem 4rem}
 h1{font-size:1.6rem;line-height:1.2;margin:0 0 1rem}
 h2{font-size:1.2rem;margin:2.2rem 0 .6rem}
 p{max-width:42rem}
 figure{margin:1.4rem 0}
-figure svg{display:block;width:100%;height:auto}
+figure svg{display:block;width:100%;max-width:56rem;height:auto}
 .lh-wide{overflow-x:auto}
 figcaption{font-weight:600;margin-bottom:.4rem}
 .lh-table{border-collapse:collapse;font-size:.92rem;font-variant-numeric:tabular-nums}

@@ -117,7 +117,14 @@ impl Projection {
     /// Fits `axis` to bars, which grow from zero, or on other scales from below the least.
     pub(crate) fn of_bars(axis: &Axis, values: impl Iterator<Item = f64>) -> Self {
         match axis.scale {
-            Scale::Linear => Self::new(axis, values.chain([0.0])),
+            Scale::Linear => {
+                let mut fitted = Self::new(axis, values.chain([0.0]));
+                if fitted.low < 0.0 && axis.range.is_none() {
+                    // The number of a bar that hangs stands below it.
+                    fitted.low -= 0.03 * (fitted.high - fitted.low);
+                }
+                fitted
+            }
             Scale::Log if axis.range.is_none() => {
                 let mut fitted = Self::new(axis, values);
                 // A whole decade is a base that a reader can name.
@@ -219,7 +226,11 @@ impl Projection {
                 let at = f64::from(exponent) + f64::from(digit).log10();
                 let is_labelled = (decades < 3.0 && (digit == 2 || digit == 5))
                     || (decades < 0.5 && digit != 9 && digit != 7);
-                let label = is_labelled.then(|| number(f64::from(digit) * 10_f64.powi(exponent)));
+                let between = || match is_short {
+                    true => number(f64::from(digit) * 10_f64.powi(exponent)),
+                    false => format!("{digit}·{}", whole(exponent)),
+                };
+                let label = is_labelled.then(between);
                 marks.push((at, label));
             }
         }
@@ -357,6 +368,8 @@ mod tests {
     fn log_ticks_are_decades_with_faint_ones_between() {
         assert_eq!(labels(&Axis::log("a"), &[0.02, 3000.0]), ["0.1", "1", "10", "100", "1000"]);
         assert_eq!(labels(&Axis::log("a"), &[1e-6, 1e-3]), ["10⁻⁶", "10⁻⁵", "10⁻⁴", "10⁻³"]);
+        let wanted = ["5·10⁻⁵", "10⁻⁴", "2·10⁻⁴", "5·10⁻⁴", "10⁻³", "2·10⁻³"];
+        assert_eq!(labels(&Axis::log("a"), &[3e-5, 3e-3]), wanted, "one form for all");
         let projection = Projection::new(&Axis::log("a"), [1.0, 10_000.0].into_iter());
         assert!(projection.ticks().iter().filter(|tick| tick.label.is_none()).count() >= 32);
         assert_eq!(labels(&Axis::log("a"), &[3.0, 14.0]), ["5", "10"]);

@@ -214,6 +214,9 @@ fn draw_bars(svg: &mut Svg, frame: Frame, y: &Projection, groups: &[String], bar
     let width = 0.8 * slot / bars.len().max(1) as f64;
     let width_drawn = width * (frame.right - frame.left);
     let base = frame.at(0.0, y.place(0.0)).1;
+    let numbers = bars.iter().flat_map(|one| &one.values).filter(|value| !value.is_nan());
+    let has_room = |value: &f64| text_width(&number(*value), TICK_SIZE) <= width_drawn + 4.0;
+    let are_numbered = numbers.into_iter().all(has_room);
     for (series_idx, series) in bars.iter().enumerate() {
         for (group_idx, (&value, group)) in series.values.iter().zip(groups).enumerate() {
             if value.is_nan() {
@@ -227,7 +230,7 @@ fn draw_bars(svg: &mut Svg, frame: Frame, y: &Projection, groups: &[String], bar
             let gap = (0.1 * width_drawn).min(2.0);
             let size = (width_drawn - gap, (base - end).abs());
             svg.bar(Paint::of(series_idx), (left + gap / 2.0, base.min(end)), size, &what);
-            if text_width(&text, TICK_SIZE) <= width_drawn + 4.0 {
+            if are_numbered {
                 let down = if end <= base { end - 5.0 } else { end + 14.0 };
                 let at = (left + width_drawn / 2.0, down);
                 svg.text(Voice::Faint, at, Anchor::Middle, 0.0, &text);

@@ -5,7 +5,7 @@
 //! matter of half a pixel, and rounding would turn it into stairs.
 //!
 //! What cannot be drawn (P3): a point with a coordinate that is not a number is left out (a line
-//! breaks there); an infinite coordinate, one outside a given range, and one at or below zero on a
+//! breaks there, a group of bars has a gap); an infinite coordinate, one outside a given range, and one at or below zero on a
 //! logarithmic axis is drawn at the edge. A line under the figure says how many of each there are,
 //! by series.
 //!
@@ -193,13 +193,31 @@ fn notes(figure: &Figure, y: &Projection, x: Option<&Projection>) -> Vec<String>
                 add(&one.name, &mut one.points.iter().copied());
             }
         }
-        Content::Bars { bars, .. } => {
+        Content::Bars { groups, bars } => {
             for one in bars {
-                add(&one.name, &mut one.values.iter().map(|&value| (0.0, value)));
+                let there = one.values.iter().filter(|value| !value.is_nan());
+                add(&one.name, &mut there.map(|&value| (0.0, value)));
             }
+            notes.extend(bars.iter().filter_map(|one| gaps(one, groups)));
         }
     }
     notes
+}
+
+/// Which groups have no bar of a series: a few by name, more of them by number.
+fn gaps(bars: &Bars, groups: &[String]) -> Option<String> {
+    let gaps: Vec<&str> = groups
+        .iter()
+        .zip(&bars.values)
+        .filter(|(_, value)| value.is_nan())
+        .map(|(group, _)| group.as_str())
+        .collect();
+    let name = &bars.name;
+    match gaps.len() {
+        0 => None,
+        1..=3 => Some(format!("{name}: no number for {}", gaps.join("; "))),
+        more => Some(format!("{name}: no number for {more} of {}", groups.len())),
+    }
 }
 
 #[cfg(test)]
@@ -306,6 +324,28 @@ mod tests {
         assert_eq!(svg.matches("<rect class=\"lh-area").count(), 4 + keys);
         assert!(svg.contains("<title>40 kB, paper: 221</title>"));
         assert!(svg.contains(">17.4</text>"));
+    }
+
+    #[test]
+    fn a_group_without_a_number_has_a_gap_that_is_named() {
+        let series: [(&str, &[f64]); 2] = [("paper", &[f64::NAN, 221.0]), ("ours", &[17.4, 3.0])];
+        let svg = checked(&Figure::bars("a", Axis::linear("ms"), &["8 kB", "40 kB"], &series));
+        assert!(svg.contains("paper: no number for 8 kB"), "{svg}");
+    }
+
+    /// Numbers over some bars and not over others would look as if these were the ones that count.
+    #[test]
+    fn bars_too_narrow_for_one_number_carry_none() {
+        let groups: Vec<String> = (0..40).map(|group| group.to_string()).collect();
+        let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
+        let mut values = vec![7.0; 40];
+        let drawn = |values: &[f64]| {
+            let svg = checked(&Figure::bars("a", Axis::linear("%"), &groups, &[("b", values)]));
+            svg.matches(">7</text>").count()
+        };
+        let all = drawn(&values);
+        values[3] = 123.4;
+        assert!(all >= 40 && drawn(&values) <= 1, "{all}");
     }
 
     #[test]
