@@ -121,9 +121,11 @@ impl Studied {
             ("study", self.study.name.to_owned()),
             ("source", self.study.source.to_owned()),
             ("bed", self.study.bed.to_owned()),
-            ("seeds", format!("{seeds}, {first} to {last}")),
-            ("run", if *quick { "quick" } else { "full" }.to_owned()),
         ];
+        if !self.plan.cells.is_empty() {
+            facts.push(("seeds", format!("{seeds}, {first} to {last}")));
+            facts.push(("run", if *quick { "quick" } else { "full" }.to_owned()));
+        }
         if !traces.is_empty() {
             let names: Vec<&str> = traces.iter().map(|trace| trace.name.as_str()).collect();
             facts.push(("traces", names.join(", ")));
@@ -155,10 +157,13 @@ impl Studied {
         for drawing in &self.plan.drawings {
             page = page.figure(self.figure(drawing));
         }
-        page = page.heading("Every number").table(
-            "Ours: the mean over the seeds and its 95 % interval (Student's t)",
-            self.table(),
-        );
+        let caption = if self.plan.cells.is_empty() {
+            "Ours: calculated, without chance"
+        } else {
+            "Ours: the mean over the seeds and its 95 % interval (Student's t; the jackknife's for \
+             ratios of sums)"
+        };
+        page = page.heading("Every number").table(caption, self.table());
         for remark in &self.plan.remarks {
             page = page.paragraph(remark);
         }
@@ -208,12 +213,18 @@ fn number(unit: Unit, value: f64) -> String {
     if !value.is_finite() {
         return "-".to_owned();
     }
-    match unit {
+    let text = match unit {
         Unit::Probability => format!("{value:.3e}"),
+        _ if value.abs() >= 1e9 => format!("{value:.3e}"),
         Unit::Percent | Unit::Millis => format!("{value:.2}"),
         Unit::Times => format!("{value:.3}"),
         Unit::Count if value.fract().abs() > 0.0 => format!("{value:.3}"),
         Unit::Count => format!("{value}"),
+    };
+    // What is rounded to zero has no sign.
+    match text.strip_prefix('-') {
+        Some(rest) if rest.chars().all(|c| c == '0' || c == '.') => rest.to_owned(),
+        Some(_) | None => text,
     }
 }
 
@@ -238,5 +249,24 @@ impl Show for Studied {
         let rows = self.results.rows.iter().map(JsonRow::of).collect();
         let all = Json { study: self.study.name, seed: *seed, options, rows };
         json::pretty(&all).expect("numbers and names are JSON")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_as_long_as_a_table_has_room_for() {
+        for (unit, value, want) in [
+            (Unit::Percent, -0.004, "0.00"),
+            (Unit::Percent, -0.006, "-0.01"),
+            (Unit::Percent, 2.5e38, "2.500e38"),
+            (Unit::Millis, f64::INFINITY, "-"),
+            (Unit::Count, 12.0, "12"),
+            (Unit::Times, 1.0, "1.000"),
+        ] {
+            assert_eq!(number(unit, value), want);
+        }
     }
 }

@@ -63,7 +63,7 @@ fn table_1() -> Result<Plan, String> {
             names.push((format!("{failure_rate:e}, {length}"), case));
         }
     }
-    let title = "Redundant symbols at a target of 1e-6";
+    let title = "Redundant symbols at a target of 1e-6, by failure rate and length";
     plan.drawings.push(Drawing::beside_paper(title, "symbols", &["redundant"], &names));
     Ok(plan)
 }
@@ -91,7 +91,7 @@ fn fig_4() -> Result<Plan, String> {
         }
     }
     plan.drawings.push(Drawing::Bars {
-        title: "Redundancy at a target of 1e-8".to_owned(),
+        title: "Redundancy at a target of 1e-8, by data symbols of a codeword".to_owned(),
         axis: "redundancy (%)".to_owned(),
         is_log: true,
         groups: DATA.map(|data| data.to_string()).to_vec(),
@@ -171,7 +171,7 @@ fn fig_8() -> Result<Plan, String> {
         }
     }
     plan.drawings.push(Drawing::beside_paper(
-        "Cut of the 99th percentile, length 255",
+        "Cut of the 99th percentile by sectors, failure rate and retry, length 255",
         "cut (%)",
         &["p99 cut, paper's cases", "p99 cut, exact law"],
         &names,
@@ -233,7 +233,7 @@ fn fig_10() -> Result<Plan, String> {
         }
     }
     plan.drawings.push(Drawing::Bars {
-        title: "Capacity overhead".to_owned(),
+        title: "Capacity overhead by failure rate and length of the codeword".to_owned(),
         axis: "overhead (%)".to_owned(),
         is_log: true,
         groups: groups.iter().map(|(rate, length)| format!("{rate:e}, {length}")).collect(),

@@ -115,7 +115,10 @@ fn fig_6() -> Result<Plan, String> {
             whose: Whose::Ours,
         });
         plan.drawings.push(Drawing::Bars {
-            title: format!("Redundancy, codes of {} and {} symbols", lengths[0], lengths[1]),
+            title: format!(
+                "Redundancy by failure rate, codes of {} and {} symbols",
+                lengths[0], lengths[1]
+            ),
             axis: "redundancy (%)".to_owned(),
             is_log: false,
             groups: RATES.map(|rate| format!("{rate:e}")).to_vec(),

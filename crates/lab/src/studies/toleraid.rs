@@ -89,7 +89,7 @@ fn plan(ask: &Ask) -> Plan {
             }
         }
         let bar = |metric: &str, whose, label: &str| Bars {
-            name: format!("{metric}{label}"),
+            name: label.to_owned(),
             rows: known.iter().map(|((name, ..), _)| (case(name), metric.to_owned())).collect(),
             whose,
         };
@@ -97,17 +97,27 @@ fn plan(ask: &Ask) -> Plan {
         let short = |name: &&str| name.trim_start_matches("tolerant:").to_owned();
         plan.drawings.push(Drawing::Bars {
             title: format!("{workload}: extra reads"),
-            axis: "%".to_owned(),
+            axis: "extra reads (%)".to_owned(),
             is_log: false,
             groups: names.iter().map(short).collect(),
             bars: vec![
-                bar("extra reads", Whose::Paper, ", paper"),
-                bar("extra reads", Whose::Ours, ", ours"),
+                bar("extra reads", Whose::Paper, "paper"),
+                bar("extra reads", Whose::Ours, "ours"),
+            ],
+        });
+        plan.drawings.push(Drawing::Bars {
+            title: format!("{workload}: 99th percentile of the slowdown"),
+            axis: "slowdown (times)".to_owned(),
+            is_log: false,
+            groups: names.iter().map(short).collect(),
+            bars: vec![
+                bar("p99 slowdown", Whose::Paper, "paper"),
+                bar("p99 slowdown", Whose::Ours, "ours"),
             ],
         });
         plan.drawings.push(Drawing::Distributions {
             title: format!("{workload}: slowdown against healthy drives"),
-            axis: "times".to_owned(),
+            axis: "slowdown (times)".to_owned(),
             cells: names.iter().map(|name| (short(name), case(name))).collect(),
         });
     }

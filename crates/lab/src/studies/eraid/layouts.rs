@@ -2,7 +2,7 @@
 
 use super::correlation;
 use super::{Bed, policy, retries};
-use crate::studies::{Ask, Drawing, Load, Plan, Row, Study, Unit};
+use crate::studies::{Ask, Bars, Drawing, Load, Plan, Row, Study, Unit, Whose};
 
 pub(super) const FIG_7: Study = Study {
     name: "eraid.fig7",
@@ -69,7 +69,21 @@ fn plan(ask: &Ask) -> Plan {
     plan.rows.push(Row::exact(head, Unit::Times, stripe / two));
     let case = |array: &str| (array.to_owned(), format!("{array}, adjacency 2"));
     let names = ARRAYS.map(|(name, _)| case(name));
-    plan.drawings.push(Drawing::beside_paper("40 kB, 1 %", "ms", &["mean", "p99"], &names));
+    let change = ("eRAID(2) against RAID-5, adjacency 2".to_owned(), ["mean", "p99"]);
+    let bar = |name: &str, whose| Bars {
+        name: name.to_owned(),
+        rows: change.1.map(|metric| (change.0.clone(), metric.to_owned())).to_vec(),
+        whose,
+    };
+    plan.drawings.push(Drawing::Bars {
+        title: change.0.clone(),
+        axis: "change (%)".to_owned(),
+        is_log: false,
+        groups: change.1.map(str::to_owned).to_vec(),
+        bars: vec![bar("paper", Whose::Paper), bar("ours", Whose::Ours)],
+    });
+    let (title, axis) = ("Reads of 40 kB, adjacency 2", "latency (ms)");
+    plan.drawings.push(Drawing::beside_paper(title, axis, &["mean", "p99"], &names));
     let cells = names.map(|(name, cell)| (name, cell)).to_vec();
     let (title, axis) = ("Latency of 40 kB reads".to_owned(), "latency (ms)".to_owned());
     plan.drawings.push(Drawing::Distributions { title, axis, cells });

@@ -68,7 +68,7 @@ fn plan(ask: &Ask, paper: &[Option<f64>; 2], faults: fn(f64) -> Vec<Faults>) -> 
         .map(|(name, ..)| ((*name).to_owned(), format!("1 %, {name}")))
         .collect();
     let metrics = ["mean against normal", "p99 against normal"];
-    plan.drawings.push(Drawing::beside_paper("Change at 1 %", "%", &metrics, &names));
+    plan.drawings.push(Drawing::beside_paper("Change at 1 %", "change (%)", &metrics, &names));
     let cells = DESIGNS.iter().map(|(name, ..)| ((*name).to_owned(), format!("1 %, {name}")));
     plan.drawings.push(Drawing::Distributions {
         title: "Latency at 1 %".to_owned(),

@@ -83,7 +83,12 @@ fn table(ask: &Ask, metric: &'static str, paper: &[[f64; 3]; 5]) -> Plan {
             (short, name)
         });
         let title = format!("Reads of {size} kB");
-        plan.drawings.push(Drawing::beside_paper(title, "ms", &[metric], &names));
+        plan.drawings.push(Drawing::beside_paper(
+            title,
+            format!("{metric} (ms)"),
+            &[metric],
+            &names,
+        ));
     }
     plan.rows.append(&mut ratios);
     plan

@@ -89,7 +89,7 @@ fn plan(ask: &Ask, paper: &Paper, faults: fn(f64) -> Vec<Faults>) -> Plan {
     let bars = bars.collect();
     let groups =
         names.iter().map(|name| name.trim_start_matches("stand-in for ").to_owned()).collect();
-    let (title, axis) = ("Change at 2 %".to_owned(), "%".to_owned());
+    let (title, axis) = ("Change at 2 %".to_owned(), "change (%)".to_owned());
     plan.drawings.push(Drawing::Bars { title, axis, is_log: false, groups, bars });
     if ask.traces.is_empty() {
         plan.remarks.push(
