@@ -118,6 +118,8 @@ fn parts_that_ask_for_nonsense_are_refused() {
         ("0", "[]", "a study takes 1 to 1000 seeds, not 0"),
         ("4000000000", "[]", "a study takes 1 to 1000 seeds, not 4000000000"),
         ("1", "[\"a\", \"a\"]", "two traces are called a"),
+        ("1", "[\"\\u001b[31m\"]", "'\\u{1b}[31m' is no trace's name"),
+        ("1", "[\"a\"]", "lec.table1 takes no trace"),
     ] {
         let changed = whole.replace("\"seeds\": 1", &format!("\"seeds\": {seeds}"));
         let changed = changed.replace("\"traces\": []", &format!("\"traces\": {traces}"));

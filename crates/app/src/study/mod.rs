@@ -74,6 +74,7 @@ pub fn merge(paths: &[PathBuf], report: Option<&PathBuf>) -> Result<Studied, App
     let parts = Parts::read(&parts).map_err(AppError::usage)?;
     let study = known(parts.study())?;
     let question = parts.question().map_err(AppError::usage)?;
+    check_traces(&study, question.traces.len())?;
     let place = report.map(|folder| output::page_place(folder, study.name)).transpose()?;
     let plan = (study.plan)(&question).map_err(AppError::usage)?;
     let seeds = question.seeds as usize;
@@ -90,6 +91,13 @@ fn known(name: &str) -> Result<Study, AppError> {
     })
 }
 
+fn check_traces(study: &Study, count: usize) -> Result<(), AppError> {
+    if study.takes_traces || count == 0 {
+        return Ok(());
+    }
+    Err(AppError::usage(format!("{} takes no trace", study.name)))
+}
+
 /// What is asked of the study, with its traces read.
 fn question(study: &Study, ask: &RunStudy, progress: &dyn Progress) -> Result<Ask, AppError> {
     let default = if ask.quick { study.seeds_quick } else { study.seeds_full };
@@ -97,9 +105,7 @@ fn question(study: &Study, ask: &RunStudy, progress: &dyn Progress) -> Result<As
     if !(1..=SEEDS_MAX).contains(&seeds) {
         return Err(AppError::usage(format!("a study takes 1 to {SEEDS_MAX} seeds, not {seeds}")));
     }
-    if !study.takes_traces && !ask.traces.is_empty() {
-        return Err(AppError::usage(format!("{} takes no trace", study.name)));
-    }
+    check_traces(study, ask.traces.len())?;
     let mut traces: Vec<NamedTrace> = Vec::new();
     for path in &ask.traces {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();

@@ -84,9 +84,9 @@ impl<'a> Parts<'a> {
                 .map_err(|error| format!("{name} is no part of a study: {error}"))?;
             let shard: Shard = part.shard.parse().map_err(|error| format!("{name}: {error}"))?;
             if part.version != VERSION {
+                let version = part.version.escape_debug();
                 return Err(format!(
-                    "{name} was measured by levelhead {}: this is {VERSION}",
-                    part.version
+                    "{name} was measured by levelhead {version}: this is {VERSION}"
                 ));
             }
             if let Some((first_name, first_shard, first)) = parts.first() {
@@ -126,6 +126,9 @@ impl<'a> Parts<'a> {
         let Options { quick, seeds, traces } = &first.options;
         if !(1..=SEEDS_MAX).contains(seeds) {
             return Err(format!("{name}: a study takes 1 to {SEEDS_MAX} seeds, not {seeds}"));
+        }
+        if let Some(odd) = traces.iter().find(|trace| trace.contains(char::is_control)) {
+            return Err(format!("{name}: '{}' is no trace's name", odd.escape_debug()));
         }
         let mut names = BTreeSet::new();
         if let Some(twice) = traces.iter().find(|trace| !names.insert(*trace)) {

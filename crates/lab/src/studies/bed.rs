@@ -151,7 +151,7 @@ impl Bed {
 
     fn measure(&self, policy: Policy, load: &Load, seed: u64) -> Result<Measured, String> {
         let (run, arrivals) = self.send(policy, load, seed)?;
-        Ok(measured(&run, &arrivals))
+        measured(&run, &arrivals)
     }
 
     /// Sends the load once.
@@ -168,11 +168,14 @@ impl Bed {
     }
 }
 
-/// The figures of a run. Latencies are those of reads after the first tenth.
-fn measured(run: &Run, arrivals: &[Arrival]) -> Measured {
+/// The figures of a run. Latencies are those of reads after the first tenth; there must be some.
+fn measured(run: &Run, arrivals: &[Arrival]) -> Result<Measured, String> {
     let first = arrivals.len() as u64 / 10;
     let counts = |index: u64| index >= first && arrivals[index as usize].kind == Kind::Read;
     let mut latencies = run.latencies(counts);
+    if latencies.is_empty() && run.end == End::Complete {
+        return Err(format!("no read among {} requests after the first tenth", arrivals.len()));
+    }
     let summary = Summary::of(&mut latencies);
     let bound = |time: Nanos| match run.end {
         End::Complete => time.as_millis_f64(),
@@ -194,5 +197,18 @@ fn measured(run: &Run, arrivals: &[Arrival]) -> Measured {
         .with("reads", kept)
         .with("removed", run.mean_of(|one| one.removed))
         .with("re-dispatched", run.redispatched() as f64 / served);
-    measured.with("damaged", run.damaged() as f64)
+    Ok(measured.with("damaged", run.damaged() as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_without_reads_has_no_latency_and_is_refused() {
+        let load = Load::synthetic("size=4KiB,interval=8ms,count=50,reads=0%");
+        let cell = Bed::paper().cell("writes", Policy::Normal, &load);
+        let error = cell.measure(7).unwrap_err();
+        assert_eq!(error, "writes: no read among 50 requests after the first tenth");
+    }
 }
