@@ -20,6 +20,7 @@ use levelhead_units::Nanos;
 
 use super::bed::Bed;
 use super::{Ask, Bars, Cell, Drawing, Load, Measured, Plan, Row, Study, Unit, Whose};
+use crate::replay::End;
 
 pub(super) fn studies() -> Vec<Study> {
     vec![FIG_12]
@@ -131,6 +132,13 @@ fn cell(name: String, policy: Policy, faults: Faults, load: &Load) -> Cell {
     Cell::new(name, move |seed| {
         let mut base = healthy.run(Policy::Normal, &load, seed)?;
         let mut run = slow.run(policy, &load, seed)?;
+        let reads = run.mean_of(|one| one.subs) - run.mean_of(|one| one.removed);
+        let measured = Measured::default().with("extra reads", (reads / DATA - 1.0) * 100.0);
+        if [base.end, run.end].contains(&End::Overloaded) {
+            // Not all were served, so that not all have a partner.
+            let unbound = |measured: Measured, name| measured.with(name, f64::INFINITY);
+            return Ok(SLOWDOWNS.into_iter().fold(measured, unbound));
+        }
         base.served.sort_unstable_by_key(|served| served.index);
         run.served.sort_unstable_by_key(|served| served.index);
         // In millionths, so that they sort as times do.
@@ -147,13 +155,23 @@ fn cell(name: String, policy: Policy, faults: Faults, load: &Load) -> Cell {
         let times = |nanos: Nanos| nanos.get() as f64 / 1e6;
         let at = |q: f64| times(quantile_of_sorted(&slowdowns, q));
         let mean = slowdowns.iter().map(|one| times(*one)).sum::<f64>() / slowdowns.len() as f64;
-        let reads = run.mean_of(|one| one.subs) - run.mean_of(|one| one.removed);
-        let measured =
-            Measured { quantiles: Measured::SHARES.map(at).to_vec(), ..Measured::default() };
-        let measured = SLOWDOWNS
-            .into_iter()
-            .zip([mean, at(0.99), at(0.999), at(0.9999)])
-            .fold(measured, |measured, (name, value)| measured.with(name, value));
-        Ok(measured.with("extra reads", (reads / DATA - 1.0) * 100.0))
+        let measured = Measured { quantiles: Measured::SHARES.map(at).to_vec(), ..measured };
+        let values = SLOWDOWNS.into_iter().zip([mean, at(0.99), at(0.999), at(0.9999)]);
+        Ok(values.fold(measured, |measured, (name, value)| measured.with(name, value)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_overloaded_run_has_slowdowns_without_bound_and_no_pairs() {
+        // A second or so for each read, and two minutes of them at once.
+        let load = Load::synthetic("size=6MiB,align=24KiB,interval=1ms,count=200");
+        let faults = "slowdown=50".parse().unwrap();
+        let measured = cell("all".to_owned(), Policy::Normal, faults, &load).measure(7).unwrap();
+        assert!(SLOWDOWNS.iter().all(|name| measured.values[*name].is_infinite()));
+        assert!(measured.quantiles.is_empty());
+    }
 }
