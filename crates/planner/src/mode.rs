@@ -154,9 +154,9 @@ pub fn net_latency(form: Delayed, shares: &[(Drive, u64)]) -> f64 {
     shares.iter().map(of).sum()
 }
 
-/// The mode that [`net_latency`] chooses.
-pub fn choice(form: Delayed, shares: &[(Drive, u64)]) -> Mode {
-    if net_latency(form, shares) > 0.0 { Mode::Assisted } else { Mode::Normal }
+/// The mode that a [`net_latency`] chooses.
+pub fn choice(net_latency: f64) -> Mode {
+    if net_latency > 0.0 { Mode::Assisted } else { Mode::Normal }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use levelhead_planner::mode::{Delayed, Drive, Mode, net_latency};
+use levelhead_planner::mode::{Delayed, Drive, Mode, choice, net_latency};
 use levelhead_report::{Axis, Column, Figure, Series, Table};
 use levelhead_units::Nanos;
 
@@ -74,7 +74,7 @@ pub fn plan_mode(ask: &ModeAsk) -> Result<Answer, AppError> {
             let mut modes = Vec::new();
             for (form, curve) in Delayed::ALL.into_iter().zip(&mut curves) {
                 let tau = net_latency(form, &shares(ask, queued, load));
-                let mode = if tau > 0.0 { Mode::Assisted } else { Mode::Normal };
+                let mode = choice(tau);
                 row.push(format!("{:.3}", tau * 1e3));
                 row.push(name(mode).to_owned());
                 modes.push(mode);
