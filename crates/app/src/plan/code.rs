@@ -42,8 +42,10 @@ pub fn plan_code(ask: &CodeAsk) -> Result<Answer, AppError> {
     let raised = ask.correlation * ask.soft.failure_rate;
     if raised > 1.0 {
         return Err(AppError::usage(format!(
-            "correlation {:e} times failure rate {:e} is {raised:e}: a probability is at most 1",
-            ask.correlation, ask.soft.failure_rate
+            "correlation {} times failure rate {:e} is {}: a probability is at most 1",
+            plain(ask.correlation),
+            ask.soft.failure_rate,
+            plain(raised)
         )));
     }
     let goals: Vec<Goal> = std::iter::once(ask.soft).chain(ask.hard).collect();
@@ -89,9 +91,9 @@ pub fn plan_code(ask: &CodeAsk) -> Result<Answer, AppError> {
     answer.assumptions = vec![INDEPENDENT.to_owned(), MDS.to_owned()];
     if ask.correlation > 1.0 {
         answer.assumptions.push(format!(
-            "the bound lets a sector next to a failed one fail {:e} times as often; the code is chosen \
+            "the bound lets a sector next to a failed one fail {} times as often; the code is chosen \
              without it",
-            ask.correlation
+            plain(ask.correlation)
         ));
         if bound(ask, code).is_none() {
             answer.remarks.push(
@@ -135,6 +137,11 @@ fn table(ask: &CodeAsk, chosen: Code) -> Table {
         table.push(cells);
     }
     table
+}
+
+/// A factor as people write it, and not in 300 digits.
+fn plain(factor: f64) -> String {
+    if factor < 1e6 { format!("{factor}") } else { format!("{factor:e}") }
 }
 
 /// The paper's bound, where it is one.

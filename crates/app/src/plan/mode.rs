@@ -104,11 +104,14 @@ pub fn plan_mode(ask: &ModeAsk) -> Result<Answer, AppError> {
         "tau adds means: that the fifth of six answers comes sooner than the last of five is not in it"
             .to_owned(),
     ];
+    // The paper's sum is a hundred times the others where drives are busy.
+    let is_log = curves.iter().flatten().all(|&(_, tau)| tau > 0.0);
+    let axis = if is_log { Axis::log("tau (ms)") } else { Axis::linear("tau (ms)") };
     let series = Delayed::ALL.iter().zip(curves);
     answer.figures = vec![Figure::lines(
         format!("Net latency that reading the group saves, {middle} queued"),
         Axis::linear("load"),
-        Axis::linear("tau (ms)"),
+        axis,
         series.map(|(form, curve)| Series::line(form.name(), curve)).collect(),
     )];
     answer.with_report(ask.report.as_deref())

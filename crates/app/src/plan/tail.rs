@@ -305,17 +305,15 @@ fn fill(answer: &mut Answer, ask: &TailAsk, shown: &[Shown]) {
     answer.tables = vec![("", table)];
     let curve = |one: &Shown| {
         let mut below = 0.0;
-        let points: Vec<(f64, f64)> = one
-            .law
-            .points()
-            .iter()
-            .map(|&(time, mass)| {
-                below += mass;
-                (time.as_millis_f64(), below)
-            })
-            .filter(|&(_, below)| below < 0.999_999)
-            .collect();
-        Series::step(one.name, points)
+        let first = one.law.points().first().map(|&(time, _)| (time.as_millis_f64(), 0.0));
+        let steps = one.law.points().iter().map_while(|&(time, mass)| {
+            let before = below;
+            below += mass;
+            // The paper's cases reach 1, and go on: there they end.
+            let is_last = one.is_papers && before < 1.0 && below >= 1.0;
+            (below < 0.999_999 || is_last).then(|| (time.as_millis_f64(), below.min(1.0)))
+        });
+        Series::step(one.name, first.into_iter().chain(steps))
     };
     answer.figures = vec![Figure::lines(
         "Latency",
