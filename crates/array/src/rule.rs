@@ -138,3 +138,77 @@ impl Rule {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use levelhead_units::Sectors;
+
+    use super::*;
+    use crate::fetch::Fetch;
+    use crate::layout::{Layout, Row};
+
+    const RULE: Rule = Rule { data: 4, plan: Plan { again: Again::Fewest, ..LATE }, retry: true };
+
+    const LATE: Plan =
+        Plan { answer: AnswerWhen::Decodable, late: Late::TimesTail(2), ..Plan::NORMAL };
+
+    fn set(symbols: &[usize]) -> SymbolSet {
+        symbols.iter().copied().collect()
+    }
+
+    /// A codeword of four data symbols and two redundant ones: these are wanted, these are had, little
+    /// effort did not give these, and these are on their way.
+    fn word(subject: &[usize], have: &[usize], unknown: &[usize], pending: &[usize]) -> Codeword {
+        let layout = Layout::new("raid6:4+2,chunk=4KiB".parse().unwrap(), Sectors::new(8));
+        let mut fetch = Fetch::new(1, 1, None);
+        fetch.add(&layout, Row { stripe: 0, row: 0 }, SymbolSet::first(6));
+        let mut word = fetch.codewords.remove(0);
+        (word.subject, word.have) = (set(subject), set(have));
+        (word.unknown, word.pending) = (set(unknown), set(pending));
+        word.tried = word.have.or(word.unknown).or(word.pending);
+        word
+    }
+
+    fn next(word: &Codeword, aside: &[usize], late: &[usize]) -> Need {
+        RULE.next(word, Doubtful { aside: set(aside), late: set(late) })
+    }
+
+    #[test]
+    fn what_is_on_its_way_is_waited_for_unless_its_drive_is_slow_or_late() {
+        let word = word(&[0], &[], &[], &[0]);
+        let others = Need::Rest(set(&[1, 2, 3, 4, 5]));
+        assert_eq!(next(&word, &[], &[]), Need::Wait);
+        assert_eq!(next(&word, &[0], &[]), others);
+        assert_eq!(next(&word, &[], &[0]), others);
+        assert_eq!(next(&word, &[0, 1], &[]), Need::Rest(set(&[2, 3, 4, 5])));
+        assert_eq!(next(&word, &[1], &[0, 2]), Need::Rest(set(&[1, 3, 4, 5])), "slow, not late");
+        assert_eq!(next(&word, &[0, 1], &[2]), Need::Wait, "the slow one that has been asked");
+        assert_eq!(next(&word, &[], &[0, 1, 2]), Need::Wait, "three others are too few");
+    }
+
+    #[test]
+    fn retries_are_the_fewest_that_do_and_the_wanted_ones_first() {
+        let word = word(&[0, 1], &[3, 4, 5], &[0, 1, 2], &[]);
+        assert_eq!(next(&word, &[], &[]), Need::Retry(set(&[0])));
+        let all = Rule { plan: Plan { again: Again::Requested, ..RULE.plan }, ..RULE };
+        let nobody = Doubtful { aside: SymbolSet::EMPTY, late: SymbolSet::EMPTY };
+        assert_eq!(all.next(&word, nobody), Need::Retry(set(&[0, 1])));
+    }
+
+    #[test]
+    fn drives_that_are_slow_or_late_are_spared_retries_while_another_can_do() {
+        let word = word(&[0, 1], &[3, 4, 5], &[0, 1, 2], &[]);
+        assert_eq!(next(&word, &[0], &[]), Need::Retry(set(&[1])));
+        assert_eq!(next(&word, &[0], &[1]), Need::Retry(set(&[2])));
+        assert_eq!(next(&word, &[0, 2], &[1]), Need::Retry(set(&[0])), "slow rather than late");
+    }
+
+    #[test]
+    fn a_sector_is_given_up_when_nothing_is_left_to_try() {
+        let mut word = word(&[0], &[3, 4, 5], &[0, 1, 2], &[]);
+        (word.retried, word.damaged) = (set(&[0, 1, 2]), set(&[0, 1, 2]));
+        assert_eq!(next(&word, &[], &[]), Need::Hopeless);
+        (word.have, word.damaged) = (word.have.with(2), set(&[0, 1]));
+        assert_eq!(next(&word, &[], &[]), Need::Nothing);
+    }
+}

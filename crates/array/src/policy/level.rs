@@ -177,6 +177,17 @@ mod tests {
     }
 
     #[test]
+    fn one_extra_read_pays_from_one_second_trip_in_fifty_on() {
+        let first = |failure_rate| {
+            let mut shares = shares([2, 2, 2, 2, 2, 0]);
+            shares.iter_mut().for_each(|share| share.drive.failure_rate = failure_rate);
+            decide(&shares, 1).first
+        };
+        assert_eq!(first(0.0018), First::Wanted, "ten sectors: 1.8 %");
+        assert_eq!(first(0.0023), First::Group, "ten sectors: 2.3 %");
+    }
+
+    #[test]
     fn a_queue_alone_makes_no_drive_slow_and_at_most_the_spare_ones_are_set_aside() {
         let mut shares = shares([2; 6]);
         shares[1].drive.queued = 90.0;

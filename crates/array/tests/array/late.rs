@@ -1,47 +1,14 @@
 //! Drives that are late, slow or sat out: who is asked, and when.
 
-use levelhead_array::{EventKind, Policy, Refusal, Spec};
+use levelhead_array::{EventKind, Policy, Refusal};
 use levelhead_units::{DriveIdx, DriveSet, Nanos};
 
-use crate::runtime::{Runtime, extent, settings};
-
-const STRIPE: u64 = 4;
-
-/// An array of so many stripes whose drives nothing is known of.
-fn fresh(text: &str, policy: &str, stripes: u64) -> Runtime {
-    let spec: Spec = text.parse().unwrap();
-    let mut settings = settings(spec, stripes, policy.parse().unwrap(), DriveSet::EMPTY);
-    settings.window = 32;
-    Runtime::new(&settings, 1)
-}
+use crate::runtime::{
+    self, Runtime, STRIPE, asked, assert_answered, extent, finish, fresh, run_of,
+};
 
 fn run(text: &str, policy: &str) -> Runtime {
     run_of(text, policy, 8)
-}
-
-fn run_of(text: &str, policy: &str, stripes: u64) -> Runtime {
-    let mut run = fresh(text, policy, stripes);
-    run.write(0, extent(0, 2 * STRIPE), &[7; 2 * STRIPE as usize * 4096]);
-    run.settle();
-    run.take(0).unwrap();
-    run
-}
-
-fn asked(run: &Runtime) -> Vec<usize> {
-    let mut drives: Vec<usize> = run.inside.iter().map(|sub| sub.drive.as_usize()).collect();
-    drives.sort_unstable();
-    drives
-}
-
-/// Ends the command that is inside `drive`.
-fn finish(run: &mut Runtime, drive: usize) {
-    let at = run.inside.iter().position(|sub| sub.drive.as_usize() == drive);
-    run.finish(at.expect("the drive was asked"));
-}
-
-fn assert_answered(run: &mut Runtime, id: u64) {
-    let (answer, buf) = run.take(id).unwrap_or_else(|| panic!("{id} waits"));
-    assert!(answer.outcome.is_good() && buf.as_slice().iter().all(|&byte| byte == 7));
 }
 
 #[test]
@@ -128,7 +95,9 @@ fn timeouts_too_early_too_late_or_never_do_no_harm() {
                 }
             }
             run.settle();
-            (1..=40).for_each(|id| assert_answered(&mut run, id));
+            for id in 1..=40 {
+                assert_answered(&mut run, id);
+            }
             assert!(run.buffers.is_empty() && run.array.is_quiet(), "{policy}");
         }
     }
@@ -181,14 +150,9 @@ fn sat_out_drive_is_probed() {
     assert!(run.buffers.is_empty());
 }
 
-/// Runs `count` reads of whole stripes on drives that take 5 ms, so that something is known of them.
+/// Whole stripes are read from drives that take 5 ms.
 fn warm_up(run: &mut Runtime, count: u64) {
-    for id in 1_000..1_000 + count {
-        run.read(id, extent(0, STRIPE));
-        run.wait(Nanos::from_millis(5));
-        run.settle();
-        assert_answered(run, id);
-    }
+    runtime::warm_up(run, count, extent(0, STRIPE), Nanos::from_millis(5));
 }
 
 /// Lets `seconds` pass in which all drives but these answer at once.

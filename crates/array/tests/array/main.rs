@@ -1,7 +1,9 @@
 //! The array against plain memory, over drives whose order of finishing is the test's choice.
 
 mod differential;
+mod gate;
 mod interleaving;
 mod late;
+mod level;
 mod runtime;
 mod trouble;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use levelhead_array::{
-    Action, Answer, Array, BufId, Buffers, Content, DriveEvent, HostOrder, Policy, Refusal,
+    Action, Answer, Array, BufId, Buffers, Content, Cost, DriveEvent, HostOrder, Policy, Refusal,
     RequestId, Settings, Spec, Submit,
 };
 use levelhead_block::{Buf, Command, Durability, Effort, Memory, Outcome, ZeroTail};
@@ -226,4 +226,85 @@ pub(crate) fn survivable(drives: usize, count: usize) -> Vec<DriveSet> {
 
 pub(crate) fn extent(lba: u64, sectors: u64) -> Extent {
     Extent::new(Lba::new(lba), Sectors::new(sectors))
+}
+
+/// Data sectors of a stripe of four data drives with chunks of one sector.
+pub(crate) const STRIPE: u64 = 4;
+
+/// An array of so many stripes whose drives nothing is known of.
+pub(crate) fn fresh(text: &str, policy: &str, stripes: u64) -> Runtime {
+    fresh_with_window(text, policy, stripes, 32)
+}
+
+/// The same, with so many commands inside a drive at most.
+pub(crate) fn fresh_with_window(text: &str, policy: &str, stripes: u64, window: u32) -> Runtime {
+    let spec: Spec = text.parse().unwrap();
+    let mut settings = settings(spec, stripes, policy.parse().unwrap(), DriveSet::EMPTY);
+    settings.window = window;
+    Runtime::new(&settings, 1)
+}
+
+/// An array of so many stripes, full of sevens.
+pub(crate) fn run_of(text: &str, policy: &str, stripes: u64) -> Runtime {
+    let mut run = fresh(text, policy, stripes);
+    let sectors = run.array.size();
+    run.write(0, extent(0, sectors.get()), &vec![7; sectors.bytes().get() as usize]);
+    run.settle();
+    run.take(0).unwrap();
+    run
+}
+
+/// The drives with commands inside, one by one.
+pub(crate) fn asked(run: &Runtime) -> Vec<usize> {
+    let mut drives: Vec<usize> = run.inside.iter().map(|sub| sub.drive.as_usize()).collect();
+    drives.sort_unstable();
+    drives
+}
+
+/// How many commands are inside a drive.
+pub(crate) fn inside_of(run: &Runtime, drive: usize) -> usize {
+    run.inside.iter().filter(|sub| sub.drive.as_usize() == drive).count()
+}
+
+/// Ends the command that went into `drive` first.
+pub(crate) fn finish(run: &mut Runtime, drive: usize) {
+    let at = run.inside.iter().position(|sub| sub.drive.as_usize() == drive);
+    run.finish(at.expect("the drive was asked"));
+}
+
+/// Ends the command that went into `drive` last.
+pub(crate) fn finish_last(run: &mut Runtime, drive: usize) {
+    let at = run.inside.iter().rposition(|sub| sub.drive.as_usize() == drive);
+    run.finish(at.expect("the drive was asked"));
+}
+
+/// The same as [`finish`], but the drive does not give a sector that it is to read without retries.
+pub(crate) fn fail(run: &mut Runtime, drive: usize) {
+    run.soft_per_mille = 1_000;
+    finish(run, drive);
+    run.soft_per_mille = 0;
+}
+
+/// A read of what is full of sevens was answered with them; returns what it took.
+pub(crate) fn assert_answered(run: &mut Runtime, id: u64) -> Cost {
+    let (answer, buf) = run.take(id).unwrap_or_else(|| panic!("{id} waits"));
+    assert!(answer.outcome.is_good() && buf.as_slice().iter().all(|&byte| byte == 7));
+    answer.cost
+}
+
+/// Runs `count` reads on drives that take so long for each, so that something is known of them.
+pub(crate) fn warm_up(run: &mut Runtime, count: u64, what: Extent, took: Nanos) {
+    for id in 1_000..1_000 + count {
+        run.read(id, what);
+        run.wait(took);
+        run.settle();
+        let (answer, _) = run.take(id).unwrap_or_else(|| panic!("{id} waits"));
+        assert!(answer.outcome.is_good());
+    }
+}
+
+/// Lets time pass up to the array's deadline.
+pub(crate) fn wait_for_deadline(run: &mut Runtime) {
+    let deadline = run.array.deadline().expect("the array waits for something");
+    run.wait(deadline.saturating_since(run.now()));
 }

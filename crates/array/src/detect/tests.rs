@@ -1,0 +1,205 @@
+use super::*;
+
+/// Feeds every drive `rounds` times, 20 ms apart; drive `at` takes `slow` ms, the others 8.
+fn feed(
+    detector: &mut Detector,
+    now: &mut Instant,
+    rounds: u32,
+    slow: &[(usize, u64)],
+) -> Vec<DriveEvent> {
+    let mut events = Vec::new();
+    for _ in 0..rounds {
+        *now = *now + Nanos::from_millis(20);
+        for at in 0..detector.drives.len() {
+            let own = slow.iter().find(|(drive, _)| *drive == at).map_or(8, |(_, ms)| *ms);
+            let drive = DriveIdx::from_usize(at);
+            let is_probe = detector.sat_out().contains(drive);
+            events.extend(detector.note(*now, drive, Nanos::from_millis(own), is_probe));
+        }
+    }
+    events
+}
+
+fn kinds(events: &[DriveEvent]) -> Vec<(u8, EventKind)> {
+    events.iter().map(|event| (event.drive.as_usize() as u8, event.kind)).collect()
+}
+
+#[test]
+fn slow_drive_sits_out_with_the_numbers_and_comes_back_by_probes_after_its_term() {
+    let (mut detector, mut now) = (Detector::new(6, 1, DriveSet::EMPTY, true), Instant::ZERO);
+    assert!(feed(&mut detector, &mut now, 100, &[(2, 20)]).is_empty(), "2.5 times is not slow");
+    let events = feed(&mut detector, &mut now, 100, &[(2, 80)]);
+    assert_eq!(kinds(&events), [(2, EventKind::SatOut)]);
+    assert_eq!(events[0].figures.median, Nanos::from_millis(80));
+    assert_eq!(events[0].figures.cohort_median, Nanos::from_millis(8));
+    assert_eq!(detector.sat_out().len(), 1);
+    assert!(detector.probe_at().is_some());
+    assert!(feed(&mut detector, &mut now, 300, &[(2, 80)]).is_empty(), "still slow");
+    let events = feed(&mut detector, &mut now, 300, &[]);
+    assert_eq!(kinds(&events), [(2, EventKind::Admitted)]);
+    assert!(detector.sat_out().is_empty() && detector.probe_at().is_none());
+}
+
+#[test]
+fn no_more_drives_sit_out_than_the_layout_can_lose() {
+    let (mut detector, mut now) = (Detector::new(8, 2, DriveSet::EMPTY, true), Instant::ZERO);
+    let events = feed(&mut detector, &mut now, 100, &[(1, 80), (3, 90), (5, 70)]);
+    assert_eq!(
+        kinds(&events),
+        [(1, EventKind::SatOut), (3, EventKind::SatOut), (5, EventKind::Slow)]
+    );
+    assert_eq!(detector.sit_out(now, DriveIdx::new(0)), Err(Refusal::Needed { spare: 2 }));
+    let event = detector.handle_lost(now, DriveIdx::new(7)).unwrap();
+    assert_eq!(event.kind, EventKind::AdmittedInNeed);
+    assert_eq!(detector.sat_out().len(), 1);
+}
+
+#[test]
+fn what_was_sat_out_by_hand_comes_back_by_hand_alone() {
+    let (mut detector, mut now) = (Detector::new(4, 1, DriveSet::EMPTY, true), Instant::ZERO);
+    let drive = DriveIdx::new(3);
+    assert_eq!(detector.admit(now, drive), Err(Refusal::Already));
+    assert_eq!(detector.sit_out(now, drive).unwrap().kind, EventKind::SatOutByHand);
+    assert_eq!(detector.sit_out(now, drive), Err(Refusal::Already));
+    assert!(feed(&mut detector, &mut now, 2_000, &[]).is_empty());
+    assert_eq!(detector.admit(now, drive).unwrap().kind, EventKind::AdmittedByHand);
+}
+
+#[test]
+fn a_policy_that_does_without_no_drive_is_told_once() {
+    let (mut detector, mut now) = (Detector::new(6, 1, DriveSet::EMPTY, false), Instant::ZERO);
+    let events = feed(&mut detector, &mut now, 500, &[(4, 80)]);
+    assert_eq!(kinds(&events), [(4, EventKind::Slow)]);
+    assert!(detector.sat_out().is_empty());
+}
+
+#[test]
+fn a_relapse_doubles_the_term() {
+    let (mut detector, mut now) = (Detector::new(6, 1, DriveSet::EMPTY, true), Instant::ZERO);
+    let mut terms = Vec::new();
+    for _ in 0..3 {
+        feed(&mut detector, &mut now, 100, &[(0, 80)]);
+        terms.push(detector.drives[0].term);
+        feed(&mut detector, &mut now, 1_500, &[]);
+    }
+    assert_eq!(terms, [TERM, Nanos::from_secs(10), Nanos::from_secs(20)]);
+}
+
+#[test]
+fn a_drive_that_answers_seldom_is_found_all_the_same() {
+    let (mut detector, mut now) = (Detector::new(6, 1, DriveSet::EMPTY, true), Instant::ZERO);
+    let mut events = Vec::new();
+    for _ in 0..40 {
+        feed(&mut detector, &mut now, 35, &[(0, 8)]);
+        let all = detector.note(now, DriveIdx::new(0), Nanos::from_millis(700), false);
+        events.extend(all);
+    }
+    assert!(events.is_empty(), "one slow command in 36 is no slow drive");
+    let (mut detector, mut events) = (Detector::new(6, 1, DriveSet::EMPTY, true), Vec::new());
+    for round in 0..2_000 {
+        now = now + Nanos::from_millis(20);
+        for at in 1..6 {
+            let drive = DriveIdx::from_usize(at);
+            events.extend(detector.note(now, drive, Nanos::from_millis(8), false));
+        }
+        if round % 35 == 0 {
+            let slow = Nanos::from_millis(700);
+            events.extend(detector.note(now, DriveIdx::new(0), slow, false));
+        }
+    }
+    assert_eq!(kinds(&events), [(0, EventKind::SatOut)]);
+}
+
+#[test]
+fn a_lost_drive_has_no_standing() {
+    let (mut detector, mut now) = (Detector::new(6, 2, DriveSet::EMPTY, true), Instant::ZERO);
+    feed(&mut detector, &mut now, 100, &[]);
+    assert_eq!(detector.handle_lost(now, DriveIdx::new(1)), None);
+    assert!(feed(&mut detector, &mut now, 200, &[(1, 90)]).is_empty());
+    assert!(detector.sat_out().is_empty());
+}
+
+#[test]
+fn quick_probes_alone_bring_a_drive_of_an_idle_array_back() {
+    let (mut detector, mut now) = (Detector::new(6, 1, DriveSet::EMPTY, true), Instant::ZERO);
+    feed(&mut detector, &mut now, 100, &[(0, 80)]);
+    assert_eq!(detector.sat_out().len(), 1);
+    now = now + AGE_MAX;
+    let mut events = Vec::new();
+    for millis in [80, 80, 80, 80, 80, 80, 8, 8, 8, 8, 8, 8, 8] {
+        now = now + PROBE_INTERVAL;
+        let took = Nanos::from_millis(millis);
+        let drive = DriveIdx::new(0);
+        assert_eq!(detector.note(now, drive, Nanos::from_millis(1), false), None, "no probe");
+        events.extend(detector.note(now, drive, took, true));
+    }
+    assert_eq!(kinds(&events), [(0, EventKind::Admitted)]);
+}
+
+#[test]
+fn the_one_that_has_sat_out_longest_is_needed_first_and_one_sat_out_by_hand_last() {
+    let mut detector = Detector::new(8, 3, DriveSet::EMPTY, true);
+    let at = |secs| Instant::ZERO + Nanos::from_secs(secs);
+    detector.put_out(at(1), DriveIdx::new(4), true);
+    // The term of the first is longer: it came back and relapsed.
+    (detector.drives[0].term, detector.drives[0].back) = (TERM_MAX, Some(at(1)));
+    detector.put_out(at(2), DriveIdx::new(0), false);
+    detector.put_out(at(50), DriveIdx::new(1), false);
+    let mut needed = Vec::new();
+    for lost in [5, 6, 7] {
+        needed.push(detector.handle_lost(at(60), DriveIdx::new(lost)).unwrap().drive);
+    }
+    assert_eq!(needed, [0, 1, 4].map(DriveIdx::new));
+}
+
+/// Feeds every drive `rounds` times; drive `n` takes `millis[n]`.
+fn feed_each(
+    detector: &mut Detector,
+    now: &mut Instant,
+    rounds: u32,
+    millis: [u64; 6],
+) -> Vec<DriveEvent> {
+    let each: Vec<(usize, u64)> = millis.into_iter().enumerate().collect();
+    feed(detector, now, rounds, &each)
+}
+
+#[test]
+fn what_was_measured_over_a_minute_ago_counts_no_more() {
+    let (mut detector, mut now) = (Detector::new(6, 1, DriveSet::EMPTY, true), Instant::ZERO);
+    feed(&mut detector, &mut now, 100, &[]);
+    assert!(feed(&mut detector, &mut now, 24, &[(3, 80)]).is_empty(), "one look found it slow");
+    assert_eq!(detector.figures(now, DriveIdx::new(3)).median, Nanos::from_millis(80));
+    now = now + Nanos::from_secs(61);
+    assert_eq!(detector.figures(now, DriveIdx::new(3)).samples, 0);
+    assert!(feed(&mut detector, &mut now, 8, &[]).is_empty(), "it is as fast as the others now");
+    assert!(feed(&mut detector, &mut now, 200, &[]).is_empty());
+}
+
+#[test]
+fn a_drive_no_slower_than_an_arm_can_be_is_never_slow() {
+    let (mut detector, mut now) = (Detector::new(6, 1, DriveSet::EMPTY, true), Instant::ZERO);
+    let events = feed_each(&mut detector, &mut now, 500, [1, 1, 14, 1, 1, 1]);
+    assert!(events.is_empty(), "14 times its fellows, which read ahead: {events:?}");
+    let events = feed_each(&mut detector, &mut now, 500, [1, 1, 17, 1, 1, 1]);
+    assert_eq!(kinds(&events), [(2, EventKind::SatOut)]);
+}
+
+/// M = 16 ms and MAD = 6 ms: the limit is 16 + 6 * 1.4826 * 6 = 69 ms.
+#[test]
+fn among_drives_that_differ_widely_slow_is_slower() {
+    let (mut detector, mut now) = (Detector::new(6, 1, DriveSet::EMPTY, true), Instant::ZERO);
+    let events = feed_each(&mut detector, &mut now, 500, [10, 12, 16, 30, 34, 65]);
+    assert!(events.is_empty(), "four times the median, and not slow: {events:?}");
+    let events = feed_each(&mut detector, &mut now, 500, [10, 12, 16, 30, 34, 75]);
+    assert_eq!(kinds(&events), [(5, EventKind::SatOut)]);
+}
+
+/// M = 10 ms and MAD = 1 ms: the limit is 3 M, which is more than 10 + 6 * 1.4826 ms.
+#[test]
+fn among_drives_that_differ_little_slow_is_three_times_the_median() {
+    let (mut detector, mut now) = (Detector::new(6, 1, DriveSet::EMPTY, true), Instant::ZERO);
+    let events = feed_each(&mut detector, &mut now, 500, [8, 9, 10, 11, 12, 29]);
+    assert!(events.is_empty(), "{events:?}");
+    let events = feed_each(&mut detector, &mut now, 500, [8, 9, 10, 11, 12, 32]);
+    assert_eq!(kinds(&events), [(5, EventKind::SatOut)]);
+}

@@ -1,0 +1,203 @@
+//! The default policy at work: whom it does without, whom it asks instead, and how often.
+
+use levelhead_array::EventKind;
+use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos};
+
+use crate::runtime::{
+    Runtime, STRIPE, asked, assert_answered, extent, fail, finish, fresh, fresh_with_window,
+    inside_of, run_of, wait_for_deadline, warm_up,
+};
+
+const RAID5: &str = "raid5:4+1,chunk=4KiB,parity=fixed";
+const RAID6: &str = "raid6:4+2,chunk=4KiB,parity=fixed";
+
+/// A moment before or after something.
+const MOMENT: Nanos = Nanos::from_millis(1);
+
+/// An array whose drives take 5 ms for a command.
+fn known(text: &str) -> Runtime {
+    let mut run = run_of(text, "level", 64);
+    warm_up(&mut run, 200, extent(0, STRIPE), Nanos::from_millis(5));
+    run
+}
+
+/// The same, but the first commands took so long that late is much later than slow: the tail falls
+/// slowly.
+fn patient(text: &str) -> Runtime {
+    let mut run = run_of(text, "level", 64);
+    warm_up(&mut run, 1, extent(0, STRIPE), Nanos::from_millis(100));
+    warm_up(&mut run, 100, extent(0, STRIPE), Nanos::from_millis(5));
+    run
+}
+
+/// The sector of a data drive in some stripe.
+fn sector(stripe: u64, drive: u64) -> Extent {
+    extent(STRIPE * stripe + drive, 1)
+}
+
+/// A command in `drive` does not end for so long that its drive is slow by anybody's measure.
+fn hang(run: &mut Runtime, id: u64, drive: u64) {
+    run.read(id, sector(30, drive));
+    run.wait(Nanos::from_millis(100));
+    // What was asked for in its place answers at once.
+    let others = asked(run).into_iter().filter(|&other| other as u64 != drive);
+    others.for_each(|other| finish(run, other));
+}
+
+#[test]
+fn the_rest_of_the_group_is_asked_for_at_twice_the_tail_and_not_before() {
+    let mut run = known(RAID5);
+    run.read(1, sector(0, 0));
+    let patience = run.array.deadline().expect("it is watched").saturating_since(run.now());
+    let tail = Nanos::from_millis(5)..Nanos::from_millis(6);
+    assert!(tail.start * 2 < patience && patience < tail.end * 2, "{patience:?}");
+    run.wait(patience - MOMENT);
+    assert_eq!(asked(&run), [0]);
+    run.wait(MOMENT);
+    assert_eq!(asked(&run), [0, 1, 2, 3, 4]);
+    (1..5).for_each(|drive| finish(&mut run, drive));
+    assert_eq!(assert_answered(&mut run, 1).decoded, 1);
+    run.settle();
+}
+
+#[test]
+fn what_was_asked_for_later_is_late_later() {
+    let mut run = known(RAID5);
+    run.read(1, sector(0, 0));
+    run.wait(Nanos::from_millis(5));
+    fail(&mut run, 0);
+    assert_eq!(asked(&run), [1, 2, 3, 4]);
+    (2..5).for_each(|drive| finish(&mut run, drive));
+    wait_for_deadline(&mut run);
+    assert_eq!(asked(&run), [1], "it was asked a moment ago");
+    wait_for_deadline(&mut run);
+    assert_eq!(asked(&run), [0, 1], "now it is late: a retry is sooner");
+    finish(&mut run, 0);
+    assert_eq!(assert_answered(&mut run, 1).redispatched, 1);
+    run.settle();
+}
+
+#[test]
+fn a_second_trip_passes_a_slow_drive_by() {
+    let mut run = known(RAID6);
+    hang(&mut run, 1, 1);
+    run.read(2, sector(0, 0));
+    fail(&mut run, 0);
+    assert_eq!(asked(&run), [1, 2, 3, 4, 5], "drive 1 has what it had, and no more");
+    (2..6).for_each(|drive| finish(&mut run, drive));
+    assert_answered(&mut run, 2);
+    run.settle();
+}
+
+#[test]
+fn a_drive_that_turns_slow_under_a_read_is_not_counted_on_although_it_is_not_late() {
+    let mut run = patient(RAID5);
+    run.read(1, extent(0, 2));
+    run.wait(Nanos::from_millis(50));
+    assert_eq!(asked(&run), [0, 1]);
+    finish(&mut run, 0);
+    assert_eq!(asked(&run), [1, 2, 3, 4], "as the read looks, drive 1 is slow");
+    (2..5).for_each(|drive| finish(&mut run, drive));
+    assert_answered(&mut run, 1);
+    run.settle();
+}
+
+#[test]
+fn a_second_trip_goes_before_all_that_waits() {
+    let mut run = fresh_with_window(RAID5, "level", 64, 1);
+    warm_up(&mut run, 10, extent(0, STRIPE), Nanos::from_millis(5));
+    for stripe in 1..4 {
+        (1..4).for_each(|drive| run.read(10 * stripe + drive, sector(stripe, drive)));
+    }
+    run.read(1, sector(40, 0));
+    fail(&mut run, 0);
+    assert_eq!([1, 4].map(|drive| run.array.queue_len(DriveIdx::new(drive))), [4, 1]);
+    finish(&mut run, 1);
+    let next = run.inside.iter().find(|sub| sub.drive == DriveIdx::new(1)).unwrap();
+    assert_eq!(next.command.extent().unwrap().lba, Lba::new(40), "not those of stripes 2 and 3");
+    run.settle();
+    assert!(run.take(1).is_some_and(|(answer, _)| answer.outcome.is_good()));
+}
+
+#[test]
+fn of_two_lost_sectors_one_is_retried_where_one_will_do() {
+    let mut run = known(RAID5);
+    run.read(1, extent(0, 2));
+    [0, 1].into_iter().for_each(|drive| fail(&mut run, drive));
+    assert_eq!(asked(&run), [0, 2, 3, 4], "with one of the two the other is computed");
+    [0, 2, 3, 4].into_iter().for_each(|drive| finish(&mut run, drive));
+    let cost = assert_answered(&mut run, 1);
+    assert_eq!((cost.redispatched, cost.decoded), (1, 1));
+    assert!(run.array.is_quiet());
+}
+
+#[test]
+fn retries_go_to_no_slow_drive_while_another_will_do() {
+    let mut run = patient(RAID5);
+    run.read(1, extent(0, 2));
+    fail(&mut run, 0);
+    (2..5).for_each(|drive| finish(&mut run, drive));
+    // Two reads more hang in drive 0.
+    (2..4).for_each(|id| run.read(id, sector(10 * id, 0)));
+    run.wait(Nanos::from_millis(50));
+    assert_eq!(asked(&run), [0, 0, 1]);
+    fail(&mut run, 1);
+    assert_eq!(asked(&run), [0, 0, 1], "either will do");
+    finish(&mut run, 1);
+    assert_eq!(assert_answered(&mut run, 1).redispatched, 1);
+    run.settle();
+}
+
+#[test]
+fn what_is_not_needed_for_an_answer_is_withdrawn() {
+    let mut run = fresh_with_window("raid5:4+1,chunk=4KiB", "level", 64, 1);
+    warm_up(&mut run, 10, extent(0, 5 * STRIPE), Nanos::from_millis(5));
+    let busy = DriveIdx::new(4);
+    run.read(1, extent(204, 1));
+    assert_eq!(asked(&run), [4]);
+    // Something of every drive: the whole group costs no drive more.
+    run.read(2, extent(0, 5 * STRIPE));
+    assert_eq!(run.array.queue_len(busy), 2);
+    (0..4).for_each(|drive| finish(&mut run, drive));
+    let (answer, _) = run.take(2).expect("four of five suffice");
+    assert_eq!((answer.cost.subs, answer.cost.removed), (5, 1));
+    assert_eq!(run.array.queue_len(busy), 1, "the other read has the drive to itself");
+    run.settle();
+    assert!(run.take(1).is_some() && run.array.is_quiet());
+}
+
+#[test]
+fn a_drive_that_is_done_without_is_probed_when_nothing_was_heard_of_it() {
+    let mut run = known(RAID6);
+    // So that nobody is to be probed because of what was before.
+    run.wait(Nanos::from_secs(1));
+    run.settle();
+    hang(&mut run, 1, 1);
+    run.read(2, extent(0, 2));
+    assert_eq!(inside_of(&run, 1), 1, "it is slow");
+    run.settle();
+    assert_answered(&mut run, 2);
+    assert_eq!(run.array.sat_out(), DriveSet::EMPTY);
+    run.wait(Nanos::from_millis(200));
+    assert_eq!(asked(&run), [0_usize; 0], "its last command ended a moment ago");
+    run.wait(Nanos::from_millis(100));
+    assert_eq!(asked(&run), [1]);
+    run.settle();
+    run.wait(Nanos::from_secs(1));
+    assert!(run.inside.is_empty(), "once is enough");
+}
+
+/// Its cache may be full, or another writer busy: that says nothing of how it reads.
+#[test]
+fn a_drive_that_is_slow_to_write_does_not_sit_out() {
+    let mut run = fresh(RAID5, "level", 64);
+    for id in 0..200 {
+        run.write(id, extent(0, STRIPE), &[7; STRIPE as usize * 4096]);
+        run.wait(Nanos::from_millis(5));
+        (0..4).for_each(|drive| finish(&mut run, drive));
+        run.wait(Nanos::from_millis(80));
+        run.settle();
+    }
+    let kinds: Vec<EventKind> = run.events.iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, []);
+}
