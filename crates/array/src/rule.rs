@@ -187,12 +187,30 @@ mod tests {
     }
 
     #[test]
-    fn retries_are_the_fewest_that_do_and_the_wanted_ones_first() {
+    fn retries_are_the_fewest_that_do() {
         let word = word(&[0, 1], &[3, 4, 5], &[0, 1, 2], &[]);
         assert_eq!(next(&word, &[], &[]), Need::Retry(set(&[0])));
         let all = Rule { plan: Plan { again: Again::Requested, ..RULE.plan }, ..RULE };
         let nobody = Doubtful { aside: SymbolSet::EMPTY, late: SymbolSet::EMPTY };
         assert_eq!(all.next(&word, nobody), Need::Retry(set(&[0, 1])));
+    }
+
+    #[test]
+    fn wanted_sectors_are_retried_before_others() {
+        let word = word(&[1, 2], &[3, 4, 5], &[0, 1, 2], &[]);
+        assert_eq!(next(&word, &[], &[]), Need::Retry(set(&[1])));
+        assert_eq!(
+            next(&word, &[1, 2], &[]),
+            Need::Retry(set(&[0])),
+            "the others' drives are slow"
+        );
+    }
+
+    #[test]
+    fn what_was_never_tried_goes_along_with_a_retry() {
+        let mut word = word(&[0, 1], &[2], &[0, 1], &[]);
+        (word.tried, word.damaged) = (word.tried.with(5), set(&[5]));
+        assert_eq!(next(&word, &[], &[]), Need::Retry(set(&[0, 3, 4])));
     }
 
     #[test]

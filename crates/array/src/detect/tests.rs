@@ -203,3 +203,59 @@ fn among_drives_that_differ_little_slow_is_three_times_the_median() {
     let events = feed_each(&mut detector, &mut now, 500, [8, 9, 10, 11, 12, 32]);
     assert_eq!(kinds(&events), [(5, EventKind::SatOut)]);
 }
+
+#[test]
+fn a_drive_is_judged_by_sixteen_commands_and_a_second_look() {
+    let (mut detector, mut now) = (Detector::new(6, 1, DriveSet::EMPTY, true), Instant::ZERO);
+    assert!(feed(&mut detector, &mut now, 23, &[(2, 80)]).is_empty(), "one look at enough of them");
+    assert_eq!(kinds(&feed(&mut detector, &mut now, 1, &[(2, 80)])), [(2, EventKind::SatOut)]);
+}
+
+#[test]
+fn a_drive_that_is_quick_again_sits_out_its_term_all_the_same() {
+    let (mut detector, mut now) = (Detector::new(6, 1, DriveSet::EMPTY, true), Instant::ZERO);
+    while feed(&mut detector, &mut now, 1, &[(2, 80)]).is_empty() {}
+    let until = now + TERM;
+    while now + Nanos::from_millis(20) < until {
+        assert!(feed(&mut detector, &mut now, 1, &[]).is_empty());
+    }
+    assert_eq!(kinds(&feed(&mut detector, &mut now, 1, &[])), [(2, EventKind::Admitted)]);
+}
+
+#[test]
+fn four_quick_probes_are_too_few() {
+    let (mut detector, mut now) = (Detector::new(6, 1, DriveSet::EMPTY, true), Instant::ZERO);
+    while feed(&mut detector, &mut now, 1, &[(2, 80)]).is_empty() {}
+    now = now + AGE_MAX;
+    let mut probes = Vec::new();
+    for _ in 0..5 {
+        now = now + PROBE_INTERVAL;
+        let event = detector.note(now, DriveIdx::new(2), Nanos::from_millis(8), true);
+        probes.push(event.is_some());
+    }
+    assert_eq!(probes, [false, false, false, false, true]);
+}
+
+#[test]
+fn a_drive_comes_back_when_it_takes_less_than_two_and_a_half_times_what_the_others_take() {
+    let (mut detector, mut now) = (Detector::new(6, 1, DriveSet::EMPTY, true), Instant::ZERO);
+    let events = feed_each(&mut detector, &mut now, 100, [80, 20, 20, 20, 20, 20]);
+    assert_eq!(kinds(&events), [(0, EventKind::SatOut)]);
+    let events = feed_each(&mut detector, &mut now, 1_000, [51, 20, 20, 20, 20, 20]);
+    assert!(events.is_empty(), "{events:?}");
+    let events = feed_each(&mut detector, &mut now, 100, [49, 20, 20, 20, 20, 20]);
+    assert_eq!(kinds(&events), [(0, EventKind::Admitted)]);
+}
+
+#[test]
+fn a_drive_that_did_well_for_a_minute_gets_the_first_term_again() {
+    let (mut detector, mut now) = (Detector::new(6, 1, DriveSet::EMPTY, true), Instant::ZERO);
+    let mut terms = Vec::new();
+    // Of 20 ms each: half a minute, and one and a half.
+    for rounds in [1_500, 4_500, 0] {
+        while feed(&mut detector, &mut now, 1, &[(2, 80)]).is_empty() {}
+        terms.push(detector.drives[2].term);
+        feed(&mut detector, &mut now, rounds, &[]);
+    }
+    assert_eq!(terms, [TERM, Nanos::new(2 * TERM.get()), TERM]);
+}

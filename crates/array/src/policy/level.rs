@@ -188,6 +188,15 @@ mod tests {
     }
 
     #[test]
+    fn what_a_slow_drive_would_give_does_not_make_the_group_dearer() {
+        let mut shares = shares([2, 2, 2, 2, 2, 0]);
+        shares[5].drive.pace = 0.060;
+        let plan = decide(&shares, 2);
+        assert_eq!(plan.aside, DriveSet::EMPTY.with(DriveIdx::new(5)));
+        assert_eq!(plan.first, First::Group, "the other five are asked anyway");
+    }
+
+    #[test]
     fn a_queue_alone_makes_no_drive_slow_and_at_most_the_spare_ones_are_set_aside() {
         let mut shares = shares([2; 6]);
         shares[1].drive.queued = 90.0;

@@ -2,7 +2,7 @@
 
 use levelhead_array::Spec;
 use levelhead_block::{Buf, Command};
-use levelhead_units::{DriveSet, Extent, Nanos};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Nanos};
 
 use crate::runtime::{
     Runtime, asked, assert_answered, extent, finish, finish_last, fresh, inside_of, run_of,
@@ -96,6 +96,42 @@ fn of_two_drives_either_of_which_will_do_the_one_with_the_shorter_queue_is_held(
     assert_eq!(inside_of(&run, 3), 2, "the read counts on it");
     assert_eq!(inside_of(&run, 4), 6, "and not on this one");
     run.settle();
+}
+
+/// Queues of drives that answer promptly grow; it is the slow one that is not counted on.
+#[test]
+fn a_slow_drive_is_not_held_while_another_will_do_whatever_their_queues() {
+    let mut run = run_of(RAID5, "level", 64);
+    // So that it is long before a drive is late.
+    warm_up(&mut run, 1, extent(0, ALL_DRIVES), Nanos::from_millis(100));
+    warm_up(&mut run, 100, extent(0, ALL_DRIVES), Nanos::from_millis(5));
+    run.read(1, extent(0, ALL_DRIVES));
+    for n in 0..9 {
+        run.wait(Nanos::from_millis(10));
+        run.read(10 + n, sector(4, 10 + n));
+        finish_last(&mut run, 4);
+    }
+    (0..2).for_each(|n| run.read(20 + n, sector(4, 10 + n)));
+    (0..3).for_each(|drive| finish(&mut run, drive));
+    crowd(&mut run, 4, 3);
+    assert_eq!(inside_of(&run, 4), 3, "the read counts on it, not on drive 3");
+    assert_eq!(run.take(1).map(|(answer, _)| answer), None);
+    run.settle();
+}
+
+#[test]
+fn requests_are_old_later_while_no_drive_can_be_spared() {
+    for (is_lost, inside) in [(false, 2), (true, 6)] {
+        let mut run = known("level");
+        if is_lost {
+            run.lose(DriveIdx::new(4));
+        }
+        run.read(1, sector(0, 0));
+        run.wait(Nanos::from_millis(13));
+        crowd(&mut run, 0, 5);
+        assert_eq!(inside_of(&run, 0), inside, "lost: {is_lost}");
+        run.settle();
+    }
 }
 
 #[test]

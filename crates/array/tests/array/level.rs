@@ -1,11 +1,12 @@
 //! The default policy at work: whom it does without, whom it asks instead, and how often.
 
 use levelhead_array::EventKind;
+use levelhead_block::Effort;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos};
 
 use crate::runtime::{
-    Runtime, STRIPE, asked, assert_answered, extent, fail, finish, fresh, fresh_with_window,
-    inside_of, run_of, wait_for_deadline, warm_up,
+    Runtime, STRIPE, asked, assert_answered, efforts, extent, fail, finish, fresh,
+    fresh_with_window, inside_of, run_of, wait_for_deadline, warm_up,
 };
 
 const RAID5: &str = "raid5:4+1,chunk=4KiB,parity=fixed";
@@ -42,6 +43,14 @@ fn hang(run: &mut Runtime, id: u64, drive: u64) {
     // What was asked for in its place answers at once.
     let others = asked(run).into_iter().filter(|&other| other as u64 != drive);
     others.for_each(|other| finish(run, other));
+}
+
+/// How long a read of drive 0 waits until that is late.
+fn patience(run: &mut Runtime, id: u64) -> Nanos {
+    run.read(id, sector(0, 0));
+    let patience = run.array.deadline().expect("it is watched").saturating_since(run.now());
+    run.settle();
+    patience
 }
 
 #[test]
@@ -120,11 +129,30 @@ fn a_second_trip_goes_before_all_that_waits() {
 }
 
 #[test]
+fn a_retry_goes_before_all_that_waits() {
+    let mut run = fresh_with_window(RAID5, "level", 64, 1);
+    warm_up(&mut run, 10, extent(0, STRIPE), Nanos::from_millis(5));
+    run.read(1, sector(40, 0));
+    (1..4).for_each(|stripe| run.read(10 + stripe, sector(stripe, 0)));
+    fail(&mut run, 0);
+    (1..4).for_each(|drive| finish(&mut run, drive));
+    fail(&mut run, 4);
+    finish(&mut run, 0);
+    let next = run.inside.first().and_then(|sub| sub.command.extent());
+    assert_eq!(next.map(|extent| extent.lba), Some(Lba::new(40)), "not stripe 2");
+    assert_eq!(efforts(&run), [(0, Effort::Full)]);
+    run.settle();
+    assert!(run.take(1).is_some_and(|(answer, _)| answer.outcome.is_good()));
+}
+
+#[test]
 fn of_two_lost_sectors_one_is_retried_where_one_will_do() {
     let mut run = known(RAID5);
     run.read(1, extent(0, 2));
     [0, 1].into_iter().for_each(|drive| fail(&mut run, drive));
     assert_eq!(asked(&run), [0, 2, 3, 4], "with one of the two the other is computed");
+    let (retry, quick) = (Effort::Full, Effort::Fast);
+    assert_eq!(efforts(&run), [(0, retry), (2, quick), (3, quick), (4, quick)]);
     [0, 2, 3, 4].into_iter().for_each(|drive| finish(&mut run, drive));
     let cost = assert_answered(&mut run, 1);
     assert_eq!((cost.redispatched, cost.decoded), (1, 1));
@@ -181,10 +209,53 @@ fn a_drive_that_is_done_without_is_probed_when_nothing_was_heard_of_it() {
     run.wait(Nanos::from_millis(200));
     assert_eq!(asked(&run), [0_usize; 0], "its last command ended a moment ago");
     run.wait(Nanos::from_millis(100));
-    assert_eq!(asked(&run), [1]);
+    assert_eq!(efforts(&run), [(1, Effort::Fast)]);
     run.settle();
     run.wait(Nanos::from_secs(1));
     assert!(run.inside.is_empty(), "once is enough");
+}
+
+#[test]
+fn a_drive_that_has_something_to_do_is_not_probed() {
+    let mut run = known(RAID6);
+    hang(&mut run, 1, 1);
+    run.read(2, extent(0, 2));
+    while let Some(at) = run.inside.iter().position(|sub| sub.drive != DriveIdx::new(1)) {
+        run.finish(at);
+    }
+    run.wait(Nanos::from_secs(1));
+    assert_eq!(inside_of(&run, 1), 1, "it will be heard of");
+    run.settle();
+}
+
+#[test]
+fn what_probes_take_makes_no_read_wait_longer() {
+    let mut run = known(RAID6);
+    let patience = patience(&mut run, 1);
+    run.sit_out(DriveIdx::new(5)).unwrap();
+    let mut probes = 0;
+    for _ in 0..40 {
+        run.wait(Nanos::from_millis(250));
+        probes += run.inside.len();
+        run.wait(Nanos::from_millis(100));
+        run.settle();
+    }
+    assert!(probes >= 20, "{probes}");
+    assert!(self::patience(&mut run, 2) <= patience);
+}
+
+#[test]
+fn where_sectors_fail_redundancy_is_asked_for_at_once() {
+    let mut run = known(RAID5);
+    run.read(1, extent(0, STRIPE));
+    assert_eq!(asked(&run), [0, 1, 2, 3]);
+    run.settle();
+    run.soft_per_mille = 100;
+    warm_up(&mut run, 200, extent(0, STRIPE), Nanos::from_millis(5));
+    run.read(2, extent(0, STRIPE));
+    assert_eq!(asked(&run), [0, 1, 2, 3, 4], "a second trip is likelier than not");
+    run.settle();
+    assert_answered(&mut run, 2);
 }
 
 /// Its cache may be full, or another writer busy: that says nothing of how it reads.

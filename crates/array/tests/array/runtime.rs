@@ -266,6 +266,17 @@ pub(crate) fn inside_of(run: &Runtime, drive: usize) -> usize {
     run.inside.iter().filter(|sub| sub.drive.as_usize() == drive).count()
 }
 
+/// How hard the drives try, for each read that is inside one, by drive.
+pub(crate) fn efforts(run: &Runtime) -> Vec<(usize, Effort)> {
+    let effort = |sub: &Submit| match sub.command {
+        Command::Read { effort, .. } => Some((sub.drive.as_usize(), effort)),
+        _ => None,
+    };
+    let mut efforts: Vec<(usize, Effort)> = run.inside.iter().filter_map(effort).collect();
+    efforts.sort_by_key(|(drive, _)| *drive);
+    efforts
+}
+
 /// Ends the command that went into `drive` first.
 pub(crate) fn finish(run: &mut Runtime, drive: usize) {
     let at = run.inside.iter().position(|sub| sub.drive.as_usize() == drive);
