@@ -46,6 +46,8 @@ pub(crate) struct Core {
     pub(crate) median: Quantile,
     /// The same for 99 of 100.
     pub(crate) tail: Quantile,
+    /// What 9 of 10 drives take for their part of a read, in medians of the drives that have parts.
+    pub(crate) spread: Quantile,
     /// Which drives are given something new.
     pub(crate) gate: Gate,
     /// Drives done without of which nothing has been heard since.
@@ -137,6 +139,7 @@ impl Core {
             streaks: Streaks::new(count),
             median: Quantile::new(0.5),
             tail: Quantile::new(0.99),
+            spread: Quantile::new(0.9),
             gate: Gate::new(settings.policy.admission()),
             stale: DriveSet::EMPTY,
             probe_rng: streams.stream("array/probes"),

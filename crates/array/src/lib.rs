@@ -446,10 +446,13 @@ impl Array {
             Op::Locked(_) => (false, false),
             Op::Read(read) => {
                 let ended = read.advance(&mut self.core, now);
-                match read.deadline {
-                    Some(at) if ended => drop(self.timers.remove(&(at, op))),
-                    Some(at) => drop(self.timers.insert((at, op))),
-                    None => {}
+                let deadline = read.deadline.filter(|_| !ended);
+                if read.timer != deadline {
+                    if let Some(at) = read.timer {
+                        self.timers.remove(&(at, op));
+                    }
+                    self.timers.extend(deadline.map(|at| (at, op)));
+                    read.timer = deadline;
                 }
                 (ended, true)
             }

@@ -1,41 +1,49 @@
-//! Quantiles of streams of times, without keeping the times.
+//! Quantiles of streams of times and of other numbers, without keeping them.
 
 use levelhead_units::Nanos;
 
-/// A quantile of a stream of times, by stochastic approximation: each time moves the estimate by a
-/// little, upwards so much more seldom than downwards that a share `p` of the times is below it.
+/// A quantile of a stream of positive numbers, by stochastic approximation: each moves the estimate by a
+/// little, upwards so much more seldom than downwards that a share `p` of them is below it. Times are
+/// numbers of seconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quantile {
     p: f64,
-    secs: Option<f64>,
+    value: Option<f64>,
 }
 
 /// The least first estimate.
-const SECS_MIN: f64 = 1e-6;
+const VALUE_MIN: f64 = 1e-6;
 
-/// How far one time moves a quantile, at most, as a share of it.
+/// How far one number moves a quantile, at most, as a share of it.
 const STEP: f64 = 0.05;
 
 impl Quantile {
     pub(crate) const fn new(p: f64) -> Self {
-        Self { p, secs: None }
+        Self { p, value: None }
     }
 
     pub(crate) fn note(&mut self, time: Nanos) {
-        self.note_at(self.p, time);
+        self.note_number(time.as_secs_f64());
     }
 
     /// The same, and it is the quantile of another share from now on.
     pub(crate) fn note_at(&mut self, p: f64, time: Nanos) {
         self.p = p;
-        let time = time.as_secs_f64();
+        self.note(time);
+    }
+
+    pub(crate) fn note_number(&mut self, number: f64) {
         // A quantile moves by shares of itself: from nothing it would never come back.
-        let secs = self.secs.get_or_insert(time.max(SECS_MIN));
-        *secs *= if time > *secs { 1.0 + STEP * self.p } else { 1.0 - STEP * (1.0 - self.p) };
+        let value = self.value.get_or_insert(number.max(VALUE_MIN));
+        *value *= if number > *value { 1.0 + STEP * self.p } else { 1.0 - STEP * (1.0 - self.p) };
+    }
+
+    pub(crate) fn number(self) -> Option<f64> {
+        self.value
     }
 
     pub(crate) fn get(self) -> Option<Nanos> {
-        self.secs.map(Nanos::from_secs_f64_round)
+        self.value.map(Nanos::from_secs_f64_round)
     }
 }
 

@@ -28,7 +28,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos};
 
 use crate::action::{Action, Answer, BufId, Cost, Place, RequestId, SubId};
 use crate::core::{Core, Fate, OpId};
-use crate::fetch::{Codeword, Fetch, Manner, rows_of, usable};
+use crate::fetch::{Asked, Codeword, Fetch, Manner, rows_of, usable};
 use crate::layout::Layout;
 use crate::policy::{First, Late, Plan, Policy, Surplus, View, tolerant};
 use crate::queue::End;
@@ -54,12 +54,20 @@ pub(crate) struct ReadOp {
     late: DriveSet,
     /// How long a drive may take before it is late, where that does not depend on its fellows.
     patience: Option<Nanos>,
+    /// When those that were asked first are late, by what their fellows took, once that is known.
+    behind: Option<Instant>,
     /// When to see which drives are late, once that is known.
     pub(crate) deadline: Option<Instant>,
+    /// What the clock was last told of that.
+    pub(crate) timer: Option<Instant>,
 }
 
 /// What 99 of 100 commands are taken to take before anything is known.
 const TAIL_AT_FIRST: Nanos = Nanos::from_millis(500);
+
+/// A drive is far behind its fellows when it takes longer than their median by so many times what is
+/// usual: with times that are exponential, one part of a read in 500.
+const FAR_BEHIND: f64 = 4.0;
 
 impl ReadOp {
     /// Starts a read whose stripes are locked.
@@ -102,7 +110,9 @@ impl ReadOp {
             answered: Vec::new(),
             late: DriveSet::EMPTY,
             patience,
+            behind: None,
             deadline: None,
+            timer: None,
         };
         read.first_ask(core, now);
         read.asked = read.fetch.pending_drives();
@@ -139,34 +149,69 @@ impl ReadOp {
             self.late = self.late.or(self.fetch.pending_drives());
             return;
         };
-        let overdue = self.fetch.subs.iter().filter(|sub| sub.asked + patience <= now);
+        let is_behind = self.behind.is_some_and(|behind| behind <= now);
+        let is_late =
+            |sub: &&Asked| sub.asked + patience <= now || (is_behind && sub.asked == self.began);
+        let overdue = self.fetch.subs.iter().filter(is_late);
         self.late = self.late.or(overdue.map(|sub| sub.drive).collect());
         self.watch();
     }
 
     /// Sees to it that somebody looks when the next drive may be late.
     fn watch(&mut self) {
-        let Some(patience) = self.patience.filter(|_| self.deadline.is_none()) else { return };
+        let Some(patience) = self.patience else { return };
         let in_time = self.fetch.subs.iter().filter(|sub| !self.late.contains(sub.drive));
-        self.deadline = in_time.map(|sub| sub.asked + patience).min();
+        let late_at = |sub: &Asked| {
+            let behind = self.behind.filter(|_| sub.asked == self.began);
+            behind.map_or(sub.asked + patience, |behind| behind.min(sub.asked + patience))
+        };
+        self.deadline = in_time.map(late_at).min();
     }
 
     /// Finds out when drives are late, if that is to be known from their fellows' times.
     fn expect(&mut self, core: &Core) {
-        let acts = matches!(self.plan.late, Late::TimesMedian(_));
-        if acts && self.late.is_empty() && self.deadline.is_none() {
-            self.deadline = self.due(core);
+        match self.plan.late {
+            Late::TimesMedian(_) if self.late.is_empty() && self.deadline.is_none() => {
+                self.deadline = self.due(core);
+            }
+            Late::TimesTail(_) if self.behind.is_none() => {
+                let usual = core.spread.number().unwrap_or(f64::INFINITY) - 1.0;
+                self.behind = self.fellows().map(|median| {
+                    let times = 1.0 + FAR_BEHIND * usual.clamp(0.25, 100.0);
+                    self.began + Nanos::from_secs_f64_round(median.as_secs_f64() * times)
+                });
+                self.watch();
+            }
+            Late::Never | Late::TimesMedian(_) | Late::Noted(_) | Late::TimesTail(_) => {}
+        }
+    }
+
+    /// The median of what the drives take that were asked first, once half of them have answered.
+    fn fellows(&self) -> Option<Nanos> {
+        let rank = tolerant::rank(self.asked.len() as usize)?;
+        self.answered.get(rank).map(|&(_, time)| time)
+    }
+
+    /// Learns how far drives usually are behind their fellows. Of those that nobody waited for it is
+    /// known only that they took longer.
+    fn note_spread(&self, core: &mut Core, now: Instant) {
+        let Some(median) = self.fellows().filter(|&median| median > Nanos::ZERO) else { return };
+        let times = |time: Nanos| time.as_secs_f64() / median.as_secs_f64();
+        for &(_, took) in &self.answered {
+            core.spread.note_number(times(took));
+        }
+        let waited = times(now.saturating_since(self.began));
+        let left = self.fetch.subs.iter().filter(|sub| sub.asked == self.began).count();
+        if core.spread.number().is_some_and(|usual| waited > usual) {
+            (0..left).for_each(|_| core.spread.note_number(waited));
         }
     }
 
     /// When a drive is late by the measure of `[TAIL16]`, if it is known.
     fn due(&self, core: &Core) -> Option<Instant> {
         let (Late::TimesMedian(times) | Late::Noted(times)) = self.plan.late else { return None };
-        let asked = self.asked.len() as usize;
-        let median = match tolerant::rank(asked) {
-            Some(rank) => self.answered.get(rank).map(|&(_, time)| time),
-            None => core.median.get(),
-        };
+        let has_fellows = tolerant::rank(self.asked.len() as usize).is_some();
+        let median = if has_fellows { self.fellows() } else { core.median.get() };
         median.map(|median| self.began + median * u64::from(times))
     }
 
@@ -300,6 +345,7 @@ impl ReadOp {
     }
 
     fn answer(&mut self, core: &mut Core, now: Instant) {
+        self.note_spread(core, now);
         let missing = self.deliver(core);
         let withdraw = self.plan.surplus == Surplus::Removed;
         let due = self.due(core);

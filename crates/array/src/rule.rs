@@ -84,7 +84,7 @@ impl Rule {
         let hoped = word.have.or(prompt);
         let untried = word.usable.minus(word.tried).minus(without);
         if hoped.or(untried).len() >= self.data {
-            return Some(Need::Rest(self.rest(untried, self.data - hoped.len())));
+            return Some(Need::Rest(self.rest(word, untried, self.data - hoped.len())));
         }
         if !lacking.and(untried).is_empty() {
             return Some(Need::Rest(lacking.and(untried)));
@@ -95,11 +95,13 @@ impl Rule {
         if self.retry { again().map(Need::Retry) } else { None }
     }
 
-    /// Which untried symbols are asked for when so many are needed.
-    fn rest(&self, untried: SymbolSet, needed: usize) -> SymbolSet {
+    /// Which untried symbols are asked for when so many are needed: no more than that where a drive is
+    /// merely late.
+    fn rest(&self, word: &Codeword, untried: SymbolSet, needed: usize) -> SymbolSet {
         match self.plan.late {
-            Late::Never | Late::Noted(_) | Late::TimesTail(_) => untried,
-            Late::TimesMedian(_) => {
+            Late::Never | Late::Noted(_) => untried,
+            Late::TimesTail(_) if !word.unknown.is_empty() => untried,
+            Late::TimesMedian(_) | Late::TimesTail(_) => {
                 let redundant = untried.minus(SymbolSet::first(self.data));
                 redundant.iter().chain(untried.minus(redundant).iter()).take(needed).collect()
             }

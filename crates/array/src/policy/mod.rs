@@ -105,7 +105,8 @@ pub enum Late {
     TimesMedian(u8),
     /// The same, but it is only noted for later reads, and waited for.
     Noted(u8),
-    /// After so many times what 99 of 100 commands of this array take.
+    /// After so many times what 99 of 100 commands of this array take, or far behind its fellows by
+    /// the measure of what is usual.
     TimesTail(u8),
 }
 
