@@ -259,6 +259,13 @@ impl Core {
         self.drives.iter().map(wait).collect()
     }
 
+    /// Commands at a drive that is there, on average.
+    pub(crate) fn mean_queue(&self) -> f64 {
+        let present = self.present();
+        let queued: usize = present.iter().map(|drive| self.queue_len(drive)).sum();
+        queued as f64 / f64::from(present.len().max(1))
+    }
+
     pub(crate) fn queue_len(&self, drive: DriveIdx) -> usize {
         self.drives[drive.as_usize()].queue.len()
     }

@@ -66,8 +66,14 @@ pub(crate) struct ReadOp {
 const TAIL_AT_FIRST: Nanos = Nanos::from_millis(500);
 
 /// A drive is far behind its fellows when it takes longer than their median by so many times what is
-/// usual: with times that are exponential, one part of a read in 500.
-const FAR_BEHIND: f64 = 4.0;
+/// usual, and by the square of the queues more: what is asked for instead joins those.
+const FAR_BEHIND: f64 = 2.5;
+
+/// What is usual is never less, be the drives ever so alike.
+const USUAL_MIN: f64 = 0.25;
+
+/// So many medians are for ever: what they would be while it is not known what is usual.
+const BEHIND_MAX: f64 = 1e6;
 
 impl ReadOp {
     /// Starts a read whose stripes are locked.
@@ -177,8 +183,10 @@ impl ReadOp {
             Late::TimesTail(_) if self.behind.is_none() => {
                 let usual = core.spread.number().unwrap_or(f64::INFINITY) - 1.0;
                 self.behind = self.fellows().map(|median| {
-                    let times = 1.0 + FAR_BEHIND * usual.clamp(0.25, 100.0);
-                    self.began + Nanos::from_secs_f64_round(median.as_secs_f64() * times)
+                    let queues = (core.mean_queue() + 1.0).powi(2);
+                    let times = 1.0 + FAR_BEHIND * queues * usual.max(USUAL_MIN);
+                    let secs = median.as_secs_f64() * times.min(BEHIND_MAX);
+                    self.began + Nanos::from_secs_f64_round(secs)
                 });
                 self.watch();
             }

@@ -296,3 +296,37 @@ fn what_is_computed_is_read_from_where_the_wait_is_shortest() {
     assert_eq!(asked, [1, 2, 4, 5], "drive 3 has a queue");
     run.settle();
 }
+
+/// Reads a stripe of which drive 2 has not answered 40 ms after its fellows did, with so many reads of
+/// other stripes waiting; returns how many drives were asked instead.
+fn asked_instead(waiting: u64) -> usize {
+    let mut run = run_of("raid6:4+2,chunk=4KiB,parity=fixed", "level:no-admission", 64);
+    // One read in ten takes long on all drives alike: a p99 of that is no measure for the others.
+    for id in 1_000..1_200 {
+        run.read(id, extent(0, STRIPE));
+        run.wait(Nanos::from_millis(if id % 10 == 0 { 100 } else { 5 }));
+        run.settle();
+    }
+    for id in 0..waiting {
+        run.read(100 + id, extent((id + 1) * STRIPE, STRIPE));
+    }
+    run.read(1, extent(0, STRIPE));
+    let mut own: Vec<_> = run.inside[run.inside.len() - 4..].iter().map(|sub| sub.sub).collect();
+    run.wait(Nanos::from_millis(10));
+    for drive in [3, 1, 0] {
+        let sub = own.remove(drive.min(own.len() - 1));
+        let at = run.inside.iter().position(|inside| inside.sub == sub);
+        run.finish(at.expect("it is inside"));
+    }
+    let before = run.inside.len();
+    run.wait(Nanos::from_millis(40));
+    let asked = run.inside.len() - before;
+    run.settle();
+    asked
+}
+
+#[test]
+fn a_drive_far_behind_its_fellows_is_missed_unless_there_are_queues() {
+    assert_eq!(asked_instead(0), 1, "as much as decodes, no more");
+    assert_eq!(asked_instead(5), 0);
+}

@@ -3,7 +3,7 @@
 
 use levelhead_array::HostOrder;
 
-use super::{BED, Bed, policy, retries};
+use super::{BED, Bed, OURS, policy, retries};
 use crate::studies::{Ask, Bars, Drawing, Load, Plan, Row, Study, Unit, Whose};
 
 pub(super) const FIG_5: Study = Study {
@@ -29,12 +29,13 @@ pub(super) const FIG_6: Study = Study {
     ..FIG_5
 };
 
-/// Our names, and the paper's.
-const WAYS: [(&str, &str); 4] = [
+/// Our names, and the paper's; then our own policy.
+const WAYS: [(&str, &str); 5] = [
     ("normal", "normal mode"),
     ("assisted:own-first", "reactive reconstruction"),
     ("assisted:no-removal", "pro-active reconstruction"),
     ("assisted", "with adaptive removal"),
+    (OURS, "level"),
 ];
 
 const SIZES: [u64; 3] = [24, 40, 80];
@@ -61,9 +62,11 @@ fn plan(ask: &Ask, metric: &'static str, removal: &[Option<f64>; 2]) -> Plan {
                 plan.cells.push(bed.cell(case(size, name), policy(name), &load));
                 plan.rows.push(Row::of(case(size, name), metric, Unit::Millis));
             }
-            let head = (case(size, "assisted"), format!("{metric} against normal"));
-            let pair = ["assisted", "normal"].map(|name| case(size, name));
-            changes.push(Row::change(head, metric, pair));
+            for how in ["assisted", OURS] {
+                let head = (case(size, how), format!("{metric} against normal"));
+                let pair = [how, "normal"].map(|name| case(size, name));
+                changes.push(Row::change(head, metric, pair));
+            }
         }
         let bar = |&(name, legend): &(&str, &str)| Bars {
             name: legend.to_owned(),
@@ -86,7 +89,7 @@ fn plan(ask: &Ask, metric: &'static str, removal: &[Option<f64>; 2]) -> Plan {
 /// What removal changes at 1 %, 40 kB, under each kind of queue.
 fn removals(plan: &mut Plan, ask: &Ask, metric: &'static str, paper: &[Option<f64>; 2]) {
     let load = Load::reads("40KiB", ask.pick(4_000, 30_000));
-    let [normal, reactive, kept, removed] = WAYS.map(|(name, _)| name);
+    let [normal, reactive, kept, removed, _] = WAYS.map(|(name, _)| name);
     for (queue, window, order) in QUEUES {
         let bed = Bed::paper().with_faults(retries(1.0, 3)).with_queue(window, order);
         let is_paper = order == HostOrder::Paper32;

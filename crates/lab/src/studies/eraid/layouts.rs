@@ -1,7 +1,7 @@
 //! Figure 7: RAID-5 against eRAID(2), both under the system-assisted mode.
 
 use super::correlation;
-use super::{Bed, policy, retries};
+use super::{Bed, OURS, policy, retries};
 use crate::studies::{Ask, Bars, Drawing, Load, Plan, Row, Study, Unit, Whose};
 
 pub(super) const FIG_7: Study = Study {
@@ -40,6 +40,16 @@ fn plan(ask: &Ask) -> Plan {
                 Unit::Percent,
                 move |seed| 100.0 * seed.get(&cell, "re-dispatched"),
             ));
+        }
+        for (name, array) in ARRAYS {
+            let faults = levelhead_drive::Faults { adjacency, ..retries(1.0, 3) };
+            let bed = Bed::paper().with_faults(faults).with_array(array);
+            let cell = format!("{}, {OURS}", case(name));
+            plan.cells.push(bed.cell(cell.clone(), policy(OURS), &load));
+            for metric in ["mean", "p99"] {
+                let head = (case(name), format!("{metric} of {OURS} over assisted"));
+                plan.rows.push(Row::ratio(head, metric, [cell.clone(), case(name)]));
+            }
         }
         let is_paper = adjacency > 1.0;
         for (metric, paper) in [("mean", -11.0), ("p99", -27.0)] {

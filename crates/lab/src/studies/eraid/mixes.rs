@@ -2,7 +2,7 @@
 
 use levelhead_drive::Faults;
 
-use super::{BED, Bed, policy, retries};
+use super::{BED, Bed, OURS, policy, retries};
 use crate::studies::{Ask, Drawing, Load, Plan, Row, Study, Unit};
 
 pub(super) const FIG_8: Study = Study {
@@ -30,12 +30,14 @@ pub(super) const FIG_9: Study = Study {
 /// Every multiple of 8 kB up to 80.
 const SIZES: &str = "8KiB/16KiB/24KiB/32KiB/40KiB/48KiB/56KiB/64KiB/72KiB/80KiB";
 
-/// The design of the paper is its tau over an eRAID(2); the same over RAID-5 beside it.
-const DESIGNS: [(&str, &str, &str); 4] = [
+/// The design of the paper is its tau over an eRAID(2); the same over RAID-5 beside it, and our policy.
+const DESIGNS: [(&str, &str, &str); 6] = [
     ("normal", "raid5:6,chunk=8KiB", "normal"),
     ("pro-active", "raid5:6,chunk=8KiB", "pro-active"),
     ("pro-active, eRAID(2)", "eraid:5+1,e=2,chunk=8KiB", "pro-active"),
     ("assisted, eRAID(2)", "eraid:5+1,e=2,chunk=8KiB", "assisted"),
+    ("level", "raid5:6,chunk=8KiB", OURS),
+    ("level, eRAID(2)", "eraid:5+1,e=2,chunk=8KiB", OURS),
 ];
 
 /// The design that the paper's numbers are compared with.

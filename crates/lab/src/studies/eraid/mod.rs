@@ -46,6 +46,9 @@ fn retries(percent: f64, rotations: u32) -> Faults {
     }
 }
 
+/// Our own policy, which stands beside the paper's in every study that runs an array.
+const OURS: &str = "level";
+
 /// A policy by name.
 fn policy(name: &str) -> Policy {
     name.parse().unwrap_or_else(|error| panic!("{error}"))

@@ -1,6 +1,6 @@
 //! Tables I and II: what retries cost a RAID of today, in the mean and at the 99th percentile.
 
-use super::{BED, Bed, policy, retries};
+use super::{BED, Bed, OURS, policy, retries};
 use crate::studies::{Ask, Drawing, Load, Plan, Row, Study, Unit};
 
 pub(super) const TABLE_1: Study = Study {
@@ -58,10 +58,11 @@ fn case(size: u64, (rotations, percent): (u32, f64)) -> String {
     }
 }
 
-/// One of the tables: latencies, then ratios to the same column without retries.
+/// One of the tables: latencies, then ratios to the same column without retries, then what our policy
+/// makes of the same reads.
 fn table(ask: &Ask, metric: &'static str, paper: &[[f64; 3]; 5]) -> Plan {
     let mut plan = Plan::default();
-    let mut ratios = Vec::new();
+    let (mut ratios, mut beside) = (Vec::new(), Vec::new());
     let count = ask.pick(6_000, 60_000);
     for (column, size) in SIZES.into_iter().enumerate() {
         let none = case(size, RETRIES[0]);
@@ -71,6 +72,11 @@ fn table(ask: &Ask, metric: &'static str, paper: &[[f64; 3]; 5]) -> Plan {
             let (name, load) = (case(size, retry), Load::reads(&format!("{size}KiB"), count));
             plan.cells.push(bed.cell(name.clone(), policy("normal"), &load));
             plan.rows.push(Row::of(name.clone(), metric, Unit::Millis).paper(paper[row][column]));
+            let ours = format!("{name}, {OURS}");
+            plan.cells.push(bed.cell(ours.clone(), policy(OURS), &load));
+            let head = (name.clone(), format!("{metric} of {OURS} over normal"));
+            beside.push(Row::of(ours.clone(), metric, Unit::Millis));
+            beside.push(Row::ratio(head, metric, [ours, name.clone()]));
             if row > 0 {
                 let head = (name.clone(), format!("{metric} over no retry"));
                 let ratio = Row::ratio(head, metric, [name, none.clone()]);
@@ -91,5 +97,6 @@ fn table(ask: &Ask, metric: &'static str, paper: &[[f64; 3]; 5]) -> Plan {
         ));
     }
     plan.rows.append(&mut ratios);
+    plan.rows.append(&mut beside);
     plan
 }
