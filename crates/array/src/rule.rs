@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn what_is_on_its_way_is_waited_for_unless_its_drive_is_slow_or_late() {
         let word = word(&[0], &[], &[], &[0]);
-        let others = Need::Rest(set(&[1, 2, 3, 4, 5]));
+        let others = Need::Rest(set(&[1, 2, 4, 5]));
         assert_eq!(next(&word, &[], &[]), Need::Wait);
         assert_eq!(next(&word, &[0], &[]), others);
         assert_eq!(next(&word, &[], &[0]), others);
@@ -186,6 +186,13 @@ mod tests {
         assert_eq!(next(&word, &[1], &[0, 2]), Need::Rest(set(&[1, 3, 4, 5])), "slow, not late");
         assert_eq!(next(&word, &[0, 1], &[2]), Need::Wait, "the slow one that has been asked");
         assert_eq!(next(&word, &[], &[0, 1, 2]), Need::Wait, "three others are too few");
+    }
+
+    #[test]
+    fn for_a_lost_sector_all_others_are_asked_and_for_a_late_one_as_many_as_decode() {
+        let (lost, late) = (word(&[0], &[], &[0], &[]), word(&[0], &[], &[], &[0]));
+        assert_eq!(next(&lost, &[], &[]), Need::Rest(set(&[1, 2, 3, 4, 5])));
+        assert_eq!(next(&late, &[], &[0]), Need::Rest(set(&[1, 2, 4, 5])), "redundant ones first");
     }
 
     #[test]
