@@ -12,7 +12,8 @@
 //!   held         a drive with a part of an old request inside that is counted on
 //! ```
 //!
-//! A held drive has at most [`HELD`] commands inside. The share falls with `d` because an old request
+//! A held drive has at most [`HELD`] commands inside. A slow drive that is done without is not held: what
+//! needs it all the same is served sooner if it may choose. The share falls with `d` because an old request
 //! holds up every drive that it counts on, and each of those all that waits there.
 //!
 //! # Invariants

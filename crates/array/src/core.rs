@@ -50,6 +50,8 @@ pub(crate) struct Core {
     pub(crate) spread: Quantile,
     /// Which drives are given something new.
     pub(crate) gate: Gate,
+    /// Drives that the last read did without.
+    aside: DriveSet,
     /// Drives done without of which nothing has been heard since.
     stale: DriveSet,
     probe_rng: Rng,
@@ -141,6 +143,7 @@ impl Core {
             tail: Quantile::new(0.99),
             spread: Quantile::new(0.9),
             gate: Gate::new(settings.policy.admission()),
+            aside: DriveSet::EMPTY,
             stale: DriveSet::EMPTY,
             probe_rng: streams.stream("array/probes"),
             shares: Vec::with_capacity(count),
@@ -195,6 +198,7 @@ impl Core {
 
     /// These drives are done without: they are probed if nothing is heard of them.
     pub(crate) fn note_slow(&mut self, slow: DriveSet) {
+        self.aside = slow;
         self.stale = self.stale.or(slow.without(self.detector.sat_out()));
     }
 
@@ -333,9 +337,11 @@ impl Core {
     }
 
     /// Lets commands into every drive whose window has room and that is not held for an old request.
+    /// Where a slow drive is needed after all, as writes need it, it wants a choice more than others do.
     pub(crate) fn dispatch(&mut self, now: Instant) {
-        for drive in &mut self.drives {
-            let room = self.gate.room(now, &drive.awaited);
+        for (at, drive) in self.drives.iter_mut().enumerate() {
+            let is_aside = self.aside.contains(DriveIdx::from_usize(at));
+            let room = if is_aside { usize::MAX } else { self.gate.room(now, &drive.awaited) };
             while drive.queue.inside().len() < room
                 && let Some(sub) = drive.queue.pop()
             {

@@ -13,6 +13,7 @@ use levelhead_array::{Content, HostOrder};
 use levelhead_drive::{CacheMode, Faults, Profile, Scheduler, Settings};
 use levelhead_lab::{World, WorldSettings, replay};
 use levelhead_stats::{Streams, Summary};
+use levelhead_trace::Kind;
 use levelhead_units::{DriveSet, Nanos, Ratio};
 
 const SIZES: [&str; 5] = ["8", "24", "40", "80", "mix"];
@@ -100,7 +101,8 @@ fn main() {
                         let run = replay::run_told(&settings, told(case), &arrivals, &mut |_| {})
                             .unwrap();
                         let tenth = count / 10;
-                        let mut late = run.latencies(|index| index >= tenth);
+                        let is_read = |index: u64| arrivals[index as usize].kind == Kind::Read;
+                        let mut late = run.latencies(|index| index >= tenth && is_read(index));
                         let summary = Summary::of(&mut late);
                         (summary, run)
                     };

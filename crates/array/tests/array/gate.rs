@@ -182,3 +182,30 @@ fn what_writes_take_tells_what_is_old() {
     assert_eq!(inside_of(&run, 0), 2);
     run.settle();
 }
+
+/// A write has to go to the drive all the same, and the more of them it may choose among, the better.
+#[test]
+fn a_drive_that_sits_out_is_not_held_for_the_writes_that_need_it() {
+    for (sits_out, inside) in [(false, 2), (true, 6)] {
+        let mut run = known("level");
+        if sits_out {
+            run.sit_out(DriveIdx::new(0)).unwrap();
+        }
+        run.read(1, sector(1, 5));
+        let others = |run: &mut Runtime| {
+            while let Some(drive) = asked(run).into_iter().find(|&drive| drive != 0) {
+                finish(run, drive);
+            }
+        };
+        run.write(2, sector(0, 0), &[7; 4096]);
+        if !sits_out {
+            finish(&mut run, 0); // the old value
+        }
+        others(&mut run);
+        run.wait(OLD + OLD);
+        (0..5).for_each(|n| run.write(3 + n, sector(0, 20 + n), &[7; 4096]));
+        others(&mut run);
+        assert_eq!(inside_of(&run, 0), inside, "sits out: {sits_out}");
+        run.settle();
+    }
+}
