@@ -171,8 +171,10 @@ impl Bed {
 /// The figures of a run. Latencies are those of reads after the first tenth; there must be some.
 fn measured(run: &Run, arrivals: &[Arrival]) -> Result<Measured, String> {
     let first = arrivals.len() as u64 / 10;
-    let counts = |index: u64| index >= first && arrivals[index as usize].kind == Kind::Read;
-    let mut latencies = run.latencies(counts);
+    let latencies_of =
+        |kind: Kind| run.latencies(|index| index >= first && arrivals[index as usize].kind == kind);
+    let mut latencies = latencies_of(Kind::Read);
+    let writes = Summary::of(&mut latencies_of(Kind::Write));
     if latencies.is_empty() && run.end == End::Complete {
         return Err(format!("no read among {} requests after the first tenth", arrivals.len()));
     }
@@ -193,6 +195,7 @@ fn measured(run: &Run, arrivals: &[Arrival]) -> Result<Measured, String> {
         .with("p99", bound(summary.p99))
         .with("p99.9", bound(summary.p999))
         .with("max", bound(summary.max))
+        .with("mean of writes", bound(writes.mean))
         .with("sub-requests", run.mean_of(|one| one.subs))
         .with("reads", kept)
         .with("removed", run.mean_of(|one| one.removed))
