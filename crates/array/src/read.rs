@@ -227,7 +227,8 @@ impl ReadOp {
         let layout = &core.layout;
         let data = layout.data_symbols();
         let expansion = layout.spec().expansion();
-        let waits = core.waits(now);
+        // Asked for only where something is computed instead of read.
+        let waits = if self.plan.aside.is_empty() { Vec::new() } else { core.waits(now) };
         let first = |word: &Codeword| {
             let aside = on_drives(layout, word, self.plan.aside);
             let prompt = word.usable.minus(aside);
