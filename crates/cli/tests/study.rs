@@ -94,13 +94,17 @@ fn parts_become_the_whole_byte_for_byte() {
     // What a hand or a broken disk can make of a part.
     let text = fs::read_to_string(parts[0]).unwrap();
     let mut second = serde_json::from_str::<Value>(&text).unwrap();
-    second["jobs"].as_array_mut().unwrap().pop();
+    let jobs = second["jobs"].as_array_mut().unwrap();
+    let (count, fewer) = (jobs.len(), jobs.len() - 1);
+    jobs.pop();
+    let others = format!("has {count} measurements that are not the {count} of part 2/3");
+    let too_few = format!("has {fewer} measurements that are not the {count} of part 2/3");
     for (changed, sentence) in [
         (text.replace("\"version\": \"", "\"version\": \"9"), "was measured by levelhead 9"),
         (text.replace("\"mean\"", "\"men\""), "has no 'mean'"),
-        (text.replacen("\"cell\": 1,", "\"cell\": 2,", 1), "are not the 10 of part 2/3"),
+        (text.replacen("\"cell\": 1,", "\"cell\": 2,", 1), others.as_str()),
         (text.replacen("\"quantiles\": [", "\"quantiles\": [1.5,", 1), "is cut short"),
-        (second.to_string(), "has 9 measurements that are not the 10 of part 2/3"),
+        (second.to_string(), too_few.as_str()),
     ] {
         fs::write(&other, changed).unwrap();
         let ended = merge(&[&other, parts[1], parts[2]]);
