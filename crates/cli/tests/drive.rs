@@ -83,21 +83,16 @@ fn measure_that_is_interrupted_ends_whatever_the_drive_is_at_and_writes_nothing(
     assert!(!fs::exists(path("my.toml")).unwrap());
 }
 
-/// Real time: an emulated drive is as exact as the machine has time for it.
+/// What it finds in real time is as exact as the machine has time for it, so figures are no matter of this
+/// test: in virtual time they are of `levelhead-drive`.
 #[test]
-#[ignore = "takes 20 seconds and a machine with nothing else to do"]
-fn measure_finds_the_figures_of_an_emulated_drive_in_real_time() {
+fn a_profile_that_was_measured_can_be_replayed() {
     let shelf = Shelf::new();
     let path = |name: &str| shelf.dir.path().join(name).to_str().unwrap().to_owned();
-    let drive = format!("emu:{}?profile=nearline-2tb&size=64GiB", path("d.img"));
+    let drive = format!("emu:{}?profile=simple15k&size=1GiB", path("d.img"));
     let args = ["drive", "measure", &drive, "-o", &path("my.toml"), "--quick", "--json"];
     let found = levelhead(&args).json();
-    let near = |what: &str, wanted: f64, within: f64| {
-        let value = found.pointer(what).unwrap().as_f64().unwrap();
-        assert!((value / wanted - 1.0).abs() < within, "{what}: {value} in {found:#}");
-    };
-    near("/rpm", 7_200.0, 0.01);
-    near("/rates/0/bytes_per_s", 175e6, 0.15);
+    assert!(found["rates"].as_array().is_some_and(|rates| !rates.is_empty()), "{found:#}");
     let replay = ["replay", "--synthetic", "count=500", "--drive", &path("my.toml"), "--json"];
     let replayed = levelhead(&replay).json();
     assert_eq!(replayed["runs"][0]["requests"], 500);
