@@ -263,13 +263,7 @@ fn fig_10() -> Result<Plan, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
-
-    use crate::studies::{Estimate, Results};
-
-    fn rows(plan: &Plan) -> Vec<Estimate> {
-        Results::of(plan, 1, &BTreeMap::new()).unwrap().rows
-    }
+    use crate::studies::tests::rows;
 
     #[test]
     fn reproduces_table_1_in_sixteen_rows() {

@@ -215,14 +215,9 @@ fn fig_10() -> Result<Plan, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-    use crate::studies::{Estimate, Results};
-
-    fn rows(plan: &Plan) -> Vec<Estimate> {
-        Results::of(plan, 1, &BTreeMap::new()).unwrap().rows
-    }
+    use crate::studies::Estimate;
+    use crate::studies::tests::rows;
 
     #[test]
     fn reproduces_table_2_but_for_one_code() {

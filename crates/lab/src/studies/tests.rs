@@ -13,6 +13,11 @@ fn measure(plan: &Plan, seeds: &[u64], jobs: &[Job]) -> BTreeMap<Job, Measured> 
     jobs.iter().map(measured).collect()
 }
 
+/// The rows of a plan that has no cells.
+pub(super) fn rows(plan: &Plan) -> Vec<Estimate> {
+    Results::of(plan, 1, &BTreeMap::new()).unwrap().rows
+}
+
 #[test]
 fn studies_have_names_of_their_own_and_plans_that_name_what_they_have() {
     let names: BTreeSet<&str> = all().iter().map(|study| study.name).collect();
