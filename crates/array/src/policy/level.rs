@@ -54,8 +54,8 @@ pub struct Level {
 pub enum Admission {
     /// Whenever its window has room.
     Always,
-    /// Not while a part of an old request is inside it: a drive that may choose among many commands
-    /// passes by the unlucky ones for long.
+    /// Hardly any while an old request counts on one inside it: a drive that may choose among many
+    /// commands passes by the unlucky ones for long.
     Aging,
 }
 
