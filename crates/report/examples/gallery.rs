@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p levelhead-report --example gallery > gallery.html`
 
-use levelhead_report::{Axis, Column, Figure, Page, Series, Table};
+use levelhead_report::{Axis, Column, Figure, Page, Series, Shading, Table};
 
 /// Values with a tail: a body around `body`, and one in a hundred delayed by `delay`.
 fn latencies(body: f64, delay: f64, count: u32) -> Vec<f64> {
@@ -39,6 +39,13 @@ fn main() {
             Series::line(format!("zero forcing {} B", at * 128), curve(2.1 - 0.1 * f64::from(at)))
         })
         .collect();
+    let ratios = [
+        vec![1.0, 1.004, 0.93, f64::NAN],
+        vec![0.62, 1.06, 1.01, 0.98],
+        vec![1.31, f64::INFINITY, 12.4, 1.1],
+    ];
+    let troubles = ["healthy", "2 % on all drives", "one drive 10x slower"];
+    let loads = ["open 10 %", "open 55 %", "closed 16", "closed 1024 at once"];
     let page = Page::new("Gallery")
         .facts([("seed", "none"), ("version", env!("CARGO_PKG_VERSION"))])
         .paragraph("Made-up numbers, to see how tables and figures look.")
@@ -59,6 +66,14 @@ fn main() {
             Axis::log("raw bit error rate"),
             Axis::log("sector failure rate"),
             curves,
+        ))
+        .heading("Ratios")
+        .figure(Figure::heat_map(
+            "p99 over the best",
+            &loads,
+            &troubles,
+            &ratios,
+            Shading::full_at(1.1),
         ));
     println!("{}", page.to_html());
 }

@@ -34,7 +34,7 @@ mod page;
 mod plot;
 mod table;
 
-pub use figure::{Axis, Figure, Scale, Series, Shape};
+pub use figure::{Axis, Figure, Scale, Series, Shading, Shape};
 pub use page::Page;
 pub use plot::bars;
 pub use table::{Align, Column, Table};

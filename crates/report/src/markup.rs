@@ -38,6 +38,10 @@ pub(crate) struct Colours {
     pub(crate) ink: &'static str,
     pub(crate) faint: &'static str,
     pub(crate) grid: &'static str,
+    /// Of ratios above one.
+    pub(crate) warm: &'static str,
+    /// Of ratios below one.
+    pub(crate) cool: &'static str,
     pub(crate) palette: [&'static str; 7],
 }
 
@@ -48,6 +52,8 @@ pub(crate) const LIGHT: Colours = Colours {
     ink: "#1d2430",
     faint: "#5b6472",
     grid: "#dfe3e8",
+    warm: "#d55e00",
+    cool: "#0072b2",
     palette: ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d"],
 };
 
@@ -57,6 +63,8 @@ pub(crate) const DARK: Colours = Colours {
     ink: "#e8ebf0",
     faint: "#a3acba",
     grid: "#2f3743",
+    warm: "#ff8040",
+    cool: "#4a9fe0",
     palette: ["#4a9fe0", "#ff8040", "#2cc295", "#e39cc5", "#f0b429", "#9bd8ff", "#b8bec8"],
 };
 
@@ -69,9 +77,11 @@ pub(crate) fn colour_rules(selector: &str) -> String {
 }
 
 fn properties(colours: &Colours) -> String {
-    let Colours { paper, ink, faint, grid, palette } = colours;
-    let mut rules =
-        format!("--lh-paper:{paper};--lh-ink:{ink};--lh-faint:{faint};--lh-grid:{grid}");
+    let Colours { paper, ink, faint, grid, warm, cool, palette } = colours;
+    let mut rules = format!(
+        "--lh-paper:{paper};--lh-ink:{ink};--lh-faint:{faint};--lh-grid:{grid};--lh-warm:{warm};\
+         --lh-cool:{cool}"
+    );
     for (at, colour) in palette.iter().enumerate() {
         rules.push_str(&format!(";--lh-{}:{colour}", at + 1));
     }
@@ -95,7 +105,9 @@ mod tests {
     #[test]
     fn both_grounds_have_every_colour() {
         let rules = colour_rules(".x");
-        assert_eq!(rules.matches("--lh-7:").count(), 2);
+        for name in ["--lh-ink:", "--lh-warm:", "--lh-cool:", "--lh-7:"] {
+            assert_eq!(rules.matches(name).count(), 2, "{name}");
+        }
         assert!(rules.contains("@media (prefers-color-scheme: dark){.x{"));
     }
 }

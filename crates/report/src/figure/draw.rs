@@ -11,17 +11,25 @@
 //!   notes
 //! ```
 
-use super::axis::{Projection, Tick, number};
+use super::axis::{Axis, Projection, Tick, number};
 use super::svg::{Anchor, Paint, Point, RuleClass, Stands, Svg, Voice, coord, text_width};
 use super::{Bars, Content, Figure, Series, Shape, notes};
 
 /// Width of every figure; pages scale it.
 const WIDTH: f64 = 760.0;
 const PLOT_HEIGHT: f64 = 340.0;
-const MARGIN: f64 = 14.0;
+pub(super) const MARGIN: f64 = 14.0;
+/// Where a plot ends on the right.
+pub(super) const PLOT_RIGHT: f64 = WIDTH - MARGIN - 10.0;
+/// The baseline of the legend's first row.
+pub(super) const LEGEND_BASELINE: f64 = MARGIN + 36.0;
+/// From the baseline of the legend's last row to the plot.
+pub(super) const LEGEND_GAP: f64 = 14.0;
 const LINE_HEIGHT: f64 = 20.0;
-const LABEL_SIZE: f64 = 13.0;
-const TICK_SIZE: f64 = 12.0;
+pub(super) const LABEL_SIZE: f64 = 13.0;
+pub(super) const TICK_SIZE: f64 = 12.0;
+/// What is left free between two labels side by side.
+pub(super) const LABEL_GAP: f64 = 6.0;
 /// Points nearer than this to the last one drawn are not drawn: a million values stay a small file.
 const APART_MIN: f64 = 0.2;
 /// Lines of at most so many points show where the points are.
@@ -29,61 +37,78 @@ const DOTS_MAX: usize = 40;
 
 /// The plot's edges.
 #[derive(Clone, Copy, Debug)]
-struct Frame {
-    left: f64,
-    right: f64,
-    top: f64,
-    bottom: f64,
+pub(super) struct Frame {
+    pub(super) left: f64,
+    pub(super) right: f64,
+    pub(super) top: f64,
+    pub(super) bottom: f64,
 }
 
 impl Frame {
     /// The place `x` of the horizontal axis and `y` of the vertical one.
-    fn at(&self, x: f64, y: f64) -> Point {
+    pub(super) fn at(&self, x: f64, y: f64) -> Point {
         (self.left + x * (self.right - self.left), self.bottom - y * (self.bottom - self.top))
     }
+}
+
+/// What a plot leaves to its figure.
+#[derive(Debug)]
+pub(super) struct Plotted {
+    /// How far down it reaches.
+    pub(super) below: f64,
+    /// What it could not draw as it is.
+    pub(super) notes: Vec<String>,
 }
 
 /// The figure as SVG.
 pub(crate) fn draw(figure: &Figure, stands: Stands) -> String {
     let mut svg = Svg::default();
-    let y = figure.project_y();
-    let y_ticks = y.ticks();
-    let (key, names): (Key, Vec<&str>) = match &figure.content {
-        Content::Lines { series, .. } => (Key::Line, series.iter().map(|one| &*one.name).collect()),
-        Content::Bars { bars, .. } => (Key::Box, bars.iter().map(|one| &*one.name).collect()),
-    };
     svg.text(Voice::Title, (MARGIN, MARGIN + 12.0), Anchor::Start, 0.0, &figure.title);
-    let top = legend(&mut svg, key, &names, MARGIN + 36.0) + 14.0;
-    let widest = y_ticks.iter().filter_map(|tick| tick.label.as_deref());
-    let widest = widest.map(|label| text_width(label, TICK_SIZE)).fold(0.0, f64::max);
-    let left = MARGIN + LINE_HEIGHT + widest + 8.0;
-    let frame = Frame { left, right: WIDTH - MARGIN - 10.0, top, bottom: top + PLOT_HEIGHT };
-
-    y_axis(&mut svg, frame, &figure.y.label, &y_ticks);
-    let (below, x) = match &figure.content {
-        Content::Lines { x: axis, series } => {
-            let values = series.iter().flat_map(|one| one.points.iter().map(|point| point.0));
-            let x = Projection::new(axis, values);
-            let below = x_axis(&mut svg, frame, &axis.label, &x.ticks());
-            for (idx, one) in series.iter().enumerate() {
-                draw_series(&mut svg, frame, (&x, &y), Paint::of(idx), one);
-            }
-            (below, Some(x))
-        }
-        Content::Bars { groups, bars } => {
-            draw_bars(&mut svg, frame, &y, groups, bars);
-            (group_labels(&mut svg, frame, groups), None)
-        }
+    let Plotted { below, notes } = match &figure.content {
+        Content::Lines { x, y, series } => plot_lines(&mut svg, x, y, series),
+        Content::Bars { y, groups, bars } => plot_bars(&mut svg, y, groups, bars),
+        Content::Grid(grid) => grid.plot(&mut svg),
     };
-    svg.rule(RuleClass::Axis, (frame.left, frame.top), (frame.left, frame.bottom));
-    svg.rule(RuleClass::Axis, (frame.left, frame.bottom), (frame.right, frame.bottom));
-
     let mut down = below;
-    for note in notes(figure, &y, x.as_ref()) {
+    for note in figure.notes.iter().chain(&notes) {
         down += LINE_HEIGHT;
-        svg.text(Voice::Faint, (MARGIN, down), Anchor::Start, 0.0, &note);
+        svg.text(Voice::Faint, (MARGIN, down), Anchor::Start, 0.0, note);
     }
     svg.finish(stands, WIDTH, down + MARGIN, &figure.title)
+}
+
+fn plot_lines(svg: &mut Svg, x_axis: &Axis, y_axis: &Axis, series: &[Series]) -> Plotted {
+    let points = || series.iter().flat_map(|one| &one.points);
+    let x = Projection::new(x_axis, points().map(|point| point.0));
+    let y = Projection::new(y_axis, points().map(|point| point.1));
+    let names: Vec<&str> = series.iter().map(|one| &*one.name).collect();
+    let top = legend(svg, Key::Line, &names);
+    let frame = y_scale(svg, top, &y_axis.label, &y.ticks());
+    let below = x_scale(svg, frame, &x_axis.label, &x.ticks());
+    for (idx, one) in series.iter().enumerate() {
+        draw_series(svg, frame, (&x, &y), Paint::of(idx), one);
+    }
+    edges(svg, frame);
+    let notes = series.iter().flat_map(|one| notes::of_series(one, &x, &y)).collect();
+    Plotted { below, notes }
+}
+
+fn plot_bars(svg: &mut Svg, y_axis: &Axis, groups: &[String], bars: &[Bars]) -> Plotted {
+    let values = bars.iter().flat_map(|one| one.values.iter().copied());
+    let y = Projection::of_bars(y_axis, values);
+    let names: Vec<&str> = bars.iter().map(|one| &*one.name).collect();
+    let top = legend(svg, Key::Box, &names);
+    let frame = y_scale(svg, top, &y_axis.label, &y.ticks());
+    draw_bars(svg, frame, &y, groups, bars);
+    let below = group_labels(svg, frame, groups);
+    edges(svg, frame);
+    Plotted { below, notes: notes::of_bars(bars, groups, &y) }
+}
+
+/// The two lines that a plot stands on.
+fn edges(svg: &mut Svg, frame: Frame) {
+    svg.rule(RuleClass::Axis, (frame.left, frame.top), (frame.left, frame.bottom));
+    svg.rule(RuleClass::Axis, (frame.left, frame.bottom), (frame.right, frame.bottom));
 }
 
 /// What stands before a name in the legend.
@@ -93,8 +118,9 @@ enum Key {
     Box,
 }
 
-/// Draws the names of the series from `down` on; returns the last row's baseline.
-fn legend(svg: &mut Svg, key: Key, names: &[&str], mut down: f64) -> f64 {
+/// Draws the names of the series; returns where the plot begins.
+fn legend(svg: &mut Svg, key: Key, names: &[&str]) -> f64 {
+    let mut down = LEGEND_BASELINE;
     let mut across = MARGIN;
     for (idx, name) in names.iter().enumerate() {
         let width = 30.0 + text_width(name, LABEL_SIZE) + 18.0;
@@ -112,10 +138,15 @@ fn legend(svg: &mut Svg, key: Key, names: &[&str], mut down: f64) -> f64 {
         svg.text(Voice::Label, (across + 29.0, down), Anchor::Start, 0.0, name);
         across += width;
     }
-    down
+    down + LEGEND_GAP
 }
 
-fn y_axis(svg: &mut Svg, frame: Frame, label: &str, ticks: &[Tick]) {
+/// Draws ticks and label of the vertical axis of a plot that begins at `top`; returns the plot's edges.
+fn y_scale(svg: &mut Svg, top: f64, label: &str, ticks: &[Tick]) -> Frame {
+    let widest = ticks.iter().filter_map(|tick| tick.label.as_deref());
+    let widest = widest.map(|label| text_width(label, TICK_SIZE)).fold(0.0, f64::max);
+    let left = MARGIN + LINE_HEIGHT + widest + 8.0;
+    let frame = Frame { left, right: PLOT_RIGHT, top, bottom: top + PLOT_HEIGHT };
     for tick in ticks {
         let from = frame.at(0.0, tick.place);
         let class = if tick.label.is_some() { RuleClass::Grid } else { RuleClass::FaintGrid };
@@ -126,10 +157,11 @@ fn y_axis(svg: &mut Svg, frame: Frame, label: &str, ticks: &[Tick]) {
     }
     let middle = (MARGIN + 10.0, f64::midpoint(frame.top, frame.bottom));
     svg.text(Voice::Label, middle, Anchor::Middle, -90.0, label);
+    frame
 }
 
-/// Draws ticks and label; returns the label's baseline.
-fn x_axis(svg: &mut Svg, frame: Frame, label: &str, ticks: &[Tick]) -> f64 {
+/// Draws ticks and label of the horizontal axis; returns the label's baseline.
+fn x_scale(svg: &mut Svg, frame: Frame, label: &str, ticks: &[Tick]) -> f64 {
     for tick in ticks {
         let from = frame.at(tick.place, 0.0);
         let class = if tick.label.is_some() { RuleClass::Grid } else { RuleClass::FaintGrid };
@@ -243,18 +275,22 @@ fn draw_bars(svg: &mut Svg, frame: Frame, y: &Projection, groups: &[String], bar
 }
 
 /// Draws the names of the groups, slanted where they are too long; returns how far down they reach.
-fn group_labels(svg: &mut Svg, frame: Frame, groups: &[String]) -> f64 {
+pub(super) fn group_labels(svg: &mut Svg, frame: Frame, groups: &[String]) -> f64 {
     let slot = 1.0 / groups.len().max(1) as f64;
-    let room = slot * (frame.right - frame.left) - 6.0;
-    let widest = groups.iter().map(|group| text_width(group, LABEL_SIZE)).fold(0.0, f64::max);
-    let is_slanted = widest > room;
+    let widest = widest(groups);
+    let are_slanted = widest > slot * (frame.right - frame.left) - LABEL_GAP;
     for (idx, group) in groups.iter().enumerate() {
         let (x, bottom) = frame.at(slot * (idx as f64 + 0.5), 0.0);
-        if is_slanted {
+        if are_slanted {
             svg.text(Voice::Label, (x + 4.0, bottom + 16.0), Anchor::End, -30.0, group);
         } else {
             svg.text(Voice::Label, (x, bottom + 20.0), Anchor::Middle, 0.0, group);
         }
     }
-    frame.bottom + if is_slanted { 20.0 + 0.5 * widest } else { 22.0 }
+    frame.bottom + if are_slanted { 20.0 + 0.5 * widest } else { 22.0 }
+}
+
+/// How wide the longest of these labels is.
+pub(super) fn widest(labels: &[String]) -> f64 {
+    labels.iter().map(|label| text_width(label, LABEL_SIZE)).fold(0.0, f64::max)
 }

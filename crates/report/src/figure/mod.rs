@@ -1,39 +1,43 @@
-//! Figures as SVG: lines, steps and grouped bars over linear, logarithmic and tail axes.
+//! Figures as SVG: lines, steps and grouped bars over linear, logarithmic and tail axes; heat maps.
 //!
-//! A [`Figure`] is plain data; [`Figure::to_svg`] projects it ([`axis`]) and draws it ([`draw`]).
+//! A [`Figure`] is plain data; [`Figure::to_svg`] projects it ([`axis`]) and draws it ([`draw`], and
+//! heat maps [`grid`]).
 //! Coordinates are fractions of a unit, never whole pixels: the far tail of a distribution is a
 //! matter of half a pixel, and rounding would turn it into stairs.
 //!
 //! What cannot be drawn (P3): a point with a coordinate that is not a number is left out (a line
-//! breaks there, a group of bars has a gap); an infinite coordinate, one outside a given range, and one at or below zero on a
-//! logarithmic axis is drawn at the edge. A line under the figure says how many of each there are,
-//! by series.
+//! breaks there, a group of bars has a gap, a field of a heat map is blank); an infinite coordinate,
+//! one outside a given range, and one at or below zero on a logarithmic axis is drawn at the edge. A
+//! line under the figure says how many of each there are, by series ([`notes`]).
 //!
-//! Colours come from custom properties (`--lh-ink`, `--lh-1` and so on), so that a page decides
+//! Colours come from custom properties (`--lh-ink`, `--lh-1`, `--lh-warm` and so on), so that a page decides
 //! light or dark; every element also carries the light colour for readers that know no properties.
 
 mod axis;
 mod draw;
+mod grid;
+mod notes;
 mod svg;
 
 pub use axis::{Axis, Scale};
+pub use grid::Shading;
 pub(crate) use svg::RULES;
 
-use axis::Projection;
+use grid::Grid;
 
-/// A picture: a title, two axes and what is drawn between them.
+/// A picture: a title, and below it axes with what is drawn between them, or a grid.
 #[derive(Clone, Debug)]
 pub struct Figure {
     title: String,
-    y: Axis,
     content: Content,
     notes: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
 enum Content {
-    Lines { x: Axis, series: Vec<Series> },
-    Bars { groups: Vec<String>, bars: Vec<Bars> },
+    Lines { x: Axis, y: Axis, series: Vec<Series> },
+    Bars { y: Axis, groups: Vec<String>, bars: Vec<Bars> },
+    Grid(Grid),
 }
 
 /// Points under one name.
@@ -76,9 +80,13 @@ impl Series {
 }
 
 impl Figure {
+    fn new(title: impl Into<String>, content: Content) -> Self {
+        Self { title: title.into(), content, notes: Vec::new() }
+    }
+
     /// Series over two axes.
     pub fn lines(title: impl Into<String>, x: Axis, y: Axis, series: Vec<Series>) -> Self {
-        Self { title: title.into(), y, content: Content::Lines { x, series }, notes: Vec::new() }
+        Self::new(title, Content::Lines { x, y, series })
     }
 
     /// Distributions: the share of values at or below each value. `series` are names with values in
@@ -115,23 +123,42 @@ impl Figure {
             Bars { name: name.to_owned(), values: values.to_vec() }
         });
         let groups = groups.iter().map(|&group| group.to_owned()).collect();
-        let content = Content::Bars { groups, bars: bars.collect() };
-        Self { title: title.into(), y, content, notes: Vec::new() }
+        Self::new(title, Content::Bars { y, groups, bars: bars.collect() })
     }
 
-    /// The figure with another horizontal axis; bars have none, and stay as they are.
+    /// A heat map: a grid of ratios, coloured by how far they lie from one. `values` has one entry a
+    /// row, and in it one ratio a column; a field whose ratio is not a number is left blank.
+    ///
+    /// # Panics
+    ///
+    /// If there are more or fewer values than rows, or in one of them than columns.
+    pub fn heat_map(
+        title: impl Into<String>,
+        columns: &[&str],
+        rows: &[&str],
+        values: &[Vec<f64>],
+        shading: Shading,
+    ) -> Self {
+        Self::new(title, Content::Grid(Grid::new(columns, rows, values, shading)))
+    }
+
+    /// The figure with another horizontal axis; bars and heat maps have none, and stay as they are.
     #[must_use]
     pub fn with_x(mut self, axis: Axis) -> Self {
-        if let Content::Lines { x, .. } = &mut self.content {
-            *x = axis;
+        match &mut self.content {
+            Content::Lines { x, .. } => *x = axis,
+            Content::Bars { .. } | Content::Grid(_) => {}
         }
         self
     }
 
-    /// The figure with another vertical axis.
+    /// The figure with another vertical axis; heat maps have none, and stay as they are.
     #[must_use]
     pub fn with_y(mut self, axis: Axis) -> Self {
-        self.y = axis;
+        match &mut self.content {
+            Content::Lines { y, .. } | Content::Bars { y, .. } => *y = axis,
+            Content::Grid(_) => {}
+        }
         self
     }
 
@@ -150,73 +177,6 @@ impl Figure {
     /// The figure as an element of a page that has the rules and the colours.
     pub(crate) fn to_inline_svg(&self) -> String {
         draw::draw(self, svg::Stands::InPage)
-    }
-
-    /// The vertical projection.
-    fn project_y(&self) -> Projection {
-        match &self.content {
-            Content::Lines { series, .. } => {
-                let values = || series.iter().flat_map(|s| s.points.iter().map(|point| point.1));
-                Projection::new(&self.y, values())
-            }
-            Content::Bars { bars, .. } => {
-                let values = || bars.iter().flat_map(|bars| bars.values.iter().copied());
-                Projection::of_bars(&self.y, values())
-            }
-        }
-    }
-}
-
-/// The lines under the figure: those of the caller, then what could not be drawn as it is.
-fn notes(figure: &Figure, y: &Projection, x: Option<&Projection>) -> Vec<String> {
-    let mut notes = figure.notes.clone();
-    let mut add = |name: &str, points: &mut dyn Iterator<Item = (f64, f64)>| {
-        let (mut missing, mut at_edge) = (0_usize, 0_usize);
-        for (across, up) in points {
-            if across.is_nan() || up.is_nan() {
-                missing += 1;
-            } else if !y.shows(up) || x.is_some_and(|x| !x.shows(across)) {
-                at_edge += 1;
-            }
-        }
-        let counted = |count: usize| format!("{count} value{}", if count == 1 { "" } else { "s" });
-        if missing > 0 {
-            notes.push(format!("{name}: {} left out, not a number", counted(missing)));
-        }
-        if at_edge > 0 {
-            notes.push(format!("{name}: {} beyond the axes, drawn at the edge", counted(at_edge)));
-        }
-    };
-    match &figure.content {
-        Content::Lines { series, .. } => {
-            for one in series {
-                add(&one.name, &mut one.points.iter().copied());
-            }
-        }
-        Content::Bars { groups, bars } => {
-            for one in bars {
-                let there = one.values.iter().filter(|value| !value.is_nan());
-                add(&one.name, &mut there.map(|&value| (0.0, value)));
-            }
-            notes.extend(bars.iter().filter_map(|one| gaps(one, groups)));
-        }
-    }
-    notes
-}
-
-/// Which groups have no bar of a series: a few by name, more of them by number.
-fn gaps(bars: &Bars, groups: &[String]) -> Option<String> {
-    let gaps: Vec<&str> = groups
-        .iter()
-        .zip(&bars.values)
-        .filter(|(_, value)| value.is_nan())
-        .map(|(group, _)| group.as_str())
-        .collect();
-    let name = &bars.name;
-    match gaps.len() {
-        0 => None,
-        1..=3 => Some(format!("{name}: no number for {}", gaps.join("; "))),
-        more => Some(format!("{name}: no number for {more} of {}", groups.len())),
     }
 }
 
@@ -348,6 +308,84 @@ mod tests {
         assert!(all >= 40 && drawn(&values) <= 1, "{all}");
     }
 
+    /// The opacity of each field whose tooltip begins with `name`.
+    fn opacities<'a>(svg: &'a str, name: &str) -> Vec<&'a str> {
+        let fields = svg.lines().filter(|line| line.contains(&format!("<title>{name}")));
+        let opacity = |field: &'a str| field.split("fill-opacity=\"").nth(1)?.split('"').next();
+        fields.filter_map(opacity).collect()
+    }
+
+    #[test]
+    fn fields_are_coloured_by_their_ratio_and_carry_it() {
+        let values = [vec![1.0, 1.1, 1.7], vec![0.5, 1.0 / 1.1, 1.02]];
+        let shading = Shading::full_at(1.1);
+        let svg = checked(&Figure::heat_map("a", &["x", "y", "z"], &["r", "s"], &values, shading));
+        let keys = 3;
+        assert_eq!(svg.matches("<rect class=\"lh-warm\"").count(), 4 + keys - 1);
+        assert_eq!(svg.matches("<rect class=\"lh-cool\"").count(), 2 + 1);
+        assert_eq!(opacities(&svg, "r, "), ["0", "0.55", "0.55"]);
+        assert_eq!(opacities(&svg, "s, "), ["0.55", "0.55", "0.11"]);
+        for text in
+            [">1.70</text>", "<title>s, z: 1.02</title>", ">1.10 or more</text>", ">x</text>"]
+        {
+            assert!(svg.contains(text), "{text}");
+        }
+        assert!(!svg.contains("Blank"), "every field has a number");
+    }
+
+    #[test]
+    fn fields_without_a_number_are_blank_and_those_without_bound_at_the_edge() {
+        let values = [vec![f64::NAN, f64::INFINITY], vec![0.0, f64::NAN]];
+        let shading = Shading::full_at(1.1);
+        let svg = checked(&Figure::heat_map("a", &["x", "y"], &["r", "s"], &values, shading));
+        assert_eq!(opacities(&svg, "r, "), ["0.55"]);
+        assert!(
+            svg.contains("<title>r, y: ∞</title>") && svg.contains("<title>s, x: 0.00</title>")
+        );
+        assert!(svg.contains("Blank: no number (2 of 4 fields)"));
+        assert!(
+            svg.contains(
+                "2 values without bound or not above zero, drawn at the edge of the scale"
+            )
+        );
+    }
+
+    #[test]
+    fn nothing_one_field_and_many_are_heat_maps_too() {
+        let odd =
+            [f64::NAN, f64::NEG_INFINITY, f64::INFINITY, -0.0, f64::MIN, f64::MAX, 1e-310, 1.0];
+        for (row_count, column_count) in [(0, 0), (0, 3), (3, 0), (1, 1), (2, 8), (3, 500)] {
+            for name in ["a", "a name that is too long to stand beside anything else at all"] {
+                let (rows, columns) = (vec![name; row_count], vec![name; column_count]);
+                let row: Vec<f64> = odd.iter().copied().cycle().take(column_count).collect();
+                for limit in [1.01, 1.1, f64::MAX] {
+                    let (values, shading) = (vec![row.clone(); row_count], Shading::full_at(limit));
+                    let map = Figure::heat_map("a", &columns, &rows, &values, shading);
+                    let drawn = values.iter().flatten().filter(|value| !value.is_nan()).count();
+                    assert_eq!(checked(&map).matches("fill-opacity").count(), drawn + 3);
+                    checked(&map.with_x(Axis::log("x")).with_y(Axis::tail("y")));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn columns_are_slanted_where_their_names_are_too_long() {
+        let drawn = |columns: &[&str]| {
+            let values = [vec![1.0; columns.len()]];
+            checked(&Figure::heat_map("a", columns, &["r"], &values, Shading::full_at(1.1)))
+        };
+        assert!(!drawn(&["x", "y"]).contains("rotate"));
+        assert_eq!(drawn(&["x", "a name of some length"]).matches("rotate(-30 ").count(), 2);
+    }
+
+    #[test]
+    #[should_panic(expected = "values of two")]
+    fn a_field_too_few_is_our_bug() {
+        let values = [vec![1.0], vec![]];
+        let _ = Figure::heat_map("a", &["x"], &["one", "two"], &values, Shading::full_at(1.1));
+    }
+
     #[test]
     fn names_are_escaped_and_notes_are_shown() {
         let figure = Figure::cdf("<t>", "<x>", &[("<s>", &[1.0])]).with_note("<n>");
@@ -356,6 +394,13 @@ mod tests {
             assert!(!svg.contains(raw) && svg.contains(escaped), "{raw}");
         }
         assert!(!svg.contains("<s>"));
+        let values = [vec![1.0]];
+        let map = Figure::heat_map("<t>", &["<x>"], &["<s>"], &values, Shading::full_at(1.1));
+        let svg = checked(&map.with_note("<n>"));
+        for raw in ["<t>", "<x>", "<s>", "<n>"] {
+            assert!(!svg.contains(raw), "{raw}");
+        }
+        assert!(svg.contains("<title>&lt;s&gt;, &lt;x&gt;: 1.00</title>"));
     }
 
     #[test]

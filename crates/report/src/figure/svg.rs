@@ -23,6 +23,8 @@ pub(crate) const RULES: &str = "\
 .lh-figure .lh-s7{--c:var(--lh-7)}
 .lh-figure .lh-line{stroke:var(--c)}
 .lh-figure .lh-area{fill:var(--c)}
+.lh-figure .lh-warm{stroke:var(--lh-grid);fill:var(--lh-warm)}
+.lh-figure .lh-cool{stroke:var(--lh-grid);fill:var(--lh-cool)}
 ";
 
 const _: () = assert!(PALETTE_SIZE == 7, "the rules above name every colour");
@@ -41,6 +43,8 @@ pub(crate) enum Voice {
     Title,
     Label,
     Faint,
+    /// The number in a field, which leaves the pointer to the field.
+    Inside,
 }
 
 /// Which colours a series has.
@@ -81,6 +85,24 @@ impl Paint {
         }
     }
 }
+
+/// To which side of one a ratio lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hue {
+    Warm,
+    Cool,
+}
+
+/// The colour of a field, over whatever ground the page has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Tint {
+    pub(crate) hue: Hue,
+    /// How much of it, from 0 to 1.
+    pub(crate) strength: f64,
+}
+
+/// How much of the ground the strongest tint covers: text over it stays readable on both grounds.
+const TINT_MAX: f64 = 0.55;
 
 /// A point of the drawing; `x` to the right, `y` down.
 pub(crate) type Point = (f64, f64);
@@ -128,6 +150,9 @@ impl Svg {
             Voice::Title => format!("font-size=\"16\" font-weight=\"600\" fill=\"{}\"", LIGHT.ink),
             Voice::Label => format!("font-size=\"13\" fill=\"{}\"", LIGHT.ink),
             Voice::Faint => format!("class=\"lh-faint\" font-size=\"12\" fill=\"{}\"", LIGHT.faint),
+            Voice::Inside => {
+                format!("font-size=\"12\" pointer-events=\"none\" fill=\"{}\"", LIGHT.ink)
+            }
         };
         let turn = if degrees.abs() < 0.01 {
             String::new()
@@ -179,6 +204,25 @@ impl Svg {
         ));
     }
 
+    /// A field of a grid from `corner`, with what it stands for.
+    pub(crate) fn field(&mut self, tint: Tint, corner: Point, size: (f64, f64), what: &str) {
+        let (name, colour) = match tint.hue {
+            Hue::Warm => ("lh-warm", LIGHT.warm),
+            Hue::Cool => ("lh-cool", LIGHT.cool),
+        };
+        self.body.push_str(&format!(
+            "<rect class=\"{name}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" \
+             stroke=\"{}\" fill=\"{colour}\" fill-opacity=\"{}\"><title>{}</title></rect>\n",
+            coord(corner.0),
+            coord(corner.1),
+            coord(size.0),
+            coord(size.1),
+            LIGHT.grid,
+            coord(TINT_MAX * tint.strength),
+            escape(what),
+        ));
+    }
+
     /// The whole drawing, `width` by `height`; `title` is what a screen reader says.
     pub(crate) fn finish(self, stands: Stands, width: f64, height: f64, title: &str) -> String {
         let (width, height, title) = (coord(width), coord(height), escape(title));
@@ -222,6 +266,35 @@ pub(crate) fn text_width(text: &str, size: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::markup::{Colours, DARK};
+
+    /// Red, green and blue of `#rrggbb`, each from 0 to 1.
+    fn channels(colour: &str) -> [f64; 3] {
+        [1, 3, 5].map(|at| f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0)
+    }
+
+    /// How bright a colour is, from 0 to 1: relative luminance as in WCAG 2.1.
+    fn luminance(channels: [f64; 3]) -> f64 {
+        let linear =
+            |c: f64| if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) };
+        let [red, green, blue] = channels.map(linear);
+        0.2126 * red + 0.7152 * green + 0.0722 * blue
+    }
+
+    /// WCAG 2.1 asks for 4.5 between small text and its ground.
+    #[test]
+    fn text_over_the_strongest_tint_is_readable_on_both_grounds() {
+        for Colours { paper, ink, warm, cool, .. } in [LIGHT, DARK] {
+            for tint in [warm, cool] {
+                let (below, above) = (channels(paper), channels(tint));
+                let mix = |at: usize| below[at] + TINT_MAX * (above[at] - below[at]);
+                let ground = luminance([0, 1, 2].map(mix));
+                let text = luminance(channels(ink));
+                let contrast = (ground.max(text) + 0.05) / (ground.min(text) + 0.05);
+                assert!(contrast >= 4.5, "{ink} over {tint} on {paper}: {contrast:.2}");
+            }
+        }
+    }
 
     #[test]
     fn coordinates_are_fractions_and_short() {
@@ -245,8 +318,9 @@ mod tests {
         svg.text(Voice::Label, (0.0, 0.0), Anchor::Start, 0.0, "a<b");
         svg.path(Paint::of(0), "M0 0", "c<d");
         svg.bar(Paint::of(0), (0.0, 0.0), (1.0, 1.0), "e<f");
+        svg.field(Tint { hue: Hue::Warm, strength: 0.5 }, (0.0, 0.0), (1.0, 1.0), "i<j");
         let text = svg.finish(Stands::Alone, 10.0, 10.0, "g<h\"");
-        for raw in ["a<b", "c<d", "e<f", "g<h"] {
+        for raw in ["a<b", "c<d", "e<f", "g<h", "i<j"] {
             assert!(!text.contains(raw), "{text}");
         }
     }
