@@ -287,7 +287,8 @@ fn array(size: &str, requests: u64, clock: &mut dyn FnMut()) -> Counts {
     let arrivals =
         load.generate(array_size, Streams::new(SEED)).expect("the requests fit the array");
     clock();
-    let run = replay::run(&settings, &arrivals, &mut |_| ()).expect("such a world can be");
+    let run = replay::run(&settings, &replay::Ask::open(&arrivals), &mut |_| ())
+        .expect("such a world can be");
     clock();
     let ends = run.served.iter().map(|one| arrivals[one.index as usize].at + one.latency);
     Counts {

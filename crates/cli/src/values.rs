@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use levelhead_app::replay::OUTSTANDING_MAX;
 use levelhead_drive::QUEUE_DEPTH_MAX;
 use levelhead_planner::code::LENGTH_MAX;
 use levelhead_planner::sequential::SECTORS_MAX;
@@ -32,6 +33,11 @@ pub(crate) fn number(text: &str) -> Result<f64, String> {
 /// Commands inside a drive.
 pub(crate) fn window(text: &str) -> Result<u32, String> {
     whole_in(text, 1..=QUEUE_DEPTH_MAX)
+}
+
+/// Requests outstanding in a closed loop.
+pub(crate) fn outstanding(text: &str) -> Result<usize, String> {
+    whole_in(text, 1..=OUTSTANDING_MAX)
 }
 
 /// A drive's number in an array.

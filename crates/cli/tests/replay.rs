@@ -47,6 +47,30 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 #[test]
+fn a_closed_loop_has_a_rate_and_says_how_many_are_outstanding() {
+    let open = short(&["--policy", "normal"]);
+    assert_eq!(open["runs"][0].get("requests_per_second"), None, "requests come when they do");
+    let rate = |outstanding: &str| {
+        let result = short(&["--policy", "normal", "--closed-loop", outstanding]);
+        result["runs"][0]["requests_per_second"].as_f64().unwrap()
+    };
+    assert!(rate("32") > 2.0 * rate("1"), "a drive that may choose is faster");
+    let text = replay(&["--synthetic", SHORT, "--policy", "normal", "--closed-loop", "32"]);
+    assert!(text.out.contains("closed loop: 32 requests outstanding"), "{}", text.out);
+}
+
+#[test]
+fn a_closed_loop_of_none_or_too_many_is_refused() {
+    for (outstanding, limit) in
+        [("0", "from 1 to 4096"), ("4097", "from 1 to 4096"), ("x", "from 1 to 4096")]
+    {
+        let ended = replay(&["--synthetic", SHORT, "--closed-loop", outstanding]);
+        assert_eq!(ended.code, Some(2), "{}", ended.err);
+        assert!(ended.err.contains("--closed-loop") && ended.err.contains(limit), "{}", ended.err);
+    }
+}
+
+#[test]
 fn every_real_trace_prints_its_table() {
     for (name, requests) in TRACES.iter().zip(["113872", "10000", "10000", "10000", "24783"]) {
         let Some(path) = shared(&format!("traces/{name}")) else { return };

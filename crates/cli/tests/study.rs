@@ -1,5 +1,5 @@
-//! `levelhead study`: rows that programs can read, the same bytes for the same question, and parts
-//! that become the whole again.
+//! `levelhead study`: rows that programs can read, the same bytes for the same question, parts that
+//! become the whole again, and runs that go on where another was cut short.
 
 mod support;
 
@@ -110,6 +110,53 @@ fn parts_become_the_whole_byte_for_byte() {
         let ended = merge(&[&other, parts[1], parts[2]]);
         assert!(ended.refusal().contains(sentence), "{}", ended.err);
     }
+}
+
+#[test]
+fn a_run_that_was_cut_short_goes_on_and_ends_like_one_that_was_not() {
+    let shelf = Shelf::new();
+    let journal = shelf.path("journal");
+    let ask = |seed: &str, more: &[&str]| {
+        let run = ["run", "eraid.table1", "--quick", "--seeds", "1", "--json", "--seed", seed];
+        study(&[&run[..], more].concat())
+    };
+    let whole = ask("3", &[]).good();
+    assert!(ask("3", &["--resume", &journal]).good() == whole, "with a journal");
+    let full = fs::read_to_string(&journal).unwrap();
+    let lines: Vec<&str> = full.split_inclusive('\n').collect();
+
+    // As a kill leaves it: in the middle of a line.
+    let (kept, torn) = (lines[..lines.len() / 2].concat(), &lines[lines.len() / 2][..20]);
+    let left = format!("{kept}{torn}");
+    fs::write(&journal, &left).unwrap();
+    let ended = ask("4", &["--resume", &journal]);
+    let sentence = format!("{journal} is the journal of another question: its seed is 3, not 4");
+    assert_eq!(ended.refusal(), sentence);
+    assert!(fs::read_to_string(&journal).unwrap() == left, "refused, and changed");
+
+    assert!(ask("3", &["--resume", &journal]).good() == whole, "cut short");
+    let resumed = fs::read_to_string(&journal).unwrap();
+    assert!(resumed.starts_with(&kept), "what was there is there");
+    assert_eq!(resumed.lines().count(), lines.len(), "only the rest was measured");
+}
+
+#[test]
+fn tables_and_parts_are_resumed_like_the_whole() {
+    let shelf = Shelf::new();
+    let journal = shelf.path("journal");
+    let ask =
+        |more: &[&str]| study(&[&["run", "eraid.fig3", "--quick", "--seeds", "2"], more].concat());
+    for options in [&[][..], &["--shard", "2/3"], &["--shard", "2/3", "--json"]] {
+        drop(fs::remove_file(&journal));
+        let resumed = || ask(&[options, &["--resume", &journal]].concat()).good();
+        let alone = ask(options).good();
+        assert_eq!(resumed(), alone, "{options:?}");
+        let full = fs::read(&journal).unwrap();
+        assert_eq!(resumed(), alone, "{options:?}, nothing left to do");
+        assert!(fs::read(&journal).unwrap() == full, "{options:?}: measured again");
+    }
+    let ended = ask(&["--resume", &journal]);
+    assert!(ended.refusal().ends_with("its part is 2/3, not 1/1"), "{}", ended.err);
 }
 
 /// Closed forms have no jobs, so that their parts are nothing but a question.

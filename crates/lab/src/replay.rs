@@ -1,9 +1,14 @@
 //! A list of arrivals, sent to an array once for each policy.
 //!
-//! Open loop: requests arrive when the list says, whatever the array does. The array takes at most
-//! [`IN_ARRAY_MAX`] at a time; what comes on top waits outside and its latency counts from its
-//! arrival. A run whose oldest request has waited [`BACKLOG_MAX`] stops and says `overloaded`: its
+//! Open loop ([`Sending::Open`]): requests arrive when the list says, whatever the array does. The array
+//! takes at most [`IN_ARRAY_MAX`] at a time; what comes on top waits outside and its latency counts from
+//! its arrival. A run whose oldest request has waited [`BACKLOG_MAX`] stops and says `overloaded`: its
 //! latencies are those of a queue that grows without bound, and mean nothing.
+//! [`Sending::OpenToTheEnd`] goes on all the same, for those who ask how long a backlog takes to drain.
+//!
+//! Closed loop ([`Sending::Closed`]): so many requests are outstanding at all times, and the next one of
+//! the list is sent when one is answered; the list's times do not count, and a latency runs from the
+//! sending. The figure of a closed loop is its [rate](Run::rate).
 
 use std::collections::VecDeque;
 
@@ -26,7 +31,7 @@ pub const BACKLOG_MAX: Nanos = Nanos::from_secs(60);
 pub struct Served {
     /// Its place in the list of arrivals.
     pub index: u64,
-    /// From its arrival to its answer.
+    /// From its arrival, or in a closed loop from its sending, to its answer.
     pub latency: Nanos,
     /// Sub-requests put into queues.
     pub subs: u32,
@@ -67,6 +72,8 @@ pub struct Run {
     pub served: Vec<Served>,
     /// Whether it went to its end.
     pub end: End,
+    /// From the start to the last answer.
+    pub span: Nanos,
     /// Commands that drives were given.
     pub submitted: u64,
     /// What happened to drives' standings.
@@ -89,6 +96,12 @@ impl Run {
         picked.map(|served| served.latency).collect()
     }
 
+    /// Requests served a second, from the start to the last answer.
+    pub fn rate(&self) -> f64 {
+        let secs = self.span.as_secs_f64();
+        if secs > 0.0 { self.served.len() as f64 / secs } else { 0.0 }
+    }
+
     /// Requests of which some sector was asked for again, with retries.
     pub fn redispatched(&self) -> u64 {
         self.served.iter().filter(|served| served.redispatched > 0).count() as u64
@@ -106,52 +119,85 @@ impl Run {
     }
 }
 
-/// Sends the arrivals, which are in order of time and fit the array, to a world of these settings.
-/// `progress` is told how many of them have been served.
-pub fn run(
-    settings: &WorldSettings,
-    arrivals: &[Arrival],
-    progress: &mut dyn FnMut(u64),
-) -> Result<Run, WorldError> {
-    run_told(settings, DriveSet::EMPTY, arrivals, progress)
+/// When requests are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sending {
+    /// At the times of the list; a run whose backlog grows without bound ends early.
+    Open,
+    /// At the times of the list, however long the backlog.
+    OpenToTheEnd,
+    /// So many are outstanding at all times, 1 to [`IN_ARRAY_MAX`].
+    Closed(usize),
 }
 
-/// The same, with an array that was told at the start not to read these drives.
+/// What to send, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// The requests, in order of time, each of which fits the array.
+    pub arrivals: &'a [Arrival],
+    /// When they are sent.
+    pub sending: Sending,
+    /// Drives that the array is told at the start not to read.
+    pub sat_out: DriveSet,
+}
+
+impl<'a> Ask<'a> {
+    /// These requests at their times, to an array that is told nothing.
+    pub const fn open(arrivals: &'a [Arrival]) -> Self {
+        Self { arrivals, sending: Sending::Open, sat_out: DriveSet::EMPTY }
+    }
+}
+
+/// Sends requests to a world of these settings. `progress` is told how many of them have been served.
 ///
-/// Panics if the layout cannot do without them.
-pub fn run_told(
+/// # Errors
+///
+/// A world that cannot be.
+///
+/// # Panics
+///
+/// If a closed loop has no request outstanding, or more than [`IN_ARRAY_MAX`]; if the layout cannot do
+/// without the drives to sit out.
+pub fn run(
     settings: &WorldSettings,
-    sat_out: DriveSet,
-    arrivals: &[Arrival],
+    ask: &Ask<'_>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Run, WorldError> {
+    let arrivals = ask.arrivals;
+    if let Sending::Closed(outstanding) = ask.sending {
+        assert!((1..=IN_ARRAY_MAX).contains(&outstanding), "{outstanding} requests outstanding");
+    }
     let mut world = World::new(settings)?;
-    for drive in sat_out.iter() {
+    for drive in ask.sat_out.iter() {
         world.sit_out(Instant::ZERO, drive).expect("the layout can do without it");
     }
     let mut replay = Replay {
         world,
         arrivals,
-        sent: 0,
+        sending: ask.sending,
+        sent_at: Vec::with_capacity(arrivals.len()),
         outside: VecDeque::new(),
         served: Vec::with_capacity(arrivals.len()),
         answered: vec![false; arrivals.len()],
         oldest: 0,
+        last: Instant::ZERO,
     };
     let mut end = End::Complete;
     while replay.served.len() < arrivals.len() {
         replay.step();
         progress(replay.served.len() as u64);
-        if replay.is_overloaded() {
+        if ask.sending == Sending::Open && replay.is_overloaded() {
             end = End::Overloaded;
             break;
         }
     }
-    let (log, events) = (replay.world.log().get(), replay.sent as u64 + replay.world.events());
+    let sent = replay.sent_at.len() as u64;
+    let (log, events) = (replay.world.log().get(), sent + replay.world.events());
     Ok(Run {
         policy: settings.policy,
         served: replay.served,
         end,
+        span: replay.last - Instant::ZERO,
         submitted: replay.world.submitted(),
         drive_events: replay.world.take_drive_events(),
         events,
@@ -162,23 +208,26 @@ pub fn run_told(
 struct Replay<'a> {
     world: World,
     arrivals: &'a [Arrival],
-    /// Arrivals whose time has come.
-    sent: usize,
+    sending: Sending,
+    /// When each request came whose time has come.
+    sent_at: Vec<Instant>,
     /// Those of them for which the array had no room yet.
     outside: VecDeque<usize>,
     served: Vec<Served>,
     answered: Vec<bool>,
     /// No arrival before this one is unanswered.
     oldest: usize,
+    /// The time of the last answer.
+    last: Instant,
 }
 
 impl Replay<'_> {
     fn step(&mut self) {
-        match self.arrivals.get(self.sent) {
-            Some(arrival) if arrival.at <= self.world.next_at() => {
-                self.outside.push_back(self.sent);
-                self.sent += 1;
-                self.admit(arrival.at);
+        match self.next_arrival() {
+            Some(at) if at <= self.world.next_at() => {
+                self.outside.push_back(self.sent_at.len());
+                self.sent_at.push(at);
+                self.admit(at);
             }
             Some(_) | None => {
                 self.world.step();
@@ -187,10 +236,22 @@ impl Replay<'_> {
         }
     }
 
+    /// When the next request comes, if that is known already.
+    fn next_arrival(&self) -> Option<Instant> {
+        let sent = self.sent_at.len();
+        let arrival = self.arrivals.get(sent)?;
+        match self.sending {
+            Sending::Open | Sending::OpenToTheEnd => Some(arrival.at),
+            Sending::Closed(outstanding) => {
+                (sent - self.served.len() < outstanding).then_some(self.world.now())
+            }
+        }
+    }
+
     fn admit(&mut self, now: Instant) {
         loop {
             self.collect();
-            let inside = self.sent - self.outside.len() - self.served.len();
+            let inside = self.sent_at.len() - self.outside.len() - self.served.len();
             if inside >= IN_ARRAY_MAX {
                 return;
             }
@@ -211,9 +272,10 @@ impl Replay<'_> {
         for (at, answer) in self.world.take_answers() {
             let index = answer.request.0;
             self.answered[index as usize] = true;
+            self.last = at;
             self.served.push(Served {
                 index,
-                latency: at - self.arrivals[index as usize].at,
+                latency: at - self.sent_at[index as usize],
                 subs: answer.cost.subs,
                 removed: answer.cost.removed,
                 redispatched: answer.cost.redispatched,
@@ -231,7 +293,7 @@ impl Replay<'_> {
         while self.answered.get(self.oldest) == Some(&true) {
             self.oldest += 1;
         }
-        self.oldest < self.sent
-            && self.world.now().saturating_since(self.arrivals[self.oldest].at) > BACKLOG_MAX
+        let oldest = self.sent_at.get(self.oldest);
+        oldest.is_some_and(|&at| self.world.now().saturating_since(at) > BACKLOG_MAX)
     }
 }

@@ -44,7 +44,7 @@ fn p99(policy: &str, window: u32, size: &str, seed: u64) -> Nanos {
         .unwrap()
         .generate(array, Streams::new(seed))
         .unwrap();
-    let run = replay::run(&settings, &arrivals, &mut |_| {}).unwrap();
+    let run = replay::run(&settings, &replay::Ask::open(&arrivals), &mut |_| {}).unwrap();
     println!(
         "{policy} {size} W={window} seed {seed}: {:?} {:?} subs {} removed {} redisp {}",
         run.summary(),

@@ -13,13 +13,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use levelhead_array::{Content, HostOrder, Policy, Spec};
 use levelhead_drive::{CacheMode, Faults, QUEUE_DEPTH_MAX, Scheduler};
-use levelhead_lab::replay::Run;
+use levelhead_lab::replay::{Run, Sending};
 use levelhead_lab::{World, WorldSettings, replay};
 use levelhead_trace::{Arrival, Format, Placement, Synthetic};
 use levelhead_units::DriveIdx;
 
 use crate::{AppError, Progress, files, profiles};
 
+pub use levelhead_lab::replay::IN_ARRAY_MAX as OUTSTANDING_MAX;
 pub use output::Replayed;
 
 /// What to replay, over what.
@@ -47,6 +48,8 @@ pub struct Replay {
     pub window: u32,
     /// The order of the host's queues.
     pub order: HostOrder,
+    /// How many requests are outstanding at all times; without it they arrive at their times.
+    pub closed_loop: Option<usize>,
     /// What chance is drawn from.
     pub seed: u64,
     /// Where one line per request goes, if anywhere.
@@ -79,7 +82,7 @@ pub fn replay(ask: &Replay, progress: &dyn Progress) -> Result<Replayed, AppErro
     let settings = worlds(ask)?;
     let size = World::new(&settings[0]).map_err(AppError::usage)?.size();
     let input = input::load(ask, size, progress)?;
-    let runs = run_all(&settings, &input.arrivals, progress)?;
+    let runs = run_all(ask, &settings, &input.arrivals, progress)?;
     let replayed = Replayed::new(ask, &input, runs);
     replayed.write_files(ask, &input.arrivals)?;
     Ok(replayed)
@@ -146,16 +149,19 @@ fn worlds(ask: &Replay) -> Result<Vec<WorldSettings>, AppError> {
 
 /// Runs every world over the same arrivals, as many at a time as there are processors.
 fn run_all(
+    ask: &Replay,
     settings: &[WorldSettings],
     arrivals: &[Arrival],
     progress: &dyn Progress,
 ) -> Result<Vec<Run>, AppError> {
+    let sending = ask.closed_loop.map_or(Sending::Open, Sending::Closed);
+    let ask = replay::Ask { sending, ..replay::Ask::open(arrivals) };
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
     let work = || {
         while let Some(world) = settings.get(next.fetch_add(1, Ordering::Relaxed)) {
             let task = progress.begin(&world.policy.to_string(), arrivals.len() as u64);
-            let run = replay::run(world, arrivals, &mut |served| task.reach(served));
+            let run = replay::run(world, &ask, &mut |served| task.reach(served));
             done.lock().expect("no worker panics with the list").push((world.policy, run));
         }
     };

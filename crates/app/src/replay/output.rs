@@ -21,6 +21,7 @@ pub struct Replayed {
     is_bare: bool,
     options: Vec<(&'static str, String)>,
     account: String,
+    closed_loop: Option<usize>,
     runs: Vec<Run>,
     /// Latencies of the reads alone, for loads that also write.
     reads: Option<Vec<Summary>>,
@@ -46,6 +47,9 @@ struct JsonRun {
     subrequests_per_request: f64,
     removed_per_request: f64,
     redispatched: u64,
+    /// Present only in a closed loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requests_per_second: Option<f64>,
     /// Present, and true, only where the run did not go to its end.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     overloaded: bool,
@@ -70,6 +74,9 @@ impl Replayed {
             ("drive order", ask.scheduler.to_string()),
             ("drive cache", ask.cache.to_string()),
         ];
+        if let Some(outstanding) = ask.closed_loop {
+            options.push(("closed loop", format!("{outstanding} requests outstanding")));
+        }
         if !ask.failing.is_empty() {
             options.push(("failing drives", format!("{:?}", ask.failing)));
         }
@@ -83,6 +90,7 @@ impl Replayed {
             is_bare: ask.spec.redundant() == 0,
             options,
             account: input.account.clone(),
+            closed_loop: ask.closed_loop,
             runs,
             reads,
         }
@@ -111,8 +119,9 @@ impl Replayed {
             "removed",
             "re-dispatched",
         ];
-        let columns = std::iter::once(Column::left("policy")).chain(names.map(Column::right));
-        let mut table = Table::new(columns);
+        let rate = self.closed_loop.map(|_| "requests/s");
+        let names = names.into_iter().chain(rate).map(Column::right);
+        let mut table = Table::new(std::iter::once(Column::left("policy")).chain(names));
         for run in &self.runs {
             let summary = run.summary();
             let mut row = vec![label(run), summary.count.to_string()];
@@ -120,6 +129,7 @@ impl Replayed {
             row.push(format!("{:.3}", run.mean_of(|served| served.subs)));
             row.push(format!("{:.3}", run.mean_of(|served| served.removed)));
             row.push(run.redispatched().to_string());
+            row.extend(rate.map(|_| format!("{:.1}", run.rate())));
             table.push(row);
         }
         table
@@ -222,7 +232,7 @@ impl Replayed {
         let mut page = Page::new("Levelhead replay")
             .paragraph(
                 "One load, one array, the same failures of the drives for every policy. Times run \
-                 from a request's arrival to its answer.",
+                 from a request's arrival, or in a closed loop from its sending, to its answer.",
             )
             .facts(self.facts().into_iter().chain([("program", format!("levelhead {VERSION}"))]))
             .table("Latency and cost by policy", self.table());
@@ -279,6 +289,7 @@ impl Show for Replayed {
                 subrequests_per_request: run.mean_of(|served| served.subs),
                 removed_per_request: run.mean_of(|served| served.removed),
                 redispatched: run.redispatched(),
+                requests_per_second: self.closed_loop.map(|_| run.rate()),
                 overloaded: run.end == End::Overloaded,
             }
         };

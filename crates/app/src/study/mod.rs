@@ -1,6 +1,8 @@
 //! `levelhead study`: the papers' tables and figures, with our numbers beside theirs.
 
+mod journal;
 mod output;
+mod record;
 mod shard;
 mod work;
 
@@ -15,6 +17,9 @@ use crate::{AppError, Progress, Show, files};
 pub use levelhead_lab::studies::Shard;
 pub use output::{Listed, Studied};
 pub use shard::Part;
+
+use journal::Journal;
+use record::Question;
 use shard::Parts;
 
 /// What to run.
@@ -34,6 +39,8 @@ pub struct RunStudy {
     pub report: Option<PathBuf>,
     /// A part of the work only.
     pub shard: Option<Shard>,
+    /// The file that keeps what is measured, and from which a later run goes on.
+    pub resume: Option<PathBuf>,
 }
 
 /// Every study there is.
@@ -51,18 +58,23 @@ pub fn run(ask: &RunStudy, progress: &dyn Progress) -> Result<Box<dyn Show>, App
     let place = ask.report.as_deref().map(|folder| output::page_place(folder, study.name));
     let place = place.transpose()?;
     let plan = (study.plan)(&question).map_err(AppError::usage)?;
-    let jobs = plan.jobs(question.seeds as usize);
-    let jobs = ask.shard.unwrap_or(Shard::WHOLE).of(&jobs);
-    let measured = work::measure(&plan, &question.seeds(), &jobs, progress)?;
-    if let Some(shard) = ask.shard {
-        return Ok(Box::new(Part::new(&study, &question, shard, measured)));
+    let shard = ask.shard.unwrap_or(Shard::WHOLE);
+    let jobs = shard.of(&plan.jobs(question.seeds as usize));
+    let written = Question::new(&study, &question, shard);
+    let journal = match &ask.resume {
+        Some(path) => Journal::open(path, &written, &jobs)?,
+        None => Journal::in_memory(),
+    };
+    let measured = work::measure(&plan, &question.seeds(), &jobs, journal, progress)?;
+    if ask.shard.is_some() {
+        return Ok(Box::new(Part::new(written, &measured)));
     }
     let results =
         Results::of(&plan, question.seeds as usize, &measured).map_err(AppError::usage)?;
     Ok(Box::new(Studied::new(study, question, plan, results).written(place)?))
 }
 
-/// The largest part that is read.
+/// The largest part, or journal, that is read.
 const PART_MAX: u64 = 1 << 30;
 
 /// Puts the parts of a study together.

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use levelhead_lab::studies::{Ask, Drawing, Estimate, Measured, Plan, Results, Study, Unit, Whose};
-use levelhead_report::{Axis, Column, Figure, Page, Series, Table, json};
+use levelhead_lab::studies::{
+    Ask, Drawing, Estimate, HeatMap, Measured, Plan, Results, Study, Unit, Whose,
+};
+use levelhead_report::{Axis, Column, Figure, Page, Series, Shading, Table, json};
 use serde::Serialize;
 
 use crate::{AppError, Show, VERSION, files};
@@ -195,6 +197,7 @@ impl Studied {
                 let axis = if *is_log { Axis::log(axis) } else { Axis::linear(axis) };
                 Figure::bars(title, axis, &groups, &series)
             }
+            Drawing::HeatMap(map) => heat_map(map, &self.results),
             Drawing::Distributions { title, axis, cells } => {
                 let series = cells.iter().filter_map(|(name, cell)| {
                     let values = self.results.distributions.get(cell)?;
@@ -206,6 +209,23 @@ impl Studied {
             }
         }
     }
+}
+
+/// The ratio at which the colours of a heat map have their full strength.
+const HEAT_FULL: f64 = 1.10;
+
+fn heat_map(map: &HeatMap, results: &Results) -> Figure {
+    let values: Vec<Vec<f64>> =
+        map.bins.iter().map(|row| row.iter().map(|bin| largest(bin, results)).collect()).collect();
+    let [columns, rows] = [&map.columns, &map.rows]
+        .map(|names| names.iter().map(String::as_str).collect::<Vec<&str>>());
+    Figure::heat_map(&map.title, &columns, &rows, &values, Shading::full_at(HEAT_FULL))
+}
+
+/// The largest of our finite numbers in the rows of `bin`, not a number if there is none.
+fn largest(bin: &[(String, String)], results: &Results) -> f64 {
+    let numbers = bin.iter().filter_map(|(case, metric)| Some(results.row(case, metric)?.ours));
+    numbers.filter(|number| number.is_finite()).fold(f64::NAN, f64::max)
 }
 
 /// A number as the table has it.
@@ -254,7 +274,44 @@ impl Show for Studied {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+
+    #[test]
+    fn a_field_has_the_largest_finite_number_of_its_rows() {
+        let row = |case: &str, ours: f64| Estimate {
+            case: case.to_owned(),
+            metric: "mean".to_owned(),
+            unit: Unit::Times,
+            paper: None,
+            ours,
+            low: f64::NEG_INFINITY,
+            high: f64::INFINITY,
+        };
+        let rows = vec![
+            row("low", 0.25),
+            row("high", 1.42),
+            row("overloaded", f64::INFINITY),
+            row("nothing", f64::NAN),
+        ];
+        let results = Results { rows, distributions: BTreeMap::new() };
+        let bin = |cases: &[&str]| cases.iter().map(|&case| (case.into(), "mean".into())).collect();
+        let map = HeatMap {
+            title: "a".to_owned(),
+            columns: vec!["x".to_owned(), "y".to_owned()],
+            rows: vec!["r".to_owned(), "s".to_owned()],
+            bins: vec![
+                vec![bin(&["nothing", "high", "overloaded", "low"]), bin(&["low"])],
+                vec![bin(&["overloaded", "nothing", "unknown"]), bin(&[])],
+            ],
+        };
+        let svg = heat_map(&map, &results).to_svg();
+        assert!(svg.contains("<title>r, x: 1.42</title>"), "{svg}");
+        assert!(svg.contains("<title>r, y: 0.25</title>"), "{svg}");
+        assert!(!svg.contains("<title>s, "), "{svg}");
+        assert!(svg.contains("(2 of 4 fields)"), "{svg}");
+    }
 
     #[test]
     fn numbers_are_as_long_as_a_table_has_room_for() {

@@ -95,6 +95,16 @@ pub(crate) struct Options {
     /// The order in which commands leave the host's queues: fcfs, elevator or paper32
     #[arg(long, default_value = "elevator")]
     host_order: HostOrder,
+    /// Keep so many requests outstanding, 1 to 4096, and send the next one when one is answered, instead of
+    /// sending them at their times
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "rate",
+        value_parser = values::outstanding,
+        allow_negative_numbers = true
+    )]
+    closed_loop: Option<usize>,
     /// What chance is drawn from
     #[arg(long, default_value_t = 7, value_parser = values::seed, allow_negative_numbers = true)]
     seed: u64,
@@ -152,6 +162,7 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
         policies: options.policy,
         window: options.window,
         order: options.host_order,
+        closed_loop: options.closed_loop,
         seed: options.seed,
         csv: options.csv,
         report: options.report,

@@ -40,6 +40,9 @@ pub(crate) struct Run {
     /// Work out a part only, the I-th of N; --json then prints what levelhead study merge takes
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
+    /// Keep every measurement in this file, and go on from those that are there
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -55,8 +58,8 @@ pub(crate) struct Merge {
 pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
     match options {
         Options::List => output.print(&list()),
-        Options::Run(Run { name, quick, seed, seeds, trace, report, shard }) => {
-            let ask = RunStudy { name, quick, seed, seeds, traces: trace, report, shard };
+        Options::Run(Run { name, quick, seed, seeds, trace, report, shard, resume }) => {
+            let ask = RunStudy { name, quick, seed, seeds, traces: trace, report, shard, resume };
             output.print(run_study(&ask, progress::bars(output).as_ref())?.as_ref())
         }
         Options::Merge(Merge { parts, report }) => output.print(&merge(&parts, report.as_ref())?),

@@ -9,7 +9,7 @@ use levelhead_trace::{Arrival, Kind, Mapping, Synthetic, Trace, onto_array};
 use levelhead_units::{Nanos, Sectors};
 
 use super::plan::{Cell, Measured};
-use crate::replay::{self, End, Run};
+use crate::replay::{self, End, Run, Sending};
 use crate::{World, WorldSettings};
 
 /// An array, its drives and how they are driven.
@@ -27,6 +27,8 @@ pub struct Bed {
     pub age_weight: f64,
     /// How each drive misbehaves; the last entry stands for all further drives.
     pub faults: Vec<Faults>,
+    /// When requests are sent.
+    pub sending: Sending,
 }
 
 /// What is asked of the array.
@@ -94,6 +96,7 @@ impl Bed {
             order: HostOrder::Paper32,
             age_weight: 0.0,
             faults: vec![Faults::NONE],
+            sending: Sending::Open,
         }
     }
 
@@ -149,7 +152,12 @@ impl Bed {
         Cell::new(name, move |seed| bed.measure(policy, &load, seed))
     }
 
-    fn measure(&self, policy: Policy, load: &Load, seed: u64) -> Result<Measured, String> {
+    pub(super) fn measure(
+        &self,
+        policy: Policy,
+        load: &Load,
+        seed: u64,
+    ) -> Result<Measured, String> {
         let (run, arrivals) = self.send(policy, load, seed)?;
         measured(&run, &arrivals)
     }
@@ -163,7 +171,8 @@ impl Bed {
         let settings = self.world(policy, seed)?;
         let size = World::new(&settings).map_err(|error| error.to_string())?.size();
         let arrivals = load.arrivals(size, seed)?;
-        let run = replay::run(&settings, &arrivals, &mut |_| {}).map_err(|e| e.to_string())?;
+        let ask = replay::Ask { sending: self.sending, ..replay::Ask::open(&arrivals) };
+        let run = replay::run(&settings, &ask, &mut |_| {}).map_err(|e| e.to_string())?;
         Ok((run, arrivals))
     }
 }
@@ -175,6 +184,7 @@ fn measured(run: &Run, arrivals: &[Arrival]) -> Result<Measured, String> {
         |kind: Kind| run.latencies(|index| index >= first && arrivals[index as usize].kind == kind);
     let mut latencies = latencies_of(Kind::Read);
     let writes = Summary::of(&mut latencies_of(Kind::Write));
+    let all = Summary::of(&mut run.latencies(|index| index >= first));
     if latencies.is_empty() && run.end == End::Complete {
         return Err(format!("no read among {} requests after the first tenth", arrivals.len()));
     }
@@ -196,7 +206,12 @@ fn measured(run: &Run, arrivals: &[Arrival]) -> Result<Measured, String> {
         .with("p99.9", bound(summary.p999))
         .with("max", bound(summary.max))
         .with("mean of writes", bound(writes.mean))
+        .with("mean of all", bound(all.mean))
+        .with("p99 of all", bound(all.p99))
         .with("sub-requests", run.mean_of(|one| one.subs))
+        .with("rate", run.rate())
+        .with("span", run.span.as_secs_f64())
+        .with("last arrival", arrivals.last().map_or(0.0, |last| last.at.as_nanos() as f64 / 1e9))
         .with("reads", kept)
         .with("removed", run.mean_of(|one| one.removed))
         .with("re-dispatched", run.redispatched() as f64 / served);

@@ -2,10 +2,13 @@
 
 use levelhead_stats::mean_interval;
 
+/// No number: something was overloaded.
+pub(super) const NONE: [f64; 3] = [f64::INFINITY, f64::NEG_INFINITY, f64::INFINITY];
+
 /// The mean of one value a seed, and its interval by Student's t. Values without bound have no mean.
 pub(super) fn of_mean(values: &[f64]) -> [f64; 3] {
     if values.iter().any(|value| !value.is_finite()) {
-        return [f64::INFINITY, f64::NEG_INFINITY, f64::INFINITY];
+        return NONE;
     }
     let interval = mean_interval(values);
     [interval.mean, interval.low, interval.high]

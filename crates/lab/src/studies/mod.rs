@@ -39,7 +39,7 @@ mod sdhdd;
 mod toleraid;
 
 pub use bed::{Bed, Load};
-pub use plan::{Bars, Cell, Drawing, Measured, OneSeed, Plan, Row, Unit, Whose};
+pub use plan::{Bars, Cell, Drawing, HeatMap, Measured, OneSeed, Plan, Row, Unit, Whose};
 pub use results::{Estimate, Job, Results, Shard};
 
 use std::sync::Arc;

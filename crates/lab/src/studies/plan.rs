@@ -263,7 +263,7 @@ impl Row {
         })
     }
 
-    fn together(
+    pub(super) fn together(
         (case, metric): (impl Into<String>, impl Into<String>),
         unit: Unit,
         ours: impl Fn(&[OneSeed<'_>]) -> [f64; 3] + Send + Sync + 'static,
@@ -318,6 +318,21 @@ pub enum Drawing {
         /// Names and cells.
         cells: Vec<(String, String)>,
     },
+    /// The largest of our numbers in each field of a grid.
+    HeatMap(HeatMap),
+}
+
+/// A grid whose fields are coloured by the largest of our numbers in them.
+#[derive(Clone, Debug)]
+pub struct HeatMap {
+    /// What stands above it.
+    pub title: String,
+    /// What stands over each column.
+    pub columns: Vec<String>,
+    /// What stands beside each row of the grid.
+    pub rows: Vec<String>,
+    /// For each row of the grid and each column the results' rows, by case and metric.
+    pub bins: Vec<Vec<Vec<(String, String)>>>,
 }
 
 /// One bar a group.

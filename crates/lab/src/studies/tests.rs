@@ -44,6 +44,13 @@ fn studies_have_names_of_their_own_and_plans_that_name_what_they_have() {
                         }
                     }
                 }
+                Drawing::HeatMap(HeatMap { columns, rows: names, bins, .. }) => {
+                    assert_eq!(bins.len(), names.len(), "{}", study.name);
+                    assert!(bins.iter().all(|row| row.len() == columns.len()), "{}", study.name);
+                    for (case, metric) in bins.iter().flatten().flatten() {
+                        assert!(rows.contains(&(case, metric)), "{}: {case}", study.name);
+                    }
+                }
                 Drawing::Distributions { cells: drawn, .. } => {
                     for (_, cell) in drawn {
                         assert!(cells.contains(cell.as_str()), "{}: {cell}", study.name);

@@ -7,13 +7,9 @@ use levelhead_array::{HostOrder, Policy};
 use levelhead_drive::Faults;
 use levelhead_units::Instant;
 
-use super::{Ask, Bars, Bed, Drawing, Load, Plan, Row, Study, Unit, Whose};
+use crate::studies::{Ask, Bars, Bed, Drawing, Load, Plan, Row, Study, Unit, Whose};
 
-pub(super) fn studies() -> Vec<Study> {
-    vec![ALL]
-}
-
-const ALL: Study = Study {
+pub(super) const ALL: Study = Study {
     name: "level.all",
     title: "Our policy against the best of the papers'",
     source: "ours",
