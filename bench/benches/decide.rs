@@ -1,13 +1,13 @@
 //! How long a policy takes to decide one read: `cargo bench -p bench --bench decide`.
 //!
-//! The bound to keep is 2 us a request. Six drives and twenty-four, one of them slow, some with
+//! The bound to keep is 0.5 us a request. Six drives and twenty-four, one of them slow, some with
 //! requested data.
 
 #![forbid(unsafe_code)]
 
 use divan::{Bencher, black_box};
 use levelhead_array::Policy;
-use levelhead_array::policy::View;
+use levelhead_array::policy::{Arrivals, View};
 use levelhead_array::tau::{DriveView, Share};
 use levelhead_units::{DriveIdx, DriveSet};
 
@@ -29,7 +29,10 @@ fn shares(drives: usize) -> Vec<Share> {
                 retry_latency: 0.025,
                 service_time: 0.008,
                 pace,
+                pace_alone: pace,
                 failure_rate: 0.02,
+                retry_time: 0.025,
+                excess: 0.0,
             };
             Share { idx: DriveIdx::from_usize(at), drive, wanted: (at % 3) as u32 }
         })
@@ -51,7 +54,16 @@ fn decide(bencher: Bencher<'_, '_>, policy: &str, drives: usize, spare: usize) {
     let shares = shares(drives);
     let [sat_out, by_hand, persistent] = [DriveSet::EMPTY; 3];
     bencher.bench_local(|| {
-        let view = View { shares: black_box(&shares), spare, sat_out, by_hand, persistent };
+        let view = View {
+            shares: black_box(&shares),
+            spare,
+            arrivals: Arrivals::Independent,
+            window: 32.0,
+            seen: 3.0,
+            sat_out,
+            by_hand,
+            persistent,
+        };
         policy.decide(&view)
     });
 }

@@ -6,7 +6,8 @@
 //!
 //! ```text
 //!   old          a request that has taken longer than all but a share a of the others did,
-//!                a = 1.1 / d^2 within [0.01, 0.1], d = drives that a read asks, lately;
+//!                a = 1.2 / d^2 within [0.01, 0.1], d = drives that a read asks, lately,
+//!                less where reads ask fewer than 3.5 drives, and where queues are long;
 //!                half as long again while no drive can be spared
 //!   counted on   of the drives that an old read waits for, the fewest that will do, shortest queues first
 //!   held         a drive with a part of an old request inside that is counted on
@@ -16,6 +17,10 @@
 //! needs it all the same is served sooner if it may choose. The share falls with `d` because an old request
 //! holds up every drive that it counts on, and each of those all that waits there.
 //!
+//! Holding a drive costs it a part of its rate. So none is held where there is none to spare, because reads
+//! find half a window of commands at a drive; where requests come upon answers, so that what one loses its
+//! successor loses, too; and for reads of one or two drives, which gain nothing by it.
+//!
 //! # Invariants
 //!
 //! - G1. Only what somebody waits for holds a drive; an answer ends it.
@@ -24,19 +29,42 @@
 use levelhead_units::{Instant, Nanos};
 
 use crate::action::SubId;
+use crate::policy::Arrivals;
 use crate::policy::level::Admission;
 use crate::quantile::Quantile;
 
 /// So large a share of the requests is old, over the square of the drives that a read asks, within bounds.
-const OLD_SHARE: f64 = 1.1;
+const OLD_SHARE: f64 = 1.2;
 const OLD_SHARE_MIN: f64 = 0.01;
 const OLD_SHARE_MAX: f64 = 0.10;
+
+/// Where fewer requests than this share would be old, none is.
+const OLD_SHARE_LEAST: f64 = 0.003;
+
+/// Reads that ask so many drives or fewer gain nothing where others are held for them.
+const NARROW: f64 = 2.0;
+
+/// Reads that ask so many drives or more gain all that can be gained.
+const WIDE: f64 = 3.5;
 
 /// Reads over which the number of drives is averaged.
 const DRIVES_MEMORY: f64 = 64.0;
 
 /// While no drive can be spared a read counts on all that it asks: old is so many times as long then.
 const TIGHT: f64 = 1.5;
+
+/// Requests over which the number of others that they find is averaged.
+const ARRIVALS_MEMORY: f64 = 256.0;
+
+/// Until so many requests have come, nothing is held.
+const ARRIVALS_MIN: f64 = 64.0;
+
+/// The variance of that number, over its mean, is at least 1 where requests come independently of the
+/// answers, and 0 where as many are outstanding at all times.
+const CLOSED_LOOP: f64 = 0.25;
+
+/// Nothing is held where reads find more commands at a drive than so large a share of its window.
+const CROWDED: f64 = 0.5;
 
 /// Commands inside a drive that is held: the old one, and one that it may overtake with.
 const HELD: usize = 2;
@@ -50,6 +78,16 @@ pub(crate) struct Gate {
     drives: f64,
     /// Whether the last read could spare none.
     is_tight: bool,
+    /// Mean and variance of how many others a request finds that are not answered yet.
+    found: f64,
+    found_variance: f64,
+    /// Requests that came, [`ARRIVALS_MEMORY`] at most.
+    arrivals: f64,
+    arrived_last: Option<Instant>,
+    /// The part of the share that long queues take away; all of it from 1 on.
+    crowd: f64,
+    /// The share of requests that are old.
+    share: f64,
 }
 
 impl Gate {
@@ -59,6 +97,40 @@ impl Gate {
             latency: Quantile::new(1.0 - OLD_SHARE_MAX),
             drives: 1.0,
             is_tight: false,
+            found: 0.0,
+            found_variance: 0.0,
+            arrivals: 0.0,
+            arrived_last: None,
+            crowd: 0.0,
+            share: 0.0,
+        }
+    }
+
+    /// A request has come and found so many others that are not answered yet.
+    pub(crate) fn note_arrival(&mut self, now: Instant, others: usize) {
+        // The first one, and those that come at once, say nothing of whether they wait for answers.
+        if self.arrived_last.replace(now).is_none_or(|last| last == now) {
+            return;
+        }
+        self.arrivals = (self.arrivals + 1.0).min(ARRIVALS_MEMORY);
+        let distance = others as f64 - self.found;
+        self.found += distance / self.arrivals;
+        let square = distance * (others as f64 - self.found);
+        self.found_variance += (square - self.found_variance) / self.arrivals;
+    }
+
+    /// Reads have found so many commands at a drive, whose window is so wide.
+    pub(crate) fn note_queues(&mut self, seen: f64, window: f64) {
+        self.crowd = (seen / (CROWDED * window)).powi(4);
+    }
+
+    /// Whether requests come when others are answered; taken to be so until enough have come.
+    pub(crate) fn arrivals(&self) -> Arrivals {
+        let is_known = self.arrivals >= ARRIVALS_MIN;
+        if is_known && self.found_variance > CLOSED_LOOP * self.found {
+            Arrivals::Independent
+        } else {
+            Arrivals::UponAnswers
         }
     }
 
@@ -71,13 +143,17 @@ impl Gate {
     /// A client's request has taken so long.
     pub(crate) fn note_latency(&mut self, latency: Nanos) {
         let share = (OLD_SHARE / self.drives.powi(2)).clamp(OLD_SHARE_MIN, OLD_SHARE_MAX);
-        self.latency.note_at(1.0 - share, latency);
+        let wide = ((self.drives - NARROW) / (WIDE - NARROW)).clamp(0.0, 1.0);
+        self.share = share * wide * (1.0 - self.crowd).max(0.0);
+        self.latency.note_at(1.0 - self.share.max(OLD_SHARE_LEAST), latency);
     }
 
     /// From this age on a request is old, once that is known.
     fn old(&self) -> Option<Nanos> {
         match self.admission {
             Admission::Always => None,
+            Admission::Aging if self.share < OLD_SHARE_LEAST => None,
+            Admission::Aging if self.arrivals() == Arrivals::UponAnswers => None,
             Admission::Aging if self.is_tight => {
                 self.latency.get().map(|old| Nanos::from_secs_f64_round(old.as_secs_f64() * TIGHT))
             }
@@ -136,14 +212,71 @@ mod tests {
         Instant::from_nanos(millis * 1_000_000)
     }
 
-    /// A gate that has seen reads of six drives take 10 ms each.
+    /// A gate that has seen reads of six drives take 10 ms each, come when they would.
     fn gate(admission: Admission) -> Gate {
         let mut gate = Gate::new(admission);
+        come(&mut gate, 1_000, |at| (at * at) as usize % 13);
         for _ in 0..1_000 {
             gate.note_read(6, true);
             gate.note_latency(Nanos::from_millis(10));
         }
         gate
+    }
+
+    /// So many requests come, each of which finds so many others.
+    fn come(gate: &mut Gate, requests: u64, others: impl Fn(u64) -> usize) {
+        (0..requests).for_each(|at| gate.note_arrival(self::at(at), others(at)));
+    }
+
+    const HOLDS: bool = true;
+
+    /// Whether a request of a second holds its drive.
+    fn holds(gate: &Gate) -> bool {
+        let mut awaited = Awaited::default();
+        awaited.enter(SubId(1), at(0));
+        gate.room(at(1_000), &awaited) == HELD
+    }
+
+    #[test]
+    fn nothing_is_held_where_requests_come_upon_answers_or_before_that_is_known() {
+        let mut gate = gate(Admission::Aging);
+        assert_eq!(holds(&gate), HOLDS);
+        come(&mut gate, 2_000, |_| 31);
+        assert_eq!((gate.arrivals(), holds(&gate)), (Arrivals::UponAnswers, !HOLDS));
+        // A few more or less, as answers come together.
+        come(&mut gate, 2_000, |at| 30 + (at % 3) as usize);
+        assert_eq!(gate.arrivals(), Arrivals::UponAnswers);
+        come(&mut gate, 2_000, |at| (at * at) as usize % 60);
+        assert_eq!((gate.arrivals(), holds(&gate)), (Arrivals::Independent, HOLDS));
+        let mut fresh = Gate::new(Admission::Aging);
+        fresh.note_read(6, true);
+        fresh.note_latency(Nanos::from_millis(10));
+        assert_eq!(holds(&fresh), !HOLDS);
+    }
+
+    #[test]
+    fn requests_that_come_at_the_same_moment_do_not_look_like_independent_ones() {
+        let mut gate = Gate::new(Admission::Aging);
+        (0..256).for_each(|others| gate.note_arrival(at(0), others));
+        come(&mut gate, 200, |_| 255);
+        assert_eq!(gate.arrivals(), Arrivals::UponAnswers);
+    }
+
+    #[test]
+    fn nothing_is_held_for_narrow_reads_nor_before_long_queues() {
+        let mut gate = gate(Admission::Aging);
+        gate.note_queues(4.0, 32.0);
+        gate.note_latency(Nanos::from_millis(10));
+        assert_eq!(holds(&gate), HOLDS);
+        gate.note_queues(16.0, 32.0);
+        gate.note_latency(Nanos::from_millis(10));
+        assert_eq!(holds(&gate), !HOLDS, "half a window waits at each drive");
+        gate.note_queues(4.0, 32.0);
+        for _ in 0..1_000 {
+            gate.note_read(1, true);
+            gate.note_latency(Nanos::from_millis(10));
+        }
+        assert_eq!(holds(&gate), !HOLDS, "each read asks one drive");
     }
 
     #[test]
@@ -186,9 +319,11 @@ mod tests {
     fn wide_reads_are_old_later_than_narrow_ones() {
         let mut rng = levelhead_stats::Streams::new(5).stream("latencies");
         let (mut narrow, mut wide) = (Gate::new(Admission::Aging), Gate::new(Admission::Aging));
+        come(&mut narrow, 1_000, |at| (at * at) as usize % 13);
+        come(&mut wide, 1_000, |at| (at * at) as usize % 13);
         for _ in 0..20_000 {
             let latency = rng.exponential(Nanos::from_millis(10));
-            narrow.note_read(2, true);
+            narrow.note_read(4, true);
             wide.note_read(12, true);
             narrow.note_latency(latency);
             wide.note_latency(latency);

@@ -11,10 +11,11 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 use crate::action::{Action, BufId, Combine, Place, Segment, SubId, Submit};
 use crate::admission::{Awaited, Gate};
 use crate::detect::{Detector, DriveEvent, PROBE_INTERVAL};
-use crate::drives::DriveTrack;
+use crate::drives::{DriveTrack, Work};
 use crate::layout::Layout;
-use crate::policy::level;
+use crate::policy::cost::Costs;
 use crate::policy::tolerant::Streaks;
+use crate::policy::{View, level};
 use crate::quantile::Quantile;
 use crate::queue::{End, HostQueue};
 use crate::tau::{DriveView, Share};
@@ -25,6 +26,17 @@ pub(crate) type OpId = u64;
 
 /// The operation of commands whose end nobody waits for.
 const NOBODY: OpId = 0;
+
+/// Reads over which what they found at the drives is averaged.
+const SEEN_MEMORY: f64 = 64.0;
+
+/// A drive with more commands than that is heard of soon enough, or hangs.
+const PROBED_QUEUE_MAX: usize = 1;
+
+/// A drive that has ended so many windows' worth of others has lost a command: passed by in favour of nearer
+/// ones it is for ten of them in one case of 20,000, and for longer where the host's queue feeds it in the
+/// order of the addresses.
+const PASSED_OVER: f64 = 100.0;
 
 /// What a probe reads, or one chunk if that is less: 8 KiB.
 const PROBE_SIZE: Sectors = Sectors::new(2);
@@ -50,6 +62,12 @@ pub(crate) struct Core {
     pub(crate) spread: Quantile,
     /// Which drives are given something new.
     pub(crate) gate: Gate,
+    /// Commands inside a drive at most.
+    pub(crate) window: f64,
+    /// Commands that a read found at a drive, averaged over the last reads.
+    pub(crate) seen: f64,
+    /// The median drive's pace, in seconds.
+    pace: f64,
     /// Drives that the last read did without.
     aside: DriveSet,
     /// Drives done without of which nothing has been heard since.
@@ -72,6 +90,15 @@ struct Drive {
     awaited: Awaited,
     /// Since when it has had something to do.
     busy_since: Option<Instant>,
+    /// Commands that it has ended.
+    ended: u64,
+}
+
+impl Drive {
+    fn work(&self) -> Work {
+        let inside = self.queue.inside().len();
+        Work { queued: self.queue.len(), inside, since: self.busy_since }
+    }
 }
 
 /// A command in a drive's queue or inside the drive.
@@ -88,6 +115,8 @@ pub(crate) struct Sub {
     started: Option<Instant>,
     /// It is late from then on, for those who count that.
     due: Option<Instant>,
+    /// Commands that its drive had ended when it went in.
+    ended_before: u64,
 }
 
 /// Whether a command says something about how often commands are withdrawn.
@@ -97,6 +126,8 @@ pub(crate) enum Fate {
     Withdrawable,
     /// It will run.
     Certain,
+    /// It will run, and reads with retries what was not given without them.
+    Again,
 }
 
 /// What to put into a drive's queue.
@@ -119,7 +150,7 @@ impl Core {
             let rng = streams.stream(&format!("array/host-queue/{idx}"));
             let queue = HostQueue::new(settings.order, settings.window, rng);
             let (track, awaited) = (DriveTrack::default(), Awaited::default());
-            Drive { queue, track, awaited, busy_since: None }
+            Drive { queue, track, awaited, busy_since: None, ended: 0 }
         });
         let count = settings.spec.drives();
         let redundant = layout.symbols() - layout.data_symbols();
@@ -143,6 +174,9 @@ impl Core {
             tail: Quantile::new(0.99),
             spread: Quantile::new(0.9),
             gate: Gate::new(settings.policy.admission()),
+            window: f64::from(settings.window),
+            seen: 0.0,
+            pace: 0.0,
             aside: DriveSet::EMPTY,
             stale: DriveSet::EMPTY,
             probe_rng: streams.stream("array/probes"),
@@ -160,8 +194,8 @@ impl Core {
     }
 
     pub(crate) fn view(&self, now: Instant, drive: DriveIdx) -> DriveView {
-        let Drive { queue, track, busy_since, .. } = &self.drives[drive.as_usize()];
-        track.view(now, queue.len(), *busy_since)
+        let drive = &self.drives[drive.as_usize()];
+        drive.track.view(now, drive.work())
     }
 
     /// How many more drives the layout can lose.
@@ -180,20 +214,57 @@ impl Core {
         self.shares = shares;
     }
 
-    /// The drives that `level` does without at this moment.
-    pub(crate) fn slow(&mut self, now: Instant) -> DriveSet {
-        let mut shares = self.take_shares();
-        for drive in self.present().iter() {
-            let Drive { queue, track, busy_since, .. } = &self.drives[drive.as_usize()];
-            let (queued, pace) = (queue.len() as f64, track.pace(now, *busy_since));
-            let view = DriveView { queued, pace, ..DriveView::default() };
-            shares.push(Share { idx: drive, drive: view, wanted: 0 });
+    /// A read has looked at the drives that are there.
+    pub(crate) fn note_views(&mut self, shares: &[Share]) {
+        if shares.is_empty() {
+            return;
         }
-        let (sat_out, by_hand) = (self.detector.sat_out(), self.detector.by_hand());
-        let slow = level::slow(&shares, self.spare(), sat_out, by_hand);
+        self.pace = level::median(shares, |drive| drive.pace);
+        let queued: f64 = shares.iter().map(|share| share.drive.queued).sum();
+        self.seen += (queued / shares.len() as f64 - self.seen) / SEEN_MEMORY;
+        self.gate.note_queues(self.seen, self.window);
+    }
+
+    /// The drives that `level` does without at this moment in a read that asked these first, and of how many
+    /// others it asks the rest before it has retries made.
+    pub(crate) fn slow(&mut self, now: Instant, asked: DriveSet) -> (DriveSet, usize) {
+        let mut shares = self.take_shares();
+        for idx in self.present().iter() {
+            let wanted = u32::from(asked.contains(idx));
+            shares.push(Share { idx, drive: self.view(now, idx), wanted });
+        }
+        let view = View { shares: &shares, ..self.overview() };
+        let slow = level::slow(&view);
+        let rest_max = Costs::of(&view, slow).rest_max();
         self.give_back_shares(shares);
         self.note_slow(slow);
-        slow
+        (slow, rest_max)
+    }
+
+    /// Drives that take more than so many times as long for a command as the median drive, as if each had
+    /// one command inside.
+    pub(crate) fn slower(&self, now: Instant, times: f64) -> DriveSet {
+        let pace = |drive| self.view(now, drive).pace_alone;
+        let mut paces: Vec<f64> = self.present().iter().map(pace).collect();
+        paces.sort_unstable_by(f64::total_cmp);
+        let Some(&median) = paces.get(paces.len().saturating_sub(1) / 2) else {
+            return DriveSet::EMPTY;
+        };
+        self.present().iter().filter(|&drive| pace(drive) > times * median).collect()
+    }
+
+    /// What a decision is made from, but for the drives' shares.
+    pub(crate) fn overview(&self) -> View<'static> {
+        View {
+            shares: &[],
+            spare: self.spare(),
+            arrivals: self.gate.arrivals(),
+            window: self.window,
+            seen: self.seen,
+            sat_out: self.detector.sat_out(),
+            by_hand: self.detector.by_hand(),
+            persistent: self.streaks.persistent().without(self.detector.sat_out()),
+        }
     }
 
     /// These drives are done without: they are probed if nothing is heard of them.
@@ -223,7 +294,9 @@ impl Core {
             if is_stale {
                 self.stale = self.stale.without(DriveSet::EMPTY.with(drive));
             }
-            if !(self.detector.take_probe(now, drive) || is_stale) || self.queue_len(drive) > 0 {
+            if !(self.detector.take_probe(now, drive) || is_stale)
+                || self.queue_len(drive) > PROBED_QUEUE_MAX
+            {
                 continue;
             }
             let chunk = self.layout.spec().chunk();
@@ -256,9 +329,9 @@ impl Core {
 
     /// The predicted wait of one command more at each drive, in nanoseconds.
     pub(crate) fn waits(&self, now: Instant) -> Vec<u64> {
-        let wait = |Drive { queue, track, busy_since, .. }: &Drive| {
-            let pace = Nanos::from_secs_f64_round(track.pace(now, *busy_since));
-            pace.get() * (queue.len() as u64 + 1)
+        let wait = |drive: &Drive| {
+            let pace = Nanos::from_secs_f64_round(drive.track.pace(now, drive.work()));
+            pace.get() * (drive.queue.len() as u64 + 1)
         };
         self.drives.iter().map(wait).collect()
     }
@@ -298,8 +371,19 @@ impl Core {
         self.sub_next += 1;
         let sub = SubId(self.sub_next);
         let (enqueued, started, due) = (now, None, None);
-        let state =
-            Sub { op, drive, command, segments, origin, fate, since, enqueued, started, due };
+        let state = Sub {
+            op,
+            drive,
+            command,
+            segments,
+            origin,
+            fate,
+            since,
+            enqueued,
+            started,
+            due,
+            ended_before: 0,
+        };
         let Drive { queue, track, .. } = &mut self.drives[drive.as_usize()];
         queue.push(sub, state.lba(), end);
         if state.command.extent().is_some() {
@@ -336,6 +420,18 @@ impl Core {
         self.drives[drive.as_usize()].awaited.count_on(sub, is_counted_on);
     }
 
+    /// Whether a drive has ended nothing for so long that it could have ended this command, or so much else
+    /// that it must have lost it.
+    pub(crate) fn is_stuck(&self, now: Instant, sub: SubId, patience: Nanos) -> bool {
+        let Some(Sub { drive, started: Some(started), ended_before, .. }) = self.subs.get(&sub)
+        else {
+            return false;
+        };
+        let Drive { track, ended, .. } = &self.drives[drive.as_usize()];
+        let passed_over = (ended - ended_before) as f64 > PASSED_OVER * self.window;
+        passed_over || track.busy(now, *started) >= patience
+    }
+
     /// Lets commands into every drive whose window has room and that is not held for an old request.
     /// Where a slow drive is needed after all, as writes need it, it wants a choice more than others do.
     pub(crate) fn dispatch(&mut self, now: Instant) {
@@ -347,6 +443,7 @@ impl Core {
             {
                 let state = self.subs.get_mut(&sub).expect("a queued command is known");
                 state.started = Some(now);
+                state.ended_before = drive.ended;
                 drive.busy_since.get_or_insert(now);
                 if let Some(since) = state.since {
                     drive.awaited.enter(sub, since);
@@ -375,7 +472,10 @@ impl Core {
     pub(crate) fn finish(&mut self, now: Instant, sub: SubId, outcome: &Outcome) -> Sub {
         let state = self.subs.remove(&sub).unwrap_or_else(|| panic!("{sub:?} is not known"));
         let started = state.started.unwrap_or_else(|| panic!("{sub:?} is not inside a drive"));
-        let Drive { queue, track, awaited, busy_since } = &mut self.drives[state.drive.as_usize()];
+        let Drive { queue, track, awaited, busy_since, ended } =
+            &mut self.drives[state.drive.as_usize()];
+        *ended += 1;
+        let inside = queue.inside().len();
         queue.finish(sub);
         awaited.leave(sub);
         if queue.inside().len() == 0 {
@@ -388,10 +488,14 @@ impl Core {
             return state;
         }
         let busy = track.busy(now, started);
-        track.handle_finished(now, started);
+        track.handle_finished(now, started, inside);
+        track.handle_busy(busy, self.pace);
         if let Command::Read { extent, effort } = state.command {
             if let (Effort::Fast, Outcome::Done { unknown, .. }) = (effort, outcome) {
                 track.handle_fast_read(unknown.len(), extent.sectors.get());
+            }
+            if state.fate == Fate::Again {
+                track.handle_retried(busy);
             }
             let is_probe = state.op == NOBODY;
             if !is_probe {

@@ -98,6 +98,8 @@ pub struct Array {
     /// Operations that hold their stripes and have not begun, in order.
     granted: VecDeque<OpId>,
     resync: Resync,
+    /// Clients' requests that are not answered yet.
+    outstanding: usize,
     /// When reads want to be looked at again.
     timers: BTreeSet<(Instant, OpId)>,
 }
@@ -137,6 +139,7 @@ impl Array {
             op_next: 0,
             granted: VecDeque::new(),
             resync: Resync::Idle,
+            outstanding: 0,
             timers: BTreeSet::new(),
         }
     }
@@ -203,6 +206,8 @@ impl Array {
     /// Panics if the extent is empty or past the array's end.
     pub fn handle_request(&mut self, now: Instant, request: RequestId, command: Command) {
         assert!(command.fits(self.size()), "{command:?} is past the array's end");
+        self.core.gate.note_arrival(now, self.outstanding);
+        self.outstanding += 1;
         let start = match command {
             Command::Read { extent, effort } => Start::Read { request, extent, effort },
             Command::Write { extent, durability, .. }
@@ -258,7 +263,7 @@ impl Array {
         {
             self.timers.pop_first();
             if let Some(Op::Read(read)) = self.ops.get_mut(&op) {
-                read.handle_timeout(now);
+                read.handle_timeout(&self.core, now);
                 self.advance(now, op);
             }
         }
@@ -282,7 +287,11 @@ impl Array {
 
     /// The next thing to do.
     pub fn poll(&mut self) -> Option<Action> {
-        self.core.actions.pop_front()
+        let action = self.core.actions.pop_front()?;
+        if let Action::Answer(_) = action {
+            self.outstanding -= 1;
+        }
+        Some(action)
     }
 
     fn name_op(&mut self) -> OpId {

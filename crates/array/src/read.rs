@@ -62,6 +62,14 @@ pub(crate) struct ReadOp {
     pub(crate) timer: Option<Instant>,
 }
 
+/// Whether the drives that a read waits for have become slow is looked at after so many times what 99 of 100
+/// commands take, and again after twice that time.
+const LOOK_TAILS: u64 = 2;
+
+/// Whether a drive that was not late is late by now is looked at again after as long, and not sooner than
+/// this.
+const LOOK_AGAIN_MIN: Nanos = Nanos::from_millis(1);
+
 /// What 99 of 100 commands are taken to take before anything is known.
 const TAIL_AT_FIRST: Nanos = Nanos::from_millis(500);
 
@@ -99,9 +107,7 @@ impl ReadOp {
         }
         let plan = plan(core, now, &fetch, policy);
         let patience = match plan.late {
-            Late::TimesTail(times) => {
-                Some(core.tail.get().unwrap_or(TAIL_AT_FIRST) * u64::from(times))
-            }
+            Late::WhenSlow => Some(core.tail.get().unwrap_or(TAIL_AT_FIRST) * LOOK_TAILS),
             Late::Never | Late::TimesMedian(_) | Late::Noted(_) => None,
         };
         let mut read = Self {
@@ -121,7 +127,7 @@ impl ReadOp {
             timer: None,
         };
         read.first_ask(core, now);
-        read.asked = read.fetch.pending_drives();
+        read.asked = read.fetch.pending_drives().without(plan.also);
         let can_spare = (plan.aside.len() as usize) < core.spare();
         core.gate.note_read(read.asked.len(), can_spare);
         read.expect(core);
@@ -149,17 +155,28 @@ impl ReadOp {
     }
 
     /// The time has come that [`ReadOp::deadline`] said.
-    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+    pub(crate) fn handle_timeout(&mut self, core: &Core, now: Instant) {
         self.deadline = None;
         let Some(patience) = self.patience else {
-            self.late = self.late.or(self.fetch.pending_drives());
+            let pending = self.fetch.pending_drives();
+            let late = pending.without(self.only_queued(core, now));
+            self.late = self.late.or(late);
+            if late.is_empty() && !pending.is_empty() {
+                let waited = now.saturating_since(self.began);
+                self.deadline = Some(now + waited.max(LOOK_AGAIN_MIN));
+            }
             return;
         };
         let is_behind = self.behind.is_some_and(|behind| behind <= now);
-        let is_late =
-            |sub: &&Asked| sub.asked + patience <= now || (is_behind && sub.asked == self.began);
+        // A long wait alone is the queue's affair: the drive must have ended nothing, or too much else.
+        let is_stuck =
+            |sub: &Asked| sub.asked + patience <= now && core.is_stuck(now, sub.id, patience);
+        let is_late = |sub: &&Asked| is_stuck(sub) || (is_behind && sub.asked == self.began);
         let overdue = self.fetch.subs.iter().filter(is_late);
         self.late = self.late.or(overdue.map(|sub| sub.drive).collect());
+        if self.fetch.subs.iter().any(|sub| sub.asked + patience <= now) {
+            self.patience = Some(patience * 2);
+        }
         self.watch();
     }
 
@@ -180,7 +197,7 @@ impl ReadOp {
             Late::TimesMedian(_) if self.late.is_empty() && self.deadline.is_none() => {
                 self.deadline = self.due(core);
             }
-            Late::TimesTail(_) if self.behind.is_none() => {
+            Late::WhenSlow if self.behind.is_none() => {
                 let usual = core.spread.number().unwrap_or(f64::INFINITY) - 1.0;
                 self.behind = self.fellows().map(|median| {
                     let queues = (core.mean_queue() + 1.0).powi(2);
@@ -190,7 +207,7 @@ impl ReadOp {
                 });
                 self.watch();
             }
-            Late::Never | Late::TimesMedian(_) | Late::Noted(_) | Late::TimesTail(_) => {}
+            Late::Never | Late::TimesMedian(_) | Late::Noted(_) | Late::WhenSlow => {}
         }
     }
 
@@ -223,14 +240,25 @@ impl ReadOp {
         median.map(|median| self.began + median * u64::from(times))
     }
 
+    /// Drives that are not late, however long they take: a read of so few drives that it has no fellows'
+    /// times to compare with takes a drive for late only if it is slower than the array's other drives.
+    fn only_queued(&self, core: &Core, now: Instant) -> DriveSet {
+        match tolerant::rank(self.asked.len() as usize) {
+            Some(_) => DriveSet::EMPTY,
+            None => self.asked.without(core.slower(now, f64::from(tolerant::SLOW_TIMES))),
+        }
+    }
+
     fn first_ask(&mut self, core: &mut Core, now: Instant) {
         let layout = &core.layout;
         let data = layout.data_symbols();
         let expansion = layout.spec().expansion();
         // Asked for only where something is computed instead of read.
         let waits = if self.plan.aside.is_empty() { Vec::new() } else { core.waits(now) };
+        let also = self.plan.also;
         let first = |word: &Codeword| {
             let aside = on_drives(layout, word, self.plan.aside);
+            let also = on_drives(layout, word, also);
             let prompt = word.usable.minus(aside);
             let wanted = needed(word, data);
             match self.plan.first {
@@ -243,12 +271,12 @@ impl ReadOp {
                     others.sort_by_key(|&symbol| {
                         waits[layout.cell(word.row, symbol).drive.as_usize()]
                     });
-                    own.iter().chain(others).take(data).collect()
+                    own.iter().chain(others).take(data).chain(also.iter()).collect()
                 }
                 First::Spare(drives) => {
                     prompt.iter().take(data + usize::from(drives) * expansion).collect()
                 }
-                First::Group => prompt,
+                First::Group => prompt.or(also),
             }
         };
         let wishes: Vec<(usize, SymbolSet)> =
@@ -267,6 +295,7 @@ impl ReadOp {
         // The client's effort is a limit: who wants no retries gets none.
         let effort = if effort == Effort::Fast { Effort::Fast } else { self.effort };
         let fate = match (self.plan.first, end) {
+            _ if effort != Effort::Fast && self.plan.effort == Effort::Fast => Fate::Again,
             (First::Group, End::Tail) => Fate::Withdrawable,
             (First::Group, End::Head) | (First::Wanted | First::Spare(_), _) => Fate::Certain,
         };
@@ -283,15 +312,16 @@ impl ReadOp {
         // Asking again with the effort that failed would be no second try.
         let retry = self.effort != Effort::Fast && self.plan.effort == Effort::Fast;
         // What is slow now counts, not what was slow at the start.
-        let aside = match self.plan.late {
-            Late::TimesTail(_) if !self.fetch.subs.is_empty() || self.has_failures() => {
-                core.slow(now)
+        let (aside, rest_max) = match self.plan.late {
+            Late::WhenSlow if !self.fetch.subs.is_empty() || self.has_failures() => {
+                core.slow(now, self.asked)
             }
-            Late::Never | Late::TimesMedian(_) | Late::Noted(_) | Late::TimesTail(_) => {
-                self.plan.aside
+            Late::Never | Late::TimesMedian(_) | Late::Noted(_) | Late::WhenSlow => {
+                (self.plan.aside, usize::MAX)
             }
         };
-        let rule = Rule { data, plan: self.plan, retry };
+        let rest_max = rest_max.saturating_mul(core.layout.spec().expansion());
+        let rule = Rule { data, plan: self.plan, retry, rest_max };
         let layout = &core.layout;
         let next = |word: &Codeword| {
             let [aside, late] = [aside, self.late].map(|drives| on_drives(layout, word, drives));
@@ -357,12 +387,15 @@ impl ReadOp {
         self.note_spread(core, now);
         let missing = self.deliver(core);
         let withdraw = self.plan.surplus == Surplus::Removed;
+        let only_queued = self.only_queued(core, now);
         let due = self.due(core);
         if let Some(due) = due {
             for &(drive, took) in &self.answered {
-                core.streaks.note(drive, self.began + took > due);
+                let is_late = self.began + took > due && !only_queued.contains(drive);
+                core.streaks.note(drive, is_late);
             }
         }
+        let due = due.filter(|_| only_queued.is_empty());
         self.cost.removed += self.fetch.close(core, now, withdraw, due);
         let (unknown, damaged) = match self.effort {
             Effort::Fast | Effort::Limited(_) => (missing, Vec::new()),
@@ -430,13 +463,8 @@ fn plan(core: &mut Core, now: Instant, fetch: &Fetch, policy: Policy) -> Plan {
             }
         }
     }
-    let plan = policy.decide(&View {
-        shares: &shares,
-        spare: core.spare(),
-        sat_out: core.detector.sat_out(),
-        by_hand: core.detector.by_hand(),
-        persistent: core.streaks.persistent().without(core.detector.sat_out()),
-    });
+    let plan = policy.decide(&View { shares: &shares, ..core.overview() });
+    core.note_views(&shares);
     core.give_back_shares(shares);
     core.note_slow(plan.aside);
     plan

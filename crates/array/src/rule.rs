@@ -48,6 +48,8 @@ pub(crate) struct Rule {
     pub(crate) plan: Plan,
     /// Whether asking again with retries is possible.
     pub(crate) retry: bool,
+    /// The most untried symbols that are asked for where retries of lost ones would do, too.
+    pub(crate) rest_max: usize,
 }
 
 impl Rule {
@@ -83,14 +85,20 @@ impl Rule {
         let lacking = missing.minus(prompt);
         let hoped = word.have.or(prompt);
         let untried = word.usable.minus(word.tried).minus(without);
+        let failed = word.unknown.and(word.usable).minus(word.pending);
+        let unknown = failed.minus(word.retried).minus(word.damaged).minus(without);
+        if self.retry
+            && self.data - hoped.len().min(self.data) > self.rest_max
+            && lacking.minus(unknown).is_empty()
+        {
+            return Some(Need::Retry(lacking));
+        }
         if hoped.or(untried).len() >= self.data {
             return Some(Need::Rest(self.rest(word, untried, self.data - hoped.len())));
         }
         if !lacking.and(untried).is_empty() {
             return Some(Need::Rest(lacking.and(untried)));
         }
-        let failed = word.unknown.and(word.usable).minus(word.pending);
-        let unknown = failed.minus(word.retried).minus(word.damaged).minus(without);
         let again = || self.again(lacking, hoped, untried, unknown);
         if self.retry { again().map(Need::Retry) } else { None }
     }
@@ -100,8 +108,8 @@ impl Rule {
     fn rest(&self, word: &Codeword, untried: SymbolSet, needed: usize) -> SymbolSet {
         match self.plan.late {
             Late::Never | Late::Noted(_) => untried,
-            Late::TimesTail(_) if !word.unknown.is_empty() => untried,
-            Late::TimesMedian(_) | Late::TimesTail(_) => {
+            Late::WhenSlow if !word.unknown.is_empty() => untried,
+            Late::TimesMedian(_) | Late::WhenSlow => {
                 let redundant = untried.minus(SymbolSet::first(self.data));
                 redundant.iter().chain(untried.minus(redundant).iter()).take(needed).collect()
             }
@@ -149,10 +157,14 @@ mod tests {
     use crate::fetch::Fetch;
     use crate::layout::{Layout, Row};
 
-    const RULE: Rule = Rule { data: 4, plan: Plan { again: Again::Fewest, ..LATE }, retry: true };
+    const RULE: Rule = Rule {
+        data: 4,
+        plan: Plan { again: Again::Fewest, ..LATE },
+        retry: true,
+        rest_max: usize::MAX,
+    };
 
-    const LATE: Plan =
-        Plan { answer: AnswerWhen::Decodable, late: Late::TimesTail(2), ..Plan::NORMAL };
+    const LATE: Plan = Plan { answer: AnswerWhen::Decodable, late: Late::WhenSlow, ..Plan::NORMAL };
 
     fn set(symbols: &[usize]) -> SymbolSet {
         symbols.iter().copied().collect()

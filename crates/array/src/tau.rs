@@ -88,8 +88,14 @@ pub struct DriveView {
     pub service_time: f64,
     /// Time of one command lately, as the array sees it; at least what its silence tells.
     pub pace: f64,
+    /// The same, had it been the only command inside: what drives with unlike queues are compared by.
+    pub pace_alone: f64,
     /// Share of sectors that it did not give without retries, as the array has learnt it.
     pub failure_rate: f64,
+    /// Mean time that a retry takes, by what the drive says, or what was seen, or what is usual.
+    pub retry_time: f64,
+    /// Mean time by which a command takes longer than what is usual for all drives: slow now and then.
+    pub excess: f64,
 }
 
 impl DriveView {

@@ -3,7 +3,7 @@
 use std::alloc::System;
 
 use levelhead_array::Policy;
-use levelhead_array::policy::View;
+use levelhead_array::policy::{Arrivals, View};
 use levelhead_array::tau::{DriveView, Share};
 use levelhead_units::{DriveIdx, DriveSet};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -30,7 +30,16 @@ fn no_policy_allocates_when_it_decides() {
         .collect();
     let policies = Policy::all();
     let (sat_out, persistent) = (DriveSet::first(1), DriveSet::first(2));
-    let view = View { shares: &shares, spare: 2, sat_out, by_hand: sat_out, persistent };
+    let view = View {
+        shares: &shares,
+        spare: 2,
+        arrivals: Arrivals::Independent,
+        window: 32.0,
+        seen: 3.0,
+        sat_out,
+        by_hand: sat_out,
+        persistent,
+    };
     let region = Region::new(COUNTING);
     let plans = policies.iter().filter(|policy| policy.decide(&view).aside == sat_out).count();
     let counted = region.change();

@@ -26,6 +26,7 @@ use std::fmt;
 use levelhead_block::Effort;
 use levelhead_units::{DriveIdx, DriveSet};
 
+use super::cost::{self, Costs};
 use super::{Again, AnswerWhen, First, Late, Plan, Surplus, View};
 use crate::tau::{DriveView, Share};
 
@@ -35,12 +36,6 @@ const SLOW_WAIT: f64 = 3.0;
 /// And if one command of it takes more than this many times the median: a queue is no fault of the
 /// drive's.
 const SLOW_PACE: f64 = 1.5;
-
-/// From this probability of a second trip on, reading the whole group at once pays.
-const SECOND_TRIP_MIN: f64 = 0.02;
-
-/// A drive that has not answered after so many times the array's p99 is not waited for.
-const LATE_TAILS: u8 = 2;
 
 /// The policy and its option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,52 +64,72 @@ impl Level {
 
     /// The plan for one read.
     pub fn decide(self, view: &View<'_>) -> Plan {
-        let View { shares, spare, sat_out, by_hand, .. } = *view;
-        let aside = slow(shares, spare, sat_out, by_hand);
-        let slack = spare.saturating_sub(aside.len() as usize);
-        let is_extra = |share: &&Share| share.wanted == 0 && !aside.contains(share.idx);
-        let extra = shares.iter().filter(is_extra).count();
-        let pays = || extra == 0 || second_trip(shares) > SECOND_TRIP_MIN;
-        let is_group = extra <= slack && slack > 0 && pays();
+        let aside = slow(view);
+        let slack = view.spare.saturating_sub(aside.len() as usize);
+        let costs = Costs::of(view, aside);
+        let is_group = slack > 0 && costs.group() < costs.wanted();
+        // Without slack what fails must be retried: at once rather than on a second trip.
+        let is_fast = slack > 0 && (is_group || costs.is_fast());
         Plan {
             first: if is_group { First::Group } else { First::Wanted },
-            // Without slack what fails must be retried: at once rather than on a second trip.
-            effort: if slack > 0 { Effort::Fast } else { Effort::Full },
+            effort: if is_fast { Effort::Fast } else { Effort::Full },
             answer: AnswerWhen::Decodable,
             surplus: Surplus::Removed,
-            late: Late::TimesTail(LATE_TAILS),
+            late: Late::WhenSlow,
             again: Again::Fewest,
             aside,
+            also: also(view, &costs, aside, is_group),
         }
     }
 }
 
-/// Drives to be done without, `spare` at most: those that somebody sat out, and the worst of those that
-/// the array sat out or that are slow now. A drive that sits out has no queue, so it may be the better
-/// one while another is in trouble.
-pub fn slow(shares: &[Share], spare: usize, sat_out: DriveSet, by_hand: DriveSet) -> DriveSet {
+/// Drives set aside that are asked all the same where all others are, because they may answer in time. They
+/// are not counted on.
+fn also(view: &View<'_>, costs: &Costs, aside: DriveSet, is_group: bool) -> DriveSet {
+    if aside.is_empty() || !(is_group || costs.asked == costs.drives) {
+        return DriveSet::EMPTY;
+    }
+    let in_time = costs.time_any();
+    let may_help = |share: &&Share| {
+        let is_aside = aside.contains(share.idx) && !view.by_hand.contains(share.idx);
+        is_aside && share.drive.wait() < in_time
+    };
+    view.shares.iter().filter(may_help).map(|share| share.idx).collect()
+}
+
+/// Drives to be done without, `spare` at most: those that were sat out by hand, and the worst of those that
+/// the array sat out or that are slow now, as long as reading the others instead costs less. A drive that
+/// sits out has no queue, so it may be the better one while another is in trouble, and where all others have
+/// long queues it is read.
+pub fn slow(view: &View<'_>) -> DriveSet {
+    let View { shares, spare, sat_out, by_hand, .. } = *view;
     if by_hand.len() as usize >= spare {
         return by_hand;
     }
     let wait_max = SLOW_WAIT * median(shares, DriveView::wait);
-    let pace_max = SLOW_PACE * median(shares, |drive| drive.pace);
-    let mut aside = by_hand;
-    for _ in by_hand.len() as usize..spare {
+    let pace_max = SLOW_PACE * median(shares, |drive| drive.pace_alone);
+    let (mut aside, mut kept) = (by_hand, DriveSet::EMPTY);
+    while (aside.len() as usize) < spare {
         let is_slow = |share: &&Share| {
             let Share { idx, drive, .. } = **share;
-            let lags = drive.wait() > wait_max && drive.pace > pace_max;
-            (lags || sat_out.contains(idx)) && !aside.contains(idx)
+            let lags = drive.wait() > wait_max && drive.pace_alone > pace_max;
+            (lags || sat_out.contains(idx)) && !aside.or(kept).contains(idx)
         };
         let by_wait =
             |left: &&Share, right: &&Share| left.drive.wait().total_cmp(&right.drive.wait());
         let Some(worst) = shares.iter().filter(is_slow).max_by(by_wait) else { break };
-        aside = aside.with(worst.idx);
+        let without = aside.with(worst.idx);
+        if worst.wanted == 0 || Costs::of(view, without).instead() < cost::own(worst) {
+            aside = without;
+        } else {
+            kept = kept.with(worst.idx);
+        }
     }
     aside
 }
 
 /// The lower median of what `of` says of each drive.
-fn median(shares: &[Share], of: impl Fn(&DriveView) -> f64) -> f64 {
+pub(crate) fn median(shares: &[Share], of: impl Fn(&DriveView) -> f64) -> f64 {
     let mut values = [0.0; DriveIdx::MAX as usize];
     let values = &mut values[..shares.len()];
     if values.is_empty() {
@@ -123,15 +138,6 @@ fn median(shares: &[Share], of: impl Fn(&DriveView) -> f64) -> f64 {
     values.iter_mut().zip(shares).for_each(|(value, share)| *value = of(&share.drive));
     let middle = (values.len() - 1) / 2;
     *values.select_nth_unstable_by(middle, f64::total_cmp).1
-}
-
-/// The probability that some requested sector is not given at the first attempt.
-fn second_trip(shares: &[Share]) -> f64 {
-    let log_good: f64 = shares
-        .iter()
-        .map(|share| f64::from(share.wanted) * (-share.drive.failure_rate.min(0.99)).ln_1p())
-        .sum();
-    -log_good.exp_m1()
 }
 
 impl fmt::Display for Level {
@@ -145,52 +151,92 @@ mod tests {
     use levelhead_units::DriveIdx;
 
     use super::*;
+    use crate::policy::Arrivals;
+
+    const PACE: f64 = 0.006;
 
     fn shares(wanted: [u32; 6]) -> Vec<Share> {
-        let drive = DriveView { queued: 3.0, pace: 0.006, ..DriveView::default() };
+        let drive = DriveView {
+            queued: 3.0,
+            pace: PACE,
+            pace_alone: PACE,
+            retry_time: 0.025,
+            ..DriveView::default()
+        };
         (0..6)
             .map(|at| Share { idx: DriveIdx::from_usize(at), drive, wanted: wanted[at] })
             .collect()
     }
 
-    fn decide(shares: &[Share], spare: usize) -> Plan {
+    /// Every drive has so many commands.
+    fn queued(mut shares: Vec<Share>, queued: f64) -> Vec<Share> {
+        shares.iter_mut().for_each(|share| share.drive.queued = queued);
+        shares
+    }
+
+    fn failing(mut shares: Vec<Share>, rate: f64) -> Vec<Share> {
+        shares.iter_mut().for_each(|share| share.drive.failure_rate = rate);
+        shares
+    }
+
+    fn set_pace(share: &mut Share, pace: f64) {
+        (share.drive.pace, share.drive.pace_alone) = (pace, pace);
+    }
+
+    fn view(shares: &[Share], spare: usize) -> View<'_> {
         let [sat_out, by_hand, persistent] = [DriveSet::EMPTY; 3];
-        Level::DEFAULT.decide(&View { shares, spare, sat_out, by_hand, persistent })
+        let seen = shares.iter().map(|share| share.drive.queued).sum::<f64>() / 6.0;
+        let arrivals = Arrivals::Independent;
+        View { shares, spare, arrivals, window: 32.0, seen, sat_out, by_hand, persistent }
+    }
+
+    fn decide(shares: &[Share], spare: usize) -> Plan {
+        Level::DEFAULT.decide(&view(shares, spare))
+    }
+
+    const WIDE: [u32; 6] = [2, 2, 2, 2, 2, 0];
+    const NARROW: [u32; 6] = [1, 0, 0, 0, 0, 0];
+
+    #[test]
+    fn healthy_drives_are_asked_for_nothing_extra_where_others_wait() {
+        for waiting in [16.0, 30.0, 600.0] {
+            let shares = |wanted| queued(shares(wanted), waiting);
+            assert_eq!(decide(&shares([2; 6]), 1).first, First::Group, "nothing is extra");
+            assert_eq!(decide(&shares(WIDE), 1).first, First::Wanted, "{waiting}");
+            assert_eq!(decide(&shares([1, 1, 1, 0, 0, 0]), 1).first, First::Wanted, "{waiting}");
+            assert_eq!(decide(&shares(NARROW), 1).first, First::Wanted, "{waiting}");
+        }
     }
 
     #[test]
-    fn healthy_drives_are_asked_for_nothing_extra() {
-        assert_eq!(decide(&shares([2; 6]), 1).first, First::Group, "nothing is extra");
-        assert_eq!(decide(&shares([2, 2, 2, 2, 2, 0]), 1).first, First::Wanted);
-        assert_eq!(decide(&shares([2, 0, 0, 0, 0, 0]), 1).first, First::Wanted);
+    fn an_idle_array_asks_the_whole_group_for_wide_reads_and_not_for_narrow_ones() {
+        let first = |wanted| decide(&queued(shares(wanted), 0.0), 1).first;
+        assert_eq!(first(WIDE), First::Group);
+        assert_eq!(first([1, 1, 1, 0, 0, 0]), First::Group);
+        assert_eq!(first(NARROW), First::Wanted);
     }
 
     #[test]
     fn one_extra_read_pays_where_sectors_fail_and_four_do_not() {
-        let mut wide = shares([2, 2, 2, 2, 2, 0]);
-        let mut narrow = shares([2, 0, 0, 0, 0, 0]);
-        for share in wide.iter_mut().chain(&mut narrow) {
-            share.drive.failure_rate = 0.02;
-        }
-        assert_eq!(decide(&wide, 1).first, First::Group);
-        assert_eq!(decide(&narrow, 1).first, First::Wanted);
+        assert_eq!(decide(&failing(shares(WIDE), 0.02), 1).first, First::Group);
+        assert_eq!(decide(&failing(shares([2, 0, 0, 0, 0, 0]), 0.02), 1).first, First::Wanted);
     }
 
     #[test]
-    fn one_extra_read_pays_from_one_second_trip_in_fifty_on() {
-        let first = |failure_rate| {
-            let mut shares = shares([2, 2, 2, 2, 2, 0]);
-            shares.iter_mut().for_each(|share| share.drive.failure_rate = failure_rate);
-            decide(&shares, 1).first
-        };
-        assert_eq!(first(0.0018), First::Wanted, "ten sectors: 1.8 %");
-        assert_eq!(first(0.0023), First::Group, "ten sectors: 2.3 %");
+    fn retries_are_on_at_once_where_queues_are_long_and_many_reads_would_be_needed() {
+        let effort =
+            |wanted, waiting| decide(&failing(queued(shares(wanted), waiting), 0.02), 1).effort;
+        assert_eq!(effort(NARROW, 0.5), Effort::Fast, "idle drives are asked for the rest");
+        assert_eq!(effort(NARROW, 10.0), Effort::Full, "five reads more are dearer than a retry");
+        assert_eq!(effort([1, 1, 1, 1, 0, 0], 10.0), Effort::Fast, "one read more is cheaper");
+        let healthy = decide(&queued(shares(NARROW), 10.0), 1).effort;
+        assert_eq!(healthy, Effort::Fast, "or nothing would be learnt");
     }
 
     #[test]
     fn what_a_slow_drive_would_give_does_not_make_the_group_dearer() {
-        let mut shares = shares([2, 2, 2, 2, 2, 0]);
-        shares[5].drive.pace = 0.060;
+        let mut shares = queued(shares(WIDE), 12.0);
+        set_pace(&mut shares[5], 0.060);
         let plan = decide(&shares, 2);
         assert_eq!(plan.aside, DriveSet::EMPTY.with(DriveIdx::new(5)));
         assert_eq!(plan.first, First::Group, "the other five are asked anyway");
@@ -201,9 +247,9 @@ mod tests {
         let mut shares = shares([2; 6]);
         shares[1].drive.queued = 90.0;
         assert!(decide(&shares, 1).aside.is_empty());
-        shares[3].drive.pace = 0.060;
+        set_pace(&mut shares[3], 0.060);
         assert_eq!(decide(&shares, 1).aside, DriveSet::EMPTY.with(DriveIdx::new(3)));
-        shares[4].drive.pace = 0.090;
+        set_pace(&mut shares[4], 0.090);
         assert_eq!(decide(&shares, 1).aside, DriveSet::EMPTY.with(DriveIdx::new(4)));
         let both = DriveSet::EMPTY.with(DriveIdx::new(3)).with(DriveIdx::new(4));
         assert_eq!(decide(&shares, 2).aside, both);
@@ -212,26 +258,57 @@ mod tests {
     }
 
     #[test]
+    fn a_slow_drive_is_read_where_the_others_have_no_time_to_spare() {
+        let mut shares = shares([0, 0, 0, 1, 0, 0]);
+        set_pace(&mut shares[3], 0.060);
+        shares[3].drive.queued = 1.0;
+        let slow = DriveSet::EMPTY.with(DriveIdx::new(3));
+        let aside = |shares: &[Share]| {
+            Level::DEFAULT.decide(&View { sat_out: slow, ..view(shares, 1) }).aside
+        };
+        assert_eq!(aside(&shares), slow, "five reads of 6 ms are cheaper than one of 60");
+        for at in [0, 1, 2, 4, 5] {
+            shares[at].drive.queued = 40.0;
+        }
+        assert!(aside(&shares).is_empty(), "200 commands wait that they would delay");
+        let by_hand = View { sat_out: slow, by_hand: slow, ..view(&shares, 1) };
+        assert_eq!(Level::DEFAULT.decide(&by_hand).aside, slow, "an operator's word holds");
+    }
+
+    #[test]
+    fn a_slow_drive_that_may_answer_in_time_is_asked_and_not_counted_on() {
+        let mut shares = queued(shares([2; 6]), 8.0);
+        set_pace(&mut shares[2], 0.060);
+        shares[2].drive.queued = 0.0;
+        let slow = DriveSet::EMPTY.with(DriveIdx::new(2));
+        let plan = Level::DEFAULT.decide(&View { sat_out: slow, ..view(&shares, 1) });
+        assert_eq!((plan.aside, plan.also), (slow, slow));
+        shares[2].drive.queued = 20.0;
+        let plan = Level::DEFAULT.decide(&View { sat_out: slow, ..view(&shares, 1) });
+        assert_eq!((plan.aside, plan.also), (slow, DriveSet::EMPTY));
+    }
+
+    #[test]
     fn of_a_drive_that_sits_out_and_a_slow_one_the_one_with_the_longer_wait_is_done_without() {
         let (out, other) = (DriveIdx::new(2), DriveIdx::new(4));
         let only = |drive| DriveSet::EMPTY.with(drive);
         let mut shares = shares([2; 6]);
-        // It has been quick again for a while: its probes say so.
+        let slow_of = |shares: &[Share], spare, by_hand| {
+            slow(&View { sat_out: only(out), by_hand, ..view(shares, spare) })
+        };
+        let none = DriveSet::EMPTY;
+        set_pace(&mut shares[2], 0.030);
         shares[2].drive.queued = 0.0;
-        assert_eq!(
-            slow(&shares, 1, only(out), DriveSet::EMPTY),
-            only(out),
-            "no other is in trouble"
-        );
-        shares[4].drive.pace = 0.060;
-        assert_eq!(slow(&shares, 1, only(out), DriveSet::EMPTY), only(other));
-        assert_eq!(slow(&shares, 2, only(out), DriveSet::EMPTY), only(out).with(other));
-        assert_eq!(slow(&shares, 1, only(out), only(out)), only(out), "somebody wants it so");
+        assert_eq!(slow_of(&shares, 1, none), only(out), "no other is in trouble");
+        set_pace(&mut shares[4], 0.060);
+        assert_eq!(slow_of(&shares, 1, none), only(other));
+        assert_eq!(slow_of(&shares, 2, none), only(out).with(other));
+        assert_eq!(slow_of(&shares, 1, only(out)), only(out), "an operator wants it so");
         // Both are slow: reads go where the wait is shorter.
-        shares[2].drive.pace = 0.060;
-        assert_eq!(slow(&shares, 1, only(out), DriveSet::EMPTY), only(other));
+        set_pace(&mut shares[2], 0.060);
+        assert_eq!(slow_of(&shares, 1, none), only(other));
         shares[2].drive.queued = 5.0;
-        assert_eq!(slow(&shares, 1, only(out), DriveSet::EMPTY), only(out));
+        assert_eq!(slow_of(&shares, 1, none), only(out));
     }
 
     #[test]
@@ -239,6 +316,6 @@ mod tests {
         let (idx, drive) = (DriveIdx::new(0), DriveView::default());
         let shares = [Share { idx, drive, wanted: 1 }; 4];
         assert!(decide(&shares, 1).aside.is_empty());
-        assert!(slow(&[], 1, DriveSet::EMPTY, DriveSet::EMPTY).is_empty());
+        assert!(slow(&view(&[], 1)).is_empty());
     }
 }

@@ -23,6 +23,7 @@
 //! of `[ERAID]`, `tolerant` is of `[TAIL16]`, `level` is our own. Whatever the policy, a
 //! drive that somebody has sat out is read only where nothing else will do.
 
+pub(crate) mod cost;
 pub mod level;
 pub mod tolerant;
 
@@ -83,6 +84,8 @@ pub struct Plan {
     pub again: Again,
     /// Drives that are done without as long as the others suffice.
     pub aside: DriveSet,
+    /// Those of them that are asked for their part all the same, if all others are.
+    pub also: DriveSet,
 }
 
 /// What a read asks for first.
@@ -105,9 +108,9 @@ pub enum Late {
     TimesMedian(u8),
     /// The same, but it is only noted for later reads, and waited for.
     Noted(u8),
-    /// After so many times what 99 of 100 commands of this array take, or far behind its fellows by
-    /// the measure of what is usual.
-    TimesTail(u8),
+    /// When it is far behind its fellows by the measure of what is usual, or has ended nothing for long, or too
+    /// much else: a queue alone makes no drive late.
+    WhenSlow,
 }
 
 /// Which lost sectors are asked for again, with retries.
@@ -147,6 +150,7 @@ impl Plan {
         late: Late::Never,
         again: Again::Requested,
         aside: DriveSet::EMPTY,
+        also: DriveSet::EMPTY,
     };
 
     const ON_FAILURE: Self =
@@ -170,12 +174,28 @@ pub struct View<'a> {
     pub shares: &'a [Share],
     /// How many drives may be done without: redundant drives less lost ones.
     pub spare: usize,
+    /// When requests come.
+    pub arrivals: Arrivals,
+    /// Commands inside a drive at most.
+    pub window: f64,
+    /// Commands that a read found at a drive, averaged over the last reads.
+    pub seen: f64,
     /// Drives that are not to be read where that can be helped: sat out by the array or by somebody.
     pub sat_out: DriveSet,
     /// Those of them that somebody sat out.
     pub by_hand: DriveSet,
     /// Drives that were late in every one of their last reads, for `tolerant:adaptive`.
     pub persistent: DriveSet,
+}
+
+/// When requests come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrivals {
+    /// At times of their own: what holds one up delays those that meet it.
+    Independent,
+    /// When others are answered, so that as many are outstanding at all times: what holds one up delays all
+    /// that come after it, too.
+    UponAnswers,
 }
 
 impl Policy {
