@@ -1,25 +1,24 @@
-//! `level`: read from the drives that will answer soonest, and never wait for a retry that redundancy
-//! can replace. `docs/level.md` explains it with its mathematics and measurements.
+//! `level`: read from the drives that will answer soonest, wait for no retry that redundancy can replace more
+//! cheaply, and spend no capacity that is not there. `docs/level.md` explains it with its mathematics and
+//! measurements.
 //!
 //! ```text
 //!   w[j]  = (queued + inside + 1) service[j]                       the predicted wait
-//!   slow  = at most k drives that sit out, or have w > 3 median(w) and service > 1.5 median(service),
-//!           the longest w first
+//!   slow  = at most k drives that sit out, or have w > 3 median(w) and service > 1.5 median(service), each
+//!           as if alone in its drive; the longest w first, as long as reading the others costs less
 //!   l     = drives with requested data, n = drives of the group
 //!
 //!   n - l = 0                       whole group: the extra answer is free
-//!   n - l <= k and it pays          whole group, but for slow drives
+//!   it costs less                   whole group, but for slow drives
 //!   a drive among the l is slow     what it holds is computed from the others
 //!   else                            the l drives
 //! ```
 //!
-//! All of it with retries off; the answer goes out as soon as every codeword decodes. What a slow drive
+//! [`cost`](super::cost) says what costs how much. Retries are off, unless retries at once cost less than a
+//! second trip; the answer goes out as soon as every codeword decodes. What a slow drive
 //! still owes is not counted on (the *tardy rule*). Sectors that were lost are computed from the rest of
-//! the group, which is fetched at the head of the queues, and only if that cannot do, the fewest of them
-//! are read again with retries, on drives that are not slow.
-//!
-//! The whole group *pays* if a second trip is likelier than one read in [`SECOND_TRIP_MIN`]: some sector
-//! of the read fails with `f = 1 - (1 - p)^b`, `p` being what was learnt of each drive.
+//! the group, which is fetched at the head of the queues, and only if that cannot do, or costs more, the
+//! fewest of them are read again with retries, on drives that are not slow.
 
 use std::fmt;
 

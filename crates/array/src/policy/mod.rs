@@ -17,7 +17,7 @@
 //! | `assisted:own-first` | whole group | off | retries | kept; decodes only if own data failed |
 //! | `pro-active[:form]` | `assisted` iff tau > 0, else `normal` | | | |
 //! | `tolerant:..` | see [`tolerant`] | on | as much as decodes | removed |
-//! | `level` | see [`level`] | off | rest of the group; then the fewest retries | removed |
+//! | `level` | see [`level`] | off, or on where a second trip costs more | rest of the group; then the fewest retries | removed |
 //!
 //! `on-failure` is what a RAID of drives with limited retries does, the other five before `tolerant` are
 //! of `[ERAID]`, `tolerant` is of `[TAIL16]`, `level` is our own. Whatever the policy, a

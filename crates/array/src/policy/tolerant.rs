@@ -11,8 +11,15 @@
 //! began. The median is that of the drives of the same read: known once half of them have answered.
 //! The paper reads whole stripes from fixed parity drives. Here any parity will do, and a read may be
 //! of a part of a stripe: then a median of its own needs three drives, and fewer take the median of
-//! the array's recent commands; and `proactive` takes the codewords' other data, too, without which
+//! the array's recent commands, and a drive for late only if it is slower than the array's others, too, or
+//! each long queue would bring more reads; and `proactive` takes the codewords' other data, too, without which
 //! redundancy decodes nothing.
+//!
+//! # Where it collapses
+//!
+//! The paper's rule compares latencies, and behind queues a quarter of them are twice the median although no
+//! drive is slow. Reads of three drives or more are hedged for it: with 64 reads of 24 kB outstanding on six
+//! healthy drives `reactive` issues 1.45 times the reads and has 0.76 of the rate. It is the paper's, and kept.
 //!
 //! # Differs from the paper
 //!

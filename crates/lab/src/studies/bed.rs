@@ -212,6 +212,7 @@ fn measured(run: &Run, arrivals: &[Arrival]) -> Result<Measured, String> {
         .with("rate", run.rate())
         .with("span", run.span.as_secs_f64())
         .with("last arrival", arrivals.last().map_or(0.0, |last| last.at.as_nanos() as f64 / 1e9))
+        .with("changes of standing", run.drive_events.len() as f64)
         .with("reads", kept)
         .with("removed", run.mean_of(|one| one.removed))
         .with("re-dispatched", run.redispatched() as f64 / served);

@@ -122,6 +122,7 @@ pub(super) enum Lasting {
     Millis(u64),
 }
 
+const MILD_TENTHS: u32 = 23;
 const SLOW_TENTHS: [u32; 7] = [12, 15, 23, 50, 100, 300, 1_000];
 const LASTING: [Lasting; 6] = [
     Lasting::Always,
@@ -192,6 +193,14 @@ impl Trouble {
         let mut faults = vec![bad; count];
         faults.push(Faults::NONE);
         faults
+    }
+
+    /// As slow as the field's slow drives are on most days.
+    pub(super) fn is_mild(self) -> bool {
+        match self {
+            Self::Slow { tenths, .. } => tenths <= MILD_TENTHS,
+            Self::Healthy | Self::Failing { .. } => false,
+        }
     }
 
     /// What it is under in a picture.
