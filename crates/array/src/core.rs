@@ -30,9 +30,6 @@ const NOBODY: OpId = 0;
 /// Reads over which what they found at the drives is averaged.
 const SEEN_MEMORY: f64 = 64.0;
 
-/// A drive with more commands than that is heard of soon enough, or hangs.
-const PROBED_QUEUE_MAX: usize = 1;
-
 /// A drive that has ended so many windows' worth of others has lost a command: passed by in favour of nearer
 /// ones it is for ten of them in one case of 20,000, and for longer where the host's queue feeds it in the
 /// order of the addresses.
@@ -294,9 +291,7 @@ impl Core {
             if is_stale {
                 self.stale = self.stale.without(DriveSet::EMPTY.with(drive));
             }
-            if !(self.detector.take_probe(now, drive) || is_stale)
-                || self.queue_len(drive) > PROBED_QUEUE_MAX
-            {
+            if !(self.detector.take_probe(now, drive) || is_stale) || self.queue_len(drive) > 0 {
                 continue;
             }
             let chunk = self.layout.spec().chunk();

@@ -127,7 +127,7 @@ impl ReadOp {
             timer: None,
         };
         read.first_ask(core, now);
-        read.asked = read.fetch.pending_drives().without(plan.also);
+        read.asked = read.fetch.pending_drives();
         let can_spare = (plan.aside.len() as usize) < core.spare();
         core.gate.note_read(read.asked.len(), can_spare);
         read.expect(core);
@@ -255,10 +255,8 @@ impl ReadOp {
         let expansion = layout.spec().expansion();
         // Asked for only where something is computed instead of read.
         let waits = if self.plan.aside.is_empty() { Vec::new() } else { core.waits(now) };
-        let also = self.plan.also;
         let first = |word: &Codeword| {
             let aside = on_drives(layout, word, self.plan.aside);
-            let also = on_drives(layout, word, also);
             let prompt = word.usable.minus(aside);
             let wanted = needed(word, data);
             match self.plan.first {
@@ -271,12 +269,12 @@ impl ReadOp {
                     others.sort_by_key(|&symbol| {
                         waits[layout.cell(word.row, symbol).drive.as_usize()]
                     });
-                    own.iter().chain(others).take(data).chain(also.iter()).collect()
+                    own.iter().chain(others).take(data).collect()
                 }
                 First::Spare(drives) => {
                     prompt.iter().take(data + usize::from(drives) * expansion).collect()
                 }
-                First::Group => prompt.or(also),
+                First::Group => prompt,
             }
         };
         let wishes: Vec<(usize, SymbolSet)> =

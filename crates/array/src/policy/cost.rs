@@ -72,13 +72,13 @@ const FAST_BIAS_IDLE: f64 = 1.0;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Costs {
     /// `n`: drives that are not set aside.
-    pub(crate) drives: usize,
+    drives: usize,
     /// `l`: how many of them have requested data.
     wanted: usize,
     /// `d`: how many drives must answer before anything is computed.
     needed: usize,
     /// How many are asked if no more is asked than must be.
-    pub(crate) asked: usize,
+    asked: usize,
     /// `s`: the mean time of a command, in seconds.
     pace: f64,
     /// `q`: the mean number of commands at a drive.
@@ -263,7 +263,7 @@ impl Costs {
     }
 
     /// How long it takes on average until as many drives have answered as are needed, if all are asked.
-    pub(crate) fn time_any(&self) -> f64 {
+    fn time_any(&self) -> f64 {
         let alike = harmonic(self.drives) - harmonic(self.drives - self.needed);
         let alone = harmonic(self.needed);
         self.unlike_any * self.time(self.queued, alone + self.helpful * (alike - alone))

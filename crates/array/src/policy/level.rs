@@ -77,23 +77,8 @@ impl Level {
             late: Late::WhenSlow,
             again: Again::Fewest,
             aside,
-            also: also(view, &costs, aside, is_group),
         }
     }
-}
-
-/// Drives set aside that are asked all the same where all others are, because they may answer in time. They
-/// are not counted on.
-fn also(view: &View<'_>, costs: &Costs, aside: DriveSet, is_group: bool) -> DriveSet {
-    if aside.is_empty() || !(is_group || costs.asked == costs.drives) {
-        return DriveSet::EMPTY;
-    }
-    let in_time = costs.time_any();
-    let may_help = |share: &&Share| {
-        let is_aside = aside.contains(share.idx) && !view.by_hand.contains(share.idx);
-        is_aside && share.drive.wait() < in_time
-    };
-    view.shares.iter().filter(may_help).map(|share| share.idx).collect()
 }
 
 /// Drives to be done without, `spare` at most: those that were sat out by hand, and the worst of those that
@@ -272,19 +257,6 @@ mod tests {
         assert!(aside(&shares).is_empty(), "200 commands wait that they would delay");
         let by_hand = View { sat_out: slow, by_hand: slow, ..view(&shares, 1) };
         assert_eq!(Level::DEFAULT.decide(&by_hand).aside, slow, "an operator's word holds");
-    }
-
-    #[test]
-    fn a_slow_drive_that_may_answer_in_time_is_asked_and_not_counted_on() {
-        let mut shares = queued(shares([2; 6]), 8.0);
-        set_pace(&mut shares[2], 0.060);
-        shares[2].drive.queued = 0.0;
-        let slow = DriveSet::EMPTY.with(DriveIdx::new(2));
-        let plan = Level::DEFAULT.decide(&View { sat_out: slow, ..view(&shares, 1) });
-        assert_eq!((plan.aside, plan.also), (slow, slow));
-        shares[2].drive.queued = 20.0;
-        let plan = Level::DEFAULT.decide(&View { sat_out: slow, ..view(&shares, 1) });
-        assert_eq!((plan.aside, plan.also), (slow, DriveSet::EMPTY));
     }
 
     #[test]

@@ -84,8 +84,6 @@ pub struct Plan {
     pub again: Again,
     /// Drives that are done without as long as the others suffice.
     pub aside: DriveSet,
-    /// Those of them that are asked for their part all the same, if all others are.
-    pub also: DriveSet,
 }
 
 /// What a read asks for first.
@@ -150,7 +148,6 @@ impl Plan {
         late: Late::Never,
         again: Again::Requested,
         aside: DriveSet::EMPTY,
-        also: DriveSet::EMPTY,
     };
 
     const ON_FAILURE: Self =
