@@ -115,7 +115,8 @@ struct Sums {
     waits: f64,
     squares: f64,
     excess: f64,
-    log_good: f64,
+    /// The probability that all requested sectors are given without retries.
+    good: f64,
 }
 
 impl Sums {
@@ -130,9 +131,7 @@ impl Sums {
         self.waits += wait;
         self.squares += wait * wait;
         self.excess += drive.excess;
-        if drive.failure_rate > 0.0 {
-            self.log_good += f64::from(*wanted) * (-drive.failure_rate.min(0.99)).ln_1p();
-        }
+        self.good *= (1.0 - drive.failure_rate).powi(*wanted as i32);
     }
 
     /// The root mean square of the waits.
@@ -173,7 +172,8 @@ impl Costs {
         let drives = shares.len().saturating_sub(aside.len() as usize);
         let needed = shares.len().saturating_sub(spare).min(drives);
         let mut longest = Longest { waits: [0.0; LONGEST], count: (drives - needed).min(LONGEST) };
-        let (mut all, mut own) = (Sums::default(), Sums::default());
+        let mut all = Sums { good: 1.0, ..Sums::default() };
+        let mut own = all;
         let mut is_redirected = false;
         for share in shares {
             if aside.contains(share.idx) {
@@ -219,7 +219,7 @@ impl Costs {
                 Arrivals::Independent => WEIGHT_EXTRA,
                 Arrivals::UponAnswers => WEIGHT,
             },
-            fails: -own.log_good.exp_m1(),
+            fails: 1.0 - own.good,
             retry_time: all.retry_time / count,
             excess: own.excess,
             unlike_own: if asked > wanted || wanted == 0 { all.unlike() } else { own.unlike() }
