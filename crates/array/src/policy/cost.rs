@@ -7,7 +7,7 @@
 //!                              H(a) = 1 + 1/2 + .. + 1/a,  c = (0.4 + q) / (1 + q)
 //!   P = s q                    delay to others for one command more at a drive: it delays those there
 //!
-//!   wanted data alone    T(l of l) + excess + 1.8 f S
+//!   wanted data alone    T(l of l) + excess + 2.2 f S
 //!   whole group          min(T(l of l), T(d of n)) + the extra drives' P, weighted
 //!   a second trip, S     T(e of e) + the P of the e drives that are asked then,  or  w + P + R (1 + q)
 //!   retries at once      R (1 + q)
@@ -21,8 +21,8 @@
 //! several exponential times of unlike means comes to within a tenth.
 //!
 //! Choosing what costs least in this measure is choosing the smallest sum of queue lengths times work
-//! (MaxWeight with a penalty for the read's own time), which carries every load that any fixed way of reading
-//! carries; `docs/level.md` has the argument.
+//! (MaxWeight with a penalty for the read's own time); `docs/level.md` argues from it that `level` returns from
+//! overload.
 
 use levelhead_units::{DriveIdx, DriveSet};
 
