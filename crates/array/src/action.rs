@@ -3,7 +3,7 @@
 use levelhead_block::{Command, Outcome};
 use levelhead_units::{DriveIdx, Sectors};
 
-use crate::detect::DriveEvent;
+use crate::drives::detect::DriveEvent;
 
 /// A client's request, named by the client. Also the *origin* of the commands it causes: emulated
 /// drives fail the same sectors for the same origin, whatever the policy. Writes that joined have the

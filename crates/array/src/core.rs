@@ -9,16 +9,16 @@ use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
 use crate::action::{Action, BufId, Combine, Place, Segment, SubId, Submit};
-use crate::admission::{Awaited, Gate};
-use crate::detect::{Detector, DriveEvent, PROBE_INTERVAL};
-use crate::drives::{DriveTrack, Work};
-use crate::layout::Layout;
+use crate::drives::admission::{Awaited, Gate};
+use crate::drives::detect::{Detector, DriveEvent, PROBE_INTERVAL};
+use crate::drives::quantile::Quantile;
+use crate::drives::queue::{End, HostQueue};
+use crate::drives::track::{DriveTrack, Work};
 use crate::policy::cost::Costs;
+use crate::policy::tau::{DriveView, Share};
 use crate::policy::tolerant::Streaks;
 use crate::policy::{View, level};
-use crate::quantile::Quantile;
-use crate::queue::{End, HostQueue};
-use crate::tau::{DriveView, Share};
+use crate::shape::Layout;
 use crate::{Content, Settings};
 
 /// An operation in progress: a read, a write, a flush or a resync. Numbered from 1.

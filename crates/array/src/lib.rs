@@ -40,25 +40,15 @@
 #![forbid(unsafe_code)]
 
 mod action;
-mod admission;
+mod background;
 mod buffers;
 mod core;
-pub mod detect;
 mod drives;
-mod fetch;
-mod layout;
-mod locks;
+mod durable;
+mod ops;
 pub mod policy;
-mod quantile;
-mod queue;
-mod read;
-mod resync;
-mod rule;
 mod settings;
-mod spec;
-pub mod superblock;
-pub mod tau;
-mod write;
+mod shape;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -68,21 +58,21 @@ use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
 pub use action::{Action, Answer, BufId, Combine, Cost, Place, RequestId, Segment, SubId, Submit};
+pub use background::resync::Resync;
 pub use buffers::{Buffers, Piece};
-pub use detect::{DriveEvent, EventKind, Figures, Refusal};
-pub use layout::{Cell, Layout, Row};
-pub use policy::{Again, AnswerWhen, Assisted, First, Late, Plan, Policy, Surplus};
-pub use queue::HostOrder;
-pub use resync::Resync;
+pub use drives::detect::{self, DriveEvent, EventKind, Figures, Refusal};
+pub use drives::queue::HostOrder;
+pub use durable::superblock;
+pub use policy::{Again, AnswerWhen, Assisted, First, Late, Plan, Policy, Surplus, tau};
 pub use settings::{Content, Settings};
-pub use spec::{Family, Parity, Spec, SpecError};
+pub use shape::{Cell, Family, Layout, Parity, Row, Spec, SpecError};
 
 use crate::core::{Core, Enqueue, Fate, OpId, Sub, loses_drive};
-use crate::locks::{Access, StripeLocks};
-use crate::queue::End;
-use crate::read::ReadOp;
-use crate::tau::DriveView;
-use crate::write::{Part, Progress, Purpose, WriteOp};
+use crate::drives::queue::End;
+use crate::ops::locks::{Access, StripeLocks};
+use crate::ops::read::ReadOp;
+use crate::ops::write::{Part, Progress, Purpose, WriteOp};
+use crate::policy::tau::DriveView;
 
 /// The widest write, in stripes, that waiting writes join to.
 const JOINED_STRIPES_MAX: u64 = 32;

@@ -2,9 +2,9 @@
 
 use levelhead_units::{DriveSet, Sectors};
 
+use crate::drives::queue::HostOrder;
 use crate::policy::Policy;
-use crate::queue::HostOrder;
-use crate::spec::Spec;
+use crate::shape::Spec;
 
 /// Everything an array needs to know when it starts.
 #[derive(Clone, Copy, Debug)]

@@ -27,7 +27,7 @@
 use levelhead_units::{DriveIdx, DriveSet};
 
 use super::{Arrivals, View};
-use crate::tau::{DriveView, Share};
+use crate::policy::tau::{DriveView, Share};
 
 /// Of the longest waits so many are looked at one by one; layouts with more redundancy than that take the
 /// rest as alike.

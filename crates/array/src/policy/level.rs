@@ -27,7 +27,7 @@ use levelhead_units::{DriveIdx, DriveSet};
 
 use super::cost::{self, Costs};
 use super::{Again, AnswerWhen, First, Late, Plan, Surplus, View};
-use crate::tau::{DriveView, Share};
+use crate::policy::tau::{DriveView, Share};
 
 /// A drive is slow if its predicted wait is more than this many times the median.
 const SLOW_WAIT: f64 = 3.0;

@@ -1,6 +1,6 @@
 //! Which drives a read asks, how hard they try, and what happens to what is not needed.
 //!
-//! One pure function decides, [`Policy::decide`]; [`read`](crate::read) carries the plan out.
+//! One pure function decides, [`Policy::decide`]; [`read`](crate::ops::read) carries the plan out.
 //!
 //! ```text
 //!   what is known of each drive, and its share of the read --> decide --> Plan: what is asked first and
@@ -25,6 +25,7 @@
 
 pub(crate) mod cost;
 pub mod level;
+pub mod tau;
 pub mod tolerant;
 
 use std::fmt;
@@ -33,7 +34,7 @@ use std::str::FromStr;
 use levelhead_block::Effort;
 use levelhead_units::DriveSet;
 
-use crate::tau::{Form, Share, net_latency};
+use crate::policy::tau::{Form, Share, net_latency};
 use level::{Admission, Level};
 use tolerant::Tolerant;
 

@@ -2,7 +2,7 @@
 
 use levelhead_units::{Instant, Sectors};
 
-use crate::write::{Part, Progress, Purpose};
+use crate::ops::write::{Part, Progress, Purpose};
 use crate::{Array, Start};
 
 /// Sectors of every drive that one step of a resync covers, or one stripe if that is more: 4 MiB.

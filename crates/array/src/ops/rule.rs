@@ -13,7 +13,7 @@
 
 use levelhead_erasure::SymbolSet;
 
-use crate::fetch::Codeword;
+use crate::ops::fetch::Codeword;
 use crate::policy::{Again, AnswerWhen, Late, Plan};
 
 /// What a codeword needs next.
@@ -154,8 +154,8 @@ mod tests {
     use levelhead_units::Sectors;
 
     use super::*;
-    use crate::fetch::Fetch;
-    use crate::layout::{Layout, Row};
+    use crate::ops::fetch::Fetch;
+    use crate::shape::{Layout, Row};
 
     const RULE: Rule = Rule {
         data: 4,

@@ -14,8 +14,8 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
 use crate::action::{BufId, Place, Segment, SubId};
 use crate::core::{Core, Enqueue, Fate, OpId};
-use crate::layout::{Cell, Layout, Row};
-use crate::queue::End;
+use crate::drives::queue::End;
+use crate::shape::{Cell, Layout, Row};
 
 /// Two sub-requests to one drive that are at most so far apart become one. Reading 64 KiB more takes
 /// under a millisecond; coming back for the second one usually takes a whole rotation.

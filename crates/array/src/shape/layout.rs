@@ -19,7 +19,7 @@ use std::ops::Range;
 
 use levelhead_units::{DriveIdx, Extent, Lba, Sectors};
 
-use crate::spec::{Parity, Spec};
+use crate::shape::{Parity, Spec};
 
 /// Addresses of one array on drives of one size.
 #[derive(Clone, Copy, Debug)]

@@ -28,12 +28,12 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos};
 
 use crate::action::{Action, Answer, BufId, Cost, Place, RequestId, SubId};
 use crate::core::{Core, Fate, OpId};
-use crate::fetch::{Asked, Codeword, Fetch, Manner, rows_of, usable};
-use crate::layout::Layout;
+use crate::drives::queue::End;
+use crate::ops::fetch::{Asked, Codeword, Fetch, Manner, rows_of, usable};
+use crate::ops::rule::{Doubtful, Need, Rule};
+use crate::policy::tau::Share;
 use crate::policy::{First, Late, Plan, Policy, Surplus, View, tolerant};
-use crate::queue::End;
-use crate::rule::{Doubtful, Need, Rule};
-use crate::tau::Share;
+use crate::shape::Layout;
 
 /// See the module.
 #[derive(Debug)]

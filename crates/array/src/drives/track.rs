@@ -3,7 +3,7 @@
 use levelhead_block::Health;
 use levelhead_units::{Instant, Nanos};
 
-use crate::tau::DriveView;
+use crate::policy::tau::DriveView;
 
 /// Rates are averaged over about so long.
 const MEMORY: Nanos = Nanos::from_secs(2);

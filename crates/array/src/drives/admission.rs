@@ -29,9 +29,9 @@
 use levelhead_units::{Instant, Nanos};
 
 use crate::action::SubId;
+use crate::drives::quantile::Quantile;
 use crate::policy::Arrivals;
 use crate::policy::level::Admission;
-use crate::quantile::Quantile;
 
 /// So large a share of the requests is old, over the square of the drives that a read asks, within bounds.
 const OLD_SHARE: f64 = 1.2;

@@ -15,8 +15,8 @@ use std::fmt;
 
 use levelhead_units::{DriveIdx, DriveSet, SECTOR_SIZE, Sectors};
 
-use crate::layout::Layout;
-use crate::spec::{Family, Parity, Spec, SpecError};
+use crate::shape::Layout;
+use crate::shape::{Family, Parity, Spec, SpecError};
 
 /// Where the array's data begins on every drive.
 pub const DATA_START: Sectors = Sectors::new(256);
@@ -345,7 +345,7 @@ mod tests {
 
     use super::*;
 
-    const PAGE: &str = include_str!("../../../docs/formats/superblock.md");
+    const PAGE: &str = include_str!("../../../../docs/formats/superblock.md");
 
     /// The superblock that the page shows.
     fn example() -> Superblock {

@@ -28,10 +28,10 @@ use levelhead_units::{DriveIdx, Extent, Instant, Lba, Sectors};
 
 use crate::action::{Action, Answer, BufId, Cost, Place, RequestId, Segment, SubId};
 use crate::core::{Core, Enqueue, Fate, OpId};
-use crate::fetch::{Codeword, Fetch, Manner, rows_of, usable};
-use crate::layout::{Cell, Layout, Row};
-use crate::queue::End;
-use crate::read::{decode, on_drives};
+use crate::drives::queue::End;
+use crate::ops::fetch::{Codeword, Fetch, Manner, rows_of, usable};
+use crate::ops::read::{decode, on_drives};
+use crate::shape::{Cell, Layout, Row};
 
 /// One client's part of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,3 @@
+//! What must survive a crash.
+
+pub mod superblock;

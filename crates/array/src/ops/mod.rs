@@ -1,0 +1,7 @@
+//! Operations: what becomes of a client's request, from its stripes to its answer.
+
+pub(crate) mod fetch;
+pub(crate) mod locks;
+pub(crate) mod read;
+pub(crate) mod rule;
+pub(crate) mod write;

@@ -1,0 +1,7 @@
+//! The shape of an array: what its text means, and where each sector lies.
+
+mod layout;
+mod spec;
+
+pub use layout::{Cell, Layout, Row};
+pub use spec::{Family, Parity, Spec, SpecError};
