@@ -62,10 +62,10 @@ pub use background::resync::Resync;
 pub use buffers::{Buffers, Piece};
 pub use drives::detect::{self, DriveEvent, EventKind, Figures, Refusal};
 pub use drives::queue::HostOrder;
-pub use durable::superblock;
+pub use durable::{membership, quorum, reserve, superblock};
 pub use policy::{Again, AnswerWhen, Assisted, First, Late, Plan, Policy, Surplus, tau};
 pub use settings::{Content, Settings};
-pub use shape::{Cell, Family, Layout, Parity, Row, Spec, SpecError};
+pub use shape::{Area, Cell, Family, Layout, Parity, Row, Spec, SpecError};
 
 use crate::core::{Core, Enqueue, Fate, OpId, Sub, loses_drive};
 use crate::drives::queue::End;

@@ -1,11 +1,11 @@
-//! The superblock: what every drive of an array says about the array and its own place in it.
+//! The superblock: what every member of an array says about the array and about itself.
 //!
-//! `docs/formats/superblock.md` is the normative text; the table there and the constants here name
-//! the same bytes. One superblock is one sector. Every drive has two copies, in its first and in its
+//! `docs/formats/superblock.md` is the normative text; the tables there and the constants here name
+//! the same bytes. One superblock is one sector. Every member has two copies, in its first and in its
 //! last sector, written one after the other, so that a torn write leaves the other one.
 //!
-//! Only a sector that passed every check becomes a [`Superblock`]: whoever holds one may index with
-//! what it says.
+//! What all members say alike is the [`Book`]; what each says of itself is its [`Own`] part. Only a sector
+//! that passed every check becomes a [`Superblock`]: code that holds one may index with what it says.
 //!
 //! # What it leaves out
 //!
@@ -13,52 +13,70 @@
 
 use std::fmt;
 
-use levelhead_units::{DriveIdx, DriveSet, SECTOR_SIZE, Sectors};
+use levelhead_units::{DriveIdx, Extent, Lba, SECTOR_SIZE, Sectors};
 
-use crate::shape::Layout;
-use crate::shape::{Family, Parity, Spec, SpecError};
-
-/// Where the array's data begins on every drive.
-pub const DATA_START: Sectors = Sectors::new(256);
-
-/// Sectors at the end of every drive that hold no data; the very last one is the second copy.
-pub const RESERVED_END: Sectors = Sectors::new(256);
+use super::membership::{MEMBERSHIP_BYTES, Member, Membership};
+use super::reserve::{RESERVED_MAX, Reserved, Use};
+use crate::shape::{Area, Family, Layout, Parity, Spec, SpecError};
 
 /// The first bytes of every superblock.
 const MAGIC: [u8; 16] = *b"levelhead array\0";
 
 /// The version of the layout below.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The version of `docs/formats/codeword.md` that redundancy follows.
 const CODE_VERSION: u32 = 1;
 
+/// The most drives of an array.
+const DRIVES_MAX: usize = DriveIdx::MAX as usize;
+
+/// No drive has more sectors: 2^52 bytes.
+const DRIVE_SECTORS_MAX: u64 = 1 << 40;
+
+/// Bytes of a reserved place: its first sector, its sectors, its use, two zeroes.
+const RESERVED_BYTES: usize = 16;
+
 /// Where each field begins. The numbers are little-endian.
 mod at {
+    use super::{DRIVES_MAX, MEMBERSHIP_BYTES, RESERVED_BYTES, RESERVED_MAX, SECTOR_SIZE};
+
     pub(super) const MAGIC: usize = 0;
     pub(super) const VERSION: usize = 16;
     pub(super) const CODE_VERSION: usize = 20;
-    pub(super) const GENERATION: usize = 24;
-    pub(super) const UUID: usize = 32;
-    pub(super) const DRIVE: usize = 48;
-    pub(super) const FAMILY: usize = 49;
-    pub(super) const DATA: usize = 50;
-    pub(super) const REDUNDANT: usize = 51;
-    pub(super) const EXPANSION: usize = 52;
-    pub(super) const CHUNK: usize = 56;
-    pub(super) const PARITY: usize = 60;
-    pub(super) const STATE: usize = 61;
-    pub(super) const DRIVE_SIZE: usize = 64;
-    pub(super) const DATA_START: usize = 72;
-    pub(super) const SYNCED: usize = 80;
-    pub(super) const LOST: usize = 88;
-    pub(super) const CHECKSUM: usize = 4092;
+    pub(super) const COMPATIBLE: usize = 24;
+    pub(super) const READ_ONLY: usize = 32;
+    pub(super) const INCOMPATIBLE: usize = 40;
+    pub(super) const GENERATION: usize = 48;
+    pub(super) const ARRAY: usize = 56;
+    pub(super) const MEMBER: usize = 72;
+    pub(super) const RUN: usize = 88;
+    pub(super) const DRIVE: usize = 104;
+    pub(super) const FAMILY: usize = 105;
+    pub(super) const DATA: usize = 106;
+    pub(super) const REDUNDANT: usize = 107;
+    pub(super) const EXPANSION: usize = 108;
+    pub(super) const CHUNK: usize = 112;
+    pub(super) const PARITY: usize = 116;
+    pub(super) const STATE: usize = 117;
+    pub(super) const FORCED: usize = 118;
+    pub(super) const RESERVED_COUNT: usize = 119;
+    pub(super) const DRIVE_SIZE: usize = 120;
+    pub(super) const MEMBER_SIZE: usize = 128;
+    pub(super) const SYNCED: usize = 136;
+    pub(super) const SYNCED_LAST: usize = 144;
+    /// The first byte that no field names.
+    pub(super) const END: usize = 152;
+    pub(super) const MEMBERSHIPS: usize = 256;
+    pub(super) const UUIDS: usize = MEMBERSHIPS + DRIVES_MAX * MEMBERSHIP_BYTES;
+    pub(super) const RESERVED: usize = UUIDS + DRIVES_MAX * 16;
+    pub(super) const CHECKSUM: usize = SECTOR_SIZE - 4;
+    const _: () = assert!(RESERVED + RESERVED_MAX * RESERVED_BYTES <= CHECKSUM);
+    const _: () = assert!(END <= MEMBERSHIPS && DRIVES_MAX == 64);
 }
 
-const _: () = assert!(at::CHECKSUM + 4 == SECTOR_SIZE);
-
-/// What tells one array from all others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// What tells one array, member or run from all others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Uuid(pub [u8; 16]);
 
 impl fmt::Display for Uuid {
@@ -71,36 +89,69 @@ impl fmt::Display for Uuid {
     }
 }
 
-/// Whether redundancy below the watermark can be trusted.
+/// Whether the array was stopped in good order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// The array was stopped after its last write had ended.
+    /// The array was stopped after its last write had ended and had been flushed.
     Clean,
-    /// The array is being served, or was when everything stopped.
+    /// The array is open for writing, or was when everything stopped.
     Dirty,
 }
 
-/// One drive's superblock. See the page for the meaning of each field.
+/// Whether an operator has had the array go on where data may be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Superblock {
-    /// Counts changes of the array's state; the drive with the highest one is right.
+pub enum Forced {
+    /// Never since the last full check.
+    No,
+    /// At least once.
+    Yes,
+}
+
+/// What all members of an array say alike. See the page for the meaning of each field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Book {
+    /// Counts changes of the array's state; the member with the highest one is right.
     pub generation: u64,
     /// Which array.
-    pub uuid: Uuid,
-    /// Which of its drives this is.
-    pub drive: DriveIdx,
+    pub array: Uuid,
+    /// Which run of a server wrote this; zeroes before the first one.
+    pub run: Uuid,
     /// The array's shape.
     pub spec: Spec,
-    /// Sectors of every drive that hold the array's data.
+    /// Sectors of every member that hold the array's data and redundancy.
     pub drive_size: Sectors,
-    /// Where they begin.
-    pub data_start: Sectors,
-    /// Redundancy of stripes below this number is valid, if the state is clean.
-    pub synced: u64,
-    /// The drives that the array does without.
-    pub lost: DriveSet,
     /// Whether the array was stopped in good order.
     pub state: State,
+    /// Whether it was ever made to go on.
+    pub forced: Forced,
+    /// Redundancy of stripes below this number is valid, if the state is clean.
+    pub synced: u64,
+    /// What `synced` was when the array was last known to be in good order.
+    pub synced_last: u64,
+    /// The places of the array, in order.
+    pub members: Vec<Member>,
+}
+
+/// What a member says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Own {
+    /// Which place of the array it has.
+    pub drive: DriveIdx,
+    /// Its size when it became a member.
+    pub size: Sectors,
+    /// The places that the layout steps over, in order.
+    pub reserved: Vec<Reserved>,
+}
+
+/// One member's superblock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Superblock {
+    /// What it says of the array.
+    pub book: Book,
+    /// What it says of itself.
+    pub own: Own,
+    /// Features, unknown to this program, of an array that it may read and must not write, as bits.
+    pub read_only: u64,
 }
 
 /// Why a sector is no superblock.
@@ -125,6 +176,11 @@ pub enum SuperblockError {
         /// The checksum of the bytes.
         computed: u32,
     },
+    /// It uses features that this program does not know and cannot do without.
+    Features {
+        /// Their bits.
+        bits: u64,
+    },
     /// Its redundancy follows another version of the codewords.
     CodeVersion {
         /// The version it names.
@@ -138,6 +194,11 @@ pub enum SuperblockError {
         name: &'static str,
         /// Its value.
         value: u64,
+    },
+    /// A byte that means nothing is not zero.
+    Unnamed {
+        /// Where.
+        offset: usize,
     },
 }
 
@@ -155,6 +216,9 @@ impl fmt::Display for SuperblockError {
                 f,
                 "the superblock is damaged: its checksum is {computed:#010x}, not {stored:#010x}"
             ),
+            Self::Features { bits } => {
+                write!(f, "the array uses features that this program does not know: bits {bits:#x}")
+            }
             Self::CodeVersion { version } => write!(
                 f,
                 "the array's codewords are of version {version}, this program knows {CODE_VERSION}"
@@ -163,45 +227,107 @@ impl fmt::Display for SuperblockError {
             Self::Field { name, value } => {
                 write!(f, "the superblock cannot have {value} as its {name}")
             }
+            Self::Unnamed { offset } => {
+                write!(f, "byte {offset} of the superblock is not zero and means nothing")
+            }
         }
     }
 }
 
 impl std::error::Error for SuperblockError {}
 
-impl Superblock {
+impl Book {
     /// How many stripes the array has.
     pub fn stripes(&self) -> u64 {
         Layout::new(self.spec, self.drive_size).stripes()
     }
+}
+
+impl Own {
+    /// Where the data lies on a member whose reserved places these are; nothing if they leave no room for
+    /// that much.
+    pub fn area(&self, drive_size: Sectors) -> Option<Area> {
+        let extents: Vec<Extent> = self.reserved.iter().map(|place| place.extent).collect();
+        Area::around(&extents, drive_size, Lba::ZERO + self.size)
+    }
+
+    /// Where the copies of its superblock lie, in the order in which they are written.
+    pub fn copies(&self) -> [Lba; 2] {
+        let mut copies = self
+            .reserved
+            .iter()
+            .filter(|place| place.purpose == Use::Superblock)
+            .map(|p| p.extent.lba);
+        let both = copies.next().zip(copies.next()).expect("every superblock that passed has two");
+        [both.0, both.1]
+    }
+}
+
+/// Where to look for the copies of a superblock on a member of `size` sectors of which nothing is known.
+///
+/// Panics if it has no sector.
+pub fn copies_of_unknown(size: Sectors) -> [Lba; 2] {
+    assert!(size > Sectors::ZERO);
+    [Lba::ZERO, Lba::ZERO + (size - Sectors::new(1))]
+}
+
+impl Superblock {
+    /// The member's identity.
+    pub fn member(&self) -> Uuid {
+        self.book.members[self.own.drive.as_usize()].uuid
+    }
 
     /// The sector as it is on the drive.
+    ///
+    /// Panics unless there is a place for every drive of the array.
     pub fn encode(&self) -> [u8; SECTOR_SIZE] {
+        let Self { book, own, read_only } = self;
+        assert_eq!(book.members.len(), book.spec.drives());
+        assert!(own.reserved.len() <= RESERVED_MAX);
         let mut bytes = [0; SECTOR_SIZE];
         put(&mut bytes, at::MAGIC, &MAGIC);
         put(&mut bytes, at::VERSION, &VERSION.to_le_bytes());
         put(&mut bytes, at::CODE_VERSION, &CODE_VERSION.to_le_bytes());
-        put(&mut bytes, at::GENERATION, &self.generation.to_le_bytes());
-        put(&mut bytes, at::UUID, &self.uuid.0);
+        put(&mut bytes, at::READ_ONLY, &read_only.to_le_bytes());
+        put(&mut bytes, at::GENERATION, &book.generation.to_le_bytes());
+        put(&mut bytes, at::ARRAY, &book.array.0);
+        put(&mut bytes, at::MEMBER, &self.member().0);
+        put(&mut bytes, at::RUN, &book.run.0);
         // All of these are small in every valid spec.
-        bytes[at::DRIVE] = self.drive.as_usize() as u8;
-        bytes[at::FAMILY] = family_code(self.spec.family());
-        bytes[at::DATA] = self.spec.data() as u8;
-        bytes[at::REDUNDANT] = self.spec.redundant() as u8;
-        put(&mut bytes, at::EXPANSION, &(self.spec.expansion() as u32).to_le_bytes());
-        put(&mut bytes, at::CHUNK, &(self.spec.chunk().get() as u32).to_le_bytes());
-        bytes[at::PARITY] = match self.spec.parity() {
+        bytes[at::DRIVE] = own.drive.as_usize() as u8;
+        bytes[at::FAMILY] = family_code(book.spec.family());
+        bytes[at::DATA] = book.spec.data() as u8;
+        bytes[at::REDUNDANT] = book.spec.redundant() as u8;
+        put(&mut bytes, at::EXPANSION, &(book.spec.expansion() as u32).to_le_bytes());
+        put(&mut bytes, at::CHUNK, &(book.spec.chunk().get() as u32).to_le_bytes());
+        bytes[at::PARITY] = match book.spec.parity() {
             Parity::Fixed => 0,
             Parity::Rotating => 1,
         };
-        bytes[at::STATE] = match self.state {
+        bytes[at::STATE] = match book.state {
             State::Clean => 0,
             State::Dirty => 1,
         };
-        put(&mut bytes, at::DRIVE_SIZE, &self.drive_size.get().to_le_bytes());
-        put(&mut bytes, at::DATA_START, &self.data_start.get().to_le_bytes());
-        put(&mut bytes, at::SYNCED, &self.synced.to_le_bytes());
-        put(&mut bytes, at::LOST, &self.lost.to_bits().to_le_bytes());
+        bytes[at::FORCED] = match book.forced {
+            Forced::No => 0,
+            Forced::Yes => 1,
+        };
+        bytes[at::RESERVED_COUNT] = own.reserved.len() as u8;
+        put(&mut bytes, at::DRIVE_SIZE, &book.drive_size.get().to_le_bytes());
+        put(&mut bytes, at::MEMBER_SIZE, &own.size.get().to_le_bytes());
+        put(&mut bytes, at::SYNCED, &book.synced.to_le_bytes());
+        put(&mut bytes, at::SYNCED_LAST, &book.synced_last.to_le_bytes());
+        for (place, member) in book.members.iter().enumerate() {
+            let membership = member.membership.encode();
+            put(&mut bytes, at::MEMBERSHIPS + place * MEMBERSHIP_BYTES, &membership);
+            put(&mut bytes, at::UUIDS + place * 16, &member.uuid.0);
+        }
+        for (place, Reserved { extent, purpose }) in own.reserved.iter().enumerate() {
+            let start = at::RESERVED + place * RESERVED_BYTES;
+            put(&mut bytes, start, &extent.lba.get().to_le_bytes());
+            put(&mut bytes, start + 8, &(extent.sectors.get() as u32).to_le_bytes());
+            put(&mut bytes, start + 12, &purpose.code().to_le_bytes());
+        }
         let checksum = crc32c::crc32c(&bytes[..at::CHECKSUM]);
         put(&mut bytes, at::CHECKSUM, &checksum.to_le_bytes());
         bytes
@@ -224,51 +350,130 @@ impl Superblock {
         if stored != computed {
             return Err(SuperblockError::Checksum { stored, computed });
         }
+        // No feature is known yet.
+        let incompatible = u64_at(bytes, at::INCOMPATIBLE);
+        if incompatible != 0 {
+            return Err(SuperblockError::Features { bits: incompatible });
+        }
         let code_version = u32_at(bytes, at::CODE_VERSION);
         if code_version != CODE_VERSION {
             return Err(SuperblockError::CodeVersion { version: code_version });
         }
-        let spec = spec_of(bytes)?;
-        let (drive, lost) = places_of(bytes, &spec)?;
-        let state = match bytes[at::STATE] {
-            0 => State::Clean,
-            1 => State::Dirty,
-            other => return Err(field("state", other.into())),
-        };
-        let superblock = Self {
-            generation: u64_at(bytes, at::GENERATION),
-            uuid: Uuid(array_at(bytes, at::UUID)),
-            drive,
-            spec,
-            drive_size: Sectors::new(u64_at(bytes, at::DRIVE_SIZE)),
-            data_start: Sectors::new(u64_at(bytes, at::DATA_START)),
-            synced: u64_at(bytes, at::SYNCED),
-            lost,
-            state,
-        };
-        superblock.check_sizes()?;
+        let book = book_of(bytes)?;
+        let own = own_of(bytes, &book)?;
+        let superblock = Self { book, own, read_only: u64_at(bytes, at::READ_ONLY) };
+        if array_at(bytes, at::MEMBER) != superblock.member().0 {
+            return Err(field("identity of the member", u64_at(bytes, at::MEMBER)));
+        }
+        superblock.check_unnamed(bytes)?;
         Ok(superblock)
     }
 
-    /// Whether the sizes are such that nobody who computes with them runs over.
-    fn check_sizes(&self) -> Result<(), SuperblockError> {
-        /// No drive has more: 2^52 bytes.
-        const DRIVE_SECTORS_MAX: u64 = 1 << 40;
-        let (size, start) = (self.drive_size.get(), self.data_start.get());
-        // One a nanosecond would take three hundred years.
-        if self.generation > 1 << 63 {
-            return Err(field("generation", self.generation));
+    /// Whether every byte that no field names is zero: where no feature is in use that this program does
+    /// not know, whatever is there was written by no program.
+    fn check_unnamed(&self, bytes: &[u8]) -> Result<(), SuperblockError> {
+        if u64_at(bytes, at::COMPATIBLE) != 0 || self.read_only != 0 {
+            return Ok(());
         }
-        if size > DRIVE_SECTORS_MAX || self.stripes() == 0 {
-            return Err(field("drive size", size));
+        let expected = self.encode();
+        match bytes.iter().zip(&expected).position(|(found, named)| found != named) {
+            Some(offset) => Err(SuperblockError::Unnamed { offset }),
+            None => Ok(()),
         }
-        if start == 0 || start > DRIVE_SECTORS_MAX {
-            return Err(field("start of data", start));
+    }
+}
+
+fn book_of(bytes: &[u8]) -> Result<Book, SuperblockError> {
+    let spec = spec_of(bytes)?;
+    let state = match bytes[at::STATE] {
+        0 => State::Clean,
+        1 => State::Dirty,
+        other => return Err(field("state", other.into())),
+    };
+    let forced = match bytes[at::FORCED] {
+        0 => Forced::No,
+        1 => Forced::Yes,
+        other => return Err(field("mark of what was forced", other.into())),
+    };
+    let members = (0..spec.drives()).map(|place| {
+        let membership = array_at(bytes, at::MEMBERSHIPS + place * MEMBERSHIP_BYTES);
+        let membership = Membership::decode(membership)
+            .ok_or(field("state of a drive", membership[0].into()))?;
+        Ok(Member { uuid: Uuid(array_at(bytes, at::UUIDS + place * 16)), membership })
+    });
+    let book = Book {
+        generation: u64_at(bytes, at::GENERATION),
+        array: Uuid(array_at(bytes, at::ARRAY)),
+        run: Uuid(array_at(bytes, at::RUN)),
+        spec,
+        drive_size: Sectors::new(u64_at(bytes, at::DRIVE_SIZE)),
+        state,
+        forced,
+        synced: u64_at(bytes, at::SYNCED),
+        synced_last: u64_at(bytes, at::SYNCED_LAST),
+        members: members.collect::<Result<_, SuperblockError>>()?,
+    };
+    // One a nanosecond would take three hundred years.
+    if book.generation > 1 << 63 {
+        return Err(field("generation", book.generation));
+    }
+    let size = book.drive_size.get();
+    if size > DRIVE_SECTORS_MAX || book.stripes() == 0 {
+        return Err(field("drive size", size));
+    }
+    for synced in [book.synced, book.synced_last] {
+        if synced > book.stripes() {
+            return Err(field("number of stripes in sync", synced));
         }
-        if self.synced > self.stripes() {
-            return Err(field("number of stripes in sync", self.synced));
+    }
+    let away = super::membership::not_present(&book.members);
+    if away.len() as usize > book.spec.redundant() {
+        return Err(field("number of drives that are not present", away.len().into()));
+    }
+    Ok(book)
+}
+
+fn own_of(bytes: &[u8], book: &Book) -> Result<Own, SuperblockError> {
+    let drive = bytes[at::DRIVE];
+    if usize::from(drive) >= book.spec.drives() {
+        return Err(field("drive", drive.into()));
+    }
+    let size = u64_at(bytes, at::MEMBER_SIZE);
+    if size > DRIVE_SECTORS_MAX {
+        return Err(field("size of the member", size));
+    }
+    let count = bytes[at::RESERVED_COUNT];
+    if usize::from(count) > RESERVED_MAX {
+        return Err(field("number of reserved places", count.into()));
+    }
+    let reserved = (0..usize::from(count)).map(|place| {
+        let start = at::RESERVED + place * RESERVED_BYTES;
+        let lba = u64_at(bytes, start);
+        let code = u16::from_le_bytes(array_at(bytes, start + 12));
+        let purpose = Use::of(code).ok_or(field("use of a reserved place", code.into()))?;
+        if lba > DRIVE_SECTORS_MAX {
+            return Err(field("reserved place", lba));
         }
-        Ok(())
+        let sectors = Sectors::new(u32_at(bytes, start + 8).into());
+        Ok(Reserved { extent: Extent::new(Lba::new(lba), sectors), purpose })
+    });
+    let reserved = reserved.collect::<Result<Vec<_>, SuperblockError>>()?;
+    let own = Own { drive: DriveIdx::new(drive), size: Sectors::new(size), reserved };
+    let copies = own.reserved.iter().filter(|place| place.purpose == Use::Superblock);
+    let are_good = copies.clone().all(|place| place.extent.sectors == Sectors::new(1));
+    if copies.count() != 2 || !are_good {
+        return Err(field("number of places for superblocks", count.into()));
+    }
+    let area = own.area(book.drive_size).ok_or(field("size of the member", size))?;
+    let chunk = book.spec.chunk().get();
+    // No chunk lies in two runs.
+    if area.runs().any(|run| !run.sectors.get().is_multiple_of(chunk)) {
+        return Err(field("drive size", book.drive_size.get()));
+    }
+    // A member that the array does without is never written to, so none says that of itself.
+    match book.members[own.drive.as_usize()].membership {
+        Membership::Present | Membership::Filling { .. } | Membership::Spare => Ok(own),
+        Membership::Missing { .. } | Membership::Lost { .. } => Err(field("drive", drive.into())),
     }
 }
 
@@ -290,23 +495,6 @@ fn spec_of(bytes: &[u8]) -> Result<Spec, SuperblockError> {
     let chunk = Sectors::new(u32_at(bytes, at::CHUNK).into());
     Spec::new(family, shape, u32_at(bytes, at::EXPANSION), chunk, parity)
         .map_err(SuperblockError::Spec)
-}
-
-/// The drive's own place, and those of the lost ones.
-fn places_of(bytes: &[u8], spec: &Spec) -> Result<(DriveIdx, DriveSet), SuperblockError> {
-    let drive = bytes[at::DRIVE];
-    if usize::from(drive) >= spec.drives() {
-        return Err(field("drive", drive.into()));
-    }
-    let drive = DriveIdx::new(drive);
-    let bits = u64_at(bytes, at::LOST);
-    let lost = DriveSet::from_bits(bits);
-    let all = DriveSet::first(spec.drives() as u8);
-    // A lost drive is never written to, so none says of itself that it is lost.
-    if !lost.without(all).is_empty() || lost.contains(drive) {
-        return Err(field("set of lost drives", bits));
-    }
-    Ok((drive, lost))
 }
 
 const fn family_code(family: Family) -> u8 {
@@ -340,150 +528,4 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use levelhead_stats::Streams;
-
-    use super::*;
-
-    const PAGE: &str = include_str!("../../../../docs/formats/superblock.md");
-
-    /// The superblock that the page shows.
-    fn example() -> Superblock {
-        Superblock {
-            generation: 0x0102_0304_0506_0708,
-            uuid: Uuid(std::array::from_fn(|at| 0xA0 + at as u8)),
-            drive: DriveIdx::new(4),
-            spec: "eraid:5+1,e=2,chunk=8KiB".parse().unwrap(),
-            drive_size: Sectors::new(261_632),
-            data_start: DATA_START,
-            synced: 1_000,
-            lost: DriveSet::EMPTY.with(DriveIdx::new(2)),
-            state: State::Dirty,
-        }
-    }
-
-    /// Makes the checksum right again.
-    fn seal(bytes: &mut [u8]) {
-        let checksum = crc32c::crc32c(&bytes[..at::CHECKSUM]);
-        put(bytes, at::CHECKSUM, &checksum.to_le_bytes());
-    }
-
-    #[test]
-    fn what_was_encoded_decodes_to_the_same() {
-        for text in ["raid0:3", "raid4:3+1", "raid5:5+1,chunk=512KiB", "raid6:6+2,parity=fixed"] {
-            let spec = text.parse().unwrap();
-            let lost = DriveSet::EMPTY;
-            let superblock = Superblock { spec, drive: DriveIdx::new(1), lost, ..example() };
-            assert_eq!(Superblock::decode(&superblock.encode()), Ok(superblock), "{text}");
-        }
-        let clean = Superblock { state: State::Clean, ..example() };
-        assert_eq!(Superblock::decode(&clean.encode()), Ok(clean));
-    }
-
-    /// The page lists every byte that is not zero, as `offset: bytes`.
-    #[test]
-    fn page_and_code_have_the_same_bytes() {
-        let (_, after) = PAGE.split_once("## Test vector").expect("the page has a test vector");
-        let (_, block) = after.split_once("```text\n").expect("the vector is a block");
-        let (block, _) = block.split_once("```").expect("the block ends");
-        let mut expected = [0; SECTOR_SIZE];
-        for line in block.lines() {
-            let (offset, bytes) = line.split_once(": ").expect("offset: bytes");
-            let bytes: Vec<u8> =
-                bytes.split(' ').map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
-            put(&mut expected, offset.parse().unwrap(), &bytes);
-        }
-        let encoded = example().encode();
-        let lines = |bytes: &[u8]| -> Vec<String> {
-            let rows = bytes.chunks(16).enumerate().filter(|(_, row)| row.iter().any(|&b| b != 0));
-            rows.map(|(at, row)| format!("{}: {row:02x?}", at * 16)).collect()
-        };
-        assert_eq!(lines(&encoded), lines(&expected));
-        assert_eq!(Superblock::decode(&expected), Ok(example()));
-    }
-
-    #[test]
-    fn flip_of_any_bit_is_detected() {
-        let good = example().encode();
-        for byte in 0..SECTOR_SIZE {
-            for bit in 0..8 {
-                let mut bytes = good;
-                bytes[byte] ^= 1 << bit;
-                assert!(Superblock::decode(&bytes).is_err(), "bit {bit} of byte {byte}");
-            }
-        }
-    }
-
-    #[test]
-    fn impossible_fields_are_refused_in_one_sentence() {
-        let check = |at: usize, value: &[u8], sentence: &str| {
-            let mut bytes = example().encode();
-            put(&mut bytes, at, value);
-            seal(&mut bytes);
-            assert_eq!(Superblock::decode(&bytes).unwrap_err().to_string(), sentence);
-        };
-        check(at::MAGIC, b"L", "there is no superblock");
-        check(at::VERSION, &[2], "the superblock is of version 2, this program reads 1");
-        check(
-            at::CODE_VERSION,
-            &[9],
-            "the array's codewords are of version 9, this program knows 1",
-        );
-        check(at::FAMILY, &[7], "the superblock cannot have 7 as its family");
-        check(at::PARITY, &[2], "the superblock cannot have 2 as its parity");
-        check(at::STATE, &[2], "the superblock cannot have 2 as its state");
-        check(at::DRIVE, &[6], "the superblock cannot have 6 as its drive");
-        check(at::LOST, &[64], "the superblock cannot have 64 as its set of lost drives");
-        check(at::LOST, &[16], "the superblock cannot have 16 as its set of lost drives");
-        check(
-            at::EXPANSION,
-            &[3],
-            "the superblock describes no array: a chunk of 8KiB is 2 sectors, which e=3 sectors do not divide",
-        );
-        check(
-            at::GENERATION,
-            &[0xFF; 8],
-            "the superblock cannot have 18446744073709551615 as its generation",
-        );
-        check(at::DRIVE_SIZE, &[1, 0, 0], "the superblock cannot have 1 as its drive size");
-        check(at::DATA_START, &[0, 0], "the superblock cannot have 0 as its start of data");
-        check(
-            at::SYNCED,
-            &[0, 0, 3],
-            "the superblock cannot have 196608 as its number of stripes in sync",
-        );
-        let short = Superblock::decode(&[0; 512]).unwrap_err().to_string();
-        assert_eq!(short, "a superblock has 4096 bytes, got 512");
-    }
-
-    /// Whatever the bytes, the answer is a superblock that encodes to itself or an error. The
-    /// checksum is made right, or nothing behind it would ever be reached.
-    #[test]
-    fn any_bytes_are_decoded_or_refused() {
-        let mut decoded = 0;
-        for seed in 0..20_000 {
-            let mut rng = Streams::new(seed).stream("superblock");
-            let mut bytes = example().encode();
-            for _ in 0..=rng.below(6) {
-                // The fields, far more often than the zeroes after them.
-                let span = if rng.below(8) == 0 { 4092 } else { 96 };
-                let at = rng.below(span) as usize;
-                bytes[at] = if rng.below(2) == 0 { rng.below(256) } else { rng.below(8) } as u8;
-            }
-            seal(&mut bytes);
-            if let Ok(superblock) = Superblock::decode(&bytes) {
-                decoded += 1;
-                let again = Superblock::decode(&superblock.encode());
-                assert_eq!(again, Ok(superblock), "seed {seed}");
-                let layout = Layout::new(superblock.spec, superblock.drive_size);
-                assert!(layout.size() > Sectors::ZERO, "seed {seed}");
-            }
-        }
-        assert!(decoded > 1_000, "only {decoded} of 20000 got past the checks");
-    }
-
-    #[test]
-    fn uuid_is_written_as_everybody_writes_it() {
-        assert_eq!(example().uuid.to_string(), "a0a1a2a3-a4a5-a6a7-a8a9-aaabacadaeaf");
-    }
-}
+mod tests;

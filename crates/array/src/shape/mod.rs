@@ -1,7 +1,9 @@
 //! The shape of an array: what its text means, and where each sector lies.
 
+mod area;
 mod layout;
 mod spec;
 
+pub use area::Area;
 pub use layout::{Cell, Layout, Row};
 pub use spec::{Family, Parity, Spec, SpecError};

@@ -1,0 +1,297 @@
+//! Who is right: what the members that were found say together.
+//!
+//! ```text
+//!   each member's copies --> its word --> one array? --> the highest generation is right
+//!                                                               |
+//!              which redundancy may be trusted <-- who is absent, who is stale
+//! ```
+//!
+//! # Invariants
+//!
+//! - Q1. The members of an assembly say the same of the array, but for the last change of its state, which
+//!   some of them may have missed.
+//! - Q2. A member that missed more than that, or that the array did without, is never part of an assembly.
+//! - Q3. Redundancy is trusted only where the array was stopped in good order, or by an operator's word.
+//!
+//! A change that makes what a member holds worthless is therefore recorded twice in a row, as two
+//! generations: a copy of a member made before it is then two behind.
+
+use std::fmt;
+
+use levelhead_units::{DriveIdx, DriveSet, Sectors};
+
+use super::membership::Membership;
+use super::superblock::{Book, Own, State, Superblock, SuperblockError, Uuid};
+use crate::shape::{Area, Spec};
+
+/// One copy of a superblock as it was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Copy {
+    /// The sector was read; this is what it says.
+    Read(Box<Result<Superblock, SuperblockError>>),
+    /// The sector could not be read.
+    Unreadable,
+}
+
+/// A member as it was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The first copy, and the second: where the first says that it is, or in the last sector.
+    pub copies: [Copy; 2],
+    /// The member's size.
+    pub size: Sectors,
+}
+
+/// An array as its members describe it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assembly {
+    /// What the newest member says of the array.
+    pub book: Book,
+    /// Where the data lies on every member.
+    pub area: Area,
+    /// Which of the members that were found has each place of the array, and what it says of itself.
+    pub places: Vec<Option<Placed>>,
+    /// Drives that the array goes on without: recorded as lost or missing, or not among those found.
+    pub absent: DriveSet,
+    /// Stripes below this number have redundancy that may be trusted.
+    pub trusted: u64,
+    /// Why an operator must say that the array shall go on; nothing where it may.
+    pub doubt: Option<Doubt>,
+}
+
+/// A member in its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Its number among those that were found.
+    pub found: usize,
+    /// What it says of itself.
+    pub own: Own,
+}
+
+/// What may come out wrong if the array goes on. Redundancy then counts as far as it was last known to be
+/// valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// It was not stopped in good order, and drives are absent: what they held is computed from redundancy
+    /// that may not match.
+    Unclean,
+    /// Drives are absent, and some stripes were never in sync: what the drives held of these is not to be had.
+    Unsynced {
+        /// Stripes that were not.
+        stripes: u64,
+    },
+}
+
+/// Why the members that were found are no array. Numbers are those of the members among the found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// None was found.
+    Nothing,
+    /// This one has no superblock.
+    Stranger {
+        /// Which.
+        found: usize,
+    },
+    /// Neither copy of this one's superblock could be read.
+    Unreadable {
+        /// Which.
+        found: usize,
+    },
+    /// Neither copy of this one's superblock is good.
+    Damaged {
+        /// Which.
+        found: usize,
+        /// What is wrong with one of them.
+        error: SuperblockError,
+    },
+    /// The two copies on this one belong to different arrays, or to different members of one.
+    TwoOwners {
+        /// Which.
+        found: usize,
+        /// The arrays that they name.
+        arrays: [Uuid; 2],
+    },
+    /// This one is smaller than it was.
+    Shrunk {
+        /// Which.
+        found: usize,
+        /// Its size.
+        has: Sectors,
+        /// Its size when it became a member.
+        had: Sectors,
+    },
+    /// This one may be read by this program and not written.
+    ReadOnly {
+        /// Which.
+        found: usize,
+        /// The features that are not known, as bits.
+        features: u64,
+    },
+    /// Two of them belong to different arrays.
+    DifferentArrays {
+        /// Which.
+        found: [usize; 2],
+        /// The arrays that they name.
+        arrays: [Uuid; 2],
+    },
+    /// Two of them were members of one array and have been part of different runs since.
+    DifferentWays {
+        /// Which.
+        found: [usize; 2],
+    },
+    /// Two of them say that they have the same place.
+    SamePlace {
+        /// Which.
+        found: [usize; 2],
+        /// The place.
+        drive: DriveIdx,
+    },
+    /// The array goes on without this one, which holds old data.
+    LeftBehind {
+        /// Which.
+        found: usize,
+        /// Its place.
+        drive: DriveIdx,
+        /// How the array stands with that place.
+        membership: Membership,
+    },
+    /// This one holds old data: it missed more than the last change.
+    Stale {
+        /// Which, and the one that is right.
+        found: [usize; 2],
+        /// Their generations.
+        generations: [u64; 2],
+    },
+    /// More drives are absent than the array survives.
+    TooFew {
+        /// The array's shape.
+        spec: Spec,
+        /// Those that are absent.
+        absent: DriveSet,
+    },
+}
+
+/// The array that these members are; each is named by its number in `found`.
+pub fn quorum(found: &[Found]) -> Result<Assembly, Refusal> {
+    let words = found.iter().enumerate().map(|(at, member)| word(at, member));
+    let words = words.collect::<Result<Vec<Superblock>, Refusal>>()?;
+    // Of equals the first, so that the order of the others does not matter.
+    let newest = (0..words.len()).rev().max_by_key(|&at| words[at].book.generation);
+    let newest = newest.ok_or(Refusal::Nothing)?;
+    let right = &words[newest].book;
+    let area = words[newest].own.area(right.drive_size).expect("a superblock that passed has one");
+    let mut places: Vec<Option<Placed>> = vec![None; right.spec.drives()];
+    for (at, word) in words.iter().enumerate() {
+        check_past(newest, right, at, word)?;
+        if word.own.area(right.drive_size).as_ref() != Some(&area) {
+            return Err(Refusal::DifferentWays { found: [newest, at] });
+        }
+        let place = &mut places[word.own.drive.as_usize()];
+        if let Some(Placed { found: other, .. }) = *place {
+            return Err(Refusal::SamePlace { found: [other, at], drive: word.own.drive });
+        }
+        *place = Some(Placed { found: at, own: word.own.clone() });
+    }
+    let (spec, stripes) = (right.spec, right.stripes());
+    let absent = places.iter().enumerate().filter(|(_, place)| place.is_none());
+    let absent: DriveSet = absent.map(|(at, _)| DriveIdx::from_usize(at)).collect();
+    if absent.len() as usize > spec.redundant() {
+        return Err(Refusal::TooFew { spec, absent });
+    }
+    let is_clean = right.state == State::Clean;
+    let (trusted, doubt) = match (is_clean, absent.is_empty()) {
+        _ if spec.redundant() == 0 => (stripes, None),
+        (true, true) => (right.synced, None),
+        (false, true) => (0, None),
+        (false, false) => (right.synced_last, Some(Doubt::Unclean)),
+        (true, false) if right.synced < stripes => {
+            (right.synced, Some(Doubt::Unsynced { stripes: stripes - right.synced }))
+        }
+        (true, false) => (right.synced, None),
+    };
+    // Q3
+    assert!(is_clean || trusted == 0 || doubt.is_some() || spec.redundant() == 0);
+    Ok(Assembly { book: right.clone(), area, places, absent, trusted, doubt })
+}
+
+/// What a member says: the newer of its copies.
+fn word(found: usize, member: &Found) -> Result<Superblock, Refusal> {
+    let mut good: Option<&Superblock> = None;
+    let mut wrong = Refusal::Stranger { found };
+    for copy in &member.copies {
+        match copy {
+            Copy::Unreadable => match wrong {
+                Refusal::Stranger { .. } => wrong = Refusal::Unreadable { found },
+                _ => {}
+            },
+            Copy::Read(read) => match (&**read, good) {
+                (Ok(new), Some(old)) => {
+                    if new.book.array != old.book.array || new.member() != old.member() {
+                        let arrays = [old.book.array, new.book.array];
+                        return Err(Refusal::TwoOwners { found, arrays });
+                    }
+                    if new.book.generation > old.book.generation {
+                        good = Some(new);
+                    }
+                }
+                (Ok(new), None) => good = Some(new),
+                (Err(SuperblockError::Absent), _) => {}
+                (Err(error), _) => wrong = Refusal::Damaged { found, error: error.clone() },
+            },
+        }
+    }
+    let word = good.ok_or(wrong)?;
+    let (has, had) = (member.size, word.own.size);
+    if has < had {
+        return Err(Refusal::Shrunk { found, has, had });
+    }
+    if word.read_only != 0 {
+        return Err(Refusal::ReadOnly { found, features: word.read_only });
+    }
+    Ok(word.clone())
+}
+
+/// Whether member `at` is of the same array as the newest one, and holds what that takes it to hold.
+fn check_past(newest: usize, right: &Book, at: usize, word: &Superblock) -> Result<(), Refusal> {
+    let Superblock { book, own, .. } = word;
+    if book.array != right.array {
+        let arrays = [right.array, book.array];
+        return Err(Refusal::DifferentArrays { found: [newest, at], arrays });
+    }
+    let shape = |book: &Book| (book.spec, book.drive_size);
+    let is_equal = book.generation < right.generation || book == right;
+    if shape(book) != shape(right) || !is_equal {
+        return Err(Refusal::DifferentWays { found: [newest, at] });
+    }
+    let member = right.members[own.drive.as_usize()];
+    let drive = own.drive;
+    match member.membership {
+        _ if member.uuid != word.member() => {
+            return Err(Refusal::DifferentWays { found: [newest, at] });
+        }
+        Membership::Present => {}
+        membership @ (Membership::Missing { .. }
+        | Membership::Filling { .. }
+        | Membership::Lost { .. }
+        | Membership::Spare) => {
+            return Err(Refusal::LeftBehind { found: at, drive, membership });
+        }
+    }
+    if book.generation + 1 < right.generation {
+        let generations = [book.generation, right.generation];
+        return Err(Refusal::Stale { found: [at, newest], generations });
+    }
+    Ok(())
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unclean => f.write_str("the array was not stopped in good order"),
+            Self::Unsynced { stripes } => write!(f, "{stripes} stripes were never in sync"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! Members in every relation to one another that the module speaks of.
+
+use levelhead_units::Lba;
+
+use super::*;
+use crate::durable::membership::{Member, Why};
+use crate::durable::reserve::Division;
+use crate::durable::superblock::Forced;
+
+const SIZE: Sectors = Sectors::new(2_000);
+
+/// A clean array of three drives, whole and in sync, at generation 10.
+fn book() -> Book {
+    let spec: Spec = "raid5:2+1,chunk=8KiB".parse().unwrap();
+    let division = Division::of(&spec, SIZE).unwrap();
+    let member = |at| Member { uuid: Uuid([at; 16]), membership: Membership::Present };
+    let mut book = Book {
+        generation: 10,
+        array: Uuid([7; 16]),
+        run: Uuid([8; 16]),
+        spec,
+        drive_size: division.drive_size,
+        state: State::Clean,
+        forced: Forced::No,
+        synced: 0,
+        synced_last: 0,
+        members: (0..3).map(member).collect(),
+    };
+    (book.synced, book.synced_last) = (book.stripes(), book.stripes());
+    book
+}
+
+fn superblock(book: &Book, drive: u8) -> Superblock {
+    let division = Division::of(&book.spec, SIZE).unwrap();
+    let own = Own { drive: DriveIdx::new(drive), size: SIZE, reserved: division.reserved(SIZE) };
+    Superblock { book: book.clone(), own, read_only: 0 }
+}
+
+fn read(superblock: Superblock) -> Copy {
+    Copy::Read(Box::new(Ok(superblock)))
+}
+
+fn found(book: &Book, drive: u8) -> Found {
+    let copy = read(superblock(book, drive));
+    Found { copies: [copy.clone(), copy], size: SIZE }
+}
+
+/// Members at these generations of an otherwise equal book.
+fn at_generations(generations: [u64; 3]) -> Vec<Found> {
+    let at = |(drive, generation)| found(&Book { generation, ..book() }, drive);
+    (0..).zip(generations).map(at).collect()
+}
+
+fn lost(drive: usize) -> Book {
+    let mut book = book();
+    book.generation += 1;
+    book.members[drive].membership = Membership::Lost { why: Why::Failed };
+    book
+}
+
+#[test]
+fn whole_array_is_assembled_whatever_the_order() {
+    let all: Vec<Found> = (0..3).map(|drive| found(&book(), drive)).collect();
+    for order in [[0, 1, 2], [2, 0, 1], [1, 2, 0], [2, 1, 0]] {
+        let members: Vec<Found> = order.iter().map(|&at: &usize| all[at].clone()).collect();
+        let assembly = quorum(&members).unwrap();
+        assert_eq!((assembly.absent, assembly.doubt), (DriveSet::EMPTY, None));
+        assert_eq!(assembly.trusted, book().stripes());
+        for (drive, place) in assembly.places.iter().enumerate() {
+            assert_eq!(order[place.as_ref().unwrap().found], drive);
+        }
+    }
+    assert_eq!(quorum(&[]), Err(Refusal::Nothing));
+}
+
+/// Q1, Q2: of a copy at every generation.
+#[test]
+fn member_may_have_missed_the_last_change_and_no_more() {
+    assert!(quorum(&at_generations([10, 11, 10])).is_ok());
+    assert_eq!(quorum(&at_generations([10, 11, 10])).unwrap().book.generation, 11);
+    let stale = Refusal::Stale { found: [2, 0], generations: [9, 11] };
+    assert_eq!(quorum(&at_generations([11, 11, 9])), Err(stale));
+    for generation in 0..9 {
+        let refused = quorum(&at_generations([10, generation, 10])).unwrap_err();
+        let generations = [generation, 10];
+        assert_eq!(refused, Refusal::Stale { found: [1, 0], generations });
+    }
+}
+
+#[test]
+fn drive_that_the_array_did_without_is_refused_by_place_and_reason() {
+    let after = lost(2);
+    let members = [found(&after, 0), found(&after, 1), found(&book(), 2)];
+    let (drive, membership) = (DriveIdx::new(2), Membership::Lost { why: Why::Failed });
+    assert_eq!(quorum(&members), Err(Refusal::LeftBehind { found: 2, drive, membership }));
+    let assembly = quorum(&members[..2]).unwrap();
+    assert_eq!((assembly.absent.len(), assembly.doubt), (1, None));
+    assert_eq!(assembly.book.members[2].membership, membership);
+}
+
+#[test]
+fn members_of_one_generation_that_differ_have_gone_different_ways() {
+    let mut other = book();
+    other.run = Uuid([9; 16]);
+    let members = [found(&book(), 0), found(&other, 1)];
+    assert_eq!(quorum(&members), Err(Refusal::DifferentWays { found: [0, 1] }));
+    let mut replaced = book();
+    replaced.members[1].uuid = Uuid([99; 16]);
+    replaced.generation -= 1;
+    let members = [found(&book(), 0), found(&replaced, 1)];
+    assert_eq!(quorum(&members), Err(Refusal::DifferentWays { found: [0, 1] }));
+    let stranger = Book { array: Uuid([1; 16]), ..book() };
+    let refused = quorum(&[found(&book(), 0), found(&stranger, 1)]).unwrap_err();
+    assert!(matches!(refused, Refusal::DifferentArrays { found: [0, 1], .. }));
+    let twice = quorum(&[found(&book(), 0), found(&book(), 1), found(&book(), 1)]);
+    let drive = DriveIdx::new(1);
+    assert_eq!(twice, Err(Refusal::SamePlace { found: [1, 2], drive }));
+}
+
+/// By one sector to 512: the second superblock of a member that shrank would lie in its data.
+#[test]
+fn member_that_shrank_by_a_single_sector_is_refused() {
+    for less in 1..=512 {
+        let mut members: Vec<Found> = (0..3).map(|drive| found(&book(), drive)).collect();
+        members[1].size = SIZE - Sectors::new(less);
+        let shrunk = Refusal::Shrunk { found: 1, has: members[1].size, had: SIZE };
+        assert_eq!(quorum(&members), Err(shrunk));
+    }
+    let mut larger: Vec<Found> = (0..3).map(|drive| found(&book(), drive)).collect();
+    larger[1].size = SIZE + Sectors::new(1);
+    assert!(quorum(&larger).is_ok(), "one that grew is as good");
+}
+
+#[test]
+fn one_good_copy_is_enough_and_the_newer_of_two_counts() {
+    let (old, new) = (book(), Book { generation: 11, ..book() });
+    let newer = Book { generation: 12, ..book() };
+    let member = |copies| [Found { copies, size: SIZE }, found(&new, 1), found(&new, 2)];
+    let torn = Copy::Read(Box::new(Err(SuperblockError::Checksum { stored: 1, computed: 2 })));
+    let absent = Copy::Read(Box::new(Err(SuperblockError::Absent)));
+    for other in [Copy::Unreadable, torn.clone(), absent.clone(), read(superblock(&old, 0))] {
+        let good = read(superblock(&newer, 0));
+        for copies in [[good.clone(), other.clone()], [other.clone(), good.clone()]] {
+            assert_eq!(quorum(&member(copies)).unwrap().book.generation, 12, "{other:?}");
+        }
+    }
+    let refusal = |copies| quorum(&member(copies)).unwrap_err();
+    assert_eq!(refusal([absent.clone(), absent.clone()]), Refusal::Stranger { found: 0 });
+    assert_eq!(refusal([Copy::Unreadable, absent]), Refusal::Unreadable { found: 0 });
+    let damaged = refusal([torn, Copy::Unreadable]);
+    assert!(matches!(damaged, Refusal::Damaged { found: 0, .. }));
+    let other = Book { array: Uuid([1; 16]), generation: 99, ..book() };
+    let two = refusal([read(superblock(&old, 0)), read(superblock(&other, 0))]);
+    assert!(matches!(two, Refusal::TwoOwners { found: 0, .. }), "whatever the generations");
+}
+
+#[test]
+fn array_that_is_not_clean_trusts_no_redundancy_unless_told_to() {
+    let mut dirty = Book { state: State::Dirty, synced: 0, ..book() };
+    dirty.synced_last = 5;
+    let whole: Vec<Found> = (0..3).map(|drive| found(&dirty, drive)).collect();
+    let assembly = quorum(&whole).unwrap();
+    assert_eq!((assembly.trusted, assembly.doubt), (0, None));
+    let assembly = quorum(&whole[..2]).unwrap();
+    assert_eq!((assembly.trusted, assembly.doubt), (5, Some(Doubt::Unclean)));
+    let half = Book { synced: 3, synced_last: 3, ..book() };
+    let whole: Vec<Found> = (0..3).map(|drive| found(&half, drive)).collect();
+    assert_eq!(quorum(&whole).unwrap().trusted, 3);
+    let stripes = book().stripes() - 3;
+    let assembly = quorum(&whole[1..]).unwrap();
+    assert_eq!((assembly.trusted, assembly.doubt), (3, Some(Doubt::Unsynced { stripes })));
+    assert!(matches!(quorum(&whole[1..2]), Err(Refusal::TooFew { .. })));
+}
+
+#[test]
+fn array_with_unknown_features_is_not_written() {
+    let mut member = superblock(&book(), 0);
+    member.read_only = 8;
+    let members = [Found { copies: [read(member.clone()), read(member)], size: SIZE }];
+    assert_eq!(quorum(&members), Err(Refusal::ReadOnly { found: 0, features: 8 }));
+    assert_eq!(superblock(&book(), 0).own.copies()[1], Lba::new(1_999));
+}

@@ -1,0 +1,192 @@
+//! What a member keeps for the array itself, and where the data lies around it.
+//!
+//! ```text
+//!   0    1      64   192   256                                                     n-256      n-1
+//!   +----+------+----+-----+--------+---+----------------+---+--------- .. --+------+----------+
+//!   | sb | free |maps| free|  data  | J |      data      | J |          data |unused| free |sb 2|
+//!   +----+------+----+-----+--------+---+----------------+---+--------- .. --+------+----------+
+//! ```
+//!
+//! The journal (J) lies in pieces over the whole drive, so that one of them is near whatever the drive does.
+//! It is a 64th of the smallest member and at most 64 MiB, in at most 16 pieces of at least 32 KiB; a
+//! member that is too small for one piece has none.
+
+use levelhead_units::{Extent, Lba, Sectors};
+
+use crate::shape::{Area, Spec};
+
+/// Sectors before the data, for the first superblock and the maps.
+pub const HEAD: Sectors = Sectors::new(256);
+
+/// Sectors behind the data; the very last one is the second superblock.
+pub const TAIL: Sectors = Sectors::new(256);
+
+const MAPS: Extent = Extent::new(Lba::new(64), Sectors::new(128));
+
+/// The largest journal: 64 MiB.
+const JOURNAL_MAX: Sectors = Sectors::new(16_384);
+
+/// The journal's share of a member, as a divisor.
+const JOURNAL_SHARE: u64 = 64;
+
+/// The least piece of a journal: 32 KiB.
+const PIECE_MIN: Sectors = Sectors::new(8);
+
+const PIECES_MAX: u64 = 16;
+
+/// The most places that a member reserves.
+pub const RESERVED_MAX: usize = 96;
+
+const _: () = assert!(PIECES_MAX as usize + 5 <= RESERVED_MAX);
+
+/// What a reserved place is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// A copy of the superblock.
+    Superblock,
+    /// A piece of the journal.
+    Journal,
+    /// Maps of what a drive missed.
+    Maps,
+    /// Nothing yet.
+    Free,
+}
+
+impl Use {
+    const ALL: [(Self, u16); 4] =
+        [(Self::Superblock, 1), (Self::Journal, 2), (Self::Maps, 3), (Self::Free, 4)];
+
+    pub(super) fn code(self) -> u16 {
+        let found = Self::ALL.iter().find(|(of, _)| *of == self);
+        found.map(|(_, code)| *code).expect("the table has all")
+    }
+
+    pub(super) fn of(code: u16) -> Option<Self> {
+        Self::ALL.iter().find(|(_, known)| *known == code).map(|(of, _)| *of)
+    }
+}
+
+/// A place that the layout steps over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reserved {
+    /// Where.
+    pub extent: Extent,
+    /// What for.
+    pub purpose: Use,
+}
+
+/// How the members of a new array are divided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Division {
+    /// Sectors of every member that hold data and redundancy.
+    pub drive_size: Sectors,
+    /// Where these lie, on every member alike.
+    pub area: Area,
+    /// The smallest member's size.
+    smallest: Sectors,
+    common: Vec<Reserved>,
+}
+
+impl Division {
+    /// The least member of an array of this shape.
+    pub fn member_min(spec: &Spec) -> Sectors {
+        HEAD + spec.chunk() + TAIL
+    }
+
+    /// The division of members of which the smallest has `smallest` sectors; nothing if that is less than
+    /// [`Division::member_min`].
+    pub fn of(spec: &Spec, smallest: Sectors) -> Option<Self> {
+        if smallest < Self::member_min(spec) {
+            return None;
+        }
+        let room = smallest - HEAD - TAIL;
+        let journal = Sectors::new(smallest.get() / JOURNAL_SHARE).min(JOURNAL_MAX);
+        let journal = journal.min(room - spec.chunk());
+        let count = (journal.get() / PIECE_MIN.get()).min(PIECES_MAX);
+        let piece = if count == 0 { 0 } else { journal.get() / count };
+        let chunks = (room.get() - count * piece) / spec.chunk().get();
+        let mut common = vec![
+            Reserved { extent: Extent::new(Lba::ZERO, Sectors::new(1)), purpose: Use::Superblock },
+            between(Sectors::new(1), MAPS.lba - Lba::ZERO),
+            Reserved { extent: MAPS, purpose: Use::Maps },
+            between(MAPS.end() - Lba::ZERO, HEAD),
+        ];
+        for at in 0..count {
+            // In the middle of every one of `count` equal shares of the data.
+            let before = spec.chunk() * (chunks * (2 * at + 1) / (2 * count));
+            let lba = Lba::ZERO + HEAD + before + Sectors::new(at * piece);
+            common.push(Reserved {
+                extent: Extent::new(lba, Sectors::new(piece)),
+                purpose: Use::Journal,
+            });
+        }
+        let drive_size = spec.chunk() * chunks;
+        let extents: Vec<Extent> = common.iter().map(|place| place.extent).collect();
+        let end = Lba::ZERO + (smallest - TAIL);
+        let area = Area::around(&extents, drive_size, end).expect("it was computed to fit");
+        Some(Self { drive_size, area, smallest, common })
+    }
+
+    /// All places that a member of this size reserves, in order.
+    ///
+    /// Panics if the member is smaller than the smallest one that the division was made for.
+    pub fn reserved(&self, member: Sectors) -> Vec<Reserved> {
+        assert!(member >= self.smallest, "{} sectors are too few", member.get());
+        let last = member - Sectors::new(1);
+        let second = Extent::new(Lba::ZERO + last, Sectors::new(1));
+        let tail =
+            [between(member - TAIL, last), Reserved { extent: second, purpose: Use::Superblock }];
+        self.common.iter().copied().chain(tail).collect()
+    }
+}
+
+fn between(start: Sectors, end: Sectors) -> Reserved {
+    Reserved { extent: Extent::new(Lba::ZERO + start, end - start), purpose: Use::Free }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> Spec {
+        "raid5:5+1,chunk=64KiB".parse().unwrap()
+    }
+
+    fn journal(division: &Division, member: u64) -> Vec<u64> {
+        let places = division.reserved(Sectors::new(member)).into_iter();
+        let pieces = places.filter(|place| place.purpose == Use::Journal);
+        pieces.map(|place| place.extent.sectors.get()).collect()
+    }
+
+    #[test]
+    fn journal_of_a_large_member_has_16_pieces_over_the_whole_drive() {
+        let size = 500_000_000;
+        let division = Division::of(&spec(), Sectors::new(size)).unwrap();
+        assert_eq!(journal(&division, size), [1_024; 16]);
+        let runs: Vec<u64> = division.area.runs().map(|run| run.sectors.get()).collect();
+        assert_eq!(runs.len(), 17);
+        assert!(runs.iter().all(|run| run.is_multiple_of(16)), "A2: whole chunks");
+        let share = size as f64 / 16.0;
+        assert!(runs[1..16].iter().all(|&run| (run as f64 / share - 1.0).abs() < 0.01));
+        let unused = size - 512 - 16_384 - division.drive_size.get();
+        assert!(unused < 16, "{unused} sectors are not used");
+    }
+
+    #[test]
+    fn members_of_every_size_are_divided_without_overlap() {
+        let least = Division::member_min(&spec()).get();
+        assert_eq!(Division::of(&spec(), Sectors::new(least - 1)), None);
+        for size in (least..least + 3_000).chain([100_000, 1 << 20, (1 << 30) - 7]) {
+            let division = Division::of(&spec(), Sectors::new(size)).unwrap();
+            assert!(division.drive_size >= spec().chunk(), "{size}");
+            let member = size + size % 5;
+            let places = division.reserved(Sectors::new(member));
+            let mut all: Vec<Extent> = places.iter().map(|place| place.extent).collect();
+            assert!(all.is_sorted_by_key(|place| place.lba), "{size}");
+            all.extend(division.area.runs());
+            all.sort_by_key(|place| place.lba);
+            assert!(all.windows(2).all(|pair| pair[0].end() <= pair[1].lba), "{size}");
+            assert_eq!(all.last().unwrap().end(), Lba::new(member), "{size}");
+        }
+    }
+}

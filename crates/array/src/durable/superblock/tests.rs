@@ -1,0 +1,212 @@
+//! What the page says, byte by byte, and what is refused.
+
+use levelhead_stats::Streams;
+
+use super::*;
+use crate::durable::membership::Why;
+
+const PAGE: &str = include_str!("../../../../../docs/formats/superblock.md");
+
+const fn place(lba: u64, sectors: u64, purpose: Use) -> Reserved {
+    Reserved { extent: Extent::new(Lba::new(lba), Sectors::new(sectors)), purpose }
+}
+
+/// The superblock that the page shows.
+fn example() -> Superblock {
+    let members = (0..6).map(|at| Member {
+        uuid: Uuid([0xB0 + at; 16]),
+        membership: match at {
+            2 => Membership::Lost { why: Why::Silent },
+            _ => Membership::Present,
+        },
+    });
+    let book = Book {
+        generation: 0x0102_0304_0506_0708,
+        array: Uuid(std::array::from_fn(|at| 0xA0 + at as u8)),
+        run: Uuid([0xC0; 16]),
+        spec: "eraid:5+1,e=2,chunk=8KiB".parse().unwrap(),
+        drive_size: Sectors::new(261_600),
+        state: State::Dirty,
+        forced: Forced::Yes,
+        synced: 0,
+        synced_last: 1_000,
+        members: members.collect(),
+    };
+    let own = Own {
+        drive: DriveIdx::new(4),
+        size: Sectors::new(262_144),
+        reserved: vec![
+            place(0, 1, Use::Superblock),
+            place(1, 63, Use::Free),
+            place(64, 128, Use::Maps),
+            place(192, 64, Use::Free),
+            place(100_256, 16, Use::Journal),
+            place(261_888, 255, Use::Free),
+            place(262_143, 1, Use::Superblock),
+        ],
+    };
+    Superblock { book, own, read_only: 0 }
+}
+
+/// Makes the checksum right again.
+fn seal(bytes: &mut [u8]) {
+    let checksum = crc32c::crc32c(&bytes[..at::CHECKSUM]);
+    put(bytes, at::CHECKSUM, &checksum.to_le_bytes());
+}
+
+#[test]
+fn what_was_encoded_decodes_to_the_same() {
+    for text in ["raid0:3", "raid4:3+1", "raid5:5+1,chunk=512KiB", "raid6:6+2,parity=fixed"] {
+        let spec: Spec = text.parse().unwrap();
+        let mut superblock = example();
+        superblock.book.spec = spec;
+        superblock.book.drive_size = spec.chunk() * 3;
+        superblock.book.synced_last = 3;
+        let member = |at| Member { uuid: Uuid([at; 16]), membership: Membership::Present };
+        superblock.book.members = (0..spec.drives() as u8).map(member).collect();
+        superblock.own.drive = DriveIdx::new(1);
+        assert_eq!(Superblock::decode(&superblock.encode()), Ok(superblock), "{text}");
+    }
+    let mut clean = example();
+    (clean.book.state, clean.book.forced) = (State::Clean, Forced::No);
+    assert_eq!(Superblock::decode(&clean.encode()), Ok(clean));
+}
+
+/// The page lists every byte that is not zero, as `offset: bytes`.
+#[test]
+fn page_and_code_have_the_same_bytes() {
+    let (_, after) = PAGE.split_once("## Test vector").expect("the page has a test vector");
+    let (_, block) = after.split_once("```text\n").expect("the vector is a block");
+    let (block, _) = block.split_once("```").expect("the block ends");
+    let mut expected = [0; SECTOR_SIZE];
+    for line in block.lines() {
+        let (offset, bytes) = line.split_once(": ").expect("offset: bytes");
+        let bytes: Vec<u8> =
+            bytes.split(' ').map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
+        put(&mut expected, offset.parse().unwrap(), &bytes);
+    }
+    let encoded = example().encode();
+    let lines = |bytes: &[u8]| -> Vec<String> {
+        let rows = bytes.chunks(16).enumerate().filter(|(_, row)| row.iter().any(|&b| b != 0));
+        let hex = |row: &[u8]| row.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ");
+        rows.map(|(at, row)| format!("{}: {}", at * 16, hex(row))).collect()
+    };
+    assert_eq!(lines(&encoded), lines(&expected));
+    assert_eq!(Superblock::decode(&expected), Ok(example()));
+}
+
+#[test]
+fn flip_of_any_bit_is_detected() {
+    let good = example().encode();
+    for byte in 0..SECTOR_SIZE {
+        for bit in 0..8 {
+            let mut bytes = good;
+            bytes[byte] ^= 1 << bit;
+            assert!(Superblock::decode(&bytes).is_err(), "bit {bit} of byte {byte}");
+        }
+    }
+}
+
+fn sentence(at: usize, value: &[u8]) -> String {
+    let mut bytes = example().encode();
+    put(&mut bytes, at, value);
+    seal(&mut bytes);
+    Superblock::decode(&bytes).unwrap_err().to_string()
+}
+
+#[test]
+fn impossible_fields_are_refused_in_one_sentence() {
+    let check = |at: usize, value: &[u8], expected: &str| {
+        assert_eq!(sentence(at, value), expected);
+    };
+    let cannot = |at: usize, value: &[u8], expected: &str| {
+        assert_eq!(sentence(at, value), format!("the superblock cannot have {expected}"));
+    };
+    check(at::MAGIC, b"L", "there is no superblock");
+    check(at::VERSION, &[1], "the superblock is of version 1, this program reads 2");
+    check(at::CODE_VERSION, &[9], "the array's codewords are of version 9, this program knows 1");
+    check(
+        at::EXPANSION,
+        &[3],
+        "the superblock describes no array: a chunk of 8KiB is 2 sectors, which e=3 sectors do not divide",
+    );
+    cannot(at::FAMILY, &[7], "7 as its family");
+    cannot(at::PARITY, &[2], "2 as its parity");
+    cannot(at::STATE, &[2], "2 as its state");
+    cannot(at::FORCED, &[2], "2 as its mark of what was forced");
+    cannot(at::DRIVE, &[6], "6 as its drive");
+    cannot(at::DRIVE, &[2], "2 as its drive");
+    cannot(at::MEMBERSHIPS, &[9], "9 as its state of a drive");
+    cannot(at::MEMBERSHIPS, &[4], "2 as its number of drives that are not present");
+    cannot(at::MEMBER, &[1], "13021231110853800961 as its identity of the member");
+    cannot(at::GENERATION, &[0xFF; 8], "18446744073709551615 as its generation");
+    cannot(at::DRIVE_SIZE, &[1, 0, 0], "1 as its drive size");
+    cannot(at::DRIVE_SIZE, &[0, 0xFE, 3], "262144 as its size of the member");
+    cannot(at::SYNCED, &[0, 0, 3], "196608 as its number of stripes in sync");
+    cannot(at::SYNCED_LAST, &[0, 0, 3], "196608 as its number of stripes in sync");
+    cannot(at::RESERVED_COUNT, &[97], "97 as its number of reserved places");
+    cannot(at::RESERVED_COUNT, &[6], "6 as its number of places for superblocks");
+    cannot(at::RESERVED + 12, &[9], "9 as its use of a reserved place");
+    // The piece of the journal cuts a chunk in two.
+    cannot(at::RESERVED + 4 * RESERVED_BYTES, &[0xA1], "261600 as its drive size");
+    let short = Superblock::decode(&[0; 512]).unwrap_err().to_string();
+    assert_eq!(short, "a superblock has 4096 bytes, got 512");
+}
+
+/// A later program may use what this one does not name; it says so by a feature.
+#[test]
+fn bytes_without_a_name_are_zero_unless_a_feature_says_otherwise() {
+    for offset in [at::END, at::MEMBERSHIPS - 1, at::RESERVED + 14, at::CHECKSUM - 1] {
+        let expected = format!("byte {offset} of the superblock is not zero and means nothing");
+        assert_eq!(sentence(offset, &[1]), expected);
+        for feature in [at::COMPATIBLE, at::READ_ONLY] {
+            let mut bytes = example().encode();
+            (bytes[offset], bytes[feature]) = (1, 4);
+            seal(&mut bytes);
+            let read_only = if feature == at::READ_ONLY { 4 } else { 0 };
+            assert_eq!(Superblock::decode(&bytes), Ok(Superblock { read_only, ..example() }));
+        }
+    }
+    let unknown = "the array uses features that this program does not know: bits 0x4";
+    assert_eq!(sentence(at::INCOMPATIBLE, &[4]), unknown);
+}
+
+/// Whatever the bytes, the answer is a superblock that encodes to itself or an error. The
+/// checksum is made right, or nothing behind it would ever be reached.
+#[test]
+fn any_bytes_are_decoded_or_refused() {
+    let mut decoded = 0;
+    for seed in 0..20_000 {
+        let mut rng = Streams::new(seed).stream("superblock");
+        let mut bytes = example().encode();
+        for _ in 0..=rng.below(4) {
+            // The fields, far more often than the zeroes after them.
+            let at = match rng.below(8) {
+                0 => rng.below(4092),
+                1 => at::RESERVED as u64 + rng.below(7 * 16),
+                2 => at::MEMBERSHIPS as u64 + rng.below(6 * 16),
+                _ => rng.below(at::END as u64),
+            };
+            bytes[at as usize] =
+                if rng.below(2) == 0 { rng.below(256) } else { rng.below(8) } as u8;
+        }
+        seal(&mut bytes);
+        if let Ok(superblock) = Superblock::decode(&bytes) {
+            decoded += 1;
+            let again = Superblock::decode(&superblock.encode());
+            assert_eq!(again.as_ref(), Ok(&superblock), "seed {seed}");
+            let Superblock { book, own, .. } = &superblock;
+            let layout = Layout::new(book.spec, book.drive_size);
+            assert!(layout.size() > Sectors::ZERO, "seed {seed}");
+            let area = own.area(book.drive_size).expect("it was checked");
+            assert_eq!(area.size(), book.drive_size, "seed {seed}");
+            assert!(own.copies().iter().all(|lba| lba.get() < own.size.get()), "seed {seed}");
+        }
+    }
+    assert!(decoded > 1_000, "only {decoded} of 20000 got past the checks");
+}
+
+#[test]
+fn uuid_is_written_in_the_usual_groups() {
+    assert_eq!(example().book.array.to_string(), "a0a1a2a3-a4a5-a6a7-a8a9-aaabacadaeaf");
+}
