@@ -4,6 +4,8 @@ use levelhead_block::{Command, Outcome};
 use levelhead_units::{DriveIdx, Sectors};
 
 use crate::drives::detect::DriveEvent;
+use crate::durable::membership::Why;
+use crate::durable::superblock::Superblock;
 
 /// A client's request, named by the client. Also the *origin* of the commands it causes: emulated
 /// drives fail the same sectors for the same origin, whatever the policy. Writes that joined have the
@@ -68,10 +70,22 @@ pub enum Action {
     Combine(Combine),
     /// A buffer is not needed any more; no drive is using it.
     Release(BufId),
-    /// The array does without this drive from now on. A runtime that keeps the array's state on
-    /// disk records that before it carries out anything that follows, or a stale drive could come
-    /// back as a good one.
-    Lost(DriveIdx),
+    /// Put a superblock into a buffer.
+    Inscribe {
+        /// Where: one sector.
+        into: Place,
+        /// What it says.
+        superblock: Box<Superblock>,
+    },
+    /// The array does without this drive from now on: for people to know, nothing has to be done.
+    Lost {
+        /// Which.
+        drive: DriveIdx,
+        /// Why.
+        why: Why,
+    },
+    /// The array has come to its end after [`Array::handle_stop`](crate::Array::handle_stop).
+    Stopped(Ending),
     /// A drive's standing has changed: for people to know, nothing has to be done.
     Event(DriveEvent),
     /// A request has ended.
@@ -85,7 +99,7 @@ pub struct Submit {
     pub drive: DriveIdx,
     /// The command's name.
     pub sub: SubId,
-    /// What to do; sectors are counted from where the array's data begins on the drive.
+    /// What to do; its addresses are the drive's own.
     pub command: Command,
     /// Where its bytes are, in order: one whole buffer for a read, any number of pieces for a write.
     pub segments: Vec<Segment>,
@@ -103,6 +117,15 @@ pub struct Combine {
     pub sectors: u32,
     /// The sources. A single one with coefficient 1 is a copy.
     pub from: Vec<(u8, Place)>,
+}
+
+/// How an array has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Everything is safe, and the drives say so.
+    Clean,
+    /// More drives are lost than the layout survives: the drives say what they last said.
+    Failed,
 }
 
 /// The end of a request, and what it took.

@@ -8,7 +8,7 @@ use levelhead_erasure::Code;
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
-use crate::action::{Action, BufId, Combine, Place, Segment, SubId, Submit};
+use crate::action::{Action, Answer, BufId, Combine, Place, Segment, SubId, Submit};
 use crate::drives::admission::{Awaited, Gate};
 use crate::drives::detect::{Detector, DriveEvent, PROBE_INTERVAL};
 use crate::drives::quantile::Quantile;
@@ -18,14 +18,24 @@ use crate::policy::cost::Costs;
 use crate::policy::tau::{DriveView, Share};
 use crate::policy::tolerant::Streaks;
 use crate::policy::{View, level};
-use crate::shape::Layout;
+use crate::shape::{Area, Layout};
 use crate::{Content, Settings};
 
 /// An operation in progress: a read, a write, a flush or a resync. Numbered from 1.
 pub(crate) type OpId = u64;
 
-/// The operation of commands whose end nobody waits for.
-const NOBODY: OpId = 0;
+/// What a command to a drive is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// An operation waits for its end.
+    Op(OpId),
+    /// It shows how a drive is that is not read otherwise.
+    Probe,
+    /// It keeps the array's books; its address is the drive's own.
+    Ledger,
+    /// It was an operation's, which does not wait for it any more.
+    Abandoned,
+}
 
 /// Reads over which what they found at the drives is averaged.
 const SEEN_MEMORY: f64 = 64.0;
@@ -42,9 +52,21 @@ const PROBE_SIZE: Sectors = Sectors::new(2);
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) layout: Layout,
+    /// Where the layout's sectors lie on the drives.
+    pub(crate) area: Area,
     /// Absent where nothing is redundant.
     pub(crate) code: Option<Code>,
     pub(crate) lost: DriveSet,
+    /// Those of the lost drives whose loss is not safely recorded yet, where losses are recorded.
+    pub(crate) unrecorded: DriveSet,
+    /// Answers that rely on such a loss.
+    held: Vec<Held>,
+    /// Clients' writes that have been carried out.
+    pub(crate) writes_ended: u64,
+    /// Those of them that a flush has made safe.
+    pub(crate) writes_flushed: u64,
+    /// Whether some that were not flushed may be gone with a drive, and no flush has said so.
+    pub(crate) has_lost_writes: bool,
     /// Redundancy of stripes from here on is not valid yet.
     pub(crate) synced: u64,
     pub(crate) actions: VecDeque<Action>,
@@ -79,6 +101,13 @@ pub(crate) struct Core {
     buf_next: u64,
 }
 
+/// An answer that waits until the loss of some drives is safely recorded.
+#[derive(Debug)]
+struct Held {
+    relies_on: DriveSet,
+    answer: Answer,
+}
+
 #[derive(Debug)]
 struct Drive {
     queue: HostQueue,
@@ -101,7 +130,7 @@ impl Drive {
 /// A command in a drive's queue or inside the drive.
 #[derive(Clone, Debug)]
 pub(crate) struct Sub {
-    pub(crate) op: OpId,
+    pub(crate) purpose: Purpose,
     pub(crate) drive: DriveIdx,
     pub(crate) command: Command,
     segments: Vec<Segment>,
@@ -129,8 +158,9 @@ pub(crate) enum Fate {
 
 /// What to put into a drive's queue.
 pub(crate) struct Enqueue {
-    pub(crate) op: OpId,
+    pub(crate) purpose: Purpose,
     pub(crate) drive: DriveIdx,
+    /// Its addresses are the layout's, or the drive's own where the purpose says so.
     pub(crate) command: Command,
     pub(crate) segments: Vec<Segment>,
     pub(crate) origin: u64,
@@ -142,7 +172,7 @@ pub(crate) struct Enqueue {
 
 impl Core {
     pub(crate) fn new(settings: &Settings, streams: Streams) -> Self {
-        let layout = Layout::new(settings.spec, settings.drive_size);
+        let layout = Layout::new(settings.spec, settings.area.size());
         let drives = (0..settings.spec.drives()).map(|idx| {
             let rng = streams.stream(&format!("array/host-queue/{idx}"));
             let queue = HostQueue::new(settings.order, settings.window, rng);
@@ -156,8 +186,14 @@ impl Core {
         });
         Self {
             layout,
+            area: settings.area.clone(),
             code,
             lost: settings.lost,
+            unrecorded: DriveSet::EMPTY,
+            held: Vec::new(),
+            writes_ended: 0,
+            writes_flushed: 0,
+            has_lost_writes: false,
             synced: settings.synced.min(layout.stripes()),
             actions: VecDeque::new(),
             detector: Detector::new(
@@ -302,14 +338,14 @@ impl Core {
             self.enqueue(
                 now,
                 Enqueue {
-                    op: NOBODY,
+                    purpose: Purpose::Probe,
                     drive,
                     command: Command::Read {
                         extent: Extent::new(lba, sectors),
                         effort: Effort::Fast,
                     },
                     segments: vec![Segment { place, sectors: count }],
-                    origin: u64::MAX - self.sub_next,
+                    origin: self.own_origin(),
                     end: End::Tail,
                     fate: Fate::Certain,
                     since: None,
@@ -342,6 +378,11 @@ impl Core {
         self.drives[drive.as_usize()].queue.len()
     }
 
+    /// The origin of the next command of the array's own: a number that no client's request has.
+    pub(crate) fn own_origin(&self) -> u64 {
+        u64::MAX - self.sub_next
+    }
+
     /// A name for a buffer of the array's own.
     pub(crate) fn name_buf(&mut self) -> BufId {
         self.buf_next += 1;
@@ -361,13 +402,13 @@ impl Core {
 
     /// Puts a command into a drive's queue.
     pub(crate) fn enqueue(&mut self, now: Instant, what: Enqueue) -> SubId {
-        let Enqueue { op, drive, command, segments, origin, end, fate, since } = what;
+        let Enqueue { purpose, drive, command, segments, origin, end, fate, since } = what;
         assert!(!self.lost.contains(drive), "drive {drive} is lost");
         self.sub_next += 1;
         let sub = SubId(self.sub_next);
         let (enqueued, started, due) = (now, None, None);
         let state = Sub {
-            op,
+            purpose,
             drive,
             command,
             segments,
@@ -386,6 +427,43 @@ impl Core {
         }
         self.subs.insert(sub, state);
         sub
+    }
+
+    /// Whether more drives are lost than the layout survives.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.lost.len() as usize > self.layout.spec().redundant()
+    }
+
+    /// A drive is lost: what it held of stripes that are not redundant is gone.
+    pub(crate) fn note_lost_writes(&mut self) {
+        let is_covered = self.synced == self.layout.stripes() && !self.has_failed();
+        self.has_lost_writes |= !is_covered && self.writes_ended > self.writes_flushed;
+    }
+
+    /// Answers a request, once the loss of these drives is safely recorded.
+    pub(crate) fn answer(&mut self, relies_on: DriveSet, answer: Answer) {
+        let relies_on = relies_on.and(self.unrecorded);
+        if relies_on.is_empty() {
+            self.actions.push_back(Action::Answer(answer));
+        } else {
+            self.held.push(Held { relies_on, answer });
+        }
+    }
+
+    /// The loss of these drives is safely recorded.
+    pub(crate) fn note_recorded(&mut self, drives: DriveSet) {
+        self.unrecorded = self.unrecorded.without(drives);
+        for Held { relies_on, answer } in std::mem::take(&mut self.held) {
+            self.answer(relies_on, answer);
+        }
+    }
+
+    /// No loss will ever be recorded again: what relies on one cannot be promised.
+    pub(crate) fn fail_held(&mut self) {
+        for Held { answer, .. } in self.held.drain(..) {
+            let answer = Answer { outcome: Outcome::Gone, ..answer };
+            self.actions.push_back(Action::Answer(answer));
+        }
     }
 
     /// Withdraws a command if no drive has it yet.
@@ -455,7 +533,7 @@ impl Core {
                 self.actions.push_back(Action::Submit(Submit {
                     drive: state.drive,
                     sub,
-                    command: state.command,
+                    command: on_drive(&self.area, state),
                     segments: state.segments.clone(),
                     origin: state.origin,
                 }));
@@ -479,7 +557,7 @@ impl Core {
         if let Some(due) = state.due {
             self.streaks.note(state.drive, now > due);
         }
-        if state.command == Command::Flush {
+        if state.command == Command::Flush || state.purpose == Purpose::Ledger {
             return state;
         }
         let busy = track.busy(now, started);
@@ -492,7 +570,7 @@ impl Core {
             if state.fate == Fate::Again {
                 track.handle_retried(busy);
             }
-            let is_probe = state.op == NOBODY;
+            let is_probe = matches!(state.purpose, Purpose::Probe | Purpose::Abandoned);
             if !is_probe {
                 let took = now.saturating_since(state.enqueued);
                 self.median.note(took);
@@ -523,11 +601,13 @@ impl Core {
     /// Everything inside `drive`. Nobody waits for its end any more; the commands stay known, because
     /// the drive may still come back with their buffers.
     pub(crate) fn give_up_inside(&mut self, drive: DriveIdx) -> Vec<(SubId, Sub)> {
-        let inside = self.subs.iter_mut().filter(|(_, sub)| sub.drive == drive && sub.op != NOBODY);
+        let waited = |purpose| matches!(purpose, Purpose::Op(_) | Purpose::Ledger);
+        let inside =
+            self.subs.iter_mut().filter(|(_, sub)| sub.drive == drive && waited(sub.purpose));
         inside
             .map(|(&id, sub)| {
                 let known = sub.clone();
-                sub.op = NOBODY;
+                sub.purpose = Purpose::Abandoned;
                 (id, known)
             })
             .collect()
@@ -564,6 +644,16 @@ fn continues(last: &Combine, into: Place, from: &[(u8, Place)]) -> bool {
             .iter()
             .zip(from)
             .all(|(&(coefficient, place), &other)| (coefficient, next(place)) == other)
+}
+
+/// A command as its drive gets it.
+fn on_drive(area: &Area, sub: &Sub) -> Command {
+    match (sub.purpose, sub.command.extent()) {
+        (Purpose::Ledger, _) | (_, None) => sub.command,
+        (Purpose::Op(_) | Purpose::Probe | Purpose::Abandoned, Some(extent)) => {
+            sub.command.at(area.on_drive(extent).lba)
+        }
+    }
 }
 
 impl Sub {

@@ -57,21 +57,27 @@ use levelhead_block::{Command, Effort, Health, Outcome};
 use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
-pub use action::{Action, Answer, BufId, Combine, Cost, Place, RequestId, Segment, SubId, Submit};
+pub use action::{
+    Action, Answer, BufId, Combine, Cost, Ending, Place, RequestId, Segment, SubId, Submit,
+};
 pub use background::resync::Resync;
 pub use buffers::{Buffers, Piece};
 pub use drives::detect::{self, DriveEvent, EventKind, Figures, Refusal};
 pub use drives::queue::HostOrder;
+pub use durable::ledger::Books;
 pub use durable::{membership, quorum, reserve, superblock};
 pub use policy::{Again, AnswerWhen, Assisted, First, Late, Plan, Policy, Surplus, tau};
 pub use settings::{Content, Settings};
 pub use shape::{Area, Cell, Family, Layout, Parity, Row, Spec, SpecError};
 
-use crate::core::{Core, Enqueue, Fate, OpId, Sub, loses_drive};
+use crate::core::{Core, Enqueue, Fate, OpId, Purpose, Sub, loses_drive};
 use crate::drives::queue::End;
+use crate::durable::ledger::Ledger;
+use crate::durable::membership::{Member, Why};
+use crate::durable::superblock::{Forced, Uuid};
 use crate::ops::locks::{Access, StripeLocks};
 use crate::ops::read::ReadOp;
-use crate::ops::write::{Part, Progress, Purpose, WriteOp};
+use crate::ops::write::{Cause, Part, Progress, WriteOp};
 use crate::policy::tau::DriveView;
 
 /// The widest write, in stripes, that waiting writes join to.
@@ -88,6 +94,11 @@ pub struct Array {
     /// Operations that hold their stripes and have not begun, in order.
     granted: VecDeque<OpId>,
     resync: Resync,
+    /// What is recorded of the array, where something is.
+    ledger: Option<Ledger>,
+    /// Writes that hold their stripes and wait for the ledger to be open.
+    unopened: Vec<OpId>,
+    stop: Stop,
     /// Clients' requests that are not answered yet.
     outstanding: usize,
     /// When reads want to be looked at again.
@@ -104,13 +115,33 @@ enum Op {
         request: RequestId,
         pending: Vec<SubId>,
         subs: u32,
+        /// Writes that had ended when it began.
+        covers: u64,
     },
+}
+
+/// Whether the array is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    No,
+    Wanted,
+    /// It has been said how it ended.
+    Told,
+}
+
+/// The end of a command that an operation waits for.
+struct Ended<'a> {
+    sub: SubId,
+    state: &'a Sub,
+    /// What a read filled, unless the drive is lost.
+    buf: Option<BufId>,
+    outcome: &'a Outcome,
 }
 
 #[derive(Clone, Debug)]
 enum Start {
     Read { request: RequestId, extent: Extent, effort: Effort },
-    Write(Purpose),
+    Write(Cause),
 }
 
 impl Array {
@@ -120,7 +151,8 @@ impl Array {
     /// Panics if the window is zero or the drives hold no stripe.
     pub fn new(settings: &Settings, streams: Streams) -> Self {
         let core = Core::new(settings, streams);
-        assert!(core.layout.stripes() > 0, "{} sectors hold no stripe", settings.drive_size.get());
+        let size = settings.area.size();
+        assert!(core.layout.stripes() > 0, "{} sectors hold no stripe", size.get());
         Self {
             core,
             policy: settings.policy,
@@ -129,6 +161,9 @@ impl Array {
             op_next: 0,
             granted: VecDeque::new(),
             resync: Resync::Idle,
+            ledger: settings.books.as_ref().map(Ledger::new),
+            unopened: Vec::new(),
+            stop: Stop::No,
             outstanding: 0,
             timers: BTreeSet::new(),
         }
@@ -202,7 +237,7 @@ impl Array {
             Command::Read { extent, effort } => Start::Read { request, extent, effort },
             Command::Write { extent, durability, .. }
             | Command::WriteZeroes { extent, durability } => {
-                Start::Write(Purpose::Client(vec![Part { request, extent, durability }]))
+                Start::Write(Cause::Client(vec![Part { request, extent, durability }]))
             }
             Command::Flush => {
                 self.start_flush(now, request);
@@ -211,8 +246,7 @@ impl Array {
             Command::Trim { .. } => {
                 // The content may stay, and a parity that covers it stays right.
                 let (outcome, cost) = (Outcome::GOOD, Cost::default());
-                let answer = Answer { request, outcome, cost };
-                return self.core.actions.push_back(Action::Answer(answer));
+                return self.core.answer(DriveSet::EMPTY, Answer { request, outcome, cost });
             }
         };
         self.claim(start);
@@ -230,9 +264,42 @@ impl Array {
     }
 
     /// A drive is not there any more, or must not be used.
-    pub fn handle_lost(&mut self, now: Instant, drive: DriveIdx) {
-        self.lose(now, drive);
+    pub fn handle_lost(&mut self, now: Instant, drive: DriveIdx, why: Why) {
+        self.lose(now, drive, why);
+        if let (Some(ledger), Why::ByHand) = (&mut self.ledger, why) {
+            // An operator's word is kept, whether or not anything is written.
+            ledger.open(&self.core);
+        }
         self.settle(now);
+    }
+
+    /// The array is to end: once every request has been answered, everything is made safe, the drives say
+    /// so, and [`Action::Stopped`] comes. No request must follow.
+    pub fn handle_stop(&mut self, now: Instant) {
+        if self.stop == Stop::No {
+            self.stop = Stop::Wanted;
+        }
+        self.settle(now);
+    }
+
+    /// How the array stands with each of its drives, where that is recorded.
+    pub fn members(&self) -> Option<&[Member]> {
+        self.ledger.as_ref().map(Ledger::members)
+    }
+
+    /// What tells it from other arrays, where that is recorded.
+    pub fn uuid(&self) -> Option<Uuid> {
+        self.ledger.as_ref().map(Ledger::array)
+    }
+
+    /// Whether an operator has made it go on where data may be wrong.
+    pub fn forced(&self) -> Forced {
+        self.ledger.as_ref().map_or(Forced::No, Ledger::forced)
+    }
+
+    /// The generation of what is recorded, where something is.
+    pub fn generation(&self) -> Option<u64> {
+        self.ledger.as_ref().map(Ledger::generation)
     }
 
     /// A drive's own account of itself.
@@ -289,26 +356,71 @@ impl Array {
         self.op_next
     }
 
-    /// Begins what holds its stripes and lets commands into the drives. In a loop, because what begins
-    /// may end at once and hand its stripes on.
+    /// Begins what holds its stripes, moves the books on, and lets commands into the drives. In a loop, because
+    /// what begins may end at once and hand its stripes on.
     fn settle(&mut self, now: Instant) {
-        while let Some(op) = self.granted.pop_front() {
-            let waiting = self.ops.remove(&op);
-            let Some(Op::Locked(start)) = waiting else {
-                unreachable!("only a waiting operation is granted its stripes")
-            };
-            self.start(now, op, start);
+        loop {
+            while let Some(op) = self.granted.pop_front() {
+                self.begin(now, op);
+            }
+            self.keep_books(now);
+            if self.granted.is_empty() {
+                break;
+            }
         }
         self.core.dispatch(now);
+    }
+
+    /// Begins an operation that holds its stripes; a write waits until the ledger is open (G1).
+    fn begin(&mut self, now: Instant, op: OpId) {
+        if let (Some(Op::Locked(Start::Write(_))), Some(ledger)) =
+            (self.ops.get(&op), &mut self.ledger)
+            && !ledger.is_open()
+            && !self.core.has_failed()
+        {
+            ledger.open(&self.core);
+            self.unopened.push(op);
+            return;
+        }
+        let Some(Op::Locked(start)) = self.ops.remove(&op) else {
+            unreachable!("only a waiting operation is granted its stripes")
+        };
+        self.start(now, op, start);
+    }
+
+    /// Moves the ledger on, and what waits for it.
+    fn keep_books(&mut self, now: Instant) {
+        let is_done = self.stop == Stop::Wanted && self.ops.is_empty();
+        let Some(ledger) = &mut self.ledger else {
+            if is_done && self.core.is_quiet() {
+                self.end(if self.core.has_failed() { Ending::Failed } else { Ending::Clean });
+            }
+            return;
+        };
+        if is_done {
+            ledger.close(&mut self.core, now);
+        }
+        ledger.advance(&mut self.core, now, DriveSet::EMPTY);
+        if ledger.is_open() || self.core.has_failed() {
+            self.granted.extend(self.unopened.drain(..));
+        }
+        if is_done && let Some(ending) = ledger.ending(&self.core) {
+            self.end(ending);
+        }
+    }
+
+    fn end(&mut self, ending: Ending) {
+        self.stop = Stop::Told;
+        self.core.actions.push_back(Action::Stopped(ending));
     }
 
     fn claim(&mut self, start: Start) {
         let (stripes, access) = match &start {
             Start::Read { extent, .. } => (self.core.layout.stripes_of(*extent), Access::Shared),
-            Start::Write(Purpose::Client(parts)) => {
+            Start::Write(Cause::Client(parts)) => {
                 (self.core.layout.stripes_of(parts[0].extent), Access::Exclusive)
             }
-            &Start::Write(Purpose::Resync { first, end }) => (first..end, Access::Exclusive),
+            &Start::Write(Cause::Resync { first, end }) => (first..end, Access::Exclusive),
         };
         if self.locks.would_wait(&stripes, access) && self.joins(&start, &stripes) {
             return;
@@ -322,14 +434,14 @@ impl Array {
 
     /// Lets a client's write join one that still waits for its stripes, if there is one next to it.
     fn joins(&mut self, start: &Start, stripes: &Range<u64>) -> bool {
-        let Start::Write(Purpose::Client(parts)) = start else { return false };
+        let Start::Write(Cause::Client(parts)) = start else { return false };
         let ops = &self.ops;
         let may_join =
-            |op| matches!(ops.get(&op), Some(Op::Locked(Start::Write(Purpose::Client(_)))));
+            |op| matches!(ops.get(&op), Some(Op::Locked(Start::Write(Cause::Client(_)))));
         let Some(op) = self.locks.join(stripes, JOINED_STRIPES_MAX, may_join) else {
             return false;
         };
-        let Some(Op::Locked(Start::Write(Purpose::Client(joined)))) = self.ops.get_mut(&op) else {
+        let Some(Op::Locked(Start::Write(Cause::Client(joined)))) = self.ops.get_mut(&op) else {
             unreachable!("only a waiting write is joined")
         };
         joined.extend(parts);
@@ -343,7 +455,7 @@ impl Array {
                 let what = (extent, effort);
                 Op::Read(ReadOp::start(core, now, (op, request), what, self.policy))
             }
-            Start::Write(purpose) => Op::Write(WriteOp::start(core, now, op, purpose)),
+            Start::Write(cause) => Op::Write(WriteOp::start(core, now, op, cause)),
         };
         self.ops.insert(op, started);
         // A write has asked for nothing yet, and a read of lost drives may have nothing to wait for.
@@ -356,7 +468,7 @@ impl Array {
             core.enqueue(
                 now,
                 Enqueue {
-                    op,
+                    purpose: Purpose::Op(op),
                     drive,
                     command: Command::Flush,
                     segments: Vec::new(),
@@ -371,40 +483,41 @@ impl Array {
         let pending: Vec<SubId> =
             drives.into_iter().map(|drive| flush(&mut self.core, drive)).collect();
         let subs = pending.len() as u32;
-        self.ops.insert(op, Op::Flush { request, pending, subs });
+        let covers = self.core.writes_ended;
+        self.ops.insert(op, Op::Flush { request, pending, subs, covers });
         self.advance(now, op);
     }
 
     /// Brings the end of a command to the operation that asked for it.
     fn route(&mut self, now: Instant, sub: SubId, state: &Sub, outcome: &Outcome) {
         if loses_drive(&state.command, outcome) {
-            self.lose(now, state.drive);
+            self.lose(now, state.drive, Why::Failed);
         }
         let buf = state.read_buf();
-        if self.ops.contains_key(&state.op) {
-            self.hand_over(now, sub, state, buf, outcome);
-        } else {
+        match (state.purpose, &mut self.ledger) {
+            (Purpose::Op(op), _) if self.ops.contains_key(&op) => {
+                self.hand_over(now, op, Ended { sub, state, buf, outcome });
+            }
+            (Purpose::Ledger, Some(ledger)) if !self.core.lost.contains(state.drive) => {
+                ledger.handle_done(&mut self.core, now, state.drive, sub);
+            }
             // A late completion: the answer has been given, or the drive was given up.
-            buf.into_iter().for_each(|buf| self.core.release(buf));
+            _ => buf.into_iter().for_each(|buf| self.core.release(buf)),
         }
     }
 
     /// Tells the operation that a lost drive will not end its command.
     fn give_up(&mut self, now: Instant, sub: SubId, state: &Sub) {
-        if self.ops.contains_key(&state.op) {
-            self.hand_over(now, sub, state, None, &Outcome::Gone);
+        if let Purpose::Op(op) = state.purpose
+            && self.ops.contains_key(&op)
+        {
+            self.hand_over(now, op, Ended { sub, state, buf: None, outcome: &Outcome::Gone });
         }
     }
 
-    fn hand_over(
-        &mut self,
-        now: Instant,
-        sub: SubId,
-        state: &Sub,
-        buf: Option<BufId>,
-        outcome: &Outcome,
-    ) {
-        let op = self.ops.get_mut(&state.op).expect("the caller has looked");
+    fn hand_over(&mut self, now: Instant, id: OpId, ended: Ended<'_>) {
+        let Ended { sub, state, buf, outcome } = ended;
+        let op = self.ops.get_mut(&id).expect("the caller has looked");
         let fetched = |extent: Extent| (state.drive, extent);
         match (op, state.command) {
             (Op::Read(read), Command::Read { extent, .. }) => {
@@ -418,15 +531,22 @@ impl Array {
             (Op::Flush { pending, .. }, Command::Flush) => pending.retain(|&other| other != sub),
             (op, command) => unreachable!("{op:?} never asked for {command:?}"),
         }
-        self.advance(now, state.op);
+        self.advance(now, id);
     }
 
-    fn lose(&mut self, now: Instant, drive: DriveIdx) {
+    fn lose(&mut self, now: Instant, drive: DriveIdx, why: Why) {
         if self.core.lost.contains(drive) {
             return;
         }
         self.core.lost = self.core.lost.with(drive);
-        self.core.actions.push_back(Action::Lost(drive));
+        self.core.note_lost_writes();
+        if let Some(ledger) = &mut self.ledger {
+            if ledger.records_losses() {
+                self.core.unrecorded = self.core.unrecorded.with(drive);
+            }
+            ledger.handle_lost(&mut self.core, drive, why);
+        }
+        self.core.actions.push_back(Action::Lost { drive, why });
         self.core.streaks.forget(drive);
         let event = self.core.detector.handle_lost(now, drive);
         self.core.note_event(event);
@@ -459,15 +579,15 @@ impl Array {
                 let progress = write.advance(&mut self.core, now);
                 let ended = progress != Progress::NotYet;
                 if ended {
-                    let purpose = write.purpose.clone();
-                    self.note_resync(progress, &purpose);
+                    let cause = write.cause.clone();
+                    self.note_resync(progress, &cause);
                 }
                 (ended, true)
             }
-            &mut Op::Flush { request, ref pending, subs } => {
+            &mut Op::Flush { request, ref pending, subs, covers } => {
                 let ended = pending.is_empty();
                 if ended {
-                    self.answer_flush(request, subs);
+                    self.answer_flush(request, subs, covers);
                 }
                 (ended, false)
             }
@@ -481,13 +601,14 @@ impl Array {
         }
     }
 
-    fn answer_flush(&mut self, request: RequestId, subs: u32) {
-        let (lost, layout) = (self.core.lost.len() as usize, &self.core.layout);
-        // With a drive lost, what it held of stripes that were not redundant is gone.
-        let redundant =
-            if self.core.synced == layout.stripes() { layout.spec().redundant() } else { 0 };
-        let outcome = if lost <= redundant { Outcome::GOOD } else { Outcome::Gone };
+    /// A flush fails where writes that were answered since the last one may be gone with a drive, and then
+    /// once: what is written later lies on the others.
+    fn answer_flush(&mut self, request: RequestId, subs: u32, covers: u64) {
+        let is_gone = self.core.has_failed() || std::mem::take(&mut self.core.has_lost_writes);
+        let outcome = if is_gone { Outcome::Gone } else { Outcome::GOOD };
+        self.core.writes_flushed = self.core.writes_flushed.max(covers);
         let cost = Cost { subs, ..Cost::default() };
-        self.core.actions.push_back(Action::Answer(Answer { request, outcome, cost }));
+        // What the lost drives missed is made safe only by what the others say of them.
+        self.core.answer(self.core.unrecorded, Answer { request, outcome, cost });
     }
 }

@@ -1,18 +1,19 @@
 //! What an array is started with.
 
-use levelhead_units::{DriveSet, Sectors};
+use levelhead_units::DriveSet;
 
 use crate::drives::queue::HostOrder;
+use crate::durable::ledger::Books;
 use crate::policy::Policy;
-use crate::shape::Spec;
+use crate::shape::{Area, Spec};
 
 /// Everything an array needs to know when it starts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// Its shape.
     pub spec: Spec,
-    /// Sectors of every drive that are the array's; the smallest drive counts.
-    pub drive_size: Sectors,
+    /// The sectors of every drive that hold its data.
+    pub area: Area,
     /// How reads are served.
     pub policy: Policy,
     /// Commands inside a drive at a time.
@@ -25,6 +26,8 @@ pub struct Settings {
     pub synced: u64,
     /// Drives that are not there.
     pub lost: DriveSet,
+    /// What the array records of itself on its drives; nothing for a study, whose array is started once.
+    pub books: Option<Books>,
 }
 
 /// Whether buffers have bytes.

@@ -1,6 +1,6 @@
 //! Commands, efforts and outcomes.
 
-use levelhead_units::{Extent, Nanos, Sectors};
+use levelhead_units::{Extent, Lba, Nanos, Sectors};
 
 /// How hard a device should try to read before it gives up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,19 +90,19 @@ impl Command {
         }
     }
 
-    /// The same command to a device on which everything lies `by` sectors further on.
+    /// The same command for as many sectors from `lba` on.
     #[must_use]
-    pub fn moved(self, by: Sectors) -> Self {
-        let shift = |extent: Extent| Extent::new(extent.lba + by, extent.sectors);
+    pub fn at(self, lba: Lba) -> Self {
+        let there = |extent: Extent| Extent::new(lba, extent.sectors);
         match self {
-            Self::Read { extent, effort } => Self::Read { extent: shift(extent), effort },
+            Self::Read { extent, effort } => Self::Read { extent: there(extent), effort },
             Self::Write { extent, durability, zero_tail } => {
-                Self::Write { extent: shift(extent), durability, zero_tail }
+                Self::Write { extent: there(extent), durability, zero_tail }
             }
             Self::WriteZeroes { extent, durability } => {
-                Self::WriteZeroes { extent: shift(extent), durability }
+                Self::WriteZeroes { extent: there(extent), durability }
             }
-            Self::Trim { extent } => Self::Trim { extent: shift(extent) },
+            Self::Trim { extent } => Self::Trim { extent: there(extent) },
             Self::Flush => Self::Flush,
         }
     }

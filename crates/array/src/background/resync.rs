@@ -2,7 +2,7 @@
 
 use levelhead_units::{Instant, Sectors};
 
-use crate::ops::write::{Part, Progress, Purpose};
+use crate::ops::write::{Cause, Part, Progress};
 use crate::{Array, Start};
 
 /// Sectors of every drive that one step of a resync covers, or one stripe if that is more: 4 MiB.
@@ -35,19 +35,24 @@ impl Array {
         self.resync = Resync::Running;
         let step = (RESYNC_STEP.get() / self.core.layout.spec().chunk().get()).max(1);
         let end = stripes.min(first + step);
-        self.claim(Start::Write(Purpose::Resync { first, end }));
+        self.claim(Start::Write(Cause::Resync { first, end }));
         self.settle(now);
     }
 
-    pub(crate) fn note_resync(&mut self, progress: Progress, purpose: &Purpose) {
-        match (progress, purpose) {
-            (Progress::NotYet, _) | (Progress::Failed, Purpose::Client(_)) => {}
-            (Progress::Done, &Purpose::Resync { end, .. }) => {
+    pub(crate) fn note_resync(&mut self, progress: Progress, cause: &Cause) {
+        match (progress, cause) {
+            (Progress::NotYet, _) | (Progress::Failed, Cause::Client(_)) => {}
+            (Progress::Done, &Cause::Resync { end, .. }) => {
                 self.core.synced = end;
+                if end == self.core.layout.stripes()
+                    && let Some(ledger) = &mut self.ledger
+                {
+                    ledger.handle_synced();
+                }
                 self.resync = Resync::Idle;
             }
-            (Progress::Failed, Purpose::Resync { .. }) => self.resync = Resync::Stuck,
-            (Progress::Done, Purpose::Client(parts)) => {
+            (Progress::Failed, Cause::Resync { .. }) => self.resync = Resync::Stuck,
+            (Progress::Done, Cause::Client(parts)) => {
                 let stripes = |part: &Part| self.core.layout.stripes_of(part.extent);
                 let unsynced = |part: &Part| stripes(part).end > self.core.synced;
                 if self.resync == Resync::Stuck && parts.iter().any(unsynced) {

@@ -13,7 +13,7 @@ use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
 use crate::action::{BufId, Place, Segment, SubId};
-use crate::core::{Core, Enqueue, Fate, OpId};
+use crate::core::{Core, Enqueue, Fate, OpId, Purpose};
 use crate::drives::queue::End;
 use crate::shape::{Cell, Layout, Row};
 
@@ -128,14 +128,14 @@ impl Fetch {
             cells.extend(symbols.iter().map(|symbol| core.layout.cell(row, symbol)));
         }
         cells.sort_unstable();
-        let runs = self.join(&core.layout, &cells);
+        let runs = self.join(core, &cells);
         for &(drive, extent) in &runs {
             let place = Place { buf: core.name_buf(), sector: 0 };
             let sectors = u32::try_from(extent.sectors.get()).expect("a run fits a request");
             let sub = core.enqueue(
                 now,
                 Enqueue {
-                    op: self.op,
+                    purpose: Purpose::Op(self.op),
                     drive,
                     command: Command::Read { extent, effort: manner.effort },
                     segments: vec![Segment { place, sectors }],
@@ -162,12 +162,12 @@ impl Fetch {
 
     /// Runs of cells on the same drive, gaps of up to [`GAP_MAX`] included. Symbols in the gaps are
     /// asked for from then on, too.
-    fn join(&mut self, layout: &Layout, cells: &[Cell]) -> Vec<(DriveIdx, Extent)> {
+    fn join(&mut self, core: &Core, cells: &[Cell]) -> Vec<(DriveIdx, Extent)> {
         let mut runs: Vec<(DriveIdx, Extent)> = Vec::new();
         for &Cell { drive, lba } in cells {
             match runs.last_mut() {
                 Some((last, extent))
-                    if *last == drive && self.bridge(layout, drive, extent.end(), lba) =>
+                    if *last == drive && self.bridge(core, drive, extent.end(), lba) =>
                 {
                     extent.sectors = lba - extent.lba + Sectors::new(1);
                 }
@@ -179,8 +179,9 @@ impl Fetch {
 
     /// Takes the gap from `start` to `end` into a sub-request, if it is short and nothing in it was
     /// asked for already (F3).
-    fn bridge(&mut self, layout: &Layout, drive: DriveIdx, start: Lba, end: Lba) -> bool {
-        if end > start + GAP_MAX {
+    fn bridge(&mut self, core: &Core, drive: DriveIdx, start: Lba, end: Lba) -> bool {
+        let layout = &core.layout;
+        if end > start + GAP_MAX || !core.area.are_neighbours(start, end) {
             return false;
         }
         let gap: Vec<(usize, usize)> = Extent::new(start, end - start)

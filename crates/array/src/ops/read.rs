@@ -26,7 +26,7 @@ use levelhead_block::{Effort, Outcome};
 use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos};
 
-use crate::action::{Action, Answer, BufId, Cost, Place, RequestId, SubId};
+use crate::action::{Answer, BufId, Cost, Place, RequestId, SubId};
 use crate::core::{Core, Fate, OpId};
 use crate::drives::queue::End;
 use crate::ops::fetch::{Asked, Codeword, Fetch, Manner, rows_of, usable};
@@ -383,6 +383,7 @@ impl ReadOp {
 
     fn answer(&mut self, core: &mut Core, now: Instant) {
         self.note_spread(core, now);
+        let relies_on = self.relies_on(core);
         let missing = self.deliver(core);
         let withdraw = self.plan.surplus == Surplus::Removed;
         let only_queued = self.only_queued(core, now);
@@ -405,7 +406,19 @@ impl ReadOp {
         };
         core.gate.note_latency(now.saturating_since(self.began));
         let (request, cost) = (self.request, self.cost);
-        core.actions.push_back(Action::Answer(Answer { request, outcome, cost }));
+        core.answer(relies_on, Answer { request, outcome, cost });
+    }
+
+    /// Drives that hold requested data, computed from the others', and whose loss is not recorded yet: if they
+    /// came back as good ones, older data would.
+    fn relies_on(&self, core: &Core) -> DriveSet {
+        if core.unrecorded.is_empty() {
+            return DriveSet::EMPTY;
+        }
+        let drive = |&(idx, symbol): &(usize, usize)| {
+            core.layout.cell(self.fetch.codewords[idx].row, symbol).drive
+        };
+        self.targets.iter().map(drive).collect::<DriveSet>().and(core.unrecorded)
     }
 
     /// Puts the requested data into the client's buffer; returns the sectors that could not be had.

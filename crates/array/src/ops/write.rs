@@ -24,14 +24,14 @@
 
 use levelhead_block::{Command, Durability, Effort, Outcome, SectorSet, ZeroTail};
 use levelhead_erasure::SymbolSet;
-use levelhead_units::{DriveIdx, Extent, Instant, Lba, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
-use crate::action::{Action, Answer, BufId, Cost, Place, RequestId, Segment, SubId};
-use crate::core::{Core, Enqueue, Fate, OpId};
+use crate::action::{Answer, BufId, Cost, Place, RequestId, Segment, SubId};
+use crate::core::{Core, Enqueue, Fate, OpId, Purpose};
 use crate::drives::queue::End;
 use crate::ops::fetch::{Codeword, Fetch, Manner, rows_of, usable};
 use crate::ops::read::{decode, on_drives};
-use crate::shape::{Cell, Layout, Row};
+use crate::shape::{Area, Cell, Layout, Row};
 
 /// One client's part of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(crate) struct Part {
 
 /// Whose write it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum Cause {
     /// Clients', in the order of their arrival: where two meet, the later one counts.
     Client(Vec<Part>),
     /// The array's own: makes the redundancy of these stripes valid.
@@ -55,7 +55,7 @@ pub(crate) enum Purpose {
 pub(crate) struct WriteOp {
     op: OpId,
     began: Instant,
-    pub(crate) purpose: Purpose,
+    pub(crate) cause: Cause,
     pub(crate) fetch: Fetch,
     /// Where each changed symbol's new value is, codeword by codeword.
     changes: Vec<Vec<(usize, Place)>>,
@@ -91,11 +91,11 @@ pub(crate) enum Progress {
 
 impl WriteOp {
     /// Starts a write whose stripes are locked; [`WriteOp::advance`] comes next.
-    pub(crate) fn start(core: &Core, now: Instant, op: OpId, purpose: Purpose) -> Self {
+    pub(crate) fn start(core: &Core, now: Instant, op: OpId, cause: Cause) -> Self {
         let layout = &core.layout;
         let mut changes: Vec<Vec<(usize, Place)>> = Vec::new();
-        let fetch = match &purpose {
-            Purpose::Client(parts) => {
+        let fetch = match &cause {
+            Cause::Client(parts) => {
                 let mut fetch = Fetch::new(op, parts[0].request.0, Some(now));
                 for (row, symbol, place) in changes_of(layout, parts) {
                     if fetch.codewords.last().is_none_or(|word| word.row != row) {
@@ -112,7 +112,7 @@ impl WriteOp {
                 }
                 fetch
             }
-            &Purpose::Resync { first, end } => {
+            &Cause::Resync { first, end } => {
                 let mut fetch = Fetch::new(op, resync_origin(op), None);
                 let rows = (first..end)
                     .flat_map(|stripe| (0..layout.rows()).map(move |row| Row { stripe, row }));
@@ -125,7 +125,7 @@ impl WriteOp {
         };
         let (writing, scratch, cost) = (Vec::new(), Vec::new(), Cost::default());
         let began = now;
-        Self { op, began, purpose, fetch, changes, writing, phase: Phase::Reading, scratch, cost }
+        Self { op, began, cause, fetch, changes, writing, phase: Phase::Reading, scratch, cost }
     }
 
     /// A sub-write has ended. Whether its drive is lost has been settled already.
@@ -141,7 +141,9 @@ impl WriteOp {
                 return Progress::NotYet;
             }
             self.fetch.handle_lost(&core.layout, core.lost);
-            let Some(methods) = self.methods(core) else {
+            // An array that has failed takes nothing: a part of it would come back as old data.
+            let methods = if core.has_failed() { None } else { self.methods(core) };
+            let Some(methods) = methods else {
                 if self.drop_hopeless(core, now) {
                     return self.advance(core, now);
                 }
@@ -177,11 +179,11 @@ impl WriteOp {
 
     fn method(&self, core: &Core, word: &Codeword) -> Option<(Method, SymbolSet)> {
         let data = SymbolSet::first(core.layout.data_symbols());
-        match self.purpose {
-            Purpose::Client(_) => {
+        match self.cause {
+            Cause::Client(_) => {
                 method(word, data, on_drives(&core.layout, word, core.detector.sat_out()))
             }
-            Purpose::Resync { .. } => {
+            Cause::Resync { .. } => {
                 data.minus(readable(word)).is_empty().then_some((Method::Reconstruct, data))
             }
         }
@@ -190,7 +192,10 @@ impl WriteOp {
     /// Answers the parts that touch a codeword without a method, and begins again with the others;
     /// false if there are none.
     fn drop_hopeless(&mut self, core: &mut Core, now: Instant) -> bool {
-        let Purpose::Client(parts) = &self.purpose else { return false };
+        let Cause::Client(parts) = &self.cause else { return false };
+        if core.has_failed() {
+            return false;
+        }
         let words = self.fetch.codewords.iter();
         let hopeless: Vec<Row> =
             words.filter(|word| self.method(core, word).is_none()).map(|word| word.row).collect();
@@ -202,9 +207,9 @@ impl WriteOp {
             return false;
         }
         let cost = self.cost;
-        self.purpose = Purpose::Client(failed);
+        self.cause = Cause::Client(failed);
         self.finish(core, now, Progress::Failed);
-        let start = Self::start(core, self.began, self.op, Purpose::Client(left));
+        let start = Self::start(core, self.began, self.op, Cause::Client(left));
         *self = Self { cost, ..start };
         true
     }
@@ -229,12 +234,12 @@ impl WriteOp {
         self.fetch.close(core, now, false, None);
         let durability = self.durability();
         cells.sort_unstable_by_key(|(cell, _)| *cell);
-        for (drive, extent, segments) in join(&cells) {
+        for (drive, extent, segments) in join(&core.area, &cells) {
             let command = Command::Write { extent, durability, zero_tail: ZeroTail::None };
             let sub = core.enqueue(
                 now,
                 Enqueue {
-                    op: self.op,
+                    purpose: Purpose::Op(self.op),
                     drive,
                     command,
                     segments,
@@ -339,35 +344,56 @@ impl WriteOp {
 
     /// Whether every changed sector can be read back, now that all sub-writes have ended.
     fn is_safe(&self, core: &Core) -> bool {
-        match &self.purpose {
-            Purpose::Client(parts) => {
+        match &self.cause {
+            Cause::Client(parts) => {
                 core.lost.is_empty()
                     || parts.iter().all(|part| unsafe_sectors(core, part).is_empty())
             }
-            Purpose::Resync { .. } => core.lost.is_empty(),
+            Cause::Resync { .. } => core.lost.is_empty(),
         }
     }
 
     /// Since when a client waits for it: nobody does for a resync.
     fn since(&self) -> Option<Instant> {
-        match self.purpose {
-            Purpose::Client(_) => Some(self.began),
-            Purpose::Resync { .. } => None,
+        match self.cause {
+            Cause::Client(_) => Some(self.began),
+            Cause::Resync { .. } => None,
         }
     }
 
+    /// Drives that should have been written to, and whose loss is not recorded yet.
+    fn relies_on(&self, core: &Core) -> DriveSet {
+        if core.unrecorded.is_empty() {
+            return DriveSet::EMPTY;
+        }
+        let layout = &core.layout;
+        let redundant =
+            SymbolSet::first(layout.symbols()).minus(SymbolSet::first(layout.data_symbols()));
+        let written = |word: &Codeword| {
+            let row = word.row;
+            word.subject.or(redundant).iter().map(move |symbol| layout.cell(row, symbol).drive)
+        };
+        let drives: DriveSet = self
+            .fetch
+            .codewords
+            .iter()
+            .flat_map(|word| written(word).collect::<Vec<_>>())
+            .collect();
+        drives.and(core.unrecorded)
+    }
+
     fn origin(&self) -> u64 {
-        match &self.purpose {
-            Purpose::Client(parts) => parts[0].request.0,
-            Purpose::Resync { .. } => resync_origin(self.op),
+        match &self.cause {
+            Cause::Client(parts) => parts[0].request.0,
+            Cause::Resync { .. } => resync_origin(self.op),
         }
     }
 
     fn durability(&self) -> Durability {
         let durable = |part: &Part| part.durability == Durability::Durable;
-        match &self.purpose {
-            Purpose::Client(parts) if parts.iter().any(durable) => Durability::Durable,
-            Purpose::Client(_) | Purpose::Resync { .. } => Durability::Cached,
+        match &self.cause {
+            Cause::Client(parts) if parts.iter().any(durable) => Durability::Durable,
+            Cause::Client(_) | Cause::Resync { .. } => Durability::Cached,
         }
     }
 
@@ -376,8 +402,10 @@ impl WriteOp {
         for buf in self.scratch.drain(..) {
             core.release(buf);
         }
-        let Purpose::Client(parts) = &self.purpose else { return };
+        let Cause::Client(parts) = &self.cause else { return };
+        let relies_on = self.relies_on(core);
         core.gate.note_latency(now.saturating_since(self.began));
+        core.writes_ended += u64::from(self.phase == Phase::Writing);
         for part in parts {
             let damaged = match (end, self.phase) {
                 (Progress::Done | Progress::NotYet, _) => Vec::new(),
@@ -391,7 +419,7 @@ impl WriteOp {
             let outcome = Outcome::Done { unknown, damaged };
             // What the write took is told once.
             let cost = std::mem::take(&mut self.cost);
-            core.actions.push_back(Action::Answer(Answer { request: part.request, outcome, cost }));
+            core.answer(relies_on, Answer { request: part.request, outcome, cost });
         }
     }
 }
@@ -464,11 +492,13 @@ fn enough(have: SymbolSet, readable: SymbolSet, data: SymbolSet) -> Option<Symbo
 }
 
 /// Runs of neighbouring cells on the same drive, with the pieces of memory they come from.
-fn join(cells: &[(Cell, Place)]) -> Vec<(DriveIdx, Extent, Vec<Segment>)> {
+fn join(area: &Area, cells: &[(Cell, Place)]) -> Vec<(DriveIdx, Extent, Vec<Segment>)> {
     let mut runs: Vec<(DriveIdx, Extent, Vec<Segment>)> = Vec::new();
     for &(Cell { drive, lba }, place) in cells {
         match runs.last_mut() {
-            Some((last, extent, segments)) if *last == drive && lba == extent.end() => {
+            Some((last, extent, segments))
+                if *last == drive && lba == extent.end() && area.are_neighbours(lba, lba) =>
+            {
                 extent.sectors += Sectors::new(1);
                 match segments.last_mut() {
                     Some(segment) if segment.place.plus(segment.sectors) == place => {

@@ -68,10 +68,15 @@ impl Area {
         self.runs.iter().map(|run| run.extent)
     }
 
-    /// Whether a sector of the array's count, other than the first, begins a run: what ends before it is
-    /// not its neighbour on the drive.
-    pub fn begins_run(&self, lba: Lba) -> bool {
-        lba > Lba::ZERO && self.run(lba).is_some_and(|run| run.first == lba)
+    /// Whether what ends before sector `end` and what begins at sector `start` may be one command: no place
+    /// of the array's own lies between them. `start` is not before `end`.
+    pub fn are_neighbours(&self, end: Lba, start: Lba) -> bool {
+        // Almost every area has few runs, and studies have one.
+        self.runs.len() == 1
+            || !self
+                .runs
+                .iter()
+                .any(|run| run.first > Lba::ZERO && (end..=start).contains(&run.first))
     }
 
     /// Where an extent of the array's count lies on the drive.
@@ -106,8 +111,10 @@ mod tests {
         assert_eq!(area.size(), Sectors::new(200));
         assert_eq!(area.on_drive(extent(99, 1)), extent(355, 1));
         assert_eq!(area.on_drive(extent(100, 100)), extent(372, 100));
-        let begins: Vec<u64> = (0..200).filter(|&lba| area.begins_run(Lba::new(lba))).collect();
-        assert_eq!(begins, [100]);
+        let are_neighbours = |end, start| area.are_neighbours(Lba::new(end), Lba::new(start));
+        let cut: Vec<u64> = (1..200).filter(|&lba| !are_neighbours(lba, lba)).collect();
+        assert_eq!(cut, [100]);
+        assert!(!are_neighbours(99, 101) && are_neighbours(101, 105) && are_neighbours(90, 99));
         assert_eq!(area.runs().collect::<Vec<_>>(), [extent(256, 100), extent(372, 100)]);
     }
 

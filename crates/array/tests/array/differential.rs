@@ -220,7 +220,7 @@ fn resync_makes_garbage_redundant_and_stale_parity_is_never_used() {
         let mut run = Runtime::new(&unsynced, 3);
         let mut rng = Streams::new(3).stream("test/garbage");
         for drive in &mut run.drives {
-            rng.fill(drive.bytes_mut(Extent::new(Lba::ZERO, unsynced.drive_size)));
+            rng.fill(drive.bytes_mut(Extent::new(Lba::ZERO, unsynced.area.size())));
         }
         let mut client = Client::new(run.array.size(), 3);
         // The model starts from what the garbage says.

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use levelhead_array::membership::Why;
 use levelhead_array::{
-    Action, Answer, Array, BufId, Buffers, Content, Cost, DriveEvent, HostOrder, Policy, Refusal,
-    RequestId, Settings, Spec, Submit,
+    Action, Answer, Area, Array, BufId, Buffers, Content, Cost, DriveEvent, Ending, HostOrder,
+    Policy, Refusal, RequestId, Settings, Spec, Submit,
 };
 use levelhead_block::{Buf, Command, Durability, Effort, Memory, Outcome, ZeroTail};
 use levelhead_erasure::Kernel;
@@ -20,6 +21,7 @@ pub(crate) struct Runtime {
     pub(crate) inside: Vec<Submit>,
     pub(crate) answers: Vec<Answer>,
     pub(crate) events: Vec<DriveEvent>,
+    pub(crate) ending: Option<Ending>,
     now: Instant,
     /// Of 1000 sectors read without retries, so many are not given.
     pub(crate) soft_per_mille: u64,
@@ -31,13 +33,14 @@ pub(crate) struct Runtime {
 pub(crate) fn settings(spec: Spec, stripes: u64, policy: Policy, lost: DriveSet) -> Settings {
     Settings {
         spec,
-        drive_size: spec.chunk() * stripes,
+        area: Area::plain(Extent::new(Lba::ZERO, spec.chunk() * stripes)),
         policy,
         window: 3,
         order: HostOrder::Elevator,
         content: Content::Carried,
         synced: u64::MAX,
         lost,
+        books: None,
     }
 }
 
@@ -48,9 +51,10 @@ impl Runtime {
         let mut rng = streams.stream("test/runtime");
         let drives = (0..settings.spec.drives())
             .map(|idx| {
-                let mut drive = Memory::new(settings.drive_size);
+                let size = settings.area.size();
+                let mut drive = Memory::new(size);
                 if settings.lost.contains(DriveIdx::from_usize(idx)) {
-                    rng.fill(drive.bytes_mut(Extent::new(Lba::ZERO, settings.drive_size)));
+                    rng.fill(drive.bytes_mut(Extent::new(Lba::ZERO, size)));
                 }
                 drive
             })
@@ -62,6 +66,7 @@ impl Runtime {
             inside: Vec::new(),
             answers: Vec::new(),
             events: Vec::new(),
+            ending: None,
             now: Instant::ZERO,
             soft_per_mille: 0,
             bad: BTreeSet::new(),
@@ -125,7 +130,7 @@ impl Runtime {
     /// A drive stops answering: what is inside it ends as gone.
     pub(crate) fn lose(&mut self, drive: DriveIdx) {
         self.tick();
-        self.array.handle_lost(self.now, drive);
+        self.array.handle_lost(self.now, drive, Why::Failed);
         self.carry_out();
     }
 
@@ -164,7 +169,13 @@ impl Runtime {
                 }
                 Action::Combine(combine) => self.buffers.combine(&combine),
                 Action::Release(buf) => drop(self.buffers.remove(buf)),
-                Action::Lost(drive) => assert!(self.array.lost().contains(drive)),
+                Action::Lost { drive, .. } => assert!(self.array.lost().contains(drive)),
+                Action::Inscribe { into, superblock } => {
+                    let mut buf = self.buffers.lend(into.buf);
+                    buf.part_mut(into.sector as usize, 1).copy_from_slice(&superblock.encode());
+                    self.buffers.give_back(into.buf, buf);
+                }
+                Action::Stopped(ending) => self.ending = Some(ending),
                 Action::Event(event) => self.events.push(event),
                 Action::Answer(answer) => self.answers.push(answer),
             }

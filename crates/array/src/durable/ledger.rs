@@ -1,0 +1,401 @@
+//! The ledger: what is written on the members before what.
+//!
+//! ```text
+//!            first write                 all answered, flushed
+//!   Shut ---------------> Opening --> Open ---------------> Closing --> Closed
+//!                        dirty, dirty   |  ^              dirty, clean
+//!                                       +--+ a drive was lost: dirty
+//! ```
+//!
+//! An *entry* is one generation of the book. It goes to all drives that are present at the same time, as
+//! ordinary commands to absolute addresses: the first copy of the superblock, and when that is safe, the second.
+//!
+//! ```text
+//!   begun --> safe: on k + 1 - l drives --> complete: on all that answer --> the next entry
+//!              |
+//!              +--> answers that rely on it go out, writes that wait for the opening begin
+//! ```
+//!
+//! `k` drives are redundant and `l` are not present: so many copies survive whatever the array survives.
+//!
+//! # Invariants
+//!
+//! - G1. Nothing is written to the array's data before the second entry of the opening is safe.
+//! - G2. The next entry begins only when every drive that is present and answers has the last one, so that
+//!   none of them is ever two generations behind.
+//! - G3. An answer that relies on the loss of a drive goes out after an entry with that loss is safe.
+//! - G4. An entry never says that more drives are gone than the layout survives.
+//! - G5. What says clean is begun after every drive that is present has ended a flush that began after the
+//!   last write.
+
+use std::collections::VecDeque;
+
+use levelhead_block::{Command, Durability, ZeroTail};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
+
+use super::membership::{Member, Membership, Why, not_present};
+use super::quorum::{Assembly, Doubt};
+use super::superblock::{Book, Forced, Own, State, Superblock, Uuid};
+use crate::action::{Action, BufId, Ending, Place, Segment, SubId};
+use crate::core::{Core, Enqueue, Fate, Purpose};
+use crate::drives::queue::End;
+
+/// What an array records of itself, as it was found, and who goes on with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Books {
+    /// What was found.
+    pub book: Book,
+    /// What each drive says of itself; nothing where the array has none.
+    pub owns: Vec<Option<Own>>,
+    /// The identity of this run: random bytes.
+    pub run: Uuid,
+    /// Why an operator had to make the array go on, if that was so.
+    pub forced_over: Option<Doubt>,
+}
+
+impl Books {
+    /// The books of an array that was found, and that the run `run` goes on with.
+    pub fn of(assembly: &Assembly, run: Uuid) -> Self {
+        let own = |place: &Option<super::quorum::Placed>| Some(place.as_ref()?.own.clone());
+        Self {
+            book: assembly.book.clone(),
+            owns: assembly.places.iter().map(own).collect(),
+            run,
+            forced_over: assembly.doubt,
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    /// What the last entry says, or what was found.
+    book: Book,
+    owns: Vec<Option<Own>>,
+    run: Uuid,
+    forced_over: Option<Doubt>,
+    /// How the array stands with its drives now.
+    members: Vec<Member>,
+    phase: Phase,
+    /// The state of each entry that is to come, besides the one under way.
+    due: VecDeque<State>,
+    entry: Option<Entry>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Shut,
+    Opening,
+    Open,
+    /// The last flush is under way; the number is that of drives that have not ended it.
+    Flushing(DriveSet),
+    Closing,
+    Closed,
+}
+
+/// An entry under way.
+#[derive(Debug)]
+struct Entry {
+    /// One a drive.
+    progress: Vec<Progress>,
+    is_safe: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    /// The drive was not present when the entry was begun, or is lost since.
+    NotAsked,
+    First {
+        sub: SubId,
+        buf: BufId,
+    },
+    Second {
+        sub: SubId,
+        buf: BufId,
+    },
+    Done,
+}
+
+impl Progress {
+    fn has_copy(self) -> bool {
+        matches!(self, Self::Second { .. } | Self::Done)
+    }
+}
+
+impl Ledger {
+    pub(crate) fn new(books: &Books) -> Self {
+        let Books { book, owns, run, forced_over } = books.clone();
+        assert_eq!(owns.len(), book.spec.drives());
+        let members = book.members.clone();
+        let (phase, due, entry) = (Phase::Shut, VecDeque::new(), None);
+        Self { book, owns, run, forced_over, members, phase, due, entry }
+    }
+
+    /// The array's identity.
+    pub(crate) fn array(&self) -> Uuid {
+        self.book.array
+    }
+
+    /// The generation of the last entry, or the one that was found.
+    pub(crate) fn generation(&self) -> u64 {
+        self.book.generation
+    }
+
+    /// How the array stands with each of its drives.
+    pub(crate) fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// Whether an operator has made the array go on where data may be wrong.
+    pub(crate) fn forced(&self) -> Forced {
+        if self.forced_over.is_some() { Forced::Yes } else { self.book.forced }
+    }
+
+    /// Whether data may be written (G1).
+    pub(crate) fn is_open(&self) -> bool {
+        match self.phase {
+            Phase::Open | Phase::Flushing(_) => true,
+            Phase::Shut | Phase::Opening | Phase::Closing | Phase::Closed => false,
+        }
+    }
+
+    /// Whether the loss of a drive must be recorded: nothing that was written to the others can rely on it
+    /// before the opening has begun.
+    pub(crate) fn records_losses(&self) -> bool {
+        self.phase != Phase::Shut
+    }
+
+    /// Something wants to be written.
+    pub(crate) fn open(&mut self, core: &Core) {
+        if self.phase != Phase::Shut || core.has_failed() {
+            return;
+        }
+        self.phase = Phase::Opening;
+        for drive in core.lost.iter() {
+            let member = &mut self.members[drive.as_usize()];
+            if member.membership == Membership::Present {
+                member.membership = Membership::Missing { since: self.book.generation };
+            }
+        }
+        // The second one so that a copy of a member from before is two generations behind.
+        self.due.extend([State::Dirty, State::Dirty]);
+    }
+
+    /// The array does without a drive from now on.
+    pub(crate) fn handle_lost(&mut self, core: &mut Core, drive: DriveIdx, why: Why) {
+        self.members[drive.as_usize()].membership = Membership::Lost { why };
+        if let Some(entry) = &mut self.entry {
+            match std::mem::replace(&mut entry.progress[drive.as_usize()], Progress::NotAsked) {
+                Progress::First { buf, .. } | Progress::Second { buf, .. } => core.release(buf),
+                Progress::NotAsked | Progress::Done => {}
+            }
+        }
+        if let Phase::Flushing(left) = &mut self.phase {
+            *left = left.without(DriveSet::EMPTY.with(drive));
+        }
+        let is_told = self.due.is_empty() && self.records_losses() && self.phase != Phase::Closed;
+        if is_told {
+            self.due.push_back(self.book.state);
+        }
+    }
+
+    /// All redundancy is valid: worth telling, because it says how far it may be trusted after a crash.
+    pub(crate) fn handle_synced(&mut self) {
+        if self.phase == Phase::Open && self.due.is_empty() {
+            self.due.push_back(State::Dirty);
+        }
+    }
+
+    /// The last request has been answered: everything is to be made safe.
+    pub(crate) fn close(&mut self, core: &mut Core, now: Instant) {
+        match self.phase {
+            Phase::Shut => self.phase = Phase::Closed,
+            Phase::Open => {
+                self.phase = Phase::Flushing(core.present());
+                for drive in core.present().iter() {
+                    self.ask(core, now, drive, Command::Flush, Vec::new());
+                }
+            }
+            // The opening comes to its end first.
+            Phase::Opening | Phase::Flushing(_) | Phase::Closing | Phase::Closed => {}
+        }
+    }
+
+    /// How the array has ended, once it has.
+    pub(crate) fn ending(&self, core: &Core) -> Option<Ending> {
+        if core.has_failed() {
+            return Some(Ending::Failed);
+        }
+        (self.phase == Phase::Closed).then_some(Ending::Clean)
+    }
+
+    /// A drive has ended a command of the ledger's, and is not lost.
+    pub(crate) fn handle_done(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        drive: DriveIdx,
+        sub: SubId,
+    ) {
+        let at = drive.as_usize();
+        let progress = self.entry.as_ref().map(|entry| entry.progress[at]);
+        let next = match progress {
+            Some(Progress::First { sub: own, buf }) if own == sub => {
+                let sub = self.write_copy(core, now, drive, 1, buf);
+                Progress::Second { sub, buf }
+            }
+            Some(Progress::Second { sub: own, buf }) if own == sub => {
+                core.release(buf);
+                Progress::Done
+            }
+            Some(_) | None => {
+                if let Phase::Flushing(left) = &mut self.phase {
+                    *left = left.without(DriveSet::EMPTY.with(drive));
+                }
+                return;
+            }
+        };
+        self.entry.as_mut().expect("it has progress").progress[at] = next;
+    }
+
+    /// Moves on as the facts demand. `silent` drives are not waited for.
+    pub(crate) fn advance(&mut self, core: &mut Core, now: Instant, silent: DriveSet) {
+        if core.has_failed() {
+            // G4: what the drives say now is the last state that could be trusted.
+            self.due.clear();
+            core.fail_held();
+            return;
+        }
+        loop {
+            self.look_at_entry(core, silent);
+            if self.entry.is_some() {
+                return;
+            }
+            if let Some(state) = self.due.pop_front() {
+                self.begin(core, now, state);
+                continue;
+            }
+            match self.phase {
+                Phase::Flushing(left) if left.is_empty() => {
+                    self.phase = Phase::Closing;
+                    // Dirty once more, so that a copy of a member from before is two generations behind.
+                    self.due.extend([State::Dirty, State::Clean]);
+                }
+                Phase::Closing => self.phase = Phase::Closed,
+                Phase::Shut | Phase::Opening | Phase::Open | Phase::Flushing(_) | Phase::Closed => {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Sees whether the entry under way is safe, and whether it is complete.
+    fn look_at_entry(&mut self, core: &mut Core, silent: DriveSet) {
+        let Some(entry) = &mut self.entry else { return };
+        let away = not_present(&self.book.members);
+        let needed = core.layout.spec().redundant() + 1 - away.len() as usize;
+        let copies = entry.progress.iter().filter(|progress| progress.has_copy()).count();
+        if !entry.is_safe && copies >= needed {
+            entry.is_safe = true;
+            core.note_recorded(away); // G3
+            if self.phase == Phase::Opening && self.due.is_empty() {
+                self.phase = Phase::Open; // G1
+            }
+        }
+        // G2: of those that are silent, no more are left behind than the layout can do without.
+        let may_lag = (silent.len() as usize) <= core.spare();
+        let is_waited_for = |(at, progress): (usize, &Progress)| match progress {
+            Progress::NotAsked | Progress::Done => false,
+            Progress::First { .. } | Progress::Second { .. } => {
+                !(may_lag && silent.contains(DriveIdx::from_usize(at)))
+            }
+        };
+        if entry.is_safe && !entry.progress.iter().enumerate().any(is_waited_for) {
+            for progress in &entry.progress {
+                if let Progress::First { buf, .. } | Progress::Second { buf, .. } = progress {
+                    core.release(*buf);
+                }
+            }
+            self.entry = None;
+        }
+    }
+
+    fn begin(&mut self, core: &mut Core, now: Instant, state: State) {
+        let away = not_present(&self.members);
+        assert!(away.len() as usize <= core.layout.spec().redundant(), "G4: {away}");
+        let synced = match state {
+            State::Clean => core.synced,
+            State::Dirty => 0,
+        };
+        // Where all redundancy is valid, it was when this entry was begun.
+        let is_known = state == State::Clean || core.synced == core.layout.stripes();
+        let synced_last = if is_known { core.synced } else { self.book.synced_last };
+        self.book = Book {
+            generation: self.book.generation + 1,
+            run: self.run,
+            state,
+            forced: self.forced(),
+            synced,
+            synced_last,
+            members: self.members.clone(),
+            ..self.book.clone()
+        };
+        self.entry =
+            Some(Entry { progress: vec![Progress::NotAsked; self.members.len()], is_safe: false });
+        for drive in core.present().iter() {
+            let buf = core.acquire(Sectors::new(1));
+            let own = self.own(drive).clone();
+            let superblock = Superblock { book: self.book.clone(), own, read_only: 0 };
+            let (into, superblock) = (Place { buf, sector: 0 }, Box::new(superblock));
+            core.actions.push_back(Action::Inscribe { into, superblock });
+            let sub = self.write_copy(core, now, drive, 0, buf);
+            let entry = self.entry.as_mut().expect("it was begun above");
+            entry.progress[drive.as_usize()] = Progress::First { sub, buf };
+        }
+    }
+
+    fn own(&self, drive: DriveIdx) -> &Own {
+        self.owns[drive.as_usize()]
+            .as_ref()
+            .expect("a drive that is present said something of itself")
+    }
+
+    fn write_copy(
+        &self,
+        core: &mut Core,
+        now: Instant,
+        drive: DriveIdx,
+        copy: usize,
+        buf: BufId,
+    ) -> SubId {
+        let extent = Extent::new(self.own(drive).copies()[copy], Sectors::new(1));
+        let (durability, zero_tail) = (Durability::Durable, ZeroTail::None);
+        let segment = Segment { place: Place { buf, sector: 0 }, sectors: 1 };
+        let command = Command::Write { extent, durability, zero_tail };
+        self.ask(core, now, drive, command, vec![segment])
+    }
+
+    fn ask(
+        &self,
+        core: &mut Core,
+        now: Instant,
+        drive: DriveIdx,
+        command: Command,
+        segments: Vec<Segment>,
+    ) -> SubId {
+        let origin = core.own_origin();
+        core.enqueue(
+            now,
+            Enqueue {
+                purpose: Purpose::Ledger,
+                drive,
+                command,
+                segments,
+                origin,
+                end: End::Head,
+                fate: Fate::Certain,
+                since: None,
+            },
+        )
+    }
+}
