@@ -580,7 +580,7 @@ impl Array {
                 let ended = progress != Progress::NotYet;
                 if ended {
                     let cause = write.cause.clone();
-                    self.note_resync(progress, &cause);
+                    self.note_resync(now, progress, &cause);
                 }
                 (ended, true)
             }

@@ -1,11 +1,14 @@
 //! The bytes of a world whose content somebody looks at.
 
-use levelhead_array::{BufId, Buffers, Combine, Piece, Submit};
+use std::collections::VecDeque;
+
+use levelhead_array::{BufId, Buffers, Combine, Piece, Place, Submit};
 use levelhead_block::{Buf, Command, Memory, Outcome, SectorSet};
 use levelhead_erasure::Kernel;
 use levelhead_units::{DriveIdx, Extent, Sectors};
 
 use crate::platter::Platter;
+use crate::shelf::Record;
 
 /// What a failed sector's buffer holds, so that nobody can use it by accident.
 const GARBAGE: u8 = 0xEE;
@@ -35,6 +38,13 @@ impl WorldBytes {
         self.buffers.combine(combine);
     }
 
+    /// Puts a sector into a buffer.
+    pub(crate) fn inscribe(&mut self, into: Place, sector: &[u8]) {
+        let mut buf = self.buffers.lend(into.buf);
+        buf.part_mut(into.sector as usize, 1).copy_from_slice(sector);
+        self.buffers.give_back(into.buf, buf);
+    }
+
     /// Moves the bytes of a command that a drive has just ended. The sectors of a write in `missing`
     /// never reached the platter, though nobody says so.
     pub(crate) fn transfer(&mut self, submit: &Submit, outcome: &Outcome, missing: &SectorSet) {
@@ -58,6 +68,21 @@ impl WorldBytes {
         }
     }
 
+    /// A record that its drive has ended goes to the medium when the drive has ended both copies of the next
+    /// one: a canary's bug.
+    pub(crate) fn postpone(&mut self, submit: &Submit, late: &mut VecDeque<Record>) {
+        let Some(extent) = submit.command.extent() else { return };
+        let pieces = self.buffers.share(&submit.segments);
+        let sector = pieces.iter().flat_map(|piece| piece.bytes()).copied().collect();
+        late.push_back(Record { lba: extent.lba, sector });
+        if late.len() > 2
+            && let Some(Record { lba, sector }) = late.pop_front()
+        {
+            let place = Extent::new(lba, Sectors::new(1));
+            self.platter_mut(submit.drive).bytes_mut(place).copy_from_slice(&sector);
+        }
+    }
+
     /// Whether anything may be in a drive's memory only.
     pub(crate) fn has_unwritten(&self, drive: DriveIdx) -> bool {
         self.platters[drive.as_usize()].unwritten_len() > 0
@@ -72,6 +97,11 @@ impl WorldBytes {
     pub(crate) fn lose_power(&mut self) {
         self.platters.iter_mut().for_each(Platter::lose_power);
         self.buffers = Buffers::new(Kernel::Naive);
+    }
+
+    /// The power of one drive fails.
+    pub(crate) fn lose_power_of(&mut self, drive: DriveIdx) {
+        self.platters[drive.as_usize()].lose_power();
     }
 
     /// The bytes of one drive, to change them behind its back.

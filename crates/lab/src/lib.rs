@@ -31,10 +31,14 @@ mod bytes;
 mod lone;
 mod platter;
 pub mod replay;
+
+pub mod restarts;
+mod shelf;
 pub mod studies;
 pub mod swarm;
 pub mod timed;
 mod world;
 
 pub use lone::Lone;
+pub use shelf::{Force, NoStart, Planted};
 pub use world::{World, WorldError, WorldSettings};

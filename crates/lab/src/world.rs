@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use levelhead_array::membership::Why;
 use levelhead_array::{
-    Action, Answer, Array, BufId, Content, DriveEvent, HostOrder, Policy, Refusal, RequestId,
-    Settings, Spec, SubId, Submit,
+    Action, Answer, Area, Array, BufId, Content, DriveEvent, Ending, HostOrder, Policy, Refusal,
+    RequestId, Settings, Spec, SubId, Submit,
 };
 use levelhead_block::{Buf, Command, Memory, Outcome};
 use levelhead_drive::{Drive, Profile, SettingsError};
@@ -15,6 +16,7 @@ use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
 use crate::bytes::WorldBytes;
+use crate::shelf::Shelf;
 
 /// How often drives' health pages are read.
 const HEALTH_INTERVAL: Nanos = Nanos::from_secs(1);
@@ -90,13 +92,15 @@ pub struct World {
     /// What the array was made from, for the one after a power cut.
     array_settings: Settings,
     streams: Streams,
-    drives: Vec<Bay>,
-    /// What lies in front of the array on each drive.
-    area_start: Sectors,
+    pub(crate) drives: Vec<Bay>,
+    /// What is written on the members for the next start, where the array keeps books.
+    pub(crate) shelf: Option<Shelf>,
     events: EventQueue<Event>,
-    bytes: Option<WorldBytes>,
+    pub(crate) bytes: Option<WorldBytes>,
     answers: Vec<(Instant, Answer)>,
     drive_events: Vec<DriveEvent>,
+    losses: Vec<(DriveIdx, Why)>,
+    ending: Option<Ending>,
     /// The array's deadline that is in the event queue already.
     timer: Option<Instant>,
     /// Commands that drives were given.
@@ -106,9 +110,11 @@ pub struct World {
 
 /// A drive in its place, with what it is working on.
 #[derive(Debug)]
-struct Bay {
-    drive: Drive,
-    inside: BTreeMap<SubId, Submit>,
+pub(crate) struct Bay {
+    pub(crate) drive: Drive,
+    pub(crate) inside: BTreeMap<SubId, Submit>,
+    /// Whether commands reach it.
+    pub(crate) is_connected: bool,
     /// The wake-up that is in the event queue already.
     wake: Option<Instant>,
 }
@@ -127,6 +133,8 @@ enum Note {
     Done,
     Answer,
     Drive,
+    Lost,
+    Stopped,
 }
 
 impl World {
@@ -148,7 +156,7 @@ impl World {
             }
             let profile = Arc::clone(&settings.profile);
             let drive = Drive::new(profile, drive, streams, &format!("drive/{idx}"))?;
-            drives.push(Bay { drive, inside: BTreeMap::new(), wake: None });
+            drives.push(Bay { drive, inside: BTreeMap::new(), is_connected: true, wake: None });
         }
         let smallest = drives.iter().map(|bay| bay.drive.size()).min();
         let smallest = smallest.expect("an array has drives");
@@ -160,13 +168,14 @@ impl World {
         }
         let array_settings = Settings {
             spec: settings.spec,
-            drive_size,
+            area: Area::plain(area),
             policy: settings.policy,
             window: settings.window,
             order: settings.order,
             content: settings.content,
             synced: u64::MAX,
             lost: DriveSet::EMPTY,
+            books: None,
         };
         let array = Array::new(&array_settings, streams);
         let bytes = match settings.content {
@@ -181,11 +190,13 @@ impl World {
             array_settings,
             streams,
             drives,
-            area_start: area.lba - Lba::ZERO,
+            shelf: None,
             events,
             bytes,
             answers,
             drive_events: Vec::new(),
+            losses: Vec::new(),
+            ending: None,
             timer: None,
             submitted: 0,
             log,
@@ -251,7 +262,7 @@ impl World {
         assert!(now <= self.next_at(), "{now:?} is past the next event");
         for idx in 0..self.drives.len() {
             self.settle_bytes(now, DriveIdx::from_usize(idx));
-            let Bay { drive, inside, wake: _ } = &mut self.drives[idx];
+            let Bay { drive, inside, .. } = &mut self.drives[idx];
             drive.handle_power_cut(now);
             while drive.poll().is_some() {}
             inside.clear();
@@ -260,7 +271,58 @@ impl World {
             bytes.lose_power();
         }
         self.answers.clear();
-        self.array = Array::new(&Settings { synced: 0, ..self.array_settings }, self.streams);
+        self.array = match self.shelf {
+            // Nothing runs until it is started again.
+            Some(_) => Array::new(&self.array_settings, self.streams),
+            None => {
+                Array::new(&Settings { synced: 0, ..self.array_settings.clone() }, self.streams)
+            }
+        };
+    }
+
+    /// Begins anew with what `settings` says, in the place of an array that has ended.
+    pub(crate) fn replace_array(&mut self, settings: Settings) {
+        assert!(self.drives.iter().all(|bay| bay.inside.is_empty()), "a drive is at work");
+        self.array = Array::new(&settings, self.streams);
+        (self.array_settings, self.ending) = (settings, None);
+        self.losses.clear();
+    }
+
+    /// What the array was made from.
+    pub(crate) fn array_settings(&self) -> &Settings {
+        &self.array_settings
+    }
+
+    /// The array is to end; [`World::ending`] says when it has. No request must follow.
+    pub fn stop(&mut self, now: Instant) {
+        assert!(now <= self.next_at(), "{now:?} is past the next event");
+        self.array.handle_stop(now);
+        self.settle(now);
+    }
+
+    /// How the array has ended, once it has.
+    pub fn ending(&self) -> Option<Ending> {
+        self.ending
+    }
+
+    /// Drives that the array has come to do without, and why, since the last start.
+    pub fn losses(&self) -> &[(DriveIdx, Why)] {
+        &self.losses
+    }
+
+    /// A cable comes out: what is inside the drive, and all that is asked of it later, ends as gone. What it had
+    /// in memory only is lost.
+    pub fn disconnect(&mut self, now: Instant, drive: DriveIdx) {
+        assert!(now <= self.next_at(), "{now:?} is past the next event");
+        self.settle_bytes(now, drive);
+        let bay = &mut self.drives[drive.as_usize()];
+        bay.is_connected = false;
+        bay.drive.handle_power_cut(now);
+        if let Some(bytes) = &mut self.bytes {
+            bytes.lose_power_of(drive);
+        }
+        self.collect(now, drive);
+        self.settle(now);
     }
 
     /// Takes one step of making all redundancy valid, if there is one to take now.
@@ -343,7 +405,11 @@ impl World {
             self.note(now, Note::Done, &[drive.as_usize() as u64, done.id, code(&done.outcome)]);
             let submit = self.drives[drive.as_usize()].inside.remove(&sub);
             if let (Some(bytes), Some(submit)) = (&mut self.bytes, submit) {
-                bytes.transfer(&submit, &done.outcome, &done.missing);
+                let shelf = self.shelf.as_mut();
+                match shelf.filter(|_| done.outcome.is_good()).and_then(|s| s.delay(&submit)) {
+                    None => bytes.transfer(&submit, &done.outcome, &done.missing),
+                    Some(earlier) => bytes.postpone(&submit, earlier),
+                }
             }
             self.array.handle_done(now, sub, &done.outcome);
             self.carry_out(now);
@@ -361,7 +427,7 @@ impl World {
     }
 
     /// Lets the drives begin what they were given, until all is quiet at this moment.
-    fn settle(&mut self, now: Instant) {
+    pub(crate) fn settle(&mut self, now: Instant) {
         self.carry_out(now);
         for idx in 0..self.drives.len() {
             let bay = &mut self.drives[idx];
@@ -401,7 +467,23 @@ impl World {
                         bytes.buffers.remove(buf);
                     }
                 }
-                Action::Lost(_) => {}
+                Action::Inscribe { into, superblock } => {
+                    let written = match &mut self.shelf {
+                        Some(shelf) => shelf.inscribe(*superblock),
+                        None => *superblock,
+                    };
+                    let bytes = self.bytes.as_mut().expect("an array that keeps books has bytes");
+                    bytes.inscribe(into, &written.encode());
+                }
+                Action::Lost { drive, why } => {
+                    self.note(now, Note::Lost, &[drive.as_usize() as u64, why as u64]);
+                    self.losses.push((drive, why));
+                }
+                Action::Stopped(ending) => {
+                    self.land_late_records();
+                    self.note(now, Note::Stopped, &[ending as u64]);
+                    self.ending = Some(ending);
+                }
                 Action::Event(event) => {
                     let what = [event.drive.as_usize() as u64, event.kind as u64];
                     self.note(now, Note::Drive, &what);
@@ -424,12 +506,17 @@ impl World {
     }
 
     fn hand_over(&mut self, now: Instant, submit: Submit) {
-        let submit = Submit { command: submit.command.moved(self.area_start), ..submit };
         let Submit { drive, sub, command, origin, .. } = submit;
         self.submitted += 1;
         self.note(now, Note::Submit, &[drive.as_usize() as u64, sub.0]);
+        if let Some(shelf) = &mut self.shelf {
+            shelf.note_submitted(&submit);
+        }
         let bay = &mut self.drives[drive.as_usize()];
         bay.drive.handle_submit(now, sub.0, command, origin);
+        if !bay.is_connected {
+            bay.drive.handle_power_cut(now); // Ends it at once.
+        }
         if self.bytes.is_some() {
             bay.inside.insert(sub, submit);
         }

@@ -39,7 +39,7 @@ impl Array {
         self.settle(now);
     }
 
-    pub(crate) fn note_resync(&mut self, progress: Progress, cause: &Cause) {
+    pub(crate) fn note_resync(&mut self, now: Instant, progress: Progress, cause: &Cause) {
         match (progress, cause) {
             (Progress::NotYet, _) | (Progress::Failed, Cause::Client(_)) => {}
             (Progress::Done, &Cause::Resync { end, .. }) => {
@@ -47,7 +47,7 @@ impl Array {
                 if end == self.core.layout.stripes()
                     && let Some(ledger) = &mut self.ledger
                 {
-                    ledger.handle_synced();
+                    ledger.handle_synced(&mut self.core, now);
                 }
                 self.resync = Resync::Idle;
             }

@@ -21,11 +21,14 @@
 //! # Invariants
 //!
 //! - G1. Nothing is written to the array's data before the second entry of the opening is safe.
-//! - G2. The next entry begins only when every drive that is present and answers has the last one, so that
-//!   none of them is ever two generations behind.
+//! - G2. The next entry begins only when every drive that is present and answers has the last one, in both
+//!   copies, so that none of them is ever two generations behind. What was found after a crash in the middle of
+//!   an entry is therefore given to all of them first, as the generation that it is.
 //! - G3. An answer that relies on the loss of a drive goes out after an entry with that loss is safe.
 //! - G4. An entry never says that more drives are gone than the layout survives.
-//! - G5. What says clean is begun after every drive that is present has ended a flush that began after the
+//! - G5. What says how far redundancy was last known to be valid is begun after a flush that began after it was
+//!   made so.
+//! - G6. What says clean is begun after every drive that is present has ended a flush that began after the
 //!   last write.
 
 use std::collections::VecDeque;
@@ -51,6 +54,8 @@ pub struct Books {
     pub run: Uuid,
     /// Why an operator had to make the array go on, if that was so.
     pub forced_over: Option<Doubt>,
+    /// Drives that missed the last change of the book.
+    pub lagging: DriveSet,
 }
 
 impl Books {
@@ -62,6 +67,7 @@ impl Books {
             owns: assembly.places.iter().map(own).collect(),
             run,
             forced_over: assembly.doubt,
+            lagging: assembly.lagging,
         }
     }
 }
@@ -74,23 +80,52 @@ pub(crate) struct Ledger {
     owns: Vec<Option<Own>>,
     run: Uuid,
     forced_over: Option<Doubt>,
+    lagging: DriveSet,
     /// How the array stands with its drives now.
     members: Vec<Member>,
     phase: Phase,
-    /// The state of each entry that is to come, besides the one under way.
-    due: VecDeque<State>,
+    synced: Synced,
+    /// Entries that are to come, besides the one under way.
+    due: VecDeque<Due>,
     entry: Option<Entry>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 enum Phase {
     Shut,
     Opening,
     Open,
-    /// The last flush is under way; the number is that of drives that have not ended it.
-    Flushing(DriveSet),
+    /// The last flush is under way.
+    Flushing(Flush),
     Closing,
     Closed,
+}
+
+/// Whether all redundancy has been made valid in this run.
+#[derive(Debug, PartialEq, Eq)]
+enum Synced {
+    /// It has not, or it was from the start.
+    NotNow,
+    /// It has; the flush after it is under way.
+    Flushing(Flush),
+    /// It has, and that is safe.
+    Safely,
+}
+
+/// A flush of all drives that are present.
+#[derive(Debug, PartialEq, Eq)]
+struct Flush {
+    /// Its parts that have not ended.
+    pending: Vec<(DriveIdx, SubId)>,
+}
+
+/// An entry that is to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    /// What was found once more, for the drives that missed it: of the generation that it has.
+    AsFound,
+    /// A new generation, with this state.
+    New(State),
 }
 
 /// An entry under way.
@@ -124,11 +159,12 @@ impl Progress {
 
 impl Ledger {
     pub(crate) fn new(books: &Books) -> Self {
-        let Books { book, owns, run, forced_over } = books.clone();
+        let Books { book, owns, run, forced_over, lagging } = books.clone();
         assert_eq!(owns.len(), book.spec.drives());
         let members = book.members.clone();
-        let (phase, due, entry) = (Phase::Shut, VecDeque::new(), None);
-        Self { book, owns, run, forced_over, members, phase, due, entry }
+        let (phase, synced) = (Phase::Shut, Synced::NotNow);
+        let (due, entry) = (VecDeque::new(), None);
+        Self { book, owns, run, forced_over, lagging, members, phase, synced, due, entry }
     }
 
     /// The array's identity.
@@ -177,8 +213,11 @@ impl Ledger {
                 member.membership = Membership::Missing { since: self.book.generation };
             }
         }
+        if !self.lagging.without(core.lost).is_empty() {
+            self.due.push_back(Due::AsFound); // G2
+        }
         // The second one so that a copy of a member from before is two generations behind.
-        self.due.extend([State::Dirty, State::Dirty]);
+        self.due.extend([Due::New(State::Dirty), Due::New(State::Dirty)]);
     }
 
     /// The array does without a drive from now on.
@@ -190,19 +229,37 @@ impl Ledger {
                 Progress::NotAsked | Progress::Done => {}
             }
         }
-        if let Phase::Flushing(left) = &mut self.phase {
-            *left = left.without(DriveSet::EMPTY.with(drive));
-        }
+        self.note_flushed(|of, _| of == drive);
         let is_told = self.due.is_empty() && self.records_losses() && self.phase != Phase::Closed;
         if is_told {
-            self.due.push_back(self.book.state);
+            self.due.push_back(Due::New(self.book.state));
         }
     }
 
     /// All redundancy is valid: worth telling, because it says how far it may be trusted after a crash.
-    pub(crate) fn handle_synced(&mut self) {
-        if self.phase == Phase::Open && self.due.is_empty() {
-            self.due.push_back(State::Dirty);
+    pub(crate) fn handle_synced(&mut self, core: &mut Core, now: Instant) {
+        if self.phase == Phase::Open {
+            self.synced = Synced::Flushing(self.flush(core, now));
+        }
+    }
+
+    fn flush(&self, core: &mut Core, now: Instant) -> Flush {
+        let present: Vec<DriveIdx> = core.present().iter().collect();
+        let ask = |drive| (drive, self.ask(core, now, drive, Command::Flush, Vec::new()));
+        Flush { pending: present.into_iter().map(ask).collect() }
+    }
+
+    /// Some parts of flushes have ended, or will not.
+    fn note_flushed(&mut self, is_over: impl Fn(DriveIdx, SubId) -> bool) {
+        if let Phase::Flushing(flush) = &mut self.phase {
+            flush.pending.retain(|&(drive, sub)| !is_over(drive, sub));
+        }
+        if let Synced::Flushing(flush) = &mut self.synced {
+            flush.pending.retain(|&(drive, sub)| !is_over(drive, sub));
+            if flush.pending.is_empty() {
+                self.synced = Synced::Safely;
+                self.due.push_back(Due::New(State::Dirty));
+            }
         }
     }
 
@@ -211,10 +268,7 @@ impl Ledger {
         match self.phase {
             Phase::Shut => self.phase = Phase::Closed,
             Phase::Open => {
-                self.phase = Phase::Flushing(core.present());
-                for drive in core.present().iter() {
-                    self.ask(core, now, drive, Command::Flush, Vec::new());
-                }
+                self.phase = Phase::Flushing(self.flush(core, now));
             }
             // The opening comes to its end first.
             Phase::Opening | Phase::Flushing(_) | Phase::Closing | Phase::Closed => {}
@@ -248,12 +302,7 @@ impl Ledger {
                 core.release(buf);
                 Progress::Done
             }
-            Some(_) | None => {
-                if let Phase::Flushing(left) = &mut self.phase {
-                    *left = left.without(DriveSet::EMPTY.with(drive));
-                }
-                return;
-            }
+            Some(_) | None => return self.note_flushed(|_, part| part == sub),
         };
         self.entry.as_mut().expect("it has progress").progress[at] = next;
     }
@@ -271,15 +320,18 @@ impl Ledger {
             if self.entry.is_some() {
                 return;
             }
-            if let Some(state) = self.due.pop_front() {
-                self.begin(core, now, state);
+            if let Some(due) = self.due.pop_front() {
+                if let Due::New(state) = due {
+                    self.turn_over(core, state);
+                }
+                self.begin(core, now);
                 continue;
             }
             match self.phase {
-                Phase::Flushing(left) if left.is_empty() => {
+                Phase::Flushing(ref flush) if flush.pending.is_empty() => {
                     self.phase = Phase::Closing;
                     // Dirty once more, so that a copy of a member from before is two generations behind.
-                    self.due.extend([State::Dirty, State::Clean]);
+                    self.due.extend([Due::New(State::Dirty), Due::New(State::Clean)]);
                 }
                 Phase::Closing => self.phase = Phase::Closed,
                 Phase::Shut | Phase::Opening | Phase::Open | Phase::Flushing(_) | Phase::Closed => {
@@ -310,7 +362,9 @@ impl Ledger {
                 !(may_lag && silent.contains(DriveIdx::from_usize(at)))
             }
         };
-        if entry.is_safe && !entry.progress.iter().enumerate().any(is_waited_for) {
+        // One that can be safe no more, because drives were lost that it calls present, makes room for the next.
+        let is_over = entry.is_safe || !self.due.is_empty();
+        if is_over && !entry.progress.iter().enumerate().any(is_waited_for) {
             for progress in &entry.progress {
                 if let Progress::First { buf, .. } | Progress::Second { buf, .. } = progress {
                     core.release(*buf);
@@ -320,15 +374,15 @@ impl Ledger {
         }
     }
 
-    fn begin(&mut self, core: &mut Core, now: Instant, state: State) {
+    /// The book gets its next generation.
+    fn turn_over(&mut self, core: &Core, state: State) {
         let away = not_present(&self.members);
         assert!(away.len() as usize <= core.layout.spec().redundant(), "G4: {away}");
         let synced = match state {
             State::Clean => core.synced,
             State::Dirty => 0,
         };
-        // Where all redundancy is valid, it was when this entry was begun.
-        let is_known = state == State::Clean || core.synced == core.layout.stripes();
+        let is_known = state == State::Clean || self.synced == Synced::Safely; // G5
         let synced_last = if is_known { core.synced } else { self.book.synced_last };
         self.book = Book {
             generation: self.book.generation + 1,
@@ -340,6 +394,10 @@ impl Ledger {
             members: self.members.clone(),
             ..self.book.clone()
         };
+    }
+
+    /// Gives the book to all drives that are present.
+    fn begin(&mut self, core: &mut Core, now: Instant) {
         self.entry =
             Some(Entry { progress: vec![Progress::NotAsked; self.members.len()], is_safe: false });
         for drive in core.present().iter() {

@@ -53,6 +53,9 @@ pub struct Assembly {
     pub places: Vec<Option<Placed>>,
     /// Drives that the array goes on without: recorded as lost or missing, or not among those found.
     pub absent: DriveSet,
+    /// Those of its drives of which a copy of the superblock does not say what the book says: they missed the
+    /// last change.
+    pub lagging: DriveSet,
     /// Stripes below this number have redundancy that may be trusted.
     pub trusted: u64,
     /// Why an operator must say that the array shall go on; nothing where it may.
@@ -192,6 +195,13 @@ pub fn quorum(found: &[Found]) -> Result<Assembly, Refusal> {
         }
         *place = Some(Placed { found: at, own: word.own.clone() });
     }
+    let says_it = |copy: &Copy| match copy {
+        Copy::Read(read) => read.as_ref().as_ref().is_ok_and(|word| word.book == *right),
+        Copy::Unreadable => false,
+    };
+    let lagging =
+        places.iter().flatten().filter(|place| !found[place.found].copies.iter().all(says_it));
+    let lagging: DriveSet = lagging.map(|place| place.own.drive).collect();
     let (spec, stripes) = (right.spec, right.stripes());
     let absent = places.iter().enumerate().filter(|(_, place)| place.is_none());
     let absent: DriveSet = absent.map(|(at, _)| DriveIdx::from_usize(at)).collect();
@@ -211,7 +221,7 @@ pub fn quorum(found: &[Found]) -> Result<Assembly, Refusal> {
     };
     // Q3
     assert!(is_clean || trusted == 0 || doubt.is_some() || spec.redundant() == 0);
-    Ok(Assembly { book: right.clone(), area, places, absent, trusted, doubt })
+    Ok(Assembly { book: right.clone(), area, places, absent, lagging, trusted, doubt })
 }
 
 /// What a member says: the newer of its copies.
