@@ -10,9 +10,10 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
 use crate::action::{Action, Answer, BufId, Combine, Place, Segment, SubId, Submit};
 use crate::drives::admission::{Awaited, Gate};
-use crate::drives::detect::{Detector, DriveEvent, PROBE_INTERVAL};
+use crate::drives::detect::{Detector, DriveEvent, EventKind, PROBE_INTERVAL};
 use crate::drives::quantile::Quantile;
 use crate::drives::queue::{End, HostQueue};
+use crate::drives::silence::Patience;
 use crate::drives::track::{DriveTrack, Work};
 use crate::policy::cost::Costs;
 use crate::policy::tau::{DriveView, Share};
@@ -89,6 +90,11 @@ pub(crate) struct Core {
     pace: f64,
     /// Drives that the last read did without.
     aside: DriveSet,
+    patience: Option<Patience>,
+    /// Drives that have ended nothing for long.
+    pub(crate) silent: DriveSet,
+    /// Those of them that were found overdue.
+    pub(crate) overdue: DriveSet,
     /// Drives done without of which nothing has been heard since.
     stale: DriveSet,
     probe_rng: Rng,
@@ -118,6 +124,8 @@ struct Drive {
     busy_since: Option<Instant>,
     /// Commands that it has ended.
     ended: u64,
+    /// When it ended the last of them.
+    heard_last: Instant,
 }
 
 impl Drive {
@@ -177,7 +185,7 @@ impl Core {
             let rng = streams.stream(&format!("array/host-queue/{idx}"));
             let queue = HostQueue::new(settings.order, settings.window, rng);
             let (track, awaited) = (DriveTrack::default(), Awaited::default());
-            Drive { queue, track, awaited, busy_since: None, ended: 0 }
+            Drive { queue, track, awaited, busy_since: None, ended: 0, heard_last: Instant::ZERO }
         });
         let count = settings.spec.drives();
         let redundant = layout.symbols() - layout.data_symbols();
@@ -211,6 +219,9 @@ impl Core {
             seen: 0.0,
             pace: 0.0,
             aside: DriveSet::EMPTY,
+            patience: settings.patience,
+            silent: DriveSet::EMPTY,
+            overdue: DriveSet::EMPTY,
             stale: DriveSet::EMPTY,
             probe_rng: streams.stream("array/probes"),
             shares: Vec::with_capacity(count),
@@ -295,9 +306,78 @@ impl Core {
             window: self.window,
             seen: self.seen,
             sat_out: self.detector.sat_out(),
-            by_hand: self.detector.by_hand(),
+            by_hand: self.detector.by_hand().or(self.silent),
             persistent: self.streaks.persistent().without(self.detector.sat_out()),
         }
+    }
+
+    /// Since when a drive that has something to do has ended nothing.
+    fn silent_since(&self, drive: DriveIdx) -> Option<Instant> {
+        let Drive { heard_last, busy_since, .. } = &self.drives[drive.as_usize()];
+        busy_since.map(|since| since.max(*heard_last))
+    }
+
+    /// When [`Core::look_for_silence`] has something to find.
+    pub(crate) fn silence_at(&self) -> Option<Instant> {
+        let patience = self.patience?;
+        let watched = self.present().without(self.overdue);
+        let at = |drive| {
+            let is_silent = self.silent.contains(drive);
+            let after = if is_silent { patience.lost } else { patience.silent };
+            Some(self.silent_since(drive)? + after)
+        };
+        watched.iter().filter_map(at).min()
+    }
+
+    /// Finds drives that have been silent for too long, and those that have just become so, which it returns.
+    pub(crate) fn look_for_silence(&mut self, now: Instant) -> DriveSet {
+        let Some(patience) = self.patience else { return DriveSet::EMPTY };
+        let (mut newly, mut overdue) = (DriveSet::EMPTY, DriveSet::EMPTY);
+        for drive in self.present().iter() {
+            let Some(since) = self.silent_since(drive) else { continue };
+            let silent_for = now.saturating_since(since);
+            if silent_for >= patience.silent && !self.silent.contains(drive) {
+                newly = newly.with(drive);
+                self.note_standing(now, drive, EventKind::Silent);
+            }
+            if silent_for >= patience.lost {
+                overdue = overdue.with(drive);
+            }
+        }
+        self.silent = self.silent.or(newly);
+        self.overdue = overdue;
+        newly
+    }
+
+    /// A drive has ended something.
+    fn note_heard(&mut self, now: Instant, drive: DriveIdx) {
+        let only = DriveSet::EMPTY.with(drive);
+        if self.silent.contains(drive) && !self.lost.contains(drive) {
+            self.note_standing(now, drive, EventKind::Heard);
+        }
+        (self.silent, self.overdue) = (self.silent.without(only), self.overdue.without(only));
+    }
+
+    fn note_standing(&mut self, at: Instant, drive: DriveIdx, kind: EventKind) {
+        let figures = self.detector.figures(at, drive);
+        self.note_event(Some(DriveEvent { at, drive, kind, figures }));
+    }
+
+    /// How long a drive is waited for, where there is a limit.
+    pub(crate) fn patience(&self) -> Option<Patience> {
+        self.patience
+    }
+
+    /// Whether the ledger waits for a drive, or an operation that `waits` says so of.
+    pub(crate) fn is_waited_for(&self, drive: DriveIdx, waits: impl Fn(&OpId) -> bool) -> bool {
+        self.subs.values().any(|sub| {
+            sub.drive == drive
+                && match &sub.purpose {
+                    Purpose::Op(op) => waits(op),
+                    Purpose::Ledger => true,
+                    Purpose::Probe | Purpose::Abandoned => false,
+                }
+        })
     }
 
     /// These drives are done without: they are probed if nothing is heard of them.
@@ -545,9 +625,9 @@ impl Core {
     pub(crate) fn finish(&mut self, now: Instant, sub: SubId, outcome: &Outcome) -> Sub {
         let state = self.subs.remove(&sub).unwrap_or_else(|| panic!("{sub:?} is not known"));
         let started = state.started.unwrap_or_else(|| panic!("{sub:?} is not inside a drive"));
-        let Drive { queue, track, awaited, busy_since, ended } =
+        let Drive { queue, track: _, awaited, busy_since, ended, heard_last } =
             &mut self.drives[state.drive.as_usize()];
-        *ended += 1;
+        (*ended, *heard_last) = (*ended + 1, now);
         let inside = queue.inside().len();
         queue.finish(sub);
         awaited.leave(sub);
@@ -557,9 +637,11 @@ impl Core {
         if let Some(due) = state.due {
             self.streaks.note(state.drive, now > due);
         }
+        self.note_heard(now, state.drive);
         if state.command == Command::Flush || state.purpose == Purpose::Ledger {
             return state;
         }
+        let track = &mut self.drives[state.drive.as_usize()].track;
         let busy = track.busy(now, started);
         track.handle_finished(now, started, inside);
         track.handle_busy(busy, self.pace);

@@ -64,6 +64,7 @@ pub use background::resync::Resync;
 pub use buffers::{Buffers, Piece};
 pub use drives::detect::{self, DriveEvent, EventKind, Figures, Refusal};
 pub use drives::queue::HostOrder;
+pub use drives::silence::Patience;
 pub use durable::ledger::Books;
 pub use durable::{membership, quorum, reserve, superblock};
 pub use policy::{Again, AnswerWhen, Assisted, First, Late, Plan, Policy, Surplus, tau};
@@ -101,6 +102,8 @@ pub struct Array {
     stop: Stop,
     /// Clients' requests that are not answered yet.
     outstanding: usize,
+    /// When operations that clients wait for came, where there is a limit to that.
+    arrived: BTreeMap<OpId, Instant>,
     /// When reads want to be looked at again.
     timers: BTreeSet<(Instant, OpId)>,
 }
@@ -130,6 +133,7 @@ enum Stop {
 }
 
 /// The end of a command that an operation waits for.
+#[derive(Clone, Copy)]
 struct Ended<'a> {
     sub: SubId,
     state: &'a Sub,
@@ -165,6 +169,7 @@ impl Array {
             unopened: Vec::new(),
             stop: Stop::No,
             outstanding: 0,
+            arrived: BTreeMap::new(),
             timers: BTreeSet::new(),
         }
     }
@@ -249,7 +254,7 @@ impl Array {
                 return self.core.answer(DriveSet::EMPTY, Answer { request, outcome, cost });
             }
         };
-        self.claim(start);
+        self.claim(now, start);
         self.settle(now);
     }
 
@@ -310,7 +315,7 @@ impl Array {
     /// When to call [`Array::handle_timeout`], if at all.
     pub fn deadline(&self) -> Option<Instant> {
         let read = self.timers.first().map(|&(at, _)| at);
-        read.into_iter().chain(self.core.probe_at()).min()
+        read.into_iter().chain(self.core.probe_at()).chain(self.overdue_at()).min()
     }
 
     /// Time has passed. Sooner or later than [`Array::deadline`] is as good.
@@ -324,6 +329,7 @@ impl Array {
                 self.advance(now, op);
             }
         }
+        self.look_for_overdue(now);
         self.core.probe(now);
         self.settle(now);
     }
@@ -359,6 +365,7 @@ impl Array {
     /// Begins what holds its stripes, moves the books on, and lets commands into the drives. In a loop, because
     /// what begins may end at once and hand its stripes on.
     fn settle(&mut self, now: Instant) {
+        self.lose_overdue(now);
         loop {
             while let Some(op) = self.granted.pop_front() {
                 self.begin(now, op);
@@ -400,7 +407,8 @@ impl Array {
         if is_done {
             ledger.close(&mut self.core, now);
         }
-        ledger.advance(&mut self.core, now, DriveSet::EMPTY);
+        let silent = self.core.silent;
+        ledger.advance(&mut self.core, now, silent);
         if ledger.is_open() || self.core.has_failed() {
             self.granted.extend(self.unopened.drain(..));
         }
@@ -414,7 +422,7 @@ impl Array {
         self.core.actions.push_back(Action::Stopped(ending));
     }
 
-    fn claim(&mut self, start: Start) {
+    fn claim(&mut self, now: Instant, start: Start) {
         let (stripes, access) = match &start {
             Start::Read { extent, .. } => (self.core.layout.stripes_of(*extent), Access::Shared),
             Start::Write(Cause::Client(parts)) => {
@@ -426,6 +434,9 @@ impl Array {
             return;
         }
         let op = self.name_op();
+        if !matches!(start, Start::Write(Cause::Resync { .. })) {
+            self.note_arrival(now, op);
+        }
         if self.locks.claim(op, stripes, access) {
             self.granted.push_back(op);
         }
@@ -462,8 +473,15 @@ impl Array {
         self.advance(now, op);
     }
 
+    fn note_arrival(&mut self, now: Instant, op: OpId) {
+        if self.core.patience().is_some() {
+            self.arrived.insert(op, now);
+        }
+    }
+
     fn start_flush(&mut self, now: Instant, request: RequestId) {
         let op = self.name_op();
+        self.note_arrival(now, op);
         let flush = |core: &mut Core, drive| {
             core.enqueue(
                 now,
@@ -596,6 +614,7 @@ impl Array {
             return;
         }
         self.ops.remove(&op);
+        self.arrived.remove(&op);
         if holds_stripes {
             self.granted.extend(self.locks.release(op));
         }

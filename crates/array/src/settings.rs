@@ -3,6 +3,7 @@
 use levelhead_units::DriveSet;
 
 use crate::drives::queue::HostOrder;
+use crate::drives::silence::Patience;
 use crate::durable::ledger::Books;
 use crate::policy::Policy;
 use crate::shape::{Area, Spec};
@@ -28,6 +29,8 @@ pub struct Settings {
     pub lost: DriveSet,
     /// What the array records of itself on its drives; nothing for a study, whose array is started once.
     pub books: Option<Books>,
+    /// How long it waits for a drive; without end in a study, whose drives end everything.
+    pub patience: Option<Patience>,
 }
 
 /// Whether buffers have bytes.

@@ -176,6 +176,7 @@ impl World {
             synced: u64::MAX,
             lost: DriveSet::EMPTY,
             books: None,
+            patience: None,
         };
         let array = Array::new(&array_settings, streams);
         let bytes = match settings.content {

@@ -35,7 +35,7 @@ impl Array {
         self.resync = Resync::Running;
         let step = (RESYNC_STEP.get() / self.core.layout.spec().chunk().get()).max(1);
         let end = stripes.min(first + step);
-        self.claim(Start::Write(Cause::Resync { first, end }));
+        self.claim(now, Start::Write(Cause::Resync { first, end }));
         self.settle(now);
     }
 

@@ -111,6 +111,10 @@ pub enum EventKind {
     AdmittedByHand,
     /// It is read again because another drive was lost.
     AdmittedInNeed,
+    /// It has ended no command for long, although it has some: it is not read where that can be helped.
+    Silent,
+    /// It has ended one after all.
+    Heard,
 }
 
 impl EventKind {
@@ -123,6 +127,8 @@ impl EventKind {
             Self::Admitted => "admitted",
             Self::AdmittedByHand => "admitted-by-hand",
             Self::AdmittedInNeed => "admitted-in-need",
+            Self::Silent => "silent",
+            Self::Heard => "heard",
         }
     }
 }

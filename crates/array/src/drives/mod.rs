@@ -4,4 +4,5 @@ pub(crate) mod admission;
 pub mod detect;
 pub(crate) mod quantile;
 pub(crate) mod queue;
+pub(crate) mod silence;
 pub(crate) mod track;

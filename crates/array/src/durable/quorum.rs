@@ -230,10 +230,11 @@ fn word(found: usize, member: &Found) -> Result<Superblock, Refusal> {
     let mut wrong = Refusal::Stranger { found };
     for copy in &member.copies {
         match copy {
-            Copy::Unreadable => match wrong {
-                Refusal::Stranger { .. } => wrong = Refusal::Unreadable { found },
-                _ => {}
-            },
+            Copy::Unreadable => {
+                if let Refusal::Stranger { .. } = wrong {
+                    wrong = Refusal::Unreadable { found };
+                }
+            }
             Copy::Read(read) => match (&**read, good) {
                 (Ok(new), Some(old)) => {
                     if new.book.array != old.book.array || new.member() != old.member() {

@@ -103,7 +103,7 @@ impl Division {
         let journal = Sectors::new(smallest.get() / JOURNAL_SHARE).min(JOURNAL_MAX);
         let journal = journal.min(room - spec.chunk());
         let count = (journal.get() / PIECE_MIN.get()).min(PIECES_MAX);
-        let piece = if count == 0 { 0 } else { journal.get() / count };
+        let piece = journal.get().checked_div(count).unwrap_or(0);
         let chunks = (room.get() - count * piece) / spec.chunk().get();
         let mut common = vec![
             Reserved { extent: Extent::new(Lba::ZERO, Sectors::new(1)), purpose: Use::Superblock },

@@ -71,6 +71,17 @@ impl StripeLocks {
         self.waiting.iter().any(|earlier| earlier.conflicts(&claim)) || self.blocked(&claim)
     }
 
+    /// Gives up what `owner` holds or waits for; returns who holds their stripes now, in order of arrival.
+    pub(crate) fn withdraw(&mut self, owner: u64) -> Vec<u64> {
+        match self.waiting.iter().position(|claim| claim.owner == owner) {
+            Some(at) => {
+                let withdrawn = self.waiting.remove(at);
+                self.grant(&withdrawn)
+            }
+            None => self.release(owner),
+        }
+    }
+
     /// Gives up what `owner` holds; returns who holds their stripes now, in order of arrival.
     pub(crate) fn release(&mut self, owner: u64) -> Vec<u64> {
         let lists = [&mut self.readers, &mut self.writers];
@@ -79,6 +90,11 @@ impl StripeLocks {
             Some(list.swap_remove(at))
         });
         let released = held.unwrap_or_else(|| panic!("operation {owner} holds nothing"));
+        self.grant(&released)
+    }
+
+    /// Lets those hold their stripes who waited for no more than this claim, which is gone.
+    fn grant(&mut self, released: &Claim) -> Vec<u64> {
         let mut granted = Vec::new();
         // Only a claim that overlaps the released one can have waited for it.
         let mut idx = 0;

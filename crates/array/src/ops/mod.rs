@@ -2,6 +2,7 @@
 
 pub(crate) mod fetch;
 pub(crate) mod locks;
+pub(crate) mod overdue;
 pub(crate) mod read;
 pub(crate) mod rule;
 pub(crate) mod write;

@@ -120,7 +120,7 @@ impl ReadOp {
             began: now,
             asked: DriveSet::EMPTY,
             answered: Vec::new(),
-            late: DriveSet::EMPTY,
+            late: core.silent,
             patience,
             behind: None,
             deadline: None,
@@ -381,7 +381,14 @@ impl ReadOp {
         self.fetch.codewords.iter().any(|word| !word.unknown.is_empty())
     }
 
-    fn answer(&mut self, core: &mut Core, now: Instant) {
+    /// These drives have ended nothing for long; whether that matters here.
+    pub(crate) fn note_silent(&mut self, silent: DriveSet) -> bool {
+        self.late = self.late.or(silent);
+        !self.fetch.pending_drives().and(silent).is_empty()
+    }
+
+    /// Gives what there is, and names the rest.
+    pub(crate) fn answer(&mut self, core: &mut Core, now: Instant) {
         self.note_spread(core, now);
         let relies_on = self.relies_on(core);
         let missing = self.deliver(core);

@@ -64,6 +64,8 @@ pub(crate) struct WriteOp {
     phase: Phase,
     scratch: Vec<BufId>,
     cost: Cost,
+    /// Whether clients were told that it has failed, before its end.
+    is_answered: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +127,18 @@ impl WriteOp {
         };
         let (writing, scratch, cost) = (Vec::new(), Vec::new(), Cost::default());
         let began = now;
-        Self { op, began, cause, fetch, changes, writing, phase: Phase::Reading, scratch, cost }
+        Self {
+            op,
+            began,
+            cause,
+            fetch,
+            changes,
+            writing,
+            phase: Phase::Reading,
+            scratch,
+            cost,
+            is_answered: false,
+        }
     }
 
     /// A sub-write has ended. Whether its drive is lost has been settled already.
@@ -397,12 +410,33 @@ impl WriteOp {
         }
     }
 
+    /// Answers with a failure what has waited for too long. Returns whether it is over: one of which parts may
+    /// still be written is not.
+    pub(crate) fn give_up(&mut self, core: &mut Core, now: Instant) -> bool {
+        let Cause::Client(parts) = &self.cause else { return false };
+        if self.phase == Phase::Reading {
+            self.finish(core, now, Progress::Failed);
+            return true;
+        }
+        for part in parts {
+            let damaged = SectorSet::first(part.extent.sectors);
+            let outcome = Outcome::Done { unknown: SectorSet::EMPTY, damaged };
+            let cost = std::mem::take(&mut self.cost);
+            core.answer(DriveSet::EMPTY, Answer { request: part.request, outcome, cost });
+        }
+        self.is_answered = true;
+        false
+    }
+
     fn finish(&mut self, core: &mut Core, now: Instant, end: Progress) {
         self.fetch.close(core, now, false, None);
         for buf in self.scratch.drain(..) {
             core.release(buf);
         }
         let Cause::Client(parts) = &self.cause else { return };
+        if self.is_answered {
+            return;
+        }
         let relies_on = self.relies_on(core);
         core.gate.note_latency(now.saturating_since(self.began));
         core.writes_ended += u64::from(self.phase == Phase::Writing);

@@ -41,6 +41,7 @@ pub(crate) fn settings(spec: Spec, stripes: u64, policy: Policy, lost: DriveSet)
         synced: u64::MAX,
         lost,
         books: None,
+        patience: None,
     }
 }
 

@@ -1,0 +1,121 @@
+//! What becomes of requests whose drive says nothing: see [`silence`](crate::drives::silence).
+//!
+//! # Invariants
+//!
+//! - O1. Every request is answered within [`Patience::answer`](crate::Patience::answer) of its arrival.
+//! - O2. A write that was answered before its end keeps its stripes until then: nothing overtakes what a drive
+//!   may still carry out.
+
+use levelhead_block::{Effort, Outcome, SectorSet};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant};
+
+use crate::action::{Answer, Cost, RequestId};
+use crate::core::OpId;
+use crate::durable::membership::Why;
+use crate::ops::write::Cause;
+use crate::{Array, Op, Start};
+
+impl Array {
+    /// When a drive may have become silent, or a request has waited for too long.
+    pub(crate) fn overdue_at(&self) -> Option<Instant> {
+        let patience = self.core.patience()?;
+        let answer_by = self.arrived.values().next().map(|&at| at + patience.answer());
+        answer_by.into_iter().chain(self.core.silence_at()).min()
+    }
+
+    /// Looks for drives that are silent, and gives up what has waited for too long.
+    pub(crate) fn look_for_overdue(&mut self, now: Instant) {
+        let Some(patience) = self.core.patience() else { return };
+        let newly_silent = self.core.look_for_silence(now);
+        if !newly_silent.is_empty() {
+            self.note_silent(now, newly_silent);
+        }
+        self.lose_overdue(now);
+        while let Some((&op, &at)) = self.arrived.first_key_value()
+            && at + patience.answer() <= now
+        {
+            self.arrived.remove(&op);
+            self.give_up_op(now, op);
+        }
+    }
+
+    /// Drives that have been silent for too long are lost as soon as something waits for them.
+    pub(crate) fn lose_overdue(&mut self, now: Instant) {
+        for drive in self.core.overdue.iter() {
+            if !self.core.lost.contains(drive) && self.may_lose(drive) {
+                self.lose(now, drive, Why::Silent);
+            }
+        }
+    }
+
+    /// Reads do not count on these drives from now on.
+    fn note_silent(&mut self, now: Instant, silent: DriveSet) {
+        let reads = self.ops.iter_mut().filter_map(|(&op, state)| match state {
+            Op::Read(read) => read.note_silent(silent).then_some(op),
+            Op::Locked(_) | Op::Write(_) | Op::Flush { .. } => None,
+        });
+        for op in reads.collect::<Vec<OpId>>() {
+            self.advance(now, op);
+        }
+    }
+
+    /// Whether a drive is waited for by what cannot do without it, and the layout survives its loss (S1 of
+    /// [`silence`](crate::drives::silence)).
+    fn may_lose(&self, drive: DriveIdx) -> bool {
+        let is_redundant = self.core.synced == self.core.layout.stripes();
+        let waits = |op: &OpId| matches!(self.ops.get(op), Some(Op::Write(_) | Op::Flush { .. }));
+        is_redundant && self.core.spare() > 0 && self.core.is_waited_for(drive, waits)
+    }
+
+    /// Answers what an operation is for with a failure.
+    fn give_up_op(&mut self, now: Instant, op: OpId) {
+        let Some(state) = self.ops.get_mut(&op) else { return };
+        match state {
+            Op::Locked(start) => {
+                let start = start.clone();
+                self.unopened.retain(|&unopened| unopened != op);
+                match start {
+                    Start::Read { request, extent, effort } => {
+                        self.answer_nothing(request, extent, effort);
+                    }
+                    Start::Write(Cause::Client(parts)) => {
+                        for part in parts {
+                            self.answer_nothing(part.request, part.extent, Effort::Full);
+                        }
+                    }
+                    Start::Write(Cause::Resync { .. }) => return,
+                }
+            }
+            Op::Read(read) => {
+                read.answer(&mut self.core, now);
+                if let Some(at) = read.timer {
+                    self.timers.remove(&(at, op));
+                }
+            }
+            Op::Write(write) => {
+                if !write.give_up(&mut self.core, now) {
+                    return; // O2
+                }
+            }
+            &mut Op::Flush { request, subs, .. } => {
+                let cost = Cost { subs, ..Cost::default() };
+                let answer = Answer { request, outcome: Outcome::Gone, cost };
+                self.core.answer(DriveSet::EMPTY, answer);
+                self.ops.remove(&op);
+                return;
+            }
+        }
+        self.ops.remove(&op);
+        self.granted.extend(self.locks.withdraw(op));
+    }
+
+    fn answer_nothing(&mut self, request: RequestId, extent: Extent, effort: Effort) {
+        let [none, all] = [SectorSet::EMPTY, SectorSet::first(extent.sectors)];
+        let (unknown, damaged) = match effort {
+            Effort::Fast | Effort::Limited(_) => (all, none),
+            Effort::Full => (none, all),
+        };
+        let (outcome, cost) = (Outcome::Done { unknown, damaged }, Cost::default());
+        self.core.answer(DriveSet::EMPTY, Answer { request, outcome, cost });
+    }
+}
