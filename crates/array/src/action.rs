@@ -1,7 +1,7 @@
 //! What the array asks of its runtime, and the names of the bytes it talks about.
 
 use levelhead_block::{Command, Outcome};
-use levelhead_units::{DriveIdx, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Sectors};
 
 use crate::drives::detect::DriveEvent;
 use crate::durable::membership::Why;
@@ -126,6 +126,12 @@ pub enum Ending {
     Clean,
     /// More drives are lost than the layout survives: the drives say what they last said.
     Failed,
+    /// Drives that the layout cannot do without say nothing: what they have may not be safe, and the others
+    /// say that the array was not stopped in good order.
+    Unsafe {
+        /// Which.
+        silent: DriveSet,
+    },
 }
 
 /// The end of a request, and what it took.

@@ -320,7 +320,8 @@ impl Core {
     /// When [`Core::look_for_silence`] has something to find.
     pub(crate) fn silence_at(&self) -> Option<Instant> {
         let patience = self.patience?;
-        let watched = self.present().without(self.overdue);
+        let all = DriveSet::first(self.drives.len() as u8);
+        let watched = all.without(self.overdue).without(self.lost.and(self.silent));
         let at = |drive| {
             let is_silent = self.silent.contains(drive);
             let after = if is_silent { patience.lost } else { patience.silent };
@@ -333,14 +334,17 @@ impl Core {
     pub(crate) fn look_for_silence(&mut self, now: Instant) -> DriveSet {
         let Some(patience) = self.patience else { return DriveSet::EMPTY };
         let (mut newly, mut overdue) = (DriveSet::EMPTY, DriveSet::EMPTY);
-        for drive in self.present().iter() {
+        for drive in DriveSet::first(self.drives.len() as u8).iter() {
             let Some(since) = self.silent_since(drive) else { continue };
             let silent_for = now.saturating_since(since);
+            let is_present = !self.lost.contains(drive);
             if silent_for >= patience.silent && !self.silent.contains(drive) {
                 newly = newly.with(drive);
-                self.note_standing(now, drive, EventKind::Silent);
+                if is_present {
+                    self.note_standing(now, drive, EventKind::Silent);
+                }
             }
-            if silent_for >= patience.lost {
+            if is_present && silent_for >= patience.lost {
                 overdue = overdue.with(drive);
             }
         }
@@ -693,6 +697,11 @@ impl Core {
                 (id, known)
             })
             .collect()
+    }
+
+    /// Whether no command is queued or inside a drive, except for those that are silent.
+    pub(crate) fn is_quiet_but_for_silent(&self) -> bool {
+        self.subs.values().all(|sub| self.silent.contains(sub.drive))
     }
 
     /// Whether any command is queued or inside a drive.

@@ -100,6 +100,10 @@ pub struct Array {
     /// Writes that hold their stripes and wait for the ledger to be open.
     unopened: Vec<OpId>,
     stop: Stop,
+    /// When the array ends whether or not everything is safe.
+    stop_by: Option<Instant>,
+    /// When all requests that are still waiting are given up.
+    give_up_at: Option<Instant>,
     /// Clients' requests that are not answered yet.
     outstanding: usize,
     /// When operations that clients wait for came, where there is a limit to that.
@@ -168,6 +172,8 @@ impl Array {
             ledger: settings.books.as_ref().map(Ledger::new),
             unopened: Vec::new(),
             stop: Stop::No,
+            stop_by: None,
+            give_up_at: None,
             outstanding: 0,
             arrived: BTreeMap::new(),
             timers: BTreeSet::new(),
@@ -283,8 +289,25 @@ impl Array {
     pub fn handle_stop(&mut self, now: Instant) {
         if self.stop == Stop::No {
             self.stop = Stop::Wanted;
+            self.stop_by = self.core.patience().map(|patience| now + patience.answer());
+            self.note_end_is_near(now);
         }
         self.settle(now);
+    }
+
+    /// [`Array::handle_stop`] will come soon: requests that no drive answers are given up early.
+    pub fn handle_stop_soon(&mut self, now: Instant) {
+        self.note_end_is_near(now);
+    }
+
+    fn note_end_is_near(&mut self, now: Instant) {
+        let at = self.core.patience().map(|patience| now + patience.lost);
+        self.give_up_at = self.give_up_at.or(at);
+    }
+
+    /// How long it waits for a drive, where there is a limit.
+    pub fn patience(&self) -> Option<Patience> {
+        self.core.patience()
     }
 
     /// How the array stands with each of its drives, where that is recorded.
@@ -399,7 +422,7 @@ impl Array {
     fn keep_books(&mut self, now: Instant) {
         let is_done = self.stop == Stop::Wanted && self.ops.is_empty();
         let Some(ledger) = &mut self.ledger else {
-            if is_done && self.core.is_quiet() {
+            if is_done && self.core.is_quiet_but_for_silent() {
                 self.end(if self.core.has_failed() { Ending::Failed } else { Ending::Clean });
             }
             return;
@@ -412,8 +435,11 @@ impl Array {
         if ledger.is_open() || self.core.has_failed() {
             self.granted.extend(self.unopened.drain(..));
         }
-        if is_done && let Some(ending) = ledger.ending(&self.core) {
+        let ending = ledger.ending(&self.core).filter(|_| self.core.is_quiet_but_for_silent());
+        if is_done && let Some(ending) = ending {
             self.end(ending);
+        } else if self.stop == Stop::Wanted && self.stop_by.is_some_and(|by| by <= now) {
+            self.end(Ending::Unsafe { silent: self.core.silent });
         }
     }
 

@@ -109,6 +109,13 @@ pub(crate) fn short_time(text: &str) -> Result<Nanos, String> {
     is_short.then_some(time).ok_or_else(|| format!("'{text}' is longer than a minute"))
 }
 
+/// How long an array waits for a drive.
+pub(crate) fn patience(text: &str) -> Result<Nanos, String> {
+    let time: Nanos = text.parse().map_err(|error| format!("{error}"))?;
+    let range = Nanos::from_secs(1)..=Nanos::from_secs(3_600);
+    range.contains(&time).then_some(time).ok_or_else(|| format!("'{text}' is not from 1s to 1h"))
+}
+
 /// Bytes a second, some of them.
 pub(crate) fn rate(text: &str) -> Result<Bytes, String> {
     let rate: Bytes = text.parse().map_err(|error| format!("{error}"))?;

@@ -1,21 +1,22 @@
 //! Finding an array in its drives: by what their superblocks say, not by their paths or their order.
 //!
-//! The drive with the highest generation is right. Another one that is up to one generation behind
-//! missed the end of the last change of state, which is harmless; one further behind, or one that
-//! the newest counts as lost, holds old data and is refused.
+//! [`quorum`] decides; here members are opened, and what it decided is put into sentences that name them.
 
 use std::sync::Arc;
 
-use levelhead_array::superblock::{State, Superblock, Uuid};
-use levelhead_array::{Layout, Spec};
-use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Sectors};
+use levelhead_array::membership::{Membership, Why};
+use levelhead_array::quorum::{Assembly, Doubt, Found, Refusal, quorum};
+use levelhead_array::superblock::{State, Uuid};
+use levelhead_array::{Area, Books, Layout, Spec};
+use levelhead_units::{DriveIdx, DriveSet, Sectors};
 
 use crate::create::check_distinct;
 use crate::emulated::Model;
 use crate::error::{HostError, fail};
-use crate::labels::{self, Label};
+use crate::labels;
 use crate::medium::Medium;
 use crate::member::MemberSpec;
+use crate::random::draw_uuid;
 
 /// How an array is assembled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,10 +28,9 @@ pub struct AssembleOptions {
 /// An array whose drives are open and ours; not served yet.
 #[derive(Debug)]
 pub struct Assembled {
-    pub(crate) superblock: Superblock,
+    pub(crate) assembly: Assembly,
     /// One place a drive.
     pub(crate) seats: Vec<Option<Seat>>,
-    pub(crate) synced: u64,
 }
 
 /// A drive that is there.
@@ -38,7 +38,6 @@ pub struct Assembled {
 pub(crate) struct Seat {
     pub(crate) member: MemberSpec,
     pub(crate) medium: Arc<Medium>,
-    superblock: Superblock,
 }
 
 impl Seat {
@@ -51,12 +50,12 @@ impl Seat {
 impl Assembled {
     /// The array's shape.
     pub fn spec(&self) -> Spec {
-        self.superblock.spec
+        self.assembly.book.spec
     }
 
     /// Its identity.
     pub fn uuid(&self) -> Uuid {
-        self.superblock.uuid
+        self.assembly.book.array
     }
 
     /// Its drives, in order; nothing where one is not there.
@@ -70,9 +69,8 @@ impl Assembled {
     }
 
     /// The sectors of each drive that hold its data.
-    pub fn area(&self) -> Extent {
-        let Superblock { data_start, drive_size, .. } = self.superblock;
-        Extent::new(Lba::ZERO + data_start, drive_size)
+    pub fn area(&self) -> &Area {
+        &self.assembly.area
     }
 
     /// The models that will stand in front of its drives, in order, when it is served with this window;
@@ -87,145 +85,137 @@ impl Assembled {
 
     /// The drives that are not there, or not used any more.
     pub fn lost(&self) -> DriveSet {
-        let seats = self.seats.iter().enumerate();
-        seats.filter(|(_, seat)| seat.is_none()).map(|(at, _)| DriveIdx::from_usize(at)).collect()
+        self.assembly.absent
     }
 
     /// Whether it was stopped in good order.
     pub fn state(&self) -> State {
-        self.superblock.state
+        self.assembly.book.state
     }
 
     /// Stripes whose redundancy will be trusted, and how many there are.
     pub fn synced(&self) -> (u64, u64) {
-        (self.synced, self.layout().stripes())
+        (self.assembly.trusted, self.layout().stripes())
+    }
+
+    /// What a server of it records, as a run of its own.
+    pub(crate) fn books(&self) -> Result<Books, HostError> {
+        Ok(Books::of(&self.assembly, draw_uuid()?))
     }
 
     fn layout(&self) -> Layout {
-        Layout::new(self.superblock.spec, self.superblock.drive_size)
+        Layout::new(self.assembly.book.spec, self.assembly.book.drive_size)
     }
 }
 
-/// Finds the array that `members` belong to, in any order. Drives that are missing are lost from now
-/// on, if the array survives that.
+/// Finds the array that `members` belong to, in any order. It goes on without drives that are missing, if
+/// it survives that; they are recorded as missing before something is written, and not sooner.
 pub fn assemble(members: &[MemberSpec], options: AssembleOptions) -> Result<Assembled, HostError> {
     check_distinct(members)?;
-    let found = members.iter().map(find).collect::<Result<Vec<_>, HostError>>()?;
-    let Some(newest) = found.iter().max_by_key(|seat| seat.superblock.generation) else {
-        return fail("an array is assembled from its drives, got none");
-    };
-    let superblock = newest.superblock;
-    for seat in &found {
-        check_history(newest, seat)?;
+    let media = members.iter().map(open).collect::<Result<Vec<Medium>, HostError>>()?;
+    let found: Vec<Found> = media.iter().map(labels::find).collect();
+    let assembly = quorum(&found).map_err(|refusal| HostError::new(tell(&refusal, members)))?;
+    if let Some(doubt) = assembly.doubt
+        && !options.force
+    {
+        return fail(tell_doubt(doubt, &assembly));
     }
-    let mut seats: Vec<Option<Seat>> = (0..superblock.spec.drives()).map(|_| None).collect();
-    for seat in found {
-        let drive = seat.superblock.drive;
-        if let Some(other) = &seats[drive.as_usize()] {
-            let (other, member) = (&other.member, &seat.member);
-            return fail(format!("{other} and {member} both say that they are drive {drive}"));
-        }
-        seats[drive.as_usize()] = Some(seat);
-    }
-    let mut assembled = Assembled { superblock, seats, synced: superblock.synced };
-    check_survival(&assembled)?;
-    assembled.synced = trusted(&assembled, options)?;
-    Ok(assembled)
+    let mut media: Vec<Option<Medium>> = media.into_iter().map(Some).collect();
+    let seats = assembly.places.iter().map(|place| {
+        let at = place.as_ref()?.found;
+        let medium = media[at].take().expect("a member has one place");
+        Some(Seat { member: members[at].clone(), medium: Arc::new(medium) })
+    });
+    let seats = seats.collect();
+    Ok(Assembled { assembly, seats })
 }
 
-fn find(member: &MemberSpec) -> Result<Seat, HostError> {
+fn open(member: &MemberSpec) -> Result<Medium, HostError> {
     let medium = member.open()?;
     if medium.size() == Sectors::ZERO {
         return fail(format!("{member} is empty"));
     }
-    let label = labels::read(&medium)
-        .map_err(|error| HostError::new(format!("cannot read {member}: {error}")))?;
-    let superblock = match label {
-        Label::Good(superblock) => superblock,
-        Label::Absent => return fail(format!("{member} is no drive of an array")),
-        Label::Bad(error) => return fail(format!("{member} cannot be used: {error}")),
-    };
-    let Superblock { data_start, drive_size, .. } = superblock;
-    let (has, needs) = (medium.size(), data_start + drive_size);
-    if has < needs {
-        let (has, needs) = (has.bytes(), needs.bytes());
-        return fail(format!("{member} has shrunk to {has}, its array uses {needs} of it"));
-    }
-    Ok(Seat { member: member.clone(), medium: Arc::new(medium), superblock })
+    Ok(medium)
 }
 
-/// Whether a drive is of the same array as the newest one and holds what that takes it to hold.
-fn check_history(newest: &Seat, seat: &Seat) -> Result<(), HostError> {
-    let (right, own) = (&newest.superblock, &seat.superblock);
-    let (first, member) = (&newest.member, &seat.member);
-    if own.uuid != right.uuid {
-        return fail(format!(
-            "{first} and {member} belong to different arrays, {} and {}",
-            right.uuid, own.uuid
-        ));
+/// Why the members are no array, in one sentence.
+fn tell(refusal: &Refusal, members: &[MemberSpec]) -> String {
+    match *refusal {
+        Refusal::Nothing => "an array is assembled from its drives, got none".to_owned(),
+        Refusal::Stranger { found } => format!("{} is no drive of an array", members[found]),
+        Refusal::Unreadable { found } => {
+            format!("cannot read {}: neither copy of its superblock can be had", members[found])
+        }
+        Refusal::Damaged { found, ref error } => {
+            format!("{} cannot be used: {error}", members[found])
+        }
+        Refusal::TwoOwners { found, arrays: [first, second] } => format!(
+            "{} has two superblocks that do not belong together, of the arrays {first} and {second}",
+            members[found]
+        ),
+        Refusal::Shrunk { found, has, had } => {
+            let (has, had) = (has.bytes(), had.bytes());
+            format!("{} has shrunk to {has}, it had {had} when it joined its array", members[found])
+        }
+        Refusal::ReadOnly { found, features } => format!(
+            "{} may only be read by this program, because it uses unknown features: bits \
+             {features:#x}",
+            members[found]
+        ),
+        Refusal::DifferentArrays { found: [first, other], arrays: [right, own] } => format!(
+            "{} and {} belong to different arrays, {right} and {own}",
+            members[first], members[other]
+        ),
+        Refusal::DifferentWays { found: [first, other] } => format!(
+            "{} and {} have gone different ways since they were one array",
+            members[first], members[other]
+        ),
+        Refusal::SamePlace { found: [first, other], drive } => format!(
+            "{} and {} both say that they are drive {drive}",
+            members[first], members[other]
+        ),
+        Refusal::LeftBehind { found, drive, membership } => {
+            let how = match membership {
+                Membership::Missing { since } => {
+                    format!("did not have it as drive {drive} at generation {since}")
+                }
+                Membership::Lost { why: Why::ByHand } => {
+                    format!("was told to do without drive {drive}")
+                }
+                Membership::Lost { why: Why::Failed | Why::Silent } => {
+                    format!("lost it as drive {drive}")
+                }
+                Membership::Filling { .. } => format!("had not filled it as drive {drive}"),
+                Membership::Spare => format!("had it as a spare in place {drive}"),
+                Membership::Present => unreachable!("a drive that is present is not left behind"),
+            };
+            format!("{} holds old data: the array {how} and must go on without it", members[found])
+        }
+        Refusal::Stale { found: [stale, newest], generations: [own, right] } => format!(
+            "{} holds old data: it is at generation {own}, {} at {right}",
+            members[stale], members[newest]
+        ),
+        Refusal::TooFew { ref spec, absent } => {
+            let (survives, missing) = (spec.redundant(), absent.len());
+            format!(
+                "{spec} survives the loss of {survives} drives, {missing} are missing: drives {absent}"
+            )
+        }
     }
-    let shape =
-        |superblock: &Superblock| (superblock.spec, superblock.drive_size, superblock.data_start);
-    // Drives are never given back, so of one history the later set of lost drives has them all.
-    let same_past = own.lost.without(right.lost).is_empty()
-        && (own.generation < right.generation || own.lost == right.lost);
-    if shape(own) != shape(right) || !same_past {
-        return fail(format!(
-            "{first} and {member} have gone different ways since they were one array"
-        ));
-    }
-    if right.lost.contains(own.drive) {
-        return fail(format!(
-            "{member} holds old data: the array lost it as drive {} and must go on without it",
-            own.drive
-        ));
-    }
-    if own.generation + 1 < right.generation {
-        return fail(format!(
-            "{member} holds old data: it is at generation {}, {first} at {}",
-            own.generation, right.generation
-        ));
-    }
-    Ok(())
 }
 
-fn check_survival(assembled: &Assembled) -> Result<(), HostError> {
-    let (spec, lost) = (assembled.spec(), assembled.lost());
-    let (survives, missing) = (spec.redundant(), lost.len() as usize);
-    if missing <= survives {
-        return Ok(());
-    }
-    fail(format!(
-        "{spec} survives the loss of {survives} drives, {missing} are missing: drives {lost}"
-    ))
-}
-
-/// Stripes whose redundancy can be trusted.
-fn trusted(assembled: &Assembled, options: AssembleOptions) -> Result<u64, HostError> {
-    let superblock = &assembled.superblock;
-    let (spec, lost, stripes) = (superblock.spec, assembled.lost(), superblock.stripes());
-    if spec.redundant() == 0 {
-        return Ok(stripes);
-    }
-    if lost.is_empty() {
-        return Ok(match superblock.state {
-            State::Clean => superblock.synced,
-            State::Dirty => 0,
-        });
-    }
-    // Without the missing drives' data, redundancy is all there is: it is taken as it is, or not.
-    let synced = superblock.synced;
-    match superblock.state {
-        _ if options.force => Ok(synced),
-        State::Dirty => fail(format!(
-            "the array was not stopped in good order and drives {lost} are missing: what they held \
+/// What may come out wrong, in one sentence.
+fn tell_doubt(doubt: Doubt, assembly: &Assembly) -> String {
+    let absent = assembly.absent;
+    match doubt {
+        Doubt::Unclean => format!(
+            "the array was not stopped in good order and drives {absent} are missing: what they held \
              may come out wrong, only --force goes on"
-        )),
-        State::Clean if synced < stripes => fail(format!(
-            "drives {lost} are missing and {} of {stripes} stripes were never in sync: what they \
+        ),
+        Doubt::Unsynced { stripes } => format!(
+            "drives {absent} are missing and {stripes} of {} stripes were never in sync: what they \
              held there is not to be had, only --force goes on",
-            stripes - synced
-        )),
-        State::Clean => Ok(synced),
+            assembly.book.stripes()
+        ),
     }
 }

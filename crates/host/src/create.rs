@@ -5,18 +5,21 @@
 //! - C1. Where anything is wrong, or the run is dry, nothing on any disk has changed.
 
 use std::fs;
-use std::io::Read;
 use std::path::Path;
 
-use levelhead_array::superblock::{DATA_START, RESERVED_END, State, Superblock, Uuid};
+use levelhead_array::membership::{Member, Membership};
+use levelhead_array::reserve::Division;
+use levelhead_array::superblock::{Book, Forced, Own, State, Superblock, Uuid};
 use levelhead_array::{Layout, Spec};
 use levelhead_block::Buf;
-use levelhead_units::{DriveIdx, DriveSet, Sectors};
+use levelhead_units::{DriveIdx, Sectors};
 
 use crate::error::{HostError, fail};
-use crate::labels::{self, Label};
+use crate::labels;
 use crate::medium::{Identity, Medium, identify};
 use crate::member::MemberSpec;
+use crate::random::draw_uuid;
+use crate::signature;
 
 /// How an array is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,7 +28,7 @@ pub struct CreateOptions {
     pub assume_clean: bool,
     /// Check everything and change nothing.
     pub dry_run: bool,
-    /// Overwrite superblocks of another array.
+    /// Take drives that hold something: another array, a file system, any other data.
     pub force: bool,
 }
 
@@ -130,21 +133,31 @@ impl<'a> Candidate<'a> {
         Ok(Self { member, medium: Some(medium), size })
     }
 
-    /// Whether the drive belongs to no array, or may be taken from it.
+    /// Whether the drive holds nothing, or may be taken all the same.
     fn check_unused(&self, options: CreateOptions) -> Result<(), HostError> {
         let Some(medium) = &self.medium else { return Ok(()) };
         let member = self.member;
-        let label = labels::read(medium)
+        if options.force {
+            return Ok(());
+        }
+        let found = labels::find(medium);
+        if let Some(superblock) = found.copies.iter().find_map(labels::good) {
+            let Superblock { book: Book { array, spec, .. }, own, .. } = superblock;
+            return fail(format!(
+                "{member} is drive {} of the array {array} ({spec}), only --force takes it",
+                own.drive
+            ));
+        }
+        if let Some(error) = found.copies.iter().find_map(labels::damage) {
+            return fail(format!(
+                "{member} was a drive of an array ({error}), only --force takes it"
+            ));
+        }
+        let content = signature::content(medium)
             .map_err(|error| HostError::new(format!("cannot read {member}: {error}")))?;
-        match label {
-            _ if options.force => Ok(()),
-            Label::Absent => Ok(()),
-            Label::Bad(error) => {
-                fail(format!("{member} was a drive of an array ({error}), only --force takes it"))
-            }
-            Label::Good(Superblock { uuid, drive, spec, .. }) => fail(format!(
-                "{member} is drive {drive} of the array {uuid} ({spec}), only --force takes it"
-            )),
+        match content {
+            None => Ok(()),
+            Some(content) => fail(format!("{member} holds {content}; only --force takes it")),
         }
     }
 }
@@ -155,8 +168,7 @@ fn plan(
     candidates: &[Candidate<'_>],
     options: CreateOptions,
 ) -> Result<Created, HostError> {
-    let reserved = DATA_START + RESERVED_END;
-    let least = reserved + spec.chunk();
+    let least = Division::member_min(&spec);
     for Candidate { member, size, .. } in candidates {
         if *size < least {
             let (has, least) = (size.bytes(), least.bytes());
@@ -165,8 +177,8 @@ fn plan(
     }
     let smallest = candidates.iter().map(|candidate| candidate.size).min();
     let smallest = smallest.expect("every array has drives");
-    let chunks = (smallest - reserved).get() / spec.chunk().get();
-    let drive_size = spec.chunk() * chunks;
+    let division = Division::of(&spec, smallest).expect("every member is large enough");
+    let drive_size = division.drive_size;
     let is_zero = candidates.iter().all(|candidate| candidate.medium.is_none());
     let drives = candidates.iter().map(|candidate| CreatedDrive {
         member: candidate.member.clone(),
@@ -183,14 +195,6 @@ fn plan(
         is_synced: is_zero || options.assume_clean || spec.redundant() == 0,
         drives: drives.collect(),
     })
-}
-
-fn draw_uuid() -> Result<Uuid, HostError> {
-    let mut bytes = [0; 16];
-    let source = "/dev/urandom";
-    let drawn = fs::File::open(source).and_then(|mut file| file.read_exact(&mut bytes));
-    drawn.map_err(|error| HostError::new(format!("cannot read {source}: {error}")))?;
-    Ok(Uuid(bytes))
 }
 
 /// What must be taken back if the array cannot be made after all.
@@ -227,18 +231,30 @@ fn commit<'a>(
         candidate.medium = Some(candidate.member.open()?);
     }
     let stripes = Layout::new(created.spec, created.drive_size).stripes();
+    let synced = if created.is_synced { stripes } else { 0 };
+    let smallest = candidates.iter().map(|candidate| candidate.size).min();
+    let smallest = smallest.expect("every array has drives");
+    let division = Division::of(&created.spec, smallest).expect("it was planned");
+    let draw = |_| Ok(Member { uuid: draw_uuid()?, membership: Membership::Present });
+    let book = Book {
+        generation: 1,
+        array: created.uuid,
+        run: Uuid::default(),
+        spec: created.spec,
+        drive_size: created.drive_size,
+        state: State::Clean,
+        forced: Forced::No,
+        synced,
+        synced_last: synced,
+        members: (0..candidates.len()).map(draw).collect::<Result<_, HostError>>()?,
+    };
     for (at, candidate) in candidates.iter().enumerate() {
-        let superblock = Superblock {
-            generation: 1,
-            uuid: created.uuid,
+        let own = Own {
             drive: DriveIdx::from_usize(at),
-            spec: created.spec,
-            drive_size: created.drive_size,
-            data_start: DATA_START,
-            synced: if created.is_synced { stripes } else { 0 },
-            lost: DriveSet::EMPTY,
-            state: State::Clean,
+            size: candidate.size,
+            reserved: division.reserved(candidate.size),
         };
+        let superblock = Superblock { book: book.clone(), own, read_only: 0 };
         let medium = candidate.medium.as_ref().expect("it was created above");
         let saved = labels::save(medium);
         let written = saved.and_then(|saved| {

@@ -8,18 +8,17 @@
 //! ```
 //!
 //! After every event the engine polls the array dry and carries its actions out in order, each
-//! before the next. Everything but the drives' commands happens on this thread: arithmetic,
-//! superblocks, answers.
+//! before the next. Everything but the drives' commands happens on this thread: arithmetic and answers. It
+//! never waits for a drive, so that whoever asks how the array is hears it whatever hangs.
 //!
 //! # Invariants
 //!
 //! - E1. Every request is answered exactly once, even if the engine ends before its time.
-//! - E2. A lost drive is recorded on all others before anything that follows from its loss.
+//! - E2. Nothing here waits for a drive: what must be written before what, and how long a drive may be silent,
+//!   is the array's affair.
 //! - E3. What is in memory is bounded: clients by the gate, commands by the windows, buffers by a
 //!   pool. An array cannot be refused a buffer, so requests wait until the pool has room instead.
-//!
-//! - E4. A drive that hangs holds nobody up for ever: when the array is to stop, one that ends none of its
-//!   commands for [`Parts::patience`] is lost, and left to itself.
+//! - E4. A drive that hangs is not waited for at the end: it is left to itself.
 //!
 //! # Resync
 //!
@@ -33,18 +32,19 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 
-use levelhead_array::superblock::State;
-use levelhead_array::{Action, Answer, Array, BufId, Buffers, RequestId, Resync, SubId, Submit};
+use levelhead_array::membership::Why;
+use levelhead_array::{
+    Action, Answer, Array, BufId, Buffers, Ending, RequestId, Resync, SubId, Submit,
+};
 use levelhead_block::{Buf, Command, Pool, Request};
 use levelhead_drive::Faults;
-use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos, Sectors};
+use levelhead_units::{DriveIdx, Instant, Nanos, Sectors};
 
 use crate::backend::{Ended, Order, Payload};
 use crate::clock::Clock;
 use crate::error::HostError;
 use crate::event_log::{EventLog, NumberedEvent};
 use crate::gate::Gate;
-use crate::labels::Ledger;
 use crate::requests::{Account, Pending};
 use crate::seat::Seat;
 use crate::status::Status;
@@ -76,6 +76,8 @@ pub(crate) enum Control {
     Kill(DriveIdx, Sender<Result<(), HostError>>),
     SitOut(DriveIdx, Sender<Result<(), HostError>>),
     Admit(DriveIdx, Sender<Result<(), HostError>>),
+    /// A stop will follow, once clients have their answers.
+    StopSoon,
     Stop(Sender<Result<(), HostError>>),
 }
 
@@ -85,17 +87,13 @@ pub(crate) struct Parts {
     pub(crate) array: Array,
     pub(crate) buffers: Buffers,
     pub(crate) seats: Vec<Seat>,
-    pub(crate) ledger: Ledger,
-    pub(crate) data_start: Sectors,
     pub(crate) gate: Arc<Gate>,
-    /// Who is told, in a sentence, that a drive has failed, or the array.
+    /// Is called with a sentence when a drive has failed, or the array.
     pub(crate) tell: Tell,
     /// Where others read what happens to drives' standings.
     pub(crate) log: Arc<EventLog>,
     /// Who is told of it.
     pub(crate) notify: Notify,
-    /// How long a drive may hold up a stop.
-    pub(crate) patience: Nanos,
 }
 
 /// Takes sentences that somebody should read.
@@ -121,10 +119,8 @@ pub(crate) struct Engine {
     resync_next: Instant,
     /// Who wants the array to stop.
     stopping: Vec<Sender<Result<(), HostError>>>,
-    /// Since when.
-    stopping_since: Instant,
-    /// Drives that hang, and are not waited for any more.
-    hung: DriveSet,
+    /// How the array has ended, once it has.
+    ending: Option<Ending>,
 }
 
 /// Lets everybody go who waits for an engine that has ended, however it ended.
@@ -152,8 +148,7 @@ impl Engine {
             health_next: Instant::ZERO,
             resync_next: Instant::ZERO,
             stopping: Vec::new(),
-            stopping_since: Instant::ZERO,
-            hung: DriveSet::EMPTY,
+            ending: None,
         }
     }
 
@@ -162,15 +157,15 @@ impl Engine {
         let _open = OpenAtEnd(Arc::clone(&self.parts.gate), Arc::clone(&self.parts.log));
         loop {
             self.tick();
-            if !self.stopping.is_empty() && self.is_quiet() {
-                return self.end();
+            if let Some(ending) = self.ending {
+                return self.end(ending);
             }
             let wait = self.parts.clock.until(self.deadline());
             match events.recv_timeout(wait.into()) {
                 Ok(event) => self.handle(event),
                 Err(RecvTimeoutError::Timeout) => {}
                 // The backends hold senders; this is here for the type.
-                Err(RecvTimeoutError::Disconnected) => return self.end(),
+                Err(RecvTimeoutError::Disconnected) => return self.end(Ending::Failed),
             }
         }
     }
@@ -216,7 +211,7 @@ impl Engine {
 
     fn handle_ended(&mut self, drive: DriveIdx, ended: Ended) {
         let now = self.now();
-        self.parts.seats[drive.as_usize()].work.handle_ended(now, &ended);
+        self.parts.seats[drive.as_usize()].work.handle_ended(&ended);
         let Ended { sub, outcome, buf, .. } = ended;
         match (self.lent.remove(&sub), buf) {
             (Some(id), Some(buf)) => self.parts.buffers.give_back(id, buf),
@@ -241,10 +236,13 @@ impl Engine {
                 Action::Submit(submit) => self.submit(submit),
                 Action::Combine(combine) => self.parts.buffers.combine(&combine),
                 Action::Release(buf) => drop(self.parts.buffers.remove(buf)),
-                Action::Lost(drive) => {
-                    self.note_failure(drive);
-                    self.record_loss();
+                Action::Inscribe { into, superblock } => {
+                    let mut buf = self.parts.buffers.lend(into.buf);
+                    buf.part_mut(into.sector as usize, 1).copy_from_slice(&superblock.encode());
+                    self.parts.buffers.give_back(into.buf, buf);
                 }
+                Action::Lost { drive, why } => self.note_failure(drive, why),
+                Action::Stopped(ending) => self.ending = Some(ending),
                 Action::Event(event) => (self.parts.notify)(&self.parts.log.push(event)),
                 Action::Answer(answer) => self.answer(answer),
             }
@@ -257,7 +255,7 @@ impl Engine {
     }
 
     fn submit(&mut self, Submit { drive, sub, command, segments, origin }: Submit) {
-        let Parts { clock, buffers, seats, data_start, .. } = &mut self.parts;
+        let Parts { buffers, seats, .. } = &mut self.parts;
         let payload = match (&command, segments.as_slice()) {
             (Command::Read { .. }, [segment]) => {
                 let id = segment.place.buf;
@@ -267,17 +265,26 @@ impl Engine {
             (_, []) => Payload::None,
             (_, segments) => Payload::Pieces(buffers.share(segments)),
         };
-        let command = command.moved(*data_start);
         let seat = &mut seats[drive.as_usize()];
-        seat.work.handle_submitted(clock.now());
+        seat.work.handle_submitted();
         let backend = seat.backend.as_mut();
         let backend = backend.expect("an array never asks a drive that it has lost");
         backend.submit(Order { sub, command, payload, origin });
     }
 
     /// Says why a drive was lost, if it failed by itself, and once that it was one too many.
-    fn note_failure(&mut self, drive: DriveIdx) {
+    fn note_failure(&mut self, drive: DriveIdx, why: Why) {
         let Seat { name, work, .. } = &mut self.parts.seats[drive.as_usize()];
+        match why {
+            // Whatever happened before, this is why.
+            Why::ByHand => work.forgive(),
+            Why::Silent => {
+                let patience = self.parts.array.patience().map_or(Nanos::ZERO, |known| known.lost);
+                let secs = patience.as_secs_f64();
+                work.handle_error(format!("it has ended no command for {secs} s"));
+            }
+            Why::Failed => {}
+        }
         if let Some(error) = work.handle_lost() {
             let name = name.as_deref().unwrap_or_default();
             (self.parts.tell)(&format!("drive {drive}, {name}, has failed: {error}"));
@@ -290,31 +297,6 @@ impl Engine {
                 "the array has failed: drives {lost} are lost, {spec} survives the loss of {survives}"
             ));
         }
-    }
-
-    /// Writes the drives that are lost onto those that are not (E2). A drive that cannot take it is
-    /// lost as well.
-    fn record_loss(&mut self) {
-        let lost = self.parts.array.lost();
-        if self.is_beyond_repair() {
-            return; // What the drives say now is the last state that could be trusted.
-        }
-        let synced = self.parts.array.synced();
-        let failed = self.parts.ledger.record(State::Dirty, synced, lost);
-        self.blame(failed, "its superblock cannot be written");
-    }
-
-    /// These drives have failed in this way.
-    fn blame(&mut self, drives: DriveSet, error: &str) {
-        for drive in drives.iter() {
-            self.parts.seats[drive.as_usize()].work.handle_error(error.to_owned());
-        }
-        self.mark_lost(drives);
-    }
-
-    fn mark_lost(&mut self, drives: DriveSet) {
-        let now = self.now();
-        drives.iter().for_each(|drive| self.parts.array.handle_lost(now, drive));
     }
 
     fn is_beyond_repair(&self) -> bool {
@@ -341,9 +323,8 @@ impl Engine {
     /// When [`Engine::tick`] has something to do.
     fn deadline(&self) -> Instant {
         let resync = if self.wants_resync() { self.resync_next } else { self.health_next };
-        let end = if self.stopping.is_empty() { resync } else { self.stop_by() };
         let array = self.parts.array.deadline().unwrap_or(self.health_next);
-        self.health_next.min(resync).min(end).min(array)
+        self.health_next.min(resync).min(array)
     }
 
     fn wants_resync(&self) -> bool {
@@ -367,8 +348,9 @@ impl Engine {
             // The pause begins when the step has ended.
             self.resync_next = now + RESYNC_PAUSE;
         }
-        if !self.stopping.is_empty() && !self.is_quiet() {
-            self.give_up_waiting(now);
+        if !self.stopping.is_empty() && self.waiting.is_empty() {
+            self.parts.array.handle_stop(now);
+            self.carry_out();
         }
         let is_free = self.requests.is_empty() && self.waiting.is_empty();
         if self.wants_resync() && (is_free || now >= self.resync_next) {

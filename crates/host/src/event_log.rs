@@ -78,6 +78,13 @@ impl EventLog {
         self.changed.notify_all();
     }
 
+    /// Waits until there are no more events.
+    pub(crate) fn wait_for_close(&self) {
+        let is_open = |kept: &mut Kept| !kept.has_ended;
+        let closed = self.changed.wait_while(self.lock(), is_open);
+        drop(closed.unwrap_or_else(PoisonError::into_inner));
+    }
+
     /// All that are kept.
     pub(crate) fn kept(&self) -> Vec<NumberedEvent> {
         self.lock().events.iter().copied().collect()

@@ -1,4 +1,7 @@
 //! The bound on what clients have in flight: those who ask for more wait.
+//!
+//! Writes may take three quarters of it. Those that wait for a drive which hangs leave room for reads of what
+//! lies elsewhere.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -28,9 +31,44 @@ pub(crate) struct Gate {
 
 #[derive(Debug, Default)]
 struct State {
+    inside: Usage,
+    /// The part of it that changes something.
+    changes: Usage,
+    is_open: bool,
+}
+
+/// How much of a bound is taken.
+#[derive(Clone, Copy, Debug, Default)]
+struct Usage {
     requests: u32,
     sectors: Sectors,
-    is_open: bool,
+}
+
+impl Usage {
+    fn add(&mut self, sectors: Sectors) {
+        self.requests += 1;
+        self.sectors += sectors;
+    }
+
+    fn subtract(&mut self, sectors: Sectors) {
+        self.requests -= 1;
+        self.sectors = self.sectors - sectors;
+    }
+
+    /// Whether one more request of so many sectors stays within a bound; one larger than that goes alone.
+    fn has_room(self, sectors: Sectors, bound: Bound) -> bool {
+        let fits = self.requests < bound.requests && self.sectors + sectors <= bound.sectors;
+        fits || self.requests == 0
+    }
+}
+
+/// Whether a request changes something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It does not: a read, or a flush.
+    Look,
+    /// It does.
+    Change,
 }
 
 /// A place inside the bound, until it is dropped.
@@ -38,15 +76,16 @@ struct State {
 pub(crate) struct Permit {
     gate: Arc<Gate>,
     sectors: Sectors,
+    kind: Kind,
 }
 
 /// Whether someone may be made to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub(crate) enum Asker {
     /// Waits until there is room.
-    Waits,
+    MayWait,
     /// Must go on: whoever makes room is this thread itself.
-    None,
+    MustGoOn,
 }
 
 impl Gate {
@@ -56,14 +95,16 @@ impl Gate {
     }
 
     /// Waits for room for a request with so many sectors. One larger than the bound goes alone.
-    pub(crate) fn enter(self: &Arc<Self>, sectors: Sectors, patience: Patience) -> Permit {
+    pub(crate) fn enter(self: &Arc<Self>, sectors: Sectors, kind: Kind, asker: Asker) -> Permit {
         let mut state = self.lock();
-        while patience == Patience::Waits && !self.has_room(&state, sectors) {
+        while asker == Asker::MayWait && !self.has_room(&state, sectors, kind) {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        state.requests += 1;
-        state.sectors += sectors;
-        Permit { gate: Arc::clone(self), sectors }
+        state.inside.add(sectors);
+        if kind == Kind::Change {
+            state.changes.add(sectors);
+        }
+        Permit { gate: Arc::clone(self), sectors, kind }
     }
 
     /// From now on nobody waits: there is nobody left who would make room.
@@ -74,13 +115,17 @@ impl Gate {
 
     /// How many requests are inside.
     pub(crate) fn requests(&self) -> u32 {
-        self.lock().requests
+        self.lock().inside.requests
     }
 
-    fn has_room(&self, state: &State, sectors: Sectors) -> bool {
-        let fits =
-            state.requests < self.bound.requests && state.sectors + sectors <= self.bound.sectors;
-        fits || state.requests == 0 || state.is_open
+    fn has_room(&self, state: &State, sectors: Sectors, kind: Kind) -> bool {
+        let Bound { requests, sectors: most } = self.bound;
+        let for_changes = Bound {
+            requests: (requests * 3 / 4).max(1),
+            sectors: Sectors::new(most.get() * 3 / 4),
+        };
+        let may_change = kind == Kind::Look || state.changes.has_room(sectors, for_changes);
+        state.is_open || (may_change && state.inside.has_room(sectors, self.bound))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -91,8 +136,10 @@ impl Gate {
 impl Drop for Permit {
     fn drop(&mut self) {
         let mut state = self.gate.lock();
-        state.requests -= 1;
-        state.sectors = state.sectors - self.sectors;
+        state.inside.subtract(self.sectors);
+        if self.kind == Kind::Change {
+            state.changes.subtract(self.sectors);
+        }
         drop(state);
         // Not one alone: the one that wakes up may still be too large.
         self.gate.changed.notify_all();
@@ -115,7 +162,7 @@ mod tests {
                     for round in 0..500 {
                         // Up to 12: more than the bound.
                         let sectors = (thread + round) % 13;
-                        let permit = gate.enter(Sectors::new(sectors), Patience::Waits);
+                        let permit = gate.enter(Sectors::new(sectors), Kind::Look, Asker::MayWait);
                         let (requests, sum) = {
                             let mut inside = inside.lock().unwrap();
                             *inside = (inside.0 + 1, inside.1 + sectors);
@@ -136,11 +183,12 @@ mod tests {
     #[test]
     fn open_gate_makes_nobody_wait() {
         let gate = Arc::new(Gate::new(Bound { requests: 1, sectors: Sectors::new(1) }));
-        let first = gate.enter(Sectors::new(1), Patience::Waits);
-        let urgent = gate.enter(Sectors::new(1), Patience::None);
+        let first = gate.enter(Sectors::new(1), Kind::Look, Asker::MayWait);
+        let urgent = gate.enter(Sectors::new(1), Kind::Look, Asker::MustGoOn);
         assert_eq!(gate.requests(), 2);
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| drop(gate.enter(Sectors::new(1), Patience::Waits)));
+            let waiting =
+                scope.spawn(|| drop(gate.enter(Sectors::new(1), Kind::Look, Asker::MayWait)));
             gate.open();
             waiting.join().unwrap();
         });

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use levelhead_block::{Health, Outcome};
-use levelhead_units::Instant;
 
 use crate::backend::{Backend, Ended};
 use crate::devices::fast::FastFail;
@@ -40,8 +39,6 @@ impl Seat {
 pub(crate) struct Work {
     /// Commands inside it.
     inside: u32,
-    /// When it last ended one, or got one while it had none.
-    heard_last: Instant,
     /// How it last failed.
     error: Option<String>,
     /// Why it was lost, unless somebody wanted that.
@@ -50,17 +47,14 @@ pub(crate) struct Work {
 
 impl Work {
     /// It has got a command.
-    pub(crate) fn handle_submitted(&mut self, now: Instant) {
-        if self.inside == 0 {
-            self.heard_last = now;
-        }
+    pub(crate) fn handle_submitted(&mut self) {
         self.inside += 1;
     }
 
     /// It has ended a command.
-    pub(crate) fn handle_ended(&mut self, now: Instant, ended: &Ended) {
+    pub(crate) fn handle_ended(&mut self, ended: &Ended) {
         assert!(self.inside > 0, "a drive ends what it was asked");
-        (self.inside, self.heard_last) = (self.inside - 1, now);
+        self.inside -= 1;
         let Ended { outcome, buf, error, .. } = ended;
         // Only a read brings a buffer back, and what it does not give is no failure yet.
         let is_write = buf.is_none();
@@ -95,8 +89,8 @@ impl Work {
         self.failure.as_deref()
     }
 
-    /// Since when nothing has come from it although it has something to do; nothing if it has not.
-    pub(crate) fn silent_since(&self) -> Option<Instant> {
-        (self.inside > 0).then_some(self.heard_last)
+    /// Whether something is inside it.
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.inside > 0
     }
 }

@@ -12,8 +12,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
 
-use levelhead_array::superblock::{State, Superblock};
-use levelhead_array::{Array, Buffers, Content, HostOrder, Policy, Settings};
+use levelhead_array::{Array, Buffers, Content, HostOrder, Patience, Policy, Settings};
 use levelhead_block::{BlockService, Done, Request};
 use levelhead_drive::{Faults, QUEUE_DEPTH_MAX};
 use levelhead_erasure::Kernel;
@@ -32,8 +31,7 @@ use crate::emulated::EmulatedDrive;
 use crate::engine::{Control, Engine, Event, Notify, Parts, Tell};
 use crate::error::{HostError, fail};
 use crate::event_log::{EventLog, EventsSince, NumberedEvent};
-use crate::gate::{Bound, Gate, Patience};
-use crate::labels::Ledger;
+use crate::gate::{Asker, Bound, Gate, Kind};
 use crate::requests::Pending;
 use crate::seat::{Seat, Work};
 use crate::split;
@@ -43,10 +41,6 @@ use crate::uring::{self, Uring};
 
 /// Requests of more sectors run in pieces: 1 MiB.
 pub const PIECE_MAX: Sectors = Sectors::new(256);
-
-/// How long a drive may hold up a stop without ending anything: longer than the kernel waits for a
-/// command by itself.
-const STOP_PATIENCE: Nanos = Nanos::from_secs(60);
 
 /// How an array is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +60,8 @@ pub struct ServeOptions {
     pub bound: Bound,
     /// What is left to chance in the array itself; emulated drives have seeds of their own.
     pub seed: u64,
+    /// How long a drive may be silent.
+    pub patience: Patience,
 }
 
 /// A running array. Clones are the same array; when the last of them is dropped, it stops.
@@ -108,15 +104,14 @@ impl Assembled {
         tell: Box<dyn Fn(&str) + Send>,
         notify: Box<dyn Fn(&NumberedEvent) + Send>,
     ) -> Result<ArrayHandle, HostError> {
-        self.run(options, (tell, notify), STOP_PATIENCE, &|_, backend| backend)
+        self.run(options, (tell, notify), &|_, backend| backend)
     }
 
-    /// The same with what a test changes: the patience with a drive at the stop, and the drives.
+    /// The same with what a test changes: the drives.
     fn run(
         self,
         options: ServeOptions,
         (tell, notify): (Tell, Notify),
-        patience: Nanos,
         wrap: &Wrap<'_>,
     ) -> Result<ArrayHandle, HostError> {
         let window = options.window;
@@ -127,22 +122,20 @@ impl Assembled {
         let clock = Clock::start();
         let gate = Arc::new(Gate::new(options.bound));
         let (events, receiver) = mpsc::channel();
-        let (lost, synced) = (self.lost(), self.synced);
-        let Superblock { spec, drive_size, data_start, .. } = self.superblock;
         let settings = Settings {
-            spec,
-            drive_size,
+            spec: self.spec(),
+            area: self.assembly.area.clone(),
             policy: options.policy,
             window,
             order: options.order,
             content: Content::Carried,
-            synced,
-            lost,
+            synced: self.assembly.trusted,
+            lost: self.lost(),
+            books: Some(self.books()?),
+            patience: Some(options.patience),
         };
         let array = Array::new(&settings, Streams::new(options.seed));
         let size = array.size();
-        let media = self.seats.iter().map(|seat| Some(Arc::clone(&seat.as_ref()?.medium)));
-        let mut ledger = Ledger::new(self.superblock, media.collect());
         let seats = self.seats.iter().enumerate().map(|(at, seat)| {
             let drive = DriveIdx::from_usize(at);
             let start = |seat| start(seat, drive, (window, io), clock, &events);
@@ -151,13 +144,6 @@ impl Assembled {
             Ok(seat)
         });
         let seats = seats.collect::<Result<Vec<Seat>, HostError>>()?;
-        // Twice, so that an older copy of a drive is two generations behind: see the format.
-        for _ in 0..2 {
-            let failed = ledger.record(State::Dirty, synced, lost);
-            if !failed.is_empty() {
-                return fail(format!("cannot write superblocks onto drives {failed}"));
-            }
-        }
         let buffers = Buffers::new(options.kernel);
         let log = Arc::new(EventLog::default());
         let parts = Parts {
@@ -165,13 +151,10 @@ impl Assembled {
             array,
             buffers,
             seats,
-            ledger,
-            data_start,
             gate: Arc::clone(&gate),
             log: Arc::clone(&log),
             tell,
             notify,
-            patience,
         };
         let engine = Engine::new(parts);
         let thread = thread::Builder::new()
@@ -284,6 +267,17 @@ impl ArrayHandle {
         stopped
     }
 
+    /// Clients are about to leave, and [`ArrayHandle::stop`] comes next: what no drive answers is given up early.
+    pub fn stop_soon(&self) {
+        // An engine that has ended has given everything up.
+        drop(self.0.events.send(Event::Control(Control::StopSoon)));
+    }
+
+    /// Waits until the array has ended, for whatever reason.
+    pub fn wait_for_end(&self) {
+        self.0.log.wait_for_close();
+    }
+
     fn ask<T>(&self, control: impl FnOnce(Sender<T>) -> Control) -> Result<T, HostError> {
         assert!(!self.0.is_engine(), "an answer must not wait for the engine");
         let (reply, answer) = mpsc::channel();
@@ -308,9 +302,10 @@ impl Inner {
 
     /// Sends a request that is no larger than a piece.
     fn send(&self, request: Request, done: Done) {
-        let patience = if self.is_engine() { Patience::None } else { Patience::Waits };
+        let asker = if self.is_engine() { Asker::MustGoOn } else { Asker::MayWait };
         let submitted = self.clock.now();
-        let permit = self.gate.enter(request.buf.sectors(), patience);
+        let kind = if request.command.is_write() { Kind::Change } else { Kind::Look };
+        let permit = self.gate.enter(request.buf.sectors(), kind, asker);
         let pending = Pending::new(request.command, submitted, done, permit);
         // An engine that has ended drops the request, and that answers it.
         drop(self.events.send(Event::Request(request, pending)));
@@ -343,6 +338,7 @@ impl BlockService for ArrayHandle {
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
+    use levelhead_array::superblock::State;
     use levelhead_block::adapter::Waiting;
     use levelhead_block::{BlockDevice, Buf, Command, Durability, Effort, ZeroTail};
     use levelhead_units::{Extent, Lba};
@@ -404,11 +400,12 @@ mod tests {
             kernel: Kernel::Naive,
             bound: Bound::DEFAULT,
             seed: 1,
+            patience: Patience { silent: Nanos::new(patience.get() / 2), lost: patience },
         };
         let told: Told = Arc::default();
         let heard = Arc::clone(&told);
         let tell = Box::new(move |sentence: &str| heard.lock().unwrap().push(sentence.to_owned()));
-        (assembled.run(options, (tell, Box::new(|_| {})), patience, &wrap).unwrap(), hangs, told)
+        (assembled.run(options, (tell, Box::new(|_| {})), &wrap).unwrap(), hangs, told)
     }
 
     type Told = Arc<Mutex<Vec<String>>>;

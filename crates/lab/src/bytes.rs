@@ -73,7 +73,7 @@ impl WorldBytes {
     pub(crate) fn postpone(&mut self, submit: &Submit, late: &mut VecDeque<Record>) {
         let Some(extent) = submit.command.extent() else { return };
         let pieces = self.buffers.share(&submit.segments);
-        let sector = pieces.iter().flat_map(|piece| piece.bytes()).copied().collect();
+        let sector = pieces.iter().flat_map(Piece::bytes).copied().collect();
         late.push_back(Record { lba: extent.lba, sector });
         if late.len() > 2
             && let Some(Record { lba, sector }) = late.pop_front()

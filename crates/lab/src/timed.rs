@@ -128,7 +128,7 @@ impl Run<'_> {
 mod tests {
     use std::sync::Arc;
 
-    use levelhead_array::{Content, HostOrder, Policy};
+    use levelhead_array::{Area, Content, HostOrder, Policy};
     use levelhead_drive::{CacheMode, Profile, QUEUE_DEPTH_MAX, Scheduler, Settings};
     use levelhead_units::{Lba, Sectors};
 
@@ -149,7 +149,7 @@ mod tests {
                 faults: faults.parse().unwrap(),
                 size: None,
             }],
-            area: Some(Extent::new(Lba::new(256), Sectors::new(400_000_000))),
+            area: Some(Area::plain(Extent::new(Lba::new(256), Sectors::new(400_000_000)))),
             seed: 7,
         }
     }
@@ -233,7 +233,7 @@ mod tests {
     fn reads_come_from_the_area_of_the_drives_that_the_array_has() {
         let one = [(Nanos::ZERO, Extent::new(Lba::ZERO, Sectors::new(1)))];
         let at = |first: u64| {
-            let area = Some(Extent::new(Lba::new(first), Sectors::new(1_000_000)));
+            let area = Some(Area::plain(Extent::new(Lba::new(first), Sectors::new(1_000_000))));
             let settings = WorldSettings { area, policy: Policy::Normal, ..world("") };
             run(&settings, Load::Open(&one), Instant::ZERO, LENGTH).unwrap().latencies[0]
         };

@@ -39,7 +39,7 @@ pub struct WorldSettings {
     /// What each drive is besides, in the order of the drives. One entry stands for all.
     pub drives: Vec<levelhead_drive::Settings>,
     /// The sectors of each drive that the array lies on; all that the smallest has, if it is not said.
-    pub area: Option<Extent>,
+    pub area: Option<Area>,
     /// What chance is drawn from.
     pub seed: u64,
 }
@@ -160,15 +160,17 @@ impl World {
         }
         let smallest = drives.iter().map(|bay| bay.drive.size()).min();
         let smallest = smallest.expect("an array has drives");
-        let area = settings.area.unwrap_or(Extent::new(Lba::ZERO, smallest));
-        assert!(area.fits(smallest), "{area:?} is not on drives of {} sectors", smallest.get());
-        let drive_size = area.sectors;
+        let whole = || Area::plain(Extent::new(Lba::ZERO, smallest));
+        let area = settings.area.clone().unwrap_or_else(whole);
+        let end = area.runs().last().expect("an area has a run").end();
+        assert!(end <= Lba::ZERO + smallest, "{area:?} is not on drives of {smallest:?}");
+        let drive_size = area.size();
         if drive_size < settings.spec.chunk() {
             return Err(WorldError::TooSmall { size: drive_size });
         }
         let array_settings = Settings {
             spec: settings.spec,
-            area: Area::plain(area),
+            area,
             policy: settings.policy,
             window: settings.window,
             order: settings.order,
@@ -180,7 +182,7 @@ impl World {
         };
         let array = Array::new(&array_settings, streams);
         let bytes = match settings.content {
-            Content::Carried => Some(WorldBytes::new(count, area.end() - Lba::ZERO)),
+            Content::Carried => Some(WorldBytes::new(count, end - Lba::ZERO)),
             Content::Absent => None,
         };
         let mut events = EventQueue::new();
@@ -482,7 +484,7 @@ impl World {
                 }
                 Action::Stopped(ending) => {
                     self.land_late_records();
-                    self.note(now, Note::Stopped, &[ending as u64]);
+                    self.note(now, Note::Stopped, &[u64::from(ending == Ending::Clean)]);
                     self.ending = Some(ending);
                 }
                 Action::Event(event) => {

@@ -39,8 +39,10 @@ pub enum Priority {
 impl From<EventKind> for Priority {
     fn from(kind: EventKind) -> Self {
         match kind {
-            EventKind::Slow | EventKind::SatOut | EventKind::SatOutByHand => Self::Warning,
-            EventKind::AdmittedInNeed => Self::Notice,
+            EventKind::Slow | EventKind::SatOut | EventKind::SatOutByHand | EventKind::Silent => {
+                Self::Warning
+            }
+            EventKind::Heard | EventKind::AdmittedInNeed => Self::Notice,
             EventKind::Admitted | EventKind::AdmittedByHand => Self::Info,
         }
     }

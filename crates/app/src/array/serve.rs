@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use levelhead_array::{HostOrder, Policy};
+use levelhead_array::{HostOrder, Patience, Policy};
 use levelhead_block::{BlockService, Done, Request};
 use levelhead_erasure::Kernel;
 use levelhead_host::{ArrayHandle, AssembleOptions, Bound, Io, ServeOptions, assemble};
 use levelhead_nbd::{Access, Endpoint, Export, Server};
 use levelhead_report::json;
-use levelhead_units::{Bytes, Sectors};
+use levelhead_units::{Bytes, Nanos, Sectors};
 use serde::Serialize;
 
 use super::events::Tell;
@@ -44,6 +44,14 @@ pub struct Serve {
     pub on_event: Option<PathBuf>,
     /// What chance is drawn from.
     pub seed: u64,
+    /// How long a drive may be silent before the array does without it.
+    pub lost_after: Nanos,
+}
+
+/// A drive counts as silent after the usual time, or after half of that after which it is lost.
+fn patience(lost: Nanos) -> Patience {
+    let silent = Patience::DEFAULT.silent.min(Nanos::new(lost.get() / 2));
+    Patience { silent, lost }
 }
 
 /// The kernel asked for, if this processor has its instructions.
@@ -159,6 +167,7 @@ pub fn serve(
         io: ask.io,
         kernel,
         seed: ask.seed,
+        patience: patience(ask.lost_after),
     };
     let (tell, notify) = events::listen(ask.on_event.clone(), tell);
     let handle = assembled.serve_and_report(options, tell, notify).map_err(AppError::usage)?;
@@ -170,9 +179,17 @@ pub fn serve(
     let controlled = listener.start(&links, handle.clone(), stop.clone());
     ready(&serving);
     show_resync(&handle, stop, progress);
+    let (watched, wish) = (handle.clone(), stop.clone());
+    // An array that ends by itself has nothing left to serve.
+    let watcher = std::thread::spawn(move || {
+        watched.wait_for_end();
+        wish.wish();
+    });
     stop.wait();
+    handle.stop_soon();
     running.stop();
     let stopped = handle.stop().map_err(|error| error.to_string());
+    drop(watcher.join());
     controlled.end(stopped.clone());
     stopped.map_err(AppError::trouble)
 }

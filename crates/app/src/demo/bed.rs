@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc;
 
-use levelhead_array::{Content, HostOrder, Policy, Spec};
+use levelhead_array::{Content, HostOrder, Patience, Policy, Spec};
 use levelhead_block::{BlockService, Buf, Command, Durability, Request, ZeroTail};
 use levelhead_drive::{Profile, QUEUE_DEPTH_MAX};
 use levelhead_erasure::Kernel;
@@ -174,7 +174,7 @@ impl Bed {
             content: Content::Absent,
             profile: Arc::clone(&models[0].profile),
             drives: models.iter().map(|model| model.settings).collect(),
-            area: Some(assembled.area()),
+            area: Some(assembled.area().clone()),
             seed: self.seed,
         })
     }
@@ -209,6 +209,7 @@ impl Bed {
             io: Io::Best,
             kernel: Kernel::best(),
             seed: self.seed,
+            patience: Patience::DEFAULT,
         };
         open(members)?.serve(options).map_err(AppError::trouble)
     }

@@ -13,14 +13,17 @@ use crate::action::{Answer, Cost, RequestId};
 use crate::core::OpId;
 use crate::durable::membership::Why;
 use crate::ops::write::Cause;
-use crate::{Array, Op, Start};
+use crate::{Array, Op, Start, Stop};
 
 impl Array {
     /// When a drive may have become silent, or a request has waited for too long.
     pub(crate) fn overdue_at(&self) -> Option<Instant> {
         let patience = self.core.patience()?;
         let answer_by = self.arrived.values().next().map(|&at| at + patience.answer());
-        answer_by.into_iter().chain(self.core.silence_at()).min()
+        let give_up_at = self.give_up_at.filter(|_| !self.arrived.is_empty());
+        let stop_by = self.stop_by.filter(|_| self.stop == Stop::Wanted);
+        let own = [answer_by, give_up_at, stop_by, self.core.silence_at()];
+        own.into_iter().flatten().min()
     }
 
     /// Looks for drives that are silent, and gives up what has waited for too long.
@@ -32,7 +35,7 @@ impl Array {
         }
         self.lose_overdue(now);
         while let Some((&op, &at)) = self.arrived.first_key_value()
-            && at + patience.answer() <= now
+            && (at + patience.answer() <= now || self.give_up_at.is_some_and(|at| at <= now))
         {
             self.arrived.remove(&op);
             self.give_up_op(now, op);

@@ -12,6 +12,7 @@ use levelhead_array::{HostOrder, Policy, Spec};
 use levelhead_erasure::Kernel;
 use levelhead_host::{CreateOptions, Io};
 use levelhead_nbd::Endpoint;
+use levelhead_units::Nanos;
 
 use crate::signals::stop_on_signals;
 use crate::{Output, journal, progress, values};
@@ -97,6 +98,10 @@ pub(crate) struct ServeArgs {
     /// What chance is drawn from
     #[arg(long, default_value_t = 7, value_parser = values::seed, allow_negative_numbers = true)]
     seed: u64,
+    /// How long a drive may say nothing before the array does without it, if writes wait for it and the
+    /// layout survives that; 1s to 1h
+    #[arg(long, default_value = "60s", value_parser = values::patience)]
+    lost_after: Nanos,
 }
 
 #[derive(Args)]
@@ -172,6 +177,7 @@ fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
         on_event: args.on_event,
         kernel: args.kernel,
         seed: args.seed,
+        lost_after: args.lost_after,
     };
     let stop = stop_on_signals()?;
     // It serves all the same.

@@ -79,7 +79,7 @@ fn status_tells_what_an_array_does_while_it_serves() {
     levelhead(&["array", "admit", &drives[0], "1"]).refusal();
     let text = levelhead(&["array", "status", &drives[0]]).good();
     let uuid = status["uuid"].as_str().unwrap();
-    assert!(text.starts_with(&format!("array: {ARRAY}, {uuid}\nsize: 30MiB\n")), "{text}");
+    assert!(text.starts_with(&format!("array: {ARRAY}, {uuid}\nsize: 29.4MiB\n")), "{text}");
     assert!(text.contains("\nstate: degraded\n"), "{text}");
     assert!(text.contains("\nredundancy: 100.0 % valid (resync idle)\n"), "{text}");
     let state = |drive: &str| {

@@ -182,7 +182,7 @@ fn people_are_told_how_to_go_on() {
     levelhead(&["array", "stop", &drives[0]]).good();
     assert_eq!(support::end(child, "the server").code, Some(0));
     assert_eq!(text[0], ARRAY);
-    assert_eq!(text[1], "size: 30MiB");
+    assert_eq!(text[1], "size: 29.4MiB");
     assert!(text[2].starts_with("nbd: nbd://127.0.0.1:"), "{text:?}");
     assert_eq!(text[3], format!("control: {}.control", drives[0]));
     assert_eq!(text[4], "Ctrl-C stops it in good order");

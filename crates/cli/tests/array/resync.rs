@@ -27,7 +27,7 @@ fn resync_is_seen_to_go_to_its_end_and_then_a_drive_can_go() {
     let slow: Vec<String> = files.iter().map(|path| format!("emu:{path}?slowdown=4")).collect();
     let serving = shelf.serve(&slow);
     let remarks = serving.said["remarks"].to_string();
-    assert!(remarks.contains("redundancy of 768 of 768 stripes is being made valid"), "{remarks}");
+    assert!(remarks.contains("redundancy of 752 of 752 stripes is being made valid"), "{remarks}");
     let first = serving.status();
     assert!(synced(&first) < 100.0, "{first}");
     assert_eq!(first["resync"], "running");
@@ -62,12 +62,12 @@ fn drive_that_alone_holds_data_is_not_given_up() {
     let ended = levelhead(&["array", "fail", serving.control(), "1"]);
     let sentence = ended.refusal();
     assert!(sentence.contains("drive 1 holds data that nothing else does"), "{sentence}");
-    assert!(sentence.contains("of 768 stripes is not valid yet"), "{sentence}");
+    assert!(sentence.contains("of 752 stripes is not valid yet"), "{sentence}");
     serving.stop();
     let (socket, left) = (shelf.path("nbd.sock"), without(&files, 1));
     let serve = [&["array", "serve", "--nbd", &socket][..], &refs(&left)].concat();
     let ended = levelhead(&serve);
-    assert!(ended.refusal().contains("of 768 stripes were never in sync"), "{ended:?}");
+    assert!(ended.refusal().contains("of 752 stripes were never in sync"), "{ended:?}");
     let serving = shelf.serve_with(&left, &["--nbd", &socket, "--force"]);
     let client = connect(&socket);
     let mut refused = 0;

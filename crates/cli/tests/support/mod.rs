@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -233,11 +234,12 @@ impl Shelf {
         (0..count).map(drive).collect()
     }
 
-    /// [`Shelf::drives`] full of old content.
+    /// [`Shelf::drives`] with old content everywhere but in the first and the last mebibyte.
     pub(crate) fn used_drives(&self, count: usize, size: u64, seed: u64) -> Vec<String> {
         let drives = self.drives(count, size);
         for (idx, path) in drives.iter().enumerate() {
-            fs::write(path, random(size, seed + idx as u64)).unwrap();
+            let file = File::options().write(true).open(path).unwrap();
+            file.write_all_at(&random(size - (2 << 20), seed + idx as u64), 1 << 20).unwrap();
         }
         drives
     }

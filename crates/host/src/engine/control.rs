@@ -1,7 +1,8 @@
 //! What those who run an array want of its engine, and what it says of itself.
 
 use levelhead_array::Refusal;
-use levelhead_units::{DriveIdx, DriveSet, Ratio};
+use levelhead_array::membership::Why;
+use levelhead_units::{DriveIdx, Ratio};
 
 use super::{Control, Engine};
 use crate::backend::Emulated;
@@ -24,12 +25,11 @@ impl Engine {
             }
             Control::SitOut(drive, reply) => drop(reply.send(self.sit_out(drive))),
             Control::Admit(drive, reply) => drop(reply.send(self.sit_in(drive))),
-            Control::Stop(reply) => {
-                if self.stopping.is_empty() {
-                    self.stopping_since = self.now();
-                }
-                self.stopping.push(reply);
+            Control::StopSoon => {
+                let now = self.now();
+                self.parts.array.handle_stop_soon(now);
             }
+            Control::Stop(reply) => self.stopping.push(reply),
         }
     }
 
@@ -61,9 +61,8 @@ impl Engine {
                  {stripes} stripes is not valid yet"
             ));
         }
-        // Whatever happened before, this is why.
-        self.parts.seats[drive.as_usize()].work.forgive();
-        self.mark_lost(DriveSet::EMPTY.with(drive));
+        let now = self.now();
+        self.parts.array.handle_lost(now, drive, Why::ByHand);
         self.carry_out();
         self.admit();
         Ok(())
@@ -105,7 +104,7 @@ impl Engine {
     }
 
     fn status(&self) -> Status {
-        let Parts { array, seats, ledger, gate, .. } = &self.parts;
+        let Parts { array, seats, gate, .. } = &self.parts;
         let now = self.now();
         let drives = (0..seats.len()).map(DriveIdx::from_usize).zip(seats);
         let drives = drives.map(|(drive, seat)| {
@@ -137,7 +136,7 @@ impl Engine {
         };
         Status {
             spec: *array.layout().spec(),
-            uuid: ledger.uuid(),
+            uuid: array.uuid().expect("a server keeps books"),
             size: array.size(),
             policy: array.policy(),
             state,

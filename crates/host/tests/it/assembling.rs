@@ -61,7 +61,8 @@ fn array_without_a_drive_goes_on_and_does_not_take_it_back() {
     check_refused(
         &members,
         &format!(
-            "{} holds old data: the array lost it as drive 2 and must go on without it",
+            "{} holds old data: the array did not have it as drive 2 at generation 5 and must go on \
+             without it",
             path(&members[2])
         ),
     );
@@ -93,7 +94,7 @@ fn drives_that_do_not_belong_together_are_refused() {
     assert_eq!(gather(&others).unwrap().uuid(), other);
     let error = gather(&with(&others[2])).unwrap_err().to_string();
     let start =
-        format!("{} and {} belong to different arrays, ", path(&members[1]), path(&others[2]));
+        format!("{} and {} belong to different arrays, ", path(&members[0]), path(&others[2]));
     assert!(error.starts_with(&start) && error.ends_with(&other.to_string()), "{error}");
     let copy = shelf.snapshot(&members[1..2], "copy");
     let expected =
@@ -111,14 +112,14 @@ fn drive_put_back_from_an_older_copy_is_refused() {
     fill(&array, 3);
     let crashed = shelf.snapshot(&members, "crashed");
     array.stop().unwrap();
-    for (members, generation) in [(&members, 7), (&crashed, 6)] {
+    for (members, generation) in [(&members, 9), (&crashed, 7)] {
         let mixed = [&members[0], &members[1], &old[0]].map(Clone::clone);
         check_refused(
             &mixed,
             &format!(
-                "{} holds old data: it is at generation 4, {} at {generation}",
+                "{} holds old data: it is at generation 5, {} at {generation}",
                 path(&old[0]),
-                path(&members[1])
+                path(&members[0])
             ),
         );
     }
@@ -129,8 +130,11 @@ fn halves_that_went_different_ways_are_refused() {
     let shelf = Shelf::new();
     let members = shelf.files(4, 32);
     make("raid6:2+2,chunk=8KiB", &members, CLEAN);
-    serve(&members[..2], "normal").stop().unwrap();
-    serve(&members[2..], "normal").stop().unwrap();
+    for half in [&members[..2], &members[2..]] {
+        let array = serve(half, "normal");
+        fill(&array, 1);
+        array.stop().unwrap();
+    }
     let error = gather(&members).unwrap_err().to_string();
     assert!(error.ends_with("have gone different ways since they were one array"), "{error}");
 }
@@ -144,6 +148,7 @@ fn one_good_copy_of_the_superblock_is_enough() {
     shelf.scribble(&members[1], last, 1, 0);
     let array = serve(&members, "normal");
     check_content(&array, &content);
+    fill(&array, 1);
     array.stop().unwrap();
     for member in &members {
         let bytes = std::fs::read(member.path()).unwrap();
@@ -159,8 +164,10 @@ fn drive_that_has_shrunk_is_refused() {
     let (members, _) = stopped(&shelf);
     let file = std::fs::File::options().write(true).open(members[1].path()).unwrap();
     file.set_len(1 << 20).unwrap();
-    let expected =
-        format!("{} has shrunk to 1MiB, its array uses 1152KiB of it", path(&members[1]));
+    let expected = format!(
+        "{} has shrunk to 1MiB, it had 2208KiB when it joined its array",
+        path(&members[1])
+    );
     check_refused(&members, &expected);
     file.set_len(0).unwrap();
     check_refused(&members, &format!("{} is empty", path(&members[1])));
@@ -266,10 +273,10 @@ fn crash_in_the_middle_of_a_change_of_state_costs_no_drive() {
     let before = shelf.snapshot(&members, "before");
     let later = |member: &MemberSpec| {
         let mut bytes = std::fs::read(member.path()).unwrap();
-        let superblock = Superblock::decode(&bytes[..4096]).unwrap();
-        let generation = superblock.generation + 1;
-        let next = Superblock { generation, state: State::Dirty, ..superblock };
-        bytes[..4096].copy_from_slice(&next.encode());
+        let mut superblock = Superblock::decode(&bytes[..4096]).unwrap();
+        superblock.book.generation += 1;
+        superblock.book.state = State::Dirty;
+        bytes[..4096].copy_from_slice(&superblock.encode());
         std::fs::write(member.path(), bytes).unwrap();
     };
     for written in 1..3 {

@@ -4,7 +4,7 @@ use levelhead_array::Spec;
 use levelhead_host::{CreateOptions, MemberSpec, create};
 use levelhead_units::Sectors;
 
-use crate::support::{CLEAN, RESERVED, Shelf, UNKNOWN, gather, make};
+use crate::support::{CLEAN, Shelf, UNKNOWN, gather, make, size_for};
 
 /// The sentence, and that nothing on disk has changed.
 fn check_refused(shelf: &Shelf, spec: &str, members: &[MemberSpec], expected: &str) {
@@ -154,7 +154,7 @@ fn dry_run_says_everything_and_changes_nothing() {
     let unused: Vec<u64> = wet.drives.iter().map(|drive| drive.unused.get()).collect();
     assert_eq!(unused, [0, 0, 7]);
     let sizes: Vec<u64> = wet.drives.iter().map(|drive| drive.size.get()).collect();
-    assert_eq!(sizes, [33, 33, 40].map(|data| RESERVED + data));
+    assert_eq!(sizes, [33, 33, 40].map(size_for));
     assert_eq!(
         wet.drives.iter().map(|drive| drive.is_new).collect::<Vec<_>>(),
         [false, false, true]

@@ -473,7 +473,8 @@ fn status_says_what_there_is() {
     assert_eq!(status.drives.len(), 3);
     for (drive, member) in status.drives.iter().zip(&members) {
         assert_eq!(drive.name, Some(member.to_string()));
-        assert_eq!(drive.queue_len, 0);
+        // The second copy of its superblock may be under way.
+        assert!(drive.queue_len <= 1);
         assert!(drive.health.unwrap().service_time_mean.is_some());
     }
 }

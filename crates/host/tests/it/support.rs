@@ -4,7 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use levelhead_array::{HostOrder, Policy};
+use levelhead_array::reserve::Division;
+use levelhead_array::{HostOrder, Patience, Policy};
 use levelhead_block::adapter::Waiting;
 use levelhead_block::{
     BlockDevice, BlockService, Buf, Command, Durability, Effort, Outcome, Reply, Request, ZeroTail,
@@ -18,8 +19,18 @@ use levelhead_stats::Streams;
 use levelhead_units::{Bytes, Extent, Lba, SECTOR_SIZE, Sectors};
 use tempfile::TempDir;
 
-/// What is reserved at both ends of a drive.
-pub(crate) const RESERVED: u64 = 512;
+/// What is reserved at each end of a drive.
+const END: u64 = 256;
+
+/// The size of a drive with so many sectors of data, in sectors.
+pub(crate) fn size_for(data: u64) -> u64 {
+    let spec = "raid0:2,chunk=4KiB".parse().unwrap();
+    let holds = |size: &u64| {
+        let division = Division::of(&spec, Sectors::new(*size));
+        division.is_some_and(|division| division.drive_size.get() >= data)
+    };
+    (data..).find(holds).unwrap()
+}
 
 /// A drive whose every motion takes next to nothing: a millisecond a revolution.
 const FAST: &str = r#"
@@ -55,10 +66,13 @@ impl Shelf {
         self.dir.path().join(name)
     }
 
-    /// A file with room for so many sectors of data, full of bytes that are not zero.
+    /// A file with room for so many sectors of data, none of which is zero.
     pub(crate) fn file(&self, name: &str, data: u64) -> MemberSpec {
         let path = self.path(name);
-        fs::write(&path, vec![0x5A; (RESERVED + data) as usize * SECTOR_SIZE]).unwrap();
+        let size = size_for(data);
+        let mut bytes = vec![0; size as usize * SECTOR_SIZE];
+        bytes[END as usize * SECTOR_SIZE..(size - END) as usize * SECTOR_SIZE].fill(0x5A);
+        fs::write(&path, bytes).unwrap();
         self.named(name)
     }
 
@@ -75,7 +89,7 @@ impl Shelf {
     /// So many emulated drives whose files do not exist yet.
     pub(crate) fn emulated(&self, count: usize, data: u64, options: &str) -> Vec<MemberSpec> {
         let profile = self.path("fast.toml").display().to_string();
-        let size = Bytes::new((RESERVED + data) * SECTOR_SIZE as u64);
+        let size = Bytes::new(size_for(data) * SECTOR_SIZE as u64);
         let member = |at: usize| {
             let path = self.path(&format!("emu{at}.img")).display().to_string();
             format!("emu:{path}?profile={profile}&size={size}&{options}").parse().unwrap()
@@ -139,6 +153,7 @@ pub(crate) fn options(policy: &str) -> ServeOptions {
         kernel: Kernel::best(),
         bound: Bound::DEFAULT,
         seed: 1,
+        patience: Patience::DEFAULT,
     }
 }
 
