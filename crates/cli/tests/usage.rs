@@ -287,7 +287,7 @@ fn numbers_out_of_range_are_refused_with_the_range() {
         ("--slow", "1", ["--slow", "expected DRIVE=FACTOR, as in 3=10"]),
         ("--failing", "0,6", ["there is no drive 6", "has drives 0 to 5"]),
         ("--failing", "0,x", ["--failing", "'x' is not a whole number from 0 to 63"]),
-        ("--synthetic", "count=0", ["count", "expected 1 to 268435456, got 0"]),
+        ("--synthetic", "count=0", ["count", "expected 1 to 16777216, got 0"]),
         ("--synthetic", "interval=8", ["interval", "'8' is not a time"]),
         ("--synthetic", "size=5kB", ["size", "whole number of sectors"]),
         ("--synthetic", "colour=red", ["colour", "size, sizes, interval, count, reads or align"]),
