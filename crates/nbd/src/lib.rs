@@ -24,4 +24,4 @@ mod socket;
 
 pub use client::Client;
 pub use endpoint::{Endpoint, ParseEndpointError};
-pub use server::{Access, CONNECTIONS_MAX, Export, Running, Server};
+pub use server::{Access, Bounds, CONNECTIONS_MAX, Export, HANDSHAKE_MAX, Running, Server};

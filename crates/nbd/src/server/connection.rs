@@ -16,9 +16,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
+use std::time::Duration;
 
 use levelhead_block::{Buf, Command, Effort, Reply, Request};
 
+use super::deadline::Deadline;
 use super::export::LiveExport;
 use super::failure::{Failure, check_outcome};
 use super::gate::{Gate, Permit};
@@ -34,17 +36,21 @@ use crate::socket::Socket;
 pub(super) struct Connection {
     pub(super) socket: Socket,
     pub(super) gate: Arc<Gate>,
+    /// The time for the handshake, all of it.
+    pub(super) handshake_max: Duration,
 }
 
-/// Serves a client until it leaves, breaks the protocol, or `stopping` is set and the socket's
-/// reading half shut down. Every request has been answered by the service when this returns.
+/// Serves a client until it leaves, breaks the protocol, takes too long for its handshake, or
+/// `stopping` is set and the socket's reading half shut down. Every request has been answered by the service when this returns.
 pub(super) fn serve(
-    Connection { socket, gate }: &Connection,
+    Connection { socket, gate, handshake_max }: &Connection,
     exports: &[Arc<LiveExport>],
     stopping: &AtomicBool,
 ) -> io::Result<()> {
     let mut decoder = ServerDecoder::new();
-    let Some(agreed) = negotiate(socket, &mut decoder, exports)? else { return Ok(()) };
+    let deadline = Deadline::after(*handshake_max, socket);
+    let Some(agreed) = negotiate(&deadline, &mut decoder, exports)? else { return Ok(()) };
+    deadline.lift()?;
     let export = Arc::clone(&exports[agreed.export]);
     let result = thread::scope(|scope| {
         let (queue, answers) = mpsc::channel();
@@ -61,7 +67,7 @@ pub(super) fn serve(
 }
 
 fn negotiate(
-    socket: &Socket,
+    socket: &Deadline<'_>,
     decoder: &mut ServerDecoder,
     exports: &[Arc<LiveExport>],
 ) -> io::Result<Option<Agreed>> {
@@ -69,13 +75,13 @@ fn negotiate(
     let mut negotiation = Negotiation::new(&described);
     let mut bytes = Vec::new();
     Negotiation::greeting().encode(&mut bytes);
-    socket.write_both(&bytes, &[])?;
-    while let Some(message) = receive(socket, decoder)? {
+    socket.write(&bytes)?;
+    while let Some(message) = receive(decoder, |space| socket.read(space))? {
         let mut answers = Vec::new();
         let step = negotiation.handle(message, &mut answers);
         bytes.clear();
         answers.iter().for_each(|answer| answer.encode(&mut bytes));
-        socket.write_both(&bytes, &[])?;
+        socket.write(&bytes)?;
         match step {
             Step::Continue => {}
             Step::Begin(agreed) => {
@@ -89,12 +95,15 @@ fn negotiate(
 }
 
 /// The next message, or nothing if the client has gone.
-fn receive(socket: &Socket, decoder: &mut ServerDecoder) -> io::Result<Option<ClientMessage>> {
+fn receive(
+    decoder: &mut ServerDecoder,
+    read: impl Fn(&mut [u8]) -> io::Result<usize>,
+) -> io::Result<Option<ClientMessage>> {
     loop {
         if let Some(message) = decoder.next()? {
             return Ok(Some(message));
         }
-        match socket.read(decoder.space())? {
+        match read(decoder.space())? {
             0 => return Ok(None),
             count => decoder.filled(count),
         }
@@ -193,7 +202,7 @@ impl Reader<'_> {
         decoder: &mut ServerDecoder,
         stopping: &AtomicBool,
     ) -> io::Result<()> {
-        while let Some(message) = receive(socket, decoder)? {
+        while let Some(message) = receive(decoder, |space| socket.read(space))? {
             let ClientMessage::Request(header, body) = message else {
                 unreachable!("a decoder of requests yields requests")
             };

@@ -8,7 +8,8 @@
 //! - S1. Nothing a client sends makes the server panic, or the service see an address outside its
 //!   size.
 //! - S2. A connection has at most 128 requests and 64 MiB in flight, the one being received apart;
-//!   past that its socket is not read. A server has at most [`CONNECTIONS_MAX`] connections.
+//!   past that its socket is not read. A server has at most [`CONNECTIONS_MAX`] connections, and a
+//!   client that has not agreed on an export within [`HANDSHAKE_MAX`] is not one of them any more.
 //! - S3. Of two changes to one sector that are in flight together, on whatever connections, the
 //!   service sees one after the other has ended.
 //! - S4. A service's callback never waits for a client.
@@ -16,6 +17,7 @@
 
 mod change;
 mod connection;
+mod deadline;
 mod export;
 mod failure;
 mod gate;
@@ -43,6 +45,9 @@ use crate::socket::{Listener, Socket};
 
 /// The most connections at the same time. Further clients are turned away.
 pub const CONNECTIONS_MAX: usize = 64;
+
+/// The most time that a client may take for its handshake, all of it. It is disconnected after that.
+pub const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
 /// How long answers may take to reach clients once the server is stopping.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -78,6 +83,21 @@ pub struct Server {
     waker: Socket,
     endpoint: Endpoint,
     exports: Vec<(Arc<LiveExport>, Events)>,
+    bounds: Bounds,
+}
+
+/// What clients may take of a server. The defaults are what `docs/nbd.md` promises; a test has less
+/// to wait for with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// The most time for a handshake, all of it.
+    pub handshake_max: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { handshake_max: HANDSHAKE_MAX }
+    }
 }
 
 impl Server {
@@ -102,7 +122,12 @@ impl Server {
         }
         let listener = Listener::bind(endpoint)?;
         let (waker, endpoint) = (listener.waker()?, listener.endpoint()?);
-        Ok(Self { listener, waker, endpoint, exports: live })
+        Ok(Self { listener, waker, endpoint, exports: live, bounds: Bounds::default() })
+    }
+
+    /// The same server with other bounds.
+    pub fn with_bounds(self, bounds: Bounds) -> Self {
+        Self { bounds, ..self }
     }
 
     /// Where it listens. If the port was left to the system, this names it.
@@ -114,7 +139,7 @@ impl Server {
     ///
     /// Panics if the system has no thread left.
     pub fn start(self) -> Running {
-        let Self { listener, waker, endpoint, exports } = self;
+        let Self { listener, waker, endpoint, exports, bounds } = self;
         let mut live = Vec::new();
         let mut workers = Vec::new();
         for (export, events) in exports {
@@ -123,6 +148,7 @@ impl Server {
         }
         let shared = Arc::new(Shared {
             exports: live,
+            bounds,
             stopping: AtomicBool::new(false),
             open: Mutex::default(),
             closed: Condvar::new(),
@@ -229,6 +255,7 @@ impl Drop for Running {
 
 struct Shared {
     exports: Vec<Arc<LiveExport>>,
+    bounds: Bounds,
     stopping: AtomicBool,
     /// The connections, by number.
     open: Mutex<BTreeMap<u64, Arc<Connection>>>,
@@ -254,7 +281,8 @@ impl Shared {
         if open.len() >= CONNECTIONS_MAX {
             return;
         }
-        let connection = Arc::new(Connection { socket, gate: Gate::new(LIMITS) });
+        let Bounds { handshake_max } = self.bounds;
+        let connection = Arc::new(Connection { socket, gate: Gate::new(LIMITS), handshake_max });
         open.insert(id, Arc::clone(&connection));
         drop(open);
         let listed = Listed { shared: Arc::clone(self), id };
