@@ -14,7 +14,8 @@
 //! # Invariants
 //!
 //! - C1. The messages depend on the bytes alone and not on how they were split.
-//! - C2. A decoder holds at most [`BUFFER`] bytes and one payload of at most [`PAYLOAD_MAX`].
+//! - C2. A decoder holds at most [`BUFFER`] bytes and one payload of at most [`PAYLOAD_MAX`]. A
+//!   server's decoder announces a payload before it makes the memory for it.
 //! - C3. After `next` gave nothing there is space for at least one byte.
 //! - C4. After an error a decoder yields that error for ever; the connection is to be dropped.
 //!
