@@ -9,11 +9,10 @@
 //! P(in a burst) = 1 - exp(-E[L] / gap)        P(fails by it) = failure * P(in a burst)
 //! ```
 
-use std::fmt;
-
-use levelhead_units::{Bytes, Extent, Lba, Ratio, Sectors};
+use levelhead_units::{Extent, Lba, Ratio, Sectors};
 
 use super::points::{Point, Points};
+use super::values::{BurstLength, CUT};
 use super::{Coin, FaultsError, Key};
 
 /// Stretches of sectors that often fail at the first pass.
@@ -27,20 +26,6 @@ pub struct Bursts {
     /// Share of their sectors whose first pass fails.
     pub failure: Ratio,
 }
-
-/// How long bursts are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BurstLength {
-    /// All so long.
-    Fixed(Sectors),
-    /// Each length from one sector to so many equally likely.
-    Uniform(Sectors),
-    /// Geometric with this mean; what would be longer than 16 times the mean is so long.
-    Geometric(Sectors),
-}
-
-/// The longest a geometric burst is, in means.
-const CUT: u64 = 16;
 
 /// The least gap, in sectors.
 const GAP_MIN: u64 = 16;
@@ -66,49 +51,6 @@ impl Bursts {
             return Err(FaultsError::Bursts { gap: self.gap, length: self.length });
         }
         Ok(())
-    }
-}
-
-impl BurstLength {
-    /// The mean length in sectors.
-    pub fn mean(self) -> f64 {
-        match self {
-            Self::Fixed(length) => length.get() as f64,
-            Self::Uniform(most) => (1.0 + most.get() as f64) / 2.0,
-            Self::Geometric(mean) => {
-                let (mean, longest) = (mean.get() as f64, self.longest() as f64);
-                mean * (1.0 - (1.0 - 1.0 / mean).powf(longest))
-            }
-        }
-    }
-
-    fn longest(self) -> u64 {
-        match self {
-            Self::Fixed(length) | Self::Uniform(length) => length.get(),
-            Self::Geometric(mean) => mean.get().saturating_mul(CUT),
-        }
-    }
-
-    fn draw(self, unit: f64) -> u64 {
-        match self {
-            Self::Fixed(length) => length.get(),
-            Self::Uniform(most) => (1 + (unit * most.get() as f64) as u64).min(most.get()),
-            Self::Geometric(mean) => {
-                let more = (1.0 - unit).ln() / (1.0 - 1.0 / mean.get() as f64).ln();
-                (more as u64).saturating_add(1).min(self.longest())
-            }
-        }
-    }
-}
-
-impl fmt::Display for BurstLength {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = |length: &Sectors| -> Bytes { length.bytes() };
-        match self {
-            Self::Fixed(length) => write!(f, "{}", text(length)),
-            Self::Uniform(most) => write!(f, "uniform:{}", text(most)),
-            Self::Geometric(mean) => write!(f, "geometric:{}", text(mean)),
-        }
     }
 }
 

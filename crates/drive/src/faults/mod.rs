@@ -30,18 +30,20 @@ mod slowness;
 mod soft;
 mod stalls;
 mod text;
+mod values;
 mod writes;
 
 use levelhead_block::SectorSet;
 use levelhead_stats::{hash_of, unit_of};
 use levelhead_units::{Extent, Instant, Lba, Ratio, Sectors};
 
-pub use bursts::{BurstLength, Bursts};
+pub use bursts::Bursts;
 pub use error::FaultsError;
-pub use rotations::{ROTATION_LIST_MAX, RotationList, Rotations};
-pub use slowness::{Between, Episodes, Field, Periodic};
+pub use rotations::{RotationList, Rotations};
+pub use slowness::{Episodes, Field, Periodic};
 pub use stalls::Stalls;
 pub use text::ParseFaultsError;
+pub use values::{Between, BurstLength, ROTATION_LIST_MAX};
 
 use bursts::BurstMap;
 use hard::Hard;

@@ -15,6 +15,7 @@ use std::fmt;
 use levelhead_units::Ratio;
 
 use super::FaultsError;
+use super::values::ROTATION_LIST_MAX;
 use crate::mechanics::ROTATIONS_MAX;
 
 /// How many revolutions a retry takes, each from 1 to 1000.
@@ -37,9 +38,6 @@ pub enum Rotations {
     /// Some numbers, each with its probability.
     Listed(RotationList),
 }
-
-/// The most entries of a [`RotationList`].
-pub const ROTATION_LIST_MAX: usize = 8;
 
 /// Numbers of revolutions with their probabilities, which add up to one.
 #[derive(Clone, Copy, Debug, PartialEq)]

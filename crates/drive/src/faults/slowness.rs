@@ -41,11 +41,10 @@
 //!
 //! - `[TAIL16]` drive slowdowns in the field, "The Tail at Store", table of `S_i` of disks.
 
-use std::fmt;
-
 use levelhead_units::{Instant, Nanos, Ratio};
 
 use super::points::Points;
+use super::values::{Between, SLOWDOWN_MAX};
 use super::{Coin, Faults, FaultsError, Key};
 
 /// Slow and well by turns, for random times.
@@ -73,15 +72,6 @@ pub struct Periodic {
     pub factor: f64,
 }
 
-/// A time, or any time of a range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Between {
-    /// The least.
-    pub least: Nanos,
-    /// The most.
-    pub most: Nanos,
-}
-
 /// As slow as drives in the field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Field {
@@ -91,9 +81,6 @@ pub struct Field {
     /// field.
     pub persistence: Ratio,
 }
-
-/// The largest factor.
-pub(crate) const SLOWDOWN_MAX: f64 = 1_000.0;
 
 /// The shortest and longest times of all this.
 const TIME_MIN: Nanos = Nanos::from_micros(1);
@@ -128,19 +115,6 @@ pub(crate) fn field_factor(rest: f64) -> f64 {
     let ((share, factor), (share_next, factor_next)) = (FIELD[at], FIELD[at + 1]);
     let way = (rest / share).ln() / (share_next / share).ln();
     (factor * (way * (factor_next / factor).ln()).exp()).min(SLOWDOWN_MAX)
-}
-
-impl From<Nanos> for Between {
-    fn from(time: Nanos) -> Self {
-        Self { least: time, most: time }
-    }
-}
-
-impl fmt::Display for Between {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { least, most } = self;
-        if least == most { write!(f, "{least}") } else { write!(f, "{least}-{most}") }
-    }
 }
 
 fn check_factor(slowdown: f64) -> Result<(), FaultsError> {

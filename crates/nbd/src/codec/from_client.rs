@@ -3,7 +3,7 @@
 use super::input::{Fields, Input, PutFields, length};
 use super::wire::{OPTION_MAGIC, REQUEST_MAGIC, option};
 use super::{
-    ClientFlags, CommandFlags, CommandKind, Cookie, OPTION_MAX, OPTION_SKIP_MAX, PAYLOAD_MAX,
+    Body, ClientFlags, CommandFlags, CommandKind, Cookie, OPTION_MAX, OPTION_SKIP_MAX, PAYLOAD_MAX,
     PAYLOAD_SKIP_MAX, Payload, ProtocolError, Refusal,
 };
 
@@ -29,17 +29,6 @@ pub enum ClientMessage {
     Announced(RequestHeader),
     /// A transmission request.
     Request(RequestHeader, Body),
-}
-
-/// What follows a request's head.
-#[derive(Debug, PartialEq)]
-pub enum Body {
-    /// Nothing follows it.
-    Nothing,
-    /// The bytes of a write, placed as [`Payload::room`] says.
-    Bytes(Payload),
-    /// A write's bytes, more than [`PAYLOAD_MAX`], which were thrown away.
-    Skipped,
 }
 
 /// An option. Its number is in [`option`].

@@ -40,12 +40,10 @@ mod wire;
 use std::fmt;
 
 pub use client_decoder::ClientDecoder;
-pub use from_client::{
-    Body, ClientMessage, ClientOption, RequestHeader, ServerDecoder, encode_flags,
-};
+pub use from_client::{ClientMessage, ClientOption, RequestHeader, ServerDecoder, encode_flags};
 pub use from_server::{Answer, Chunk, ErrorChunk, Info, Padding, Place, ServerMessage, StatusRun};
 pub use input::BUFFER;
-pub use payload::Payload;
+pub use payload::{Body, Payload};
 pub use wire::{
     ClientFlags, CommandFlags, CommandKind, Cookie, Errno, ExportFlags, HandshakeFlags, Refusal,
     info, option,

@@ -12,6 +12,17 @@ pub struct Payload {
     len: usize,
 }
 
+/// What follows a request's head.
+#[derive(Debug, PartialEq)]
+pub enum Body {
+    /// Nothing follows it.
+    Nothing,
+    /// The bytes of a write, placed as [`Payload::room`] says.
+    Bytes(Payload),
+    /// A write's bytes, more than [`PAYLOAD_MAX`](super::PAYLOAD_MAX), which were thrown away.
+    Skipped,
+}
+
 impl Payload {
     /// No bytes.
     pub fn empty() -> Self {
