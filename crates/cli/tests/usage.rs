@@ -6,6 +6,7 @@ mod support;
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use levelhead_drive::Faults;
 use support::{ARRAY, Ended, Shelf, levelhead, refs, run};
 
 /// A drive with room for the reserved parts and a little more.
@@ -381,7 +382,7 @@ fn place_that_cannot_be_written_is_refused_first() {
     let shelf = Shelf::new();
     let (folder, nowhere) = (shelf.dir.path().to_str().unwrap(), shelf.path("no/such/file"));
     // So long that it would be noticed.
-    let load = ["replay", "--synthetic", "count=200000000"];
+    let load = ["replay", "--synthetic", "count=16000000"];
     for option in ["--csv", "--report"] {
         check(&shelf, &[&load[..], &[option, folder]].concat(), &[folder, "is a directory"]);
         check(&shelf, &[&load[..], &[option, &nowhere]].concat(), &["no/such", "No such file"]);
@@ -405,6 +406,19 @@ fn help_and_version_are_no_mistakes() {
     let Ended { code, out, err } = levelhead(&[] as &[&str]);
     assert_eq!((code, out.as_str()), (Some(2), ""));
     assert!(err.contains("Usage: levelhead"), "{err}");
+}
+
+#[test]
+fn help_names_every_kind_of_fault() {
+    for command in [&["replay"][..], &["drive", "emulate"]] {
+        for help in ["-h", "--help"] {
+            let text = levelhead(&[command, &[help]].concat()).good();
+            let words: Vec<&str> = text.split([' ', '=', ',', '\n']).collect();
+            for kind in Faults::KINDS {
+                assert!(words.contains(&kind.key), "{command:?} {help}: no {}\n{text}", kind.key);
+            }
+        }
+    }
 }
 
 #[test]

@@ -11,9 +11,11 @@
 
 use levelhead_units::{Extent, Lba, Ratio, Sectors};
 
+use super::parts::{Parsed, fields, sectors, unit};
 use super::points::{Point, Points};
+use super::text::Form;
 use super::values::{BurstLength, CUT};
-use super::{Coin, FaultsError, Key};
+use super::{Coin, Faults, FaultsError, Key};
 
 /// Stretches of sectors that often fail at the first pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,7 +46,7 @@ impl Bursts {
         self.coverage() * self.failure.get()
     }
 
-    pub(crate) fn check(&self) -> Result<(), FaultsError> {
+    fn check(&self) -> Result<(), FaultsError> {
         let (gap, longest) = (self.gap.get(), self.length.longest());
         let fits = longest > 0 && longest <= SECTORS_MAX * CUT && gap <= SECTORS_MAX;
         if !fits || gap < GAP_MIN || self.length.mean() > gap as f64 {
@@ -52,6 +54,23 @@ impl Bursts {
         }
         Ok(())
     }
+}
+
+impl Form for Bursts {
+    fn read(text: &str) -> Parsed<Self> {
+        let [gap, length, failure] = fields(text, "GAP/LENGTH/SHARE, as in 10GiB/1MiB/50%")?;
+        let length = BurstLength::read(length)?;
+        Ok(Self { gap: sectors(gap)?, length, failure: unit(failure)? })
+    }
+
+    fn show(&self) -> String {
+        let Self { gap, length, failure } = self;
+        format!("{}/{length}/{failure}", gap.bytes())
+    }
+}
+
+pub(super) fn check(faults: &Faults) -> Result<(), FaultsError> {
+    faults.bursts.map_or(Ok(()), |bursts| bursts.check())
 }
 
 /// The bursts of one drive.

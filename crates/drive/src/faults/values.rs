@@ -4,6 +4,8 @@ use std::fmt;
 
 use levelhead_units::{Bytes, Nanos, Sectors};
 
+use super::parts::{Parsed, sectors, unit};
+
 /// The most entries of a [`RotationList`](super::RotationList).
 pub const ROTATION_LIST_MAX: usize = 8;
 
@@ -34,6 +36,17 @@ pub struct Between {
 }
 
 impl BurstLength {
+    /// A size, `uniform:` and the largest size, or `geometric:` and the mean.
+    pub(super) fn read(text: &str) -> Parsed<Self> {
+        if let Some(most) = text.strip_prefix("uniform:") {
+            return sectors(most).map(Self::Uniform);
+        }
+        match text.strip_prefix("geometric:") {
+            Some(mean) => sectors(mean).map(Self::Geometric),
+            None => sectors(text).map(Self::Fixed),
+        }
+    }
+
     /// The mean length in sectors.
     pub fn mean(self) -> f64 {
         match self {
@@ -73,6 +86,16 @@ impl fmt::Display for BurstLength {
             Self::Uniform(most) => write!(f, "uniform:{}", text(most)),
             Self::Geometric(mean) => write!(f, "geometric:{}", text(mean)),
         }
+    }
+}
+
+impl Between {
+    /// A time, or two with a dash between.
+    pub(super) fn read(text: &str) -> Parsed<Self> {
+        let Some((least, most)) = text.split_once('-') else {
+            return unit::<Nanos>(text).map(Into::into);
+        };
+        Ok(Self { least: unit(least)?, most: unit(most)? })
     }
 }
 
