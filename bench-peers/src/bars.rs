@@ -5,10 +5,10 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::code::{Cache, Operation, Shape};
-use crate::table::Row;
+use crate::row::{Row, text};
 
 /// What encoding by one code is to reach.
 struct Goal {
@@ -146,12 +146,4 @@ impl fmt::Display for Bar {
         let reached = if *reached { "yes" } else { "**no**" };
         write!(f, "| {code} | {what} | {limit} | {measured:.3} | {reached} |")
     }
-}
-
-/// For [`serde`]: as it is displayed.
-pub(crate) fn text<S: Serializer>(
-    value: &impl fmt::Display,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(value)
 }

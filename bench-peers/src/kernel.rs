@@ -7,7 +7,8 @@ use std::slice;
 
 use erasure_isa_l_sys as ffi;
 
-use crate::pool::SECTOR_SIZE;
+/// Bytes in a sector.
+pub(crate) const SECTOR_SIZE: usize = 4096;
 
 /// Bytes of ISA-L's tables for one coefficient.
 const TABLE_SIZE: usize = 32;

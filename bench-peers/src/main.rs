@@ -28,6 +28,7 @@ mod kernel;
 mod measure;
 mod peers;
 mod pool;
+mod row;
 mod table;
 mod verify;
 
@@ -46,7 +47,8 @@ use peers::rs_simd::RsSimd;
 use peers::rse::{Codec, Rse};
 use peers::streaming::Streaming;
 use pool::Pool;
-use table::{Rates, Report, Row};
+use row::{Rates, Row};
+use table::Report;
 
 /// Measures us against others.
 #[derive(Debug, Parser)]

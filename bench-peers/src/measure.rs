@@ -9,7 +9,8 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::code::Cache;
-use crate::pool::{Codeword, SECTOR_SIZE};
+use crate::kernel::SECTOR_SIZE;
+use crate::pool::Codeword;
 
 /// Somebody who can do the operation.
 pub(crate) trait Coder {

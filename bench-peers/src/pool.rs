@@ -6,10 +6,7 @@
 
 use memmap2::{Advice, MmapMut};
 
-use crate::kernel::shared;
-
-/// Bytes in a sector.
-pub(crate) const SECTOR_SIZE: usize = 4096;
+use crate::kernel::{SECTOR_SIZE, shared};
 
 /// Bytes in the pool. At least two thirds of it are data for every code measured.
 pub(crate) const POOL_SIZE: usize = 384 << 20;

@@ -1,16 +1,17 @@
 //! What is printed: one report, as a table for people or as JSON.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 
 use serde::Serialize;
 
-use crate::bars::{Bar, bars, text};
-use crate::code::{BATCH_COUNT, Cache, Operation, Shape};
+use crate::bars::{Bar, bars};
+use crate::code::BATCH_COUNT;
+use crate::kernel::SECTOR_SIZE;
 use crate::measure::Effort;
 use crate::peers::{isal, ours, rs_simd, rse};
-use crate::pool::{POOL_SIZE, SECTOR_SIZE};
+use crate::pool::POOL_SIZE;
+use crate::row::{Row, rate};
 
 /// Everything about one run.
 #[derive(Debug, Serialize)]
@@ -60,42 +61,6 @@ struct Method {
     accumulate_batch: usize,
 }
 
-/// One line of the table. Rates are GB of data per second of CPU time, medians of the rounds.
-#[derive(Debug, Serialize)]
-pub(crate) struct Row {
-    /// "redundant,data", or "data+redundant" for an array.
-    #[serde(serialize_with = "text")]
-    pub(crate) code: Shape,
-    #[serde(serialize_with = "text")]
-    pub(crate) operation: Operation,
-    #[serde(serialize_with = "text")]
-    pub(crate) cache: Cache,
-    pub(crate) ours_gbps: Option<f64>,
-    pub(crate) streaming_gbps: f64,
-    pub(crate) isal_gbps: Option<f64>,
-    isal_update_gbps: Option<f64>,
-    pub(crate) rs_simd_gbps: Option<f64>,
-    pub(crate) rse_gbps: Option<f64>,
-    /// Our other kernels, for encoding.
-    pub(crate) ours_by_kernel_gbps: BTreeMap<String, f64>,
-    /// CPU time of the plan for an erasure pattern not seen before.
-    pub(crate) ours_setup_us: Option<f64>,
-}
-
-/// Rates of everybody, as they were measured.
-#[derive(Debug)]
-pub(crate) struct Rates {
-    /// Each of our kernels, the chosen one first; nobody if we cannot do the code.
-    pub(crate) ours: Vec<(&'static str, f64)>,
-    pub(crate) streaming: f64,
-    pub(crate) isal: Option<f64>,
-    pub(crate) isal_update: Option<f64>,
-    pub(crate) rs_simd: Option<f64>,
-    pub(crate) rse: Option<f64>,
-    /// Microseconds.
-    pub(crate) setup: Option<f64>,
-}
-
 impl Report {
     /// The report on these figures.
     pub(crate) fn new(effort: Effort, rows: Vec<Row>) -> Self {
@@ -119,28 +84,6 @@ impl Report {
             },
             bars: bars(&rows),
             rows,
-        }
-    }
-}
-
-impl Row {
-    pub(crate) fn new(shape: Shape, operation: &Operation, cache: Cache, rates: &Rates) -> Self {
-        // A thousandth of a GB/s, a hundredth of a microsecond.
-        let rate = |gbps: f64| (gbps * 1e3).round() / 1e3;
-        let others =
-            rates.ours.iter().skip(1).map(|(name, gbps)| ((*name).to_owned(), rate(*gbps)));
-        Self {
-            code: shape,
-            operation: operation.clone(),
-            cache,
-            ours_gbps: rates.ours.first().map(|(_, gbps)| rate(*gbps)),
-            streaming_gbps: rate(rates.streaming),
-            isal_gbps: rates.isal.map(rate),
-            isal_update_gbps: rates.isal_update.map(rate),
-            rs_simd_gbps: rates.rs_simd.map(rate),
-            rse_gbps: rates.rse.map(rate),
-            ours_by_kernel_gbps: others.collect(),
-            ours_setup_us: rates.setup.map(|us| (us * 100.0).round() / 100.0),
         }
     }
 }
@@ -230,40 +173,5 @@ impl fmt::Display for Report {
             }
         }
         Ok(())
-    }
-}
-
-impl fmt::Display for Row {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ratio = |of: Option<f64>| match (self.ours_gbps, of) {
-            (Some(ours), Some(of)) => format!("{:.2}", ours / of),
-            (None, _) | (_, None) => "-".to_owned(),
-        };
-        let setup = self.ours_setup_us.map_or("-".to_owned(), |us| format!("{us:.1} µs"));
-        let cells = [
-            self.code.to_string(),
-            self.operation.to_string(),
-            self.cache.to_string(),
-            rate(self.ours_gbps),
-            rate(Some(self.streaming_gbps)),
-            ratio(Some(self.streaming_gbps)),
-            rate(self.isal_gbps),
-            rate(self.isal_update_gbps),
-            rate(self.rs_simd_gbps),
-            rate(self.rse_gbps),
-            ratio(self.isal_gbps),
-            setup,
-        ];
-        write!(f, "| {} |", cells.join(" | "))
-    }
-}
-
-/// Three digits.
-fn rate(gbps: Option<f64>) -> String {
-    match gbps {
-        None => "-".to_owned(),
-        Some(gbps) if gbps < 1.0 => format!("{gbps:.2}"),
-        Some(gbps) if gbps < 100.0 => format!("{gbps:.1}"),
-        Some(gbps) => format!("{gbps:.0}"),
     }
 }

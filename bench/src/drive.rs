@@ -264,7 +264,7 @@ fn sptf(requests: u64, clock: &mut dyn FnMut()) -> Counts {
 
 fn array(size: &str, requests: u64, clock: &mut dyn FnMut()) -> Counts {
     let faults = Faults {
-        soft_rate: Ratio::new(0.01).expect("it is a ratio"),
+        retry_rate: Ratio::new(0.01).expect("it is a ratio"),
         adjacency: 2.0,
         rotations: 3.into(),
         ..Faults::NONE

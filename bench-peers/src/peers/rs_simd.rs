@@ -6,8 +6,9 @@
 use reed_solomon_simd::{ReedSolomonDecoder, ReedSolomonEncoder};
 
 use crate::code::{Operation, Shape};
+use crate::kernel::SECTOR_SIZE;
 use crate::measure::Coder;
-use crate::pool::{Codeword, SECTOR_SIZE};
+use crate::pool::Codeword;
 
 /// Of the crate.
 pub(crate) const VERSION: &str = "3.1.0";

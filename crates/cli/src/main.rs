@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod commands;
+mod faults;
 mod journal;
 mod progress;
 mod signals;

@@ -6,6 +6,7 @@ mod support;
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use levelhead_drive::Faults;
 use support::{ARRAY, Ended, Shelf, levelhead, refs, run};
 
 /// A drive with room for the reserved parts and a little more.
@@ -287,7 +288,7 @@ fn numbers_out_of_range_are_refused_with_the_range() {
         ("--slow", "1", ["--slow", "expected DRIVE=FACTOR, as in 3=10"]),
         ("--failing", "0,6", ["there is no drive 6", "has drives 0 to 5"]),
         ("--failing", "0,x", ["--failing", "'x' is not a whole number from 0 to 63"]),
-        ("--synthetic", "count=0", ["count", "expected 1 to 268435456, got 0"]),
+        ("--synthetic", "count=0", ["count", "expected 1 to 16777216, got 0"]),
         ("--synthetic", "interval=8", ["interval", "'8' is not a time"]),
         ("--synthetic", "size=5kB", ["size", "whole number of sectors"]),
         ("--synthetic", "colour=red", ["colour", "size, sizes, interval, count, reads or align"]),
@@ -381,7 +382,7 @@ fn place_that_cannot_be_written_is_refused_first() {
     let shelf = Shelf::new();
     let (folder, nowhere) = (shelf.dir.path().to_str().unwrap(), shelf.path("no/such/file"));
     // So long that it would be noticed.
-    let load = ["replay", "--synthetic", "count=200000000"];
+    let load = ["replay", "--synthetic", "count=16000000"];
     for option in ["--csv", "--report"] {
         check(&shelf, &[&load[..], &[option, folder]].concat(), &[folder, "is a directory"]);
         check(&shelf, &[&load[..], &[option, &nowhere]].concat(), &["no/such", "No such file"]);
@@ -405,6 +406,19 @@ fn help_and_version_are_no_mistakes() {
     let Ended { code, out, err } = levelhead(&[] as &[&str]);
     assert_eq!((code, out.as_str()), (Some(2), ""));
     assert!(err.contains("Usage: levelhead"), "{err}");
+}
+
+#[test]
+fn help_names_every_kind_of_fault() {
+    for command in [&["replay"][..], &["drive", "emulate"]] {
+        for help in ["-h", "--help"] {
+            let text = levelhead(&[command, &[help]].concat()).good();
+            let words: Vec<&str> = text.split([' ', '=', ',', '\n']).collect();
+            for kind in Faults::KINDS {
+                assert!(words.contains(&kind.key), "{command:?} {help}: no {}\n{text}", kind.key);
+            }
+        }
+    }
 }
 
 #[test]

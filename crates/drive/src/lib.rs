@@ -75,8 +75,8 @@ mod settings;
 
 pub use drive::{Completion, Drive};
 pub use faults::{
-    Between, BurstLength, Bursts, Episodes, Faults, FaultsError, Field, ParseFaultsError, Periodic,
-    ROTATION_LIST_MAX, RotationList, Rotations, Stalls,
+    Between, BurstLength, Bursts, Episodes, FaultKind, Faults, FaultsError, Field,
+    ParseFaultsError, Periodic, ROTATION_LIST_MAX, RotationList, Rotations, Stalls,
 };
 pub use figures::ZoneFigures;
 pub use health::Counters;

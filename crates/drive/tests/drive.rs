@@ -119,7 +119,7 @@ fn commands_that_move_nothing_take_the_overhead() {
 fn a_full_read_with_failures_ends_exactly_so_many_revolutions_later() {
     for rotations in [1, 3, 5, 1_000] {
         let mut bad =
-            faulty(Faults { soft_rate: Ratio::ONE, rotations: rotations.into(), ..Faults::NONE });
+            faulty(Faults { retry_rate: Ratio::ONE, rotations: rotations.into(), ..Faults::NONE });
         let mut good = drive(SETTINGS);
         // Fourteen sectors over two tracks: one retry mends them all.
         for (now, lba) in [(0, 35), (20_000_000, 0), (40_000_000, 123)] {
@@ -134,7 +134,7 @@ fn a_full_read_with_failures_ends_exactly_so_many_revolutions_later() {
 
 #[test]
 fn a_fast_read_with_failures_ends_after_its_first_pass() {
-    let mut bad = faulty(Faults { soft_rate: Ratio::ONE, ..Faults::NONE });
+    let mut bad = faulty(Faults { retry_rate: Ratio::ONE, ..Faults::NONE });
     let fast = run(&mut bad, at(0), read(35, 14, Effort::Fast), 1);
     let good = run(&mut drive(SETTINGS), at(0), read(35, 14, Effort::Full), 1);
     assert_eq!(fast.ended, good.ended);
@@ -151,7 +151,7 @@ fn a_limited_read_spends_the_revolutions_that_fit() {
         (30_000, 3, Outcome::GOOD),
         (99_000, 3, Outcome::GOOD),
     ] {
-        let mut bad = faulty(Faults { soft_rate: Ratio::ONE, ..Faults::NONE });
+        let mut bad = faulty(Faults { retry_rate: Ratio::ONE, ..Faults::NONE });
         let effort = Effort::Limited(Nanos::from_micros(limit));
         let limited = run(&mut bad, at(0), read(35, 14, effort), 1);
         assert_eq!(limited.retries, rotations);
@@ -182,7 +182,7 @@ fn hard_failures_are_damage_at_full_effort_only_and_a_write_mends_them() {
 
 #[test]
 fn the_same_client_request_meets_the_same_failures_whenever_it_comes() {
-    let faults = Faults { soft_rate: ratio(0.2), adjacency: 2.0, ..Faults::NONE };
+    let faults = Faults { retry_rate: ratio(0.2), adjacency: 2.0, ..Faults::NONE };
     let (mut one, mut other) = (faulty(faults), faulty(faults));
     let mut differing = 0;
     for origin in 0..100 {
@@ -211,7 +211,7 @@ fn the_same_client_request_meets_the_same_failures_whenever_it_comes() {
 
 #[test]
 fn a_slow_drive_takes_so_many_times_as_long() {
-    let faults = Faults { slowdown: 2.5, soft_rate: Ratio::ONE, ..Faults::NONE };
+    let faults = Faults { slowdown: 2.5, retry_rate: Ratio::ONE, ..Faults::NONE };
     let slow = run(&mut faulty(faults), at(0), read(35, 1, Effort::Full), 1);
     let usual =
         run(&mut faulty(Faults { slowdown: 1.0, ..faults }), at(0), read(35, 1, Effort::Full), 1);
@@ -315,7 +315,7 @@ fn random_run(
 #[test]
 fn random_runs_keep_the_invariants_and_late_calls_change_nothing() {
     let faults =
-        Faults { soft_rate: ratio(0.05), adjacency: 2.0, hard_rate: ratio(0.02), ..Faults::NONE };
+        Faults { retry_rate: ratio(0.05), adjacency: 2.0, hard_rate: ratio(0.02), ..Faults::NONE };
     for seed in 0..200 {
         let settings = Settings {
             queue_depth: [1, 2, 8, 32][seed as usize % 4],
@@ -381,7 +381,7 @@ fn check_invariants(
 
 #[test]
 fn health_says_what_the_drive_did() {
-    let mut drive = faulty(Faults { soft_rate: ratio(0.1), ..Faults::NONE });
+    let mut drive = faulty(Faults { retry_rate: ratio(0.1), ..Faults::NONE });
     let now = at(5);
     assert_eq!(drive.health(now).retry_rate, None);
     let (mut first_pass, mut retrying, mut retried) = (0, 0, 0);

@@ -1,21 +1,13 @@
-//! A code: its shape, its matrix, and what can be done with it.
+//! A code: its shape and its matrix. What can be done with it is in `operations`, `locate` and `plan`.
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::error::{CodeError, Role, UseError};
-use crate::kernel::by_transform::{Numbers, Transformed};
-use crate::kernel::driver::{Columns, Finish, Job};
-use crate::kernel::{self, Kernel};
-use crate::plan::Plan;
-use crate::rows::Rows;
-use crate::set::{SYMBOLS_MAX, SymbolSet};
+use crate::error::{CodeError, UseError};
+use crate::fields::{Field, LEN_MAX};
+use crate::set::SYMBOLS_MAX;
 use crate::transform::{self, Transform};
-use crate::{field, tower};
-
-/// The most symbols a codeword may have.
-pub(crate) const LEN_MAX: usize = 65_536;
 
 /// The most elements of a matrix that is kept. Of a larger one, elements are computed as they are
 /// needed.
@@ -23,15 +15,6 @@ const TABLE_MAX: usize = 1 << 20;
 
 /// The most data symbols for which transforms are made ready.
 const TRANSFORMED_MAX: usize = 4096;
-
-/// The field that a code is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Field {
-    /// GF(2^8): codewords of up to 256 symbols of any length.
-    Bytes,
-    /// GF((2^8)^2): longer codewords, of symbols whose length is a multiple of 128 bytes.
-    Tower,
-}
 
 /// A Reed-Solomon code of so many data and so many redundant symbols. In a codeword the data symbols
 /// come first: symbols `0..data` are data, symbols `data..len` are redundant.
@@ -43,48 +26,6 @@ pub struct Code {
     table: Option<Arc<[u16]>>,
     /// Transforms of the sizes that its redundant symbols need, the smallest first.
     transforms: Arc<[Transform]>,
-}
-
-/// One symbol of a codeword that is to be reconstructed.
-#[derive(Debug)]
-pub enum Symbol<'a> {
-    /// Its bytes are known.
-    Available(&'a [u8]),
-    /// Its bytes are wanted here, whatever the buffer holds.
-    Wanted(&'a mut [u8]),
-    /// Its bytes are not known, and nobody wants them.
-    Lost,
-}
-
-impl Field {
-    /// What the length of a symbol must be a multiple of.
-    pub const fn size_multiple(self) -> usize {
-        match self {
-            Self::Bytes => 1,
-            Self::Tower => tower::BLOCK_SIZE,
-        }
-    }
-
-    pub(crate) fn multiply(self, left: u16, right: u16) -> u16 {
-        match self {
-            Self::Bytes => field::multiply(left as u8, right as u8).into(),
-            Self::Tower => tower::multiply(left, right),
-        }
-    }
-
-    pub(crate) fn divide(self, dividend: u16, divisor: u16) -> u16 {
-        match self {
-            Self::Bytes => field::divide(dividend as u8, divisor as u8).into(),
-            Self::Tower => tower::divide(dividend, divisor),
-        }
-    }
-
-    const fn element_count(self) -> usize {
-        match self {
-            Self::Bytes => SYMBOLS_MAX,
-            Self::Tower => LEN_MAX,
-        }
-    }
 }
 
 impl Code {
@@ -166,142 +107,6 @@ impl Code {
         })
     }
 
-    /// The plan by which the `wanted` symbols are computed from `available` ones. A wanted symbol
-    /// that is available is copied. Otherwise the sources are exactly as many symbols as there are
-    /// data: all the data that is available, and redundant symbols, the first ones, for the rest.
-    ///
-    /// # Errors
-    ///
-    /// If a wanted symbol is not available and fewer symbols are than there are data; if a symbol is
-    /// named that the code does not have; if the code is over the tower field, which
-    /// [`plan`](Self::plan) is for.
-    pub fn rows(&self, available: &SymbolSet, wanted: &[usize]) -> Result<Rows, UseError> {
-        Rows::plan(self, available, wanted)
-    }
-
-    /// The plan by which the `wanted` symbols are computed when the `erased` ones are gone and all
-    /// others are there. For any code; faster to make than [`rows`](Self::rows).
-    ///
-    /// # Errors
-    ///
-    /// If more symbols are erased than are redundant, and one of them is wanted; if a symbol is named
-    /// that the code does not have, or named twice in one list.
-    pub fn plan(&self, erased: &[usize], wanted: &[usize]) -> Result<Plan, UseError> {
-        Plan::new(self, erased, wanted)
-    }
-
-    /// Computes all redundant symbols from all data symbols.
-    ///
-    /// # Errors
-    ///
-    /// If there is not one buffer for each symbol, or they differ in length, or that is no multiple
-    /// of [`Field::size_multiple`].
-    pub fn encode(
-        &self,
-        kernel: Kernel,
-        data: &[&[u8]],
-        redundant: &mut [&mut [u8]],
-    ) -> Result<(), UseError> {
-        kernel::check_count(Role::Data, self.data, data.len())?;
-        self.check(0, data, redundant)?;
-        self.add(kernel, 0, data, redundant, Finish::Store);
-        Ok(())
-    }
-
-    /// Adds to all redundant symbols the shares of some data symbols, from `first_column` on.
-    ///
-    /// Over zeros, in any order and any pieces, every data symbol once, this amounts to
-    /// [`encode`](Self::encode). At every moment the redundant symbols are those of the codeword in
-    /// which all data that has not come yet is zeros: a codeword may stop anywhere, and closing it
-    /// takes nothing.
-    ///
-    /// # Errors
-    ///
-    /// If the code does not have so many data symbols, or there is not one buffer for each redundant
-    /// symbol, or the buffers differ in length, or that is no multiple of [`Field::size_multiple`].
-    pub fn accumulate(
-        &self,
-        kernel: Kernel,
-        first_column: usize,
-        data: &[&[u8]],
-        redundant: &mut [&mut [u8]],
-    ) -> Result<(), UseError> {
-        self.check(first_column, data, redundant)?;
-        self.add(kernel, first_column, data, redundant, Finish::Xor);
-        Ok(())
-    }
-
-    /// Brings all redundant symbols up to date after data symbol `column` changed. `difference` is
-    /// the xor of what it was and what it is now.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such data symbol, or not one buffer for each redundant symbol, or the buffers
-    /// differ in length, or that is no multiple of [`Field::size_multiple`].
-    pub fn update(
-        &self,
-        kernel: Kernel,
-        column: usize,
-        difference: &[u8],
-        redundant: &mut [&mut [u8]],
-    ) -> Result<(), UseError> {
-        self.accumulate(kernel, column, &[difference], redundant)
-    }
-
-    /// Computes the wanted symbols of a codeword from the available ones. Plans anew on each call:
-    /// whoever loses the same symbols of many codewords keeps the [`plan`](Self::plan).
-    ///
-    /// # Errors
-    ///
-    /// If a symbol is wanted and fewer are available than there are data; if there is not one entry for
-    /// each symbol, or the buffers differ in length, or that is no multiple of
-    /// [`Field::size_multiple`].
-    pub fn reconstruct(&self, kernel: Kernel, symbols: &mut [Symbol<'_>]) -> Result<(), UseError> {
-        kernel::check_count(Role::Symbol, self.len(), symbols.len())?;
-        let (mut erased, mut wanted) = (Vec::new(), Vec::new());
-        for (symbol, entry) in symbols.iter().enumerate() {
-            match entry {
-                Symbol::Available(_) => {}
-                Symbol::Wanted(_) => {
-                    wanted.push(symbol);
-                    erased.push(symbol);
-                }
-                Symbol::Lost => erased.push(symbol),
-            }
-        }
-        let plan = self.plan(&erased, &wanted)?;
-        let (mut sources, mut into) = (Vec::new(), Vec::new());
-        for (symbol, entry) in symbols.iter_mut().enumerate() {
-            match entry {
-                Symbol::Available(bytes) if plan.sources().binary_search(&symbol).is_ok() => {
-                    sources.push(*bytes);
-                }
-                Symbol::Wanted(bytes) => into.push(&mut **bytes),
-                Symbol::Available(_) | Symbol::Lost => {}
-            }
-        }
-        plan.run(kernel, &sources, &mut into)
-    }
-
-    /// That the buffers fit the code and each other.
-    fn check(
-        &self,
-        first_column: usize,
-        data: &[&[u8]],
-        redundant: &[&mut [u8]],
-    ) -> Result<(), UseError> {
-        if first_column > self.data || data.len() > self.data - first_column {
-            return Err(UseError::PastTheLastColumn {
-                first_column,
-                count: data.len(),
-                data: self.data,
-            });
-        }
-        kernel::check_count(Role::Redundant, self.redundant, redundant.len())?;
-        let size = kernel::check_sizes(Role::Data, data, Role::Redundant, redundant)?;
-        self.check_size(size)
-    }
-
     /// That symbols may have so many bytes.
     pub(crate) fn check_size(&self, size: usize) -> Result<(), UseError> {
         let multiple = self.field().size_multiple();
@@ -316,19 +121,6 @@ impl Code {
     pub(crate) fn check_symbol(&self, symbol: usize) -> Result<(), UseError> {
         let len = self.len();
         if symbol < len { Ok(()) } else { Err(UseError::OutOfRange { symbol, len }) }
-    }
-
-    fn add(
-        &self,
-        kernel: Kernel,
-        first_column: usize,
-        data: &[&[u8]],
-        redundant: &mut [&mut [u8]],
-        finish: Finish,
-    ) {
-        let columns = FromColumn { code: self, first_column };
-        let job = Job { field: self.field(), columns: &columns, sources: data };
-        kernel::accumulate(kernel, job, redundant, finish);
     }
 
     /// Transforms of every size up to the one that covers all redundant symbols.
@@ -436,34 +228,6 @@ impl Code {
         let point = self.redundant.next_power_of_two() + column;
         let point = if point < count { point } else { self.redundant + point - count };
         point as u16
-    }
-}
-
-/// The columns of a code, from one on.
-struct FromColumn<'a> {
-    code: &'a Code,
-    first_column: usize,
-}
-
-impl Columns for FromColumn<'_> {
-    fn columns<'a>(
-        &'a self,
-        sources: Range<usize>,
-        rows: Range<usize>,
-        scratch: &'a mut [u16],
-    ) -> &'a [u16] {
-        let first = self.first_column;
-        self.code.columns(first + sources.start..first + sources.end, rows, scratch)
-    }
-
-    fn row_0_is_xor(&self) -> bool {
-        true
-    }
-
-    fn transform(&self, rows: Range<usize>, source_count: usize) -> Option<Transformed<'_>> {
-        let transform = self.code.transform(rows.end - 1, rows.len(), source_count)?;
-        let (columns, rows) = (Numbers::From(self.first_column), Numbers::From(rows.start));
-        Some(Transformed { transform, columns, rows })
     }
 }
 

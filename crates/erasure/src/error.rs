@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::fields::LEN_MAX;
+
 /// Why there is no such code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodeError {
@@ -130,7 +132,7 @@ impl fmt::Display for CodeError {
             }
             Self::TooLong { data, redundant } => {
                 write!(f, "a code of {data}+{redundant} is too long: ")?;
-                write!(f, "at most {} symbols make a codeword", crate::code::LEN_MAX)
+                write!(f, "at most {LEN_MAX} symbols make a codeword")
             }
         }
     }

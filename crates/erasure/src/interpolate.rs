@@ -25,7 +25,8 @@
 //! where factors that are 0, which only a symbol of `L` or `A` itself can have, are left out of `P`.
 //! With nothing lost but redundant symbols, `P` is 1 and this is the code's own coefficient.
 
-use crate::code::{Code, Field};
+use crate::code::Code;
+use crate::fields::Field;
 
 /// The formula for one set of lost data symbols and of checks.
 pub(crate) struct Interpolation {

@@ -106,18 +106,22 @@
 mod code;
 mod error;
 mod field;
+mod fields;
 mod interpolate;
 mod kernel;
 mod locate;
+mod operations;
 mod plan;
 mod rows;
 mod set;
 mod tower;
 mod transform;
 
-pub use code::{Code, Field, Symbol};
+pub use code::Code;
 pub use error::{CodeError, Role, TooFewSymbols, UseError};
+pub use fields::Field;
 pub use kernel::{Kernel, UnknownKernel, combine, multiply, multiply_accumulate};
+pub use operations::Symbol;
 pub use plan::Plan;
 pub use rows::Rows;
 pub use set::SymbolSet;

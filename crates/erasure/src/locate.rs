@@ -25,11 +25,13 @@
 
 use std::ops::Range;
 
-use crate::code::{Code, Field, Symbol};
+use crate::code::Code;
 use crate::error::{Role, TooFewSymbols, UseError};
+use crate::fields::Field;
 use crate::interpolate::Interpolation;
-use crate::kernel::driver::{Columns, Finish, Job, part_of};
+use crate::kernel::engine::{Columns, Finish, Job, part_of};
 use crate::kernel::{self, Kernel};
+use crate::operations::Symbol;
 use crate::plan::{Syndromes, sorted};
 use crate::tower;
 

@@ -19,11 +19,11 @@
 
 use std::ops::Range;
 
-use crate::code::{Code, Field};
+use crate::code::Code;
 use crate::error::{Role, TooFewSymbols, UseError};
+use crate::fields::Field;
 use crate::interpolate::Interpolation;
-use crate::kernel::by_transform::{Numbers, Transformed};
-use crate::kernel::driver::{Columns, Finish, Job, ROWS_MAX, part_of};
+use crate::kernel::engine::{Columns, Finish, Job, Numbers, ROWS_MAX, Solve, Transformed, part_of};
 use crate::kernel::{self, Kernel};
 
 /// The most sources of a plan over GF(2^8) that sums each wanted symbol over all of them: so few are
@@ -225,7 +225,7 @@ impl Plan {
                 for (bytes, &check) in check_bytes.iter_mut().zip(checks) {
                     *bytes = sources[check];
                 }
-                let solve = kernel::Solve {
+                let solve = Solve {
                     row_count: rows.len(),
                     checks: &check_bytes[..checks.len()],
                     own_rows,

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use crate::code::{Code, Field};
+use crate::code::Code;
 use crate::error::{TooFewSymbols, UseError};
+use crate::fields::Field;
 use crate::interpolate::Interpolation;
-use crate::kernel::driver::{Columns, part_of};
+use crate::kernel::engine::{Columns, part_of};
 use crate::set::SymbolSet;
 
 /// How each of some wanted symbols is a combination of some sources, for a code over GF(2^8).

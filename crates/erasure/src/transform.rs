@@ -33,7 +33,7 @@
 //! - `[LCH14]` S. Lin, W. Chung, Y. Han, "Novel Polynomial Basis and Its Application to Reed-Solomon
 //!   Erasure Codes", FOCS 2014.
 
-use crate::code::Field;
+use crate::fields::Field;
 use crate::tower;
 
 /// The least and the largest transform, by the logarithms of their sizes.
@@ -91,7 +91,7 @@ impl Factors {
     fn push_element(&mut self, element: u8) {
         self.elements.push(element);
         #[cfg(target_arch = "x86_64")]
-        self.matrices.push(crate::kernel::matrix_of(element));
+        self.matrices.push(crate::kernel::matrix::matrix_of(element));
     }
 
     fn slice(&self, start: usize, count: usize) -> FactorsRef<'_> {

@@ -226,7 +226,7 @@ mod tests {
                     hard-rate=0.5%&slowdown=10&stalls=10min/5s&size=1GiB&seed=7&cache=read";
         let member: MemberSpec = text.parse().unwrap();
         let faults = Faults {
-            soft_rate: Ratio::new(0.02).unwrap(),
+            retry_rate: Ratio::new(0.02).unwrap(),
             adjacency: 2.0,
             rotations: Rotations::Fixed(4),
             hard_rate: Ratio::new(0.005).unwrap(),

@@ -129,7 +129,7 @@ fn draw(rng: &mut Rng, seed: u64) -> WorldSettings {
     let rate = |per_mille: u64| Ratio::of(per_mille, 1000);
     let hard = if rng.below(3) == 0 { rate(10) } else { Ratio::ZERO };
     let faults = Faults {
-        soft_rate: rate(rng.below(60)),
+        retry_rate: rate(rng.below(60)),
         adjacency: 2.0,
         hard_rate: hard,
         ..pick(rng, &TROUBLES).parse().expect("the troubles above are possible")

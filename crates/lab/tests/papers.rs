@@ -11,7 +11,7 @@ use levelhead_units::{Nanos, Ratio};
 
 fn settings(policy: &str, window: u32, seed: u64) -> WorldSettings {
     let faults = Faults {
-        soft_rate: Ratio::new(0.02).unwrap(),
+        retry_rate: Ratio::new(0.02).unwrap(),
         adjacency: 2.0,
         rotations: 3.into(),
         ..Faults::NONE

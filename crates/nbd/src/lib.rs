@@ -24,4 +24,6 @@ mod socket;
 
 pub use client::Client;
 pub use endpoint::{Endpoint, ParseEndpointError};
-pub use server::{Access, CONNECTIONS_MAX, Export, Running, Server};
+pub use server::{
+    Access, BYTES_MAX, Bounds, CONNECTIONS_MAX, Export, HANDSHAKE_MAX, HOLD_MAX, Running, Server,
+};

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::Endpoint;
 
@@ -55,23 +56,45 @@ impl Socket {
     /// Sends `head`, then `payload`.
     pub(crate) fn write_both(&self, mut head: &[u8], mut payload: &[u8]) -> io::Result<()> {
         while !head.is_empty() || !payload.is_empty() {
-            let slices = [IoSlice::new(head), IoSlice::new(payload)];
+            let count = self.write(head, payload)?;
+            let of_head = count.min(head.len());
+            head = &head[of_head..];
+            payload = &payload[count - of_head..];
+        }
+        Ok(())
+    }
+
+    /// Sends a part of `head` and `payload`, which are not both empty: how many bytes it was.
+    pub(crate) fn write(&self, head: &[u8], payload: &[u8]) -> io::Result<usize> {
+        let slices = [IoSlice::new(head), IoSlice::new(payload)];
+        loop {
             let result = match self {
                 Self::Unix(stream) => (&*stream).write_vectored(&slices),
                 Self::Tcp(stream) => (&*stream).write_vectored(&slices),
             };
             match result {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => {
-                    let of_head = count.min(head.len());
-                    head = &head[of_head..];
-                    payload = &payload[count - of_head..];
-                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+                result => return result,
             }
         }
-        Ok(())
+    }
+
+    /// Lets every read end as [`io::ErrorKind::WouldBlock`] that has waited for `time`; none if there
+    /// is no `time`.
+    pub(crate) fn limit_reads(&self, time: Option<Duration>) -> io::Result<()> {
+        match self {
+            Self::Unix(stream) => stream.set_read_timeout(time),
+            Self::Tcp(stream) => stream.set_read_timeout(time),
+        }
+    }
+
+    /// The same for writes.
+    pub(crate) fn limit_writes(&self, time: Option<Duration>) -> io::Result<()> {
+        match self {
+            Self::Unix(stream) => stream.set_write_timeout(time),
+            Self::Tcp(stream) => stream.set_write_timeout(time),
+        }
     }
 }
 

@@ -6,8 +6,9 @@ use levelhead_units::{Bytes, Nanos, Sectors};
 
 use crate::{DeviceSummary, Format, Kind, Record, Skipped, Trace};
 
-/// The most requests one trace may have.
-pub const RECORDS_MAX: usize = 1 << 28;
+/// The most requests one trace may have. Reading one of them and putting it onto an array takes up to
+/// 64 bytes, and each policy that serves it 48 more.
+pub const RECORDS_MAX: usize = 1 << 24;
 
 /// The most devices one trace may have.
 pub const DEVICES_MAX: usize = 4096;
@@ -45,6 +46,8 @@ pub(crate) struct Request<'a> {
 /// A part of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
+    /// None of its own: there are too many requests.
+    Count,
     At,
     Device,
     Offset,
@@ -60,9 +63,14 @@ pub(crate) struct Refused {
     pub(crate) expected: String,
 }
 
+/// What was found of a request more than a trace may have.
+pub(crate) const ONE_MORE: &str = "one more";
+
 /// A trace in the making.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Collector {
+    /// The most requests it takes.
+    records_max: usize,
     /// Until [`Collector::finish`], `at` counts from [`REACH`] before the first request.
     records: Vec<Record>,
     devices: Devices,
@@ -76,6 +84,25 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
+    /// A trace without requests, which takes at most `records_max`.
+    pub(crate) fn new(records_max: usize) -> Self {
+        Self {
+            records_max,
+            records: Vec::new(),
+            devices: Devices::default(),
+            skipped: Skipped::default(),
+            origin: None,
+            latest: Nanos::ZERO,
+            out_of_order: 0,
+            remarks: Vec::new(),
+        }
+    }
+
+    /// Forgets all it was given.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::new(self.records_max);
+    }
+
     /// Takes a request, or counts it if it has no bytes.
     pub(crate) fn add(&mut self, request: Request<'_>) -> Result<(), Refused> {
         let refuse = |part, expected| Err(Refused { part, expected });
@@ -93,8 +120,8 @@ impl Collector {
         let Some(at) = self.since_origin(request.at) else {
             return refuse(Part::At, "a time within 73 years of the first request's".to_owned());
         };
-        if self.records.len() == RECORDS_MAX {
-            return refuse(Part::At, format!("at most {RECORDS_MAX} requests"));
+        if self.records.len() == self.records_max {
+            return refuse(Part::Count, format!("at most {} requests", self.records_max));
         }
         if request.device.len() > DEVICE_NAME_MAX {
             let expected = format!("a device name of at most {DEVICE_NAME_MAX} bytes");
@@ -220,7 +247,7 @@ mod tests {
 
     #[test]
     fn late_lines_are_sorted_in_and_counted() {
-        let mut collector = Collector::default();
+        let mut collector = Collector::new(RECORDS_MAX);
         for (at, offset) in [(50, 1), (20, 2), (50, 3), (60, 4), (20, 5)] {
             collector.add(Request { at, offset, ..READ }).unwrap();
         }
@@ -233,7 +260,7 @@ mod tests {
 
     #[test]
     fn devices_are_numbered_as_they_come() {
-        let mut collector = Collector::default();
+        let mut collector = Collector::new(RECORDS_MAX);
         for (device, offset) in [(b"b", 4096), (b"a", 0), (b"b", 4097), (b"a", 100)] {
             collector.add(Request { device, offset, ..READ }).unwrap();
         }
@@ -250,7 +277,7 @@ mod tests {
 
     #[test]
     fn limits_are_named() {
-        let mut c = Collector::default();
+        let mut c = Collector::new(RECORDS_MAX);
         c.add(Request { at: 1 << 70, ..READ }).unwrap();
         c.add(Request { at: 1 << 70, length: 64 << 20, offset: (1 << 60) - (64 << 20), ..READ })
             .unwrap();
@@ -274,7 +301,7 @@ mod tests {
 
     #[test]
     fn requests_without_bytes_are_counted_and_no_device() {
-        let mut collector = Collector::default();
+        let mut collector = Collector::new(RECORDS_MAX);
         collector.add(Request { length: 0, ..READ }).unwrap();
         collector.skip_other();
         assert_eq!(collector.skipped(), Skipped { other: 1, zero_length: 1 });

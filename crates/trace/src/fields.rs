@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::collect::{Part, Refused};
+use crate::collect::{ONE_MORE, Part, Refused};
 use crate::error::{Problem, quoted};
 
 /// How many fields of a line can be looked at. No format needs more.
@@ -110,6 +110,10 @@ impl<'a> Fields<'a> {
     /// The collector refused the request whose parts are in `places`.
     pub(crate) fn refused(&self, refused: Refused, places: Places) -> Problem {
         let idx = match refused.part {
+            Part::Count => {
+                let (expected, found) = (refused.expected.into(), ONE_MORE.to_owned());
+                return Problem { column: 0, expected, found };
+            }
             Part::At => places.at,
             Part::Device => places.device,
             Part::Offset => places.offset,

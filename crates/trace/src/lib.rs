@@ -18,7 +18,8 @@
 //! # Invariants
 //!
 //! - T1. No input makes a reader panic, and memory grows with nothing but the number of requests
-//!   and devices, each of which has a limit ([`RECORDS_MAX`], [`DEVICES_MAX`]).
+//!   and devices, each of which has a limit ([`RECORDS_MAX`], [`DEVICES_MAX`]). Comments, blank lines
+//!   and skipped operations are read past and take no memory, however many there are.
 //! - T2. Records are ordered by time; those that arrive at once keep the file's order.
 //! - T3. Every record has 1 to [`LENGTH_MAX`] bytes and ends at or below [`END_MAX`].
 //! - T4. What the file holds and the trace does not is counted ([`Skipped`]) or said in
@@ -36,8 +37,10 @@ mod detect;
 mod error;
 mod fields;
 mod figures;
+mod format;
 mod formats;
 mod mapping;
+mod onto_array;
 mod report;
 mod source;
 mod synthetic;
@@ -47,8 +50,9 @@ mod trace;
 pub use collect::{DEVICE_NAME_MAX, DEVICES_MAX, END_MAX, LENGTH_MAX, RECORDS_MAX};
 pub use error::{Place, TraceError};
 pub use figures::Figures;
-pub use formats::{Format, UnknownFormat};
-pub use mapping::{Arrival, Mapping, MappingError, Placement, onto_array};
+pub use format::{Format, UnknownFormat};
+pub use mapping::{Arrival, Mapping, MappingError, Placement};
+pub use onto_array::onto_array;
 pub use report::MappingReport;
 pub use source::LINE_MAX;
 pub use synthetic::{Synthetic, SyntheticError};
@@ -91,6 +95,17 @@ pub fn read(
     format: Option<Format>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Trace, TraceError> {
+    read_at_most(RECORDS_MAX, source, name, format, progress)
+}
+
+/// The same with another limit in the place of [`RECORDS_MAX`].
+fn read_at_most(
+    records_max: usize,
+    source: impl Read,
+    name: &str,
+    format: Option<Format>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Trace, TraceError> {
     let mut source = Source::open(Box::new(source), name, progress)?;
     let format = match format {
         Some(format) => format,
@@ -98,7 +113,7 @@ pub fn read(
             TraceError::whole(name, detect::expectation(), detect::impression(source.head()))
         })?,
     };
-    let mut into = Collector::default();
+    let mut into = Collector::new(records_max);
     formats::read(format, &mut source, &mut into)?;
     let skipped = into.skipped();
     into.finish(format).ok_or_else(|| {
@@ -108,4 +123,49 @@ pub fn read(
         );
         TraceError::whole(name, format!("at least one read or write in {format} format"), found)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error_of(format: Format, bytes: &[u8], records_max: usize) -> String {
+        let read = read_at_most(records_max, bytes, "t", Some(format), &mut |_| ());
+        read.unwrap_err().to_string()
+    }
+
+    #[test]
+    fn request_past_the_limit_is_named_in_every_format() {
+        for format in Format::ALL {
+            let bytes = formats::sample(format);
+            let all = read(&*bytes, "t", Some(format), &mut |_| ()).unwrap();
+            let count = all.records.len();
+            let exactly = read_at_most(count, &*bytes, "t", Some(format), &mut |_| ());
+            assert_eq!(exactly.unwrap(), all, "{format}");
+            let error = error_of(format, &bytes, count - 1);
+            let limit = format!(": expected at most {} requests, found one more", count - 1);
+            assert!(error.ends_with(&limit), "{format}: {error}");
+        }
+    }
+
+    #[test]
+    fn limit_counts_the_requests_that_are_kept_and_names_the_line() {
+        let kept = "5 0 0 8 1\n";
+        let skipped = "# a comment\n\n5 0 0 0 1\n".repeat(9);
+        let text = [kept, &skipped, kept, kept].concat();
+        assert!(read_at_most(3, text.as_bytes(), "t", None, &mut |_| ()).is_ok());
+        let error = error_of(Format::Ssdsim, text.as_bytes(), 2);
+        assert_eq!(error, "t:30:1: expected at most 2 requests, found one more");
+    }
+
+    #[test]
+    fn issued_requests_that_arrivals_replace_are_not_counted() {
+        let line = |action| format!("8,0 3 1 0.0 697 {action} R 8 + 8 [cat]\n");
+        let text = [line("D").repeat(2), line("Q").repeat(2)].concat();
+        let read =
+            |max| read_at_most(max, text.as_bytes(), "t", Some(Format::Blkparse), &mut |_| ());
+        assert_eq!(read(2).unwrap().records.len(), 2);
+        let error = read(1).unwrap_err().to_string();
+        assert_eq!(error, "t:2:1: expected at most 1 requests, found one more");
+    }
 }

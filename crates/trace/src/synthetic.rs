@@ -261,7 +261,7 @@ mod tests {
             ("size=4KiB,sizes=8KiB/4KiB", "sizes: given twice"),
             ("count=1,count=2", "count: given twice"),
             ("count=1e3", "count: '1e3' is not a whole number"),
-            ("count=0", "count: expected 1 to 268435456, got 0"),
+            ("count=0", "count: expected 1 to 16777216, got 0"),
             ("size=5000B", "size: 5000B is not a whole number of sectors of 4KiB"),
             ("size=0B", "size: expected 4KiB to 64MiB, got 0 sectors of 4KiB"),
             ("sizes=4KiB/65MiB", "size: expected 4KiB to 64MiB, got 16640 sectors of 4KiB"),

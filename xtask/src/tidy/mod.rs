@@ -7,7 +7,8 @@
 //! ```text
 //!   cargo metadata --no-deps --+                  +-- arrows     who may depend on whom
 //!                              +--> Tree --> check -- cores      what cores never touch; terminals
-//!   every file not ignored ----+                  +-- unsafety   where `unsafe` may stand
+//!   every file not ignored ----+                  +-- circles    no files that need each other
+//!                                                 +-- unsafety   where `unsafe` may stand
 //!                                                 +-- machine    nothing of one machine in the text
 //!                                                 +-- layout     names, module docs, format pages
 //!                                                 +-- citations  keys of papers
@@ -20,6 +21,7 @@
 //! a macro of another crate is not caught here, only by its dependencies.
 
 mod arrows;
+mod circles;
 mod citations;
 mod cores;
 mod layout;
@@ -47,6 +49,8 @@ pub(crate) struct Finding {
 enum Rule {
     /// Dependencies between crates, and on outside crates.
     Arrow,
+    /// No files of a crate that need each other.
+    Circle,
     /// Cores decide and never act.
     Core,
     /// Only the programs know terminals and exit codes.
@@ -67,6 +71,7 @@ impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Arrow => "arrow",
+            Self::Circle => "circle",
             Self::Core => "core",
             Self::Terminal => "terminal",
             Self::Unsafe => "unsafe",
@@ -89,6 +94,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let sources = sources::read(tree);
     let mut findings = Vec::new();
     findings.extend(arrows::check(tree));
+    findings.extend(circles::check(&sources));
     findings.extend(cores::check(&sources));
     findings.extend(unsafety::check(tree, &sources));
     findings.extend(machine::check(tree));

@@ -37,6 +37,8 @@ pub(crate) struct Named {
     /// Its words joined by `::`; the path of an import of everything ends in `*`.
     pub(crate) path: String,
     pub(crate) line: usize,
+    /// The name that it has here, if it is an import that gives it one.
+    pub(crate) bound: Option<String>,
     /// Whether a `!` follows, as of a macro.
     pub(crate) called_as: CalledAs,
 }
@@ -204,7 +206,7 @@ pub(crate) fn named(code: &[Token<'_>]) -> Vec<Named> {
             let is_macro = code.get(end).is_some_and(|token| token.is("!"))
                 && !code.get(end + 1).is_some_and(|token| token.is("="));
             let called_as = if is_macro { CalledAs::Macro } else { CalledAs::Path };
-            found.push(Named { path, line: code[at].line, called_as });
+            found.push(Named { path, line: code[at].line, bound: None, called_as });
             at = end;
         } else {
             at += 1;
@@ -241,7 +243,7 @@ fn import(code: &[Token<'_>], mut at: usize, prefix: &str, found: &mut Vec<Named
         (prefix, "self") => prefix.to_owned(),
         (prefix, word) => format!("{prefix}::{word}"),
     };
-    let found_as = |path| Named { path, line: token.line, called_as: CalledAs::Path };
+    let found_as = |path, bound| Named { path, line: token.line, bound, called_as: CalledAs::Path };
     if token.is("{") {
         at += 1;
         while let Some(token) = code.get(at) {
@@ -253,7 +255,7 @@ fn import(code: &[Token<'_>], mut at: usize, prefix: &str, found: &mut Vec<Named
         return at;
     }
     if token.is("*") {
-        found.push(found_as(join("*")));
+        found.push(found_as(join("*"), None));
         return at + 1;
     }
     if token.kind != Kind::Word {
@@ -267,8 +269,14 @@ fn import(code: &[Token<'_>], mut at: usize, prefix: &str, found: &mut Vec<Named
     if is_colons(code, end) {
         return import(code, end + 2, &path, found);
     }
-    found.push(found_as(path));
-    if code.get(end).is_some_and(|token| token.is_word("as")) { end + 2 } else { end }
+    if code.get(end).is_some_and(|token| token.is_word("as")) {
+        let alias = code.get(end + 1).map(|token| token.text.to_owned());
+        found.push(found_as(path, alias));
+        return end + 2;
+    }
+    let last = path.rsplit("::").next().map(str::to_owned);
+    found.push(found_as(path, last));
+    end
 }
 
 #[cfg(test)]
@@ -332,6 +340,14 @@ mod tests {
         assert_eq!(names(source), want);
         assert_eq!(names("use ::std::env;"), ["std::env"]);
         assert_eq!(names("use a::b::self as c;"), ["a::b"]);
+        let bound = |source: &str| -> Vec<Option<String>> {
+            named(&tokens(source)).into_iter().map(|named| named.bound).collect()
+        };
+        let bound_as = |name: &str| Some(name.to_owned());
+        assert_eq!(
+            bound("use a::{self, b::C as D, e::*, f}; g"),
+            [bound_as("a"), bound_as("D"), None, bound_as("f"), None]
+        );
     }
 
     #[test]

@@ -64,7 +64,7 @@ impl Replayed {
         let faults = ask.faults;
         let mut options = vec![
             ("drive", ask.drive.clone()),
-            ("retry rate", faults.soft_rate.to_string()),
+            ("retry rate", faults.retry_rate.to_string()),
             ("rotations", faults.rotations.to_string()),
             ("adjacency", faults.adjacency.to_string()),
             ("hard rate", faults.hard_rate.to_string()),

@@ -12,7 +12,10 @@ use levelhead_drive::{CacheMode, Faults};
 use levelhead_nbd::Endpoint;
 
 use crate::signals::stop_on_signals;
-use crate::{Output, progress, values};
+use crate::{Output, faults, progress, values};
+
+/// What `--faults` is.
+const FAULTS: &str = "What is wrong with it, instead of what its name says";
 
 #[derive(Subcommand)]
 pub(crate) enum Options {
@@ -30,10 +33,12 @@ pub(crate) enum Options {
 pub(crate) struct EmulateArgs {
     /// The drive: emu:PATH?profile=nearline-2tb&size=1GiB&retry-rate=2%&rotations=3&slowdown=1
     member: String,
-    /// What is wrong with it, instead of what its name says: KEY=VALUE,.. with retry-rate, adjacency,
-    /// bursts, rotations, hard-rate, slowdown, episodes, periodic, field, stalls, lost-writes,
-    /// torn-writes and death (docs/drive.md)
-    #[arg(long, value_name = "KEYS")]
+    #[arg(
+        long,
+        value_name = "KEYS",
+        help = faults::all(FAULTS),
+        long_help = faults::each(FAULTS)
+    )]
     faults: Option<Faults>,
     /// What it uses its memory for, instead of what its name says: off, read or write-back. With
     /// write-back a drive that is killed (kill -9) loses what was neither flushed nor written yet

@@ -10,7 +10,10 @@ use levelhead_drive::{CacheMode, Faults, Rotations, Scheduler};
 use levelhead_trace::{Format, Placement, Synthetic};
 use levelhead_units::Ratio;
 
-use crate::{Output, progress, values};
+use crate::{Output, faults, progress, values};
+
+/// What `--faults` is.
+const FAULTS: &str = "Everything that is wrong with the drives, in one";
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -48,25 +51,40 @@ pub(crate) struct Options {
     /// The drives' make: a shipped profile, or the path of a TOML file
     #[arg(long, value_name = "PROFILE", default_value = "nearline-2tb")]
     drive: String,
-    /// Share of sectors whose first read fails
-    #[arg(long, value_name = "PERCENT", default_value = "0%")]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value = "0%",
+        help = faults::one("retry-rate")
+    )]
     retry_rate: Ratio,
-    /// Rotations that a retry takes; it mends all failed sectors of a request
-    /// (3, uniform:1-7, geometric:3, or a list such as 1:80%+30:20%)
-    #[arg(long, default_value = "3", allow_negative_numbers = true)]
+    #[arg(
+        long,
+        default_value = "3",
+        allow_negative_numbers = true,
+        help = faults::one("rotations")
+    )]
     rotations: Rotations,
-    /// How many times as likely a sector fails next to a failed one
-    #[arg(long, default_value_t = 2.0, value_parser = values::number, allow_negative_numbers = true)]
+    #[arg(
+        long,
+        default_value_t = 2.0,
+        value_parser = values::number,
+        allow_negative_numbers = true,
+        help = faults::one("adjacency")
+    )]
     adjacency: f64,
-    /// Share of sectors that no retry mends
-    #[arg(long, value_name = "PERCENT", default_value = "0%")]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value = "0%",
+        help = faults::one("hard-rate")
+    )]
     hard_rate: Ratio,
-    /// Everything that is wrong with the drives, in one: KEY=VALUE,.. with retry-rate, adjacency,
-    /// bursts, rotations, hard-rate, slowdown, episodes, periodic, field, stalls, lost-writes,
-    /// torn-writes and death (docs/drive.md)
     #[arg(
         long,
         value_name = "KEYS",
+        help = faults::all(FAULTS),
+        long_help = faults::each(FAULTS),
         conflicts_with_all = ["retry_rate", "rotations", "adjacency", "hard_rate"]
     )]
     faults: Option<Faults>,
@@ -149,7 +167,7 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
         spec: options.array,
         drive: options.drive,
         faults: options.faults.unwrap_or(Faults {
-            soft_rate: options.retry_rate,
+            retry_rate: options.retry_rate,
             adjacency: options.adjacency,
             rotations: options.rotations,
             hard_rate: options.hard_rate,

@@ -9,12 +9,13 @@
 //! P(in a burst) = 1 - exp(-E[L] / gap)        P(fails by it) = failure * P(in a burst)
 //! ```
 
-use std::fmt;
+use levelhead_units::{Extent, Lba, Ratio, Sectors};
 
-use levelhead_units::{Bytes, Extent, Lba, Ratio, Sectors};
-
+use super::parts::{Parsed, fields, sectors, unit};
 use super::points::{Point, Points};
-use super::{Coin, FaultsError, Key};
+use super::text::Form;
+use super::values::{BurstLength, CUT};
+use super::{Coin, Faults, FaultsError, Key};
 
 /// Stretches of sectors that often fail at the first pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,20 +28,6 @@ pub struct Bursts {
     /// Share of their sectors whose first pass fails.
     pub failure: Ratio,
 }
-
-/// How long bursts are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BurstLength {
-    /// All so long.
-    Fixed(Sectors),
-    /// Each length from one sector to so many equally likely.
-    Uniform(Sectors),
-    /// Geometric with this mean; what would be longer than 16 times the mean is so long.
-    Geometric(Sectors),
-}
-
-/// The longest a geometric burst is, in means.
-const CUT: u64 = 16;
 
 /// The least gap, in sectors.
 const GAP_MIN: u64 = 16;
@@ -59,7 +46,7 @@ impl Bursts {
         self.coverage() * self.failure.get()
     }
 
-    pub(crate) fn check(&self) -> Result<(), FaultsError> {
+    fn check(&self) -> Result<(), FaultsError> {
         let (gap, longest) = (self.gap.get(), self.length.longest());
         let fits = longest > 0 && longest <= SECTORS_MAX * CUT && gap <= SECTORS_MAX;
         if !fits || gap < GAP_MIN || self.length.mean() > gap as f64 {
@@ -69,47 +56,21 @@ impl Bursts {
     }
 }
 
-impl BurstLength {
-    /// The mean length in sectors.
-    pub fn mean(self) -> f64 {
-        match self {
-            Self::Fixed(length) => length.get() as f64,
-            Self::Uniform(most) => (1.0 + most.get() as f64) / 2.0,
-            Self::Geometric(mean) => {
-                let (mean, longest) = (mean.get() as f64, self.longest() as f64);
-                mean * (1.0 - (1.0 - 1.0 / mean).powf(longest))
-            }
-        }
+impl Form for Bursts {
+    fn read(text: &str) -> Parsed<Self> {
+        let [gap, length, failure] = fields(text, "GAP/LENGTH/SHARE, as in 10GiB/1MiB/50%")?;
+        let length = BurstLength::read(length)?;
+        Ok(Self { gap: sectors(gap)?, length, failure: unit(failure)? })
     }
 
-    fn longest(self) -> u64 {
-        match self {
-            Self::Fixed(length) | Self::Uniform(length) => length.get(),
-            Self::Geometric(mean) => mean.get().saturating_mul(CUT),
-        }
-    }
-
-    fn draw(self, unit: f64) -> u64 {
-        match self {
-            Self::Fixed(length) => length.get(),
-            Self::Uniform(most) => (1 + (unit * most.get() as f64) as u64).min(most.get()),
-            Self::Geometric(mean) => {
-                let more = (1.0 - unit).ln() / (1.0 - 1.0 / mean.get() as f64).ln();
-                (more as u64).saturating_add(1).min(self.longest())
-            }
-        }
+    fn show(&self) -> String {
+        let Self { gap, length, failure } = self;
+        format!("{}/{length}/{failure}", gap.bytes())
     }
 }
 
-impl fmt::Display for BurstLength {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = |length: &Sectors| -> Bytes { length.bytes() };
-        match self {
-            Self::Fixed(length) => write!(f, "{}", text(length)),
-            Self::Uniform(most) => write!(f, "uniform:{}", text(most)),
-            Self::Geometric(mean) => write!(f, "geometric:{}", text(mean)),
-        }
-    }
+pub(super) fn check(faults: &Faults) -> Result<(), FaultsError> {
+    faults.bursts.map_or(Ok(()), |bursts| bursts.check())
 }
 
 /// The bursts of one drive.

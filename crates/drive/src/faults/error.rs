@@ -4,9 +4,7 @@ use std::fmt;
 
 use levelhead_units::{Nanos, Ratio, Sectors};
 
-use super::bursts::BurstLength;
-use super::rotations::ROTATION_LIST_MAX;
-use super::slowness::{Between, SLOWDOWN_MAX};
+use super::values::{Between, BurstLength, ROTATION_LIST_MAX, SLOWDOWN_MAX};
 use crate::mechanics::ROTATIONS_MAX;
 
 /// What no drive's misbehaviour can be, with the limit.

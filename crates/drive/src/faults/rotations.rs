@@ -11,10 +11,14 @@
 //! sub-request takes as long again under another policy.
 
 use std::fmt;
+use std::str::FromStr;
 
 use levelhead_units::Ratio;
 
-use super::FaultsError;
+use super::parts::{Parsed, unit};
+use super::text::Value;
+use super::values::ROTATION_LIST_MAX;
+use super::{Faults, FaultsError, ParseFaultsError};
 use crate::mechanics::ROTATIONS_MAX;
 
 /// How many revolutions a retry takes, each from 1 to 1000.
@@ -38,9 +42,6 @@ pub enum Rotations {
     Listed(RotationList),
 }
 
-/// The most entries of a [`RotationList`].
-pub const ROTATION_LIST_MAX: usize = 8;
-
 /// Numbers of revolutions with their probabilities, which add up to one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RotationList {
@@ -57,7 +58,7 @@ impl RotationList {
         if !(1..=ROTATION_LIST_MAX).contains(&count) {
             return Err(FaultsError::RotationCount { count });
         }
-        list.iter().try_for_each(|(rotations, _)| check(*rotations))?;
+        list.iter().try_for_each(|(rotations, _)| check_count(*rotations))?;
         let sum: f64 = list.iter().map(|(_, share)| share.get()).sum();
         if (sum - 1.0).abs() > 1e-6 {
             return Err(FaultsError::RotationShares { sum });
@@ -91,10 +92,10 @@ impl Rotations {
     /// Whether a drive can retry like that.
     pub(crate) fn check(&self) -> Result<(), FaultsError> {
         match *self {
-            Self::Fixed(rotations) => check(rotations),
+            Self::Fixed(rotations) => check_count(rotations),
             Self::Uniform { first, last } => {
-                check(first)?;
-                check(last)?;
+                check_count(first)?;
+                check_count(last)?;
                 if first > last {
                     return Err(FaultsError::RotationRange { first, last });
                 }
@@ -137,11 +138,53 @@ impl Rotations {
     }
 }
 
-fn check(rotations: u32) -> Result<(), FaultsError> {
+fn check_count(rotations: u32) -> Result<(), FaultsError> {
     if (1..=ROTATIONS_MAX).contains(&rotations) {
         return Ok(());
     }
     Err(FaultsError::Rotations { rotations })
+}
+
+pub(super) fn check(faults: &Faults) -> Result<(), FaultsError> {
+    faults.rotations.check()
+}
+
+impl FromStr for Rotations {
+    type Err = ParseFaultsError;
+
+    fn from_str(text: &str) -> Result<Self, ParseFaultsError> {
+        const FORMS: &str =
+            "a number of revolutions: expected 3, uniform:1-7, geometric:3 or 1:80%+30:20%";
+        let wrong = || ParseFaultsError::new(format!("'{text}' is not {FORMS}"));
+        let count = |text: &str| text.trim().parse::<u32>().map_err(|_| wrong());
+        let rotations = if let Some(range) = text.strip_prefix("uniform:") {
+            let (first, last) = range.split_once('-').ok_or_else(wrong)?;
+            Self::Uniform { first: count(first)?, last: count(last)? }
+        } else if let Some(mean) = text.strip_prefix("geometric:") {
+            Self::Geometric { mean: mean.trim().parse().map_err(|_| wrong())? }
+        } else if text.contains(':') {
+            let mut list = Vec::new();
+            for entry in text.split('+') {
+                let (rotations, share) = entry.split_once(':').ok_or_else(wrong)?;
+                list.push((count(rotations)?, unit(share)?));
+            }
+            Self::Listed(RotationList::new(&list)?)
+        } else {
+            Self::Fixed(count(text)?)
+        };
+        rotations.check()?;
+        Ok(rotations)
+    }
+}
+
+impl Value for Rotations {
+    fn read(text: &str) -> Parsed<Self> {
+        text.parse()
+    }
+
+    fn shown(&self, good: &Self) -> Option<String> {
+        (self != good).then(|| self.to_string())
+    }
 }
 
 impl From<u32> for Rotations {

@@ -41,11 +41,12 @@
 //!
 //! - `[TAIL16]` drive slowdowns in the field, "The Tail at Store", table of `S_i` of disks.
 
-use std::fmt;
-
 use levelhead_units::{Instant, Nanos, Ratio};
 
+use super::parts::{Parsed, fields, number, unit};
 use super::points::Points;
+use super::text::Form;
+use super::values::{Between, SLOWDOWN_MAX};
 use super::{Coin, Faults, FaultsError, Key};
 
 /// Slow and well by turns, for random times.
@@ -73,15 +74,6 @@ pub struct Periodic {
     pub factor: f64,
 }
 
-/// A time, or any time of a range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Between {
-    /// The least.
-    pub least: Nanos,
-    /// The most.
-    pub most: Nanos,
-}
-
 /// As slow as drives in the field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Field {
@@ -91,9 +83,6 @@ pub struct Field {
     /// field.
     pub persistence: Ratio,
 }
-
-/// The largest factor.
-pub(crate) const SLOWDOWN_MAX: f64 = 1_000.0;
 
 /// The shortest and longest times of all this.
 const TIME_MIN: Nanos = Nanos::from_micros(1);
@@ -128,19 +117,6 @@ pub(crate) fn field_factor(rest: f64) -> f64 {
     let ((share, factor), (share_next, factor_next)) = (FIELD[at], FIELD[at + 1]);
     let way = (rest / share).ln() / (share_next / share).ln();
     (factor * (way * (factor_next / factor).ln()).exp()).min(SLOWDOWN_MAX)
-}
-
-impl From<Nanos> for Between {
-    fn from(time: Nanos) -> Self {
-        Self { least: time, most: time }
-    }
-}
-
-impl fmt::Display for Between {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { least, most } = self;
-        if least == most { write!(f, "{least}") } else { write!(f, "{least}-{most}") }
-    }
 }
 
 fn check_factor(slowdown: f64) -> Result<(), FaultsError> {
@@ -235,10 +211,66 @@ impl Field {
     }
 }
 
-pub(super) fn check(faults: &Faults) -> Result<(), FaultsError> {
-    check_factor(faults.slowdown)?;
-    faults.episodes.map_or(Ok(()), |episodes| episodes.check())?;
-    faults.periodic.map_or(Ok(()), |periodic| periodic.check())?;
+impl Form for Episodes {
+    fn read(text: &str) -> Parsed<Self> {
+        let [slow, well, factor] = fields(text, "SLOW/WELL/FACTOR, as in 20s/5min/5")?;
+        Ok(Self { slow: unit(slow)?, well: unit(well)?, factor: number(factor)? })
+    }
+
+    fn show(&self) -> String {
+        let Self { slow, well, factor } = self;
+        format!("{slow}/{well}/{factor}")
+    }
+}
+
+impl Form for Periodic {
+    fn read(text: &str) -> Parsed<Self> {
+        const FORM: &str =
+            "PERIOD/DURATION/FACTOR or PERIOD/DURATION/FACTOR/OFFSET, as in 2h/4min/5";
+        let (offset, [period, duration, factor]) = match text.splitn(4, '/').nth(3) {
+            Some(offset) => {
+                (Some(unit(offset)?), fields(&text[..text.len() - offset.len() - 1], FORM)?)
+            }
+            None => (None, fields(text, FORM)?),
+        };
+        let (period, duration) = (Between::read(period)?, Between::read(duration)?);
+        Ok(Self { period, duration, offset, factor: number(factor)? })
+    }
+
+    fn show(&self) -> String {
+        let Self { period, duration, offset, factor } = self;
+        let offset = offset.map_or(String::new(), |offset| format!("/{offset}"));
+        format!("{period}/{duration}/{factor}{offset}")
+    }
+}
+
+impl Form for Field {
+    fn read(text: &str) -> Parsed<Self> {
+        let Some((interval, persistence)) = text.split_once('/') else {
+            return Ok(Self { interval: unit(text)?, ..Self::measured() });
+        };
+        Ok(Self { interval: unit(interval)?, persistence: unit(persistence)? })
+    }
+
+    fn show(&self) -> String {
+        let Self { interval, persistence } = self;
+        format!("{interval}/{persistence}")
+    }
+}
+
+pub(super) fn check_slowdown(faults: &Faults) -> Result<(), FaultsError> {
+    check_factor(faults.slowdown)
+}
+
+pub(super) fn check_episodes(faults: &Faults) -> Result<(), FaultsError> {
+    faults.episodes.map_or(Ok(()), |episodes| episodes.check())
+}
+
+pub(super) fn check_periodic(faults: &Faults) -> Result<(), FaultsError> {
+    faults.periodic.map_or(Ok(()), |periodic| periodic.check())
+}
+
+pub(super) fn check_field(faults: &Faults) -> Result<(), FaultsError> {
     faults.field.map_or(Ok(()), |field| field.check())
 }
 

@@ -11,9 +11,11 @@
 
 use levelhead_units::{Instant, Nanos};
 
+use super::parts::{Parsed, fields, unit};
 use super::points::Points;
 use super::slowness::check_time;
-use super::{Coin, FaultsError, Key};
+use super::text::Form;
+use super::{Coin, Faults, FaultsError, Key};
 
 /// Times in which a drive says nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +32,7 @@ impl Stalls {
         -(-(self.duration.get() as f64) / self.gap.get() as f64).exp_m1()
     }
 
-    pub(crate) fn check(&self) -> Result<(), FaultsError> {
+    fn check(&self) -> Result<(), FaultsError> {
         check_time("the time between stalls", self.gap)?;
         check_time("the duration of a stall", self.duration)?;
         if self.duration > self.gap {
@@ -38,6 +40,22 @@ impl Stalls {
         }
         Ok(())
     }
+}
+
+impl Form for Stalls {
+    fn read(text: &str) -> Parsed<Self> {
+        let [gap, duration] = fields(text, "GAP/DURATION, as in 10min/5s")?;
+        Ok(Self { gap: unit(gap)?, duration: unit(duration)? })
+    }
+
+    fn show(&self) -> String {
+        let Self { gap, duration } = self;
+        format!("{gap}/{duration}")
+    }
+}
+
+pub(super) fn check(faults: &Faults) -> Result<(), FaultsError> {
+    faults.stalls.map_or(Ok(()), |stalls| stalls.check())
 }
 
 /// The stalls of one drive.

@@ -1,48 +1,16 @@
 //! Faults as people write them: `retry-rate=2%,rotations=geometric:3,stalls=10min/5s`.
 //!
-//! | key | value | as in |
-//! |---|---|---|
-//! | `retry-rate` | share of sectors | `2%` |
-//! | `adjacency` | factor | `2` |
-//! | `bursts` | mean gap / length / share of failing sectors | `10GiB/geometric:1MiB/50%` |
-//! | `rotations` | revolutions of a retry | `3`, `uniform:1-7`, `geometric:3`, `1:80%+30:20%` |
-//! | `hard-rate` | share of sectors | `0.1%` |
-//! | `slowdown` | factor | `10` |
-//! | `episodes` | mean slow time / mean time between / factor | `20s/5min/5` |
-//! | `periodic` | period / duration / factor, and the offset | `2h/4min/5/10min`, `2h-3h/3min-6min/5` |
-//! | `field` | interval, and persistence (40 % if left out) | `1h`, `1h/0%` |
-//! | `stalls` | mean gap / duration | `10min/5s` |
-//! | `lost-writes` | share of writes | `0.1%` |
-//! | `torn-writes` | share of writes | `0.1%` |
-//! | `death` | time since the beginning | `30s` |
-//!
-//! A burst's length is a size, `uniform:` and the largest size, or `geometric:` and the mean. What is
-//! left out stays as it is in a drive in good order. This is the one place that knows the names:
-//! command lines, members of arrays and configuration files come here.
+//! The names, the forms of the values and their examples stand in the table of the parent. What is left
+//! out stays as it is in a drive in good order. Command lines, members of arrays and configuration files
+//! all come here.
 
 use std::fmt;
 use std::str::FromStr;
 
-use levelhead_units::{Bytes, Instant, Nanos, Sectors};
+use levelhead_units::{Instant, Nanos, Ratio};
 
-use super::{
-    Between, BurstLength, Bursts, Episodes, Faults, FaultsError, Field, Periodic, RotationList,
-    Rotations, Stalls,
-};
-
-/// A text that is no faults: the part that is wrong, and what was expected.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ParseFaultsError {
-    message: String,
-}
-
-impl fmt::Display for ParseFaultsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for ParseFaultsError {}
+use super::parts::{ParseFaultsError, Parsed, number, unit};
+use super::{FaultKind, Faults, FaultsError};
 
 impl From<FaultsError> for ParseFaultsError {
     fn from(error: FaultsError) -> Self {
@@ -50,39 +18,75 @@ impl From<FaultsError> for ParseFaultsError {
     }
 }
 
-impl ParseFaultsError {
-    fn new(message: impl fmt::Display) -> Self {
-        Self { message: message.to_string() }
+/// The value of one kind.
+pub(super) trait Value: Sized {
+    /// The value that `text` writes.
+    fn read(text: &str) -> Parsed<Self>;
+
+    /// Its text, unless it is that of a drive in good order.
+    fn shown(&self, good: &Self) -> Option<String>;
+}
+
+/// The figures of a kind that is switched on or off.
+pub(super) trait Form: Sized {
+    /// The figures that `text` writes.
+    fn read(text: &str) -> Parsed<Self>;
+
+    /// Their text.
+    fn show(&self) -> String;
+}
+
+impl<T: Form> Value for Option<T> {
+    fn read(text: &str) -> Parsed<Self> {
+        T::read(text).map(Some)
+    }
+
+    fn shown(&self, _: &Self) -> Option<String> {
+        self.as_ref().map(T::show)
     }
 }
 
-type Parsed<T> = Result<T, ParseFaultsError>;
+/// A share.
+impl Value for Ratio {
+    fn read(text: &str) -> Parsed<Self> {
+        unit(text)
+    }
+
+    fn shown(&self, good: &Self) -> Option<String> {
+        (self != good).then(|| self.to_string())
+    }
+}
+
+/// A factor.
+impl Value for f64 {
+    fn read(text: &str) -> Parsed<Self> {
+        number(text)
+    }
+
+    fn shown(&self, good: &Self) -> Option<String> {
+        (self > good).then(|| self.to_string())
+    }
+}
+
+/// A time since the beginning.
+impl Form for Instant {
+    fn read(text: &str) -> Parsed<Self> {
+        unit(text).map(|time: Nanos| Self::ZERO + time)
+    }
+
+    fn show(&self) -> String {
+        (*self - Self::ZERO).to_string()
+    }
+}
 
 impl Faults {
-    /// The names of all kinds, for messages.
-    pub const KEYS: &str = "retry-rate, adjacency, bursts, rotations, hard-rate, slowdown, episodes, \
-                            periodic, field, stalls, lost-writes, torn-writes, death";
-
     /// Changes one kind. An unknown name is refused; whether the kinds fit together is for
     /// [`Faults::check`] to say once all are there.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), ParseFaultsError> {
-        match key {
-            "retry-rate" => self.soft_rate = unit(value)?,
-            "adjacency" => self.adjacency = number(value)?,
-            "bursts" => self.bursts = Some(bursts(value)?),
-            "rotations" => self.rotations = value.parse()?,
-            "hard-rate" => self.hard_rate = unit(value)?,
-            "slowdown" => self.slowdown = number(value)?,
-            "episodes" => self.episodes = Some(episodes(value)?),
-            "periodic" => self.periodic = Some(periodic(value)?),
-            "field" => self.field = Some(field(value)?),
-            "stalls" => self.stalls = Some(stalls(value)?),
-            "lost-writes" => self.lost_rate = unit(value)?,
-            "torn-writes" => self.torn_rate = unit(value)?,
-            "death" => self.death = Some(Instant::ZERO + unit(value)?),
-            _ => return Err(ParseFaultsError::new(format!("expected {}", Self::KEYS))),
+        match Self::kind(key) {
+            Some(kind) => (kind.set)(self, value),
+            None => Err(ParseFaultsError::new(format!("expected {}", Self::KEYS))),
         }
-        Ok(())
     }
 }
 
@@ -114,143 +118,13 @@ impl FromStr for Faults {
 
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let none = Self::NONE;
-        let mut parts = Vec::new();
-        let mut say = |differs: bool, key: &str, value: &dyn fmt::Display| {
-            if differs {
-                parts.push(format!("{key}={value}"));
-            }
-        };
-        say(self.soft_rate != none.soft_rate, "retry-rate", &self.soft_rate);
-        say(self.adjacency > none.adjacency, "adjacency", &self.adjacency);
-        if let Some(Bursts { gap, length, failure }) = self.bursts {
-            say(true, "bursts", &format!("{}/{length}/{failure}", gap.bytes()));
-        }
-        say(self.rotations != none.rotations, "rotations", &self.rotations);
-        say(self.hard_rate != none.hard_rate, "hard-rate", &self.hard_rate);
-        say(self.slowdown > none.slowdown, "slowdown", &self.slowdown);
-        if let Some(Episodes { slow, well, factor }) = self.episodes {
-            say(true, "episodes", &format!("{slow}/{well}/{factor}"));
-        }
-        if let Some(Periodic { period, duration, offset, factor }) = self.periodic {
-            let offset = offset.map_or(String::new(), |offset| format!("/{offset}"));
-            say(true, "periodic", &format!("{period}/{duration}/{factor}{offset}"));
-        }
-        if let Some(Field { interval, persistence }) = self.field {
-            say(true, "field", &format!("{interval}/{persistence}"));
-        }
-        if let Some(Stalls { gap, duration }) = self.stalls {
-            say(true, "stalls", &format!("{gap}/{duration}"));
-        }
-        say(self.lost_rate != none.lost_rate, "lost-writes", &self.lost_rate);
-        say(self.torn_rate != none.torn_rate, "torn-writes", &self.torn_rate);
-        if let Some(death) = self.death {
-            say(true, "death", &(death - Instant::ZERO));
-        }
+        let part = |kind: &FaultKind| Some(format!("{}={}", kind.key, (kind.get)(self)?));
+        let parts: Vec<String> = Self::KINDS.iter().filter_map(part).collect();
         if parts.is_empty() {
             return f.write_str("none");
         }
         f.write_str(&parts.join(","))
     }
-}
-
-impl FromStr for Rotations {
-    type Err = ParseFaultsError;
-
-    fn from_str(text: &str) -> Result<Self, ParseFaultsError> {
-        const FORMS: &str =
-            "a number of revolutions: expected 3, uniform:1-7, geometric:3 or 1:80%+30:20%";
-        let wrong = || ParseFaultsError::new(format!("'{text}' is not {FORMS}"));
-        let count = |text: &str| text.trim().parse::<u32>().map_err(|_| wrong());
-        let rotations = if let Some(range) = text.strip_prefix("uniform:") {
-            let (first, last) = range.split_once('-').ok_or_else(wrong)?;
-            Self::Uniform { first: count(first)?, last: count(last)? }
-        } else if let Some(mean) = text.strip_prefix("geometric:") {
-            Self::Geometric { mean: mean.trim().parse().map_err(|_| wrong())? }
-        } else if text.contains(':') {
-            let mut list = Vec::new();
-            for entry in text.split('+') {
-                let (rotations, share) = entry.split_once(':').ok_or_else(wrong)?;
-                list.push((count(rotations)?, unit(share)?));
-            }
-            Self::Listed(RotationList::new(&list)?)
-        } else {
-            Self::Fixed(count(text)?)
-        };
-        rotations.check()?;
-        Ok(rotations)
-    }
-}
-
-fn bursts(text: &str) -> Parsed<Bursts> {
-    let [gap, length, failure] = fields(text, "GAP/LENGTH/SHARE, as in 10GiB/1MiB/50%")?;
-    let length = if let Some(most) = length.strip_prefix("uniform:") {
-        BurstLength::Uniform(sectors(most)?)
-    } else if let Some(mean) = length.strip_prefix("geometric:") {
-        BurstLength::Geometric(sectors(mean)?)
-    } else {
-        BurstLength::Fixed(sectors(length)?)
-    };
-    Ok(Bursts { gap: sectors(gap)?, length, failure: unit(failure)? })
-}
-
-fn episodes(text: &str) -> Parsed<Episodes> {
-    let [slow, well, factor] = fields(text, "SLOW/WELL/FACTOR, as in 20s/5min/5")?;
-    Ok(Episodes { slow: unit(slow)?, well: unit(well)?, factor: number(factor)? })
-}
-
-fn periodic(text: &str) -> Parsed<Periodic> {
-    const FORM: &str = "PERIOD/DURATION/FACTOR or PERIOD/DURATION/FACTOR/OFFSET, as in 2h/4min/5";
-    let (offset, [period, duration, factor]) = match text.splitn(4, '/').nth(3) {
-        Some(offset) => {
-            (Some(unit(offset)?), fields(&text[..text.len() - offset.len() - 1], FORM)?)
-        }
-        None => (None, fields(text, FORM)?),
-    };
-    let (period, duration) = (between(period)?, between(duration)?);
-    Ok(Periodic { period, duration, offset, factor: number(factor)? })
-}
-
-/// A time, or two with a dash between.
-fn between(text: &str) -> Parsed<Between> {
-    let Some((least, most)) = text.split_once('-') else {
-        return unit::<Nanos>(text).map(Into::into);
-    };
-    Ok(Between { least: unit(least)?, most: unit(most)? })
-}
-
-fn field(text: &str) -> Parsed<Field> {
-    let Some((interval, persistence)) = text.split_once('/') else {
-        return Ok(Field { interval: unit(text)?, ..Field::measured() });
-    };
-    Ok(Field { interval: unit(interval)?, persistence: unit(persistence)? })
-}
-
-fn stalls(text: &str) -> Parsed<Stalls> {
-    let [gap, duration] = fields(text, "GAP/DURATION, as in 10min/5s")?;
-    Ok(Stalls { gap: unit(gap)?, duration: unit(duration)? })
-}
-
-/// The parts of a value, as many as its form has.
-fn fields<'a, const N: usize>(text: &'a str, form: &str) -> Parsed<[&'a str; N]> {
-    let parts: Vec<&str> = text.split('/').map(str::trim).collect();
-    parts.try_into().map_err(|_| ParseFaultsError::new(format!("'{text}' is not {form}")))
-}
-
-/// A size, time or share.
-fn unit<T: FromStr<Err: fmt::Display>>(text: &str) -> Parsed<T> {
-    text.parse().map_err(ParseFaultsError::new)
-}
-
-fn number(text: &str) -> Parsed<f64> {
-    text.parse().map_err(|_| ParseFaultsError::new(format!("'{text}' is not a number")))
-}
-
-fn sectors(text: &str) -> Parsed<Sectors> {
-    let size: Bytes = unit(text)?;
-    let sectors = size.sectors_exact();
-    let whole = || format!("a stretch of a disk is a whole number of 4KiB sectors, not {size}");
-    sectors.ok_or_else(|| ParseFaultsError::new(whole()))
 }
 
 #[cfg(test)]
@@ -268,9 +142,47 @@ mod tests {
         assert_eq!(faults.to_string(), ALL);
         let keys: Vec<&str> = ALL.split(',').map(|part| part.split_once('=').unwrap().0).collect();
         assert_eq!(keys.join(", "), Faults::KEYS);
+        let kinds: Vec<&str> = Faults::KINDS.iter().map(|kind| kind.key).collect();
+        assert_eq!(keys, kinds);
         assert_eq!("none".parse(), Ok(Faults::NONE));
         assert_eq!("".parse(), Ok(Faults::NONE));
         assert_eq!(Faults::NONE.to_string(), "none");
+    }
+
+    #[test]
+    fn every_example_is_read_and_has_the_form_that_the_table_gives() {
+        for kind in Faults::KINDS {
+            let most = kind.form.split('/').count();
+            for example in kind.examples {
+                let mut faults = Faults::NONE;
+                faults.set(kind.key, example).unwrap();
+                let is_default = (kind.get)(&faults).is_none();
+                assert!(!is_default || kind.key == "rotations", "{}={example}", kind.key);
+                assert!(example.split('/').count() <= most, "{}={example}", kind.key);
+            }
+            assert!(kind.help().starts_with(char::is_uppercase), "{}", kind.help());
+            assert!(!kind.help().contains("  "), "{}", kind.help());
+        }
+    }
+
+    #[test]
+    fn documentation_names_the_kinds_of_the_table_and_no_others() {
+        let page = include_str!("../../../../docs/drive.md");
+        let (_, rows) = page.split_once("| key | value | as in |\n|---|---|---|\n").unwrap();
+        let rows: Vec<Vec<&str>> = rows
+            .lines()
+            .map_while(|line| line.strip_prefix('|'))
+            .map(|line| line.split('|').map(str::trim).collect())
+            .collect();
+        let in_code = |cell: &'static str| cell.split('`').skip(1).step_by(2);
+        let keys: Vec<&str> = rows.iter().flat_map(|cells| in_code(cells[0])).collect();
+        assert_eq!(keys.join(", "), Faults::KEYS);
+        for cells in rows {
+            let examples: Vec<&str> = in_code(cells[2]).collect();
+            for key in in_code(cells[0]) {
+                assert_eq!(Faults::kind(key).unwrap().examples, examples, "{key}");
+            }
+        }
     }
 
     #[test]

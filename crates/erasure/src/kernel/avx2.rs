@@ -10,13 +10,14 @@ use std::arch::x86_64::{
     _mm256_srli_epi64, _mm256_storeu_si256, _mm256_xor_si256,
 };
 
-use super::by_transform::{Coset, Evaluation};
-use super::cosets::{self, Bytes, Pairs, Table};
-use super::driver::{self, Engine, Few, Job, Mad};
+use super::cosets::{self, Bytes, Pairs};
+use super::engine::{self, Coset, Engine, Evaluation, Few, Job, Mad};
 use super::few;
 use super::matrix::{NIBBLES, matrix_of};
+use super::table::Table;
 use super::vector::{self, Vector};
-use crate::code::Field;
+use super::x86::x86_engine;
+use crate::fields::Field;
 
 /// The engine of [`Kernel::Avx2Gfni`](crate::Kernel::Avx2Gfni).
 pub(super) struct Avx2Gfni;
@@ -162,5 +163,5 @@ unsafe impl Vector for Shuffle {
     }
 }
 
-super::x86_engine!(Avx2Gfni, Affine, "avx2,gfni");
-super::x86_engine!(Avx2, Shuffle, "avx2");
+x86_engine!(Avx2Gfni, Affine, "avx2,gfni");
+x86_engine!(Avx2, Shuffle, "avx2");

@@ -10,13 +10,14 @@ use std::arch::x86_64::{
     _mm512_ternarylogic_epi64, _mm512_xor_si512,
 };
 
-use super::by_transform::{Coset, Evaluation};
-use super::cosets::{self, Bytes, Pairs, Table};
-use super::driver::{self, Engine, Few, Job, Mad};
+use super::cosets::{self, Bytes, Pairs};
+use super::engine::{self, Coset, Engine, Evaluation, Few, Job, Mad};
 use super::few;
 use super::matrix::matrix_of;
+use super::table::Table;
 use super::vector::{self, Vector};
-use crate::code::Field;
+use super::x86::x86_engine;
+use crate::fields::Field;
 
 /// The engine of [`Kernel::Avx512Gfni`](crate::Kernel::Avx512Gfni).
 pub(super) struct Avx512Gfni;
@@ -101,4 +102,4 @@ unsafe impl Vector for Zmm {
     }
 }
 
-super::x86_engine!(Avx512Gfni, Zmm, "avx512f,avx512bw,gfni");
+x86_engine!(Avx512Gfni, Zmm, "avx512f,avx512bw,gfni");

@@ -1,4 +1,4 @@
-//! The order of work of a [transform](crate::transform): the counterpart of the driver's groups.
+//! The order of work of a [transform]: the counterpart of the driver's groups.
 //!
 //! As there, the symbols are worked on block by block, and for each block the sums of all rows stay in
 //! the first-level cache. A coset takes the place of a group; sources that lie in no coset come last, by
@@ -6,71 +6,12 @@
 
 use std::ops::Range;
 
-use super::driver::{Engine, Form, Job, Moment, SUMS_SIZE, Scratch, Sums, add_sources};
-use crate::code::Field;
+use super::engine::{
+    Coset, Engine, Evaluation, Form, Job, Moment, SUMS_SIZE, Scratch, Sums, Transformed,
+};
+use super::groups::add_sources;
 use crate::tower;
-use crate::transform::{self, FactorsRef, Transform};
-
-/// Rows of a code's matrix and some of its columns, to be had by a transform.
-pub(crate) struct Transformed<'a> {
-    pub(crate) transform: &'a Transform,
-    /// Which column each source is: ascending.
-    pub(crate) columns: Numbers<'a>,
-    /// Which row of the code each row is: ascending, and within the transform.
-    pub(crate) rows: Numbers<'a>,
-}
-
-/// Some numbers.
-#[derive(Clone, Copy)]
-pub(crate) enum Numbers<'a> {
-    /// One after the other, from the first.
-    From(usize),
-    List(&'a [usize]),
-}
-
-impl Numbers<'_> {
-    fn get(self, n: usize) -> usize {
-        match self {
-            Self::From(first) => first + n,
-            Self::List(list) => list[n],
-        }
-    }
-}
-
-/// One coset of one block.
-pub(super) struct Coset<'a> {
-    pub(super) field: Field,
-    /// Binary logarithm of its size.
-    pub(super) log: usize,
-    pub(super) factors: FactorsRef<'a>,
-    /// The symbols, of which the block has `size` bytes from `start` on. Empty ones are zeros.
-    pub(super) sources: &'a [&'a [u8]],
-    pub(super) start: usize,
-    pub(super) size: usize,
-    /// As many zeros.
-    pub(super) zeros: &'a [u8],
-    /// The symbols that come next and where their blocks start, to be fetched already.
-    pub(super) next: &'a [&'a [u8]],
-    pub(super) next_start: usize,
-    /// The sums, laid out as symbols are, one every `stride` bytes.
-    pub(super) acc: &'a mut [u8],
-    /// Room for as much again.
-    pub(super) tile: &'a mut [u8],
-    pub(super) stride: usize,
-}
-
-/// The end of one block.
-pub(super) struct Evaluation<'a> {
-    pub(super) field: Field,
-    /// Binary logarithm of the size of the transform.
-    pub(super) log: usize,
-    pub(super) factors: FactorsRef<'a>,
-    /// Bytes of the block.
-    pub(super) size: usize,
-    /// The sums, one every `stride` bytes.
-    pub(super) acc: &'a mut [u8],
-    pub(super) stride: usize,
-}
+use crate::transform;
 
 /// The most bytes of a block of a transform.
 const TRANSFORM_BLOCK_MAX: usize = 1024;

@@ -11,37 +11,14 @@
 #![allow(clippy::needless_range_loop)]
 #![allow(clippy::needless_pass_by_value, reason = "a job is handed on whole")]
 
-use super::by_transform::{Coset, Evaluation};
+use super::engine::{Coset, Evaluation};
+use super::table::Table;
 use super::vector::{HALF, LINE_SIZE, Vector};
 use crate::tower;
-use crate::transform::{FactorsRef, RUN};
+use crate::transform::RUN;
 
 /// Symbols of the largest transform.
 const SIZE_MAX: usize = 1 << crate::transform::LOG_MAX;
-
-/// Addresses of multipliers, in both forms.
-#[derive(Clone, Copy)]
-pub(super) struct Table {
-    pub(super) elements: *const u8,
-    pub(super) matrices: *const u64,
-}
-
-impl Table {
-    fn new(factors: FactorsRef<'_>) -> Self {
-        Self { elements: factors.elements.as_ptr(), matrices: factors.matrices.as_ptr() }
-    }
-
-    /// # Safety
-    ///
-    /// There are so many elements.
-    #[inline(always)]
-    unsafe fn skip(self, elements: usize) -> Self {
-        // SAFETY: by the caller.
-        unsafe {
-            Self { elements: self.elements.add(elements), matrices: self.matrices.add(elements) }
-        }
-    }
-}
 
 /// A vector of symbols: of bytes, or of pairs of them.
 ///
@@ -232,7 +209,7 @@ unsafe fn products<V: Vector>(pairs: Pairs<V>, table: Table, n: usize) -> [[V; 2
     }
 }
 
-/// [`Engine::coset`](super::driver::Engine::coset) for `RUNS` runs of [`RUN`] symbols.
+/// [`Engine::coset`](super::engine::Engine::coset) for `RUNS` runs of [`RUN`] symbols.
 ///
 /// # Safety
 ///
@@ -413,7 +390,7 @@ unsafe fn interpolate<L: Lane, const N: usize>(
     }
 }
 
-/// [`Engine::evaluate`](super::driver::Engine::evaluate) for `RUNS` runs of [`RUN`] symbols.
+/// [`Engine::evaluate`](super::engine::Engine::evaluate) for `RUNS` runs of [`RUN`] symbols.
 ///
 /// # Safety
 ///

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::driver::{FEW, Few, Finish, Job};
+use super::engine::{FEW, Few, Finish, Job};
 use super::vector::{HALF, Vector};
 use crate::tower;
 
@@ -18,7 +18,7 @@ const AHEAD: usize = 512;
 /// Rows that are summed in registers at a time.
 const DOT_ROWS: usize = 4;
 
-/// [`Engine::few`](super::driver::Engine::few) over GF(2^8): all sources are summed in registers, for
+/// [`Engine::few`](super::engine::Engine::few) over GF(2^8): all sources are summed in registers, for
 /// up to [`DOT_ROWS`] rows at a time, and each sum is stored once.
 ///
 /// # Safety
@@ -155,7 +155,7 @@ unsafe fn dot8_step<V: Vector, const M: usize, const B: usize>(
     }
 }
 
-/// [`Engine::few`](super::driver::Engine::few) over the tower field, for at most one group of
+/// [`Engine::few`](super::engine::Engine::few) over the tower field, for at most one group of
 /// sources.
 ///
 /// # Safety

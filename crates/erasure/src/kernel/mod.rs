@@ -1,7 +1,7 @@
 //! The arithmetic on buffers: sums of products, by one of several kernels.
 //!
-//! [`driver`] says in which order the bytes are visited; a kernel multiplies a few sources for all
-//! rows, or takes them through a transform ([`by_transform`]). Which kernel is chosen never shows in
+//! [`driver`] says in which order the bytes are visited; a kernel, as an [`engine`], multiplies a few
+//! sources for all rows, or takes them through a transform ([`by_transform`]). Which kernel is chosen never shows in
 //! the bytes: [`naive`] defines them, the others are tested to be equal to it.
 //!
 //! `unsafe` is in this module and nowhere else, for two reasons: instructions that not every processor
@@ -9,8 +9,10 @@
 //! block and argues from there; and an engine is reached only through [`Kernel`], which asks the
 //! processor first.
 
-pub(crate) mod by_transform;
-pub(crate) mod driver;
+mod by_transform;
+mod driver;
+pub(crate) mod engine;
+mod groups;
 pub(crate) mod naive;
 mod portable;
 
@@ -23,19 +25,21 @@ mod cosets;
 #[cfg(target_arch = "x86_64")]
 mod few;
 #[cfg(target_arch = "x86_64")]
-mod matrix;
+pub(crate) mod matrix;
+#[cfg(target_arch = "x86_64")]
+mod table;
 #[cfg(target_arch = "x86_64")]
 mod vector;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-use self::driver::{Columns, Finish, Job};
-#[cfg(target_arch = "x86_64")]
-pub(crate) use self::matrix::matrix_of;
-use crate::code::Field;
+use self::engine::{Columns, Finish, Job, Solve};
 use crate::error::{Role, UseError};
+use crate::fields::Field;
 use crate::rows::Rows;
 
 /// Which code does the arithmetic. All give the same bytes. One that the processor lacks the
@@ -138,145 +142,6 @@ impl fmt::Display for UnknownKernel {
 
 impl std::error::Error for UnknownKernel {}
 
-/// Makes an engine of a vector: functions that are compiled for its instructions.
-#[cfg(target_arch = "x86_64")]
-macro_rules! x86_engine {
-    ($engine:ident, $vector:ident, $features:literal) => {
-        impl Engine for $engine {
-            const STEP: usize = <$vector as Vector>::SIZE;
-            const BLOCK_MAX: usize = 2048;
-
-            const HAS_TRANSFORM: bool = true;
-
-            fn mad8(mad: Mad<'_>) {
-                #[target_feature(enable = $features)]
-                fn compiled(mad: Mad<'_>) {
-                    const WIDTH: usize = <$vector as Vector>::WIDTH_8;
-                    // SAFETY: this function is compiled for the vector's instructions.
-                    unsafe { vector::mad8::<$vector, WIDTH>(mad) }
-                }
-                // SAFETY: the engine is only used when the processor has the instructions, as
-                // `Kernel` sees to.
-                unsafe { compiled(mad) }
-            }
-
-            fn mad16(mad: Mad<'_>) {
-                #[target_feature(enable = $features)]
-                fn compiled(mad: Mad<'_>) {
-                    const WIDTH: usize = <$vector as Vector>::WIDTH_16;
-                    // SAFETY: this function is compiled for the vector's instructions.
-                    unsafe { vector::mad16::<$vector, WIDTH>(mad) }
-                }
-                // SAFETY: as for `mad8`.
-                unsafe { compiled(mad) }
-            }
-
-            fn has_few(job: &Job<'_>) -> bool {
-                job.sources.len()
-                    <= match job.field {
-                        Field::Bytes => driver::FEW,
-                        Field::Tower => vector::GROUP,
-                    }
-            }
-
-            fn few(job: Few<'_, '_>) {
-                #[target_feature(enable = $features)]
-                fn compiled(job: Few<'_, '_>) {
-                    // SAFETY: this function is compiled for the vector's instructions.
-                    unsafe {
-                        match (job.job.field, job.job.sources.len()) {
-                            (Field::Bytes, _) => few::few8::<$vector>(job),
-                            (Field::Tower, 1) => few::few16::<$vector, 1>(job),
-                            (Field::Tower, 2) => few::few16::<$vector, 2>(job),
-                            (Field::Tower, 3) => few::few16::<$vector, 3>(job),
-                            (Field::Tower, _) => few::few16::<$vector, 4>(job),
-                        }
-                    }
-                }
-                // SAFETY: as for `mad8`.
-                unsafe { compiled(job) }
-            }
-
-            fn coset(coset: Coset<'_>) {
-                #[target_feature(enable = $features)]
-                fn compiled(coset: Coset<'_>) {
-                    // SAFETY: this function is compiled for the vector's instructions.
-                    unsafe {
-                        match (coset.field, coset.log) {
-                            (Field::Bytes, 3) => cosets::coset::<Bytes<$vector>, 2, 4>(coset),
-                            (Field::Bytes, 4) => cosets::coset::<Bytes<$vector>, 4, 4>(coset),
-                            (Field::Bytes, _) => cosets::coset::<Bytes<$vector>, 8, 4>(coset),
-                            (Field::Tower, 3) => cosets::coset::<Pairs<$vector>, 2, 2>(coset),
-                            (Field::Tower, 4) => cosets::coset::<Pairs<$vector>, 4, 2>(coset),
-                            (Field::Tower, _) => cosets::coset::<Pairs<$vector>, 8, 2>(coset),
-                        }
-                    }
-                }
-                // SAFETY: as for `mad8`.
-                unsafe { compiled(coset) }
-            }
-
-            fn evaluate(job: Evaluation<'_>) {
-                #[target_feature(enable = $features)]
-                fn compiled(job: Evaluation<'_>) {
-                    // SAFETY: this function is compiled for the vector's instructions.
-                    unsafe {
-                        match (job.field, job.log) {
-                            (Field::Bytes, 3) => cosets::evaluate::<Bytes<$vector>, 2>(job),
-                            (Field::Bytes, 4) => cosets::evaluate::<Bytes<$vector>, 4>(job),
-                            (Field::Bytes, _) => cosets::evaluate::<Bytes<$vector>, 8>(job),
-                            (Field::Tower, 3) => cosets::evaluate::<Pairs<$vector>, 2>(job),
-                            (Field::Tower, 4) => cosets::evaluate::<Pairs<$vector>, 4>(job),
-                            (Field::Tower, _) => cosets::evaluate::<Pairs<$vector>, 8>(job),
-                        }
-                    }
-                }
-                // SAFETY: as for `mad8`.
-                unsafe { compiled(job) }
-            }
-
-            fn fetch(bytes: &[u8]) {
-                for line in bytes.chunks(vector::LINE_SIZE) {
-                    // SAFETY: as for `mad8`; fetching ahead accesses nothing.
-                    unsafe { <$vector as Vector>::prefetch(line.as_ptr()) };
-                }
-            }
-
-            fn fetch_to_write(bytes: &[u8]) {
-                for line in bytes.chunks(vector::LINE_SIZE) {
-                    // SAFETY: as for `fetch`.
-                    unsafe { <$vector as Vector>::prefetch_to_write(line.as_ptr()) };
-                }
-            }
-
-            fn xor(into: &mut [u8], from: &[u8]) {
-                #[target_feature(enable = $features)]
-                fn compiled(into: &mut [u8], from: &[u8]) {
-                    driver::xor(into, from);
-                }
-                // SAFETY: as for `mad8`.
-                unsafe { compiled(into, from) }
-            }
-
-            fn acc16_size(block_size: usize) -> usize {
-                block_size / 2 * 3
-            }
-
-            fn fold16(acc: &[u8], into: &mut [u8]) {
-                #[target_feature(enable = $features)]
-                fn compiled(acc: &[u8], into: &mut [u8]) {
-                    // SAFETY: this function is compiled for the vector's instructions.
-                    unsafe { vector::fold16::<$vector>(acc, into) }
-                }
-                // SAFETY: as for `mad8`.
-                unsafe { compiled(acc, into) }
-            }
-        }
-    };
-}
-#[cfg(target_arch = "x86_64")]
-use x86_engine;
-
 /// Runs something with the engine of a kernel. Bytes past the last whole step of the engine are left
 /// to the portable one.
 macro_rules! with_engine {
@@ -291,7 +156,7 @@ macro_rules! with_engine {
         }
         macro_rules! run_steps {
             ($of:ty) => {{
-                let whole = size - size % <$of as driver::Engine>::STEP;
+                let whole = size - size % <$of as engine::Engine>::STEP;
                 if whole > 0 {
                     run!($of, 0..whole);
                 }
@@ -390,20 +255,6 @@ pub(crate) fn accumulate(kernel: Kernel, job: Job<'_>, into: &mut [&mut [u8]], f
     with_engine!(kernel, size, |E, bytes| {
         driver::accumulate::<E>(job, bytes, into, finish);
     });
-}
-
-/// The second half of a reconstruction: what becomes of the sums.
-pub(crate) struct Solve<'a> {
-    /// Rows summed: first one for each check.
-    pub(crate) row_count: usize,
-    /// The bytes of the checks.
-    pub(crate) checks: &'a [&'a [u8]],
-    /// For each computed symbol the row summed for it, if there is one.
-    pub(crate) own_rows: &'a [Option<usize>],
-    /// For each check a column of one weight for each computed symbol.
-    pub(crate) weights: &'a dyn Columns,
-    /// Which of the symbols to write are computed.
-    pub(crate) computed: &'a [usize],
 }
 
 /// `into[computed[n]] = own sum + weights * (checks + their sums)`, block by block.

@@ -1,6 +1,6 @@
 //! The slow and obvious kernel. It defines what every other kernel must compute.
 
-use super::driver::{Engine, Few, Job, Mad};
+use super::engine::{Engine, Few, Job, Mad};
 use super::portable;
 use crate::{field, tower};
 

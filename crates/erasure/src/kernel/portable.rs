@@ -13,8 +13,8 @@
 //! average. A coefficient of 1 costs one xor and no doubling, a coefficient of 0 nothing. With a single
 //! source there is nothing to share, and the sum of a few bytes at a time stays in registers instead.
 
-use super::driver::{Engine, Few, Finish, Job, Mad};
-use crate::code::Field;
+use super::engine::{Engine, Few, Finish, Job, Mad};
+use crate::fields::Field;
 use crate::{field, tower};
 
 /// Bytes of a symbol worked on at a time.

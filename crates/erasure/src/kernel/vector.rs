@@ -21,8 +21,8 @@
 
 use std::ops::Range;
 
-use super::cosets::Table;
-use super::driver::{Mad, ROWS_MAX};
+use super::engine::{Mad, ROWS_MAX};
+use super::table::Table;
 use crate::tower;
 
 /// Sources of a group.
@@ -128,7 +128,7 @@ impl<const S: usize> Group<S> {
     }
 }
 
-/// [`Engine::mad8`](super::driver::Engine::mad8).
+/// [`Engine::mad8`](super::engine::Engine::mad8).
 ///
 /// # Safety
 ///
@@ -248,7 +248,7 @@ unsafe fn step8<V: Vector, const S: usize, const W: usize>(
     }
 }
 
-/// [`Engine::mad16`](super::driver::Engine::mad16).
+/// [`Engine::mad16`](super::engine::Engine::mad16).
 ///
 /// # Safety
 ///
@@ -375,7 +375,7 @@ unsafe fn step16<V: Vector, const S: usize, const W: usize>(
     }
 }
 
-/// [`Engine::fold16`](super::driver::Engine::fold16).
+/// [`Engine::fold16`](super::engine::Engine::fold16).
 ///
 /// # Safety
 ///

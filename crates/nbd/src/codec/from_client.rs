@@ -3,7 +3,7 @@
 use super::input::{Fields, Input, PutFields, length};
 use super::wire::{OPTION_MAGIC, REQUEST_MAGIC, option};
 use super::{
-    ClientFlags, CommandFlags, CommandKind, Cookie, OPTION_MAX, OPTION_SKIP_MAX, PAYLOAD_MAX,
+    Body, ClientFlags, CommandFlags, CommandKind, Cookie, OPTION_MAX, OPTION_SKIP_MAX, PAYLOAD_MAX,
     PAYLOAD_SKIP_MAX, Payload, ProtocolError, Refusal,
 };
 
@@ -23,19 +23,12 @@ pub enum ClientMessage {
         /// Why not, in words.
         reason: &'static str,
     },
+    /// The head of a write of at most [`PAYLOAD_MAX`] bytes, before there is memory for its bytes:
+    /// that is made when the decoder is asked for the next message. The request itself follows once
+    /// its bytes are there.
+    Announced(RequestHeader),
     /// A transmission request.
     Request(RequestHeader, Body),
-}
-
-/// What follows a request's head.
-#[derive(Debug, PartialEq)]
-pub enum Body {
-    /// Nothing follows it.
-    Nothing,
-    /// The bytes of a write, placed as [`Payload::room`] says.
-    Bytes(Payload),
-    /// A write's bytes, more than [`PAYLOAD_MAX`], which were thrown away.
-    Skipped,
 }
 
 /// An option. Its number is in [`option`].
@@ -181,6 +174,10 @@ enum Stage {
         option: u32,
     },
     Requests,
+    /// A request's bytes will come; there is no memory for them yet.
+    Announced {
+        header: RequestHeader,
+    },
     /// A request's bytes are on their way.
     Body {
         header: RequestHeader,
@@ -237,6 +234,11 @@ impl ServerDecoder {
                 ClientMessage::BadOption { option, refusal: Refusal::TooBig, reason }
             })),
             Stage::Requests => self.next_request(),
+            Stage::Announced { header } => {
+                self.input.begin_payload(Payload::room(header.offset, header.length as usize));
+                self.stage = Stage::Body { header };
+                self.next()
+            }
             Stage::Body { header } => Ok(self.input.take_body().map(|body| {
                 self.stage = Stage::Requests;
                 ClientMessage::Request(header, body)
@@ -300,11 +302,11 @@ impl ServerDecoder {
         if len == 0 {
             return Ok(Some(ClientMessage::Request(header, Body::Nothing)));
         }
-        if len > PAYLOAD_MAX {
-            self.input.begin_skip(len as usize);
-        } else {
-            self.input.begin_payload(Payload::room(header.offset, len as usize));
+        if len <= PAYLOAD_MAX {
+            self.stage = Stage::Announced { header };
+            return Ok(Some(ClientMessage::Announced(header)));
         }
+        self.input.begin_skip(len as usize);
         self.stage = Stage::Body { header };
         self.next()
     }

@@ -14,7 +14,8 @@
 //! # Invariants
 //!
 //! - C1. The messages depend on the bytes alone and not on how they were split.
-//! - C2. A decoder holds at most [`BUFFER`] bytes and one payload of at most [`PAYLOAD_MAX`].
+//! - C2. A decoder holds at most [`BUFFER`] bytes and one payload of at most [`PAYLOAD_MAX`]. A
+//!   server's decoder announces a payload before it makes the memory for it.
 //! - C3. After `next` gave nothing there is space for at least one byte.
 //! - C4. After an error a decoder yields that error for ever; the connection is to be dropped.
 //!
@@ -39,12 +40,10 @@ mod wire;
 use std::fmt;
 
 pub use client_decoder::ClientDecoder;
-pub use from_client::{
-    Body, ClientMessage, ClientOption, RequestHeader, ServerDecoder, encode_flags,
-};
+pub use from_client::{ClientMessage, ClientOption, RequestHeader, ServerDecoder, encode_flags};
 pub use from_server::{Answer, Chunk, ErrorChunk, Info, Padding, Place, ServerMessage, StatusRun};
 pub use input::BUFFER;
-pub use payload::Payload;
+pub use payload::{Body, Payload};
 pub use wire::{
     ClientFlags, CommandFlags, CommandKind, Cookie, Errno, ExportFlags, HandshakeFlags, Refusal,
     info, option,

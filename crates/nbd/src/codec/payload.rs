@@ -3,13 +3,24 @@
 use std::fmt;
 
 use levelhead_block::Buf;
-use levelhead_units::{Bytes, SECTOR_SIZE};
+use levelhead_units::{Bytes, SECTOR_SIZE, Sectors};
 
 /// A run of bytes within a sector buffer.
 pub struct Payload {
     buf: Buf,
     skew: usize,
     len: usize,
+}
+
+/// What follows a request's head.
+#[derive(Debug, PartialEq)]
+pub enum Body {
+    /// Nothing follows it.
+    Nothing,
+    /// The bytes of a write, placed as [`Payload::room`] says.
+    Bytes(Payload),
+    /// A write's bytes, more than [`PAYLOAD_MAX`](super::PAYLOAD_MAX), which were thrown away.
+    Skipped,
 }
 
 impl Payload {
@@ -22,11 +33,16 @@ impl Payload {
     /// they touch, and they start where they start in the first of these.
     pub fn room(offset: u64, len: usize) -> Self {
         let skew = (offset % SECTOR_SIZE as u64) as usize;
-        let sectors = match len {
-            0 => Bytes::new(0),
-            _ => Bytes::new((skew + len) as u64),
-        };
-        Self { buf: Buf::zeroed(sectors.sectors_ceil()), skew, len }
+        Self { buf: Buf::zeroed(Self::sectors_of(offset, len)), skew, len }
+    }
+
+    /// The size of the buffer that [`Payload::room`] makes.
+    pub fn sectors_of(offset: u64, len: usize) -> Sectors {
+        let skew = offset % SECTOR_SIZE as u64;
+        match len {
+            0 => Sectors::ZERO,
+            _ => Bytes::new(skew + len as u64).sectors_ceil(),
+        }
     }
 
     /// A copy of `bytes`, placed as [`Payload::room`] says.
@@ -89,8 +105,6 @@ impl fmt::Debug for Payload {
 
 #[cfg(test)]
 mod tests {
-    use levelhead_units::Sectors;
-
     use super::*;
 
     #[test]
@@ -100,6 +114,7 @@ mod tests {
         {
             let payload = Payload::copy_of(offset, &vec![7; len]);
             assert_eq!(payload.bytes(), vec![7; len]);
+            assert_eq!(Payload::sectors_of(offset, len), Sectors::new(sectors));
             let buf = payload.into_buf();
             assert_eq!(buf.sectors(), Sectors::new(sectors), "{len} bytes at {offset}");
             let set: Vec<usize> =

@@ -6,7 +6,8 @@
 //!                        +---------------- permit, once the answer is sent ------------+
 //! ```
 //!
-//! The reader waits at the gate, the writer on the socket; the service's callbacks wait for nobody.
+//! The reader waits at the gate, with a write before there is memory for its bytes; the writer waits on
+//! the socket; the service's callbacks do not wait.
 //! When the client goes away, the reader ends at once, the writer ends at the first answer it cannot
 //! send, and the connection lasts until the service has answered everything.
 
@@ -16,9 +17,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
+use std::time::Duration;
 
 use levelhead_block::{Buf, Command, Effort, Reply, Request};
 
+use super::deadline::Deadline;
 use super::export::LiveExport;
 use super::failure::{Failure, check_outcome};
 use super::gate::{Gate, Permit};
@@ -32,19 +35,23 @@ use crate::socket::Socket;
 
 /// A client's socket, and what it has in flight.
 pub(super) struct Connection {
-    pub(super) socket: Socket,
+    pub(super) socket: Arc<Socket>,
     pub(super) gate: Arc<Gate>,
+    /// The time for the handshake, all of it.
+    pub(super) handshake_max: Duration,
 }
 
-/// Serves a client until it leaves, breaks the protocol, or `stopping` is set and the socket's
-/// reading half shut down. Every request has been answered by the service when this returns.
+/// Serves a client until it leaves, breaks the protocol, takes too long for its handshake, or
+/// `stopping` is set and the socket's reading half shut down. Every request has been answered by the service when this returns.
 pub(super) fn serve(
-    Connection { socket, gate }: &Connection,
+    Connection { socket, gate, handshake_max }: &Connection,
     exports: &[Arc<LiveExport>],
     stopping: &AtomicBool,
 ) -> io::Result<()> {
     let mut decoder = ServerDecoder::new();
-    let Some(agreed) = negotiate(socket, &mut decoder, exports)? else { return Ok(()) };
+    let deadline = Deadline::after(*handshake_max, socket);
+    let Some(agreed) = negotiate(&deadline, &mut decoder, exports)? else { return Ok(()) };
+    deadline.lift()?;
     let export = Arc::clone(&exports[agreed.export]);
     let result = thread::scope(|scope| {
         let (queue, answers) = mpsc::channel();
@@ -61,7 +68,7 @@ pub(super) fn serve(
 }
 
 fn negotiate(
-    socket: &Socket,
+    socket: &Deadline<'_>,
     decoder: &mut ServerDecoder,
     exports: &[Arc<LiveExport>],
 ) -> io::Result<Option<Agreed>> {
@@ -69,13 +76,13 @@ fn negotiate(
     let mut negotiation = Negotiation::new(&described);
     let mut bytes = Vec::new();
     Negotiation::greeting().encode(&mut bytes);
-    socket.write_both(&bytes, &[])?;
-    while let Some(message) = receive(socket, decoder)? {
+    socket.write(&bytes)?;
+    while let Some(message) = receive(decoder, |space| socket.read(space))? {
         let mut answers = Vec::new();
         let step = negotiation.handle(message, &mut answers);
         bytes.clear();
         answers.iter().for_each(|answer| answer.encode(&mut bytes));
-        socket.write_both(&bytes, &[])?;
+        socket.write(&bytes)?;
         match step {
             Step::Continue => {}
             Step::Begin(agreed) => {
@@ -89,12 +96,15 @@ fn negotiate(
 }
 
 /// The next message, or nothing if the client has gone.
-fn receive(socket: &Socket, decoder: &mut ServerDecoder) -> io::Result<Option<ClientMessage>> {
+fn receive(
+    decoder: &mut ServerDecoder,
+    read: impl Fn(&mut [u8]) -> io::Result<usize>,
+) -> io::Result<Option<ClientMessage>> {
     loop {
         if let Some(message) = decoder.next()? {
             return Ok(Some(message));
         }
-        match socket.read(decoder.space())? {
+        match read(decoder.space())? {
             0 => return Ok(None),
             count => decoder.filled(count),
         }
@@ -156,6 +166,14 @@ impl Pending {
         self.send(message);
     }
 
+    /// Says that the next `length` bytes are allocated.
+    fn succeed_with_status(self, length: u32) {
+        let runs = vec![StatusRun { length, status: 0 }];
+        let chunk = Chunk::Status { context: ALLOCATION_ID, runs };
+        let cookie = self.cookie;
+        self.send(ServerMessage::Chunk { cookie, place: Place::Last, chunk });
+    }
+
     fn fail(self, Failure { error, message, offset }: Failure) {
         let cookie = self.cookie;
         // The first bad sector may begin before the first byte that was asked for.
@@ -193,34 +211,60 @@ impl Reader<'_> {
         decoder: &mut ServerDecoder,
         stopping: &AtomicBool,
     ) -> io::Result<()> {
-        while let Some(message) = receive(socket, decoder)? {
-            let ClientMessage::Request(header, body) = message else {
-                unreachable!("a decoder of requests yields requests")
-            };
+        // Of the write whose bytes come next.
+        let mut permit = None;
+        while let Some(message) = receive(decoder, |space| socket.read(space))? {
             // A client that keeps sending would keep the socket readable for ever.
             if stopping.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            if self.take(&header, body) == Next::Leave {
+            let next = match message {
+                ClientMessage::Announced(header) => {
+                    permit = self.make_room(&header);
+                    if permit.is_some() { Next::Stay } else { Next::Leave }
+                }
+                ClientMessage::Request(header, body) => self.take(&header, body, permit.take()),
+                ClientMessage::Flags(_)
+                | ClientMessage::Option(_)
+                | ClientMessage::BadOption { .. } => {
+                    unreachable!("a decoder of requests yields requests")
+                }
+            };
+            if next == Next::Leave {
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    fn take(&self, header: &RequestHeader, body: Body) -> Next {
+    /// Waits until there is room for a write whose bytes have yet to come.
+    fn make_room(&self, header: &RequestHeader) -> Option<Permit> {
+        let sectors = Payload::sectors_of(header.offset, header.length as usize);
+        let permit = self.gate.enter(sectors.bytes().get() as usize)?;
+        permit.announced();
+        Some(permit)
+    }
+
+    /// Takes a request, for which there is a `permit` already if its bytes came with it.
+    fn take(&self, header: &RequestHeader, body: Body, permit: Option<Permit>) -> Next {
         let (size, access) = (self.export.described.size, self.export.access);
-        match plan(header, body, &Rules { size, access, agreed: self.agreed }) {
-            Err(failure) => self.admit(header, 0).fail(failure),
+        let planned = plan(header, body, &Rules { size, access, agreed: self.agreed });
+        let bytes = match &planned {
+            Ok(Plan::Read { extent, .. }) => extent.sectors.bytes().get() as usize,
+            Ok(Plan::Change(change)) => change.bytes_held(),
             Ok(Plan::Disconnect) => return Next::Leave,
-            Ok(Plan::Nothing) => self.admit(header, 0).succeed(),
-            Ok(Plan::Status { length }) => self.status(header, length),
-            Ok(Plan::Flush) => {
-                let pending = self.admit(header, 0);
-                self.submit(Request::bare(Command::Flush), pending);
-            }
+            Ok(Plan::Flush | Plan::Nothing | Plan::Status { .. }) | Err(_) => 0,
+        };
+        let Some(permit) = permit.or_else(|| self.gate.enter(bytes)) else { return Next::Leave };
+        permit.received();
+        let pending = self.pending(header, permit);
+        match planned {
+            Err(failure) => pending.fail(failure),
+            Ok(Plan::Disconnect) => unreachable!("it has left"),
+            Ok(Plan::Nothing) => pending.succeed(),
+            Ok(Plan::Status { length }) => pending.succeed_with_status(length),
+            Ok(Plan::Flush) => self.submit(Request::bare(Command::Flush), pending),
             Ok(Plan::Read { extent, skew, len }) => {
-                let pending = self.admit(header, extent.sectors.bytes().get() as usize);
                 let request = Request::new(
                     Command::Read { extent, effort: Effort::Full },
                     Buf::zeroed(extent.sectors),
@@ -228,15 +272,14 @@ impl Reader<'_> {
                 self.read(request, pending, header.offset, skew, len);
             }
             Ok(Plan::Change(change)) => {
-                let pending = self.admit(header, change.bytes_held());
                 self.export.start(change, Box::new(move |result| pending.end(result)));
             }
         }
         Next::Stay
     }
 
-    /// Waits until a request of so many bytes may be in flight.
-    fn admit(&self, header: &RequestHeader, bytes: usize) -> Pending {
+    /// The request of `header`, to be answered.
+    fn pending(&self, header: &RequestHeader, permit: Permit) -> Pending {
         let (cookie, replies) = (header.cookie, self.agreed.replies);
         let start = match header.kind {
             CommandKind::Read | CommandKind::Write => Some(header.offset),
@@ -248,8 +291,7 @@ impl Reader<'_> {
             | CommandKind::BlockStatus
             | CommandKind::Unknown(_) => None,
         };
-        let (permit, queue) = (self.gate.enter(bytes), self.queue.clone());
-        Pending { cookie, replies, start, permit, queue }
+        Pending { cookie, replies, start, permit, queue: self.queue.clone() }
     }
 
     fn submit(&self, request: Request, pending: Pending) {
@@ -267,14 +309,6 @@ impl Reader<'_> {
             Err(failure) => pending.fail(failure),
         };
         self.export.service.submit(request, Box::new(done));
-    }
-
-    fn status(&self, header: &RequestHeader, length: u32) {
-        let runs = vec![StatusRun { length, status: 0 }];
-        let chunk = Chunk::Status { context: ALLOCATION_ID, runs };
-        let pending = self.admit(header, 0);
-        let cookie = pending.cookie;
-        pending.send(ServerMessage::Chunk { cookie, place: Place::Last, chunk });
     }
 }
 

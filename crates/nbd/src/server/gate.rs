@@ -1,23 +1,28 @@
-//! A bound on what one connection has in flight.
+//! A bound on what one connection has in flight, and its way to the bytes that all have together.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// What one connection may have in flight, the request that is being received apart.
+use super::budget::{Budget, Share};
+use crate::socket::Socket;
+
+/// What one connection may have in flight.
 pub(super) const LIMITS: Limits = Limits { requests: 128, bytes: 64 << 20 };
 
 /// What may be in flight at the same time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Requests, from their arrival until their answers are sent.
+    /// Requests, from their arrival until their answers are sent. A write arrives with its head.
     pub(super) requests: usize,
     /// Bytes of these requests and their answers. A single request may be larger.
     pub(super) bytes: usize,
 }
 
-/// Counts what is in flight and makes whoever brings more wait.
-#[derive(Debug)]
+/// Counts what is in flight and lets further requests wait.
 pub(super) struct Gate {
     limits: Limits,
+    budget: Arc<Budget>,
+    /// The connection's, for the budget.
+    socket: Arc<Socket>,
     used: Mutex<Used>,
     freed: Condvar,
 }
@@ -31,10 +36,11 @@ struct Used {
 }
 
 /// A request in flight. Over when dropped.
-#[derive(Debug)]
 pub(super) struct Permit {
     gate: Arc<Gate>,
     bytes: usize,
+    /// Its part of the budget; a request without bytes has none.
+    share: Option<Share>,
     stage: Stage,
 }
 
@@ -45,12 +51,14 @@ enum Stage {
 }
 
 impl Gate {
-    pub(super) fn new(limits: Limits) -> Arc<Self> {
-        Arc::new(Self { limits, used: Mutex::default(), freed: Condvar::new() })
+    pub(super) fn new(limits: Limits, budget: Arc<Budget>, socket: Arc<Socket>) -> Arc<Self> {
+        let (used, freed) = (Mutex::default(), Condvar::new());
+        Arc::new(Self { limits, budget, socket, used, freed })
     }
 
-    /// Waits until there is room for a request of so many bytes.
-    pub(super) fn enter(self: &Arc<Self>, bytes: usize) -> Permit {
+    /// Waits until there is room for a request of `bytes` bytes, here and in the budget. Nothing if
+    /// the budget has been closed.
+    pub(super) fn enter(self: &Arc<Self>, bytes: usize) -> Option<Permit> {
         let full = |used: &mut Used| {
             let too_many = used.requests >= self.limits.requests;
             let too_large = used.requests > 0 && used.bytes + bytes > self.limits.bytes;
@@ -61,7 +69,13 @@ impl Gate {
         used.requests += 1;
         used.unanswered += 1;
         used.bytes += bytes;
-        Permit { gate: Arc::clone(self), bytes, stage: Stage::Unanswered }
+        drop(used);
+        let gate = Arc::clone(self);
+        let mut permit = Permit { gate, bytes, share: None, stage: Stage::Unanswered };
+        if bytes > 0 {
+            permit.share = Some(self.budget.take(bytes, &self.socket)?);
+        }
+        Some(permit)
     }
 
     /// Waits until the service has answered all that is in flight.
@@ -82,10 +96,21 @@ impl Gate {
 }
 
 impl Permit {
+    /// Its bytes have yet to come.
+    pub(super) fn announced(&self) {
+        self.share.iter().for_each(Share::leave_to_client);
+    }
+
+    /// Its bytes have come.
+    pub(super) fn received(&self) {
+        self.share.iter().for_each(Share::leave_to_service);
+    }
+
     /// The service has answered; the answer has yet to be sent.
     pub(super) fn answered(&mut self) {
         if self.stage == Stage::Unanswered {
             self.stage = Stage::Answered;
+            self.share.iter().for_each(Share::leave_to_client);
             self.gate.lock().unanswered -= 1;
             self.gate.freed.notify_all();
         }
@@ -110,17 +135,23 @@ mod tests {
 
     use super::*;
 
+    fn gate(limits: Limits) -> Arc<Gate> {
+        let (socket, _) = std::os::unix::net::UnixStream::pair().unwrap();
+        let budget = Budget::new(usize::MAX, std::time::Duration::MAX);
+        Gate::new(limits, budget, Arc::new(Socket::Unix(socket)))
+    }
+
     #[test]
     fn request_past_either_limit_waits_for_another_to_end() {
         for (limits, bytes) in
             [(Limits { requests: 2, bytes: 100 }, 1), (Limits { requests: 9, bytes: 100 }, 40)]
         {
-            let gate = Gate::new(limits);
-            let held = [gate.enter(bytes), gate.enter(bytes)];
+            let gate = gate(limits);
+            let held = [gate.enter(bytes).unwrap(), gate.enter(bytes).unwrap()];
             let (sender, receiver) = mpsc::channel();
             let third = Arc::clone(&gate);
             let waiter = thread::spawn(move || {
-                let permit = third.enter(bytes);
+                let permit = third.enter(bytes).unwrap();
                 sender.send(third.lock().requests).unwrap();
                 drop(permit);
             });
@@ -134,8 +165,8 @@ mod tests {
 
     #[test]
     fn request_larger_than_the_limit_runs_alone() {
-        let gate = Gate::new(Limits { requests: 2, bytes: 100 });
-        let mut permit = gate.enter(1_000);
+        let gate = gate(Limits { requests: 2, bytes: 100 });
+        let mut permit = gate.enter(1_000).unwrap();
         assert_eq!(gate.lock().bytes, 1_000);
         permit.answered();
         gate.wait_answered();

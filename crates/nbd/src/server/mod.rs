@@ -7,15 +7,19 @@
 //!
 //! - S1. Nothing a client sends makes the server panic, or the service see an address outside its
 //!   size.
-//! - S2. A connection has at most 128 requests and 64 MiB in flight, the one being received apart;
-//!   past that its socket is not read. A server has at most [`CONNECTIONS_MAX`] connections.
+//! - S2. A connection has at most 128 requests and 64 MiB in flight, the one being received included,
+//!   and all connections together [`BYTES_MAX`]; past that a socket is not read. The bytes of a write
+//!   count before there is memory for them. A server has at most [`CONNECTIONS_MAX`] connections, and a
+//!   client that has not agreed on an export within [`HANDSHAKE_MAX`] is not one of them any more.
 //! - S3. Of two changes to one sector that are in flight together, on whatever connections, the
 //!   service sees one after the other has ended.
 //! - S4. A service's callback never waits for a client.
 //! - S5. [`Running::stop`] returns after the service has answered everything.
 
+mod budget;
 mod change;
 mod connection;
+mod deadline;
 mod export;
 mod failure;
 mod gate;
@@ -32,17 +36,33 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use levelhead_block::BlockService;
+use levelhead_units::SECTOR_SIZE;
 
+use self::budget::Budget;
 use self::connection::Connection;
 use self::export::{Events, LiveExport};
 use self::gate::{Gate, LIMITS};
 use self::negotiation::Described;
 use crate::Endpoint;
-use crate::codec::{ExportFlags, TEXT_MAX};
+use crate::codec::{ExportFlags, PAYLOAD_MAX, TEXT_MAX};
 use crate::socket::{Listener, Socket};
 
 /// The most connections at the same time. Further clients are turned away.
 pub const CONNECTIONS_MAX: usize = 64;
+
+/// The most bytes that the requests of all connections have in flight together.
+pub const BYTES_MAX: usize = 256 << 20;
+
+// One connection leaves room for others, and no request is larger than all there is.
+const _: () = assert!(LIMITS.bytes < BYTES_MAX);
+const _: () = assert!(PAYLOAD_MAX as usize + 2 * SECTOR_SIZE <= LIMITS.bytes);
+
+/// How long a client may take to send the bytes of a write, or to take an answer, while a request of
+/// another waits for room. It is disconnected after that.
+pub const HOLD_MAX: Duration = Duration::from_secs(60);
+
+/// The most time that a client may take for its handshake, all of it. It is disconnected after that.
+pub const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
 /// How long answers may take to reach clients once the server is stopping.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -78,6 +98,27 @@ pub struct Server {
     waker: Socket,
     endpoint: Endpoint,
     exports: Vec<(Arc<LiveExport>, Events)>,
+    bounds: Bounds,
+}
+
+/// What clients may take of a server. The defaults are what `docs/nbd.md` promises; a test has less
+/// to wait for with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// The most time for a handshake, all of it.
+    pub handshake_max: Duration,
+    /// The most bytes that the requests of all connections have in flight together. A request of more
+    /// runs while no other has any.
+    pub bytes_max: usize,
+    /// How long a client may take to send the bytes of a write, or to take an answer, while a request
+    /// waits for room.
+    pub hold_max: Duration,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { handshake_max: HANDSHAKE_MAX, bytes_max: BYTES_MAX, hold_max: HOLD_MAX }
+    }
 }
 
 impl Server {
@@ -102,7 +143,12 @@ impl Server {
         }
         let listener = Listener::bind(endpoint)?;
         let (waker, endpoint) = (listener.waker()?, listener.endpoint()?);
-        Ok(Self { listener, waker, endpoint, exports: live })
+        Ok(Self { listener, waker, endpoint, exports: live, bounds: Bounds::default() })
+    }
+
+    /// The same server with other bounds.
+    pub fn with_bounds(self, bounds: Bounds) -> Self {
+        Self { bounds, ..self }
     }
 
     /// Where it listens. If the port was left to the system, this names it.
@@ -114,7 +160,7 @@ impl Server {
     ///
     /// Panics if the system has no thread left.
     pub fn start(self) -> Running {
-        let Self { listener, waker, endpoint, exports } = self;
+        let Self { listener, waker, endpoint, exports, bounds } = self;
         let mut live = Vec::new();
         let mut workers = Vec::new();
         for (export, events) in exports {
@@ -123,6 +169,8 @@ impl Server {
         }
         let shared = Arc::new(Shared {
             exports: live,
+            handshake_max: bounds.handshake_max,
+            budget: Budget::new(bounds.bytes_max, bounds.hold_max),
             stopping: AtomicBool::new(false),
             open: Mutex::default(),
             closed: Condvar::new(),
@@ -155,7 +203,7 @@ fn enliven(export: Export) -> io::Result<(Arc<LiveExport>, Events)> {
 }
 
 /// Clients keep sizes as signed bytes.
-const SECTORS_MAX: u64 = i64::MAX as u64 / levelhead_units::SECTOR_SIZE as u64;
+const SECTORS_MAX: u64 = i64::MAX as u64 / SECTOR_SIZE as u64;
 
 fn flags(access: Access) -> ExportFlags {
     // One service answers all connections, so a flush on any of them covers all.
@@ -213,6 +261,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.shared.stopping.store(true, Ordering::Relaxed);
+        self.shared.budget.close();
         self.waker.shutdown(Shutdown::Both);
         if let Some(acceptor) = self.acceptor.take() {
             acceptor.join().expect("the accepting thread does not panic");
@@ -229,6 +278,8 @@ impl Drop for Running {
 
 struct Shared {
     exports: Vec<Arc<LiveExport>>,
+    handshake_max: Duration,
+    budget: Arc<Budget>,
     stopping: AtomicBool,
     /// The connections, by number.
     open: Mutex<BTreeMap<u64, Arc<Connection>>>,
@@ -254,7 +305,9 @@ impl Shared {
         if open.len() >= CONNECTIONS_MAX {
             return;
         }
-        let connection = Arc::new(Connection { socket, gate: Gate::new(LIMITS) });
+        let socket = Arc::new(socket);
+        let gate = Gate::new(LIMITS, Arc::clone(&self.budget), Arc::clone(&socket));
+        let connection = Arc::new(Connection { socket, gate, handshake_max: self.handshake_max });
         open.insert(id, Arc::clone(&connection));
         drop(open);
         let listed = Listed { shared: Arc::clone(self), id };

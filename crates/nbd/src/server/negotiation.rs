@@ -108,7 +108,7 @@ impl<'a> Negotiation<'a> {
                 Step::Continue
             }
             // The decoder was not told to expect any yet.
-            ClientMessage::Request(..) => Step::Close,
+            ClientMessage::Announced(_) | ClientMessage::Request(..) => Step::Close,
         }
     }
 

@@ -18,7 +18,7 @@ use levelhead_nbd::codec::{
     Answer, ClientDecoder, ClientFlags, ClientOption, CommandFlags, CommandKind, Cookie, Errno,
     RequestHeader, ServerMessage, encode_flags,
 };
-use levelhead_nbd::{Access, Endpoint, Export, Running, Server};
+use levelhead_nbd::{Access, Bounds, Endpoint, Export, Running, Server};
 use levelhead_stats::Streams;
 use levelhead_units::Sectors;
 use tempfile::TempDir;
@@ -40,9 +40,13 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn new(exports: Vec<Export>) -> Self {
+        Self::bounded(exports, Bounds::default())
+    }
+
+    pub(crate) fn bounded(exports: Vec<Export>, bounds: Bounds) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let endpoint = Endpoint::Unix(dir.path().join("nbd.sock"));
-        let running = Server::bind(&endpoint, exports).unwrap().start();
+        let running = Server::bind(&endpoint, exports).unwrap().with_bounds(bounds).start();
         Self { running, dir }
     }
 
@@ -197,6 +201,14 @@ pub(crate) struct RawClient(pub(crate) UnixStream, ClientDecoder);
 impl RawClient {
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.0.write_all(bytes).unwrap();
+    }
+
+    /// Fails what would wait for the server longer than any machine takes, instead of waiting on.
+    pub(crate) fn impatient(self) -> Self {
+        let time = Some(Duration::from_secs(60));
+        self.0.set_read_timeout(time).unwrap();
+        self.0.set_write_timeout(time).unwrap();
+        self
     }
 
     /// The next message, or nothing if the server has closed the connection. Bytes of a good simple

@@ -171,6 +171,7 @@ pub(crate) fn client_talk() -> (Vec<u8>, Vec<ClientMessage>) {
         let header = header(kind, 4095, length);
         header.encode(&mut bytes);
         let body = if kind == CommandKind::Write {
+            messages.push(ClientMessage::Announced(header));
             let payload: Vec<u8> = (0..length).map(|at| at as u8).collect();
             bytes.extend_from_slice(&payload);
             Body::Bytes(Payload::copy_of(4095, &payload))

@@ -62,7 +62,7 @@ impl LineReader for Reader {
         }
         match (fields.text(5, "an action, as in Q")?, self.section) {
             (b"Q", Section::Issued) => {
-                *into = Collector::default();
+                into.clear();
                 self.section = Section::Queued;
             }
             (b"Q", Section::Queued) => {}

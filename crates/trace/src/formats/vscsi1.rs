@@ -10,7 +10,7 @@
 //! operation codes; those that are not READ or WRITE of 6, 10 or 16 bytes are counted and left out.
 
 use super::SMALL_SECTOR;
-use crate::collect::{Collector, Part, Request};
+use crate::collect::{Collector, ONE_MORE, Part, Request};
 use crate::source::Source;
 use crate::{Kind, TraceError};
 
@@ -86,6 +86,7 @@ pub(super) fn read(source: &mut Source<'_>, into: &mut Collector) -> Result<(), 
         };
         into.add(request).map_err(|refused| {
             let found = match refused.part {
+                Part::Count => ONE_MORE.to_owned(),
                 Part::At => format!("{} us", entry.micros),
                 Part::Device => "another".to_owned(),
                 Part::Offset => format!("sector {}", entry.sector),

@@ -39,7 +39,7 @@ const BED: &str = "raid5:6,chunk=8KiB over six nearline-2tb (7200 rpm), SPTF in 
 /// Sectors that fail at this rate, in percent, and retries of so many rotations.
 fn retries(percent: f64, rotations: u32) -> Faults {
     Faults {
-        soft_rate: Ratio::new(percent / 100.0).expect("a study's rate is a share"),
+        retry_rate: Ratio::new(percent / 100.0).expect("a study's rate is a share"),
         adjacency: 2.0,
         rotations: rotations.into(),
         ..Faults::NONE

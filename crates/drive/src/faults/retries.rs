@@ -1,7 +1,7 @@
 //! Sectors whose first pass fails and that a retry mends.
 //!
-//! `[ERAID]` asks for a rate `p` per sector and an adjacency `c`: the neighbour of a failed sector
-//! fails with probability `c p`. With two independent coins per sector, `base` (heads with
+//! `[ERAID]` asks for a rate `p` per sector, the `retry_rate`, and an adjacency `c`: the neighbour of a
+//! failed sector fails with probability `c p`. With two independent coins per sector, `base` (heads with
 //! probability `b`) and `link` (with `q`),
 //!
 //! ```text
@@ -28,7 +28,7 @@ use levelhead_units::{Extent, Lba};
 use super::{Coin, Faults, FaultsError, Key};
 
 pub(super) fn check(faults: &Faults) -> Result<(), FaultsError> {
-    let Faults { soft_rate: rate, adjacency, .. } = *faults;
+    let Faults { retry_rate: rate, adjacency, .. } = *faults;
     let most = adjacency_max(rate.get());
     if adjacency.is_finite() && (1.0..=most).contains(&adjacency) {
         return Ok(());
@@ -48,16 +48,16 @@ fn adjacency_max(p: f64) -> f64 {
 
 /// The soft failures of one drive.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Soft {
+pub(crate) struct SoftFailures {
     key: Key,
     /// The probabilities of the two coins, `b` and `q`.
     base: f64,
     link: f64,
 }
 
-impl Soft {
+impl SoftFailures {
     pub(crate) fn new(faults: &Faults, key: Key) -> Self {
-        let (p, c) = (faults.soft_rate.get(), faults.adjacency);
+        let (p, c) = (faults.retry_rate.get(), faults.adjacency);
         if p <= 0.0 || p >= 1.0 {
             return Self { key, base: p, link: 0.0 };
         }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     fn faults(p: f64, adjacency: f64) -> Faults {
-        Faults { soft_rate: Ratio::new(p).unwrap(), adjacency, ..Faults::NONE }
+        Faults { retry_rate: Ratio::new(p).unwrap(), adjacency, ..Faults::NONE }
     }
 
     /// Four standard errors around the law, for pairs of neighbours of as many origins.
@@ -99,7 +99,7 @@ mod tests {
     fn check_rates(p: f64, c: f64) {
         let faults = faults(p, c);
         faults.check().unwrap();
-        let soft = Soft::new(&faults, Key::new(77));
+        let soft = SoftFailures::new(&faults, Key::new(77));
         let n = 400_000_u64;
         let (mut failed, mut both) = (0_u64, 0_u64);
         for origin in 0..n {

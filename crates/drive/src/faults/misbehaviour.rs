@@ -1,0 +1,274 @@
+//! What all kinds together mean for one drive.
+
+use levelhead_block::SectorSet;
+use levelhead_units::{Extent, Instant, Lba, Sectors};
+
+use super::bursts::BurstMap;
+use super::hard::Hard;
+use super::retries::SoftFailures;
+use super::slowness::Slowness;
+use super::stalls::StallMap;
+use super::writes::Writes;
+use super::{Coin, Faults, Key, Rotations};
+
+/// The misbehaviour of one drive.
+#[derive(Clone, Debug)]
+pub(crate) struct Misbehaviour {
+    key: Key,
+    soft: SoftFailures,
+    bursts: Option<BurstMap>,
+    rotations: Rotations,
+    hard: Hard,
+    slowness: Slowness,
+    stalls: Option<StallMap>,
+    writes: Writes,
+    death: Option<Instant>,
+}
+
+/// What the first pass over an extent left unread. The sets do not overlap.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Unread {
+    pub(crate) soft: SectorSet,
+    pub(crate) hard: SectorSet,
+}
+
+impl Unread {
+    /// Whether every sector was read.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.soft.is_empty() && self.hard.is_empty()
+    }
+
+    /// How many sectors were not.
+    pub(crate) fn len(&self) -> u64 {
+        (self.soft.len() + self.hard.len()) as u64
+    }
+
+    /// The first of them.
+    fn first(&self) -> Option<u32> {
+        self.soft.iter().next().into_iter().chain(self.hard.iter().next()).min()
+    }
+
+    /// All of them.
+    pub(crate) fn all(self) -> SectorSet {
+        match (self.soft.is_empty(), self.hard.is_empty()) {
+            (_, true) => self.soft,
+            (true, _) => self.hard,
+            (false, false) => self.soft.iter().chain(self.hard.iter()).collect(),
+        }
+    }
+}
+
+impl Misbehaviour {
+    /// What `faults` means for the drive with this key.
+    pub(crate) fn new(faults: &Faults, key: u64) -> Self {
+        let key = Key::new(key);
+        Self {
+            key,
+            soft: SoftFailures::new(faults, key),
+            bursts: faults.bursts.as_ref().map(|bursts| BurstMap::new(bursts, key)),
+            rotations: faults.rotations,
+            hard: Hard::new(faults.hard_rate.get(), key),
+            slowness: Slowness::new(faults, key),
+            stalls: faults.stalls.as_ref().map(|stalls| StallMap::new(stalls, key)),
+            writes: Writes::new(faults, key),
+            death: faults.death,
+        }
+    }
+
+    /// The drive has these faults from `now` on. Sectors that were mended stay so, and
+    /// a dead drive stays dead.
+    pub(crate) fn change(&mut self, now: Instant, faults: &Faults) {
+        let mut hard = self.hard.clone();
+        hard.set_rate(faults.hard_rate.get());
+        let died = self.death.filter(|&death| death <= now);
+        let death = died.or(faults.death.map(|death| death.max(now)));
+        *self = Self { hard, death, ..Self::new(faults, self.key.0) };
+    }
+
+    /// What the first pass over `extent` fails to read on behalf of `origin`.
+    pub(crate) fn first_pass(&self, extent: Extent, origin: u64) -> Unread {
+        let offset =
+            |lba: Lba| u32::try_from((lba - extent.lba).get()).expect("a request's sector");
+        let mut hard = SectorSet::EMPTY;
+        if !self.hard.is_off() {
+            hard = extent.iter().filter(|&lba| self.hard.contains(lba)).map(offset).collect();
+        }
+        let mut soft = SectorSet::EMPTY;
+        if !self.soft.is_off() || self.bursts.is_some() {
+            let alone = (!self.soft.is_off()).then(|| self.soft.failures(extent, origin));
+            let burst = self.bursts.as_ref().map(|bursts| bursts.failures(extent, origin));
+            let failed = alone.into_iter().flatten().chain(burst.into_iter().flatten());
+            soft = failed.map(offset).filter(|&at| !hard.contains(at)).collect();
+        }
+        Unread { soft, hard }
+    }
+
+    /// How many revolutions a retry of these sectors of `extent` takes.
+    pub(crate) fn rotations(&self, extent: Extent, origin: u64, unread: &Unread) -> u32 {
+        self.rotations.draw(|| {
+            let first = extent.lba + Sectors::new(unread.first().unwrap_or(0).into());
+            self.key.coin(Coin::Rotations, origin, first.get())
+        })
+    }
+
+    /// How many times as long a service takes that begins at `at`.
+    pub(crate) fn slowdown(&self, at: Instant) -> f64 {
+        self.slowness.factor(at)
+    }
+
+    /// `at`, or the end of the stall that it lies in.
+    pub(crate) fn stall_end(&self, at: Instant) -> Instant {
+        self.stalls.as_ref().map_or(at, |stalls| stalls.end(at))
+    }
+
+    /// The sectors of a write that silently do not reach the medium: none, all, or the last ones.
+    pub(crate) fn missing(&self, extent: Extent, origin: u64) -> SectorSet {
+        self.writes.missing(extent, origin)
+    }
+
+    /// The first `stored` sectors of `extent` have been written.
+    pub(crate) fn mend(&mut self, extent: Extent, missing: &SectorSet) {
+        let stored = extent.sectors.saturating_sub(Sectors::new(missing.len() as u64));
+        self.hard.mend(Extent::new(extent.lba, stored));
+    }
+
+    /// When it dies or died, if it does.
+    pub(crate) fn death(&self) -> Option<Instant> {
+        self.death
+    }
+
+    /// It dies at `now`, if it has not before.
+    pub(crate) fn die(&mut self, now: Instant) {
+        self.death = Some(self.death.map_or(now, |death| death.min(now)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use levelhead_units::{Nanos, Ratio};
+
+    use super::super::every_kind;
+    use super::*;
+
+    fn faults(soft: f64, adjacency: f64, hard: f64) -> Faults {
+        Faults {
+            retry_rate: Ratio::new(soft).unwrap(),
+            adjacency,
+            hard_rate: Ratio::new(hard).unwrap(),
+            ..Faults::NONE
+        }
+    }
+
+    fn extent(lba: u64, sectors: u64) -> Extent {
+        Extent::new(Lba::new(lba), Sectors::new(sectors))
+    }
+
+    #[test]
+    fn failures_do_not_depend_on_how_a_request_is_cut() {
+        let map = Misbehaviour::new(&every_kind(), 5);
+        let whole = map.first_pass(extent(0, 500), 9);
+        for cut in 1..500_u32 {
+            let (left, right) = (
+                map.first_pass(extent(0, cut.into()), 9).all(),
+                map.first_pass(extent(cut.into(), u64::from(500 - cut)), 9).all(),
+            );
+            let joined: SectorSet = left.iter().chain(right.iter().map(|at| at + cut)).collect();
+            assert_eq!(joined, whole.clone().all(), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_soft_failure_belongs_to_one_request_and_a_hard_one_to_the_medium() {
+        let map = Misbehaviour::new(&faults(0.1, 2.0, 0.1), 5);
+        let (one, other) = (map.first_pass(extent(0, 300), 1), map.first_pass(extent(0, 300), 2));
+        assert_eq!(one, map.first_pass(extent(0, 300), 1));
+        assert_ne!(one.soft, other.soft);
+        assert_eq!(one.hard, other.hard);
+        assert!(!one.hard.is_empty());
+    }
+
+    #[test]
+    fn soft_failures_and_bursts_add_up_as_independent_chances() {
+        let all = every_kind();
+        let soft = Faults { retry_rate: all.retry_rate, bursts: all.bursts, ..Faults::NONE };
+        let n = 100_000_u64;
+        let failed = (0..n)
+            .filter(|&drive| {
+                !Misbehaviour::new(&soft, drive).first_pass(extent(7, 1), 1).is_empty()
+            })
+            .count() as f64;
+        let (share, law) = (failed / n as f64, soft.retry_rate_total());
+        assert!(
+            (share - law).abs() <= 4.0 * (law * (1.0 - law) / n as f64).sqrt(),
+            "{share} {law}"
+        );
+    }
+
+    /// What a drive shows of one kind of misbehaviour over a while, as a text.
+    fn shows(kind: &str, faults: &Faults) -> String {
+        let map = Misbehaviour::new(faults, 5);
+        let at = |n: u64| Instant::ZERO + Nanos::from_millis(n * 37);
+        let show = |n: u64| match kind {
+            // Hard failures hide soft ones: the kinds are asked one level down.
+            "soft" => format!("{:?}", map.soft.failures(extent(n, 9), n).collect::<Vec<_>>()),
+            "bursts" => {
+                let bursts = map.bursts.map(|bursts| {
+                    let mut failed: Vec<Lba> = bursts.failures(extent(n * 9, 9), n).collect();
+                    failed.sort();
+                    failed
+                });
+                format!("{:?}", bursts.unwrap_or_default())
+            }
+            "rotations" => {
+                let soft = [1].into_iter().collect();
+                let unread = Unread { soft, hard: SectorSet::EMPTY };
+                map.rotations(extent(n, 9), n, &unread).to_string()
+            }
+            "hard" => map.hard.contains(Lba::new(n)).to_string(),
+            "slowness" => map.slowdown(at(n)).to_string(),
+            "stalls" => format!("{:?}", map.stall_end(at(n))),
+            "writes" => format!("{:?}", map.missing(extent(n, 9), n)),
+            "death" => format!("{:?}", map.death().filter(|&death| death <= at(n))),
+            other => panic!("{other}"),
+        };
+        (0..3_000).map(show).collect()
+    }
+
+    /// Each kind alone: its name, the faults with nothing else, those with everything but it.
+    fn each_kind() -> [(&'static str, Faults, Faults); 8] {
+        let (all, none) = (every_kind(), Faults::NONE);
+        let pair = |kind: &'static str, take: fn(&mut Faults, &Faults)| {
+            let (mut alone, mut without) = (none, all);
+            take(&mut alone, &all);
+            take(&mut without, &none);
+            (kind, alone, without)
+        };
+        [
+            pair("soft", |to, from| {
+                (to.retry_rate, to.adjacency) = (from.retry_rate, from.adjacency);
+            }),
+            pair("bursts", |to, from| to.bursts = from.bursts),
+            pair("rotations", |to, from| to.rotations = from.rotations),
+            pair("hard", |to, from| to.hard_rate = from.hard_rate),
+            pair("slowness", |to, from| {
+                (to.slowdown, to.episodes) = (from.slowdown, from.episodes);
+                (to.periodic, to.field) = (from.periodic, from.field);
+            }),
+            pair("stalls", |to, from| to.stalls = from.stalls),
+            pair("writes", |to, from| {
+                (to.lost_rate, to.torn_rate) = (from.lost_rate, from.torn_rate);
+            }),
+            pair("death", |to, from| to.death = from.death),
+        ]
+    }
+
+    #[test]
+    fn every_kind_shows_and_none_changes_another() {
+        for (kind, alone, without) in each_kind() {
+            let good = shows(kind, &Faults::NONE);
+            assert_ne!(shows(kind, &alone), good, "{kind} does not show");
+            assert_eq!(shows(kind, &alone), shows(kind, &every_kind()), "{kind} is not its own");
+            assert_eq!(shows(kind, &without), good, "{kind} shows where it is off");
+        }
+    }
+}

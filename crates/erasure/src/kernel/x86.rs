@@ -1,0 +1,138 @@
+//! What makes an engine of a vector: the same functions, compiled for its instructions.
+
+/// Makes an engine of a vector: functions that are compiled for its instructions.
+macro_rules! x86_engine {
+    ($engine:ident, $vector:ident, $features:literal) => {
+        impl Engine for $engine {
+            const STEP: usize = <$vector as Vector>::SIZE;
+            const BLOCK_MAX: usize = 2048;
+
+            const HAS_TRANSFORM: bool = true;
+
+            fn mad8(mad: Mad<'_>) {
+                #[target_feature(enable = $features)]
+                fn compiled(mad: Mad<'_>) {
+                    const WIDTH: usize = <$vector as Vector>::WIDTH_8;
+                    // SAFETY: this function is compiled for the vector's instructions.
+                    unsafe { vector::mad8::<$vector, WIDTH>(mad) }
+                }
+                // SAFETY: the engine is only used when the processor has the instructions, as
+                // `Kernel` sees to.
+                unsafe { compiled(mad) }
+            }
+
+            fn mad16(mad: Mad<'_>) {
+                #[target_feature(enable = $features)]
+                fn compiled(mad: Mad<'_>) {
+                    const WIDTH: usize = <$vector as Vector>::WIDTH_16;
+                    // SAFETY: this function is compiled for the vector's instructions.
+                    unsafe { vector::mad16::<$vector, WIDTH>(mad) }
+                }
+                // SAFETY: as for `mad8`.
+                unsafe { compiled(mad) }
+            }
+
+            fn has_few(job: &Job<'_>) -> bool {
+                job.sources.len()
+                    <= match job.field {
+                        Field::Bytes => engine::FEW,
+                        Field::Tower => vector::GROUP,
+                    }
+            }
+
+            fn few(job: Few<'_, '_>) {
+                #[target_feature(enable = $features)]
+                fn compiled(job: Few<'_, '_>) {
+                    // SAFETY: this function is compiled for the vector's instructions.
+                    unsafe {
+                        match (job.job.field, job.job.sources.len()) {
+                            (Field::Bytes, _) => few::few8::<$vector>(job),
+                            (Field::Tower, 1) => few::few16::<$vector, 1>(job),
+                            (Field::Tower, 2) => few::few16::<$vector, 2>(job),
+                            (Field::Tower, 3) => few::few16::<$vector, 3>(job),
+                            (Field::Tower, _) => few::few16::<$vector, 4>(job),
+                        }
+                    }
+                }
+                // SAFETY: as for `mad8`.
+                unsafe { compiled(job) }
+            }
+
+            fn coset(coset: Coset<'_>) {
+                #[target_feature(enable = $features)]
+                fn compiled(coset: Coset<'_>) {
+                    // SAFETY: this function is compiled for the vector's instructions.
+                    unsafe {
+                        match (coset.field, coset.log) {
+                            (Field::Bytes, 3) => cosets::coset::<Bytes<$vector>, 2, 4>(coset),
+                            (Field::Bytes, 4) => cosets::coset::<Bytes<$vector>, 4, 4>(coset),
+                            (Field::Bytes, _) => cosets::coset::<Bytes<$vector>, 8, 4>(coset),
+                            (Field::Tower, 3) => cosets::coset::<Pairs<$vector>, 2, 2>(coset),
+                            (Field::Tower, 4) => cosets::coset::<Pairs<$vector>, 4, 2>(coset),
+                            (Field::Tower, _) => cosets::coset::<Pairs<$vector>, 8, 2>(coset),
+                        }
+                    }
+                }
+                // SAFETY: as for `mad8`.
+                unsafe { compiled(coset) }
+            }
+
+            fn evaluate(job: Evaluation<'_>) {
+                #[target_feature(enable = $features)]
+                fn compiled(job: Evaluation<'_>) {
+                    // SAFETY: this function is compiled for the vector's instructions.
+                    unsafe {
+                        match (job.field, job.log) {
+                            (Field::Bytes, 3) => cosets::evaluate::<Bytes<$vector>, 2>(job),
+                            (Field::Bytes, 4) => cosets::evaluate::<Bytes<$vector>, 4>(job),
+                            (Field::Bytes, _) => cosets::evaluate::<Bytes<$vector>, 8>(job),
+                            (Field::Tower, 3) => cosets::evaluate::<Pairs<$vector>, 2>(job),
+                            (Field::Tower, 4) => cosets::evaluate::<Pairs<$vector>, 4>(job),
+                            (Field::Tower, _) => cosets::evaluate::<Pairs<$vector>, 8>(job),
+                        }
+                    }
+                }
+                // SAFETY: as for `mad8`.
+                unsafe { compiled(job) }
+            }
+
+            fn fetch(bytes: &[u8]) {
+                for line in bytes.chunks(vector::LINE_SIZE) {
+                    // SAFETY: as for `mad8`; fetching ahead accesses nothing.
+                    unsafe { <$vector as Vector>::prefetch(line.as_ptr()) };
+                }
+            }
+
+            fn fetch_to_write(bytes: &[u8]) {
+                for line in bytes.chunks(vector::LINE_SIZE) {
+                    // SAFETY: as for `fetch`.
+                    unsafe { <$vector as Vector>::prefetch_to_write(line.as_ptr()) };
+                }
+            }
+
+            fn xor(into: &mut [u8], from: &[u8]) {
+                #[target_feature(enable = $features)]
+                fn compiled(into: &mut [u8], from: &[u8]) {
+                    engine::xor(into, from);
+                }
+                // SAFETY: as for `mad8`.
+                unsafe { compiled(into, from) }
+            }
+
+            fn acc16_size(block_size: usize) -> usize {
+                block_size / 2 * 3
+            }
+
+            fn fold16(acc: &[u8], into: &mut [u8]) {
+                #[target_feature(enable = $features)]
+                fn compiled(acc: &[u8], into: &mut [u8]) {
+                    // SAFETY: this function is compiled for the vector's instructions.
+                    unsafe { vector::fold16::<$vector>(acc, into) }
+                }
+                // SAFETY: as for `mad8`.
+                unsafe { compiled(acc, into) }
+            }
+        }
+    };
+}
+pub(super) use x86_engine;
