@@ -398,7 +398,7 @@ impl World {
                 }
                 Action::Release(buf) => {
                     if let Some(bytes) = &mut self.bytes {
-                        bytes.buffers.remove(buf);
+                        bytes.buffers.discard(buf);
                     }
                 }
                 Action::Lost(_) => {}
@@ -445,7 +445,7 @@ impl World {
 fn code(outcome: &Outcome) -> u64 {
     match outcome {
         Outcome::Done { unknown, damaged } => (unknown.len() as u64) << 32 | damaged.len() as u64,
-        Outcome::Cancelled => u64::MAX,
+        Outcome::Refused => u64::MAX,
         Outcome::Gone => u64::MAX - 1,
     }
 }

@@ -7,7 +7,8 @@
 //! ```text
 //!   cargo metadata --no-deps --+                  +-- arrows     who may depend on whom
 //!                              +--> Tree --> check -- cores      what cores never touch; terminals
-//!   every file not ignored ----+                  +-- unsafety   where `unsafe` may stand
+//!   every file not ignored ----+                  +-- bytes      which cores never see bytes
+//!                                                 +-- unsafety   where `unsafe` may stand
 //!                                                 +-- machine    nothing of one machine in the text
 //!                                                 +-- layout     names, module docs, format pages
 //!                                                 +-- citations  keys of papers
@@ -20,6 +21,7 @@
 //! a macro of another crate is not caught here, only by its dependencies.
 
 mod arrows;
+mod bytes;
 mod citations;
 mod cores;
 mod layout;
@@ -49,6 +51,8 @@ enum Rule {
     Arrow,
     /// Cores decide and never act.
     Core,
+    /// Some cores never see bytes.
+    Bytes,
     /// Only the programs know terminals and exit codes.
     Terminal,
     /// Where `unsafe` may stand.
@@ -68,6 +72,7 @@ impl fmt::Display for Rule {
         f.write_str(match self {
             Self::Arrow => "arrow",
             Self::Core => "core",
+            Self::Bytes => "bytes",
             Self::Terminal => "terminal",
             Self::Unsafe => "unsafe",
             Self::Machine => "machine",
@@ -90,6 +95,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.extend(arrows::check(tree));
     findings.extend(cores::check(&sources));
+    findings.extend(bytes::check(&sources));
     findings.extend(unsafety::check(tree, &sources));
     findings.extend(machine::check(tree));
     findings.extend(layout::check(tree, &sources));

@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 
 use levelhead_array::{
-    Action, Answer, Array, BufId, Buffers, Content, Cost, DriveEvent, HostOrder, Policy, Refusal,
-    RequestId, Settings, Spec, Submit,
+    Action, Answer, Array, BufId, Content, Cost, DriveEvent, HostOrder, Policy, Refusal, RequestId,
+    Settings, Spec, Submit,
 };
-use levelhead_block::{Buf, Command, Durability, Effort, Memory, Outcome, ZeroTail};
+use levelhead_block::{Buf, Command, Data, Durability, Effort, Memory, Outcome, ZeroTail};
+use levelhead_bytes::Buffers;
 use levelhead_erasure::Kernel;
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
@@ -163,7 +164,7 @@ impl Runtime {
                     self.inside.push(submit);
                 }
                 Action::Combine(combine) => self.buffers.combine(&combine),
-                Action::Release(buf) => drop(self.buffers.remove(buf)),
+                Action::Release(buf) => self.buffers.discard(buf),
                 Action::Lost(drive) => assert!(self.array.lost().contains(drive)),
                 Action::Event(event) => self.events.push(event),
                 Action::Answer(answer) => self.answers.push(answer),
@@ -192,7 +193,7 @@ impl Runtime {
                     }
                     buf.part_mut(offset as usize, 1).fill(0xEE);
                 }
-                self.buffers.give_back(id, buf);
+                self.buffers.give_back(id, Data::Buf(buf));
                 let [unknown, damaged] = [unknown, damaged].map(|set| set.into_iter().collect());
                 Outcome::Done { unknown, damaged }
             }

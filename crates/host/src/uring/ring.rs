@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 use io_uring::types::{Fd, FsyncFlags};
 use io_uring::{IoUring, cqueue, opcode, squeue};
+use levelhead_block::{Durability, Piece};
+use rustix::io::ReadWriteFlags;
 
 use super::flight::{Flight, Step};
 use crate::devices::fast::FastFail;
@@ -148,7 +150,7 @@ impl Drop for Ring {
 }
 
 /// The bytes of a write that are not through yet.
-fn slices(pieces: &[levelhead_array::Piece], mut skip: usize) -> Vec<Slice> {
+fn slices(pieces: &[Piece], mut skip: usize) -> Vec<Slice> {
     let mut slices = Vec::new();
     for piece in pieces {
         let bytes = piece.bytes();
@@ -170,11 +172,15 @@ impl Kernel for Ring {
                 let read = opcode::Read::new(fd, room.as_mut_ptr(), room.len() as u32);
                 read.offset(offset).ioprio(priority).build()
             }
-            Step::Write { offset, pieces, skip } => {
+            Step::Write { offset, pieces, skip, durability } => {
                 let parts = slices(pieces, skip);
                 let write = opcode::Writev::new(fd, parts.as_ptr().cast(), parts.len() as u32);
                 self.slices.insert(name, parts);
-                write.offset(offset).build()
+                let flags = match durability {
+                    Durability::Cached => ReadWriteFlags::empty(),
+                    Durability::Durable => ReadWriteFlags::DSYNC,
+                };
+                write.offset(offset).rw_flags(flags.bits() as i32).build()
             }
             Step::LimitedRead { namespace, offset, room } => {
                 let command = namespace.read(offset, room.len() as u32, room.as_mut_ptr() as u64);

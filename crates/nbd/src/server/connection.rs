@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
-use levelhead_block::{Buf, Command, Effort, Reply, Request};
+use levelhead_block::{Command, Effort, Reply, Request};
 
 use super::export::LiveExport;
 use super::failure::{Failure, check_outcome};
@@ -69,13 +69,13 @@ fn negotiate(
     let mut negotiation = Negotiation::new(&described);
     let mut bytes = Vec::new();
     Negotiation::greeting().encode(&mut bytes);
-    socket.write_both(&bytes, &[])?;
+    socket.write_both(&bytes, [])?;
     while let Some(message) = receive(socket, decoder)? {
         let mut answers = Vec::new();
         let step = negotiation.handle(message, &mut answers);
         bytes.clear();
         answers.iter().for_each(|answer| answer.encode(&mut bytes));
-        socket.write_both(&bytes, &[])?;
+        socket.write_both(&bytes, [])?;
         match step {
             Step::Continue => {}
             Step::Begin(agreed) => {
@@ -112,7 +112,7 @@ fn send_all(socket: &Socket, answers: Receiver<Outgoing>) -> io::Result<()> {
     for Outgoing { message, permit } in answers {
         head.clear();
         message.encode_head(&mut head);
-        socket.write_both(&head, message.payload())?;
+        socket.write_both(&head, message.payload().into_iter().flat_map(Payload::slices))?;
         drop(permit);
     }
     Ok(())
@@ -221,10 +221,7 @@ impl Reader<'_> {
             }
             Ok(Plan::Read { extent, skew, len }) => {
                 let pending = self.admit(header, extent.sectors.bytes().get() as usize);
-                let request = Request::new(
-                    Command::Read { extent, effort: Effort::Full },
-                    Buf::zeroed(extent.sectors),
-                );
+                let request = Request::read(extent, Effort::Full);
                 self.read(request, pending, header.offset, skew, len);
             }
             Ok(Plan::Change(change)) => {
@@ -263,7 +260,7 @@ impl Reader<'_> {
     fn read(&self, request: Request, pending: Pending, offset: u64, skew: usize, len: usize) {
         let command = request.command;
         let done = move |reply: Reply| match check_outcome(&reply.outcome, &command) {
-            Ok(()) => pending.succeed_with(offset, Payload::part_of(reply.buf, skew, len)),
+            Ok(()) => pending.succeed_with(offset, Payload::part_of(reply.data, skew, len)),
             Err(failure) => pending.fail(failure),
         };
         self.export.service.submit(request, Box::new(done));
