@@ -43,7 +43,7 @@ use levelhead_block::{BlockService, Command, Done, Reply, Request};
 use levelhead_units::Sectors;
 
 use self::flight::{Flight, Progress};
-use self::ring::{Event, Kernel, Ring};
+use self::ring::{Event, Kernel, OpenDoor, Ring};
 use crate::backend::{Member, prepared};
 use crate::blocking::because;
 use crate::devices::fast::FastFail;
@@ -88,8 +88,8 @@ impl Uring {
         let (pipe, wake) = io::pipe().map_err(failed)?;
         let (orders, receiver) = mpsc::channel();
         let entries = (window + 1).next_power_of_two();
-        let ring =
-            Ring::new(entries, Arc::clone(&medium), Arc::clone(&fast), pipe).map_err(failed)?;
+        let ring = Ring::new(entries, Arc::clone(&medium), Arc::clone(&fast), pipe, OpenDoor)
+            .map_err(failed)?;
         let is_woken = Arc::new(AtomicBool::new(false));
         let under = Under { medium: Arc::clone(&medium), fast };
         let state = State::new(ring, under, window, Arc::clone(&is_woken));
