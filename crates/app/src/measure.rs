@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-use levelhead_block::{BlockService, Buf, Command, Effort, Request};
+use levelhead_block::{BlockService, Effort, Request};
 use levelhead_drive::Profile;
 use levelhead_drive::measure::{Measured, Measurement, Options, Read, Thoroughness};
 use levelhead_host::{LoneDrive, MemberSpec, PIECE_MAX, Reader};
@@ -84,8 +84,7 @@ impl Target {
                 reader.read(extent, Box::new(done));
             }
             Self::Emulated(drive) => {
-                let command = Command::Read { extent, effort: Effort::Full };
-                let request = Request::new(command, Buf::zeroed(extent.sectors));
+                let request = Request::read(extent, Effort::Full);
                 let done = |reply: levelhead_block::Reply| {
                     let is_good = reply.outcome.is_good();
                     done(if is_good { Ok(()) } else { Err("it gave up".to_owned()) });

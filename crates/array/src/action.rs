@@ -1,57 +1,15 @@
-//! What the array asks of its runtime, and the names of the bytes it talks about.
+//! What the array asks of its runtime. The bytes it talks about have the names of `levelhead_block`.
 
-use levelhead_block::{Command, Outcome};
+use levelhead_block::{BufId, Combine, Command, Outcome, Place, RequestId, Segment};
 use levelhead_units::{DriveIdx, DriveSet, Sectors};
 
 use crate::drives::detect::DriveEvent;
 use crate::durable::membership::Why;
 use crate::durable::superblock::Superblock;
 
-/// A client's request, named by the client. Also the *origin* of the commands it causes: emulated
-/// drives fail the same sectors for the same origin, whatever the policy. Writes that joined have the
-/// origin of the first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RequestId(pub u64);
-
 /// A command to one drive, named by the array. Never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubId(pub u64);
-
-/// The name of a buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum BufId {
-    /// The client's own: there from [`Array::handle_request`](crate::Array::handle_request) to
-    /// [`Action::Answer`].
-    Client(RequestId),
-    /// One of the array's: there from [`Action::Acquire`] to [`Action::Release`].
-    Own(u64),
-}
-
-/// A sector in a buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The buffer.
-    pub buf: BufId,
-    /// The sector's number in it.
-    pub sector: u32,
-}
-
-impl Place {
-    /// `count` sectors further on.
-    #[must_use]
-    pub fn plus(self, count: u32) -> Self {
-        Self { sector: self.sector + count, ..self }
-    }
-}
-
-/// Some sectors in a row in one buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
-    /// The first.
-    pub place: Place,
-    /// How many.
-    pub sectors: u32,
-}
 
 /// What the runtime must do next. Actions are carried out in order, each before the next is polled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,17 +64,6 @@ pub struct Submit {
     /// The request it serves, the first of them where several joined; a number near the largest for
     /// the array's own.
     pub origin: u64,
-}
-
-/// `into = sum of coefficient * from`, sector by sector, over GF(2^8).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Combine {
-    /// Where the result goes; overlaps none of the sources.
-    pub into: Place,
-    /// How many sectors, here and in every source.
-    pub sectors: u32,
-    /// The sources. A single one with coefficient 1 is a copy.
-    pub from: Vec<(u8, Place)>,
 }
 
 /// How an array has ended.

@@ -3,12 +3,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use levelhead_block::{Command, Effort, Outcome};
+use levelhead_block::{BufId, Combine, Command, Effort, Outcome, Place, SectorSet, Segment};
 use levelhead_erasure::Code;
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
-use crate::action::{Action, Answer, BufId, Combine, Place, Segment, SubId, Submit};
+use crate::action::{Action, Answer, SubId, Submit};
 use crate::drives::admission::{Awaited, Gate};
 use crate::drives::detect::{Detector, DriveEvent, EventKind, PROBE_INTERVAL};
 use crate::drives::quantile::Quantile;
@@ -625,6 +625,17 @@ impl Core {
         }
     }
 
+    /// How a command has ended that a drive answered so: one that was refused counts as failed.
+    pub(crate) fn settled(&self, sub: SubId, outcome: &Outcome) -> Outcome {
+        match outcome {
+            Outcome::Done { .. } | Outcome::Gone => outcome.clone(),
+            Outcome::Refused => {
+                let sub = self.subs.get(&sub).unwrap_or_else(|| panic!("{sub:?} is not known"));
+                failed(&sub.command)
+            }
+        }
+    }
+
     /// A command has come back from its drive; returns what it was.
     pub(crate) fn finish(&mut self, now: Instant, sub: SubId, outcome: &Outcome) -> Sub {
         let state = self.subs.remove(&sub).unwrap_or_else(|| panic!("{sub:?} is not known"));
@@ -761,12 +772,27 @@ impl Sub {
     }
 }
 
+/// The outcome of a command that was not carried out at all.
+fn failed(command: &Command) -> Outcome {
+    let all = SectorSet::first(command.payload());
+    let (unknown, damaged) = match command {
+        Command::Read { effort: Effort::Fast | Effort::Limited(_), .. } => (all, SectorSet::EMPTY),
+        Command::Read { effort: Effort::Full, .. } | Command::Write { .. } => {
+            (SectorSet::EMPTY, all)
+        }
+        Command::WriteZeroes { .. } | Command::Trim { .. } | Command::Flush => {
+            return Outcome::Gone;
+        }
+    };
+    Outcome::Done { unknown, damaged }
+}
+
 /// Whether an outcome says that the drive is no longer with us: it does not answer, or it could not
 /// write.
 pub(crate) fn loses_drive(command: &Command, outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Gone => true,
         Outcome::Done { damaged, .. } => command.is_write() && !damaged.is_empty(),
-        Outcome::Cancelled => false,
+        Outcome::Refused => false,
     }
 }

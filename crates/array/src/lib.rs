@@ -41,7 +41,6 @@
 
 mod action;
 mod background;
-mod buffers;
 mod core;
 mod drives;
 mod durable;
@@ -57,16 +56,14 @@ use levelhead_block::{Command, Effort, Health, Outcome};
 use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
-pub use action::{
-    Action, Answer, BufId, Combine, Cost, Ending, Place, RequestId, Segment, SubId, Submit,
-};
+pub use action::{Action, Answer, Cost, Ending, SubId, Submit};
 pub use background::resync::Resync;
-pub use buffers::{Buffers, Piece};
 pub use drives::detect::{self, DriveEvent, EventKind, Figures, Refusal};
 pub use drives::queue::HostOrder;
 pub use drives::silence::Patience;
 pub use durable::ledger::Books;
 pub use durable::{membership, quorum, reserve, superblock};
+pub use levelhead_block::{BufId, Combine, Place, RequestId, Segment};
 pub use policy::{Again, AnswerWhen, Assisted, First, Late, Plan, Policy, Surplus, tau};
 pub use settings::{Content, Settings};
 pub use shape::{Area, Cell, Family, Layout, Parity, Row, Spec, SpecError};
@@ -265,10 +262,8 @@ impl Array {
     }
 
     /// A drive has ended a command.
-    ///
-    /// Panics if the outcome is [`Outcome::Cancelled`]: what is inside a drive is never withdrawn.
     pub fn handle_done(&mut self, now: Instant, sub: SubId, outcome: &Outcome) {
-        assert_ne!(*outcome, Outcome::Cancelled, "{sub:?}: nobody withdrew it");
+        let outcome = &self.core.settled(sub, outcome);
         let state = self.core.finish(now, sub, outcome);
         self.route(now, sub, &state, outcome);
         self.settle(now);

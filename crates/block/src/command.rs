@@ -82,7 +82,7 @@ impl Command {
         }
     }
 
-    /// How many sectors of bytes travel with it.
+    /// How many sectors of bytes travel with it, to the device or back.
     pub fn payload(&self) -> Sectors {
         match self {
             Self::Read { extent, .. } | Self::Write { extent, .. } => extent.sectors,
@@ -176,8 +176,9 @@ pub enum Outcome {
         /// Sectors that it could not read (or write) with all it had.
         damaged: SectorSet,
     },
-    /// It was withdrawn before the device started on it. Nothing happened.
-    Cancelled,
+    /// The machine has no room for the command now (a full file system, no memory, a full quota). The
+    /// same command may be sent again; until then nothing is known of the sectors it writes.
+    Refused,
     /// The device does not answer any more.
     Gone,
 }

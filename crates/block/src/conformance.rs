@@ -5,11 +5,12 @@
 use std::sync::Arc;
 
 use levelhead_stats::{Rng, Streams};
-use levelhead_units::{Extent, Lba, SECTOR_SIZE, Sectors};
+use levelhead_units::{Extent, Lba, Sectors};
 
 use crate::adapter::Waiting;
 use crate::{
-    BlockDevice, BlockService, Buf, Command, Durability, Effort, Memory, Request, ZeroTail,
+    BlockDevice, BlockService, Buf, Command, Data, Durability, Effort, Memory, Payload, Piece,
+    Request, ZeroTail,
 };
 
 /// How much to run.
@@ -54,9 +55,10 @@ pub fn check_service<S: BlockService + ?Sized>(service: Arc<S>, plan: Plan) {
 fn clear(device: &mut dyn BlockDevice, sectors_max: u64) {
     let durability = Durability::Cached;
     for extent in extents(device.size(), sectors_max) {
-        let command = Command::WriteZeroes { extent, durability };
-        let replies = device.run(vec![Request::bare(command)]);
-        assert!(replies[0].outcome.is_good(), "{command:?} ended as {:?}", replies[0].outcome);
+        for command in [Command::Trim { extent }, Command::WriteZeroes { extent, durability }] {
+            let replies = device.run(vec![Request::bare(command)]);
+            assert!(replies[0].outcome.is_good(), "{command:?} ended as {:?}", replies[0].outcome);
+        }
     }
 }
 
@@ -112,7 +114,7 @@ fn check_batch(
     seed: u64,
 ) {
     let requests = |rng: &mut Rng| -> Vec<Request> {
-        batch.iter().map(|&command| Request::new(command, payload(command, rng))).collect()
+        batch.iter().map(|&command| request(command, rng)).collect()
     };
     // The same bytes for both: the stream is copied, then left where the second copy ended.
     let expected = model.run(requests(&mut rng.clone()));
@@ -120,19 +122,36 @@ fn check_batch(
     assert_eq!(got.len(), batch.len(), "seed {seed}: replies to a batch");
     for ((command, got), expected) in batch.iter().zip(&got).zip(&expected) {
         assert!(got.outcome.is_good(), "seed {seed}: {command:?} ended as {:?}", got.outcome);
-        let equal = got.buf.as_slice() == expected.buf.as_slice();
-        assert!(equal, "seed {seed}: {command:?} gave other bytes than were written");
+        if let Command::Read { .. } = command {
+            assert_eq!(got.data.sectors(), command.payload(), "seed {seed}: {command:?}");
+            let Data::Buf(expected) = &expected.data else {
+                panic!("memory reads into one buffer")
+            };
+            let equal = got.data.holds(expected.as_slice());
+            assert!(equal, "seed {seed}: {command:?} gave other bytes than were written");
+        }
     }
 }
 
-fn payload(command: Command, rng: &mut Rng) -> Buf {
-    let mut buf = Buf::zeroed(command.payload());
-    if command.is_write() {
-        for sector in buf.as_mut_slice().chunks_exact_mut(SECTOR_SIZE) {
-            rng.fill(sector);
+/// The command with its bytes: a read into room of the caller's or not, a write in one piece or two.
+fn request(command: Command, rng: &mut Rng) -> Request {
+    let sectors = command.payload();
+    let payload = match command {
+        Command::Read { .. } if rng.below(2) == 0 => Payload::Room(Buf::zeroed(sectors)),
+        Command::Write { .. } => {
+            let mut buf = Buf::zeroed(sectors);
+            rng.fill(buf.as_mut_slice());
+            let whole = Piece::whole(Arc::new(buf));
+            let first = rng.below(sectors.get()) as u32;
+            let pieces = [whole.part(0, first), whole.part(first, whole.sectors() - first)];
+            Payload::Pieces(pieces.into_iter().filter(|piece| piece.sectors() > 0).collect())
         }
-    }
-    buf
+        Command::Read { .. }
+        | Command::WriteZeroes { .. }
+        | Command::Trim { .. }
+        | Command::Flush => Payload::None,
+    };
+    Request::new(command, payload)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! A decorator that loses power: what was not flushed may be there, or not.
 
 use levelhead_stats::Rng;
-use levelhead_units::{Extent, SECTOR_SIZE, Sectors};
+use levelhead_units::{Extent, Sectors};
 
-use crate::{BlockDevice, Buf, Command, Durability, Effort, Outcome, Reply, Request, ZeroTail};
+use crate::{BlockDevice, Buf, Command, Data, Durability, Outcome, Payload, Piece, Reply, Request};
 
 /// A device with a volatile write cache, sector by sector. [`Crash::power_cut`] keeps a random part
 /// of the cached sectors and forgets the rest; nothing that was flushed or written durably is lost.
@@ -31,9 +31,7 @@ impl<D: BlockDevice> Crash<D> {
     }
 
     fn store(&mut self, extent: Extent, buf: Buf) {
-        let (durability, zero_tail) = (Durability::Durable, ZeroTail::None);
-        let command = Command::Write { extent, durability, zero_tail };
-        let replies = self.inner.run(vec![Request::new(command, buf)]);
+        let replies = self.inner.run(vec![Request::write(extent, Durability::Durable, buf)]);
         assert!(replies[0].outcome.is_good(), "the medium under a crash test does not fail");
     }
 
@@ -43,8 +41,8 @@ impl<D: BlockDevice> Crash<D> {
         }
     }
 
-    fn cache(&mut self, extent: Extent, bytes: &[u8], durability: Durability) {
-        for (lba, sector) in extent.iter().zip(bytes.chunks_exact(SECTOR_SIZE)) {
+    fn cache(&mut self, extent: Extent, pieces: &[Piece], durability: Durability) {
+        for (lba, sector) in extent.iter().zip(Piece::each_sector(pieces)) {
             let at = Extent::new(lba, Sectors::new(1));
             match durability {
                 Durability::Cached => self.cached.push((at, Buf::copy_of(sector))),
@@ -56,14 +54,17 @@ impl<D: BlockDevice> Crash<D> {
         }
     }
 
-    fn read(&mut self, extent: Extent, buf: Buf, effort: Effort) -> Reply {
-        let request = Request::new(Command::Read { extent, effort }, buf);
+    fn read(&mut self, extent: Extent, request: Request) -> Reply {
         let mut reply = self.inner.run(vec![request]).pop().expect("one request, one reply");
-        for (cached, bytes) in &self.cached {
-            if extent.contains(cached.lba) {
-                let offset = (cached.lba - extent.lba).as_usize();
-                reply.buf.part_mut(offset, 1).copy_from_slice(bytes.as_slice());
+        if let Outcome::Done { .. } = reply.outcome {
+            let mut buf = reply.data.into_buf();
+            for (cached, bytes) in &self.cached {
+                if extent.contains(cached.lba) {
+                    let offset = (cached.lba - extent.lba).as_usize();
+                    buf.part_mut(offset, 1).copy_from_slice(bytes.as_slice());
+                }
             }
+            reply.data = Data::Buf(buf);
         }
         reply
     }
@@ -75,21 +76,18 @@ impl<D: BlockDevice> BlockDevice for Crash<D> {
     }
 
     fn run(&mut self, batch: Vec<Request>) -> Vec<Reply> {
-        let run = |Request { command, buf }| match command {
-            Command::Read { extent, effort } => self.read(extent, buf, effort),
-            Command::Write { extent, durability, .. } => {
-                self.cache(extent, buf.as_slice(), durability);
-                Reply { outcome: Outcome::GOOD, buf }
+        let run = |request: Request| {
+            let request = request.spelled_out();
+            match (request.command, &request.payload) {
+                (Command::Read { extent, .. }, _) => return self.read(extent, request),
+                (Command::Write { extent, durability, .. }, Payload::Pieces(pieces)) => {
+                    self.cache(extent, pieces, durability);
+                }
+                (Command::Flush, _) => self.flush(),
+                (Command::Write { .. } | Command::WriteZeroes { .. } | Command::Trim { .. }, _) => {
+                }
             }
-            Command::WriteZeroes { extent, durability } => {
-                self.cache(extent, Buf::zeroed(extent.sectors).as_slice(), durability);
-                Reply { outcome: Outcome::GOOD, buf }
-            }
-            Command::Trim { .. } => Reply { outcome: Outcome::GOOD, buf },
-            Command::Flush => {
-                self.flush();
-                Reply { outcome: Outcome::GOOD, buf }
-            }
+            Reply::good(Data::None)
         };
         batch.into_iter().map(run).collect()
     }
@@ -98,15 +96,14 @@ impl<D: BlockDevice> BlockDevice for Crash<D> {
 #[cfg(test)]
 mod tests {
     use levelhead_stats::Streams;
-    use levelhead_units::Lba;
+    use levelhead_units::{Lba, SECTOR_SIZE};
 
     use super::*;
     use crate::Memory;
 
     fn write(value: u8, durability: Durability) -> Request {
         let extent = Extent::new(Lba::ZERO, Sectors::new(1));
-        let command = Command::Write { extent, durability, zero_tail: ZeroTail::None };
-        Request::new(command, Buf::copy_of(&[value; SECTOR_SIZE]))
+        Request::write(extent, durability, Buf::copy_of(&[value; SECTOR_SIZE]))
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use levelhead_stats::Rng;
 use levelhead_units::{Ratio, Sectors};
 
-use crate::{BlockDevice, Command, Effort, Outcome, Reply, Request, SectorSet};
+use crate::{BlockDevice, Command, Data, Effort, Outcome, Reply, Request, SectorSet};
 
 /// What goes wrong, and how often.
 #[derive(Clone, Copy, Debug)]
@@ -51,9 +51,11 @@ impl<D: BlockDevice> Faulty<D> {
                 (damaged, soft.into_iter().filter(|_| self.rng.chance(self.faults.hard)).collect())
             }
         };
+        let mut buf = std::mem::replace(&mut reply.data, Data::None).into_buf();
         for &offset in &failed {
-            reply.buf.part_mut(offset as usize, 1).fill(0xEE);
+            buf.part_mut(offset as usize, 1).fill(0xEE);
         }
+        reply.data = Data::Buf(buf);
         *set = set.iter().chain(failed).collect();
     }
 }
@@ -65,8 +67,7 @@ impl<D: BlockDevice> BlockDevice for Faulty<D> {
 
     fn run(&mut self, batch: Vec<Request>) -> Vec<Reply> {
         if self.gone {
-            let gone = |request: Request| Reply { outcome: Outcome::Gone, buf: request.buf };
-            return batch.into_iter().map(gone).collect();
+            return batch.iter().map(|_| Reply::bare(Outcome::Gone)).collect();
         }
         let commands: Vec<Command> = batch.iter().map(|request| request.command).collect();
         let mut replies = self.inner.run(batch);

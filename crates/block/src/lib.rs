@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   who asks        NBD server, array engine, filesystem, tests
-//!                        |  Request { command, buf }            ^  Reply { outcome, buf }
-//!                        v                                      |
+//!                        |  Request { command, origin, payload }   ^  Reply { outcome, data, reason }
+//!                        v                                         |
 //!   who answers     memory, file, emulated drive, array, NBD client, decorators over any of them
 //! ```
 //!
@@ -16,7 +16,7 @@
 //! - W1. `Fast` and `Limited` reads yield only *unknown* sectors: the device stopped trying. Nobody may
 //!   conclude that they are damaged, rewrite them or count an error.
 //! - W2. Only `Full` reads yield *damaged* sectors: the device tried everything it had.
-//! - W3. Cancelled is not failed, and neither is gone data.
+//! - W3. Refused is not failed: the machine had no room for the command, and it may be sent again.
 //! - W4. The sectors that are neither unknown nor damaged hold what was last written there.
 //!
 //! [`BlockService::submit`] has many requests in flight; [`BlockDevice::run`] waits for a batch.
@@ -33,49 +33,17 @@ pub mod crash;
 pub mod faulty;
 mod health;
 mod memory;
-mod unwritten;
+mod names;
+mod request;
 
 pub use buf::{Buf, Pool, PoolExhausted};
 pub use command::{Command, Durability, Effort, Outcome, SectorSet, ZeroTail};
 pub use health::Health;
 pub use memory::Memory;
-pub use unwritten::Unwritten;
+pub use names::{BufId, Combine, Place, RequestId, Segment};
+pub use request::{Data, Payload, Piece, Reply, Request};
 
 use levelhead_units::Sectors;
-
-/// One command and its bytes.
-#[derive(Debug)]
-pub struct Request {
-    /// What to do.
-    pub command: Command,
-    /// As many sectors as the command carries: what to write, or room for what is read. Empty for
-    /// commands without bytes.
-    pub buf: Buf,
-}
-
-impl Request {
-    /// `command` with `buf` as its bytes.
-    ///
-    /// Panics unless `buf` has as many sectors as the command carries.
-    pub fn new(command: Command, buf: Buf) -> Self {
-        assert_eq!(buf.sectors(), command.payload(), "{command:?} with another size of buffer");
-        Self { command, buf }
-    }
-
-    /// A command that carries no bytes.
-    pub fn bare(command: Command) -> Self {
-        Self::new(command, Buf::empty())
-    }
-}
-
-/// How a request ended, and its bytes back.
-#[derive(Debug)]
-pub struct Reply {
-    /// How it ended.
-    pub outcome: Outcome,
-    /// The request's buffer; after a read, filled except where the outcome says otherwise.
-    pub buf: Buf,
-}
 
 /// What to call when a request has ended.
 pub type Done = Box<dyn FnOnce(Reply) + Send>;

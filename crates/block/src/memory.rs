@@ -2,7 +2,7 @@
 
 use levelhead_units::{Extent, SECTOR_SIZE, Sectors};
 
-use crate::{BlockDevice, Command, Outcome, Reply, Request};
+use crate::{BlockDevice, Buf, Command, Data, Payload, Piece, Reply, Request};
 
 /// A device whose medium is memory.
 #[derive(Clone, Debug)]
@@ -25,6 +25,28 @@ impl Memory {
     pub fn bytes_mut(&mut self, extent: Extent) -> &mut [u8] {
         &mut self.bytes[range(extent)]
     }
+
+    fn carry_out(&mut self, command: &Command, payload: Payload) -> Data {
+        match (*command, payload) {
+            (Command::Read { extent, .. }, Payload::Room(mut buf)) => {
+                buf.as_mut_slice().copy_from_slice(self.bytes(extent));
+                return Data::Buf(buf);
+            }
+            (Command::Read { extent, .. }, _) => {
+                return Data::Buf(Buf::copy_of(self.bytes(extent)));
+            }
+            (Command::Write { extent, .. }, Payload::Pieces(pieces)) => {
+                let places = self.bytes_mut(extent).chunks_exact_mut(SECTOR_SIZE);
+                let sectors = places.zip(Piece::each_sector(&pieces));
+                sectors.for_each(|(place, sector)| place.copy_from_slice(sector));
+            }
+            (Command::WriteZeroes { extent, .. } | Command::Trim { extent }, _) => {
+                self.bytes_mut(extent).fill(0);
+            }
+            (Command::Write { .. } | Command::Flush, _) => {}
+        }
+        Data::None
+    }
 }
 
 fn range(extent: Extent) -> std::ops::Range<usize> {
@@ -38,24 +60,10 @@ impl BlockDevice for Memory {
     }
 
     fn run(&mut self, batch: Vec<Request>) -> Vec<Reply> {
-        batch
-            .into_iter()
-            .map(|Request { command, mut buf }| {
-                assert!(command.fits(self.size()), "{command:?} past the end");
-                match command {
-                    Command::Read { extent, .. } => {
-                        buf.as_mut_slice().copy_from_slice(self.bytes(extent));
-                    }
-                    Command::Write { extent, .. } => {
-                        self.bytes_mut(extent).copy_from_slice(buf.as_slice());
-                    }
-                    Command::WriteZeroes { extent, .. } | Command::Trim { extent } => {
-                        self.bytes_mut(extent).fill(0);
-                    }
-                    Command::Flush => {}
-                }
-                Reply { outcome: Outcome::GOOD, buf }
-            })
-            .collect()
+        let run = |Request { command, payload, .. }| {
+            assert!(command.fits(self.size()), "{command:?} past the end");
+            Reply::good(self.carry_out(&command, payload))
+        };
+        batch.into_iter().map(run).collect()
     }
 }

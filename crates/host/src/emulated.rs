@@ -6,7 +6,7 @@
 //!
 //! New faults take effect with the next command that the drive begins; queue, arm and health page stay
 //! as they are. Sectors of a write that silently did not reach the platter (the core's completion says
-//! which, and nobody above hears of it) keep their old bytes in the file.
+//! which, and no client hears of it) keep their old bytes in the file.
 //!
 //! # Memory
 //!
@@ -15,36 +15,38 @@
 //! loses what a drive loses whose power fails, and nothing that was flushed or written durably. A drive
 //! that is dropped in good order writes everything first, as one that is told to stop.
 //!
-//! A file that takes no bytes then is a drive that has failed: nobody waits for the write any more.
+//! A file that takes no bytes then is a drive that has failed: the writes were answered long ago.
+//! Except at a flush: what the file has no room for goes on waiting, and the flush is refused.
 //!
 //! Differs from the real thing: what the medium has is in the machine's page cache, safe from the end
 //! of this program and not from a power failure of the machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SendError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use levelhead_array::SubId;
-use levelhead_block::{Command, Durability, Health, Outcome, SectorSet, Unwritten};
+use levelhead_block::{BlockService, Command, Done, Health, Outcome, Payload, Reply, Request};
+use levelhead_bytes::{Caching, Ended, Failed, Platter};
 use levelhead_drive::{CacheMode, Completion, Drive, Faults, Profile, Settings, SettingsError};
 use levelhead_stats::Streams;
-use levelhead_units::{Nanos, SECTOR_SIZE};
+use levelhead_units::{Nanos, Sectors};
 
-use crate::backend::{
-    Backend, Emulated, Ended, Order, Payload, Report, carry_out, failed_write, flushed, spoil,
-};
+use crate::backend::{Emulated, Member, prepared};
+use crate::blocking::{Asked, because, failed_read};
 use crate::clock::Clock;
+use crate::errno::{Doing, Meaning, failed_write, meaning};
 use crate::error::HostError;
-use crate::medium::Medium;
+use crate::medium::Disk;
 
 /// How often an idle drive with bytes in its memory is asked what it has written meanwhile: the model
 /// makes no event of that.
 const SETTLE_INTERVAL: Nanos = Nanos::from_millis(50);
 
 /// See the module.
-pub(crate) struct EmulatedDrive {
+pub(crate) struct EmulatedDrive<D> {
+    disk: D,
     /// Absent only while it is dropped.
     messages: Option<Sender<Message>>,
     health: Arc<Mutex<Health>>,
@@ -72,29 +74,27 @@ impl Model {
 }
 
 enum Message {
-    Order(Order),
+    Request(Request, Done),
     Faults(Box<Faults>),
     Death,
 }
 
-impl EmulatedDrive {
-    pub(crate) fn start(
-        model: &Model,
-        medium: Arc<Medium>,
-        clock: Clock,
-        report: Report,
-    ) -> Result<Self, HostError> {
+impl<D: Disk> EmulatedDrive<D> {
+    pub(crate) fn start(model: &Model, disk: D, clock: Clock) -> Result<Self, HostError> {
         let drive = model.drive().map_err(|error| HostError::new(error.to_string()))?;
         let (sender, messages) = mpsc::channel();
         let health = Arc::new(Mutex::new(Health::default()));
+        let caching = match model.settings.cache {
+            CacheMode::Off | CacheMode::Read => Caching::WriteThrough,
+            CacheMode::WriteBack => Caching::WriteBack,
+        };
         let state = State {
             drive,
-            medium,
+            platter: Platter::new(disk.clone(), caching),
             clock,
-            report,
-            orders: BTreeMap::new(),
-            writes_back: model.settings.cache == CacheMode::WriteBack,
-            unwritten: Unwritten::new(),
+            waiting: VecDeque::new(),
+            inside: BTreeMap::new(),
+            name_last: 0,
             failure: None,
             health: Arc::clone(&health),
         };
@@ -102,40 +102,57 @@ impl EmulatedDrive {
             .name("emulated drive".into())
             .spawn(move || state.run(&messages))
             .map_err(|error| HostError::new(format!("cannot start a thread: {error}")))?;
-        Ok(Self { messages: Some(sender), health, thread: Some(thread) })
+        Ok(Self { disk, messages: Some(sender), health, thread: Some(thread) })
     }
 
-    fn send(&mut self, message: Message) {
-        let messages = self.messages.as_ref().expect("it is there until the drop");
-        messages.send(message).expect("the thread lives as long as the channel");
+    /// Gives it back if the thread has ended.
+    fn send(&self, message: Message) -> Result<(), SendError<Message>> {
+        self.messages.as_ref().expect("it is there until the drop").send(message)
     }
 }
 
-impl Backend for EmulatedDrive {
-    fn submit(&mut self, order: Order) {
-        self.send(Message::Order(order));
+impl<D: Disk> BlockService for EmulatedDrive<D> {
+    fn size(&self) -> Sectors {
+        self.disk.size()
     }
 
+    fn submit(&self, request: Request, done: Done) {
+        let Some((request, done)) = prepared(self.size(), request, done) else { return };
+        if let Err(SendError(Message::Request(_, done))) =
+            self.send(Message::Request(request, done))
+        {
+            done(Reply::gone("its thread has ended"));
+        }
+    }
+}
+
+impl<D: Disk> Member for EmulatedDrive<D> {
     fn health(&self) -> Option<Health> {
         Some(*self.health.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn emulated(&mut self) -> Option<&mut dyn Emulated> {
+    fn emulated(&self) -> Option<&dyn Emulated> {
         Some(self)
     }
-}
 
-impl Emulated for EmulatedDrive {
-    fn set_faults(&mut self, faults: Faults) {
-        self.send(Message::Faults(Box::new(faults)));
-    }
-
-    fn die(&mut self) {
-        self.send(Message::Death);
+    fn loss(&self) -> Option<String> {
+        self.disk.loss()
     }
 }
 
-impl Drop for EmulatedDrive {
+impl<D: Disk> Emulated for EmulatedDrive<D> {
+    fn set_faults(&self, faults: Faults) {
+        // A thread that has ended has no faults.
+        drop(self.send(Message::Faults(Box::new(faults))));
+    }
+
+    fn die(&self) {
+        // A thread that has ended is as good as dead.
+        drop(self.send(Message::Death));
+    }
+}
+
+impl<D> Drop for EmulatedDrive<D> {
     fn drop(&mut self) {
         self.messages = None;
         if let Some(thread) = self.thread.take() {
@@ -146,26 +163,25 @@ impl Drop for EmulatedDrive {
 }
 
 /// What the thread owns.
-struct State {
+struct State<D> {
     drive: Drive,
-    medium: Arc<Medium>,
+    platter: Platter<D>,
     clock: Clock,
-    report: Report,
-    /// Orders inside the drive, by the name they have there.
-    orders: BTreeMap<u64, (Command, Payload)>,
-    writes_back: bool,
-    /// What is in the drive's memory only.
-    unwritten: Unwritten,
-    /// Why the file did not take what was in memory, until somebody has heard of it.
-    failure: Option<io::Error>,
+    /// Requests that the drive has no room for yet.
+    waiting: VecDeque<(Request, Done)>,
+    /// Requests inside the drive, by the name they have there.
+    inside: BTreeMap<u64, (Request, Done)>,
+    name_last: u64,
+    /// Why the file did not take what was in memory, until a client has heard of it.
+    failure: Option<String>,
     health: Arc<Mutex<Health>>,
 }
 
-impl State {
+impl<D: Disk> State<D> {
     fn run(mut self, messages: &Receiver<Message>) {
         loop {
             let now = self.clock.now();
-            let look = (!self.unwritten.is_empty()).then(|| now + SETTLE_INTERVAL);
+            let look = (self.platter.unwritten_len() > 0).then(|| now + SETTLE_INTERVAL);
             let message = match [self.drive.deadline(), look].into_iter().flatten().min() {
                 Some(at) => messages.recv_timeout(self.clock.until(at).into()),
                 None => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -174,8 +190,9 @@ impl State {
                 Ok(message) => self.handle(message),
                 Err(RecvTimeoutError::Timeout) => self.drive.handle_timeout(self.clock.now()),
                 Err(RecvTimeoutError::Disconnected) => {
-                    // Told to stop, a drive writes what it has. Nobody is left to hear of a failure.
-                    drop(self.settle_all());
+                    self.run_out();
+                    // Told to stop, a drive writes what it has. No client is left to hear of a failure.
+                    drop(self.platter.flush());
                     return;
                 }
             }
@@ -184,166 +201,109 @@ impl State {
         }
     }
 
+    /// Ends everything that is inside or waits.
+    fn run_out(&mut self) {
+        while let Some(at) = self.drive.deadline() {
+            std::thread::sleep(self.clock.until(at).into());
+            self.drive.handle_timeout(self.clock.now());
+            self.finish();
+            self.settle();
+        }
+    }
+
     /// Brings to the file what the model has brought to the medium.
     fn settle(&mut self) {
-        if self.unwritten.is_empty() {
+        if self.platter.unwritten_len() == 0 {
             return;
         }
         let now = self.clock.now();
         let waiting = self.drive.unwritten(now);
-        let Self { unwritten, medium, .. } = self;
-        if let Err(error) = unwritten.settle(&waiting, |lba, bytes| medium.write(lba, bytes)) {
-            self.failure = Some(error);
-            unwritten.lose();
+        if let Err(error) = self.platter.settle(&waiting) {
+            self.failure = Some(error.to_string());
+            self.platter.lose_power();
             self.drive.handle_death(now);
         }
         // Asking may have ended commands.
         self.finish();
     }
 
-    /// Brings everything to the file.
-    fn settle_all(&mut self) -> io::Result<()> {
-        let Self { unwritten, medium, .. } = self;
-        unwritten.settle(&[], |lba, bytes| medium.write(lba, bytes))
-    }
-
     fn handle(&mut self, message: Message) {
         let now = self.clock.now();
         match message {
-            Message::Order(order) => self.submit(order),
+            Message::Request(request, done) => {
+                self.waiting.push_back((request, done));
+                self.admit();
+            }
             Message::Faults(faults) => {
-                self.drive.set_faults(now, *faults).expect("whoever sent them has checked them");
+                self.drive.set_faults(now, *faults).expect("the engine has checked them");
             }
             Message::Death => self.drive.handle_death(now),
         }
     }
 
-    fn submit(&mut self, Order { sub, command, payload, origin }: Order) {
-        self.orders.insert(sub.0, (command, payload));
-        self.drive.handle_submit(self.clock.now(), sub.0, command, origin);
+    /// Lets waiting requests into the drive as long as it has room.
+    fn admit(&mut self) {
+        while self.drive.has_room()
+            && let Some((request, done)) = self.waiting.pop_front()
+        {
+            self.name_last += 1;
+            let (command, origin) = (request.command, request.origin);
+            self.inside.insert(self.name_last, (request, done));
+            self.drive.handle_submit(self.clock.now(), self.name_last, command, origin);
+        }
     }
 
-    /// Moves the bytes of what has ended and reports it.
+    /// Moves the bytes of what has ended and answers it.
     fn finish(&mut self) {
         while let Some(Completion { id, outcome, missing, .. }) = self.drive.poll() {
-            let (command, payload) = self.orders.remove(&id).expect("it was ordered");
-            let ended = self.transfer(SubId(id), &command, payload, outcome, &missing);
+            let (request, done) = self.inside.remove(&id).expect("it was submitted");
+            let mut reply = self.platter.end(request, Ended { outcome, missing });
+            if let Ok(Reply { outcome: Outcome::Gone, reason, .. }) = &mut reply {
+                *reason = self.failure.take();
+            }
+            let reply = reply.unwrap_or_else(|failed| self.blame(failed));
             let now = self.clock.now();
             *self.health.lock().unwrap_or_else(PoisonError::into_inner) = self.drive.health(now);
-            (self.report)(ended);
+            done(reply);
+            self.admit();
         }
     }
 
-    /// What the model says, unless the file under it fails.
-    fn transfer(
-        &mut self,
-        sub: SubId,
-        command: &Command,
-        payload: Payload,
-        modelled: Outcome,
-        missing: &SectorSet,
-    ) -> Ended {
-        let Outcome::Done { unknown, damaged } = &modelled else {
-            let buf = match payload {
-                Payload::Fill(buf) => Some(buf),
-                Payload::None | Payload::Pieces(_) => None,
-            };
-            return Ended { sub, outcome: modelled, buf, error: self.failure.take() };
-        };
-        let mut ended = match command {
-            // All that was taken before it began: commands are served one after the other, and end
-            // here in that order.
-            Command::Flush => {
-                let error = self.settle_all().err();
-                Ended { sub, outcome: flushed(error.as_ref()), buf: None, error }
+    /// The end of a request that the model has carried out and the file has not.
+    fn blame(&mut self, Failed { request, error }: Failed<io::Error>) -> Reply {
+        match (request.command, request.payload) {
+            (Command::Read { extent, effort }, Payload::Room(buf)) => {
+                let read = |extent, bytes: &mut [u8]| self.platter.read(extent, bytes);
+                failed_read(Asked { extent, effort }, buf, &error, read)
             }
-            Command::Write { durability: Durability::Cached, .. } if self.writes_back => {
-                self.keep(sub, command, payload, missing)
+            (Command::Write { extent, .. }, payload) => {
+                drop(payload); // M2
+                because(failed_write(extent, &error), &error)
             }
-            Command::Write { extent, .. } => {
-                let reached = (0..).zip(extent.iter()).filter(|(at, _)| !missing.contains(*at));
-                reached.for_each(|(_, lba)| self.unwritten.forget(lba));
-                if missing.is_empty() {
-                    carry_out(&self.medium, sub, command, payload)
-                } else {
-                    self.store_without(sub, command, payload, missing)
-                }
-            }
-            Command::Read { .. } | Command::WriteZeroes { .. } | Command::Trim { .. } => {
-                carry_out(&self.medium, sub, command, payload)
-            }
-        };
-        if let (Command::Read { extent, .. }, Some(buf), true) =
-            (command, &mut ended.buf, ended.outcome.is_good())
-        {
-            self.unwritten.overlay(*extent, buf.as_mut_slice());
+            // What the file did not take goes on waiting.
+            (Command::Flush, _) => match meaning(Doing::Write, &error) {
+                Meaning::Again | Meaning::Refused => because(Outcome::Refused, &error),
+                Meaning::Gone | Meaning::Failed => because(Outcome::Gone, &error),
+            },
+            (command, payload) => panic!("{command:?} came with {payload:?}"),
         }
-        if let Some(buf) = &mut ended.buf {
-            spoil(buf, unknown);
-            spoil(buf, damaged);
-        }
-        if ended.outcome.is_good() {
-            ended.outcome = modelled;
-        }
-        ended
-    }
-
-    /// Takes what a write brings into memory, except for its sectors in `missing`.
-    fn keep(
-        &mut self,
-        sub: SubId,
-        command: &Command,
-        payload: Payload,
-        missing: &SectorSet,
-    ) -> Ended {
-        let (Command::Write { extent, .. }, Payload::Pieces(pieces)) = (*command, payload) else {
-            panic!("{command:?} brings nothing");
-        };
-        let sectors = pieces.iter().flat_map(|piece| piece.bytes().chunks_exact(SECTOR_SIZE));
-        for (at, (lba, bytes)) in (0..).zip(extent.iter().zip(sectors)) {
-            if !missing.contains(at) {
-                self.unwritten.put(lba, bytes);
-            }
-        }
-        Ended { sub, outcome: Outcome::GOOD, buf: None, error: None }
-    }
-
-    /// Stores what a write brings except for its sectors in `missing`.
-    fn store_without(
-        &self,
-        sub: SubId,
-        command: &Command,
-        payload: Payload,
-        missing: &SectorSet,
-    ) -> Ended {
-        let (Command::Write { extent, .. }, Payload::Pieces(pieces)) = (*command, payload) else {
-            panic!("{command:?} has sectors that are missing");
-        };
-        let sectors = pieces.iter().flat_map(|piece| piece.bytes().chunks_exact(SECTOR_SIZE));
-        let stored = (0..).zip(extent.iter().zip(sectors)).try_for_each(|(at, (lba, bytes))| {
-            if missing.contains(at) { Ok(()) } else { self.medium.write(lba, bytes) }
-        });
-        let error = stored.err();
-        let outcome = error.as_ref().map_or(Outcome::GOOD, |error| failed_write(extent, error));
-        Ended { sub, outcome, buf: None, error }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use levelhead_array::{BufId, Buffers, Place, Segment};
-    use levelhead_block::{Buf, Durability, Effort, ZeroTail};
-    use levelhead_erasure::Kernel;
-    use levelhead_units::{Extent, Lba, Ratio, Sectors};
+    use levelhead_block::{Buf, Durability, Effort, Piece, SectorSet};
+    use levelhead_units::{Extent, Lba, Ratio, SECTOR_SIZE};
     use tempfile::TempDir;
 
     use super::*;
+    use crate::medium::Shared;
     use crate::member::MemberSpec;
 
     struct Bench {
-        drive: EmulatedDrive,
-        ended: Receiver<Ended>,
-        last: u64,
+        drive: EmulatedDrive<Shared>,
+        sender: Sender<Reply>,
+        ended: Receiver<Reply>,
         _dir: TempDir,
     }
 
@@ -356,25 +316,27 @@ mod tests {
         let medium = member.open().unwrap();
         let model = member.model(medium.size(), 32, "drive/0").unwrap().unwrap();
         let (sender, ended) = mpsc::channel();
-        let report: Report = Arc::new(move |ended| drop(sender.send(ended)));
-        let drive = EmulatedDrive::start(&model, Arc::new(medium), Clock::start(), report).unwrap();
-        Bench { drive, ended, last: 0, _dir: dir }
+        let disk = Shared(Arc::new(medium));
+        let drive = EmulatedDrive::start(&model, disk, Clock::start()).unwrap();
+        Bench { drive, sender, ended, _dir: dir }
     }
 
     impl Bench {
         /// Asks for two sectors.
         fn ask(&mut self, effort: Effort) {
-            self.last += 1;
             let extent = Extent::new(Lba::new(7), Sectors::new(2));
-            let command = Command::Read { extent, effort };
-            let payload = Payload::Fill(Buf::zeroed(extent.sectors));
-            self.drive.submit(Order { sub: SubId(self.last), command, payload, origin: 1 });
+            self.submit(Request::read(extent, effort).with_origin(1));
+        }
+
+        fn submit(&self, request: Request) {
+            let sender = self.sender.clone();
+            self.drive.submit(request, Box::new(move |reply| drop(sender.send(reply))));
         }
 
         /// The next end; every byte of a sector is the same.
         fn end(&mut self) -> (Outcome, [u8; 2]) {
-            let Ended { outcome, buf, .. } = self.ended.recv().unwrap();
-            let buf = buf.expect("a read brings its buffer back");
+            let Reply { outcome, data, .. } = self.ended.recv().unwrap();
+            let buf = data.into_buf();
             let values = [0, 1].map(|at| {
                 let sector = buf.part(at, 1);
                 assert!(sector.iter().all(|&byte| byte == sector[0]));
@@ -428,24 +390,16 @@ mod tests {
             // Where it is torn, a hash decides: here within the first piece.
             ("torn-writes=100%", [2, 1, 1, 1]),
         ] {
-            let mut bench = bench(options);
+            let bench = bench(options);
             let extent = Extent::new(Lba::new(7), Sectors::new(4));
-            let id = BufId::Own(1);
-            let mut buffers = Buffers::new(Kernel::best());
-            buffers.insert(id, Buf::copy_of(&[2; 4 * SECTOR_SIZE]));
             // From two places, as writes of an array come.
-            let segment = |sector| Segment { place: Place { buf: id, sector }, sectors: 2 };
-            let pieces = Payload::Pieces(buffers.share(&[segment(0), segment(2)]));
-            let (durability, zero_tail) = (Durability::Durable, ZeroTail::None);
-            let write = Command::Write { extent, durability, zero_tail };
-            bench.drive.submit(Order { sub: SubId(1), command: write, payload: pieces, origin: 2 });
+            let whole = Piece::whole(Arc::new(Buf::copy_of(&[2; 4 * SECTOR_SIZE])));
+            let pieces = vec![whole.part(0, 2), whole.part(2, 2)];
+            let write = Request::write_pieces(extent, Durability::Durable, pieces);
+            bench.submit(write.with_origin(2));
             assert_eq!(bench.ended.recv().unwrap().outcome, Outcome::GOOD, "{options}");
-            let (read, payload) = (
-                Command::Read { extent, effort: Effort::Full },
-                Payload::Fill(Buf::zeroed(extent.sectors)),
-            );
-            bench.drive.submit(Order { sub: SubId(2), command: read, payload, origin: 3 });
-            let buf = bench.ended.recv().unwrap().buf.unwrap();
+            bench.submit(Request::read(extent, Effort::Full).with_origin(3));
+            let buf = bench.ended.recv().unwrap().data.into_buf();
             let seen = [0, 1, 2, 3].map(|at| buf.part(at, 1)[0]);
             assert_eq!(seen, expected, "{options}");
         }
@@ -461,7 +415,7 @@ mod tests {
         bench.drive.set_faults(Faults::NONE);
         (0..3).for_each(|_| bench.ask(Effort::Full));
         for _ in 0..9 {
-            assert_eq!(bench.end().0, Outcome::Gone);
+            assert_eq!(bench.ended.recv().unwrap().outcome, Outcome::Gone);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The engine: one thread that owns an array, feeds it what happened, and does what it asks.
 //!
 //! ```text
-//!   clients --(gate)--> Request --+                  +--> backend of drive 0 --+
-//!   handle ------------> Control -+--> one channel --+--> backend of drive 1   |
-//!   backends ----------> Ended ---+     ^            +--> ...                  |
+//!   clients --(gate)--> Request --+                  +--> member in seat 0 ----+
+//!   handle ------------> Control -+--> one channel --+--> member in seat 1     |
+//!   members -----------> Ended ---+     ^            +--> ...                  |
 //!                                       +--------------------------------------+
 //! ```
 //!
@@ -33,14 +33,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 
 use levelhead_array::membership::Why;
-use levelhead_array::{
-    Action, Answer, Array, BufId, Buffers, Ending, RequestId, Resync, SubId, Submit,
-};
-use levelhead_block::{Buf, Command, Pool, Request};
+use levelhead_array::{Action, Answer, Array, BufId, Ending, RequestId, Resync, SubId, Submit};
+use levelhead_block::{Buf, Command, Data, Payload, Pool, Reply, Request};
+use levelhead_bytes::Buffers;
 use levelhead_drive::Faults;
-use levelhead_units::{DriveIdx, Instant, Nanos, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos, Sectors};
 
-use crate::backend::{Ended, Order, Payload};
 use crate::clock::Clock;
 use crate::error::HostError;
 use crate::event_log::{EventLog, NumberedEvent};
@@ -63,9 +61,17 @@ pub(crate) enum Event {
     /// A client asks.
     Request(Request, Pending),
     /// A drive has ended a command.
-    Ended(DriveIdx, Ended),
+    Ended(Ended),
     /// Someone who runs the array wants something.
     Control(Control),
+}
+
+/// The end of a drive's command.
+pub(crate) struct Ended {
+    drive: DriveIdx,
+    sub: SubId,
+    command: Command,
+    reply: Reply,
 }
 
 /// What those who run the array want.
@@ -88,6 +94,8 @@ pub(crate) struct Parts {
     pub(crate) buffers: Buffers,
     pub(crate) seats: Vec<Seat>,
     pub(crate) gate: Arc<Gate>,
+    /// Where the ends of commands come in.
+    pub(crate) events: Sender<Event>,
     /// Is called with a sentence when a drive has failed, or the array.
     pub(crate) tell: Tell,
     /// Where others read what happens to drives' standings.
@@ -164,7 +172,7 @@ impl Engine {
             match events.recv_timeout(wait.into()) {
                 Ok(event) => self.handle(event),
                 Err(RecvTimeoutError::Timeout) => {}
-                // The backends hold senders; this is here for the type.
+                // The engine itself holds a sender; this is here for the type.
                 Err(RecvTimeoutError::Disconnected) => return self.end(Ending::Failed),
             }
         }
@@ -181,7 +189,7 @@ impl Engine {
                 self.admit();
             }
             Event::Request(_, pending) => drop(pending),
-            Event::Ended(drive, ended) => self.handle_ended(drive, ended),
+            Event::Ended(ended) => self.handle_ended(ended),
             Event::Control(control) => self.handle_control(control),
         }
     }
@@ -189,16 +197,16 @@ impl Engine {
     /// Lets waiting requests into the array as long as the pool has room.
     fn admit(&mut self) {
         while self.pool.used() < POOL_LIMIT
-            && let Some((Request { command, buf }, pending)) = self.waiting.pop_front()
+            && let Some((Request { command, payload, .. }, pending)) = self.waiting.pop_front()
         {
             self.request_last += 1;
             let id = RequestId(self.request_last);
             match command {
-                Command::Read { .. } | Command::Write { .. } => {
-                    self.parts.buffers.insert(BufId::Client(id), buf);
-                }
-                Command::WriteZeroes { extent, .. } => {
-                    self.parts.buffers.insert(BufId::Client(id), self.acquire(extent.sectors));
+                Command::Read { extent, .. }
+                | Command::Write { extent, .. }
+                | Command::WriteZeroes { extent, .. } => {
+                    let room = || acquire(&self.pool, extent.sectors);
+                    self.parts.buffers.insert_payload(BufId::Client(id), payload, room);
                 }
                 Command::Trim { .. } | Command::Flush => {}
             }
@@ -209,18 +217,13 @@ impl Engine {
         }
     }
 
-    fn handle_ended(&mut self, drive: DriveIdx, ended: Ended) {
+    fn handle_ended(&mut self, Ended { drive, sub, command, reply }: Ended) {
         let now = self.now();
-        self.parts.seats[drive.as_usize()].work.handle_ended(&ended);
-        let Ended { sub, outcome, buf, .. } = ended;
-        match (self.lent.remove(&sub), buf) {
-            (Some(id), Some(buf)) => self.parts.buffers.give_back(id, buf),
-            (None, None) => {}
-            (lent, _) => {
-                panic!("drive {drive} brought no buffer back for {lent:?}, or one too many")
-            }
+        self.parts.seats[drive.as_usize()].work.handle_ended(&command, &reply);
+        if let Some(id) = self.lent.remove(&sub) {
+            self.parts.buffers.give_back(id, reply.data);
         }
-        self.parts.array.handle_done(now, sub, &outcome);
+        self.parts.array.handle_done(now, sub, &reply.outcome);
         self.carry_out();
         self.admit();
     }
@@ -230,16 +233,13 @@ impl Engine {
         while let Some(action) = self.parts.array.poll() {
             match action {
                 Action::Acquire { buf, sectors } => {
-                    let bytes = self.acquire(sectors);
-                    self.parts.buffers.insert(buf, bytes);
+                    self.parts.buffers.insert(buf, acquire(&self.pool, sectors));
                 }
                 Action::Submit(submit) => self.submit(submit),
                 Action::Combine(combine) => self.parts.buffers.combine(&combine),
-                Action::Release(buf) => drop(self.parts.buffers.remove(buf)),
+                Action::Release(buf) => self.parts.buffers.discard(buf),
                 Action::Inscribe { into, superblock } => {
-                    let mut buf = self.parts.buffers.lend(into.buf);
-                    buf.part_mut(into.sector as usize, 1).copy_from_slice(&superblock.encode());
-                    self.parts.buffers.give_back(into.buf, buf);
+                    self.parts.buffers.inscribe(into, &superblock.encode());
                 }
                 Action::Lost { drive, why } => self.note_failure(drive, why),
                 Action::Stopped(ending) => self.ending = Some(ending),
@@ -249,27 +249,28 @@ impl Engine {
         }
     }
 
-    /// A buffer from the pool; from outside if that has none left (E3).
-    fn acquire(&self, sectors: Sectors) -> Buf {
-        self.pool.take(sectors).unwrap_or_else(|_| Buf::zeroed(sectors))
-    }
-
     fn submit(&mut self, Submit { drive, sub, command, segments, origin }: Submit) {
-        let Parts { buffers, seats, .. } = &mut self.parts;
+        let Parts { buffers, seats, events, .. } = &mut self.parts;
         let payload = match (&command, segments.as_slice()) {
             (Command::Read { .. }, [segment]) => {
                 let id = segment.place.buf;
                 self.lent.insert(sub, id);
-                Payload::Fill(buffers.lend(id))
+                Payload::Room(buffers.lend(id))
             }
             (_, []) => Payload::None,
             (_, segments) => Payload::Pieces(buffers.share(segments)),
         };
         let seat = &mut seats[drive.as_usize()];
         seat.work.handle_submitted();
-        let backend = seat.backend.as_mut();
+        let backend = seat.backend.as_ref();
         let backend = backend.expect("an array never asks a drive that it has lost");
-        backend.submit(Order { sub, command, payload, origin });
+        let events = events.clone();
+        let done = move |reply| {
+            // An engine that has ended does not care any more.
+            drop(events.send(Event::Ended(Ended { drive, sub, command, reply })));
+        };
+        let request = Request::new(command, payload).with_origin(origin);
+        backend.submit(request, Box::new(done));
     }
 
     /// Says why a drive was lost, if it failed by itself, and once that it was one too many.
@@ -307,17 +308,16 @@ impl Engine {
     fn answer(&mut self, Answer { request, outcome, cost }: Answer) {
         let pending = self.requests.remove(&request).expect("the array answers what was asked");
         self.account.add(cost, self.now().saturating_since(pending.submitted));
-        let buf = match pending.command {
-            Command::Read { .. } | Command::Write { .. } => {
-                self.parts.buffers.remove(BufId::Client(request))
+        let buffers = &mut self.parts.buffers;
+        let data = match pending.command {
+            Command::Read { .. } => Data::Buf(buffers.remove(BufId::Client(request))),
+            Command::Write { .. } | Command::WriteZeroes { .. } => {
+                buffers.discard(BufId::Client(request));
+                Data::None
             }
-            Command::WriteZeroes { .. } => {
-                drop(self.parts.buffers.remove(BufId::Client(request)));
-                Buf::empty()
-            }
-            Command::Trim { .. } | Command::Flush => Buf::empty(),
+            Command::Trim { .. } | Command::Flush => Data::None,
         };
-        pending.answer(outcome, buf);
+        pending.answer(outcome, data);
     }
 
     /// When [`Engine::tick`] has something to do.
@@ -362,11 +362,31 @@ impl Engine {
     fn poll_health(&mut self) {
         let Parts { array, seats, .. } = &mut self.parts;
         let lost = array.lost();
-        for (at, seat) in seats.iter().enumerate() {
+        let mut unusable = DriveSet::EMPTY;
+        for (at, seat) in seats.iter_mut().enumerate() {
             let drive = DriveIdx::from_usize(at);
-            if let Some(health) = seat.health().filter(|_| !lost.contains(drive)) {
+            if lost.contains(drive) {
+                continue;
+            }
+            if let Some(health) = seat.health() {
                 array.handle_health(drive, health);
             }
+            if let Some(why) = seat.backend.as_ref().and_then(|backend| backend.loss()) {
+                seat.work.handle_error(why);
+                unusable = unusable.with(drive);
+            }
+        }
+        if !unusable.is_empty() {
+            let now = self.now();
+            for drive in unusable.iter() {
+                self.parts.array.handle_lost(now, drive, Why::Failed);
+            }
+            self.carry_out();
         }
     }
+}
+
+/// A buffer from the pool; from outside if that has none left (E3).
+fn acquire(pool: &Pool, sectors: Sectors) -> Buf {
+    pool.take(sectors).unwrap_or_else(|_| Buf::zeroed(sectors))
 }

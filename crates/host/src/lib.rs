@@ -6,7 +6,7 @@
 //!                                                  |
 //!                                        [ engine: one thread ]  the array core, buffers, kernel
 //!                                          |        |       |
-//!                                       backend  backend  backend    one a drive
+//!                                       member   member   member     one a drive
 //!                                       (io_uring or threads over a file or device,
 //!                                                               or an emulated drive)
 //! ```
@@ -24,11 +24,15 @@
 
 mod assemble;
 mod backend;
+mod blocking;
 mod clock;
 mod create;
 mod devices;
+#[cfg(test)]
+mod doubles;
 mod emulated;
 mod engine;
+mod errno;
 mod error;
 mod event_log;
 mod gate;
@@ -41,6 +45,7 @@ mod profiles;
 mod random;
 mod reader;
 mod requests;
+mod search;
 mod seat;
 mod service;
 mod signature;

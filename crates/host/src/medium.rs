@@ -4,21 +4,38 @@
 //! keeps out mounts and other arrays as well; both ends with the last handle, however that dies.
 //!
 //! What the file system allows decides between direct transfers and the page cache. Either way a
-//! write that has returned is safe from the end of this program, and only [`Medium::sync`] makes it
-//! safe from a power failure.
+//! write that has returned is safe from the end of this program, and only [`Medium::sync`], or being
+//! durable, makes it safe from a power failure.
+//!
+//! # Durable writes
+//!
+//! Past the page cache a durable write says so itself (`RWF_DSYNC`): a drive that knows FUA then puts
+//! these sectors on its medium and not all it has in memory. Where the kernel or the file system does not
+//! take that, and through the page cache, a sync follows the write. Through the page cache a failure of
+//! the two together could be one of an earlier write, told once and to the wrong client: see
+//! [`errno`](crate::errno).
+//!
+//! # A file that becomes shorter
+//!
+//! What was cut off is lost, and a write there would bring it back as zeroes. So a read that meets the
+//! end fails with [`io::ErrorKind::UnexpectedEof`] and both sizes, and so does every write to such a
+//! file: a file's size is looked at before each.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, IoSlice, Seek, SeekFrom};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use levelhead_array::Piece;
-use levelhead_block::Buf;
+use levelhead_block::{Buf, Durability, Piece};
+use levelhead_bytes::Storage;
 use levelhead_units::{Bytes, Lba, SECTOR_SIZE, Sectors};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
-use rustix::io::pwritev;
+use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 
+use crate::errno::SyncFailed;
 use crate::error::{HostError, fail};
 
 /// Slices of one `pwritev`: what the kernel takes at most.
@@ -44,8 +61,19 @@ pub(crate) enum Identity {
 #[derive(Debug)]
 pub(crate) struct Medium {
     file: File,
+    kind: Kind,
     size: Sectors,
     is_direct: bool,
+    /// Whether a write may say by itself that it is durable; not any more once that was refused.
+    takes_dsync: AtomicBool,
+    /// The fewest bytes it was seen to have.
+    least: AtomicU64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    File,
+    Device,
 }
 
 /// What lies at `path` before anybody opens it: `None` if nothing does.
@@ -128,7 +156,15 @@ impl Medium {
             HostError::new(format!("cannot learn the size of {}: {error}", path.display()))
         })?;
         let is_direct = transfer == Transfer::Direct && go_direct(&file);
-        Ok(Self { file, size: Bytes::new(end).sectors_floor(), is_direct })
+        let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
+        Ok(Self {
+            file,
+            kind: if is_file { Kind::File } else { Kind::Device },
+            size: Bytes::new(end).sectors_floor(),
+            is_direct,
+            takes_dsync: AtomicBool::new(is_direct),
+            least: AtomicU64::new(end),
+        })
     }
 
     /// Whether reads and writes go past the page cache.
@@ -146,29 +182,95 @@ impl Medium {
         self.file.as_raw_fd()
     }
 
+    /// Why it must not be used any more: it has been seen to be shorter than it was when it was opened.
+    pub(crate) fn shortened(&self) -> Option<io::Error> {
+        // Where the size cannot be learnt, reads will say what is wrong.
+        let now = (&self.file).seek(SeekFrom::End(0)).unwrap_or(u64::MAX);
+        let least = self.least.fetch_min(now, Ordering::Relaxed).min(now);
+        let size = self.size.bytes().get();
+        (least < size).then(|| {
+            let sentence = format!("it has become shorter, from {size} bytes to {least}");
+            io::Error::new(io::ErrorKind::UnexpectedEof, sentence)
+        })
+    }
+
+    /// What a read says that has met the end.
+    pub(crate) fn end(&self) -> io::Error {
+        let met = || io::Error::new(io::ErrorKind::UnexpectedEof, "it ends before its last sector");
+        self.shortened().unwrap_or_else(met)
+    }
+
+    /// Refuses to write to what has become shorter. Only files can be written past their end.
+    pub(crate) fn check_writable(&self) -> io::Result<()> {
+        match self.kind {
+            Kind::File => self.shortened().map_or(Ok(()), Err),
+            Kind::Device => Ok(()),
+        }
+    }
+
+    /// Whether a write may say by itself that it is durable.
+    pub(crate) fn takes_dsync(&self) -> bool {
+        self.takes_dsync.load(Ordering::Relaxed)
+    }
+
+    /// A write that did so has ended with this error. Whether it is to be repeated without, and followed
+    /// by a sync, as all later ones are.
+    pub(crate) fn refuses_dsync(&self, errno: Errno) -> bool {
+        let is_refusal = [Errno::OPNOTSUPP, Errno::INVAL, Errno::NOSYS].contains(&errno);
+        if is_refusal {
+            self.takes_dsync.store(false, Ordering::Relaxed);
+        }
+        is_refusal
+    }
+
     /// Fills `bytes` from sector `lba` on. The memory is aligned to a sector.
     pub(crate) fn read(&self, lba: Lba, bytes: &mut [u8]) -> io::Result<()> {
-        self.file.read_exact_at(bytes, byte_offset(lba))
+        self.file.read_exact_at(bytes, byte_offset(lba)).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => self.end(),
+            _ => error,
+        })
     }
 
     /// Stores `bytes` from sector `lba` on. The memory is aligned to a sector.
     pub(crate) fn write(&self, lba: Lba, bytes: &[u8]) -> io::Result<()> {
+        self.check_writable()?;
         self.file.write_all_at(bytes, byte_offset(lba))
     }
 
     /// Stores the pieces one after the other, from sector `lba` on.
-    pub(crate) fn write_pieces(&self, lba: Lba, pieces: &[Piece]) -> io::Result<()> {
+    pub(crate) fn write_pieces(
+        &self,
+        lba: Lba,
+        pieces: &[Piece],
+        durability: Durability,
+    ) -> io::Result<()> {
+        self.check_writable()?;
+        if durability == Durability::Durable && self.takes_dsync() {
+            match self.store(lba, pieces, ReadWriteFlags::DSYNC) {
+                Err(errno) if self.refuses_dsync(errno) => {}
+                result => return result.map_err(io::Error::from),
+            }
+        }
+        self.store(lba, pieces, ReadWriteFlags::empty())?;
+        match durability {
+            Durability::Cached => Ok(()),
+            Durability::Durable => self.sync().map_err(|error| io::Error::other(SyncFailed(error))),
+        }
+    }
+
+    fn store(&self, lba: Lba, pieces: &[Piece], flags: ReadWriteFlags) -> Result<(), Errno> {
         let mut offset = byte_offset(lba);
         for some in pieces.chunks(SLICES_MAX) {
             let mut slices: Vec<IoSlice<'_>> =
                 some.iter().map(|piece| IoSlice::new(piece.bytes())).collect();
             let mut left = slices.as_mut_slice();
             while !left.is_empty() {
-                let written = match pwritev(&self.file, left, offset) {
-                    Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                let written = match pwritev2(&self.file, left, offset, flags) {
+                    // A drive that takes nothing and says nothing.
+                    Ok(0) => return Err(Errno::IO),
                     Ok(written) => written,
-                    Err(rustix::io::Errno::INTR) => continue,
-                    Err(error) => return Err(error.into()),
+                    Err(Errno::INTR) => continue,
+                    Err(error) => return Err(error),
                 };
                 offset += written as u64;
                 IoSlice::advance_slices(&mut left, written);
@@ -180,6 +282,49 @@ impl Medium {
     /// Puts everything written so far where a power failure does not reach it.
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
+    }
+}
+
+/// What a member's threads keep sectors on, and what an engine asks about it.
+pub(crate) trait Disk: Storage<Error = io::Error> + Clone + Send + Sync + 'static {
+    /// How many whole sectors it has.
+    fn size(&self) -> Sectors;
+
+    /// Why it must not be used any more, if that can be seen.
+    fn loss(&self) -> Option<String>;
+}
+
+/// A medium that several threads use.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared(pub(crate) Arc<Medium>);
+
+impl Storage for Shared {
+    type Error = io::Error;
+
+    fn read(&mut self, lba: Lba, bytes: &mut [u8]) -> io::Result<()> {
+        self.0.read(lba, bytes)
+    }
+
+    fn write(&mut self, lba: Lba, pieces: &[Piece], durability: Durability) -> io::Result<()> {
+        self.0.write_pieces(lba, pieces, durability)
+    }
+
+    fn write_sector(&mut self, lba: Lba, bytes: &[u8]) -> io::Result<()> {
+        self.0.write(lba, bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.0.sync()
+    }
+}
+
+impl Disk for Shared {
+    fn size(&self) -> Sectors {
+        self.0.size()
+    }
+
+    fn loss(&self) -> Option<String> {
+        self.0.shortened().map(|error| error.to_string())
     }
 }
 
@@ -210,8 +355,6 @@ fn in_use(path: &Path) -> HostError {
 
 #[cfg(test)]
 mod tests {
-    use levelhead_array::{BufId, Buffers, Place, Segment};
-    use levelhead_erasure::Kernel;
     use tempfile::TempDir;
 
     use super::*;
@@ -259,18 +402,20 @@ mod tests {
             for (at, sector) in buf.as_mut_slice().chunks_exact_mut(SECTOR_SIZE).enumerate() {
                 sector.fill((at % 251) as u8);
             }
-            let mut buffers = Buffers::new(Kernel::best());
-            buffers.insert(BufId::Own(1), buf);
             // From the last sector to the first.
-            let segment =
-                |sector| Segment { place: Place { buf: BufId::Own(1), sector }, sectors: 1 };
-            let segments: Vec<Segment> = (0..count as u32).rev().map(segment).collect();
-            medium.write_pieces(Lba::new(1), &buffers.share(&segments)).unwrap();
-            let mut back = Buf::zeroed(Sectors::new(count as u64));
-            medium.read(Lba::new(1), back.as_mut_slice()).unwrap();
-            for at in 0..count {
-                let expected = ((count - 1 - at) % 251) as u8;
-                assert!(back.part(at, 1).iter().all(|&byte| byte == expected), "{at}");
+            let whole = Piece::whole(Arc::new(buf));
+            let pieces: Vec<Piece> = (0..count as u32).rev().map(|at| whole.part(at, 1)).collect();
+            for durability in [Durability::Cached, Durability::Durable] {
+                medium.write_pieces(Lba::new(1), &pieces, durability).unwrap();
+                let mut back = Buf::zeroed(Sectors::new(count as u64));
+                medium.read(Lba::new(1), back.as_mut_slice()).unwrap();
+                for at in 0..count {
+                    let expected = ((count - 1 - at) % 251) as u8;
+                    assert!(back.part(at, 1).iter().all(|&byte| byte == expected), "{at}");
+                }
+                medium
+                    .write(Lba::new(1), Buf::zeroed(Sectors::new(count as u64)).as_slice())
+                    .unwrap();
             }
         }
     }

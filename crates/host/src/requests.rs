@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use levelhead_array::Cost;
-use levelhead_block::{Buf, Command, Done, Outcome, Reply};
+use levelhead_block::{Command, Data, Done, Outcome, Reply};
 use levelhead_stats::Summary;
 use levelhead_units::{Instant, Nanos};
 
@@ -28,10 +28,10 @@ impl Pending {
     }
 
     /// Answers it; there is room for another one before the client hears of it.
-    pub(crate) fn answer(mut self, outcome: Outcome, buf: Buf) {
+    pub(crate) fn answer(mut self, outcome: Outcome, data: Data) {
         let (done, permit) = self.done.take().expect("a request is answered once");
         drop(permit);
-        done(Reply { outcome, buf });
+        done(Reply { outcome, data, reason: None });
     }
 }
 
@@ -39,7 +39,7 @@ impl Drop for Pending {
     fn drop(&mut self) {
         if let Some((done, permit)) = self.done.take() {
             drop(permit);
-            done(Reply { outcome: Outcome::Gone, buf: Buf::zeroed(self.command.payload()) });
+            done(Reply::gone("the array is not running any more"));
         }
     }
 }

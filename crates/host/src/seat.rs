@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use levelhead_block::{Health, Outcome};
+use levelhead_block::{Command, Health, Outcome, Reply};
 
-use crate::backend::{Backend, Ended};
+use crate::backend::Member;
 use crate::devices::fast::FastFail;
 use crate::devices::poller::Poller;
 
@@ -13,7 +13,7 @@ pub(crate) struct Seat {
     /// The member as it was named.
     pub(crate) name: Option<String>,
     /// Absent where the drive was missing from the start.
-    pub(crate) backend: Option<Box<dyn Backend>>,
+    pub(crate) backend: Option<Box<dyn Member>>,
     /// How the drive is told to try less.
     pub(crate) fast: Option<Arc<FastFail>>,
     /// Watches what a real drive says of itself.
@@ -52,19 +52,18 @@ impl Work {
     }
 
     /// It has ended a command.
-    pub(crate) fn handle_ended(&mut self, ended: &Ended) {
+    pub(crate) fn handle_ended(&mut self, command: &Command, reply: &Reply) {
         assert!(self.inside > 0, "a drive ends what it was asked");
         self.inside -= 1;
-        let Ended { outcome, buf, error, .. } = ended;
-        // Only a read brings a buffer back, and what it does not give is no failure yet.
-        let is_write = buf.is_none();
-        match (error, outcome) {
-            (Some(error), _) => self.error = Some(error.to_string()),
+        match (&reply.reason, &reply.outcome) {
+            (Some(reason), _) => self.error = Some(reason.clone()),
             (None, Outcome::Gone) => self.error = Some("it does not answer any more".to_owned()),
-            (None, Outcome::Done { damaged, .. }) if is_write && !damaged.is_empty() => {
+            (None, Outcome::Refused) => self.error = Some("it has refused a command".to_owned()),
+            // What a read does not give is no failure yet.
+            (None, Outcome::Done { damaged, .. }) if command.is_write() && !damaged.is_empty() => {
                 self.error = Some("it did not store what it got".to_owned());
             }
-            (None, Outcome::Done { .. } | Outcome::Cancelled) => {}
+            (None, Outcome::Done { .. }) => {}
         }
     }
 

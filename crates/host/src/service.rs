@@ -12,15 +12,16 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
 
-use levelhead_array::{Array, Buffers, Content, HostOrder, Patience, Policy, Settings};
+use levelhead_array::{Array, Content, HostOrder, Patience, Policy, Settings};
 use levelhead_block::{BlockService, Done, Request};
+use levelhead_bytes::Buffers;
 use levelhead_drive::{Faults, QUEUE_DEPTH_MAX};
 use levelhead_erasure::Kernel;
 use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, Nanos, Sectors};
 
 use crate::assemble::{self, Assembled};
-use crate::backend::{Backend, Io, Report};
+use crate::backend::{Io, Member};
 use crate::clock::Clock;
 use crate::devices::Driver;
 use crate::devices::counters::Source;
@@ -32,6 +33,7 @@ use crate::engine::{Control, Engine, Event, Notify, Parts, Tell};
 use crate::error::{HostError, fail};
 use crate::event_log::{EventLog, EventsSince, NumberedEvent};
 use crate::gate::{Asker, Bound, Gate, Kind};
+use crate::medium::Shared;
 use crate::requests::Pending;
 use crate::seat::{Seat, Work};
 use crate::split;
@@ -138,7 +140,7 @@ impl Assembled {
         let size = array.size();
         let seats = self.seats.iter().enumerate().map(|(at, seat)| {
             let drive = DriveIdx::from_usize(at);
-            let start = |seat| start(seat, drive, (window, io), clock, &events);
+            let start = |seat| start(seat, drive, (window, io), clock);
             let mut seat = seat.as_ref().map_or(Ok(Seat::missing()), start)?;
             seat.backend = seat.backend.map(|backend| wrap(drive, backend));
             Ok(seat)
@@ -152,6 +154,7 @@ impl Assembled {
             buffers,
             seats,
             gate: Arc::clone(&gate),
+            events: events.clone(),
             log: Arc::clone(&log),
             tell,
             notify,
@@ -168,7 +171,7 @@ impl Assembled {
 }
 
 /// Puts something around a drive.
-type Wrap<'a> = dyn Fn(DriveIdx, Box<dyn Backend>) -> Box<dyn Backend> + 'a;
+type Wrap<'a> = dyn Fn(DriveIdx, Box<dyn Member>) -> Box<dyn Member> + 'a;
 
 /// What to use, once it is known what there is.
 fn settle(io: Io) -> Result<Io, HostError> {
@@ -185,11 +188,7 @@ fn start(
     drive: DriveIdx,
     (window, io): (u32, Io),
     clock: Clock,
-    events: &Sender<Event>,
 ) -> Result<Seat, HostError> {
-    let events = events.clone();
-    // An engine that has ended does not care any more.
-    let report: Report = Arc::new(move |ended| drop(events.send(Event::Ended(drive, ended))));
     let assemble::Seat { member, medium, .. } = seat;
     let model = seat.model(drive, window)?;
     let fast = Arc::new(match (&model, io) {
@@ -199,10 +198,10 @@ fn start(
     });
     let poller = if model.is_none() { watch(member.path(), clock) } else { None };
     let medium = Arc::clone(medium);
-    let backend: Box<dyn Backend> = match (model, io) {
-        (Some(model), _) => Box::new(EmulatedDrive::start(&model, medium, clock, report)?),
-        (None, Io::Uring) => Box::new(Uring::start(medium, Arc::clone(&fast), window, report)?),
-        (None, Io::Threads | Io::Best) => Box::new(Threads::start(&medium, window, &report)?),
+    let backend: Box<dyn Member> = match (model, io) {
+        (Some(model), _) => Box::new(EmulatedDrive::start(&model, Shared(medium), clock)?),
+        (None, Io::Uring) => Box::new(Uring::start(medium, Arc::clone(&fast), window)?),
+        (None, Io::Threads | Io::Best) => Box::new(Threads::start(Shared(medium), window)?),
     };
     let name = Some(member.to_string());
     let work = Work::default();
@@ -305,7 +304,7 @@ impl Inner {
         let asker = if self.is_engine() { Asker::MustGoOn } else { Asker::MayWait };
         let submitted = self.clock.now();
         let kind = if request.command.is_write() { Kind::Change } else { Kind::Look };
-        let permit = self.gate.enter(request.buf.sectors(), kind, asker);
+        let permit = self.gate.enter(request.command.payload(), kind, asker);
         let pending = Pending::new(request.command, submitted, done, permit);
         // An engine that has ended drops the request, and that answers it.
         drop(self.events.send(Event::Request(request, pending)));
@@ -340,36 +339,45 @@ mod tests {
 
     use levelhead_array::superblock::State;
     use levelhead_block::adapter::Waiting;
-    use levelhead_block::{BlockDevice, Buf, Command, Durability, Effort, ZeroTail};
+    use levelhead_block::{BlockDevice, Buf, Durability, Effort};
     use levelhead_units::{Extent, Lba};
     use tempfile::TempDir;
 
     use super::*;
     use crate::assemble::{AssembleOptions, assemble};
-    use crate::backend::Order;
     use crate::create::{CreateOptions, create};
     use crate::member::MemberSpec;
     use crate::status::DriveState;
 
     /// A drive that keeps what it gets, once it hangs. Nobody may wait for it.
     struct Hanging {
-        drive: Option<Box<dyn Backend>>,
+        drive: Box<dyn Member>,
         hangs: Arc<AtomicBool>,
-        kept: Vec<Order>,
+        kept: Mutex<Vec<(Request, Done)>>,
     }
 
-    impl Backend for Hanging {
-        fn submit(&mut self, order: Order) {
-            match &mut self.drive {
-                Some(drive) if !self.hangs.load(Ordering::SeqCst) => drive.submit(order),
-                Some(_) | None => self.kept.push(order),
+    impl BlockService for Hanging {
+        fn size(&self) -> Sectors {
+            self.drive.size()
+        }
+
+        fn submit(&self, request: Request, done: Done) {
+            if self.hangs.load(Ordering::SeqCst) {
+                self.kept.lock().unwrap().push((request, done));
+            } else {
+                self.drive.submit(request, done);
             }
         }
     }
 
+    impl Member for Hanging {}
+
     impl Drop for Hanging {
         fn drop(&mut self) {
-            assert!(self.kept.is_empty(), "whoever drops a drive that hangs would wait for ever");
+            assert!(
+                self.kept.get_mut().unwrap().is_empty(),
+                "whoever drops a drive that hangs would wait for ever"
+            );
         }
     }
 
@@ -386,11 +394,11 @@ mod tests {
         create("raid5:2+1,chunk=8KiB".parse().unwrap(), &members, options).unwrap();
         let assembled = assemble(&members, AssembleOptions::default()).unwrap();
         let hangs = Arc::new(AtomicBool::new(false));
-        let wrap = |drive: DriveIdx, backend| -> Box<dyn Backend> {
+        let wrap = |drive: DriveIdx, backend| -> Box<dyn Member> {
             if drive != DriveIdx::new(1) {
                 return backend;
             }
-            Box::new(Hanging { drive: Some(backend), hangs: Arc::clone(&hangs), kept: Vec::new() })
+            Box::new(Hanging { drive: backend, hangs: Arc::clone(&hangs), kept: Mutex::default() })
         };
         let options = ServeOptions {
             policy: Policy::Normal,
@@ -412,8 +420,7 @@ mod tests {
 
     fn read(array: &ArrayHandle, sectors: u64) -> levelhead_block::Reply {
         let extent = Extent::new(Lba::ZERO, Sectors::new(sectors));
-        let command = Command::Read { extent, effort: Effort::Full };
-        let request = Request::new(command, Buf::zeroed(extent.sectors));
+        let request = Request::read(extent, Effort::Full);
         Waiting::new(Arc::new(array.clone())).run(vec![request]).pop().unwrap()
     }
 
@@ -423,11 +430,10 @@ mod tests {
         let folder = TempDir::new().unwrap();
         let (array, hangs, told) = array(&folder, Nanos::from_secs(2));
         let extent = Extent::new(Lba::ZERO, Sectors::new(8));
-        let (durability, zero_tail) = (Durability::Durable, ZeroTail::None);
-        let write = Command::Write { extent, durability, zero_tail };
         let bytes = Buf::copy_of(&[7; 8 * 4096]);
+        let write = Request::write(extent, Durability::Durable, bytes);
         let mut client = Waiting::new(Arc::new(array.clone()));
-        assert!(client.run(vec![Request::new(write, bytes)])[0].outcome.is_good());
+        assert!(client.run(vec![write])[0].outcome.is_good());
         hangs.store(true, Ordering::SeqCst);
         let reader = array.clone();
         let waiting = thread::spawn(move || read(&reader, 8));
@@ -437,7 +443,7 @@ mod tests {
         array.stop().unwrap();
         let reply = waiting.join().unwrap();
         assert!(reply.outcome.is_good(), "{:?}", reply.outcome);
-        assert!(reply.buf.as_slice().iter().all(|&byte| byte == 7));
+        assert!(reply.data.slices().flatten().all(|&byte| byte == 7));
         let name = folder.path().join("1.img");
         let sentence =
             format!("drive 1, {}, has failed: it has ended no command for 2 s", name.display());

@@ -3,63 +3,78 @@
 //! Differs from a drive that knows efforts: a file is read as hard as the machine tries, and `Fast`
 //! only decides what a failure is called.
 
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, SendError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use crate::backend::{Backend, Order, Report, carry_out};
+use levelhead_block::{BlockService, Done, Reply, Request};
+use levelhead_units::Sectors;
+
+use crate::backend::{Member, prepared};
+use crate::blocking::carry_out;
 use crate::error::HostError;
-use crate::medium::Medium;
+use crate::medium::Disk;
 
 /// More commands than this inside a disk gain nothing.
 const THREADS_MAX: u32 = 8;
 
+type Order = (Request, Done);
+
 /// See the module.
-pub(crate) struct Threads {
+pub(crate) struct Threads<D> {
+    disk: D,
     /// Absent only while it is dropped: the end of the channel is the threads' end.
     orders: Option<Sender<Order>>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Threads {
-    pub(crate) fn start(
-        medium: &Arc<Medium>,
-        window: u32,
-        report: &Report,
-    ) -> Result<Self, HostError> {
+impl<D: Disk> Threads<D> {
+    pub(crate) fn start(disk: D, window: u32) -> Result<Self, HostError> {
         let (sender, receiver) = mpsc::channel();
         let orders = Arc::new(Mutex::new(receiver));
-        let mut backend = Self { orders: Some(sender), threads: Vec::new() };
+        let mut member = Self { disk, orders: Some(sender), threads: Vec::new() };
         for _ in 0..window.min(THREADS_MAX) {
-            let (orders, medium, report) =
-                (Arc::clone(&orders), Arc::clone(medium), Arc::clone(report));
-            let work = move || work(&orders, &medium, &report);
+            let (orders, disk) = (Arc::clone(&orders), member.disk.clone());
+            let work = move || work(&orders, disk);
             let thread = std::thread::Builder::new().name("drive".into()).spawn(work);
-            backend.threads.push(
+            member.threads.push(
                 thread
                     .map_err(|error| HostError::new(format!("cannot start a thread: {error}")))?,
             );
         }
-        Ok(backend)
+        Ok(member)
     }
 }
 
-fn work(orders: &Mutex<Receiver<Order>>, medium: &Medium, report: &Report) {
+fn work<D: Disk>(orders: &Mutex<Receiver<Order>>, mut disk: D) {
     loop {
         let order = orders.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(Order { sub, command, payload, origin: _ }) = order else { return };
-        report(carry_out(medium, sub, &command, payload));
+        let Ok((request, done)) = order else { return };
+        done(carry_out(&mut disk, request));
     }
 }
 
-impl Backend for Threads {
-    fn submit(&mut self, order: Order) {
+impl<D: Disk> BlockService for Threads<D> {
+    fn size(&self) -> Sectors {
+        self.disk.size()
+    }
+
+    fn submit(&self, request: Request, done: Done) {
+        let Some(order) = prepared(self.size(), request, done) else { return };
         let orders = self.orders.as_ref().expect("it is there until the drop");
-        orders.send(order).expect("the threads live as long as the channel");
+        if let Err(SendError((_, done))) = orders.send(order) {
+            done(Reply::gone("its threads have ended"));
+        }
     }
 }
 
-impl Drop for Threads {
+impl<D: Disk> Member for Threads<D> {
+    fn loss(&self) -> Option<String> {
+        self.disk.loss()
+    }
+}
+
+impl<D> Drop for Threads<D> {
     fn drop(&mut self) {
         self.orders = None;
         for thread in self.threads.drain(..) {

@@ -3,21 +3,25 @@
 //! ```text
 //!   submit --> channel, and a byte into a pipe
 //!                          |
-//!                thread: submission queue --> kernel --> completion queue --> report
+//!                thread: waiting, beyond the window
+//!                          |
+//!                        submission queue --> kernel --> completion queue --> answer
 //!                          ^                                   |
 //!                          +-- the rest of a short transfer, --+
+//!                              the parts of a read that failed,
 //!                              the sync after a durable write
 //! ```
 //!
 //! The thread sleeps in the kernel until something completes; the pipe's other end is one of the
-//! reads it waits for, and so new orders wake it. What a command needs next is decided in [`flight`],
+//! reads it waits for, and so new requests wake it. What a command needs next is decided in [`flight`],
 //! what the kernel is told in [`ring`]; a test puts a kernel of its own in the ring's place.
 //!
 //! # Safety
 //!
 //! - U1. Memory that the kernel reads or writes belongs to a [`Flight`] (or to the ring), and is neither
 //!   moved nor freed nor looked at from its submission to its completion.
-//! - U2. A command has at most one entry in the submission queue, so the queue never overflows.
+//! - U2. A command has at most one entry in the submission queue, and there are never more commands
+//!   under way than the window, so the queue never overflows.
 //! - U3. If the thread has to give up with commands in the kernel, their memory is leaked.
 
 #![allow(unsafe_code)]
@@ -27,27 +31,36 @@ mod ring;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, PipeWriter, Write};
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, SendError, Sender};
 use std::thread::JoinHandle;
 
 use io_uring::{IoUring, Probe, opcode};
-use levelhead_block::{Command, Outcome};
+use levelhead_block::{BlockService, Command, Done, Reply, Request};
+use levelhead_units::Sectors;
 
 use self::flight::{Flight, Progress};
-use self::ring::{Event, Kernel, Ring};
-use crate::backend::{Backend, Ended, Order, Payload, Report, failed_read, failed_write, flushed};
+use self::ring::{Event, Kernel, OpenDoor, Ring};
+use crate::backend::{Member, prepared};
+use crate::blocking::because;
 use crate::devices::fast::FastFail;
+use crate::errno::failed_write;
 use crate::error::HostError;
 use crate::medium::Medium;
 
+type Order = (Request, Done);
+
 /// See the module.
 pub(crate) struct Uring {
+    medium: Arc<Medium>,
     /// Both absent only while it is dropped.
     orders: Option<Sender<Order>>,
     wake: Option<PipeWriter>,
+    /// Whether there is a byte in the pipe that the thread has not taken yet.
+    is_woken: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -69,31 +82,48 @@ impl Uring {
         medium: Arc<Medium>,
         fast: Arc<FastFail>,
         window: u32,
-        report: Report,
     ) -> Result<Self, HostError> {
         let failed =
             |error: io::Error| HostError::new(format!("cannot start an io_uring: {error}"));
         let (pipe, wake) = io::pipe().map_err(failed)?;
         let (orders, receiver) = mpsc::channel();
         let entries = (window + 1).next_power_of_two();
-        let ring =
-            Ring::new(entries, Arc::clone(&medium), Arc::clone(&fast), pipe).map_err(failed)?;
-        let state = State { flights: Flights::default(), kernel: ring, medium, fast, report };
+        let ring = Ring::new(entries, Arc::clone(&medium), Arc::clone(&fast), pipe, OpenDoor)
+            .map_err(failed)?;
+        let is_woken = Arc::new(AtomicBool::new(false));
+        let under = Under { medium: Arc::clone(&medium), fast };
+        let state = State::new(ring, under, window, Arc::clone(&is_woken));
         let thread = std::thread::Builder::new()
             .name("drive".into())
             .spawn(move || state.run(&receiver))
             .map_err(failed)?;
-        Ok(Self { orders: Some(orders), wake: Some(wake), thread: Some(thread) })
+        Ok(Self { medium, orders: Some(orders), wake: Some(wake), is_woken, thread: Some(thread) })
     }
 }
 
-impl Backend for Uring {
-    fn submit(&mut self, order: Order) {
+impl BlockService for Uring {
+    fn size(&self) -> Sectors {
+        self.medium.size()
+    }
+
+    fn submit(&self, request: Request, done: Done) {
+        let Some(order) = prepared(self.size(), request, done) else { return };
         let orders = self.orders.as_ref().expect("it is there until the drop");
-        orders.send(order).expect("the thread lives as long as the channel");
-        // It never fills up: the thread reads it, and there are at most as many bytes as commands.
-        let wake = self.wake.as_mut().expect("it is there until the drop");
-        wake.write_all(&[1]).expect("the thread holds the other end");
+        if let Err(SendError((_, done))) = orders.send(order) {
+            return done(Reply::gone("its thread has ended"));
+        }
+        // One byte is enough for any number of requests, so the pipe never fills up.
+        if !self.is_woken.swap(true, Ordering::SeqCst) {
+            let mut wake = self.wake.as_ref().expect("it is there until the drop");
+            // Without a reader there is no thread any more to be woken.
+            drop(wake.write_all(&[1]));
+        }
+    }
+}
+
+impl Member for Uring {
+    fn loss(&self) -> Option<String> {
+        self.medium.shortened().map(|error| error.to_string())
     }
 }
 
@@ -108,13 +138,22 @@ impl Drop for Uring {
     }
 }
 
+/// What a drive's commands need to know of it.
+struct Under {
+    medium: Arc<Medium>,
+    fast: Arc<FastFail>,
+}
+
 /// What the thread owns.
 struct State<K: Kernel> {
     flights: Flights,
+    /// What has come and is not under way: there is more than the window.
+    waiting: VecDeque<Order>,
+    window: usize,
+    name_last: u64,
     kernel: K,
-    medium: Arc<Medium>,
-    fast: Arc<FastFail>,
-    report: Report,
+    under: Under,
+    is_woken: Arc<AtomicBool>,
 }
 
 /// Everything whose memory the kernel may be using.
@@ -128,6 +167,12 @@ impl Drop for Flights {
 }
 
 impl<K: Kernel> State<K> {
+    fn new(kernel: K, under: Under, window: u32, is_woken: Arc<AtomicBool>) -> Self {
+        let (flights, waiting) = (Flights::default(), VecDeque::new());
+        let window = window as usize;
+        Self { flights, waiting, window, name_last: 0, kernel, under, is_woken }
+    }
+
     fn run(mut self, orders: &Receiver<Order>) {
         let mut is_closing = false;
         let mut events = Vec::new();
@@ -138,19 +183,30 @@ impl<K: Kernel> State<K> {
                     Event::Ended { name, result } => self.advance(name, result),
                     Event::Woken | Event::Closed => {
                         is_closing = event == Event::Closed;
-                        while let Ok(order) = orders.try_recv() {
-                            self.begin(order);
-                        }
+                        // Before the channel is looked at: what comes later writes a byte of its own.
+                        self.is_woken.store(false, Ordering::SeqCst);
+                        self.waiting.extend(orders.try_iter());
                     }
                 }
+            }
+            while self.flights.0.len() < self.window
+                && let Some((request, done)) = self.waiting.pop_front()
+            {
+                self.begin(request, done);
             }
         }
     }
 
-    fn begin(&mut self, order: Order) {
-        let name = order.sub.0;
-        let flight = Flight::new(order, &self.fast);
-        assert!(self.flights.0.insert(name, flight).is_none(), "{name} is under way already");
+    fn begin(&mut self, request: Request, done: Done) {
+        if let Command::Write { extent, .. } = request.command
+            && let Err(error) = self.under.medium.check_writable()
+        {
+            drop(request); // M2
+            return done(because(failed_write(extent, &error), &error));
+        }
+        self.name_last += 1;
+        let name = self.name_last;
+        self.flights.0.insert(name, Flight::new(request, done, &self.under));
         self.go_on(name);
     }
 
@@ -165,31 +221,12 @@ impl<K: Kernel> State<K> {
     /// The kernel is through with a step.
     fn advance(&mut self, name: u64, result: i32) {
         let flight = self.flights.0.get_mut(&name).expect("the flight is in the table");
-        match flight.advance(result, &self.fast) {
+        match flight.advance(result, &self.under) {
             Progress::GoesOn => self.go_on(name),
-            Progress::Ended(result) => {
+            Progress::Ended(end) => {
                 let flight = self.flights.0.remove(&name).expect("the flight is in the table");
-                self.finish(flight, result);
+                flight.answer(end);
             }
         }
-    }
-
-    fn finish(&self, Flight { order, moved, .. }: Flight, result: io::Result<()>) {
-        let Order { sub, command, payload, .. } = order;
-        let error = result.err();
-        let (outcome, buf) = match (command, payload) {
-            (Command::Read { extent, effort }, Payload::Fill(mut buf)) => {
-                let failed =
-                    |error| failed_read(&self.medium, extent, effort, &mut buf, moved, error);
-                (error.as_ref().map_or(Outcome::GOOD, failed), Some(buf))
-            }
-            (Command::Write { extent, .. }, Payload::Pieces(pieces)) => {
-                drop(pieces); // B2
-                let failed = |error| failed_write(extent, error);
-                (error.as_ref().map_or(Outcome::GOOD, failed), None)
-            }
-            (_, _) => (flushed(error.as_ref()), None),
-        };
-        (self.report)(Ended { sub, outcome, buf, error });
     }
 }

@@ -1,31 +1,28 @@
-//! The bytes of a world whose content somebody looks at.
+//! The bytes of a world whose content is looked at.
 
 use std::collections::VecDeque;
 
-use levelhead_array::{BufId, Buffers, Combine, Piece, Place, Submit};
-use levelhead_block::{Buf, Command, Memory, Outcome, SectorSet};
+use levelhead_array::{BufId, Combine, Submit};
+use levelhead_block::{Buf, Command, Memory, Outcome, Payload, Piece, Request, SectorSet};
+use levelhead_bytes::{Buffers, Caching, Ended, GARBAGE, Platter};
 use levelhead_erasure::Kernel;
 use levelhead_units::{DriveIdx, Extent, Sectors};
 
-use crate::platter::Platter;
 use crate::shelf::Record;
-
-/// What a failed sector's buffer holds, so that nobody can use it by accident.
-const GARBAGE: u8 = 0xEE;
 
 /// Buffers, and the platters behind the modelled drives.
 #[derive(Debug)]
 pub(crate) struct WorldBytes {
     pub(crate) buffers: Buffers,
-    platters: Vec<Platter>,
+    platters: Vec<Platter<Memory>>,
 }
 
 impl WorldBytes {
     /// Platters full of zeroes, which are a consistent array.
     pub(crate) fn new(drives: usize, size: Sectors) -> Self {
-        let platters = (0..drives).map(|_| Platter::new(size)).collect();
+        let platter = |_| Platter::new(Memory::new(size), Caching::WriteBack);
         // The checker computes with the kernel that defines the meaning.
-        Self { buffers: Buffers::new(Kernel::Naive), platters }
+        Self { buffers: Buffers::new(Kernel::Naive), platters: (0..drives).map(platter).collect() }
     }
 
     pub(crate) fn acquire(&mut self, buf: BufId, sectors: Sectors) {
@@ -38,33 +35,26 @@ impl WorldBytes {
         self.buffers.combine(combine);
     }
 
-    /// Puts a sector into a buffer.
-    pub(crate) fn inscribe(&mut self, into: Place, sector: &[u8]) {
-        let mut buf = self.buffers.lend(into.buf);
-        buf.part_mut(into.sector as usize, 1).copy_from_slice(sector);
-        self.buffers.give_back(into.buf, buf);
-    }
-
     /// Moves the bytes of a command that a drive has just ended. The sectors of a write in `missing`
-    /// never reached the platter, though nobody says so.
+    /// never reached the platter, though no outcome says so.
     pub(crate) fn transfer(&mut self, submit: &Submit, outcome: &Outcome, missing: &SectorSet) {
-        let Outcome::Done { unknown, damaged } = outcome else { return };
-        let platter = &mut self.platters[submit.drive.as_usize()];
-        match submit.command {
-            Command::Read { extent, .. } => {
-                let id = submit.segments[0].place.buf;
-                let mut buf = self.buffers.lend(id);
-                platter.read(extent, buf.as_mut_slice());
-                spoil(&mut buf, unknown);
-                spoil(&mut buf, damaged);
-                self.buffers.give_back(id, buf);
-            }
-            Command::Write { extent, durability, .. } => {
-                let pieces = self.buffers.share(&submit.segments);
-                platter.write(extent, pieces.iter().map(Piece::bytes), durability, missing);
-            }
-            Command::Flush => platter.flush(),
-            Command::WriteZeroes { .. } | Command::Trim { .. } => {}
+        // Of a drive that was given up, what it was to write may have been released.
+        let Outcome::Done { .. } = outcome else { return };
+        let Submit { drive, command, origin, segments, .. } = submit;
+        let room = match command {
+            Command::Read { .. } => Some(segments[0].place.buf),
+            _ => None,
+        };
+        let payload = match (room, segments.as_slice()) {
+            (Some(id), _) => Payload::Room(self.buffers.lend(id)),
+            (None, []) => Payload::None,
+            (None, segments) => Payload::Pieces(self.buffers.share(segments)),
+        };
+        let request = Request::new(*command, payload).with_origin(*origin);
+        let ended = Ended { outcome: outcome.clone(), missing: missing.clone() };
+        let Ok(reply) = self.platters[drive.as_usize()].end(request, ended);
+        if let Some(id) = room {
+            self.buffers.give_back(id, reply.data);
         }
     }
 
@@ -90,10 +80,10 @@ impl WorldBytes {
 
     /// What a drive says it has not written stays in its memory; the rest goes to its medium.
     pub(crate) fn settle(&mut self, drive: DriveIdx, unwritten: &[Extent]) {
-        self.platters[drive.as_usize()].settle(unwritten);
+        let Ok(()) = self.platters[drive.as_usize()].settle(unwritten);
     }
 
-    /// The power fails: what the drives had in memory is gone, and so is what anybody held.
+    /// The power fails: what the drives had in memory is gone, and so is what anyone held.
     pub(crate) fn lose_power(&mut self) {
         self.platters.iter_mut().for_each(Platter::lose_power);
         self.buffers = Buffers::new(Kernel::Naive);
@@ -106,12 +96,6 @@ impl WorldBytes {
 
     /// The bytes of one drive, to change them behind its back.
     pub(crate) fn platter_mut(&mut self, drive: DriveIdx) -> &mut Memory {
-        self.platters[drive.as_usize()].medium_mut()
-    }
-}
-
-fn spoil(buf: &mut Buf, failed: &SectorSet) {
-    for offset in failed.iter() {
-        buf.part_mut(offset as usize, 1).fill(GARBAGE);
+        self.platters[drive.as_usize()].storage_mut()
     }
 }

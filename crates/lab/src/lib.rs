@@ -14,7 +14,7 @@
 //! [`timed`] reads from a world for so long and counts what is unfinished then, as a measurement with a
 //! clock does: what a run in real time should have given.
 //!
-//! A [`Lone`] is one drive without an array, with its bytes.
+//! A [`Lone`] is one drive without an array, with its bytes. [`Pumped`] makes a block device of either.
 //!
 //! The power can fail, of all drives at once: what a drive that writes back had in memory only is gone,
 //! and its old bytes are there again.
@@ -29,7 +29,7 @@
 
 mod bytes;
 mod lone;
-mod platter;
+mod pumped;
 pub mod replay;
 
 pub mod restarts;
@@ -40,5 +40,6 @@ pub mod timed;
 mod world;
 
 pub use lone::Lone;
+pub use pumped::{Pump, Pumped};
 pub use shelf::{Force, NoStart, Planted};
 pub use world::{World, WorldError, WorldSettings};

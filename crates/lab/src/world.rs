@@ -467,7 +467,7 @@ impl World {
                 }
                 Action::Release(buf) => {
                     if let Some(bytes) = &mut self.bytes {
-                        bytes.buffers.remove(buf);
+                        bytes.buffers.discard(buf);
                     }
                 }
                 Action::Inscribe { into, superblock } => {
@@ -476,7 +476,7 @@ impl World {
                         None => *superblock,
                     };
                     let bytes = self.bytes.as_mut().expect("an array that keeps books has bytes");
-                    bytes.inscribe(into, &written.encode());
+                    bytes.buffers.inscribe(into, &written.encode());
                 }
                 Action::Lost { drive, why } => {
                     self.note(now, Note::Lost, &[drive.as_usize() as u64, why as u64]);
@@ -535,7 +535,7 @@ impl World {
 fn code(outcome: &Outcome) -> u64 {
     match outcome {
         Outcome::Done { unknown, damaged } => (unknown.len() as u64) << 32 | damaged.len() as u64,
-        Outcome::Cancelled => u64::MAX,
+        Outcome::Refused => u64::MAX,
         Outcome::Gone => u64::MAX - 1,
     }
 }

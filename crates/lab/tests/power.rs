@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use levelhead_array::{Content, HostOrder, Policy, RequestId};
-use levelhead_block::{Buf, Command, Durability, Effort, Outcome, ZeroTail};
+use levelhead_block::{
+    Buf, Command, Durability, Effort, Outcome, Payload, Piece, Reply, Request, ZeroTail,
+};
 use levelhead_drive::{CacheMode, Drive, Faults, Profile, Scheduler, Settings};
 use levelhead_lab::{Lone, World, WorldSettings};
 use levelhead_stats::{Rng, Streams};
@@ -72,20 +74,32 @@ impl Store for Lone {
     }
 
     fn submit(&mut self, id: u64, command: Command, buf: Buf) {
-        self.submit(self.now(), id, command, buf);
+        self.submit(self.now(), id, request(command, buf));
     }
 
     fn run(&mut self, time: Option<Nanos>) -> Vec<(u64, Outcome, Buf)> {
-        match time {
+        let ended = match time {
             Some(time) => self.run_until(self.now() + time),
             None => self.run_out(),
-        }
+        };
+        let end = |(id, reply): (u64, Reply)| (id, reply.outcome, reply.data.into_buf());
+        ended.into_iter().map(end).collect()
     }
 
     fn power_cut(&mut self) {
         // Whatever ends with it has ended badly.
         self.power_cut(self.now());
     }
+}
+
+/// A command with its bytes: what is written, or room.
+fn request(command: Command, buf: Buf) -> Request {
+    let payload = match command {
+        Command::Read { .. } => Payload::Room(buf),
+        Command::Write { .. } => Payload::Pieces(vec![Piece::whole(Arc::new(buf))]),
+        Command::WriteZeroes { .. } | Command::Trim { .. } | Command::Flush => Payload::None,
+    };
+    Request::new(command, payload)
 }
 
 /// An array whose time goes on between its events.

@@ -53,24 +53,30 @@ impl Socket {
         }
     }
 
-    /// Sends `head`, then `payload`.
-    pub(crate) fn write_both(&self, mut head: &[u8], mut payload: &[u8]) -> io::Result<()> {
-        while !head.is_empty() || !payload.is_empty() {
-            let count = self.write(head, payload)?;
-            let of_head = count.min(head.len());
-            head = &head[of_head..];
-            payload = &payload[count - of_head..];
+    /// Sends `head`, then `payload`, from where they are.
+    pub(crate) fn write_both<'a>(
+        &self,
+        head: &'a [u8],
+        payload: impl IntoIterator<Item = &'a [u8]>,
+    ) -> io::Result<()> {
+        let mut slices: Vec<IoSlice<'a>> =
+            std::iter::once(head).chain(payload).map(IoSlice::new).collect();
+        let mut left = slices.as_mut_slice();
+        // What is empty would look like a socket that takes nothing.
+        IoSlice::advance_slices(&mut left, 0);
+        while !left.is_empty() {
+            let count = self.write(left)?;
+            IoSlice::advance_slices(&mut left, count);
         }
         Ok(())
     }
 
-    /// Sends a part of `head` and `payload`, which are not both empty: how many bytes it was.
-    pub(crate) fn write(&self, head: &[u8], payload: &[u8]) -> io::Result<usize> {
-        let slices = [IoSlice::new(head), IoSlice::new(payload)];
+    /// Sends a part of these bytes, of which there are some: how many it was.
+    pub(crate) fn write(&self, left: &[IoSlice<'_>]) -> io::Result<usize> {
         loop {
             let result = match self {
-                Self::Unix(stream) => (&*stream).write_vectored(&slices),
-                Self::Tcp(stream) => (&*stream).write_vectored(&slices),
+                Self::Unix(stream) => (&*stream).write_vectored(left),
+                Self::Tcp(stream) => (&*stream).write_vectored(left),
             };
             match result {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),

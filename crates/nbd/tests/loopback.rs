@@ -13,7 +13,7 @@ use levelhead_block::conformance::{Plan, check_service};
 use levelhead_block::faulty::{Faults, Faulty};
 use levelhead_block::{
     BlockDevice, BlockService, Buf, Command, Durability, Effort, Memory, Outcome, Reply, Request,
-    SectorSet, ZeroTail,
+    SectorSet,
 };
 use levelhead_nbd::codec::ExportFlags;
 use levelhead_nbd::codec::{
@@ -31,14 +31,13 @@ fn connect(served: &Served) -> Client {
 
 fn read(lba: u64, sectors: u64, effort: Effort) -> Request {
     let extent = Extent::new(Lba::new(lba), Sectors::new(sectors));
-    Request::new(Command::Read { extent, effort }, Buf::zeroed(extent.sectors))
+    Request::read(extent, effort)
 }
 
 fn write(lba: u64, bytes: &[u8]) -> Request {
     let buf = Buf::copy_of(bytes);
     let extent = Extent::new(Lba::new(lba), buf.sectors());
-    let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
-    Request::new(Command::Write { extent, durability, zero_tail }, buf)
+    Request::write(extent, Durability::Cached, buf)
 }
 
 fn run(client: Client, request: Request) -> Reply {
@@ -78,7 +77,7 @@ fn requests_longer_than_the_limit_are_split_and_put_together() {
     assert!(run(connect(&served), write(0, &bytes)).outcome.is_good());
     let reply = run(connect(&served), read(0, SECTORS as u64, Effort::Full));
     assert!(reply.outcome.is_good());
-    assert!(reply.buf.as_slice() == bytes);
+    assert!(reply.data.holds(&bytes));
 }
 
 #[test]
@@ -288,7 +287,7 @@ fn lost_server_ends_what_is_in_flight_and_what_comes_later_as_gone() {
     let mut device = Waiting::new(Arc::clone(&client));
     let batch = (0..5).map(|lba| read(lba, 1, Effort::Full)).collect();
     for reply in device.run(batch) {
-        assert_eq!((reply.outcome, reply.buf.sectors()), (Outcome::Gone, Sectors::new(1)));
+        assert_eq!(reply.outcome, Outcome::Gone);
     }
     server.join().unwrap();
     let later = device.run(vec![write(0, &[1; 4096]), Request::bare(Command::Flush)]);

@@ -8,6 +8,7 @@
 //!   cargo metadata --no-deps --+                  +-- arrows     who may depend on whom
 //!                              +--> Tree --> check -- cores      what cores never touch; terminals
 //!   every file not ignored ----+                  +-- circles    no files that need each other
+//!                                                +-- bytes      which cores never see bytes
 //!                                                 +-- unsafety   where `unsafe` may stand
 //!                                                 +-- machine    nothing of one machine in the text
 //!                                                 +-- layout     names, module docs, format pages
@@ -21,6 +22,7 @@
 //! a macro of another crate is not caught here, only by its dependencies.
 
 mod arrows;
+mod bytes;
 mod circles;
 mod citations;
 mod cores;
@@ -53,6 +55,8 @@ enum Rule {
     Circle,
     /// Cores decide and never act.
     Core,
+    /// Some cores never see bytes.
+    Bytes,
     /// Only the programs know terminals and exit codes.
     Terminal,
     /// Where `unsafe` may stand.
@@ -73,6 +77,7 @@ impl fmt::Display for Rule {
             Self::Arrow => "arrow",
             Self::Circle => "circle",
             Self::Core => "core",
+            Self::Bytes => "bytes",
             Self::Terminal => "terminal",
             Self::Unsafe => "unsafe",
             Self::Machine => "machine",
@@ -96,6 +101,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     findings.extend(arrows::check(tree));
     findings.extend(circles::check(&sources));
     findings.extend(cores::check(&sources));
+    findings.extend(bytes::check(&sources));
     findings.extend(unsafety::check(tree, &sources));
     findings.extend(machine::check(tree));
     findings.extend(layout::check(tree, &sources));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 
 use levelhead_array::{Content, HostOrder, Patience, Policy, Spec};
-use levelhead_block::{BlockService, Buf, Command, Durability, Request, ZeroTail};
+use levelhead_block::{BlockService, Buf, Durability, Request};
 use levelhead_drive::{Profile, QUEUE_DEPTH_MAX};
 use levelhead_erasure::Kernel;
 use levelhead_host::{
@@ -119,8 +119,7 @@ impl Bed {
             }
             let mut buf = Buf::zeroed(extent.sectors);
             workload.content(extent, buf.as_mut_slice());
-            let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
-            let request = Request::new(Command::Write { extent, durability, zero_tail }, buf);
+            let request = Request::write(extent, Durability::Cached, buf);
             let sender = sender.clone();
             array.submit(request, Box::new(move |reply| drop(sender.send(reply.outcome))));
             while sent + 1 - ended >= FILL_WINDOW {

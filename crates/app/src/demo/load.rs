@@ -4,7 +4,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use levelhead_block::{BlockService, Buf, Command, Effort, Request};
+use levelhead_block::{BlockService, Data, Effort, Request};
 use levelhead_nbd::Client;
 use levelhead_stats::{Streams, Summary};
 use levelhead_units::{Extent, Lba, Nanos, SECTOR_SIZE, Sectors};
@@ -91,7 +91,7 @@ struct Finished {
     due: Instant,
     at: Instant,
     good: bool,
-    buf: Buf,
+    data: Data,
 }
 
 /// Runs the load for `length`.
@@ -142,13 +142,12 @@ impl Source<'_> {
     fn send(&self, extent: Extent, due: Instant) {
         let (sender, pending) = (self.sender.clone(), Arc::clone(&self.pending));
         pending.lock().unwrap_or_else(PoisonError::into_inner).push(due);
-        let command = Command::Read { extent, effort: Effort::Full };
-        let request = Request::new(command, Buf::zeroed(extent.sectors));
+        let request = Request::read(extent, Effort::Full);
         let done = move |reply: levelhead_block::Reply| {
             let (at, good) = (Instant::now(), reply.outcome.is_good());
             let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
             // Its end is told under the lock: it is either pending or told, never both.
-            let told = sender.send(Finished { extent, due, at, good, buf: reply.buf });
+            let told = sender.send(Finished { extent, due, at, good, data: reply.data });
             if told.is_ok()
                 && let Some(place) = pending.iter().position(|other| *other == due)
             {
@@ -181,13 +180,13 @@ impl Finished {
 
 /// How many bytes of a read were found right: all of them, or it is an error.
 fn check(workload: &Workload, finished: &Finished) -> Result<u64, AppError> {
-    let Finished { extent, good, buf, .. } = finished;
+    let Finished { extent, good, data, .. } = finished;
     if !good {
         return Err(AppError::trouble(format!("the read of {extent:?} failed")));
     }
-    let mut expected = vec![0; buf.as_slice().len()];
+    let mut expected = vec![0; extent.sectors.bytes().get() as usize];
     workload.content(*extent, &mut expected);
-    if buf.as_slice() != expected {
+    if !data.holds(&expected) {
         return Err(AppError::trouble(format!("{extent:?} holds other bytes than were written")));
     }
     Ok(expected.len() as u64)

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 
 use levelhead_array::{Policy, RequestId};
-use levelhead_block::{BlockService, Buf, Command, Effort, Request};
+use levelhead_block::{BlockService, Command, Effort, Request};
 use levelhead_lab::World;
 use levelhead_units::{Extent, Sectors};
 
@@ -33,9 +33,8 @@ fn costs_in_real_time(bed: &Bed, extents: &[Extent]) -> Costs {
     let array = bed.serve(&bed.emulated(scenario.trouble).unwrap(), scenario.policy).unwrap();
     let mut before = 0;
     let cost = |&extent: &Extent| {
-        let command = Command::Read { extent, effort: Effort::Full };
         let (sender, ended) = mpsc::channel();
-        let request = Request::new(command, Buf::zeroed(extent.sectors));
+        let request = Request::read(extent, Effort::Full);
         array.submit(request, Box::new(move |reply| sender.send(reply.outcome).unwrap()));
         assert!(ended.recv().unwrap().is_good());
         let subs = array.status().unwrap().served.subs;

@@ -33,13 +33,13 @@
 
 use std::collections::VecDeque;
 
-use levelhead_block::{Command, Durability, ZeroTail};
+use levelhead_block::{BufId, Command, Durability, Place, Segment, ZeroTail};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
 use super::membership::{Member, Membership, Why, not_present};
 use super::quorum::{Assembly, Doubt};
 use super::superblock::{Book, Forced, Own, State, Superblock, Uuid};
-use crate::action::{Action, BufId, Ending, Place, Segment, SubId};
+use crate::action::{Action, Ending, SubId};
 use crate::core::{Core, Enqueue, Fate, Purpose};
 use crate::drives::queue::End;
 

@@ -8,11 +8,11 @@
 //! - F2. Unknown is not damaged: a symbol that little effort did not give may be asked again.
 //! - F3. A symbol is pending in at most one sub-request, whose end is the end of that.
 
-use levelhead_block::{Command, Effort, Outcome};
+use levelhead_block::{BufId, Command, Effort, Outcome, Place, Segment};
 use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
-use crate::action::{BufId, Place, Segment, SubId};
+use crate::action::SubId;
 use crate::core::{Core, Enqueue, Fate, OpId, Purpose};
 use crate::drives::queue::End;
 use crate::shape::{Cell, Layout, Row};
@@ -235,7 +235,7 @@ impl Fetch {
                     word.unknown = word.unknown.without(symbol);
                     word.places[symbol] = Some(Place { buf, sector: offset });
                 }
-                Outcome::Cancelled | Outcome::Gone => {}
+                Outcome::Refused | Outcome::Gone => {}
             }
         }
     }

@@ -6,10 +6,10 @@
 //! - O2. A write that was answered before its end keeps its stripes until then: nothing overtakes what a drive
 //!   may still carry out.
 
-use levelhead_block::{Effort, Outcome, SectorSet};
+use levelhead_block::{Effort, Outcome, RequestId, SectorSet};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant};
 
-use crate::action::{Answer, Cost, RequestId};
+use crate::action::{Answer, Cost};
 use crate::core::OpId;
 use crate::durable::membership::Why;
 use crate::ops::write::Cause;

@@ -22,11 +22,11 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use levelhead_block::{Effort, Outcome};
+use levelhead_block::{BufId, Effort, Outcome, Place, RequestId};
 use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos};
 
-use crate::action::{Answer, BufId, Cost, Place, RequestId, SubId};
+use crate::action::{Answer, Cost, SubId};
 use crate::core::{Core, Fate, OpId};
 use crate::drives::queue::End;
 use crate::ops::fetch::{Asked, Codeword, Fetch, Manner, rows_of, usable};

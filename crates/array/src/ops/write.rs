@@ -22,11 +22,13 @@
 //! - W3. A write that cannot keep a codeword consistent writes nothing and names its sectors; one that
 //!   others joined to does so only for the parts that touch that codeword.
 
-use levelhead_block::{Command, Durability, Effort, Outcome, SectorSet, ZeroTail};
+use levelhead_block::{
+    BufId, Command, Durability, Effort, Outcome, Place, RequestId, SectorSet, Segment, ZeroTail,
+};
 use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
-use crate::action::{Answer, BufId, Cost, Place, RequestId, Segment, SubId};
+use crate::action::{Answer, Cost, SubId};
 use crate::core::{Core, Enqueue, Fate, OpId, Purpose};
 use crate::drives::queue::End;
 use crate::ops::fetch::{Codeword, Fetch, Manner, rows_of, usable};

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 
 use levelhead_array::membership::Why;
 use levelhead_array::{
-    Action, Answer, Area, Array, BufId, Buffers, Content, Cost, DriveEvent, Ending, HostOrder,
-    Policy, Refusal, RequestId, Settings, Spec, Submit,
+    Action, Answer, Area, Array, BufId, Content, Cost, DriveEvent, Ending, HostOrder, Policy,
+    Refusal, RequestId, Settings, Spec, Submit,
 };
-use levelhead_block::{Buf, Command, Durability, Effort, Memory, Outcome, ZeroTail};
+use levelhead_block::{Buf, Command, Data, Durability, Effort, Memory, Outcome, ZeroTail};
+use levelhead_bytes::Buffers;
 use levelhead_erasure::Kernel;
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
@@ -169,12 +170,10 @@ impl Runtime {
                     self.inside.push(submit);
                 }
                 Action::Combine(combine) => self.buffers.combine(&combine),
-                Action::Release(buf) => drop(self.buffers.remove(buf)),
+                Action::Release(buf) => self.buffers.discard(buf),
                 Action::Lost { drive, .. } => assert!(self.array.lost().contains(drive)),
                 Action::Inscribe { into, superblock } => {
-                    let mut buf = self.buffers.lend(into.buf);
-                    buf.part_mut(into.sector as usize, 1).copy_from_slice(&superblock.encode());
-                    self.buffers.give_back(into.buf, buf);
+                    self.buffers.inscribe(into, &superblock.encode());
                 }
                 Action::Stopped(ending) => self.ending = Some(ending),
                 Action::Event(event) => self.events.push(event),
@@ -204,7 +203,7 @@ impl Runtime {
                     }
                     buf.part_mut(offset as usize, 1).fill(0xEE);
                 }
-                self.buffers.give_back(id, buf);
+                self.buffers.give_back(id, Data::Buf(buf));
                 let [unknown, damaged] = [unknown, damaged].map(|set| set.into_iter().collect());
                 Outcome::Done { unknown, damaged }
             }

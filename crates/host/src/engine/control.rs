@@ -92,7 +92,7 @@ impl Engine {
         done.or_else(|_| fail(format!("drive {drive} does not sit out")))
     }
 
-    fn emulated(&mut self, drive: DriveIdx) -> Result<&mut dyn Emulated, HostError> {
+    fn emulated(&mut self, drive: DriveIdx) -> Result<&dyn Emulated, HostError> {
         let Seat { name, backend, .. } = self.seat(drive)?;
         let (Some(name), Some(backend)) = (name, backend) else {
             return fail(format!("drive {drive} is missing"));

@@ -5,41 +5,71 @@
 //!            +-------+                     +-------+
 //!            v       |                     v       |
 //!   write: Transfer -+-> [Sync] -> end    Read ----+-> end: all there, or how far it came
+//!                                          |
+//!                                          +-- full effort, failed --> Search: half of it, ..
 //! ```
+//!
+//! A durable write says so itself where that is taken, and ends without a sync: see
+//! [`medium`](crate::medium).
 //!
 //! # Invariants
 //!
-//! - F1. A read that a hint has failed is `Err` like any other failed read; what that means for the
-//!   effort it had, [`failed_read`](crate::backend::failed_read) says.
+//! - F1. What a failed step means, the table in [`errno`](crate::errno) says.
 //! - F2. A hint that was refused is never the reason why a read fails: it is repeated without.
+//! - F3. A flight never waits: whatever it needs is a step, so other commands go on meanwhile.
 
 use std::io;
 
-use levelhead_array::Piece;
-use levelhead_block::{Command, Durability};
+use levelhead_block::{
+    Command, Data, Done, Durability, Effort, Outcome, Payload, Piece, Reply, Request, SectorSet,
+};
+use levelhead_bytes::spoil;
+use levelhead_units::SECTOR_SIZE;
 use rustix::io::Errno;
 
-use crate::backend::{Order, Payload};
-use crate::devices::fast::{FastFail, Hint};
+use super::Under;
+use crate::devices::fast::Hint;
 use crate::devices::nvme::{Namespace, ReadEnd, read_end};
+use crate::errno::{AGAIN_MAX, Doing, Meaning, failed_write, meaning};
 use crate::medium::byte_offset;
+use crate::search::Search;
 
 /// Bytes of one read: below what the kernel moves at most.
 const READ_MAX: usize = 1 << 30;
 
 /// See the module.
-#[derive(Debug)]
 pub(crate) struct Flight {
-    pub(super) order: Order,
-    /// Bytes that are through.
-    pub(super) moved: usize,
+    request: Request,
+    done: Done,
     stage: Stage,
+    /// Bytes that are through; of a search, of its present part.
+    moved: usize,
     hint: Hint,
+    safety: Safety,
+    /// How often the present step was started again.
+    again: u32,
+    /// Why a part of it could not be read, for people.
+    failure: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Stage {
+    /// Bytes move, from the first to the last.
     Transfer,
+    /// What was written is made safe.
+    Sync,
+    /// The parts of a read that failed.
+    Search(Search),
+}
+
+/// What makes a write durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Safety {
+    /// It need not be.
+    None,
+    /// It says so itself.
+    Itself,
+    /// A sync after it.
     Sync,
 }
 
@@ -51,7 +81,7 @@ pub(super) enum Step<'a> {
     /// The same past the block layer, with limited retry.
     LimitedRead { namespace: Namespace, offset: u64, room: &'a mut [u8] },
     /// Store the pieces but for so many bytes, from this byte on.
-    Write { offset: u64, pieces: &'a [Piece], skip: usize },
+    Write { offset: u64, pieces: &'a [Piece], skip: usize, durability: Durability },
     /// Make what was written safe.
     Sync,
 }
@@ -62,40 +92,70 @@ pub(super) enum Progress {
     /// It needs another step.
     GoesOn,
     /// It has ended.
-    Ended(io::Result<()>),
+    Ended(End),
+}
+
+/// How a command has ended.
+#[derive(Debug)]
+pub(super) struct End {
+    outcome: Outcome,
+    reason: Option<String>,
+}
+
+impl End {
+    fn because(outcome: Outcome, error: &io::Error) -> Progress {
+        Progress::Ended(Self { outcome, reason: Some(error.to_string()) })
+    }
+
+    const GOOD: Progress = Progress::Ended(Self { outcome: Outcome::GOOD, reason: None });
 }
 
 impl Flight {
-    /// A command for a drive that can be told to try less in the way of `fast`.
-    pub(super) fn new(order: Order, fast: &FastFail) -> Self {
-        let (stage, hint) = match order.command {
-            Command::Flush => (Stage::Sync, Hint::None),
-            Command::Read { effort, .. } => (Stage::Transfer, fast.hint(effort)),
-            Command::Write { .. } | Command::WriteZeroes { .. } | Command::Trim { .. } => {
-                (Stage::Transfer, Hint::None)
+    /// A request for a drive.
+    pub(super) fn new(request: Request, done: Done, under: &Under) -> Self {
+        let (stage, hint, safety) = match request.command {
+            Command::Flush => (Stage::Sync, Hint::None, Safety::None),
+            Command::Read { effort, .. } => {
+                (Stage::Transfer, under.fast.hint(effort), Safety::None)
+            }
+            Command::Write { durability, .. } => {
+                let safety = match durability {
+                    Durability::Cached => Safety::None,
+                    Durability::Durable if under.medium.takes_dsync() => Safety::Itself,
+                    Durability::Durable => Safety::Sync,
+                };
+                (Stage::Transfer, Hint::None, safety)
+            }
+            command @ (Command::WriteZeroes { .. } | Command::Trim { .. }) => {
+                panic!("{command:?} was to be prepared")
             }
         };
-        Self { order, moved: 0, stage, hint }
+        Self { request, done, stage, moved: 0, hint, safety, again: 0, failure: None }
     }
 
     /// What the kernel is asked next.
     pub(super) fn step(&mut self) -> Step<'_> {
-        let moved = self.moved;
-        if self.stage == Stage::Sync {
-            return Step::Sync;
-        }
-        let Order { command, payload, .. } = &mut self.order;
-        match (*command, payload) {
-            (Command::Read { extent, .. }, Payload::Fill(buf)) => {
-                let offset = byte_offset(extent.lba) + moved as u64;
-                let room = &mut buf.as_mut_slice()[moved..];
-                let most = match self.hint {
+        let Self { request, stage, moved, hint, safety, .. } = self;
+        let moved = *moved;
+        let part = match stage {
+            Stage::Sync => return Step::Sync,
+            Stage::Transfer => None,
+            Stage::Search(search) => search.part(),
+        };
+        match (request.command, &mut request.payload) {
+            (Command::Read { extent, .. }, Payload::Room(buf)) => {
+                let part = part.map_or(0..buf.as_slice().len(), |part| {
+                    part.start as usize * SECTOR_SIZE..part.end as usize * SECTOR_SIZE
+                });
+                let offset = byte_offset(extent.lba) + (part.start + moved) as u64;
+                let room = &mut buf.as_mut_slice()[part][moved..];
+                let most = match hint {
                     Hint::None | Hint::Priority(_) => READ_MAX,
                     Hint::LimitedRetry(namespace) => namespace.transfer_max as usize,
                 };
                 let len = room.len().min(most);
                 let room = &mut room[..len];
-                match self.hint {
+                match *hint {
                     Hint::None => Step::Read { offset, room, priority: 0 },
                     Hint::Priority(priority) => Step::Read { offset, room, priority },
                     Hint::LimitedRetry(namespace) => Step::LimitedRead { namespace, offset, room },
@@ -103,42 +163,42 @@ impl Flight {
             }
             (Command::Write { extent, .. }, Payload::Pieces(pieces)) => {
                 let offset = byte_offset(extent.lba) + moved as u64;
-                Step::Write { offset, pieces, skip: moved }
+                let durability = match safety {
+                    Safety::Itself => Durability::Durable,
+                    Safety::None | Safety::Sync => Durability::Cached,
+                };
+                Step::Write { offset, pieces, skip: moved, durability }
             }
-            // An array asks its drives for nothing else.
             (command, payload) => panic!("{command:?} came with {payload:?}"),
         }
     }
 
     /// The kernel is through with the step: bytes that were moved or, past the block layer, the
     /// drive's status; below zero an error.
-    pub(super) fn advance(&mut self, result: i32, fast: &FastFail) -> Progress {
+    pub(super) fn advance(&mut self, result: i32, under: &Under) -> Progress {
         let Ok(result) = u32::try_from(result) else {
-            return self.fail(Errno::from_raw_os_error(result.wrapping_neg()), fast);
+            return self.fail(Errno::from_raw_os_error(result.wrapping_neg()), under);
         };
-        if self.stage == Stage::Sync {
-            return Progress::Ended(Ok(()));
+        if let Stage::Sync = self.stage {
+            return End::GOOD;
         }
         match self.hint {
-            Hint::None | Hint::Priority(_) => self.move_on(result as usize),
+            Hint::None | Hint::Priority(_) => self.move_on(result as usize, under),
             Hint::LimitedRetry(namespace) => {
                 match read_end(u16::try_from(result).unwrap_or(u16::MAX)) {
                     // All of it: past the block layer there are no short reads.
                     ReadEnd::Good => {
                         let left = self.len() - self.moved;
-                        self.move_on(left.min(namespace.transfer_max as usize))
+                        self.move_on(left.min(namespace.transfer_max as usize), under)
                     }
-                    ReadEnd::Unread => Progress::Ended(Err(Errno::IO.into())),
-                    ReadEnd::Refused => self.do_without(fast),
+                    ReadEnd::Unread => self.judge(&Errno::IO.into(), under),
+                    ReadEnd::Refused => self.do_without(under),
                 }
             }
         }
     }
 
-    fn fail(&mut self, errno: Errno, fast: &FastFail) -> Progress {
-        if [Errno::INTR, Errno::AGAIN].contains(&errno) {
-            return Progress::GoesOn;
-        }
+    fn fail(&mut self, errno: Errno, under: &Under) -> Progress {
         let is_refusal = match self.hint {
             Hint::None => false,
             // A kernel that does not know hints takes them for a level that does not exist.
@@ -155,36 +215,132 @@ impl Flight {
                 refusals.contains(&errno)
             }
         };
-        if is_refusal { self.do_without(fast) } else { Progress::Ended(Err(errno.into())) }
+        if is_refusal {
+            return self.do_without(under);
+        }
+        if self.safety == Safety::Itself && under.medium.refuses_dsync(errno) {
+            self.safety = Safety::Sync;
+            return Progress::GoesOn;
+        }
+        self.judge(&errno.into(), under)
     }
 
     /// F2.
-    fn do_without(&mut self, fast: &FastFail) -> Progress {
-        fast.refuse();
+    fn do_without(&mut self, under: &Under) -> Progress {
+        under.fast.refuse();
         self.hint = Hint::None;
         Progress::GoesOn
     }
 
-    /// Bytes of the whole command.
-    fn len(&self) -> usize {
-        let extent = self.order.command.extent().expect("it transfers");
-        extent.sectors.bytes().get() as usize
+    /// F1.
+    fn judge(&mut self, error: &io::Error, under: &Under) -> Progress {
+        let doing = match (&self.stage, self.request.command) {
+            (Stage::Sync, _) => Doing::Sync,
+            (_, Command::Read { .. }) => Doing::Read,
+            _ => Doing::Write,
+        };
+        let outcome = match (doing, meaning(doing, error)) {
+            (_, Meaning::Again) if self.again < AGAIN_MAX => {
+                self.again += 1;
+                return Progress::GoesOn;
+            }
+            (Doing::Sync, _) | (_, Meaning::Gone) => Outcome::Gone,
+            (_, Meaning::Again | Meaning::Refused) => Outcome::Refused,
+            (Doing::Read, Meaning::Failed) => {
+                return match under.medium.shortened() {
+                    Some(shorter) => End::because(Outcome::Gone, &shorter),
+                    None => self.go_on_without(error),
+                };
+            }
+            (Doing::Write, Meaning::Failed) => {
+                let extent = self.request.command.extent().expect("a write has one");
+                failed_write(extent, error)
+            }
+        };
+        End::because(outcome, error)
     }
 
-    fn move_on(&mut self, count: usize) -> Progress {
+    /// A read, or a part of one, has failed.
+    fn go_on_without(&mut self, error: &io::Error) -> Progress {
+        let Command::Read { extent, effort } = self.request.command else {
+            unreachable!("only reads have a part that fails")
+        };
+        let left = (self.moved / SECTOR_SIZE) as u32..extent.sectors.get() as u32;
+        match (&mut self.stage, effort) {
+            (Stage::Search(search), _) => search.handle_failed(),
+            (Stage::Transfer | Stage::Sync, Effort::Fast | Effort::Limited(_)) => {
+                let (unknown, damaged) = (left.collect(), SectorSet::EMPTY);
+                return End::because(Outcome::Done { unknown, damaged }, error);
+            }
+            // Which sectors it was, the drive has not said.
+            (Stage::Transfer | Stage::Sync, Effort::Full) => {
+                self.stage = Stage::Search(Search::new(left));
+            }
+        }
+        self.failure = Some(error.to_string());
+        self.search_on()
+    }
+
+    /// The next part of a search, or its end.
+    fn search_on(&mut self) -> Progress {
+        (self.moved, self.again) = (0, 0);
+        let Stage::Search(search) = &self.stage else { unreachable!("only a search goes on") };
+        if search.part().is_some() {
+            return Progress::GoesOn;
+        }
+        let (unknown, damaged) = (SectorSet::EMPTY, search.damaged());
+        let reason = self.failure.take().filter(|_| !damaged.is_empty());
+        Progress::Ended(End { outcome: Outcome::Done { unknown, damaged }, reason })
+    }
+
+    /// Bytes of the whole command, or of the present part of a search.
+    fn len(&self) -> usize {
+        let part = match &self.stage {
+            Stage::Search(search) => search.part(),
+            Stage::Transfer | Stage::Sync => None,
+        };
+        part.map_or(self.request.command.payload().as_usize(), |part| part.len()) * SECTOR_SIZE
+    }
+
+    fn move_on(&mut self, count: usize, under: &Under) -> Progress {
+        self.again = 0;
         if count == 0 {
-            return Progress::Ended(Err(io::ErrorKind::UnexpectedEof.into()));
+            return match self.request.command {
+                Command::Read { .. } => End::because(Outcome::Gone, &under.medium.end()),
+                _ => self.judge(&io::ErrorKind::WriteZero.into(), under),
+            };
         }
         self.moved += count;
         if self.moved < self.len() {
             return Progress::GoesOn;
         }
-        match self.order.command {
-            Command::Write { durability: Durability::Durable, .. } => {
+        match (&mut self.stage, self.safety) {
+            (Stage::Search(search), _) => {
+                search.handle_read();
+                self.search_on()
+            }
+            (Stage::Transfer | Stage::Sync, Safety::Sync) => {
                 self.stage = Stage::Sync;
                 Progress::GoesOn
             }
-            _ => Progress::Ended(Ok(())),
+            (Stage::Transfer | Stage::Sync, Safety::None | Safety::Itself) => End::GOOD,
         }
+    }
+
+    /// Answers the request.
+    pub(super) fn answer(self, End { outcome, reason }: End) {
+        let Self { request, done, .. } = self;
+        let data = match (request.payload, &outcome) {
+            (Payload::Room(mut buf), Outcome::Done { unknown, damaged }) => {
+                spoil(&mut buf, unknown); // M3
+                spoil(&mut buf, damaged);
+                Data::Buf(buf)
+            }
+            (payload, _) => {
+                drop(payload); // M2
+                Data::None
+            }
+        };
+        done(Reply { outcome, data, reason });
     }
 }

@@ -2,14 +2,24 @@
 //! io_uring; a test has one of its own.
 //!
 //! Reads past the block layer need entries of twice the size, so a ring has them or it has not.
+//!
+//! # A kernel that takes nothing
+//!
+//! `EAGAIN` (no memory for a step) and `EBUSY` (too many ends that were not taken) leave the steps in the
+//! queue. They are offered again once ends have been taken; if there are none, after a pause that
+//! doubles up to [`PAUSE_MAX`]. So a thread neither spins nor gives up: a drive that ends nothing for too
+//! long is for the array to judge.
 
 use std::io::{self, PipeReader};
 use std::os::fd::AsRawFd;
 use std::os::fd::RawFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use io_uring::types::{Fd, FsyncFlags};
 use io_uring::{IoUring, cqueue, opcode, squeue};
+use levelhead_block::{Durability, Piece};
+use rustix::io::{Errno, ReadWriteFlags};
 
 use super::flight::{Flight, Step};
 use crate::devices::fast::FastFail;
@@ -17,6 +27,10 @@ use crate::medium::Medium;
 
 /// Pieces of one write: what the kernel takes at most.
 const SLICES_MAX: usize = 1024;
+
+/// How long the kernel is left alone after it has taken nothing, at first and at most.
+const PAUSE_MIN: Duration = Duration::from_millis(1);
+const PAUSE_MAX: Duration = Duration::from_millis(128);
 
 /// The name of the pipe's read among the commands.
 const WAKE: u64 = u64::MAX;
@@ -49,9 +63,38 @@ pub(super) trait Kernel: Send {
     fn wait(&mut self, events: &mut Vec<Event>);
 }
 
+/// How a ring enters the kernel, and how it waits outside.
+pub(super) trait Door: Send {
+    /// Offers the queue and waits until a step has ended.
+    fn enter(&mut self, size: &Size) -> io::Result<()>;
+
+    /// Lets some time pass.
+    fn pause(&mut self, time: Duration);
+}
+
+/// The real one.
+pub(super) struct OpenDoor;
+
+impl Door for OpenDoor {
+    fn enter(&mut self, size: &Size) -> io::Result<()> {
+        let entered = match size {
+            Size::Small(ring) => ring.submit_and_wait(1),
+            Size::Large(ring) => ring.submit_and_wait(1),
+        };
+        entered.map(drop)
+    }
+
+    fn pause(&mut self, time: Duration) {
+        std::thread::sleep(time);
+    }
+}
+
 /// See the module.
-pub(super) struct Ring {
+pub(super) struct Ring<D> {
     size: Size,
+    door: D,
+    /// How long the next pause is.
+    pause: Duration,
     medium: Arc<Medium>,
     fast: Arc<FastFail>,
     pipe: PipeReader,
@@ -62,7 +105,7 @@ pub(super) struct Ring {
     slices: std::collections::BTreeMap<u64, Vec<Slice>>,
 }
 
-enum Size {
+pub(super) enum Size {
     Small(IoUring),
     Large(IoUring<squeue::Entry128, cqueue::Entry32>),
 }
@@ -77,13 +120,26 @@ struct Slice {
 // SAFETY: the pointers lead into pieces that a flight owns.
 unsafe impl Send for Slice {}
 
-impl Ring {
+impl<D: Door> Ring<D> {
+    /// The steps that have ended, with their results.
+    fn take_ends(&mut self) -> Vec<(u64, i32)> {
+        match &mut self.size {
+            Size::Small(ring) => {
+                ring.completion().map(|entry| (entry.user_data(), entry.result())).collect()
+            }
+            Size::Large(ring) => {
+                ring.completion().map(|entry| (entry.user_data(), entry.result())).collect()
+            }
+        }
+    }
+
     /// A ring with room for `entries` steps on `medium`, woken through `pipe`.
     pub(super) fn new(
         entries: u32,
         medium: Arc<Medium>,
         fast: Arc<FastFail>,
         pipe: PipeReader,
+        door: D,
     ) -> io::Result<Self> {
         let large = || IoUring::<squeue::Entry128, cqueue::Entry32>::builder().build(entries);
         let size = match fast.device().map(|_| large()) {
@@ -97,6 +153,8 @@ impl Ring {
         };
         let mut ring = Self {
             size,
+            door,
+            pause: PAUSE_MIN,
             medium,
             fast,
             pipe,
@@ -137,7 +195,7 @@ impl Ring {
     }
 }
 
-impl Drop for Ring {
+impl<D> Drop for Ring<D> {
     fn drop(&mut self) {
         if self.is_listening {
             std::mem::forget(self.woken.take()); // U3
@@ -148,7 +206,7 @@ impl Drop for Ring {
 }
 
 /// The bytes of a write that are not through yet.
-fn slices(pieces: &[levelhead_array::Piece], mut skip: usize) -> Vec<Slice> {
+fn slices(pieces: &[Piece], mut skip: usize) -> Vec<Slice> {
     let mut slices = Vec::new();
     for piece in pieces {
         let bytes = piece.bytes();
@@ -161,7 +219,7 @@ fn slices(pieces: &[levelhead_array::Piece], mut skip: usize) -> Vec<Slice> {
     slices
 }
 
-impl Kernel for Ring {
+impl<D: Door> Kernel for Ring<D> {
     unsafe fn start(&mut self, name: u64, flight: &mut Flight) {
         let fd = Fd(self.medium.raw_fd());
         let entry = match flight.step() {
@@ -170,11 +228,15 @@ impl Kernel for Ring {
                 let read = opcode::Read::new(fd, room.as_mut_ptr(), room.len() as u32);
                 read.offset(offset).ioprio(priority).build()
             }
-            Step::Write { offset, pieces, skip } => {
+            Step::Write { offset, pieces, skip, durability } => {
                 let parts = slices(pieces, skip);
                 let write = opcode::Writev::new(fd, parts.as_ptr().cast(), parts.len() as u32);
                 self.slices.insert(name, parts);
-                write.offset(offset).build()
+                let flags = match durability {
+                    Durability::Cached => ReadWriteFlags::empty(),
+                    Durability::Durable => ReadWriteFlags::DSYNC,
+                };
+                write.offset(offset).rw_flags(flags.bits() as i32).build()
             }
             Step::LimitedRead { namespace, offset, room } => {
                 let command = namespace.read(offset, room.len() as u32, room.as_mut_ptr() as u64);
@@ -187,23 +249,24 @@ impl Kernel for Ring {
     }
 
     fn wait(&mut self, events: &mut Vec<Event>) {
-        let waited = match &self.size {
-            Size::Small(ring) => ring.submit_and_wait(1),
-            Size::Large(ring) => ring.submit_and_wait(1),
-        };
-        match waited {
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return,
-            Err(error) => panic!("an io_uring takes what its queue has room for: {error}"),
+        let entered = self.door.enter(&self.size);
+        let done = self.take_ends();
+        let errno = entered.err().map(|error| error.raw_os_error().unwrap_or_default());
+        let refusals = [Errno::AGAIN, Errno::BUSY].map(Errno::raw_os_error);
+        match errno {
+            None => self.pause = PAUSE_MIN,
+            Some(errno) if errno == Errno::INTR.raw_os_error() => {}
+            Some(errno) if !refusals.contains(&errno) => {
+                let error = io::Error::from_raw_os_error(errno);
+                panic!("an io_uring takes what its queue has room for: {error}")
+            }
+            // With what was taken, there may be room again.
+            Some(_) if !done.is_empty() => self.pause = PAUSE_MIN,
+            Some(_) => {
+                self.door.pause(self.pause);
+                self.pause = PAUSE_MAX.min(self.pause * 2);
+            }
         }
-        let done: Vec<(u64, i32)> = match &mut self.size {
-            Size::Small(ring) => {
-                ring.completion().map(|entry| (entry.user_data(), entry.result())).collect()
-            }
-            Size::Large(ring) => {
-                ring.completion().map(|entry| (entry.user_data(), entry.result())).collect()
-            }
-        };
         for (name, result) in done {
             if name != WAKE {
                 self.slices.remove(&name);
@@ -219,5 +282,96 @@ impl Kernel for Ring {
                 self.listen();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::mpsc::channel;
+    use std::sync::{Mutex, PoisonError};
+
+    use levelhead_block::{Buf, Effort, Request};
+    use levelhead_units::{Extent, Lba, SECTOR_SIZE, Sectors};
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::medium::Transfer;
+    use crate::uring::{State, Under, check_available};
+
+    /// A door that is shut at these times it is tried, in which nothing is offered to the kernel, and
+    /// behind which pauses take no time.
+    struct Shut {
+        tries: u32,
+        at: Vec<(u32, Errno)>,
+        pauses: Arc<Mutex<Vec<Duration>>>,
+    }
+
+    impl Door for Shut {
+        fn enter(&mut self, size: &Size) -> io::Result<()> {
+            self.tries += 1;
+            match self.at.iter().find(|(at, _)| *at == self.tries) {
+                Some((_, errno)) => Err((*errno).into()),
+                None => OpenDoor.enter(size),
+            }
+        }
+
+        fn pause(&mut self, time: Duration) {
+            self.pauses.lock().unwrap_or_else(PoisonError::into_inner).push(time);
+        }
+    }
+
+    /// Reads twelve sectors one by one through a window of two, and a door that is shut at these times;
+    /// the pauses that were made.
+    fn read_through(at: Vec<(u32, Errno)>) -> Option<Vec<Duration>> {
+        if let Err(error) = check_available() {
+            eprintln!("SKIPPED: {error}");
+            return None;
+        }
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("a.img");
+        let bytes: Vec<u8> = (0..12).flat_map(|sector| [sector; SECTOR_SIZE]).collect();
+        std::fs::write(&path, bytes).unwrap();
+        let medium = Arc::new(Medium::open(&path, Transfer::Direct).unwrap());
+        let fast = Arc::new(FastFail::none("a file"));
+        let pauses = Arc::default();
+        let door = Shut { tries: 0, at, pauses: Arc::clone(&pauses) };
+        let (pipe, mut wake) = io::pipe().unwrap();
+        let ring = Ring::new(4, Arc::clone(&medium), Arc::clone(&fast), pipe, door).unwrap();
+        let state = State::new(ring, Under { medium, fast }, 2, Arc::<AtomicBool>::default());
+        let ((orders, receiver), (ends, ended)) = (channel(), channel());
+        for lba in 0..12 {
+            let extent = Extent::new(Lba::new(lba), Sectors::new(1));
+            let room = Buf::zeroed(extent.sectors);
+            let ends = ends.clone();
+            let done: levelhead_block::Done =
+                Box::new(move |reply| ends.send((lba, reply)).unwrap());
+            orders.send((Request::read_into(extent, Effort::Full, room), done)).unwrap();
+        }
+        wake.write_all(&[1]).unwrap();
+        drop((orders, wake, ends));
+        state.run(&receiver);
+        let mut count = 0;
+        for (lba, reply) in ended {
+            assert!(reply.outcome.is_good() && reply.data.holds(&[lba as u8; SECTOR_SIZE]));
+            count += 1;
+        }
+        assert_eq!(count, 12);
+        let pauses = pauses.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Some(pauses)
+    }
+
+    #[test]
+    fn kernel_that_takes_nothing_is_offered_it_again_after_longer_and_longer_pauses() {
+        let shut = (1..=10).map(|at| (at, Errno::AGAIN)).collect();
+        let Some(pauses) = read_through(shut) else { return };
+        let millis: Vec<u128> = pauses.iter().map(Duration::as_millis).collect();
+        assert_eq!(millis, [1, 2, 4, 8, 16, 32, 64, 128, 128, 128]);
+        // Once it has taken something, pauses are short again.
+        let shut = vec![(1, Errno::AGAIN), (2, Errno::BUSY), (4, Errno::AGAIN), (6, Errno::BUSY)];
+        let Some(pauses) = read_through(shut) else { return };
+        let longest = pauses.iter().max().map(Duration::as_millis);
+        assert_eq!((longest, pauses.first()), (Some(2), Some(&PAUSE_MIN)));
     }
 }

@@ -1,15 +1,14 @@
-//! Reads of every effort on a kernel of our own: no drive with duration limits or limited retry is
+//! Commands on a kernel of our own: no drive with duration limits, limited retry or bad sectors is
 //! needed to see what becomes of what such a drive says.
 //!
 //! Differs from the real thing: every step ends at once, in the order of the starts, and the bytes of
 //! a sector are the low byte of its number.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, PoisonError};
 
-use levelhead_array::SubId;
-use levelhead_block::{Buf, Effort, SectorSet};
+use levelhead_block::{Buf, Durability, Effort, Outcome, SectorSet};
 use levelhead_units::{Extent, Lba, Nanos, SECTOR_SIZE, Sectors};
 use rustix::io::Errno;
 use tempfile::TempDir;
@@ -27,6 +26,8 @@ use crate::medium::Transfer;
 enum Seen {
     Read { sector: u64, sectors: u64, priority: u16 },
     Limited { sector: u64, sectors: u64, blocks: u32 },
+    Write { sector: u64, skip: usize, durability: Durability },
+    Sync,
 }
 
 /// How the next step ends.
@@ -42,41 +43,53 @@ enum End {
     Status(u16),
 }
 
-/// What a step that is not in the script ends with is a whole transfer.
+/// What a step that is not in the script ends with is a whole transfer, unless it reads a bad sector.
+#[derive(Default)]
 struct FakeKernel {
     script: VecDeque<End>,
+    bad: BTreeSet<u64>,
     seen: Arc<Mutex<Vec<Seen>>>,
     ended: VecDeque<Event>,
     is_woken: bool,
 }
 
+impl FakeKernel {
+    /// How a step that moves `len` bytes ends, and what the kernel answers.
+    fn end(&mut self, len: usize, is_limited: bool, sectors: std::ops::Range<u64>) -> (usize, i32) {
+        let is_bad = self.bad.range(sectors).next().is_some();
+        let usual = if is_bad { End::Errno(Errno::IO) } else { End::Whole };
+        match self.script.pop_front().unwrap_or(usual) {
+            End::Whole => (len, if is_limited { 0 } else { len as i32 }),
+            End::Short(sectors) => (sectors * SECTOR_SIZE, (sectors * SECTOR_SIZE) as i32),
+            End::Errno(errno) => (0, -errno.raw_os_error()),
+            End::Status(status) => (0, i32::from(status)),
+        }
+    }
+}
+
 impl Kernel for FakeKernel {
     unsafe fn start(&mut self, name: u64, flight: &mut Flight) {
-        let end = self.script.pop_front().unwrap_or(End::Whole);
-        let (offset, room, seen) = match flight.step() {
+        let (seen, result) = match flight.step() {
             Step::Read { offset, room, priority } => {
                 let (sector, sectors) = place(offset, room);
-                (offset, room, Seen::Read { sector, sectors, priority })
+                let seen = Seen::Read { sector, sectors, priority };
+                (seen, self.read(offset, room, false))
             }
             Step::LimitedRead { namespace, offset, room } => {
                 let (sector, sectors) = place(offset, room);
                 let blocks = namespace.read(offset, room.len() as u32, 0).cdw12 & 0xFFFF;
-                (offset, room, Seen::Limited { sector, sectors, blocks: blocks + 1 })
+                let seen = Seen::Limited { sector, sectors, blocks: blocks + 1 };
+                (seen, self.read(offset, room, true))
             }
-            Step::Write { .. } | Step::Sync => panic!("these tests only read"),
+            Step::Write { offset, pieces, skip, durability } => {
+                let sector = offset / SECTOR_SIZE as u64;
+                let len: usize = pieces.iter().map(|piece| piece.bytes().len()).sum();
+                let seen = Seen::Write { sector, skip, durability };
+                (seen, self.end(len - skip, false, 0..0).1)
+            }
+            Step::Sync => (Seen::Sync, self.end(0, false, 0..0).1),
         };
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
-        let is_limited = matches!(seen, Seen::Limited { .. });
-        let (moved, result) = match end {
-            End::Whole => (room.len(), if is_limited { 0 } else { room.len() as i32 }),
-            End::Short(sectors) => (sectors * SECTOR_SIZE, (sectors * SECTOR_SIZE) as i32),
-            End::Errno(errno) => (0, -errno.raw_os_error()),
-            End::Status(status) => (0, i32::from(status)),
-        };
-        let first = offset / SECTOR_SIZE as u64;
-        for (lba, sector) in (first..).zip(room[..moved].chunks_mut(SECTOR_SIZE)) {
-            sector.fill(lba as u8);
-        }
         self.ended.push_back(Event::Ended { name, result });
     }
 
@@ -87,45 +100,68 @@ impl Kernel for FakeKernel {
     }
 }
 
+impl FakeKernel {
+    fn read(&mut self, offset: u64, room: &mut [u8], is_limited: bool) -> i32 {
+        let (sector, sectors) = place(offset, room);
+        let (moved, result) = self.end(room.len(), is_limited, sector..sector + sectors);
+        for (lba, sector) in (sector..).zip(room[..moved].chunks_mut(SECTOR_SIZE)) {
+            sector.fill(lba as u8);
+        }
+        result
+    }
+}
+
 fn place(offset: u64, room: &[u8]) -> (u64, u64) {
     (offset / SECTOR_SIZE as u64, (room.len() / SECTOR_SIZE) as u64)
 }
 
-/// Reads sectors 8 to 11 of a file of 16 with a kernel that ends its steps so. What the kernel saw,
-/// and the answer.
-fn read(fast: FastFail, effort: Effort, script: &[End]) -> (Vec<Seen>, Outcome, Way) {
+/// Runs requests on a file of 128 sectors with this kernel. The answers in the order in which they came,
+/// by the place of their request.
+fn run(kernel: FakeKernel, fast: Arc<FastFail>, requests: Vec<Request>) -> Vec<(usize, Reply)> {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("a.img");
-    Medium::create(&path, Sectors::new(16)).unwrap();
-    let medium = Arc::new(Medium::open(&path, Transfer::Cached).unwrap());
-    let (seen, fast) = (Arc::default(), Arc::new(fast));
-    let kernel = FakeKernel {
-        script: script.iter().copied().collect(),
-        seen: Arc::clone(&seen),
-        ended: VecDeque::new(),
-        is_woken: false,
-    };
-    let (ends, ended) = channel();
-    let report: Report = Arc::new(move |ended| drop(ends.send(ended)));
-    let state =
-        State { flights: Flights::default(), kernel, medium, fast: Arc::clone(&fast), report };
+    Medium::create(&path, Sectors::new(128)).unwrap();
+    let medium = Arc::new(Medium::open(&path, Transfer::Direct).unwrap());
+    run_on(kernel, medium, fast, requests)
+}
+
+fn run_on(
+    kernel: FakeKernel,
+    medium: Arc<Medium>,
+    fast: Arc<FastFail>,
+    requests: Vec<Request>,
+) -> Vec<(usize, Reply)> {
+    let state = State::new(kernel, Under { medium, fast }, 2, Arc::default());
     let (orders, receiver) = channel();
-    let extent = Extent::new(Lba::new(8), Sectors::new(4));
-    let command = Command::Read { extent, effort };
-    let payload = Payload::Fill(Buf::zeroed(extent.sectors));
-    orders.send(Order { sub: SubId(1), command, payload, origin: 0 }).unwrap();
-    drop(orders);
+    let (ends, ended) = channel();
+    for (at, request) in requests.into_iter().enumerate() {
+        let ends = ends.clone();
+        let done: Done = Box::new(move |reply| ends.send((at, reply)).unwrap());
+        orders.send((request, done)).unwrap();
+    }
+    drop((orders, ends));
     state.run(&receiver);
-    let Ended { sub, outcome, buf, .. } = ended.recv().unwrap();
-    assert_eq!(sub, SubId(1));
-    assert!(ended.recv().is_err(), "B1: one end");
-    let buf = buf.unwrap();
-    // With full effort, sectors read alone come from the file.
-    if let (Outcome::Done { unknown, .. }, Effort::Fast | Effort::Limited(_)) = (&outcome, effort) {
+    ended.iter().collect()
+}
+
+/// Reads sectors 8 to 11 with a kernel that ends its steps so. What the kernel saw, and the answer.
+fn read(fast: FastFail, effort: Effort, script: &[End]) -> (Vec<Seen>, Outcome, Way) {
+    let seen = Arc::default();
+    let script = script.iter().copied().collect();
+    let kernel = FakeKernel { script, seen: Arc::clone(&seen), ..FakeKernel::default() };
+    let extent = Extent::new(Lba::new(8), Sectors::new(4));
+    let fast = Arc::new(fast);
+    let request = Request::read_into(extent, effort, Buf::zeroed(extent.sectors));
+    let mut replies = run(kernel, Arc::clone(&fast), vec![request]);
+    assert_eq!(replies.len(), 1, "M1: one answer");
+    let (_, Reply { outcome, data, .. }) = replies.remove(0);
+    if let Outcome::Done { unknown, damaged } = &outcome {
+        let buf = data.into_buf();
         for offset in 0..4 {
-            let expected = if unknown.contains(offset) { 0xEE } else { 8 + offset as u8 };
+            let is_lost = unknown.contains(offset) || damaged.contains(offset);
+            let expected = if is_lost { 0xEE } else { 8 + offset as u8 };
             let sector = buf.part(offset as usize, 1);
-            assert!(sector.iter().all(|&byte| byte == expected), "B3, W4: sector {offset}");
+            assert!(sector.iter().all(|&byte| byte == expected), "M3, W4: sector {offset}");
         }
     }
     let seen = seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -210,12 +246,40 @@ fn what_came_before_the_limit_ran_out_is_known() {
 }
 
 #[test]
-fn full_effort_asks_for_each_sector_and_calls_none_unknown() {
-    // The file can be read, so nothing is damaged in the end.
+fn full_effort_asks_for_each_half_and_calls_none_unknown() {
+    // The halves can be read, so nothing is damaged in the end.
     for errno in [Errno::TIME, Errno::IO] {
         let (seen, outcome, _) = read(limits(), Effort::Full, &[End::Errno(errno)]);
-        assert_eq!((seen, outcome), (vec![plain(8, 4)], Outcome::GOOD));
+        let steps = vec![plain(8, 4), plain(8, 2), plain(10, 2)];
+        assert_eq!((seen, outcome), (steps, Outcome::GOOD));
     }
+    // What came before the failure is not read again, and neither is a sector that failed alone.
+    let script = [End::Short(1), End::Errno(Errno::IO), End::Whole, End::Errno(Errno::IO)];
+    let (seen, outcome, _) = read(limits(), Effort::Full, &[&script[..], &script[1..2]].concat());
+    let steps = [plain(8, 4), plain(9, 3), plain(9, 1), plain(10, 2), plain(10, 1), plain(11, 1)];
+    let (unknown, damaged) = (SectorSet::EMPTY, [2].into_iter().collect());
+    assert_eq!((&seen[..], outcome), (&steps[..], Outcome::Done { unknown, damaged }));
+}
+
+/// F3: a bad sector takes two reads a halving, and other commands go on meanwhile.
+#[test]
+fn search_for_a_bad_sector_holds_nothing_up() {
+    let seen = Arc::default();
+    let bad = BTreeSet::from([37]);
+    let kernel = FakeKernel { bad, seen: Arc::clone(&seen), ..FakeKernel::default() };
+    let extent = |lba, sectors| Extent::new(Lba::new(lba), Sectors::new(sectors));
+    let mut requests =
+        vec![Request::read_into(extent(0, 64), Effort::Full, Buf::zeroed(Sectors::new(64)))];
+    let other =
+        |lba| Request::read_into(extent(lba, 1), Effort::Full, Buf::zeroed(Sectors::new(1)));
+    requests.extend((100..106).map(other));
+    let replies = run(kernel, Arc::new(FastFail::none("a file")), requests);
+    let order: Vec<usize> = replies.iter().map(|(at, _)| *at).collect();
+    assert_eq!(order, [1, 2, 3, 4, 5, 6, 0], "the others did not wait");
+    let (unknown, damaged) = (SectorSet::EMPTY, [37].into_iter().collect());
+    assert_eq!(replies[6].1.outcome, Outcome::Done { unknown, damaged });
+    let count = seen.lock().unwrap_or_else(PoisonError::into_inner).len();
+    assert_eq!(count, 6 + 1 + 12, "reads of the kernel");
 }
 
 #[test]
@@ -290,6 +354,61 @@ fn refused_limited_retry_is_read_as_usual() {
     }
 }
 
+/// Writes sectors 8 to 11 durably with a kernel that ends its steps so, past the page cache or not.
+fn write(transfer: Transfer, script: &[End]) -> (Vec<Seen>, Vec<Outcome>) {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("a.img");
+    Medium::create(&path, Sectors::new(16)).unwrap();
+    let medium = Arc::new(Medium::open(&path, transfer).unwrap());
+    let seen = Arc::default();
+    let script = script.iter().copied().collect();
+    let kernel = FakeKernel { script, seen: Arc::clone(&seen), ..FakeKernel::default() };
+    let extent = Extent::new(Lba::new(8), Sectors::new(4));
+    let request = || Request::write(extent, Durability::Durable, Buf::zeroed(extent.sectors));
+    let fast = Arc::new(FastFail::none("a file"));
+    // The second one after the first has ended: the first has taken the only place.
+    let replies = run_on(kernel, medium, fast, vec![request(), request(), request()]);
+    let seen = seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    (seen, replies.into_iter().map(|(_, reply)| reply.outcome).collect())
+}
+
+fn stored(durability: Durability) -> Seen {
+    Seen::Write { sector: 8, skip: 0, durability }
+}
+
+#[test]
+fn durable_write_says_so_itself_and_needs_no_sync() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("a.img");
+    Medium::create(&path, Sectors::new(1)).unwrap();
+    if !Medium::open(&path, Transfer::Direct).unwrap().is_direct() {
+        eprintln!("SKIPPED: the file system knows no direct transfers");
+        return;
+    }
+    let itself = stored(Durability::Durable);
+    let (seen, outcomes) = write(Transfer::Direct, &[]);
+    assert_eq!((seen, outcomes), (vec![itself; 3], vec![Outcome::GOOD; 3]));
+    // Where that is refused, it is repeated with a sync after it, and so are all later ones.
+    for errno in [Errno::OPNOTSUPP, Errno::INVAL] {
+        let (seen, outcomes) = write(Transfer::Direct, &[End::Errno(errno); 2]);
+        let plain = stored(Durability::Cached);
+        let steps = [itself, itself, plain, plain, Seen::Sync, Seen::Sync, plain, Seen::Sync];
+        assert_eq!((&seen[..], outcomes), (&steps[..], vec![Outcome::GOOD; 3]));
+    }
+}
+
+/// A failure of both together could be one of an earlier write.
+#[test]
+fn durable_write_through_the_page_cache_is_followed_by_a_sync() {
+    let (seen, outcomes) = write(Transfer::Cached, &[]);
+    let plain = stored(Durability::Cached);
+    let steps = [plain, plain, Seen::Sync, Seen::Sync, plain, Seen::Sync];
+    assert_eq!((&seen[..], outcomes), (&steps[..], vec![Outcome::GOOD; 3]));
+    let script = [End::Whole, End::Whole, End::Errno(Errno::NOSPC)];
+    let (_, outcomes) = write(Transfer::Cached, &script);
+    assert_eq!(outcomes[0], Outcome::Gone, "what was written before may be lost");
+}
+
 /// Reads sectors 8 to 11 of a file through this machine's own kernel; `None` where it has no rings.
 fn read_really(fast: FastFail) -> Option<(Outcome, Way)> {
     if let Err(error) = check_available() {
@@ -301,16 +420,14 @@ fn read_really(fast: FastFail) -> Option<(Outcome, Way)> {
     let bytes: Vec<u8> = (0..16).flat_map(|sector| [sector; SECTOR_SIZE]).collect();
     std::fs::write(&path, bytes).unwrap();
     let medium = Arc::new(Medium::open(&path, Transfer::Direct).unwrap());
-    let (ends, ended) = channel();
-    let report: Report = Arc::new(move |ended| drop(ends.send(ended)));
+    let (sender, ended) = channel();
     let fast = Arc::new(fast);
-    let mut drive = Uring::start(medium, Arc::clone(&fast), 4, report).unwrap();
+    let drive = Uring::start(medium, Arc::clone(&fast), 4).unwrap();
     let extent = Extent::new(Lba::new(8), Sectors::new(4));
-    let command = Command::Read { extent, effort: Effort::Fast };
-    let payload = Payload::Fill(Buf::zeroed(extent.sectors));
-    drive.submit(Order { sub: SubId(1), command, payload, origin: 0 });
-    let Ended { outcome, buf, .. } = ended.recv().unwrap();
-    for (sector, bytes) in (8..).zip(buf.unwrap().as_slice().chunks(SECTOR_SIZE)) {
+    let done = Box::new(move |reply| sender.send(reply).unwrap());
+    drive.submit(Request::read(extent, Effort::Fast), done);
+    let Reply { outcome, data, .. } = ended.recv().unwrap();
+    for (sector, bytes) in (8..).zip(data.into_buf().as_slice().chunks(SECTOR_SIZE)) {
         assert!(bytes.iter().all(|&byte| byte == sector), "sector {sector}");
     }
     Some((outcome, Way(fast)))

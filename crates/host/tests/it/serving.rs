@@ -274,7 +274,7 @@ fn what_little_effort_does_not_give_is_unknown_and_never_damaged() {
     let array = serve(&members, "normal");
     let extent = Extent::new(Lba::new(0), Sectors::new(4));
     let command = Command::Read { extent, effort: Effort::Fast };
-    let reply = Client::new(&array).run(command, Buf::zeroed(extent.sectors));
+    let reply = Client::new(&array).run(Request::bare(command));
     let unknown = (0..4).collect();
     assert_eq!(reply.outcome, Outcome::Done { unknown, damaged: Default::default() });
 }
@@ -292,10 +292,10 @@ fn large_requests_run_in_pieces_and_are_answered_once() {
     assert_eq!(served.requests, 2 * size.div_ceil(256));
     let extent = Extent::new(Lba::ZERO, array.size());
     let command = Command::WriteZeroes { extent, durability: Durability::Durable };
-    assert!(Client::new(&array).run(command, Buf::empty()).outcome.is_good());
+    assert!(Client::new(&array).run(Request::bare(command)).outcome.is_good());
     check_content(&array, &Buf::zeroed(array.size()));
     let trim = Command::Trim { extent };
-    assert!(Client::new(&array).run(trim, Buf::empty()).outcome.is_good());
+    assert!(Client::new(&array).run(Request::bare(trim)).outcome.is_good());
 }
 
 #[test]
@@ -311,7 +311,8 @@ fn request_for_nothing_is_answered() {
         Command::WriteZeroes { extent, durability: Durability::Cached },
         Command::Trim { extent },
     ] {
-        assert!(Client::new(&array).run(command, Buf::empty()).outcome.is_good(), "{command:?}");
+        let request = Request::bare(command);
+        assert!(Client::new(&array).run(request).outcome.is_good(), "{command:?}");
     }
 }
 
@@ -325,7 +326,6 @@ fn whoever_asks_after_the_stop_is_told_that_the_array_is_gone() {
     array.stop().unwrap();
     let reply = client.read(0, 4);
     assert_eq!(reply.outcome, Outcome::Gone);
-    assert_eq!(reply.buf.sectors(), Sectors::new(4));
 }
 
 #[test]
@@ -337,11 +337,10 @@ fn requests_in_flight_are_answered_before_the_stop() {
     let (sender, receiver) = mpsc::channel();
     for lba in 0..16 {
         let extent = Extent::new(Lba::new(lba), Sectors::new(1));
-        let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
-        let command = Command::Write { extent, durability, zero_tail };
+        let request = Request::write(extent, Durability::Cached, noise(lba, 1));
         let sender = sender.clone();
         let done = Box::new(move |reply| drop(sender.send(reply)));
-        array.submit(Request::new(command, noise(lba, 1)), done);
+        array.submit(request, done);
     }
     array.stop().unwrap();
     drop(sender);
@@ -350,7 +349,7 @@ fn requests_in_flight_are_answered_before_the_stop() {
     let array = serve(&members, "normal");
     for lba in 0..16 {
         let reply = Client::new(&array).read(lba, 1);
-        assert!(reply.buf.as_slice() == noise(lba, 1).as_slice(), "sector {lba}");
+        assert!(reply.data.holds(noise(lba, 1).as_slice()), "sector {lba}");
     }
 }
 
@@ -373,8 +372,7 @@ fn no_more_requests_are_in_flight_than_the_bound_allows() {
                         answered.fetch_add(1, Ordering::SeqCst);
                     });
                     let extent = Extent::new(Lba::new(thread * 8), Sectors::new(1 + lba % 8));
-                    let command = Command::Read { extent, effort: Effort::Full };
-                    array.submit(Request::new(command, Buf::zeroed(extent.sectors)), done);
+                    array.submit(Request::read(extent, Effort::Full), done);
                     asked.fetch_add(1, Ordering::SeqCst);
                     assert!(array.status().unwrap().outstanding <= 3);
                 }
@@ -391,13 +389,12 @@ fn no_more_requests_are_in_flight_than_the_bound_allows() {
 fn answer_may_ask_for_the_next_thing() {
     fn ask(array: &ArrayHandle, left: u32, end: mpsc::Sender<Outcome>) {
         let extent = Extent::new(Lba::new(3), Sectors::new(2));
-        let command = Command::Read { extent, effort: Effort::Full };
         let again = array.clone();
         let done = Box::new(move |reply: levelhead_block::Reply| match left {
             0 => end.send(reply.outcome).unwrap(),
             left => ask(&again, left - 1, end),
         });
-        array.submit(Request::new(command, Buf::zeroed(extent.sectors)), done);
+        array.submit(Request::read(extent, Effort::Full), done);
     }
     let shelf = Shelf::new();
     let members = shelf.files(2, 32);
@@ -424,8 +421,7 @@ fn engine_that_panics_leaves_nobody_waiting() {
     let array = serve(&members, "normal");
     let (sender, receiver) = mpsc::channel();
     let extent = Extent::new(Lba::new(3), Sectors::new(2));
-    let command = Command::Read { extent, effort: Effort::Full };
-    let request = || Request::new(command, Buf::zeroed(extent.sectors));
+    let request = || Request::read(extent, Effort::Full);
     array.submit(request(), Box::new(|_| panic!("a client's mistake, made on purpose")));
     for _ in 0..400 {
         let sender = sender.clone();

@@ -8,7 +8,7 @@ use levelhead_array::reserve::Division;
 use levelhead_array::{HostOrder, Patience, Policy};
 use levelhead_block::adapter::Waiting;
 use levelhead_block::{
-    BlockDevice, BlockService, Buf, Command, Durability, Effort, Outcome, Reply, Request, ZeroTail,
+    BlockDevice, BlockService, Buf, Durability, Effort, Outcome, Reply, Request,
 };
 use levelhead_erasure::Kernel;
 use levelhead_host::{
@@ -169,20 +169,18 @@ impl Client {
         Self(Waiting::new(Arc::new(array.clone())))
     }
 
-    pub(crate) fn run(&mut self, command: Command, buf: Buf) -> Reply {
-        self.0.run(vec![Request::new(command, buf)]).pop().unwrap()
+    pub(crate) fn run(&mut self, request: Request) -> Reply {
+        self.0.run(vec![request]).pop().unwrap()
     }
 
     pub(crate) fn write(&mut self, lba: u64, buf: Buf) -> Outcome {
         let extent = Extent::new(Lba::new(lba), buf.sectors());
-        let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
-        self.run(Command::Write { extent, durability, zero_tail }, buf).outcome
+        self.run(Request::write(extent, Durability::Cached, buf)).outcome
     }
 
     pub(crate) fn read(&mut self, lba: u64, sectors: u64) -> Reply {
         let extent = Extent::new(Lba::new(lba), Sectors::new(sectors));
-        let command = Command::Read { extent, effort: Effort::Full };
-        self.run(command, Buf::zeroed(extent.sectors))
+        self.run(Request::read(extent, Effort::Full))
     }
 }
 
@@ -205,8 +203,8 @@ pub(crate) fn fill(array: &ArrayHandle, seed: u64) -> Buf {
 pub(crate) fn check_content(array: &ArrayHandle, expected: &Buf) {
     let reply = Client::new(array).read(0, array.size().get());
     assert!(reply.outcome.is_good(), "{:?}", reply.outcome);
-    let pairs =
-        reply.buf.as_slice().chunks(SECTOR_SIZE).zip(expected.as_slice().chunks(SECTOR_SIZE));
+    let content = reply.data.into_buf();
+    let pairs = content.as_slice().chunks(SECTOR_SIZE).zip(expected.as_slice().chunks(SECTOR_SIZE));
     for (sector, (got, expected)) in pairs.enumerate() {
         assert!(got == expected, "sector {sector} of the array");
     }

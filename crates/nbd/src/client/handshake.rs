@@ -39,7 +39,7 @@ pub(super) fn shake_hands(
     let no_zeroes = offered.contains(HandshakeFlags::NO_ZEROES);
     let chosen = if no_zeroes { ClientFlags::NO_ZEROES } else { ClientFlags::NONE };
     encode_flags(chosen | ClientFlags::FIXED_NEWSTYLE, &mut bytes);
-    socket.write_both(&bytes, &[])?;
+    socket.write_both(&bytes, [])?;
     // Both answers will do: replies of either kind are understood.
     let _either = hand.ask(&ClientOption::StructuredReply)?;
     let wanted = vec![info::BLOCK_SIZE];
@@ -114,7 +114,7 @@ impl Hand<'_> {
         const ANSWERS_MAX: usize = 64;
         let mut bytes = Vec::new();
         option.encode(&mut bytes);
-        self.socket.write_both(&bytes, &[])?;
+        self.socket.write_both(&bytes, [])?;
         let mut answers = Vec::new();
         loop {
             let ServerMessage::Answer { option: to, answer } = self.receive()? else {

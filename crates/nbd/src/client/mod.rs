@@ -130,7 +130,8 @@ impl Client {
     pub fn read_at(&self, offset: Bytes, out: &mut [u8]) -> io::Result<()> {
         let memory = Memory::Bytes(vec![0; out.len()]);
         let memory = self.wait(CommandKind::Read, CommandFlags::NONE, offset, memory)?;
-        out.copy_from_slice(memory.as_slice());
+        let Memory::Bytes(bytes) = memory else { panic!("bytes were lent, sectors came back") };
+        out.copy_from_slice(&bytes);
         Ok(())
     }
 
@@ -151,7 +152,7 @@ impl Client {
         offset: Bytes,
         memory: Memory,
     ) -> io::Result<Memory> {
-        let length = memory.as_slice().len() as u64;
+        let length = memory.len() as u64;
         let ask = Ask { kind, flags, offset: offset.get(), length };
         let (sender, receiver) = mpsc::channel();
         self.start(ask, memory, Box::new(move |ended| drop(sender.send(ended))));
@@ -237,11 +238,11 @@ impl Shared {
         let mut head = Vec::with_capacity(RequestHeader::LEN);
         RequestHeader { flags, kind, cookie, offset, length }.encode(&mut head);
         if kind != CommandKind::Write {
-            return self.socket.write_both(&head, &[]);
+            return self.socket.write_both(&head, []);
         }
         let place = part.bytes.start as usize..part.bytes.end as usize;
         let written =
-            part.operation.with_bytes(place, |payload| self.socket.write_both(&head, payload));
+            part.operation.with_bytes(place, |slices| self.socket.write_both(&head, slices));
         written.unwrap_or_else(|| Err(io::ErrorKind::InvalidData.into()))
     }
 
@@ -250,7 +251,7 @@ impl Shared {
         let mut head = Vec::new();
         RequestHeader { flags, kind, cookie: Cookie::new(0), offset: 0, length: 0 }
             .encode(&mut head);
-        self.socket.write_both(&head, &[])
+        self.socket.write_both(&head, [])
     }
 
     fn receive_all(&self, mut decoder: ClientDecoder) {
@@ -335,7 +336,7 @@ impl Waiting {
             ServerMessage::Simple { error, data, .. } => {
                 self.error = error;
                 if !data.is_empty() {
-                    self.take_data(0, data.len(), |room| room.copy_from_slice(data.bytes()))?;
+                    self.take_data(0, data.len(), |room| data.copy_to(room))?;
                 }
                 Ok(Place::Last)
             }
@@ -355,7 +356,7 @@ impl Waiting {
         match chunk {
             Chunk::None => Ok(()),
             Chunk::Data { offset, data } => self.take_data(start(offset)?, data.len(), |room| {
-                room.copy_from_slice(data.bytes());
+                data.copy_to(room);
             }),
             Chunk::Hole { offset, length } => {
                 self.take_data(start(offset)?, length as usize, |room| room.fill(0))

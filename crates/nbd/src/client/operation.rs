@@ -3,31 +3,51 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use levelhead_block::Buf;
+use levelhead_block::{Buf, Piece};
 
 use crate::codec::{CommandFlags, CommandKind, Errno};
 
 /// The memory an operation reads into or writes from.
 #[derive(Debug)]
 pub(super) enum Memory {
+    /// There is nothing to read or write.
+    None,
     Sectors(Buf),
+    Pieces(Vec<Piece>),
     Bytes(Vec<u8>),
 }
 
 impl Memory {
-    pub(super) fn as_slice(&self) -> &[u8] {
-        match self {
-            Self::Sectors(buf) if buf.sectors().get() == 0 => &[],
-            Self::Sectors(buf) => buf.as_slice(),
-            Self::Bytes(bytes) => bytes,
-        }
+    /// How many bytes it has.
+    pub(super) fn len(&self) -> usize {
+        self.slices(0..usize::MAX).iter().map(|slice| slice.len()).sum()
+    }
+
+    /// Those of its bytes that are in `bytes`, in order.
+    fn slices(&self, bytes: Range<usize>) -> Vec<&[u8]> {
+        let all: Vec<&[u8]> = match self {
+            Self::None => Vec::new(),
+            Self::Sectors(buf) => vec![buf.as_slice()],
+            Self::Pieces(pieces) => pieces.iter().map(Piece::bytes).collect(),
+            Self::Bytes(bytes) => vec![bytes],
+        };
+        let mut first = 0;
+        let cut = |slice| -> &[u8] {
+            let slice: &[u8] = slice;
+            let place = first..first + slice.len();
+            first = place.end;
+            let (start, end) = (bytes.start.max(place.start), bytes.end.min(place.end));
+            if start < end { &slice[start - place.start..end - place.start] } else { &[] }
+        };
+        all.into_iter().map(cut).filter(|slice| !slice.is_empty()).collect()
     }
 
     fn as_mut_slice(&mut self) -> &mut [u8] {
         match self {
-            Self::Sectors(buf) if buf.sectors().get() == 0 => &mut [],
+            Self::None => &mut [],
             Self::Sectors(buf) => buf.as_mut_slice(),
             Self::Bytes(bytes) => bytes,
+            Self::Pieces(_) => panic!("what is written is never filled"),
         }
     }
 }
@@ -94,9 +114,12 @@ impl Operation {
     pub(super) fn with_bytes<T>(
         &self,
         bytes: Range<usize>,
-        look: impl FnOnce(&[u8]) -> T,
+        look: impl FnOnce(Vec<&[u8]>) -> T,
     ) -> Option<T> {
-        lock(&self.memory).as_slice().get(bytes).map(look)
+        let (memory, len) = (lock(&self.memory), bytes.len());
+        let slices = memory.slices(bytes);
+        let has: usize = slices.iter().map(|slice| slice.len()).sum();
+        (has == len).then(|| look(slices))
     }
 
     /// Lends the bytes of one part to `fill`. `None` if it has no such bytes.
@@ -115,7 +138,7 @@ impl Operation {
         let troubles = std::mem::take(&mut progress.troubles);
         let finish = progress.finish.take().expect("an operation ends once");
         drop(progress);
-        let memory = std::mem::replace(&mut *lock(&self.memory), Memory::Bytes(Vec::new()));
+        let memory = std::mem::replace(&mut *lock(&self.memory), Memory::None);
         finish(Ended { memory, troubles });
     }
 }

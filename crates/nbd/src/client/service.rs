@@ -2,10 +2,12 @@
 //!
 //! A read that failed is *damaged* at full effort and *unknown* below (NBD carries no effort, so the
 //! server tried as hard as it does for anybody); a write that failed is damaged. A failed flush
-//! leaves nothing to rely on and counts as gone, as does a server that is about to end. A refused
-//! trim is fine: the content was not needed.
+//! leaves nothing to rely on and counts as gone, as does a server that is about to end. A server
+//! without space or memory has refused. A trim that failed is fine: the content was not needed.
 
-use levelhead_block::{BlockService, Command, Done, Effort, Outcome, Reply, Request, SectorSet};
+use levelhead_block::{
+    BlockService, Buf, Command, Data, Done, Effort, Outcome, Payload, Reply, Request, SectorSet,
+};
 use levelhead_units::{Extent, SECTOR_SIZE, Sectors};
 
 use super::operation::{Ask, Ended, Memory, Trouble};
@@ -22,13 +24,30 @@ impl BlockService for Client {
     }
 
     fn submit(&self, request: Request, done: Done) {
-        let Request { command, buf } = request;
+        let Request { command, payload, .. } = request;
         assert!(command.fits(self.size()), "{command:?} past the end");
-        let finish = move |Ended { memory, troubles }: Ended| {
-            let Memory::Sectors(buf) = memory else { panic!("sectors were lent, bytes came back") };
-            done(Reply { outcome: outcome(&command, &troubles), buf });
+        let memory = match (&command, payload) {
+            (Command::Read { extent, .. }, Payload::None) => {
+                Memory::Sectors(Buf::zeroed(extent.sectors))
+            }
+            (_, Payload::None) => Memory::None,
+            (_, Payload::Room(buf)) => Memory::Sectors(buf),
+            (_, Payload::Pieces(pieces)) => Memory::Pieces(pieces),
         };
-        self.start(ask(&command), Memory::Sectors(buf), Box::new(finish));
+        let finish = move |Ended { memory, troubles }: Ended| {
+            let data = match memory {
+                Memory::Sectors(buf) => Data::Buf(buf),
+                Memory::Pieces(pieces) => {
+                    drop(pieces);
+                    Data::None
+                }
+                Memory::None => Data::None,
+                Memory::Bytes(_) => panic!("sectors were lent, bytes came back"),
+            };
+            let reason = troubles.first().map(reason);
+            done(Reply { outcome: outcome(&command, &troubles), data, reason });
+        };
+        self.start(ask(&command), memory, Box::new(finish));
     }
 }
 
@@ -62,6 +81,13 @@ fn outcome(command: &Command, troubles: &[Trouble]) -> Outcome {
     if troubles.iter().any(gone) {
         return Outcome::Gone;
     }
+    let refused = |trouble: &Trouble| match trouble {
+        Trouble::Lost => false,
+        Trouble::Failed { error, .. } => [Errno::NoSpace, Errno::NoMemory].contains(error),
+    };
+    if troubles.iter().any(refused) && !matches!(command, Command::Flush | Command::Trim { .. }) {
+        return Outcome::Refused;
+    }
     let failed: SectorSet = troubles.iter().flat_map(sectors).collect();
     let (unknown, damaged) = match command {
         Command::Read { effort: Effort::Fast | Effort::Limited(_), .. } => {
@@ -75,6 +101,17 @@ fn outcome(command: &Command, troubles: &[Trouble]) -> Outcome {
         Command::Flush => return Outcome::Gone,
     };
     Outcome::Done { unknown, damaged }
+}
+
+/// What went wrong, for people.
+fn reason(trouble: &Trouble) -> String {
+    match trouble {
+        Trouble::Lost => "the connection to the NBD server was lost".to_owned(),
+        Trouble::Failed { error, .. } => {
+            let error = std::io::Error::from_raw_os_error(error.to_wire() as i32);
+            format!("the NBD server answered: {error}")
+        }
+    }
 }
 
 /// The sectors of a part that failed, by their place in the operation.
@@ -113,7 +150,17 @@ mod tests {
         let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
         let write = Command::Write { extent: EXTENT, durability, zero_tail };
         let expected = Outcome::Done { unknown: SectorSet::EMPTY, damaged: set };
-        assert_eq!(outcome(&write, &failed(Errno::NoSpace)), expected);
+        assert_eq!(outcome(&write, &failed(Errno::Io)), expected);
+    }
+
+    #[test]
+    fn server_without_room_has_refused() {
+        let command = Command::WriteZeroes { extent: EXTENT, durability: Durability::Cached };
+        for error in [Errno::NoSpace, Errno::NoMemory] {
+            assert_eq!(outcome(&command, &failed(error)), Outcome::Refused);
+            // What of the writes before it is safe is not known: it cannot just be sent again.
+            assert_eq!(outcome(&Command::Flush, &failed(error)), Outcome::Gone);
+        }
     }
 
     #[test]

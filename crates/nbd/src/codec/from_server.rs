@@ -179,7 +179,7 @@ pub struct ErrorChunk {
 }
 
 impl ServerMessage {
-    /// Appends everything but [`ServerMessage::payload`], which comes directly after it.
+    /// Appends everything but [`ServerMessage::payload`], whose bytes come directly after it.
     ///
     /// Panics if a text is longer than [`TEXT_MAX`].
     pub fn encode_head(&self, out: &mut Vec<u8>) {
@@ -221,20 +221,20 @@ impl ServerMessage {
                 });
                 out.put_u16(kind);
                 out.put_u64(cookie.get());
-                out.put_u32(length(data.len() + self.payload().len()));
+                out.put_u32(length(data.len() + self.payload().map_or(0, Payload::len)));
                 out.extend_from_slice(&data);
             }
         }
     }
 
     /// The bytes that follow the head.
-    pub fn payload(&self) -> &[u8] {
+    pub fn payload(&self) -> Option<&Payload> {
         match self {
             Self::Simple { data, .. } | Self::Chunk { chunk: Chunk::Data { data, .. }, .. } => {
-                data.bytes()
+                Some(data)
             }
             Self::Greeting(_) | Self::Answer { .. } | Self::Export { .. } | Self::Chunk { .. } => {
-                &[]
+                None
             }
         }
     }
@@ -244,7 +244,8 @@ impl ServerMessage {
     /// Panics if a text is longer than [`TEXT_MAX`].
     pub fn encode(&self, out: &mut Vec<u8>) {
         self.encode_head(out);
-        out.extend_from_slice(self.payload());
+        let slices = self.payload().into_iter().flat_map(Payload::slices);
+        slices.for_each(|slice| out.extend_from_slice(slice));
     }
 }
 

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use levelhead_block::Buf;
+use levelhead_block::{Buf, Data};
 use levelhead_units::{Bytes, SECTOR_SIZE, Sectors};
 
-/// A run of bytes within a sector buffer.
+/// A run of bytes within whole sectors, which may lie in several places.
 pub struct Payload {
-    buf: Buf,
+    data: Data,
     skew: usize,
     len: usize,
 }
@@ -26,14 +26,14 @@ pub enum Body {
 impl Payload {
     /// No bytes.
     pub fn empty() -> Self {
-        Self { buf: Buf::empty(), skew: 0, len: 0 }
+        Self { data: Data::None, skew: 0, len: 0 }
     }
 
     /// Room for `len` bytes that belong at byte `offset` of a device: the buffer holds every sector
     /// they touch, and they start where they start in the first of these.
     pub fn room(offset: u64, len: usize) -> Self {
         let skew = (offset % SECTOR_SIZE as u64) as usize;
-        Self { buf: Buf::zeroed(Self::sectors_of(offset, len)), skew, len }
+        Self { data: Data::Buf(Buf::zeroed(Self::sectors_of(offset, len))), skew, len }
     }
 
     /// The size of the buffer that [`Payload::room`] makes.
@@ -52,26 +52,46 @@ impl Payload {
         payload
     }
 
-    /// The `len` bytes of `buf` from byte `skew` on.
+    /// The `len` bytes of `data` from byte `skew` on. They stay where they are.
     ///
-    /// Panics unless `buf` has them.
-    pub fn part_of(buf: Buf, skew: usize, len: usize) -> Self {
-        assert!(skew + len <= buf.as_slice().len());
-        Self { buf, skew, len }
+    /// Panics unless `data` has them.
+    pub fn part_of(data: Data, skew: usize, len: usize) -> Self {
+        let has = data.sectors().bytes().get() as usize;
+        assert!(skew + len <= has, "{len} bytes from {skew} on of {has}");
+        Self { data, skew, len }
     }
 
-    /// The bytes.
-    pub fn bytes(&self) -> &[u8] {
-        match self.len {
-            0 => &[],
-            _ => &self.buf.as_slice()[self.skew..][..self.len],
+    /// The bytes, in order. No slice is empty.
+    pub fn slices(&self) -> impl Iterator<Item = &[u8]> {
+        let (mut skip, mut left) = (self.skew, self.len);
+        let cut = move |slice| -> &[u8] {
+            let slice: &[u8] = slice;
+            let rest = &slice[skip.min(slice.len())..];
+            skip -= slice.len() - rest.len();
+            let part = &rest[..left.min(rest.len())];
+            left -= part.len();
+            part
+        };
+        self.data.slices().map(cut).filter(|slice| !slice.is_empty())
+    }
+
+    /// Copies the bytes.
+    ///
+    /// Panics unless `room` has their size.
+    pub fn copy_to(&self, mut room: &mut [u8]) {
+        assert_eq!(room.len(), self.len, "room of another size");
+        for slice in self.slices() {
+            let (place, rest) = room.split_at_mut(slice.len());
+            place.copy_from_slice(slice);
+            room = rest;
         }
     }
 
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
-        match self.len {
-            0 => &mut [],
-            _ => &mut self.buf.as_mut_slice()[self.skew..][..self.len],
+        match &mut self.data {
+            Data::Buf(buf) if self.len > 0 => &mut buf.as_mut_slice()[self.skew..][..self.len],
+            Data::Buf(_) | Data::None => &mut [],
+            Data::Pieces(_) => panic!("what is sent is never filled"),
         }
     }
 
@@ -87,13 +107,13 @@ impl Payload {
 
     /// The whole sectors the bytes lie in.
     pub fn into_buf(self) -> Buf {
-        self.buf
+        self.data.into_buf()
     }
 }
 
 impl PartialEq for Payload {
     fn eq(&self, other: &Self) -> bool {
-        self.bytes() == other.bytes()
+        self.len == other.len && self.slices().flatten().eq(other.slices().flatten())
     }
 }
 
@@ -105,7 +125,35 @@ impl fmt::Debug for Payload {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use levelhead_block::Piece;
+
     use super::*;
+
+    /// Sectors that lie in any places are sent from there, whichever bytes of them are wanted.
+    #[test]
+    fn parts_of_pieces_are_neither_copied_nor_mixed_up() {
+        let mut buf = Buf::zeroed(Sectors::new(4));
+        for (at, byte) in buf.as_mut_slice().iter_mut().enumerate() {
+            *byte = (at / 7 % 251) as u8;
+        }
+        let whole = Piece::whole(Arc::new(buf));
+        let pieces = || vec![whole.part(3, 1), whole.part(0, 2)];
+        let all: Vec<u8> = pieces().iter().flat_map(|piece| piece.bytes().to_vec()).collect();
+        let places = pieces().iter().map(|piece| piece.bytes().as_ptr_range()).collect::<Vec<_>>();
+        for (skew, len) in [(0, 12_288), (0, 0), (1, 4095), (4095, 2), (4096, 8192), (5000, 10)] {
+            let payload = Payload::part_of(Data::Pieces(pieces()), skew, len);
+            let bytes: Vec<u8> = payload.slices().flatten().copied().collect();
+            assert!(bytes == all[skew..skew + len], "{len} bytes from {skew} on");
+            for slice in payload.slices() {
+                assert!(places.iter().any(|place| place.contains(&slice.as_ptr())), "a copy");
+            }
+            let mut copy = vec![0; len];
+            payload.copy_to(&mut copy);
+            assert!(copy == bytes);
+        }
+    }
 
     #[test]
     fn bytes_lie_where_they_lie_in_their_first_sector() {
@@ -113,7 +161,7 @@ mod tests {
             [(0, 4096, 1), (4095, 2, 2), (8191, 1, 1), (10_000, 4096, 2), (100, 0, 0)]
         {
             let payload = Payload::copy_of(offset, &vec![7; len]);
-            assert_eq!(payload.bytes(), vec![7; len]);
+            assert!(payload.slices().flatten().copied().eq(vec![7; len]));
             assert_eq!(Payload::sectors_of(offset, len), Sectors::new(sectors));
             let buf = payload.into_buf();
             assert_eq!(buf.sectors(), Sectors::new(sectors), "{len} bytes at {offset}");

@@ -312,7 +312,7 @@ pub enum Errno {
     NoMemory,
     /// The request makes no sense.
     Invalid,
-    /// The write lies past the end.
+    /// The write lies past the end, or the server has no space left.
     NoSpace,
     /// The request is too long.
     Overflow,

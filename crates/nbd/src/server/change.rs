@@ -17,7 +17,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use levelhead_block::{Buf, Command, Durability, Effort, Reply, Request, ZeroTail};
+use levelhead_block::{Buf, Command, Durability, Effort, Reply, Request};
 use levelhead_units::{Bytes, Extent, Lba, SECTOR_SIZE, Sectors};
 
 use super::failure::{Failure, check_outcome};
@@ -125,12 +125,12 @@ impl Change {
 
     /// What to do first, or after the reply to the last command.
     pub(super) fn next(&mut self, last: Option<Reply>) -> Next {
-        if let Some(Reply { outcome, buf }) = last {
+        if let Some(Reply { outcome, data, .. }) = last {
             if let Err(failure) = check_outcome(&outcome, &self.asked) {
                 return Next::Finished(Err(failure));
             }
             if let Some(edge) = self.fetching.take() {
-                self.fill_in(&edge, &buf);
+                self.fill_in(&edge, &data.into_buf());
             }
         }
         self.fetching = match self.steps.front_mut() {
@@ -143,9 +143,7 @@ impl Change {
         }
         match self.steps.pop_front() {
             Some(Step::Write { extent, buf, durability, .. }) => {
-                let zero_tail = ZeroTail::None;
-                let command = Command::Write { extent, durability, zero_tail };
-                self.submit(Request::new(command, buf))
+                self.submit(Request::write(extent, durability, buf))
             }
             Some(Step::Bare(command)) => self.submit(Request::bare(command)),
             None => Next::Finished(Ok(())),
@@ -161,9 +159,8 @@ impl Change {
         let Some(Step::Write { extent, .. }) = self.steps.front() else {
             panic!("only writes have edges")
         };
-        let one = Sectors::new(1);
-        let extent = Extent::new(extent.lba + Sectors::new(edge.idx as u64), one);
-        Request::new(Command::Read { extent, effort: Effort::Full }, Buf::zeroed(one))
+        let lba = extent.lba + Sectors::new(edge.idx as u64);
+        Request::read(Extent::new(lba, Sectors::new(1)), Effort::Full)
     }
 
     /// Keeps what the sector holds outside the edge's new bytes.
@@ -316,11 +313,10 @@ mod tests {
     #[test]
     fn damaged_sector_fails_the_write_that_needs_it_and_names_the_place() {
         let mut change = write(4096..8193, 1);
-        let Next::Submit(fetch) = change.next(None) else { panic!() };
+        let Next::Submit(_fetch) = change.next(None) else { panic!() };
         let damaged = SectorSet::first(Sectors::new(1));
         let outcome = Outcome::Done { unknown: SectorSet::EMPTY, damaged };
-        let Next::Finished(Err(failure)) = change.next(Some(Reply { outcome, buf: fetch.buf }))
-        else {
+        let Next::Finished(Err(failure)) = change.next(Some(Reply::bare(outcome))) else {
             panic!("the write went on without what it keeps")
         };
         assert_eq!((failure.error, failure.offset), (Errno::Io, Some(8192)));

@@ -19,7 +19,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
-use levelhead_block::{Buf, Command, Effort, Reply, Request};
+use levelhead_block::{Command, Effort, Reply, Request};
 
 use super::deadline::Deadline;
 use super::export::LiveExport;
@@ -122,7 +122,7 @@ fn send_all(socket: &Socket, answers: Receiver<Outgoing>) -> io::Result<()> {
     for Outgoing { message, permit } in answers {
         head.clear();
         message.encode_head(&mut head);
-        socket.write_both(&head, message.payload())?;
+        socket.write_both(&head, message.payload().into_iter().flat_map(Payload::slices))?;
         drop(permit);
     }
     Ok(())
@@ -265,10 +265,7 @@ impl Reader<'_> {
             Ok(Plan::Status { length }) => pending.succeed_with_status(length),
             Ok(Plan::Flush) => self.submit(Request::bare(Command::Flush), pending),
             Ok(Plan::Read { extent, skew, len }) => {
-                let request = Request::new(
-                    Command::Read { extent, effort: Effort::Full },
-                    Buf::zeroed(extent.sectors),
-                );
+                let request = Request::read(extent, Effort::Full);
                 self.read(request, pending, header.offset, skew, len);
             }
             Ok(Plan::Change(change)) => {
@@ -305,7 +302,7 @@ impl Reader<'_> {
     fn read(&self, request: Request, pending: Pending, offset: u64, skew: usize, len: usize) {
         let command = request.command;
         let done = move |reply: Reply| match check_outcome(&reply.outcome, &command) {
-            Ok(()) => pending.succeed_with(offset, Payload::part_of(reply.buf, skew, len)),
+            Ok(()) => pending.succeed_with(offset, Payload::part_of(reply.data, skew, len)),
             Err(failure) => pending.fail(failure),
         };
         self.export.service.submit(request, Box::new(done));

@@ -4,7 +4,7 @@
 //! client gains nothing by sending one byte after the other, by asking option after option, or by not
 //! taking the answers.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::time::{Duration, Instant};
 
 use crate::socket::Socket;
@@ -32,7 +32,7 @@ impl<'a> Deadline<'a> {
     pub(super) fn write(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             self.socket.limit_writes(Some(self.left()?))?;
-            let count = self.socket.write(bytes, &[]).map_err(timed_out)?;
+            let count = self.socket.write(&[IoSlice::new(bytes)]).map_err(timed_out)?;
             bytes = &bytes[count..];
         }
         Ok(())

@@ -95,9 +95,8 @@ impl LiveExport {
             }
             Next::SubmitLast(request) => {
                 let command = request.command;
-                let done: Done = Box::new(move |Reply { outcome, buf }| {
-                    drop(buf);
-                    this.finish(*ongoing, check_outcome(&outcome, &command));
+                let done: Done = Box::new(move |reply| {
+                    this.finish(*ongoing, check_outcome(&reply.outcome, &command));
                 });
                 self.service.submit(request, done);
             }

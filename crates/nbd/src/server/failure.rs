@@ -35,7 +35,9 @@ pub(super) fn check_outcome(outcome: &Outcome, command: &Command) -> Result<(), 
             let count = unknown.len() + damaged.len();
             Err(Failure { offset, ..io(format!("{count} sectors failed")) })
         }
-        Outcome::Cancelled => Err(io("the request was withdrawn".to_owned())),
+        Outcome::Refused => {
+            Err(Failure::new(Errno::NoSpace, "the machine has no room for the request now"))
+        }
         Outcome::Gone => Err(io("the device is gone".to_owned())),
     }
 }

@@ -1,6 +1,6 @@
 //! The bytes that a device has taken and its medium does not have yet.
 //!
-//! For whoever keeps the bytes of a device with a volatile write cache. The medium keeps the old bytes
+//! For a runtime that keeps the bytes of a device with a volatile write cache. The medium keeps the old bytes
 //! until the device says that the new ones are there; until then the new ones wait here, and reads see
 //! them. Losing power is dropping what waits.
 //!

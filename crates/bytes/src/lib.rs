@@ -1,0 +1,38 @@
+//! The bytes that state machines only speak of: what every runtime of an array or of a modelled drive
+//! keeps, whatever its clock.
+//!
+//! ```text
+//!   array:  BufId, Combine, Segment ..  --->  Buffers   names -> bytes
+//!   drive:  Completion { outcome, missing }  --->  Platter   [ waiting sectors ] over a Storage
+//! ```
+//!
+//! - [`Buffers`]: lends, shares, combines.
+//! - [`Platter`]: ends requests as a modelled drive says, over any [`Storage`].
+//! - [`Unwritten`]: what the drive has taken and the medium does not have.
+//! - [`spoil`]: what was not read cannot be used.
+//!
+//! Nothing here decides anything, sees a clock, or knows why a drive failed.
+
+#![forbid(unsafe_code)]
+
+mod buffers;
+mod platter;
+mod storage;
+mod unwritten;
+
+pub use buffers::Buffers;
+pub use platter::{Caching, Ended, Failed, Platter};
+pub use storage::Storage;
+pub use unwritten::Unwritten;
+
+use levelhead_block::{Buf, SectorSet};
+
+/// Fills memory that holds no data.
+pub const GARBAGE: u8 = 0xEE;
+
+/// Overwrites sectors that were not read.
+pub fn spoil(buf: &mut Buf, sectors: &SectorSet) {
+    for offset in sectors.iter() {
+        buf.part_mut(offset as usize, 1).fill(GARBAGE);
+    }
+}
