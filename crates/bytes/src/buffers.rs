@@ -22,7 +22,7 @@ enum Held {
     Here(Buf),
     /// The bytes are the piece's, whose first sector is the buffer's first.
     Shared(Piece),
-    /// With a drive that fills so many sectors.
+    /// With a drive that fills this number of sectors.
     Lent(Sectors),
 }
 
@@ -172,5 +172,103 @@ impl Buffers {
             }
         }
         self.give_back(into.buf, Data::Buf(target));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use levelhead_block::{Place, RequestId};
+
+    use super::*;
+
+    const ROOM: BufId = BufId::Own(1);
+    const CLIENT: BufId = BufId::Client(RequestId(1));
+
+    fn full_of(value: u8, sectors: usize) -> Buf {
+        Buf::copy_of(&vec![value; sectors * SECTOR_SIZE])
+    }
+
+    fn place(buf: BufId, sector: u32) -> Place {
+        Place { buf, sector }
+    }
+
+    fn no_room() -> Buf {
+        panic!("the payload has bytes of its own")
+    }
+
+    #[test]
+    fn what_a_client_writes_is_not_copied_unless_it_lies_in_pieces() {
+        let mut buffers = Buffers::new(Kernel::Naive);
+        let whole = Piece::whole(Arc::new(full_of(3, 4)));
+        let pieces = vec![whole.part(1, 2)];
+        let address = pieces[0].bytes().as_ptr();
+        buffers.insert_payload(CLIENT, Payload::Pieces(pieces), no_room);
+        assert_eq!(buffers.bytes(CLIENT).as_ptr(), address);
+        let shared = buffers.share(&[Segment { place: place(CLIENT, 1), sectors: 1 }]);
+        assert_eq!(shared[0].bytes().as_ptr(), address.wrapping_add(SECTOR_SIZE));
+        buffers.discard(CLIENT);
+        let pieces = vec![whole.part(0, 1), whole.part(3, 1)];
+        buffers.insert_payload(CLIENT, Payload::Pieces(pieces), no_room);
+        assert!(buffers.bytes(CLIENT) == [3; 2 * SECTOR_SIZE]);
+        buffers.insert_payload(ROOM, Payload::None, || full_of(9, 1));
+        assert_eq!(buffers.bytes(ROOM)[0], 9);
+    }
+
+    #[test]
+    fn drive_that_brought_nothing_leaves_garbage() {
+        let mut buffers = Buffers::new(Kernel::Naive);
+        buffers.insert(ROOM, full_of(1, 2));
+        drop(buffers.lend(ROOM));
+        buffers.give_back(ROOM, Data::None);
+        assert!(buffers.bytes(ROOM) == [GARBAGE; 2 * SECTOR_SIZE]);
+        let read = Piece::whole(Arc::new(full_of(7, 1)));
+        drop(buffers.lend(ROOM));
+        buffers.give_back(ROOM, Data::Pieces(vec![read.clone(), read]));
+        assert!(buffers.bytes(ROOM) == [7; 2 * SECTOR_SIZE]);
+    }
+
+    #[test]
+    fn buffer_that_a_drive_still_reads_stays_with_it() {
+        let mut buffers = Buffers::new(Kernel::Naive);
+        buffers.insert(ROOM, full_of(1, 2));
+        let pieces = buffers.share(&[Segment { place: place(ROOM, 0), sectors: 2 }]);
+        let back = buffers.remove(ROOM);
+        assert_eq!((back.sectors(), back.as_slice()[0]), (Sectors::new(2), 0));
+        assert_eq!(pieces[0].bytes()[0], 1);
+        buffers.insert(ROOM, full_of(1, 2));
+        drop(buffers.share(&[Segment { place: place(ROOM, 0), sectors: 2 }]));
+        assert_eq!(buffers.remove(ROOM).as_slice()[0], 1, "no drive has it any more");
+        assert!(buffers.is_empty());
+    }
+
+    #[test]
+    fn combination_reads_what_is_shared_and_writes_what_is_here() {
+        let mut buffers = Buffers::new(Kernel::Naive);
+        buffers.insert(ROOM, full_of(0, 3));
+        let piece = Piece::whole(Arc::new(full_of(5, 2)));
+        buffers.insert_payload(CLIENT, Payload::Pieces(vec![piece]), no_room);
+        let from = vec![(1, place(CLIENT, 0)), (1, place(CLIENT, 1))];
+        buffers.combine(&Combine { into: place(ROOM, 1), sectors: 1, from: from[..1].to_vec() });
+        buffers.combine(&Combine { into: place(ROOM, 2), sectors: 1, from });
+        let values = [0, 1, 2].map(|at| buffers.bytes(ROOM)[at * SECTOR_SIZE]);
+        assert_eq!(values, [0, 5, 0], "the sum of two equals is nothing");
+    }
+
+    #[test]
+    #[should_panic(expected = "is with a drive already")]
+    fn buffer_is_lent_to_one_drive_alone() {
+        let mut buffers = Buffers::new(Kernel::Naive);
+        buffers.insert(ROOM, full_of(1, 1));
+        drop(buffers.lend(ROOM));
+        drop(buffers.lend(ROOM));
+    }
+
+    #[test]
+    #[should_panic(expected = "came back with another size")]
+    fn drive_that_brings_some_of_the_sectors_is_caught() {
+        let mut buffers = Buffers::new(Kernel::Naive);
+        buffers.insert(ROOM, full_of(1, 2));
+        drop(buffers.lend(ROOM));
+        buffers.give_back(ROOM, Data::Buf(full_of(1, 1)));
     }
 }

@@ -122,12 +122,13 @@ mod tests {
     use levelhead_bytes::GARBAGE;
     use levelhead_stats::Streams;
     use levelhead_units::{Extent, Lba, Ratio};
+    use rustix::io::Errno;
     use tempfile::TempDir;
 
     use super::*;
     use crate::clock::Clock;
     use crate::devices::fast::FastFail;
-    use crate::doubles::Flawed;
+    use crate::doubles::{Flawed, Heard, commands, fates};
     use crate::emulated::EmulatedDrive;
     use crate::medium::{Medium, Shared, Transfer};
     use crate::member::MemberSpec;
@@ -260,6 +261,54 @@ mod tests {
                 let (unknown, damaged) = (unknown.clone(), damaged.clone());
                 assert_eq!(reply.outcome, Outcome::Done { unknown, damaged });
                 assert!(reply.reason.is_some_and(|reason| reason.contains("os error 5")));
+            }
+        }
+    }
+
+    #[test]
+    fn every_error_of_the_machine_means_what_the_table_says() {
+        for fate in fates() {
+            let disk = Flawed::new(8);
+            let errno = Some(fate.errno);
+            {
+                let mut flaws = disk.flaws();
+                (flaws.read, flaws.write, flaws.sync) = (errno, errno, errno);
+            }
+            let threads = Threads::start(disk.clone(), WINDOW).unwrap();
+            let emulated = emulated("", disk);
+            let members: [(&str, Box<dyn Member>); 2] =
+                [("threads", Box::new(threads)), ("emulated", Box::new(emulated))];
+            for (name, member) in members {
+                let member = Arc::new(member);
+                for (request, expected) in commands(fate) {
+                    let command = request.command;
+                    if name == "emulated" && command == Command::Flush {
+                        continue; // What it has flushed may be in the page cache.
+                    }
+                    let reply = run(&member, request);
+                    let heard = Heard::from(&reply.outcome);
+                    assert_eq!(heard, expected, "{name}: {command:?} and {:?}", fate.errno);
+                    let reason = std::io::Error::from(fate.errno).to_string();
+                    assert_eq!(reply.reason, Some(reason), "{name}: {command:?}");
+                }
+            }
+        }
+    }
+
+    /// What failed then may have been answered long ago, so that drive is gone whatever the error.
+    #[test]
+    fn memory_that_the_file_does_not_take_is_a_drive_that_is_gone() {
+        for errno in [Errno::NOSPC, Errno::IO] {
+            let disk = Flawed::new(8);
+            let member = emulated("cache=write-back", disk.clone());
+            let member: Arc<Box<dyn Member>> = Arc::new(Box::new(member));
+            let extent = Extent::new(Lba::ZERO, Sectors::new(2));
+            let write = Request::write(extent, Durability::Cached, Buf::zeroed(extent.sectors));
+            assert!(run(&member, write).outcome.is_good());
+            disk.flaws().write = Some(errno);
+            for _ in 0..2 {
+                let reply = run(&member, Request::bare(Command::Flush));
+                assert_eq!(reply.outcome, Outcome::Gone);
             }
         }
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use levelhead_block::{Durability, Memory, Piece};
+use levelhead_block::{Durability, Effort, Memory, Outcome, Piece, Request, SectorSet};
 use levelhead_bytes::Storage;
 use levelhead_units::{Extent, Lba, SECTOR_SIZE, Sectors};
 use rustix::io::Errno;
@@ -57,6 +57,83 @@ impl Flawed {
     pub(crate) fn flaws(&self) -> MutexGuard<'_, Flaws> {
         self.0.lock().unwrap()
     }
+}
+
+/// What a client hears of a command of two sectors that ended with an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    Refused,
+    Gone,
+    Unknown,
+    Damaged,
+}
+
+impl Heard {
+    pub(crate) fn from(outcome: &Outcome) -> Self {
+        let all = SectorSet::first(Sectors::new(2));
+        match outcome {
+            Outcome::Refused => Self::Refused,
+            Outcome::Gone => Self::Gone,
+            Outcome::Done { unknown, damaged } if *unknown == all && damaged.is_empty() => {
+                Self::Unknown
+            }
+            Outcome::Done { unknown, damaged } if *damaged == all && unknown.is_empty() => {
+                Self::Damaged
+            }
+            Outcome::Done { .. } => panic!("{outcome:?} is not all of it"),
+        }
+    }
+}
+
+/// What clients hear where every command ends with this error.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fate {
+    pub(crate) errno: Errno,
+    pub(crate) full_read: Heard,
+    pub(crate) fast_read: Heard,
+    pub(crate) write: Heard,
+    pub(crate) flush: Heard,
+}
+
+/// The table of `errno` as clients hear it, spelled out.
+pub(crate) fn fates() -> Vec<Fate> {
+    let failed = [Errno::IO, Errno::FBIG, Errno::TIMEDOUT, Errno::REMOTEIO, Errno::ILSEQ];
+    let failed = failed.into_iter().chain([Errno::BADMSG, Errno::TIME, Errno::NODATA, Errno::ROFS]);
+    let failed = failed.map(|errno| Fate {
+        errno,
+        full_read: Heard::Damaged,
+        fast_read: Heard::Unknown,
+        write: Heard::Damaged,
+        flush: Heard::Gone,
+    });
+    let all = |heard| {
+        move |errno| Fate {
+            errno,
+            full_read: heard,
+            fast_read: heard,
+            write: heard,
+            flush: Heard::Gone,
+        }
+    };
+    let refused = [Errno::NOSPC, Errno::DQUOT, Errno::NOMEM, Errno::BUSY, Errno::AGAIN];
+    let refused = refused.into_iter().chain([Errno::INTR]).map(all(Heard::Refused));
+    let gone = [Errno::NXIO, Errno::NODEV].map(all(Heard::Gone));
+    failed.chain(refused).chain(gone).collect()
+}
+
+/// Commands of two sectors, and what is heard of each.
+pub(crate) fn commands(fate: Fate) -> Vec<(Request, Heard)> {
+    let extent = Extent::new(Lba::new(3), Sectors::new(2));
+    let buf = || levelhead_block::Buf::zeroed(extent.sectors);
+    let read = |effort| Request::read_into(extent, effort, buf());
+    let write = |durability| Request::write(extent, durability, buf());
+    vec![
+        (read(Effort::Full), fate.full_read),
+        (read(Effort::Fast), fate.fast_read),
+        (write(Durability::Cached), fate.write),
+        (write(Durability::Durable), fate.write),
+        (Request::bare(levelhead_block::Command::Flush), fate.flush),
+    ]
 }
 
 fn result(errno: Option<Errno>) -> io::Result<()> {

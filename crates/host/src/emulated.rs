@@ -16,7 +16,6 @@
 //! that is dropped in good order writes everything first, as one that is told to stop.
 //!
 //! A file that takes no bytes then is a drive that has failed: the writes were answered long ago.
-//! Except at a flush: what the file has no room for goes on waiting, and the flush is refused.
 //!
 //! Differs from the real thing: what the medium has is in the machine's page cache, safe from the end
 //! of this program and not from a power failure of the machine.
@@ -36,7 +35,7 @@ use levelhead_units::{Nanos, Sectors};
 use crate::backend::{Emulated, Member, prepared};
 use crate::blocking::{Asked, because, failed_read};
 use crate::clock::Clock;
-use crate::errno::{Doing, Meaning, failed_write, meaning};
+use crate::errno::failed_write;
 use crate::error::HostError;
 use crate::medium::Disk;
 
@@ -280,11 +279,8 @@ impl<D: Disk> State<D> {
                 drop(payload); // M2
                 because(failed_write(extent, &error), &error)
             }
-            // What the file did not take goes on waiting.
-            (Command::Flush, _) => match meaning(Doing::Write, &error) {
-                Meaning::Again | Meaning::Refused => because(Outcome::Refused, &error),
-                Meaning::Gone | Meaning::Failed => because(Outcome::Gone, &error),
-            },
+            // The writes that the file did not take were answered long ago.
+            (Command::Flush, _) => because(Outcome::Gone, &error),
             (command, payload) => panic!("{command:?} came with {payload:?}"),
         }
     }

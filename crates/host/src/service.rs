@@ -376,7 +376,7 @@ mod tests {
         fn drop(&mut self) {
             assert!(
                 self.kept.get_mut().unwrap().is_empty(),
-                "whoever drops a drive that hangs would wait for ever"
+                "a drive that hangs was dropped, and would be waited for without end"
             );
         }
     }

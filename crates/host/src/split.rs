@@ -217,6 +217,8 @@ mod tests {
     fn parts_of_a_read_come_together_again_with_room_or_without() {
         let room = Buf::zeroed(Sectors::new(10));
         let place = room.as_slice().as_ptr();
+        // Kept, so that no later buffer has the room's place.
+        let mut kept = Vec::new();
         for request in [
             Request::read_into(extent(10), Effort::Full, room),
             Request::read(extent(10), Effort::Full),
@@ -233,6 +235,7 @@ mod tests {
                 assert!(sector.iter().all(|&byte| byte == 100 + offset as u8), "{offset}");
             }
             assert_eq!(bytes.len(), 10 * SECTOR_SIZE);
+            kept.push(reply);
         }
     }
 

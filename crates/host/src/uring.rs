@@ -184,7 +184,7 @@ impl<K: Kernel> State<K> {
                     Event::Woken | Event::Closed => {
                         is_closing = event == Event::Closed;
                         // Before the channel is looked at: what comes later writes a byte of its own.
-                        self.is_woken.store(false, Ordering::SeqCst);
+                        self.is_woken.swap(false, Ordering::SeqCst);
                         self.waiting.extend(orders.try_iter());
                     }
                 }

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::{fs, io, thread};
 
-use common::{Served, Shuffled, export, memory, wait_until};
+use common::{InPieces, Served, Shuffled, export, memory, wait_until};
 use levelhead_block::adapter::{OneByOne, Waiting};
 use levelhead_block::conformance::{Plan, check_service};
 use levelhead_block::faulty::{Faults, Faulty};
 use levelhead_block::{
-    BlockDevice, BlockService, Buf, Command, Durability, Effort, Memory, Outcome, Reply, Request,
-    SectorSet,
+    BlockDevice, BlockService, Buf, Command, Done, Durability, Effort, Memory, Outcome, Reply,
+    Request, SectorSet,
 };
 use levelhead_nbd::codec::ExportFlags;
 use levelhead_nbd::codec::{
@@ -56,6 +56,30 @@ fn loopback_stays_one_when_the_service_answers_out_of_order() {
         let served = Served::over(Shuffled::new(Memory::new(Sectors::new(300)), seed));
         check_service(Arc::new(connect(&served)), Plan { seed, requests: 1_000, ..PLAN });
     }
+}
+
+#[test]
+fn loopback_stays_one_when_the_service_answers_in_pieces() {
+    let served = Served::over(Arc::new(InPieces(memory(300))));
+    check_service(Arc::new(connect(&served)), Plan { requests: 1_000, ..PLAN });
+}
+
+/// The machine has no room: the server says so, and the client hears of it as such.
+#[test]
+fn refused_write_is_refused_at_both_ends() {
+    struct Full;
+    impl BlockService for Full {
+        fn size(&self) -> Sectors {
+            Sectors::new(4)
+        }
+        fn submit(&self, _: Request, done: Done) {
+            done(Reply::bare(Outcome::Refused));
+        }
+    }
+    let served = Served::over(Arc::new(Full));
+    assert_eq!(run(connect(&served), write(0, &[1; 4096])).outcome, Outcome::Refused);
+    let error = connect(&served).write_at(Bytes::new(5), &[1], Durability::Cached).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(28));
 }
 
 #[test]

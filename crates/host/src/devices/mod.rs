@@ -9,7 +9,7 @@
 //!   nvme   limited retry, SMART -------+
 //!
 //!   probe     all of it as a report: what was found, what is unknown and why
-//!   fast      how a drive is told to try less, for the backends
+//!   fast      how a drive is told to try less, for the members
 //!   counters  two readings of a page --> Health;  poller: a thread that takes the readings
 //! ```
 //!

@@ -19,6 +19,7 @@ use crate::devices::cdl::{Expiry, Limit, Pass, ReadLimit};
 use crate::devices::nvme::{
     DO_NOT_RETRY, INVALID_FIELD, INVALID_OPCODE, Namespace, UNRECOVERED_READ,
 };
+use crate::doubles::{Heard, commands, fates};
 use crate::medium::Transfer;
 
 /// What a step that was asked for looked like.
@@ -48,6 +49,8 @@ enum End {
 struct FakeKernel {
     script: VecDeque<End>,
     bad: BTreeSet<u64>,
+    /// What every step ends with after the script, if not as usual.
+    always: Option<Errno>,
     seen: Arc<Mutex<Vec<Seen>>>,
     ended: VecDeque<Event>,
     is_woken: bool,
@@ -57,7 +60,8 @@ impl FakeKernel {
     /// How a step that moves `len` bytes ends, and what the kernel answers.
     fn end(&mut self, len: usize, is_limited: bool, sectors: std::ops::Range<u64>) -> (usize, i32) {
         let is_bad = self.bad.range(sectors).next().is_some();
-        let usual = if is_bad { End::Errno(Errno::IO) } else { End::Whole };
+        let error = self.always.or(is_bad.then_some(Errno::IO));
+        let usual = error.map_or(End::Whole, End::Errno);
         match self.script.pop_front().unwrap_or(usual) {
             End::Whole => (len, if is_limited { 0 } else { len as i32 }),
             End::Short(sectors) => (sectors * SECTOR_SIZE, (sectors * SECTOR_SIZE) as i32),
@@ -407,6 +411,27 @@ fn durable_write_through_the_page_cache_is_followed_by_a_sync() {
     let script = [End::Whole, End::Whole, End::Errno(Errno::NOSPC)];
     let (_, outcomes) = write(Transfer::Cached, &script);
     assert_eq!(outcomes[0], Outcome::Gone, "what was written before may be lost");
+}
+
+#[test]
+fn every_error_of_the_kernel_means_what_the_table_says() {
+    for fate in fates() {
+        for (request, expected) in commands(fate) {
+            let command = request.command;
+            let seen = Arc::default();
+            let kernel = FakeKernel {
+                always: Some(fate.errno),
+                seen: Arc::clone(&seen),
+                ..FakeKernel::default()
+            };
+            let replies = run(kernel, Arc::new(FastFail::none("a file")), vec![request]);
+            let (_, Reply { outcome, reason, .. }) = &replies[0];
+            assert_eq!(Heard::from(outcome), expected, "{command:?} and {:?}", fate.errno);
+            assert_eq!(*reason, Some(io::Error::from(fate.errno).to_string()), "{command:?}");
+            // Steps that the machine wants to be tried again have a bound.
+            assert!(seen.lock().unwrap_or_else(PoisonError::into_inner).len() <= 10, "{command:?}");
+        }
+    }
 }
 
 /// Reads sectors 8 to 11 of a file through this machine's own kernel; `None` where it has no rings.

@@ -3,4 +3,5 @@
 mod assembling;
 mod creating;
 mod serving;
+mod shrinking;
 mod support;

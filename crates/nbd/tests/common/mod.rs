@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use levelhead_block::adapter::OneByOne;
-use levelhead_block::{BlockDevice, BlockService, Done, Memory, Request};
+use levelhead_block::{BlockDevice, BlockService, Data, Done, Memory, Piece, Reply, Request};
 use levelhead_nbd::codec::{
     Answer, ClientDecoder, ClientFlags, ClientOption, CommandFlags, CommandKind, Cookie, Errno,
     RequestHeader, ServerMessage, encode_flags,
@@ -192,6 +192,28 @@ impl BlockService for Shuffled {
     fn submit(&self, request: Request, done: Done) {
         assert!(request.command.fits(self.size), "{:?} past the end", request.command);
         self.queue.lock().unwrap().send((request, done)).unwrap();
+    }
+}
+
+/// A service whose reads come back as pieces, the first sector apart from the others.
+pub(crate) struct InPieces(pub(crate) Arc<dyn BlockService>);
+
+impl BlockService for InPieces {
+    fn size(&self) -> Sectors {
+        self.0.size()
+    }
+
+    fn submit(&self, request: Request, done: Done) {
+        let cut = |data: Data| match data.sectors().get() as u32 {
+            0 => data,
+            sectors => {
+                let whole = Piece::whole(Arc::new(data.into_buf()));
+                let pieces = [whole.part(0, 1), whole.part(1, sectors - 1)];
+                Data::Pieces(pieces.into())
+            }
+        };
+        self.0
+            .submit(request, Box::new(move |reply| done(Reply { data: cut(reply.data), ..reply })));
     }
 }
 

@@ -1,0 +1,41 @@
+//! Members that become shorter while they are served.
+
+use std::fs::OpenOptions;
+
+use levelhead_block::BlockService;
+use levelhead_host::{DriveState, Io, ServeOptions};
+
+use crate::support::{CLEAN, Client, Shelf, check_content, fill, gather, make, noise, options};
+
+/// What was cut off is never read as zeroes, and no write brings it back as such.
+#[test]
+fn member_that_is_cut_off_is_lost_whether_it_is_asked_or_not() {
+    for io in [Io::Threads, Io::Best] {
+        for is_asked in [true, false] {
+            let shelf = Shelf::new();
+            let members = shelf.files(3, 40);
+            make("raid5:2+1,chunk=8KiB", &members, CLEAN);
+            let array =
+                gather(&members).unwrap().serve(ServeOptions { io, ..options("normal") }).unwrap();
+            let content = fill(&array, 1);
+            let path = shelf.path("1.img");
+            let size = path.metadata().unwrap().len();
+            let file = OpenOptions::new().write(true).open(&path).unwrap();
+            file.set_len(size / 2).unwrap();
+            if is_asked {
+                check_content(&array, &content);
+                assert!(Client::new(&array).write(0, noise(1, array.size().get())).is_good());
+            }
+            while array.status().unwrap().drives[1].state == DriveState::Present {
+                std::thread::yield_now();
+            }
+            assert_eq!(file.metadata().unwrap().len(), size / 2, "a write made it longer");
+            let status = array.status().unwrap();
+            let half = size / 2;
+            let sentence = format!("it has become shorter, from {size} bytes to {half}");
+            assert_eq!(status.drives[1].failure, Some(sentence), "{io}");
+            check_content(&array, &content);
+            array.stop().unwrap();
+        }
+    }
+}
