@@ -29,10 +29,10 @@ pub(crate) struct Row {
     pub(crate) ours_setup_us: Option<f64>,
 }
 
-/// Rates of everybody, as they were measured.
+/// Rates of all contestants, as they were measured.
 #[derive(Debug)]
 pub(crate) struct Rates {
-    /// Each of our kernels, the chosen one first; nobody if we cannot do the code.
+    /// Each of our kernels, the chosen one first; empty if we cannot do the code.
     pub(crate) ours: Vec<(&'static str, f64)>,
     pub(crate) streaming: f64,
     pub(crate) isal: Option<f64>,

@@ -17,7 +17,7 @@ pub enum Symbol<'a> {
     Available(&'a [u8]),
     /// Its bytes are wanted here, whatever the buffer holds.
     Wanted(&'a mut [u8]),
-    /// Its bytes are not known, and nobody wants them.
+    /// Its bytes are neither known nor wanted.
     Lost,
 }
 
@@ -73,7 +73,7 @@ impl Code {
     ///
     /// # Errors
     ///
-    /// If the code does not have so many data symbols, or there is not one buffer for each redundant
+    /// If the code has fewer data symbols, or there is not one buffer for each redundant
     /// symbol, or the buffers differ in length, or that is no multiple of
     /// [`Field::size_multiple`](crate::Field::size_multiple).
     pub fn accumulate(
@@ -106,7 +106,7 @@ impl Code {
     }
 
     /// Computes the wanted symbols of a codeword from the available ones. Plans anew on each call:
-    /// whoever loses the same symbols of many codewords keeps the [`plan`](Self::plan).
+    /// a caller that loses the same symbols of many codewords keeps the [`plan`](Self::plan).
     ///
     /// # Errors
     ///

@@ -86,8 +86,8 @@ impl Socket {
         }
     }
 
-    /// Lets every read end as [`io::ErrorKind::WouldBlock`] that has waited for `time`; none if there
-    /// is no `time`.
+    /// Lets every read end as [`io::ErrorKind::WouldBlock`] that has waited for `time`. Without
+    /// a `time` reads wait for as long as it takes.
     pub(crate) fn limit_reads(&self, time: Option<Duration>) -> io::Result<()> {
         match self {
             Self::Unix(stream) => stream.set_read_timeout(time),

@@ -17,7 +17,7 @@ pub(crate) const SLOWDOWN_MAX: f64 = 1_000.0;
 pub enum BurstLength {
     /// All so long.
     Fixed(Sectors),
-    /// Each length from one sector to so many equally likely.
+    /// Each length from one sector to this one equally likely.
     Uniform(Sectors),
     /// Geometric with this mean; what would be longer than 16 times the mean is so long.
     Geometric(Sectors),

@@ -43,7 +43,7 @@ impl Mad<'_> {
 
 /// A kernel, seen by the driver, which hands it the sources of one block after the other.
 pub(super) trait Engine {
-    /// The engine does multiples of so many bytes over GF(2^8); the rest is left to another.
+    /// The engine does multiples of this number of bytes over GF(2^8); the rest is left to another.
     const STEP: usize;
     /// The most bytes of a block.
     const BLOCK_MAX: usize;
@@ -102,7 +102,7 @@ pub(crate) trait Columns {
     /// Whether every element of row 0 is 1.
     fn row_0_is_xor(&self) -> bool;
 
-    /// The transform that gives these rows of so many sources, where that takes less work.
+    /// The transform that gives these rows of `source_count` sources, where that takes less work.
     fn transform(&self, _rows: Range<usize>, _source_count: usize) -> Option<Transformed<'_>> {
         None
     }

@@ -18,7 +18,7 @@ impl Table {
 
     /// # Safety
     ///
-    /// There are so many elements.
+    /// The table has at least `elements` elements.
     #[inline(always)]
     pub(super) unsafe fn skip(self, elements: usize) -> Self {
         // SAFETY: by the caller.
