@@ -68,7 +68,8 @@ pub use policy::{Again, AnswerWhen, Assisted, First, Late, Plan, Policy, Surplus
 pub use settings::{Content, Settings};
 pub use shape::{Area, Cell, Family, Layout, Parity, Row, Spec, SpecError};
 
-use crate::core::{Core, Enqueue, Fate, OpId, Purpose, Sub, loses_drive};
+use crate::core::{Core, Enqueue, OpId, Purpose, Sub, loses_drive};
+use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::durable::ledger::Ledger;
 use crate::durable::membership::{Member, Why};
@@ -189,7 +190,7 @@ impl Array {
 
     /// The drives that are not there any more.
     pub fn lost(&self) -> DriveSet {
-        self.core.lost
+        self.core.drives.lost()
     }
 
     /// Stripes whose redundancy is valid, from the first on.
@@ -209,23 +210,23 @@ impl Array {
 
     /// Commands waiting for a drive or inside it.
     pub fn queue_len(&self, drive: DriveIdx) -> usize {
-        self.core.queue_len(drive)
+        self.core.drives.queue_len(drive)
     }
 
     /// What is known of a drive, and what policies decide from: what it says and what is seen of it.
     pub fn view(&self, now: Instant, drive: DriveIdx) -> DriveView {
-        self.core.view(now, drive)
+        self.core.drives.view(now, drive)
     }
 
     /// How fast a drive is, compared with the others.
     pub fn figures(&self, now: Instant, drive: DriveIdx) -> Figures {
-        self.core.detector.figures(now, drive)
+        self.core.drives.figures(now, drive)
     }
 
     /// Drives that are not read where that can be helped: because they were found slow, or because
     /// somebody wants that.
     pub fn sat_out(&self) -> DriveSet {
-        self.core.detector.sat_out()
+        self.core.drives.sat_out()
     }
 
     /// Whether no request and no command is in progress.
@@ -239,7 +240,7 @@ impl Array {
     /// Panics if the extent is empty or past the array's end.
     pub fn handle_request(&mut self, now: Instant, request: RequestId, command: Command) {
         assert!(command.fits(self.size()), "{command:?} is past the array's end");
-        self.core.gate.note_arrival(now, self.outstanding);
+        self.core.drives.note_arrival(now, self.outstanding);
         self.outstanding += 1;
         let start = match command {
             Command::Read { extent, effort } => Start::Read { request, extent, effort },
@@ -284,7 +285,7 @@ impl Array {
     pub fn handle_stop(&mut self, now: Instant) {
         if self.stop == Stop::No {
             self.stop = Stop::Wanted;
-            self.stop_by = self.core.patience().map(|patience| now + patience.answer());
+            self.stop_by = self.core.drives.patience().map(|patience| now + patience.answer());
             self.note_end_is_near(now);
         }
         self.settle(now);
@@ -296,13 +297,13 @@ impl Array {
     }
 
     fn note_end_is_near(&mut self, now: Instant) {
-        let at = self.core.patience().map(|patience| now + patience.lost);
+        let at = self.core.drives.patience().map(|patience| now + patience.lost);
         self.give_up_at = self.give_up_at.or(at);
     }
 
     /// How long it waits for a drive, where there is a limit.
     pub fn patience(&self) -> Option<Patience> {
-        self.core.patience()
+        self.core.drives.patience()
     }
 
     /// How the array stands with each of its drives, where that is recorded.
@@ -327,13 +328,13 @@ impl Array {
 
     /// A drive's own account of itself.
     pub fn handle_health(&mut self, drive: DriveIdx, health: Health) {
-        self.core.track(drive).handle_health(health);
+        self.core.drives.handle_health(drive, health);
     }
 
     /// When to call [`Array::handle_timeout`], if at all.
     pub fn deadline(&self) -> Option<Instant> {
         let read = self.timers.first().map(|&(at, _)| at);
-        read.into_iter().chain(self.core.probe_at()).chain(self.overdue_at()).min()
+        read.into_iter().chain(self.core.drives.probe_at()).chain(self.overdue_at()).min()
     }
 
     /// Time has passed. Sooner or later than [`Array::deadline`] is as good.
@@ -354,14 +355,14 @@ impl Array {
 
     /// Somebody wants a drive not to be read where that can be helped, until it is admitted by hand.
     pub fn handle_sit_out(&mut self, now: Instant, drive: DriveIdx) -> Result<(), Refusal> {
-        let event = self.core.detector.sit_out(now, drive)?;
+        let event = self.core.drives.sit_out(now, drive)?;
         self.core.note_event(Some(event));
         Ok(())
     }
 
     /// Somebody wants a drive that sits out to be read again.
     pub fn handle_admit(&mut self, now: Instant, drive: DriveIdx) -> Result<(), Refusal> {
-        let event = self.core.detector.admit(now, drive)?;
+        let event = self.core.drives.admit(now, drive)?;
         self.core.note_event(Some(event));
         Ok(())
     }
@@ -425,7 +426,7 @@ impl Array {
         if is_done {
             ledger.close(&mut self.core, now);
         }
-        let silent = self.core.silent;
+        let silent = self.core.drives.silent();
         ledger.advance(&mut self.core, now, silent);
         if ledger.is_open() || self.core.has_failed() {
             self.granted.extend(self.unopened.drain(..));
@@ -434,7 +435,7 @@ impl Array {
         if is_done && let Some(ending) = ending {
             self.end(ending);
         } else if self.stop == Stop::Wanted && self.stop_by.is_some_and(|by| by <= now) {
-            self.end(Ending::Unsafe { silent: self.core.silent });
+            self.end(Ending::Unsafe { silent: self.core.drives.silent() });
         }
     }
 
@@ -495,7 +496,7 @@ impl Array {
     }
 
     fn note_arrival(&mut self, now: Instant, op: OpId) {
-        if self.core.patience().is_some() {
+        if self.core.drives.patience().is_some() {
             self.arrived.insert(op, now);
         }
     }
@@ -518,7 +519,7 @@ impl Array {
                 },
             )
         };
-        let drives: Vec<DriveIdx> = self.core.present().iter().collect();
+        let drives: Vec<DriveIdx> = self.core.drives.present().iter().collect();
         let pending: Vec<SubId> =
             drives.into_iter().map(|drive| flush(&mut self.core, drive)).collect();
         let subs = pending.len() as u32;
@@ -537,7 +538,7 @@ impl Array {
             (Purpose::Op(op), _) if self.ops.contains_key(&op) => {
                 self.hand_over(now, op, Ended { sub, state, buf, outcome });
             }
-            (Purpose::Ledger, Some(ledger)) if !self.core.lost.contains(state.drive) => {
+            (Purpose::Ledger, Some(ledger)) if !self.core.drives.lost().contains(state.drive) => {
                 ledger.handle_done(&mut self.core, now, state.drive, sub);
             }
             // A late completion: the answer has been given, or the drive was given up.
@@ -574,10 +575,10 @@ impl Array {
     }
 
     fn lose(&mut self, now: Instant, drive: DriveIdx, why: Why) {
-        if self.core.lost.contains(drive) {
+        if self.core.drives.lost().contains(drive) {
             return;
         }
-        self.core.lost = self.core.lost.with(drive);
+        let event = self.core.drives.handle_lost(now, drive);
         self.core.note_lost_writes();
         if let Some(ledger) = &mut self.ledger {
             if ledger.records_losses() {
@@ -586,8 +587,6 @@ impl Array {
             ledger.handle_lost(&mut self.core, drive, why);
         }
         self.core.actions.push_back(Action::Lost { drive, why });
-        self.core.streaks.forget(drive);
-        let event = self.core.detector.handle_lost(now, drive);
         self.core.note_event(event);
         // A drive that hangs may never give back what is inside it: nobody waits for that either.
         let mut given_up = self.core.drain_waiting(drive);

@@ -28,7 +28,7 @@ impl Array {
         if self.resync != Resync::Idle || first == stripes || self.core.code.is_none() {
             return;
         }
-        if !self.core.lost.is_empty() {
+        if !self.core.drives.lost().is_empty() {
             self.resync = Resync::Stuck;
             return;
         }

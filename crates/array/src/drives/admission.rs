@@ -71,7 +71,7 @@ const HELD: usize = 2;
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct Holding {
     admission: Admission,
     latency: Quantile,
     /// How many drives a read asks, lately.
@@ -90,7 +90,7 @@ pub(crate) struct Gate {
     share: f64,
 }
 
-impl Gate {
+impl Holding {
     pub(crate) fn new(admission: Admission) -> Self {
         Self {
             admission,
@@ -212,43 +212,43 @@ mod tests {
         Instant::from_nanos(millis * 1_000_000)
     }
 
-    /// A gate that has seen reads of six drives take 10 ms each, come when they would.
-    fn gate(admission: Admission) -> Gate {
-        let mut gate = Gate::new(admission);
-        come(&mut gate, 1_000, |at| (at * at) as usize % 13);
+    /// One that has seen reads of six drives take 10 ms each, come when they would.
+    fn holding(admission: Admission) -> Holding {
+        let mut holding = Holding::new(admission);
+        come(&mut holding, 1_000, |at| (at * at) as usize % 13);
         for _ in 0..1_000 {
-            gate.note_read(6, true);
-            gate.note_latency(Nanos::from_millis(10));
+            holding.note_read(6, true);
+            holding.note_latency(Nanos::from_millis(10));
         }
-        gate
+        holding
     }
 
     /// So many requests come, each of which finds so many others.
-    fn come(gate: &mut Gate, requests: u64, others: impl Fn(u64) -> usize) {
-        (0..requests).for_each(|at| gate.note_arrival(self::at(at), others(at)));
+    fn come(holding: &mut Holding, requests: u64, others: impl Fn(u64) -> usize) {
+        (0..requests).for_each(|at| holding.note_arrival(self::at(at), others(at)));
     }
 
     const HOLDS: bool = true;
 
     /// Whether a request of a second holds its drive.
-    fn holds(gate: &Gate) -> bool {
+    fn holds(holding: &Holding) -> bool {
         let mut awaited = Awaited::default();
         awaited.enter(SubId(1), at(0));
-        gate.room(at(1_000), &awaited) == HELD
+        holding.room(at(1_000), &awaited) == HELD
     }
 
     #[test]
     fn nothing_is_held_where_requests_come_upon_answers_or_before_that_is_known() {
-        let mut gate = gate(Admission::Aging);
-        assert_eq!(holds(&gate), HOLDS);
-        come(&mut gate, 2_000, |_| 31);
-        assert_eq!((gate.arrivals(), holds(&gate)), (Arrivals::UponAnswers, !HOLDS));
+        let mut holding = holding(Admission::Aging);
+        assert_eq!(holds(&holding), HOLDS);
+        come(&mut holding, 2_000, |_| 31);
+        assert_eq!((holding.arrivals(), holds(&holding)), (Arrivals::UponAnswers, !HOLDS));
         // A few more or less, as answers come together.
-        come(&mut gate, 2_000, |at| 30 + (at % 3) as usize);
-        assert_eq!(gate.arrivals(), Arrivals::UponAnswers);
-        come(&mut gate, 2_000, |at| (at * at) as usize % 60);
-        assert_eq!((gate.arrivals(), holds(&gate)), (Arrivals::Independent, HOLDS));
-        let mut fresh = Gate::new(Admission::Aging);
+        come(&mut holding, 2_000, |at| 30 + (at % 3) as usize);
+        assert_eq!(holding.arrivals(), Arrivals::UponAnswers);
+        come(&mut holding, 2_000, |at| (at * at) as usize % 60);
+        assert_eq!((holding.arrivals(), holds(&holding)), (Arrivals::Independent, HOLDS));
+        let mut fresh = Holding::new(Admission::Aging);
         fresh.note_read(6, true);
         fresh.note_latency(Nanos::from_millis(10));
         assert_eq!(holds(&fresh), !HOLDS);
@@ -256,69 +256,70 @@ mod tests {
 
     #[test]
     fn requests_that_come_at_the_same_moment_do_not_look_like_independent_ones() {
-        let mut gate = Gate::new(Admission::Aging);
-        (0..256).for_each(|others| gate.note_arrival(at(0), others));
-        come(&mut gate, 200, |_| 255);
-        assert_eq!(gate.arrivals(), Arrivals::UponAnswers);
+        let mut holding = Holding::new(Admission::Aging);
+        (0..256).for_each(|others| holding.note_arrival(at(0), others));
+        come(&mut holding, 200, |_| 255);
+        assert_eq!(holding.arrivals(), Arrivals::UponAnswers);
     }
 
     #[test]
     fn nothing_is_held_for_narrow_reads_nor_before_long_queues() {
-        let mut gate = gate(Admission::Aging);
-        gate.note_queues(4.0, 32.0);
-        gate.note_latency(Nanos::from_millis(10));
-        assert_eq!(holds(&gate), HOLDS);
-        gate.note_queues(16.0, 32.0);
-        gate.note_latency(Nanos::from_millis(10));
-        assert_eq!(holds(&gate), !HOLDS, "half a window waits at each drive");
-        gate.note_queues(4.0, 32.0);
+        let mut holding = holding(Admission::Aging);
+        holding.note_queues(4.0, 32.0);
+        holding.note_latency(Nanos::from_millis(10));
+        assert_eq!(holds(&holding), HOLDS);
+        holding.note_queues(16.0, 32.0);
+        holding.note_latency(Nanos::from_millis(10));
+        assert_eq!(holds(&holding), !HOLDS, "half a window waits at each drive");
+        holding.note_queues(4.0, 32.0);
         for _ in 0..1_000 {
-            gate.note_read(1, true);
-            gate.note_latency(Nanos::from_millis(10));
+            holding.note_read(1, true);
+            holding.note_latency(Nanos::from_millis(10));
         }
-        assert_eq!(holds(&gate), !HOLDS, "each read asks one drive");
+        assert_eq!(holds(&holding), !HOLDS, "each read asks one drive");
     }
 
     #[test]
     fn an_old_request_holds_its_drive_until_it_is_answered() {
-        let gate = gate(Admission::Aging);
+        let holding = holding(Admission::Aging);
         let mut awaited = Awaited::default();
         awaited.enter(SubId(1), at(0));
         awaited.enter(SubId(2), at(90));
-        assert_eq!(gate.room(at(5), &awaited), usize::MAX);
-        assert_eq!(gate.room(at(100), &awaited), HELD);
+        assert_eq!(holding.room(at(5), &awaited), usize::MAX);
+        assert_eq!(holding.room(at(100), &awaited), HELD);
         awaited.leave(SubId(1));
-        assert_eq!(gate.room(at(95), &awaited), usize::MAX);
-        assert_eq!(self::gate(Admission::Always).room(at(10_000), &awaited), usize::MAX);
+        assert_eq!(holding.room(at(95), &awaited), usize::MAX);
+        assert_eq!(self::holding(Admission::Always).room(at(10_000), &awaited), usize::MAX);
     }
 
     #[test]
     fn a_part_that_is_not_counted_on_holds_no_drive() {
-        let gate = gate(Admission::Aging);
+        let holding = holding(Admission::Aging);
         let mut awaited = Awaited::default();
         awaited.enter(SubId(1), at(0));
         awaited.count_on(SubId(1), false);
-        assert_eq!(gate.room(at(1_000), &awaited), usize::MAX);
+        assert_eq!(holding.room(at(1_000), &awaited), usize::MAX);
         awaited.count_on(SubId(1), true);
-        assert_eq!(gate.room(at(1_000), &awaited), HELD);
+        assert_eq!(holding.room(at(1_000), &awaited), HELD);
     }
 
     #[test]
     fn requests_are_old_later_while_no_drive_can_be_spared() {
-        let mut gate = gate(Admission::Aging);
+        let mut holding = holding(Admission::Aging);
         let mut awaited = Awaited::default();
         awaited.enter(SubId(1), at(0));
-        let old = Instant::ZERO + gate.old().unwrap() + Nanos::from_millis(1);
-        assert_eq!(gate.room(old, &awaited), HELD);
-        gate.note_read(5, false);
-        assert_eq!(gate.room(old, &awaited), usize::MAX);
-        assert_eq!(gate.room(at(1_000), &awaited), HELD);
+        let old = Instant::ZERO + holding.old().unwrap() + Nanos::from_millis(1);
+        assert_eq!(holding.room(old, &awaited), HELD);
+        holding.note_read(5, false);
+        assert_eq!(holding.room(old, &awaited), usize::MAX);
+        assert_eq!(holding.room(at(1_000), &awaited), HELD);
     }
 
     #[test]
     fn wide_reads_are_old_later_than_narrow_ones() {
         let mut rng = levelhead_stats::Streams::new(5).stream("latencies");
-        let (mut narrow, mut wide) = (Gate::new(Admission::Aging), Gate::new(Admission::Aging));
+        let (mut narrow, mut wide) =
+            (Holding::new(Admission::Aging), Holding::new(Admission::Aging));
         come(&mut narrow, 1_000, |at| (at * at) as usize % 13);
         come(&mut wide, 1_000, |at| (at * at) as usize % 13);
         for _ in 0..20_000 {

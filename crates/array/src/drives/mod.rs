@@ -1,8 +1,604 @@
-//! All that is known of a drive.
+//! All that is known of an array's drives: what waits for each, what was seen of each, and how the array stands
+//! with each. Facts come in by `note_*` and `handle_*`; views go out.
+//!
+//! ```text
+//!   note_ended --> track    times, failures: predicted waits ------> policies (View)
+//!             +--> detect   slow, compared with its fellows --+
+//!             +--> silence  has ended nothing for long -------+---> standing --> sat out, silent, lost
+//!   policies' plans --> aside --------------------------------+
+//!   reads' ages --> admission: held                queue: what waits, what is inside
+//! ```
+//!
+//! The words late, slow, aside, sat out, held, silent, lost and missing are those of ARCHITECTURE.md.
+//!
+//! # What makes a drive slow: the constants, and where they act
+//!
+//! | constant | value | in | a drive .. |
+//! |---|---|---|---|
+//! | `SLOW_TIMES`, `DEVIATIONS`, `SLOW_MIN` | 3 medians, 6 deviations, 15 ms | [`detect`] | is found slow by its last commands, and sits out |
+//! | `ADMIT_TIMES` | 2.5 medians | [`detect`] | that sits out is quick again |
+//! | `TERM`, `TERM_MAX`, `RELAPSE` | 5 s, 160 s, 60 s | [`standing`] | sits out at least so long |
+//! | `SLOW_WAIT`, `SLOW_PACE` | 3 and 1.5 medians | [`level`](crate::policy::level) | is set aside by a read, by its predicted wait and its pace |
+//! | `EXCESS` | 3 median paces | [`track`] | is slow now and then: what exceeds it is averaged |
+//! | `SILENCE` | 4 paces | [`track`] | that works on one command for so long has that much longer a pace |
+//! | `FAR_BEHIND`, `USUAL_MIN` | 2.5, 0.25 | [`lateness`](crate::ops::lateness) | is late with its part of a `level` read, by what its fellows took |
+//! | `LOOK_TAILS` | 2 tails | [`lateness`](crate::ops::lateness) | is late because it has ended nothing, or ... |
+//! | `PASSED_OVER` | 100 windows | here | .. so many other commands that it must have lost this one |
+//! | `SLOW_TIMES`, `REPEATS` | 2 medians, 3 in a row | [`tolerant`](crate::policy::tolerant) | is late for ToleRAID, and persistently so |
+//! | `OLD_SHARE`, `TIGHT` | 1.2 / d^2, 1.5 | [`admission`] | is held, for a request that is older than most become |
+//! | [`Patience`](silence::Patience) | 5 s, 60 s | [`silence`] | is silent, and lost |
 
 pub(crate) mod admission;
 pub mod detect;
 pub(crate) mod quantile;
 pub(crate) mod queue;
 pub(crate) mod silence;
+pub(crate) mod standing;
 pub(crate) mod track;
+
+use levelhead_block::Health;
+use levelhead_stats::{Rng, Streams};
+use levelhead_units::{DriveIdx, DriveSet, Instant, Lba, Nanos};
+
+use crate::Settings;
+use crate::action::SubId;
+use crate::policy::View;
+use crate::policy::level;
+use crate::policy::tau::{DriveView, Share};
+use crate::policy::tolerant::Streaks;
+use admission::{Awaited, Holding};
+use detect::{DriveEvent, Figures, Refusal};
+use quantile::Quantile;
+use queue::{End, HostQueue};
+use silence::{Heard, Patience};
+use standing::{PROBE_INTERVAL, Practice, Standings};
+use track::{DriveTrack, Work};
+
+/// Reads over which what they found at the drives is averaged.
+const SEEN_MEMORY: f64 = 64.0;
+
+/// A drive that has ended more than this many windows' worth of others since a command went in has lost that
+/// command: it passes one by in favour of nearer ones for ten windows in one case of 20,000, and for longer
+/// where the host's queue feeds it in the order of the addresses.
+const PASSED_OVER: f64 = 100.0;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Drives {
+    each: Vec<Drive>,
+    standings: Standings,
+    /// Which drives were late again and again.
+    streaks: Streaks,
+    times: Times,
+    /// Which drives are given something new.
+    holding: Holding,
+    /// Commands inside a drive at most.
+    window: f64,
+    /// Commands that a read found at a drive, averaged over the last reads.
+    seen: f64,
+    /// The median drive's pace, in seconds.
+    pace: f64,
+    patience: Option<Patience>,
+    probe_rng: Rng,
+}
+
+#[derive(Debug)]
+struct Drive {
+    queue: HostQueue,
+    track: DriveTrack,
+    /// Commands inside that a client waits for.
+    awaited: Awaited,
+    heard: Heard,
+    /// Commands that it has ended.
+    ended: u64,
+}
+
+/// Quantiles of what commands take, over all drives.
+#[derive(Debug)]
+struct Times {
+    /// What half of the reads sent to drives take, from their place in the queue to their end.
+    median: Quantile,
+    /// What 99 of 100 of them take.
+    tail: Quantile,
+    /// The 90th percentile of a part's latency divided by the median latency of the read's parts.
+    spread: Quantile,
+}
+
+/// Whether a command says something about how often commands are withdrawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It may be withdrawn at the answer.
+    Withdrawable,
+    /// It will run.
+    Certain,
+    /// It will run, and reads with retries what was not given without them.
+    Again,
+}
+
+/// A command that is to wait for its drive.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Push {
+    pub(crate) drive: DriveIdx,
+    pub(crate) sub: SubId,
+    pub(crate) lba: Lba,
+    pub(crate) end: End,
+    pub(crate) load: Load,
+}
+
+/// Whether a command moves the arm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Load {
+    Sectors,
+    /// A flush: it says nothing of how much comes a drive's way.
+    Nothing,
+}
+
+/// A command for sectors that its drive has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    pub(crate) drive: DriveIdx,
+    pub(crate) enqueued: Instant,
+    pub(crate) started: Instant,
+    /// Commands that were inside the drive, this one included.
+    pub(crate) inside: usize,
+    /// What it was, if it read.
+    pub(crate) read: Option<EndedRead>,
+}
+
+/// What a read says of its drive.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EndedRead {
+    pub(crate) fate: Fate,
+    pub(crate) reader: Reader,
+    /// How many of its sectors were not given, if it was made without retries.
+    pub(crate) unread: Option<usize>,
+    pub(crate) sectors: u64,
+}
+
+/// Whom a read is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// An operation waits for it.
+    Operation,
+    /// No operation does: it only shows how the drive is.
+    Nobody,
+}
+
+/// What becomes of a command that left its drive.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Left {
+    /// Commands that were inside the drive, this one included.
+    pub(crate) inside: usize,
+    /// What the drive's being heard changes.
+    pub(crate) event: Option<DriveEvent>,
+}
+
+/// What a look for silent drives has found.
+#[derive(Debug)]
+pub(crate) struct Silenced {
+    /// Drives that have just become silent.
+    pub(crate) newly: DriveSet,
+    pub(crate) events: Vec<DriveEvent>,
+}
+
+impl Drive {
+    fn work(&self) -> Work {
+        let inside = self.queue.inside().len();
+        Work { queued: self.queue.len(), inside, since: self.heard.busy_since() }
+    }
+}
+
+impl Drives {
+    pub(crate) fn new(settings: &Settings, streams: Streams) -> Self {
+        let count = settings.spec.drives();
+        let drive = |idx| {
+            let rng = streams.stream(&format!("array/host-queue/{idx}"));
+            Drive {
+                queue: HostQueue::new(settings.order, settings.window, rng),
+                track: DriveTrack::default(),
+                awaited: Awaited::default(),
+                heard: Heard::default(),
+                ended: 0,
+            }
+        };
+        let practice = if settings.policy.sits_out() { Practice::SitOut } else { Practice::Name };
+        let redundant = settings.spec.redundant();
+        Self {
+            each: (0..count).map(drive).collect(),
+            standings: Standings::new(count, redundant, settings.lost, practice),
+            streaks: Streaks::new(count),
+            times: Times {
+                median: Quantile::new(0.5),
+                tail: Quantile::new(0.99),
+                spread: Quantile::new(0.9),
+            },
+            holding: Holding::new(settings.policy.admission()),
+            window: f64::from(settings.window),
+            seen: 0.0,
+            pace: 0.0,
+            patience: settings.patience,
+            probe_rng: streams.stream("array/probes"),
+        }
+    }
+
+    fn of(&mut self, drive: DriveIdx) -> &mut Drive {
+        &mut self.each[drive.as_usize()]
+    }
+
+    /// Their number, lost ones included.
+    pub(crate) fn count(&self) -> usize {
+        self.each.len()
+    }
+
+    fn all(&self) -> DriveSet {
+        DriveSet::first(self.each.len() as u8)
+    }
+}
+
+/// How the array stands with them.
+impl Drives {
+    /// Drives that the array does without.
+    pub(crate) fn lost(&self) -> DriveSet {
+        self.standings.lost()
+    }
+
+    /// All others.
+    pub(crate) fn present(&self) -> DriveSet {
+        self.standings.present()
+    }
+
+    /// How many more drives the layout can lose.
+    pub(crate) fn spare(&self) -> usize {
+        self.standings.spare()
+    }
+
+    /// Whether more drives are lost than the layout survives.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.standings.has_failed()
+    }
+
+    /// Drives not to be read where that can be helped: slow ones, or by hand.
+    pub(crate) fn sat_out(&self) -> DriveSet {
+        self.standings.sat_out()
+    }
+
+    /// Drives that have ended nothing for long.
+    pub(crate) fn silent(&self) -> DriveSet {
+        self.standings.silent()
+    }
+
+    /// Those of them that are to be lost once something waits for them.
+    pub(crate) fn overdue(&self) -> DriveSet {
+        self.standings.overdue()
+    }
+
+    /// How fast a drive is, compared with the others.
+    pub(crate) fn figures(&self, now: Instant, drive: DriveIdx) -> Figures {
+        self.standings.figures(now, drive)
+    }
+
+    /// An operator wants a drive not to be read where that can be helped.
+    pub(crate) fn sit_out(&mut self, now: Instant, drive: DriveIdx) -> Result<DriveEvent, Refusal> {
+        self.standings.sit_out(now, drive)
+    }
+
+    /// An operator wants a drive that sits out to be read again.
+    pub(crate) fn admit(&mut self, now: Instant, drive: DriveIdx) -> Result<DriveEvent, Refusal> {
+        self.standings.admit(now, drive)
+    }
+
+    /// The array does without a drive from now on.
+    pub(crate) fn handle_lost(&mut self, now: Instant, drive: DriveIdx) -> Option<DriveEvent> {
+        self.streaks.forget(drive);
+        self.standings.handle_lost(now, drive)
+    }
+
+    /// How long a drive is waited for, where there is a limit.
+    pub(crate) fn patience(&self) -> Option<Patience> {
+        self.patience
+    }
+
+    /// When [`Drives::look_for_silence`] has something to find.
+    pub(crate) fn silence_at(&self) -> Option<Instant> {
+        let patience = self.patience?;
+        let silent = self.silent();
+        let watched = self.all().without(self.overdue()).without(self.lost().and(silent));
+        let at = |drive: DriveIdx| {
+            let after = if silent.contains(drive) { patience.lost } else { patience.silent };
+            Some(self.each[drive.as_usize()].heard.silent_since()? + after)
+        };
+        watched.iter().filter_map(at).min()
+    }
+
+    /// Finds drives that have been silent for too long, and those that have just become so.
+    pub(crate) fn look_for_silence(&mut self, now: Instant) -> Silenced {
+        let mut found = Silenced { newly: DriveSet::EMPTY, events: Vec::new() };
+        let Some(patience) = self.patience else { return found };
+        let mut overdue = DriveSet::EMPTY;
+        for drive in self.all().iter() {
+            let Some(since) = self.of(drive).heard.silent_since() else { continue };
+            let silent_for = now.saturating_since(since);
+            if silent_for >= patience.silent && !self.silent().contains(drive) {
+                found.newly = found.newly.with(drive);
+                found.events.extend(self.standings.note_silent(now, drive));
+            }
+            if silent_for >= patience.lost && !self.lost().contains(drive) {
+                overdue = overdue.with(drive);
+            }
+        }
+        self.standings.set_overdue(overdue);
+        found
+    }
+
+    /// A read does without these drives: they are probed if nothing is heard of them.
+    pub(crate) fn note_aside(&mut self, aside: DriveSet) {
+        self.standings.note_aside(aside);
+    }
+
+    /// When [`Drives::take_probe`] may have something to say.
+    pub(crate) fn probe_at(&self) -> Option<Instant> {
+        let stale = self.standings.stale().without(self.lost());
+        let stale_at = stale.iter().map(|drive| self.stale_at(drive));
+        stale_at.chain(self.standings.probe_at()).min()
+    }
+
+    fn stale_at(&self, drive: DriveIdx) -> Instant {
+        self.each[drive.as_usize()].track.finished_last() + PROBE_INTERVAL
+    }
+
+    /// Whether a little is to be read from a drive now, to hear how it is: the number of a stripe, below
+    /// `stripes`, to read it from.
+    pub(crate) fn take_probe(
+        &mut self,
+        now: Instant,
+        drive: DriveIdx,
+        stripes: u64,
+    ) -> Option<u64> {
+        let is_stale = self.standings.stale().contains(drive) && self.stale_at(drive) <= now;
+        if is_stale {
+            self.standings.note_fresh(drive);
+        }
+        let is_wanted = self.standings.take_probe(now, drive) || is_stale;
+        (is_wanted && self.queue_len(drive) == 0).then(|| self.probe_rng.below(stripes))
+    }
+}
+
+/// What is seen of them.
+impl Drives {
+    /// A drive's own account of itself.
+    pub(crate) fn handle_health(&mut self, drive: DriveIdx, health: Health) {
+        self.of(drive).track.handle_health(health);
+    }
+
+    /// What is known of a drive, for policies.
+    pub(crate) fn view(&self, now: Instant, drive: DriveIdx) -> DriveView {
+        let drive = &self.each[drive.as_usize()];
+        drive.track.view(now, drive.work())
+    }
+
+    /// What a decision is made from, but for the drives' shares.
+    pub(crate) fn overview(&self) -> View<'static> {
+        View {
+            shares: &[],
+            spare: self.spare(),
+            arrivals: self.holding.arrivals(),
+            window: self.window,
+            seen: self.seen,
+            sat_out: self.sat_out(),
+            by_hand: self.standings.by_hand().or(self.silent()),
+            persistent: self.streaks.persistent().without(self.sat_out()),
+        }
+    }
+
+    /// A read has looked at the drives that are there.
+    pub(crate) fn note_views(&mut self, shares: &[Share]) {
+        if shares.is_empty() {
+            return;
+        }
+        self.pace = level::median(shares, |drive| drive.pace);
+        let queued: f64 = shares.iter().map(|share| share.drive.queued).sum();
+        self.seen += (queued / shares.len() as f64 - self.seen) / SEEN_MEMORY;
+        self.holding.note_queues(self.seen, self.window);
+    }
+
+    /// Drives that take more than `times` as long for a command as the median drive, as if each had
+    /// one command inside.
+    pub(crate) fn slower(&self, now: Instant, times: f64) -> DriveSet {
+        let pace = |drive| self.view(now, drive).pace_alone;
+        let mut paces: Vec<f64> = self.present().iter().map(pace).collect();
+        paces.sort_unstable_by(f64::total_cmp);
+        let Some(&median) = paces.get(paces.len().saturating_sub(1) / 2) else {
+            return DriveSet::EMPTY;
+        };
+        self.present().iter().filter(|&drive| pace(drive) > times * median).collect()
+    }
+
+    /// The predicted wait of one command more at each drive, in nanoseconds.
+    pub(crate) fn waits(&self, now: Instant) -> Vec<u64> {
+        let wait = |drive: &Drive| {
+            let pace = Nanos::from_secs_f64_round(drive.track.pace(now, drive.work()));
+            pace.get() * (drive.queue.len() as u64 + 1)
+        };
+        self.each.iter().map(wait).collect()
+    }
+
+    /// Commands at a drive that is there, on average.
+    pub(crate) fn mean_queue(&self) -> f64 {
+        let present = self.present();
+        let queued: usize = present.iter().map(|drive| self.queue_len(drive)).sum();
+        queued as f64 / f64::from(present.len().max(1))
+    }
+
+    /// Commands waiting for a drive or inside it.
+    pub(crate) fn queue_len(&self, drive: DriveIdx) -> usize {
+        self.each[drive.as_usize()].queue.len()
+    }
+
+    /// What half of the reads sent to drives take, once that is known.
+    pub(crate) fn median(&self) -> Option<Nanos> {
+        self.times.median.get()
+    }
+
+    /// What 99 of 100 of them take.
+    pub(crate) fn tail(&self) -> Option<Nanos> {
+        self.times.tail.get()
+    }
+
+    /// The 90th percentile of a part's latency divided by the median latency of the read's parts.
+    pub(crate) fn spread(&self) -> Option<f64> {
+        self.times.spread.number()
+    }
+
+    /// One part's latency divided by the median latency of its read's parts.
+    pub(crate) fn note_spread(&mut self, times: f64) {
+        self.times.spread.note_number(times);
+    }
+
+    /// A drive was late with its part of a read, or in time.
+    pub(crate) fn note_late(&mut self, drive: DriveIdx, is_late: bool) {
+        self.streaks.note(drive, is_late);
+    }
+
+    /// A client's request has come, and found `others` that are not answered yet.
+    pub(crate) fn note_arrival(&mut self, now: Instant, others: usize) {
+        self.holding.note_arrival(now, others);
+    }
+
+    /// A read has asked `drives` drives, and could spare one of them or not.
+    pub(crate) fn note_asked(&mut self, drives: u32, can_spare: bool) {
+        self.holding.note_read(drives, can_spare);
+    }
+
+    /// A client's request has been answered after `latency`.
+    pub(crate) fn note_latency(&mut self, latency: Nanos) {
+        self.holding.note_latency(latency);
+    }
+
+    /// Whether a request of this age is about to be old, so that it matters what it counts on.
+    pub(crate) fn is_aging(&self, age: Nanos) -> bool {
+        self.holding.is_aging(age)
+    }
+}
+
+/// What waits for them and what is inside them.
+impl Drives {
+    /// A command is to wait for its drive.
+    pub(crate) fn push(&mut self, now: Instant, push: Push) {
+        let Push { drive, sub, lba, end, load } = push;
+        assert!(!self.lost().contains(drive), "A2: drive {drive} is lost");
+        let Drive { queue, track, .. } = self.of(drive);
+        queue.push(sub, lba, end);
+        match load {
+            Load::Sectors => track.handle_asked(now),
+            Load::Nothing => {}
+        }
+    }
+
+    /// How many commands may be inside a drive, as far as old requests go. Where a drive that is aside is
+    /// needed after all, as writes need it, it wants a choice more than others do.
+    pub(crate) fn room(&self, now: Instant, drive: DriveIdx) -> usize {
+        if self.standings.aside().contains(drive) {
+            return usize::MAX;
+        }
+        self.holding.room(now, &self.each[drive.as_usize()].awaited)
+    }
+
+    /// The next command for a drive that may have `room` inside. It is inside from then on.
+    pub(crate) fn pop(&mut self, now: Instant, drive: DriveIdx, room: usize) -> Option<SubId> {
+        let Drive { queue, heard, .. } = self.of(drive);
+        if queue.inside().len() >= room {
+            return None;
+        }
+        let sub = queue.pop()?;
+        heard.begin(now);
+        Some(sub)
+    }
+
+    /// A command that went in is part of what a client waits for `since` then.
+    pub(crate) fn note_awaited(&mut self, drive: DriveIdx, sub: SubId, since: Instant) {
+        self.of(drive).awaited.enter(sub, since);
+    }
+
+    /// A command that could have been withdrawn has gone into its drive.
+    pub(crate) fn note_kept(&mut self, now: Instant, drive: DriveIdx) {
+        self.of(drive).track.handle_fate(now, false);
+    }
+
+    /// Whether an operation counts on a command of its own.
+    pub(crate) fn count_on(&mut self, drive: DriveIdx, sub: SubId, is_counted_on: bool) {
+        self.of(drive).awaited.count_on(sub, is_counted_on);
+    }
+
+    /// No client waits for a command inside a drive any more.
+    pub(crate) fn leave(&mut self, drive: DriveIdx, sub: SubId) {
+        self.of(drive).awaited.leave(sub);
+    }
+
+    /// Takes a command out of the queue before its drive has it; false if the drive has it.
+    pub(crate) fn remove(&mut self, drive: DriveIdx, sub: SubId, lba: Lba) -> bool {
+        self.of(drive).queue.remove(sub, lba)
+    }
+
+    /// A command was taken out of the queue because it is not needed any more.
+    pub(crate) fn note_withdrawn(&mut self, now: Instant, drive: DriveIdx, fate: Fate) {
+        let track = &mut self.of(drive).track;
+        if fate == Fate::Withdrawable {
+            track.handle_fate(now, true);
+        }
+        track.handle_withdrawn(now);
+    }
+
+    /// Commands that a drive has ended.
+    pub(crate) fn ended(&self, drive: DriveIdx) -> u64 {
+        self.each[drive.as_usize()].ended
+    }
+
+    /// Whether a drive has ended nothing for so long that it could have ended a command that went in at
+    /// `started`, or so much since it had ended `ended_before` that it must have lost it.
+    pub(crate) fn is_stuck(
+        &self,
+        now: Instant,
+        drive: DriveIdx,
+        started: Instant,
+        ended_before: u64,
+        patience: Nanos,
+    ) -> bool {
+        let Drive { track, ended, .. } = &self.each[drive.as_usize()];
+        let passed_over = (ended - ended_before) as f64 > PASSED_OVER * self.window;
+        passed_over || track.busy(now, started) >= patience
+    }
+
+    /// A command has left its drive.
+    pub(crate) fn handle_left(&mut self, now: Instant, drive: DriveIdx, sub: SubId) -> Left {
+        let Drive { queue, awaited, heard, ended, .. } = self.of(drive);
+        *ended += 1;
+        let inside = queue.inside().len();
+        queue.finish(sub);
+        awaited.leave(sub);
+        heard.end(now, queue.inside().len());
+        Left { inside, event: self.standings.note_heard(now, drive) }
+    }
+
+    /// A command for sectors has ended, well or not.
+    pub(crate) fn note_ended(&mut self, now: Instant, what: &Ended) -> Option<DriveEvent> {
+        let &Ended { drive, enqueued, started, inside, read } = what;
+        let pace = self.pace;
+        let track = &mut self.of(drive).track;
+        let busy = track.busy(now, started);
+        track.handle_finished(now, started, inside);
+        track.handle_busy(busy, pace);
+        let EndedRead { fate, reader, unread, sectors } = read?;
+        if let Some(unread) = unread {
+            track.handle_fast_read(unread, sectors);
+        }
+        if fate == Fate::Again {
+            track.handle_retried(busy);
+        }
+        if reader == Reader::Operation {
+            let took = now.saturating_since(enqueued);
+            self.times.median.note(took);
+            self.times.tail.note(took);
+        }
+        self.standings.note_read(now, drive, busy, reader == Reader::Nobody)
+    }
+}

@@ -15,7 +15,7 @@
 //! - S2. Where it cannot be lost, what waits for it is answered with a failure in the end: no client waits
 //!   longer than [`Patience::answer`].
 
-use levelhead_units::Nanos;
+use levelhead_units::{Instant, Nanos};
 
 /// How long an array waits for a drive that says nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,5 +35,58 @@ impl Patience {
     /// as long again for the next one.
     pub fn answer(self) -> Nanos {
         self.lost * 2
+    }
+}
+
+/// When a drive was last heard, and since when it should have been.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Heard {
+    /// Since when it has had something to do.
+    busy_since: Option<Instant>,
+    /// When it ended the last of its commands.
+    last: Instant,
+}
+
+impl Heard {
+    /// It is given a command.
+    pub(crate) fn begin(&mut self, now: Instant) {
+        self.busy_since.get_or_insert(now);
+    }
+
+    /// It has ended one, and has `left` inside.
+    pub(crate) fn end(&mut self, now: Instant, left: usize) {
+        self.last = now;
+        if left == 0 {
+            self.busy_since = None;
+        }
+    }
+
+    /// Since when it has had something to do.
+    pub(crate) fn busy_since(self) -> Option<Instant> {
+        self.busy_since
+    }
+
+    /// Since when it has had something to do and has ended nothing.
+    pub(crate) fn silent_since(self) -> Option<Instant> {
+        self.busy_since.map(|since| since.max(self.last))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drive_is_silent_from_its_last_end_on_and_only_while_it_has_something_to_do() {
+        let at = |secs| Instant::ZERO + Nanos::from_secs(secs);
+        let mut heard = Heard::default();
+        assert_eq!(heard.silent_since(), None);
+        heard.begin(at(1));
+        heard.begin(at(2));
+        assert_eq!(heard.silent_since(), Some(at(1)));
+        heard.end(at(5), 1);
+        assert_eq!((heard.busy_since(), heard.silent_since()), (Some(at(1)), Some(at(5))));
+        heard.end(at(6), 0);
+        assert_eq!(heard.silent_since(), None);
     }
 }

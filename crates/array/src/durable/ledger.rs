@@ -40,7 +40,8 @@ use super::membership::{Member, Membership, Why, not_present};
 use super::quorum::{Assembly, Doubt};
 use super::superblock::{Book, Forced, Own, State, Superblock, Uuid};
 use crate::action::{Action, Ending, SubId};
-use crate::core::{Core, Enqueue, Fate, Purpose};
+use crate::core::{Core, Enqueue, Purpose};
+use crate::drives::Fate;
 use crate::drives::queue::End;
 
 /// What an array records of itself, as it was found, and who goes on with it.
@@ -207,13 +208,13 @@ impl Ledger {
             return;
         }
         self.phase = Phase::Opening;
-        for drive in core.lost.iter() {
+        for drive in core.drives.lost().iter() {
             let member = &mut self.members[drive.as_usize()];
             if member.membership == Membership::Present {
                 member.membership = Membership::Missing { since: self.book.generation };
             }
         }
-        if !self.lagging.without(core.lost).is_empty() {
+        if !self.lagging.without(core.drives.lost()).is_empty() {
             self.due.push_back(Due::AsFound); // G2
         }
         // The second one so that a copy of a member from before is two generations behind.
@@ -244,7 +245,7 @@ impl Ledger {
     }
 
     fn flush(&self, core: &mut Core, now: Instant) -> Flush {
-        let present: Vec<DriveIdx> = core.present().iter().collect();
+        let present: Vec<DriveIdx> = core.drives.present().iter().collect();
         let ask = |drive| (drive, self.ask(core, now, drive, Command::Flush, Vec::new()));
         Flush { pending: present.into_iter().map(ask).collect() }
     }
@@ -355,7 +356,7 @@ impl Ledger {
             }
         }
         // G2: of those that are silent, no more are left behind than the layout can do without.
-        let may_lag = (silent.len() as usize) <= core.spare();
+        let may_lag = (silent.len() as usize) <= core.drives.spare();
         let is_waited_for = |(at, progress): (usize, &Progress)| match progress {
             Progress::NotAsked | Progress::Done => false,
             Progress::First { .. } | Progress::Second { .. } => {
@@ -400,7 +401,7 @@ impl Ledger {
     fn begin(&mut self, core: &mut Core, now: Instant) {
         self.entry =
             Some(Entry { progress: vec![Progress::NotAsked; self.members.len()], is_safe: false });
-        for drive in core.present().iter() {
+        for drive in core.drives.present().iter() {
             let buf = core.acquire(Sectors::new(1));
             let own = self.own(drive).clone();
             let superblock = Superblock { book: self.book.clone(), own, read_only: 0 };

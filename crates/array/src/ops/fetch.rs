@@ -13,7 +13,8 @@ use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
 use crate::action::SubId;
-use crate::core::{Core, Enqueue, Fate, OpId, Purpose};
+use crate::core::{Core, Enqueue, OpId, Purpose};
+use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::shape::{Cell, Layout, Row};
 
@@ -280,7 +281,7 @@ impl Fetch {
             if withdraw && core.withdraw(now, id) {
                 withdrawn += 1;
                 if due.is_some_and(|due| now > due) {
-                    core.streaks.note(drive, true);
+                    core.drives.note_late(drive, true);
                 }
             } else {
                 core.leave(id, due);
@@ -295,10 +296,12 @@ impl Fetch {
 pub(crate) fn usable(core: &Core, row: Row) -> SymbolSet {
     let layout = &core.layout;
     let count = if row.stripe < core.synced { layout.symbols() } else { layout.data_symbols() };
-    if core.lost.is_empty() {
+    if core.drives.lost().is_empty() {
         return SymbolSet::first(count);
     }
-    (0..count).filter(|&symbol| !core.lost.contains(layout.cell(row, symbol).drive)).collect()
+    (0..count)
+        .filter(|&symbol| !core.drives.lost().contains(layout.cell(row, symbol).drive))
+        .collect()
 }
 
 /// The rows that an extent of the array touches, with each of its sectors' symbol, in the order of

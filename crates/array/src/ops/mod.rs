@@ -1,5 +1,6 @@
 //! Operations: what becomes of a client's request, from its stripes to its answer.
 
+pub(crate) mod choice;
 pub(crate) mod fetch;
 pub(crate) mod locks;
 pub(crate) mod overdue;

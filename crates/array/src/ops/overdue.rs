@@ -11,6 +11,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant};
 
 use crate::action::{Answer, Cost};
 use crate::core::OpId;
+use crate::drives::Silenced;
 use crate::durable::membership::Why;
 use crate::ops::write::Cause;
 use crate::{Array, Op, Start, Stop};
@@ -18,18 +19,19 @@ use crate::{Array, Op, Start, Stop};
 impl Array {
     /// When a drive may have become silent, or a request has waited for too long.
     pub(crate) fn overdue_at(&self) -> Option<Instant> {
-        let patience = self.core.patience()?;
+        let patience = self.core.drives.patience()?;
         let answer_by = self.arrived.values().next().map(|&at| at + patience.answer());
         let give_up_at = self.give_up_at.filter(|_| !self.arrived.is_empty());
         let stop_by = self.stop_by.filter(|_| self.stop == Stop::Wanted);
-        let own = [answer_by, give_up_at, stop_by, self.core.silence_at()];
+        let own = [answer_by, give_up_at, stop_by, self.core.drives.silence_at()];
         own.into_iter().flatten().min()
     }
 
     /// Looks for drives that are silent, and gives up what has waited for too long.
     pub(crate) fn look_for_overdue(&mut self, now: Instant) {
-        let Some(patience) = self.core.patience() else { return };
-        let newly_silent = self.core.look_for_silence(now);
+        let Some(patience) = self.core.drives.patience() else { return };
+        let Silenced { newly: newly_silent, events } = self.core.drives.look_for_silence(now);
+        self.core.note_events(events);
         if !newly_silent.is_empty() {
             self.note_silent(now, newly_silent);
         }
@@ -44,8 +46,8 @@ impl Array {
 
     /// Drives that have been silent for too long are lost as soon as something waits for them.
     pub(crate) fn lose_overdue(&mut self, now: Instant) {
-        for drive in self.core.overdue.iter() {
-            if !self.core.lost.contains(drive) && self.may_lose(drive) {
+        for drive in self.core.drives.overdue().iter() {
+            if !self.core.drives.lost().contains(drive) && self.may_lose(drive) {
                 self.lose(now, drive, Why::Silent);
             }
         }
@@ -67,7 +69,7 @@ impl Array {
     fn may_lose(&self, drive: DriveIdx) -> bool {
         let is_redundant = self.core.synced == self.core.layout.stripes();
         let waits = |op: &OpId| matches!(self.ops.get(op), Some(Op::Write(_) | Op::Flush { .. }));
-        is_redundant && self.core.spare() > 0 && self.core.is_waited_for(drive, waits)
+        is_redundant && self.core.drives.spare() > 0 && self.core.is_waited_for(drive, waits)
     }
 
     /// Answers what an operation is for with a failure.

@@ -27,12 +27,13 @@ use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos};
 
 use crate::action::{Answer, Cost, SubId};
-use crate::core::{Core, Fate, OpId};
+use crate::core::{Core, OpId};
+use crate::drives::Fate;
 use crate::drives::queue::End;
+use crate::ops::choice::{Slow, needed, plan, slow_now};
 use crate::ops::fetch::{Asked, Codeword, Fetch, Manner, rows_of, usable};
 use crate::ops::rule::{Doubtful, Need, Rule};
-use crate::policy::tau::Share;
-use crate::policy::{First, Late, Plan, Policy, Surplus, View, tolerant};
+use crate::policy::{First, Late, Plan, Policy, Surplus, tolerant};
 use crate::shape::Layout;
 
 /// See the module.
@@ -107,7 +108,7 @@ impl ReadOp {
         }
         let plan = plan(core, now, &fetch, policy);
         let patience = match plan.late {
-            Late::WhenSlow => Some(core.tail.get().unwrap_or(TAIL_AT_FIRST) * LOOK_TAILS),
+            Late::WhenSlow => Some(core.drives.tail().unwrap_or(TAIL_AT_FIRST) * LOOK_TAILS),
             Late::Never | Late::TimesMedian(_) | Late::Noted(_) => None,
         };
         let mut read = Self {
@@ -120,7 +121,7 @@ impl ReadOp {
             began: now,
             asked: DriveSet::EMPTY,
             answered: Vec::new(),
-            late: core.silent,
+            late: core.drives.silent(),
             patience,
             behind: None,
             deadline: None,
@@ -128,8 +129,8 @@ impl ReadOp {
         };
         read.first_ask(core, now);
         read.asked = read.fetch.pending_drives();
-        let can_spare = (plan.aside.len() as usize) < core.spare();
-        core.gate.note_read(read.asked.len(), can_spare);
+        let can_spare = (plan.aside.len() as usize) < core.drives.spare();
+        core.drives.note_asked(read.asked.len(), can_spare);
         read.expect(core);
         read
     }
@@ -198,9 +199,9 @@ impl ReadOp {
                 self.deadline = self.due(core);
             }
             Late::WhenSlow if self.behind.is_none() => {
-                let usual = core.spread.number().unwrap_or(f64::INFINITY) - 1.0;
+                let usual = core.drives.spread().unwrap_or(f64::INFINITY) - 1.0;
                 self.behind = self.fellows().map(|median| {
-                    let queues = (core.mean_queue() + 1.0).powi(2);
+                    let queues = (core.drives.mean_queue() + 1.0).powi(2);
                     let times = 1.0 + FAR_BEHIND * queues * usual.max(USUAL_MIN);
                     let secs = median.as_secs_f64() * times.min(BEHIND_MAX);
                     self.began + Nanos::from_secs_f64_round(secs)
@@ -223,12 +224,12 @@ impl ReadOp {
         let Some(median) = self.fellows().filter(|&median| median > Nanos::ZERO) else { return };
         let times = |time: Nanos| time.as_secs_f64() / median.as_secs_f64();
         for &(_, took) in &self.answered {
-            core.spread.note_number(times(took));
+            core.drives.note_spread(times(took));
         }
         let waited = times(now.saturating_since(self.began));
         let left = self.fetch.subs.iter().filter(|sub| sub.asked == self.began).count();
-        if core.spread.number().is_some_and(|usual| waited > usual) {
-            (0..left).for_each(|_| core.spread.note_number(waited));
+        if core.drives.spread().is_some_and(|usual| waited > usual) {
+            (0..left).for_each(|_| core.drives.note_spread(waited));
         }
     }
 
@@ -236,7 +237,7 @@ impl ReadOp {
     fn due(&self, core: &Core) -> Option<Instant> {
         let (Late::TimesMedian(times) | Late::Noted(times)) = self.plan.late else { return None };
         let has_fellows = tolerant::rank(self.asked.len() as usize).is_some();
-        let median = if has_fellows { self.fellows() } else { core.median.get() };
+        let median = if has_fellows { self.fellows() } else { core.drives.median() };
         median.map(|median| self.began + median * u64::from(times))
     }
 
@@ -245,7 +246,7 @@ impl ReadOp {
     fn only_queued(&self, core: &Core, now: Instant) -> DriveSet {
         match tolerant::rank(self.asked.len() as usize) {
             Some(_) => DriveSet::EMPTY,
-            None => self.asked.without(core.slower(now, f64::from(tolerant::SLOW_TIMES))),
+            None => self.asked.without(core.drives.slower(now, f64::from(tolerant::SLOW_TIMES))),
         }
     }
 
@@ -254,7 +255,7 @@ impl ReadOp {
         let data = layout.data_symbols();
         let expansion = layout.spec().expansion();
         // Asked for only where something is computed instead of read.
-        let waits = if self.plan.aside.is_empty() { Vec::new() } else { core.waits(now) };
+        let waits = if self.plan.aside.is_empty() { Vec::new() } else { core.drives.waits(now) };
         let first = |word: &Codeword| {
             let aside = on_drives(layout, word, self.plan.aside);
             let prompt = word.usable.minus(aside);
@@ -305,17 +306,17 @@ impl ReadOp {
 
     /// Moves on as the facts demand. Returns true once the read has been answered.
     pub(crate) fn advance(&mut self, core: &mut Core, now: Instant) -> bool {
-        self.fetch.handle_lost(&core.layout, core.lost);
+        self.fetch.handle_lost(&core.layout, core.drives.lost());
         let data = core.layout.data_symbols();
         // Asking again with the effort that failed would be no second try.
         let retry = self.effort != Effort::Fast && self.plan.effort == Effort::Fast;
         // What is slow now counts, not what was slow at the start.
-        let (aside, rest_max) = match self.plan.late {
+        let Slow { aside, rest_max } = match self.plan.late {
             Late::WhenSlow if !self.fetch.subs.is_empty() || self.has_failures() => {
-                core.slow(now, self.asked)
+                slow_now(core, now, self.asked)
             }
             Late::Never | Late::TimesMedian(_) | Late::Noted(_) | Late::WhenSlow => {
-                (self.plan.aside, usize::MAX)
+                Slow { aside: self.plan.aside, rest_max: usize::MAX }
             }
         };
         let rest_max = rest_max.saturating_mul(core.layout.spec().expansion());
@@ -348,7 +349,7 @@ impl ReadOp {
             self.answer(core, now);
             return true;
         }
-        if core.gate.is_aging(now.saturating_since(self.began)) {
+        if core.drives.is_aging(now.saturating_since(self.began)) {
             self.count_on_fewest(core, rule, aside.or(self.late));
         }
         false
@@ -365,14 +366,14 @@ impl ReadOp {
         let mut spared = if suffices(core, doubtful) { doubtful } else { DriveSet::EMPTY };
         let mut drives: Vec<DriveIdx> =
             self.fetch.pending_drives().without(spared).iter().collect();
-        drives.sort_by_key(|&drive| Reverse(core.queue_len(drive)));
+        drives.sort_by_key(|&drive| Reverse(core.drives.queue_len(drive)));
         for drive in drives {
             if suffices(core, spared.with(drive)) {
                 spared = spared.with(drive);
             }
         }
         for sub in &self.fetch.subs {
-            core.count_on(sub.drive, sub.id, !spared.contains(sub.drive));
+            core.drives.count_on(sub.drive, sub.id, !spared.contains(sub.drive));
         }
     }
 
@@ -398,7 +399,7 @@ impl ReadOp {
         if let Some(due) = due {
             for &(drive, took) in &self.answered {
                 let is_late = self.began + took > due && !only_queued.contains(drive);
-                core.streaks.note(drive, is_late);
+                core.drives.note_late(drive, is_late);
             }
         }
         let due = due.filter(|_| only_queued.is_empty());
@@ -411,7 +412,7 @@ impl ReadOp {
             unknown: unknown.into_iter().collect(),
             damaged: damaged.into_iter().collect(),
         };
-        core.gate.note_latency(now.saturating_since(self.began));
+        core.drives.note_latency(now.saturating_since(self.began));
         let (request, cost) = (self.request, self.cost);
         core.answer(relies_on, Answer { request, outcome, cost });
     }
@@ -460,34 +461,6 @@ pub(crate) fn decode(core: &Core, word: &Codeword, symbol: usize) -> Vec<(u8, Pl
     sources.map(|(at, &source)| (rows.coefficient(0, at), word.place(source))).collect()
 }
 
-/// Chooses the plan. Where redundancy is not valid yet there is nothing to choose.
-fn plan(core: &mut Core, now: Instant, fetch: &Fetch, policy: Policy) -> Plan {
-    let synced = fetch.codewords.iter().all(|word| word.row.stripe < core.synced);
-    if core.code.is_none() || !synced {
-        return Plan::NORMAL;
-    }
-    let mut shares = core.take_shares();
-    if policy.looks_at_drives() {
-        let data = core.layout.data_symbols();
-        for idx in core.present().iter() {
-            shares.push(Share { idx, drive: core.view(now, idx), wanted: 0 });
-        }
-        for word in &fetch.codewords {
-            for symbol in needed(word, data).iter() {
-                let drive = core.layout.cell(word.row, symbol).drive;
-                if let Some(share) = shares.iter_mut().find(|share| share.idx == drive) {
-                    share.wanted += 1;
-                }
-            }
-        }
-    }
-    let plan = policy.decide(&View { shares: &shares, ..core.overview() });
-    core.note_views(&shares);
-    core.give_back_shares(shares);
-    core.note_slow(plan.aside);
-    plan
-}
-
 /// The symbols of a codeword that lie on these drives.
 pub(crate) fn on_drives(layout: &Layout, word: &Codeword, drives: DriveSet) -> SymbolSet {
     if drives.is_empty() {
@@ -495,14 +468,4 @@ pub(crate) fn on_drives(layout: &Layout, word: &Codeword, drives: DriveSet) -> S
     }
     let lies = |symbol: &usize| drives.contains(layout.cell(word.row, *symbol).drive);
     word.usable.iter().filter(lies).collect()
-}
-
-/// The symbols without which a codeword cannot give what is wanted: that itself, or if some of it is
-/// on a lost drive, as much as decodes if that is there.
-fn needed(word: &Codeword, data: usize) -> SymbolSet {
-    let own = word.subject.and(word.usable);
-    if own == word.subject || word.usable.len() < data {
-        return own;
-    }
-    own.iter().chain(word.usable.minus(own).iter()).take(data.max(own.len())).collect()
 }

@@ -29,7 +29,8 @@ use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
 use crate::action::{Answer, Cost, SubId};
-use crate::core::{Core, Enqueue, Fate, OpId, Purpose};
+use crate::core::{Core, Enqueue, OpId, Purpose};
+use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::ops::fetch::{Codeword, Fetch, Manner, rows_of, usable};
 use crate::ops::read::{decode, on_drives};
@@ -155,7 +156,7 @@ impl WriteOp {
             if !self.fetch.subs.is_empty() {
                 return Progress::NotYet;
             }
-            self.fetch.handle_lost(&core.layout, core.lost);
+            self.fetch.handle_lost(&core.layout, core.drives.lost());
             // An array that has failed takes nothing: a part of it would come back as old data.
             let methods = if core.has_failed() { None } else { self.methods(core) };
             let Some(methods) = methods else {
@@ -196,7 +197,7 @@ impl WriteOp {
         let data = SymbolSet::first(core.layout.data_symbols());
         match self.cause {
             Cause::Client(_) => {
-                method(word, data, on_drives(&core.layout, word, core.detector.sat_out()))
+                method(word, data, on_drives(&core.layout, word, core.drives.sat_out()))
             }
             Cause::Resync { .. } => {
                 data.minus(readable(word)).is_empty().then_some((Method::Reconstruct, data))
@@ -361,10 +362,10 @@ impl WriteOp {
     fn is_safe(&self, core: &Core) -> bool {
         match &self.cause {
             Cause::Client(parts) => {
-                core.lost.is_empty()
+                core.drives.lost().is_empty()
                     || parts.iter().all(|part| unsafe_sectors(core, part).is_empty())
             }
-            Cause::Resync { .. } => core.lost.is_empty(),
+            Cause::Resync { .. } => core.drives.lost().is_empty(),
         }
     }
 
@@ -440,7 +441,7 @@ impl WriteOp {
             return;
         }
         let relies_on = self.relies_on(core);
-        core.gate.note_latency(now.saturating_since(self.began));
+        core.drives.note_latency(now.saturating_since(self.began));
         core.writes_ended += u64::from(self.phase == Phase::Writing);
         for part in parts {
             let damaged = match (end, self.phase) {
@@ -468,7 +469,8 @@ fn resync_origin(op: OpId) -> u64 {
 /// The sectors of a part that cannot be read back.
 fn unsafe_sectors(core: &Core, part: &Part) -> Vec<u32> {
     let layout = &core.layout;
-    let on_lost = |row: Row, symbol: usize| core.lost.contains(layout.cell(row, symbol).drive);
+    let on_lost =
+        |row: Row, symbol: usize| core.drives.lost().contains(layout.cell(row, symbol).drive);
     let redundant = layout.symbols() - layout.data_symbols();
     let is_unsafe = |lba: Lba| {
         let (row, symbol) = layout.find(lba);

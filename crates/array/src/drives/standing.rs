@@ -1,0 +1,397 @@
+//! How the array stands with each of its drives while it runs. It is decided here and nowhere else; what has
+//! been recorded of a drive is its [`Membership`](crate::durable::membership::Membership).
+//!
+//! ```text
+//!                 found slow, and the layout can spare it
+//!   CountedOn -----------------------------------------------> SatOut
+//!     ^  ^  <-- its term is over, its probes are quick; needed ---+
+//!     |  |                                                        |
+//!     |  +-- an operator admits it; needed --  SatOutByHand <-----+  an operator wants it, from either
+//!     |
+//!     +--- any of them ---> Lost: for as long as the array runs
+//!
+//!   and of any drive that is not lost:   (heard) <--- ended a command / ended none for long ---> silent
+//! ```
+//!
+//! Two more words are no standing, because they come and go beside one. A *silent* drive keeps its standing,
+//! to which it comes back as soon as it is heard. *Aside* is what a read's policy chose to do without: a choice
+//! of the last read, made anew by the next.
+//!
+//! The term of a drive that sits out doubles with each time it comes back and is found slow again soon after.
+//!
+//! # Invariants
+//!
+//! - D1. Of lost drives and those that sit out there are together at most as many as the layout can lose,
+//!   unless more than that are lost.
+//! - D2. A drive that sits out by hand comes back by hand, or when the layout needs it.
+//! - D3. A lost drive does not sit out, is not overdue and is not probed. That it is silent still counts for
+//!   the end of the array, which does not wait for what such a drive may give back.
+
+use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos};
+
+use super::detect::{Detector, DriveEvent, EventKind, Figures, FoundSlow, Refusal};
+
+/// How long a drive sits out at least, the first time and at most.
+const TERM: Nanos = Nanos::from_secs(5);
+const TERM_MAX: Nanos = Nanos::from_secs(160);
+
+/// A drive that is sat out again within this time of its coming back gets twice the term.
+const RELAPSE: Nanos = Nanos::from_secs(60);
+
+/// Time between two probe reads of one drive.
+pub(crate) const PROBE_INTERVAL: Nanos = Nanos::from_millis(250);
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// Reads may ask it.
+    CountedOn,
+    /// It was found slow: it is not read where that can be helped.
+    SatOut(Term),
+    /// The same, because an operator wants it.
+    SatOutByHand(Term),
+    /// The array does without it.
+    Lost,
+}
+
+/// For how long a drive sits out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Term {
+    since: Instant,
+    /// It does not come back by itself before.
+    until: Instant,
+    probe_at: Instant,
+}
+
+/// One drive's standing, and what the next term depends on.
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    standing: Standing,
+    /// The length of the last term.
+    term: Nanos,
+    /// When it last came back.
+    back: Option<Instant>,
+}
+
+/// What a policy does about slow drives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Practice {
+    /// They sit out.
+    SitOut,
+    /// They are named, and read all the same.
+    Name,
+}
+
+/// The standings of an array's drives.
+#[derive(Debug)]
+pub(crate) struct Standings {
+    records: Vec<Record>,
+    detector: Detector,
+    redundant: usize,
+    practice: Practice,
+    // Sets of what the records say, kept because they are asked for at every read.
+    lost: DriveSet,
+    sat_out: DriveSet,
+    silent: DriveSet,
+    /// Drives that have been silent for so long that they are to be lost.
+    overdue: DriveSet,
+    aside: DriveSet,
+    /// Drives that reads did without and of which nothing has been heard since.
+    stale: DriveSet,
+}
+
+impl Standings {
+    pub(crate) fn new(drives: usize, redundant: usize, lost: DriveSet, practice: Practice) -> Self {
+        let none = DriveSet::EMPTY;
+        let record = |at| {
+            let is_lost = lost.contains(DriveIdx::from_usize(at));
+            let standing = if is_lost { Standing::Lost } else { Standing::CountedOn };
+            Record { standing, term: TERM, back: None }
+        };
+        Self {
+            records: (0..drives).map(record).collect(),
+            detector: Detector::new(drives),
+            redundant,
+            practice,
+            lost,
+            sat_out: none,
+            silent: none,
+            overdue: none,
+            aside: none,
+            stale: none,
+        }
+    }
+
+    fn all(&self) -> DriveSet {
+        DriveSet::first(self.records.len() as u8)
+    }
+
+    /// Drives that the array does without.
+    pub(crate) fn lost(&self) -> DriveSet {
+        self.lost
+    }
+
+    /// All others.
+    pub(crate) fn present(&self) -> DriveSet {
+        self.all().without(self.lost)
+    }
+
+    /// How many more drives the layout can lose.
+    pub(crate) fn spare(&self) -> usize {
+        self.redundant.saturating_sub(self.lost.len() as usize)
+    }
+
+    /// Whether more drives are lost than the layout survives.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.lost.len() as usize > self.redundant
+    }
+
+    /// Drives not to be read where that can be helped.
+    pub(crate) fn sat_out(&self) -> DriveSet {
+        self.sat_out
+    }
+
+    /// Those of them that an operator sat out.
+    pub(crate) fn by_hand(&self) -> DriveSet {
+        let is_by_hand = |drive: &DriveIdx| matches!(self.of(*drive), Standing::SatOutByHand(_));
+        self.sat_out.iter().filter(is_by_hand).collect()
+    }
+
+    /// Drives that have ended nothing for long.
+    pub(crate) fn silent(&self) -> DriveSet {
+        self.silent
+    }
+
+    /// Those of them that are to be lost.
+    pub(crate) fn overdue(&self) -> DriveSet {
+        self.overdue
+    }
+
+    /// Drives that the last read did without.
+    pub(crate) fn aside(&self) -> DriveSet {
+        self.aside
+    }
+
+    /// Drives that are to be probed when nothing is heard of them.
+    pub(crate) fn stale(&self) -> DriveSet {
+        self.stale
+    }
+
+    /// What is known of a drive's speed.
+    pub(crate) fn figures(&self, now: Instant, drive: DriveIdx) -> Figures {
+        self.detector.figures(now, drive, self.fellows())
+    }
+
+    fn of(&self, drive: DriveIdx) -> Standing {
+        self.records[drive.as_usize()].standing
+    }
+
+    /// Drives whose speed the others are compared with.
+    fn fellows(&self) -> DriveSet {
+        self.present().without(self.sat_out)
+    }
+
+    /// A drive took `busy` for a read, which was a probe or a client's.
+    pub(crate) fn note_read(
+        &mut self,
+        now: Instant,
+        drive: DriveIdx,
+        busy: Nanos,
+        is_probe: bool,
+    ) -> Option<DriveEvent> {
+        match self.of(drive) {
+            Standing::Lost => None,
+            Standing::SatOut(_) | Standing::SatOutByHand(_) if !is_probe => None,
+            Standing::CountedOn => {
+                self.detector.note(now, drive, busy);
+                let found = self.detector.look(now, drive, self.fellows())?;
+                self.handle_slow(now, drive, found)
+            }
+            Standing::SatOut(term) => {
+                self.detector.note(now, drive, busy);
+                if now < term.until {
+                    return None;
+                }
+                let figures = self.detector.look_at_probes(now, drive, self.fellows())?;
+                self.bring_in(now, drive);
+                Some(DriveEvent { at: now, drive, kind: EventKind::Admitted, figures })
+            }
+            Standing::SatOutByHand(_) => {
+                self.detector.note(now, drive, busy);
+                None // D2
+            }
+        }
+    }
+
+    fn handle_slow(
+        &mut self,
+        now: Instant,
+        drive: DriveIdx,
+        found: FoundSlow,
+    ) -> Option<DriveEvent> {
+        let FoundSlow { figures, is_new } = found;
+        if self.practice == Practice::SitOut && self.can_sit_out() {
+            self.put_out(now, drive, Standing::SatOut);
+            return Some(DriveEvent { at: now, drive, kind: EventKind::SatOut, figures });
+        }
+        // Said once for each time it becomes slow.
+        is_new.then_some(DriveEvent { at: now, drive, kind: EventKind::Slow, figures })
+    }
+
+    /// Whether one more drive may sit out (D1).
+    fn can_sit_out(&self) -> bool {
+        (self.lost.or(self.sat_out).len() as usize) < self.redundant
+    }
+
+    fn put_out(&mut self, now: Instant, drive: DriveIdx, standing: fn(Term) -> Standing) {
+        let record = &mut self.records[drive.as_usize()];
+        let has_relapsed = record.back.is_some_and(|back| now.saturating_since(back) < RELAPSE);
+        let longer = Nanos::new(record.term.get() * 2).min(TERM_MAX);
+        record.term = if has_relapsed { longer } else { TERM };
+        let (until, probe_at) = (now + record.term, now + PROBE_INTERVAL);
+        record.standing = standing(Term { since: now, until, probe_at });
+        self.detector.forget(drive);
+        self.sat_out = self.sat_out.with(drive);
+        self.check();
+    }
+
+    fn bring_in(&mut self, now: Instant, drive: DriveIdx) {
+        let record = &mut self.records[drive.as_usize()];
+        (record.standing, record.back) = (Standing::CountedOn, Some(now));
+        self.detector.forget(drive);
+        self.sat_out = self.sat_out.without(DriveSet::EMPTY.with(drive));
+    }
+
+    /// An operator wants a drive not to be read.
+    pub(crate) fn sit_out(&mut self, now: Instant, drive: DriveIdx) -> Result<DriveEvent, Refusal> {
+        match self.of(drive) {
+            Standing::Lost => return Err(Refusal::Lost),
+            Standing::SatOutByHand(_) => return Err(Refusal::Already),
+            Standing::CountedOn if !self.can_sit_out() => {
+                return Err(Refusal::Needed { spare: self.redundant });
+            }
+            Standing::CountedOn | Standing::SatOut(_) => {}
+        }
+        let figures = self.figures(now, drive);
+        self.put_out(now, drive, Standing::SatOutByHand);
+        Ok(DriveEvent { at: now, drive, kind: EventKind::SatOutByHand, figures })
+    }
+
+    /// An operator wants a drive to be read again.
+    pub(crate) fn admit(&mut self, now: Instant, drive: DriveIdx) -> Result<DriveEvent, Refusal> {
+        match self.of(drive) {
+            Standing::Lost | Standing::CountedOn => return Err(Refusal::Already),
+            Standing::SatOut(_) | Standing::SatOutByHand(_) => {}
+        }
+        let figures = self.figures(now, drive);
+        self.bring_in(now, drive);
+        Ok(DriveEvent { at: now, drive, kind: EventKind::AdmittedByHand, figures })
+    }
+
+    /// A drive is lost: another may be needed again (D1), the one that has sat out longest, and one
+    /// that sits out by hand only if there is no other.
+    pub(crate) fn handle_lost(&mut self, now: Instant, drive: DriveIdx) -> Option<DriveEvent> {
+        self.bring_in(now, drive);
+        self.records[drive.as_usize()].standing = Standing::Lost;
+        self.lost = self.lost.with(drive);
+        let event = self.bring_in_needed(now);
+        self.check();
+        event
+    }
+
+    fn bring_in_needed(&mut self, now: Instant) -> Option<DriveEvent> {
+        if self.lost.or(self.sat_out).len() as usize <= self.redundant {
+            return None;
+        }
+        let merit = |drive: &DriveIdx| match self.of(*drive) {
+            Standing::SatOut(term) => Some((false, term.since)),
+            Standing::SatOutByHand(term) => Some((true, term.since)),
+            Standing::CountedOn | Standing::Lost => None,
+        };
+        let needed = self.sat_out.iter().min_by_key(merit)?;
+        let figures = self.figures(now, needed);
+        self.bring_in(now, needed);
+        Some(DriveEvent { at: now, drive: needed, kind: EventKind::AdmittedInNeed, figures })
+    }
+
+    /// A drive has ended none of its commands for long.
+    pub(crate) fn note_silent(&mut self, now: Instant, drive: DriveIdx) -> Option<DriveEvent> {
+        self.silent = self.silent.with(drive);
+        self.event_of_present(now, drive, EventKind::Silent)
+    }
+
+    /// These drives, and no others, have been silent for so long that they are to be lost.
+    pub(crate) fn set_overdue(&mut self, overdue: DriveSet) {
+        assert!(overdue.and(self.lost).is_empty(), "D3: {overdue} are overdue");
+        self.overdue = overdue;
+    }
+
+    /// A drive has ended a command.
+    pub(crate) fn note_heard(&mut self, now: Instant, drive: DriveIdx) -> Option<DriveEvent> {
+        if !self.silent.contains(drive) {
+            return None;
+        }
+        let only = DriveSet::EMPTY.with(drive);
+        (self.silent, self.overdue) = (self.silent.without(only), self.overdue.without(only));
+        self.event_of_present(now, drive, EventKind::Heard)
+    }
+
+    fn event_of_present(
+        &self,
+        at: Instant,
+        drive: DriveIdx,
+        kind: EventKind,
+    ) -> Option<DriveEvent> {
+        let is_present = !self.lost.contains(drive);
+        is_present.then(|| DriveEvent { at, drive, kind, figures: self.figures(at, drive) })
+    }
+
+    /// A read does without these drives: they are probed if nothing is heard of them.
+    pub(crate) fn note_aside(&mut self, aside: DriveSet) {
+        self.aside = aside;
+        self.stale = self.stale.or(aside.without(self.sat_out));
+    }
+
+    /// A drive that reads did without is probed now.
+    pub(crate) fn note_fresh(&mut self, drive: DriveIdx) {
+        self.stale = self.stale.without(DriveSet::EMPTY.with(drive));
+    }
+
+    /// When the next drive that sits out is to be probed.
+    pub(crate) fn probe_at(&self) -> Option<Instant> {
+        let at = |drive| match self.of(drive) {
+            Standing::SatOut(term) | Standing::SatOutByHand(term) => Some(term.probe_at),
+            Standing::CountedOn | Standing::Lost => None,
+        };
+        self.sat_out.iter().filter_map(at).min()
+    }
+
+    /// Whether a drive that sits out is to be probed now; the next time is later.
+    pub(crate) fn take_probe(&mut self, now: Instant, drive: DriveIdx) -> bool {
+        match &mut self.records[drive.as_usize()].standing {
+            Standing::SatOut(term) | Standing::SatOutByHand(term) if term.probe_at <= now => {
+                term.probe_at = now + PROBE_INTERVAL;
+                true
+            }
+            Standing::SatOut(_)
+            | Standing::SatOutByHand(_)
+            | Standing::CountedOn
+            | Standing::Lost => false,
+        }
+    }
+
+    /// Called after every change of a standing; there are few.
+    fn check(&self) {
+        let is_spared = self.lost.or(self.sat_out).len() as usize <= self.redundant;
+        assert!(is_spared || self.has_failed(), "D1: {} sit out", self.sat_out);
+        assert!(self.sat_out.and(self.lost).is_empty(), "D3: {} sit out", self.sat_out);
+        for drive in self.all().iter() {
+            let standing = self.of(drive);
+            let sits_out = matches!(standing, Standing::SatOut(_) | Standing::SatOutByHand(_));
+            assert_eq!(sits_out, self.sat_out.contains(drive), "drive {drive}: {standing:?}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+//! What a read asks its policy, and what the policy is shown: each drive as it is, and the read's share of it.
+
+use levelhead_erasure::SymbolSet;
+use levelhead_units::{DriveSet, Instant};
+
+use crate::core::Core;
+use crate::ops::fetch::{Codeword, Fetch};
+use crate::policy::cost::Costs;
+use crate::policy::tau::Share;
+use crate::policy::{Plan, Policy, View, level};
+
+/// Chooses the plan. Where redundancy is not valid yet there is nothing to choose.
+pub(crate) fn plan(core: &mut Core, now: Instant, fetch: &Fetch, policy: Policy) -> Plan {
+    let synced = fetch.codewords.iter().all(|word| word.row.stripe < core.synced);
+    if core.code.is_none() || !synced {
+        return Plan::NORMAL;
+    }
+    let mut shares = core.take_shares();
+    if policy.looks_at_drives() {
+        let data = core.layout.data_symbols();
+        for idx in core.drives.present().iter() {
+            shares.push(Share { idx, drive: core.drives.view(now, idx), wanted: 0 });
+        }
+        for word in &fetch.codewords {
+            for symbol in needed(word, data).iter() {
+                let drive = core.layout.cell(word.row, symbol).drive;
+                if let Some(share) = shares.iter_mut().find(|share| share.idx == drive) {
+                    share.wanted += 1;
+                }
+            }
+        }
+    }
+    let plan = policy.decide(&View { shares: &shares, ..core.drives.overview() });
+    core.drives.note_views(&shares);
+    core.give_back_shares(shares);
+    core.drives.note_aside(plan.aside);
+    plan
+}
+
+/// Which drives a read under way does without.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slow {
+    pub(crate) aside: DriveSet,
+    /// Of how many others the rest of a codeword is asked before retries are made.
+    pub(crate) rest_max: usize,
+}
+
+/// The drives that `level` does without at this moment in a read that asked `asked` first.
+pub(crate) fn slow_now(core: &mut Core, now: Instant, asked: DriveSet) -> Slow {
+    let mut shares = core.take_shares();
+    for idx in core.drives.present().iter() {
+        let wanted = u32::from(asked.contains(idx));
+        shares.push(Share { idx, drive: core.drives.view(now, idx), wanted });
+    }
+    let view = View { shares: &shares, ..core.drives.overview() };
+    let aside = level::slow(&view);
+    let rest_max = Costs::of(&view, aside).rest_max();
+    core.give_back_shares(shares);
+    core.drives.note_aside(aside);
+    Slow { aside, rest_max }
+}
+
+/// The symbols without which a codeword cannot give what is wanted: that itself, or if some of it is
+/// on a lost drive, as much as decodes if that is there.
+pub(crate) fn needed(word: &Codeword, data: usize) -> SymbolSet {
+    let own = word.subject.and(word.usable);
+    if own == word.subject || word.usable.len() < data {
+        return own;
+    }
+    own.iter().chain(word.usable.minus(own).iter()).take(data.max(own.len())).collect()
+}
