@@ -15,6 +15,7 @@ use crate::drives::quantile::Quantile;
 use crate::drives::queue::{End, HostQueue};
 use crate::drives::silence::Patience;
 use crate::drives::track::{DriveTrack, Work};
+use crate::ops::refused::Postponed;
 use crate::policy::cost::Costs;
 use crate::policy::tau::{DriveView, Share};
 use crate::policy::tolerant::Streaks;
@@ -62,6 +63,8 @@ pub(crate) struct Core {
     pub(crate) unrecorded: DriveSet,
     /// Answers that rely on such a loss.
     held: Vec<Held>,
+    /// Commands that were refused, in the order in which they are sent again.
+    pub(crate) postponed: VecDeque<Postponed>,
     /// Clients' writes that have been carried out.
     pub(crate) writes_ended: u64,
     /// Those of them that a flush has made safe.
@@ -199,6 +202,7 @@ impl Core {
             lost: settings.lost,
             unrecorded: DriveSet::EMPTY,
             held: Vec::new(),
+            postponed: VecDeque::new(),
             writes_ended: 0,
             writes_flushed: 0,
             has_lost_writes: false,
@@ -614,15 +618,19 @@ impl Core {
                     let buf = segment.place.buf;
                     self.actions.push_back(Action::Acquire { buf, sectors: extent.sectors });
                 }
-                self.actions.push_back(Action::Submit(Submit {
-                    drive: state.drive,
-                    sub,
-                    command: on_drive(&self.area, state),
-                    segments: state.segments.clone(),
-                    origin: state.origin,
-                }));
+                self.actions.push_back(Action::Submit(submit(&self.area, sub, state)));
             }
         }
+    }
+
+    /// What a command is for, and its drive.
+    pub(crate) fn whose(&self, sub: SubId) -> Option<(Purpose, DriveIdx)> {
+        self.subs.get(&sub).map(|state| (state.purpose, state.drive))
+    }
+
+    /// A command as its drive gets it, and what it is for.
+    pub(crate) fn submit_of(&self, sub: SubId) -> Option<(Submit, Purpose)> {
+        self.subs.get(&sub).map(|state| (submit(&self.area, sub, state), state.purpose))
     }
 
     /// How a command has ended that a drive answered so: one that was refused counts as failed.
@@ -746,6 +754,12 @@ fn continues(last: &Combine, into: Place, from: &[(u8, Place)]) -> bool {
             .iter()
             .zip(from)
             .all(|(&(coefficient, place), &other)| (coefficient, next(place)) == other)
+}
+
+fn submit(area: &Area, sub: SubId, state: &Sub) -> Submit {
+    let Sub { drive, segments, origin, .. } = state;
+    let (drive, command) = (*drive, on_drive(area, state));
+    Submit { drive, sub, command, segments: segments.clone(), origin: *origin }
 }
 
 /// A command as its drive gets it.

@@ -124,6 +124,13 @@ enum Op {
     },
 }
 
+/// Whether a step has changed something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moved {
+    No,
+    Yes,
+}
+
 /// Whether the array is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stop {
@@ -263,6 +270,9 @@ impl Array {
 
     /// A drive has ended a command.
     pub fn handle_done(&mut self, now: Instant, sub: SubId, outcome: &Outcome) {
+        if *outcome == Outcome::Refused && self.core.postpone(now, sub) {
+            return self.settle(now);
+        }
         let outcome = &self.core.settled(sub, outcome);
         let state = self.core.finish(now, sub, outcome);
         self.route(now, sub, &state, outcome);
@@ -347,6 +357,7 @@ impl Array {
                 self.advance(now, op);
             }
         }
+        self.send_again(now);
         self.look_for_overdue(now);
         self.core.probe(now);
         self.settle(now);
@@ -383,13 +394,12 @@ impl Array {
     /// Begins what holds its stripes, moves the books on, and lets commands into the drives. In a loop, because
     /// what begins may end at once and hand its stripes on.
     fn settle(&mut self, now: Instant) {
-        self.lose_overdue(now);
         loop {
             while let Some(op) = self.granted.pop_front() {
                 self.begin(now, op);
             }
             self.keep_books(now);
-            if self.granted.is_empty() {
+            if self.granted.is_empty() && self.lose_overdue(now) == Moved::No {
                 break;
             }
         }
