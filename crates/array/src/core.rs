@@ -310,7 +310,7 @@ impl Core {
             window: self.window,
             seen: self.seen,
             sat_out: self.detector.sat_out(),
-            by_hand: self.detector.by_hand().or(self.silent),
+            by_hand: self.not_to_be_read(),
             persistent: self.streaks.persistent().without(self.detector.sat_out()),
         }
     }
@@ -386,6 +386,14 @@ impl Core {
                     Purpose::Probe | Purpose::Abandoned => false,
                 }
         })
+    }
+
+    /// Drives that an operator sat out and, as far as the layout can do without more, those that are silent.
+    fn not_to_be_read(&self) -> DriveSet {
+        let by_hand = self.detector.by_hand();
+        let room = self.spare().saturating_sub(by_hand.len() as usize);
+        let silent = self.silent.without(self.lost).without(by_hand);
+        silent.iter().take(room).fold(by_hand, DriveSet::with)
     }
 
     /// These drives are done without: they are probed if nothing is heard of them.

@@ -240,6 +240,11 @@ impl Array {
         self.ops.is_empty() && self.core.is_quiet()
     }
 
+    /// The same, but for commands inside drives that are silent.
+    pub fn is_quiet_but_for_silent(&self) -> bool {
+        self.ops.is_empty() && self.core.is_quiet_but_for_silent()
+    }
+
     /// A client asks for something. The client's buffer, [`BufId::Client`], has as many sectors as the
     /// command's extent: data to write (zeroes for [`Command::WriteZeroes`]) or room for data.
     ///
