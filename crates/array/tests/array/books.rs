@@ -215,6 +215,29 @@ fn flush_after_a_loss_without_redundancy_fails_once() {
     assert_eq!(flush(3), Outcome::GOOD, "it was said");
 }
 
+/// G2, G7: the record that a silent drive carries out late never undoes a newer one, and the drive is given what it
+/// missed.
+#[test]
+fn drive_that_was_silent_is_given_the_records_that_it_missed() {
+    let mut run = whole("raid6:2+2,chunk=8KiB");
+    run.hang(DriveIdx::new(1));
+    run.read(1, extent(0, 16));
+    run.write(2, extent(0, 16), &[7; 16 * 4096]);
+    run.run_for(Nanos::from_secs(20));
+    assert!(run.take(2).is_none(), "it waits for the drive");
+    run.lose(DriveIdx::new(3));
+    run.run_for(Nanos::from_secs(20));
+    let newest = says(&run, 0).generation;
+    assert!(newest >= 4 && !has_generation(&run, 1, newest - 1), "it is behind");
+    run.answer_again(DriveIdx::new(1));
+    run.run_for(Nanos::from_secs(1));
+    assert!(run.take(2).unwrap().0.outcome.is_good() && run.array.lost() == only(3));
+    for lba in [0, 699] {
+        let sector = run.drives[1].bytes(extent(lba, 1));
+        assert_eq!(Superblock::decode(sector).unwrap().book, says(&run, 0), "copy at {lba}");
+    }
+}
+
 #[test]
 fn silent_drive_is_not_counted_on_and_lost_when_a_write_waits_for_it() {
     let mut run = whole(SPEC);

@@ -163,6 +163,11 @@ impl Runtime {
         self.hung = self.hung.with(drive);
     }
 
+    /// A drive that hung ends what it is asked.
+    pub(crate) fn answer_again(&mut self, drive: DriveIdx) {
+        self.hung = self.hung.without(DriveSet::EMPTY.with(drive));
+    }
+
     /// A drive ends nothing once so many commands have ended.
     pub(crate) fn hang_after(&mut self, drive: DriveIdx, count: u64) {
         self.hang_after = Some((drive, count));
