@@ -30,7 +30,7 @@ impl Array {
         }
         if !self.core.lost.is_empty() {
             self.resync = Resync::Stuck;
-            return;
+            return self.tell_resync();
         }
         self.resync = Resync::Running;
         let step = (RESYNC_STEP.get() / self.core.layout.spec().chunk().get()).max(1);
