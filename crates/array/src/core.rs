@@ -16,6 +16,7 @@ use crate::drives::queue::{End, HostQueue};
 use crate::drives::silence::Patience;
 use crate::drives::track::{DriveTrack, Work};
 use crate::event::Event;
+use crate::ops::refused::Postponed;
 use crate::policy::cost::Costs;
 use crate::policy::tau::{DriveView, Share};
 use crate::policy::tolerant::Streaks;
@@ -63,6 +64,8 @@ pub(crate) struct Core {
     pub(crate) unrecorded: DriveSet,
     /// Answers that rely on such a loss.
     held: Vec<Held>,
+    /// Commands that were refused, in the order in which they are sent again.
+    pub(crate) postponed: VecDeque<Postponed>,
     /// Clients' writes that have been carried out.
     pub(crate) writes_ended: u64,
     /// Those of them that a flush has made safe.
@@ -200,6 +203,7 @@ impl Core {
             lost: settings.lost,
             unrecorded: DriveSet::EMPTY,
             held: Vec::new(),
+            postponed: VecDeque::new(),
             writes_ended: 0,
             writes_flushed: 0,
             has_lost_writes: false,
@@ -307,7 +311,7 @@ impl Core {
             window: self.window,
             seen: self.seen,
             sat_out: self.detector.sat_out(),
-            by_hand: self.detector.by_hand().or(self.silent),
+            by_hand: self.not_to_be_read(),
             persistent: self.streaks.persistent().without(self.detector.sat_out()),
         }
     }
@@ -383,6 +387,14 @@ impl Core {
                     Purpose::Probe | Purpose::Abandoned => false,
                 }
         })
+    }
+
+    /// Drives that an operator sat out and, as far as the layout can do without more, those that are silent.
+    fn not_to_be_read(&self) -> DriveSet {
+        let by_hand = self.detector.by_hand();
+        let room = self.spare().saturating_sub(by_hand.len() as usize);
+        let silent = self.silent.without(self.lost).without(by_hand);
+        silent.iter().take(room).fold(by_hand, DriveSet::with)
     }
 
     /// These drives are done without: they are probed if nothing is heard of them.
@@ -615,15 +627,19 @@ impl Core {
                     let buf = segment.place.buf;
                     self.actions.push_back(Action::Acquire { buf, sectors: extent.sectors });
                 }
-                self.actions.push_back(Action::Submit(Submit {
-                    drive: state.drive,
-                    sub,
-                    command: on_drive(&self.area, state),
-                    segments: state.segments.clone(),
-                    origin: state.origin,
-                }));
+                self.actions.push_back(Action::Submit(submit(&self.area, sub, state)));
             }
         }
+    }
+
+    /// What a command is for, and its drive.
+    pub(crate) fn whose(&self, sub: SubId) -> Option<(Purpose, DriveIdx)> {
+        self.subs.get(&sub).map(|state| (state.purpose, state.drive))
+    }
+
+    /// A command as its drive gets it, and what it is for.
+    pub(crate) fn submit_of(&self, sub: SubId) -> Option<(Submit, Purpose)> {
+        self.subs.get(&sub).map(|state| (submit(&self.area, sub, state), state.purpose))
     }
 
     /// How a command has ended that a drive answered so: one that was refused counts as failed.
@@ -747,6 +763,12 @@ fn continues(last: &Combine, into: Place, from: &[(u8, Place)]) -> bool {
             .iter()
             .zip(from)
             .all(|(&(coefficient, place), &other)| (coefficient, next(place)) == other)
+}
+
+fn submit(area: &Area, sub: SubId, state: &Sub) -> Submit {
+    let Sub { drive, segments, origin, .. } = state;
+    let (drive, command) = (*drive, on_drive(area, state));
+    Submit { drive, sub, command, segments: segments.clone(), origin: *origin }
 }
 
 /// A command as its drive gets it.

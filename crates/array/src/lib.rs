@@ -129,6 +129,13 @@ enum Op {
     },
 }
 
+/// Whether a step has changed something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moved {
+    No,
+    Yes,
+}
+
 /// Whether the array is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stop {
@@ -247,6 +254,11 @@ impl Array {
         self.ops.is_empty() && self.core.is_quiet()
     }
 
+    /// The same, but for commands inside drives that are silent.
+    pub fn is_quiet_but_for_silent(&self) -> bool {
+        self.ops.is_empty() && self.core.is_quiet_but_for_silent()
+    }
+
     /// A client asks for something. The client's buffer, [`BufId::Client`], has as many sectors as the
     /// command's extent: data to write (zeroes for [`Command::WriteZeroes`]) or room for data.
     ///
@@ -277,6 +289,9 @@ impl Array {
 
     /// A drive has ended a command.
     pub fn handle_done(&mut self, now: Instant, sub: SubId, outcome: &Outcome) {
+        if *outcome == Outcome::Refused && self.core.postpone(now, sub) {
+            return self.settle(now);
+        }
         let outcome = &self.core.settled(sub, outcome);
         let state = self.core.finish(now, sub, outcome);
         self.route(now, sub, &state, outcome);
@@ -361,6 +376,7 @@ impl Array {
                 self.advance(now, op);
             }
         }
+        self.send_again(now);
         self.look_for_overdue(now);
         self.core.probe(now);
         self.settle(now);
@@ -397,13 +413,12 @@ impl Array {
     /// Begins what holds its stripes, moves the books on, and lets commands into the drives. In a loop, because
     /// what begins may end at once and hand its stripes on.
     fn settle(&mut self, now: Instant) {
-        self.lose_overdue(now);
         loop {
             while let Some(op) = self.granted.pop_front() {
                 self.begin(now, op);
             }
             self.keep_books(now);
-            if self.granted.is_empty() {
+            if self.granted.is_empty() && self.lose_overdue(now) == Moved::No {
                 break;
             }
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use levelhead_array::membership::{Membership, Why};
 use levelhead_array::quorum::{Assembly, Doubt, Found, Refusal, quorum};
-use levelhead_array::superblock::{State, Uuid};
+use levelhead_array::superblock::{Forced, State, Uuid};
 use levelhead_array::{Area, Books, Layout, Spec};
 use levelhead_units::{DriveIdx, DriveSet, Sectors};
 
@@ -91,6 +91,11 @@ impl Assembled {
     /// Whether it was stopped in good order.
     pub fn state(&self) -> State {
         self.assembly.book.state
+    }
+
+    /// Whether an operator has made it go on where data may be wrong, now or earlier.
+    pub fn forced(&self) -> Forced {
+        if self.assembly.doubt.is_some() { Forced::Yes } else { self.assembly.book.forced }
     }
 
     /// Stripes whose redundancy will be trusted, and how many there are.

@@ -116,6 +116,8 @@ pub(crate) struct Bay {
     pub(crate) inside: BTreeMap<SubId, Submit>,
     /// Whether commands reach it.
     pub(crate) is_connected: bool,
+    /// Whether it ends nothing.
+    pub(crate) hangs: bool,
     /// The wake-up that is in the event queue already.
     wake: Option<Instant>,
 }
@@ -157,7 +159,13 @@ impl World {
             }
             let profile = Arc::clone(&settings.profile);
             let drive = Drive::new(profile, drive, streams, &format!("drive/{idx}"))?;
-            drives.push(Bay { drive, inside: BTreeMap::new(), is_connected: true, wake: None });
+            drives.push(Bay {
+                drive,
+                inside: BTreeMap::new(),
+                is_connected: true,
+                hangs: false,
+                wake: None,
+            });
         }
         let smallest = drives.iter().map(|bay| bay.drive.size()).min();
         let smallest = smallest.expect("an array has drives");
@@ -287,7 +295,19 @@ impl World {
 
     /// Begins anew with what `settings` says, in the place of an array that has ended.
     pub(crate) fn replace_array(&mut self, settings: Settings) {
-        assert!(self.drives.iter().all(|bay| bay.inside.is_empty()), "a drive is at work");
+        let mut leftover = false;
+        for bay in &mut self.drives {
+            if std::mem::take(&mut bay.hangs) {
+                leftover |= !bay.inside.is_empty();
+                bay.inside.clear();
+            }
+            assert!(bay.inside.is_empty(), "a drive is at work");
+        }
+        if let Some(bytes) = &mut self.bytes {
+            // What drives that hang were to fill or to write was never given back.
+            assert!(leftover || bytes.buffers.is_empty(), "buffers are left");
+            bytes.forget_buffers();
+        }
         self.array = Array::new(&settings, self.streams);
         (self.array_settings, self.ending) = (settings, None);
         self.losses.clear();
@@ -319,6 +339,19 @@ impl World {
     /// What has happened to the array as a whole since the last start.
     pub fn array_events(&self) -> &[ArrayEvent] {
         &self.array_events
+    }
+
+    /// A drive ends nothing from now on, until the next start. What it had in memory only is lost.
+    pub fn hang(&mut self, now: Instant, drive: DriveIdx) {
+        assert!(now <= self.next_at(), "{now:?} is past the next event");
+        self.settle_bytes(now, drive);
+        let bay = &mut self.drives[drive.as_usize()];
+        bay.hangs = true;
+        bay.drive.handle_power_cut(now);
+        while bay.drive.poll().is_some() {}
+        if let Some(bytes) = &mut self.bytes {
+            bytes.lose_power_of(drive);
+        }
     }
 
     /// A cable comes out: what is inside the drive, and all that is asked of it later, ends as gone. What it had
@@ -525,7 +558,9 @@ impl World {
             shelf.note_submitted(&submit);
         }
         let bay = &mut self.drives[drive.as_usize()];
-        bay.drive.handle_submit(now, sub.0, command, origin);
+        if !bay.hangs {
+            bay.drive.handle_submit(now, sub.0, command, origin);
+        }
         if !bay.is_connected {
             bay.drive.handle_power_cut(now); // Ends it at once.
         }

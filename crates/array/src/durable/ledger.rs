@@ -244,6 +244,15 @@ impl Ledger {
         }
     }
 
+    /// Redundancy from this stripe on is not valid any more.
+    pub(crate) fn handle_unsynced(&mut self, first: u64) {
+        self.synced = Synced::NotNow;
+        self.book.synced_last = self.book.synced_last.min(first);
+        if self.phase == Phase::Open && self.due.is_empty() {
+            self.due.push_back(Due::New(State::Dirty));
+        }
+    }
+
     fn flush(&self, core: &mut Core, now: Instant) -> Flush {
         let present: Vec<DriveIdx> = core.present().iter().collect();
         let ask = |drive| (drive, self.ask(core, now, drive, Command::Flush, Vec::new()));

@@ -13,7 +13,7 @@ use crate::action::{Answer, Cost};
 use crate::core::OpId;
 use crate::durable::membership::Why;
 use crate::ops::write::Cause;
-use crate::{Array, Op, Start, Stop};
+use crate::{Array, Moved, Op, Start, Stop};
 
 impl Array {
     /// When a drive may have become silent, or a request has waited for too long.
@@ -22,7 +22,8 @@ impl Array {
         let answer_by = self.arrived.values().next().map(|&at| at + patience.answer());
         let give_up_at = self.give_up_at.filter(|_| !self.arrived.is_empty());
         let stop_by = self.stop_by.filter(|_| self.stop == Stop::Wanted);
-        let own = [answer_by, give_up_at, stop_by, self.core.silence_at()];
+        let own =
+            [answer_by, give_up_at, stop_by, self.core.silence_at(), self.core.postponed_at()];
         own.into_iter().flatten().min()
     }
 
@@ -33,7 +34,6 @@ impl Array {
         if !newly_silent.is_empty() {
             self.note_silent(now, newly_silent);
         }
-        self.lose_overdue(now);
         while let Some((&op, &at)) = self.arrived.first_key_value()
             && (at + patience.answer() <= now || self.give_up_at.is_some_and(|at| at <= now))
         {
@@ -43,12 +43,13 @@ impl Array {
     }
 
     /// Drives that have been silent for too long are lost as soon as something waits for them.
-    pub(crate) fn lose_overdue(&mut self, now: Instant) {
-        for drive in self.core.overdue.iter() {
-            if !self.core.lost.contains(drive) && self.may_lose(drive) {
-                self.lose(now, drive, Why::Silent);
-            }
-        }
+    pub(crate) fn lose_overdue(&mut self, now: Instant) -> Moved {
+        let overdue = self.core.overdue.without(self.core.lost);
+        let Some(drive) = overdue.iter().find(|&drive| self.may_lose(drive)) else {
+            return Moved::No;
+        };
+        self.lose(now, drive, Why::Silent);
+        Moved::Yes
     }
 
     /// Reads do not count on these drives from now on.
@@ -62,12 +63,13 @@ impl Array {
         }
     }
 
-    /// Whether a drive is waited for by what cannot do without it, and the layout survives its loss (S1 of
-    /// [`silence`](crate::drives::silence)).
+    /// Whether a drive is waited for by what cannot do without it, and the layout survives the loss of every drive
+    /// that is silent (S1 of [`silence`](crate::drives::silence)).
     fn may_lose(&self, drive: DriveIdx) -> bool {
         let is_redundant = self.core.synced == self.core.layout.stripes();
         let waits = |op: &OpId| matches!(self.ops.get(op), Some(Op::Write(_) | Op::Flush { .. }));
-        is_redundant && self.core.spare() > 0 && self.core.is_waited_for(drive, waits)
+        let silent = self.core.silent.without(self.core.lost).len() as usize;
+        is_redundant && silent <= self.core.spare() && self.core.is_waited_for(drive, waits)
     }
 
     /// Answers what an operation is for with a failure.
@@ -77,6 +79,7 @@ impl Array {
             Op::Locked(start) => {
                 let start = start.clone();
                 self.unopened.retain(|&unopened| unopened != op);
+                self.granted.retain(|&granted| granted != op);
                 match start {
                     Start::Read { request, extent, effort } => {
                         self.answer_nothing(request, extent, effort);
@@ -97,6 +100,9 @@ impl Array {
             }
             Op::Write(write) => {
                 if !write.give_up(&mut self.core, now) {
+                    if self.drop_postponed(now, op) {
+                        self.advance(now, op);
+                    }
                     return; // O2
                 }
             }
