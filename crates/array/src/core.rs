@@ -15,6 +15,7 @@ use crate::drives::quantile::Quantile;
 use crate::drives::queue::{End, HostQueue};
 use crate::drives::silence::Patience;
 use crate::drives::track::{DriveTrack, Work};
+use crate::event::Event;
 use crate::ops::refused::Postponed;
 use crate::policy::cost::Costs;
 use crate::policy::tau::{DriveView, Share};
@@ -403,7 +404,7 @@ impl Core {
     }
 
     pub(crate) fn note_event(&mut self, event: Option<DriveEvent>) {
-        self.actions.extend(event.map(Action::Event));
+        self.actions.extend(event.map(Event::Standing).map(Action::Event));
     }
 
     /// When [`Core::probe`] has something to do.

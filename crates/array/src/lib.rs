@@ -18,7 +18,7 @@
 //! # Invariants
 //!
 //! - A1. Every request is answered exactly once.
-//! - A2. No drive is asked after it was lost, and [`Action::Lost`] comes before every answer that relies
+//! - A2. No drive is asked after it was lost, and [`Event::Lost`] comes before every answer that relies
 //!   on the loss.
 //! - A3. Redundancy that is not valid (not resynced yet) is never used.
 //! - A4. Every buffer that was acquired is released: one that a drive fills after the drive is through
@@ -44,6 +44,7 @@ mod background;
 mod core;
 mod drives;
 mod durable;
+mod event;
 mod ops;
 pub mod policy;
 mod settings;
@@ -56,13 +57,14 @@ use levelhead_block::{Command, Effort, Health, Outcome};
 use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
-pub use action::{Action, Answer, Cost, Ending, SubId, Submit};
+pub use action::{Action, Answer, Cost, SubId, Submit};
 pub use background::resync::Resync;
 pub use drives::detect::{self, DriveEvent, EventKind, Figures, Refusal};
 pub use drives::queue::HostOrder;
 pub use drives::silence::Patience;
 pub use durable::ledger::Books;
 pub use durable::{membership, quorum, reserve, superblock};
+pub use event::{ArrayEvent, Ending, Event, ResyncProgress};
 pub use levelhead_block::{BufId, Combine, Place, RequestId, Segment};
 pub use policy::{Again, AnswerWhen, Assisted, First, Late, Plan, Policy, Surplus, tau};
 pub use settings::{Content, Settings};
@@ -73,6 +75,7 @@ use crate::drives::queue::End;
 use crate::durable::ledger::Ledger;
 use crate::durable::membership::{Member, Why};
 use crate::durable::superblock::{Forced, Uuid};
+use crate::event::ResyncTold;
 use crate::ops::locks::{Access, StripeLocks};
 use crate::ops::read::ReadOp;
 use crate::ops::write::{Cause, Part, Progress, WriteOp};
@@ -92,6 +95,8 @@ pub struct Array {
     /// Operations that hold their stripes and have not begun, in order.
     granted: VecDeque<OpId>,
     resync: Resync,
+    /// What has been told of it.
+    resync_told: ResyncTold,
     /// What is recorded of the array, where something is.
     ledger: Option<Ledger>,
     /// Writes that hold their stripes and wait for the ledger to be open.
@@ -165,7 +170,7 @@ impl Array {
         let core = Core::new(settings, streams);
         let size = settings.area.size();
         assert!(core.layout.stripes() > 0, "{} sectors hold no stripe", size.get());
-        Self {
+        let mut array = Self {
             core,
             policy: settings.policy,
             locks: StripeLocks::default(),
@@ -173,6 +178,7 @@ impl Array {
             op_next: 0,
             granted: VecDeque::new(),
             resync: Resync::Idle,
+            resync_told: ResyncTold::default(),
             ledger: settings.books.as_ref().map(Ledger::new),
             unopened: Vec::new(),
             stop: Stop::No,
@@ -181,7 +187,15 @@ impl Array {
             outstanding: 0,
             arrived: BTreeMap::new(),
             timers: BTreeSet::new(),
+        };
+        if let Some(books) = &settings.books {
+            array.tell(ArrayEvent::Assembled {
+                absent: array.core.lost,
+                forced: if books.forced_over.is_some() { Forced::Yes } else { Forced::No },
+                unsynced: array.core.layout.stripes() - array.core.synced,
+            });
         }
+        array
     }
 
     /// How many sectors it has.
@@ -409,6 +423,18 @@ impl Array {
             }
         }
         self.core.dispatch(now);
+        self.tell_resync();
+    }
+
+    fn tell(&mut self, event: ArrayEvent) {
+        self.core.actions.push_back(Action::Event(Event::Array(event)));
+    }
+
+    /// Tells what is new about the resync.
+    fn tell_resync(&mut self) {
+        let (synced, stripes) = (self.core.synced, self.core.layout.stripes());
+        let event = self.resync_told.look(self.resync, ResyncProgress { synced, stripes });
+        event.into_iter().for_each(|event| self.tell(event));
     }
 
     /// Begins an operation that holds its stripes; a write waits until the ledger is open (G1).
@@ -455,6 +481,7 @@ impl Array {
 
     fn end(&mut self, ending: Ending) {
         self.stop = Stop::Told;
+        self.tell(ArrayEvent::Stopped(ending));
         self.core.actions.push_back(Action::Stopped(ending));
     }
 
@@ -600,7 +627,11 @@ impl Array {
             }
             ledger.handle_lost(&mut self.core, drive, why);
         }
-        self.core.actions.push_back(Action::Lost { drive, why });
+        self.core.actions.push_back(Action::Event(Event::Lost { drive, why }));
+        let (lost, survives) = (self.core.lost, self.core.layout.spec().redundant());
+        if lost.len() as usize == survives + 1 {
+            self.tell(ArrayEvent::Failed { lost, survives });
+        }
         self.core.streaks.forget(drive);
         let event = self.core.detector.handle_lost(now, drive);
         self.core.note_event(event);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   clients --(gate)--> Request --+                  +--> member in seat 0 ----+
-//!   handle ------------> Control -+--> one channel --+--> member in seat 1     |
+//!   handle ------------> Order ---+--> one channel --+--> member in seat 1     |
 //!   members -----------> Ended ---+     ^            +--> ...                  |
 //!                                       +--------------------------------------+
 //! ```
@@ -33,19 +33,19 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 
 use levelhead_array::membership::Why;
-use levelhead_array::{Action, Answer, Array, BufId, Ending, RequestId, Resync, SubId, Submit};
+use levelhead_array::{
+    Action, Answer, Array, BufId, Ending, Event, RequestId, Resync, SubId, Submit,
+};
 use levelhead_block::{Buf, Command, Data, Payload, Pool, Reply, Request};
 use levelhead_bytes::Buffers;
-use levelhead_drive::Faults;
 use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos, Sectors};
 
 use crate::clock::Clock;
 use crate::error::HostError;
-use crate::event_log::{EventLog, NumberedEvent};
+use crate::event_log::{EventLog, LostMember, NumberedEvent};
 use crate::gate::Gate;
 use crate::requests::{Account, Pending};
 use crate::seat::Seat;
-use crate::status::Status;
 
 /// How often drives are asked about their health.
 const HEALTH_PERIOD: Nanos = Nanos::from_secs(1);
@@ -57,14 +57,17 @@ const RESYNC_PAUSE: Nanos = Nanos::from_millis(250);
 const POOL_LIMIT: Sectors = Sectors::new(32_768);
 
 /// What the engine learns.
-pub(crate) enum Event {
+pub(crate) enum Input {
     /// A client asks.
     Request(Request, Pending),
     /// A drive has ended a command.
     Ended(Ended),
-    /// Someone who runs the array wants something.
-    Control(Control),
+    /// An operator wants something.
+    Order(Order),
 }
+
+/// What an operator wants: done by the engine between two other inputs.
+pub(crate) type Order = Box<dyn FnOnce(&mut Engine) + Send>;
 
 /// The end of a drive's command.
 pub(crate) struct Ended {
@@ -72,19 +75,6 @@ pub(crate) struct Ended {
     sub: SubId,
     command: Command,
     reply: Reply,
-}
-
-/// What those who run the array want.
-pub(crate) enum Control {
-    Status(Sender<Status>),
-    Lose(DriveIdx, Sender<Result<(), HostError>>),
-    SetFaults(DriveIdx, Box<Faults>, Sender<Result<(), HostError>>),
-    Kill(DriveIdx, Sender<Result<(), HostError>>),
-    SitOut(DriveIdx, Sender<Result<(), HostError>>),
-    Admit(DriveIdx, Sender<Result<(), HostError>>),
-    /// A stop will follow, once clients have their answers.
-    StopSoon,
-    Stop(Sender<Result<(), HostError>>),
 }
 
 /// What an engine is made of.
@@ -95,23 +85,19 @@ pub(crate) struct Parts {
     pub(crate) seats: Vec<Seat>,
     pub(crate) gate: Arc<Gate>,
     /// Where the ends of commands come in.
-    pub(crate) events: Sender<Event>,
-    /// Is called with a sentence when a drive has failed, or the array.
-    pub(crate) tell: Tell,
-    /// Where others read what happens to drives' standings.
+    pub(crate) inputs: Sender<Input>,
+    /// Where others read what happens.
     pub(crate) log: Arc<EventLog>,
-    /// Who is told of it.
-    pub(crate) notify: Notify,
+    /// Is called with each event, once it is in the log.
+    pub(crate) on_event: OnEvent,
 }
 
-/// Takes sentences that somebody should read.
-pub(crate) type Tell = Box<dyn Fn(&str) + Send>;
+/// Takes events as they happen.
+pub type OnEvent = Box<dyn Fn(&NumberedEvent) + Send>;
 
-/// Takes what happens to drives' standings.
-pub(crate) type Notify = Box<dyn Fn(&NumberedEvent) + Send>;
-
-/// See the module.
-pub(crate) struct Engine {
+/// A running array as its operator has it for a moment; see
+/// [`ArrayHandle::command`](crate::ArrayHandle::command).
+pub struct Engine {
     parts: Parts,
     pool: Pool,
     requests: BTreeMap<RequestId, Pending>,
@@ -121,8 +107,6 @@ pub(crate) struct Engine {
     /// Requests that the pool has no room for yet.
     waiting: VecDeque<(Request, Pending)>,
     account: Account,
-    /// Whether it has been said that more drives are lost than the array survives.
-    has_failed: bool,
     health_next: Instant,
     resync_next: Instant,
     /// Who wants the array to stop.
@@ -152,7 +136,6 @@ impl Engine {
             lent: BTreeMap::new(),
             waiting: VecDeque::new(),
             account: Account::default(),
-            has_failed: false,
             health_next: Instant::ZERO,
             resync_next: Instant::ZERO,
             stopping: Vec::new(),
@@ -161,16 +144,17 @@ impl Engine {
     }
 
     /// Runs until somebody stops it.
-    pub(crate) fn run(mut self, events: &Receiver<Event>) {
+    pub(crate) fn run(mut self, inputs: &Receiver<Input>) {
         let _open = OpenAtEnd(Arc::clone(&self.parts.gate), Arc::clone(&self.parts.log));
+        self.carry_out();
         loop {
             self.tick();
             if let Some(ending) = self.ending {
                 return self.end(ending);
             }
             let wait = self.parts.clock.until(self.deadline());
-            match events.recv_timeout(wait.into()) {
-                Ok(event) => self.handle(event),
+            match inputs.recv_timeout(wait.into()) {
+                Ok(input) => self.handle(input),
                 Err(RecvTimeoutError::Timeout) => {}
                 // The engine itself holds a sender; this is here for the type.
                 Err(RecvTimeoutError::Disconnected) => return self.end(Ending::Failed),
@@ -182,20 +166,28 @@ impl Engine {
         self.parts.clock.now()
     }
 
-    fn handle(&mut self, event: Event) {
-        match event {
-            Event::Request(request, pending) if self.stopping.is_empty() => {
+    fn handle(&mut self, input: Input) {
+        match input {
+            Input::Request(request, pending) if self.stopping.is_empty() => {
                 self.waiting.push_back((request, pending));
-                self.admit();
+                self.let_in();
             }
-            Event::Request(_, pending) => drop(pending),
-            Event::Ended(ended) => self.handle_ended(ended),
-            Event::Control(control) => self.handle_control(control),
+            Input::Request(_, pending) => drop(pending),
+            Input::Ended(ended) => self.handle_ended(ended),
+            Input::Order(order) => order(self),
         }
     }
 
+    /// Does what an operator wants, and what the array asks for after it.
+    pub(crate) fn obey<T>(&mut self, order: impl FnOnce(&mut Self) -> T) -> T {
+        let done = order(self);
+        self.carry_out();
+        self.let_in();
+        done
+    }
+
     /// Lets waiting requests into the array as long as the pool has room.
-    fn admit(&mut self) {
+    fn let_in(&mut self) {
         while self.pool.used() < POOL_LIMIT
             && let Some((Request { command, payload, .. }, pending)) = self.waiting.pop_front()
         {
@@ -225,7 +217,7 @@ impl Engine {
         }
         self.parts.array.handle_done(now, sub, &reply.outcome);
         self.carry_out();
-        self.admit();
+        self.let_in();
     }
 
     /// Does what the array asks, in order.
@@ -241,16 +233,15 @@ impl Engine {
                 Action::Inscribe { into, superblock } => {
                     self.parts.buffers.inscribe(into, &superblock.encode());
                 }
-                Action::Lost { drive, why } => self.note_failure(drive, why),
                 Action::Stopped(ending) => self.ending = Some(ending),
-                Action::Event(event) => (self.parts.notify)(&self.parts.log.push(event)),
+                Action::Event(event) => self.tell(event),
                 Action::Answer(answer) => self.answer(answer),
             }
         }
     }
 
     fn submit(&mut self, Submit { drive, sub, command, segments, origin }: Submit) {
-        let Parts { buffers, seats, events, .. } = &mut self.parts;
+        let Parts { buffers, seats, inputs, .. } = &mut self.parts;
         let payload = match (&command, segments.as_slice()) {
             (Command::Read { .. }, [segment]) => {
                 let id = segment.place.buf;
@@ -264,17 +255,27 @@ impl Engine {
         seat.work.handle_submitted();
         let backend = seat.backend.as_ref();
         let backend = backend.expect("an array never asks a drive that it has lost");
-        let events = events.clone();
+        let inputs = inputs.clone();
         let done = move |reply| {
             // An engine that has ended does not care any more.
-            drop(events.send(Event::Ended(Ended { drive, sub, command, reply })));
+            drop(inputs.send(Input::Ended(Ended { drive, sub, command, reply })));
         };
         let request = Request::new(command, payload).with_origin(origin);
         backend.submit(request, Box::new(done));
     }
 
-    /// Says why a drive was lost, if it failed by itself, and once that it was one too many.
-    fn note_failure(&mut self, drive: DriveIdx, why: Why) {
+    /// Puts an event into the log, with what this machine knows of it, and passes it on.
+    fn tell(&mut self, event: Event) {
+        let lost = match event {
+            Event::Lost { drive, why } => Some(self.note_lost(drive, why)),
+            Event::Standing(_) | Event::Array(_) => None,
+        };
+        let numbered = self.parts.log.push(self.now(), event, lost);
+        (self.parts.on_event)(&numbered);
+    }
+
+    /// What a lost drive was called, and how it has failed, if it has.
+    fn note_lost(&mut self, drive: DriveIdx, why: Why) -> LostMember {
         let Seat { name, work, .. } = &mut self.parts.seats[drive.as_usize()];
         match why {
             // Whatever happened before, this is why.
@@ -286,18 +287,7 @@ impl Engine {
             }
             Why::Failed => {}
         }
-        if let Some(error) = work.handle_lost() {
-            let name = name.as_deref().unwrap_or_default();
-            (self.parts.tell)(&format!("drive {drive}, {name}, has failed: {error}"));
-        }
-        if self.is_beyond_repair() && !self.has_failed {
-            self.has_failed = true;
-            let (lost, spec) = (self.parts.array.lost(), self.parts.array.layout().spec());
-            let survives = spec.redundant();
-            (self.parts.tell)(&format!(
-                "the array has failed: drives {lost} are lost, {spec} survives the loss of {survives}"
-            ));
-        }
+        LostMember { name: name.clone(), reason: work.handle_lost().map(str::to_owned) }
     }
 
     fn is_beyond_repair(&self) -> bool {

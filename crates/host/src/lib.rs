@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   create(spec, members)                      writes superblocks
-//!   assemble(members) --> Assembled --serve--> ArrayHandle: BlockService + status, lose, stop ..
+//!   assemble(members) --> Assembled --serve--> ArrayHandle: BlockService + command, events, stop
 //!                                                  |
 //!                                        [ engine: one thread ]  the array core, buffers, kernel
 //!                                          |        |       |
@@ -66,8 +66,9 @@ pub use devices::nvme::Retries;
 pub use devices::probe::{Counters, DeviceKind, DeviceReport, DiskReport, probe};
 pub use devices::sysfs::LimitsState;
 pub use emulated::Model;
+pub use engine::{Engine, OnEvent};
 pub use error::HostError;
-pub use event_log::{EVENTS_MAX, EventsSince, NumberedEvent};
+pub use event_log::{EVENTS_MAX, EventsSince, LostMember, NumberedEvent};
 pub use gate::Bound;
 pub use lone::LoneDrive;
 pub use member::MemberSpec;

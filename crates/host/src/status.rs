@@ -36,7 +36,7 @@ pub struct Status {
     pub served: Served,
     /// How long the last requests took, at most 4096 of them.
     pub latency: Summary,
-    /// What happened to drives' standings, the last [`EVENTS_MAX`](crate::EVENTS_MAX) times.
+    /// What happened, the last [`EVENTS_MAX`](crate::EVENTS_MAX) times.
     pub events: Vec<NumberedEvent>,
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use levelhead_array::membership::Why;
 use levelhead_array::{
-    Action, Answer, Area, Array, BufId, Content, DriveEvent, Ending, HostOrder, Policy, Refusal,
-    RequestId, Settings, Spec, SubId, Submit,
+    self as array, Action, Answer, Area, Array, ArrayEvent, BufId, Content, DriveEvent, Ending,
+    HostOrder, Policy, Refusal, RequestId, Settings, Spec, SubId, Submit,
 };
 use levelhead_block::{Buf, Command, Memory, Outcome};
 use levelhead_drive::{Drive, Profile, SettingsError};
@@ -99,6 +99,7 @@ pub struct World {
     pub(crate) bytes: Option<WorldBytes>,
     answers: Vec<(Instant, Answer)>,
     drive_events: Vec<DriveEvent>,
+    array_events: Vec<ArrayEvent>,
     losses: Vec<(DriveIdx, Why)>,
     ending: Option<Ending>,
     /// The array's deadline that is in the event queue already.
@@ -206,6 +207,7 @@ impl World {
             bytes,
             answers,
             drive_events: Vec::new(),
+            array_events: Vec::new(),
             losses: Vec::new(),
             ending: None,
             timer: None,
@@ -309,6 +311,7 @@ impl World {
         self.array = Array::new(&settings, self.streams);
         (self.array_settings, self.ending) = (settings, None);
         self.losses.clear();
+        self.array_events.clear();
     }
 
     /// What the array was made from.
@@ -331,6 +334,11 @@ impl World {
     /// Drives that the array has come to do without, and why, since the last start.
     pub fn losses(&self) -> &[(DriveIdx, Why)] {
         &self.losses
+    }
+
+    /// What has happened to the array as a whole since the last start.
+    pub fn array_events(&self) -> &[ArrayEvent] {
+        &self.array_events
     }
 
     /// A drive ends nothing from now on, until the next start. What it had in memory only is lost.
@@ -511,7 +519,7 @@ impl World {
                     let bytes = self.bytes.as_mut().expect("an array that keeps books has bytes");
                     bytes.buffers.inscribe(into, &written.encode());
                 }
-                Action::Lost { drive, why } => {
+                Action::Event(array::Event::Lost { drive, why }) => {
                     self.note(now, Note::Lost, &[drive.as_usize() as u64, why as u64]);
                     self.losses.push((drive, why));
                 }
@@ -520,7 +528,8 @@ impl World {
                     self.note(now, Note::Stopped, &[u64::from(ending == Ending::Clean)]);
                     self.ending = Some(ending);
                 }
-                Action::Event(event) => {
+                Action::Event(array::Event::Array(event)) => self.array_events.push(event),
+                Action::Event(array::Event::Standing(event)) => {
                     let what = [event.drive.as_usize() as u64, event.kind as u64];
                     self.note(now, Note::Drive, &what);
                     self.drive_events.push(event);

@@ -1,4 +1,4 @@
-//! `levelhead array status|fail|sit-out|admit|stop`: questions to a running array.
+//! A client of a running array: a conversation over its control socket, and what is shown of the answers.
 
 use std::fmt;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
@@ -11,75 +11,28 @@ use levelhead_units::Bytes;
 use serde::de::DeserializeOwned;
 
 use super::control_path;
-use super::messages::{Question, Reply, StatusJson};
+use super::messages::{Reply, StatusJson};
+use super::verbs::Verb;
 use crate::{AppError, Show};
-
-/// What to ask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
-    /// How it is.
-    Status,
-    /// Do without a drive from now on.
-    Fail {
-        /// Which.
-        drive: u8,
-    },
-    /// Do not read a drive where that can be helped.
-    SitOut {
-        /// Which.
-        drive: u8,
-    },
-    /// Read a drive again that sits out.
-    Admit {
-        /// Which.
-        drive: u8,
-    },
-    /// Stop in good order.
-    Stop,
-}
 
 /// Asks the running array named by its control socket or any of its members.
 pub fn ask(array: &Path, verb: Verb) -> Result<Box<dyn Show>, AppError> {
-    let done = match verb {
-        Verb::Status => {
-            let status: Option<Box<StatusJson>> = converse(array, Question::Status)?;
-            let status = status.ok_or_else(|| AppError::trouble("the array gave no status"))?;
-            return Ok(status);
-        }
-        Verb::Fail { drive } => {
-            order(array, Question::Fail { drive })?;
-            format!("the array does without drive {drive}")
-        }
-        Verb::SitOut { drive } => {
-            order(array, Question::SitOut { drive })?;
-            format!("the array reads drive {drive} only where nothing else will do")
-        }
-        Verb::Admit { drive } => {
-            order(array, Question::Admit { drive })?;
-            format!("the array reads drive {drive} again")
-        }
-        Verb::Stop => {
-            order(array, Question::Stop)?;
-            "the array has stopped".to_owned()
-        }
-    };
-    Ok(Box::new(Done(done)))
-}
-
-/// Wants something done.
-fn order(array: &Path, question: Question) -> Result<(), AppError> {
-    converse::<()>(array, question).map(drop)
+    if verb == Verb::Status {
+        let status: Option<Box<StatusJson>> = converse(array, verb)?;
+        let status = status.ok_or_else(|| AppError::trouble("the array gave no status"))?;
+        return Ok(status);
+    }
+    converse::<serde_json::Value>(array, verb)?;
+    Ok(Box::new(Done(verb.done())))
 }
 
 /// One question and its answer.
-fn converse<T: DeserializeOwned>(array: &Path, question: Question) -> Result<Option<T>, AppError> {
+fn converse<T: DeserializeOwned>(array: &Path, verb: Verb) -> Result<Option<T>, AppError> {
     let mut conversation = Conversation::begin(array)?;
-    conversation.say(question)?;
+    conversation.say(verb)?;
     match conversation.hear()? {
         Reply::Ok(answer) => Ok(answer),
-        Reply::Error(sentence) if matches!(question, Question::Stop) => {
-            Err(AppError::trouble(sentence))
-        }
+        Reply::Error(sentence) if verb == Verb::Stop => Err(AppError::trouble(sentence)),
         Reply::Error(sentence) => Err(AppError::usage(sentence)),
     }
 }
@@ -104,8 +57,8 @@ impl Conversation {
     }
 
     /// Asks something.
-    pub(super) fn say(&mut self, question: Question) -> Result<(), AppError> {
-        let mut line = serde_json::to_string(&question).expect("a question is JSON");
+    pub(super) fn say(&mut self, verb: Verb) -> Result<(), AppError> {
+        let mut line = serde_json::to_string(&verb).expect("a question is JSON");
         line.push('\n');
         match self.lines.get_mut().write_all(line.as_bytes()) {
             // Whoever is sent away finds the reason in the answer.
@@ -137,6 +90,7 @@ impl Conversation {
     }
 }
 
+/// Something was done.
 struct Done(String);
 
 impl Show for Done {

@@ -30,10 +30,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use levelhead_host::ArrayHandle;
-use levelhead_units::{DriveIdx, Nanos};
+use levelhead_units::Nanos;
 use serde::Serialize;
 
-use super::messages::{Answer, EventsJson, Question, Reply, StatusJson};
+use super::messages::{Answer, EventsJson, Reply};
+use super::verbs::Verb;
 use crate::files::absolute;
 use crate::{AppError, Stop};
 
@@ -248,8 +249,8 @@ impl Desk {
                 return Ok(());
             }
             let reply = match serde_json::from_str(&line) {
-                Ok(Question::Events { after, follow: true }) => return self.follow(stream, after),
-                Ok(question) => self.answer(question),
+                Ok(Verb::Events { after, follow: true }) => return self.follow(stream, after),
+                Ok(verb) => self.answer(verb),
                 Err(error) => refuse(format!("not a question: {error}")),
             };
             say(stream, &reply)?;
@@ -290,33 +291,12 @@ impl Desk {
         self.ending.ended.get().is_some()
     }
 
-    fn answer(&self, question: Question) -> Reply<Answer> {
-        let handle = &self.handle;
-        let result = match question {
-            Question::Status => handle.status().map(|status| {
-                let status = StatusJson::from(&status);
-                Some(Answer::Status(Box::new(status)))
-            }),
-            Question::Events { after, follow: _ } => handle
-                .events(after, Nanos::ZERO)
-                .map(|since| Some(Answer::Events(EventsJson::from(&since)))),
-            Question::Fail { drive } | Question::SitOut { drive } | Question::Admit { drive }
-                if drive >= DriveIdx::MAX =>
-            {
-                return refuse(format!("there is no drive {drive}"));
-            }
-            Question::Fail { drive } => handle.lose(DriveIdx::new(drive)).map(|()| None),
-            Question::SitOut { drive } => handle.sit_out(DriveIdx::new(drive)).map(|()| None),
-            Question::Admit { drive } => handle.admit(DriveIdx::new(drive)).map(|()| None),
-            Question::Stop => {
-                self.ending.stop.wish();
-                return match self.ending.ended.wait() {
-                    Ok(()) => Reply::Ok(None),
-                    Err(sentence) => refuse(sentence),
-                };
-            }
+    fn answer(&self, verb: Verb) -> Reply<Answer> {
+        let stop = || {
+            self.ending.stop.wish();
+            self.ending.ended.wait().clone()
         };
-        result.map_or_else(refuse, Reply::Ok)
+        verb.carry_out(&self.handle, stop).map_or_else(refuse, Reply::Ok)
     }
 }
 

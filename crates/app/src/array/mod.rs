@@ -3,16 +3,20 @@
 mod client;
 mod control;
 mod create;
+mod event_json;
 mod events;
 mod follow;
 mod messages;
 mod serve;
+mod verbs;
 
-pub use client::{Verb, ask};
+pub use client::ask;
 pub use create::{Create, MadeArray, create};
-pub use events::{Priority, Tell};
+pub use event_json::Priority;
+pub use events::Tell;
 pub use follow::{Events, Heard, events};
 pub use serve::{Serve, Serving, serve};
+pub use verbs::{Make, OFFERS, Offer, Verb};
 
 use std::path::{Path, PathBuf};
 

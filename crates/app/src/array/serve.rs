@@ -40,7 +40,7 @@ pub struct Serve {
     pub io: Io,
     /// Which code does the arithmetic: the fastest of this processor if nothing else is asked for.
     pub kernel: Option<Kernel>,
-    /// A program that is run for each event of a drive's standing.
+    /// A program that is run for each event.
     pub on_event: Option<PathBuf>,
     /// What chance is drawn from.
     pub seed: u64,
@@ -118,7 +118,7 @@ impl BlockService for Exported {
 }
 
 /// Serves until `stop` is wished. `ready` is called once clients are welcome, `tell` with a sentence for
-/// each drive that fails, and for each event of a drive's standing.
+/// each event.
 pub fn serve(
     ask: &Serve,
     stop: &Stop,
@@ -159,6 +159,7 @@ pub fn serve(
         access: Access::ReadWrite,
     };
     let server = Server::bind(&ask.nbd, vec![export]).map_err(AppError::usage)?;
+    let listening = events::listen(ask.on_event.clone(), tell);
     let options = ServeOptions {
         policy: ask.policy,
         window: ask.window,
@@ -168,9 +169,9 @@ pub fn serve(
         kernel,
         seed: ask.seed,
         patience: patience(ask.lost_after),
+        on_event: Some(listening.on_event),
     };
-    let (tell, notify) = events::listen(ask.on_event.clone(), tell);
-    let handle = assembled.serve_and_report(options, tell, notify).map_err(AppError::usage)?;
+    let handle = assembled.serve(options).map_err(AppError::usage)?;
     assert!(exported.array.set(handle.clone()).is_ok(), "it is set here alone");
     let running = server.start();
     serving.uri = uri(running.endpoint(), &ask.export);
@@ -189,6 +190,7 @@ pub fn serve(
     handle.stop_soon();
     running.stop();
     let stopped = handle.stop().map_err(|error| error.to_string());
+    listening.outbox.wait();
     drop(watcher.join());
     controlled.end(stopped.clone());
     stopped.map_err(AppError::trouble)

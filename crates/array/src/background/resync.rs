@@ -33,7 +33,7 @@ impl Array {
         }
         if !self.core.lost.is_empty() {
             self.resync = Resync::Stuck;
-            return;
+            return self.tell_resync();
         }
         self.resync = Resync::Running;
         let spec = self.core.layout.spec();

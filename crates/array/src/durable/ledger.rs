@@ -40,9 +40,10 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 use super::membership::{Member, Membership, Why, not_present};
 use super::quorum::{Assembly, Doubt};
 use super::superblock::{Book, Forced, Own, State, Superblock, Uuid};
-use crate::action::{Action, Ending, SubId};
+use crate::action::{Action, SubId};
 use crate::core::{Core, Enqueue, Fate, Purpose};
 use crate::drives::queue::End;
+use crate::event::Ending;
 
 /// What an array records of itself, as it was found, and who goes on with it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use levelhead_array::membership::Why;
 use levelhead_array::{
-    Action, Answer, Area, Array, BufId, Content, Cost, DriveEvent, Ending, HostOrder, Policy,
-    Refusal, RequestId, Settings, Spec, Submit,
+    Action, Answer, Area, Array, ArrayEvent, BufId, Content, Cost, DriveEvent, Ending, Event,
+    HostOrder, Policy, Refusal, RequestId, Settings, Spec, Submit,
 };
 use levelhead_block::{Buf, Command, Data, Durability, Effort, Memory, Outcome, ZeroTail};
 use levelhead_bytes::Buffers;
@@ -22,6 +22,7 @@ pub(crate) struct Runtime {
     pub(crate) inside: Vec<Submit>,
     pub(crate) answers: Vec<Answer>,
     pub(crate) events: Vec<DriveEvent>,
+    pub(crate) array_events: Vec<ArrayEvent>,
     pub(crate) ending: Option<Ending>,
     /// Writes that a drive has carried out.
     pub(crate) written: u64,
@@ -81,6 +82,7 @@ impl Runtime {
             inside: Vec::new(),
             answers: Vec::new(),
             events: Vec::new(),
+            array_events: Vec::new(),
             ending: None,
             written: 0,
             hung: DriveSet::EMPTY,
@@ -267,12 +269,15 @@ impl Runtime {
                 }
                 Action::Combine(combine) => self.buffers.combine(&combine),
                 Action::Release(buf) => self.buffers.discard(buf),
-                Action::Lost { drive, .. } => assert!(self.array.lost().contains(drive)),
                 Action::Inscribe { into, superblock } => {
                     self.buffers.inscribe(into, &superblock.encode());
                 }
                 Action::Stopped(ending) => self.ending = Some(ending),
-                Action::Event(event) => self.events.push(event),
+                Action::Event(Event::Standing(event)) => self.events.push(event),
+                Action::Event(Event::Lost { drive, .. }) => {
+                    assert!(self.array.lost().contains(drive));
+                }
+                Action::Event(Event::Array(event)) => self.array_events.push(event),
                 Action::Answer(answer) => self.answers.push(answer),
             }
         }

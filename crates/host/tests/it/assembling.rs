@@ -199,7 +199,7 @@ fn array_that_was_not_stopped_is_resynced() {
         // Clients and the resync take turns.
         check_content(&array, &content);
     }
-    array.lose(DriveIdx::new(0)).unwrap();
+    array.command(move |engine| engine.lose(DriveIdx::new(0))).unwrap();
     check_content(&array, &content);
     array.stop().unwrap();
     assert_eq!(gather(&crashed[1..]).unwrap().synced(), (200, 200));
@@ -232,7 +232,7 @@ fn drive_lost_before_a_crash_does_not_come_back() {
     make(SPEC, &members, CLEAN);
     let array = serve(&members, "normal");
     fill(&array, 4);
-    array.kill(DriveIdx::new(1)).unwrap();
+    array.command(move |engine| engine.kill(DriveIdx::new(1))).unwrap();
     let content = fill(&array, 5);
     let crashed = shelf.snapshot(&members, "crashed");
     drop(array);
