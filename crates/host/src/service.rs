@@ -402,6 +402,46 @@ mod tests {
         Waiting::new(Arc::new(array.clone())).run(vec![request]).pop().unwrap()
     }
 
+    /// E1. A bug of the engine's ends the array: what is asked of it is answered, and whoever waits for its end
+    /// goes on.
+    #[test]
+    fn engine_that_panics_leaves_nothing_waiting() {
+        let folder = TempDir::new().unwrap();
+        let members: Vec<MemberSpec> = (0..3)
+            .map(|at| {
+                let path = folder.path().join(format!("{at}.img"));
+                std::fs::File::create(&path).unwrap().set_len(600 * 4096).unwrap();
+                path.display().to_string().parse().unwrap()
+            })
+            .collect();
+        let clean = CreateOptions { assume_clean: true, ..CreateOptions::default() };
+        create("raid5:2+1,chunk=8KiB".parse().unwrap(), &members, clean).unwrap();
+        let options = ServeOptions {
+            policy: Policy::Normal,
+            window: 4,
+            order: HostOrder::Elevator,
+            io: Io::Threads,
+            kernel: Kernel::Naive,
+            bound: Bound::DEFAULT,
+            seed: 1,
+            patience: Patience::DEFAULT,
+            on_event: Some(Box::new(|event| {
+                assert!(!matches!(event.event, Event::Standing(_)), "a bug, for this test");
+            })),
+        };
+        let array = assemble(&members, AssembleOptions::default()).unwrap().serve(options).unwrap();
+        assert!(read(&array, 8).outcome.is_good());
+        let gone = "the array is not running any more";
+        assert_eq!(
+            array.command(|own| own.sit_out(DriveIdx::new(1))).unwrap_err().to_string(),
+            gone
+        );
+        array.wait_for_end();
+        assert_eq!(read(&array, 8).outcome, levelhead_block::Outcome::Gone);
+        assert_eq!(array.status().unwrap_err().to_string(), gone);
+        assert_eq!(array.stop().unwrap_err().to_string(), gone);
+    }
+
     /// E4. What waits for the drive is answered from the others, and they are left in good order.
     #[test]
     fn drive_that_hangs_holds_up_no_stop_for_ever() {

@@ -200,6 +200,9 @@ fn show_events(array: PathBuf, follow: bool, output: Output) -> Result<(), AppEr
     })
 }
 
+/// How long the last lines of a served array may take to be printed.
+const FAREWELL: std::time::Duration = std::time::Duration::from_secs(2);
+
 fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
     let ask = Serve {
         members: args.members,
@@ -219,15 +222,19 @@ fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
     let stop = stop_on_signals()?;
     // It serves all the same.
     let mut ready = |serving: &Serving| drop(output.print(serving));
-    // Printed on a thread of its own: whoever reads standard error may be slow, the array is not to be.
+    // Printed on a thread of its own: what reads standard error may be slow, or read nothing at all.
     let (sender, lines) = std::sync::mpsc::channel::<String>();
-    let printer = std::thread::spawn(move || lines.iter().for_each(|line| crate::say(&line)));
+    let (printed, all_printed) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        lines.iter().for_each(|line| crate::say(&line));
+        let _too_late = printed.send(());
+    });
     let to_journal = journal::is_standard_error();
     let tell = Box::new(move |priority: Priority, sentence: &str| {
         drop(sender.send(journal::line(to_journal, priority, sentence)));
     });
     let served = serve(&ask, &stop, progress::bars(output).as_ref(), &mut ready, tell);
-    // It ends with the array, which has let go of its sender.
-    drop(printer.join());
+    // It ends with the array, which has let go of its sender; a reader that takes nothing is left behind.
+    let _left_behind = all_printed.recv_timeout(FAREWELL);
     served
 }
