@@ -46,6 +46,8 @@ pub enum Action {
     Stopped(Ending),
     /// A drive's standing has changed: for people to know, nothing has to be done.
     Event(DriveEvent),
+    /// What a read has brought. Comes before its buffers are released, and before its answer.
+    Deliver(Deliver),
     /// A request has ended.
     Answer(Answer),
 }
@@ -64,6 +66,15 @@ pub struct Submit {
     /// The request it serves, the first of them where several joined; a number near the largest for
     /// the array's own.
     pub origin: u64,
+}
+
+/// Where the data of a read lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deliver {
+    /// Whose read.
+    pub request: RequestId,
+    /// As many sectors as its extent, in order, in buffers of the array's own.
+    pub segments: Vec<Segment>,
 }
 
 /// How an array has ended.
@@ -86,7 +97,8 @@ pub enum Ending {
 pub struct Answer {
     /// Which request.
     pub request: RequestId,
-    /// How it ended. The client's buffer holds the data, except for sectors named here.
+    /// How it ended. What a read has brought holds the data, except for sectors named here. A read that
+    /// was given up before it began has brought nothing.
     pub outcome: Outcome,
     /// What it took.
     pub cost: Cost,

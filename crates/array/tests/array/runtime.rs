@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use levelhead_array::membership::Why;
 use levelhead_array::{
-    Action, Answer, Area, Array, BufId, Content, Cost, DriveEvent, Ending, HostOrder, Policy,
-    Refusal, RequestId, Settings, Spec, Submit,
+    Action, Answer, Area, Array, BufId, Content, Cost, Deliver, DriveEvent, Ending, HostOrder,
+    Policy, Refusal, RequestId, Settings, Spec, Submit,
 };
 use levelhead_block::{Buf, Command, Data, Durability, Effort, Memory, Outcome, ZeroTail};
 use levelhead_bytes::Buffers;
@@ -23,6 +23,8 @@ pub(crate) struct Runtime {
     pub(crate) answers: Vec<Answer>,
     pub(crate) events: Vec<DriveEvent>,
     pub(crate) ending: Option<Ending>,
+    /// Combinations so far.
+    pub(crate) combined: u32,
     now: Instant,
     /// Of 1000 sectors read without retries, so many are not given.
     pub(crate) soft_per_mille: u64,
@@ -69,6 +71,7 @@ impl Runtime {
             answers: Vec::new(),
             events: Vec::new(),
             ending: None,
+            combined: 0,
             now: Instant::ZERO,
             soft_per_mille: 0,
             bad: BTreeSet::new(),
@@ -169,7 +172,13 @@ impl Runtime {
                     assert!(!self.array.lost().contains(submit.drive), "A2: {submit:?}");
                     self.inside.push(submit);
                 }
-                Action::Combine(combine) => self.buffers.combine(&combine),
+                Action::Combine(combine) => {
+                    self.combined += 1;
+                    self.buffers.combine(&combine);
+                }
+                Action::Deliver(Deliver { request, segments }) => {
+                    self.buffers.deliver(BufId::Client(request), &segments);
+                }
                 Action::Release(buf) => self.buffers.discard(buf),
                 Action::Lost { drive, .. } => assert!(self.array.lost().contains(drive)),
                 Action::Inscribe { into, superblock } => {
