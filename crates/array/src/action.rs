@@ -38,6 +38,8 @@ pub enum Action {
     Stopped(Ending),
     /// Something happened that people may want to know; nothing has to be done.
     Event(Event),
+    /// What a read has brought. Comes before its buffers are released, and before its answer.
+    Deliver(Deliver),
     /// A request has ended.
     Answer(Answer),
 }
@@ -58,12 +60,22 @@ pub struct Submit {
     pub origin: u64,
 }
 
+/// Where the data of a read lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deliver {
+    /// Whose read.
+    pub request: RequestId,
+    /// As many sectors as its extent, in order, in buffers of the array's own.
+    pub segments: Vec<Segment>,
+}
+
 /// The end of a request, and what it took.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Which request.
     pub request: RequestId,
-    /// How it ended. The client's buffer holds the data, except for sectors named here.
+    /// How it ended. What a read has brought holds the data, except for sectors named here. A read that
+    /// was given up before it began has brought nothing.
     pub outcome: Outcome,
     /// What it took.
     pub cost: Cost,

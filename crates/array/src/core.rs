@@ -3,12 +3,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use levelhead_block::{BufId, Combine, Command, Effort, Outcome, Place, SectorSet, Segment};
+use levelhead_block::{
+    BufId, Combine, Command, Effort, Outcome, Place, RequestId, SectorSet, Segment,
+};
 use levelhead_erasure::Code;
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
-use crate::action::{Action, Answer, SubId, Submit};
+use crate::action::{Action, Answer, Deliver, SubId, Submit};
 use crate::drives::admission::{Awaited, Gate};
 use crate::drives::detect::{Detector, DriveEvent, EventKind, PROBE_INTERVAL};
 use crate::drives::quantile::Quantile;
@@ -735,6 +737,19 @@ impl Core {
     /// Whether any command is queued or inside a drive.
     pub(crate) fn is_quiet(&self) -> bool {
         self.subs.is_empty()
+    }
+
+    /// Whether anyone looks at bytes.
+    pub(crate) fn carries_content(&self) -> bool {
+        match self.content {
+            Content::Carried => true,
+            Content::Absent => false,
+        }
+    }
+
+    /// Says where the data of a read lie.
+    pub(crate) fn deliver(&mut self, request: RequestId, segments: Vec<Segment>) {
+        self.actions.push_back(Action::Deliver(Deliver { request, segments }));
     }
 
     /// Asks for arithmetic, and joins it to the last such action where they continue each other.

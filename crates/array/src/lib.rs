@@ -57,7 +57,7 @@ use levelhead_block::{Command, Effort, Health, Outcome};
 use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
-pub use action::{Action, Answer, Cost, SubId, Submit};
+pub use action::{Action, Answer, Cost, Deliver, SubId, Submit};
 pub use background::resync::Resync;
 pub use drives::detect::{self, DriveEvent, EventKind, Figures, Refusal};
 pub use drives::queue::HostOrder;
@@ -259,8 +259,9 @@ impl Array {
         self.ops.is_empty() && self.core.is_quiet_but_for_silent()
     }
 
-    /// A client asks for something. The client's buffer, [`BufId::Client`], has as many sectors as the
-    /// command's extent: data to write (zeroes for [`Command::WriteZeroes`]) or room for data.
+    /// A client asks for something. Of a write the client's buffer, [`BufId::Client`], has as many sectors
+    /// as the command's extent (zeroes for [`Command::WriteZeroes`]); what a read has brought,
+    /// [`Action::Deliver`] says.
     ///
     /// Panics if the extent is empty or past the array's end.
     pub fn handle_request(&mut self, now: Instant, request: RequestId, command: Command) {

@@ -16,8 +16,9 @@
 //! - E1. Every request is answered exactly once, even if the engine ends before its time.
 //! - E2. Nothing here waits for a drive: what must be written before what, and how long a drive may be silent,
 //!   is the array's affair.
-//! - E3. What is in memory is bounded: clients by the gate, commands by the windows, buffers by a
-//!   pool. An array cannot be refused a buffer, so requests wait until the pool has room instead.
+//! - E3. What is in memory is bounded: clients by the gate, commands by the windows, the array's own
+//!   buffers by [`OWN_LIMIT`]. An array cannot be refused a buffer, so requests wait instead. What a read
+//!   has brought is the client's from the answer on: NBD's own bound holds until it is sent.
 //! - E4. A drive that hangs is not waited for at the end: it is left to itself.
 //!
 //! # Resync
@@ -34,9 +35,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 
 use levelhead_array::membership::Why;
 use levelhead_array::{
-    Action, Answer, Array, BufId, Ending, Event, RequestId, Resync, SubId, Submit,
+    Action, Answer, Array, BufId, Deliver, Ending, Event, RequestId, Resync, SubId, Submit,
 };
-use levelhead_block::{Buf, Command, Data, Payload, Pool, Reply, Request};
+use levelhead_block::{Command, Data, Payload, Pool, Reply, Request};
 use levelhead_bytes::Buffers;
 use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos, Sectors};
 
@@ -53,8 +54,14 @@ const HEALTH_PERIOD: Nanos = Nanos::from_secs(1);
 /// How long a resync holds still between two steps while clients wait.
 const RESYNC_PAUSE: Nanos = Nanos::from_millis(250);
 
+/// Events between two looks at the time.
+const EVENTS_MAX: usize = 64;
+
 /// What the array's own buffers may take before no request is let in: 128 MiB.
-const POOL_LIMIT: Sectors = Sectors::new(32_768);
+const OWN_LIMIT: Sectors = Sectors::new(32_768);
+
+/// What is kept of the memory of buffers that are not needed any more: 32 MiB.
+const KEPT_MAX: Sectors = Sectors::new(8_192);
 
 /// What the engine learns.
 pub(crate) enum Input {
@@ -130,7 +137,7 @@ impl Engine {
     pub(crate) fn new(parts: Parts) -> Self {
         Self {
             parts,
-            pool: Pool::new(POOL_LIMIT),
+            pool: Pool::new(KEPT_MAX),
             requests: BTreeMap::new(),
             request_last: 0,
             lent: BTreeMap::new(),
@@ -154,10 +161,23 @@ impl Engine {
             }
             let wait = self.parts.clock.until(self.deadline());
             match inputs.recv_timeout(wait.into()) {
-                Ok(input) => self.handle(input),
+                Ok(input) => {
+                    self.handle(input);
+                    self.handle_more(inputs);
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 // The engine itself holds a sender; this is here for the type.
                 Err(RecvTimeoutError::Disconnected) => return self.end(Ending::Failed),
+            }
+        }
+    }
+
+    /// Handles what has come meanwhile, before it is seen to what comes with time.
+    fn handle_more(&mut self, events: &Receiver<Input>) {
+        for event in events.try_iter().take(EVENTS_MAX) {
+            self.handle(event);
+            if self.ending.is_some() {
+                return;
             }
         }
     }
@@ -188,17 +208,18 @@ impl Engine {
 
     /// Lets waiting requests into the array as long as the pool has room.
     fn let_in(&mut self) {
-        while self.pool.used() < POOL_LIMIT
+        while self.parts.buffers.own_sectors() < OWN_LIMIT
             && let Some((Request { command, payload, .. }, pending)) = self.waiting.pop_front()
         {
             self.request_last += 1;
             let id = RequestId(self.request_last);
+            let buffers = &mut self.parts.buffers;
             match command {
-                Command::Read { extent, .. }
-                | Command::Write { extent, .. }
-                | Command::WriteZeroes { extent, .. } => {
-                    let room = || acquire(&self.pool, extent.sectors);
-                    self.parts.buffers.insert_payload(BufId::Client(id), payload, room);
+                Command::WriteZeroes { extent, .. } => {
+                    buffers.insert(BufId::Client(id), self.pool.take(extent.sectors));
+                }
+                Command::Read { .. } | Command::Write { .. } => {
+                    buffers.insert_payload(BufId::Client(id), payload);
                 }
                 Command::Trim { .. } | Command::Flush => {}
             }
@@ -225,7 +246,8 @@ impl Engine {
         while let Some(action) = self.parts.array.poll() {
             match action {
                 Action::Acquire { buf, sectors } => {
-                    self.parts.buffers.insert(buf, acquire(&self.pool, sectors));
+                    // A drive or a combination fills all of it; what a drive does not, is spoiled.
+                    self.parts.buffers.insert(buf, self.pool.take_to_fill(sectors));
                 }
                 Action::Submit(submit) => self.submit(submit),
                 Action::Combine(combine) => self.parts.buffers.combine(&combine),
@@ -235,6 +257,9 @@ impl Engine {
                 }
                 Action::Stopped(ending) => self.ending = Some(ending),
                 Action::Event(event) => self.tell(event),
+                Action::Deliver(Deliver { request, segments }) => {
+                    self.parts.buffers.deliver(BufId::Client(request), &segments);
+                }
                 Action::Answer(answer) => self.answer(answer),
             }
         }
@@ -300,7 +325,10 @@ impl Engine {
         self.account.add(cost, self.now().saturating_since(pending.submitted));
         let buffers = &mut self.parts.buffers;
         let data = match pending.command {
-            Command::Read { .. } => Data::Buf(buffers.remove(BufId::Client(request))),
+            Command::Read { extent, .. } => {
+                let nothing = || Data::Buf(self.pool.take(extent.sectors));
+                buffers.take_delivered(BufId::Client(request)).unwrap_or_else(nothing)
+            }
             Command::Write { .. } | Command::WriteZeroes { .. } => {
                 buffers.discard(BufId::Client(request));
                 Data::None
@@ -374,9 +402,4 @@ impl Engine {
             self.carry_out();
         }
     }
-}
-
-/// A buffer from the pool; from outside if that has none left (E3).
-fn acquire(pool: &Pool, sectors: Sectors) -> Buf {
-    pool.take(sectors).unwrap_or_else(|_| Buf::zeroed(sectors))
 }

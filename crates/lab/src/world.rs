@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use levelhead_array::membership::Why;
 use levelhead_array::{
-    self as array, Action, Answer, Area, Array, ArrayEvent, BufId, Content, DriveEvent, Ending,
-    HostOrder, Policy, Refusal, RequestId, Settings, Spec, SubId, Submit,
+    self as array, Action, Answer, Area, Array, ArrayEvent, BufId, Content, Deliver, DriveEvent,
+    Ending, HostOrder, Policy, Refusal, RequestId, Settings, Spec, SubId, Submit,
 };
 use levelhead_block::{Buf, Command, Memory, Outcome};
 use levelhead_drive::{Drive, Profile, SettingsError};
@@ -504,6 +504,11 @@ impl World {
                 Action::Combine(combine) => {
                     if let Some(bytes) = &mut self.bytes {
                         bytes.combine(&combine);
+                    }
+                }
+                Action::Deliver(Deliver { request, segments }) => {
+                    if let Some(bytes) = &mut self.bytes {
+                        bytes.buffers.deliver(BufId::Client(request), &segments);
                     }
                 }
                 Action::Release(buf) => {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use levelhead_array::membership::Why;
 use levelhead_array::{
-    Action, Answer, Area, Array, ArrayEvent, BufId, Content, Cost, DriveEvent, Ending, Event,
-    HostOrder, Policy, Refusal, RequestId, Settings, Spec, Submit,
+    Action, Answer, Area, Array, ArrayEvent, BufId, Content, Cost, Deliver, DriveEvent, Ending,
+    Event, HostOrder, Policy, Refusal, RequestId, Settings, Spec, Submit,
 };
 use levelhead_block::{Buf, Command, Data, Durability, Effort, Memory, Outcome, ZeroTail};
 use levelhead_bytes::Buffers;
@@ -33,6 +33,8 @@ pub(crate) struct Runtime {
     ended: u64,
     /// Drives that have no room for what they are to write or flush.
     refusing: DriveSet,
+    /// Combinations so far.
+    pub(crate) combined: u32,
     now: Instant,
     /// Of 1000 sectors read without retries, so many are not given.
     pub(crate) soft_per_mille: u64,
@@ -89,6 +91,7 @@ impl Runtime {
             hang_after: None,
             ended: 0,
             refusing: DriveSet::EMPTY,
+            combined: 0,
             now: Instant::ZERO,
             soft_per_mille: 0,
             bad: BTreeSet::new(),
@@ -267,7 +270,13 @@ impl Runtime {
                     assert!(!self.array.lost().contains(submit.drive), "A2: {submit:?}");
                     self.inside.push(submit);
                 }
-                Action::Combine(combine) => self.buffers.combine(&combine),
+                Action::Combine(combine) => {
+                    self.combined += 1;
+                    self.buffers.combine(&combine);
+                }
+                Action::Deliver(Deliver { request, segments }) => {
+                    self.buffers.deliver(BufId::Client(request), &segments);
+                }
                 Action::Release(buf) => self.buffers.discard(buf),
                 Action::Inscribe { into, superblock } => {
                     self.buffers.inscribe(into, &superblock.encode());
