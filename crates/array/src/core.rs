@@ -11,6 +11,7 @@ use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
 use crate::action::{Action, Answer, Deliver, SubId, Submit};
+use crate::counters::Counters;
 use crate::drives::admission::{Awaited, Gate};
 use crate::drives::detect::{Detector, DriveEvent, EventKind, PROBE_INTERVAL};
 use crate::drives::quantile::Quantile;
@@ -77,6 +78,7 @@ pub(crate) struct Core {
     /// Redundancy of stripes from here on is not valid yet.
     pub(crate) synced: u64,
     pub(crate) actions: VecDeque<Action>,
+    pub(crate) counters: Counters,
     pub(crate) detector: Detector,
     /// Who was late again and again.
     pub(crate) streaks: Streaks,
@@ -211,6 +213,7 @@ impl Core {
             has_lost_writes: false,
             synced: settings.synced.min(layout.stripes()),
             actions: VecDeque::new(),
+            counters: Counters::default(),
             detector: Detector::new(
                 count,
                 settings.spec.redundant(),
@@ -541,6 +544,11 @@ impl Core {
 
     /// Answers a request, once the loss of these drives is safely recorded.
     pub(crate) fn answer(&mut self, relies_on: DriveSet, answer: Answer) {
+        self.counters.held += u64::from(!relies_on.and(self.unrecorded).is_empty());
+        self.answer_or_hold(relies_on, answer);
+    }
+
+    fn answer_or_hold(&mut self, relies_on: DriveSet, answer: Answer) {
         let relies_on = relies_on.and(self.unrecorded);
         if relies_on.is_empty() {
             self.actions.push_back(Action::Answer(answer));
@@ -553,7 +561,7 @@ impl Core {
     pub(crate) fn note_recorded(&mut self, drives: DriveSet) {
         self.unrecorded = self.unrecorded.without(drives);
         for Held { relies_on, answer } in std::mem::take(&mut self.held) {
-            self.answer(relies_on, answer);
+            self.answer_or_hold(relies_on, answer);
         }
     }
 

@@ -42,6 +42,7 @@
 mod action;
 mod background;
 mod core;
+mod counters;
 mod drives;
 mod durable;
 mod event;
@@ -59,6 +60,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
 pub use action::{Action, Answer, Cost, Deliver, SubId, Submit};
 pub use background::resync::Resync;
+pub use counters::{Counter, Counters};
 pub use drives::detect::{self, DriveEvent, EventKind, Figures, Refusal};
 pub use drives::queue::HostOrder;
 pub use drives::silence::Patience;
@@ -221,6 +223,11 @@ impl Array {
     /// How far the resync is.
     pub fn resync(&self) -> Resync {
         self.resync
+    }
+
+    /// What it has done since it was started.
+    pub fn counters(&self) -> Counters {
+        self.core.counters
     }
 
     /// How reads are served.
@@ -400,8 +407,9 @@ impl Array {
     /// The next thing to do.
     pub fn poll(&mut self) -> Option<Action> {
         let action = self.core.actions.pop_front()?;
-        if let Action::Answer(_) = action {
+        if let Action::Answer(answer) = &action {
             self.outstanding -= 1;
+            self.core.counters.note_answer(answer.cost);
         }
         Some(action)
     }

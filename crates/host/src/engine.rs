@@ -45,7 +45,7 @@ use crate::clock::Clock;
 use crate::error::HostError;
 use crate::event_log::{EventLog, LostMember, NumberedEvent};
 use crate::gate::Gate;
-use crate::requests::{Account, Pending};
+use crate::requests::{Latencies, Pending};
 use crate::seat::Seat;
 
 /// How often drives are asked about their health.
@@ -113,7 +113,7 @@ pub struct Engine {
     lent: BTreeMap<SubId, BufId>,
     /// Requests that the pool has no room for yet.
     waiting: VecDeque<(Request, Pending)>,
-    account: Account,
+    latencies: Latencies,
     health_next: Instant,
     resync_next: Instant,
     /// Who wants the array to stop.
@@ -142,7 +142,7 @@ impl Engine {
             request_last: 0,
             lent: BTreeMap::new(),
             waiting: VecDeque::new(),
-            account: Account::default(),
+            latencies: Latencies::default(),
             health_next: Instant::ZERO,
             resync_next: Instant::ZERO,
             stopping: Vec::new(),
@@ -320,9 +320,9 @@ impl Engine {
         array.lost().len() as usize > array.layout().spec().redundant()
     }
 
-    fn answer(&mut self, Answer { request, outcome, cost }: Answer) {
+    fn answer(&mut self, Answer { request, outcome, cost: _ }: Answer) {
         let pending = self.requests.remove(&request).expect("the array answers what was asked");
-        self.account.add(cost, self.now().saturating_since(pending.submitted));
+        self.latencies.note(self.now().saturating_since(pending.submitted));
         let buffers = &mut self.parts.buffers;
         let data = match pending.command {
             Command::Read { extent, .. } => {

@@ -74,7 +74,6 @@ pub use lone::LoneDrive;
 pub use member::MemberSpec;
 pub use profiles::load_profile;
 pub use reader::{ReadDone, Reader};
-pub use requests::Served;
 pub use service::{ArrayHandle, PIECE_MAX, ServeOptions};
 pub use status::{ArrayState, DriveState, DriveStatus, Status};
 pub use walk::{Walked, walk};

@@ -112,13 +112,12 @@ impl Show for StatusJson {
             "state: {state}\npolicy: {policy}\nredundancy: {:.1} % valid (resync {resync})\n",
             self.synced_percent
         ));
+        text.push_str(&format!("in progress: {outstanding} requests\nsince the start: "));
+        let counted =
+            self.counted().map(|(name, value)| format!("{} {value}", name.replace('_', " ")));
+        text.push_str(&format!("{}\n", counted.collect::<Vec<_>>().join(", ")));
         text.push_str(&format!(
-            "requests: {} served, {outstanding} in progress; {} sub-requests, {} removed, {} \
-             re-dispatched\n",
-            self.requests, self.subrequests, self.removed, self.redispatched
-        ));
-        text.push_str(&format!(
-            "latency of the last ones: mean {:.3} ms, p50 {:.3}, p99 {:.3}, max {:.3}\n\n",
+            "latency of the last requests: mean {:.3} ms, p50 {:.3}, p99 {:.3}, max {:.3}\n\n",
             self.mean_ms, self.p50_ms, self.p99_ms, self.max_ms
         ));
         let names = ["queue", "retry rate %", "retry ms", "service ms"];

@@ -1,11 +1,14 @@
 //! What a running array answers at the control socket: one JSON value a line, described for users in
 //! `docs/control.md`. The questions are in [`verbs`](super::verbs).
 
-use levelhead_array::Resync;
+use std::collections::BTreeMap;
+
 use levelhead_array::tau::DriveView;
+use levelhead_array::{Counters, Resync};
 use levelhead_host::{ArrayState, DriveState, EventsSince, Status};
 use levelhead_units::{Nanos, Ratio};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::event_json::EventJson;
 
@@ -36,16 +39,23 @@ pub(crate) struct StatusJson {
     pub(crate) synced_percent: f64,
     pub(crate) resync: String,
     pub(crate) outstanding: u32,
-    pub(crate) requests: u64,
-    pub(crate) subrequests: u64,
-    pub(crate) removed: u64,
-    pub(crate) redispatched: u64,
     pub(crate) mean_ms: f64,
     pub(crate) p50_ms: f64,
     pub(crate) p99_ms: f64,
     pub(crate) max_ms: f64,
     pub(crate) drives: Vec<DriveJson>,
     pub(crate) events: Vec<EventJson>,
+    /// What the array counts, by the names of [`Counters`].
+    #[serde(flatten)]
+    pub(crate) counters: BTreeMap<String, Value>,
+}
+
+impl StatusJson {
+    /// What the array has counted, in the order of [`Counters`].
+    pub(crate) fn counted(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let known = Counters::default().table().map(|counter| counter.name);
+        known.filter_map(|name| Some((name, self.counters.get(name)?.as_u64()?)))
+    }
 }
 
 /// One drive of a [`StatusJson`].
@@ -166,16 +176,17 @@ impl From<&Status> for StatusJson {
             }
             .to_owned(),
             outstanding: status.outstanding,
-            requests: status.served.requests,
-            subrequests: status.served.subs,
-            removed: status.served.removed,
-            redispatched: status.served.redispatched,
             mean_ms: millis(status.latency.mean),
             p50_ms: millis(status.latency.p50),
             p99_ms: millis(status.latency.p99),
             max_ms: millis(status.latency.max),
             drives: drives.collect(),
             events: status.events.iter().map(EventJson::from).collect(),
+            counters: status
+                .counters
+                .table()
+                .map(|counter| (counter.name.to_owned(), counter.value.into()))
+                .collect(),
         }
     }
 }

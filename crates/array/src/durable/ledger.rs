@@ -481,6 +481,7 @@ impl Ledger {
 
     /// Gives the book to all drives that are present.
     fn begin(&mut self, core: &mut Core, now: Instant) {
+        core.counters.ledger_entries += 1;
         self.entry =
             Some(Entry { progress: vec![Progress::NotAsked; self.members.len()], is_safe: false });
         for drive in core.present().iter() {

@@ -25,8 +25,11 @@ fn status_tells_what_an_array_does_while_it_serves() {
     let status = serving.status();
     let expected = [
         "array",
+        "decoded",
         "drives",
         "events",
+        "held",
+        "ledger_entries",
         "max_ms",
         "mean_ms",
         "outstanding",
@@ -50,6 +53,9 @@ fn status_tells_what_an_array_does_while_it_serves() {
     assert_eq!((synced(&status), &status["outstanding"]), (100.0, &json!(0)));
     assert!(status["requests"].as_u64().unwrap() >= 2, "{status}");
     assert!(status["subrequests"].as_u64().unwrap() >= 10, "{status}");
+    assert!(status["decoded"].as_u64().unwrap() > 0, "a drive is missing: {status}");
+    assert!(status["ledger_entries"].as_u64().unwrap() >= 2, "it was opened to be written to");
+    assert_eq!(status["held"], 0);
     let latencies = ["p50_ms", "p99_ms", "max_ms"].map(|key| status[key].as_f64().unwrap());
     assert!(latencies.is_sorted() && latencies[0] > 0.0, "{status}");
     // Real drives say nothing of themselves, missing ones not even a name.
@@ -82,6 +88,13 @@ fn status_tells_what_an_array_does_while_it_serves() {
     assert!(text.starts_with(&format!("array: {ARRAY}, {uuid}\nsize: 29.4MiB\n")), "{text}");
     assert!(text.contains("\nstate: degraded\n"), "{text}");
     assert!(text.contains("\nredundancy: 100.0 % valid (resync idle)\n"), "{text}");
+    let counted = |name: &str| format!("{name} {}", status[name]);
+    let counted =
+        ["requests", "subrequests", "removed", "redispatched", "decoded", "held"].map(counted);
+    assert!(
+        text.contains(&format!("\nsince the start: {}, ledger entries ", counted.join(", "))),
+        "{text}"
+    );
     let state = |drive: &str| {
         let line = text.lines().find(|line| line.split_whitespace().next() == Some(drive));
         line.unwrap().split_whitespace().nth(1).unwrap()

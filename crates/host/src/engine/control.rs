@@ -149,8 +149,8 @@ impl Engine {
             synced: Ratio::of(array.synced(), array.layout().stripes()),
             resync: array.resync(),
             outstanding: gate.requests(),
-            served: self.account.served,
-            latency: self.account.latency(),
+            counters: array.counters(),
+            latency: self.latencies.summary(),
             events: self.parts.log.kept(),
         }
     }

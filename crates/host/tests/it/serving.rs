@@ -264,18 +264,18 @@ fn faults_can_be_changed_while_the_array_runs() {
     // Nothing can be read from drive 0 any more, so all of it comes from the others.
     let hopeless = Faults { hard_rate: Ratio::ONE, ..Faults::NONE };
     array.command(move |engine| engine.set_faults(drive(0), hopeless)).unwrap();
-    let before = array.status().unwrap().served;
+    let before = array.status().unwrap().counters;
     assert_eq!(before.decoded, 0);
     check_content(&array, &content);
     let status = array.status().unwrap();
-    assert!(status.served.decoded > 0);
+    assert!(status.counters.decoded > 0);
     assert_eq!(status.drives[0].state, DriveState::Present, "bad sectors are no death");
     let health = status.drives[0].health.unwrap();
     assert!(health.first_pass_failures > Some(0), "{health:?}");
     array.command(move |engine| engine.set_faults(drive(0), Faults::NONE)).unwrap();
     check_content(&array, &content);
     let after = array.status().unwrap();
-    assert_eq!(after.served.decoded, status.served.decoded);
+    assert_eq!(after.counters.decoded, status.counters.decoded);
     let page = after.drives[0].health.unwrap();
     assert!(page.commands > health.commands, "the page goes on: {page:?}");
 }
@@ -302,7 +302,7 @@ fn large_requests_run_in_pieces_and_are_answered_once() {
     let content = fill(&array, 9);
     check_content(&array, &content);
     let size = array.size().get();
-    let served = array.status().unwrap().served;
+    let served = array.status().unwrap().counters;
     assert_eq!(served.requests, 2 * size.div_ceil(256));
     let extent = Extent::new(Lba::ZERO, array.size());
     let command = Command::WriteZeroes { extent, durability: Durability::Durable };
@@ -478,7 +478,7 @@ fn status_says_what_there_is() {
     assert_eq!(status.size, created.size);
     assert_eq!(status.policy.to_string(), "assisted");
     assert_eq!(status.outstanding, 0);
-    assert_eq!(status.served.requests, 1);
+    assert_eq!(status.counters.requests, 1);
     assert_eq!(status.latency.count, 1);
     assert_eq!(status.drives.len(), 3);
     for (drive, member) in status.drives.iter().zip(&members) {
