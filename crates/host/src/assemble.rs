@@ -2,6 +2,7 @@
 //!
 //! [`quorum`] decides; here members are opened, and what it decided is put into sentences that name them.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use levelhead_array::membership::{Membership, Why};
@@ -133,6 +134,18 @@ pub fn assemble(members: &[MemberSpec], options: AssembleOptions) -> Result<Asse
     });
     let seats = seats.collect();
     Ok(Assembled { assembly, seats })
+}
+
+/// The array that a file or device is a drive of. It is only read, also while the array is served.
+pub fn array_of(path: &Path) -> Result<Uuid, HostError> {
+    let medium = Medium::open_to_read(path)?;
+    let stranger = || HostError::new(format!("{} is no drive of an array", path.display()));
+    if medium.size() == Sectors::ZERO {
+        return Err(stranger());
+    }
+    let found = labels::find(&medium);
+    let good = found.copies.iter().find_map(labels::good);
+    good.map(|superblock| superblock.book.array).ok_or_else(stranger)
 }
 
 fn open(member: &MemberSpec) -> Result<Medium, HostError> {

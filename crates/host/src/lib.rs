@@ -55,7 +55,7 @@ mod threads;
 mod uring;
 mod walk;
 
-pub use assemble::{AssembleOptions, Assembled, assemble};
+pub use assemble::{AssembleOptions, Assembled, array_of, assemble};
 pub use backend::Io;
 pub use create::{CreateOptions, Created, CreatedDrive, create};
 pub use devices::Fact;

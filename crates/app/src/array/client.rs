@@ -6,12 +6,13 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use levelhead_host::array_of;
 use levelhead_report::{Column, Table, json};
 use levelhead_units::Bytes;
 use serde::de::DeserializeOwned;
 
-use super::control_path;
 use super::messages::{Reply, StatusJson};
+use super::place;
 use super::verbs::Verb;
 use crate::{AppError, Show};
 
@@ -46,14 +47,25 @@ pub(super) struct Conversation {
 impl Conversation {
     /// With the array named by its control socket or any of its members.
     pub(super) fn begin(array: &Path) -> Result<Self, AppError> {
-        let beside = control_path(array);
-        for path in [array, &beside] {
-            if let Ok(stream) = UnixStream::connect(path) {
-                return Ok(Self { path: path.to_owned(), lines: BufReader::new(stream) });
-            }
+        let connect = |path: &Path| {
+            let stream = UnixStream::connect(path).ok()?;
+            Some(Self { path: path.to_owned(), lines: BufReader::new(stream) })
+        };
+        if let Some(begun) = connect(array) {
+            return Ok(begun);
         }
-        let (array, beside) = (array.display(), beside.display());
-        Err(AppError::usage(format!("no running array answers at {array} or {beside}")))
+        let name = array.display();
+        let uuid = array_of(array).map_err(|error| {
+            AppError::usage(format!("no running array answers at {name}: {error}"))
+        })?;
+        let places = place::of_client(uuid);
+        places.iter().find_map(|path| connect(path)).ok_or_else(|| {
+            let places: Vec<String> = places.iter().map(|path| path.display().to_string()).collect();
+            let places = places.join(" or ");
+            AppError::usage(format!(
+                "no running array answers at {name}, nor at {places}, where its array {uuid} would listen"
+            ))
+        })
     }
 
     /// Asks something.

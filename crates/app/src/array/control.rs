@@ -14,8 +14,9 @@
 //! by which the thread learns that it has left, and a last one when the array has ended. Those who
 //! follow cannot take all places: somebody must be able to stop the array.
 //!
-//! The socket is a file that only its owner may open, with a link to it beside every other member, so
-//! that any of them leads to it. It is described for users in `docs/control.md`.
+//! The socket is a file that only its owner may open, in the run-time folder under the array's UUID, which
+//! every member tells; where it is elsewhere, a link to it is there. It is described for users in
+//! `docs/control.md`.
 
 use std::fmt;
 use std::fs;
@@ -97,7 +98,7 @@ pub(super) struct Listener {
 /// A control socket at work. Dropping it closes and removes it.
 pub(super) struct Controlled {
     file: Option<SocketFile>,
-    links: Vec<SocketFile>,
+    link: Option<SocketFile>,
     closing: Arc<AtomicBool>,
     ending: Ending,
     thread: Option<JoinHandle<()>>,
@@ -111,7 +112,9 @@ impl Listener {
         };
         if UnixStream::connect(path).is_ok() {
             let path = path.display();
-            return Err(AppError::usage(format!("a running array answers at {path} already")));
+            return Err(AppError::usage(format!(
+                "a running array answers at {path} already; --control names another place"
+            )));
         }
         if is_left_over(path) {
             fs::remove_file(path).map_err(fail)?;
@@ -131,8 +134,8 @@ impl Listener {
         Ok(Self { file, listener })
     }
 
-    /// Answers from now on, also to those who come through these links.
-    pub(super) fn start(self, links: &[PathBuf], handle: ArrayHandle, stop: Stop) -> Controlled {
+    /// Answers from now on, also to those who come through a link.
+    pub(super) fn start(self, link: Option<&Path>, handle: ArrayHandle, stop: Stop) -> Controlled {
         let Self { file, listener } = self;
         let closing = Arc::new(AtomicBool::new(false));
         let closed = Arc::clone(&closing);
@@ -149,9 +152,9 @@ impl Listener {
                 }
             }
         };
-        let links = links.iter().filter_map(|link| lead(link, &file.0)).collect();
+        let link = link.and_then(|link| lead(link, &file.0));
         let thread = Some(std::thread::spawn(answer));
-        Controlled { file: Some(file), links, closing, ending, thread }
+        Controlled { file: Some(file), link, closing, ending, thread }
     }
 }
 
@@ -223,7 +226,7 @@ impl Controlled {
         // Wakes the thread, which looks at the flag first.
         let waker = UnixStream::connect(&file.0);
         // Before anybody learns of the end, who may serve the array again at once.
-        self.links.clear();
+        self.link = None;
         drop(file);
         assert!(self.ending.ended.set(result).is_ok(), "an array ends once");
         drop(thread.join());

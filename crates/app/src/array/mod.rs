@@ -7,6 +7,7 @@ mod event_json;
 mod events;
 mod follow;
 mod messages;
+mod place;
 mod serve;
 mod verbs;
 
@@ -18,8 +19,6 @@ pub use follow::{Events, Heard, events};
 pub use serve::{Serve, Serving, serve};
 pub use verbs::{Make, OFFERS, Offer, Verb};
 
-use std::path::{Path, PathBuf};
-
 use levelhead_host::MemberSpec;
 
 use crate::AppError;
@@ -27,11 +26,4 @@ use crate::AppError;
 /// Members as they were typed.
 fn members(texts: &[String]) -> Result<Vec<MemberSpec>, AppError> {
     texts.iter().map(|text| text.parse().map_err(AppError::usage)).collect()
-}
-
-/// Where the array listens for control, unless told otherwise: beside its first member.
-fn control_path(member: &Path) -> PathBuf {
-    let mut name = member.as_os_str().to_owned();
-    name.push(".control");
-    PathBuf::from(name)
 }

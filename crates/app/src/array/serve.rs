@@ -13,7 +13,7 @@ use levelhead_units::{Bytes, Nanos, Sectors};
 use serde::Serialize;
 
 use super::events::Tell;
-use super::{control, control_path, events, members};
+use super::{control, events, members, place};
 use crate::files::absolute;
 use crate::{AppError, Progress, Show, Stop, uri};
 
@@ -26,7 +26,7 @@ pub struct Serve {
     pub nbd: Endpoint,
     /// The name of the export.
     pub export: String,
-    /// Where it listens for control; beside the first member if nowhere else.
+    /// Where it listens for control; in the run-time folder if nowhere else.
     pub control: Option<PathBuf>,
     /// How reads are served.
     pub policy: Policy,
@@ -130,7 +130,12 @@ pub fn serve(
     let members = members(&ask.members)?;
     let assembled =
         assemble(&members, AssembleOptions { force: ask.force }).map_err(AppError::usage)?;
-    let control = ask.control.clone().unwrap_or_else(|| control_path(members[0].path()));
+    let usual = place::of_server(assembled.uuid());
+    let (control, link) = match (&ask.control, usual) {
+        (None, usual) => (usual?, None),
+        // Members lead to the usual place, and a link from there.
+        (Some(control), usual) => (control.clone(), usual.ok().filter(|usual| usual != control)),
+    };
     let mut serving = Serving {
         uri: String::new(),
         control: absolute(&control),
@@ -175,9 +180,7 @@ pub fn serve(
     assert!(exported.array.set(handle.clone()).is_ok(), "it is set here alone");
     let running = server.start();
     serving.uri = uri(running.endpoint(), &ask.export);
-    let beside = members.iter().map(|member| control_path(member.path()));
-    let links: Vec<PathBuf> = beside.filter(|link| *link != control).collect();
-    let controlled = listener.start(&links, handle.clone(), stop.clone());
+    let controlled = listener.start(link.as_deref(), handle.clone(), stop.clone());
     ready(&serving);
     show_resync(&handle, stop, progress);
     let (watched, wish) = (handle.clone(), stop.clone());

@@ -60,8 +60,8 @@ pub(crate) struct ServeArgs {
     /// The export's name
     #[arg(long, default_value = "")]
     export: String,
-    /// Where it listens for control; by default a file beside the first drive, named like it and
-    /// ending in .control
+    /// Where it listens for control; by default UUID.control in $XDG_RUNTIME_DIR/levelhead, or in
+    /// /run/levelhead for root
     #[arg(long)]
     control: Option<PathBuf>,
     /// How reads are served
