@@ -2,13 +2,15 @@
 //!
 //! `cargo xtask tidy` checks what the compiler cannot: which crate may see which, what a core must
 //! never touch, where `unsafe` may stand. See [`tidy`].
+//!
+//! `cargo xtask soak` runs what takes too long for every change: swarms with ever new seeds.
 
 #![forbid(unsafe_code)]
 
 mod tidy;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use clap::{Parser, Subcommand};
 
@@ -23,6 +25,15 @@ struct Args {
 enum Chore {
     /// Check the rules of the house; prints one line a finding, exits 1 if there is one
     Tidy,
+    /// Run the swarms with ever new seeds; prints each seed that fails, exits 1 if there is one
+    Soak {
+        /// For how long
+        #[arg(long, default_value_t = 10)]
+        minutes: u64,
+        /// The first seed
+        #[arg(long, default_value_t = 1_000_000)]
+        first: u64,
+    },
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -40,7 +51,21 @@ fn main() -> anyhow::Result<ExitCode> {
             eprintln!("tidy: {} found in {} files", findings.len(), tree.files.len());
             Ok(ExitCode::FAILURE)
         }
+        Chore::Soak { minutes, first } => soak(minutes, first),
     }
+}
+
+/// Builds the swarms as they run fastest, and runs them.
+fn soak(minutes: u64, first: u64) -> anyhow::Result<ExitCode> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let build = ["run", "--release", "--package", "levelhead-lab", "--example", "soak", "--"];
+    let (minutes, first) = (minutes.to_string(), first.to_string());
+    let status = Command::new(cargo)
+        .args(build)
+        .args(["--minutes", &minutes, "--first", &first])
+        .current_dir(workspace_root())
+        .status()?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The folder that holds `xtask`.

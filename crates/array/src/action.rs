@@ -1,11 +1,10 @@
 //! What the array asks of its runtime. The bytes it talks about have the names of `levelhead_block`.
 
 use levelhead_block::{BufId, Combine, Command, Outcome, Place, RequestId, Segment};
-use levelhead_units::{DriveIdx, DriveSet, Sectors};
+use levelhead_units::{DriveIdx, Sectors};
 
-use crate::drives::detect::DriveEvent;
-use crate::durable::membership::Why;
 use crate::durable::superblock::Superblock;
+use crate::event::{Ending, Event};
 
 /// A command to one drive, named by the array. Never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,17 +34,12 @@ pub enum Action {
         /// What it says.
         superblock: Box<Superblock>,
     },
-    /// The array does without this drive from now on: for people to know, nothing has to be done.
-    Lost {
-        /// Which.
-        drive: DriveIdx,
-        /// Why.
-        why: Why,
-    },
     /// The array has come to its end after [`Array::handle_stop`](crate::Array::handle_stop).
     Stopped(Ending),
-    /// A drive's standing has changed: for people to know, nothing has to be done.
-    Event(DriveEvent),
+    /// Something happened that people may want to know; nothing has to be done.
+    Event(Event),
+    /// What a read has brought. Comes before its buffers are released, and before its answer.
+    Deliver(Deliver),
     /// A request has ended.
     Answer(Answer),
 }
@@ -66,19 +60,13 @@ pub struct Submit {
     pub origin: u64,
 }
 
-/// How an array has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// Everything is safe, and the drives say so.
-    Clean,
-    /// More drives are lost than the layout survives: the drives say what they last said.
-    Failed,
-    /// Drives that the layout cannot do without say nothing: what they have may not be safe, and the others
-    /// say that the array was not stopped in good order.
-    Unsafe {
-        /// Which.
-        silent: DriveSet,
-    },
+/// Where the data of a read lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deliver {
+    /// Whose read.
+    pub request: RequestId,
+    /// As many sectors as its extent, in order, in buffers of the array's own.
+    pub segments: Vec<Segment>,
 }
 
 /// The end of a request, and what it took.
@@ -86,7 +74,8 @@ pub enum Ending {
 pub struct Answer {
     /// Which request.
     pub request: RequestId,
-    /// How it ended. The client's buffer holds the data, except for sectors named here.
+    /// How it ended. What a read has brought holds the data, except for sectors named here. A read that
+    /// was given up before it began has brought nothing.
     pub outcome: Outcome,
     /// What it took.
     pub cost: Cost,

@@ -3,15 +3,20 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use levelhead_block::{BufId, Combine, Command, Effort, Outcome, Place, SectorSet, Segment};
+use levelhead_block::{
+    BufId, Combine, Command, Effort, Outcome, Place, RequestId, SectorSet, Segment,
+};
 use levelhead_erasure::Code;
 use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
-use crate::action::{Action, Answer, SubId, Submit};
+use crate::action::{Action, Answer, Deliver, SubId, Submit};
+use crate::counters::Counters;
 use crate::drives::detect::DriveEvent;
 use crate::drives::queue::End;
 use crate::drives::{Drives, Ended, EndedRead, Fate, Left, Load, Push, Reader};
+use crate::event::Event;
+use crate::ops::refused::Postponed;
 use crate::policy::tau::Share;
 use crate::shape::{Area, Layout};
 use crate::{Content, Settings};
@@ -49,6 +54,8 @@ pub(crate) struct Core {
     pub(crate) unrecorded: DriveSet,
     /// Answers that rely on such a loss.
     held: Vec<Held>,
+    /// Commands that were refused, in the order in which they are sent again.
+    pub(crate) postponed: VecDeque<Postponed>,
     /// Clients' writes that have been carried out.
     pub(crate) writes_ended: u64,
     /// Those of them that a flush has made safe.
@@ -58,6 +65,7 @@ pub(crate) struct Core {
     /// Redundancy of stripes from here on is not valid yet.
     pub(crate) synced: u64,
     pub(crate) actions: VecDeque<Action>,
+    pub(crate) counters: Counters,
     /// Room for decisions.
     shares: Vec<Share>,
     content: Content,
@@ -120,11 +128,13 @@ impl Core {
             drives: Drives::new(settings, streams),
             unrecorded: DriveSet::EMPTY,
             held: Vec::new(),
+            postponed: VecDeque::new(),
             writes_ended: 0,
             writes_flushed: 0,
             has_lost_writes: false,
             synced: settings.synced.min(layout.stripes()),
             actions: VecDeque::new(),
+            counters: Counters::default(),
             shares: Vec::with_capacity(count),
             content: settings.content,
             subs: BTreeMap::new(),
@@ -161,7 +171,7 @@ impl Core {
     }
 
     pub(crate) fn note_events(&mut self, events: impl IntoIterator<Item = DriveEvent>) {
-        self.actions.extend(events.into_iter().map(Action::Event));
+        self.actions.extend(events.into_iter().map(Event::Standing).map(Action::Event));
     }
 
     /// Reads a little from drives that are done without, to hear how they are.
@@ -255,6 +265,11 @@ impl Core {
 
     /// Answers a request, once the loss of these drives is safely recorded.
     pub(crate) fn answer(&mut self, relies_on: DriveSet, answer: Answer) {
+        self.counters.held += u64::from(!relies_on.and(self.unrecorded).is_empty());
+        self.answer_or_hold(relies_on, answer);
+    }
+
+    fn answer_or_hold(&mut self, relies_on: DriveSet, answer: Answer) {
         let relies_on = relies_on.and(self.unrecorded);
         if relies_on.is_empty() {
             self.actions.push_back(Action::Answer(answer));
@@ -267,7 +282,7 @@ impl Core {
     pub(crate) fn note_recorded(&mut self, drives: DriveSet) {
         self.unrecorded = self.unrecorded.without(drives);
         for Held { relies_on, answer } in std::mem::take(&mut self.held) {
-            self.answer(relies_on, answer);
+            self.answer_or_hold(relies_on, answer);
         }
     }
 
@@ -337,13 +352,17 @@ impl Core {
             let buf = segment.place.buf;
             self.actions.push_back(Action::Acquire { buf, sectors: extent.sectors });
         }
-        self.actions.push_back(Action::Submit(Submit {
-            drive,
-            sub,
-            command: on_drive(&self.area, state),
-            segments: state.segments.clone(),
-            origin: state.origin,
-        }));
+        self.actions.push_back(Action::Submit(submit(&self.area, sub, state)));
+    }
+
+    /// What a command is for, and its drive.
+    pub(crate) fn whose(&self, sub: SubId) -> Option<(Purpose, DriveIdx)> {
+        self.subs.get(&sub).map(|state| (state.purpose, state.drive))
+    }
+
+    /// A command as its drive gets it, and what it is for.
+    pub(crate) fn submit_of(&self, sub: SubId) -> Option<(Submit, Purpose)> {
+        self.subs.get(&sub).map(|state| (submit(&self.area, sub, state), state.purpose))
     }
 
     /// How a command has ended that a drive answered so: one that was refused counts as failed.
@@ -418,6 +437,19 @@ impl Core {
         self.subs.is_empty()
     }
 
+    /// Whether anyone looks at bytes.
+    pub(crate) fn carries_content(&self) -> bool {
+        match self.content {
+            Content::Carried => true,
+            Content::Absent => false,
+        }
+    }
+
+    /// Says where the data of a read lie.
+    pub(crate) fn deliver(&mut self, request: RequestId, segments: Vec<Segment>) {
+        self.actions.push_back(Action::Deliver(Deliver { request, segments }));
+    }
+
     /// Asks for arithmetic, and joins it to the last such action where they continue each other.
     pub(crate) fn combine(&mut self, into: Place, from: Vec<(u8, Place)>) {
         match self.content {
@@ -458,6 +490,12 @@ fn continues(last: &Combine, into: Place, from: &[(u8, Place)]) -> bool {
             .iter()
             .zip(from)
             .all(|(&(coefficient, place), &other)| (coefficient, next(place)) == other)
+}
+
+fn submit(area: &Area, sub: SubId, state: &Sub) -> Submit {
+    let Sub { drive, segments, origin, .. } = state;
+    let (drive, command) = (*drive, on_drive(area, state));
+    Submit { drive, sub, command, segments: segments.clone(), origin: *origin }
 }
 
 /// A command as its drive gets it.

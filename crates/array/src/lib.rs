@@ -18,7 +18,7 @@
 //! # Invariants
 //!
 //! - A1. Every request is answered exactly once.
-//! - A2. No drive is asked after it was lost, and [`Action::Lost`] comes before every answer that relies
+//! - A2. No drive is asked after it was lost, and [`Event::Lost`] comes before every answer that relies
 //!   on the loss.
 //! - A3. Redundancy that is not valid (not resynced yet) is never used.
 //! - A4. Every buffer that was acquired is released: one that a drive fills after the drive is through
@@ -42,8 +42,10 @@
 mod action;
 mod background;
 mod core;
+mod counters;
 mod drives;
 mod durable;
+mod event;
 mod ops;
 pub mod policy;
 mod settings;
@@ -56,13 +58,15 @@ use levelhead_block::{Command, Effort, Health, Outcome};
 use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
-pub use action::{Action, Answer, Cost, Ending, SubId, Submit};
+pub use action::{Action, Answer, Cost, Deliver, SubId, Submit};
 pub use background::resync::Resync;
+pub use counters::{Counter, Counters};
 pub use drives::detect::{self, DriveEvent, EventKind, Figures, Refusal};
 pub use drives::queue::HostOrder;
 pub use drives::silence::Patience;
 pub use durable::ledger::Books;
 pub use durable::{membership, quorum, reserve, superblock};
+pub use event::{ArrayEvent, Ending, Event, ResyncProgress};
 pub use levelhead_block::{BufId, Combine, Place, RequestId, Segment};
 pub use policy::{Again, AnswerWhen, Assisted, First, Late, Plan, Policy, Surplus, tau};
 pub use settings::{Content, Settings};
@@ -74,6 +78,7 @@ use crate::drives::queue::End;
 use crate::durable::ledger::Ledger;
 use crate::durable::membership::{Member, Why};
 use crate::durable::superblock::{Forced, Uuid};
+use crate::event::ResyncTold;
 use crate::ops::locks::{Access, StripeLocks};
 use crate::ops::read::ReadOp;
 use crate::ops::write::{Cause, Part, Progress, WriteOp};
@@ -93,6 +98,8 @@ pub struct Array {
     /// Operations that hold their stripes and have not begun, in order.
     granted: VecDeque<OpId>,
     resync: Resync,
+    /// What has been told of it.
+    resync_told: ResyncTold,
     /// What is recorded of the array, where something is.
     ledger: Option<Ledger>,
     /// Writes that hold their stripes and wait for the ledger to be open.
@@ -123,6 +130,13 @@ enum Op {
         /// Writes that had ended when it began.
         covers: u64,
     },
+}
+
+/// Whether a step has changed something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moved {
+    No,
+    Yes,
 }
 
 /// Whether the array is to end.
@@ -159,7 +173,7 @@ impl Array {
         let core = Core::new(settings, streams);
         let size = settings.area.size();
         assert!(core.layout.stripes() > 0, "{} sectors hold no stripe", size.get());
-        Self {
+        let mut array = Self {
             core,
             policy: settings.policy,
             locks: StripeLocks::default(),
@@ -167,6 +181,7 @@ impl Array {
             op_next: 0,
             granted: VecDeque::new(),
             resync: Resync::Idle,
+            resync_told: ResyncTold::default(),
             ledger: settings.books.as_ref().map(Ledger::new),
             unopened: Vec::new(),
             stop: Stop::No,
@@ -175,7 +190,15 @@ impl Array {
             outstanding: 0,
             arrived: BTreeMap::new(),
             timers: BTreeSet::new(),
+        };
+        if let Some(books) = &settings.books {
+            array.tell(ArrayEvent::Assembled {
+                absent: array.core.drives.lost(),
+                forced: if books.forced_over.is_some() { Forced::Yes } else { Forced::No },
+                unsynced: array.core.layout.stripes() - array.core.synced,
+            });
         }
+        array
     }
 
     /// How many sectors it has.
@@ -201,6 +224,11 @@ impl Array {
     /// How far the resync is.
     pub fn resync(&self) -> Resync {
         self.resync
+    }
+
+    /// What it has done since it was started.
+    pub fn counters(&self) -> Counters {
+        self.core.counters
     }
 
     /// How reads are served.
@@ -234,8 +262,14 @@ impl Array {
         self.ops.is_empty() && self.core.is_quiet()
     }
 
-    /// A client asks for something. The client's buffer, [`BufId::Client`], has as many sectors as the
-    /// command's extent: data to write (zeroes for [`Command::WriteZeroes`]) or room for data.
+    /// The same, but for commands inside drives that are silent.
+    pub fn is_quiet_but_for_silent(&self) -> bool {
+        self.ops.is_empty() && self.core.is_quiet_but_for_silent()
+    }
+
+    /// A client asks for something. Of a write the client's buffer, [`BufId::Client`], has as many sectors
+    /// as the command's extent (zeroes for [`Command::WriteZeroes`]); what a read has brought,
+    /// [`Action::Deliver`] says.
     ///
     /// Panics if the extent is empty or past the array's end.
     pub fn handle_request(&mut self, now: Instant, request: RequestId, command: Command) {
@@ -264,6 +298,9 @@ impl Array {
 
     /// A drive has ended a command.
     pub fn handle_done(&mut self, now: Instant, sub: SubId, outcome: &Outcome) {
+        if *outcome == Outcome::Refused && self.core.postpone(now, sub) {
+            return self.settle(now);
+        }
         let outcome = &self.core.settled(sub, outcome);
         let state = self.core.finish(now, sub, outcome);
         self.route(now, sub, &state, outcome);
@@ -348,6 +385,7 @@ impl Array {
                 self.advance(now, op);
             }
         }
+        self.send_again(now);
         self.look_for_overdue(now);
         self.core.probe(now);
         self.settle(now);
@@ -370,8 +408,9 @@ impl Array {
     /// The next thing to do.
     pub fn poll(&mut self) -> Option<Action> {
         let action = self.core.actions.pop_front()?;
-        if let Action::Answer(_) = action {
+        if let Action::Answer(answer) = &action {
             self.outstanding -= 1;
+            self.core.counters.note_answer(answer.cost);
         }
         Some(action)
     }
@@ -384,17 +423,28 @@ impl Array {
     /// Begins what holds its stripes, moves the books on, and lets commands into the drives. In a loop, because
     /// what begins may end at once and hand its stripes on.
     fn settle(&mut self, now: Instant) {
-        self.lose_overdue(now);
         loop {
             while let Some(op) = self.granted.pop_front() {
                 self.begin(now, op);
             }
             self.keep_books(now);
-            if self.granted.is_empty() {
+            if self.granted.is_empty() && self.lose_overdue(now) == Moved::No {
                 break;
             }
         }
         self.core.dispatch(now);
+        self.tell_resync();
+    }
+
+    fn tell(&mut self, event: ArrayEvent) {
+        self.core.actions.push_back(Action::Event(Event::Array(event)));
+    }
+
+    /// Tells what is new about the resync.
+    fn tell_resync(&mut self) {
+        let (synced, stripes) = (self.core.synced, self.core.layout.stripes());
+        let event = self.resync_told.look(self.resync, ResyncProgress { synced, stripes });
+        event.into_iter().for_each(|event| self.tell(event));
     }
 
     /// Begins an operation that holds its stripes; a write waits until the ledger is open (G1).
@@ -441,6 +491,7 @@ impl Array {
 
     fn end(&mut self, ending: Ending) {
         self.stop = Stop::Told;
+        self.tell(ArrayEvent::Stopped(ending));
         self.core.actions.push_back(Action::Stopped(ending));
     }
 
@@ -586,7 +637,11 @@ impl Array {
             }
             ledger.handle_lost(&mut self.core, drive, why);
         }
-        self.core.actions.push_back(Action::Lost { drive, why });
+        self.core.actions.push_back(Action::Event(Event::Lost { drive, why }));
+        let (lost, survives) = (self.core.drives.lost(), self.core.layout.spec().redundant());
+        if lost.len() as usize == survives + 1 {
+            self.tell(ArrayEvent::Failed { lost, survives });
+        }
         self.core.note_event(event);
         // A drive that hangs may never give back what is inside it: nobody waits for that either.
         let mut given_up = self.core.drain_waiting(drive);

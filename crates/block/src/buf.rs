@@ -1,14 +1,15 @@
-//! Aligned sector buffers from a bounded pool.
+//! Aligned sector buffers, and a pool of their memory.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use levelhead_units::{SECTOR_SIZE, Sectors};
 
 /// A number of sectors in memory, aligned to a sector so that a drive can transfer it directly.
 ///
-/// Owned by one place at a time; shared for reading as `Arc<Buf>`. Its bytes start as zeroes.
+/// Owned by one place at a time; shared for reading as `Arc<Buf>`. Its bytes start as zeroes, unless a
+/// [`Pool`] was asked for less.
 pub struct Buf {
     /// One sector longer than the content, so that an aligned run lies inside.
     bytes: Vec<u8>,
@@ -28,7 +29,12 @@ impl Buf {
         if sectors == Sectors::ZERO {
             return Self::empty();
         }
-        let bytes = vec![0; (sectors.as_usize() + 1) * SECTOR_SIZE];
+        Self::over(vec![0; (sectors.as_usize() + 1) * SECTOR_SIZE], sectors)
+    }
+
+    /// The first aligned sectors of `bytes`, which are one sector longer at least.
+    fn over(bytes: Vec<u8>, sectors: Sectors) -> Self {
+        assert!(bytes.len() > sectors.as_usize() * SECTOR_SIZE);
         let start = bytes.as_ptr().align_offset(SECTOR_SIZE);
         assert!(start < SECTOR_SIZE);
         Self { bytes, start, sectors, lease: None }
@@ -79,53 +85,94 @@ impl fmt::Debug for Buf {
 impl Drop for Buf {
     fn drop(&mut self) {
         if let Some(lease) = self.lease.take() {
-            lease.0.used.fetch_sub(self.sectors.get(), Ordering::Relaxed);
+            lease.0.give_back(std::mem::take(&mut self.bytes), self.sectors);
         }
     }
 }
 
-/// A bound on the sectors that are in memory at the same time.
+/// A shelf for memory that is used again: what is fresh has to be zeroed, and mapped page by page.
+///
+/// Memory has a power of two of sectors, so that what served one size serves the next.
 #[derive(Clone, Debug)]
 pub struct Pool(Arc<PoolState>);
 
-#[derive(Debug)]
 struct PoolState {
-    limit: Sectors,
-    used: AtomicU64,
+    kept_max: Sectors,
+    shelf: Mutex<Shelf>,
+}
+
+/// Memory that no buffer has, by its size.
+#[derive(Default)]
+struct Shelf {
+    sectors: u64,
+    classes: BTreeMap<u64, Vec<Vec<u8>>>,
 }
 
 struct Lease(Arc<PoolState>);
 
-/// A pool has no room for what was asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PoolExhausted {
-    /// The most sectors it may hand out.
-    pub limit: Sectors,
+impl Pool {
+    /// A pool that keeps at most `kept_max` sectors for later.
+    pub fn new(kept_max: Sectors) -> Self {
+        Self(Arc::new(PoolState { kept_max, shelf: Mutex::default() }))
+    }
+
+    /// A zeroed buffer. Its memory goes back when it is dropped.
+    pub fn take(&self, sectors: Sectors) -> Buf {
+        let mut buf = self.take_to_fill(sectors);
+        buf.as_mut_slice().fill(0);
+        buf
+    }
+
+    /// The same with anything in it: zeroes, or what an earlier buffer of this pool held. The caller
+    /// overwrites all of it before anyone else sees it.
+    pub fn take_to_fill(&self, sectors: Sectors) -> Buf {
+        if sectors == Sectors::ZERO {
+            return Buf::empty();
+        }
+        let class = class(sectors);
+        let bytes = self.0.lock().take(class);
+        let bytes = bytes.unwrap_or_else(|| vec![0; (class as usize + 1) * SECTOR_SIZE]);
+        let mut buf = Buf::over(bytes, sectors);
+        buf.lease = Some(Lease(Arc::clone(&self.0)));
+        buf
+    }
+
+    /// How many sectors it keeps.
+    pub fn kept(&self) -> Sectors {
+        Sectors::new(self.0.lock().sectors)
+    }
 }
 
-impl Pool {
-    /// A pool that hands out at most `limit` sectors at a time.
-    pub fn new(limit: Sectors) -> Self {
-        Self(Arc::new(PoolState { limit, used: AtomicU64::new(0) }))
+/// Sectors of the memory behind a buffer of so many.
+fn class(sectors: Sectors) -> u64 {
+    sectors.get().next_power_of_two()
+}
+
+impl PoolState {
+    fn give_back(&self, bytes: Vec<u8>, sectors: Sectors) {
+        let mut shelf = self.lock();
+        if shelf.sectors + class(sectors) <= self.kept_max.get() {
+            shelf.sectors += class(sectors);
+            shelf.classes.entry(class(sectors)).or_default().push(bytes);
+        }
     }
 
-    /// A zeroed buffer, if the bound allows it. It goes back when it is dropped.
-    pub fn take(&self, sectors: Sectors) -> Result<Buf, PoolExhausted> {
-        let state = &self.0;
-        let claim =
-            |used: u64| used.checked_add(sectors.get()).filter(|&total| total <= state.limit.get());
-        state
-            .used
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, claim)
-            .map_err(|_| PoolExhausted { limit: state.limit })?;
-        let mut buf = Buf::zeroed(sectors);
-        buf.lease = Some(Lease(Arc::clone(state)));
-        Ok(buf)
+    fn lock(&self) -> MutexGuard<'_, Shelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// How many sectors are out.
-    pub fn used(&self) -> Sectors {
-        Sectors::new(self.0.used.load(Ordering::Relaxed))
+impl Shelf {
+    fn take(&mut self, class: u64) -> Option<Vec<u8>> {
+        let bytes = self.classes.get_mut(&class)?.pop()?;
+        self.sectors -= class;
+        Some(bytes)
+    }
+}
+
+impl fmt::Debug for PoolState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PoolState(keeps {} sectors at most)", self.kept_max.get())
     }
 }
 
@@ -144,12 +191,19 @@ mod tests {
     }
 
     #[test]
-    fn pool_hands_out_no_more_than_its_limit_and_takes_back() {
-        let pool = Pool::new(Sectors::new(4));
-        let held = pool.take(Sectors::new(3)).unwrap();
-        assert_eq!(pool.take(Sectors::new(2)).unwrap_err().limit, Sectors::new(4));
-        drop(held);
-        assert_eq!(pool.used(), Sectors::ZERO);
-        assert!(pool.take(Sectors::new(4)).is_ok());
+    fn memory_is_used_again_and_a_zeroed_buffer_is_zeroed_all_the_same() {
+        let pool = Pool::new(Sectors::new(8));
+        let take = |sectors| pool.take_to_fill(Sectors::new(sectors));
+        let mut buf = take(3);
+        buf.as_mut_slice().fill(7);
+        let place = buf.as_slice().as_ptr();
+        drop(buf);
+        let again = take(4);
+        assert_eq!((again.as_slice().as_ptr(), again.as_slice()[0]), (place, 7), "the same class");
+        drop(again);
+        assert!(pool.take(Sectors::new(4)).as_slice().iter().all(|&byte| byte == 0));
+        // No more is kept than the shelf has room for.
+        drop([take(4), take(4), take(4), take(2)]);
+        assert_eq!(pool.kept(), Sectors::new(8));
     }
 }

@@ -36,7 +36,7 @@ mod memory;
 mod names;
 mod request;
 
-pub use buf::{Buf, Pool, PoolExhausted};
+pub use buf::{Buf, Pool};
 pub use command::{Command, Durability, Effort, Outcome, SectorSet, ZeroTail};
 pub use health::Health;
 pub use memory::Memory;

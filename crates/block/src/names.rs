@@ -48,6 +48,6 @@ pub struct Combine {
     pub into: Place,
     /// How many sectors, here and in every source.
     pub sectors: u32,
-    /// The sources. A single one with coefficient 1 is a copy.
+    /// The sources. A single one with coefficient 1 is a copy, none at all gives zeroes.
     pub from: Vec<(u8, Place)>,
 }

@@ -15,6 +15,8 @@ use crate::GARBAGE;
 pub struct Buffers {
     kernel: Kernel,
     table: BTreeMap<BufId, Held>,
+    /// Sectors of the buffers that are no client's.
+    own: Sectors,
 }
 
 #[derive(Debug)]
@@ -22,14 +24,27 @@ enum Held {
     Here(Buf),
     /// The bytes are the piece's, whose first sector is the buffer's first.
     Shared(Piece),
+    /// What a read brought to a client that left the place to others.
+    Delivered(Vec<Piece>),
     /// With a drive that fills this number of sectors.
     Lent(Sectors),
+}
+
+impl Held {
+    fn sectors(&self) -> Sectors {
+        match self {
+            Self::Here(buf) => buf.sectors(),
+            Self::Shared(piece) => Sectors::new(piece.sectors().into()),
+            Self::Delivered(pieces) => Piece::count(pieces),
+            Self::Lent(sectors) => *sectors,
+        }
+    }
 }
 
 impl Buffers {
     /// No buffers yet; computes with `kernel`.
     pub const fn new(kernel: Kernel) -> Self {
-        Self { kernel, table: BTreeMap::new() }
+        Self { kernel, table: BTreeMap::new(), own: Sectors::ZERO }
     }
 
     /// How many buffers are held.
@@ -42,29 +57,75 @@ impl Buffers {
         self.table.is_empty()
     }
 
+    /// Sectors of all buffers that the state machine has asked for.
+    pub const fn own_sectors(&self) -> Sectors {
+        self.own
+    }
+
     /// Takes a buffer under a new name.
     pub fn insert(&mut self, id: BufId, buf: Buf) {
         self.hold(id, Held::Here(buf));
     }
 
     /// Takes the bytes of a request under a new name: room for what will be read, or what is to be
-    /// written, which is copied only if it lies in several pieces. Without either, a new buffer from
-    /// `room`.
-    pub fn insert_payload(&mut self, id: BufId, payload: Payload, room: impl FnOnce() -> Buf) {
-        let held = match payload {
-            Payload::None => Held::Here(room()),
-            Payload::Room(buf) => Held::Here(buf),
+    /// written, which is copied only if it lies in several pieces. Without either there is nothing under the
+    /// name until something is [delivered](Buffers::deliver).
+    pub fn insert_payload(&mut self, id: BufId, payload: Payload) {
+        match payload {
+            Payload::None => {}
+            Payload::Room(buf) => self.hold(id, Held::Here(buf)),
             Payload::Pieces(pieces) => match <[Piece; 1]>::try_from(pieces) {
-                Ok([piece]) => Held::Shared(piece),
-                Err(pieces) => Held::Here(Piece::gather(pieces)),
+                Ok([piece]) => self.hold(id, Held::Shared(piece)),
+                Err(pieces) => self.hold(id, Held::Here(Piece::gather(pieces))),
             },
-        };
-        self.hold(id, held);
+        }
     }
 
     fn hold(&mut self, id: BufId, held: Held) {
+        if let BufId::Own(_) = id {
+            self.own += held.sectors();
+        }
         let before = self.table.insert(id, held);
         assert!(before.is_none(), "{id:?} was there already");
+    }
+
+    fn unhold(&mut self, id: BufId) -> Held {
+        let held = self.table.remove(&id).unwrap_or_else(|| panic!("{id:?} is not there"));
+        if let BufId::Own(_) = id {
+            self.own = self.own - held.sectors();
+        }
+        held
+    }
+
+    /// Gives a client these parts of buffers, one after the other: copied into its room if there is one,
+    /// and else as they are, however long the buffers themselves stay here.
+    pub fn deliver(&mut self, id: BufId, segments: &[Segment]) {
+        let pieces = self.share(segments);
+        let Some(held) = self.table.get_mut(&id) else {
+            return self.hold(id, Held::Delivered(pieces));
+        };
+        let Held::Here(buf) = held else { panic!("{id:?} is no room") };
+        let mut room = buf.as_mut_slice();
+        for piece in &pieces {
+            let (place, rest) = room.split_at_mut(piece.bytes().len());
+            place.copy_from_slice(piece.bytes());
+            room = rest;
+        }
+        assert!(room.is_empty(), "{id:?} got less than it has room for");
+    }
+
+    /// Gives what a client has been given, if it has been.
+    ///
+    /// Panics if a drive is filling it.
+    pub fn take_delivered(&mut self, id: BufId) -> Option<Data> {
+        let held = self.table.get(&id)?;
+        if !matches!(held, Held::Delivered(_)) {
+            return Some(Data::Buf(self.remove(id)));
+        }
+        match self.unhold(id) {
+            Held::Delivered(pieces) => Some(Data::Pieces(pieces)),
+            Held::Here(_) | Held::Shared(_) | Held::Lent(_) => unreachable!("it was looked at"),
+        }
     }
 
     /// Gives a buffer back. If a drive that was given up on still reads it, that one stays with the
@@ -72,8 +133,9 @@ impl Buffers {
     ///
     /// Panics if a drive is filling it.
     pub fn remove(&mut self, id: BufId) -> Buf {
-        match self.table.remove(&id).unwrap_or_else(|| panic!("{id:?} is not there")) {
+        match self.unhold(id) {
             Held::Here(buf) => buf,
+            Held::Delivered(pieces) => Piece::gather(pieces),
             Held::Shared(piece) => {
                 let sectors = Sectors::new(piece.sectors().into());
                 piece.into_unshared().unwrap_or_else(|| Buf::zeroed(sectors))
@@ -86,7 +148,7 @@ impl Buffers {
     ///
     /// Panics if a drive is filling it.
     pub fn discard(&mut self, id: BufId) {
-        let held = self.table.remove(&id).unwrap_or_else(|| panic!("{id:?} is not there"));
+        let held = self.unhold(id);
         assert!(!matches!(held, Held::Lent(_)), "{id:?} is with a drive that fills it");
     }
 
@@ -135,6 +197,7 @@ impl Buffers {
         match held {
             Held::Shared(piece) => piece,
             Held::Here(_) => unreachable!("it was shared above"),
+            Held::Delivered(_) => panic!("{id:?} is a client's"),
             Held::Lent(_) => panic!("{id:?} is with a drive that fills it"),
         }
     }
@@ -144,6 +207,7 @@ impl Buffers {
         match &self.table[&id] {
             Held::Here(buf) => buf.as_slice(),
             Held::Shared(piece) => piece.bytes(),
+            Held::Delivered(_) => panic!("{id:?} lies in pieces"),
             Held::Lent(_) => panic!("{id:?} is with a drive that fills it"),
         }
     }
@@ -163,6 +227,9 @@ impl Buffers {
         let mut target = self.lend(into.buf);
         let len = *sectors as usize * SECTOR_SIZE;
         let target_bytes = target.part_mut(into.sector as usize, *sectors as usize);
+        if from.is_empty() {
+            target_bytes.fill(0);
+        }
         for (at, &(coefficient, place)) in from.iter().enumerate() {
             let source = &self.bytes(place.buf)[place.sector as usize * SECTOR_SIZE..][..len];
             if at == 0 {
@@ -192,26 +259,46 @@ mod tests {
         Place { buf, sector }
     }
 
-    fn no_room() -> Buf {
-        panic!("the payload has bytes of its own")
-    }
-
     #[test]
     fn what_a_client_writes_is_not_copied_unless_it_lies_in_pieces() {
         let mut buffers = Buffers::new(Kernel::Naive);
         let whole = Piece::whole(Arc::new(full_of(3, 4)));
         let pieces = vec![whole.part(1, 2)];
         let address = pieces[0].bytes().as_ptr();
-        buffers.insert_payload(CLIENT, Payload::Pieces(pieces), no_room);
+        buffers.insert_payload(CLIENT, Payload::Pieces(pieces));
         assert_eq!(buffers.bytes(CLIENT).as_ptr(), address);
         let shared = buffers.share(&[Segment { place: place(CLIENT, 1), sectors: 1 }]);
         assert_eq!(shared[0].bytes().as_ptr(), address.wrapping_add(SECTOR_SIZE));
         buffers.discard(CLIENT);
         let pieces = vec![whole.part(0, 1), whole.part(3, 1)];
-        buffers.insert_payload(CLIENT, Payload::Pieces(pieces), no_room);
+        buffers.insert_payload(CLIENT, Payload::Pieces(pieces));
         assert!(buffers.bytes(CLIENT) == [3; 2 * SECTOR_SIZE]);
-        buffers.insert_payload(ROOM, Payload::None, || full_of(9, 1));
-        assert_eq!(buffers.bytes(ROOM)[0], 9);
+    }
+
+    #[test]
+    fn what_a_read_brought_is_copied_into_room_and_else_not_at_all() {
+        let mut buffers = Buffers::new(Kernel::Naive);
+        let mut own = full_of(1, 3);
+        own.part_mut(2, 1).fill(2);
+        let address = own.as_slice().as_ptr();
+        buffers.insert(ROOM, own);
+        let part = |sector| Segment { place: place(ROOM, sector), sectors: 1 };
+        let (roomy, bare) = (CLIENT, BufId::Client(RequestId(2)));
+        buffers.insert_payload(roomy, Payload::Room(full_of(9, 2)));
+        buffers.insert_payload(bare, Payload::None);
+        for client in [roomy, bare] {
+            buffers.deliver(client, &[part(2), part(0)]);
+        }
+        assert_eq!(buffers.own_sectors(), Sectors::new(3));
+        buffers.discard(ROOM);
+        assert_eq!(buffers.own_sectors(), Sectors::ZERO);
+        let data = buffers.take_delivered(bare).unwrap();
+        let firsts: Vec<*const u8> = data.slices().map(<[u8]>::as_ptr).collect();
+        assert_eq!(firsts, [address.wrapping_add(2 * SECTOR_SIZE), address], "a copy");
+        let copy = buffers.take_delivered(roomy).unwrap();
+        let bytes: Vec<u8> = copy.slices().flatten().copied().collect();
+        assert!(data.holds(&bytes) && bytes[0] == 2);
+        assert!(buffers.take_delivered(bare).is_none() && buffers.is_empty());
     }
 
     #[test]
@@ -246,12 +333,14 @@ mod tests {
         let mut buffers = Buffers::new(Kernel::Naive);
         buffers.insert(ROOM, full_of(0, 3));
         let piece = Piece::whole(Arc::new(full_of(5, 2)));
-        buffers.insert_payload(CLIENT, Payload::Pieces(vec![piece]), no_room);
+        buffers.insert_payload(CLIENT, Payload::Pieces(vec![piece]));
         let from = vec![(1, place(CLIENT, 0)), (1, place(CLIENT, 1))];
         buffers.combine(&Combine { into: place(ROOM, 1), sectors: 1, from: from[..1].to_vec() });
         buffers.combine(&Combine { into: place(ROOM, 2), sectors: 1, from });
         let values = [0, 1, 2].map(|at| buffers.bytes(ROOM)[at * SECTOR_SIZE]);
         assert_eq!(values, [0, 5, 0], "the sum of two equals is nothing");
+        buffers.combine(&Combine { into: place(ROOM, 0), sectors: 2, from: Vec::new() });
+        assert_eq!(buffers.bytes(ROOM)[SECTOR_SIZE], 0, "so is the sum of nothing");
     }
 
     #[test]

@@ -27,6 +27,7 @@ fn is_stream(stream: &str, device: u64, inode: u64) -> bool {
 /// The sentence as it is written: with its priority if the journal reads it.
 pub(crate) fn line(to_journal: bool, priority: Priority, sentence: &str) -> String {
     let marker = match priority {
+        Priority::Error => "<3>",
         Priority::Warning => "<4>",
         Priority::Notice => "<5>",
         Priority::Info => "<6>",
@@ -51,6 +52,7 @@ mod tests {
     #[test]
     fn lines_carry_their_priority_for_the_journal_only() {
         for (priority, marked) in [
+            (Priority::Error, "<3>levelhead: x"),
             (Priority::Warning, "<4>levelhead: x"),
             (Priority::Notice, "<5>levelhead: x"),
             (Priority::Info, "<6>levelhead: x"),

@@ -56,6 +56,7 @@ fn impossible_arrays_are_refused() {
         ("eraid:5+1,e=2,chunk=12KiB", ["a chunk of 12KiB is 3 sectors", "e=2"]),
         ("eraid:5+1,chunk=5KiB", ["a chunk is a whole number of 4KiB sectors", "5KiB"]),
         ("eraid:5+1,chunk=128MiB", ["a chunk is from 4KiB to 64MiB", "128MiB"]),
+        ("raid5:5+1,chunk=64MiB", ["a stripe has at most 256MiB", "384MiB"]),
         ("raid5:6,e=2", ["raid5 cannot have e=2", "only eraid"]),
         ("raid9:6", ["'raid9' is no array", "raid0, raid4, raid5, raid6 or eraid"]),
         ("eraid:6", ["'6' is no shape", "as in eraid:5+1"]),
@@ -327,8 +328,7 @@ fn names_nobody_knows_are_refused_with_those_that_there_are() {
 fn array_that_is_not_running_is_said_to_be() {
     let shelf = Shelf::new();
     let drives = shelf.array(DRIVE);
-    let beside = format!("{}.control", drives[0]);
-    let parts = ["no running array answers at", &drives[0], &beside];
+    let parts = ["no running array answers at", &drives[0], "/levelhead/", ".control"];
     check(&shelf, &["array", "status", &drives[0]], &parts);
     check(&shelf, &["array", "events", &drives[0], "--follow"], &parts);
     check(&shelf, &["array", "fail", &drives[0], "1"], &parts);

@@ -2,11 +2,12 @@
 //!
 //! [`quorum`] decides; here members are opened, and what it decided is put into sentences that name them.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use levelhead_array::membership::{Membership, Why};
 use levelhead_array::quorum::{Assembly, Doubt, Found, Refusal, quorum};
-use levelhead_array::superblock::{State, Uuid};
+use levelhead_array::superblock::{Forced, State, Uuid};
 use levelhead_array::{Area, Books, Layout, Spec};
 use levelhead_units::{DriveIdx, DriveSet, Sectors};
 
@@ -93,6 +94,11 @@ impl Assembled {
         self.assembly.book.state
     }
 
+    /// Whether an operator has made it go on where data may be wrong, now or earlier.
+    pub fn forced(&self) -> Forced {
+        if self.assembly.doubt.is_some() { Forced::Yes } else { self.assembly.book.forced }
+    }
+
     /// Stripes whose redundancy will be trusted, and how many there are.
     pub fn synced(&self) -> (u64, u64) {
         (self.assembly.trusted, self.layout().stripes())
@@ -128,6 +134,18 @@ pub fn assemble(members: &[MemberSpec], options: AssembleOptions) -> Result<Asse
     });
     let seats = seats.collect();
     Ok(Assembled { assembly, seats })
+}
+
+/// The array that a file or device is a drive of. It is only read, also while the array is served.
+pub fn array_of(path: &Path) -> Result<Uuid, HostError> {
+    let medium = Medium::open_to_read(path)?;
+    let stranger = || HostError::new(format!("{} is no drive of an array", path.display()));
+    if medium.size() == Sectors::ZERO {
+        return Err(stranger());
+    }
+    let found = labels::find(&medium);
+    let good = found.copies.iter().find_map(labels::good);
+    good.map(|superblock| superblock.book.array).ok_or_else(stranger)
 }
 
 fn open(member: &MemberSpec) -> Result<Medium, HostError> {

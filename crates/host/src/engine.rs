@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   clients --(gate)--> Request --+                  +--> member in seat 0 ----+
-//!   handle ------------> Control -+--> one channel --+--> member in seat 1     |
+//!   handle ------------> Order ---+--> one channel --+--> member in seat 1     |
 //!   members -----------> Ended ---+     ^            +--> ...                  |
 //!                                       +--------------------------------------+
 //! ```
@@ -16,8 +16,9 @@
 //! - E1. Every request is answered exactly once, even if the engine ends before its time.
 //! - E2. Nothing here waits for a drive: what must be written before what, and how long a drive may be silent,
 //!   is the array's affair.
-//! - E3. What is in memory is bounded: clients by the gate, commands by the windows, buffers by a
-//!   pool. An array cannot be refused a buffer, so requests wait until the pool has room instead.
+//! - E3. What is in memory is bounded: clients by the gate, commands by the windows, the array's own
+//!   buffers by [`OWN_LIMIT`]. An array cannot be refused a buffer, so requests wait instead. What a read
+//!   has brought is the client's from the answer on: NBD's own bound holds until it is sent.
 //! - E4. A drive that hangs is not waited for at the end: it is left to itself.
 //!
 //! # Resync
@@ -33,19 +34,19 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 
 use levelhead_array::membership::Why;
-use levelhead_array::{Action, Answer, Array, BufId, Ending, RequestId, Resync, SubId, Submit};
-use levelhead_block::{Buf, Command, Data, Payload, Pool, Reply, Request};
+use levelhead_array::{
+    Action, Answer, Array, BufId, Deliver, Ending, Event, RequestId, Resync, SubId, Submit,
+};
+use levelhead_block::{Command, Data, Payload, Pool, Reply, Request};
 use levelhead_bytes::Buffers;
-use levelhead_drive::Faults;
 use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos, Sectors};
 
 use crate::clock::Clock;
 use crate::error::HostError;
-use crate::event_log::{EventLog, NumberedEvent};
+use crate::event_log::{EventLog, LostMember, NumberedEvent};
 use crate::gate::Gate;
-use crate::requests::{Account, Pending};
+use crate::requests::{Latencies, Pending};
 use crate::seat::Seat;
-use crate::status::Status;
 
 /// How often drives are asked about their health.
 const HEALTH_PERIOD: Nanos = Nanos::from_secs(1);
@@ -53,18 +54,27 @@ const HEALTH_PERIOD: Nanos = Nanos::from_secs(1);
 /// How long a resync holds still between two steps while clients wait.
 const RESYNC_PAUSE: Nanos = Nanos::from_millis(250);
 
+/// Events between two looks at the time.
+const EVENTS_MAX: usize = 64;
+
 /// What the array's own buffers may take before no request is let in: 128 MiB.
-const POOL_LIMIT: Sectors = Sectors::new(32_768);
+const OWN_LIMIT: Sectors = Sectors::new(32_768);
+
+/// What is kept of the memory of buffers that are not needed any more: 32 MiB.
+const KEPT_MAX: Sectors = Sectors::new(8_192);
 
 /// What the engine learns.
-pub(crate) enum Event {
+pub(crate) enum Input {
     /// A client asks.
     Request(Request, Pending),
     /// A drive has ended a command.
     Ended(Ended),
-    /// Someone who runs the array wants something.
-    Control(Control),
+    /// An operator wants something.
+    Order(Order),
 }
+
+/// What an operator wants: done by the engine between two other inputs.
+pub(crate) type Order = Box<dyn FnOnce(&mut Engine) + Send>;
 
 /// The end of a drive's command.
 pub(crate) struct Ended {
@@ -72,19 +82,6 @@ pub(crate) struct Ended {
     sub: SubId,
     command: Command,
     reply: Reply,
-}
-
-/// What those who run the array want.
-pub(crate) enum Control {
-    Status(Sender<Status>),
-    Lose(DriveIdx, Sender<Result<(), HostError>>),
-    SetFaults(DriveIdx, Box<Faults>, Sender<Result<(), HostError>>),
-    Kill(DriveIdx, Sender<Result<(), HostError>>),
-    SitOut(DriveIdx, Sender<Result<(), HostError>>),
-    Admit(DriveIdx, Sender<Result<(), HostError>>),
-    /// A stop will follow, once clients have their answers.
-    StopSoon,
-    Stop(Sender<Result<(), HostError>>),
 }
 
 /// What an engine is made of.
@@ -95,23 +92,19 @@ pub(crate) struct Parts {
     pub(crate) seats: Vec<Seat>,
     pub(crate) gate: Arc<Gate>,
     /// Where the ends of commands come in.
-    pub(crate) events: Sender<Event>,
-    /// Is called with a sentence when a drive has failed, or the array.
-    pub(crate) tell: Tell,
-    /// Where others read what happens to drives' standings.
+    pub(crate) inputs: Sender<Input>,
+    /// Where others read what happens.
     pub(crate) log: Arc<EventLog>,
-    /// Who is told of it.
-    pub(crate) notify: Notify,
+    /// Is called with each event, once it is in the log.
+    pub(crate) on_event: OnEvent,
 }
 
-/// Takes sentences that somebody should read.
-pub(crate) type Tell = Box<dyn Fn(&str) + Send>;
+/// Takes events as they happen.
+pub type OnEvent = Box<dyn Fn(&NumberedEvent) + Send>;
 
-/// Takes what happens to drives' standings.
-pub(crate) type Notify = Box<dyn Fn(&NumberedEvent) + Send>;
-
-/// See the module.
-pub(crate) struct Engine {
+/// A running array as its operator has it for a moment; see
+/// [`ArrayHandle::command`](crate::ArrayHandle::command).
+pub struct Engine {
     parts: Parts,
     pool: Pool,
     requests: BTreeMap<RequestId, Pending>,
@@ -120,9 +113,7 @@ pub(crate) struct Engine {
     lent: BTreeMap<SubId, BufId>,
     /// Requests that the pool has no room for yet.
     waiting: VecDeque<(Request, Pending)>,
-    account: Account,
-    /// Whether it has been said that more drives are lost than the array survives.
-    has_failed: bool,
+    latencies: Latencies,
     health_next: Instant,
     resync_next: Instant,
     /// Who wants the array to stop.
@@ -146,13 +137,12 @@ impl Engine {
     pub(crate) fn new(parts: Parts) -> Self {
         Self {
             parts,
-            pool: Pool::new(POOL_LIMIT),
+            pool: Pool::new(KEPT_MAX),
             requests: BTreeMap::new(),
             request_last: 0,
             lent: BTreeMap::new(),
             waiting: VecDeque::new(),
-            account: Account::default(),
-            has_failed: false,
+            latencies: Latencies::default(),
             health_next: Instant::ZERO,
             resync_next: Instant::ZERO,
             stopping: Vec::new(),
@@ -161,19 +151,33 @@ impl Engine {
     }
 
     /// Runs until somebody stops it.
-    pub(crate) fn run(mut self, events: &Receiver<Event>) {
+    pub(crate) fn run(mut self, inputs: &Receiver<Input>) {
         let _open = OpenAtEnd(Arc::clone(&self.parts.gate), Arc::clone(&self.parts.log));
+        self.carry_out();
         loop {
             self.tick();
             if let Some(ending) = self.ending {
                 return self.end(ending);
             }
             let wait = self.parts.clock.until(self.deadline());
-            match events.recv_timeout(wait.into()) {
-                Ok(event) => self.handle(event),
+            match inputs.recv_timeout(wait.into()) {
+                Ok(input) => {
+                    self.handle(input);
+                    self.handle_more(inputs);
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 // The engine itself holds a sender; this is here for the type.
                 Err(RecvTimeoutError::Disconnected) => return self.end(Ending::Failed),
+            }
+        }
+    }
+
+    /// Handles what has come meanwhile, before it is seen to what comes with time.
+    fn handle_more(&mut self, events: &Receiver<Input>) {
+        for event in events.try_iter().take(EVENTS_MAX) {
+            self.handle(event);
+            if self.ending.is_some() {
+                return;
             }
         }
     }
@@ -182,31 +186,40 @@ impl Engine {
         self.parts.clock.now()
     }
 
-    fn handle(&mut self, event: Event) {
-        match event {
-            Event::Request(request, pending) if self.stopping.is_empty() => {
+    fn handle(&mut self, input: Input) {
+        match input {
+            Input::Request(request, pending) if self.stopping.is_empty() => {
                 self.waiting.push_back((request, pending));
-                self.admit();
+                self.let_in();
             }
-            Event::Request(_, pending) => drop(pending),
-            Event::Ended(ended) => self.handle_ended(ended),
-            Event::Control(control) => self.handle_control(control),
+            Input::Request(_, pending) => drop(pending),
+            Input::Ended(ended) => self.handle_ended(ended),
+            Input::Order(order) => order(self),
         }
     }
 
+    /// Does what an operator wants, and what the array asks for after it.
+    pub(crate) fn obey<T>(&mut self, order: impl FnOnce(&mut Self) -> T) -> T {
+        let done = order(self);
+        self.carry_out();
+        self.let_in();
+        done
+    }
+
     /// Lets waiting requests into the array as long as the pool has room.
-    fn admit(&mut self) {
-        while self.pool.used() < POOL_LIMIT
+    fn let_in(&mut self) {
+        while self.parts.buffers.own_sectors() < OWN_LIMIT
             && let Some((Request { command, payload, .. }, pending)) = self.waiting.pop_front()
         {
             self.request_last += 1;
             let id = RequestId(self.request_last);
+            let buffers = &mut self.parts.buffers;
             match command {
-                Command::Read { extent, .. }
-                | Command::Write { extent, .. }
-                | Command::WriteZeroes { extent, .. } => {
-                    let room = || acquire(&self.pool, extent.sectors);
-                    self.parts.buffers.insert_payload(BufId::Client(id), payload, room);
+                Command::WriteZeroes { extent, .. } => {
+                    buffers.insert(BufId::Client(id), self.pool.take(extent.sectors));
+                }
+                Command::Read { .. } | Command::Write { .. } => {
+                    buffers.insert_payload(BufId::Client(id), payload);
                 }
                 Command::Trim { .. } | Command::Flush => {}
             }
@@ -225,7 +238,7 @@ impl Engine {
         }
         self.parts.array.handle_done(now, sub, &reply.outcome);
         self.carry_out();
-        self.admit();
+        self.let_in();
     }
 
     /// Does what the array asks, in order.
@@ -233,7 +246,8 @@ impl Engine {
         while let Some(action) = self.parts.array.poll() {
             match action {
                 Action::Acquire { buf, sectors } => {
-                    self.parts.buffers.insert(buf, acquire(&self.pool, sectors));
+                    // A drive or a combination fills all of it; what a drive does not, is spoiled.
+                    self.parts.buffers.insert(buf, self.pool.take_to_fill(sectors));
                 }
                 Action::Submit(submit) => self.submit(submit),
                 Action::Combine(combine) => self.parts.buffers.combine(&combine),
@@ -241,16 +255,18 @@ impl Engine {
                 Action::Inscribe { into, superblock } => {
                     self.parts.buffers.inscribe(into, &superblock.encode());
                 }
-                Action::Lost { drive, why } => self.note_failure(drive, why),
                 Action::Stopped(ending) => self.ending = Some(ending),
-                Action::Event(event) => (self.parts.notify)(&self.parts.log.push(event)),
+                Action::Event(event) => self.tell(event),
+                Action::Deliver(Deliver { request, segments }) => {
+                    self.parts.buffers.deliver(BufId::Client(request), &segments);
+                }
                 Action::Answer(answer) => self.answer(answer),
             }
         }
     }
 
     fn submit(&mut self, Submit { drive, sub, command, segments, origin }: Submit) {
-        let Parts { buffers, seats, events, .. } = &mut self.parts;
+        let Parts { buffers, seats, inputs, .. } = &mut self.parts;
         let payload = match (&command, segments.as_slice()) {
             (Command::Read { .. }, [segment]) => {
                 let id = segment.place.buf;
@@ -264,17 +280,27 @@ impl Engine {
         seat.work.handle_submitted();
         let backend = seat.backend.as_ref();
         let backend = backend.expect("an array never asks a drive that it has lost");
-        let events = events.clone();
+        let inputs = inputs.clone();
         let done = move |reply| {
             // An engine that has ended does not care any more.
-            drop(events.send(Event::Ended(Ended { drive, sub, command, reply })));
+            drop(inputs.send(Input::Ended(Ended { drive, sub, command, reply })));
         };
         let request = Request::new(command, payload).with_origin(origin);
         backend.submit(request, Box::new(done));
     }
 
-    /// Says why a drive was lost, if it failed by itself, and once that it was one too many.
-    fn note_failure(&mut self, drive: DriveIdx, why: Why) {
+    /// Puts an event into the log, with what this machine knows of it, and passes it on.
+    fn tell(&mut self, event: Event) {
+        let lost = match event {
+            Event::Lost { drive, why } => Some(self.note_lost(drive, why)),
+            Event::Standing(_) | Event::Array(_) => None,
+        };
+        let numbered = self.parts.log.push(self.now(), event, lost);
+        (self.parts.on_event)(&numbered);
+    }
+
+    /// What a lost drive was called, and how it has failed, if it has.
+    fn note_lost(&mut self, drive: DriveIdx, why: Why) -> LostMember {
         let Seat { name, work, .. } = &mut self.parts.seats[drive.as_usize()];
         match why {
             // Whatever happened before, this is why.
@@ -286,18 +312,7 @@ impl Engine {
             }
             Why::Failed => {}
         }
-        if let Some(error) = work.handle_lost() {
-            let name = name.as_deref().unwrap_or_default();
-            (self.parts.tell)(&format!("drive {drive}, {name}, has failed: {error}"));
-        }
-        if self.is_beyond_repair() && !self.has_failed {
-            self.has_failed = true;
-            let (lost, spec) = (self.parts.array.lost(), self.parts.array.layout().spec());
-            let survives = spec.redundant();
-            (self.parts.tell)(&format!(
-                "the array has failed: drives {lost} are lost, {spec} survives the loss of {survives}"
-            ));
-        }
+        LostMember { name: name.clone(), reason: work.handle_lost().map(str::to_owned) }
     }
 
     fn is_beyond_repair(&self) -> bool {
@@ -305,12 +320,15 @@ impl Engine {
         array.lost().len() as usize > array.layout().spec().redundant()
     }
 
-    fn answer(&mut self, Answer { request, outcome, cost }: Answer) {
+    fn answer(&mut self, Answer { request, outcome, cost: _ }: Answer) {
         let pending = self.requests.remove(&request).expect("the array answers what was asked");
-        self.account.add(cost, self.now().saturating_since(pending.submitted));
+        self.latencies.note(self.now().saturating_since(pending.submitted));
         let buffers = &mut self.parts.buffers;
         let data = match pending.command {
-            Command::Read { .. } => Data::Buf(buffers.remove(BufId::Client(request))),
+            Command::Read { extent, .. } => {
+                let nothing = || Data::Buf(self.pool.take(extent.sectors));
+                buffers.take_delivered(BufId::Client(request)).unwrap_or_else(nothing)
+            }
             Command::Write { .. } | Command::WriteZeroes { .. } => {
                 buffers.discard(BufId::Client(request));
                 Data::None
@@ -384,9 +402,4 @@ impl Engine {
             self.carry_out();
         }
     }
-}
-
-/// A buffer from the pool; from outside if that has none left (E3).
-fn acquire(pool: &Pool, sectors: Sectors) -> Buf {
-    pool.take(sectors).unwrap_or_else(|_| Buf::zeroed(sectors))
 }

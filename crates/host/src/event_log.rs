@@ -14,21 +14,34 @@
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use levelhead_array::DriveEvent;
-use levelhead_units::Nanos;
+use levelhead_array::Event;
+use levelhead_units::{Instant, Nanos};
 
 use crate::error::{HostError, fail};
 
 /// So many of the last events are kept for those who ask later.
 pub const EVENTS_MAX: usize = 64;
 
-/// Something that happened to a drive's standing, and its number since the array was started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Something that happened to an array or to one of its drives, and its number since the array was started.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NumberedEvent {
     /// 1 for the first.
     pub number: u64,
+    /// Since the array was started.
+    pub at: Instant,
     /// What happened.
-    pub event: DriveEvent,
+    pub event: Event,
+    /// What this machine knows of a drive that was lost; nothing where no drive was.
+    pub lost: Option<LostMember>,
+}
+
+/// A member that the array does without from now on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LostMember {
+    /// The member as it was named; nothing where it was missing from the start.
+    pub name: Option<String>,
+    /// How it has failed, in the machine's own words; nothing where an operator wanted its loss.
+    pub reason: Option<String>,
 }
 
 /// What has happened since a reader looked last.
@@ -59,15 +72,20 @@ struct Kept {
 
 impl EventLog {
     /// One more event.
-    pub(crate) fn push(&self, event: DriveEvent) -> NumberedEvent {
+    pub(crate) fn push(
+        &self,
+        at: Instant,
+        event: Event,
+        lost: Option<LostMember>,
+    ) -> NumberedEvent {
         let mut kept = self.lock();
         assert!(!kept.has_ended, "G3");
         kept.last += 1;
-        let numbered = NumberedEvent { number: kept.last, event };
+        let numbered = NumberedEvent { number: kept.last, at, event, lost };
         if kept.events.len() == EVENTS_MAX {
             kept.events.pop_front();
         }
-        kept.events.push_back(numbered);
+        kept.events.push_back(numbered.clone());
         self.changed.notify_all();
         numbered
     }
@@ -87,7 +105,7 @@ impl EventLog {
 
     /// All that are kept.
     pub(crate) fn kept(&self) -> Vec<NumberedEvent> {
-        self.lock().events.iter().copied().collect()
+        self.lock().events.iter().cloned().collect()
     }
 
     /// The events after number `after`; where there are none, waits for one, for the array's end, or
@@ -102,7 +120,7 @@ impl EventLog {
         let waited = self.changed.wait_timeout_while(kept, patience.into(), is_quiet);
         let (kept, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let events: Vec<NumberedEvent> =
-            kept.events.iter().filter(|event| event.number > after).copied().collect();
+            kept.events.iter().filter(|event| event.number > after).cloned().collect();
         let missed = kept.last - after - events.len() as u64;
         Ok(EventsSince { missed, events, has_ended: kept.has_ended })
     }
@@ -117,16 +135,14 @@ mod tests {
     use std::sync::Arc;
     use std::thread;
 
-    use levelhead_array::{EventKind, Figures};
-    use levelhead_units::{DriveIdx, Instant};
+    use levelhead_array::ArrayEvent;
 
     use super::*;
 
     const FOR_EVER: Nanos = Nanos::from_secs(3600);
 
-    fn event(at: u64) -> DriveEvent {
-        let (drive, kind) = (DriveIdx::new(2), EventKind::SatOut);
-        DriveEvent { at: Instant::from_nanos(at), drive, kind, figures: Figures::default() }
+    fn push(log: &EventLog, at: u64) {
+        log.push(Instant::from_nanos(at), Event::Array(ArrayEvent::ResyncDone), None);
     }
 
     fn numbers(since: &EventsSince) -> Vec<u64> {
@@ -140,7 +156,7 @@ mod tests {
         for round in 0..300 {
             // Now and then more than are kept.
             for _ in 0..round % 90 {
-                log.push(event(round));
+                push(&log, round);
             }
             let since = log.since(after, Nanos::ZERO).unwrap();
             let expected: Vec<u64> =
@@ -158,14 +174,14 @@ mod tests {
     #[test]
     fn who_waits_gets_the_next_event_and_the_end() {
         let log = Arc::new(EventLog::default());
-        log.push(event(1));
+        push(&log, 1);
         let shared = Arc::clone(&log);
         let reader = thread::spawn(move || {
             let next = shared.since(1, FOR_EVER).unwrap();
             let end = shared.since(2, FOR_EVER).unwrap();
             (next, end)
         });
-        log.push(event(2));
+        push(&log, 2);
         log.close(); // The reader may have seen the event by then, or not.
         let (next, end) = reader.join().unwrap();
         assert_eq!(numbers(&next), [2]);
@@ -182,7 +198,7 @@ mod tests {
         let log = EventLog::default();
         let nothing = EventsSince { missed: 0, events: Vec::new(), has_ended: false };
         assert_eq!(log.since(0, Nanos::from_millis(1)), Ok(nothing));
-        log.push(event(1));
+        push(&log, 1);
         let refused = log.since(5, FOR_EVER).unwrap_err().to_string();
         assert_eq!(refused, "the last event is number 1, there is none after 5");
     }

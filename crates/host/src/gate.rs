@@ -35,6 +35,8 @@ struct State {
     /// The part of it that changes something.
     changes: Usage,
     is_open: bool,
+    /// Threads that wait for room.
+    waiting: u32,
 }
 
 /// How much of a bound is taken.
@@ -98,7 +100,9 @@ impl Gate {
     pub(crate) fn enter(self: &Arc<Self>, sectors: Sectors, kind: Kind, asker: Asker) -> Permit {
         let mut state = self.lock();
         while asker == Asker::MayWait && !self.has_room(&state, sectors, kind) {
+            state.waiting += 1;
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.waiting -= 1;
         }
         state.inside.add(sectors);
         if kind == Kind::Change {
@@ -140,9 +144,12 @@ impl Drop for Permit {
         if self.kind == Kind::Change {
             state.changes.subtract(self.sectors);
         }
+        let is_awaited = state.waiting > 0;
         drop(state);
-        // Not one alone: the one that wakes up may still be too large.
-        self.gate.changed.notify_all();
+        // To tell takes a call of the system. Not one alone: the one that wakes up may still be too large.
+        if is_awaited {
+            self.gate.changed.notify_all();
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   create(spec, members)                      writes superblocks
-//!   assemble(members) --> Assembled --serve--> ArrayHandle: BlockService + status, lose, stop ..
+//!   assemble(members) --> Assembled --serve--> ArrayHandle: BlockService + command, events, stop
 //!                                                  |
 //!                                        [ engine: one thread ]  the array core, buffers, kernel
 //!                                          |        |       |
@@ -55,7 +55,7 @@ mod threads;
 mod uring;
 mod walk;
 
-pub use assemble::{AssembleOptions, Assembled, assemble};
+pub use assemble::{AssembleOptions, Assembled, array_of, assemble};
 pub use backend::Io;
 pub use create::{CreateOptions, Created, CreatedDrive, create};
 pub use devices::Fact;
@@ -66,14 +66,14 @@ pub use devices::nvme::Retries;
 pub use devices::probe::{Counters, DeviceKind, DeviceReport, DiskReport, probe};
 pub use devices::sysfs::LimitsState;
 pub use emulated::Model;
+pub use engine::{Engine, OnEvent};
 pub use error::HostError;
-pub use event_log::{EVENTS_MAX, EventsSince, NumberedEvent};
+pub use event_log::{EVENTS_MAX, EventsSince, LostMember, NumberedEvent};
 pub use gate::Bound;
 pub use lone::LoneDrive;
 pub use member::MemberSpec;
 pub use profiles::load_profile;
 pub use reader::{ReadDone, Reader};
-pub use requests::Served;
 pub use service::{ArrayHandle, PIECE_MAX, ServeOptions};
 pub use status::{ArrayState, DriveState, DriveStatus, Status};
 pub use walk::{Walked, walk};

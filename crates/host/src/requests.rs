@@ -1,9 +1,8 @@
-//! A client's request on its way through the engine: how it is answered whatever happens, and what
-//! is counted about it.
+//! A client's request on its way through the engine: how it is answered whatever happens, and how long
+//! the last ones took.
 
 use std::collections::VecDeque;
 
-use levelhead_array::Cost;
 use levelhead_block::{Command, Data, Done, Outcome, Reply};
 use levelhead_stats::Summary;
 use levelhead_units::{Instant, Nanos};
@@ -44,44 +43,20 @@ impl Drop for Pending {
     }
 }
 
-/// What an array has done for its clients since it was started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Served {
-    /// Requests answered; one of more than 1 MiB counts once for every 1 MiB.
-    pub requests: u64,
-    /// What they took, all together.
-    pub subs: u64,
-    /// Commands withdrawn before a drive had them.
-    pub removed: u64,
-    /// Commands that asked again, with retries.
-    pub redispatched: u64,
-    /// Codewords of which a part was computed from redundancy.
-    pub decoded: u64,
-}
-
-/// [`Served`], and the latencies of the last requests.
+/// The latencies of the last requests.
 #[derive(Debug, Default)]
-pub(crate) struct Account {
-    pub(crate) served: Served,
-    latencies: VecDeque<Nanos>,
-}
+pub(crate) struct Latencies(VecDeque<Nanos>);
 
-impl Account {
-    pub(crate) fn add(&mut self, cost: Cost, latency: Nanos) {
-        let served = &mut self.served;
-        served.requests += 1;
-        served.subs += u64::from(cost.subs);
-        served.removed += u64::from(cost.removed);
-        served.redispatched += u64::from(cost.redispatched);
-        served.decoded += u64::from(cost.decoded);
-        if self.latencies.len() == LATENCIES {
-            self.latencies.pop_front();
+impl Latencies {
+    pub(crate) fn note(&mut self, latency: Nanos) {
+        if self.0.len() == LATENCIES {
+            self.0.pop_front();
         }
-        self.latencies.push_back(latency);
+        self.0.push_back(latency);
     }
 
-    pub(crate) fn latency(&self) -> Summary {
-        let mut latencies: Vec<Nanos> = self.latencies.iter().copied().collect();
+    pub(crate) fn summary(&self) -> Summary {
+        let mut latencies: Vec<Nanos> = self.0.iter().copied().collect();
         Summary::of(&mut latencies)
     }
 }

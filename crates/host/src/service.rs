@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle, ThreadId};
 use levelhead_array::{Array, Content, HostOrder, Patience, Policy, Settings};
 use levelhead_block::{BlockService, Done, Request};
 use levelhead_bytes::Buffers;
-use levelhead_drive::{Faults, QUEUE_DEPTH_MAX};
+use levelhead_drive::QUEUE_DEPTH_MAX;
 use levelhead_erasure::Kernel;
 use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, Nanos, Sectors};
@@ -29,9 +29,9 @@ use crate::devices::fast::{self, FastFail};
 use crate::devices::poller::{self, Poller};
 use crate::devices::sysfs::Sysfs;
 use crate::emulated::EmulatedDrive;
-use crate::engine::{Control, Engine, Event, Notify, Parts, Tell};
+use crate::engine::{Engine, Input, OnEvent, Order, Parts};
 use crate::error::{HostError, fail};
-use crate::event_log::{EventLog, EventsSince, NumberedEvent};
+use crate::event_log::{EventLog, EventsSince};
 use crate::gate::{Asker, Bound, Gate, Kind};
 use crate::medium::Shared;
 use crate::requests::Pending;
@@ -45,7 +45,6 @@ use crate::uring::{self, Uring};
 pub const PIECE_MAX: Sectors = Sectors::new(256);
 
 /// How an array is served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServeOptions {
     /// How reads are served.
     pub policy: Policy,
@@ -64,6 +63,8 @@ pub struct ServeOptions {
     pub seed: u64,
     /// How long a drive may be silent.
     pub patience: Patience,
+    /// Is called with each event on the engine's own thread, which waits for it; nothing where no one listens.
+    pub on_event: Option<OnEvent>,
 }
 
 /// A running array. Clones are the same array; when the last of them is dropped, it stops.
@@ -78,7 +79,7 @@ struct Inner {
     clock: Clock,
     gate: Arc<Gate>,
     log: Arc<EventLog>,
-    events: Sender<Event>,
+    inputs: Sender<Input>,
     engine: ThreadId,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -86,44 +87,19 @@ struct Inner {
 impl Assembled {
     /// Starts to serve the array: from here on its drives say that it is in use.
     pub fn serve(self, options: ServeOptions) -> Result<ArrayHandle, HostError> {
-        self.serve_and_tell(options, Box::new(|_| {}))
-    }
-
-    /// The same, and calls `tell` with a sentence whenever a drive has failed, or the array. That
-    /// happens on the engine's own thread, which waits for it.
-    pub fn serve_and_tell(
-        self,
-        options: ServeOptions,
-        tell: Box<dyn Fn(&str) + Send>,
-    ) -> Result<ArrayHandle, HostError> {
-        self.serve_and_report(options, tell, Box::new(|_| {}))
-    }
-
-    /// The same, and calls `notify` whenever a drive's standing has changed, as `tell` is called.
-    pub fn serve_and_report(
-        self,
-        options: ServeOptions,
-        tell: Box<dyn Fn(&str) + Send>,
-        notify: Box<dyn Fn(&NumberedEvent) + Send>,
-    ) -> Result<ArrayHandle, HostError> {
-        self.run(options, (tell, notify), &|_, backend| backend)
+        self.serve_over(options, &|_, backend| backend)
     }
 
     /// The same with what a test changes: the drives.
-    fn run(
-        self,
-        options: ServeOptions,
-        (tell, notify): (Tell, Notify),
-        wrap: &Wrap<'_>,
-    ) -> Result<ArrayHandle, HostError> {
+    fn serve_over(self, options: ServeOptions, wrap: &Wrap<'_>) -> Result<ArrayHandle, HostError> {
         let window = options.window;
         if !(1..=QUEUE_DEPTH_MAX).contains(&window) {
             return fail(format!("a window is from 1 to {QUEUE_DEPTH_MAX} commands, got {window}"));
         }
-        let io = settle(options.io)?;
-        let clock = Clock::start();
+        let launch = Launch { window, io: settle(options.io)?, clock: Clock::start() };
+        let clock = launch.clock;
         let gate = Arc::new(Gate::new(options.bound));
-        let (events, receiver) = mpsc::channel();
+        let (inputs, receiver) = mpsc::channel();
         let settings = Settings {
             spec: self.spec(),
             area: self.assembly.area.clone(),
@@ -140,7 +116,7 @@ impl Assembled {
         let size = array.size();
         let seats = self.seats.iter().enumerate().map(|(at, seat)| {
             let drive = DriveIdx::from_usize(at);
-            let start = |seat| start(seat, drive, (window, io), clock);
+            let start = |seat| launch.start(seat, drive);
             let mut seat = seat.as_ref().map_or(Ok(Seat::missing()), start)?;
             seat.backend = seat.backend.map(|backend| wrap(drive, backend));
             Ok(seat)
@@ -154,10 +130,9 @@ impl Assembled {
             buffers,
             seats,
             gate: Arc::clone(&gate),
-            events: events.clone(),
+            inputs: inputs.clone(),
             log: Arc::clone(&log),
-            tell,
-            notify,
+            on_event: options.on_event.unwrap_or_else(|| Box::new(|_| {})),
         };
         let engine = Engine::new(parts);
         let thread = thread::Builder::new()
@@ -166,7 +141,11 @@ impl Assembled {
             .map_err(|error| HostError::new(format!("cannot start a thread: {error}")))?;
         let engine = thread.thread().id();
         let thread = Mutex::new(Some(thread));
-        Ok(ArrayHandle(Arc::new(Inner { size, clock, gate, log, events, engine, thread })))
+        let handle =
+            ArrayHandle(Arc::new(Inner { size, clock, gate, log, inputs, engine, thread }));
+        // What the array says of its start is in the log before any client comes.
+        handle.command(|_| Ok(()))?;
+        Ok(handle)
     }
 }
 
@@ -182,30 +161,36 @@ fn settle(io: Io) -> Result<Io, HostError> {
     }
 }
 
-/// Sets one drive to work.
-fn start(
-    seat: &assemble::Seat,
-    drive: DriveIdx,
-    (window, io): (u32, Io),
+/// What all drives are set to work with.
+#[derive(Clone, Copy)]
+struct Launch {
+    window: u32,
+    io: Io,
     clock: Clock,
-) -> Result<Seat, HostError> {
-    let assemble::Seat { member, medium, .. } = seat;
-    let model = seat.model(drive, window)?;
-    let fast = Arc::new(match (&model, io) {
-        (Some(_), _) => FastFail::emulated(),
-        (None, Io::Uring) => FastFail::find(member.path(), medium),
-        (None, Io::Threads | Io::Best) => FastFail::none("only io_uring tells a drive"),
-    });
-    let poller = if model.is_none() { watch(member.path(), clock) } else { None };
-    let medium = Arc::clone(medium);
-    let backend: Box<dyn Member> = match (model, io) {
-        (Some(model), _) => Box::new(EmulatedDrive::start(&model, Shared(medium), clock)?),
-        (None, Io::Uring) => Box::new(Uring::start(medium, Arc::clone(&fast), window)?),
-        (None, Io::Threads | Io::Best) => Box::new(Threads::start(Shared(medium), window)?),
-    };
-    let name = Some(member.to_string());
-    let work = Work::default();
-    Ok(Seat { name, backend: Some(backend), fast: Some(fast), poller, work })
+}
+
+impl Launch {
+    /// Sets one drive to work.
+    fn start(self, seat: &assemble::Seat, drive: DriveIdx) -> Result<Seat, HostError> {
+        let Self { window, io, clock } = self;
+        let assemble::Seat { member, medium, .. } = seat;
+        let model = seat.model(drive, window)?;
+        let fast = Arc::new(match (&model, io) {
+            (Some(_), _) => FastFail::emulated(),
+            (None, Io::Uring) => FastFail::find(member.path(), medium),
+            (None, Io::Threads | Io::Best) => FastFail::none("only io_uring tells a drive"),
+        });
+        let poller = if model.is_none() { watch(member.path(), clock) } else { None };
+        let medium = Arc::clone(medium);
+        let backend: Box<dyn Member> = match (model, io) {
+            (Some(model), _) => Box::new(EmulatedDrive::start(&model, Shared(medium), clock)?),
+            (None, Io::Uring) => Box::new(Uring::start(medium, Arc::clone(&fast), window)?),
+            (None, Io::Threads | Io::Best) => Box::new(Threads::start(Shared(medium), window)?),
+        };
+        let name = Some(member.to_string());
+        let work = Work::default();
+        Ok(Seat { name, backend: Some(backend), fast: Some(fast), poller, work })
+    }
 }
 
 /// Watches what a real drive says of its health, if it is of a kind that says something.
@@ -217,12 +202,24 @@ fn watch(path: &Path, clock: Clock) -> Option<Poller> {
 }
 
 impl ArrayHandle {
-    /// What the array says about itself.
-    pub fn status(&self) -> Result<Status, HostError> {
-        self.ask(Control::Status)
+    /// Has the engine do something between two other things, and waits for what comes of it: how an operator
+    /// changes a running array, or learns how it is. What an operator can do is what [`Engine`] has methods for.
+    pub fn command<T: Send + 'static>(
+        &self,
+        order: impl FnOnce(&mut Engine) -> Result<T, HostError> + Send + 'static,
+    ) -> Result<T, HostError> {
+        self.ask(move |reply| {
+            // A thread that asked and has ended meanwhile needs no answer.
+            Box::new(move |engine| drop(reply.send(engine.obey(order))))
+        })?
     }
 
-    /// What has happened to drives' standings after event number `after`, 0 for everything. Where nothing
+    /// What the array says about itself.
+    pub fn status(&self) -> Result<Status, HostError> {
+        self.command(|engine| Ok(engine.status()))
+    }
+
+    /// What has happened after event number `after`, 0 for everything. Where nothing
     /// has, waits until something does, the array ends, or for `patience`. Answers also when the array has
     /// ended; refuses numbers that no event has had yet.
     pub fn events(&self, after: u64, patience: Nanos) -> Result<EventsSince, HostError> {
@@ -230,38 +227,10 @@ impl ArrayHandle {
         self.0.log.since(after, patience)
     }
 
-    /// The array does without this drive from now on.
-    pub fn lose(&self, drive: DriveIdx) -> Result<(), HostError> {
-        self.ask(|reply| Control::Lose(drive, reply))?
-    }
-
-    /// The array does not read this drive where that can be helped, until it is admitted.
-    pub fn sit_out(&self, drive: DriveIdx) -> Result<(), HostError> {
-        self.ask(|reply| Control::SitOut(drive, reply))?
-    }
-
-    /// The array reads a drive that sits out again.
-    pub fn admit(&self, drive: DriveIdx) -> Result<(), HostError> {
-        self.ask(|reply| Control::Admit(drive, reply))?
-    }
-
-    /// An emulated drive has these faults from now on.
-    pub fn set_faults(&self, drive: DriveIdx, faults: Faults) -> Result<(), HostError> {
-        if let Err(error) = faults.check() {
-            return fail(format!("drive {drive}: {error}"));
-        }
-        self.ask(|reply| Control::SetFaults(drive, Box::new(faults), reply))?
-    }
-
-    /// An emulated drive dies.
-    pub fn kill(&self, drive: DriveIdx) -> Result<(), HostError> {
-        self.ask(|reply| Control::Kill(drive, reply))?
-    }
-
     /// Stops the array in good order: answers what was asked, makes it safe, and closes the drives.
     /// What is asked later ends as [`Outcome::Gone`](levelhead_block::Outcome::Gone).
     pub fn stop(&self) -> Result<(), HostError> {
-        let stopped = self.ask(Control::Stop)?;
+        let stopped = self.ask(|reply| Box::new(|engine| engine.stop(reply)))?;
         self.0.join();
         stopped
     }
@@ -269,7 +238,7 @@ impl ArrayHandle {
     /// Clients are about to leave, and [`ArrayHandle::stop`] comes next: what no drive answers is given up early.
     pub fn stop_soon(&self) {
         // An engine that has ended has given everything up.
-        drop(self.0.events.send(Event::Control(Control::StopSoon)));
+        drop(self.0.inputs.send(Input::Order(Box::new(Engine::stop_soon))));
     }
 
     /// Waits until the array has ended, for whatever reason.
@@ -277,11 +246,11 @@ impl ArrayHandle {
         self.0.log.wait_for_close();
     }
 
-    fn ask<T>(&self, control: impl FnOnce(Sender<T>) -> Control) -> Result<T, HostError> {
+    fn ask<T>(&self, order: impl FnOnce(Sender<T>) -> Order) -> Result<T, HostError> {
         assert!(!self.0.is_engine(), "an answer must not wait for the engine");
         let (reply, answer) = mpsc::channel();
         let gone = || HostError::new("the array is not running any more");
-        self.0.events.send(Event::Control(control(reply))).map_err(|_| gone())?;
+        self.0.inputs.send(Input::Order(order(reply))).map_err(|_| gone())?;
         answer.recv().map_err(|_| gone())
     }
 }
@@ -307,14 +276,14 @@ impl Inner {
         let permit = self.gate.enter(request.command.payload(), kind, asker);
         let pending = Pending::new(request.command, submitted, done, permit);
         // An engine that has ended drops the request, and that answers it.
-        drop(self.events.send(Event::Request(request, pending)));
+        drop(self.inputs.send(Input::Request(request, pending)));
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
         let (reply, _) = mpsc::channel();
-        drop(self.events.send(Event::Control(Control::Stop(reply))));
+        drop(self.inputs.send(Input::Order(Box::new(|engine| engine.stop(reply)))));
         if !self.is_engine() {
             self.join();
         }
@@ -337,6 +306,8 @@ impl BlockService for ArrayHandle {
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
+    use levelhead_array::Event;
+    use levelhead_array::membership::Why;
     use levelhead_array::superblock::State;
     use levelhead_block::adapter::Waiting;
     use levelhead_block::{BlockDevice, Buf, Durability, Effort};
@@ -346,6 +317,7 @@ mod tests {
     use super::*;
     use crate::assemble::{AssembleOptions, assemble};
     use crate::create::{CreateOptions, create};
+    use crate::event_log::{LostMember, NumberedEvent};
     use crate::member::MemberSpec;
     use crate::status::DriveState;
 
@@ -400,6 +372,8 @@ mod tests {
             }
             Box::new(Hanging { drive: backend, hangs: Arc::clone(&hangs), kept: Mutex::default() })
         };
+        let told: Told = Arc::default();
+        let heard = Arc::clone(&told);
         let options = ServeOptions {
             policy: Policy::Normal,
             window: 4,
@@ -409,19 +383,63 @@ mod tests {
             bound: Bound::DEFAULT,
             seed: 1,
             patience: Patience { silent: Nanos::new(patience.get() / 2), lost: patience },
+            on_event: Some(Box::new(move |event| heard.lock().unwrap().push(event.clone()))),
         };
-        let told: Told = Arc::default();
-        let heard = Arc::clone(&told);
-        let tell = Box::new(move |sentence: &str| heard.lock().unwrap().push(sentence.to_owned()));
-        (assembled.run(options, (tell, Box::new(|_| {})), &wrap).unwrap(), hangs, told)
+        (assembled.serve_over(options, &wrap).unwrap(), hangs, told)
     }
 
-    type Told = Arc<Mutex<Vec<String>>>;
+    type Told = Arc<Mutex<Vec<NumberedEvent>>>;
+
+    /// The losses that were told, and what the machine says of each.
+    fn losses(told: &Told) -> Vec<(Event, LostMember)> {
+        let told = told.lock().unwrap();
+        told.iter().filter_map(|told| Some((told.event, told.lost.clone()?))).collect()
+    }
 
     fn read(array: &ArrayHandle, sectors: u64) -> levelhead_block::Reply {
         let extent = Extent::new(Lba::ZERO, Sectors::new(sectors));
         let request = Request::read(extent, Effort::Full);
         Waiting::new(Arc::new(array.clone())).run(vec![request]).pop().unwrap()
+    }
+
+    /// E1. A bug of the engine's ends the array: what is asked of it is answered, and whoever waits for its end
+    /// goes on.
+    #[test]
+    fn engine_that_panics_leaves_nothing_waiting() {
+        let folder = TempDir::new().unwrap();
+        let members: Vec<MemberSpec> = (0..3)
+            .map(|at| {
+                let path = folder.path().join(format!("{at}.img"));
+                std::fs::File::create(&path).unwrap().set_len(600 * 4096).unwrap();
+                path.display().to_string().parse().unwrap()
+            })
+            .collect();
+        let clean = CreateOptions { assume_clean: true, ..CreateOptions::default() };
+        create("raid5:2+1,chunk=8KiB".parse().unwrap(), &members, clean).unwrap();
+        let options = ServeOptions {
+            policy: Policy::Normal,
+            window: 4,
+            order: HostOrder::Elevator,
+            io: Io::Threads,
+            kernel: Kernel::Naive,
+            bound: Bound::DEFAULT,
+            seed: 1,
+            patience: Patience::DEFAULT,
+            on_event: Some(Box::new(|event| {
+                assert!(!matches!(event.event, Event::Standing(_)), "a bug, for this test");
+            })),
+        };
+        let array = assemble(&members, AssembleOptions::default()).unwrap().serve(options).unwrap();
+        assert!(read(&array, 8).outcome.is_good());
+        let gone = "the array is not running any more";
+        assert_eq!(
+            array.command(|own| own.sit_out(DriveIdx::new(1))).unwrap_err().to_string(),
+            gone
+        );
+        array.wait_for_end();
+        assert_eq!(read(&array, 8).outcome, levelhead_block::Outcome::Gone);
+        assert_eq!(array.status().unwrap_err().to_string(), gone);
+        assert_eq!(array.stop().unwrap_err().to_string(), gone);
     }
 
     /// E4. What waits for the drive is answered from the others, and they are left in good order.
@@ -445,9 +463,12 @@ mod tests {
         assert!(reply.outcome.is_good(), "{:?}", reply.outcome);
         assert!(reply.data.slices().flatten().all(|&byte| byte == 7));
         let name = folder.path().join("1.img");
-        let sentence =
-            format!("drive 1, {}, has failed: it has ended no command for 2 s", name.display());
-        assert_eq!(*told.lock().unwrap(), [sentence]);
+        let lost = LostMember {
+            name: Some(name.display().to_string()),
+            reason: Some("it has ended no command for 2 s".to_owned()),
+        };
+        let event = Event::Lost { drive: DriveIdx::new(1), why: Why::Silent };
+        assert_eq!(losses(&told), [(event, lost)]);
         // The drive itself is still held: its command may yet come back.
         let left = ["0.img", "2.img"].map(|name| folder.path().join(name).display().to_string());
         let left = left.map(|path| path.parse().unwrap());
@@ -465,10 +486,13 @@ mod tests {
         while array.status().unwrap().drives[1].queue_len == 0 {
             thread::yield_now();
         }
-        array.lose(DriveIdx::new(1)).unwrap();
+        array.command(|engine| engine.lose(DriveIdx::new(1))).unwrap();
         assert!(waiting.join().unwrap().outcome.is_good());
         assert_eq!(array.status().unwrap().drives[1].state, DriveState::Lost);
         array.stop().unwrap();
-        assert!(told.lock().unwrap().is_empty(), "it was wanted");
+        let [(event, LostMember { reason: None, .. })] = &losses(&told)[..] else {
+            panic!("{told:?}")
+        };
+        assert_eq!(*event, Event::Lost { drive: DriveIdx::new(1), why: Why::ByHand });
     }
 }

@@ -2,14 +2,13 @@
 
 use levelhead_array::superblock::Uuid;
 use levelhead_array::tau::DriveView;
-use levelhead_array::{Figures, Policy, Resync, Spec};
+use levelhead_array::{Counters, Figures, Policy, Resync, Spec};
 use levelhead_block::Health;
 use levelhead_stats::Summary;
 use levelhead_units::{Ratio, Sectors};
 
 use crate::devices::fast::FastFailState;
 use crate::event_log::NumberedEvent;
-use crate::requests::Served;
 
 /// A running array at one moment.
 #[derive(Clone, Debug)]
@@ -33,10 +32,10 @@ pub struct Status {
     /// Requests that clients wait for.
     pub outstanding: u32,
     /// What it has done since it was started.
-    pub served: Served,
+    pub counters: Counters,
     /// How long the last requests took, at most 4096 of them.
     pub latency: Summary,
-    /// What happened to drives' standings, the last [`EVENTS_MAX`](crate::EVENTS_MAX) times.
+    /// What happened, the last [`EVENTS_MAX`](crate::EVENTS_MAX) times.
     pub events: Vec<NumberedEvent>,
 }
 

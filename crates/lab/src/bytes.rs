@@ -86,6 +86,11 @@ impl WorldBytes {
     /// The power fails: what the drives had in memory is gone, and so is what anyone held.
     pub(crate) fn lose_power(&mut self) {
         self.platters.iter_mut().for_each(Platter::lose_power);
+        self.forget_buffers();
+    }
+
+    /// A program has ended: what it had in memory is gone.
+    pub(crate) fn forget_buffers(&mut self) {
         self.buffers = Buffers::new(Kernel::Naive);
     }
 

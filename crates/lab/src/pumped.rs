@@ -38,11 +38,6 @@ impl<P: Pump> Pumped<P> {
     pub fn new(inner: P) -> Self {
         Self { inner, name_last: 0 }
     }
-
-    /// What is asked.
-    pub fn inner(&self) -> &P {
-        &self.inner
-    }
 }
 
 impl<P: Pump> BlockDevice for Pumped<P> {

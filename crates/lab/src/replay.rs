@@ -12,7 +12,7 @@
 
 use std::collections::VecDeque;
 
-use levelhead_array::{DriveEvent, Policy, RequestId};
+use levelhead_array::{Cost, DriveEvent, Policy, RequestId};
 use levelhead_block::{Command, Durability, Effort, Outcome, ZeroTail};
 use levelhead_stats::Summary;
 use levelhead_trace::{Arrival, Kind};
@@ -33,14 +33,8 @@ pub struct Served {
     pub index: u64,
     /// From its arrival, or in a closed loop from its sending, to its answer.
     pub latency: Nanos,
-    /// Sub-requests put into queues.
-    pub subs: u32,
-    /// Those of them withdrawn.
-    pub removed: u32,
-    /// Those of them that asked again with retries.
-    pub redispatched: u32,
-    /// Codewords decoded.
-    pub decoded: u32,
+    /// What it took.
+    pub cost: Cost,
     /// Whether every sector was had.
     pub verdict: Verdict,
 }
@@ -104,7 +98,7 @@ impl Run {
 
     /// Requests of which some sector was asked for again, with retries.
     pub fn redispatched(&self) -> u64 {
-        self.served.iter().filter(|served| served.redispatched > 0).count() as u64
+        self.served.iter().filter(|served| served.cost.redispatched > 0).count() as u64
     }
 
     /// Requests that could not be served in full.
@@ -113,8 +107,8 @@ impl Run {
     }
 
     /// The mean of a cost over all served requests.
-    pub fn mean_of(&self, cost: impl Fn(&Served) -> u32) -> f64 {
-        let total: u64 = self.served.iter().map(|served| u64::from(cost(served))).sum();
+    pub fn mean_of(&self, of: impl Fn(&Cost) -> u32) -> f64 {
+        let total: u64 = self.served.iter().map(|served| u64::from(of(&served.cost))).sum();
         total as f64 / self.served.len().max(1) as f64
     }
 }
@@ -276,10 +270,7 @@ impl Replay<'_> {
             self.served.push(Served {
                 index,
                 latency: at - self.sent_at[index as usize],
-                subs: answer.cost.subs,
-                removed: answer.cost.removed,
-                redispatched: answer.cost.redispatched,
-                decoded: answer.cost.decoded,
+                cost: answer.cost,
                 verdict: if answer.outcome == Outcome::GOOD {
                     Verdict::Good
                 } else {

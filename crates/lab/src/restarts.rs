@@ -1,7 +1,7 @@
 //! Arrays that are stopped, cut off from their power and started again, over and over: what was promised
 //! is there, whatever members come back.
 //!
-//! A seed decides all of it: layout, policy, caches, traffic, which cables come out, when the power fails (between any
+//! A seed decides all of it: layout, policy, caches, traffic, which cables come out, which drives hang, when the power fails (between any
 //! two commands that keep the books, among other moments), which members are shown to the next start, and
 //! whether an old copy of one is shown in its place. Every write fills its sectors with a number of its own; the
 //! checker knows for each sector which numbers may be there:
@@ -254,7 +254,7 @@ impl Run {
         self.after_a_stop();
     }
 
-    /// Perhaps a cable comes out, or a copy of a member is made.
+    /// Perhaps a cable comes out, a drive hangs, or a copy of a member is made.
     fn misfortune(&mut self) {
         let drives = self.world.array().layout().spec().drives() as u64;
         let drive = DriveIdx::from_usize(self.rng.below(drives) as usize);
@@ -263,7 +263,10 @@ impl Run {
         if self.rng.below(25) == 0 && self.spare > 0 && is_synced && is_there {
             self.spare -= 1;
             self.disconnected = self.disconnected.with(drive);
-            self.world.disconnect(self.now, drive);
+            match self.rng.below(2) {
+                0 => self.world.disconnect(self.now, drive),
+                _ => self.world.hang(self.now, drive),
+            }
             self.collect();
         } else if self.rng.below(10) == 0 && is_there {
             let medium = self.world.platter_mut(drive).expect("bytes are carried");
@@ -441,7 +444,8 @@ impl Run {
     fn pass(&mut self, time: Option<Nanos>, until_written: Option<u64>) -> Passed {
         let until = time.map(|time| self.now + time);
         let limit = self.now + PATIENCE;
-        while until.map_or(!self.world.array().is_quiet(), |until| self.world.next_at() < until) {
+        let is_busy = |world: &World| !world.array().is_quiet_but_for_silent();
+        while until.map_or(is_busy(&self.world), |until| self.world.next_at() < until) {
             if until_written.is_some_and(|count| self.world.ledger_writes() > count) {
                 return Passed::CutDue;
             }

@@ -10,7 +10,7 @@ use levelhead_array::membership::{Member, Membership};
 use levelhead_array::quorum::{Assembly, Copy, Found, Refusal, quorum};
 use levelhead_array::reserve::Division;
 use levelhead_array::superblock::{Book, Forced, Own, State, Superblock, Uuid};
-use levelhead_array::{Books, Content, Settings, Submit};
+use levelhead_array::{Books, Content, Patience, Settings, Submit};
 use levelhead_block::Command;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
@@ -232,6 +232,7 @@ impl World {
             synced: assembly.trusted,
             lost: assembly.absent,
             books: Some(Books::of(assembly, Uuid(run))),
+            patience: Some(Patience::DEFAULT),
             ..self.array_settings().clone()
         }
     }

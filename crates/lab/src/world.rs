@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use levelhead_array::membership::Why;
 use levelhead_array::{
-    Action, Answer, Area, Array, BufId, Content, DriveEvent, Ending, HostOrder, Policy, Refusal,
-    RequestId, Settings, Spec, SubId, Submit,
+    self as array, Action, Answer, Area, Array, ArrayEvent, BufId, Content, Deliver, DriveEvent,
+    Ending, HostOrder, Policy, Refusal, RequestId, Settings, Spec, SubId, Submit,
 };
 use levelhead_block::{Buf, Command, Memory, Outcome};
 use levelhead_drive::{Drive, Profile, SettingsError};
@@ -99,6 +99,7 @@ pub struct World {
     pub(crate) bytes: Option<WorldBytes>,
     answers: Vec<(Instant, Answer)>,
     drive_events: Vec<DriveEvent>,
+    array_events: Vec<ArrayEvent>,
     losses: Vec<(DriveIdx, Why)>,
     ending: Option<Ending>,
     /// The array's deadline that is in the event queue already.
@@ -115,6 +116,8 @@ pub(crate) struct Bay {
     pub(crate) inside: BTreeMap<SubId, Submit>,
     /// Whether commands reach it.
     pub(crate) is_connected: bool,
+    /// Whether it ends nothing.
+    pub(crate) hangs: bool,
     /// The wake-up that is in the event queue already.
     wake: Option<Instant>,
 }
@@ -156,7 +159,13 @@ impl World {
             }
             let profile = Arc::clone(&settings.profile);
             let drive = Drive::new(profile, drive, streams, &format!("drive/{idx}"))?;
-            drives.push(Bay { drive, inside: BTreeMap::new(), is_connected: true, wake: None });
+            drives.push(Bay {
+                drive,
+                inside: BTreeMap::new(),
+                is_connected: true,
+                hangs: false,
+                wake: None,
+            });
         }
         let smallest = drives.iter().map(|bay| bay.drive.size()).min();
         let smallest = smallest.expect("an array has drives");
@@ -198,6 +207,7 @@ impl World {
             bytes,
             answers,
             drive_events: Vec::new(),
+            array_events: Vec::new(),
             losses: Vec::new(),
             ending: None,
             timer: None,
@@ -285,10 +295,23 @@ impl World {
 
     /// Begins anew with what `settings` says, in the place of an array that has ended.
     pub(crate) fn replace_array(&mut self, settings: Settings) {
-        assert!(self.drives.iter().all(|bay| bay.inside.is_empty()), "a drive is at work");
+        let mut leftover = false;
+        for bay in &mut self.drives {
+            if std::mem::take(&mut bay.hangs) {
+                leftover |= !bay.inside.is_empty();
+                bay.inside.clear();
+            }
+            assert!(bay.inside.is_empty(), "a drive is at work");
+        }
+        if let Some(bytes) = &mut self.bytes {
+            // What drives that hang were to fill or to write was never given back.
+            assert!(leftover || bytes.buffers.is_empty(), "buffers are left");
+            bytes.forget_buffers();
+        }
         self.array = Array::new(&settings, self.streams);
         (self.array_settings, self.ending) = (settings, None);
         self.losses.clear();
+        self.array_events.clear();
     }
 
     /// What the array was made from.
@@ -311,6 +334,24 @@ impl World {
     /// Drives that the array has come to do without, and why, since the last start.
     pub fn losses(&self) -> &[(DriveIdx, Why)] {
         &self.losses
+    }
+
+    /// What has happened to the array as a whole since the last start.
+    pub fn array_events(&self) -> &[ArrayEvent] {
+        &self.array_events
+    }
+
+    /// A drive ends nothing from now on, until the next start. What it had in memory only is lost.
+    pub fn hang(&mut self, now: Instant, drive: DriveIdx) {
+        assert!(now <= self.next_at(), "{now:?} is past the next event");
+        self.settle_bytes(now, drive);
+        let bay = &mut self.drives[drive.as_usize()];
+        bay.hangs = true;
+        bay.drive.handle_power_cut(now);
+        while bay.drive.poll().is_some() {}
+        if let Some(bytes) = &mut self.bytes {
+            bytes.lose_power_of(drive);
+        }
     }
 
     /// A cable comes out: what is inside the drive, and all that is asked of it later, ends as gone. What it had
@@ -465,6 +506,11 @@ impl World {
                         bytes.combine(&combine);
                     }
                 }
+                Action::Deliver(Deliver { request, segments }) => {
+                    if let Some(bytes) = &mut self.bytes {
+                        bytes.buffers.deliver(BufId::Client(request), &segments);
+                    }
+                }
                 Action::Release(buf) => {
                     if let Some(bytes) = &mut self.bytes {
                         bytes.buffers.discard(buf);
@@ -478,7 +524,7 @@ impl World {
                     let bytes = self.bytes.as_mut().expect("an array that keeps books has bytes");
                     bytes.buffers.inscribe(into, &written.encode());
                 }
-                Action::Lost { drive, why } => {
+                Action::Event(array::Event::Lost { drive, why }) => {
                     self.note(now, Note::Lost, &[drive.as_usize() as u64, why as u64]);
                     self.losses.push((drive, why));
                 }
@@ -487,7 +533,8 @@ impl World {
                     self.note(now, Note::Stopped, &[u64::from(ending == Ending::Clean)]);
                     self.ending = Some(ending);
                 }
-                Action::Event(event) => {
+                Action::Event(array::Event::Array(event)) => self.array_events.push(event),
+                Action::Event(array::Event::Standing(event)) => {
                     let what = [event.drive.as_usize() as u64, event.kind as u64];
                     self.note(now, Note::Drive, &what);
                     self.drive_events.push(event);
@@ -516,7 +563,9 @@ impl World {
             shelf.note_submitted(&submit);
         }
         let bay = &mut self.drives[drive.as_usize()];
-        bay.drive.handle_submit(now, sub.0, command, origin);
+        if !bay.hangs {
+            bay.drive.handle_submit(now, sub.0, command, origin);
+        }
         if !bay.is_connected {
             bay.drive.handle_power_cut(now); // Ends it at once.
         }

@@ -1,4 +1,4 @@
-//! `levelhead array status|fail|sit-out|admit|stop`: questions to a running array.
+//! A client of a running array: a conversation over its control socket, and what is shown of the answers.
 
 use std::fmt;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
@@ -6,80 +6,34 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use levelhead_host::array_of;
 use levelhead_report::{Column, Table, json};
 use levelhead_units::Bytes;
 use serde::de::DeserializeOwned;
 
-use super::control_path;
-use super::messages::{Question, Reply, StatusJson};
+use super::messages::{Reply, StatusJson};
+use super::place;
+use super::verbs::Verb;
 use crate::{AppError, Show};
-
-/// What to ask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
-    /// How it is.
-    Status,
-    /// Do without a drive from now on.
-    Fail {
-        /// Which.
-        drive: u8,
-    },
-    /// Do not read a drive where that can be helped.
-    SitOut {
-        /// Which.
-        drive: u8,
-    },
-    /// Read a drive again that sits out.
-    Admit {
-        /// Which.
-        drive: u8,
-    },
-    /// Stop in good order.
-    Stop,
-}
 
 /// Asks the running array named by its control socket or any of its members.
 pub fn ask(array: &Path, verb: Verb) -> Result<Box<dyn Show>, AppError> {
-    let done = match verb {
-        Verb::Status => {
-            let status: Option<Box<StatusJson>> = converse(array, Question::Status)?;
-            let status = status.ok_or_else(|| AppError::trouble("the array gave no status"))?;
-            return Ok(status);
-        }
-        Verb::Fail { drive } => {
-            order(array, Question::Fail { drive })?;
-            format!("the array does without drive {drive}")
-        }
-        Verb::SitOut { drive } => {
-            order(array, Question::SitOut { drive })?;
-            format!("the array reads drive {drive} only where nothing else will do")
-        }
-        Verb::Admit { drive } => {
-            order(array, Question::Admit { drive })?;
-            format!("the array reads drive {drive} again")
-        }
-        Verb::Stop => {
-            order(array, Question::Stop)?;
-            "the array has stopped".to_owned()
-        }
-    };
-    Ok(Box::new(Done(done)))
-}
-
-/// Wants something done.
-fn order(array: &Path, question: Question) -> Result<(), AppError> {
-    converse::<()>(array, question).map(drop)
+    if verb == Verb::Status {
+        let status: Option<Box<StatusJson>> = converse(array, verb)?;
+        let status = status.ok_or_else(|| AppError::trouble("the array gave no status"))?;
+        return Ok(status);
+    }
+    converse::<serde_json::Value>(array, verb)?;
+    Ok(Box::new(Done(verb.done())))
 }
 
 /// One question and its answer.
-fn converse<T: DeserializeOwned>(array: &Path, question: Question) -> Result<Option<T>, AppError> {
+fn converse<T: DeserializeOwned>(array: &Path, verb: Verb) -> Result<Option<T>, AppError> {
     let mut conversation = Conversation::begin(array)?;
-    conversation.say(question)?;
+    conversation.say(verb)?;
     match conversation.hear()? {
         Reply::Ok(answer) => Ok(answer),
-        Reply::Error(sentence) if matches!(question, Question::Stop) => {
-            Err(AppError::trouble(sentence))
-        }
+        Reply::Error(sentence) if verb == Verb::Stop => Err(AppError::trouble(sentence)),
         Reply::Error(sentence) => Err(AppError::usage(sentence)),
     }
 }
@@ -93,19 +47,30 @@ pub(super) struct Conversation {
 impl Conversation {
     /// With the array named by its control socket or any of its members.
     pub(super) fn begin(array: &Path) -> Result<Self, AppError> {
-        let beside = control_path(array);
-        for path in [array, &beside] {
-            if let Ok(stream) = UnixStream::connect(path) {
-                return Ok(Self { path: path.to_owned(), lines: BufReader::new(stream) });
-            }
+        let connect = |path: &Path| {
+            let stream = UnixStream::connect(path).ok()?;
+            Some(Self { path: path.to_owned(), lines: BufReader::new(stream) })
+        };
+        if let Some(begun) = connect(array) {
+            return Ok(begun);
         }
-        let (array, beside) = (array.display(), beside.display());
-        Err(AppError::usage(format!("no running array answers at {array} or {beside}")))
+        let name = array.display();
+        let uuid = array_of(array).map_err(|error| {
+            AppError::usage(format!("no running array answers at {name}: {error}"))
+        })?;
+        let places = place::of_client(uuid);
+        places.iter().find_map(|path| connect(path)).ok_or_else(|| {
+            let places: Vec<String> = places.iter().map(|path| path.display().to_string()).collect();
+            let places = places.join(" or ");
+            AppError::usage(format!(
+                "no running array answers at {name}, nor at {places}, where its array {uuid} would listen"
+            ))
+        })
     }
 
     /// Asks something.
-    pub(super) fn say(&mut self, question: Question) -> Result<(), AppError> {
-        let mut line = serde_json::to_string(&question).expect("a question is JSON");
+    pub(super) fn say(&mut self, verb: Verb) -> Result<(), AppError> {
+        let mut line = serde_json::to_string(&verb).expect("a question is JSON");
         line.push('\n');
         match self.lines.get_mut().write_all(line.as_bytes()) {
             // Whoever is sent away finds the reason in the answer.
@@ -137,6 +102,7 @@ impl Conversation {
     }
 }
 
+/// Something was done.
 struct Done(String);
 
 impl Show for Done {
@@ -158,13 +124,12 @@ impl Show for StatusJson {
             "state: {state}\npolicy: {policy}\nredundancy: {:.1} % valid (resync {resync})\n",
             self.synced_percent
         ));
+        text.push_str(&format!("in progress: {outstanding} requests\nsince the start: "));
+        let counted =
+            self.counted().map(|(name, value)| format!("{} {value}", name.replace('_', " ")));
+        text.push_str(&format!("{}\n", counted.collect::<Vec<_>>().join(", ")));
         text.push_str(&format!(
-            "requests: {} served, {outstanding} in progress; {} sub-requests, {} removed, {} \
-             re-dispatched\n",
-            self.requests, self.subrequests, self.removed, self.redispatched
-        ));
-        text.push_str(&format!(
-            "latency of the last ones: mean {:.3} ms, p50 {:.3}, p99 {:.3}, max {:.3}\n\n",
+            "latency of the last requests: mean {:.3} ms, p50 {:.3}, p99 {:.3}, max {:.3}\n\n",
             self.mean_ms, self.p50_ms, self.p99_ms, self.max_ms
         ));
         let names = ["queue", "retry rate %", "retry ms", "service ms"];

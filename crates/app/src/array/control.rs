@@ -14,8 +14,9 @@
 //! by which the thread learns that it has left, and a last one when the array has ended. Those who
 //! follow cannot take all places: somebody must be able to stop the array.
 //!
-//! The socket is a file that only its owner may open, with a link to it beside every other member, so
-//! that any of them leads to it. It is described for users in `docs/control.md`.
+//! The socket is a file that only its owner may open, in the run-time folder under the array's UUID, which
+//! every member tells; where it is elsewhere, a link to it is there. It is described for users in
+//! `docs/control.md`.
 
 use std::fmt;
 use std::fs;
@@ -30,10 +31,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use levelhead_host::ArrayHandle;
-use levelhead_units::{DriveIdx, Nanos};
+use levelhead_units::Nanos;
 use serde::Serialize;
 
-use super::messages::{Answer, EventsJson, Question, Reply, StatusJson};
+use super::messages::{Answer, EventsJson, Reply};
+use super::verbs::Verb;
 use crate::files::absolute;
 use crate::{AppError, Stop};
 
@@ -96,7 +98,7 @@ pub(super) struct Listener {
 /// A control socket at work. Dropping it closes and removes it.
 pub(super) struct Controlled {
     file: Option<SocketFile>,
-    links: Vec<SocketFile>,
+    link: Option<SocketFile>,
     closing: Arc<AtomicBool>,
     ending: Ending,
     thread: Option<JoinHandle<()>>,
@@ -110,7 +112,9 @@ impl Listener {
         };
         if UnixStream::connect(path).is_ok() {
             let path = path.display();
-            return Err(AppError::usage(format!("a running array answers at {path} already")));
+            return Err(AppError::usage(format!(
+                "a running array answers at {path} already; --control names another place"
+            )));
         }
         if is_left_over(path) {
             fs::remove_file(path).map_err(fail)?;
@@ -130,8 +134,8 @@ impl Listener {
         Ok(Self { file, listener })
     }
 
-    /// Answers from now on, also to those who come through these links.
-    pub(super) fn start(self, links: &[PathBuf], handle: ArrayHandle, stop: Stop) -> Controlled {
+    /// Answers from now on, also to those who come through a link.
+    pub(super) fn start(self, link: Option<&Path>, handle: ArrayHandle, stop: Stop) -> Controlled {
         let Self { file, listener } = self;
         let closing = Arc::new(AtomicBool::new(false));
         let closed = Arc::clone(&closing);
@@ -148,9 +152,9 @@ impl Listener {
                 }
             }
         };
-        let links = links.iter().filter_map(|link| lead(link, &file.0)).collect();
+        let link = link.and_then(|link| lead(link, &file.0));
         let thread = Some(std::thread::spawn(answer));
-        Controlled { file: Some(file), links, closing, ending, thread }
+        Controlled { file: Some(file), link, closing, ending, thread }
     }
 }
 
@@ -222,7 +226,7 @@ impl Controlled {
         // Wakes the thread, which looks at the flag first.
         let waker = UnixStream::connect(&file.0);
         // Before anybody learns of the end, who may serve the array again at once.
-        self.links.clear();
+        self.link = None;
         drop(file);
         assert!(self.ending.ended.set(result).is_ok(), "an array ends once");
         drop(thread.join());
@@ -248,8 +252,8 @@ impl Desk {
                 return Ok(());
             }
             let reply = match serde_json::from_str(&line) {
-                Ok(Question::Events { after, follow: true }) => return self.follow(stream, after),
-                Ok(question) => self.answer(question),
+                Ok(Verb::Events { after, follow: true }) => return self.follow(stream, after),
+                Ok(verb) => self.answer(verb),
                 Err(error) => refuse(format!("not a question: {error}")),
             };
             say(stream, &reply)?;
@@ -290,33 +294,12 @@ impl Desk {
         self.ending.ended.get().is_some()
     }
 
-    fn answer(&self, question: Question) -> Reply<Answer> {
-        let handle = &self.handle;
-        let result = match question {
-            Question::Status => handle.status().map(|status| {
-                let status = StatusJson::from(&status);
-                Some(Answer::Status(Box::new(status)))
-            }),
-            Question::Events { after, follow: _ } => handle
-                .events(after, Nanos::ZERO)
-                .map(|since| Some(Answer::Events(EventsJson::from(&since)))),
-            Question::Fail { drive } | Question::SitOut { drive } | Question::Admit { drive }
-                if drive >= DriveIdx::MAX =>
-            {
-                return refuse(format!("there is no drive {drive}"));
-            }
-            Question::Fail { drive } => handle.lose(DriveIdx::new(drive)).map(|()| None),
-            Question::SitOut { drive } => handle.sit_out(DriveIdx::new(drive)).map(|()| None),
-            Question::Admit { drive } => handle.admit(DriveIdx::new(drive)).map(|()| None),
-            Question::Stop => {
-                self.ending.stop.wish();
-                return match self.ending.ended.wait() {
-                    Ok(()) => Reply::Ok(None),
-                    Err(sentence) => refuse(sentence),
-                };
-            }
+    fn answer(&self, verb: Verb) -> Reply<Answer> {
+        let stop = || {
+            self.ending.stop.wish();
+            self.ending.ended.wait().clone()
         };
-        result.map_or_else(refuse, Reply::Ok)
+        verb.carry_out(&self.handle, stop).map_or_else(refuse, Reply::Ok)
     }
 }
 

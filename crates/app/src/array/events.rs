@@ -1,20 +1,20 @@
-//! What happens to drives' standings: a sentence for people, and a program for whoever wants one.
+//! What is done with events besides keeping them: a sentence for the log, and a program where one is wanted.
 //!
 //! The program is run without a shell, once for each event, with one line of JSON on its standard input.
 //! At most [`RUNNING_MAX`] run at a time; what comes faster waits, and past [`WAITING_MAX`] is dropped
-//! with a sentence. One that does not end within [`PATIENCE`] is killed.
+//! with a sentence. One that does not end within [`PATIENCE`] is killed. An array that ends waits until the
+//! program was given all events, for [`GRACE`] at most, and not for its end.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use levelhead_array::EventKind;
-use levelhead_host::NumberedEvent;
+use levelhead_host::{NumberedEvent, OnEvent};
 
-use super::messages::EventJson;
+use super::event_json::{EventJson, Priority};
 
 /// Programs that run at a time.
 const RUNNING_MAX: usize = 4;
@@ -25,40 +25,48 @@ const WAITING_MAX: usize = 256;
 /// How long a program may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How much somebody who reads it should care, as a system's log has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Priority {
-    /// Something is not as it should be: a drive is lost, slow, or sits out.
-    Warning,
-    /// All is well, and worth a look.
-    Notice,
-    /// All is well.
-    Info,
-}
-
-impl From<EventKind> for Priority {
-    fn from(kind: EventKind) -> Self {
-        match kind {
-            EventKind::Slow | EventKind::SatOut | EventKind::SatOutByHand | EventKind::Silent => {
-                Self::Warning
-            }
-            EventKind::Heard | EventKind::AdmittedInNeed => Self::Notice,
-            EventKind::Admitted | EventKind::AdmittedByHand => Self::Info,
-        }
-    }
-}
-
 /// Takes sentences.
 pub type Tell = Box<dyn Fn(Priority, &str) + Send>;
 
-/// Takes sentences of a drive's end, or the array's.
-type TellLoss = Box<dyn Fn(&str) + Send>;
+/// How long the events of an array that has ended wait for a program at most.
+const GRACE: Duration = Duration::from_secs(5);
 
-/// Takes events.
-type Notify = Box<dyn Fn(&NumberedEvent) + Send>;
+/// What an array calls with its events, and where those are that have not reached the program.
+pub(super) struct Listener {
+    pub(super) on_event: OnEvent,
+    pub(super) outbox: Arc<Outbox>,
+}
 
-/// What an array calls so that each event is told, and given to `program`.
-pub(super) fn listen(program: Option<PathBuf>, tell: Tell) -> (TellLoss, Notify) {
+/// Events that are meant for the program and that it has not been given.
+#[derive(Default)]
+pub(super) struct Outbox {
+    count: Mutex<usize>,
+    changed: Condvar,
+}
+
+impl Outbox {
+    /// Waits until the program has all of them, and not for long.
+    pub(super) fn wait(&self) {
+        let is_full = |count: &mut usize| *count > 0;
+        drop(self.changed.wait_timeout_while(self.lock(), GRACE, is_full));
+    }
+
+    fn put(&self) {
+        *self.lock() += 1;
+    }
+
+    fn take(&self) {
+        *self.lock() -= 1;
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, usize> {
+        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Has each event told, and given to `program`.
+pub(super) fn listen(program: Option<PathBuf>, tell: Tell) -> Listener {
     let tell: Arc<Mutex<Tell>> = Arc::new(Mutex::new(tell));
     let say = |tell: &Arc<Mutex<Tell>>| -> Tell {
         let tell = Arc::clone(tell);
@@ -66,44 +74,51 @@ pub(super) fn listen(program: Option<PathBuf>, tell: Tell) -> (TellLoss, Notify)
             tell.lock().unwrap_or_else(PoisonError::into_inner)(priority, sentence);
         })
     };
+    let outbox = Arc::new(Outbox::default());
     let queue = program.map(|program| {
         let (sender, events) = sync_channel::<EventJson>(WAITING_MAX);
         let events = Arc::new(Mutex::new(events));
         for _ in 0..RUNNING_MAX {
             let (events, program, say) = (Arc::clone(&events), program.clone(), say(&tell));
-            // They end with the array, which lets go of its sender, and nobody waits for them.
-            std::thread::spawn(move || run_all(&events, &program, &say));
+            let outbox = Arc::clone(&outbox);
+            // They end with the array, which lets go of its sender; only what they begin is waited for.
+            std::thread::spawn(move || run_all(&events, &outbox, &program, &say));
         }
         sender
     });
-    let (own, others) = (say(&tell), say(&tell));
-    let notify = move |event: &NumberedEvent| {
-        let (priority, event) = (Priority::from(event.event.kind), EventJson::from(event));
+    let (own, filled) = (say(&tell), Arc::clone(&outbox));
+    let on_event = move |event: &NumberedEvent| {
+        let (priority, event) = (Priority::from(event.event), EventJson::from(event));
         own(priority, &event.sentence());
-        match queue.as_ref().map(|queue| queue.try_send(event)) {
-            None | Some(Ok(())) => {}
-            Some(Err(TrySendError::Full(event) | TrySendError::Disconnected(event))) => {
-                let number = event.number;
-                let sentence =
-                    format!("too many events wait for their program: number {number} is dropped");
-                own(Priority::Warning, &sentence);
-            }
+        let Some(queue) = &queue else { return };
+        filled.put();
+        if let Err(TrySendError::Full(event) | TrySendError::Disconnected(event)) =
+            queue.try_send(event)
+        {
+            filled.take();
+            let number = event.number;
+            let sentence =
+                format!("too many events wait for their program: number {number} is dropped");
+            own(Priority::Warning, &sentence);
         }
     };
-    (Box::new(move |sentence| others(Priority::Warning, sentence)), Box::new(notify))
+    Listener { on_event: Box::new(on_event), outbox }
 }
 
-fn run_all(events: &Mutex<Receiver<EventJson>>, program: &Path, say: &Tell) {
+fn run_all(events: &Mutex<Receiver<EventJson>>, outbox: &Outbox, program: &Path, say: &Tell) {
     loop {
         let next = events.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(event) = next else { return };
-        if let Err(error) = run(program, &event) {
+        let begun = begin(program, &event);
+        outbox.take();
+        if let Err(error) = begun.and_then(|mut child| wait(&mut child)) {
             say(Priority::Warning, &format!("{}: {error}", program.display()));
         }
     }
 }
 
-fn run(program: &Path, event: &EventJson) -> Result<(), String> {
+/// Starts the program and gives it its event.
+fn begin(program: &Path, event: &EventJson) -> Result<Child, String> {
     let mut line = serde_json::to_string(event).map_err(|error| error.to_string())?;
     line.push('\n');
     let mut command = Command::new(program);
@@ -113,7 +128,7 @@ fn run(program: &Path, event: &EventJson) -> Result<(), String> {
         // A line fits a pipe, and a program may choose not to read it.
         drop(stdin.write_all(line.as_bytes()));
     }
-    wait(&mut child)
+    Ok(child)
 }
 
 fn wait(child: &mut Child) -> Result<(), String> {
@@ -137,13 +152,18 @@ fn wait(child: &mut Child) -> Result<(), String> {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use levelhead_array::{DriveEvent, Figures};
+    use levelhead_array::membership::Why;
+    use levelhead_array::{ArrayEvent, Ending, Event};
     use levelhead_units::DriveIdx;
 
     use super::*;
 
+    fn told(number: u64, event: Event) -> NumberedEvent {
+        NumberedEvent { number, at: levelhead_units::Instant::ZERO, event, lost: None }
+    }
+
     #[test]
-    fn each_event_runs_the_program_once_with_its_numbers_on_standard_input() {
+    fn each_event_runs_the_program_once_with_its_facts_on_standard_input() {
         let folder = tempfile::TempDir::new().unwrap();
         let (program, out) = (folder.path().join("note"), folder.path().join("out"));
         let script = format!("#!/bin/sh\ncat >> {}\n", out.display());
@@ -152,28 +172,43 @@ mod tests {
         let (sender, sentences) = std::sync::mpsc::channel();
         let tell: Tell =
             Box::new(move |priority, sentence| drop(sender.send((priority, sentence.to_owned()))));
-        let (tell, notify) = listen(Some(program), tell);
-        let at = levelhead_units::Instant::ZERO;
-        let drive = DriveIdx::new(3);
-        let figures = Figures::default();
-        let event = DriveEvent { at, drive, kind: EventKind::SatOut, figures };
-        notify(&NumberedEvent { number: 7, event });
-        let (priority, sentence) = sentences.recv().unwrap();
-        assert_eq!(priority, Priority::Warning);
-        assert!(sentence.starts_with("drive 3 sat-out at 0.0 s"));
+        let Listener { on_event, outbox } = listen(Some(program), tell);
+        on_event(&told(7, Event::Lost { drive: DriveIdx::new(3), why: Why::Failed }));
+        on_event(&told(8, Event::Array(ArrayEvent::Stopped(Ending::Clean))));
+        assert_eq!(sentences.recv().unwrap(), (Priority::Warning, "drive 3 has failed".to_owned()));
+        let stopped = "the array was stopped in good order".to_owned();
+        assert_eq!(sentences.recv().unwrap(), (Priority::Info, stopped));
+        outbox.wait();
+        assert_eq!(*outbox.lock(), 0, "an event has not reached its program");
         let end = Instant::now() + Duration::from_secs(30);
-        let line = loop {
+        let mut lines = loop {
             let text = std::fs::read_to_string(&out).unwrap_or_default();
-            if text.ends_with('\n') {
-                break text;
+            if text.lines().count() == 2 && text.ends_with('\n') {
+                break text.lines().map(str::to_owned).collect::<Vec<_>>();
             }
             assert!(Instant::now() < end, "the program was not run");
-            std::thread::sleep(Duration::from_millis(10));
+            std::thread::yield_now();
         };
-        let value: serde_json::Value = serde_json::from_str(&line).unwrap();
-        assert_eq!((&value["event"], &value["drive"]), (&"sat-out".into(), &3.into()));
-        assert_eq!(value["number"], 7);
-        tell("drive 1 has failed");
-        assert_eq!(sentences.recv().unwrap(), (Priority::Warning, "drive 1 has failed".to_owned()));
+        lines.sort_unstable();
+        let values: Vec<serde_json::Value> =
+            lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!((&values[0]["event"], &values[0]["drive"]), (&"lost".into(), &3.into()));
+        assert_eq!((&values[0]["number"], &values[1]["number"]), (&7.into(), &8.into()));
+        assert_eq!(values[1]["event"], "stopped");
+    }
+
+    #[test]
+    fn program_that_cannot_be_run_is_said_so_and_holds_nothing_up() {
+        let (sender, sentences) = std::sync::mpsc::channel();
+        let tell: Tell =
+            Box::new(move |priority, sentence| drop(sender.send((priority, sentence.to_owned()))));
+        let Listener { on_event, outbox } = listen(Some("/nowhere/note".into()), tell);
+        on_event(&told(1, Event::Array(ArrayEvent::ResyncDone)));
+        outbox.wait();
+        let said: Vec<(Priority, String)> = sentences.iter().take(2).collect();
+        assert_eq!(said[0], (Priority::Info, "all redundancy is valid".to_owned()));
+        let (priority, sentence) = &said[1];
+        assert!(sentence.starts_with("/nowhere/note: "), "{sentence}");
+        assert_eq!(*priority, Priority::Warning);
     }
 }

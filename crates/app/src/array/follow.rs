@@ -1,4 +1,4 @@
-//! `levelhead array events`: what has happened to drives' standings, and what happens.
+//! `levelhead array events`: what has happened to an array and its drives, and what happens.
 
 use std::io::{self, BufRead};
 use std::ops::ControlFlow;
@@ -8,7 +8,9 @@ use std::time::Duration;
 use levelhead_host::EVENTS_MAX;
 
 use super::client::Conversation;
-use super::messages::{EventJson, EventsJson, Question, Reply};
+use super::event_json::EventJson;
+use super::messages::{EventsJson, Reply};
+use super::verbs::Verb;
 use crate::{AppError, Show, Stop};
 
 /// What to show.
@@ -50,7 +52,7 @@ enum Next {
 /// breaks is an error, since what happens after it is not known.
 pub fn events(ask: &Events, stop: &Stop, hear: &mut Hear<'_>) -> Result<(), AppError> {
     let mut conversation = Conversation::begin(&ask.array)?;
-    conversation.say(Question::Events { after: 0, follow: ask.follow })?;
+    conversation.say(Verb::Events { after: 0, follow: ask.follow })?;
     conversation.set_patience(MOMENT)?;
     let mut last = 0;
     loop {

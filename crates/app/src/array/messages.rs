@@ -1,44 +1,16 @@
-//! What is said at the control socket: one JSON value a line, described for users in `docs/control.md`.
+//! What a running array answers at the control socket: one JSON value a line, described for users in
+//! `docs/control.md`. The questions are in [`verbs`](super::verbs).
 
-use levelhead_array::Resync;
+use std::collections::BTreeMap;
+
 use levelhead_array::tau::DriveView;
-use levelhead_host::{ArrayState, DriveState, EventsSince, NumberedEvent, Status};
+use levelhead_array::{Counters, Resync};
+use levelhead_host::{ArrayState, DriveState, EventsSince, Status};
 use levelhead_units::{Nanos, Ratio};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-/// What can be asked of a running array.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-#[serde(tag = "verb", rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) enum Question {
-    /// How it is.
-    Status,
-    /// Do without a drive from now on.
-    Fail {
-        /// Which.
-        drive: u8,
-    },
-    /// Do not read a drive where that can be helped.
-    SitOut {
-        /// Which.
-        drive: u8,
-    },
-    /// Read a drive again that sits out.
-    Admit {
-        /// Which.
-        drive: u8,
-    },
-    /// What has happened to drives' standings.
-    Events {
-        /// Since the event of this number.
-        #[serde(default)]
-        after: u64,
-        /// Whether to go on and tell what happens from now on.
-        #[serde(default)]
-        follow: bool,
-    },
-    /// Stop in good order.
-    Stop,
-}
+use super::event_json::EventJson;
 
 /// What comes back: `T` where there is something to say.
 #[derive(Debug, Deserialize, Serialize)]
@@ -67,16 +39,23 @@ pub(crate) struct StatusJson {
     pub(crate) synced_percent: f64,
     pub(crate) resync: String,
     pub(crate) outstanding: u32,
-    pub(crate) requests: u64,
-    pub(crate) subrequests: u64,
-    pub(crate) removed: u64,
-    pub(crate) redispatched: u64,
     pub(crate) mean_ms: f64,
     pub(crate) p50_ms: f64,
     pub(crate) p99_ms: f64,
     pub(crate) max_ms: f64,
     pub(crate) drives: Vec<DriveJson>,
     pub(crate) events: Vec<EventJson>,
+    /// What the array counts, by the names of [`Counters`].
+    #[serde(flatten)]
+    pub(crate) counters: BTreeMap<String, Value>,
+}
+
+impl StatusJson {
+    /// What the array has counted, in the order of [`Counters`].
+    pub(crate) fn counted(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let known = Counters::default().table().map(|counter| counter.name);
+        known.filter_map(|name| Some((name, self.counters.get(name)?.as_u64()?)))
+    }
 }
 
 /// One drive of a [`StatusJson`].
@@ -132,53 +111,6 @@ impl From<&DriveView> for EstimatesJson {
             pace_ms: view.pace * 1e3,
             failure_rate_percent: view.failure_rate * 100.0,
         }
-    }
-}
-
-/// Something that happened to a drive's standing, with the numbers that caused it.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct EventJson {
-    /// 1 for the first since the array was started.
-    pub(crate) number: u64,
-    pub(crate) event: String,
-    pub(crate) drive: u8,
-    /// Since the array was started.
-    pub(crate) at_seconds: f64,
-    pub(crate) median_ms: f64,
-    pub(crate) cohort_median_ms: f64,
-    pub(crate) cohort_mad_ms: f64,
-    pub(crate) samples: u32,
-}
-
-impl From<&NumberedEvent> for EventJson {
-    fn from(NumberedEvent { number, event }: &NumberedEvent) -> Self {
-        let figures = event.figures;
-        Self {
-            number: *number,
-            event: event.kind.name().to_owned(),
-            drive: event.drive.as_usize() as u8,
-            at_seconds: thousandths(event.at.as_nanos() as f64 / 1e9),
-            median_ms: thousandths(millis(figures.median)),
-            cohort_median_ms: thousandths(millis(figures.cohort_median)),
-            cohort_mad_ms: thousandths(millis(figures.cohort_mad)),
-            samples: figures.samples,
-        }
-    }
-}
-
-impl EventJson {
-    /// The same in a sentence.
-    pub(crate) fn sentence(&self) -> String {
-        let Self { drive, event, at_seconds, samples, .. } = self;
-        let Self { median_ms, cohort_median_ms, cohort_mad_ms, .. } = self;
-        let what = format!("drive {drive} {event} at {at_seconds:.1} s");
-        if *samples == 0 {
-            return format!("{what}: it has ended no command lately");
-        }
-        format!(
-            "{what}: its last {samples} commands took {median_ms:.1} ms (median), the drives' \
-             {cohort_median_ms:.1} ms (deviation {cohort_mad_ms:.1} ms)"
-        )
     }
 }
 
@@ -244,27 +176,23 @@ impl From<&Status> for StatusJson {
             }
             .to_owned(),
             outstanding: status.outstanding,
-            requests: status.served.requests,
-            subrequests: status.served.subs,
-            removed: status.served.removed,
-            redispatched: status.served.redispatched,
             mean_ms: millis(status.latency.mean),
             p50_ms: millis(status.latency.p50),
             p99_ms: millis(status.latency.p99),
             max_ms: millis(status.latency.max),
             drives: drives.collect(),
             events: status.events.iter().map(EventJson::from).collect(),
+            counters: status
+                .counters
+                .table()
+                .map(|counter| (counter.name.to_owned(), counter.value.into()))
+                .collect(),
         }
     }
 }
 
 fn percent(share: Ratio) -> f64 {
     share.get() * 100.0
-}
-
-/// Rounded to what somebody may want to know: then a number reads back as it was written.
-fn thousandths(value: f64) -> f64 {
-    (value * 1e3).round() / 1e3
 }
 
 fn millis(time: Nanos) -> f64 {

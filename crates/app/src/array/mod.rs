@@ -3,18 +3,21 @@
 mod client;
 mod control;
 mod create;
+mod event_json;
 mod events;
 mod follow;
 mod messages;
+mod place;
 mod serve;
+mod verbs;
 
-pub use client::{Verb, ask};
+pub use client::ask;
 pub use create::{Create, MadeArray, create};
-pub use events::{Priority, Tell};
+pub use event_json::Priority;
+pub use events::Tell;
 pub use follow::{Events, Heard, events};
 pub use serve::{Serve, Serving, serve};
-
-use std::path::{Path, PathBuf};
+pub use verbs::{Make, OFFERS, Offer, Verb};
 
 use levelhead_host::MemberSpec;
 
@@ -23,11 +26,4 @@ use crate::AppError;
 /// Members as they were typed.
 fn members(texts: &[String]) -> Result<Vec<MemberSpec>, AppError> {
     texts.iter().map(|text| text.parse().map_err(AppError::usage)).collect()
-}
-
-/// Where the array listens for control, unless told otherwise: beside its first member.
-fn control_path(member: &Path) -> PathBuf {
-    let mut name = member.as_os_str().to_owned();
-    name.push(".control");
-    PathBuf::from(name)
 }

@@ -13,7 +13,7 @@ use levelhead_units::{Bytes, Nanos, Sectors};
 use serde::Serialize;
 
 use super::events::Tell;
-use super::{control, control_path, events, members};
+use super::{control, events, members, place};
 use crate::files::absolute;
 use crate::{AppError, Progress, Show, Stop, uri};
 
@@ -26,7 +26,7 @@ pub struct Serve {
     pub nbd: Endpoint,
     /// The name of the export.
     pub export: String,
-    /// Where it listens for control; beside the first member if nowhere else.
+    /// Where it listens for control; in the run-time folder if nowhere else.
     pub control: Option<PathBuf>,
     /// How reads are served.
     pub policy: Policy,
@@ -40,7 +40,7 @@ pub struct Serve {
     pub io: Io,
     /// Which code does the arithmetic: the fastest of this processor if nothing else is asked for.
     pub kernel: Option<Kernel>,
-    /// A program that is run for each event of a drive's standing.
+    /// A program that is run for each event.
     pub on_event: Option<PathBuf>,
     /// What chance is drawn from.
     pub seed: u64,
@@ -118,7 +118,7 @@ impl BlockService for Exported {
 }
 
 /// Serves until `stop` is wished. `ready` is called once clients are welcome, `tell` with a sentence for
-/// each drive that fails, and for each event of a drive's standing.
+/// each event.
 pub fn serve(
     ask: &Serve,
     stop: &Stop,
@@ -130,7 +130,12 @@ pub fn serve(
     let members = members(&ask.members)?;
     let assembled =
         assemble(&members, AssembleOptions { force: ask.force }).map_err(AppError::usage)?;
-    let control = ask.control.clone().unwrap_or_else(|| control_path(members[0].path()));
+    let usual = place::of_server(assembled.uuid());
+    let (control, link) = match (&ask.control, usual) {
+        (None, usual) => (usual?, None),
+        // Members lead to the usual place, and a link from there.
+        (Some(control), usual) => (control.clone(), usual.ok().filter(|usual| usual != control)),
+    };
     let mut serving = Serving {
         uri: String::new(),
         control: absolute(&control),
@@ -159,6 +164,7 @@ pub fn serve(
         access: Access::ReadWrite,
     };
     let server = Server::bind(&ask.nbd, vec![export]).map_err(AppError::usage)?;
+    let listening = events::listen(ask.on_event.clone(), tell);
     let options = ServeOptions {
         policy: ask.policy,
         window: ask.window,
@@ -168,15 +174,13 @@ pub fn serve(
         kernel,
         seed: ask.seed,
         patience: patience(ask.lost_after),
+        on_event: Some(listening.on_event),
     };
-    let (tell, notify) = events::listen(ask.on_event.clone(), tell);
-    let handle = assembled.serve_and_report(options, tell, notify).map_err(AppError::usage)?;
+    let handle = assembled.serve(options).map_err(AppError::usage)?;
     assert!(exported.array.set(handle.clone()).is_ok(), "it is set here alone");
     let running = server.start();
     serving.uri = uri(running.endpoint(), &ask.export);
-    let beside = members.iter().map(|member| control_path(member.path()));
-    let links: Vec<PathBuf> = beside.filter(|link| *link != control).collect();
-    let controlled = listener.start(&links, handle.clone(), stop.clone());
+    let controlled = listener.start(link.as_deref(), handle.clone(), stop.clone());
     ready(&serving);
     show_resync(&handle, stop, progress);
     let (watched, wish) = (handle.clone(), stop.clone());
@@ -189,6 +193,7 @@ pub fn serve(
     handle.stop_soon();
     running.stop();
     let stopped = handle.stop().map_err(|error| error.to_string());
+    listening.outbox.wait();
     drop(watcher.join());
     controlled.end(stopped.clone());
     stopped.map_err(AppError::trouble)

@@ -209,6 +209,7 @@ impl Bed {
             kernel: Kernel::best(),
             seed: self.seed,
             patience: Patience::DEFAULT,
+            on_event: None,
         };
         open(members)?.serve(options).map_err(AppError::trouble)
     }

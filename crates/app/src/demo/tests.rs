@@ -37,7 +37,7 @@ fn costs_in_real_time(bed: &Bed, extents: &[Extent]) -> Costs {
         let request = Request::read(extent, Effort::Full);
         array.submit(request, Box::new(move |reply| sender.send(reply.outcome).unwrap()));
         assert!(ended.recv().unwrap().is_good());
-        let subs = array.status().unwrap().served.subs;
+        let subs = array.status().unwrap().counters.subrequests;
         subs - std::mem::replace(&mut before, subs)
     };
     let costs = extents.iter().map(cost).collect();

@@ -126,8 +126,8 @@ impl Replayed {
             let summary = run.summary();
             let mut row = vec![label(run), summary.count.to_string()];
             row.extend(figures(&summary));
-            row.push(format!("{:.3}", run.mean_of(|served| served.subs)));
-            row.push(format!("{:.3}", run.mean_of(|served| served.removed)));
+            row.push(format!("{:.3}", run.mean_of(|cost| cost.subs)));
+            row.push(format!("{:.3}", run.mean_of(|cost| cost.removed)));
             row.push(run.redispatched().to_string());
             row.extend(rate.map(|_| format!("{:.1}", run.rate())));
             table.push(row);
@@ -206,10 +206,10 @@ impl Replayed {
                     extent.lba.get().to_string(),
                     extent.sectors.get().to_string(),
                     served.latency.get().to_string(),
-                    served.subs.to_string(),
-                    served.removed.to_string(),
-                    served.redispatched.to_string(),
-                    served.decoded.to_string(),
+                    served.cost.subs.to_string(),
+                    served.cost.removed.to_string(),
+                    served.cost.redispatched.to_string(),
+                    served.cost.decoded.to_string(),
                     if served.verdict == Verdict::Good { "good" } else { "damaged" }.to_owned(),
                 ])?;
             }
@@ -286,8 +286,8 @@ impl Show for Replayed {
                 p99_ms: summary.p99.as_millis_f64(),
                 p999_ms: summary.p999.as_millis_f64(),
                 max_ms: summary.max.as_millis_f64(),
-                subrequests_per_request: run.mean_of(|served| served.subs),
-                removed_per_request: run.mean_of(|served| served.removed),
+                subrequests_per_request: run.mean_of(|cost| cost.subs),
+                removed_per_request: run.mean_of(|cost| cost.removed),
                 redispatched: run.redispatched(),
                 requests_per_second: self.closed_loop.map(|_| run.rate()),
                 overloaded: run.end == End::Overloaded,

@@ -5,8 +5,11 @@ use levelhead_units::{Instant, Sectors};
 use crate::ops::write::{Cause, Part, Progress};
 use crate::{Array, Start};
 
-/// Sectors of every drive that one step of a resync covers, or one stripe if that is more: 4 MiB.
+/// Sectors of every drive that one step of a resync covers at most, or one stripe if that is more: 4 MiB.
 const RESYNC_STEP: Sectors = Sectors::new(1024);
+
+/// Sectors of all drives together that one step covers at most, or one stripe if that is more: 64 MiB.
+const RESYNC_MEMORY: Sectors = Sectors::new(1 << 14);
 
 /// How far the array is with making its redundancy valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,10 +33,12 @@ impl Array {
         }
         if !self.core.drives.lost().is_empty() {
             self.resync = Resync::Stuck;
-            return;
+            return self.tell_resync();
         }
         self.resync = Resync::Running;
-        let step = (RESYNC_STEP.get() / self.core.layout.spec().chunk().get()).max(1);
+        let spec = self.core.layout.spec();
+        let sectors = RESYNC_STEP.get().min(RESYNC_MEMORY.get() / spec.drives() as u64);
+        let step = (sectors / spec.chunk().get()).max(1);
         let end = stripes.min(first + step);
         self.claim(now, Start::Write(Cause::Resync { first, end }));
         self.settle(now);

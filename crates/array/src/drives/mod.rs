@@ -385,9 +385,17 @@ impl Drives {
             window: self.window,
             seen: self.seen,
             sat_out: self.sat_out(),
-            by_hand: self.standings.by_hand().or(self.silent()),
+            by_hand: self.not_to_be_read(),
             persistent: self.streaks.persistent().without(self.sat_out()),
         }
+    }
+
+    /// Drives that an operator sat out and, as far as the layout can do without more, those that are silent.
+    fn not_to_be_read(&self) -> DriveSet {
+        let by_hand = self.standings.by_hand();
+        let room = self.spare().saturating_sub(by_hand.len() as usize);
+        let silent = self.silent().without(self.lost()).without(by_hand);
+        silent.iter().take(room).fold(by_hand, DriveSet::with)
     }
 
     /// A read has looked at the drives that are there.

@@ -11,7 +11,8 @@
 //!
 //! # Invariants
 //!
-//! - S1. A drive is lost for its silence only if the layout survives that and something waits for it.
+//! - S1. A drive is lost for its silence only if something waits for it, and the layout survives the loss of every
+//!   drive that is silent: where one too many is, to lose some of them would help no request.
 //! - S2. Where it cannot be lost, what waits for it is answered with a failure in the end: no client waits
 //!   longer than [`Patience::answer`].
 

@@ -30,6 +30,7 @@
 //!   made so.
 //! - G6. What says clean is begun after every drive that is present has ended a flush that began after the
 //!   last write.
+//! - G7. A drive has at most one record inside: an older one can never land after a newer one.
 
 use std::collections::VecDeque;
 
@@ -39,10 +40,11 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 use super::membership::{Member, Membership, Why, not_present};
 use super::quorum::{Assembly, Doubt};
 use super::superblock::{Book, Forced, Own, State, Superblock, Uuid};
-use crate::action::{Action, Ending, SubId};
+use crate::action::{Action, SubId};
 use crate::core::{Core, Enqueue, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
+use crate::event::Ending;
 
 /// What an array records of itself, as it was found, and who goes on with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +83,7 @@ pub(crate) struct Ledger {
     owns: Vec<Option<Own>>,
     run: Uuid,
     forced_over: Option<Doubt>,
+    /// Drives that missed the last entry, and are given it once they answer.
     lagging: DriveSet,
     /// How the array stands with its drives now.
     members: Vec<Member>,
@@ -89,6 +92,16 @@ pub(crate) struct Ledger {
     /// Entries that are to come, besides the one under way.
     due: VecDeque<Due>,
     entry: Option<Entry>,
+    /// Records of earlier entries that silent drives have not ended.
+    leftover: Vec<Leftover>,
+}
+
+/// A record that a drive may still carry out, of an entry that went on without it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Leftover {
+    drive: DriveIdx,
+    sub: SubId,
+    buf: BufId,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -123,8 +136,8 @@ struct Flush {
 /// An entry that is to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Due {
-    /// What was found once more, for the drives that missed it: of the generation that it has.
-    AsFound,
+    /// The book as it is once more, for drives that missed it: of the generation that it has.
+    Again,
     /// A new generation, with this state.
     New(State),
 }
@@ -141,6 +154,10 @@ struct Entry {
 enum Progress {
     /// The drive was not present when the entry was begun, or is lost since.
     NotAsked,
+    /// The drive may still carry out a record of an earlier entry, which must not land after this one.
+    Waiting {
+        buf: BufId,
+    },
     First {
         sub: SubId,
         buf: BufId,
@@ -165,7 +182,19 @@ impl Ledger {
         let members = book.members.clone();
         let (phase, synced) = (Phase::Shut, Synced::NotNow);
         let (due, entry) = (VecDeque::new(), None);
-        Self { book, owns, run, forced_over, lagging, members, phase, synced, due, entry }
+        Self {
+            book,
+            owns,
+            run,
+            forced_over,
+            lagging,
+            members,
+            phase,
+            synced,
+            due,
+            entry,
+            leftover: Vec::new(),
+        }
     }
 
     /// The array's identity.
@@ -215,7 +244,7 @@ impl Ledger {
             }
         }
         if !self.lagging.without(core.drives.lost()).is_empty() {
-            self.due.push_back(Due::AsFound); // G2
+            self.due.push_back(Due::Again); // G2
         }
         // The second one so that a copy of a member from before is two generations behind.
         self.due.extend([Due::New(State::Dirty), Due::New(State::Dirty)]);
@@ -226,10 +255,16 @@ impl Ledger {
         self.members[drive.as_usize()].membership = Membership::Lost { why };
         if let Some(entry) = &mut self.entry {
             match std::mem::replace(&mut entry.progress[drive.as_usize()], Progress::NotAsked) {
-                Progress::First { buf, .. } | Progress::Second { buf, .. } => core.release(buf),
+                Progress::Waiting { buf }
+                | Progress::First { buf, .. }
+                | Progress::Second { buf, .. } => core.release(buf),
                 Progress::NotAsked | Progress::Done => {}
             }
         }
+        let (own, others) = self.leftover.iter().partition(|leftover| leftover.drive == drive);
+        self.leftover = others;
+        let own: Vec<Leftover> = own;
+        own.iter().for_each(|leftover| core.release(leftover.buf));
         self.note_flushed(|of, _| of == drive);
         let is_told = self.due.is_empty() && self.records_losses() && self.phase != Phase::Closed;
         if is_told {
@@ -241,6 +276,15 @@ impl Ledger {
     pub(crate) fn handle_synced(&mut self, core: &mut Core, now: Instant) {
         if self.phase == Phase::Open {
             self.synced = Synced::Flushing(self.flush(core, now));
+        }
+    }
+
+    /// Redundancy from this stripe on is not valid any more.
+    pub(crate) fn handle_unsynced(&mut self, first: u64) {
+        self.synced = Synced::NotNow;
+        self.book.synced_last = self.book.synced_last.min(first);
+        if self.phase == Phase::Open && self.due.is_empty() {
+            self.due.push_back(Due::New(State::Dirty));
         }
     }
 
@@ -293,6 +337,10 @@ impl Ledger {
         sub: SubId,
     ) {
         let at = drive.as_usize();
+        if let Some(place) = self.leftover.iter().position(|leftover| leftover.sub == sub) {
+            core.release(self.leftover.swap_remove(place).buf);
+            return self.write_waiting(core, now, drive);
+        }
         let progress = self.entry.as_ref().map(|entry| entry.progress[at]);
         let next = match progress {
             Some(Progress::First { sub: own, buf }) if own == sub => {
@@ -301,6 +349,7 @@ impl Ledger {
             }
             Some(Progress::Second { sub: own, buf }) if own == sub => {
                 core.release(buf);
+                self.lagging = self.lagging.without(DriveSet::EMPTY.with(drive));
                 Progress::Done
             }
             Some(_) | None => return self.note_flushed(|_, part| part == sub),
@@ -317,7 +366,7 @@ impl Ledger {
             return;
         }
         loop {
-            self.look_at_entry(core, silent);
+            self.look_at_entry(core, now, silent);
             if self.entry.is_some() {
                 return;
             }
@@ -326,6 +375,11 @@ impl Ledger {
                     self.turn_over(core, state);
                 }
                 self.begin(core, now);
+                continue;
+            }
+            let lags = !self.lagging.without(silent).without(core.drives.lost()).is_empty();
+            if lags && matches!(self.phase, Phase::Opening | Phase::Open) {
+                self.due.push_back(Due::Again); // G2
                 continue;
             }
             match self.phase {
@@ -343,7 +397,7 @@ impl Ledger {
     }
 
     /// Sees whether the entry under way is safe, and whether it is complete.
-    fn look_at_entry(&mut self, core: &mut Core, silent: DriveSet) {
+    fn look_at_entry(&mut self, core: &mut Core, now: Instant, silent: DriveSet) {
         let Some(entry) = &mut self.entry else { return };
         let away = not_present(&self.book.members);
         let needed = core.layout.spec().redundant() + 1 - away.len() as usize;
@@ -359,19 +413,48 @@ impl Ledger {
         let may_lag = (silent.len() as usize) <= core.drives.spare();
         let is_waited_for = |(at, progress): (usize, &Progress)| match progress {
             Progress::NotAsked | Progress::Done => false,
-            Progress::First { .. } | Progress::Second { .. } => {
+            Progress::Waiting { .. } | Progress::First { .. } | Progress::Second { .. } => {
                 !(may_lag && silent.contains(DriveIdx::from_usize(at)))
             }
         };
         // One that can be safe no more, because drives were lost that it calls present, makes room for the next.
         let is_over = entry.is_safe || !self.due.is_empty();
         if is_over && !entry.progress.iter().enumerate().any(is_waited_for) {
-            for progress in &entry.progress {
-                if let Progress::First { buf, .. } | Progress::Second { buf, .. } = progress {
-                    core.release(*buf);
+            let progress = std::mem::take(&mut entry.progress);
+            self.entry = None;
+            for (at, progress) in progress.into_iter().enumerate() {
+                self.leave(core, now, DriveIdx::from_usize(at), progress);
+            }
+        }
+    }
+
+    /// Goes on without what a silent drive was to record.
+    fn leave(&mut self, core: &mut Core, now: Instant, drive: DriveIdx, progress: Progress) {
+        if !matches!(progress, Progress::NotAsked | Progress::Done) {
+            self.lagging = self.lagging.with(drive);
+        }
+        match progress {
+            Progress::NotAsked | Progress::Done => {}
+            Progress::Waiting { buf } => core.release(buf),
+            Progress::First { sub, buf } | Progress::Second { sub, buf } => {
+                if core.withdraw(now, sub) {
+                    core.release(buf);
+                } else {
+                    self.leftover.push(Leftover { drive, sub, buf });
                 }
             }
-            self.entry = None;
+        }
+    }
+
+    /// Begins what waited for the drive's earlier records.
+    fn write_waiting(&mut self, core: &mut Core, now: Instant, drive: DriveIdx) {
+        let is_free = self.leftover.iter().all(|leftover| leftover.drive != drive);
+        let at = drive.as_usize();
+        let progress = self.entry.as_ref().map(|entry| entry.progress[at]);
+        if let (true, Some(Progress::Waiting { buf })) = (is_free, progress) {
+            let sub = self.write_copy(core, now, drive, 0, buf);
+            let entry = self.entry.as_mut().expect("it has progress");
+            entry.progress[at] = Progress::First { sub, buf };
         }
     }
 
@@ -399,6 +482,7 @@ impl Ledger {
 
     /// Gives the book to all drives that are present.
     fn begin(&mut self, core: &mut Core, now: Instant) {
+        core.counters.ledger_entries += 1;
         self.entry =
             Some(Entry { progress: vec![Progress::NotAsked; self.members.len()], is_safe: false });
         for drive in core.drives.present().iter() {
@@ -407,9 +491,9 @@ impl Ledger {
             let superblock = Superblock { book: self.book.clone(), own, read_only: 0 };
             let (into, superblock) = (Place { buf, sector: 0 }, Box::new(superblock));
             core.actions.push_back(Action::Inscribe { into, superblock });
-            let sub = self.write_copy(core, now, drive, 0, buf);
             let entry = self.entry.as_mut().expect("it was begun above");
-            entry.progress[drive.as_usize()] = Progress::First { sub, buf };
+            entry.progress[drive.as_usize()] = Progress::Waiting { buf };
+            self.write_waiting(core, now, drive); // G7
         }
     }
 

@@ -217,9 +217,14 @@ impl Fetch {
         let at = self.subs.iter().position(|pending| pending.id == sub);
         self.subs.swap_remove(at.expect("the read is this operation's"));
         self.filled.extend(buf);
+        let mut guess = 0;
         for (offset, lba) in (0_u32..).zip(extent.iter()) {
             let (row, symbol) = layout.symbol(Cell { drive, lba });
-            let Some(word) = self.find(row) else { continue };
+            // Rows follow each other.
+            let is_there = |at: &usize| self.codewords.get(*at).is_some_and(|word| word.row == row);
+            let there = [guess, guess + 1].into_iter().find(is_there);
+            let Some(word) = there.or_else(|| self.find(row)) else { continue };
+            guess = word;
             let word = &mut self.codewords[word];
             word.pending = word.pending.without(symbol);
             match outcome {

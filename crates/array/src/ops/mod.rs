@@ -5,5 +5,6 @@ pub(crate) mod fetch;
 pub(crate) mod locks;
 pub(crate) mod overdue;
 pub(crate) mod read;
+pub(crate) mod refused;
 pub(crate) mod rule;
 pub(crate) mod write;

@@ -14,7 +14,7 @@ use crate::core::OpId;
 use crate::drives::Silenced;
 use crate::durable::membership::Why;
 use crate::ops::write::Cause;
-use crate::{Array, Op, Start, Stop};
+use crate::{Array, Moved, Op, Start, Stop};
 
 impl Array {
     /// When a drive may have become silent, or a request has waited for too long.
@@ -23,7 +23,13 @@ impl Array {
         let answer_by = self.arrived.values().next().map(|&at| at + patience.answer());
         let give_up_at = self.give_up_at.filter(|_| !self.arrived.is_empty());
         let stop_by = self.stop_by.filter(|_| self.stop == Stop::Wanted);
-        let own = [answer_by, give_up_at, stop_by, self.core.drives.silence_at()];
+        let own = [
+            answer_by,
+            give_up_at,
+            stop_by,
+            self.core.drives.silence_at(),
+            self.core.postponed_at(),
+        ];
         own.into_iter().flatten().min()
     }
 
@@ -35,7 +41,6 @@ impl Array {
         if !newly_silent.is_empty() {
             self.note_silent(now, newly_silent);
         }
-        self.lose_overdue(now);
         while let Some((&op, &at)) = self.arrived.first_key_value()
             && (at + patience.answer() <= now || self.give_up_at.is_some_and(|at| at <= now))
         {
@@ -45,12 +50,13 @@ impl Array {
     }
 
     /// Drives that have been silent for too long are lost as soon as something waits for them.
-    pub(crate) fn lose_overdue(&mut self, now: Instant) {
-        for drive in self.core.drives.overdue().iter() {
-            if !self.core.drives.lost().contains(drive) && self.may_lose(drive) {
-                self.lose(now, drive, Why::Silent);
-            }
-        }
+    pub(crate) fn lose_overdue(&mut self, now: Instant) -> Moved {
+        let overdue = self.core.drives.overdue().without(self.core.drives.lost());
+        let Some(drive) = overdue.iter().find(|&drive| self.may_lose(drive)) else {
+            return Moved::No;
+        };
+        self.lose(now, drive, Why::Silent);
+        Moved::Yes
     }
 
     /// Reads do not count on these drives from now on.
@@ -64,12 +70,13 @@ impl Array {
         }
     }
 
-    /// Whether a drive is waited for by what cannot do without it, and the layout survives its loss (S1 of
-    /// [`silence`](crate::drives::silence)).
+    /// Whether a drive is waited for by what cannot do without it, and the layout survives the loss of every drive
+    /// that is silent (S1 of [`silence`](crate::drives::silence)).
     fn may_lose(&self, drive: DriveIdx) -> bool {
         let is_redundant = self.core.synced == self.core.layout.stripes();
         let waits = |op: &OpId| matches!(self.ops.get(op), Some(Op::Write(_) | Op::Flush { .. }));
-        is_redundant && self.core.drives.spare() > 0 && self.core.is_waited_for(drive, waits)
+        let silent = self.core.drives.silent().without(self.core.drives.lost()).len() as usize;
+        is_redundant && silent <= self.core.drives.spare() && self.core.is_waited_for(drive, waits)
     }
 
     /// Answers what an operation is for with a failure.
@@ -79,6 +86,7 @@ impl Array {
             Op::Locked(start) => {
                 let start = start.clone();
                 self.unopened.retain(|&unopened| unopened != op);
+                self.granted.retain(|&granted| granted != op);
                 match start {
                     Start::Read { request, extent, effort } => {
                         self.answer_nothing(request, extent, effort);
@@ -99,6 +107,9 @@ impl Array {
             }
             Op::Write(write) => {
                 if !write.give_up(&mut self.core, now) {
+                    if self.drop_postponed(now, op) {
+                        self.advance(now, op);
+                    }
                     return; // O2
                 }
             }

@@ -22,9 +22,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use levelhead_block::{BufId, Effort, Outcome, Place, RequestId};
+use levelhead_block::{BufId, Effort, Outcome, Place, RequestId, Segment};
 use levelhead_erasure::SymbolSet;
-use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
 
 use crate::action::{Answer, Cost, SubId};
 use crate::core::{Core, OpId};
@@ -429,27 +429,53 @@ impl ReadOp {
         self.targets.iter().map(drive).collect::<DriveSet>().and(core.unrecorded)
     }
 
-    /// Puts the requested data into the client's buffer; returns the sectors that could not be had.
+    /// Says where the requested data lie; returns the sectors that could not be had. What was read stays where it
+    /// is, and what is computed has a place of its own, in which a sector that could not be had is zeroes.
     fn deliver(&mut self, core: &mut Core) -> Vec<u32> {
         let data = core.layout.data_symbols();
-        let client = BufId::Client(self.request);
+        let words = &self.fetch.codewords;
+        let has = |&&(idx, symbol): &&(usize, usize)| words[idx].have.contains(symbol);
+        let others = self.targets.len() - self.targets.iter().filter(has).count();
+        let is_carried = core.carries_content();
+        let scratch = (others > 0 && is_carried).then(|| core.acquire(Sectors::new(others as u64)));
+        let mut free = scratch.map(|buf| Place { buf, sector: 0 });
         let mut missing = Vec::new();
         let mut decoded: BTreeSet<usize> = BTreeSet::new();
+        let mut segments: Vec<Segment> = Vec::new();
         for (sector, &(idx, symbol)) in (0_u32..).zip(&self.targets) {
-            let word = &self.fetch.codewords[idx];
-            let into = Place { buf: client, sector };
-            if word.have.contains(symbol) {
-                core.combine(into, vec![(1, word.place(symbol))]);
-            } else if word.have.len() >= data {
-                let from = decode(core, word, symbol);
-                core.combine(into, from);
-                decoded.insert(idx);
+            let word = &words[idx];
+            let place = if word.have.contains(symbol) {
+                Some(word.place(symbol))
             } else {
-                missing.push(sector);
+                let mut from = Vec::new();
+                if word.have.len() >= data {
+                    from = decode(core, word, symbol);
+                    decoded.insert(idx);
+                } else {
+                    missing.push(sector);
+                }
+                let into = free;
+                free = into.map(|place| place.plus(1));
+                into.inspect(|&into| core.combine(into, from))
+            };
+            if let Some(place) = place {
+                append(&mut segments, place);
             }
         }
+        if is_carried {
+            core.deliver(self.request, segments);
+        }
+        scratch.into_iter().for_each(|buf| core.release(buf));
         self.cost.decoded = decoded.len() as u32;
         missing
+    }
+}
+
+/// Adds a sector to the last segment, if it lies behind it, or as a new one.
+fn append(segments: &mut Vec<Segment>, place: Place) {
+    match segments.last_mut() {
+        Some(last) if last.place.plus(last.sectors) == place => last.sectors += 1,
+        Some(_) | None => segments.push(Segment { place, sectors: 1 }),
     }
 }
 

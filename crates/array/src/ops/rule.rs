@@ -58,7 +58,7 @@ impl Rule {
         let Doubtful { aside, late } = doubtful;
         let tiers = [aside.or(late), late, SymbolSet::EMPTY];
         let last = if word.pending.is_empty() { Need::Hopeless } else { Need::Wait };
-        tiers.into_iter().find_map(|without| self.need(word, without)).unwrap_or(last)
+        tiers.into_iter().find_map(|without| self.need(word, without, late)).unwrap_or(last)
     }
 
     /// Whether what is on its way will do, without these symbols, if no sector fails.
@@ -68,12 +68,13 @@ impl Rule {
         missing.minus(coming).is_empty() || word.have.or(coming).len() >= self.data
     }
 
-    /// The next step without these symbols, if there is one.
-    fn need(&self, word: &Codeword, without: SymbolSet) -> Option<Need> {
+    /// The next step without these symbols, if there is one. What is `late` is not waited for once the codeword
+    /// decodes.
+    fn need(&self, word: &Codeword, without: SymbolSet, late: SymbolSet) -> Option<Need> {
         let missing = word.subject.minus(word.have);
         let may_decode = match self.plan.answer {
             AnswerWhen::Decodable => true,
-            AnswerWhen::OwnFailed => missing.and(word.pending).is_empty(),
+            AnswerWhen::OwnFailed => missing.and(word.pending).minus(late).is_empty(),
         };
         if missing.is_empty() || (may_decode && word.have.len() >= self.data) {
             return Some(Need::Nothing);

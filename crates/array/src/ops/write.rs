@@ -413,6 +413,11 @@ impl WriteOp {
         }
     }
 
+    /// The first stripe that it touches.
+    pub(crate) fn first_stripe(&self) -> Option<u64> {
+        self.fetch.codewords.first().map(|word| word.row.stripe)
+    }
+
     /// Answers with a failure what has waited for too long. Returns whether it is over: one of which parts may
     /// still be written is not.
     pub(crate) fn give_up(&mut self, core: &mut Core, now: Instant) -> bool {

@@ -11,6 +11,9 @@ const CODEWORD_MAX: u32 = 256;
 /// The largest chunk anyone may ask for.
 const CHUNK_MAX: Sectors = Sectors::new(1 << 14);
 
+/// The largest stripe, 256 MiB: what has to be in memory at a time to make a stripe redundant.
+const STRIPE_MAX: Sectors = Sectors::new(1 << 16);
+
 /// A family of arrays. The family fixes how many drives are redundant and whether parity moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
@@ -142,6 +145,11 @@ impl Spec {
             return fail(format!(
                 "a chunk of {size} is {count} sectors, which e={expansion} sectors do not divide"
             ));
+        }
+        let stripe = chunk * drives;
+        if stripe > STRIPE_MAX {
+            let (stripe, most) = (stripe.bytes(), STRIPE_MAX.bytes());
+            return fail(format!("a stripe has at most {most}, {drives} chunks have {stripe}"));
         }
         let (data, redundant) = (data as u8, redundant as u8);
         Ok(Self { family, data, redundant, expansion, chunk, parity })

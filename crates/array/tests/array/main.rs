@@ -1,5 +1,7 @@
 //! The array against plain memory, over drives whose order of finishing is the test's choice.
 
+mod books;
+mod delivery;
 mod differential;
 mod gate;
 mod interleaving;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use levelhead_array::membership::Why;
 use levelhead_array::{
-    Action, Answer, Area, Array, BufId, Content, Cost, DriveEvent, Ending, HostOrder, Policy,
-    Refusal, RequestId, Settings, Spec, Submit,
+    Action, Answer, Area, Array, ArrayEvent, BufId, Content, Cost, Deliver, DriveEvent, Ending,
+    Event, HostOrder, Policy, Refusal, RequestId, Settings, Spec, Submit,
 };
 use levelhead_block::{Buf, Command, Data, Durability, Effort, Memory, Outcome, ZeroTail};
 use levelhead_bytes::Buffers;
@@ -22,7 +22,19 @@ pub(crate) struct Runtime {
     pub(crate) inside: Vec<Submit>,
     pub(crate) answers: Vec<Answer>,
     pub(crate) events: Vec<DriveEvent>,
+    pub(crate) array_events: Vec<ArrayEvent>,
     pub(crate) ending: Option<Ending>,
+    /// Writes that a drive has carried out.
+    pub(crate) written: u64,
+    /// Drives that end nothing.
+    hung: DriveSet,
+    /// The drive that hangs once so many commands have ended.
+    hang_after: Option<(DriveIdx, u64)>,
+    ended: u64,
+    /// Drives that have no room for what they are to write or flush.
+    refusing: DriveSet,
+    /// Combinations so far.
+    pub(crate) combined: u32,
     now: Instant,
     /// Of 1000 sectors read without retries, so many are not given.
     pub(crate) soft_per_mille: u64,
@@ -49,11 +61,15 @@ pub(crate) fn settings(spec: Spec, stripes: u64, policy: Policy, lost: DriveSet)
 impl Runtime {
     /// Drives full of zeroes, which is a consistent array; lost ones are full of garbage.
     pub(crate) fn new(settings: &Settings, seed: u64) -> Self {
+        Self::with_drives_of(settings, seed, settings.area.size())
+    }
+
+    /// The same over drives of so many sectors, of which the array's area is a part.
+    pub(crate) fn with_drives_of(settings: &Settings, seed: u64, size: Sectors) -> Self {
         let streams = Streams::new(seed);
         let mut rng = streams.stream("test/runtime");
         let drives = (0..settings.spec.drives())
             .map(|idx| {
-                let size = settings.area.size();
                 let mut drive = Memory::new(size);
                 if settings.lost.contains(DriveIdx::from_usize(idx)) {
                     rng.fill(drive.bytes_mut(Extent::new(Lba::ZERO, size)));
@@ -68,7 +84,14 @@ impl Runtime {
             inside: Vec::new(),
             answers: Vec::new(),
             events: Vec::new(),
+            array_events: Vec::new(),
             ending: None,
+            written: 0,
+            hung: DriveSet::EMPTY,
+            hang_after: None,
+            ended: 0,
+            refusing: DriveSet::EMPTY,
+            combined: 0,
             now: Instant::ZERO,
             soft_per_mille: 0,
             bad: BTreeSet::new(),
@@ -102,9 +125,87 @@ impl Runtime {
     pub(crate) fn finish(&mut self, at: usize) {
         self.tick();
         let submit = self.inside.remove(at);
+        self.ended += 1;
         let outcome = self.execute(&submit);
         self.array.handle_done(self.now, submit.sub, &outcome);
         self.carry_out();
+    }
+
+    /// What is left to chance is drawn anew.
+    pub(crate) fn reseed(&mut self, seed: u64) {
+        self.rng = Streams::new(seed).stream("test/runtime");
+    }
+
+    /// Ends one command, whichever.
+    pub(crate) fn finish_any(&mut self) {
+        let at = self.rng.below(self.inside.len() as u64) as usize;
+        self.finish(at);
+    }
+
+    /// Ends commands until none is left that is not a superblock's.
+    pub(crate) fn finish_all_but_records(&mut self) {
+        let is_record = |submit: &Submit| {
+            let lba = submit.command.extent().map(|extent| extent.lba);
+            submit.command.is_write() && [Some(Lba::ZERO), Some(Lba::new(699))].contains(&lba)
+        };
+        while let Some(at) = self.inside.iter().position(|submit| !is_record(submit)) {
+            self.finish(at);
+        }
+    }
+
+    pub(crate) fn flush(&mut self, id: u64) {
+        self.request(id, Command::Flush, Buf::empty());
+    }
+
+    pub(crate) fn stop(&mut self) {
+        self.tick();
+        self.array.handle_stop(self.now);
+        self.carry_out();
+    }
+
+    /// A drive ends nothing from now on.
+    pub(crate) fn hang(&mut self, drive: DriveIdx) {
+        self.hung = self.hung.with(drive);
+    }
+
+    /// A drive that hung ends what it is asked.
+    pub(crate) fn answer_again(&mut self, drive: DriveIdx) {
+        self.hung = self.hung.without(DriveSet::EMPTY.with(drive));
+    }
+
+    /// A drive ends nothing once so many commands have ended.
+    pub(crate) fn hang_after(&mut self, drive: DriveIdx, count: u64) {
+        self.hang_after = Some((drive, count));
+    }
+
+    /// A drive has no room for writes and flushes from now on.
+    pub(crate) fn refuse(&mut self, drive: DriveIdx) {
+        self.refusing = self.refusing.with(drive);
+    }
+
+    /// It has room again.
+    pub(crate) fn accept(&mut self, drive: DriveIdx) {
+        self.refusing = self.refusing.without(DriveSet::EMPTY.with(drive));
+    }
+
+    /// Lets so much time pass; drives that do not hang end at once what they are asked.
+    pub(crate) fn run_for(&mut self, time: Nanos) {
+        let end = self.now + time;
+        loop {
+            if let Some((drive, _)) = self.hang_after.filter(|&(_, count)| self.ended >= count) {
+                self.hang(drive);
+            }
+            let hung = self.hung;
+            if let Some(at) = self.inside.iter().position(|submit| !hung.contains(submit.drive)) {
+                self.finish(at);
+                continue;
+            }
+            match self.array.deadline() {
+                Some(at) if at <= end => self.wait(at.saturating_since(self.now)),
+                Some(_) | None => break,
+            }
+        }
+        self.wait(end.saturating_since(self.now));
     }
 
     /// Ends commands in random order until none is left.
@@ -169,14 +270,23 @@ impl Runtime {
                     assert!(!self.array.lost().contains(submit.drive), "A2: {submit:?}");
                     self.inside.push(submit);
                 }
-                Action::Combine(combine) => self.buffers.combine(&combine),
+                Action::Combine(combine) => {
+                    self.combined += 1;
+                    self.buffers.combine(&combine);
+                }
+                Action::Deliver(Deliver { request, segments }) => {
+                    self.buffers.deliver(BufId::Client(request), &segments);
+                }
                 Action::Release(buf) => self.buffers.discard(buf),
-                Action::Lost { drive, .. } => assert!(self.array.lost().contains(drive)),
                 Action::Inscribe { into, superblock } => {
                     self.buffers.inscribe(into, &superblock.encode());
                 }
                 Action::Stopped(ending) => self.ending = Some(ending),
-                Action::Event(event) => self.events.push(event),
+                Action::Event(Event::Standing(event)) => self.events.push(event),
+                Action::Event(Event::Lost { drive, .. }) => {
+                    assert!(self.array.lost().contains(drive));
+                }
+                Action::Event(Event::Array(event)) => self.array_events.push(event),
                 Action::Answer(answer) => self.answers.push(answer),
             }
         }
@@ -185,6 +295,9 @@ impl Runtime {
     fn execute(&mut self, submit: &Submit) -> Outcome {
         if self.array.lost().contains(submit.drive) {
             return Outcome::Gone;
+        }
+        if self.refusing.contains(submit.drive) && !matches!(submit.command, Command::Read { .. }) {
+            return Outcome::Refused;
         }
         let drive = &mut self.drives[submit.drive.as_usize()];
         match submit.command {
@@ -208,6 +321,7 @@ impl Runtime {
                 Outcome::Done { unknown, damaged }
             }
             Command::Write { extent, .. } => {
+                self.written += 1;
                 self.bad.retain(|&(drive, lba)| drive != submit.drive || !extent.contains(lba));
                 let pieces = self.buffers.share(&submit.segments);
                 let mut rest = drive.bytes_mut(extent);

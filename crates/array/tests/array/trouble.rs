@@ -1,6 +1,6 @@
 //! Drives that hang, sectors that are bad, clients that are impatient: one scenario a test.
 
-use levelhead_array::{Policy, RequestId, Resync, Settings, Spec};
+use levelhead_array::{ArrayEvent, Policy, RequestId, Resync, ResyncProgress, Settings, Spec};
 use levelhead_block::{Buf, Command, Effort, Outcome};
 use levelhead_units::{DriveIdx, DriveSet, Lba, Nanos};
 
@@ -165,6 +165,23 @@ fn resync_goes_on_once_what_stopped_it_was_written() {
     run.resync();
     run.settle();
     assert_eq!((run.array.resync(), run.array.synced()), (Resync::Idle, 8));
+    let [begun, stuck, done] = run.array_events[..] else { panic!("{:?}", run.array_events) };
+    let at_start = ResyncProgress { synced: 0, stripes: 8 };
+    assert_eq!(begun, ArrayEvent::ResyncBegun(at_start));
+    assert_eq!(stuck, ArrayEvent::ResyncStuck(at_start), "told once, though it was tried twice");
+    assert_eq!(done, ArrayEvent::ResyncDone);
+}
+
+#[test]
+fn array_fails_with_the_first_drive_too_many_and_is_said_to_once() {
+    let mut run = run("raid6:3+2,chunk=4KiB", "normal", &[]);
+    for lost in 0..4 {
+        assert_eq!(run.array_events.is_empty(), lost < 3, "{lost} drives are lost");
+        run.lose(DriveIdx::new(lost));
+        run.lose(DriveIdx::new(lost));
+    }
+    let lost: DriveSet = (0..3).map(DriveIdx::new).collect();
+    assert_eq!(run.array_events, [ArrayEvent::Failed { lost, survives: 2 }]);
 }
 
 #[test]

@@ -3,9 +3,10 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::error::ErrorKind;
+use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use levelhead_app::array::{
-    Create, Events, Heard, Priority, Serve, Serving, Verb, ask, create, events, serve,
+    Create, Events, Heard, Make, OFFERS, Priority, Serve, Serving, Verb, ask, create, events, serve,
 };
 use levelhead_app::{AppError, Stop};
 use levelhead_array::{HostOrder, Policy, Spec};
@@ -23,18 +24,10 @@ pub(crate) enum Options {
     Create(CreateArgs),
     /// Serve an array over NBD until it is stopped
     Serve(Box<ServeArgs>),
-    /// Show how a running array is
-    Status(Running),
-    /// Show what has happened to the standings of a running array's drives
+    /// Show what has happened to a running array and its drives
     Events(EventsArgs),
-    /// Make a running array do without a drive
-    Fail(Fail),
-    /// Make a running array read a drive only where nothing else will do
-    SitOut(Fail),
-    /// Make a running array read a drive again that sits out
-    Admit(Fail),
-    /// Stop a running array in good order
-    Stop(Running),
+    #[command(flatten)]
+    Ask(Ask),
 }
 
 #[derive(Args)]
@@ -67,8 +60,8 @@ pub(crate) struct ServeArgs {
     /// The export's name
     #[arg(long, default_value = "")]
     export: String,
-    /// Where it listens for control; by default a file beside the first drive, named like it and
-    /// ending in .control
+    /// Where it listens for control; by default UUID.control in $XDG_RUNTIME_DIR/levelhead, or in
+    /// /run/levelhead for root
     #[arg(long)]
     control: Option<PathBuf>,
     /// How reads are served
@@ -91,8 +84,8 @@ pub(crate) struct ServeArgs {
     /// of this processor if not given
     #[arg(long, env = "LEVELHEAD_KERNEL", hide_env_values = true)]
     kernel: Option<Kernel>,
-    /// A program to run, without a shell, when a drive is found slow, sits out or is read again; it
-    /// gets one line of JSON on its standard input
+    /// A program to run, without a shell, for each event: a drive that is lost, slow, sits out or is read
+    /// again, a resync, the array's start and its end; it gets one line of JSON on its standard input
     #[arg(long, value_name = "PROGRAM")]
     on_event: Option<PathBuf>,
     /// What chance is drawn from
@@ -102,6 +95,58 @@ pub(crate) struct ServeArgs {
     /// layout survives that; 1s to 1h
     #[arg(long, default_value = "60s", value_parser = values::patience)]
     lost_after: Nanos,
+}
+
+/// A verb for a running array, as the table of verbs offers it.
+pub(crate) struct Ask {
+    array: PathBuf,
+    verb: Verb,
+}
+
+impl FromArgMatches for Ask {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let is_known = |name: &str| OFFERS.into_iter().find(|offer| offer.name == name);
+        let Some((offer, own)) =
+            matches.subcommand().and_then(|(name, own)| Some((is_known(name)?, own)))
+        else {
+            return Err(clap::Error::new(ErrorKind::InvalidSubcommand));
+        };
+        match offer.make {
+            Make::Alone(verb) => {
+                let Running { array } = Running::from_arg_matches(own)?;
+                Ok(Self { array, verb })
+            }
+            Make::OfDrive(make) => {
+                let OfDrive { array, drive } = OfDrive::from_arg_matches(own)?;
+                Ok(Self { array, verb: make(drive) })
+            }
+        }
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Subcommand for Ask {
+    fn augment_subcommands(command: Command) -> Command {
+        OFFERS.into_iter().fold(command, |command, offer| {
+            let own = Command::new(offer.name).about(offer.help);
+            command.subcommand(match offer.make {
+                Make::Alone(_) => Running::augment_args(own),
+                Make::OfDrive(_) => OfDrive::augment_args(own),
+            })
+        })
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        Self::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        OFFERS.iter().any(|offer| offer.name == name)
+    }
 }
 
 #[derive(Args)]
@@ -121,7 +166,7 @@ pub(crate) struct EventsArgs {
 }
 
 #[derive(Args)]
-pub(crate) struct Fail {
+pub(crate) struct OfDrive {
     /// The array's control socket, or any of its drives
     array: PathBuf,
     /// The drive's number
@@ -137,17 +182,9 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
             output.print(&create(&Create { spec: array, members, options })?)
         }
         Options::Serve(args) => run_serve(*args, output),
-        Options::Status(Running { array }) => show(&array, Verb::Status, output),
         Options::Events(EventsArgs { array, follow }) => show_events(array, follow, output),
-        Options::Fail(Fail { array, drive }) => show(&array, Verb::Fail { drive }, output),
-        Options::SitOut(Fail { array, drive }) => show(&array, Verb::SitOut { drive }, output),
-        Options::Admit(Fail { array, drive }) => show(&array, Verb::Admit { drive }, output),
-        Options::Stop(Running { array }) => show(&array, Verb::Stop, output),
+        Options::Ask(Ask { array, verb }) => output.print(ask(&array, verb)?.as_ref()),
     }
-}
-
-fn show(array: &std::path::Path, verb: Verb, output: Output) -> Result<(), AppError> {
-    output.print(ask(array, verb)?.as_ref())
 }
 
 fn show_events(array: PathBuf, follow: bool, output: Output) -> Result<(), AppError> {
@@ -162,6 +199,9 @@ fn show_events(array: PathBuf, follow: bool, output: Output) -> Result<(), AppEr
         Heard::Nothing => Ok(ControlFlow::Continue(())),
     })
 }
+
+/// How long the last lines of a served array may take to be printed.
+const FAREWELL: std::time::Duration = std::time::Duration::from_secs(2);
 
 fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
     let ask = Serve {
@@ -182,15 +222,19 @@ fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
     let stop = stop_on_signals()?;
     // It serves all the same.
     let mut ready = |serving: &Serving| drop(output.print(serving));
-    // Printed on a thread of its own: whoever reads standard error may be slow, the array is not to be.
+    // Printed on a thread of its own: what reads standard error may be slow, or read nothing at all.
     let (sender, lines) = std::sync::mpsc::channel::<String>();
-    let printer = std::thread::spawn(move || lines.iter().for_each(|line| crate::say(&line)));
+    let (printed, all_printed) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        lines.iter().for_each(|line| crate::say(&line));
+        let _too_late = printed.send(());
+    });
     let to_journal = journal::is_standard_error();
     let tell = Box::new(move |priority: Priority, sentence: &str| {
         drop(sender.send(journal::line(to_journal, priority, sentence)));
     });
     let served = serve(&ask, &stop, progress::bars(output).as_ref(), &mut ready, tell);
-    // It ends with the array, which has let go of its sender.
-    drop(printer.join());
+    // It ends with the array, which has let go of its sender; a reader that takes nothing is left behind.
+    let _left_behind = all_printed.recv_timeout(FAREWELL);
     served
 }

@@ -7,9 +7,12 @@ use std::path::Path;
 
 use levelhead_block::Durability;
 use levelhead_units::Bytes;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{ARRAY, PATIENCE, Shelf, connect, levelhead, random, wait_until};
+use crate::support::{
+    ARRAY, PATIENCE, Shelf, connect, levelhead, random, refs, usual_control, wait_until,
+};
 use crate::{DRIVE, SIZE, keys, synced, without};
 
 #[test]
@@ -25,8 +28,11 @@ fn status_tells_what_an_array_does_while_it_serves() {
     let status = serving.status();
     let expected = [
         "array",
+        "decoded",
         "drives",
         "events",
+        "held",
+        "ledger_entries",
         "max_ms",
         "mean_ms",
         "outstanding",
@@ -50,6 +56,9 @@ fn status_tells_what_an_array_does_while_it_serves() {
     assert_eq!((synced(&status), &status["outstanding"]), (100.0, &json!(0)));
     assert!(status["requests"].as_u64().unwrap() >= 2, "{status}");
     assert!(status["subrequests"].as_u64().unwrap() >= 10, "{status}");
+    assert!(status["decoded"].as_u64().unwrap() > 0, "a drive is missing: {status}");
+    assert!(status["ledger_entries"].as_u64().unwrap() >= 2, "it was opened to be written to");
+    assert_eq!(status["held"], 0);
     let latencies = ["p50_ms", "p99_ms", "max_ms"].map(|key| status[key].as_f64().unwrap());
     assert!(latencies.is_sorted() && latencies[0] > 0.0, "{status}");
     // Real drives say nothing of themselves, missing ones not even a name.
@@ -82,6 +91,13 @@ fn status_tells_what_an_array_does_while_it_serves() {
     assert!(text.starts_with(&format!("array: {ARRAY}, {uuid}\nsize: 29.4MiB\n")), "{text}");
     assert!(text.contains("\nstate: degraded\n"), "{text}");
     assert!(text.contains("\nredundancy: 100.0 % valid (resync idle)\n"), "{text}");
+    let counted = |name: &str| format!("{name} {}", status[name]);
+    let counted =
+        ["requests", "subrequests", "removed", "redispatched", "decoded", "held"].map(counted);
+    assert!(
+        text.contains(&format!("\nsince the start: {}, ledger entries ", counted.join(", "))),
+        "{text}"
+    );
     let state = |drive: &str| {
         let line = text.lines().find(|line| line.split_whitespace().next() == Some(drive));
         line.unwrap().split_whitespace().nth(1).unwrap()
@@ -101,6 +117,8 @@ fn control_socket_can_be_elsewhere_and_answers_lines_of_json() {
     // The drives lead there all the same.
     let status = levelhead(&["array", "status", &drives[0], "--json"]).json();
     assert_eq!(status["array"], ARRAY);
+    let link = usual_control(status["uuid"].as_str().unwrap());
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     let mut stream = UnixStream::connect(&control).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
@@ -118,33 +136,64 @@ fn control_socket_can_be_elsewhere_and_answers_lines_of_json() {
     assert_eq!(ask(r#"{"verb": "stop"}"#), json!({ "ok": null }));
     serving.end().good();
     assert!(!Path::new(&control).exists());
+    assert!(fs::symlink_metadata(&link).is_err(), "the link is left behind");
 }
 
 #[test]
 fn every_drive_leads_to_the_control_socket_past_clients_that_say_nothing() {
-    use std::os::unix::fs::symlink;
     let shelf = Shelf::new();
     let drives = shelf.array(DRIVE);
-    let beside = |drive: usize| format!("{}.control", drives[drive]);
-    // What a server that was killed has left behind, and what is none of ours.
-    symlink(shelf.path("gone"), beside(0)).unwrap();
-    symlink(shelf.path("gone"), beside(1)).unwrap();
-    fs::write(beside(3), "mine").unwrap();
     let serving = shelf.serve(&drives);
     let silent: Vec<UnixStream> =
         (0..3).map(|_| UnixStream::connect(serving.control()).unwrap()).collect();
-    for at in [0, 1, 2, 4, 5] {
-        let status = levelhead(&["array", "status", &drives[at], "--json"]).json();
-        assert_eq!(status["uuid"], serving.status()["uuid"], "drive {at}");
+    for drive in &drives {
+        let status = levelhead(&["array", "status", drive, "--json"]).json();
+        assert_eq!(status["uuid"], serving.status()["uuid"], "{drive}");
     }
-    let refused = levelhead(&["array", "status", &drives[3]]);
-    assert!(refused.refusal().contains("no running array answers"));
+    // Nothing lies beside the drives, and what is no drive leads nowhere.
+    assert_eq!(shelf.names().len(), 7, "{:?}", shelf.names());
+    let stranger = shelf.path("stranger.img");
+    fs::write(&stranger, [0; 8192]).unwrap();
+    let refused = levelhead(&["array", "status", &stranger]);
+    let expected =
+        format!("no running array answers at {stranger}: {stranger} is no drive of an array");
+    assert_eq!(refused.refusal(), expected);
+    let control = serving.control().to_owned();
     levelhead(&["array", "stop", &drives[5]]).good();
     serving.end().good();
     drop(silent);
-    assert_eq!(fs::read_to_string(beside(3)).unwrap(), "mine");
-    fs::remove_file(beside(3)).unwrap();
-    assert_eq!(shelf.names().len(), 6, "{:?}", shelf.names());
+    assert!(fs::symlink_metadata(&control).is_err(), "it is left behind");
+}
+
+#[test]
+fn what_lies_where_the_control_socket_would_be_is_replaced_only_if_it_is_a_dead_socket() {
+    let shelf = Shelf::new();
+    let drives = shelf.array(DRIVE);
+    let serving = shelf.serve(&drives);
+    let control = serving.control().to_owned();
+    // A copy of the array, as another array of the same UUID.
+    let copies = Shelf::new();
+    let copy = |drive: &String| {
+        let to = copies.path(Path::new(drive).file_name().unwrap().to_str().unwrap());
+        fs::copy(drive, &to).unwrap();
+        to
+    };
+    let copies_of: Vec<String> = drives.iter().map(copy).collect();
+    let serve = [&["array", "serve", "--nbd", "tcp:0"][..], &refs(&copies_of)].concat();
+    let refused = levelhead(&serve);
+    let sentence = refused.refusal();
+    assert!(sentence.contains("answers at") && sentence.contains("--control"), "{sentence}");
+    serving.signal(Signal::KILL);
+    assert_eq!(serving.end().code, None);
+    assert!(fs::symlink_metadata(&control).is_ok());
+    let serving = shelf.serve(&drives);
+    assert_eq!(serving.control(), control, "the socket of a server that was killed is replaced");
+    serving.stop();
+    fs::write(&control, "mine").unwrap();
+    let serve = [&["array", "serve", "--nbd", "tcp:0"][..], &refs(&drives)].concat();
+    assert!(levelhead(&serve).refusal().contains("cannot listen for control"));
+    assert_eq!(fs::read_to_string(&control).unwrap(), "mine");
+    fs::remove_file(&control).unwrap();
 }
 
 #[test]

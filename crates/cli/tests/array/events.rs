@@ -1,4 +1,4 @@
-//! What is heard of drives' standings: by those who ask, those who follow, and the journal.
+//! What is heard of an array and its drives: by those who ask, those who follow, and the journal.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -52,13 +52,23 @@ impl Follower {
     }
 }
 
-/// What happened and to which drive, of each line.
+/// What happened and to which drive, of each line that is about one.
 pub(crate) fn happened(lines: &[String]) -> Vec<(String, u64)> {
     let parse = |line: &String| -> Value { serde_json::from_str(line).unwrap() };
     let event = |value: Value| {
-        (value["event"].as_str().unwrap().to_owned(), value["drive"].as_u64().unwrap())
+        let drive = value.get("drive")?.as_u64().unwrap();
+        Some((value["event"].as_str().unwrap().to_owned(), drive))
     };
-    lines.iter().map(parse).map(event).collect()
+    lines.iter().map(parse).filter_map(event).collect()
+}
+
+/// What happened, of each line.
+fn names(lines: &[String]) -> Vec<String> {
+    let name = |line: &String| {
+        let value: Value = serde_json::from_str(line).unwrap();
+        value["event"].as_str().unwrap().to_owned()
+    };
+    lines.iter().map(name).collect()
 }
 
 fn by_hand(serving: &Serving, verb: &str, drive: &str) {
@@ -107,22 +117,22 @@ fn follower_prints_each_event_once_until_the_array_stops_or_ctrl_c() {
     let events = |args: &[&str]| {
         levelhead(&[&["array", "events", serving.control()][..], args].concat()).good()
     };
-    assert_eq!(events(&[]), "");
+    assert_eq!(events(&[]), "the array is served with all its drives\n");
     by_hand(&serving, "sit-out", "3");
     let (one, other) = (Follower::start(serving.control()), Follower::start(serving.control()));
     let heard = |follower: &Follower, count: usize| {
         wait_until("the follower has heard of it", || follower.lines().len() == count);
     };
-    heard(&one, 1);
+    heard(&one, 2);
     by_hand(&serving, "admit", "3");
     by_hand(&serving, "sit-out", "0");
-    heard(&one, 3);
-    heard(&other, 3);
+    heard(&one, 4);
+    heard(&other, 4);
     other.interrupt();
     let (lines, ended) = other.end();
     assert_eq!(
         (ended.code, ended.err.as_str()),
-        (Some(0), "levelhead: event 3 was the last one so far\n")
+        (Some(0), "levelhead: event 4 was the last one so far\n")
     );
     let text: Vec<String> = events(&["--json"]).lines().map(str::to_owned).collect();
     assert_eq!(lines, text);
@@ -131,7 +141,8 @@ fn follower_prints_each_event_once_until_the_array_stops_or_ctrl_c() {
     serving.stop();
     let (lines, ended) = one.end();
     assert_eq!((ended.code, ended.err.as_str()), (Some(0), "levelhead: the array has stopped\n"));
-    assert_eq!(lines[..3], text);
+    assert_eq!(lines[..4], text);
+    assert_eq!((&*names(&lines)[0], &*names(&lines)[5], lines.len()), ("assembled", "stopped", 6));
     let expected = [
         ("sat-out-by-hand", 3),
         ("admitted-by-hand", 3),
@@ -147,11 +158,11 @@ fn follower_of_an_array_that_is_killed_does_not_say_that_it_stopped() {
     let serving = shelf.serve(&shelf.array(DRIVE));
     by_hand(&serving, "sit-out", "3");
     let follower = Follower::start(serving.control());
-    wait_until("the follower has heard of it", || follower.lines().len() == 1);
+    wait_until("the follower has heard of it", || follower.lines().len() == 2);
     serving.signal(Signal::KILL);
     let (_, ended) = follower.end();
     assert_eq!(ended.code, Some(1));
-    let sentence = ": the connection broke; what came after event 1 is not known\n";
+    let sentence = ": the connection broke; what came after event 2 is not known\n";
     assert!(ended.err.ends_with(sentence), "{ended:?}");
 }
 
@@ -162,9 +173,11 @@ fn follower_whose_reader_has_gone_ends_without_another_event() {
     by_hand(&serving, "sit-out", "3");
     let mut follow = command(&["array", "events", serving.control(), "--follow"]);
     let mut child = follow.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "the array is served with all its drives");
+    let line = lines.next().unwrap().unwrap();
     assert!(line.starts_with("drive 3 sat-out-by-hand"), "{line}");
+    drop(lines);
     let ended = end(child, "the follower");
     assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
     serving.stop();
@@ -182,16 +195,16 @@ fn events_that_had_to_make_room_are_counted() {
     }
     let mut since =
         |after: u64| Asking::numbers(&asking.ask(&json!({ "verb": "events", "after": after })));
-    assert_eq!(since(0), ((17..=80).collect(), 16));
-    assert_eq!(since(10), ((17..=80).collect(), 6));
-    assert_eq!(since(16), ((17..=80).collect(), 0));
-    assert_eq!(since(78), (vec![79, 80], 0));
-    assert_eq!(since(80), (vec![], 0));
-    let refused = asking.ask(&json!({ "verb": "events", "after": 81 }));
-    let sentence = "the last event is number 80, there is none after 81";
+    assert_eq!(since(0), ((18..=81).collect(), 17));
+    assert_eq!(since(10), ((18..=81).collect(), 7));
+    assert_eq!(since(17), ((18..=81).collect(), 0));
+    assert_eq!(since(79), (vec![80, 81], 0));
+    assert_eq!(since(81), (vec![], 0));
+    let refused = asking.ask(&json!({ "verb": "events", "after": 82 }));
+    let sentence = "the last event is number 81, there is none after 82";
     assert_eq!(refused, json!({ "error": sentence }));
     let ended = levelhead(&["array", "events", serving.control(), "--json"]);
-    assert_eq!(ended.err, "levelhead: events 1 to 16 are missing: the array keeps the last 64\n");
+    assert_eq!(ended.err, "levelhead: events 1 to 17 are missing: the array keeps the last 64\n");
     assert_eq!(ended.good().lines().count(), 64);
     serving.stop();
 }
@@ -200,7 +213,7 @@ fn events_that_had_to_make_room_are_counted() {
 fn those_who_follow_leave_room_for_those_who_ask() {
     let shelf = Shelf::new();
     let serving = shelf.serve(&shelf.array(DRIVE));
-    let follow = json!({ "verb": "events", "follow": true });
+    let follow = json!({ "verb": "events", "after": 1, "follow": true });
     let begin = || {
         let mut asking = Asking::new(&serving);
         let first = asking.ask(&follow);
@@ -221,7 +234,7 @@ fn those_who_follow_leave_room_for_those_who_ask() {
     for asking in &mut following {
         // Unless it came late there is an empty line first: somebody is still there.
         let line = std::iter::repeat_with(|| asking.hear()).find(|line| *line != nothing);
-        assert_eq!(Asking::numbers(&line.unwrap()), (vec![1], 0));
+        assert_eq!(Asking::numbers(&line.unwrap()), (vec![2], 0));
     }
     let left = following.split_off(6);
     drop(left);
@@ -229,9 +242,15 @@ fn those_who_follow_leave_room_for_those_who_ask() {
     wait_until("there is room again", || begin().1 != refused);
     serving.stop();
     for mut asking in following {
-        let line =
-            std::iter::repeat_with(|| asking.hear()).find(|line| line["ok"]["ended"] == true);
-        assert_eq!(Asking::numbers(&line.unwrap()), (vec![], 0));
+        let mut heard = Vec::new();
+        loop {
+            let line = asking.hear();
+            heard.extend(Asking::numbers(&line).0);
+            if line["ok"]["ended"] == true {
+                break;
+            }
+        }
+        assert_eq!(heard, [3, 4], "admitted, and stopped");
     }
 }
 
@@ -255,8 +274,10 @@ fn journal_gets_priorities_and_nobody_else_does() {
         serving.stop();
         let text = fs::read_to_string(&err).unwrap();
         let lines: Vec<&str> = text.lines().collect();
-        let [out, back] = lines[..] else { panic!("{text}") };
+        let [first, out, back, last] = lines[..] else { panic!("{text}") };
         let [warning, info] = if is_journal { ["<4>", "<6>"] } else { ["", ""] };
+        assert_eq!(first, format!("{info}levelhead: the array is served with all its drives"));
+        assert_eq!(last, format!("{info}levelhead: the array was stopped in good order"));
         assert!(
             out.starts_with(&format!("{warning}levelhead: drive 5 sat-out-by-hand at ")),
             "{out}"
@@ -266,4 +287,38 @@ fn journal_gets_priorities_and_nobody_else_does() {
             "{back}"
         );
     }
+}
+
+/// The same words everywhere: at the socket, on the log, and for a program.
+#[test]
+fn loss_of_a_drive_is_an_event_like_any_other() {
+    use std::os::unix::fs::PermissionsExt;
+    let shelf = Shelf::new();
+    let members = shelf.array(DRIVE);
+    let (program, socket) = (shelf.path("note"), shelf.path("nbd.sock"));
+    fs::write(&program, format!("#!/bin/sh\nexec cat >> {}\n", shelf.path("noted"))).unwrap();
+    fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
+    let serving = shelf.serve_with(&members, &["--nbd", &socket, "--on-event", &program]);
+    levelhead(&["array", "fail", serving.control(), "6"]).refusal();
+    by_hand(&serving, "fail", "4");
+    let lines = levelhead(&["array", "events", serving.control(), "--json"]).good();
+    let lines: Vec<String> = lines.lines().map(str::to_owned).collect();
+    assert_eq!(names(&lines), ["assembled", "lost"], "what was refused is no event");
+    let mut lost: Value = serde_json::from_str(&lines[1]).unwrap();
+    assert!(lost.as_object_mut().unwrap().remove("at_seconds").unwrap().is_f64());
+    let expected = json!({
+        "number": 2, "event": "lost", "drive": 4, "why": "by-hand", "member": members[4],
+        "reason": null
+    });
+    assert_eq!(lost, expected);
+    levelhead(&["array", "stop", serving.control()]).good();
+    let ended = serving.end();
+    let sentence = format!("levelhead: drive 4, {}, is lost: an operator wanted it", members[4]);
+    assert_eq!(ended.err.lines().nth(1), Some(&*sentence), "{ended:?}");
+    let noted = || fs::read_to_string(shelf.path("noted")).unwrap_or_default();
+    wait_until("the program was run for each event, the last one too", || {
+        let noted: Vec<String> = noted().lines().map(str::to_owned).collect();
+        noted.len() == 3 && noted.contains(&lines[1])
+    });
+    assert!(noted().contains("\"stopped\""), "{}", noted());
 }

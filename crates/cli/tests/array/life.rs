@@ -76,7 +76,8 @@ fn what_was_written_is_read_again_after_a_loss_a_stop_and_a_start() {
     let serving = shelf.serve(&drives);
     assert_eq!(keys(&serving.said), ["array", "control", "remarks", "size_bytes", "uri"]);
     assert_eq!((serving.text("array"), serving.size()), (ARRAY, SIZE));
-    assert_eq!(serving.control(), format!("{}.control", drives[0]));
+    let uuid = serving.status()["uuid"].as_str().unwrap().to_owned();
+    assert_eq!(serving.control(), support::usual_control(&uuid));
     let mode = fs::metadata(serving.control()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "others may control the array");
     let client = connect(&socket);
@@ -184,7 +185,9 @@ fn people_are_told_how_to_go_on() {
     assert_eq!(text[0], ARRAY);
     assert_eq!(text[1], "size: 29.4MiB");
     assert!(text[2].starts_with("nbd: nbd://127.0.0.1:"), "{text:?}");
-    assert_eq!(text[3], format!("control: {}.control", drives[0]));
+    let control = text[3].strip_prefix("control: ").unwrap();
+    let uuid = Path::new(control).file_stem().unwrap().to_str().unwrap();
+    assert_eq!(control, support::usual_control(uuid));
     assert_eq!(text[4], "Ctrl-C stops it in good order");
     assert!(lines.next().is_none());
 }

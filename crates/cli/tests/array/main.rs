@@ -2,6 +2,7 @@
 
 mod control;
 mod events;
+mod hang;
 mod life;
 mod resync;
 mod slow;

@@ -134,13 +134,16 @@ impl Bench {
         assert_eq!(noted, sorted);
         levelhead(&["array", "stop", serving.control()]).good();
         let ended = serving.end();
+        let sentences =
+            sentences.into_iter().chain(["the array was stopped in good order".to_owned()]);
         let said: Vec<String> =
-            sentences.iter().map(|sentence| format!("levelhead: {sentence}")).collect();
+            sentences.map(|sentence| format!("levelhead: {sentence}")).collect();
         assert_eq!(ended.err.lines().collect::<Vec<_>>(), said);
         ended.good();
         let (followed, ended) = follower.end();
         ended.good();
-        assert_eq!(followed, lines);
+        assert_eq!(followed[..lines.len()], lines);
+        assert_eq!(followed.len(), lines.len() + 1, "and that it was stopped");
         let happened = happened(&lines);
         assert_eq!(happened.last(), Some(&("sat-out-by-hand".to_owned(), SLOW as u64)));
         happened

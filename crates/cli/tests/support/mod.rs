@@ -73,7 +73,13 @@ impl Ended {
 pub(crate) fn command<S: AsRef<OsStr>>(args: &[S]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_levelhead"));
     command.args(args).stdin(Stdio::null());
+    command.env("XDG_RUNTIME_DIR", env!("CARGO_TARGET_TMPDIR"));
     command
+}
+
+/// Where the array of this UUID listens for control unless told otherwise.
+pub(crate) fn usual_control(uuid: &str) -> String {
+    format!("{}/levelhead/{uuid}.control", env!("CARGO_TARGET_TMPDIR"))
 }
 
 /// Runs the built program to its end.

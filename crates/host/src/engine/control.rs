@@ -1,10 +1,14 @@
-//! What those who run an array want of its engine, and what it says of itself.
+//! What an operator may want of a running array, and what it says of itself. What the array asks for after a
+//! change is carried out when the method has returned.
+
+use std::sync::mpsc::Sender;
 
 use levelhead_array::Refusal;
 use levelhead_array::membership::Why;
+use levelhead_drive::Faults;
 use levelhead_units::{DriveIdx, Ratio};
 
-use super::{Control, Engine};
+use super::Engine;
 use crate::backend::Emulated;
 use crate::engine::Parts;
 use crate::error::{HostError, fail};
@@ -12,25 +16,15 @@ use crate::seat::Seat;
 use crate::status::{ArrayState, DriveState, DriveStatus, Status};
 
 impl Engine {
-    pub(super) fn handle_control(&mut self, control: Control) {
-        // Whoever asked may have lost interest.
-        match control {
-            Control::Status(reply) => drop(reply.send(self.status())),
-            Control::Lose(drive, reply) => drop(reply.send(self.lose(drive))),
-            Control::SetFaults(drive, faults, reply) => {
-                drop(reply.send(self.emulated(drive).map(|drive| drive.set_faults(*faults))));
-            }
-            Control::Kill(drive, reply) => {
-                drop(reply.send(self.emulated(drive).map(Emulated::die)));
-            }
-            Control::SitOut(drive, reply) => drop(reply.send(self.sit_out(drive))),
-            Control::Admit(drive, reply) => drop(reply.send(self.sit_in(drive))),
-            Control::StopSoon => {
-                let now = self.now();
-                self.parts.array.handle_stop_soon(now);
-            }
-            Control::Stop(reply) => self.stopping.push(reply),
-        }
+    /// Clients are about to leave, and the end comes next: what no drive answers is given up early.
+    pub(crate) fn stop_soon(&mut self) {
+        let now = self.now();
+        self.parts.array.handle_stop_soon(now);
+    }
+
+    /// The array is to end in good order; `reply` gets how it has ended once the drives are closed.
+    pub(crate) fn stop(&mut self, reply: Sender<Result<(), HostError>>) {
+        self.stopping.push(reply);
     }
 
     fn seat(&mut self, drive: DriveIdx) -> Result<&mut Seat, HostError> {
@@ -41,7 +35,8 @@ impl Engine {
         })
     }
 
-    fn lose(&mut self, drive: DriveIdx) -> Result<(), HostError> {
+    /// The array does without this drive from now on.
+    pub fn lose(&mut self, drive: DriveIdx) -> Result<(), HostError> {
         self.seat(drive)?;
         let (lost, spec) = (self.parts.array.lost(), *self.parts.array.layout().spec());
         if lost.contains(drive) {
@@ -63,17 +58,14 @@ impl Engine {
         }
         let now = self.now();
         self.parts.array.handle_lost(now, drive, Why::ByHand);
-        self.carry_out();
-        self.admit();
         Ok(())
     }
 
-    /// Somebody wants a drive not to be read where that can be helped.
-    fn sit_out(&mut self, drive: DriveIdx) -> Result<(), HostError> {
+    /// The array does not read this drive where that can be helped, until it is admitted.
+    pub fn sit_out(&mut self, drive: DriveIdx) -> Result<(), HostError> {
         self.seat(drive)?;
         let now = self.now();
         let done = self.parts.array.handle_sit_out(now, drive);
-        self.carry_out();
         done.or_else(|refusal| match refusal {
             Refusal::Lost => fail(format!("drive {drive} is lost")),
             Refusal::Already => fail(format!("drive {drive} sits out by hand already")),
@@ -83,13 +75,25 @@ impl Engine {
         })
     }
 
-    /// Somebody wants it to be read again.
-    fn sit_in(&mut self, drive: DriveIdx) -> Result<(), HostError> {
+    /// The array reads a drive that sits out again.
+    pub fn admit(&mut self, drive: DriveIdx) -> Result<(), HostError> {
         self.seat(drive)?;
         let now = self.now();
         let done = self.parts.array.handle_admit(now, drive);
-        self.carry_out();
         done.or_else(|_| fail(format!("drive {drive} does not sit out")))
+    }
+
+    /// An emulated drive has these faults from now on.
+    pub fn set_faults(&mut self, drive: DriveIdx, faults: Faults) -> Result<(), HostError> {
+        if let Err(error) = faults.check() {
+            return fail(format!("drive {drive}: {error}"));
+        }
+        self.emulated(drive).map(|drive| drive.set_faults(faults))
+    }
+
+    /// An emulated drive dies.
+    pub fn kill(&mut self, drive: DriveIdx) -> Result<(), HostError> {
+        self.emulated(drive).map(Emulated::die)
     }
 
     fn emulated(&mut self, drive: DriveIdx) -> Result<&dyn Emulated, HostError> {
@@ -103,7 +107,8 @@ impl Engine {
         })
     }
 
-    fn status(&self) -> Status {
+    /// What the array says about itself.
+    pub fn status(&self) -> Status {
         let Parts { array, seats, gate, .. } = &self.parts;
         let now = self.now();
         let drives = (0..seats.len()).map(DriveIdx::from_usize).zip(seats);
@@ -144,8 +149,8 @@ impl Engine {
             synced: Ratio::of(array.synced(), array.layout().stripes()),
             resync: array.resync(),
             outstanding: gate.requests(),
-            served: self.account.served,
-            latency: self.account.latency(),
+            counters: array.counters(),
+            latency: self.latencies.summary(),
             events: self.parts.log.kept(),
         }
     }

@@ -1,7 +1,7 @@
 //! Arrays found again in their drives, and those that are better left alone.
 
 use levelhead_array::Resync;
-use levelhead_array::superblock::{State, Superblock};
+use levelhead_array::superblock::{Forced, State, Superblock};
 use levelhead_block::{BlockService, Buf, Outcome};
 use levelhead_host::{AssembleOptions, MemberSpec, assemble};
 use levelhead_units::{DriveIdx, Ratio};
@@ -199,7 +199,7 @@ fn array_that_was_not_stopped_is_resynced() {
         // Clients and the resync take turns.
         check_content(&array, &content);
     }
-    array.lose(DriveIdx::new(0)).unwrap();
+    array.command(move |engine| engine.lose(DriveIdx::new(0))).unwrap();
     check_content(&array, &content);
     array.stop().unwrap();
     assert_eq!(gather(&crashed[1..]).unwrap().synced(), (200, 200));
@@ -232,7 +232,7 @@ fn drive_lost_before_a_crash_does_not_come_back() {
     make(SPEC, &members, CLEAN);
     let array = serve(&members, "normal");
     fill(&array, 4);
-    array.kill(DriveIdx::new(1)).unwrap();
+    array.command(move |engine| engine.kill(DriveIdx::new(1))).unwrap();
     let content = fill(&array, 5);
     let crashed = shelf.snapshot(&members, "crashed");
     drop(array);
@@ -302,6 +302,81 @@ fn writes_survive_every_stop() {
             assert!(reply.data.holds(noise(earlier, 5).as_slice()), "round {round}");
         }
         assert!(client.write(round * 13, noise(round, 5)).is_good());
+        array.stop().unwrap();
+    }
+}
+
+/// A copy that was made while the array was served lacks what was written later, whatever its superblock says.
+#[test]
+fn member_copied_while_it_was_served_is_refused_after_a_clean_stop() {
+    let shelf = Shelf::new();
+    let (members, _) = stopped(&shelf);
+    let array = serve(&members, "normal");
+    fill(&array, 5);
+    let copied = shelf.snapshot(&members[1..2], "copied");
+    let content = fill(&array, 6);
+    array.stop().unwrap();
+    let mixed = [&members[0], &copied[0], &members[2]].map(Clone::clone);
+    let error = gather(&mixed).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("{} holds old data", path(&copied[0]))), "{error}");
+    check_content(&serve(&members, "normal"), &content);
+}
+
+/// A copy of a member at every generation that it ever had: only those at which nothing can be missing are taken.
+#[test]
+fn copies_of_every_generation_are_taken_or_refused_by_what_they_can_lack() {
+    let shelf = Shelf::new();
+    let (members, _) = stopped(&shelf);
+    let mut copies = vec![shelf.snapshot(&members[2..], "0")];
+    for round in 1..4 {
+        let array = serve(&members, "normal");
+        fill(&array, round);
+        copies.push(shelf.snapshot(&members[2..], &format!("{round}-open")));
+        array.stop().unwrap();
+        copies.push(shelf.snapshot(&members[2..], &format!("{round}-stopped")));
+    }
+    let last = copies.pop().unwrap();
+    for copy in &copies {
+        let mixed = [&members[0], &members[1], &copy[0]].map(Clone::clone);
+        let error = gather(&mixed).unwrap_err().to_string();
+        assert!(error.contains("holds old data"), "{error}");
+    }
+    let mixed = [&members[0], &members[1], &last[0]].map(Clone::clone);
+    assert!(gather(&mixed).is_ok(), "it is what the member is");
+}
+
+#[test]
+fn start_without_a_drive_to_which_nothing_is_written_evicts_nothing() {
+    let shelf = Shelf::new();
+    let (members, content) = stopped(&shelf);
+    for missing in 0..3 {
+        let mut left = members.clone();
+        left.remove(missing);
+        let array = serve(&left, "normal");
+        check_content(&array, &content);
+        array.stop().unwrap();
+        assert!(gather(&members).unwrap().lost().is_empty(), "drive {missing} was evicted");
+    }
+}
+
+#[test]
+fn array_that_was_made_to_go_on_says_so_after_every_stop() {
+    let shelf = Shelf::new();
+    let (members, _) = stopped(&shelf);
+    let array = serve(&members, "normal");
+    fill(&array, 4);
+    let crashed = shelf.snapshot(&members, "crashed");
+    drop(array);
+    assert_eq!(gather(&members).unwrap().forced(), Forced::No);
+    let left = &crashed[1..];
+    let array = assemble(left, AssembleOptions { force: true }).unwrap();
+    let array = array.serve(options("normal")).unwrap();
+    fill(&array, 5);
+    array.stop().unwrap();
+    for _ in 0..2 {
+        assert_eq!(gather(left).unwrap().forced(), Forced::Yes);
+        let array = serve(left, "normal");
+        fill(&array, 6);
         array.stop().unwrap();
     }
 }

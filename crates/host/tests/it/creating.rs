@@ -1,5 +1,7 @@
 //! Arrays in the making, and what is wrong with some.
 
+use std::fs;
+
 use levelhead_array::Spec;
 use levelhead_host::{CreateOptions, MemberSpec, create};
 use levelhead_units::Sectors;
@@ -31,7 +33,7 @@ fn same_drive_under_two_names_is_refused() {
     let shelf = Shelf::new();
     let mut members = shelf.files(2, 32);
     let link = shelf.path("link.img");
-    std::fs::hard_link(members[0].path(), &link).unwrap();
+    fs::hard_link(members[0].path(), &link).unwrap();
     members.push(shelf.named("link.img"));
     let (first, link) = (members[0].path().display().to_string(), link.display());
     let expected = format!("{first} and {link} are the same drive");
@@ -52,7 +54,7 @@ fn what_is_no_drive_is_refused() {
     members[2] = "/dev/zero".parse().unwrap();
     let expected = "/dev/zero is a character device, not a drive";
     check_refused(&shelf, "raid5:2+1", &members, expected);
-    std::fs::create_dir(shelf.path("folder")).unwrap();
+    fs::create_dir(shelf.path("folder")).unwrap();
     members[2] = shelf.named("folder");
     let folder = shelf.path("folder").display().to_string();
     let expected = format!("{folder} is a directory, not a drive");
@@ -93,11 +95,11 @@ fn drive_with_a_damaged_superblock_is_refused_unless_forced() {
     let members = shelf.files(3, 32);
     make("raid5:2+1,chunk=8KiB", &members, UNKNOWN);
     for member in &members {
-        let mut bytes = std::fs::read(member.path()).unwrap();
+        let mut bytes = fs::read(member.path()).unwrap();
         let last = bytes.len() - 4096;
         bytes[100] ^= 1;
         bytes[last + 100] ^= 1;
-        std::fs::write(member.path(), bytes).unwrap();
+        fs::write(member.path(), bytes).unwrap();
     }
     let error = create("raid5:2+1".parse().unwrap(), &members, CLEAN).unwrap_err().to_string();
     let first = members[0].path().display();
@@ -170,4 +172,23 @@ fn array_of_new_files_or_without_redundancy_is_in_sync_from_the_start() {
     let again = CreateOptions { force: true, ..UNKNOWN };
     assert!(make("raid0:3", &members, again).is_synced);
     assert!(make("raid5:2+1", &members, CreateOptions { force: true, ..CLEAN }).is_synced);
+}
+
+/// A file system is not overwritten without a word.
+#[test]
+fn drive_that_holds_something_is_named_and_left_alone() {
+    let shelf = Shelf::new();
+    let members = shelf.files(3, 32);
+    let mut bytes = fs::read(members[1].path()).unwrap();
+    bytes[0x438..0x43A].copy_from_slice(&[0x53, 0xEF]);
+    fs::write(members[1].path(), bytes).unwrap();
+    let before = shelf.content();
+    let spec: Spec = "raid5:2+1,chunk=8KiB".parse().unwrap();
+    let error = create(spec, &members, CLEAN).unwrap_err().to_string();
+    let name = members[1].path().display();
+    let expected = format!("{name} holds an ext2, ext3 or ext4 file system; only --force takes it");
+    assert_eq!(error, expected);
+    assert!(before == shelf.content(), "something has changed");
+    create(spec, &members, CreateOptions { force: true, ..CLEAN }).unwrap();
+    gather(&members).unwrap();
 }

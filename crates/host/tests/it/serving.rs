@@ -4,14 +4,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 
-use levelhead_array::{EventKind, Resync};
+use levelhead_array::membership::Why;
+use levelhead_array::{ArrayEvent, Event, Resync};
 use levelhead_block::conformance::{Plan, check_service};
 use levelhead_block::{BlockService, Buf, Command, Durability, Effort, Outcome, Request, ZeroTail};
 use levelhead_drive::Faults;
 use levelhead_host::{
-    ArrayHandle, ArrayState, Bound, DriveState, EventsSince, Io, NumberedEvent, ServeOptions,
+    ArrayHandle, ArrayState, Bound, DriveState, EventsSince, Io, LostMember, NumberedEvent,
+    OnEvent, ServeOptions,
 };
-use levelhead_units::{DriveIdx, Extent, Lba, Nanos, Ratio, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos, Ratio, Sectors};
 
 use crate::support::{
     CLEAN, Client, Shelf, UNKNOWN, check_content, fill, gather, make, noise, options, serve,
@@ -43,7 +45,7 @@ fn check_files(spec: &str, policy: &str) {
         conform(&array, 1, 300);
         wait_for_resync(&array);
         for idx in 0..shape.redundant() as u8 {
-            array.lose(drive(idx)).unwrap();
+            array.command(move |engine| engine.lose(drive(idx))).unwrap();
             conform(&array, 2 + u64::from(idx), 300);
         }
         array.stop().unwrap();
@@ -60,7 +62,7 @@ fn check_emulated(spec: &str, policy: &str) {
     assert_eq!(array.status().unwrap().synced, Ratio::ONE, "zeroes are in sync");
     conform(&array, 1, 60);
     if shape.redundant() > 0 {
-        array.lose(drive(1)).unwrap();
+        array.command(move |engine| engine.lose(drive(1))).unwrap();
         conform(&array, 2, 60);
     }
     array.stop().unwrap();
@@ -124,9 +126,9 @@ fn drive_that_dies_while_the_array_runs_takes_no_data_with_it() {
     make("raid6:2+2,chunk=8KiB", &members, CLEAN);
     let array = serve(&members, "normal");
     let content = fill(&array, 5);
-    array.kill(drive(3)).unwrap();
+    array.command(move |engine| engine.kill(drive(3))).unwrap();
     check_content(&array, &content);
-    array.kill(drive(0)).unwrap();
+    array.command(move |engine| engine.kill(drive(0))).unwrap();
     let content = fill(&array, 6);
     check_content(&array, &content);
     let states: Vec<DriveState> =
@@ -147,28 +149,38 @@ fn array_that_has_lost_too_much_says_so_and_hangs_nowhere() {
     let shelf = Shelf::new();
     let members = shelf.emulated(3, 32, "");
     make("raid5:2+1,chunk=8KiB", &members, CLEAN);
-    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let told: Arc<Mutex<Vec<NumberedEvent>>> = Arc::default();
     let heard = Arc::clone(&told);
-    let tell = Box::new(move |sentence: &str| heard.lock().unwrap().push(sentence.to_owned()));
-    let array = gather(&members).unwrap().serve_and_tell(options("normal"), tell).unwrap();
+    let on_event: OnEvent = Box::new(move |event| heard.lock().unwrap().push(event.clone()));
+    let options = ServeOptions { on_event: Some(on_event), ..options("normal") };
+    let array = gather(&members).unwrap().serve(options).unwrap();
     let state = || array.status().unwrap().state;
     fill(&array, 5);
     assert_eq!(state(), ArrayState::Whole);
-    array.kill(drive(0)).unwrap();
+    array.command(move |engine| engine.kill(drive(0))).unwrap();
     fill(&array, 6);
     assert_eq!(state(), ArrayState::Degraded);
-    array.kill(drive(1)).unwrap();
+    array.command(move |engine| engine.kill(drive(1))).unwrap();
     let reply = Client::new(&array).read(0, array.size().get());
     assert!(!reply.outcome.is_good());
     let outcome = Client::new(&array).write(0, noise(1, 8));
     assert!(!outcome.is_good());
     assert_eq!(state(), ArrayState::Failed);
-    let [_, _, last] = &told.lock().unwrap()[..] else { panic!("{told:?}") };
-    let sentence = "the array has failed: drives 0,1 are lost, raid5:2+1,chunk=8KiB survives the loss \
-                    of 1";
-    assert_eq!(last, sentence);
     let error = array.stop().unwrap_err().to_string();
     assert_eq!(error, "more drives are lost than the array survives: 0,1");
+    let told = told.lock().unwrap();
+    let names: Vec<&str> = told.iter().map(|told| told.event.name()).collect();
+    assert_eq!(names, ["assembled", "lost", "lost", "array-failed", "stopped-failed"]);
+    let lost: DriveSet = [drive(0), drive(1)].into_iter().collect();
+    assert_eq!(told[3].event, Event::Array(ArrayEvent::Failed { lost, survives: 1 }));
+    // The drives' losses say which, and what the machine says of it; the array's failure does not.
+    for (at, told) in told[1..3].iter().enumerate() {
+        assert_eq!(told.event, Event::Lost { drive: drive(at as u8), why: Why::Failed });
+        let LostMember { name, reason } = told.lost.as_ref().unwrap();
+        assert_eq!(name.as_deref(), Some(members[at].to_string().as_str()));
+        assert!(reason.is_some(), "{told:?}");
+    }
+    assert_eq!(told[3].lost, None);
     let error = gather(&members).unwrap_err().to_string();
     assert!(error.contains("holds old data"), "{error}");
 }
@@ -181,27 +193,26 @@ fn events_are_numbered_and_can_be_read_after_the_end() {
     let array = serve(&members, "level");
     let since = |after| {
         let since = array.events(after, Nanos::ZERO).unwrap();
-        let named = since
-            .events
-            .iter()
-            .map(|NumberedEvent { number, event }| (*number, event.drive.as_usize(), event.kind));
+        let named = since.events.iter().map(|told| (told.number, told.event.name()));
         (since.missed, named.collect::<Vec<_>>(), since.has_ended)
     };
-    assert_eq!(since(0), (0, Vec::new(), false));
-    array.sit_out(drive(1)).unwrap();
-    array.admit(drive(1)).unwrap();
-    let (out, back) = (EventKind::SatOutByHand, EventKind::AdmittedByHand);
-    assert_eq!(since(0), (0, vec![(1, 1, out), (2, 1, back)], false));
-    assert_eq!(since(1), (0, vec![(2, 1, back)], false));
+    let assembled = (1, "assembled");
+    assert_eq!(since(0), (0, vec![assembled], false));
+    array.command(move |engine| engine.sit_out(drive(1))).unwrap();
+    array.command(move |engine| engine.admit(drive(1))).unwrap();
+    let (out, back) = ((2, "sat-out-by-hand"), (3, "admitted-by-hand"));
+    assert_eq!(since(0), (0, vec![assembled, out, back], false));
+    assert_eq!(since(2), (0, vec![back], false));
     let waiting = {
         let array = array.clone();
-        std::thread::spawn(move || array.events(2, Nanos::from_secs(3600)).unwrap())
+        std::thread::spawn(move || array.events(3, Nanos::from_secs(3600)).unwrap())
     };
-    assert_eq!(array.status().unwrap().events.len(), 2);
+    assert_eq!(array.status().unwrap().events.len(), 3);
     array.stop().unwrap();
-    let ended = EventsSince { missed: 0, events: Vec::new(), has_ended: true };
-    assert_eq!(waiting.join().unwrap(), ended, "nobody waits for an array that has ended");
-    assert_eq!(since(1), (0, vec![(2, 1, back)], true));
+    let EventsSince { missed, events, .. } = waiting.join().unwrap();
+    assert_eq!((missed, events[0].event.name()), (0, "stopped"), "the end is an event as well");
+    assert_eq!(since(2), (0, vec![back, (4, "stopped")], true));
+    assert_eq!(since(4), (0, Vec::new(), true), "nothing is waited for after the end");
 }
 
 #[test]
@@ -214,27 +225,30 @@ fn orders_that_cannot_be_followed_are_refused_in_one_sentence() {
     let check = |result: Result<(), levelhead_host::HostError>, expected: &str| {
         assert_eq!(result.unwrap_err().to_string(), expected);
     };
-    check(array.lose(drive(3)), "the array has drives 0 to 2, not 3");
-    check(array.kill(drive(9)), "the array has drives 0 to 2, not 9");
+    check(array.command(move |engine| engine.lose(drive(3))), "the array has drives 0 to 2, not 3");
+    check(array.command(move |engine| engine.kill(drive(9))), "the array has drives 0 to 2, not 9");
     let path = members[2].path().display().to_string();
-    check(array.kill(drive(2)), &format!("drive 2, {path}, is a real one: it has its own faults"));
+    check(
+        array.command(move |engine| engine.kill(drive(2))),
+        &format!("drive 2, {path}, is a real one: it has its own faults"),
+    );
     let fast = Faults { slowdown: 0.5, ..Faults::NONE };
     check(
-        array.set_faults(drive(0), fast),
+        array.command(move |engine| engine.set_faults(drive(0), fast)),
         "drive 0: a drive is slowed down 1 to 1000 times, not 0.5 times",
     );
-    array.lose(drive(1)).unwrap();
-    check(array.lose(drive(1)), "drive 1 is lost already");
+    array.command(move |engine| engine.lose(drive(1))).unwrap();
+    check(array.command(move |engine| engine.lose(drive(1))), "drive 1 is lost already");
     check(
-        array.lose(drive(0)),
+        array.command(move |engine| engine.lose(drive(0))),
         "raid5:2+1,chunk=8KiB survives the loss of 1 drives, 1 are lost already",
     );
     array.stop().unwrap();
-    check(array.lose(drive(0)), "the array is not running any more");
+    check(array.command(move |engine| engine.lose(drive(0))), "the array is not running any more");
     check(array.stop(), "the array is not running any more");
     let members = [&members[0], &members[2]].map(Clone::clone);
     let array = serve(&members, "normal");
-    check(array.kill(drive(1)), "drive 1 is missing");
+    check(array.command(move |engine| engine.kill(drive(1))), "drive 1 is missing");
     let status = array.status().unwrap();
     assert_eq!(status.drives[1].state, DriveState::Missing);
     assert_eq!(status.drives[1].name, None);
@@ -249,19 +263,19 @@ fn faults_can_be_changed_while_the_array_runs() {
     let content = fill(&array, 5);
     // Nothing can be read from drive 0 any more, so all of it comes from the others.
     let hopeless = Faults { hard_rate: Ratio::ONE, ..Faults::NONE };
-    array.set_faults(drive(0), hopeless).unwrap();
-    let before = array.status().unwrap().served;
+    array.command(move |engine| engine.set_faults(drive(0), hopeless)).unwrap();
+    let before = array.status().unwrap().counters;
     assert_eq!(before.decoded, 0);
     check_content(&array, &content);
     let status = array.status().unwrap();
-    assert!(status.served.decoded > 0);
+    assert!(status.counters.decoded > 0);
     assert_eq!(status.drives[0].state, DriveState::Present, "bad sectors are no death");
     let health = status.drives[0].health.unwrap();
     assert!(health.first_pass_failures > Some(0), "{health:?}");
-    array.set_faults(drive(0), Faults::NONE).unwrap();
+    array.command(move |engine| engine.set_faults(drive(0), Faults::NONE)).unwrap();
     check_content(&array, &content);
     let after = array.status().unwrap();
-    assert_eq!(after.served.decoded, status.served.decoded);
+    assert_eq!(after.counters.decoded, status.counters.decoded);
     let page = after.drives[0].health.unwrap();
     assert!(page.commands > health.commands, "the page goes on: {page:?}");
 }
@@ -288,7 +302,7 @@ fn large_requests_run_in_pieces_and_are_answered_once() {
     let content = fill(&array, 9);
     check_content(&array, &content);
     let size = array.size().get();
-    let served = array.status().unwrap().served;
+    let served = array.status().unwrap().counters;
     assert_eq!(served.requests, 2 * size.div_ceil(256));
     let extent = Extent::new(Lba::ZERO, array.size());
     let command = Command::WriteZeroes { extent, durability: Durability::Durable };
@@ -464,7 +478,7 @@ fn status_says_what_there_is() {
     assert_eq!(status.size, created.size);
     assert_eq!(status.policy.to_string(), "assisted");
     assert_eq!(status.outstanding, 0);
-    assert_eq!(status.served.requests, 1);
+    assert_eq!(status.counters.requests, 1);
     assert_eq!(status.latency.count, 1);
     assert_eq!(status.drives.len(), 3);
     for (drive, member) in status.drives.iter().zip(&members) {

@@ -154,6 +154,7 @@ pub(crate) fn options(policy: &str) -> ServeOptions {
         bound: Bound::DEFAULT,
         seed: 1,
         patience: Patience::DEFAULT,
+        on_event: None,
     }
 }
 

@@ -1,5 +1,8 @@
 //! What a client says, and how a server takes it apart.
 
+use levelhead_block::Pool;
+use levelhead_units::Sectors;
+
 use super::input::{Fields, Input, PutFields, length};
 use super::wire::{OPTION_MAGIC, REQUEST_MAGIC, option};
 use super::{
@@ -164,6 +167,8 @@ impl ClientOption {
 pub struct ServerDecoder {
     input: Input,
     stage: Stage,
+    /// Where the bytes of writes get their memory.
+    pool: Pool,
 }
 
 enum Stage {
@@ -194,7 +199,12 @@ impl ServerDecoder {
     /// A decoder for a new connection, on which the client may choose every flag that
     /// [`ClientFlags`] names.
     pub fn new() -> Self {
-        Self { input: Input::new(), stage: Stage::Flags }
+        Self::with_pool(Pool::new(Sectors::ZERO))
+    }
+
+    /// The same; the bytes of writes get their memory from `pool`.
+    pub fn with_pool(pool: Pool) -> Self {
+        Self { input: Input::new(), stage: Stage::Flags, pool }
     }
 
     /// Where the next bytes from the socket go. Not empty once [`ServerDecoder::next`] gave nothing.
@@ -235,7 +245,8 @@ impl ServerDecoder {
             })),
             Stage::Requests => self.next_request(),
             Stage::Announced { header } => {
-                self.input.begin_payload(Payload::room(header.offset, header.length as usize));
+                let len = header.length as usize;
+                self.input.begin_payload(Payload::room_in(&self.pool, header.offset, len));
                 self.stage = Stage::Body { header };
                 self.next()
             }

@@ -239,6 +239,18 @@ impl ServerMessage {
         }
     }
 
+    /// [`ServerMessage::payload`] alone.
+    pub fn into_payload(self) -> Option<Payload> {
+        match self {
+            Self::Simple { data, .. } | Self::Chunk { chunk: Chunk::Data { data, .. }, .. } => {
+                Some(data)
+            }
+            Self::Greeting(_) | Self::Answer { .. } | Self::Export { .. } | Self::Chunk { .. } => {
+                None
+            }
+        }
+    }
+
     /// Appends the whole message.
     ///
     /// Panics if a text is longer than [`TEXT_MAX`].

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use levelhead_block::{Buf, Data};
+use levelhead_block::{Buf, Data, Pool};
 use levelhead_units::{Bytes, SECTOR_SIZE, Sectors};
 
 /// A run of bytes within whole sectors, which may lie in several places.
@@ -34,6 +34,19 @@ impl Payload {
     pub fn room(offset: u64, len: usize) -> Self {
         let skew = (offset % SECTOR_SIZE as u64) as usize;
         Self { data: Data::Buf(Buf::zeroed(Self::sectors_of(offset, len))), skew, len }
+    }
+
+    /// The same in memory of `pool`. What the bytes leave of the first and the last sector is zeroes; the bytes
+    /// themselves are anything until they are filled.
+    pub fn room_in(pool: &Pool, offset: u64, len: usize) -> Self {
+        let skew = (offset % SECTOR_SIZE as u64) as usize;
+        let mut buf = pool.take_to_fill(Self::sectors_of(offset, len));
+        let bytes = buf.as_mut_slice();
+        if len > 0 {
+            bytes[..skew].fill(0);
+            bytes[skew + len..].fill(0);
+        }
+        Self { data: Data::Buf(buf), skew, len }
     }
 
     /// The size of the buffer that [`Payload::room`] makes.
@@ -153,6 +166,20 @@ mod tests {
             payload.copy_to(&mut copy);
             assert!(copy == bytes);
         }
+    }
+
+    #[test]
+    fn memory_that_is_used_again_shows_nothing_beside_the_bytes() {
+        let pool = Pool::new(Sectors::new(8));
+        let mut used = pool.take_to_fill(Sectors::new(2));
+        used.as_mut_slice().fill(9);
+        drop(used);
+        let mut room = Payload::room_in(&pool, 5000, 4096);
+        room.bytes_mut().fill(1);
+        let buf = room.into_buf();
+        let ones = 904..904 + 4096;
+        let is_right = |(at, &byte): (usize, &u8)| byte == u8::from(ones.contains(&at));
+        assert!(buf.as_slice().iter().enumerate().all(is_right));
     }
 
     #[test]

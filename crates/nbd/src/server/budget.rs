@@ -94,8 +94,7 @@ impl Budget {
         state.taken += bytes;
         let socket = Arc::clone(socket);
         state.holders.insert(request, Holder { socket, held_by: HeldBy::Service });
-        drop(state);
-        self.changed.notify_all();
+        self.note_changed(state);
         Some(Share { budget: Arc::clone(self), request, bytes })
     }
 
@@ -103,6 +102,15 @@ impl Budget {
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_all();
+    }
+
+    /// Tells the requests that wait, if there are any: that takes a call of the system.
+    fn note_changed(&self, state: MutexGuard<'_, State>) {
+        let is_awaited = state.asked > state.served;
+        drop(state);
+        if is_awaited {
+            self.changed.notify_all();
+        }
     }
 
     /// Bytes taken, and requests that wait.
@@ -154,8 +162,7 @@ impl Drop for Share {
         let mut state = self.budget.lock();
         state.holders.remove(&self.request);
         state.taken -= self.bytes;
-        drop(state);
-        self.budget.changed.notify_all();
+        self.budget.note_changed(state);
     }
 }
 

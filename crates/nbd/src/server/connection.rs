@@ -1,31 +1,30 @@
 //! One connection: its handshake, then its requests.
 //!
 //! ```text
-//!   socket --> reader: decode, gate --> service or export --> callback --> queue --> writer --> socket
-//!                        ^                                                             |
-//!                        +---------------- permit, once the answer is sent ------------+
+//!   socket --> reader: decode, gate --> service or export --> callback --> outbox --> socket
+//!                        ^                                                    |
+//!                        +----------- permit, once the answer is sent --------+
 //! ```
 //!
-//! The reader waits at the gate, with a write before there is memory for its bytes; the writer waits on
-//! the socket; the service's callbacks do not wait.
-//! When the client goes away, the reader ends at once, the writer ends at the first answer it cannot
-//! send, and the connection lasts until the service has answered everything.
+//! The reader waits at the gate, with a write before there is memory for its bytes; the writer of the
+//! [`outbox`](super::outbox) waits on the socket; the service's callbacks do not wait.
+//! When the client goes away, the reader ends at once, the writer ends at the first answer that cannot
+//! be sent, and the connection lasts until the service has answered everything.
 
 use std::io;
-use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
-use levelhead_block::{Command, Effort, Reply, Request};
+use levelhead_block::{Command, Effort, Pool, Reply, Request};
 
 use super::deadline::Deadline;
 use super::export::LiveExport;
 use super::failure::{Failure, check_outcome};
 use super::gate::{Gate, Permit};
 use super::negotiation::{ALLOCATION_ID, Agreed, Described, Negotiation, Replies, Step};
+use super::outbox::{Outbox, Sender};
 use super::plan::{Plan, Rules, plan};
 use crate::codec::{
     Body, Chunk, ClientMessage, CommandKind, Cookie, ErrorChunk, Payload, Place, RequestHeader,
@@ -39,29 +38,27 @@ pub(super) struct Connection {
     pub(super) gate: Arc<Gate>,
     /// The time for the handshake, all of it.
     pub(super) handshake_max: Duration,
+    /// Memory for the bytes of writes.
+    pub(super) pool: Pool,
 }
 
 /// Serves a client until it leaves, breaks the protocol, takes too long for its handshake, or
 /// `stopping` is set and the socket's reading half shut down. Every request has been answered by the service when this returns.
 pub(super) fn serve(
-    Connection { socket, gate, handshake_max }: &Connection,
+    Connection { socket, gate, handshake_max, pool }: &Connection,
     exports: &[Arc<LiveExport>],
     stopping: &AtomicBool,
 ) -> io::Result<()> {
-    let mut decoder = ServerDecoder::new();
+    let mut decoder = ServerDecoder::with_pool(pool.clone());
     let deadline = Deadline::after(*handshake_max, socket);
     let Some(agreed) = negotiate(&deadline, &mut decoder, exports)? else { return Ok(()) };
     deadline.lift()?;
     let export = Arc::clone(&exports[agreed.export]);
     let result = thread::scope(|scope| {
-        let (queue, answers) = mpsc::channel();
-        thread::Builder::new().name("nbd-writer".to_owned()).spawn_scoped(scope, move || {
-            // The reader learns of a broken socket from the socket.
-            if send_all(socket, answers).is_err() {
-                socket.shutdown(Shutdown::Both);
-            }
-        })?;
-        Reader { agreed, export: &export, gate, queue }.run(socket, &mut decoder, stopping)
+        let (outbox, answers) = Outbox::new(Arc::clone(socket));
+        let writer = thread::Builder::new().name("nbd-writer".to_owned());
+        writer.spawn_scoped(scope, move || outbox.write())?;
+        Reader { agreed, export: &export, gate, answers }.run(socket, &mut decoder, stopping)
     });
     gate.wait_empty();
     result
@@ -111,23 +108,6 @@ fn receive(
     }
 }
 
-/// An answer, and the place in flight that it frees.
-struct Outgoing {
-    message: ServerMessage,
-    permit: Permit,
-}
-
-fn send_all(socket: &Socket, answers: Receiver<Outgoing>) -> io::Result<()> {
-    let mut head = Vec::new();
-    for Outgoing { message, permit } in answers {
-        head.clear();
-        message.encode_head(&mut head);
-        socket.write_both(&head, message.payload().into_iter().flat_map(Payload::slices))?;
-        drop(permit);
-    }
-    Ok(())
-}
-
 /// A request that must still be answered.
 struct Pending {
     cookie: Cookie,
@@ -135,7 +115,7 @@ struct Pending {
     /// Where it begins, if clients understand being told where it failed.
     start: Option<u64>,
     permit: Permit,
-    queue: Sender<Outgoing>,
+    answers: Sender,
 }
 
 impl Pending {
@@ -192,8 +172,7 @@ impl Pending {
 
     fn send(mut self, message: ServerMessage) {
         self.permit.answered();
-        // Without a writer there is no client to be told. Dropping the permit is all that is left.
-        let _unsent = self.queue.send(Outgoing { message, permit: self.permit });
+        self.answers.send(message, self.permit);
     }
 }
 
@@ -201,7 +180,7 @@ struct Reader<'a> {
     agreed: Agreed,
     export: &'a Arc<LiveExport>,
     gate: &'a Arc<Gate>,
-    queue: Sender<Outgoing>,
+    answers: Sender,
 }
 
 impl Reader<'_> {
@@ -288,7 +267,7 @@ impl Reader<'_> {
             | CommandKind::BlockStatus
             | CommandKind::Unknown(_) => None,
         };
-        Pending { cookie, replies, start, permit, queue: self.queue.clone() }
+        Pending { cookie, replies, start, permit, answers: self.answers.clone() }
     }
 
     fn submit(&self, request: Request, pending: Pending) {

@@ -33,6 +33,8 @@ struct Used {
     /// Those of them that the service has yet to answer.
     unanswered: usize,
     bytes: usize,
+    /// Threads that wait for any of this to change: without one, nothing is told.
+    waiting: usize,
 }
 
 /// A request in flight. Over when dropped.
@@ -59,13 +61,12 @@ impl Gate {
     /// Waits until there is room for a request of `bytes` bytes, here and in the budget. Nothing if
     /// the budget has been closed.
     pub(super) fn enter(self: &Arc<Self>, bytes: usize) -> Option<Permit> {
-        let full = |used: &mut Used| {
+        let full = |used: &Used| {
             let too_many = used.requests >= self.limits.requests;
             let too_large = used.requests > 0 && used.bytes + bytes > self.limits.bytes;
             too_many || too_large
         };
-        let mut used =
-            self.freed.wait_while(self.lock(), full).unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.wait_while(full);
         used.requests += 1;
         used.unanswered += 1;
         used.bytes += bytes;
@@ -80,14 +81,31 @@ impl Gate {
 
     /// Waits until the service has answered all that is in flight.
     pub(super) fn wait_answered(&self) {
-        let busy = |used: &mut Used| used.unanswered > 0;
-        drop(self.freed.wait_while(self.lock(), busy).unwrap_or_else(PoisonError::into_inner));
+        drop(self.wait_while(|used| used.unanswered > 0));
     }
 
     /// Waits until nothing is in flight.
     pub(super) fn wait_empty(&self) {
-        let busy = |used: &mut Used| used.requests > 0;
-        drop(self.freed.wait_while(self.lock(), busy).unwrap_or_else(PoisonError::into_inner));
+        drop(self.wait_while(|used| used.requests > 0));
+    }
+
+    fn wait_while(&self, is_busy: impl Fn(&Used) -> bool) -> MutexGuard<'_, Used> {
+        let mut used = self.lock();
+        while is_busy(&used) {
+            used.waiting += 1;
+            used = self.freed.wait(used).unwrap_or_else(PoisonError::into_inner);
+            used.waiting -= 1;
+        }
+        used
+    }
+
+    /// Tells those that wait, if there are any: that takes a call of the system.
+    fn note_freed(&self, used: MutexGuard<'_, Used>) {
+        let is_awaited = used.waiting > 0;
+        drop(used);
+        if is_awaited {
+            self.freed.notify_all();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Used> {
@@ -111,8 +129,9 @@ impl Permit {
         if self.stage == Stage::Unanswered {
             self.stage = Stage::Answered;
             self.share.iter().for_each(Share::leave_to_client);
-            self.gate.lock().unanswered -= 1;
-            self.gate.freed.notify_all();
+            let mut used = self.gate.lock();
+            used.unanswered -= 1;
+            self.gate.note_freed(used);
         }
     }
 }
@@ -123,8 +142,7 @@ impl Drop for Permit {
         let mut used = self.gate.lock();
         used.requests -= 1;
         used.bytes -= self.bytes;
-        drop(used);
-        self.gate.freed.notify_all();
+        self.gate.note_freed(used);
     }
 }
 

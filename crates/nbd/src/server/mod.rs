@@ -25,6 +25,7 @@ mod failure;
 mod gate;
 mod locks;
 mod negotiation;
+mod outbox;
 mod plan;
 
 use std::collections::BTreeMap;
@@ -35,8 +36,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use levelhead_block::BlockService;
-use levelhead_units::SECTOR_SIZE;
+use levelhead_block::{BlockService, Pool};
+use levelhead_units::{SECTOR_SIZE, Sectors};
 
 use self::budget::Budget;
 use self::connection::Connection;
@@ -56,6 +57,9 @@ pub const BYTES_MAX: usize = 256 << 20;
 // One connection leaves room for others, and no request is larger than all there is.
 const _: () = assert!(LIMITS.bytes < BYTES_MAX);
 const _: () = assert!(PAYLOAD_MAX as usize + 2 * SECTOR_SIZE <= LIMITS.bytes);
+
+/// What is kept of the memory of writes that are over, for all connections: 16 MiB.
+const KEPT_MAX: Sectors = Sectors::new(4096);
 
 /// How long a client may take to send the bytes of a write, or to take an answer, while a request of
 /// another waits for room. It is disconnected after that.
@@ -170,6 +174,7 @@ impl Server {
         let shared = Arc::new(Shared {
             exports: live,
             handshake_max: bounds.handshake_max,
+            pool: Pool::new(KEPT_MAX),
             budget: Budget::new(bounds.bytes_max, bounds.hold_max),
             stopping: AtomicBool::new(false),
             open: Mutex::default(),
@@ -279,6 +284,7 @@ impl Drop for Running {
 struct Shared {
     exports: Vec<Arc<LiveExport>>,
     handshake_max: Duration,
+    pool: Pool,
     budget: Arc<Budget>,
     stopping: AtomicBool,
     /// The connections, by number.
@@ -307,7 +313,12 @@ impl Shared {
         }
         let socket = Arc::new(socket);
         let gate = Gate::new(LIMITS, Arc::clone(&self.budget), Arc::clone(&socket));
-        let connection = Arc::new(Connection { socket, gate, handshake_max: self.handshake_max });
+        let connection = Arc::new(Connection {
+            socket,
+            gate,
+            handshake_max: self.handshake_max,
+            pool: self.pool.clone(),
+        });
         open.insert(id, Arc::clone(&connection));
         drop(open);
         let listed = Listed { shared: Arc::clone(self), id };

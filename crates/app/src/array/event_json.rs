@@ -1,0 +1,385 @@
+//! An event as JSON, as a sentence, and how much it matters: the one place that knows all three.
+//!
+//! The fields are described for users in `docs/control.md`. A client makes the sentence from the fields, so it
+//! needs nothing else of an array than what a program gets.
+
+use levelhead_array::detect::Figures;
+use levelhead_array::membership::Why;
+use levelhead_array::superblock::Forced;
+use levelhead_array::{ArrayEvent, Ending, Event, EventKind};
+use levelhead_host::NumberedEvent;
+use levelhead_units::{DriveIdx, DriveSet, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// How much an event matters, as a system's log has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Priority {
+    /// Data cannot be had, or may not be safe.
+    Error,
+    /// Something is not as it should be: a drive is lost, slow, or sits out.
+    Warning,
+    /// All is well, and worth a look.
+    Notice,
+    /// All is well.
+    Info,
+}
+
+impl From<Event> for Priority {
+    fn from(event: Event) -> Self {
+        match event {
+            Event::Standing(event) => match event.kind {
+                EventKind::Slow
+                | EventKind::SatOut
+                | EventKind::SatOutByHand
+                | EventKind::Silent => Self::Warning,
+                EventKind::Heard | EventKind::AdmittedInNeed => Self::Notice,
+                EventKind::Admitted | EventKind::AdmittedByHand => Self::Info,
+            },
+            Event::Lost { .. } => Self::Warning,
+            Event::Array(event) => match event {
+                ArrayEvent::Failed { .. }
+                | ArrayEvent::Stopped(Ending::Failed | Ending::Unsafe { .. }) => Self::Error,
+                ArrayEvent::ResyncStuck(_) => Self::Warning,
+                ArrayEvent::Assembled { absent, forced, unsynced } => {
+                    match (absent.is_empty(), forced, unsynced) {
+                        (true, Forced::No, 0) => Self::Info,
+                        (true, Forced::No, _) => Self::Notice,
+                        (false, _, _) | (_, Forced::Yes, _) => Self::Warning,
+                    }
+                }
+                ArrayEvent::ResyncBegun(_)
+                | ArrayEvent::ResyncDone
+                | ArrayEvent::Stopped(Ending::Clean) => Self::Info,
+            },
+        }
+    }
+}
+
+/// Something that happened, with the facts behind it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct EventJson {
+    /// 1 for the first since the array was started.
+    pub(crate) number: u64,
+    pub(crate) event: String,
+    /// Since the array was started.
+    pub(crate) at_seconds: f64,
+    #[serde(flatten)]
+    pub(crate) facts: Facts,
+}
+
+/// The fields that differ from event to event. A kind is known by the fields that it alone has.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Facts {
+    Standing { drive: u8, median_ms: f64, cohort_median_ms: f64, cohort_mad_ms: f64, samples: u32 },
+    Lost { drive: u8, why: String, member: Option<String>, reason: Option<String> },
+    Failed { lost: Vec<u8>, survives: usize },
+    Assembled { absent: Vec<u8>, forced: bool, unsynced_stripes: u64 },
+    Resync { synced_stripes: u64, stripes: u64 },
+    Silent { silent: Vec<u8> },
+    None {},
+}
+
+impl From<&NumberedEvent> for EventJson {
+    fn from(told: &NumberedEvent) -> Self {
+        Self {
+            number: told.number,
+            event: told.event.name().to_owned(),
+            at_seconds: thousandths(told.at.as_nanos() as f64 / 1e9),
+            facts: Facts::from(told),
+        }
+    }
+}
+
+impl From<&NumberedEvent> for Facts {
+    fn from(told: &NumberedEvent) -> Self {
+        match told.event {
+            Event::Standing(event) => {
+                let Figures { median, cohort_median, cohort_mad, samples } = event.figures;
+                Self::Standing {
+                    drive: number(event.drive),
+                    median_ms: millis(median),
+                    cohort_median_ms: millis(cohort_median),
+                    cohort_mad_ms: millis(cohort_mad),
+                    samples,
+                }
+            }
+            Event::Lost { drive, why } => {
+                let why = match why {
+                    Why::Failed => "failed",
+                    Why::Silent => "silent",
+                    Why::ByHand => "by-hand",
+                };
+                let known = told.lost.clone().unwrap_or_default();
+                let (member, reason) = (known.name, known.reason);
+                Self::Lost { drive: number(drive), why: why.to_owned(), member, reason }
+            }
+            Event::Array(ArrayEvent::Failed { lost, survives }) => {
+                Self::Failed { lost: numbers(lost), survives }
+            }
+            Event::Array(ArrayEvent::Assembled { absent, forced, unsynced }) => Self::Assembled {
+                absent: numbers(absent),
+                forced: forced == Forced::Yes,
+                unsynced_stripes: unsynced,
+            },
+            Event::Array(ArrayEvent::ResyncBegun(now) | ArrayEvent::ResyncStuck(now)) => {
+                Self::Resync { synced_stripes: now.synced, stripes: now.stripes }
+            }
+            Event::Array(ArrayEvent::Stopped(Ending::Unsafe { silent })) => {
+                Self::Silent { silent: numbers(silent) }
+            }
+            Event::Array(
+                ArrayEvent::ResyncDone | ArrayEvent::Stopped(Ending::Clean | Ending::Failed),
+            ) => Self::None {},
+        }
+    }
+}
+
+impl EventJson {
+    /// The same in a sentence.
+    pub(crate) fn sentence(&self) -> String {
+        let Self { event, at_seconds, .. } = self;
+        match &self.facts {
+            Facts::Standing { drive, samples: 0, .. } => {
+                format!(
+                    "drive {drive} {event} at {at_seconds:.1} s: it has ended no command lately"
+                )
+            }
+            Facts::Standing { drive, median_ms, cohort_median_ms, cohort_mad_ms, samples } => {
+                format!(
+                    "drive {drive} {event} at {at_seconds:.1} s: its last {samples} commands took \
+                 {median_ms:.1} ms (median), the drives' {cohort_median_ms:.1} ms (deviation \
+                 {cohort_mad_ms:.1} ms)"
+                )
+            }
+            Facts::Lost { drive, why, member, reason } => {
+                let name = member.as_ref().map_or(String::new(), |member| format!(", {member},"));
+                match (why.as_str(), reason) {
+                    ("by-hand", _) => format!("drive {drive}{name} is lost: an operator wanted it"),
+                    (_, Some(reason)) => format!("drive {drive}{name} has failed: {reason}"),
+                    (_, None) => format!("drive {drive}{name} has failed"),
+                }
+            }
+            Facts::Failed { lost, survives } => format!(
+                "the array has failed: drives {} are lost, it survives the loss of {survives}",
+                list(lost)
+            ),
+            Facts::Assembled { absent, forced, unsynced_stripes } => {
+                let mut sentence = "the array is served".to_owned();
+                match absent.as_slice() {
+                    [] => sentence.push_str(" with all its drives"),
+                    absent => sentence.push_str(&format!(" without drives {}", list(absent))),
+                }
+                if *forced {
+                    sentence.push_str(", by force");
+                }
+                if *unsynced_stripes > 0 {
+                    let left =
+                        format!(", redundancy of {unsynced_stripes} stripes is not valid yet");
+                    sentence.push_str(&left);
+                }
+                sentence
+            }
+            Facts::Resync { synced_stripes, stripes } if event == "resync-stuck" => format!(
+                "redundancy cannot be made valid from stripe {synced_stripes} of {stripes} on: a \
+                 drive is lost, or data there cannot be read"
+            ),
+            Facts::Resync { synced_stripes, stripes } => format!(
+                "redundancy is being made valid from stripe {synced_stripes} of {stripes} on"
+            ),
+            Facts::Silent { silent } => format!(
+                "the array was not stopped in good order: drives {} do not answer",
+                list(silent)
+            ),
+            Facts::None {} => match event.as_str() {
+                "resync-done" => "all redundancy is valid".to_owned(),
+                "stopped" => "the array was stopped in good order".to_owned(),
+                "stopped-failed" => {
+                    "the array has ended: more drives are lost than it survives".to_owned()
+                }
+                // An array of a later version may tell more than is known here.
+                other => other.to_owned(),
+            },
+        }
+    }
+}
+
+fn number(drive: DriveIdx) -> u8 {
+    drive.as_usize() as u8
+}
+
+fn numbers(drives: DriveSet) -> Vec<u8> {
+    drives.iter().map(number).collect()
+}
+
+fn list(drives: &[u8]) -> String {
+    drives.iter().map(u8::to_string).collect::<Vec<_>>().join(",")
+}
+
+/// Rounded to what people may want to know: then a number reads back as it was written.
+fn thousandths(value: f64) -> f64 {
+    (value * 1e3).round() / 1e3
+}
+
+fn millis(time: Nanos) -> f64 {
+    thousandths(time.as_millis_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use levelhead_array::{DriveEvent, ResyncProgress};
+    use levelhead_host::LostMember;
+    use levelhead_units::Instant;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn told(event: Event, lost: Option<LostMember>) -> NumberedEvent {
+        NumberedEvent { number: 7, at: Instant::from_nanos(1_234_567_890), event, lost }
+    }
+
+    /// Every shape of an event, its priority, its own fields, and its sentence.
+    fn all() -> Vec<(NumberedEvent, Priority, Value, &'static str)> {
+        let drive = DriveIdx::new(2);
+        let drives: DriveSet = [1, 2].map(DriveIdx::new).into_iter().collect();
+        let figures = Figures {
+            median: Nanos::from_micros(20_250),
+            cohort_median: Nanos::from_millis(4),
+            cohort_mad: Nanos::from_micros(500),
+            samples: 32,
+        };
+        let standing =
+            |kind, figures| Event::Standing(DriveEvent { at: Instant::ZERO, drive, kind, figures });
+        let lost = |why, reason: Option<&str>| {
+            let (name, reason) = (Some("d2.img".to_owned()), reason.map(str::to_owned));
+            told(Event::Lost { drive, why }, Some(LostMember { name, reason }))
+        };
+        let array = |event| told(Event::Array(event), None);
+        let progress = ResyncProgress { synced: 10, stripes: 30 };
+        let assembled =
+            |absent, forced, unsynced| array(ArrayEvent::Assembled { absent, forced, unsynced });
+        let none = DriveSet::EMPTY;
+        use Priority::{Error, Info, Notice, Warning};
+        vec![
+            (
+                told(standing(EventKind::SatOut, figures), None),
+                Warning,
+                json!({ "drive": 2, "median_ms": 20.25, "cohort_median_ms": 4.0,
+                        "cohort_mad_ms": 0.5, "samples": 32 }),
+                "drive 2 sat-out at 1.2 s: its last 32 commands took 20.2 ms (median), the drives' \
+                 4.0 ms (deviation 0.5 ms)",
+            ),
+            (
+                told(standing(EventKind::Heard, Figures::default()), None),
+                Notice,
+                json!({ "drive": 2, "median_ms": 0.0, "cohort_median_ms": 0.0,
+                        "cohort_mad_ms": 0.0, "samples": 0 }),
+                "drive 2 heard at 1.2 s: it has ended no command lately",
+            ),
+            (
+                lost(Why::Failed, Some("no room")),
+                Warning,
+                json!({ "drive": 2, "why": "failed", "member": "d2.img", "reason": "no room" }),
+                "drive 2, d2.img, has failed: no room",
+            ),
+            (
+                lost(Why::Silent, Some("it says nothing")),
+                Warning,
+                json!({ "drive": 2, "why": "silent", "member": "d2.img",
+                        "reason": "it says nothing" }),
+                "drive 2, d2.img, has failed: it says nothing",
+            ),
+            (
+                lost(Why::ByHand, None),
+                Warning,
+                json!({ "drive": 2, "why": "by-hand", "member": "d2.img", "reason": null }),
+                "drive 2, d2.img, is lost: an operator wanted it",
+            ),
+            (
+                array(ArrayEvent::Failed { lost: drives, survives: 1 }),
+                Error,
+                json!({ "lost": [1, 2], "survives": 1 }),
+                "the array has failed: drives 1,2 are lost, it survives the loss of 1",
+            ),
+            (
+                assembled(none, Forced::No, 0),
+                Info,
+                json!({ "absent": [], "forced": false, "unsynced_stripes": 0 }),
+                "the array is served with all its drives",
+            ),
+            (
+                assembled(none, Forced::No, 9),
+                Notice,
+                json!({ "absent": [], "forced": false, "unsynced_stripes": 9 }),
+                "the array is served with all its drives, redundancy of 9 stripes is not valid yet",
+            ),
+            (
+                assembled(drives, Forced::Yes, 9),
+                Warning,
+                json!({ "absent": [1, 2], "forced": true, "unsynced_stripes": 9 }),
+                "the array is served without drives 1,2, by force, redundancy of 9 stripes is not \
+                 valid yet",
+            ),
+            (
+                array(ArrayEvent::ResyncBegun(progress)),
+                Info,
+                json!({ "synced_stripes": 10, "stripes": 30 }),
+                "redundancy is being made valid from stripe 10 of 30 on",
+            ),
+            (
+                array(ArrayEvent::ResyncStuck(progress)),
+                Warning,
+                json!({ "synced_stripes": 10, "stripes": 30 }),
+                "redundancy cannot be made valid from stripe 10 of 30 on: a drive is lost, or data \
+                 there cannot be read",
+            ),
+            (array(ArrayEvent::ResyncDone), Info, json!({}), "all redundancy is valid"),
+            (
+                array(ArrayEvent::Stopped(Ending::Clean)),
+                Info,
+                json!({}),
+                "the array was stopped in good order",
+            ),
+            (
+                array(ArrayEvent::Stopped(Ending::Failed)),
+                Error,
+                json!({}),
+                "the array has ended: more drives are lost than it survives",
+            ),
+            (
+                array(ArrayEvent::Stopped(Ending::Unsafe { silent: drives })),
+                Error,
+                json!({ "silent": [1, 2] }),
+                "the array was not stopped in good order: drives 1,2 do not answer",
+            ),
+        ]
+    }
+
+    #[test]
+    fn every_event_has_its_fields_its_sentence_and_its_priority() {
+        for (told, priority, own, sentence) in all() {
+            assert_eq!(Priority::from(told.event), priority, "{told:?}");
+            let event = EventJson::from(&told);
+            assert_eq!(event.sentence(), sentence);
+            let mut expected =
+                json!({ "number": 7, "event": told.event.name(), "at_seconds": 1.235 });
+            expected.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
+            assert_eq!(serde_json::to_value(&event).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn client_reads_each_event_as_the_array_wrote_it() {
+        for (told, _, _, sentence) in all() {
+            let line = serde_json::to_string(&EventJson::from(&told)).unwrap();
+            let read: EventJson = serde_json::from_str(&line).unwrap();
+            assert_eq!(read.sentence(), sentence);
+            assert_eq!(serde_json::to_string(&read).unwrap(), line);
+        }
+        let later = r#"{"number": 1, "event": "moved", "at_seconds": 0.0, "where": "up"}"#;
+        let read: EventJson = serde_json::from_str(later).unwrap();
+        assert_eq!(read.sentence(), "moved", "an event that is not known here is at least named");
+        let broken = r#"{"number": "one", "event": "stopped", "at_seconds": 0.0}"#;
+        assert!(serde_json::from_str::<EventJson>(broken).is_err());
+    }
+}

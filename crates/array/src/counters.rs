@@ -1,0 +1,87 @@
+//! What an array counts: one table, from which everything that shows counters is made.
+//!
+//! A counter is a line of the table and the place where it is counted.
+
+use crate::action::Cost;
+
+/// One counter as it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// Its name in programs.
+    pub name: &'static str,
+    /// What is counted.
+    pub unit: &'static str,
+    /// What it means, in one sentence.
+    pub help: &'static str,
+    /// Since the array was started. It never falls.
+    pub value: u64,
+}
+
+macro_rules! counters {
+    ($($name:ident, $unit:literal, $help:literal;)+) => {
+        /// What an array has done since it was started.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Counters {
+            $(#[doc = $help] pub $name: u64,)+
+        }
+
+        impl Counters {
+            /// All counters, in the order in which they are shown.
+            pub fn table(&self) -> impl Iterator<Item = Counter> + use<> {
+                let table = [$(Counter {
+                    name: stringify!($name),
+                    unit: $unit,
+                    help: $help,
+                    value: self.$name,
+                },)+];
+                table.into_iter()
+            }
+        }
+    };
+}
+
+counters! {
+    requests, "requests", "Requests that were answered; a server counts each MiB of a large one.";
+    subrequests, "commands", "Commands put into the drives' queues for requests.";
+    removed, "commands", "Those of them that were withdrawn before a drive had them.";
+    redispatched, "commands", "Those of them that asked again, with retries, after a first pass failed.";
+    decoded, "codewords", "Codewords of which a part was computed from redundancy.";
+    held, "requests", "Answers that waited until the loss of a drive was safely recorded.";
+    ledger_entries, "entries", "Changes of what the drives say of the array, each written to all of them.";
+}
+
+impl Counters {
+    /// A request was answered, and took this.
+    pub(crate) fn note_answer(&mut self, cost: Cost) {
+        let Cost { subs, removed, redispatched, decoded } = cost;
+        self.requests += 1;
+        self.subrequests += u64::from(subs);
+        self.removed += u64::from(removed);
+        self.redispatched += u64::from(redispatched);
+        self.decoded += u64::from(decoded);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_counter_has_a_name_of_its_own_a_unit_and_a_sentence() {
+        let table: Vec<Counter> = Counters::default().table().collect();
+        for (at, counter) in table.iter().enumerate() {
+            assert!(table[..at].iter().all(|other| other.name != counter.name), "{counter:?}");
+            assert!(!counter.unit.is_empty() && counter.help.ends_with('.'), "{counter:?}");
+        }
+    }
+
+    #[test]
+    fn answer_counts_once_and_all_of_its_cost() {
+        let mut counters = Counters::default();
+        for _ in 0..2 {
+            counters.note_answer(Cost { subs: 5, removed: 3, redispatched: 2, decoded: 1 });
+        }
+        let values: Vec<u64> = counters.table().map(|counter| counter.value).collect();
+        assert_eq!(values, [2, 10, 6, 4, 2, 0, 0]);
+    }
+}

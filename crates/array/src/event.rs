@@ -1,0 +1,174 @@
+//! What an array tells the people who run it. A runtime has nothing to do for an event.
+
+use levelhead_units::{DriveIdx, DriveSet};
+
+use crate::background::resync::Resync;
+use crate::drives::detect::DriveEvent;
+use crate::durable::membership::Why;
+use crate::durable::superblock::Forced;
+
+/// Something that happened to an array or to one of its drives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A drive's standing has changed.
+    Standing(DriveEvent),
+    /// The array does without this drive from now on.
+    Lost {
+        /// The drive.
+        drive: DriveIdx,
+        /// Why the array does without it.
+        why: Why,
+    },
+    /// Something happened to the array as a whole.
+    Array(ArrayEvent),
+}
+
+/// Something that happened to an array as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArrayEvent {
+    /// It begins to serve. Told by arrays that keep books.
+    Assembled {
+        /// Drives that are not there, or not used any more.
+        absent: DriveSet,
+        /// Whether an operator had to make it go on at this start.
+        forced: Forced,
+        /// Stripes whose redundancy is not valid, which a resync will make so.
+        unsynced: u64,
+    },
+    /// Redundancy is being made valid from a stripe on: for the first time, or again after it was stuck.
+    ResyncBegun(ResyncProgress),
+    /// Redundancy cannot be made valid any further.
+    ResyncStuck(ResyncProgress),
+    /// All redundancy is valid.
+    ResyncDone,
+    /// More drives are lost than the layout survives.
+    Failed {
+        /// The lost drives.
+        lost: DriveSet,
+        /// How many the layout survives the loss of.
+        survives: usize,
+    },
+    /// It has come to its end.
+    Stopped(Ending),
+}
+
+/// How far a resync is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResyncProgress {
+    /// Stripes whose redundancy is valid, from the first on.
+    pub synced: u64,
+    /// All stripes.
+    pub stripes: u64,
+}
+
+/// How an array has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Everything is safe, and the drives say so.
+    Clean,
+    /// More drives are lost than the layout survives: the drives say what they last said.
+    Failed,
+    /// Drives that the layout cannot do without say nothing: what they have may not be safe, and the others
+    /// say that the array was not stopped in good order.
+    Unsafe {
+        /// Which.
+        silent: DriveSet,
+    },
+}
+
+impl Event {
+    /// Its name in programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Standing(event) => event.kind.name(),
+            Self::Lost { .. } => "lost",
+            Self::Array(ArrayEvent::Assembled { .. }) => "assembled",
+            Self::Array(ArrayEvent::ResyncBegun(_)) => "resync-begun",
+            Self::Array(ArrayEvent::ResyncStuck(_)) => "resync-stuck",
+            Self::Array(ArrayEvent::ResyncDone) => "resync-done",
+            Self::Array(ArrayEvent::Failed { .. }) => "array-failed",
+            Self::Array(ArrayEvent::Stopped(Ending::Clean)) => "stopped",
+            Self::Array(ArrayEvent::Stopped(Ending::Failed)) => "stopped-failed",
+            Self::Array(ArrayEvent::Stopped(Ending::Unsafe { .. })) => "stopped-unsafe",
+        }
+    }
+}
+
+/// What has been told of a resync.
+///
+/// A resync that is stuck is tried again after each write to the stripes it is stuck at. It is told to be
+/// stuck once for each place, and to have begun again only when it has got past that place: a client that
+/// writes there again and again does not fill the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ResyncTold {
+    #[default]
+    Nothing,
+    Begun,
+    Stuck {
+        synced: u64,
+    },
+}
+
+impl ResyncTold {
+    /// The event to tell now, if there is one.
+    pub(crate) fn look(&mut self, resync: Resync, now: ResyncProgress) -> Option<ArrayEvent> {
+        let is_done = now.synced == now.stripes;
+        let (told, event) = match (*self, resync) {
+            (Self::Begun, _) if is_done => (Self::Nothing, ArrayEvent::ResyncDone),
+            (Self::Stuck { synced }, _) if is_done && now.synced > synced => {
+                (Self::Nothing, ArrayEvent::ResyncDone)
+            }
+            (Self::Nothing | Self::Begun, Resync::Stuck) => {
+                (Self::Stuck { synced: now.synced }, ArrayEvent::ResyncStuck(now))
+            }
+            (Self::Nothing, Resync::Running) => (Self::Begun, ArrayEvent::ResyncBegun(now)),
+            (Self::Stuck { synced }, Resync::Idle | Resync::Running) if now.synced > synced => {
+                (Self::Begun, ArrayEvent::ResyncBegun(now))
+            }
+            (Self::Nothing | Self::Begun | Self::Stuck { .. }, _) => return None,
+        };
+        *self = told;
+        Some(event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(steps: &[(Resync, u64)]) -> Vec<&'static str> {
+        let mut told = ResyncTold::default();
+        let look = |&(resync, synced): &(Resync, u64)| {
+            told.look(resync, ResyncProgress { synced, stripes: 30 })
+        };
+        steps.iter().filter_map(look).map(|event| Event::Array(event).name()).collect()
+    }
+
+    #[test]
+    fn resync_is_told_at_its_beginning_and_at_its_end_and_not_at_every_step() {
+        use Resync::{Idle, Running};
+        let steps = [(Idle, 0), (Running, 0), (Idle, 10), (Running, 10), (Running, 20), (Idle, 30)];
+        assert_eq!(told(&steps), ["resync-begun", "resync-done"]);
+        assert_eq!(told(&steps[..5]), ["resync-begun"]);
+    }
+
+    #[test]
+    fn resync_that_is_stuck_is_told_once_for_each_place() {
+        use Resync::{Idle, Running, Stuck};
+        let mut steps = vec![(Running, 0), (Stuck, 10)];
+        for _ in 0..5 {
+            steps.extend([(Idle, 10), (Running, 10), (Stuck, 10)]);
+        }
+        assert_eq!(told(&steps), ["resync-begun", "resync-stuck"]);
+        steps.extend([(Running, 10), (Idle, 20), (Running, 20), (Stuck, 20)]);
+        let both = ["resync-begun", "resync-stuck"];
+        assert_eq!(told(&steps), [both, both].concat());
+        steps.extend([(Running, 20), (Idle, 30)]);
+        assert_eq!(told(&steps), [&both[..], &both[..], &["resync-done"]].concat());
+    }
+
+    #[test]
+    fn array_that_is_in_sync_tells_nothing_of_a_resync() {
+        assert!(told(&[(Resync::Idle, 30), (Resync::Idle, 30)]).is_empty());
+    }
+}

@@ -1,0 +1,337 @@
+//! Arrays that keep books, over drives that end what they are asked, refuse it, or hang.
+
+use levelhead_array::membership::{Member, Membership, Why};
+use levelhead_array::quorum::{Copy, Found, quorum};
+use levelhead_array::reserve::Division;
+use levelhead_array::superblock::{Book, Forced, Own, State, Superblock, Uuid};
+use levelhead_array::{Books, Ending, Patience, Policy, Settings, Spec};
+use levelhead_block::{Command, Outcome};
+use levelhead_units::{DriveIdx, DriveSet, Nanos, Sectors};
+
+use crate::runtime::{Runtime, extent, settings};
+
+const SIZE: Sectors = Sectors::new(700);
+
+const PATIENCE: Patience = Patience { silent: Nanos::from_secs(5), lost: Nanos::from_secs(60) };
+
+/// A new array that is whole, or whose redundancy was never made valid, started without the drives in
+/// `left_out`.
+fn started(text: &str, is_synced: bool, left_out: DriveSet) -> Runtime {
+    let spec: Spec = text.parse().unwrap();
+    let division = Division::of(&spec, SIZE).unwrap();
+    let member = |at| Member { uuid: Uuid([at; 16]), membership: Membership::Present };
+    let mut book = Book {
+        generation: 1,
+        array: Uuid([1; 16]),
+        run: Uuid([0; 16]),
+        spec,
+        drive_size: division.drive_size,
+        state: State::Clean,
+        forced: Forced::No,
+        synced: 0,
+        synced_last: 0,
+        members: (0..spec.drives() as u8).map(member).collect(),
+    };
+    if is_synced {
+        (book.synced, book.synced_last) = (book.stripes(), book.stripes());
+    }
+    let found = |drive: DriveIdx| {
+        let own = Own { drive, size: SIZE, reserved: division.reserved(SIZE) };
+        let superblock = Superblock { book: book.clone(), own, read_only: 0 };
+        let copy = Copy::Read(Box::new(Ok(superblock)));
+        Found { copies: [copy.clone(), copy], size: SIZE }
+    };
+    let shown = DriveSet::first(spec.drives() as u8).without(left_out);
+    let assembly = quorum(&shown.iter().map(found).collect::<Vec<_>>()).unwrap();
+    let settings = Settings {
+        area: assembly.area.clone(),
+        synced: assembly.trusted,
+        lost: assembly.absent,
+        books: Some(Books::of(&assembly, Uuid([2; 16]))),
+        patience: Some(PATIENCE),
+        ..settings(spec, 1, Policy::Normal, DriveSet::EMPTY)
+    };
+    Runtime::with_drives_of(&settings, 1, SIZE)
+}
+
+fn whole(text: &str) -> Runtime {
+    started(text, true, DriveSet::EMPTY)
+}
+
+fn only(drive: usize) -> DriveSet {
+    DriveSet::EMPTY.with(DriveIdx::from_usize(drive))
+}
+
+/// What a member's first copy says.
+fn says(run: &Runtime, drive: usize) -> Book {
+    Superblock::decode(run.drives[drive].bytes(extent(0, 1))).unwrap().book
+}
+
+/// How many commands inside the drives are records.
+fn records(run: &Runtime) -> usize {
+    let is_record = |command: &Command| {
+        let place = command.extent().map(|extent| extent.lba.get());
+        command.is_write() && [Some(0), Some(699)].contains(&place)
+    };
+    run.inside.iter().filter(|submit| is_record(&submit.command)).count()
+}
+
+const SPEC: &str = "raid5:3+1,chunk=8KiB";
+
+/// G1, at every order of ends: no data is inside a drive before the second entry is safe.
+#[test]
+fn nothing_is_written_before_the_array_is_open() {
+    for seed in 0..40 {
+        let mut run = whole(SPEC);
+        run.reseed(seed);
+        run.write(1, extent(3, 4), &[7; 4 * 4096]);
+        let mut ended = 0;
+        while !run.inside.is_empty() {
+            if records(&run) < run.inside.len() {
+                let safe = (0..4).filter(|&drive| has_generation(&run, drive, 3)).count();
+                assert!(safe >= 2, "seed {seed}: data goes out after {ended} records");
+            }
+            run.finish_any();
+            ended += 1;
+        }
+        assert!(run.take(1).unwrap().0.outcome.is_good());
+        let Book { generation, state, .. } = says(&run, 0);
+        assert_eq!((generation, state), (3, State::Dirty));
+    }
+}
+
+fn has_generation(run: &Runtime, drive: usize, generation: u64) -> bool {
+    let sector = run.drives[drive].bytes(extent(0, 1));
+    Superblock::decode(sector).is_ok_and(|found| found.book.generation >= generation)
+}
+
+#[test]
+fn reads_flushes_and_a_stop_write_nothing() {
+    for left_out in [DriveSet::EMPTY, only(2)] {
+        let mut run = started(SPEC, true, left_out);
+        run.read(1, extent(0, 30));
+        run.settle();
+        assert!(run.take(1).unwrap().0.outcome.is_good());
+        run.stop();
+        run.settle();
+        assert_eq!((run.ending, run.written), (Some(Ending::Clean), 0));
+    }
+}
+
+#[test]
+fn drive_that_was_left_out_is_missing_once_something_is_written() {
+    let mut run = started(SPEC, true, only(2));
+    run.write(1, extent(0, 1), &[7; 4096]);
+    run.settle();
+    let expected = Membership::Missing { since: 1 };
+    assert_eq!(says(&run, 0).members[2].membership, expected);
+    assert_eq!(run.array.members().unwrap()[2].membership, expected);
+}
+
+/// G6: dirty once more, so that a copy of a member from before is two generations behind.
+#[test]
+fn stop_flushes_and_raises_the_generation_twice() {
+    let mut run = whole(SPEC);
+    run.write(1, extent(0, 9), &[7; 9 * 4096]);
+    run.settle();
+    let before = says(&run, 0).generation;
+    run.stop();
+    assert!(run.inside.iter().all(|submit| submit.command == Command::Flush));
+    assert_eq!(run.inside.len(), 4);
+    run.settle();
+    assert_eq!(run.ending, Some(Ending::Clean));
+    let book = says(&run, 3);
+    assert_eq!((book.generation, book.state), (before + 2, State::Clean));
+    assert_eq!((book.synced, book.synced_last), (book.stripes(), book.stripes()));
+}
+
+/// G3.
+#[test]
+fn answer_that_relies_on_a_loss_waits_for_its_record_and_no_other_does() {
+    let mut run = whole(SPEC);
+    run.write(1, extent(0, 1), &[7; 4096]);
+    run.settle();
+    let layout = *run.array.layout();
+    let drive_of = |lba: u64| {
+        let (row, symbol) = layout.find(levelhead_units::Lba::new(lba));
+        layout.cell(row, symbol).drive
+    };
+    let lost = drive_of(0);
+    run.lose(lost);
+    // A read of what lies elsewhere is answered before any record has ended.
+    let elsewhere = (0..24).find(|&lba| drive_of(lba) != lost).unwrap();
+    run.read(2, extent(elsewhere, 1));
+    run.read(3, extent(0, 1));
+    run.finish_all_but_records();
+    assert!(run.take(2).is_some(), "it relies on nothing");
+    assert!(run.take(3).is_none(), "it was computed, and the lost drive may hold something older");
+    while run.take(3).is_none() {
+        run.finish_any();
+    }
+    let recorded = (0..4).filter(|&drive| {
+        let is_lost = says(&run, drive).members[lost.as_usize()].membership
+            == Membership::Lost { why: Why::Failed };
+        drive != lost.as_usize() && is_lost
+    });
+    assert!(recorded.count() >= 1, "k + 1 - l copies");
+}
+
+#[test]
+fn array_that_has_failed_takes_no_write_and_every_flush_says_so() {
+    let mut run = whole(SPEC);
+    run.write(1, extent(0, 1), &[7; 4096]);
+    run.settle();
+    [0, 1].into_iter().for_each(|drive| run.lose(DriveIdx::new(drive)));
+    run.settle();
+    let written = run.written;
+    for lba in 0..24 {
+        run.write(2 + lba, extent(lba, 1), &[9; 4096]);
+        run.settle();
+        let (answer, _) = run.take(2 + lba).unwrap();
+        assert!(!answer.outcome.is_good(), "sector {lba}");
+    }
+    assert_eq!(run.written, written, "no drive was written to");
+    run.flush(100);
+    run.settle();
+    assert_eq!(run.take(100).unwrap().0.outcome, Outcome::Gone);
+    run.stop();
+    run.settle();
+    assert_eq!(run.ending, Some(Ending::Failed));
+}
+
+/// Of an array whose redundancy is not valid, what was written to the lost drive is gone: one flush says so.
+#[test]
+fn flush_after_a_loss_without_redundancy_fails_once() {
+    let mut run = started(SPEC, false, DriveSet::EMPTY);
+    run.write(1, extent(0, 24), &[7; 24 * 4096]);
+    run.settle();
+    run.lose(DriveIdx::new(0));
+    let mut flush = |id| {
+        run.flush(id);
+        run.settle();
+        run.take(id).unwrap().0.outcome
+    };
+    assert_eq!(flush(2), Outcome::Gone, "what was answered may be gone");
+    assert_eq!(flush(3), Outcome::GOOD, "it was said");
+}
+
+/// G2, G7: the record that a silent drive carries out late never undoes a newer one, and the drive is given what it
+/// missed.
+#[test]
+fn drive_that_was_silent_is_given_the_records_that_it_missed() {
+    let mut run = whole("raid6:2+2,chunk=8KiB");
+    run.hang(DriveIdx::new(1));
+    run.read(1, extent(0, 16));
+    run.write(2, extent(0, 16), &[7; 16 * 4096]);
+    run.run_for(Nanos::from_secs(20));
+    assert!(run.take(2).is_none(), "it waits for the drive");
+    run.lose(DriveIdx::new(3));
+    run.run_for(Nanos::from_secs(20));
+    let newest = says(&run, 0).generation;
+    assert!(newest >= 4 && !has_generation(&run, 1, newest - 1), "it is behind");
+    run.answer_again(DriveIdx::new(1));
+    run.run_for(Nanos::from_secs(1));
+    assert!(run.take(2).unwrap().0.outcome.is_good() && run.array.lost() == only(3));
+    for lba in [0, 699] {
+        let sector = run.drives[1].bytes(extent(lba, 1));
+        assert_eq!(Superblock::decode(sector).unwrap().book, says(&run, 0), "copy at {lba}");
+    }
+}
+
+#[test]
+fn silent_drive_is_not_counted_on_and_lost_when_a_write_waits_for_it() {
+    let mut run = whole(SPEC);
+    run.write(1, extent(0, 24), &[7; 24 * 4096]);
+    run.settle();
+    run.hang(DriveIdx::new(1));
+    run.read(2, extent(0, 24));
+    run.run_for(Nanos::from_secs(4));
+    assert!(run.take(2).is_none(), "it may be slow");
+    run.run_for(Nanos::from_secs(2));
+    assert!(run.take(2).unwrap().0.outcome.is_good(), "computed from the others");
+    run.run_for(Nanos::from_secs(100));
+    assert!(run.array.lost().is_empty(), "S1: nothing waits for it");
+    run.write(3, extent(0, 24), &[8; 24 * 4096]);
+    run.run_for(Nanos::from_secs(1));
+    assert!(run.take(3).unwrap().0.outcome.is_good());
+    assert_eq!(run.array.lost(), only(1));
+    let membership = says(&run, 0).members[1].membership;
+    assert_eq!(membership, Membership::Lost { why: Why::Silent });
+}
+
+/// S1, S2: whatever hangs, at whatever moment, every request has an answer in time, and a stop comes to
+/// its end.
+#[test]
+fn every_request_is_answered_and_every_stop_ends_whatever_hangs() {
+    let limit = PATIENCE.answer() + Nanos::from_secs(1);
+    for text in [SPEC, "raid0:3,chunk=8KiB", "raid6:2+2,chunk=8KiB", "eraid:3+1,e=2,chunk=8KiB"] {
+        let drives = text.parse::<Spec>().unwrap().drives();
+        for (drive, after) in (0..drives).flat_map(|drive| (0..40).map(move |at| (drive, at))) {
+            let mut run = whole(text);
+            run.hang_after(DriveIdx::from_usize(drive), after);
+            for id in 0..6 {
+                run.write(id, extent(id * 2, 3), &[id as u8; 3 * 4096]);
+                run.read(10 + id, extent(id, 4));
+            }
+            run.flush(20);
+            run.run_for(limit);
+            for id in (0..6).chain(10..16).chain([20]) {
+                assert!(run.take(id).is_some(), "{text}: drive {drive} after {after}: {id} waits");
+            }
+            run.stop();
+            run.run_for(limit);
+            assert!(run.ending.is_some(), "{text}: drive {drive} after {after}: no end");
+        }
+    }
+}
+
+/// The canary of the test above: without a limit, requests wait.
+#[test]
+fn without_patience_a_hanging_drive_holds_requests_up() {
+    let mut run = whole("raid0:3,chunk=8KiB");
+    run.hang(DriveIdx::new(0));
+    run.read(1, extent(0, 24));
+    run.run_for(Nanos::from_secs(100));
+    assert!(run.take(1).is_none(), "not before the limit");
+}
+
+#[test]
+fn refused_command_is_sent_again_until_it_is_taken() {
+    let mut run = whole(SPEC);
+    run.write(1, extent(0, 24), &[7; 24 * 4096]);
+    run.settle();
+    run.refuse(DriveIdx::new(1));
+    run.write(2, extent(0, 24), &[8; 24 * 4096]);
+    run.flush(3);
+    run.run_for(Nanos::from_secs(20));
+    assert!(run.take(2).is_none() && run.array.lost().is_empty());
+    run.accept(DriveIdx::new(1));
+    run.run_for(Nanos::from_secs(1));
+    assert!(run.take(2).unwrap().0.outcome.is_good() && run.take(3).unwrap().0.outcome.is_good());
+    assert!(run.array.lost().is_empty());
+    run.read(4, extent(0, 24));
+    run.settle();
+    assert!(run.take(4).unwrap().1.as_slice().iter().all(|&byte| byte == 8));
+}
+
+/// A full file system under two members costs neither of them for good.
+#[test]
+fn refusals_beyond_what_the_layout_survives_fail_the_write_and_no_drive() {
+    let mut run = whole(SPEC);
+    run.write(1, extent(0, 24), &[7; 24 * 4096]);
+    run.settle();
+    let full: Vec<DriveIdx> = (0..4).map(DriveIdx::new).collect();
+    full.iter().for_each(|&drive| run.refuse(drive));
+    run.write(2, extent(0, 24), &[8; 24 * 4096]);
+    run.run_for(PATIENCE.answer() + Nanos::from_secs(1));
+    assert!(!run.take(2).unwrap().0.outcome.is_good());
+    assert!(run.array.lost().len() <= 1, "{}", run.array.lost());
+    full.iter().for_each(|&drive| run.accept(drive));
+    run.run_for(Nanos::from_secs(10));
+    run.write(3, extent(0, 24), &[9; 24 * 4096]);
+    run.run_for(Nanos::from_secs(10));
+    assert!(run.take(3).unwrap().0.outcome.is_good());
+    run.read(4, extent(0, 24));
+    run.run_for(Nanos::from_secs(10));
+    assert!(run.take(4).unwrap().1.as_slice().iter().all(|&byte| byte == 9));
+}

@@ -1,0 +1,79 @@
+//! Drives that hang while an array is served: whatever they are asked for, the array answers for itself.
+
+use levelhead_block::Durability;
+use levelhead_units::Bytes;
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::support::{Shelf, connect, levelhead, wait_until};
+use crate::{DRIVE, without};
+
+/// The members, of which one ends nothing: it takes ten seconds for a command.
+fn with_hanging(drives: &[String], hanging: &[usize]) -> Vec<String> {
+    let member = |(at, path): (usize, &String)| match hanging.contains(&at) {
+        true => format!("emu:{path}?slowdown=1000"),
+        false => path.clone(),
+    };
+    drives.iter().enumerate().map(member).collect()
+}
+
+#[test]
+fn array_whose_drive_hangs_says_so_serves_on_and_stops() {
+    for hanging in 0..6 {
+        let shelf = Shelf::new();
+        let drives = shelf.array(DRIVE);
+        let socket = shelf.path("nbd.sock");
+        let options = ["--nbd", &socket, "--lost-after", "1s"];
+        let serving = shelf.serve_with(&with_hanging(&drives, &[hanging]), &options);
+        let client = connect(&socket);
+        let writer = std::thread::spawn(move || {
+            let bytes = vec![7; 200_000];
+            client.write_at(Bytes::new(0), &bytes, Durability::Durable).unwrap();
+            let mut back = vec![0; bytes.len()];
+            client.read_at(Bytes::new(0), &mut back).unwrap();
+            assert!(back == bytes);
+        });
+        // Asked for over and over while the drive hangs, and never waits for it.
+        wait_until("the drive is lost", || {
+            let status = serving.status();
+            status["drives"][hanging]["state"] == "failed"
+        });
+        writer.join().unwrap();
+        let failure = serving.status()["drives"][hanging]["failure"].clone();
+        assert_eq!(failure, json!("it has ended no command for 1 s"));
+        serving.stop();
+        // It does not take the drive back.
+        let back = levelhead(
+            &[&["array", "serve", "--nbd", &socket][..], &crate::support::refs(&drives)].concat(),
+        );
+        assert!(back.refusal().contains("holds old data"), "{back:?}");
+        let serving = shelf.serve(&without(&drives, hanging));
+        let mut read = vec![0; 200_000];
+        connect(&socket).read_at(Bytes::new(0), &mut read).unwrap();
+        assert!(read.iter().all(|&byte| byte == 7));
+        serving.stop();
+    }
+}
+
+/// More hang than the array can do without: requests fail, and it says that it was not stopped in good order.
+#[test]
+fn array_too_many_of_whose_drives_hang_ends_all_the_same() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let shelf = Shelf::new();
+        let drives = shelf.array(DRIVE);
+        let socket = shelf.path("nbd.sock");
+        let options = ["--nbd", &socket, "--lost-after", "1s"];
+        let serving = shelf.serve_with(&with_hanging(&drives, &[1, 4]), &options);
+        let client = connect(&socket);
+        let writer = std::thread::spawn(move || {
+            let written = client.write_at(Bytes::new(0), &[7; 200_000], Durability::Durable);
+            assert!(written.is_err(), "two drives never stored it");
+        });
+        wait_until("the write is under way", || serving.status()["outstanding"] != json!(0));
+        serving.signal(signal);
+        writer.join().unwrap();
+        let ended = serving.end();
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        assert!(ended.err.contains("drives 1,4 do not answer"), "{ended:?}");
+    }
+}

@@ -1,0 +1,65 @@
+//! Swarms for as long as one likes: `cargo xtask soak --minutes 30`.
+//!
+//! Every seed from `--first` on runs once in each swarm, until the time is up. A seed that fails is printed with
+//! what it found, and the others go on; the same seed finds the same again. One line a hundred seeds says how
+//! far it is.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use levelhead_lab::swarm::{self, Sabotage};
+use levelhead_lab::{Planted, restarts};
+
+/// Requests of one run of the swarm.
+const REQUESTS: u64 = 400;
+
+struct Ask {
+    first: u64,
+    time: Duration,
+}
+
+fn main() -> ExitCode {
+    let Some(ask) = read_args() else {
+        eprintln!("soak: expected [--minutes N] [--first SEED], both whole numbers");
+        return ExitCode::from(2);
+    };
+    let begun = Instant::now();
+    let (mut seed, mut failed) = (ask.first, 0_u64);
+    println!("soak: seeds from {seed} on for {} min", ask.time.as_secs() / 60);
+    while begun.elapsed() < ask.time {
+        failed += run("swarm", seed, |seed| drop(swarm::run(seed, REQUESTS, Sabotage::None)));
+        failed += run("restarts", seed, |seed| drop(restarts::run(seed, Planted::None)));
+        seed += 1;
+        if (seed - ask.first).is_multiple_of(100) {
+            let minutes = begun.elapsed().as_secs_f64() / 60.0;
+            println!("soak: {} seeds in {minutes:.1} min, {failed} failed", seed - ask.first);
+        }
+    }
+    println!("soak: {} seeds, {failed} failed", seed - ask.first);
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs one seed of a swarm; 1 if it has failed.
+fn run(name: &str, seed: u64, swarm: impl Fn(u64)) -> u64 {
+    // The panic says what it found.
+    let has_failed = catch_unwind(AssertUnwindSafe(|| swarm(seed))).is_err();
+    if has_failed {
+        println!("soak: {name} has failed with seed {seed}");
+    }
+    u64::from(has_failed)
+}
+
+fn read_args() -> Option<Ask> {
+    let mut ask = Ask { first: 1_000_000, time: Duration::from_secs(600) };
+    let mut args = std::env::args().skip(1);
+    while let Some(name) = args.next() {
+        let value: u64 = args.next()?.parse().ok()?;
+        match name.as_str() {
+            "--first" => ask.first = value,
+            "--minutes" => ask.time = Duration::from_secs(value.checked_mul(60)?),
+            _ => return None,
+        }
+    }
+    Some(ask)
+}
