@@ -455,7 +455,7 @@ mod tests {
         hangs.store(true, Ordering::SeqCst);
         let reader = array.clone();
         let waiting = thread::spawn(move || read(&reader, 8));
-        while array.status().unwrap().drives[1].queue_len == 0 {
+        while array.status().unwrap().outstanding == 0 {
             thread::yield_now();
         }
         array.stop().unwrap();
@@ -483,7 +483,7 @@ mod tests {
         hangs.store(true, Ordering::SeqCst);
         let reader = array.clone();
         let waiting = thread::spawn(move || read(&reader, 8));
-        while array.status().unwrap().drives[1].queue_len == 0 {
+        while array.status().unwrap().outstanding == 0 {
             thread::yield_now();
         }
         array.command(|engine| engine.lose(DriveIdx::new(1))).unwrap();

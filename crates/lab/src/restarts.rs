@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use levelhead_array::{Content, Ending, HostOrder, Policy, RequestId, Spec};
+use levelhead_array::{ArrayEvent, Content, Ending, HostOrder, Policy, RequestId, Spec};
 use levelhead_block::{Buf, Command, Durability, Effort, Memory, Outcome, ZeroTail};
 use levelhead_drive::{CacheMode, Profile, Scheduler, Settings};
 use levelhead_stats::{Rng, Streams};
@@ -242,6 +242,11 @@ impl Run {
             self.step(limit);
         }
         assert_eq!(self.world.ending(), Some(Ending::Clean), "{}", self.context());
+        let told = self.world.array_events();
+        let is_start = matches!(told.first(), Some(ArrayEvent::Assembled { .. }));
+        assert!(is_start, "{told:?}: {}", self.context());
+        let end = ArrayEvent::Stopped(Ending::Clean);
+        assert_eq!(told.last(), Some(&end), "{}", self.context());
         self.report.stops += 1;
         self.unflushed.clear();
         if self.is_synced() {
