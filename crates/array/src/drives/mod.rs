@@ -30,6 +30,7 @@
 
 pub(crate) mod admission;
 pub mod detect;
+mod facts;
 pub(crate) mod quantile;
 pub(crate) mod queue;
 pub(crate) mod silence;
@@ -48,8 +49,9 @@ use crate::policy::tau::{DriveView, Share};
 use crate::policy::tolerant::Streaks;
 use admission::{Awaited, Holding};
 use detect::{DriveEvent, Figures, Refusal};
+pub(crate) use facts::{Ended, EndedRead, Fate, Left, Load, Push, Reader, Silenced};
 use quantile::Quantile;
-use queue::{End, HostQueue};
+use queue::HostQueue;
 use silence::{Heard, Patience};
 use standing::{PROBE_INTERVAL, Practice, Standings};
 use track::{DriveTrack, Work};
@@ -102,83 +104,6 @@ struct Times {
     tail: Quantile,
     /// The 90th percentile of a part's latency divided by the median latency of the read's parts.
     spread: Quantile,
-}
-
-/// Whether a command says something about how often commands are withdrawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// It may be withdrawn at the answer.
-    Withdrawable,
-    /// It will run.
-    Certain,
-    /// It will run, and reads with retries what was not given without them.
-    Again,
-}
-
-/// A command that is to wait for its drive.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Push {
-    pub(crate) drive: DriveIdx,
-    pub(crate) sub: SubId,
-    pub(crate) lba: Lba,
-    pub(crate) end: End,
-    pub(crate) load: Load,
-}
-
-/// Whether a command moves the arm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Load {
-    Sectors,
-    /// A flush: it says nothing of how much comes a drive's way.
-    Nothing,
-}
-
-/// A command for sectors that its drive has ended.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ended {
-    pub(crate) drive: DriveIdx,
-    pub(crate) enqueued: Instant,
-    pub(crate) started: Instant,
-    /// Commands that were inside the drive, this one included.
-    pub(crate) inside: usize,
-    /// What it was, if it read.
-    pub(crate) read: Option<EndedRead>,
-}
-
-/// What a read says of its drive.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EndedRead {
-    pub(crate) fate: Fate,
-    pub(crate) reader: Reader,
-    /// How many of its sectors were not given, if it was made without retries.
-    pub(crate) unread: Option<usize>,
-    pub(crate) sectors: u64,
-}
-
-/// Whom a read is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reader {
-    /// An operation waits for it.
-    Operation,
-    /// No operation does: it only shows how the drive is.
-    Nobody,
-}
-
-/// What becomes of a command that left its drive.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Left {
-    /// Commands that were inside the drive, this one included.
-    pub(crate) inside: usize,
-    /// What the drive's being heard changes.
-    pub(crate) event: Option<DriveEvent>,
-}
-
-/// What a look for silent drives has found.
-#[derive(Debug)]
-pub(crate) struct Silenced {
-    /// Drives that have just become silent.
-    pub(crate) newly: DriveSet,
-    pub(crate) events: Vec<DriveEvent>,
 }
 
 impl Drive {
