@@ -50,8 +50,9 @@ mod ops;
 pub mod policy;
 mod settings;
 mod shape;
+mod timers;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use levelhead_block::{Command, Effort, Health, Outcome};
@@ -83,6 +84,7 @@ use crate::ops::locks::{Access, StripeLocks};
 use crate::ops::read::ReadOp;
 use crate::ops::write::{Cause, Part, Progress, WriteOp};
 use crate::policy::tau::DriveView;
+use crate::timers::{Duty, Timer, Timers};
 
 /// The widest write, in stripes, that waiting writes join to.
 const JOINED_STRIPES_MAX: u64 = 32;
@@ -113,8 +115,7 @@ pub struct Array {
     outstanding: usize,
     /// When operations that clients wait for came, where there is a limit to that.
     arrived: BTreeMap<OpId, Instant>,
-    /// When reads want to be looked at again.
-    timers: BTreeSet<(Instant, OpId)>,
+    timers: Timers,
 }
 
 #[derive(Debug)]
@@ -189,7 +190,7 @@ impl Array {
             give_up_at: None,
             outstanding: 0,
             arrived: BTreeMap::new(),
-            timers: BTreeSet::new(),
+            timers: Timers::default(),
         };
         if let Some(books) = &settings.books {
             array.tell(ArrayEvent::Assembled {
@@ -331,6 +332,7 @@ impl Array {
     /// [`Array::handle_stop`] will come soon: requests that no drive answers are given up early.
     pub fn handle_stop_soon(&mut self, now: Instant) {
         self.note_end_is_near(now);
+        self.set_timers();
     }
 
     fn note_end_is_near(&mut self, now: Instant) {
@@ -370,31 +372,56 @@ impl Array {
 
     /// When to call [`Array::handle_timeout`], if at all.
     pub fn deadline(&self) -> Option<Instant> {
-        let read = self.timers.first().map(|&(at, _)| at);
-        read.into_iter().chain(self.core.drives.probe_at()).chain(self.overdue_at()).min()
+        self.timers.next()
     }
 
     /// Time has passed. Sooner or later than [`Array::deadline`] is as good.
     pub fn handle_timeout(&mut self, now: Instant) {
-        while let Some(&(at, op)) = self.timers.first()
-            && at <= now
-        {
-            self.timers.pop_first();
-            if let Some(Op::Read(read)) = self.ops.get_mut(&op) {
-                read.handle_timeout(&self.core, now);
-                self.advance(now, op);
+        while let Some(op) = self.timers.take_read(now) {
+            let Some(Op::Read(read)) = self.ops.get_mut(&op) else {
+                unreachable!("T1: operation {op} is no read")
+            };
+            read.handle_timeout(&self.core, now);
+            self.advance(now, op);
+        }
+        for duty in Duty::ALL {
+            // What was done before it may have made it due.
+            self.timers.set(Timer::Own(duty), self.due_at(duty));
+            match self.timers.take(now, duty) {
+                Some(Duty::SendAgain) => self.send_again(now),
+                Some(Duty::Silence) => self.look_for_silence(now),
+                Some(Duty::Answer) => self.give_up_overdue(now),
+                Some(Duty::Probe) => self.core.probe(now),
+                // Whether it ends is seen below.
+                Some(Duty::Stop) | None => {}
             }
         }
-        self.send_again(now);
-        self.look_for_overdue(now);
-        self.core.probe(now);
         self.settle(now);
+    }
+
+    /// When there is something to do of a kind.
+    fn due_at(&self, duty: Duty) -> Option<Instant> {
+        match duty {
+            Duty::SendAgain => self.core.postponed_at(),
+            Duty::Silence => self.core.drives.silence_at(),
+            Duty::Answer => self.answer_at(),
+            Duty::Probe => self.core.drives.probe_at(),
+            Duty::Stop => self.stop_by.filter(|_| self.stop == Stop::Wanted),
+        }
+    }
+
+    /// Called at the end of whatever may have changed what is due.
+    fn set_timers(&mut self) {
+        for duty in Duty::ALL {
+            self.timers.set(Timer::Own(duty), self.due_at(duty));
+        }
     }
 
     /// Somebody wants a drive not to be read where that can be helped, until it is admitted by hand.
     pub fn handle_sit_out(&mut self, now: Instant, drive: DriveIdx) -> Result<(), Refusal> {
         let event = self.core.drives.sit_out(now, drive)?;
         self.core.note_event(Some(event));
+        self.set_timers();
         Ok(())
     }
 
@@ -402,6 +429,7 @@ impl Array {
     pub fn handle_admit(&mut self, now: Instant, drive: DriveIdx) -> Result<(), Refusal> {
         let event = self.core.drives.admit(now, drive)?;
         self.core.note_event(Some(event));
+        self.set_timers();
         Ok(())
     }
 
@@ -434,6 +462,7 @@ impl Array {
         }
         self.core.dispatch(now);
         self.tell_resync();
+        self.set_timers();
     }
 
     fn tell(&mut self, event: ArrayEvent) {
@@ -658,14 +687,8 @@ impl Array {
             Op::Locked(_) => (false, false),
             Op::Read(read) => {
                 let ended = read.advance(&mut self.core, now);
-                let deadline = read.deadline.filter(|_| !ended);
-                if read.timer != deadline {
-                    if let Some(at) = read.timer {
-                        self.timers.remove(&(at, op));
-                    }
-                    self.timers.extend(deadline.map(|at| (at, op)));
-                    read.timer = deadline;
-                }
+                let deadline = read.deadline().filter(|_| !ended);
+                self.timers.set(Timer::Read(op), deadline);
                 (ended, true)
             }
             Op::Write(write) => {
@@ -689,6 +712,7 @@ impl Array {
             return;
         }
         self.ops.remove(&op);
+        assert!(!self.timers.has(op), "T1: operation {op} has ended");
         self.arrived.remove(&op);
         if holds_stripes {
             self.granted.extend(self.locks.release(op));

@@ -14,37 +14,32 @@ use crate::core::OpId;
 use crate::drives::Silenced;
 use crate::durable::membership::Why;
 use crate::ops::write::Cause;
-use crate::{Array, Moved, Op, Start, Stop};
+use crate::timers::Timer;
+use crate::{Array, Moved, Op, Start};
 
 impl Array {
-    /// When a drive may have become silent, or a request has waited for too long.
-    pub(crate) fn overdue_at(&self) -> Option<Instant> {
+    /// When a request has waited for too long.
+    pub(crate) fn answer_at(&self) -> Option<Instant> {
         let patience = self.core.drives.patience()?;
-        let answer_by = self.arrived.values().next().map(|&at| at + patience.answer());
-        let give_up_at = self.give_up_at.filter(|_| !self.arrived.is_empty());
-        let stop_by = self.stop_by.filter(|_| self.stop == Stop::Wanted);
-        let own = [
-            answer_by,
-            give_up_at,
-            stop_by,
-            self.core.drives.silence_at(),
-            self.core.postponed_at(),
-        ];
-        own.into_iter().flatten().min()
+        let &arrived = self.arrived.values().next()?;
+        let answer_by = arrived + patience.answer();
+        Some(self.give_up_at.map_or(answer_by, |at| at.min(answer_by)))
     }
 
-    /// Looks for drives that are silent, and gives up what has waited for too long.
-    pub(crate) fn look_for_overdue(&mut self, now: Instant) {
-        let Some(patience) = self.core.drives.patience() else { return };
-        let Silenced { newly: newly_silent, events } = self.core.drives.look_for_silence(now);
+    /// Looks for drives that are silent. Reads do not count on those that have just become so.
+    pub(crate) fn look_for_silence(&mut self, now: Instant) {
+        let Silenced { newly, events } = self.core.drives.look_for_silence(now);
         self.core.note_events(events);
-        if !newly_silent.is_empty() {
-            self.note_silent(now, newly_silent);
+        if !newly.is_empty() {
+            self.note_silent(now, newly);
         }
-        while let Some((&op, &at)) = self.arrived.first_key_value()
-            && (at + patience.answer() <= now || self.give_up_at.is_some_and(|at| at <= now))
+    }
+
+    /// Gives up what has waited for too long.
+    pub(crate) fn give_up_overdue(&mut self, now: Instant) {
+        while self.answer_at().is_some_and(|at| at <= now)
+            && let Some((op, _)) = self.arrived.pop_first()
         {
-            self.arrived.remove(&op);
             self.give_up_op(now, op);
         }
     }
@@ -101,9 +96,7 @@ impl Array {
             }
             Op::Read(read) => {
                 read.answer(&mut self.core, now);
-                if let Some(at) = read.timer {
-                    self.timers.remove(&(at, op));
-                }
+                self.timers.set(Timer::Read(op), None);
             }
             Op::Write(write) => {
                 if !write.give_up(&mut self.core, now) {

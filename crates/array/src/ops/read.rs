@@ -58,9 +58,7 @@ pub(crate) struct ReadOp {
     /// When those that were asked first are late, by what their fellows took, once that is known.
     behind: Option<Instant>,
     /// When to see which drives are late, once that is known.
-    pub(crate) deadline: Option<Instant>,
-    /// What the clock was last told of that.
-    pub(crate) timer: Option<Instant>,
+    deadline: Option<Instant>,
 }
 
 /// Whether the drives that a read waits for have become slow is looked at after so many times what 99 of 100
@@ -125,7 +123,6 @@ impl ReadOp {
             patience,
             behind: None,
             deadline: None,
-            timer: None,
         };
         read.first_ask(core, now);
         read.asked = read.fetch.pending_drives();
@@ -153,6 +150,11 @@ impl ReadOp {
             self.answered.push((drive, now.saturating_since(self.began)));
             self.expect(core);
         }
+    }
+
+    /// When to see which drives are late, once that is known.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.deadline
     }
 
     /// The time has come that [`ReadOp::deadline`] said.
