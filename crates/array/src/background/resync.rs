@@ -47,6 +47,10 @@ impl Array {
     pub(crate) fn note_resync(&mut self, now: Instant, progress: Progress, cause: &Cause) {
         match (progress, cause) {
             (Progress::NotYet, _) | (Progress::Failed, Cause::Client(_)) => {}
+            // A write that was given up meanwhile has made redundancy before this step invalid.
+            (Progress::Done, &Cause::Resync { first, .. }) if first != self.core.synced => {
+                self.resync = Resync::Idle;
+            }
             (Progress::Done, &Cause::Resync { end, .. }) => {
                 self.core.synced = end;
                 if end == self.core.layout.stripes()

@@ -303,7 +303,9 @@ impl Ledger {
             flush.pending.retain(|&(drive, sub)| !is_over(drive, sub));
             if flush.pending.is_empty() {
                 self.synced = Synced::Safely;
-                self.due.push_back(Due::New(State::Dirty));
+                if self.phase == Phase::Open {
+                    self.due.push_back(Due::New(State::Dirty));
+                }
             }
         }
     }

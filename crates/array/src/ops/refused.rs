@@ -98,7 +98,8 @@ impl Array {
             self.core.finish(now, sub, &Outcome::Gone);
             write.handle_written(sub);
         }
-        if let (Some(first), false) = (write.first_stripe(), subs.is_empty()) {
+        let first = write.first_stripe().filter(|_| self.core.code.is_some());
+        if let (Some(first), false) = (first, subs.is_empty()) {
             self.core.synced = self.core.synced.min(first);
             if let Some(ledger) = &mut self.ledger {
                 ledger.handle_unsynced(first);
