@@ -56,7 +56,7 @@ enum State {
     Dead,
 }
 
-/// The command in service. How it will end was settled when it began.
+/// The command in service. How it will end was determined when it began.
 #[derive(Debug)]
 struct Active {
     completion: Completion,
@@ -116,7 +116,7 @@ impl Drive {
     }
 
     /// It has these faults from `now` on, whatever it is in the middle of: the command in service
-    /// ends as it was settled, the next one begins under the new ones. Queue, arm, account and the
+    /// ends as was determined when it began, the next one has the new ones. Queue, arm, account and the
     /// sectors that writes have mended stay as they are. A time of death that has passed is now.
     pub fn set_faults(&mut self, now: Instant, faults: Faults) -> Result<(), FaultsError> {
         faults.check()?;

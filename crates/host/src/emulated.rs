@@ -41,7 +41,7 @@ use crate::medium::Disk;
 
 /// How often an idle drive with bytes in its memory is asked what it has written meanwhile: the model
 /// makes no event of that.
-const SETTLE_INTERVAL: Nanos = Nanos::from_millis(50);
+const DESTAGE_INTERVAL: Nanos = Nanos::from_millis(50);
 
 /// See the module.
 pub(crate) struct EmulatedDrive<D> {
@@ -180,7 +180,7 @@ impl<D: Disk> State<D> {
     fn run(mut self, messages: &Receiver<Message>) {
         loop {
             let now = self.clock.now();
-            let look = (self.platter.unwritten_len() > 0).then(|| now + SETTLE_INTERVAL);
+            let look = (self.platter.unwritten_len() > 0).then(|| now + DESTAGE_INTERVAL);
             let message = match [self.drive.deadline(), look].into_iter().flatten().min() {
                 Some(at) => messages.recv_timeout(self.clock.until(at).into()),
                 None => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -196,7 +196,7 @@ impl<D: Disk> State<D> {
                 }
             }
             self.finish();
-            self.settle();
+            self.destage();
         }
     }
 
@@ -206,18 +206,18 @@ impl<D: Disk> State<D> {
             std::thread::sleep(self.clock.until(at).into());
             self.drive.handle_timeout(self.clock.now());
             self.finish();
-            self.settle();
+            self.destage();
         }
     }
 
     /// Brings to the file what the model has brought to the medium.
-    fn settle(&mut self) {
+    fn destage(&mut self) {
         if self.platter.unwritten_len() == 0 {
             return;
         }
         let now = self.clock.now();
         let waiting = self.drive.unwritten(now);
-        if let Err(error) = self.platter.settle(&waiting) {
+        if let Err(error) = self.platter.destage(&waiting) {
             self.failure = Some(error.to_string());
             self.platter.lose_power();
             self.drive.handle_death(now);

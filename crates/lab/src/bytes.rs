@@ -84,8 +84,8 @@ impl WorldBytes {
     }
 
     /// What a drive says it has not written stays in its memory; the rest goes to its medium.
-    pub(crate) fn settle(&mut self, drive: DriveIdx, unwritten: &[Extent]) {
-        let Ok(()) = self.platters[drive.as_usize()].settle(unwritten);
+    pub(crate) fn destage(&mut self, drive: DriveIdx, unwritten: &[Extent]) {
+        let Ok(()) = self.platters[drive.as_usize()].destage(unwritten);
     }
 
     /// The power fails: what the drives had in memory is gone, and so is what anyone held.

@@ -123,7 +123,7 @@ impl World {
         }
         let settings = self.settings_of(&assembly);
         self.replace_array(settings);
-        self.settle(now);
+        self.run_until_quiet(now);
         Ok(absent)
     }
 

@@ -2,7 +2,7 @@
 //! needs the arm or the segment is as full as the make allows.
 //!
 //! Nothing happens while it does so: how far it has come follows from the time, track by track, when
-//! somebody asks. A track that was read is settled and never computed again.
+//! the drive is asked. What was computed for a track that has been read is not computed again.
 
 use std::ops::Range;
 
