@@ -87,7 +87,7 @@ impl<D: Disk> EmulatedDrive<D> {
             CacheMode::Off | CacheMode::Read => Caching::WriteThrough,
             CacheMode::WriteBack => Caching::WriteBack,
         };
-        let state = State {
+        let worker = Worker {
             drive,
             platter: Platter::new(disk.clone(), caching),
             clock,
@@ -99,7 +99,7 @@ impl<D: Disk> EmulatedDrive<D> {
         };
         let thread = std::thread::Builder::new()
             .name("emulated drive".into())
-            .spawn(move || state.run(&messages))
+            .spawn(move || worker.run(&messages))
             .map_err(|error| HostError::new(format!("cannot start a thread: {error}")))?;
         Ok(Self { disk, messages: Some(sender), health, thread: Some(thread) })
     }
@@ -162,7 +162,7 @@ impl<D> Drop for EmulatedDrive<D> {
 }
 
 /// What the thread owns.
-struct State<D> {
+struct Worker<D> {
     drive: Drive,
     platter: Platter<D>,
     clock: Clock,
@@ -176,7 +176,7 @@ struct State<D> {
     health: Arc<Mutex<Health>>,
 }
 
-impl<D: Disk> State<D> {
+impl<D: Disk> Worker<D> {
     fn run(mut self, messages: &Receiver<Message>) {
         loop {
             let now = self.clock.now();
