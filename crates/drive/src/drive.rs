@@ -44,19 +44,19 @@ pub struct Drive {
     size: Sectors,
     faults: Misbehaviour,
     queue: Queue,
-    state: State,
+    state: ServiceState,
     account: Account,
     completions: VecDeque<Completion>,
 }
 
 #[derive(Debug)]
-enum State {
+enum ServiceState {
     Idle,
     Busy(Active),
     Dead,
 }
 
-/// The command in service. How it will end was settled when it began.
+/// The command in service. How it will end was determined when it began.
 #[derive(Debug)]
 struct Active {
     completion: Completion,
@@ -99,7 +99,7 @@ impl Drive {
             size,
             faults: Misbehaviour::new(&settings.faults, key),
             queue: Queue::new(settings.scheduler),
-            state: State::Idle,
+            state: ServiceState::Idle,
             account: Account::default(),
             completions: VecDeque::new(),
         })
@@ -116,7 +116,7 @@ impl Drive {
     }
 
     /// It has these faults from `now` on, whatever it is in the middle of: the command in service
-    /// ends as it was settled, the next one begins under the new ones. Queue, arm, account and the
+    /// ends as was determined when it began, the next one has the new ones. Queue, arm, account and the
     /// sectors that writes have mended stay as they are. A time of death that has passed is now.
     pub fn set_faults(&mut self, now: Instant, faults: Faults) -> Result<(), FaultsError> {
         faults.check()?;
@@ -140,8 +140,8 @@ impl Drive {
     /// How many commands it holds, the one in service included.
     pub fn queue_len(&self) -> u32 {
         let active = match self.state {
-            State::Busy(_) => 1,
-            State::Idle | State::Dead => 0,
+            ServiceState::Busy(_) => 1,
+            ServiceState::Idle | ServiceState::Dead => 0,
         };
         self.queue.len() + active
     }
@@ -157,7 +157,7 @@ impl Drive {
         assert!(self.has_room(), "command {id} submitted to a full queue");
         let geometry = &self.disk.geometry;
         let target = pass(&command)
-            .map(|(extent, pass)| (geometry.place(geometry.blocks(extent).start), pass));
+            .map(|(extent, pass)| (geometry.position(geometry.blocks(extent).start), pass));
         let blocks = pass(&command).map_or(0..0, |(extent, _)| geometry.blocks(extent));
         self.queue.push(Waiting { id, command, origin, submitted: now, target, blocks });
         self.advance(now);
@@ -194,11 +194,11 @@ impl Drive {
     /// platter takes to turn again is not modelled.
     pub fn handle_power_cut(&mut self, now: Instant) -> Vec<Extent> {
         let lost = self.unwritten(now);
-        if matches!(self.state, State::Dead) {
+        if matches!(self.state, ServiceState::Dead) {
             return lost;
         }
-        if let State::Busy(Active { completion, .. }) =
-            std::mem::replace(&mut self.state, State::Idle)
+        if let ServiceState::Busy(Active { completion, .. }) =
+            std::mem::replace(&mut self.state, ServiceState::Idle)
         {
             self.end_as_gone(completion.id, now);
         }
@@ -212,10 +212,10 @@ impl Drive {
     /// When to call [`Drive::handle_timeout`], if ever.
     pub fn deadline(&self) -> Option<Instant> {
         let next = match &self.state {
-            State::Busy(active) => Some(active.completion.ended),
+            ServiceState::Busy(active) => Some(active.completion.ended),
             // Commands wait only for what the disk does on its own.
-            State::Idle if self.queue.len() > 0 => self.disk.busy_until(),
-            State::Idle | State::Dead => None,
+            ServiceState::Idle if self.queue.len() > 0 => self.disk.busy_until(),
+            ServiceState::Idle | ServiceState::Dead => None,
         };
         // Whoever waits for something hears of the death at once.
         next.map(|next| self.faults.death().map_or(next, |death| death.min(next)))
@@ -243,24 +243,24 @@ impl Drive {
         // Nothing that would end later ends well.
         let last = death.unwrap_or(now);
         loop {
-            match std::mem::replace(&mut self.state, State::Idle) {
-                State::Dead => {
-                    self.state = State::Dead;
+            match std::mem::replace(&mut self.state, ServiceState::Idle) {
+                ServiceState::Dead => {
+                    self.state = ServiceState::Dead;
                     for waiting in self.queue.take_all() {
                         self.bury(waiting.id, waiting.submitted);
                     }
                     return;
                 }
-                State::Busy(active) if active.completion.ended > last => {
+                ServiceState::Busy(active) if active.completion.ended > last => {
                     if death.is_none() {
-                        self.state = State::Busy(active);
+                        self.state = ServiceState::Busy(active);
                         return;
                     }
-                    self.state = State::Dead;
+                    self.state = ServiceState::Dead;
                     self.bury(active.completion.id, active.submitted);
                 }
-                State::Busy(active) => self.end(active),
-                State::Idle => {
+                ServiceState::Busy(active) => self.end(active),
+                ServiceState::Idle => {
                     let Some(came) = self.queue.oldest() else { return };
                     self.disk.catch_up(came);
                     if death.is_none() && self.disk.busy_until().is_some_and(|free| free > now) {
@@ -268,7 +268,7 @@ impl Drive {
                     }
                     let choice = self.disk.choice(came);
                     let Some(next) = self.queue.take_next(choice) else { return };
-                    self.state = State::Busy(self.begin(next));
+                    self.state = ServiceState::Busy(self.begin(next));
                 }
             }
         }

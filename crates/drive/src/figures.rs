@@ -24,7 +24,7 @@ impl Profile {
     /// How many cylinders it has, those without data in between included.
     pub fn cylinders(&self) -> u32 {
         let geometry = self.geometry();
-        geometry.place(geometry.end() - 1).cylinder + 1
+        geometry.position(geometry.end() - 1).cylinder + 1
     }
 
     /// Its zones, outermost first. One that holds no whole sector is left out.

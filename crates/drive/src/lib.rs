@@ -24,7 +24,7 @@
 //! # Invariants
 //!
 //! - D1. Every command ends exactly once, and not before it was submitted.
-//! - D2. One command is in service at a time; its end is settled when it begins.
+//! - D2. One command is in service at a time; its end is determined when it begins.
 //! - D3. The drive keeps its own time. A late call finds completions with the exact times at which
 //!   they happened, and the next command has begun when the arm was free: lateness does not add
 //!   up. A command submitted at the very time at which another ends takes no part in the choice of

@@ -6,9 +6,14 @@ use levelhead_array::{BufId, Combine, RequestId, Submit};
 use levelhead_block::{Buf, Command, Memory, Outcome, Payload, Piece, Request, SectorSet};
 use levelhead_bytes::{Buffers, Caching, Ended, GARBAGE, Platter};
 use levelhead_erasure::Kernel;
-use levelhead_units::{DriveIdx, Extent, Sectors};
+use levelhead_units::{DriveIdx, Extent, Lba, Sectors};
 
-use crate::shelf::Record;
+/// A sector that is on its way to a medium.
+#[derive(Clone, Debug)]
+pub(crate) struct Record {
+    pub(crate) lba: Lba,
+    pub(crate) sector: Vec<u8>,
+}
 
 /// Buffers, and the platters behind the modelled drives.
 #[derive(Debug)]
@@ -97,8 +102,8 @@ impl WorldBytes {
     }
 
     /// What a drive says it has not written stays in its memory; the rest goes to its medium.
-    pub(crate) fn settle(&mut self, drive: DriveIdx, unwritten: &[Extent]) {
-        let Ok(()) = self.platters[drive.as_usize()].settle(unwritten);
+    pub(crate) fn destage(&mut self, drive: DriveIdx, unwritten: &[Extent]) {
+        let Ok(()) = self.platters[drive.as_usize()].destage(unwritten);
     }
 
     /// The power fails: what the drives had in memory is gone, and so is what anyone held.

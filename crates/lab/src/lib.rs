@@ -34,6 +34,7 @@ pub mod replay;
 
 pub mod restarts;
 mod shelf;
+mod start;
 pub mod studies;
 pub mod swarm;
 pub mod timed;
@@ -41,5 +42,6 @@ mod world;
 
 pub use lone::Lone;
 pub use pumped::{Pump, Pumped};
-pub use shelf::{Force, NoStart, Planted};
+pub use shelf::Planted;
+pub use start::{Force, NoStart};
 pub use world::{World, WorldError, WorldSettings};

@@ -25,7 +25,8 @@ use levelhead_drive::{CacheMode, Profile, Scheduler, Settings};
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, SECTOR_SIZE, Sectors};
 
-use crate::shelf::{Force, NoStart, Planted};
+use crate::shelf::Planted;
+use crate::start::{Force, NoStart};
 use crate::{World, WorldSettings};
 
 const LAYOUTS: [&str; 6] = [

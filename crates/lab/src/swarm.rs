@@ -115,7 +115,7 @@ pub fn run(seed: u64, requests: u64, sabotage: Sabotage) -> Report {
         while swarm.in_flight.len() > 8 {
             swarm.step();
         }
-        // Now and then everything settles, so that lone requests occur too.
+        // Now and then everything in flight ends, so that lone requests occur too.
         while swarm.rng.below(12) == 0 && !swarm.in_flight.is_empty() {
             swarm.step();
         }

@@ -258,14 +258,14 @@ impl World {
             }
         }
         self.array.handle_request(now, request, command);
-        self.settle(now);
+        self.run_until_quiet(now);
     }
 
     /// A drive stops answering.
     pub fn kill(&mut self, now: Instant, drive: DriveIdx) {
         self.drives[drive.as_usize()].drive.handle_death(now);
         self.collect(now, drive);
-        self.settle(now);
+        self.run_until_quiet(now);
     }
 
     /// The power of all fails and comes back at `now`, which must not be before the last event nor after
@@ -274,7 +274,7 @@ impl World {
     pub fn power_cut(&mut self, now: Instant) {
         assert!(now <= self.next_at(), "{now:?} is past the next event");
         for idx in 0..self.drives.len() {
-            self.settle_bytes(now, DriveIdx::from_usize(idx));
+            self.destage(now, DriveIdx::from_usize(idx));
             let Bay { drive, inside, .. } = &mut self.drives[idx];
             drive.handle_power_cut(now);
             while drive.poll().is_some() {}
@@ -323,7 +323,7 @@ impl World {
     pub fn stop(&mut self, now: Instant) {
         assert!(now <= self.next_at(), "{now:?} is past the next event");
         self.array.handle_stop(now);
-        self.settle(now);
+        self.run_until_quiet(now);
     }
 
     /// How the array has ended, once it has.
@@ -344,7 +344,7 @@ impl World {
     /// A drive ends nothing from now on, until the next start. What it had in memory only is lost.
     pub fn hang(&mut self, now: Instant, drive: DriveIdx) {
         assert!(now <= self.next_at(), "{now:?} is past the next event");
-        self.settle_bytes(now, drive);
+        self.destage(now, drive);
         let bay = &mut self.drives[drive.as_usize()];
         bay.hangs = true;
         bay.drive.handle_power_cut(now);
@@ -358,7 +358,7 @@ impl World {
     /// in memory only is lost.
     pub fn disconnect(&mut self, now: Instant, drive: DriveIdx) {
         assert!(now <= self.next_at(), "{now:?} is past the next event");
-        self.settle_bytes(now, drive);
+        self.destage(now, drive);
         let bay = &mut self.drives[drive.as_usize()];
         bay.is_connected = false;
         bay.drive.handle_power_cut(now);
@@ -366,14 +366,14 @@ impl World {
             bytes.lose_power_of(drive);
         }
         self.collect(now, drive);
-        self.settle(now);
+        self.run_until_quiet(now);
     }
 
     /// Takes one step of making all redundancy valid, if there is one to take now.
     pub fn resync(&mut self, now: Instant) {
         assert!(now <= self.next_at(), "{now:?} is past the next event");
         self.array.handle_resync(now);
-        self.settle(now);
+        self.run_until_quiet(now);
     }
 
     /// Jumps to the next event.
@@ -387,14 +387,14 @@ impl World {
                 }
                 bay.drive.handle_timeout(now);
                 self.collect(now, drive);
-                self.settle(now);
+                self.run_until_quiet(now);
             }
             Event::Timer => {
                 if self.timer == Some(now) {
                     self.timer = None;
                 }
                 self.array.handle_timeout(now);
-                self.settle(now);
+                self.run_until_quiet(now);
             }
             Event::Health => {
                 for (idx, bay) in self.drives.iter().enumerate() {
@@ -423,7 +423,7 @@ impl World {
     /// Somebody wants a drive not to be read where that can be helped.
     pub fn sit_out(&mut self, now: Instant, drive: DriveIdx) -> Result<(), Refusal> {
         self.array.handle_sit_out(now, drive)?;
-        self.settle(now);
+        self.run_until_quiet(now);
         Ok(())
     }
 
@@ -462,20 +462,20 @@ impl World {
             self.array.handle_done(now, sub, &done.outcome);
             self.carry_out(now);
         }
-        self.settle_bytes(now, drive);
+        self.destage(now, drive);
     }
 
     /// Brings to a drive's medium what the model has brought there.
-    fn settle_bytes(&mut self, now: Instant, drive: DriveIdx) {
+    fn destage(&mut self, now: Instant, drive: DriveIdx) {
         if let Some(bytes) = &mut self.bytes
             && bytes.has_unwritten(drive)
         {
-            bytes.settle(drive, &self.drives[drive.as_usize()].drive.unwritten(now));
+            bytes.destage(drive, &self.drives[drive.as_usize()].drive.unwritten(now));
         }
     }
 
     /// Lets the drives begin what they were given, until all is quiet at this moment.
-    pub(crate) fn settle(&mut self, now: Instant) {
+    pub(crate) fn run_until_quiet(&mut self, now: Instant) {
         self.carry_out(now);
         for idx in 0..self.drives.len() {
             let bay = &mut self.drives[idx];

@@ -71,10 +71,10 @@ struct Desk {
     followers: Arc<AtomicUsize>,
 }
 
-/// A place among those who follow the events, free again when it is dropped.
-struct Place(Arc<AtomicUsize>);
+/// A slot for a client that follows the events, free again when it is dropped.
+struct FollowerSlot(Arc<AtomicUsize>);
 
-impl Drop for Place {
+impl Drop for FollowerSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -265,7 +265,7 @@ impl Desk {
 
     /// Tells what has happened after an event, and what happens, until the array has ended.
     fn follow(&self, stream: &UnixStream, mut after: u64) -> io::Result<()> {
-        let Some(_place) = self.place() else {
+        let Some(_slot) = self.slot() else {
             let sentence = format!("{FOLLOWERS_MAX} clients follow the events already, try again");
             return say(stream, &refuse(sentence));
         };
@@ -284,10 +284,10 @@ impl Desk {
         }
     }
 
-    fn place(&self) -> Option<Place> {
+    fn slot(&self) -> Option<FollowerSlot> {
         let more = |count| (count < FOLLOWERS_MAX).then_some(count + 1);
         let taken = self.followers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        taken.is_ok().then(|| Place(Arc::clone(&self.followers)))
+        taken.is_ok().then(|| FollowerSlot(Arc::clone(&self.followers)))
     }
 
     fn has_ended(&self) -> bool {

@@ -13,7 +13,7 @@ use levelhead_units::{Bytes, Nanos, Sectors};
 use serde::Serialize;
 
 use super::events::Tell;
-use super::{control, events, members, place};
+use super::{control, events, members, socket_path};
 use crate::files::absolute;
 use crate::{AppError, Progress, Show, Stop, uri};
 
@@ -130,7 +130,7 @@ pub fn serve(
     let members = members(&ask.members)?;
     let assembled =
         assemble(&members, AssembleOptions { force: ask.force }).map_err(AppError::usage)?;
-    let usual = place::of_server(assembled.uuid());
+    let usual = socket_path::of_server(assembled.uuid());
     let (control, link) = match (&ask.control, usual) {
         (None, usual) => (usual?, None),
         // Members lead to the usual place, and a link from there.

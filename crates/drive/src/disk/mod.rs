@@ -119,13 +119,13 @@ impl Disk {
 
     /// The command served last is over at `ended`.
     pub(crate) fn finish(&mut self, ended: Instant) {
-        let settled = self.in_service.take().unwrap_or(ended);
+        let expected = self.in_service.take().unwrap_or(ended);
         // The platter has turned on meanwhile: the reading ahead begins where it is then.
         if let Some(cache) = &mut self.cache
             && let Some(ahead) = &mut cache.ahead
             && std::mem::take(&mut self.is_ahead_new)
         {
-            ahead.delay(ended.saturating_since(settled));
+            ahead.delay(ended.saturating_since(expected));
         }
         (self.free, self.ended) = (ended, ended);
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use levelhead_array::membership::Why;
 use levelhead_array::{ArrayEvent, Event, Resync};
-use levelhead_block::conformance::{Plan, check_service};
+use levelhead_block::conformance::{SuiteSettings, check_service};
 use levelhead_block::{BlockService, Buf, Command, Durability, Effort, Outcome, Request, ZeroTail};
 use levelhead_drive::Faults;
 use levelhead_host::{
@@ -24,8 +24,8 @@ fn drive(idx: u8) -> DriveIdx {
 }
 
 fn conform(array: &ArrayHandle, seed: u64, requests: u32) {
-    let plan = Plan { seed, requests, sectors_max: 9, batch_max: 6 };
-    check_service(Arc::new(array.clone()), plan);
+    let settings = SuiteSettings { seed, requests, sectors_max: 9, batch_max: 6 };
+    check_service(Arc::new(array.clone()), settings);
 }
 
 /// Conforms with all drives, and again with as many lost as the shape survives, by every kind of I/O.

@@ -8,7 +8,7 @@ use super::interval;
 
 /// What a study runs, and what it makes of it.
 #[derive(Debug, Default)]
-pub struct Plan {
+pub struct StudyPlan {
     /// What is measured, each with every seed.
     pub cells: Vec<Cell>,
     /// What comes out.

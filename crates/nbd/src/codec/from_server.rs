@@ -47,7 +47,7 @@ pub enum ServerMessage {
         /// The request.
         cookie: Cookie,
         /// Whether more parts follow.
-        place: Place,
+        position: ChunkPosition,
         /// The part.
         chunk: Chunk,
     },
@@ -121,7 +121,7 @@ pub enum Info {
 
 /// Where a chunk is in its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ChunkPosition {
     /// More follow.
     Inner,
     /// It is the last.
@@ -211,13 +211,13 @@ impl ServerMessage {
                 out.put_u32(error.map_or(0, Errno::to_wire));
                 out.put_u64(cookie.get());
             }
-            Self::Chunk { cookie, place, chunk } => {
+            Self::Chunk { cookie, position, chunk } => {
                 let mut data = Vec::new();
                 let kind = chunk.encode_head(&mut data);
                 out.put_u32(CHUNK_MAGIC);
-                out.put_u16(match place {
-                    Place::Inner => 0,
-                    Place::Last => chunk::DONE,
+                out.put_u16(match position {
+                    ChunkPosition::Inner => 0,
+                    ChunkPosition::Last => chunk::DONE,
                 });
                 out.put_u16(kind);
                 out.put_u64(cookie.get());

@@ -41,7 +41,9 @@ use std::fmt;
 
 pub use client_decoder::ClientDecoder;
 pub use from_client::{ClientMessage, ClientOption, RequestHeader, ServerDecoder, encode_flags};
-pub use from_server::{Answer, Chunk, ErrorChunk, Info, Padding, Place, ServerMessage, StatusRun};
+pub use from_server::{
+    Answer, Chunk, ChunkPosition, ErrorChunk, Info, Padding, ServerMessage, StatusRun,
+};
 pub use input::BUFFER;
 pub use payload::{Body, Payload};
 pub use wire::{

@@ -22,11 +22,11 @@ mod connection;
 mod deadline;
 mod export;
 mod failure;
-mod gate;
+mod in_flight;
 mod locks;
 mod negotiation;
 mod outbox;
-mod plan;
+mod task;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -42,7 +42,7 @@ use levelhead_units::{SECTOR_SIZE, Sectors};
 use self::budget::Budget;
 use self::connection::Connection;
 use self::export::{Events, LiveExport};
-use self::gate::{Gate, LIMITS};
+use self::in_flight::{InFlight, LIMITS};
 use self::negotiation::Described;
 use crate::Endpoint;
 use crate::codec::{ExportFlags, PAYLOAD_MAX, TEXT_MAX};
@@ -312,10 +312,10 @@ impl Shared {
             return;
         }
         let socket = Arc::new(socket);
-        let gate = Gate::new(LIMITS, Arc::clone(&self.budget), Arc::clone(&socket));
+        let in_flight = InFlight::new(LIMITS, Arc::clone(&self.budget), Arc::clone(&socket));
         let connection = Arc::new(Connection {
             socket,
-            gate,
+            in_flight,
             handshake_max: self.handshake_max,
             pool: self.pool.clone(),
         });
@@ -338,7 +338,7 @@ impl Shared {
             connection.socket.shutdown(Shutdown::Read);
         }
         for connection in &connections {
-            connection.gate.wait_answered();
+            connection.in_flight.wait_answered();
         }
         let some = |open: &mut BTreeMap<u64, Arc<Connection>>| !open.is_empty();
         let (open, _) = self

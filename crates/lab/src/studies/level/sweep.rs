@@ -25,7 +25,7 @@ use levelhead_array::{HostOrder, Policy};
 use super::points::{ARRAYS, Array, OFFERED, Offered, Point, READS, SIZES, Size, points, troubles};
 use crate::replay::Sending;
 use crate::studies::{
-    Ask, Bed, Cell, Drawing, HeatMap, Load, OneSeed, Plan, Row, Study, Unit, interval,
+    Ask, Bed, Cell, Drawing, HeatMap, Load, OneSeed, Row, Study, StudyPlan, Unit, interval,
 };
 
 pub(super) const SWEEP: Study = Study {
@@ -140,11 +140,11 @@ fn cell_name(point: &Point, policy: &str) -> String {
     format!("{point}: {policy}")
 }
 
-fn plan(ask: &Ask) -> Plan {
+fn plan(ask: &Ask) -> StudyPlan {
     let points: Vec<Point> = points().into_iter().step_by(ask.pick(QUICK_STEP, 1)).collect();
     let requests = ask.pick(REQUESTS_QUICK, REQUESTS);
     let capacities = capacities();
-    let mut plan = Plan::default();
+    let mut plan = StudyPlan::default();
     for point in &points {
         let known = Arc::clone(&capacities[&(point.array, point.size, point.reads)]);
         for name in FIXED.into_iter().chain([OURS]) {
