@@ -1,5 +1,6 @@
 //! The array against plain memory, over drives whose order of finishing is the test's choice.
 
+mod background;
 mod books;
 mod delivery;
 mod differential;
