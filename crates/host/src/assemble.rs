@@ -231,8 +231,8 @@ fn tell_doubt(doubt: Doubt, assembly: &Assembly) -> String {
              may come out wrong, only --force goes on"
         ),
         Doubt::Unsynced { stripes } => format!(
-            "drives {absent} are missing and {stripes} of {} stripes were never in sync: what they \
-             held there is not to be had, only --force goes on",
+            "drives {absent} are missing and the redundancy of {stripes} of {} stripes is not known to be \
+             valid: what they held there may be wrong or gone, only --force goes on",
             assembly.book.stripes()
         ),
     }

@@ -17,8 +17,9 @@
 //! - E2. Nothing here waits for a drive: what must be written before what, and how long a drive may be silent,
 //!   is the array's affair.
 //! - E3. What is in memory is bounded: clients by the gate, commands by the windows, the array's own
-//!   buffers by [`OWN_LIMIT`]. An array cannot be refused a buffer, so requests wait instead. What a read
-//!   has brought is the client's from the answer on: NBD's own bound holds until it is sent.
+//!   buffers by [`OWN_LIMIT`]. An array cannot be refused a buffer, so requests wait instead, and no longer than
+//!   for a drive. What a read has brought is the client's from the answer on: NBD's own bound holds until it is
+//!   sent. What a write was to bring stays while a drive may still write it: the array bounds that.
 //! - E4. A drive that hangs is not waited for at the end: it is left to itself.
 //!
 //! # Resync
@@ -37,7 +38,7 @@ use levelhead_array::membership::Why;
 use levelhead_array::{
     Action, Answer, Array, BufId, Deliver, Ending, Event, RequestId, Resync, SubId, Submit,
 };
-use levelhead_block::{Command, Data, Payload, Pool, Reply, Request};
+use levelhead_block::{Command, Data, Outcome, Payload, Pool, Reply, Request};
 use levelhead_bytes::Buffers;
 use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos, Sectors};
 
@@ -230,6 +231,23 @@ impl Engine {
         }
     }
 
+    /// Answers with a failure what has waited for room for as long as a request may wait for a drive.
+    fn give_up_waiting(&mut self, now: Instant) {
+        while self.give_up_waiting_at().is_some_and(|at| at <= now)
+            && let Some((_, pending)) = self.waiting.pop_front()
+        {
+            pending.answer(Outcome::Gone, Data::None);
+        }
+    }
+
+    /// When the first request that waits for room is given up: sooner if the array is to end.
+    fn give_up_waiting_at(&self) -> Option<Instant> {
+        let (_, pending) = self.waiting.front()?;
+        let patience = self.parts.array.patience()?;
+        let limit = if self.stopping.is_empty() { patience.answer() } else { patience.lost };
+        Some(pending.submitted + limit)
+    }
+
     fn handle_ended(&mut self, Ended { drive, sub, command, reply }: Ended) {
         let now = self.now();
         self.parts.seats[drive.as_usize()].work.handle_ended(&command, &reply);
@@ -329,11 +347,11 @@ impl Engine {
                 let nothing = || Data::Buf(self.pool.take(extent.sectors));
                 buffers.take_delivered(BufId::Client(request)).unwrap_or_else(nothing)
             }
-            Command::Write { .. } | Command::WriteZeroes { .. } => {
-                buffers.discard(BufId::Client(request));
-                Data::None
-            }
-            Command::Trim { .. } | Command::Flush => Data::None,
+            // What was to be written is the array's until it releases it.
+            Command::Write { .. }
+            | Command::WriteZeroes { .. }
+            | Command::Trim { .. }
+            | Command::Flush => Data::None,
         };
         pending.answer(outcome, data);
     }
@@ -341,8 +359,8 @@ impl Engine {
     /// When [`Engine::tick`] has something to do.
     fn deadline(&self) -> Instant {
         let resync = if self.wants_resync() { self.resync_next } else { self.health_next };
-        let array = self.parts.array.deadline().unwrap_or(self.health_next);
-        self.health_next.min(resync).min(array)
+        let others = [self.parts.array.deadline(), self.give_up_waiting_at()];
+        others.into_iter().flatten().fold(self.health_next.min(resync), Instant::min)
     }
 
     fn wants_resync(&self) -> bool {
@@ -362,6 +380,7 @@ impl Engine {
             self.parts.array.handle_timeout(now);
             self.carry_out();
         }
+        self.give_up_waiting(now);
         if self.parts.array.resync() == Resync::Running {
             // The pause begins when the step has ended.
             self.resync_next = now + RESYNC_PAUSE;

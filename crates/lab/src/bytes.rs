@@ -1,8 +1,8 @@
 //! The bytes of a world whose content is looked at.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
-use levelhead_array::{BufId, Combine, Submit};
+use levelhead_array::{BufId, Combine, RequestId, Submit};
 use levelhead_block::{Buf, Command, Memory, Outcome, Payload, Piece, Request, SectorSet};
 use levelhead_bytes::{Buffers, Caching, Ended, GARBAGE, Platter};
 use levelhead_erasure::Kernel;
@@ -19,6 +19,8 @@ pub(crate) struct Record {
 #[derive(Debug)]
 pub(crate) struct WorldBytes {
     pub(crate) buffers: Buffers,
+    /// Reads that have not been answered, or whose bytes nobody has taken.
+    pub(crate) rooms: BTreeSet<RequestId>,
     platters: Vec<Platter<Memory>>,
 }
 
@@ -27,7 +29,23 @@ impl WorldBytes {
     pub(crate) fn new(drives: usize, size: Sectors) -> Self {
         let platter = |_| Platter::new(Memory::new(size), Caching::WriteBack);
         // The checker computes with the kernel that defines the meaning.
-        Self { buffers: Buffers::new(Kernel::Naive), platters: (0..drives).map(platter).collect() }
+        Self {
+            buffers: Buffers::new(Kernel::Naive),
+            rooms: BTreeSet::new(),
+            platters: (0..drives).map(platter).collect(),
+        }
+    }
+
+    /// Takes the bytes of a write, or room for those of a read.
+    pub(crate) fn insert(&mut self, request: RequestId, command: &Command, buf: Buf) {
+        match command {
+            Command::Write { .. } | Command::WriteZeroes { .. } => {}
+            Command::Trim { .. } | Command::Flush => return,
+            Command::Read { .. } => {
+                self.rooms.insert(request);
+            }
+        }
+        self.buffers.insert(BufId::Client(request), buf);
     }
 
     pub(crate) fn acquire(&mut self, buf: BufId, sectors: Sectors) {

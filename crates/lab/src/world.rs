@@ -251,7 +251,7 @@ impl World {
     pub fn submit(&mut self, now: Instant, request: RequestId, command: Command, buf: Option<Buf>) {
         assert!(now <= self.next_at(), "{now:?} is past the next event");
         match (&mut self.bytes, buf) {
-            (Some(bytes), Some(buf)) => bytes.buffers.insert(BufId::Client(request), buf),
+            (Some(bytes), Some(buf)) => bytes.insert(request, &command, buf),
             (None, None) => {}
             (Some(_), None) | (None, Some(_)) => {
                 panic!("{request:?}: bytes where none are carried")
@@ -427,9 +427,13 @@ impl World {
         Ok(())
     }
 
-    /// The buffer of an answered request, where bytes are carried.
+    /// What an answered read has brought, where bytes are carried; of other requests an empty buffer.
     pub fn take_buf(&mut self, request: RequestId) -> Option<Buf> {
-        self.bytes.as_mut().map(|bytes| bytes.buffers.remove(BufId::Client(request)))
+        let bytes = self.bytes.as_mut()?;
+        if !bytes.rooms.remove(&request) {
+            return Some(Buf::empty());
+        }
+        Some(bytes.buffers.remove(BufId::Client(request)))
     }
 
     /// Buffers that are held, where bytes are carried.

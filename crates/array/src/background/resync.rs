@@ -41,17 +41,14 @@ impl Array {
         let step = (sectors / spec.chunk().get()).max(1);
         let end = stripes.min(first + step);
         self.claim(now, Start::Write(Cause::Resync { first, end }));
-        self.settle(now);
+        self.move_on(now);
     }
 
     pub(crate) fn note_resync(&mut self, now: Instant, progress: Progress, cause: &Cause) {
         match (progress, cause) {
             (Progress::NotYet, _) | (Progress::Failed, Cause::Client(_)) => {}
-            // A write that was given up meanwhile has made redundancy before this step invalid.
-            (Progress::Done, &Cause::Resync { first, .. }) if first != self.core.synced => {
-                self.resync = Resync::Idle;
-            }
-            (Progress::Done, &Cause::Resync { end, .. }) => {
+            (Progress::Done, &Cause::Resync { first, end }) => {
+                assert_eq!(first, self.core.synced, "one step at a time");
                 self.core.synced = end;
                 if end == self.core.layout.stripes()
                     && let Some(ledger) = &mut self.ledger

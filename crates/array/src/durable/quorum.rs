@@ -78,7 +78,8 @@ pub enum Doubt {
     /// It was not stopped in good order, and drives are absent: what they held is computed from redundancy
     /// that may not match.
     Unclean,
-    /// Drives are absent, and some stripes were never in sync: what the drives held of these is not to be had.
+    /// Drives are absent, and it was stopped while the redundancy of some stripes was not known to be valid:
+    /// what the drives held of these may come out wrong, or is not to be had.
     Unsynced {
         /// Stripes that were not.
         stripes: u64,
@@ -215,7 +216,7 @@ pub fn quorum(found: &[Found]) -> Result<Assembly, Refusal> {
         (false, true) => (0, None),
         (false, false) => (right.synced_last, Some(Doubt::Unclean)),
         (true, false) if right.synced < stripes => {
-            (right.synced, Some(Doubt::Unsynced { stripes: stripes - right.synced }))
+            (right.synced_last, Some(Doubt::Unsynced { stripes: stripes - right.synced }))
         }
         (true, false) => (right.synced, None),
     };
@@ -299,7 +300,9 @@ impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unclean => f.write_str("the array was not stopped in good order"),
-            Self::Unsynced { stripes } => write!(f, "{stripes} stripes were never in sync"),
+            Self::Unsynced { stripes } => {
+                write!(f, "the redundancy of {stripes} stripes is not known to be valid")
+            }
         }
     }
 }

@@ -5,20 +5,34 @@ use levelhead_array::quorum::{Copy, Found, quorum};
 use levelhead_array::reserve::Division;
 use levelhead_array::superblock::{Book, Forced, Own, State, Superblock, Uuid};
 use levelhead_array::{Books, Ending, Patience, Policy, Settings, Spec};
-use levelhead_block::{Command, Outcome};
+use levelhead_block::{BlockDevice, Command, Outcome};
 use levelhead_units::{DriveIdx, DriveSet, Nanos, Sectors};
 
 use crate::runtime::{Runtime, extent, settings};
 
 const SIZE: Sectors = Sectors::new(700);
 
-const PATIENCE: Patience = Patience { silent: Nanos::from_secs(5), lost: Nanos::from_secs(60) };
+/// Drives on which a resync takes more than one step.
+pub(crate) const LARGE: Sectors = Sectors::new(4700);
+
+pub(crate) const PATIENCE: Patience =
+    Patience { silent: Nanos::from_secs(5), lost: Nanos::from_secs(60) };
 
 /// A new array that is whole, or whose redundancy was never made valid, started without the drives in
 /// `left_out`.
-fn started(text: &str, is_synced: bool, left_out: DriveSet) -> Runtime {
+pub(crate) fn started(text: &str, is_synced: bool, left_out: DriveSet) -> Runtime {
+    started_on(text, SIZE, is_synced, left_out)
+}
+
+/// The same on drives of another size.
+pub(crate) fn started_on(
+    text: &str,
+    size: Sectors,
+    is_synced: bool,
+    left_out: DriveSet,
+) -> Runtime {
     let spec: Spec = text.parse().unwrap();
-    let division = Division::of(&spec, SIZE).unwrap();
+    let division = Division::of(&spec, size).unwrap();
     let member = |at| Member { uuid: Uuid([at; 16]), membership: Membership::Present };
     let mut book = Book {
         generation: 1,
@@ -36,10 +50,10 @@ fn started(text: &str, is_synced: bool, left_out: DriveSet) -> Runtime {
         (book.synced, book.synced_last) = (book.stripes(), book.stripes());
     }
     let found = |drive: DriveIdx| {
-        let own = Own { drive, size: SIZE, reserved: division.reserved(SIZE) };
+        let own = Own { drive, size, reserved: division.reserved(size) };
         let superblock = Superblock { book: book.clone(), own, read_only: 0 };
         let copy = Copy::Read(Box::new(Ok(superblock)));
-        Found { copies: [copy.clone(), copy], size: SIZE }
+        Found { copies: [copy.clone(), copy], size }
     };
     let shown = DriveSet::first(spec.drives() as u8).without(left_out);
     let assembly = quorum(&shown.iter().map(found).collect::<Vec<_>>()).unwrap();
@@ -51,19 +65,32 @@ fn started(text: &str, is_synced: bool, left_out: DriveSet) -> Runtime {
         patience: Some(PATIENCE),
         ..settings(spec, 1, Policy::Normal, DriveSet::EMPTY)
     };
-    Runtime::with_drives_of(&settings, 1, SIZE)
+    Runtime::with_drives_of(&settings, 1, size)
 }
 
-fn whole(text: &str) -> Runtime {
+pub(crate) fn whole(text: &str) -> Runtime {
     started(text, true, DriveSet::EMPTY)
 }
 
-fn only(drive: usize) -> DriveSet {
+pub(crate) fn only(drive: usize) -> DriveSet {
     DriveSet::EMPTY.with(DriveIdx::from_usize(drive))
 }
 
+/// What somebody finds on these drives.
+pub(crate) fn found(run: &Runtime, drives: &[usize]) -> Vec<Found> {
+    let of = |&drive: &usize| {
+        let size = run.drives[drive].size();
+        let copy = |lba| {
+            let sector = run.drives[drive].bytes(extent(lba, 1));
+            Copy::Read(Box::new(Superblock::decode(sector)))
+        };
+        Found { copies: [copy(0), copy(size.get() - 1)], size }
+    };
+    drives.iter().map(of).collect()
+}
+
 /// What a member's first copy says.
-fn says(run: &Runtime, drive: usize) -> Book {
+pub(crate) fn says(run: &Runtime, drive: usize) -> Book {
     Superblock::decode(run.drives[drive].bytes(extent(0, 1))).unwrap().book
 }
 
@@ -76,7 +103,7 @@ fn records(run: &Runtime) -> usize {
     run.inside.iter().filter(|submit| is_record(&submit.command)).count()
 }
 
-const SPEC: &str = "raid5:3+1,chunk=8KiB";
+pub(crate) const SPEC: &str = "raid5:3+1,chunk=8KiB";
 
 /// G1, at every order of ends: no data is inside a drive before the second entry is safe.
 #[test]
@@ -285,14 +312,20 @@ fn every_request_is_answered_and_every_stop_ends_whatever_hangs() {
     }
 }
 
-/// The canary of the test above: without a limit, requests wait.
+/// The canary of the test above: before the limit, and without one for ever, requests wait.
 #[test]
-fn without_patience_a_hanging_drive_holds_requests_up() {
+fn hanging_drive_holds_requests_up_until_the_limit_and_without_one_for_ever() {
     let mut run = whole("raid0:3,chunk=8KiB");
     run.hang(DriveIdx::new(0));
     run.read(1, extent(0, 24));
-    run.run_for(Nanos::from_secs(100));
+    run.run_for(PATIENCE.answer() - Nanos::from_secs(1));
     assert!(run.take(1).is_none(), "not before the limit");
+    let spec: Spec = "raid0:3,chunk=8KiB".parse().unwrap();
+    let mut run = Runtime::new(&settings(spec, 9, Policy::Normal, DriveSet::EMPTY), 1);
+    run.hang(DriveIdx::new(0));
+    run.read(1, extent(0, 24));
+    run.run_for(Nanos::from_secs(100_000));
+    assert!(run.take(1).is_none(), "no limit was given");
 }
 
 #[test]

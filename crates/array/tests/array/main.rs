@@ -4,6 +4,7 @@ mod books;
 mod delivery;
 mod differential;
 mod gate;
+mod given_up;
 mod interleaving;
 mod late;
 mod level;

@@ -21,6 +21,8 @@ pub(crate) struct Runtime {
     /// Commands inside a drive.
     pub(crate) inside: Vec<Submit>,
     pub(crate) answers: Vec<Answer>,
+    /// Writes whose buffers the array has not released.
+    pub(crate) writing: BTreeSet<RequestId>,
     pub(crate) events: Vec<DriveEvent>,
     pub(crate) array_events: Vec<ArrayEvent>,
     pub(crate) ending: Option<Ending>,
@@ -83,6 +85,7 @@ impl Runtime {
             drives,
             inside: Vec::new(),
             answers: Vec::new(),
+            writing: BTreeSet::new(),
             events: Vec::new(),
             array_events: Vec::new(),
             ending: None,
@@ -117,6 +120,9 @@ impl Runtime {
     pub(crate) fn request(&mut self, id: u64, command: Command, buf: Buf) {
         self.tick();
         self.buffers.insert(BufId::Client(RequestId(id)), buf);
+        if command.is_write() && !matches!(command, Command::Trim { .. }) {
+            self.writing.insert(RequestId(id));
+        }
         self.array.handle_request(self.now, RequestId(id), command);
         self.carry_out();
     }
@@ -243,11 +249,15 @@ impl Runtime {
         self.carry_out();
     }
 
-    /// The answer to a request that has ended, and its bytes.
+    /// The answer to a request that was answered, and the bytes of a read.
     pub(crate) fn take(&mut self, id: u64) -> Option<(Answer, Buf)> {
         let at = self.answers.iter().position(|answer| answer.request == RequestId(id))?;
         let answer = self.answers.swap_remove(at);
-        Some((answer, self.buffers.remove(BufId::Client(RequestId(id)))))
+        if self.writing.contains(&answer.request) {
+            return Some((answer, Buf::empty()));
+        }
+        let data = self.buffers.take_delivered(BufId::Client(answer.request));
+        Some((answer, data.map_or_else(Buf::empty, Data::into_buf)))
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -268,6 +278,10 @@ impl Runtime {
                 }
                 Action::Submit(submit) => {
                     assert!(!self.array.lost().contains(submit.drive), "A2: {submit:?}");
+                    if submit.command.is_write() {
+                        // As a server does, which hands the bytes over.
+                        drop(self.buffers.share(&submit.segments));
+                    }
                     self.inside.push(submit);
                 }
                 Action::Combine(combine) => {
@@ -277,7 +291,12 @@ impl Runtime {
                 Action::Deliver(Deliver { request, segments }) => {
                     self.buffers.deliver(BufId::Client(request), &segments);
                 }
-                Action::Release(buf) => self.buffers.discard(buf),
+                Action::Release(buf) => {
+                    if let BufId::Client(request) = buf {
+                        assert!(self.writing.remove(&request), "{request:?} is released twice");
+                    }
+                    self.buffers.discard(buf);
+                }
                 Action::Inscribe { into, superblock } => {
                     self.buffers.inscribe(into, &superblock.encode());
                 }

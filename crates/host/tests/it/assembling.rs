@@ -255,8 +255,8 @@ fn array_that_was_never_in_sync_is_refused_without_a_drive() {
     make(SPEC, &members, UNKNOWN);
     check_refused(
         &members[1..],
-        "drives 0 are missing and 16 of 16 stripes were never in sync: what they held there is not \
-         to be had, only --force goes on",
+        "drives 0 are missing and the redundancy of 16 of 16 stripes is not known to be valid: what \
+         they held there may be wrong or gone, only --force goes on",
     );
     let forced = assemble(&members[1..], AssembleOptions { force: true }).unwrap();
     let array = forced.serve(options("normal")).unwrap();
