@@ -225,6 +225,11 @@ impl Array {
         self.core.drives.lost()
     }
 
+    /// Those of them whose loss is not safely recorded yet, where losses are recorded.
+    pub fn unrecorded(&self) -> DriveSet {
+        self.core.unrecorded
+    }
+
     /// Stripes whose redundancy is valid, from the first on.
     pub fn synced(&self) -> u64 {
         self.core.synced
@@ -322,11 +327,11 @@ impl Array {
 
     /// A drive is not there any more, or must not be used.
     pub fn handle_lost(&mut self, now: Instant, drive: DriveIdx, why: Why) {
-        self.lose(now, drive, why);
         if let (Some(ledger), Why::ByHand) = (&mut self.ledger, why) {
             // An operator's word is kept, whether or not anything is written.
             ledger.open(&self.core);
         }
+        self.lose(now, drive, why);
         self.move_on(now);
     }
 

@@ -119,7 +119,8 @@ impl Assembled {
 pub fn assemble(members: &[MemberSpec], options: AssembleOptions) -> Result<Assembled, HostError> {
     check_distinct(members)?;
     let media = members.iter().map(open).collect::<Result<Vec<Medium>, HostError>>()?;
-    let found: Vec<Found> = media.iter().map(labels::find).collect();
+    let mut found: Vec<Found> = media.iter().map(labels::find).collect();
+    labels::find_second_copies(&media, &mut found);
     let assembly = quorum(&found).map_err(|refusal| HostError::new(tell(&refusal, members)))?;
     if let Some(doubt) = assembly.doubt
         && !options.force

@@ -42,6 +42,7 @@ use levelhead_block::{Command, Data, Outcome, Payload, Pool, Reply, Request};
 use levelhead_bytes::Buffers;
 use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos, Sectors};
 
+use self::control::Recording;
 use crate::clock::Clock;
 use crate::error::HostError;
 use crate::event_log::{EventLog, LostMember, NumberedEvent};
@@ -119,6 +120,8 @@ pub struct Engine {
     resync_next: Instant,
     /// Who wants the array to stop.
     stopping: Vec<Sender<Result<(), HostError>>>,
+    /// Who waits until the loss of a drive is recorded.
+    recording: Vec<Recording>,
     /// How the array has ended, once it has.
     ending: Option<Ending>,
 }
@@ -147,6 +150,7 @@ impl Engine {
             health_next: Instant::ZERO,
             resync_next: Instant::ZERO,
             stopping: Vec::new(),
+            recording: Vec::new(),
             ending: None,
         }
     }
@@ -381,6 +385,7 @@ impl Engine {
             self.carry_out();
         }
         self.give_up_waiting(now);
+        self.tell_recorded(now);
         if self.parts.array.resync() == Resync::Running {
             // The pause begins when the step has ended.
             self.resync_next = now + RESYNC_PAUSE;

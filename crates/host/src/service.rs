@@ -235,6 +235,11 @@ impl ArrayHandle {
         stopped
     }
 
+    /// The array does without a drive from now on. Returns once that is safely recorded.
+    pub fn lose(&self, drive: DriveIdx) -> Result<(), HostError> {
+        self.ask(|reply| Box::new(move |engine| engine.obey(|engine| engine.lose(drive, reply))))?
+    }
+
     /// Clients are about to leave, and [`ArrayHandle::stop`] comes next: what no drive answers is given up early.
     pub fn stop_soon(&self) {
         // An engine that has ended has given everything up.
@@ -486,7 +491,7 @@ mod tests {
         while array.status().unwrap().outstanding == 0 {
             thread::yield_now();
         }
-        array.command(|engine| engine.lose(DriveIdx::new(1))).unwrap();
+        array.lose(DriveIdx::new(1)).unwrap();
         assert!(waiting.join().unwrap().outcome.is_good());
         assert_eq!(array.status().unwrap().drives[1].state, DriveState::Lost);
         array.stop().unwrap();

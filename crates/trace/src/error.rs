@@ -48,7 +48,7 @@ impl fmt::Display for TraceError {
         match position {
             Position::Line { line, column } => write!(f, "{file}:{line}:{column}: ")?,
             Position::Record { record, byte } => {
-                write!(f, "{file}, record {record} (byte {byte}): ")?
+                write!(f, "{file}, record {record} (byte {byte}): ")?;
             }
             Position::After { bytes } => write!(f, "{file}, after {bytes} bytes: ")?,
             Position::Whole => write!(f, "{file}: ")?,

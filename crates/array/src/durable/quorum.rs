@@ -101,7 +101,7 @@ pub enum Refusal {
         /// Which.
         found: usize,
     },
-    /// Neither copy of this one's superblock is good.
+    /// Neither copy of this one's superblock is good, or one was written by a program that knows more.
     Damaged {
         /// Which.
         found: usize,
@@ -248,6 +248,10 @@ fn word(found: usize, member: &Found) -> Result<Superblock, Refusal> {
                 }
                 (Ok(new), None) => good = Some(new),
                 (Err(SuperblockError::Absent), _) => {}
+                // Whatever the other copy says, this one is newer than this program.
+                (Err(error), _) if error.is_foreign() => {
+                    return Err(Refusal::Damaged { found, error: error.clone() });
+                }
                 (Err(error), _) => wrong = Refusal::Damaged { found, error: error.clone() },
             },
         }
