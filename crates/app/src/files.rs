@@ -83,7 +83,7 @@ fn destination(path: &Path) -> Result<Destination, AppError> {
             path.canonicalize().map(Destination::File).map_err(|error| about(path, &error))
         }
         Ok(_) => Ok(Destination::Stream),
-        // Whatever else is wrong shows when its neighbour is made.
+        // Any other trouble shows when its neighbour is made.
         Err(_) => Ok(Destination::File(path.to_owned())),
     }
 }

@@ -42,7 +42,7 @@ pub enum Caching {
 pub struct Ended {
     /// As the client will hear it.
     pub outcome: Outcome,
-    /// Sectors of a write that never reached the medium, of which no one will hear.
+    /// Sectors of a write that never reached the medium, of which no client is told.
     pub missing: SectorSet,
 }
 

@@ -29,8 +29,7 @@ pub struct Completion {
     /// stall that held the answer back.
     pub service: Nanos,
     /// Sectors of a write that never reached the medium although the outcome does not say so: a
-    /// silent failure. For the runtime that keeps the bytes, which leaves the old ones there, and for
-    /// nobody else.
+    /// silent failure. Only the runtime that keeps the bytes may use this: it leaves the old ones there.
     pub missing: SectorSet,
 }
 
@@ -105,8 +104,8 @@ impl Drive {
         })
     }
 
-    /// The same drive with its platter so far into a revolution at [`Instant::ZERO`], for
-    /// comparisons that must know the phase.
+    /// The same drive with its platter at this angle at [`Instant::ZERO`], for comparisons that must know
+    /// the phase.
     #[must_use]
     pub fn with_angle(mut self, angle: Ratio) -> Self {
         let units = (angle.get() * TURN as f64) as u64;
@@ -217,7 +216,7 @@ impl Drive {
             ServiceState::Idle if self.queue.len() > 0 => self.disk.busy_until(),
             ServiceState::Idle | ServiceState::Dead => None,
         };
-        // Whoever waits for something hears of the death at once.
+        // All waiting commands end at once when the drive dies.
         next.map(|next| self.faults.death().map_or(next, |death| death.min(next)))
     }
 
@@ -236,11 +235,11 @@ impl Drive {
         self.account.counters()
     }
 
-    /// Ends and starts what ends and starts up to `now`. Only this function and death change
+    /// Carries out all ends and starts of commands up to `now`. Only this function and death change
     /// `state`.
     fn advance(&mut self, now: Instant) {
         let death = self.faults.death().filter(|&death| death <= now);
-        // Nothing that would end later ends well.
+        // A command that would end after the death ends as gone.
         let last = death.unwrap_or(now);
         loop {
             match std::mem::replace(&mut self.state, ServiceState::Idle) {
@@ -274,7 +273,7 @@ impl Drive {
         }
     }
 
-    /// Settles the whole service of a command: its end, its outcome and where it leaves the arm.
+    /// Determines the whole service of a command: its end, its outcome and where it leaves the arm.
     fn begin(&mut self, Waiting { id, command, origin, submitted, .. }: Waiting) -> Active {
         let start = self.faults.stall_end(self.disk.free().max(submitted));
         let slowdown = self.faults.slowdown(start);
@@ -383,7 +382,7 @@ impl Drive {
     }
 }
 
-/// So many times as long.
+/// `time` multiplied by `slowdown`.
 fn slowed(time: Nanos, slowdown: f64) -> Nanos {
     // Exact for the usual 1: services are far shorter than 2^53 ns, a hundred days.
     Nanos::new((time.get() as f64 * slowdown).round() as u64)

@@ -42,8 +42,8 @@ impl Profile {
             .collect()
     }
 
-    /// What a seek over so many cylinders takes before a read; none if the drive has no two cylinders so
-    /// far apart.
+    /// The time of a seek over `cylinders` cylinders before a read; none if no two cylinders of the drive
+    /// are that far apart.
     pub fn seek(&self, cylinders: u32) -> Option<Nanos> {
         let is_there = cylinders < self.cylinders();
         is_there.then(|| Nanos::new(self.mechanics(0).seek[cylinders as usize].into()))

@@ -213,7 +213,7 @@ impl Geometry {
 }
 
 impl Zone {
-    /// How many data blocks it has under so many heads, if its spares leave any and have room for
+    /// How many data blocks it has under `heads` heads, if its spares leave any and have room for
     /// its slips.
     pub(crate) fn data(&self, heads: u32) -> Option<u64> {
         let blocks = u64::from(self.cylinder_count) * self.blocks_per_cylinder(heads);

@@ -1,6 +1,6 @@
 //! How long the arm and the platter take.
 //!
-//! The platter turns for ever at one speed; its *phase* is computed from the absolute time with
+//! The platter turns at one constant speed; its *phase* is computed from the absolute time with
 //! integers and never accumulated, so that it is exact after years. One revolution is [`TURN`]
 //! phase units, and `rpm` units pass in a nanosecond: both are whole numbers at every speed.
 //!
@@ -115,7 +115,8 @@ pub(crate) struct Arm {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spindle {
     rpm: u64,
-    /// After so many nanoseconds the platter has made a whole number of revolutions.
+    /// The shortest whole number of nanoseconds in which the platter makes a whole number of
+    /// revolutions.
     period: u64,
     /// The phase at time zero.
     offset: u64,

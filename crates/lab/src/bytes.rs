@@ -106,7 +106,7 @@ impl WorldBytes {
         let Ok(()) = self.platters[drive.as_usize()].destage(unwritten);
     }
 
-    /// The power fails: what the drives had in memory is gone, and so is what anyone held.
+    /// The power fails: what the drives had in memory is gone, and so are all buffers.
     pub(crate) fn lose_power(&mut self) {
         self.platters.iter_mut().for_each(Platter::lose_power);
         self.forget_buffers();

@@ -11,8 +11,8 @@
 //! whatever the policy. [`swarm`] sends it random requests over drives that fail and disappear,
 //! and compares every byte with plain memory.
 //!
-//! [`timed`] reads from a world for so long and counts what is unfinished then, as a measurement with a
-//! clock does: what a run in real time should have given.
+//! [`timed`] reads from a world for a fixed time and counts what is unfinished then, as a measurement with
+//! a clock does: it predicts what a run in real time gives.
 //!
 //! A [`Lone`] is one drive without an array, with its bytes. [`Pumped`] makes a block device of either.
 //!

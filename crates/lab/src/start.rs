@@ -23,9 +23,9 @@ const SMALL_STEPS: Budget =
 /// Whether the array is made to go on where data may be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Force {
-    /// It is not.
+    /// Such an array is not started.
     No,
-    /// It is.
+    /// Such an array is started.
     Yes,
 }
 

@@ -141,7 +141,7 @@ enum Note {
 }
 
 impl World {
-    /// A world at rest. Drives full of zeroes, if anybody looks.
+    /// A world at rest. Where bytes are carried, the drives are full of zeroes.
     ///
     /// Panics if the area is not on every drive.
     pub fn new(settings: &WorldSettings) -> Result<Self, WorldError> {
@@ -244,7 +244,7 @@ impl World {
 
     /// When something happens next; there is always another look at the drives' health.
     pub fn next_at(&self) -> Instant {
-        self.events.next_at().expect("health is read for ever")
+        self.events.next_at().expect("the drives' health is read again and again")
     }
 
     /// Sends a request at `now`, which must not be before the last event nor after the next. `buf`
@@ -379,7 +379,7 @@ impl World {
 
     /// Jumps to the next event.
     pub fn step(&mut self) {
-        let (now, event) = self.events.pop().expect("health is read for ever");
+        let (now, event) = self.events.pop().expect("the drives' health is read again and again");
         match event {
             Event::Wake(drive) => {
                 let bay = &mut self.drives[drive.as_usize()];
@@ -421,7 +421,7 @@ impl World {
         self.submitted
     }
 
-    /// Somebody wants a drive not to be read where that can be helped.
+    /// An operator wants a drive not to be read where that can be helped.
     pub fn sit_out(&mut self, now: Instant, drive: DriveIdx) -> Result<(), Refusal> {
         self.array.handle_sit_out(now, drive)?;
         self.run_until_quiet(now);

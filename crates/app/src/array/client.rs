@@ -73,7 +73,7 @@ impl Conversation {
         let mut line = serde_json::to_string(&verb).expect("a question is JSON");
         line.push('\n');
         match self.lines.get_mut().write_all(line.as_bytes()) {
-            // Whoever is sent away finds the reason in the answer.
+            // A client that is turned away finds the reason in the answer.
             Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(self.blame(error)),
             Ok(()) | Err(_) => Ok(()),
         }

@@ -1,4 +1,4 @@
-//! `levelhead array serve`: an array on an NBD endpoint, until somebody stops it.
+//! `levelhead array serve`: an array on an NBD endpoint, until it is stopped.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -199,7 +199,7 @@ pub fn serve(
     stopped.map_err(AppError::trouble)
 }
 
-/// Shows how far the redundancy is, until it is all valid or somebody stops.
+/// Shows the share of redundancy that is valid, until all is valid or a stop is asked for.
 fn show_resync(handle: &ArrayHandle, stop: &Stop, progress: &dyn Progress) {
     /// A share in steps fine enough for a bar.
     const STEPS: u64 = 10_000;

@@ -31,7 +31,7 @@ pub(super) fn measure(
             let mut outcome = outcome.lock().expect("no worker panics with the results");
             outcome.take(job, result.map_err(AppError::usage));
             if !outcome.problems.is_empty() {
-                // Nobody needs the rest.
+                // The other jobs are not needed any more.
                 next.store(missing.len(), Ordering::Relaxed);
             }
             let count = outcome.journal.measured().len() as u64;

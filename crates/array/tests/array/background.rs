@@ -22,7 +22,7 @@ fn unsynced(background: Option<Budget>) -> Runtime {
 fn idle_array_makes_its_redundancy_valid_by_itself_and_only_where_it_is_to() {
     let mut run = unsynced(Some(BUDGET));
     run.wait(Nanos::ZERO);
-    run.settle();
+    run.run_until_quiet();
     assert_eq!(run.array.synced(), STRIPES);
     assert_eq!(run.written, STRIPES, "one redundant chunk a stripe");
     let mut run = unsynced(None);
@@ -48,10 +48,10 @@ fn resync_pauses_between_its_steps_while_a_client_waits() {
         assert_eq!(own(&run), None, "it holds still");
         run.wait(Nanos::from_millis(10));
     }
-    run.settle();
+    run.run_until_quiet();
     assert!(run.take(1).unwrap().0.outcome.is_good());
     run.wait(Nanos::from_millis(250));
-    run.settle();
+    run.run_until_quiet();
     assert_eq!(run.array.synced(), STRIPES, "nobody waits any more");
 }
 
@@ -61,7 +61,7 @@ fn array_that_is_to_end_soon_begins_no_step() {
     run.wait(Nanos::ZERO);
     assert!(run.inside.iter().all(|submit| matches!(submit.command, Command::Read { .. })));
     run.stop();
-    run.settle();
+    run.run_until_quiet();
     assert_eq!(run.array.synced(), 4, "the step under way ends");
     assert!(run.ending.is_some());
 }

@@ -137,10 +137,10 @@ fn reads_flushes_and_a_stop_write_nothing() {
     for left_out in [DriveSet::EMPTY, only(2)] {
         let mut run = started(SPEC, true, left_out);
         run.read(1, extent(0, 30));
-        run.settle();
+        run.run_until_quiet();
         assert!(run.take(1).unwrap().0.outcome.is_good());
         run.stop();
-        run.settle();
+        run.run_until_quiet();
         assert_eq!((run.ending, run.written), (Some(Ending::Clean), 0));
     }
 }
@@ -149,7 +149,7 @@ fn reads_flushes_and_a_stop_write_nothing() {
 fn drive_that_was_left_out_is_missing_once_something_is_written() {
     let mut run = started(SPEC, true, only(2));
     run.write(1, extent(0, 1), &[7; 4096]);
-    run.settle();
+    run.run_until_quiet();
     let expected = Membership::Missing { since: 1 };
     assert_eq!(says(&run, 0).members[2].membership, expected);
     assert_eq!(run.array.members().unwrap()[2].membership, expected);
@@ -160,12 +160,12 @@ fn drive_that_was_left_out_is_missing_once_something_is_written() {
 fn stop_flushes_and_raises_the_generation_twice() {
     let mut run = whole(SPEC);
     run.write(1, extent(0, 9), &[7; 9 * 4096]);
-    run.settle();
+    run.run_until_quiet();
     let before = says(&run, 0).generation;
     run.stop();
     assert!(run.inside.iter().all(|submit| submit.command == Command::Flush));
     assert_eq!(run.inside.len(), 4);
-    run.settle();
+    run.run_until_quiet();
     assert_eq!(run.ending, Some(Ending::Clean));
     let book = says(&run, 3);
     assert_eq!((book.generation, book.state), (before + 2, State::Clean));
@@ -177,7 +177,7 @@ fn stop_flushes_and_raises_the_generation_twice() {
 fn answer_that_relies_on_a_loss_waits_for_its_record_and_no_other_does() {
     let mut run = whole(SPEC);
     run.write(1, extent(0, 1), &[7; 4096]);
-    run.settle();
+    run.run_until_quiet();
     let layout = *run.array.layout();
     let drive_of = |lba: u64| {
         let (row, symbol) = layout.find(levelhead_units::Lba::new(lba));
@@ -207,22 +207,22 @@ fn answer_that_relies_on_a_loss_waits_for_its_record_and_no_other_does() {
 fn array_that_has_failed_takes_no_write_and_every_flush_says_so() {
     let mut run = whole(SPEC);
     run.write(1, extent(0, 1), &[7; 4096]);
-    run.settle();
+    run.run_until_quiet();
     [0, 1].into_iter().for_each(|drive| run.lose(DriveIdx::new(drive)));
-    run.settle();
+    run.run_until_quiet();
     let written = run.written;
     for lba in 0..24 {
         run.write(2 + lba, extent(lba, 1), &[9; 4096]);
-        run.settle();
+        run.run_until_quiet();
         let (answer, _) = run.take(2 + lba).unwrap();
         assert!(!answer.outcome.is_good(), "sector {lba}");
     }
     assert_eq!(run.written, written, "no drive was written to");
     run.flush(100);
-    run.settle();
+    run.run_until_quiet();
     assert_eq!(run.take(100).unwrap().0.outcome, Outcome::Gone);
     run.stop();
-    run.settle();
+    run.run_until_quiet();
     assert_eq!(run.ending, Some(Ending::Failed));
 }
 
@@ -231,11 +231,11 @@ fn array_that_has_failed_takes_no_write_and_every_flush_says_so() {
 fn flush_after_a_loss_without_redundancy_fails_once() {
     let mut run = started(SPEC, false, DriveSet::EMPTY);
     run.write(1, extent(0, 24), &[7; 24 * 4096]);
-    run.settle();
+    run.run_until_quiet();
     run.lose(DriveIdx::new(0));
     let mut flush = |id| {
         run.flush(id);
-        run.settle();
+        run.run_until_quiet();
         run.take(id).unwrap().0.outcome
     };
     assert_eq!(flush(2), Outcome::Gone, "what was answered may be gone");
@@ -269,7 +269,7 @@ fn drive_that_was_silent_is_given_the_records_that_it_missed() {
 fn silent_drive_is_not_counted_on_and_lost_when_a_write_waits_for_it() {
     let mut run = whole(SPEC);
     run.write(1, extent(0, 24), &[7; 24 * 4096]);
-    run.settle();
+    run.run_until_quiet();
     run.hang(DriveIdx::new(1));
     run.read(2, extent(0, 24));
     run.run_for(Nanos::from_secs(4));
@@ -332,7 +332,7 @@ fn hanging_drive_holds_requests_up_until_the_limit_and_without_one_for_ever() {
 fn refused_command_is_sent_again_until_it_is_taken() {
     let mut run = whole(SPEC);
     run.write(1, extent(0, 24), &[7; 24 * 4096]);
-    run.settle();
+    run.run_until_quiet();
     run.refuse(DriveIdx::new(1));
     run.write(2, extent(0, 24), &[8; 24 * 4096]);
     run.flush(3);
@@ -343,7 +343,7 @@ fn refused_command_is_sent_again_until_it_is_taken() {
     assert!(run.take(2).unwrap().0.outcome.is_good() && run.take(3).unwrap().0.outcome.is_good());
     assert!(run.array.lost().is_empty());
     run.read(4, extent(0, 24));
-    run.settle();
+    run.run_until_quiet();
     assert!(run.take(4).unwrap().1.as_slice().iter().all(|&byte| byte == 8));
 }
 
@@ -352,7 +352,7 @@ fn refused_command_is_sent_again_until_it_is_taken() {
 fn refusals_beyond_what_the_layout_survives_fail_the_write_and_no_drive() {
     let mut run = whole(SPEC);
     run.write(1, extent(0, 24), &[7; 24 * 4096]);
-    run.settle();
+    run.run_until_quiet();
     let full: Vec<DriveIdx> = (0..4).map(DriveIdx::new).collect();
     full.iter().for_each(|&drive| run.refuse(drive));
     run.write(2, extent(0, 24), &[8; 24 * 4096]);

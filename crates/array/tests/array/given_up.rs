@@ -34,7 +34,7 @@ fn writes_that_were_given_up_are_carried_out_when_the_drive_answers_again() {
         let mut run = started_on(text, LARGE, true, DriveSet::EMPTY);
         let drives = 0..run.drives.len() as u8;
         run.write(1, extent(0, 2), &[7; 2 * 4096]);
-        run.settle();
+        run.run_until_quiet();
         // More than the layout survives, so that none of them is lost.
         drives.clone().map(DriveIdx::new).for_each(|drive| run.hang(drive));
         give_up_eight(&mut run);
@@ -45,7 +45,7 @@ fn writes_that_were_given_up_are_carried_out_when_the_drive_answers_again() {
         assert_eq!(run.array.synced(), run.array.layout().stripes(), "{text}");
         for id in 0..8 {
             run.read(20 + id, extent(id * 60, 2));
-            run.settle();
+            run.run_until_quiet();
             let (answer, bytes) = run.take(20 + id).unwrap();
             assert!(answer.outcome.is_good(), "{text}");
             // One that had not begun to write when it was given up writes nothing.
@@ -64,7 +64,7 @@ fn writes_that_were_given_up_are_carried_out_when_the_drive_answers_again() {
 fn refused_writes_that_were_given_up_are_carried_out_when_there_is_room() {
     let mut run = started_on("raid0:3,chunk=8KiB", LARGE, true, DriveSet::EMPTY);
     run.write(1, extent(0, 2), &[7; 2 * 4096]);
-    run.settle();
+    run.run_until_quiet();
     run.refuse(DriveIdx::new(0));
     run.flush(30);
     give_up_eight(&mut run);
@@ -74,7 +74,7 @@ fn refused_writes_that_were_given_up_are_carried_out_when_there_is_room() {
     run.run_for(secs(10));
     assert!(run.array.is_quiet() && run.writing.is_empty());
     run.write(31, extent(0, 2), &[9; 2 * 4096]);
-    run.settle();
+    run.run_until_quiet();
     assert!(run.take(31).unwrap().0.outcome.is_good());
 }
 
@@ -83,7 +83,7 @@ fn refused_writes_that_were_given_up_are_carried_out_when_there_is_room() {
 fn refused_flush_that_was_given_up_is_not_sent_again() {
     let mut run = whole("raid0:3,chunk=8KiB");
     run.write(1, extent(0, 24), &[7; 24 * 4096]);
-    run.settle();
+    run.run_until_quiet();
     run.refuse(DriveIdx::new(0));
     run.flush(2);
     run.run_for(secs(125));
@@ -97,7 +97,7 @@ fn writes_fail_at_once_while_too_many_are_given_up() {
     const SECTORS: u64 = 2048;
     let mut run = started_on("raid0:2,chunk=8MiB", Sectors::new(1 << 17), true, DriveSet::EMPTY);
     run.write(0, extent(0, 1), &[7; 4096]);
-    run.settle();
+    run.run_until_quiet();
     run.hang(DriveIdx::new(0));
     run.hang(DriveIdx::new(1));
     let bytes = vec![8; SECTORS as usize * 4096];
@@ -114,7 +114,7 @@ fn writes_fail_at_once_while_too_many_are_given_up() {
     run.run_for(secs(1));
     assert!(run.writing.is_empty());
     run.write(21, extent(0, 1), &[9; 4096]);
-    run.settle();
+    run.run_until_quiet();
     assert!(run.take(21).unwrap().0.outcome.is_good());
 }
 
@@ -124,7 +124,7 @@ fn held_answer_is_given_up_when_the_loss_cannot_be_recorded() {
     for is_stopping in [false, true] {
         let mut run = whole("raid6:2+2,chunk=8KiB");
         run.write(1, extent(0, 1), &[7; 4096]);
-        run.settle();
+        run.run_until_quiet();
         run.write(2, extent(0, 16), &[8; 16 * 4096]);
         run.lose(DriveIdx::new(3));
         run.finish_all_but_records();
@@ -146,7 +146,7 @@ fn held_answer_is_given_up_when_the_loss_cannot_be_recorded() {
 /// Ends commands until all flushes have ended and the last entries are under way.
 fn stop_up_to_the_last_entries(run: &mut Runtime) {
     run.write(1, extent(0, 9), &[7; 9 * 4096]);
-    run.settle();
+    run.run_until_quiet();
     run.stop();
     while let Some(at) = run.inside.iter().position(|sub| sub.command == Command::Flush) {
         run.finish(at);
@@ -190,7 +190,7 @@ fn drive_that_stays_silent_during_the_last_entries_is_recorded_as_lost() {
 fn drive_that_lags_is_given_the_book_before_the_last_entries() {
     let mut run = whole("raid6:2+2,chunk=8KiB");
     run.write(1, extent(0, 1), &[7; 4096]);
-    run.settle();
+    run.run_until_quiet();
     run.hang(DriveIdx::new(1));
     run.read(2, extent(0, 16));
     run.run_for(secs(20));
@@ -217,7 +217,7 @@ fn array_that_stops_right_after_a_resync_says_clean() {
             }
         }
         run.stop();
-        run.settle();
+        run.run_until_quiet();
         assert_eq!(run.ending, Some(Ending::Clean), "seed {seed}");
         assert_eq!(says(&run, 0).state, State::Clean, "seed {seed}");
     }
@@ -229,7 +229,7 @@ fn stop_after_a_loss_during_a_resync_forgets_nothing() {
     const SPEC: &str = "raid4:3+1,chunk=8KiB";
     let mut run = started_on(SPEC, LARGE, true, DriveSet::EMPTY);
     run.write(1, extent(0, 6), &[7; 6 * 4096]);
-    run.settle();
+    run.run_until_quiet();
     let assembly = quorum(&found(&run, &[0, 1, 2, 3])).unwrap();
     let spec: Spec = SPEC.parse().unwrap();
     let settings = Settings {
@@ -243,14 +243,14 @@ fn stop_after_a_loss_during_a_resync_forgets_nothing() {
     let mut again = Runtime::with_drives_of(&settings, 1, LARGE);
     again.drives = run.drives.clone();
     again.resync();
-    again.settle();
+    again.run_until_quiet();
     let stripes = again.array.layout().stripes();
     assert!((1..stripes).contains(&again.array.synced()), "a part of it is valid again");
     again.lose(DriveIdx::new(1));
-    again.settle();
+    again.run_until_quiet();
     let crashed = quorum(&found(&again, &[0, 2, 3])).unwrap();
     again.stop();
-    again.settle();
+    again.run_until_quiet();
     assert_eq!(again.ending, Some(Ending::Clean));
     let stopped = quorum(&found(&again, &[0, 2, 3])).unwrap();
     assert_eq!((crashed.trusted, stopped.trusted), (stripes, stripes));
@@ -262,13 +262,13 @@ fn stop_after_a_loss_during_a_resync_forgets_nothing() {
 fn all_flushes_under_way_fail_when_a_loss_costs_writes() {
     let mut run = started(SPEC, false, DriveSet::EMPTY);
     run.write(1, extent(0, 24), &[7; 24 * 4096]);
-    run.settle();
+    run.run_until_quiet();
     run.flush(2);
     run.flush(3);
     run.lose(DriveIdx::new(0));
-    run.settle();
+    run.run_until_quiet();
     run.flush(4);
-    run.settle();
+    run.run_until_quiet();
     let outcomes = [2, 3, 4].map(|id| run.take(id).unwrap().0.outcome);
     assert_eq!(outcomes, [Outcome::Gone, Outcome::Gone, Outcome::GOOD]);
 }

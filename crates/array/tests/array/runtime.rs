@@ -216,7 +216,7 @@ impl Runtime {
     }
 
     /// Ends commands in random order until none is left.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn run_until_quiet(&mut self) {
         while !self.inside.is_empty() {
             let at = self.rng.below(self.inside.len() as u64) as usize;
             self.finish(at);
@@ -394,7 +394,7 @@ pub(crate) fn run_of(text: &str, policy: &str, stripes: u64) -> Runtime {
     let mut run = fresh(text, policy, stripes);
     let sectors = run.array.size();
     run.write(0, extent(0, sectors.get()), &vec![7; sectors.bytes().get() as usize]);
-    run.settle();
+    run.run_until_quiet();
     run.take(0).unwrap();
     run
 }
@@ -453,7 +453,7 @@ pub(crate) fn warm_up(run: &mut Runtime, count: u64, what: Extent, took: Nanos) 
     for id in 1_000..1_000 + count {
         run.read(id, what);
         run.wait(took);
-        run.settle();
+        run.run_until_quiet();
         let (answer, _) = run.take(id).unwrap_or_else(|| panic!("{id} waits"));
         assert!(answer.outcome.is_good());
     }

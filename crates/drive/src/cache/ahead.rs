@@ -87,7 +87,7 @@ impl Ahead {
         self.limit = self.limit.max(limit);
     }
 
-    /// It was held up by so much.
+    /// It was held up for the time `by`.
     pub(crate) fn delay(&mut self, by: Nanos) {
         self.since = self.since + by;
     }

@@ -21,7 +21,7 @@ mod cached;
 pub(crate) enum Work {
     /// Read these blocks, from memory or the medium.
     Read { blocks: Range<u64> },
-    /// Read these blocks from the medium, where some of them fail, with so many revolutions of
+    /// Read these blocks from the medium, where some of them fail, with `rotations` revolutions of
     /// retries at the end.
     ReadHard { blocks: Range<u64>, rotations: u32 },
     /// Write these blocks; a durable write ends on the medium.

@@ -9,7 +9,7 @@
 //! answers of the same client.
 //!
 //! - N1. Every operation ends exactly once: with the server's answers, or as gone when the
-//!   connection is lost. What the server did of an operation that is gone nobody knows.
+//!   connection is lost. Which parts of an operation that is gone the server has done is not known.
 //! - N2. An operation longer than the server's limit is split, and ends when all its parts have.
 
 mod handshake;
@@ -93,7 +93,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Nobody answers, what answers is no NBD server, or it has no such export, or the export cannot
+    /// No server answers, what answers is no NBD server, or it has no such export, or the export cannot
     /// flush, write durably or take whole sectors.
     pub fn connect(endpoint: &Endpoint, export: &str) -> io::Result<Self> {
         let about = |error: io::Error| {

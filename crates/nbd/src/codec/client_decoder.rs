@@ -50,7 +50,7 @@ impl ClientDecoder {
         self.input.space()
     }
 
-    /// So many bytes of the space have been filled.
+    /// The first `count` bytes of the space have been filled.
     ///
     /// Panics if that is more than there was.
     pub fn filled(&mut self, count: usize) {

@@ -65,7 +65,7 @@ pub enum Padding {
 /// An answer to an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Done.
+    /// The option is accepted.
     Ack,
     /// There is such an export.
     Server {
@@ -83,11 +83,11 @@ pub enum Answer {
         /// Its name.
         name: String,
     },
-    /// No.
+    /// The option is refused.
     Refused {
-        /// Why.
+        /// The kind of refusal.
         refusal: Refusal,
-        /// Why, for people.
+        /// The reason, as a text for people.
         reason: String,
     },
 }
@@ -170,9 +170,9 @@ pub struct StatusRun {
 /// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorChunk {
-    /// Why.
+    /// The kind of error.
     pub error: Errno,
-    /// Why, for people.
+    /// The reason, as a text for people.
     pub message: String,
     /// The first byte that failed, if that is known.
     pub offset: Option<u64>,

@@ -193,7 +193,7 @@ impl Reader<'_> {
         // Of the write whose bytes come next.
         let mut permit = None;
         while let Some(message) = receive(decoder, |space| socket.read(space))? {
-            // A client that keeps sending would keep the socket readable for ever.
+            // A client that keeps sending would keep the socket readable without end.
             if stopping.load(Ordering::Relaxed) {
                 return Ok(());
             }

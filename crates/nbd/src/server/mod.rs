@@ -79,7 +79,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 pub enum Access {
     /// Everything.
     ReadWrite,
-    /// Read. Whatever writes is refused.
+    /// Read. All commands that write are refused.
     ReadOnly,
 }
 
@@ -98,7 +98,7 @@ pub struct Export {
 /// A server that listens and does not answer yet.
 pub struct Server {
     listener: Listener,
-    /// Wakes whoever waits for clients.
+    /// Wakes the thread that waits for clients.
     waker: Socket,
     endpoint: Endpoint,
     exports: Vec<(Arc<LiveExport>, Events)>,
@@ -128,7 +128,7 @@ impl Default for Bounds {
 impl Server {
     /// Listens at `endpoint`. The first export is the one for clients that name none.
     ///
-    /// The file of a Unix socket at which nobody answers is replaced.
+    /// The file of a Unix socket at which no server answers is replaced.
     ///
     /// # Errors
     ///
@@ -324,7 +324,7 @@ impl Shared {
         let listed = Listed { shared: Arc::clone(self), id };
         // Without a thread left, dropping the closure takes the client off the list again.
         let _spawned = thread::Builder::new().name("nbd-reader".to_owned()).spawn(move || {
-            // However it ended, there is nobody left to tell.
+            // No client is left to be told how it ended.
             let Shared { exports, stopping, .. } = &*listed.shared;
             let _result = connection::serve(&connection, exports, stopping);
             connection.socket.shutdown(Shutdown::Both);

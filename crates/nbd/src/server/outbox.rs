@@ -54,7 +54,7 @@ struct OutboxState {
     broken: bool,
 }
 
-/// An answer, and the place in flight that it frees.
+/// An answer, and the permit of its request, which is given back once the answer is sent.
 struct Outgoing {
     head: Vec<u8>,
     data: Option<Payload>,

@@ -25,7 +25,7 @@ pub(super) enum Task {
     },
     Flush,
     Change(Change),
-    /// Say that so many bytes are allocated.
+    /// Say that `length` bytes are allocated.
     Status {
         length: u32,
     },
@@ -120,7 +120,7 @@ fn check_flags(header: &RequestHeader, rules: &Rules) -> Result<(), Failure> {
         | CommandKind::Unknown(_) => CommandFlags::NONE,
     };
     let wrong = header.flags.without(specific | CommandFlags::FUA);
-    // A client that leaves is not argued with.
+    // The flags of a disconnect are not checked.
     if wrong == CommandFlags::NONE || header.kind == CommandKind::Disconnect {
         return Ok(());
     }

@@ -50,7 +50,7 @@ struct Case {
     sizes: &'static str,
     interval: &'static str,
     reads: &'static str,
-    /// Times as many requests as other cases: what happens now and then has to happen often enough.
+    /// The factor by which it has more requests than other cases, so that rare events happen often enough.
     longer: u64,
     age_weight: f64,
     /// What ours is compared with besides.
