@@ -66,20 +66,32 @@ pub struct Report {
     pub cuts_in_books: u64,
     /// Clean stops.
     pub stops: u64,
-    /// Starts at which a member was refused because it held old data.
+    /// Members that a start refused although nobody had taken them away: they held old data.
     pub refused: u64,
+    /// Drives that ended nothing for a while, or whose machine had no room for a while.
+    pub stalls: u64,
     /// The hash of all that happened.
     pub log: u64,
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, what, verified, set_back, cuts, cuts_in_books, stops, refused, log } =
-            self;
+        let Self {
+            seed,
+            what,
+            verified,
+            set_back,
+            cuts,
+            cuts_in_books,
+            stops,
+            refused,
+            stalls,
+            log,
+        } = self;
         write!(
             f,
             "seed {seed}: {what}: {verified} sectors right, {set_back} set back, {cuts} power cuts, \
-             {cuts_in_books} of them within the books, {stops} stops, {refused} members refused, \
+             {cuts_in_books} of them within the books, {stops} stops, {refused} members refused, {stalls} stalls, \
              log {log:016x}"
         )
     }
@@ -195,6 +207,7 @@ impl Run {
             cuts_in_books: 0,
             stops: 0,
             refused: 0,
+            stalls: 0,
             log: 0,
         };
         Self {
@@ -220,9 +233,12 @@ impl Run {
     fn live(&mut self) {
         // A power cut after `in_books` more commands that keep the books, or after some requests.
         let in_books = (self.rng.below(3) == 0).then(|| self.rng.below(30));
-        let until = in_books.map(|count| self.world.ledger_writes() + count);
+        let writes_before = self.world.ledger_writes();
+        let until = in_books.map(|count| writes_before + count);
         let wants_stop = self.rng.below(2) == 0;
-        for _ in 0..5 + self.rng.below(25) {
+        // Now and then a stop or a power cut comes right after the start, while the resync is under way.
+        let requests = if self.rng.below(8) == 0 { 0 } else { 5 + self.rng.below(25) };
+        for _ in 0..requests {
             self.request();
             self.misfortune();
             let time = self.rng.exponential(Nanos::from_millis(15));
@@ -234,7 +250,9 @@ impl Run {
         if !wants_stop {
             return self.cut();
         }
-        self.pass(None, None);
+        if self.rng.below(2) == 0 {
+            self.pass(None, None);
+        }
         self.world.stop(self.now);
         let limit = self.now + PATIENCE;
         while self.world.ending().is_none() {
@@ -259,10 +277,11 @@ impl Run {
             let newest = sector.numbers[sector.answered - 1];
             sector.make_safe(newest);
         }
-        self.after_a_stop();
+        self.after_a_stop(writes_before);
     }
 
-    /// Perhaps a cable comes out, a drive hangs, or a copy of a member is made.
+    /// Perhaps a cable comes out, a drive hangs for good or for a while, its machine has no room for a while, or
+    /// a copy of a member is made.
     fn misfortune(&mut self) {
         let drives = self.world.array().layout().spec().drives() as u64;
         let drive = DriveIdx::from_usize(self.rng.below(drives) as usize);
@@ -270,10 +289,18 @@ impl Run {
         let is_there = !self.world.array().lost().or(self.disconnected).contains(drive);
         if self.rng.below(25) == 0 && self.spare > 0 && is_synced && is_there {
             self.spare -= 1;
-            self.disconnected = self.disconnected.with(drive);
-            match self.rng.below(2) {
+            // Long enough to be silent, and not long enough to be lost.
+            let until = self.now + Nanos::from_millis(5_000 + self.rng.below(40_000));
+            match self.rng.below(4) {
                 0 => self.world.disconnect(self.now, drive),
-                _ => self.world.hang(self.now, drive),
+                1 => self.world.hang(self.now, drive),
+                2 => self.world.stall(self.now, drive, until),
+                _ => self.world.refuse(self.now, drive, until),
+            }
+            if self.world.is_away(drive) {
+                self.disconnected = self.disconnected.with(drive);
+            } else {
+                self.report.stalls += 1;
             }
             self.collect();
         } else if self.rng.below(10) == 0 && is_there {
@@ -282,10 +309,11 @@ impl Run {
         }
     }
 
-    /// The next start after a clean stop: with all members, without one, or with an old copy of one.
-    fn after_a_stop(&mut self) {
+    /// The next start after a clean stop, of a run that began after so many records: with all members, without one, or with an old copy of one.
+    fn after_a_stop(&mut self, writes_before: u64) {
         let copy = self.copy.take();
-        let may_lose = self.spare > 0 && self.is_synced();
+        let was_opened = self.world.ledger_writes() > writes_before;
+        let may_lose = self.spare > 0 && self.is_synced() && was_opened;
         match self.rng.below(4) {
             0 if may_lose => self.peek_without_one(),
             1 if may_lose => {
@@ -297,7 +325,12 @@ impl Run {
             }
             _ => {}
         }
-        let absent = self.start(DriveSet::EMPTY, Force::No).expect("the array was stopped cleanly");
+        let absent = match self.start(DriveSet::EMPTY, Force::No) {
+            // It was made to go on before, and nothing was written since that would say so.
+            Err(NoStart::Doubtful) if !was_opened => self.start(DriveSet::EMPTY, Force::Yes),
+            started => started,
+        };
+        let absent = absent.unwrap_or_else(|no| panic!("{}: {no:?}", self.context()));
         self.note_absent(absent);
     }
 
@@ -373,9 +406,10 @@ impl Run {
     }
 
     fn start(&mut self, left_out: DriveSet, force: Force) -> Result<DriveSet, NoStart> {
+        let known = left_out.or(self.disconnected).or(self.world.array().lost());
         let started = self.world.start(self.now, left_out, force);
         if let Ok(absent) = started {
-            self.report.refused += u64::from(absent.without(left_out).len());
+            self.report.refused += u64::from(absent.without(known).len());
         }
         started
     }

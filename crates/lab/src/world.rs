@@ -118,8 +118,24 @@ pub(crate) struct Bay {
     pub(crate) is_connected: bool,
     /// Whether it ends nothing.
     pub(crate) hangs: bool,
+    /// What it has ended is told no sooner than that.
+    stalls_until: Instant,
+    /// Until then its machine has no room for what it is to write or flush.
+    refuses_until: Instant,
+    /// Commands that were refused, and that the array has not been told of.
+    refused: Vec<SubId>,
     /// The wake-up that is in the event queue already.
     wake: Option<Instant>,
+}
+
+impl Bay {
+    /// Whoever asked for what is inside is not there any more.
+    fn forget(&mut self) {
+        while self.drive.poll().is_some() {}
+        self.inside.clear();
+        self.refused.clear();
+        (self.stalls_until, self.refuses_until) = (Instant::ZERO, Instant::ZERO);
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -164,6 +180,9 @@ impl World {
                 inside: BTreeMap::new(),
                 is_connected: true,
                 hangs: false,
+                stalls_until: Instant::ZERO,
+                refuses_until: Instant::ZERO,
+                refused: Vec::new(),
                 wake: None,
             });
         }
@@ -276,10 +295,9 @@ impl World {
         assert!(now <= self.next_at(), "{now:?} is past the next event");
         for idx in 0..self.drives.len() {
             self.destage(now, DriveIdx::from_usize(idx));
-            let Bay { drive, inside, .. } = &mut self.drives[idx];
-            drive.handle_power_cut(now);
-            while drive.poll().is_some() {}
-            inside.clear();
+            let bay = &mut self.drives[idx];
+            bay.drive.handle_power_cut(now);
+            bay.forget();
         }
         if let Some(bytes) = &mut self.bytes {
             bytes.lose_power();
@@ -298,9 +316,9 @@ impl World {
     pub(crate) fn replace_array(&mut self, settings: Settings) {
         let mut leftover = false;
         for bay in &mut self.drives {
-            if std::mem::take(&mut bay.hangs) {
+            if std::mem::take(&mut bay.hangs) || bay.stalls_until > Instant::ZERO {
                 leftover |= !bay.inside.is_empty();
-                bay.inside.clear();
+                bay.forget();
             }
             assert!(bay.inside.is_empty(), "a drive is at work");
         }
@@ -353,6 +371,25 @@ impl World {
         if let Some(bytes) = &mut self.bytes {
             bytes.lose_power_of(drive);
         }
+    }
+
+    /// Whether a drive hangs or is not connected, until the next start.
+    pub fn is_away(&self, drive: DriveIdx) -> bool {
+        let Bay { is_connected, hangs, .. } = &self.drives[drive.as_usize()];
+        !is_connected || *hangs
+    }
+
+    /// What a drive ends is told no sooner than `until`, and then all at once.
+    pub fn stall(&mut self, now: Instant, drive: DriveIdx, until: Instant) {
+        assert!(now <= self.next_at() && now <= until, "{now:?} is past the next event");
+        self.drives[drive.as_usize()].stalls_until = until;
+        self.events.push(until, Event::Wake(drive));
+    }
+
+    /// The machine has no room for what a drive is to write or flush, until then.
+    pub fn refuse(&mut self, now: Instant, drive: DriveIdx, until: Instant) {
+        assert!(now <= self.next_at() && now <= until, "{now:?} is past the next event");
+        self.drives[drive.as_usize()].refuses_until = until;
     }
 
     /// A cable comes out: what is inside the drive, and all that is asked of it later, ends as gone. What it had
@@ -449,6 +486,15 @@ impl World {
 
     /// Brings what a drive has ended to the array.
     fn collect(&mut self, now: Instant, drive: DriveIdx) {
+        let bay = &mut self.drives[drive.as_usize()];
+        if now < bay.stalls_until {
+            return;
+        }
+        for sub in std::mem::take(&mut bay.refused) {
+            self.note(now, Note::Done, &[drive.as_usize() as u64, sub.0, code(&Outcome::Refused)]);
+            self.array.handle_done(now, sub, &Outcome::Refused);
+            self.carry_out(now);
+        }
         while let Some(done) = self.drives[drive.as_usize()].drive.poll() {
             let sub = SubId(done.id);
             self.note(now, Note::Done, &[drive.as_usize() as u64, done.id, code(&done.outcome)]);
@@ -568,6 +614,11 @@ impl World {
             shelf.note_submitted(&submit);
         }
         let bay = &mut self.drives[drive.as_usize()];
+        let is_read = matches!(command, Command::Read { .. });
+        if now < bay.refuses_until && bay.is_connected && !bay.hangs && !is_read {
+            bay.refused.push(sub);
+            return;
+        }
         if !bay.hangs {
             bay.drive.handle_submit(now, sub.0, command, origin);
         }
