@@ -60,6 +60,7 @@ use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
 pub use action::{Action, Answer, Cost, Deliver, SubId, Submit};
+pub use background::budget::Budget;
 pub use background::resync::Resync;
 pub use counters::{Counter, Counters};
 pub use drives::detect::{self, DriveEvent, EventKind, Figures, Refusal};
@@ -73,6 +74,7 @@ pub use policy::{Again, AnswerWhen, Assisted, First, Late, Plan, Policy, Surplus
 pub use settings::{Content, Settings};
 pub use shape::{Area, Cell, Family, Layout, Parity, Row, Spec, SpecError};
 
+use crate::background::budget::Pacer;
 use crate::core::{Core, Enqueue, OpId, Purpose, Sub, loses_drive};
 use crate::drives::Fate;
 use crate::drives::queue::End;
@@ -100,6 +102,8 @@ pub struct Array {
     /// Operations that hold their stripes and have not begun, in order.
     granted: VecDeque<OpId>,
     resync: Resync,
+    /// When the next step of it may begin.
+    pacer: Pacer,
     /// What has been told of it.
     resync_told: ResyncTold,
     /// What is recorded of the array, where something is.
@@ -190,6 +194,7 @@ impl Array {
             op_next: 0,
             granted: VecDeque::new(),
             resync: Resync::Idle,
+            pacer: Pacer::new(settings.background),
             resync_told: ResyncTold::default(),
             ledger: settings.books.as_ref().map(Ledger::new),
             unopened: Vec::new(),
@@ -409,8 +414,8 @@ impl Array {
                 Some(Duty::Silence) => self.look_for_silence(now),
                 Some(Duty::Answer) => self.give_up_overdue(now),
                 Some(Duty::Probe) => self.core.probe(now),
-                // Whether it ends is seen below.
-                Some(Duty::Stop) | None => {}
+                // What comes of them is seen below.
+                Some(Duty::Background | Duty::Stop) | None => {}
             }
         }
         self.move_on(now);
@@ -423,6 +428,7 @@ impl Array {
             Duty::Silence => self.core.drives.silence_at(),
             Duty::Answer => self.answer_at(),
             Duty::Probe => self.core.drives.probe_at(),
+            Duty::Background => self.resync_at(),
             Duty::Stop => self.stop_by.filter(|_| self.stop == Stop::Wanted),
         }
     }
@@ -473,7 +479,10 @@ impl Array {
                 self.begin(now, op);
             }
             self.keep_books(now);
-            if self.granted.is_empty() && self.lose_overdue(now) == Moved::No {
+            if self.granted.is_empty()
+                && self.lose_overdue(now) == Moved::No
+                && self.resync_within_budget(now) == Moved::No
+            {
                 break;
             }
         }

@@ -22,10 +22,6 @@
 //!   sent. What a write was to bring stays while a drive may still write it: the array bounds that.
 //! - E4. A drive that hangs is not waited for at the end: it is left to itself.
 //!
-//! # Resync
-//!
-//! One step at a time, at once while no client waits, and else one step every [`RESYNC_PAUSE`]. How
-//! far it is goes onto the drives at a clean stop only: after any other end all of it is done again.
 
 mod control;
 mod stopping;
@@ -36,7 +32,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 
 use levelhead_array::membership::Why;
 use levelhead_array::{
-    Action, Answer, Array, BufId, Deliver, Ending, Event, RequestId, Resync, SubId, Submit,
+    Action, Answer, Array, BufId, Deliver, Ending, Event, RequestId, SubId, Submit,
 };
 use levelhead_block::{Command, Data, Outcome, Payload, Pool, Reply, Request};
 use levelhead_bytes::Buffers;
@@ -52,9 +48,6 @@ use crate::seat::Seat;
 
 /// How often drives are asked about their health.
 const HEALTH_PERIOD: Nanos = Nanos::from_secs(1);
-
-/// How long a resync holds still between two steps while clients wait.
-const RESYNC_PAUSE: Nanos = Nanos::from_millis(250);
 
 /// Events between two looks at the time.
 const EVENTS_MAX: usize = 64;
@@ -117,7 +110,6 @@ pub struct Engine {
     waiting: VecDeque<(Request, Pending)>,
     latencies: Latencies,
     health_next: Instant,
-    resync_next: Instant,
     /// Who wants the array to stop.
     stopping: Vec<Sender<Result<(), HostError>>>,
     /// Who waits until the loss of a drive is recorded.
@@ -148,7 +140,6 @@ impl Engine {
             waiting: VecDeque::new(),
             latencies: Latencies::default(),
             health_next: Instant::ZERO,
-            resync_next: Instant::ZERO,
             stopping: Vec::new(),
             recording: Vec::new(),
             ending: None,
@@ -362,15 +353,8 @@ impl Engine {
 
     /// When [`Engine::tick`] has something to do.
     fn deadline(&self) -> Instant {
-        let resync = if self.wants_resync() { self.resync_next } else { self.health_next };
         let others = [self.parts.array.deadline(), self.give_up_waiting_at()];
-        others.into_iter().flatten().fold(self.health_next.min(resync), Instant::min)
-    }
-
-    fn wants_resync(&self) -> bool {
-        let array = &self.parts.array;
-        let is_idle = array.resync() == Resync::Idle && self.stopping.is_empty();
-        is_idle && array.synced() < array.layout().stripes()
+        others.into_iter().flatten().fold(self.health_next, Instant::min)
     }
 
     /// Does what comes with time.
@@ -386,17 +370,8 @@ impl Engine {
         }
         self.give_up_waiting(now);
         self.tell_recorded(now);
-        if self.parts.array.resync() == Resync::Running {
-            // The pause begins when the step has ended.
-            self.resync_next = now + RESYNC_PAUSE;
-        }
         if !self.stopping.is_empty() && self.waiting.is_empty() {
             self.parts.array.handle_stop(now);
-            self.carry_out();
-        }
-        let is_free = self.requests.is_empty() && self.waiting.is_empty();
-        if self.wants_resync() && (is_free || now >= self.resync_next) {
-            self.parts.array.handle_resync(now);
             self.carry_out();
         }
     }

@@ -12,7 +12,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
 
-use levelhead_array::{Array, Content, HostOrder, Patience, Policy, Settings};
+use levelhead_array::{Array, Budget, Content, HostOrder, Patience, Policy, Settings};
 use levelhead_block::{BlockService, Done, Request};
 use levelhead_bytes::Buffers;
 use levelhead_drive::QUEUE_DEPTH_MAX;
@@ -111,6 +111,7 @@ impl Assembled {
             lost: self.lost(),
             books: Some(self.books()?),
             patience: Some(options.patience),
+            background: Some(Budget::DEFAULT),
         };
         let array = Array::new(&settings, Streams::new(options.seed));
         let size = array.size();

@@ -9,12 +9,16 @@ use levelhead_array::membership::{Member, Membership};
 use levelhead_array::quorum::{Assembly, Copy, Found, Refusal, quorum};
 use levelhead_array::reserve::Division;
 use levelhead_array::superblock::{Book, Forced, Own, State, Superblock, Uuid};
-use levelhead_array::{Books, Content, Patience, Settings};
-use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
+use levelhead_array::{Books, Budget, Content, Patience, Settings};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
 
 use crate::bytes::{Record, WorldBytes};
 use crate::shelf::{Planted, Shelf};
 use crate::{World, WorldError, WorldSettings};
+
+/// What a resync takes that goes on beside requests: so little at a time that they meet.
+const SMALL_STEPS: Budget =
+    Budget { step: Sectors::new(64), memory: Sectors::new(1 << 10), pause: Nanos::from_millis(20) };
 
 /// Whether the array is made to go on where data may be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,14 +151,16 @@ impl World {
         let shelf = self.shelf();
         shelf.runs += 1;
         shelf.late.iter_mut().for_each(VecDeque::clear);
+        let runs = shelf.runs;
         let mut run = [0xF0; 16];
-        run[..8].copy_from_slice(&shelf.runs.to_le_bytes());
+        run[..8].copy_from_slice(&runs.to_le_bytes());
         Settings {
             area: assembly.area.clone(),
             synced: assembly.trusted,
             lost: assembly.absent,
             books: Some(Books::of(assembly, Uuid(run))),
             patience: Some(Patience::DEFAULT),
+            background: runs.is_multiple_of(2).then_some(SMALL_STEPS),
             ..self.array_settings().clone()
         }
     }

@@ -188,6 +188,7 @@ impl World {
             lost: DriveSet::EMPTY,
             books: None,
             patience: None,
+            background: None,
         };
         let array = Array::new(&array_settings, streams);
         let bytes = match settings.content {

@@ -57,6 +57,7 @@ pub(crate) fn settings(spec: Spec, stripes: u64, policy: Policy, lost: DriveSet)
         lost,
         books: None,
         patience: None,
+        background: None,
     }
 }
 
