@@ -16,7 +16,7 @@ use crate::drives::detect::DriveEvent;
 use crate::drives::queue::End;
 use crate::drives::{Drives, Ended, EndedRead, Fate, Left, Load, Push, Reader};
 use crate::event::Event;
-use crate::ops::refused::Postponed;
+use crate::ops::postponed::Postponed;
 use crate::policy::tau::Share;
 use crate::shape::{Area, Layout};
 use crate::{Content, Settings};

@@ -2,7 +2,7 @@
 
 use levelhead_units::{DriveIdx, DriveSet};
 
-use crate::background::resync::Resync;
+use crate::background::progress::{Resync, ResyncProgress};
 use crate::drives::detect::DriveEvent;
 use crate::durable::membership::Why;
 use crate::durable::superblock::Forced;
@@ -50,15 +50,6 @@ pub enum ArrayEvent {
     },
     /// It has come to its end.
     Stopped(Ending),
-}
-
-/// How far a resync is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ResyncProgress {
-    /// Stripes whose redundancy is valid, from the first on.
-    pub synced: u64,
-    /// All stripes.
-    pub stripes: u64,
 }
 
 /// How an array has ended.

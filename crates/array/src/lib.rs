@@ -61,14 +61,14 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
 pub use action::{Action, Answer, Cost, Deliver, SubId, Submit};
 pub use background::budget::Budget;
-pub use background::resync::Resync;
+pub use background::progress::{Resync, ResyncProgress};
 pub use counters::{Counter, Counters};
 pub use drives::detect::{self, DriveEvent, EventKind, Figures, Refusal};
 pub use drives::queue::HostOrder;
 pub use drives::silence::Patience;
-pub use durable::ledger::Books;
+pub use durable::books::Books;
 pub use durable::{membership, quorum, reserve, superblock};
-pub use event::{ArrayEvent, Ending, Event, ResyncProgress};
+pub use event::{ArrayEvent, Ending, Event};
 pub use levelhead_block::{BufId, Combine, Place, RequestId, Segment};
 pub use policy::{Again, AnswerWhen, Assisted, First, Late, Plan, Policy, Surplus, tau};
 pub use settings::{Content, Settings};

@@ -5,7 +5,7 @@ use levelhead_units::DriveSet;
 use crate::background::budget::Budget;
 use crate::drives::queue::HostOrder;
 use crate::drives::silence::Patience;
-use crate::durable::ledger::Books;
+use crate::durable::books::Books;
 use crate::policy::Policy;
 use crate::shape::{Area, Spec};
 

@@ -1,4 +1,5 @@
 //! What an array does of its own accord, a step at a time: no client waits for it.
 
 pub(crate) mod budget;
+pub(crate) mod progress;
 pub(crate) mod resync;

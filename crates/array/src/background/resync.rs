@@ -2,20 +2,9 @@
 
 use levelhead_units::Instant;
 
+use crate::background::progress::Resync;
 use crate::ops::write::{Cause, Part, Progress};
 use crate::{Array, Moved, Start, Stop};
-
-/// How far the array is with making its redundancy valid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resync {
-    /// Nothing is under way; there may be stripes left to do.
-    Idle,
-    /// A step is under way.
-    Running,
-    /// It cannot go on: a drive is lost, or data of the next stripes cannot be read. A write to those
-    /// stripes lets it try again.
-    Stuck,
-}
 
 impl Array {
     /// Starts the next step of making redundancy valid, whatever the budget says, unless one is under way, all

@@ -38,43 +38,15 @@ use std::collections::VecDeque;
 use levelhead_block::{BufId, Command, Durability, Place, Segment, ZeroTail};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
+use super::books::Books;
 use super::membership::{Member, Membership, Why, not_present};
-use super::quorum::{Assembly, Doubt};
+use super::quorum::Doubt;
 use super::superblock::{Book, Forced, Own, State, Superblock, Uuid};
 use crate::action::{Action, SubId};
 use crate::core::{Core, Enqueue, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::event::Ending;
-
-/// What an array records of itself, as it was found, and who goes on with it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Books {
-    /// What was found.
-    pub book: Book,
-    /// What each drive says of itself; nothing where the array has none.
-    pub owns: Vec<Option<Own>>,
-    /// The identity of this run: random bytes.
-    pub run: Uuid,
-    /// Why an operator had to make the array go on, if that was so.
-    pub forced_over: Option<Doubt>,
-    /// Drives that missed the last change of the book.
-    pub lagging: DriveSet,
-}
-
-impl Books {
-    /// The books of an array that was found, and that the run `run` goes on with.
-    pub fn of(assembly: &Assembly, run: Uuid) -> Self {
-        let own = |place: &Option<super::quorum::Placed>| Some(place.as_ref()?.own.clone());
-        Self {
-            book: assembly.book.clone(),
-            owns: assembly.places.iter().map(own).collect(),
-            run,
-            forced_over: assembly.doubt,
-            lagging: assembly.lagging,
-        }
-    }
-}
 
 /// See the module.
 #[derive(Debug)]

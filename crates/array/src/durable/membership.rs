@@ -12,7 +12,7 @@
 
 use levelhead_units::{DriveIdx, DriveSet};
 
-use super::superblock::Uuid;
+use super::uuid::Uuid;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,9 @@
 //! What must survive a crash: its format, who is right about it, and what is written before what.
 
+pub(crate) mod books;
 pub(crate) mod ledger;
 pub mod membership;
 pub mod quorum;
 pub mod reserve;
 pub mod superblock;
+mod uuid;

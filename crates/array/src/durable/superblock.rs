@@ -17,6 +17,7 @@ use levelhead_units::{DriveIdx, Extent, Lba, SECTOR_SIZE, Sectors};
 
 use super::membership::{MEMBERSHIP_BYTES, Member, Membership};
 use super::reserve::{RESERVED_MAX, Reserved, Use};
+pub use super::uuid::Uuid;
 use crate::shape::{Area, Family, Layout, Parity, Spec, SpecError};
 
 /// The first bytes of every superblock.
@@ -73,20 +74,6 @@ mod at {
     pub(super) const CHECKSUM: usize = SECTOR_SIZE - 4;
     const _: () = assert!(RESERVED + RESERVED_MAX * RESERVED_BYTES <= CHECKSUM);
     const _: () = assert!(END <= MEMBERSHIPS && DRIVES_MAX == 64);
-}
-
-/// What tells one array, member or run from all others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Uuid(pub [u8; 16]);
-
-impl fmt::Display for Uuid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, byte) in self.0.iter().enumerate() {
-            let dash = if [4, 6, 8, 10].contains(&at) { "-" } else { "" };
-            write!(f, "{dash}{byte:02x}")?;
-        }
-        Ok(())
-    }
 }
 
 /// Whether the array was stopped in good order.

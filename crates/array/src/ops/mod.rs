@@ -4,6 +4,7 @@ pub(crate) mod choice;
 pub(crate) mod fetch;
 pub(crate) mod locks;
 pub(crate) mod overdue;
+pub(crate) mod postponed;
 pub(crate) mod read;
 pub(crate) mod refused;
 pub(crate) mod rule;

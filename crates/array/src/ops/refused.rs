@@ -18,16 +18,10 @@ use levelhead_units::{Instant, Nanos};
 use crate::Array;
 use crate::action::{Action, SubId};
 use crate::core::{Core, Purpose};
+use crate::ops::postponed::Postponed;
 
 /// Time from a refusal to the next attempt.
 const PAUSE: Nanos = Nanos::from_millis(100);
-
-/// A command that was refused, and when it is sent again.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Postponed {
-    at: Instant,
-    sub: SubId,
-}
 
 impl Core {
     /// When the next attempt is due.

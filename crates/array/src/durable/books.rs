@@ -1,0 +1,36 @@
+//! What an array goes on with: its book as it was found, and who it is now.
+
+use levelhead_units::DriveSet;
+
+use super::quorum::{Assembly, Doubt, Placed};
+use super::superblock::{Book, Own};
+use super::uuid::Uuid;
+
+/// What an array records of itself, as it was found, and who goes on with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Books {
+    /// What was found.
+    pub book: Book,
+    /// What each drive says of itself; nothing where the array has none.
+    pub owns: Vec<Option<Own>>,
+    /// The identity of this run: random bytes.
+    pub run: Uuid,
+    /// Why an operator had to make the array go on, if that was so.
+    pub forced_over: Option<Doubt>,
+    /// Drives that missed the last change of the book.
+    pub lagging: DriveSet,
+}
+
+impl Books {
+    /// The books of an array that was found, and that the run `run` goes on with.
+    pub fn of(assembly: &Assembly, run: Uuid) -> Self {
+        let own = |place: &Option<Placed>| Some(place.as_ref()?.own.clone());
+        Self {
+            book: assembly.book.clone(),
+            owns: assembly.places.iter().map(own).collect(),
+            run,
+            forced_over: assembly.doubt,
+            lagging: assembly.lagging,
+        }
+    }
+}
