@@ -14,6 +14,7 @@ use crate::action::{Answer, Cost};
 use crate::core::OpId;
 use crate::drives::Silenced;
 use crate::durable::membership::Why;
+use crate::ops::read::{Answering, Wanted};
 use crate::ops::write::{Cause, Part};
 use crate::timers::Timer;
 use crate::{Array, FlushOp, Moved, Op, Start};
@@ -102,7 +103,7 @@ impl Array {
                 self.unopened.retain(|&unopened| unopened != op);
                 self.granted.retain(|&granted| granted != op);
                 match start {
-                    Start::Read { request, extent, effort } => {
+                    Start::Read(Wanted { request, extent, effort }) => {
                         self.answer_nothing(request, extent, effort);
                     }
                     Start::Write(Cause::Client(parts)) => {
@@ -112,7 +113,7 @@ impl Array {
                 }
             }
             Op::Read(read) => {
-                read.answer(&mut self.core, now);
+                read.answer(&mut self.core, now, Answering::GivenUp);
                 self.timers.set(Timer::Read(op), None);
             }
             Op::Write(write) => {

@@ -134,7 +134,7 @@ fn held_answer_is_given_up_when_the_loss_cannot_be_recorded() {
         run.run_for(secs(1));
         let limit = if is_stopping {
             run.array.handle_stop_soon(run.now());
-            PATIENCE.lost
+            PATIENCE.lost + PATIENCE.silent
         } else {
             PATIENCE.answer()
         };
