@@ -174,6 +174,17 @@ impl Core {
         })
     }
 
+    /// Whether an operation of which `is_meant` says so waits for a drive.
+    pub(crate) fn is_op_waiting_for(
+        &self,
+        drive: DriveIdx,
+        is_meant: impl Fn(&OpId) -> bool,
+    ) -> bool {
+        self.subs.values().any(|sub| {
+            sub.drive == drive && matches!(&sub.purpose, Purpose::Op(op) if is_meant(op))
+        })
+    }
+
     pub(crate) fn note_event(&mut self, event: Option<DriveEvent>) {
         self.note_events(event);
     }

@@ -119,6 +119,8 @@ pub struct Array {
     outstanding: usize,
     /// When operations that clients wait for came, where there is a limit to that.
     arrived: BTreeMap<OpId, Instant>,
+    /// When it was last looked for drives that are silent or keep changes waiting.
+    looked: Instant,
     timers: Timers,
 }
 
@@ -203,6 +205,7 @@ impl Array {
             give_up_at: None,
             outstanding: 0,
             arrived: BTreeMap::new(),
+            looked: Instant::ZERO,
             timers: Timers::default(),
         };
         if let Some(books) = &settings.books {
@@ -426,7 +429,10 @@ impl Array {
     fn due_at(&self, duty: Duty) -> Option<Instant> {
         match duty {
             Duty::SendAgain => self.core.postponed_at(),
-            Duty::Silence => self.core.drives.silence_at(),
+            Duty::Silence => {
+                let times = [self.core.drives.silence_at(), self.kept_waiting_at()];
+                times.into_iter().flatten().min()
+            }
             Duty::Answer => self.answer_at(),
             Duty::Probe => self.core.drives.probe_at(),
             Duty::Background => self.resync_at(),
