@@ -64,6 +64,10 @@ const RESYNC_PAUSE: Nanos = Nanos::from_millis(250);
 /// Events between two looks at the time.
 const EVENTS_MAX: usize = 64;
 
+/// Commands on files in memory that are carried out between two looks at what else there is: a few
+/// milliseconds at most.
+const AT_ONCE_MAX: usize = 16;
+
 /// What the array's own buffers may take before no request is let in: 128 MiB.
 const OWN_LIMIT: Sectors = Sectors::new(32_768);
 
@@ -193,7 +197,14 @@ impl Engine {
             if self.ending.is_some() {
                 return;
             }
-            let Some(ended) = self.parts.own.next_ended() else { return };
+            let Some(ended) = self.parts.own.next_ended() else { break };
+            self.handle_ended(ended);
+        }
+        for _ in 0..AT_ONCE_MAX {
+            if self.ending.is_some() {
+                return;
+            }
+            let Some(ended) = self.parts.own.carry_out_next() else { return };
             self.handle_ended(ended);
         }
     }
@@ -300,6 +311,9 @@ impl Engine {
         let member = match backend {
             Backend::Member(member) => member,
             Backend::Ring { lane, .. } => return own.submit(*lane, request, Tag { drive, sub }),
+            Backend::AtOnce(medium) => {
+                return own.submit_at_once(medium, request, Tag { drive, sub });
+            }
         };
         let inputs = inputs.clone();
         let done = move |reply| {

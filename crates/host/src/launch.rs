@@ -3,6 +3,7 @@
 //! | member | who sees to its commands |
 //! |---|---|
 //! | a file or device | the engine, through one ring for all of them |
+//! | a file in memory, unless a way is asked for | the engine, at once |
 //! | the same by threads | [`Threads`], a few for each |
 //! | an emulated drive | [`EmulatedDrive`], one thread each |
 
@@ -66,7 +67,7 @@ impl Launch {
         let io = settle(self.io)?;
         let mut lanes = Vec::new();
         let seats = seats.iter().enumerate().map(|(at, seat)| {
-            let start = |seat| Self { io, ..self }.seat(seat, DriveIdx::from_usize(at), &mut lanes);
+            let start = |seat| self.seat(seat, DriveIdx::from_usize(at), io, &mut lanes);
             let mut seat = seat.as_ref().map_or(Ok(Seat::missing()), start)?;
             if let Some(Backend::Member(member)) = seat.backend {
                 let member = (doubles.member)(DriveIdx::from_usize(at), member);
@@ -87,9 +88,10 @@ impl Launch {
         self,
         seat: &assemble::Seat,
         drive: DriveIdx,
+        io: Io,
         lanes: &mut Vec<Arc<Under>>,
     ) -> Result<Seat, HostError> {
-        let Self { window, io, clock } = self;
+        let Self { window, io: asked, clock } = self;
         let assemble::Seat { member, medium, .. } = seat;
         let model = seat.model(drive, window)?;
         let fast = Arc::new(match (&model, io) {
@@ -100,6 +102,7 @@ impl Launch {
         let poller = if model.is_none() { watch(member.path(), clock) } else { None };
         let medium = Arc::clone(medium);
         let backend = match (model, io) {
+            (None, _) if asked == Io::Best && medium.is_in_memory() => Backend::AtOnce(medium),
             (Some(model), _) => {
                 Backend::Member(Box::new(EmulatedDrive::start(&model, Shared(medium), clock)?))
             }

@@ -7,6 +7,7 @@ use levelhead_block::{Command, Health, Outcome, Reply};
 use crate::backend::{Emulated, Member};
 use crate::devices::fast::FastFail;
 use crate::devices::poller::Poller;
+use crate::medium::Medium;
 use crate::uring::Under;
 
 /// One place of the array.
@@ -28,6 +29,8 @@ pub(crate) enum Backend {
     Member(Box<dyn Member>),
     /// The engine, through its ring, where the drive has this number.
     Ring { lane: usize, under: Arc<Under> },
+    /// The engine, at once: no command for it waits.
+    AtOnce(Arc<Medium>),
 }
 
 impl Backend {
@@ -35,7 +38,7 @@ impl Backend {
     fn health(&self) -> Option<Health> {
         match self {
             Self::Member(member) => member.health(),
-            Self::Ring { .. } => None,
+            Self::Ring { .. } | Self::AtOnce(_) => None,
         }
     }
 
@@ -43,7 +46,7 @@ impl Backend {
     pub(crate) fn emulated(&self) -> Option<&dyn Emulated> {
         match self {
             Self::Member(member) => member.emulated(),
-            Self::Ring { .. } => None,
+            Self::Ring { .. } | Self::AtOnce(_) => None,
         }
     }
 
@@ -51,8 +54,13 @@ impl Backend {
     pub(crate) fn loss(&self) -> Option<String> {
         match self {
             Self::Member(member) => member.loss(),
-            Self::Ring { under, .. } => under.medium.shortened().map(|error| error.to_string()),
+            Self::Ring { under, .. } => Self::loss_of(&under.medium),
+            Self::AtOnce(medium) => Self::loss_of(medium),
         }
+    }
+
+    fn loss_of(medium: &Medium) -> Option<String> {
+        medium.shortened().map(|error| error.to_string())
     }
 
     /// Lets go of it without waiting for what is under way.
@@ -60,7 +68,7 @@ impl Backend {
         match self {
             Self::Member(member) => std::mem::forget(member),
             // What is under way keeps it open.
-            Self::Ring { .. } => {}
+            Self::Ring { .. } | Self::AtOnce(_) => {}
         }
     }
 }

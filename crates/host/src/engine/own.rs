@@ -1,17 +1,24 @@
 //! The drives whose commands the engine's own thread sees to, without another thread between: files and
-//! devices behind its ring.
+//! devices behind its ring, and files in memory ([`medium`](crate::medium)), which need none.
+//!
+//! A command for a file in memory is carried out when its turn comes and not where it is submitted: so its end
+//! is handled like every other one, after the actions that the array has asked for before, and other inputs
+//! are looked at in between.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use levelhead_array::SubId;
-use levelhead_block::Request;
+use levelhead_block::{Data, Reply, Request};
 use levelhead_units::DriveIdx;
 
 use super::Ended;
 use super::inbox::Inbox;
 use crate::backend::prepare;
+use crate::blocking::carry_out;
 use crate::error::HostError;
+use crate::medium::{Medium, Shared};
 use crate::uring::{self, Driver, Kernel, Under};
 
 /// The engine's ring, which a test puts another kernel into.
@@ -37,11 +44,20 @@ pub(crate) enum Rest {
 #[derive(Default)]
 pub(crate) struct Own {
     ring: Option<Ring>,
+    /// For files in memory, first come, first served.
+    at_once: VecDeque<AtOnce>,
+}
+
+/// A command whose turn will come.
+struct AtOnce {
+    tag: Tag,
+    medium: Arc<Medium>,
+    request: Request,
 }
 
 impl Own {
     pub(crate) fn new(ring: Option<Ring>) -> Self {
-        Self { ring }
+        Self { ring, at_once: VecDeque::new() }
     }
 
     /// Takes a command for the ring's drive of this number; it is on its way after the next
@@ -55,8 +71,14 @@ impl Own {
         }
     }
 
+    /// Takes a command for a file in memory; it ends when its turn comes.
+    pub(super) fn submit_at_once(&mut self, medium: &Arc<Medium>, request: Request, tag: Tag) {
+        self.at_once.push_back(AtOnce { tag, medium: Arc::clone(medium), request });
+    }
+
     /// Waits until there is an input, which it gives, a command has ended, or for this long.
     pub(super) fn wait<T>(&mut self, inbox: &Inbox<T>, patience: Duration) -> Option<T> {
+        let patience = if self.at_once.is_empty() { patience } else { Duration::ZERO };
         match &mut self.ring {
             Some(ring) if !ring.is_idle() => {
                 inbox.wait_in_ring(patience, |patience| ring.wait(Some(patience)))
@@ -65,10 +87,21 @@ impl Own {
         }
     }
 
-    /// A command that has ended.
+    /// A command that has ended in the ring.
     pub(super) fn next_ended(&mut self) -> Option<Ended> {
         let uring::Ended { tag: Tag { drive, sub }, command, reply } =
             self.ring.as_mut()?.next_ended()?;
+        Some(Ended { drive, sub, command, reply })
+    }
+
+    /// Carries out the command whose turn it is.
+    pub(super) fn carry_out_next(&mut self) -> Option<Ended> {
+        let AtOnce { tag: Tag { drive, sub }, medium, request } = self.at_once.pop_front()?;
+        let command = request.command;
+        let reply = match prepare(medium.size(), request) {
+            Some(request) => carry_out(&mut Shared(medium), request),
+            None => Reply::good(Data::None),
+        };
         Some(Ended { drive, sub, command, reply })
     }
 
