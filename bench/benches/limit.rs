@@ -10,7 +10,7 @@
 
 use std::hint::black_box;
 
-use levelhead_erasure::{Code, Kernel, Plan};
+use levelhead_erasure::{Code, DecodePlan, Kernel};
 use rustix::time::{ClockId, clock_gettime};
 
 const SYMBOL_SIZE: usize = 4096;
@@ -130,7 +130,7 @@ fn encode(kernel: Kernel, code: &Code, codeword: &[u8], out: &mut [u8]) {
 }
 
 /// As if the codeword's symbols were enough: which bytes are summed does not change the time.
-fn reconstruct(kernel: Kernel, code: &Code, plan: &Plan, codeword: &[u8], out: &mut [u8]) {
+fn reconstruct(kernel: Kernel, code: &Code, plan: &DecodePlan, codeword: &[u8], out: &mut [u8]) {
     let sources: Vec<&[u8]> = plan
         .sources()
         .iter()

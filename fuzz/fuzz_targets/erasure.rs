@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use levelhead_erasure::{Code, Field, Kernel, Plan, UseError};
+use levelhead_erasure::{Code, Field, Kernel, DecodePlan, UseError};
 use libfuzzer_sys::fuzz_target;
 
 /// Numbers read from the input, 0 once it has ended.
@@ -101,7 +101,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-fn reconstruct(plan: &Plan, kernel: Kernel, right: &[Vec<u8>], size: usize) {
+fn reconstruct(plan: &DecodePlan, kernel: Kernel, right: &[Vec<u8>], size: usize) {
     let sources: Vec<&[u8]> = plan.sources().iter().map(|&source| &right[source][..]).collect();
     let mut into = vec![vec![0x55; size]; plan.wanted().len()];
     plan.run(kernel, &sources, &mut slices_mut(&mut into)).expect("it fits");

@@ -1,6 +1,6 @@
 //! Ours.
 
-use levelhead_erasure::{Code, Kernel, Plan};
+use levelhead_erasure::{Code, Kernel, DecodePlan};
 
 use crate::code::{BATCH_COUNT, Operation, Shape};
 use crate::measure::{Coder, cpu_time, median};
@@ -18,7 +18,7 @@ pub(crate) struct Ours {
 
 enum Work {
     Encode,
-    Reconstruct(Box<Plan>),
+    Reconstruct(Box<DecodePlan>),
     Update { column: usize },
     Accumulate,
 }

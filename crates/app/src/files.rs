@@ -12,9 +12,9 @@ use crate::AppError;
 
 /// Checks before any work that a file can be written at `path` after it.
 pub(crate) fn check_place(path: &Path) -> Result<(), AppError> {
-    match place(path)? {
-        Place::Stream => Ok(()),
-        Place::File(path) => neighbour(&path).map(drop),
+    match destination(path)? {
+        Destination::Stream => Ok(()),
+        Destination::File(path) => neighbour(&path).map(drop),
     }
 }
 
@@ -25,13 +25,13 @@ pub(crate) fn write_whole(
     fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), AppError> {
     let fail = |error: io::Error| about(path, &error);
-    match place(path)? {
-        Place::Stream => {
+    match destination(path)? {
+        Destination::Stream => {
             let file = fs::OpenOptions::new().write(true).open(path).map_err(fail)?;
             let mut out = io::BufWriter::new(file);
             fill(&mut out).and_then(|()| out.flush()).map_err(fail)
         }
-        Place::File(path) => {
+        Destination::File(path) => {
             let mut out = io::BufWriter::new(neighbour(&path)?);
             fill(&mut out).map_err(fail)?;
             let file = out.into_inner().map_err(|error| fail(error.into_error()))?;
@@ -67,24 +67,24 @@ pub(crate) fn absolute(path: &Path) -> PathBuf {
 }
 
 /// Where output goes.
-enum Place {
+enum Destination {
     /// A file that is there or not, at the end of all links.
     File(PathBuf),
     /// A device, a pipe or a socket: its name is not to be taken.
     Stream,
 }
 
-fn place(path: &Path) -> Result<Place, AppError> {
+fn destination(path: &Path) -> Result<Destination, AppError> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => {
             Err(AppError::usage(format!("{} is a directory, not a file", path.display())))
         }
         Ok(metadata) if metadata.is_file() => {
-            path.canonicalize().map(Place::File).map_err(|error| about(path, &error))
+            path.canonicalize().map(Destination::File).map_err(|error| about(path, &error))
         }
-        Ok(_) => Ok(Place::Stream),
-        // Whatever else is wrong shows when its neighbour is made.
-        Err(_) => Ok(Place::File(path.to_owned())),
+        Ok(_) => Ok(Destination::Stream),
+        // Any other trouble shows when its neighbour is made.
+        Err(_) => Ok(Destination::File(path.to_owned())),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What each command does: one function a command, from what was asked to what is shown.
 //!
 //! Composes the worlds below: `lab` in virtual time, `host` and `nbd` in real time, `trace` for
-//! input and `report` for output. Knows files, and no terminal: whoever calls decides what to print
+//! input and `report` for output. Knows files, and no terminal: the caller decides what to print
 //! ([`Show`]) and how progress looks ([`Progress`]).
 
 #![forbid(unsafe_code)]

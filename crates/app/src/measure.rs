@@ -138,7 +138,7 @@ pub fn measure_drive(
     let measured = match run(&ask.drive, &target, measurement, stop, progress) {
         Ok(measured) => measured,
         Err(error) => {
-            // Nobody needs the reads under way, and one of them may take a minute.
+            // The reads under way are not needed, and one of them may take a minute.
             target.abandon();
             return Err(error);
         }
@@ -188,7 +188,7 @@ fn run(
     loop {
         while let Some(Read { id, extent }) = measurement.poll() {
             let (sender, began) = (sender.clone(), now());
-            // Nobody waits any more for what ends after a wish to stop.
+            // After a wish to stop the receiver is gone; what ends then is dropped.
             let done = move |result| drop(sender.send((id, extent, began, now(), result)));
             target.read(extent, Box::new(done));
             under_way += 1;

@@ -160,7 +160,7 @@ impl Bench<'_> {
             .map_err(AppError::usage)
     }
 
-    /// The rate of a zone: half of a long read takes so much less than all of it.
+    /// The rate of a zone, from the difference in time between half of a long read and all of it.
     fn zone(&self, zone: &levelhead_drive::ZoneFigures) -> Result<Zone, AppError> {
         let sectors = zone.extent.sectors.get().min(STREAM_MAX);
         let first = zone.extent.lba;
@@ -181,7 +181,7 @@ impl Bench<'_> {
         })
     }
 
-    /// Random reads, so many inside the drive at a time.
+    /// Random reads, `depth` of them inside the drive at a time.
     fn random(&self, depth: u32) -> Result<Random, AppError> {
         let mut drive = self.drive()?;
         let mut addresses = Streams::new(self.seed).stream("model/addresses");

@@ -1,4 +1,4 @@
-//! `levelhead drive probe`: what a real drive can do, what it says of itself, and what nobody knows.
+//! `levelhead drive probe`: what a real drive can do, what it says of itself, and what cannot be known.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};

@@ -8,11 +8,11 @@ pub trait Progress: Sync {
 
 /// One task under way. Dropping it ends it.
 pub trait Task: Send {
-    /// So much is done.
+    /// `done` of the total is done.
     fn reach(&self, done: u64);
 }
 
-/// For those who do not look.
+/// Shows nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct NoProgress;
 

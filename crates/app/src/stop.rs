@@ -1,4 +1,4 @@
-//! A wish to stop, from a signal or a control socket to whoever waits.
+//! A wish to stop, from a signal or a control socket to the threads that wait for it.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 pub struct Stop(Arc<(Mutex<bool>, Condvar)>);
 
 impl Stop {
-    /// Nobody wishes to stop yet.
+    /// No stop was asked for yet.
     pub fn new() -> Self {
         Self::default()
     }
@@ -19,18 +19,18 @@ impl Stop {
         self.0.1.notify_all();
     }
 
-    /// Whether somebody wishes to stop.
+    /// Whether a stop was asked for.
     pub fn is_wished(&self) -> bool {
         *self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until somebody wishes to stop.
+    /// Waits until a stop is asked for.
     pub fn wait(&self) {
         let wished = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         drop(self.0.1.wait_while(wished, |wished| !*wished));
     }
 
-    /// Waits for `at`, or until somebody wishes to stop. Returns whether somebody does.
+    /// Waits for `at`, or until a stop is asked for. Returns whether it was.
     pub fn wait_until(&self, at: Instant) -> bool {
         let wished = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         let left = at.saturating_duration_since(Instant::now());

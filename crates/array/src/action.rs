@@ -25,7 +25,7 @@ pub enum Action {
     Submit(Submit),
     /// Compute. Done before anything that follows.
     Combine(Combine),
-    /// A buffer is not needed any more; no drive is using it.
+    /// A buffer is not needed any more, the array's own or that of a client's write; no drive is using it.
     Release(BufId),
     /// Put a superblock into a buffer.
     Inscribe {

@@ -56,11 +56,13 @@ pub(crate) struct Core {
     held: Vec<Held>,
     /// Commands that were refused, in the order in which they are sent again.
     pub(crate) postponed: VecDeque<Postponed>,
+    /// Memory of writes that were given up and are still being carried out.
+    pub(crate) given_up: Sectors,
     /// Clients' writes that have been carried out.
     pub(crate) writes_ended: u64,
     /// Those of them that a flush has made safe.
     pub(crate) writes_flushed: u64,
-    /// Whether some that were not flushed may be gone with a drive, and no flush has said so.
+    /// Whether some that were not flushed may be gone with a drive, and the next flush is to say so.
     pub(crate) has_lost_writes: bool,
     /// Redundancy of stripes from here on is not valid yet.
     pub(crate) synced: u64,
@@ -79,6 +81,8 @@ pub(crate) struct Core {
 struct Held {
     relies_on: DriveSet,
     answer: Answer,
+    /// When it goes out as a failure, where there is a limit.
+    by: Option<Instant>,
 }
 
 /// A command in a drive's queue or inside the drive.
@@ -129,6 +133,7 @@ impl Core {
             unrecorded: DriveSet::EMPTY,
             held: Vec::new(),
             postponed: VecDeque::new(),
+            given_up: Sectors::ZERO,
             writes_ended: 0,
             writes_flushed: 0,
             has_lost_writes: false,
@@ -257,39 +262,56 @@ impl Core {
         self.drives.has_failed()
     }
 
-    /// A drive is lost: what it held of stripes that are not redundant is gone.
-    pub(crate) fn note_lost_writes(&mut self) {
+    /// A drive was just lost: whether writes may be gone with it that were answered and not flushed, because
+    /// what it held of stripes that are not redundant is gone.
+    pub(crate) fn loses_writes(&self) -> bool {
         let is_covered = self.synced == self.layout.stripes() && !self.has_failed();
-        self.has_lost_writes |= !is_covered && self.writes_ended > self.writes_flushed;
+        !is_covered && self.writes_ended > self.writes_flushed
     }
 
     /// Answers a request, once the loss of these drives is safely recorded.
     pub(crate) fn answer(&mut self, relies_on: DriveSet, answer: Answer) {
-        self.counters.held += u64::from(!relies_on.and(self.unrecorded).is_empty());
-        self.answer_or_hold(relies_on, answer);
-    }
-
-    fn answer_or_hold(&mut self, relies_on: DriveSet, answer: Answer) {
         let relies_on = relies_on.and(self.unrecorded);
         if relies_on.is_empty() {
             self.actions.push_back(Action::Answer(answer));
         } else {
-            self.held.push(Held { relies_on, answer });
+            self.counters.held += 1;
+            self.held.push(Held { relies_on, answer, by: None });
         }
+    }
+
+    /// Answers that are held and have no limit yet get this one.
+    pub(crate) fn limit_held(&mut self, by: Instant) {
+        self.held.iter_mut().for_each(|held| held.by = held.by.or(Some(by)));
+    }
+
+    /// When the first answer that is held is given up.
+    pub(crate) fn held_by(&self) -> Option<Instant> {
+        self.held.iter().filter_map(|held| held.by).min()
     }
 
     /// The loss of these drives is safely recorded.
     pub(crate) fn note_recorded(&mut self, drives: DriveSet) {
         self.unrecorded = self.unrecorded.without(drives);
-        for Held { relies_on, answer } in std::mem::take(&mut self.held) {
-            self.answer_or_hold(relies_on, answer);
+        for Held { relies_on, answer, by } in std::mem::take(&mut self.held) {
+            let relies_on = relies_on.and(self.unrecorded);
+            if relies_on.is_empty() {
+                self.actions.push_back(Action::Answer(answer));
+            } else {
+                self.held.push(Held { relies_on, answer, by });
+            }
         }
     }
 
     /// No loss will ever be recorded again: what relies on one cannot be promised.
     pub(crate) fn fail_held(&mut self) {
-        for Held { answer, .. } in self.held.drain(..) {
-            let answer = Answer { outcome: Outcome::Gone, ..answer };
+        self.fail_held_if(|_| true);
+    }
+
+    /// Gives up the answers for which `is_over` says so of the time until which they may wait.
+    pub(crate) fn fail_held_if(&mut self, is_over: impl Fn(Option<Instant>) -> bool) {
+        for held in self.held.extract_if(.., |held| is_over(held.by)) {
+            let answer = Answer { outcome: Outcome::Gone, ..held.answer };
             self.actions.push_back(Action::Answer(answer));
         }
     }
@@ -366,7 +388,7 @@ impl Core {
     }
 
     /// How a command has ended that a drive answered so: one that was refused counts as failed.
-    pub(crate) fn settled(&self, sub: SubId, outcome: &Outcome) -> Outcome {
+    pub(crate) fn ended_with(&self, sub: SubId, outcome: &Outcome) -> Outcome {
         match outcome {
             Outcome::Done { .. } | Outcome::Gone => outcome.clone(),
             Outcome::Refused => {

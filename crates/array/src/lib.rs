@@ -60,6 +60,7 @@ use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
 pub use action::{Action, Answer, Cost, Deliver, SubId, Submit};
+pub use background::budget::Budget;
 pub use background::resync::Resync;
 pub use counters::{Counter, Counters};
 pub use drives::detect::{self, DriveEvent, EventKind, Figures, Refusal};
@@ -73,6 +74,7 @@ pub use policy::{Again, AnswerWhen, Assisted, First, Late, Plan, Policy, Surplus
 pub use settings::{Content, Settings};
 pub use shape::{Area, Cell, Family, Layout, Parity, Row, Spec, SpecError};
 
+use crate::background::budget::Pacer;
 use crate::core::{Core, Enqueue, OpId, Purpose, Sub, loses_drive};
 use crate::drives::Fate;
 use crate::drives::queue::End;
@@ -100,6 +102,8 @@ pub struct Array {
     /// Operations that hold their stripes and have not begun, in order.
     granted: VecDeque<OpId>,
     resync: Resync,
+    /// When the next step of it may begin.
+    pacer: Pacer,
     /// What has been told of it.
     resync_told: ResyncTold,
     /// What is recorded of the array, where something is.
@@ -124,13 +128,21 @@ enum Op {
     Locked(Start),
     Read(ReadOp),
     Write(WriteOp),
-    Flush {
-        request: RequestId,
-        pending: Vec<SubId>,
-        subs: u32,
-        /// Writes that had ended when it began.
-        covers: u64,
-    },
+    Flush(FlushOp),
+}
+
+/// A flush of all drives that are there.
+#[derive(Debug)]
+struct FlushOp {
+    request: RequestId,
+    /// Its commands that have not ended.
+    pending: Vec<SubId>,
+    /// How many there were.
+    subs: u32,
+    /// Writes that had ended when it began.
+    covers: u64,
+    /// Whether some of them may be gone with a drive.
+    has_lost_writes: bool,
 }
 
 /// Whether a step has changed something.
@@ -182,6 +194,7 @@ impl Array {
             op_next: 0,
             granted: VecDeque::new(),
             resync: Resync::Idle,
+            pacer: Pacer::new(settings.background),
             resync_told: ResyncTold::default(),
             ledger: settings.books.as_ref().map(Ledger::new),
             unopened: Vec::new(),
@@ -215,6 +228,11 @@ impl Array {
     /// The drives that are not there any more.
     pub fn lost(&self) -> DriveSet {
         self.core.drives.lost()
+    }
+
+    /// Those of them whose loss is not safely recorded yet, where losses are recorded.
+    pub fn unrecorded(&self) -> DriveSet {
+        self.core.unrecorded
     }
 
     /// Stripes whose redundancy is valid, from the first on.
@@ -269,8 +287,8 @@ impl Array {
     }
 
     /// A client asks for something. Of a write the client's buffer, [`BufId::Client`], has as many sectors
-    /// as the command's extent (zeroes for [`Command::WriteZeroes`]); what a read has brought,
-    /// [`Action::Deliver`] says.
+    /// as the command's extent (zeroes for [`Command::WriteZeroes`]), and is the array's until
+    /// [`Action::Release`], which may come after the answer; what a read has brought, [`Action::Deliver`] says.
     ///
     /// Panics if the extent is empty or past the array's end.
     pub fn handle_request(&mut self, now: Instant, request: RequestId, command: Command) {
@@ -281,11 +299,15 @@ impl Array {
             Command::Read { extent, effort } => Start::Read { request, extent, effort },
             Command::Write { extent, durability, .. }
             | Command::WriteZeroes { extent, durability } => {
-                Start::Write(Cause::Client(vec![Part { request, extent, durability }]))
+                let part = Part { request, extent, durability };
+                if self.is_beyond_given_up() {
+                    return self.refuse_write(part);
+                }
+                Start::Write(Cause::Client(vec![part]))
             }
             Command::Flush => {
                 self.start_flush(now, request);
-                return self.settle(now);
+                return self.move_on(now);
             }
             Command::Trim { .. } => {
                 // The content may stay, and a parity that covers it stays right.
@@ -294,28 +316,28 @@ impl Array {
             }
         };
         self.claim(now, start);
-        self.settle(now);
+        self.move_on(now);
     }
 
     /// A drive has ended a command.
     pub fn handle_done(&mut self, now: Instant, sub: SubId, outcome: &Outcome) {
-        if *outcome == Outcome::Refused && self.core.postpone(now, sub) {
-            return self.settle(now);
+        if *outcome == Outcome::Refused && self.handle_refused(now, sub) {
+            return self.move_on(now);
         }
-        let outcome = &self.core.settled(sub, outcome);
+        let outcome = &self.core.ended_with(sub, outcome);
         let state = self.core.finish(now, sub, outcome);
         self.route(now, sub, &state, outcome);
-        self.settle(now);
+        self.move_on(now);
     }
 
     /// A drive is not there any more, or must not be used.
     pub fn handle_lost(&mut self, now: Instant, drive: DriveIdx, why: Why) {
-        self.lose(now, drive, why);
         if let (Some(ledger), Why::ByHand) = (&mut self.ledger, why) {
             // An operator's word is kept, whether or not anything is written.
             ledger.open(&self.core);
         }
-        self.settle(now);
+        self.lose(now, drive, why);
+        self.move_on(now);
     }
 
     /// The array is to end: once every request has been answered, everything is made safe, the drives say
@@ -326,7 +348,7 @@ impl Array {
             self.stop_by = self.core.drives.patience().map(|patience| now + patience.answer());
             self.note_end_is_near(now);
         }
-        self.settle(now);
+        self.move_on(now);
     }
 
     /// [`Array::handle_stop`] will come soon: requests that no drive answers are given up early.
@@ -392,11 +414,11 @@ impl Array {
                 Some(Duty::Silence) => self.look_for_silence(now),
                 Some(Duty::Answer) => self.give_up_overdue(now),
                 Some(Duty::Probe) => self.core.probe(now),
-                // Whether it ends is seen below.
-                Some(Duty::Stop) | None => {}
+                // What comes of them is seen below.
+                Some(Duty::Background | Duty::Stop) | None => {}
             }
         }
-        self.settle(now);
+        self.move_on(now);
     }
 
     /// When there is something to do of a kind.
@@ -406,6 +428,7 @@ impl Array {
             Duty::Silence => self.core.drives.silence_at(),
             Duty::Answer => self.answer_at(),
             Duty::Probe => self.core.drives.probe_at(),
+            Duty::Background => self.resync_at(),
             Duty::Stop => self.stop_by.filter(|_| self.stop == Stop::Wanted),
         }
     }
@@ -450,13 +473,16 @@ impl Array {
 
     /// Begins what holds its stripes, moves the books on, and lets commands into the drives. In a loop, because
     /// what begins may end at once and hand its stripes on.
-    fn settle(&mut self, now: Instant) {
+    fn move_on(&mut self, now: Instant) {
         loop {
             while let Some(op) = self.granted.pop_front() {
                 self.begin(now, op);
             }
             self.keep_books(now);
-            if self.granted.is_empty() && self.lose_overdue(now) == Moved::No {
+            if self.granted.is_empty()
+                && self.lose_overdue(now) == Moved::No
+                && self.resync_within_budget(now) == Moved::No
+            {
                 break;
             }
         }
@@ -496,22 +522,23 @@ impl Array {
     /// Moves the ledger on, and what waits for it.
     fn keep_books(&mut self, now: Instant) {
         let is_done = self.stop == Stop::Wanted && self.ops.is_empty();
-        let Some(ledger) = &mut self.ledger else {
-            if is_done && self.core.is_quiet_but_for_silent() {
-                self.end(if self.core.has_failed() { Ending::Failed } else { Ending::Clean });
+        let ending = match &mut self.ledger {
+            None if self.core.has_failed() => Some(Ending::Failed),
+            None => Some(Ending::Clean),
+            Some(ledger) => {
+                if is_done {
+                    ledger.close(&mut self.core, now);
+                }
+                let silent = self.core.drives.silent();
+                ledger.advance(&mut self.core, now, silent);
+                if ledger.is_open() || self.core.has_failed() {
+                    self.granted.extend(self.unopened.drain(..));
+                }
+                ledger.ending(&self.core)
             }
-            return;
         };
-        if is_done {
-            ledger.close(&mut self.core, now);
-        }
-        let silent = self.core.drives.silent();
-        ledger.advance(&mut self.core, now, silent);
-        if ledger.is_open() || self.core.has_failed() {
-            self.granted.extend(self.unopened.drain(..));
-        }
-        let ending = ledger.ending(&self.core).filter(|_| self.core.is_quiet_but_for_silent());
-        if is_done && let Some(ending) = ending {
+        let ending = ending.filter(|_| is_done && self.core.is_quiet_but_for_silent());
+        if let Some(ending) = ending {
             self.end(ending);
         } else if self.stop == Stop::Wanted && self.stop_by.is_some_and(|by| by <= now) {
             self.end(Ending::Unsafe { silent: self.core.drives.silent() });
@@ -604,7 +631,9 @@ impl Array {
             drives.into_iter().map(|drive| flush(&mut self.core, drive)).collect();
         let subs = pending.len() as u32;
         let covers = self.core.writes_ended;
-        self.ops.insert(op, Op::Flush { request, pending, subs, covers });
+        let has_lost_writes = std::mem::take(&mut self.core.has_lost_writes);
+        let flush = FlushOp { request, pending, subs, covers, has_lost_writes };
+        self.ops.insert(op, Op::Flush(flush));
         self.advance(now, op);
     }
 
@@ -648,7 +677,7 @@ impl Array {
                 write.fetch.handle_done(layout, sub, fetched(extent), buf, outcome);
             }
             (Op::Write(write), Command::Write { .. }) => write.handle_written(sub),
-            (Op::Flush { pending, .. }, Command::Flush) => pending.retain(|&other| other != sub),
+            (Op::Flush(flush), Command::Flush) => flush.pending.retain(|&other| other != sub),
             (op, command) => unreachable!("{op:?} never asked for {command:?}"),
         }
         self.advance(now, id);
@@ -659,7 +688,7 @@ impl Array {
             return;
         }
         let event = self.core.drives.handle_lost(now, drive);
-        self.core.note_lost_writes();
+        self.note_lost_writes();
         if let Some(ledger) = &mut self.ledger {
             if ledger.records_losses() {
                 self.core.unrecorded = self.core.unrecorded.with(drive);
@@ -700,10 +729,10 @@ impl Array {
                 }
                 (ended, true)
             }
-            &mut Op::Flush { request, ref pending, subs, covers } => {
-                let ended = pending.is_empty();
+            Op::Flush(flush) => {
+                let ended = flush.pending.is_empty();
                 if ended {
-                    self.answer_flush(request, subs, covers);
+                    answer_flush(&mut self.core, flush);
                 }
                 (ended, false)
             }
@@ -713,20 +742,38 @@ impl Array {
         }
         self.ops.remove(&op);
         assert!(!self.timers.has(op), "T1: operation {op} has ended");
-        self.arrived.remove(&op);
+        let arrived = self.arrived.remove(&op);
+        self.limit_held(arrived);
         if holds_stripes {
             self.granted.extend(self.locks.release(op));
         }
     }
 
-    /// A flush fails where writes that were answered since the last one may be gone with a drive, and then
-    /// once: what is written later lies on the others.
-    fn answer_flush(&mut self, request: RequestId, subs: u32, covers: u64) {
-        let is_gone = self.core.has_failed() || std::mem::take(&mut self.core.has_lost_writes);
-        let outcome = if is_gone { Outcome::Gone } else { Outcome::GOOD };
-        self.core.writes_flushed = self.core.writes_flushed.max(covers);
-        let cost = Cost { subs, ..Cost::default() };
-        // What the lost drives missed is made safe only by what the others say of them.
-        self.core.answer(self.core.unrecorded, Answer { request, outcome, cost });
+    /// A drive was just lost. If writes may be gone with it, all flushes under way say so, and if there is
+    /// none, the next one does.
+    fn note_lost_writes(&mut self) {
+        if !self.core.loses_writes() {
+            return;
+        }
+        let mut is_said = false;
+        for op in self.ops.values_mut() {
+            if let Op::Flush(flush) = op {
+                flush.has_lost_writes = true;
+                is_said = true;
+            }
+        }
+        self.core.has_lost_writes |= !is_said;
     }
+}
+
+/// A flush fails where writes that were answered since the last one may be gone with a drive. Those after it
+/// do not: what is written later lies on the others.
+fn answer_flush(core: &mut Core, flush: &FlushOp) {
+    let &FlushOp { request, subs, covers, has_lost_writes, .. } = flush;
+    let is_gone = core.has_failed() || has_lost_writes;
+    let outcome = if is_gone { Outcome::Gone } else { Outcome::GOOD };
+    core.writes_flushed = core.writes_flushed.max(covers);
+    let cost = Cost { subs, ..Cost::default() };
+    // What the lost drives missed is made safe only by what the others say of them.
+    core.answer(core.unrecorded, Answer { request, outcome, cost });
 }

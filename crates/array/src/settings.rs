@@ -2,6 +2,7 @@
 
 use levelhead_units::DriveSet;
 
+use crate::background::budget::Budget;
 use crate::drives::queue::HostOrder;
 use crate::drives::silence::Patience;
 use crate::durable::ledger::Books;
@@ -31,6 +32,8 @@ pub struct Settings {
     pub books: Option<Books>,
     /// How long it waits for a drive; without end in a study, whose drives end everything.
     pub patience: Option<Patience>,
+    /// What its own work may take of the drives; in a study nothing begins by itself.
+    pub background: Option<Budget>,
 }
 
 /// Whether buffers have bytes.

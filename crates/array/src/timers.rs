@@ -35,14 +35,16 @@ pub(crate) enum Duty {
     Answer,
     /// A drive that is done without is read a little, to hear how it is.
     Probe,
+    /// The next step of the array's own work begins.
+    Background,
     /// The array ends, whether or not everything is safe.
     Stop,
 }
 
 impl Duty {
     /// All of them, in the order in which those of the same time are done.
-    pub(crate) const ALL: [Self; 5] =
-        [Self::SendAgain, Self::Silence, Self::Answer, Self::Probe, Self::Stop];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::SendAgain, Self::Silence, Self::Answer, Self::Probe, Self::Background, Self::Stop];
 }
 
 /// See the module.

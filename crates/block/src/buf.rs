@@ -124,7 +124,7 @@ impl Pool {
     }
 
     /// The same with anything in it: zeroes, or what an earlier buffer of this pool held. The caller
-    /// overwrites all of it before anyone else sees it.
+    /// overwrites all of it before the buffer is used otherwise.
     pub fn take_to_fill(&self, sectors: Sectors) -> Buf {
         if sectors == Sectors::ZERO {
             return Buf::empty();
@@ -143,7 +143,7 @@ impl Pool {
     }
 }
 
-/// Sectors of the memory behind a buffer of so many.
+/// Sectors of the memory behind a buffer of `sectors` sectors.
 fn class(sectors: Sectors) -> u64 {
     sectors.get().next_power_of_two()
 }

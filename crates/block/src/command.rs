@@ -7,7 +7,7 @@ use levelhead_units::{Extent, Lba, Nanos, Sectors};
 pub enum Effort {
     /// One pass, then give up: redundancy is cheaper than retries.
     Fast,
-    /// Retry for at most so long.
+    /// Retry for at most this time.
     Limited(Nanos),
     /// Retry as the device sees fit.
     Full,

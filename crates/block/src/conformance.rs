@@ -15,7 +15,7 @@ use crate::{
 
 /// How much to run.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub struct SuiteSettings {
     /// What the requests are drawn from.
     pub seed: u64,
     /// How many requests.
@@ -28,28 +28,28 @@ pub struct Plan {
 
 /// Runs the suite on a device that may hold anything. Its first and last sectors are always among
 /// those asked for. Panics at the first difference, naming the seed and the request.
-pub fn check_device(device: &mut dyn BlockDevice, plan: Plan) {
+pub fn check_device(device: &mut dyn BlockDevice, settings: SuiteSettings) {
     let size = device.size();
     assert!(
-        size >= Sectors::new(plan.sectors_max),
-        "a device of {size:?} is too small for {plan:?}"
+        size >= Sectors::new(settings.sectors_max),
+        "a device of {size:?} is too small for {settings:?}"
     );
     let mut model = Memory::new(size);
-    clear(device, plan.sectors_max);
-    let mut rng = Streams::new(plan.seed).stream("conformance");
-    let mut left = plan.requests;
+    clear(device, settings.sectors_max);
+    let mut rng = Streams::new(settings.seed).stream("conformance");
+    let mut left = settings.requests;
     while left > 0 {
-        let batch = draw_batch(&mut rng, size, &plan);
+        let batch = draw_batch(&mut rng, size, &settings);
         left = left.saturating_sub(batch.len() as u32);
-        check_batch(device, &mut model, &mut rng, &batch, plan.seed);
+        check_batch(device, &mut model, &mut rng, &batch, settings.seed);
     }
-    let everything: Vec<Command> = extents(size, plan.sectors_max).map(read).collect();
-    check_batch(device, &mut model, &mut rng, &everything, plan.seed);
+    let everything: Vec<Command> = extents(size, settings.sectors_max).map(read).collect();
+    check_batch(device, &mut model, &mut rng, &everything, settings.seed);
 }
 
 /// Runs the suite on a service, many requests in flight.
-pub fn check_service<S: BlockService + ?Sized>(service: Arc<S>, plan: Plan) {
-    check_device(&mut Waiting::new(service), plan);
+pub fn check_service<S: BlockService + ?Sized>(service: Arc<S>, settings: SuiteSettings) {
+    check_device(&mut Waiting::new(service), settings);
 }
 
 fn clear(device: &mut dyn BlockDevice, sectors_max: u64) {
@@ -73,10 +73,10 @@ fn read(extent: Extent) -> Command {
 }
 
 /// A batch whose requests do not overlap.
-fn draw_batch(rng: &mut Rng, size: Sectors, plan: &Plan) -> Vec<Command> {
+fn draw_batch(rng: &mut Rng, size: Sectors, settings: &SuiteSettings) -> Vec<Command> {
     let mut batch: Vec<Command> = Vec::new();
-    for _ in 0..=rng.below(plan.batch_max) {
-        let command = draw_command(rng, size, plan.sectors_max);
+    for _ in 0..=rng.below(settings.batch_max) {
+        let command = draw_command(rng, size, settings.sectors_max);
         let overlaps = |other: &Command| match (command.extent(), other.extent()) {
             (Some(left), Some(right)) => left.lba < right.end() && right.lba < left.end(),
             (None, _) | (_, None) => false,
@@ -164,7 +164,8 @@ mod tests {
     use crate::crash::Crash;
     use crate::faulty::{Faults, Faulty};
 
-    const PLAN: Plan = Plan { seed: 7, requests: 2_000, sectors_max: 9, batch_max: 6 };
+    const PLAN: SuiteSettings =
+        SuiteSettings { seed: 7, requests: 2_000, sectors_max: 9, batch_max: 6 };
 
     fn memory() -> Memory {
         Memory::new(Sectors::new(64))

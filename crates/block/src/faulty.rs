@@ -15,7 +15,7 @@ pub struct Faults {
 }
 
 /// A device whose reads fail as [`Faults`] says: *unknown* after little effort, *damaged* after full
-/// effort. Failed sectors come back overwritten, so that nobody can use them by accident.
+/// effort. Failed sectors come back overwritten, so that they cannot be used by accident.
 pub struct Faulty<D> {
     inner: D,
     faults: Faults,

@@ -13,8 +13,8 @@
 //!
 //! A read says how hard the device should try ([`Effort`]) and ends as an [`Outcome`]:
 //!
-//! - W1. `Fast` and `Limited` reads yield only *unknown* sectors: the device stopped trying. Nobody may
-//!   conclude that they are damaged, rewrite them or count an error.
+//! - W1. `Fast` and `Limited` reads yield only *unknown* sectors: the device stopped trying. The
+//!   caller must not conclude that they are damaged, rewrite them or count an error.
 //! - W2. Only `Full` reads yield *damaged* sectors: the device tried everything it had.
 //! - W3. Refused is not failed: the machine had no room for the command, and it may be sent again.
 //! - W4. The sectors that are neither unknown nor damaged hold what was last written there.
@@ -56,8 +56,8 @@ pub trait BlockService: Send + Sync {
     /// Starts a request. `done` is called once, perhaps on another thread, perhaps before this
     /// returns.
     ///
-    /// Panics if the command's extent does not fit the size: whoever takes addresses from outside
-    /// checks them first.
+    /// Panics if the command's extent does not fit the size: a caller that takes addresses from
+    /// outside checks them first.
     fn submit(&self, request: Request, done: Done);
 }
 

@@ -1,7 +1,7 @@
 //! The bytes of one modelled drive: its medium, and what is in its memory only.
 //!
 //! ```text
-//!   write into memory ---> [ unwritten ] --settle, flush--> storage
+//!   write into memory ---> [ unwritten ] --destage, flush--> storage
 //!   write, durable or through ----|------------------------> storage
 //!   read <------ overlay ---------'                            |
 //!     '--------------------------------------------------------'
@@ -32,7 +32,7 @@ pub struct Platter<S> {
 pub enum Caching {
     /// It goes to the storage at once.
     WriteThrough,
-    /// It goes into memory, from where [`Platter::settle`] takes it. Right for any drive: of one that
+    /// It goes into memory, from where [`Platter::destage`] takes it. Right for any drive: of one that
     /// has no memory the model says at once that everything is on the medium.
     WriteBack,
 }
@@ -42,7 +42,7 @@ pub enum Caching {
 pub struct Ended {
     /// As the client will hear it.
     pub outcome: Outcome,
-    /// Sectors of a write that never reached the medium, of which no one will hear.
+    /// Sectors of a write that never reached the medium, of which no client is told.
     pub missing: SectorSet,
 }
 
@@ -162,7 +162,7 @@ impl<S: Storage> Platter<S> {
     ///
     /// The storage's; what it did not take goes on waiting.
     pub fn flush(&mut self) -> Result<(), S::Error> {
-        self.settle(&[])
+        self.destage(&[])
     }
 
     /// Brings to the medium everything but `unwritten`, which is what the drive says it has not written.
@@ -170,9 +170,9 @@ impl<S: Storage> Platter<S> {
     /// # Errors
     ///
     /// The storage's; what it did not take goes on waiting.
-    pub fn settle(&mut self, unwritten: &[Extent]) -> Result<(), S::Error> {
+    pub fn destage(&mut self, unwritten: &[Extent]) -> Result<(), S::Error> {
         let Self { storage, unwritten: waiting, .. } = self;
-        waiting.settle(unwritten, |lba: Lba, bytes: &[u8]| storage.write_sector(lba, bytes))
+        waiting.destage(unwritten, |lba: Lba, bytes: &[u8]| storage.write_sector(lba, bytes))
     }
 
     /// The power fails, or the drive: what was in memory is gone.
@@ -251,12 +251,12 @@ mod tests {
     }
 
     #[test]
-    fn power_loss_takes_what_was_neither_settled_nor_written_durably() {
+    fn power_loss_takes_what_was_neither_destaged_nor_written_durably() {
         let mut platter = platter(Caching::WriteBack);
         write(&mut platter, 1, Durability::Cached, &[]);
         write(&mut platter, 2, Durability::Durable, &[0, 1]);
         let waiting = Extent::new(Lba::new(2), Sectors::new(1));
-        let Ok(()) = platter.settle(&[waiting]);
+        let Ok(()) = platter.destage(&[waiting]);
         platter.lose_power();
         let left = vec![0, 0, 0, 1, 2, 2, 0, 0];
         assert_eq!(look(&mut platter), [left.clone(), left]);

@@ -5,13 +5,13 @@
 //! them. Losing power is dropping what waits.
 //!
 //! ```text
-//!   write --> put --------> [ waiting sectors ] --settle--> medium
+//!   write --> put --------> [ waiting sectors ] --destage--> medium
 //!   durable write --forget-->       |
 //!   read  <-- overlay --------------'
 //! ```
 //!
-//! - U1. A sector waits here only if the device named it at the last [`Unwritten::settle`], or if it was
-//!   put here since. So after a settle there are never more sectors than the device's cache holds.
+//! - U1. A sector waits here only if the device named it at the last [`Unwritten::destage`], or if it was
+//!   put here since. So after a destage there are never more sectors than the device's cache holds.
 
 use std::collections::BTreeMap;
 
@@ -67,7 +67,7 @@ impl Unwritten {
     /// `unwritten` names what it has not, lowest first and apart from each other.
     ///
     /// Ends at the first error of `store`; that sector and those after it go on waiting.
-    pub fn settle<E>(
+    pub fn destage<E>(
         &mut self,
         unwritten: &[Extent],
         mut store: impl FnMut(Lba, &[u8]) -> Result<(), E>,
@@ -128,26 +128,26 @@ mod tests {
         let mut unwritten = Unwritten::new();
         (0..4).for_each(|lba| unwritten.put(Lba::new(lba), &sector(1)));
         let broken = |lba: Lba, _: &[u8]| if lba == Lba::new(1) { Err("broken") } else { Ok(()) };
-        assert_eq!(unwritten.settle(&[], broken), Err("broken"));
+        assert_eq!(unwritten.destage(&[], broken), Err("broken"));
         assert_eq!(unwritten.len(), 3);
-        assert_eq!(unwritten.settle(&[extent(2, 1)], |_, _| Ok::<(), ()>(())), Ok(()));
+        assert_eq!(unwritten.destage(&[extent(2, 1)], |_, _| Ok::<(), ()>(())), Ok(()));
         assert_eq!(unwritten.len(), 1);
     }
 
     /// Against two arrays of plain bytes: what was written last, and what the medium has.
     #[test]
-    fn medium_has_what_was_settled_and_after_a_loss_nothing_else() {
+    fn medium_has_what_was_destaged_and_after_a_loss_nothing_else() {
         const SIZE: u64 = 30;
         for seed in 0..200 {
             let mut rng = Streams::new(seed).stream("unwritten");
             let (mut unwritten, mut medium) = (Unwritten::new(), [0_u8; SIZE as usize]);
-            let (mut newest, mut settled) = (medium, medium);
+            let (mut newest, mut destaged) = (medium, medium);
             for value in 1..=60 {
                 let at = rng.below(SIZE);
                 match rng.below(8) {
                     0 => {
                         unwritten.forget(Lba::new(at));
-                        for bytes in [&mut medium, &mut newest, &mut settled] {
+                        for bytes in [&mut medium, &mut newest, &mut destaged] {
                             bytes[at as usize] = value;
                         }
                     }
@@ -158,10 +158,10 @@ mod tests {
                             medium[lba.get() as usize] = bytes[0];
                             Ok::<(), Infallible>(())
                         };
-                        let Ok(()) = unwritten.settle(&named, store);
+                        let Ok(()) = unwritten.destage(&named, store);
                         for lba in (0..SIZE).map(Lba::new) {
                             if !named.iter().any(|extent| extent.contains(lba)) {
-                                settled[lba.get() as usize] = newest[lba.get() as usize];
+                                destaged[lba.get() as usize] = newest[lba.get() as usize];
                             }
                         }
                         let most: u64 = named.iter().map(|extent| extent.sectors.get()).sum();
@@ -169,14 +169,14 @@ mod tests {
                     }
                     2 if rng.below(4) == 0 => {
                         unwritten.lose();
-                        newest = settled;
+                        newest = destaged;
                     }
                     _ => {
                         unwritten.put(Lba::new(at), &sector(value));
                         newest[at as usize] = value;
                     }
                 }
-                assert_eq!(medium, settled, "seed {seed}");
+                assert_eq!(medium, destaged, "seed {seed}");
                 let mut seen: Vec<u8> = medium.iter().flat_map(|&byte| sector(byte)).collect();
                 unwritten.overlay(extent(0, SIZE), &mut seen);
                 let seen = seen.chunks(SECTOR_SIZE).map(|sector| sector[0]);

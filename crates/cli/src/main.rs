@@ -47,7 +47,7 @@ impl Output {
         self.print_on(result).map(drop)
     }
 
-    /// The same for one of many results: a break if nobody reads them any more.
+    /// The same for one of many results: a break if standard output is not read any more.
     fn print_on(self, result: &dyn Show) -> Result<ControlFlow<()>, AppError> {
         use std::io::{ErrorKind, Write};
         let text = if self.json { result.json() } else { result.text() };
@@ -89,7 +89,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Whether standard output is a pipe that nobody reads any more.
+/// Whether standard output is a pipe that is not read any more.
 fn is_unread() -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let stdout = std::io::stdout();
@@ -97,7 +97,7 @@ fn is_unread() -> bool {
     poll(&mut fds, Some(&Timespec::default())).is_ok() && fds[0].revents().contains(PollFlags::ERR)
 }
 
-/// Writes to standard error, if there still is somebody who reads it.
+/// Writes to standard error, if it is still read.
 fn say(text: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "{text}");

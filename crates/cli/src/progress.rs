@@ -5,7 +5,7 @@ use levelhead_app::{NoProgress, Progress, Task};
 
 use crate::Output;
 
-/// Bars on standard error, if that is a terminal and nobody wants quiet.
+/// Bars on standard error, if that is a terminal and `--quiet` is not given.
 pub(crate) fn bars(output: Output) -> Box<dyn Progress> {
     if output.quiet { Box::new(NoProgress) } else { Box::new(Bars::new()) }
 }

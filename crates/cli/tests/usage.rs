@@ -167,7 +167,7 @@ fn emulated_drive_that_cannot_be_is_refused() {
         ("?size=4MiB&cache=on", ["cache=on", "expected off, read or write-back"]),
         ("?size=4MiB&slowdown=2000", ["1 to 1000 times", "2000"]),
         ("?size=4MiB&rotations=0", ["1 to 1000", "0"]),
-        ("?size=4MiB&stalls=1s/9s", ["a stall every 1s lasts at most so long", "9s"]),
+        ("?size=4MiB&stalls=1s/9s", ["a stall every 1s lasts at most 1s", "9s"]),
         ("?size=4MiB&episodes=1s/9s", ["episodes=1s/9s", "SLOW/WELL/FACTOR, as in 20s/5min/5"]),
         ("?size=3TB", ["a.img", "a drive of this make has 1 to"]),
         ("", ["a.img", "does not exist"]),

@@ -29,8 +29,7 @@ pub struct Completion {
     /// stall that held the answer back.
     pub service: Nanos,
     /// Sectors of a write that never reached the medium although the outcome does not say so: a
-    /// silent failure. For the runtime that keeps the bytes, which leaves the old ones there, and for
-    /// nobody else.
+    /// silent failure. Only the runtime that keeps the bytes may use this: it leaves the old ones there.
     pub missing: SectorSet,
 }
 
@@ -44,19 +43,19 @@ pub struct Drive {
     size: Sectors,
     faults: Misbehaviour,
     queue: Queue,
-    state: State,
+    state: ServiceState,
     account: Account,
     completions: VecDeque<Completion>,
 }
 
 #[derive(Debug)]
-enum State {
+enum ServiceState {
     Idle,
     Busy(Active),
     Dead,
 }
 
-/// The command in service. How it will end was settled when it began.
+/// The command in service. How it will end was determined when it began.
 #[derive(Debug)]
 struct Active {
     completion: Completion,
@@ -99,14 +98,14 @@ impl Drive {
             size,
             faults: Misbehaviour::new(&settings.faults, key),
             queue: Queue::new(settings.scheduler),
-            state: State::Idle,
+            state: ServiceState::Idle,
             account: Account::default(),
             completions: VecDeque::new(),
         })
     }
 
-    /// The same drive with its platter so far into a revolution at [`Instant::ZERO`], for
-    /// comparisons that must know the phase.
+    /// The same drive with its platter at this angle at [`Instant::ZERO`], for comparisons that must know
+    /// the phase.
     #[must_use]
     pub fn with_angle(mut self, angle: Ratio) -> Self {
         let units = (angle.get() * TURN as f64) as u64;
@@ -116,7 +115,7 @@ impl Drive {
     }
 
     /// It has these faults from `now` on, whatever it is in the middle of: the command in service
-    /// ends as it was settled, the next one begins under the new ones. Queue, arm, account and the
+    /// ends as was determined when it began, the next one has the new ones. Queue, arm, account and the
     /// sectors that writes have mended stay as they are. A time of death that has passed is now.
     pub fn set_faults(&mut self, now: Instant, faults: Faults) -> Result<(), FaultsError> {
         faults.check()?;
@@ -140,8 +139,8 @@ impl Drive {
     /// How many commands it holds, the one in service included.
     pub fn queue_len(&self) -> u32 {
         let active = match self.state {
-            State::Busy(_) => 1,
-            State::Idle | State::Dead => 0,
+            ServiceState::Busy(_) => 1,
+            ServiceState::Idle | ServiceState::Dead => 0,
         };
         self.queue.len() + active
     }
@@ -157,7 +156,7 @@ impl Drive {
         assert!(self.has_room(), "command {id} submitted to a full queue");
         let geometry = &self.disk.geometry;
         let target = pass(&command)
-            .map(|(extent, pass)| (geometry.place(geometry.blocks(extent).start), pass));
+            .map(|(extent, pass)| (geometry.position(geometry.blocks(extent).start), pass));
         let blocks = pass(&command).map_or(0..0, |(extent, _)| geometry.blocks(extent));
         self.queue.push(Waiting { id, command, origin, submitted: now, target, blocks });
         self.advance(now);
@@ -194,11 +193,11 @@ impl Drive {
     /// platter takes to turn again is not modelled.
     pub fn handle_power_cut(&mut self, now: Instant) -> Vec<Extent> {
         let lost = self.unwritten(now);
-        if matches!(self.state, State::Dead) {
+        if matches!(self.state, ServiceState::Dead) {
             return lost;
         }
-        if let State::Busy(Active { completion, .. }) =
-            std::mem::replace(&mut self.state, State::Idle)
+        if let ServiceState::Busy(Active { completion, .. }) =
+            std::mem::replace(&mut self.state, ServiceState::Idle)
         {
             self.end_as_gone(completion.id, now);
         }
@@ -212,12 +211,12 @@ impl Drive {
     /// When to call [`Drive::handle_timeout`], if ever.
     pub fn deadline(&self) -> Option<Instant> {
         let next = match &self.state {
-            State::Busy(active) => Some(active.completion.ended),
+            ServiceState::Busy(active) => Some(active.completion.ended),
             // Commands wait only for what the disk does on its own.
-            State::Idle if self.queue.len() > 0 => self.disk.busy_until(),
-            State::Idle | State::Dead => None,
+            ServiceState::Idle if self.queue.len() > 0 => self.disk.busy_until(),
+            ServiceState::Idle | ServiceState::Dead => None,
         };
-        // Whoever waits for something hears of the death at once.
+        // All waiting commands end at once when the drive dies.
         next.map(|next| self.faults.death().map_or(next, |death| death.min(next)))
     }
 
@@ -236,31 +235,31 @@ impl Drive {
         self.account.counters()
     }
 
-    /// Ends and starts what ends and starts up to `now`. Only this function and death change
+    /// Carries out all ends and starts of commands up to `now`. Only this function and death change
     /// `state`.
     fn advance(&mut self, now: Instant) {
         let death = self.faults.death().filter(|&death| death <= now);
-        // Nothing that would end later ends well.
+        // A command that would end after the death ends as gone.
         let last = death.unwrap_or(now);
         loop {
-            match std::mem::replace(&mut self.state, State::Idle) {
-                State::Dead => {
-                    self.state = State::Dead;
+            match std::mem::replace(&mut self.state, ServiceState::Idle) {
+                ServiceState::Dead => {
+                    self.state = ServiceState::Dead;
                     for waiting in self.queue.take_all() {
                         self.bury(waiting.id, waiting.submitted);
                     }
                     return;
                 }
-                State::Busy(active) if active.completion.ended > last => {
+                ServiceState::Busy(active) if active.completion.ended > last => {
                     if death.is_none() {
-                        self.state = State::Busy(active);
+                        self.state = ServiceState::Busy(active);
                         return;
                     }
-                    self.state = State::Dead;
+                    self.state = ServiceState::Dead;
                     self.bury(active.completion.id, active.submitted);
                 }
-                State::Busy(active) => self.end(active),
-                State::Idle => {
+                ServiceState::Busy(active) => self.end(active),
+                ServiceState::Idle => {
                     let Some(came) = self.queue.oldest() else { return };
                     self.disk.catch_up(came);
                     if death.is_none() && self.disk.busy_until().is_some_and(|free| free > now) {
@@ -268,13 +267,13 @@ impl Drive {
                     }
                     let choice = self.disk.choice(came);
                     let Some(next) = self.queue.take_next(choice) else { return };
-                    self.state = State::Busy(self.begin(next));
+                    self.state = ServiceState::Busy(self.begin(next));
                 }
             }
         }
     }
 
-    /// Settles the whole service of a command: its end, its outcome and where it leaves the arm.
+    /// Determines the whole service of a command: its end, its outcome and where it leaves the arm.
     fn begin(&mut self, Waiting { id, command, origin, submitted, .. }: Waiting) -> Active {
         let start = self.faults.stall_end(self.disk.free().max(submitted));
         let slowdown = self.faults.slowdown(start);
@@ -383,7 +382,7 @@ impl Drive {
     }
 }
 
-/// So many times as long.
+/// `time` multiplied by `slowdown`.
 fn slowed(time: Nanos, slowdown: f64) -> Nanos {
     // Exact for the usual 1: services are far shorter than 2^53 ns, a hundred days.
     Nanos::new((time.get() as f64 * slowdown).round() as u64)

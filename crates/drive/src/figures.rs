@@ -24,7 +24,7 @@ impl Profile {
     /// How many cylinders it has, those without data in between included.
     pub fn cylinders(&self) -> u32 {
         let geometry = self.geometry();
-        geometry.place(geometry.end() - 1).cylinder + 1
+        geometry.position(geometry.end() - 1).cylinder + 1
     }
 
     /// Its zones, outermost first. One that holds no whole sector is left out.
@@ -42,8 +42,8 @@ impl Profile {
             .collect()
     }
 
-    /// What a seek over so many cylinders takes before a read; none if the drive has no two cylinders so
-    /// far apart.
+    /// The time of a seek over `cylinders` cylinders before a read; none if no two cylinders of the drive
+    /// are that far apart.
     pub fn seek(&self, cylinders: u32) -> Option<Nanos> {
         let is_there = cylinders < self.cylinders();
         is_there.then(|| Nanos::new(self.mechanics(0).seek[cylinders as usize].into()))

@@ -4,7 +4,7 @@
 //! cylinder inwards. Zones differ in blocks per track. Each next track is turned a little (its
 //! *skew*), so that its first block arrives just after the drive has switched to it.
 //!
-//! A place's *slot* is its angle in blocks of its own track:
+//! A position's *slot* is its angle in blocks of its own track:
 //!
 //! ```text
 //! slot = ((head + (heads - 1) * c) * track_skew + c * cylinder_skew + block) mod blocks_per_track
@@ -49,9 +49,9 @@ pub(crate) struct Zone {
     pub(crate) slips: Vec<u32>,
 }
 
-/// The place of one block.
+/// The position of one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct BlockPosition {
     /// Its cylinder, counted from the outermost.
     pub(crate) cylinder: u32,
     /// Its head.
@@ -66,7 +66,7 @@ pub(crate) struct Place {
     pub(crate) run: u32,
 }
 
-/// The map from blocks to places.
+/// The map from blocks to positions.
 #[derive(Clone, Debug)]
 pub(crate) struct Geometry {
     zones: Vec<Bounds>,
@@ -185,7 +185,7 @@ impl Geometry {
     }
 
     /// Where `block` lies.
-    pub(crate) fn place(&self, block: u64) -> Place {
+    pub(crate) fn position(&self, block: u64) -> BlockPosition {
         assert!(block < self.block_count, "block {block} of {}", self.block_count);
         let after = self.zones.partition_point(|bounds| bounds.block_first <= block);
         let zone = &self.zones[after - 1];
@@ -201,7 +201,7 @@ impl Geometry {
             + cylinder * u64::from(zone.cylinder_skew);
         let run = run.min(per_track - on_track).min(zone.block_end - block);
         // Everything below is smaller than a count of the zone that is 32 bits wide.
-        Place {
+        BlockPosition {
             cylinder: zone.cylinder_first + cylinder as u32,
             head: head as u32,
             block: on_track as u32,
@@ -213,7 +213,7 @@ impl Geometry {
 }
 
 impl Zone {
-    /// How many data blocks it has under so many heads, if its spares leave any and have room for
+    /// How many data blocks it has under `heads` heads, if its spares leave any and have room for
     /// its slips.
     pub(crate) fn data(&self, heads: u32) -> Option<u64> {
         let blocks = u64::from(self.cylinder_count) * self.blocks_per_cylinder(heads);
@@ -291,14 +291,14 @@ mod tests {
     }
 
     #[test]
-    fn every_block_has_a_place_and_every_place_a_block() {
+    fn every_block_has_a_position_and_every_position_a_block() {
         let geometry = tiny();
         assert_eq!(geometry.size(), Sectors::new(3 * 2 * 10 + 2 * 2 * 7));
         let mut slots: Vec<(u32, u32, u32)> = Vec::new();
         for block in 0..geometry.size().get() {
-            let place = geometry.place(block);
-            assert_eq!(place.blocks_per_track, if place.cylinder < 3 { 10 } else { 7 });
-            slots.push((place.cylinder, place.head, place.slot));
+            let position = geometry.position(block);
+            assert_eq!(position.blocks_per_track, if position.cylinder < 3 { 10 } else { 7 });
+            slots.push((position.cylinder, position.head, position.slot));
         }
         slots.sort_unstable();
         let all: Vec<(u32, u32, u32)> = (0..5)
@@ -313,17 +313,17 @@ mod tests {
     #[test]
     fn angles_are_those_of_the_formula() {
         let geometry = tiny();
-        let place = |cylinder, head, block, slot, blocks_per_track| {
+        let position = |cylinder, head, block, slot, blocks_per_track| {
             let run = blocks_per_track - block;
-            Place { cylinder, head, block, slot, blocks_per_track, run }
+            BlockPosition { cylinder, head, block, slot, blocks_per_track, run }
         };
-        assert_eq!(geometry.place(0), place(0, 0, 0, 0, 10));
+        assert_eq!(geometry.position(0), position(0, 0, 0, 0, 10));
         // The second head of the first cylinder is turned by one track skew.
-        assert_eq!(geometry.place(10), place(0, 1, 0, 3, 10));
+        assert_eq!(geometry.position(10), position(0, 1, 0, 3, 10));
         // The second cylinder: one track skew and one cylinder skew, block 9: 3 + 4 + 9 = 16.
-        assert_eq!(geometry.place(29), place(1, 0, 9, 6, 10));
+        assert_eq!(geometry.position(29), position(1, 0, 9, 6, 10));
         // The inner zone counts its own cylinders: (1 + 1 * 1) * 2 + 0 + 2 = 6.
-        assert_eq!(geometry.place(60 + 14 + 7 + 2), place(4, 1, 2, 6, 7));
+        assert_eq!(geometry.position(60 + 14 + 7 + 2), position(4, 1, 2, 6, 7));
     }
 
     #[test]
@@ -368,13 +368,14 @@ mod tests {
             .collect();
         assert_eq!(data.len() as u64, geometry.end());
         for (block, &on_medium) in data.iter().enumerate() {
-            let place = geometry.place(block as u64);
-            let found = u64::from((place.cylinder - 1) * 20 + place.head * 10 + place.block);
+            let position = geometry.position(block as u64);
+            let found =
+                u64::from((position.cylinder - 1) * 20 + position.head * 10 + position.block);
             assert_eq!(found, on_medium, "block {block}");
             let run = (0..data.len() - block)
                 .take_while(|&on| data[block + on] == on_medium + on as u64)
                 .count();
-            assert_eq!(u64::from(place.run), run.min(10 - place.block as usize) as u64);
+            assert_eq!(u64::from(position.run), run.min(10 - position.block as usize) as u64);
         }
     }
 
@@ -384,8 +385,8 @@ mod tests {
         assert_eq!(zone.data(2), Some(120 - 23 - 1));
         let geometry = Geometry::new(4096, 2, &[zone], None);
         let at = |block| {
-            let place = geometry.place(block);
-            (place.cylinder, place.head, place.block)
+            let position = geometry.position(block);
+            (position.cylinder, position.head, position.block)
         };
         assert_eq!((at(0), at(6), at(7)), ((2, 0, 3), (2, 0, 9), (2, 1, 1)));
         assert_eq!(at(95), (6, 1, 9));

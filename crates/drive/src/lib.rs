@@ -24,7 +24,7 @@
 //! # Invariants
 //!
 //! - D1. Every command ends exactly once, and not before it was submitted.
-//! - D2. One command is in service at a time; its end is settled when it begins.
+//! - D2. One command is in service at a time; its end is determined when it begins.
 //! - D3. The drive keeps its own time. A late call finds completions with the exact times at which
 //!   they happened, and the next command has begun when the arm was free: lateness does not add
 //!   up. A command submitted at the very time at which another ends takes no part in the choice of
@@ -41,9 +41,10 @@
 //!
 //! A read's first pass leaves sectors unread. `Fast` ends there. `Full` spends a number of
 //! whole revolutions, drawn as [`Rotations`] says, once for the whole request, and has then read all but the hard failures.
-//! `Limited(d)` does the same if so many revolutions fit into `d`, counted from the end of the first
+//! `Limited(d)` does the same if these revolutions fit into `d`, counted from the end of the first
 //! pass; otherwise it spends the whole revolutions that do fit and has gained nothing. After whole
-//! revolutions the phase is what it was: a retried read on an idle drive ends exactly so much later.
+//! revolutions the phase is what it was: a retried read on an idle drive ends later by exactly the time
+//! of these revolutions.
 //!
 //! # What it leaves out
 //!

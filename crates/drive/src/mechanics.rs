@@ -1,6 +1,6 @@
 //! How long the arm and the platter take.
 //!
-//! The platter turns for ever at one speed; its *phase* is computed from the absolute time with
+//! The platter turns at one constant speed; its *phase* is computed from the absolute time with
 //! integers and never accumulated, so that it is exact after years. One revolution is [`TURN`]
 //! phase units, and `rpm` units pass in a nanosecond: both are whole numbers at every speed.
 //!
@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use levelhead_units::{Instant, Nanos};
 
-use crate::geometry::{Geometry, Place};
+use crate::geometry::{BlockPosition, Geometry};
 
 /// Phase units in one revolution: the nanoseconds in a minute.
 pub(crate) const TURN: u64 = 60_000_000_000;
@@ -115,7 +115,8 @@ pub(crate) struct Arm {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spindle {
     rpm: u64,
-    /// After so many nanoseconds the platter has made a whole number of revolutions.
+    /// The shortest whole number of nanoseconds in which the platter makes a whole number of
+    /// revolutions.
     period: u64,
     /// The phase at time zero.
     offset: u64,
@@ -201,17 +202,17 @@ pub(crate) struct Service {
 }
 
 impl Mechanics {
-    /// Time until the head is on `place`'s track.
-    pub(crate) fn reach(&self, arm: Arm, place: &Place, pass: Pass) -> Nanos {
+    /// Time until the head is on `position`'s track.
+    pub(crate) fn reach(&self, arm: Arm, position: &BlockPosition, pass: Pass) -> Nanos {
         let curve = match pass {
             Pass::Read => &self.seek,
             Pass::Write => &self.seek_write,
         };
-        let seek = Nanos::new(curve[arm.cylinder.abs_diff(place.cylinder) as usize].into());
-        let on_track = if arm.head == place.head { seek } else { seek.max(self.head_switch) };
+        let seek = Nanos::new(curve[arm.cylinder.abs_diff(position.cylinder) as usize].into());
+        let on_track = if arm.head == position.head { seek } else { seek.max(self.head_switch) };
         #[cfg(test)]
         match self.bug {
-            Some(Bug::SeekPlusHeadSwitch) if arm.head != place.head => {
+            Some(Bug::SeekPlusHeadSwitch) if arm.head != position.head => {
                 return seek + self.head_switch;
             }
             Some(Bug::ReadsSettle) if on_track > Nanos::ZERO => {
@@ -225,9 +226,9 @@ impl Mechanics {
         }
     }
 
-    /// Time from `at`, when the head is on its track, until `place` is under it.
-    pub(crate) fn latency_floor(&self, at: Instant, place: &Place) -> Nanos {
-        Nanos::new(self.wait(at, place) / self.units(place))
+    /// Time from `at`, when the head is on its track, until `position` is under it.
+    pub(crate) fn latency_floor(&self, at: Instant, position: &BlockPosition) -> Nanos {
+        Nanos::new(self.wait(at, position) / self.units(position))
     }
 
     /// What `blocks` take on the bus.
@@ -252,19 +253,19 @@ impl Mechanics {
         let mut positioned = None;
         let mut next = blocks.start;
         while next < blocks.end {
-            let place = geometry.place(next);
-            let on_track = (blocks.end - next).min(place.run.into());
+            let position = geometry.position(next);
+            let on_track = (blocks.end - next).min(position.run.into());
             next += on_track;
             let came = at;
-            at = at + self.reach(arm, &place, pass);
-            arm = Arm { cylinder: place.cylinder, head: place.head };
+            at = at + self.reach(arm, &position, pass);
+            arm = Arm { cylinder: position.cylinder, head: position.head };
             let seen_at = if self.sees_phase_before_seek() { came } else { at };
-            let wait = self.wait(seen_at, &place);
+            let wait = self.wait(seen_at, &position);
             let done = wait + on_track * TURN;
-            let units = self.units(&place);
+            let units = self.units(&position);
             positioned = positioned.or(Some(at + Nanos::new(wait / units)));
             if next == blocks.end {
-                let turns = u64::from(rotations) * u64::from(place.blocks_per_track) * TURN;
+                let turns = u64::from(rotations) * u64::from(position.blocks_per_track) * TURN;
                 retries = Nanos::new((done + turns) / units - done / units);
             }
             at = at + Nanos::new(done / units);
@@ -272,26 +273,26 @@ impl Mechanics {
         Service { positioned: positioned.unwrap_or(start), first_pass: at, end: at + retries, arm }
     }
 
-    /// Goes on from a track to `count` blocks from `place` on, all on one track. When the head is
+    /// Goes on from a track to `count` blocks from `position` on, all on one track. When the head is
     /// there, where the arm is then, and when the last of them has been read.
     pub(crate) fn read_on(
         &self,
         since: Instant,
         arm: Arm,
-        place: &Place,
+        position: &BlockPosition,
         count: u64,
     ) -> (Instant, Arm, Instant) {
-        let reached = since + self.reach(arm, place, Pass::Read);
-        let done = self.wait(reached, place) + count * TURN;
-        let arm = Arm { cylinder: place.cylinder, head: place.head };
-        (reached, arm, reached + Nanos::new(done / self.units(place)))
+        let reached = since + self.reach(arm, position, Pass::Read);
+        let done = self.wait(reached, position) + count * TURN;
+        let arm = Arm { cylinder: position.cylinder, head: position.head };
+        (reached, arm, reached + Nanos::new(done / self.units(position)))
     }
 
-    /// How many blocks from `place` on have passed a head that reached their track at `reached`. They
+    /// How many blocks from `position` on have passed a head that reached their track at `reached`. They
     /// must not be more than a revolution's.
-    pub(crate) fn passed(&self, reached: Instant, now: Instant, place: &Place) -> u64 {
-        let elapsed = now.saturating_since(reached).get() * self.units(place);
-        elapsed.saturating_sub(self.wait(reached, place)) / TURN
+    pub(crate) fn passed(&self, reached: Instant, now: Instant, position: &BlockPosition) -> u64 {
+        let elapsed = now.saturating_since(reached).get() * self.units(position);
+        elapsed.saturating_sub(self.wait(reached, position)) / TURN
     }
 
     fn sees_phase_before_seek(&self) -> bool {
@@ -301,17 +302,17 @@ impl Mechanics {
         false
     }
 
-    /// Units of time in a nanosecond, for waits on `place`'s track. In these units both a block
+    /// Units of time in a nanosecond, for waits on `position`'s track. In these units both a block
     /// and the phase are whole numbers.
-    fn units(&self, place: &Place) -> u64 {
-        self.spindle.rpm * u64::from(place.blocks_per_track)
+    fn units(&self, position: &BlockPosition) -> u64 {
+        self.spindle.rpm * u64::from(position.blocks_per_track)
     }
 
     /// The rotational latency in those units.
-    fn wait(&self, at: Instant, place: &Place) -> u64 {
-        let slots = u64::from(place.blocks_per_track);
+    fn wait(&self, at: Instant, position: &BlockPosition) -> u64 {
+        let slots = u64::from(position.blocks_per_track);
         let now = self.spindle.phase(at) * slots;
-        let wanted = u64::from(place.slot) * TURN;
+        let wanted = u64::from(position.slot) * TURN;
         if wanted >= now { wanted - now } else { wanted + slots * TURN - now }
     }
 }
@@ -405,7 +406,7 @@ mod tests {
     fn writes_may_seek_by_a_curve_of_their_own() {
         let (geometry, mut mechanics) = tiny();
         mechanics.seek_write = [0, 2_500_000, 5_000_000, 6_000_000, 7_000_000].into();
-        let reach = |pass, block| mechanics.reach(Arm::default(), &geometry.place(block), pass);
+        let reach = |pass, block| mechanics.reach(Arm::default(), &geometry.position(block), pass);
         assert_eq!(reach(Pass::Read, 45), micros(4_000));
         assert_eq!(reach(Pass::Write, 45), micros(5_000 + 3_000));
         assert_eq!(reach(Pass::Write, 5), Nanos::ZERO);

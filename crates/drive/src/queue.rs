@@ -22,7 +22,7 @@ use levelhead_units::{Instant, Nanos};
 
 use crate::Scheduler;
 use crate::cache::Cache;
-use crate::geometry::Place;
+use crate::geometry::BlockPosition;
 use crate::mechanics::{Arm, Mechanics, Pass};
 
 /// A command that waits.
@@ -33,7 +33,7 @@ pub(crate) struct Waiting {
     pub(crate) origin: u64,
     pub(crate) submitted: Instant,
     /// Where its first block lies; none for a command that moves nothing.
-    pub(crate) target: Option<(Place, Pass)>,
+    pub(crate) target: Option<(BlockPosition, Pass)>,
     /// Its blocks; none for such a command.
     pub(crate) blocks: Range<u64>,
 }
@@ -83,11 +83,12 @@ impl Queue {
         let next = match self.scheduler {
             _ if self.waiting.len() == 1 => 0,
             Scheduler::Fcfs => 0,
-            Scheduler::Sstf => self
-                .least(choice, |place, pass| choice.mechanics.reach(choice.arm, place, pass).get()),
-            Scheduler::Clook => self.least(choice, |place, _| {
+            Scheduler::Sstf => self.least(choice, |position, pass| {
+                choice.mechanics.reach(choice.arm, position, pass).get()
+            }),
+            Scheduler::Clook => self.least(choice, |position, _| {
                 // Wraps around for those further out: they come last, the outermost first.
-                u64::from(place.cylinder.wrapping_sub(choice.arm.cylinder))
+                u64::from(position.cylinder.wrapping_sub(choice.arm.cylinder))
             }),
             Scheduler::Sptf { age_weight } => self.soonest(choice, oldest, age_weight),
         };
@@ -100,9 +101,9 @@ impl Queue {
     }
 
     /// The command with the smallest key; one that moves nothing has none and comes first.
-    fn least(&self, choice: Choice<'_>, key: impl Fn(&Place, Pass) -> u64) -> usize {
+    fn least(&self, choice: Choice<'_>, key: impl Fn(&BlockPosition, Pass) -> u64) -> usize {
         let keys = self.waiting.iter().map(|waiting| {
-            choice.movement(waiting).map_or(0, |(place, pass)| 1 + key(place, *pass))
+            choice.movement(waiting).map_or(0, |(position, pass)| 1 + key(position, *pass))
         });
         // Of several minima, the first.
         keys.enumerate().min_by_key(|&(_, key)| key).map_or(0, |(at, _)| at)
@@ -116,7 +117,7 @@ impl Queue {
         let (mut best, mut best_key) = (0, f64::INFINITY);
         for (at, waiting) in self.waiting.iter().enumerate() {
             let credit = age_weight * now.saturating_since(waiting.submitted).get() as f64;
-            let Some((place, pass)) = choice.movement(waiting) else {
+            let Some((position, pass)) = choice.movement(waiting) else {
                 // It begins at once.
                 if -credit < best_key {
                     (best, best_key) = (at, -credit);
@@ -124,12 +125,12 @@ impl Queue {
                 continue;
             };
             let overhead = overheads[usize::from(*pass == Pass::Write)];
-            let reached = overhead + mechanics.reach(arm, place, *pass);
+            let reached = overhead + mechanics.reach(arm, position, *pass);
             // The latency only adds to the key, and an equal key belongs to the older command.
             if key(reached, credit) >= best_key {
                 continue;
             }
-            let positioning = reached + mechanics.latency_floor(now + reached, place);
+            let positioning = reached + mechanics.latency_floor(now + reached, position);
             if key(positioning, credit) < best_key {
                 (best, best_key) = (at, key(positioning, credit));
             }
@@ -141,7 +142,7 @@ impl Queue {
 impl Choice<'_> {
     /// Where a command moves the arm, if it moves it.
     #[inline]
-    fn movement<'w>(&self, waiting: &'w Waiting) -> Option<&'w (Place, Pass)> {
+    fn movement<'w>(&self, waiting: &'w Waiting) -> Option<&'w (BlockPosition, Pass)> {
         let target = waiting.target.as_ref()?;
         let is_near =
             self.cache.is_some_and(|cache| cache.is_near(&waiting.blocks, target.1 == Pass::Read));
@@ -197,7 +198,7 @@ mod tests {
         let Choice { mechanics, free, arm, last, .. } = choice;
         let now = free.max(queue.waiting[0].submitted);
         let key = |waiting: &Waiting| -> f64 {
-            let Some((place, pass)) = waiting.target else {
+            let Some((position, pass)) = waiting.target else {
                 return match queue.scheduler {
                     Scheduler::Sptf { age_weight } => {
                         -age_weight * now.saturating_since(waiting.submitted).get() as f64
@@ -206,15 +207,15 @@ mod tests {
                     Scheduler::Sstf | Scheduler::Clook => -1.0,
                 };
             };
-            let reach = mechanics.reach(arm, &place, pass);
+            let reach = mechanics.reach(arm, &position, pass);
             match queue.scheduler {
                 Scheduler::Fcfs => 0.0,
                 Scheduler::Sstf => reach.get() as f64,
-                Scheduler::Clook if place.cylinder >= arm.cylinder => place.cylinder.into(),
-                Scheduler::Clook => f64::from(place.cylinder + CYLINDERS),
+                Scheduler::Clook if position.cylinder >= arm.cylinder => position.cylinder.into(),
+                Scheduler::Clook => f64::from(position.cylinder + CYLINDERS),
                 Scheduler::Sptf { age_weight } => {
                     let reach = mechanics.overheads.on_medium(pass, last) + reach;
-                    let positioning = reach + mechanics.latency_floor(now + reach, &place);
+                    let positioning = reach + mechanics.latency_floor(now + reach, &position);
                     let age = now.saturating_since(waiting.submitted).get() as f64;
                     positioning.get() as f64 - age_weight * age
                 }
@@ -226,7 +227,7 @@ mod tests {
         queue.waiting[at].id
     }
 
-    fn waiting(id: u64, submitted: u64, target: Option<(Place, Pass)>) -> Waiting {
+    fn waiting(id: u64, submitted: u64, target: Option<(BlockPosition, Pass)>) -> Waiting {
         let submitted = Instant::from_nanos(submitted);
         Waiting { id, command: Command::Flush, origin: id, submitted, target, blocks: 0..0 }
     }
@@ -244,11 +245,11 @@ mod tests {
             });
             let free = Instant::from_nanos(1_000_000_000 + rng.below(100_000_000));
             for id in 0..=rng.below(31) {
-                // Few places, so that equal keys occur.
-                let place = geometry.place(rng.below(geometry.size().get()) / 40 * 40);
+                // Few positions, so that equal keys occur.
+                let position = geometry.position(rng.below(geometry.size().get()) / 40 * 40);
                 let pass = if rng.below(2) == 0 { Pass::Read } else { Pass::Write };
                 let submitted = 900_000_000 + id * rng.below(3_000_000);
-                queue.push(waiting(id, submitted, (rng.below(40) > 0).then_some((place, pass))));
+                queue.push(waiting(id, submitted, (rng.below(40) > 0).then_some((position, pass))));
             }
             let arm =
                 Arm { cylinder: rng.below(CYLINDERS.into()) as u32, head: rng.below(3) as u32 };
@@ -269,7 +270,7 @@ mod tests {
         let (geometry, mechanics) = disk();
         let mut queue = Queue::new(scheduler);
         for (id, cylinder) in (0..).zip([150, 90, 20, 100, 101]) {
-            queue.push(waiting(id, 0, Some((geometry.place(cylinder * 150), Pass::Read))));
+            queue.push(waiting(id, 0, Some((geometry.position(cylinder * 150), Pass::Read))));
         }
         let mut arm = Arm { cylinder: 100, head: 0 };
         let order = expected.map(|_| {

@@ -100,7 +100,7 @@ pub struct Settings {
     pub cache: CacheMode,
     /// How it misbehaves.
     pub faults: Faults,
-    /// Use the first so many sectors only, as if the drive were partitioned: these lie on the
+    /// Use only this number of sectors, from the first on, as if the drive were partitioned: these lie on the
     /// outer cylinders, where the platter is fastest and seeks are short. A small drive is
     /// therefore a fast one; to see the make's own times, use all of it (`None`).
     pub size: Option<Sectors>,

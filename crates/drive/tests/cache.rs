@@ -91,7 +91,7 @@ fn reads_of_what_was_read_and_of_what_follows_take_the_overhead() {
     assert_eq!(run(&mut drive, at(10_000), read(10, 1)).ended, at(14_000));
     // Each of these reads has moved the end of reading ahead on: to 19, which is read until 23 ms.
     assert_eq!(run(&mut drive, at(23_000), read(11, 8)).ended, at(23_500));
-    // Nobody asked for sector 1: from the medium, at 31 ms.
+    // Sector 1 was not read before: from the medium, at 31 ms.
     assert_eq!(run(&mut drive, at(24_000), read(1, 1)).ended, at(32_000));
     let mut without = tiny(CacheMode::Off);
     run(&mut without, at(0), read(2, 2));

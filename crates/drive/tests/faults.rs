@@ -350,7 +350,7 @@ fn new_faults_leave_the_queue_the_account_and_the_mended_sectors_alone() {
     let before = drive.counters();
     drive.set_faults(at(4_001), faults("retry-rate=100%,rotations=2,hard-rate=50%")).unwrap();
     assert_eq!((drive.queue_len(), drive.counters()), (4, before));
-    assert_eq!(drive.deadline(), Some(first_end), "what is in service was settled");
+    assert_eq!(drive.deadline(), Some(first_end), "the end of what is in service was determined");
     drive.handle_timeout(at(9_000));
     let ends: Vec<Completion> = std::iter::from_fn(|| drive.poll()).collect();
     let retries: Vec<u32> = ends.iter().map(|done| done.retries).collect();

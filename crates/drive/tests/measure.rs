@@ -61,7 +61,7 @@ fn measure(drive: &mut Drive, thoroughness: Thoroughness, noise: Nanos) -> Measu
     measurement.finish().unwrap()
 }
 
-/// Runs commands one after the other, or so many at a time; the time of the last end.
+/// Runs commands, a fixed number of them at a time; the time of the last end.
 fn run(
     drive: &mut Drive,
     depth: u32,
@@ -110,7 +110,7 @@ fn positioning(profile: &Profile, distance: u64) -> f64 {
     mean - profile.rotation().as_millis_f64() / 2.0
 }
 
-/// Random reads a second, so many at a time.
+/// Random reads a second, with `depth` reads at a time.
 fn random(profile: &Profile, depth: u32) -> f64 {
     let mut drive = drive(profile.clone());
     let size = drive.size().get();

@@ -93,7 +93,7 @@ fn check_alone(make: &str, expected: std::ops::RangeInclusive<f64>) {
     assert!(expected.contains(&mean), "{make}: {mean} ms");
 }
 
-/// Reads a second, so many at a time.
+/// Reads a second, with `depth` reads at a time.
 #[track_caller]
 fn check_queued(make: &str, depth: u32, weight: f64, expected: std::ops::RangeInclusive<f64>) {
     let (_, rate) = random_reads(make, depth, weight, 100_000);

@@ -16,7 +16,7 @@ const TABLE_MAX: usize = 1 << 20;
 /// The most data symbols for which transforms are made ready.
 const TRANSFORMED_MAX: usize = 4096;
 
-/// A Reed-Solomon code of so many data and so many redundant symbols. In a codeword the data symbols
+/// A Reed-Solomon code with a number of data and a number of redundant symbols. In a codeword the data symbols
 /// come first: symbols `0..data` are data, symbols `data..len` are redundant.
 #[derive(Clone)]
 pub struct Code {
@@ -107,7 +107,7 @@ impl Code {
         })
     }
 
-    /// That symbols may have so many bytes.
+    /// Checks that a symbol may have `size` bytes.
     pub(crate) fn check_size(&self, size: usize) -> Result<(), UseError> {
         let multiple = self.field().size_multiple();
         if size.is_multiple_of(multiple) {

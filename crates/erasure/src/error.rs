@@ -12,7 +12,7 @@ pub enum CodeError {
         /// Redundant symbols asked for.
         redundant: usize,
     },
-    /// The largest field has too few elements for so long a codeword.
+    /// The codeword is longer than the number of elements of the largest field.
     TooLong {
         /// Data symbols asked for.
         data: usize,
@@ -96,7 +96,7 @@ pub enum UseError {
         /// Its place.
         symbol: usize,
     },
-    /// A set of symbols cannot name those of so long a codeword.
+    /// The codeword is longer than a set of symbols can name.
     LongCode {
         /// How many symbols a codeword has.
         len: usize,

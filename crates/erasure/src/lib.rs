@@ -16,8 +16,8 @@
 //! policy can therefore hold the plan, a runtime carry it out, and a timing study skip it.
 //!
 //! ```text
-//!   erased, wanted    --> Code::plan --> Plan { sources, weights }      --> Plan::run --> bytes
-//!   available, wanted --> Code::rows --> Rows { sources, coefficients } --> combine   --> bytes
+//!   erased, wanted    --> Code::plan --> DecodePlan { sources, weights } --> DecodePlan::run --> bytes
+//!   available, wanted --> Code::rows --> Rows { sources, coefficients }  --> combine         --> bytes
 //!   all data         --> Code::encode      redundant  = C * data
 //!   data as it comes --> Code::accumulate  redundant ^= C[.., columns] * data
 //!   old xor new      --> Code::update      redundant ^= C[.., column] * difference
@@ -69,7 +69,7 @@
 //! With `e` data symbols lost, take the first `e` redundant symbols that are available. Each one
 //! xored with its row's share of the surviving data leaves a *syndrome*, a combination of the lost
 //! data alone, and the `e` by `e` matrix of those combinations is again a scaled Cauchy matrix, whose
-//! inverse is a formula. So a [`Plan`] costs some `e^2` multiplications, and [`Rows`] as many as they
+//! inverse is a formula. So a [`DecodePlan`] costs some `e^2` multiplications, and [`Rows`] as many as they
 //! have coefficients, not the cube of `data` that inverting a matrix of that size would.
 //!
 //! # Invariants
@@ -80,7 +80,7 @@
 //! - R3. With one data symbol lost and redundant symbol 0 available, every coefficient is 1.
 //! - R4. All kernels give the same bytes; [`Kernel::Naive`] says which.
 //! - R5. Encoding, accumulating, updating, combining and running a plan allocate nothing (plans
-//!   that copy some symbols and compute others may make one list; see [`Plan::run`]).
+//!   that copy some symbols and compute others may make one list; see [`DecodePlan::run`]).
 //! - R6. Wrong counts, lengths and positions are a [`UseError`], and no buffer has changed then. Only
 //!   what stands for an operator panics, as an index out of range does: `coefficient`, [`SymbolSet`],
 //!   and [`multiply`] and [`multiply_accumulate`] of slices of different lengths.
@@ -122,6 +122,6 @@ pub use error::{CodeError, Role, TooFewSymbols, UseError};
 pub use fields::Field;
 pub use kernel::{Kernel, UnknownKernel, combine, multiply, multiply_accumulate};
 pub use operations::Symbol;
-pub use plan::Plan;
+pub use plan::DecodePlan;
 pub use rows::Rows;
 pub use set::SymbolSet;

@@ -36,7 +36,7 @@ use crate::plan::{Syndromes, sorted};
 use crate::tower;
 
 impl Code {
-    /// Which symbols of a codeword are wrong, though nobody said so, besides those `erased`, whose
+    /// Which symbols of a codeword are wrong, though they are not known to be, besides those `erased`, whose
     /// bytes do not matter. Finds up to half as many as there are redundant symbols more than erased
     /// ones. If more are wrong it says so, or, rarely, names others: redundancy cannot tell. With one
     /// redundant symbol to spare it can say that something is wrong, but not what. Allocates some

@@ -6,7 +6,7 @@ use crate::code::Code;
 use crate::error::{Role, UseError};
 use crate::kernel::engine::{Columns, Finish, Job, Numbers, Transformed};
 use crate::kernel::{self, Kernel};
-use crate::plan::Plan;
+use crate::plan::DecodePlan;
 use crate::rows::Rows;
 use crate::set::SymbolSet;
 
@@ -42,8 +42,8 @@ impl Code {
     ///
     /// If more symbols are erased than are redundant, and one of them is wanted; if a symbol is named
     /// that the code does not have, or named twice in one list.
-    pub fn plan(&self, erased: &[usize], wanted: &[usize]) -> Result<Plan, UseError> {
-        Plan::new(self, erased, wanted)
+    pub fn plan(&self, erased: &[usize], wanted: &[usize]) -> Result<DecodePlan, UseError> {
+        DecodePlan::new(self, erased, wanted)
     }
 
     /// Computes all redundant symbols from all data symbols.

@@ -33,7 +33,7 @@ const SHORT: usize = 16;
 /// How wanted symbols of a codeword are computed from those that are not erased. Made by
 /// [`Code::plan`], and good for any number of codewords that lost the same symbols.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct DecodePlan {
     code: Code,
     sources: Vec<usize>,
     wanted: Vec<usize>,
@@ -79,7 +79,7 @@ struct Shares {
     row_0_is_xor: bool,
 }
 
-impl Plan {
+impl DecodePlan {
     pub(crate) fn new(code: &Code, erased: &[usize], wanted: &[usize]) -> Result<Self, UseError> {
         let erased = sorted(code, erased)?;
         sorted(code, wanted)?;

@@ -119,7 +119,7 @@ impl Transform {
         Self { field, log, covered, cosets, evaluation }
     }
 
-    /// Whether so many rows are had sooner by the transform than one by one.
+    /// Whether the transform computes `row_count` rows faster than they are computed one by one.
     pub(crate) fn pays(&self, row_count: usize) -> bool {
         // What a multiplication costs. Over the tower field it is four products by a transform and
         // three by the matrix. And as measured, a transform, which moves its symbols through memory,

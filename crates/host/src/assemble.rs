@@ -119,7 +119,8 @@ impl Assembled {
 pub fn assemble(members: &[MemberSpec], options: AssembleOptions) -> Result<Assembled, HostError> {
     check_distinct(members)?;
     let media = members.iter().map(open).collect::<Result<Vec<Medium>, HostError>>()?;
-    let found: Vec<Found> = media.iter().map(labels::find).collect();
+    let mut found: Vec<Found> = media.iter().map(labels::find).collect();
+    labels::find_second_copies(&media, &mut found);
     let assembly = quorum(&found).map_err(|refusal| HostError::new(tell(&refusal, members)))?;
     if let Some(doubt) = assembly.doubt
         && !options.force
@@ -231,8 +232,8 @@ fn tell_doubt(doubt: Doubt, assembly: &Assembly) -> String {
              may come out wrong, only --force goes on"
         ),
         Doubt::Unsynced { stripes } => format!(
-            "drives {absent} are missing and {stripes} of {} stripes were never in sync: what they \
-             held there is not to be had, only --force goes on",
+            "drives {absent} are missing and the redundancy of {stripes} of {} stripes is not known to be \
+             valid: what they held there may be wrong or gone, only --force goes on",
             assembly.book.stripes()
         ),
     }

@@ -123,7 +123,7 @@ mod tests {
     use std::sync::Arc;
 
     use levelhead_block::adapter::Waiting;
-    use levelhead_block::conformance::{Plan, check_device, check_service};
+    use levelhead_block::conformance::{SuiteSettings, check_device, check_service};
     use levelhead_block::crash::Crash;
     use levelhead_block::faulty::{Faults as ReadFaults, Faulty};
     use levelhead_block::{BlockDevice, Durability, Effort, Outcome, Piece, SectorSet};
@@ -147,7 +147,8 @@ mod tests {
     /// More requests at a time than this come in a batch.
     const WINDOW: u32 = 3;
 
-    const PLAN: Plan = Plan { seed: 5, requests: 400, sectors_max: 9, batch_max: 12 };
+    const SETTINGS: SuiteSettings =
+        SuiteSettings { seed: 5, requests: 400, sectors_max: 9, batch_max: 12 };
 
     fn file(path: &Path, sectors: u64, transfer: Transfer) -> Arc<Medium> {
         Medium::create(path, Sectors::new(sectors)).unwrap();
@@ -199,7 +200,7 @@ mod tests {
         let dir = TempDir::new().unwrap();
         for (name, member) in members(&dir, 64) {
             let requests = if name == "threads" || name == "uring" { 400 } else { 40 };
-            check_service(Arc::new(member), Plan { requests, ..PLAN });
+            check_service(Arc::new(member), SuiteSettings { requests, ..SETTINGS });
         }
     }
 
@@ -212,8 +213,8 @@ mod tests {
             let disk = Shared(file(&dir.path().join(name), 64, Transfer::Direct));
             Waiting::new(Arc::new(Threads::start(disk, WINDOW).unwrap()))
         };
-        check_device(&mut Faulty::new(threads("faulty.img"), faults, rng), PLAN);
-        check_device(&mut Crash::new(threads("crash.img")), PLAN);
+        check_device(&mut Faulty::new(threads("faulty.img"), faults, rng), SETTINGS);
+        check_device(&mut Crash::new(threads("crash.img")), SETTINGS);
     }
 
     /// A write of more pieces than the kernel takes at a time, from the last sector to the first.

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use levelhead_array::membership::{Member, Membership};
 use levelhead_array::reserve::Division;
-use levelhead_array::superblock::{Book, Forced, Own, State, Superblock, Uuid};
+use levelhead_array::superblock::{Book, DRIVE_SECTORS_MAX, Forced, Own, State, Superblock, Uuid};
 use levelhead_array::{Layout, Spec};
 use levelhead_block::Buf;
 use levelhead_units::{DriveIdx, Sectors};
@@ -169,7 +169,12 @@ fn plan(
     options: CreateOptions,
 ) -> Result<Created, HostError> {
     let least = Division::member_min(&spec);
+    let most = Sectors::new(DRIVE_SECTORS_MAX);
     for Candidate { member, size, .. } in candidates {
+        if *size > most {
+            let (has, most) = (size.bytes(), most.bytes());
+            return fail(format!("{member} has {has}, a drive of an array has at most {most}"));
+        }
         if *size < least {
             let (has, least) = (size.bytes(), least.bytes());
             return fail(format!("{member} has {has}, a drive of {spec} needs at least {least}"));

@@ -41,7 +41,7 @@ use crate::medium::Disk;
 
 /// How often an idle drive with bytes in its memory is asked what it has written meanwhile: the model
 /// makes no event of that.
-const SETTLE_INTERVAL: Nanos = Nanos::from_millis(50);
+const DESTAGE_INTERVAL: Nanos = Nanos::from_millis(50);
 
 /// See the module.
 pub(crate) struct EmulatedDrive<D> {
@@ -87,7 +87,7 @@ impl<D: Disk> EmulatedDrive<D> {
             CacheMode::Off | CacheMode::Read => Caching::WriteThrough,
             CacheMode::WriteBack => Caching::WriteBack,
         };
-        let state = State {
+        let worker = Worker {
             drive,
             platter: Platter::new(disk.clone(), caching),
             clock,
@@ -99,7 +99,7 @@ impl<D: Disk> EmulatedDrive<D> {
         };
         let thread = std::thread::Builder::new()
             .name("emulated drive".into())
-            .spawn(move || state.run(&messages))
+            .spawn(move || worker.run(&messages))
             .map_err(|error| HostError::new(format!("cannot start a thread: {error}")))?;
         Ok(Self { disk, messages: Some(sender), health, thread: Some(thread) })
     }
@@ -162,7 +162,7 @@ impl<D> Drop for EmulatedDrive<D> {
 }
 
 /// What the thread owns.
-struct State<D> {
+struct Worker<D> {
     drive: Drive,
     platter: Platter<D>,
     clock: Clock,
@@ -176,11 +176,11 @@ struct State<D> {
     health: Arc<Mutex<Health>>,
 }
 
-impl<D: Disk> State<D> {
+impl<D: Disk> Worker<D> {
     fn run(mut self, messages: &Receiver<Message>) {
         loop {
             let now = self.clock.now();
-            let look = (self.platter.unwritten_len() > 0).then(|| now + SETTLE_INTERVAL);
+            let look = (self.platter.unwritten_len() > 0).then(|| now + DESTAGE_INTERVAL);
             let message = match [self.drive.deadline(), look].into_iter().flatten().min() {
                 Some(at) => messages.recv_timeout(self.clock.until(at).into()),
                 None => messages.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -196,7 +196,7 @@ impl<D: Disk> State<D> {
                 }
             }
             self.finish();
-            self.settle();
+            self.destage();
         }
     }
 
@@ -206,18 +206,18 @@ impl<D: Disk> State<D> {
             std::thread::sleep(self.clock.until(at).into());
             self.drive.handle_timeout(self.clock.now());
             self.finish();
-            self.settle();
+            self.destage();
         }
     }
 
     /// Brings to the file what the model has brought to the medium.
-    fn settle(&mut self) {
+    fn destage(&mut self) {
         if self.platter.unwritten_len() == 0 {
             return;
         }
         let now = self.clock.now();
         let waiting = self.drive.unwritten(now);
-        if let Err(error) = self.platter.settle(&waiting) {
+        if let Err(error) = self.platter.destage(&waiting) {
             self.failure = Some(error.to_string());
             self.platter.lose_power();
             self.drive.handle_death(now);

@@ -19,15 +19,11 @@
 //! - E2. Nothing here waits for a drive: what must be written before what, and how long a drive may be silent,
 //!   is the array's affair.
 //! - E3. What is in memory is bounded: clients by the gate, commands by the windows, the array's own
-//!   buffers by [`OWN_LIMIT`]. An array cannot be refused a buffer, so requests wait instead. What a read
-//!   has brought is the client's from the answer on: NBD's own bound holds until it is sent.
+//!   buffers by [`OWN_LIMIT`]. An array cannot be refused a buffer, so requests wait instead, and no longer than
+//!   for a drive. What a read has brought is the client's from the answer on: NBD's own bound holds until it is
+//!   sent. What a write was to bring stays while a drive may still write it: the array bounds that.
 //! - E4. A drive that hangs is not waited for at the end: it is left to itself, and the ring with it. So is
 //!   the engine's thread, whose end would wait in the kernel.
-//!
-//! # Resync
-//!
-//! One step at a time, at once while no client waits, and else one step every [`RESYNC_PAUSE`]. How
-//! far it is goes onto the drives at a clean stop only: after any other end all of it is done again.
 
 mod control;
 pub(crate) mod inbox;
@@ -40,12 +36,13 @@ use std::sync::mpsc::Sender;
 
 use levelhead_array::membership::Why;
 use levelhead_array::{
-    Action, Answer, Array, BufId, Deliver, Ending, Event, RequestId, Resync, SubId, Submit,
+    Action, Answer, Array, BufId, Deliver, Ending, Event, RequestId, SubId, Submit,
 };
-use levelhead_block::{Command, Data, Payload, Pool, Reply, Request};
+use levelhead_block::{Command, Data, Outcome, Payload, Pool, Reply, Request};
 use levelhead_bytes::Buffers;
 use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos, Sectors};
 
+use self::control::Recording;
 use self::inbox::{Inbox, Inlet};
 use self::own::{Own, Rest, Tag};
 use crate::clock::Clock;
@@ -57,9 +54,6 @@ use crate::seat::{Backend, Seat};
 
 /// How often drives are asked about their health.
 const HEALTH_PERIOD: Nanos = Nanos::from_secs(1);
-
-/// How long a resync holds still between two steps while clients wait.
-const RESYNC_PAUSE: Nanos = Nanos::from_millis(250);
 
 /// Events between two looks at the time.
 const EVENTS_MAX: usize = 64;
@@ -128,9 +122,10 @@ pub struct Engine {
     waiting: VecDeque<(Request, Pending)>,
     latencies: Latencies,
     health_next: Instant,
-    resync_next: Instant,
     /// Who wants the array to stop.
     stopping: Vec<Sender<Result<(), HostError>>>,
+    /// Who waits until the loss of a drive is recorded.
+    recording: Vec<Recording>,
     /// How the array has ended, once it has.
     ending: Option<Ending>,
 }
@@ -157,8 +152,8 @@ impl Engine {
             waiting: VecDeque::new(),
             latencies: Latencies::default(),
             health_next: Instant::ZERO,
-            resync_next: Instant::ZERO,
             stopping: Vec::new(),
+            recording: Vec::new(),
             ending: None,
         }
     }
@@ -255,6 +250,23 @@ impl Engine {
             self.parts.array.handle_request(now, id, command);
             self.carry_out();
         }
+    }
+
+    /// Answers with a failure what has waited for room for as long as a request may wait for a drive.
+    fn give_up_waiting(&mut self, now: Instant) {
+        while self.give_up_waiting_at().is_some_and(|at| at <= now)
+            && let Some((_, pending)) = self.waiting.pop_front()
+        {
+            pending.answer(Outcome::Gone, Data::None);
+        }
+    }
+
+    /// When the first request that waits for room is given up: sooner if the array is to end.
+    fn give_up_waiting_at(&self) -> Option<Instant> {
+        let (_, pending) = self.waiting.front()?;
+        let patience = self.parts.array.patience()?;
+        let limit = if self.stopping.is_empty() { patience.answer() } else { patience.lost };
+        Some(pending.submitted + limit)
     }
 
     fn handle_ended(&mut self, Ended { drive, sub, command, reply }: Ended) {
@@ -363,26 +375,19 @@ impl Engine {
                 let nothing = || Data::Buf(self.pool.take(extent.sectors));
                 buffers.take_delivered(BufId::Client(request)).unwrap_or_else(nothing)
             }
-            Command::Write { .. } | Command::WriteZeroes { .. } => {
-                buffers.discard(BufId::Client(request));
-                Data::None
-            }
-            Command::Trim { .. } | Command::Flush => Data::None,
+            // What was to be written is the array's until it releases it.
+            Command::Write { .. }
+            | Command::WriteZeroes { .. }
+            | Command::Trim { .. }
+            | Command::Flush => Data::None,
         };
         pending.answer(outcome, data);
     }
 
     /// When [`Engine::tick`] has something to do.
     fn deadline(&self) -> Instant {
-        let resync = if self.wants_resync() { self.resync_next } else { self.health_next };
-        let array = self.parts.array.deadline().unwrap_or(self.health_next);
-        self.health_next.min(resync).min(array)
-    }
-
-    fn wants_resync(&self) -> bool {
-        let array = &self.parts.array;
-        let is_idle = array.resync() == Resync::Idle && self.stopping.is_empty();
-        is_idle && array.synced() < array.layout().stripes()
+        let others = [self.parts.array.deadline(), self.give_up_waiting_at()];
+        others.into_iter().flatten().fold(self.health_next, Instant::min)
     }
 
     /// Does what comes with time.
@@ -396,17 +401,10 @@ impl Engine {
             self.parts.array.handle_timeout(now);
             self.carry_out();
         }
-        if self.parts.array.resync() == Resync::Running {
-            // The pause begins when the step has ended.
-            self.resync_next = now + RESYNC_PAUSE;
-        }
+        self.give_up_waiting(now);
+        self.tell_recorded(now);
         if !self.stopping.is_empty() && self.waiting.is_empty() {
             self.parts.array.handle_stop(now);
-            self.carry_out();
-        }
-        let is_free = self.requests.is_empty() && self.waiting.is_empty();
-        if self.wants_resync() && (is_free || now >= self.resync_next) {
-            self.parts.array.handle_resync(now);
             self.carry_out();
         }
     }

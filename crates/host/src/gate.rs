@@ -25,12 +25,12 @@ impl Bound {
 #[derive(Debug)]
 pub(crate) struct Gate {
     bound: Bound,
-    state: Mutex<State>,
+    in_use: Mutex<InUse>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct InUse {
     inside: Usage,
     /// The part of it that changes something.
     changes: Usage,
@@ -93,20 +93,20 @@ pub(crate) enum Asker {
 impl Gate {
     pub(crate) fn new(bound: Bound) -> Self {
         assert!(bound.requests >= 1);
-        Self { bound, state: Mutex::default(), changed: Condvar::new() }
+        Self { bound, in_use: Mutex::default(), changed: Condvar::new() }
     }
 
     /// Waits for room for a request with so many sectors. One larger than the bound goes alone.
     pub(crate) fn enter(self: &Arc<Self>, sectors: Sectors, kind: Kind, asker: Asker) -> Permit {
-        let mut state = self.lock();
-        while asker == Asker::MayWait && !self.has_room(&state, sectors, kind) {
-            state.waiting += 1;
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-            state.waiting -= 1;
+        let mut in_use = self.lock();
+        while asker == Asker::MayWait && !self.has_room(&in_use, sectors, kind) {
+            in_use.waiting += 1;
+            in_use = self.changed.wait(in_use).unwrap_or_else(PoisonError::into_inner);
+            in_use.waiting -= 1;
         }
-        state.inside.add(sectors);
+        in_use.inside.add(sectors);
         if kind == Kind::Change {
-            state.changes.add(sectors);
+            in_use.changes.add(sectors);
         }
         Permit { gate: Arc::clone(self), sectors, kind }
     }
@@ -122,30 +122,30 @@ impl Gate {
         self.lock().inside.requests
     }
 
-    fn has_room(&self, state: &State, sectors: Sectors, kind: Kind) -> bool {
+    fn has_room(&self, in_use: &InUse, sectors: Sectors, kind: Kind) -> bool {
         let Bound { requests, sectors: most } = self.bound;
         let for_changes = Bound {
             requests: (requests * 3 / 4).max(1),
             sectors: Sectors::new(most.get() * 3 / 4),
         };
-        let may_change = kind == Kind::Look || state.changes.has_room(sectors, for_changes);
-        state.is_open || (may_change && state.inside.has_room(sectors, self.bound))
+        let may_change = kind == Kind::Look || in_use.changes.has_room(sectors, for_changes);
+        in_use.is_open || (may_change && in_use.inside.has_room(sectors, self.bound))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, InUse> {
+        self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut state = self.gate.lock();
-        state.inside.subtract(self.sectors);
+        let mut in_use = self.gate.lock();
+        in_use.inside.subtract(self.sectors);
         if self.kind == Kind::Change {
-            state.changes.subtract(self.sectors);
+            in_use.changes.subtract(self.sectors);
         }
-        let is_awaited = state.waiting > 0;
-        drop(state);
+        let is_awaited = in_use.waiting > 0;
+        drop(in_use);
         // To tell takes a call of the system. Not one alone: the one that wakes up may still be too large.
         if is_awaited {
             self.gate.changed.notify_all();

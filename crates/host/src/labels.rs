@@ -1,5 +1,6 @@
 //! The superblocks on a member that no array uses: reading them, and writing the first ones.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use levelhead_array::quorum::{Copy, Found};
@@ -21,6 +22,25 @@ pub(crate) fn find(medium: &Medium) -> Found {
     };
     let second = read(medium, second);
     Found { copies: [first, second], size }
+}
+
+/// Looks for the second copies of members whose first is damaged and that have grown since: where the other
+/// members' own sizes put theirs.
+pub(crate) fn find_second_copies(media: &[Medium], found: &mut [Found]) {
+    let sizes: BTreeSet<Sectors> =
+        found.iter().filter_map(|found| Some(good(&found.copies[0])?.own.size)).collect();
+    for (medium, found) in media.iter().zip(found) {
+        if found.copies.iter().any(|copy| good(copy).is_some()) {
+            continue;
+        }
+        for &size in sizes.iter().filter(|&&size| size < found.size) {
+            let copy = read(medium, copies_of_unknown(size)[1]);
+            if good(&copy).is_some_and(|superblock| superblock.own.size == size) {
+                found.copies[1] = copy;
+                break;
+            }
+        }
+    }
 }
 
 fn read(medium: &Medium, lba: Lba) -> Copy {

@@ -75,7 +75,7 @@ impl BlockService for LoneDrive {
 mod tests {
     use std::sync::mpsc;
 
-    use levelhead_block::conformance::{Plan, check_service};
+    use levelhead_block::conformance::{SuiteSettings, check_service};
     use levelhead_block::{Effort, Reply};
     use levelhead_units::{Extent, Lba};
 
@@ -109,8 +109,8 @@ mod tests {
             [(file.display().to_string(), 400), (emulated, 40), (with_memory, 40)]
         {
             let drive = LoneDrive::open(&member.parse().unwrap()).unwrap();
-            let plan = Plan { seed: 5, requests, sectors_max: 9, batch_max: 6 };
-            check_service(Arc::new(drive), plan);
+            let settings = SuiteSettings { seed: 5, requests, sectors_max: 9, batch_max: 6 };
+            check_service(Arc::new(drive), settings);
         }
     }
 }

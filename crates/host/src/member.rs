@@ -30,8 +30,8 @@ fn keys() -> String {
     format!("profile, cache, size, seed, {}", Faults::KEYS)
 }
 
-/// A credit of one hundredth of the time waited: among commands close to the arm an old one wins,
-/// and none waits for ever.
+/// The share of the time waited that is subtracted from a command's positioning time when the drive chooses
+/// the next one: of commands close to the arm an old one is served first, and the wait has a bound.
 const AGE_WEIGHT: f64 = 0.01;
 
 /// Which file or device, and what it is to be.

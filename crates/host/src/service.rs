@@ -11,13 +11,13 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
 
-use levelhead_array::{Array, Content, HostOrder, Patience, Policy, Settings};
+use levelhead_array::{Array, Budget, Content, HostOrder, Patience, Policy, Settings};
 use levelhead_block::{BlockService, Done, Request};
 use levelhead_bytes::Buffers;
 use levelhead_drive::QUEUE_DEPTH_MAX;
 use levelhead_erasure::Kernel;
 use levelhead_stats::Streams;
-use levelhead_units::{Nanos, Sectors};
+use levelhead_units::{DriveIdx, Nanos, Sectors};
 
 use crate::assemble::Assembled;
 use crate::backend::Io;
@@ -112,6 +112,7 @@ impl Assembled {
             lost: self.lost(),
             books: Some(self.books()?),
             patience: Some(options.patience),
+            background: Some(Budget::DEFAULT),
         };
         let array = Array::new(&settings, Streams::new(options.seed));
         let size = array.size();
@@ -180,6 +181,11 @@ impl ArrayHandle {
         let stopped = self.ask(|reply| Box::new(|engine| engine.stop(reply)))?;
         self.0.join();
         stopped
+    }
+
+    /// The array does without a drive from now on. Returns once that is safely recorded.
+    pub fn lose(&self, drive: DriveIdx) -> Result<(), HostError> {
+        self.ask(|reply| Box::new(move |engine| engine.obey(|engine| engine.lose(drive, reply))))?
     }
 
     /// Clients are about to leave, and [`ArrayHandle::stop`] comes next: what no drive answers is given up early.
@@ -252,6 +258,9 @@ impl BlockService for ArrayHandle {
 }
 
 #[cfg(test)]
+mod over_ring;
+
+#[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -260,7 +269,7 @@ mod tests {
     use levelhead_array::superblock::State;
     use levelhead_block::adapter::Waiting;
     use levelhead_block::{BlockDevice, Buf, Durability, Effort};
-    use levelhead_units::{DriveIdx, Extent, Lba};
+    use levelhead_units::{Extent, Lba};
     use tempfile::TempDir;
 
     use super::*;
@@ -437,7 +446,7 @@ mod tests {
         while array.status().unwrap().outstanding == 0 {
             thread::yield_now();
         }
-        array.command(|engine| engine.lose(DriveIdx::new(1))).unwrap();
+        array.lose(DriveIdx::new(1)).unwrap();
         assert!(waiting.join().unwrap().outcome.is_good());
         assert_eq!(array.status().unwrap().drives[1].state, DriveState::Lost);
         array.stop().unwrap();

@@ -31,6 +31,8 @@
 pub(crate) mod alone;
 mod driver;
 mod flight;
+#[cfg(test)]
+pub(crate) mod puppet;
 mod ring;
 #[cfg(test)]
 mod tests;

@@ -1,19 +1,26 @@
 //! The bytes of a world whose content is looked at.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
-use levelhead_array::{BufId, Combine, Submit};
+use levelhead_array::{BufId, Combine, RequestId, Submit};
 use levelhead_block::{Buf, Command, Memory, Outcome, Payload, Piece, Request, SectorSet};
 use levelhead_bytes::{Buffers, Caching, Ended, GARBAGE, Platter};
 use levelhead_erasure::Kernel;
-use levelhead_units::{DriveIdx, Extent, Sectors};
+use levelhead_units::{DriveIdx, Extent, Lba, Sectors};
 
-use crate::shelf::Record;
+/// A sector that is on its way to a medium.
+#[derive(Clone, Debug)]
+pub(crate) struct Record {
+    pub(crate) lba: Lba,
+    pub(crate) sector: Vec<u8>,
+}
 
 /// Buffers, and the platters behind the modelled drives.
 #[derive(Debug)]
 pub(crate) struct WorldBytes {
     pub(crate) buffers: Buffers,
+    /// Reads that have not been answered, or whose bytes nobody has taken.
+    pub(crate) rooms: BTreeSet<RequestId>,
     platters: Vec<Platter<Memory>>,
 }
 
@@ -22,7 +29,23 @@ impl WorldBytes {
     pub(crate) fn new(drives: usize, size: Sectors) -> Self {
         let platter = |_| Platter::new(Memory::new(size), Caching::WriteBack);
         // The checker computes with the kernel that defines the meaning.
-        Self { buffers: Buffers::new(Kernel::Naive), platters: (0..drives).map(platter).collect() }
+        Self {
+            buffers: Buffers::new(Kernel::Naive),
+            rooms: BTreeSet::new(),
+            platters: (0..drives).map(platter).collect(),
+        }
+    }
+
+    /// Takes the bytes of a write, or room for those of a read.
+    pub(crate) fn insert(&mut self, request: RequestId, command: &Command, buf: Buf) {
+        match command {
+            Command::Write { .. } | Command::WriteZeroes { .. } => {}
+            Command::Trim { .. } | Command::Flush => return,
+            Command::Read { .. } => {
+                self.rooms.insert(request);
+            }
+        }
+        self.buffers.insert(BufId::Client(request), buf);
     }
 
     pub(crate) fn acquire(&mut self, buf: BufId, sectors: Sectors) {
@@ -79,11 +102,11 @@ impl WorldBytes {
     }
 
     /// What a drive says it has not written stays in its memory; the rest goes to its medium.
-    pub(crate) fn settle(&mut self, drive: DriveIdx, unwritten: &[Extent]) {
-        let Ok(()) = self.platters[drive.as_usize()].settle(unwritten);
+    pub(crate) fn destage(&mut self, drive: DriveIdx, unwritten: &[Extent]) {
+        let Ok(()) = self.platters[drive.as_usize()].destage(unwritten);
     }
 
-    /// The power fails: what the drives had in memory is gone, and so is what anyone held.
+    /// The power fails: what the drives had in memory is gone, and so are all buffers.
     pub(crate) fn lose_power(&mut self) {
         self.platters.iter_mut().for_each(Platter::lose_power);
         self.forget_buffers();

@@ -11,8 +11,8 @@
 //! whatever the policy. [`swarm`] sends it random requests over drives that fail and disappear,
 //! and compares every byte with plain memory.
 //!
-//! [`timed`] reads from a world for so long and counts what is unfinished then, as a measurement with a
-//! clock does: what a run in real time should have given.
+//! [`timed`] reads from a world for a fixed time and counts what is unfinished then, as a measurement with
+//! a clock does: it predicts what a run in real time gives.
 //!
 //! A [`Lone`] is one drive without an array, with its bytes. [`Pumped`] makes a block device of either.
 //!
@@ -34,6 +34,7 @@ pub mod replay;
 
 pub mod restarts;
 mod shelf;
+mod start;
 pub mod studies;
 pub mod swarm;
 pub mod timed;
@@ -41,5 +42,6 @@ mod world;
 
 pub use lone::Lone;
 pub use pumped::{Pump, Pumped};
-pub use shelf::{Force, NoStart, Planted};
+pub use shelf::Planted;
+pub use start::{Force, NoStart};
 pub use world::{World, WorldError, WorldSettings};

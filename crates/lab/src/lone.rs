@@ -55,7 +55,7 @@ impl Lone {
         self.drive.handle_timeout(self.now);
         let mut ended = self.collect();
         let unwritten = self.drive.unwritten(self.now);
-        let Ok(()) = self.platter.settle(&unwritten);
+        let Ok(()) = self.platter.destage(&unwritten);
         ended.extend(self.collect());
         ended
     }

@@ -1,7 +1,7 @@
 //! What lives in virtual time as a device that is asked in batches: time runs until the batch is
 //! answered.
 //!
-//! Differs from the real thing: nothing happens between two batches, so no time passes there.
+//! Differs from the real thing: no time passes between two batches.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -6,9 +6,9 @@
 //! latencies are those of a queue that grows without bound, and mean nothing.
 //! [`Sending::OpenToTheEnd`] goes on all the same, for those who ask how long a backlog takes to drain.
 //!
-//! Closed loop ([`Sending::Closed`]): so many requests are outstanding at all times, and the next one of
-//! the list is sent when one is answered; the list's times do not count, and a latency runs from the
-//! sending. The figure of a closed loop is its [rate](Run::rate).
+//! Closed loop ([`Sending::Closed`]): a fixed number of requests is outstanding at all times, and the
+//! next one of the list is sent when one is answered; the list's times do not count, and a latency runs
+//! from the sending. The figure of a closed loop is its [rate](Run::rate).
 
 use std::collections::VecDeque;
 
@@ -35,16 +35,16 @@ pub struct Served {
     pub latency: Nanos,
     /// What it took.
     pub cost: Cost,
-    /// Whether every sector was had.
+    /// Whether it was served in full.
     pub verdict: Verdict,
 }
 
 /// Whether a request was served in full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It was.
+    /// Every sector was read or written.
     Good,
-    /// Some sectors could not be had.
+    /// Some sectors were not.
     Damaged,
 }
 
@@ -120,7 +120,7 @@ pub enum Sending {
     Open,
     /// At the times of the list, however long the backlog.
     OpenToTheEnd,
-    /// So many are outstanding at all times, 1 to [`IN_ARRAY_MAX`].
+    /// This number of requests is outstanding at all times, 1 to [`IN_ARRAY_MAX`].
     Closed(usize),
 }
 

@@ -1,10 +1,11 @@
 //! Arrays that are stopped, cut off from their power and started again, over and over: what was promised
 //! is there, whatever members come back.
 //!
-//! A seed decides all of it: layout, policy, caches, traffic, which cables come out, which drives hang, when the power fails (between any
-//! two commands that keep the books, among other moments), which members are shown to the next start, and
-//! whether an old copy of one is shown in its place. Every write fills its sectors with a number of its own; the
-//! checker knows for each sector which numbers may be there:
+//! A seed decides all of it: layout, policy, caches, traffic, which cables come out, which drives hang,
+//! when the power fails (between any two commands that keep the books, among other moments), which
+//! members are shown to the next start, and whether an old copy of one is shown in its place. Every write
+//! fills its sectors with a number of its own; the checker knows for each sector which numbers may be
+//! there:
 //!
 //! ```text
 //!   after a clean stop     the number of the last write
@@ -13,7 +14,8 @@
 //!                          anything in stripes that were being written (the write hole), else the same
 //! ```
 //!
-//! Drives are taken away within what the layout survives. Nothing else may ever be wrong, refused or unanswered.
+//! Drives are taken away within what the layout survives. No other sector may be wrong, and no other
+//! request refused or left unanswered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -25,7 +27,8 @@ use levelhead_drive::{CacheMode, Profile, Scheduler, Settings};
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, SECTOR_SIZE, Sectors};
 
-use crate::shelf::{Force, NoStart, Planted};
+use crate::shelf::Planted;
+use crate::start::{Force, NoStart};
 use crate::{World, WorldSettings};
 
 const LAYOUTS: [&str; 6] = [
@@ -215,7 +218,7 @@ impl Run {
 
     /// From a start to a stop or a power cut, and the next start.
     fn live(&mut self) {
-        // A power cut after so many more commands that keep the books, or after some requests.
+        // A power cut after `in_books` more commands that keep the books, or after some requests.
         let in_books = (self.rng.below(3) == 0).then(|| self.rng.below(30));
         let until = in_books.map(|count| self.world.ledger_writes() + count);
         let wants_stop = self.rng.below(2) == 0;
@@ -444,8 +447,8 @@ impl Run {
         self.id_next += 1;
     }
 
-    /// Lets some time pass, or all that it takes; stops at once when the books have been kept with that many
-    /// commands.
+    /// Lets `time` pass, or without one as much as the array needs to become quiet; stops at once when more
+    /// than `until_written` commands have kept the books.
     fn pass(&mut self, time: Option<Nanos>, until_written: Option<u64>) -> Passed {
         let until = time.map(|time| self.now + time);
         let limit = self.now + PATIENCE;

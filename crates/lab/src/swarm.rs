@@ -2,8 +2,8 @@
 //!
 //! A seed decides all of it: layout, policy, window, order, failures, slowness, stalls, when drives
 //! disappear. The misfortune comes out of a *budget*: at most as many drives disappear as the layout
-//! survives, and sectors that no retry mends only where no drive does. Within the budget nothing may be missing;
-//! beyond soft failures, what is missing must be named. Nothing may ever be wrong.
+//! survives, and sectors that no retry mends only where no drive does. Within the budget no sector may be
+//! missing. A sector that is missing all the same must be named in the answer, and no sector may be wrong.
 //!
 //! Two phases: trouble with traffic (safety), then no more trouble and no more traffic, in which
 //! everything must come to its end (liveness).
@@ -115,7 +115,7 @@ pub fn run(seed: u64, requests: u64, sabotage: Sabotage) -> Report {
         while swarm.in_flight.len() > 8 {
             swarm.step();
         }
-        // Now and then everything settles, so that lone requests occur too.
+        // Now and then everything in flight ends, so that lone requests occur too.
         while swarm.rng.below(12) == 0 && !swarm.in_flight.is_empty() {
             swarm.step();
         }

@@ -1,7 +1,7 @@
 //! A load for a fixed time: what a measurement with a clock would have found.
 //!
-//! A measurement in real time begins at some moment of the drives' lives, sends reads for so long, and
-//! stops. So does this:
+//! A measurement in real time begins at some moment, sends reads for a fixed time, and stops. This module
+//! does the same in virtual time:
 //!
 //! ```text
 //!   0 ........ start |------- length -------| end
@@ -26,7 +26,8 @@ use crate::{World, WorldError, WorldSettings};
 pub enum Load<'a> {
     /// At these times after the start, in order, whatever the array does.
     Open(&'a [(Nanos, Extent)]),
-    /// So many at once, and the next one whenever one is answered; the extents in turn, over and over.
+    /// A fixed number of reads at a time: the next one is sent when one is answered. The extents are read
+    /// in turn, over and over.
     Closed {
         /// What is read. Not empty.
         extents: &'a [Extent],

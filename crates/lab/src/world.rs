@@ -141,7 +141,7 @@ enum Note {
 }
 
 impl World {
-    /// A world at rest. Drives full of zeroes, if anybody looks.
+    /// A world at rest. Where bytes are carried, the drives are full of zeroes.
     ///
     /// Panics if the area is not on every drive.
     pub fn new(settings: &WorldSettings) -> Result<Self, WorldError> {
@@ -188,6 +188,7 @@ impl World {
             lost: DriveSet::EMPTY,
             books: None,
             patience: None,
+            background: None,
         };
         let array = Array::new(&array_settings, streams);
         let bytes = match settings.content {
@@ -243,7 +244,7 @@ impl World {
 
     /// When something happens next; there is always another look at the drives' health.
     pub fn next_at(&self) -> Instant {
-        self.events.next_at().expect("health is read for ever")
+        self.events.next_at().expect("the drives' health is read again and again")
     }
 
     /// Sends a request at `now`, which must not be before the last event nor after the next. `buf`
@@ -251,21 +252,21 @@ impl World {
     pub fn submit(&mut self, now: Instant, request: RequestId, command: Command, buf: Option<Buf>) {
         assert!(now <= self.next_at(), "{now:?} is past the next event");
         match (&mut self.bytes, buf) {
-            (Some(bytes), Some(buf)) => bytes.buffers.insert(BufId::Client(request), buf),
+            (Some(bytes), Some(buf)) => bytes.insert(request, &command, buf),
             (None, None) => {}
             (Some(_), None) | (None, Some(_)) => {
                 panic!("{request:?}: bytes where none are carried")
             }
         }
         self.array.handle_request(now, request, command);
-        self.settle(now);
+        self.run_until_quiet(now);
     }
 
     /// A drive stops answering.
     pub fn kill(&mut self, now: Instant, drive: DriveIdx) {
         self.drives[drive.as_usize()].drive.handle_death(now);
         self.collect(now, drive);
-        self.settle(now);
+        self.run_until_quiet(now);
     }
 
     /// The power of all fails and comes back at `now`, which must not be before the last event nor after
@@ -274,7 +275,7 @@ impl World {
     pub fn power_cut(&mut self, now: Instant) {
         assert!(now <= self.next_at(), "{now:?} is past the next event");
         for idx in 0..self.drives.len() {
-            self.settle_bytes(now, DriveIdx::from_usize(idx));
+            self.destage(now, DriveIdx::from_usize(idx));
             let Bay { drive, inside, .. } = &mut self.drives[idx];
             drive.handle_power_cut(now);
             while drive.poll().is_some() {}
@@ -323,7 +324,7 @@ impl World {
     pub fn stop(&mut self, now: Instant) {
         assert!(now <= self.next_at(), "{now:?} is past the next event");
         self.array.handle_stop(now);
-        self.settle(now);
+        self.run_until_quiet(now);
     }
 
     /// How the array has ended, once it has.
@@ -344,7 +345,7 @@ impl World {
     /// A drive ends nothing from now on, until the next start. What it had in memory only is lost.
     pub fn hang(&mut self, now: Instant, drive: DriveIdx) {
         assert!(now <= self.next_at(), "{now:?} is past the next event");
-        self.settle_bytes(now, drive);
+        self.destage(now, drive);
         let bay = &mut self.drives[drive.as_usize()];
         bay.hangs = true;
         bay.drive.handle_power_cut(now);
@@ -358,7 +359,7 @@ impl World {
     /// in memory only is lost.
     pub fn disconnect(&mut self, now: Instant, drive: DriveIdx) {
         assert!(now <= self.next_at(), "{now:?} is past the next event");
-        self.settle_bytes(now, drive);
+        self.destage(now, drive);
         let bay = &mut self.drives[drive.as_usize()];
         bay.is_connected = false;
         bay.drive.handle_power_cut(now);
@@ -366,19 +367,19 @@ impl World {
             bytes.lose_power_of(drive);
         }
         self.collect(now, drive);
-        self.settle(now);
+        self.run_until_quiet(now);
     }
 
     /// Takes one step of making all redundancy valid, if there is one to take now.
     pub fn resync(&mut self, now: Instant) {
         assert!(now <= self.next_at(), "{now:?} is past the next event");
         self.array.handle_resync(now);
-        self.settle(now);
+        self.run_until_quiet(now);
     }
 
     /// Jumps to the next event.
     pub fn step(&mut self) {
-        let (now, event) = self.events.pop().expect("health is read for ever");
+        let (now, event) = self.events.pop().expect("the drives' health is read again and again");
         match event {
             Event::Wake(drive) => {
                 let bay = &mut self.drives[drive.as_usize()];
@@ -387,14 +388,14 @@ impl World {
                 }
                 bay.drive.handle_timeout(now);
                 self.collect(now, drive);
-                self.settle(now);
+                self.run_until_quiet(now);
             }
             Event::Timer => {
                 if self.timer == Some(now) {
                     self.timer = None;
                 }
                 self.array.handle_timeout(now);
-                self.settle(now);
+                self.run_until_quiet(now);
             }
             Event::Health => {
                 for (idx, bay) in self.drives.iter().enumerate() {
@@ -420,16 +421,20 @@ impl World {
         self.submitted
     }
 
-    /// Somebody wants a drive not to be read where that can be helped.
+    /// An operator wants a drive not to be read where that can be helped.
     pub fn sit_out(&mut self, now: Instant, drive: DriveIdx) -> Result<(), Refusal> {
         self.array.handle_sit_out(now, drive)?;
-        self.settle(now);
+        self.run_until_quiet(now);
         Ok(())
     }
 
-    /// The buffer of an answered request, where bytes are carried.
+    /// What an answered read has brought, where bytes are carried; of other requests an empty buffer.
     pub fn take_buf(&mut self, request: RequestId) -> Option<Buf> {
-        self.bytes.as_mut().map(|bytes| bytes.buffers.remove(BufId::Client(request)))
+        let bytes = self.bytes.as_mut()?;
+        if !bytes.rooms.remove(&request) {
+            return Some(Buf::empty());
+        }
+        Some(bytes.buffers.remove(BufId::Client(request)))
     }
 
     /// Buffers that are held, where bytes are carried.
@@ -458,20 +463,20 @@ impl World {
             self.array.handle_done(now, sub, &done.outcome);
             self.carry_out(now);
         }
-        self.settle_bytes(now, drive);
+        self.destage(now, drive);
     }
 
     /// Brings to a drive's medium what the model has brought there.
-    fn settle_bytes(&mut self, now: Instant, drive: DriveIdx) {
+    fn destage(&mut self, now: Instant, drive: DriveIdx) {
         if let Some(bytes) = &mut self.bytes
             && bytes.has_unwritten(drive)
         {
-            bytes.settle(drive, &self.drives[drive.as_usize()].drive.unwritten(now));
+            bytes.destage(drive, &self.drives[drive.as_usize()].drive.unwritten(now));
         }
     }
 
     /// Lets the drives begin what they were given, until all is quiet at this moment.
-    pub(crate) fn settle(&mut self, now: Instant) {
+    pub(crate) fn run_until_quiet(&mut self, now: Instant) {
         self.carry_out(now);
         for idx in 0..self.drives.len() {
             let bay = &mut self.drives[idx];

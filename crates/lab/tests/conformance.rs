@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use levelhead_array::{Content, HostOrder};
-use levelhead_block::conformance::{Plan, check_device};
+use levelhead_block::conformance::{SuiteSettings, check_device};
 use levelhead_drive::{CacheMode, Drive, Faults, Profile, Scheduler, Settings};
 use levelhead_lab::{Lone, Pumped, World, WorldSettings};
 use levelhead_stats::Streams;
 use levelhead_units::Sectors;
 
-const PLAN: Plan = Plan { seed: 7, requests: 1_000, sectors_max: 9, batch_max: 6 };
+const SETTINGS: SuiteSettings =
+    SuiteSettings { seed: 7, requests: 1_000, sectors_max: 9, batch_max: 6 };
 
 fn profile() -> Arc<Profile> {
     Arc::new(Profile::parse(include_str!("../../drive/profiles/nearline-2tb.toml")).unwrap())
@@ -25,7 +26,7 @@ fn settings(cache: CacheMode) -> Settings {
 fn lone_drive_conforms_with_a_memory_and_without() {
     for cache in [CacheMode::Off, CacheMode::Read, CacheMode::WriteBack] {
         let drive = Drive::new(profile(), settings(cache), Streams::new(1), "drive/0").unwrap();
-        check_device(&mut Pumped::new(Lone::new(drive)), PLAN);
+        check_device(&mut Pumped::new(Lone::new(drive)), SETTINGS);
     }
 }
 
@@ -44,7 +45,7 @@ fn array_of_modelled_drives_conforms() {
                 area: None,
                 seed: 1,
             };
-            check_device(&mut Pumped::new(World::new(&settings).unwrap()), PLAN);
+            check_device(&mut Pumped::new(World::new(&settings).unwrap()), SETTINGS);
         }
     }
 }

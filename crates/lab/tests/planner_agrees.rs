@@ -16,7 +16,7 @@ use levelhead_planner::{Code, Law, metadata};
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{Bytes, Nanos};
 
-/// 99 % of a normal law lie within so many deviations.
+/// 99 % of a normal law lie within this number of standard deviations.
 const Z_99: f64 = 2.576;
 
 #[track_caller]

@@ -145,7 +145,7 @@ pub(crate) enum Listener {
 }
 
 impl Listener {
-    /// Listens at `endpoint`. A socket file at which nobody answers is replaced.
+    /// Listens at `endpoint`. A socket file at which no server answers is replaced.
     pub(crate) fn bind(endpoint: &Endpoint) -> io::Result<Self> {
         match endpoint {
             Endpoint::Unix(path) => {
@@ -223,7 +223,7 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     path.symlink_metadata().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
-/// Removes the socket file at `path` if nobody answers there.
+/// Removes the socket file at `path` if no server answers there.
 fn remove_stale(path: &Path) -> io::Result<()> {
     let endpoint = Endpoint::Unix(path.to_owned());
     let metadata = match path.symlink_metadata() {

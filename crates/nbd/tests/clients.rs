@@ -11,8 +11,8 @@ use levelhead_block::adapter::OneByOne;
 use levelhead_block::faulty::{Faults, Faulty};
 use levelhead_block::{Durability, Memory};
 use levelhead_nbd::codec::{
-    Answer, Chunk, ClientOption, CommandFlags, CommandKind, Cookie, Errno, ErrorChunk, PAYLOAD_MAX,
-    PAYLOAD_SKIP_MAX, Payload, Place, Refusal, ServerMessage, StatusRun,
+    Answer, Chunk, ChunkPosition, ClientOption, CommandFlags, CommandKind, Cookie, Errno,
+    ErrorChunk, PAYLOAD_MAX, PAYLOAD_SKIP_MAX, Payload, Refusal, ServerMessage, StatusRun,
 };
 use levelhead_nbd::{CONNECTIONS_MAX, Client, Export};
 use levelhead_stats::Streams;
@@ -150,10 +150,10 @@ fn structured_replies_carry_data_status_and_errors_in_chunks() {
     let queries = vec!["base:allocation".to_owned()];
     let context = ClientOption::SetMetaContext { export: "disk".to_owned(), queries };
     client.go(&[ClientOption::StructuredReply, context]);
-    let (cookie, place) = (Cookie::new(1), Place::Last);
+    let (cookie, position) = (Cookie::new(1), ChunkPosition::Last);
     let mut check = |kind, flags, offset, length, chunk| {
         client.request_with(1, kind, flags, offset, length);
-        let expected = ServerMessage::Chunk { cookie, place, chunk };
+        let expected = ServerMessage::Chunk { cookie, position, chunk };
         assert_eq!(client.receive(), Some(expected));
     };
     let data = Payload::copy_of(4095, &[0; 3]);

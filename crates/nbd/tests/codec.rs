@@ -4,10 +4,10 @@
 mod talk;
 
 use levelhead_nbd::codec::{
-    Answer, BUFFER, Body, Chunk, ClientFlags, ClientMessage, ClientOption, CommandFlags,
-    CommandKind, Cookie, Errno, ErrorChunk, ExportFlags, HandshakeFlags, OPTION_MAX,
-    OPTION_SKIP_MAX, PAYLOAD_MAX, PAYLOAD_SKIP_MAX, Padding, Payload, Place, ProtocolError,
-    Refusal, RequestHeader, ServerDecoder, ServerMessage, encode_flags, option,
+    Answer, BUFFER, Body, Chunk, ChunkPosition, ClientFlags, ClientMessage, ClientOption,
+    CommandFlags, CommandKind, Cookie, Errno, ErrorChunk, ExportFlags, HandshakeFlags, OPTION_MAX,
+    OPTION_SKIP_MAX, PAYLOAD_MAX, PAYLOAD_SKIP_MAX, Padding, Payload, ProtocolError, Refusal,
+    RequestHeader, ServerDecoder, ServerMessage, encode_flags, option,
 };
 use levelhead_units::Bytes;
 use talk::{
@@ -30,12 +30,12 @@ fn client_understands_every_message_of_a_server() {
 fn client_understands_the_answer_to_export_name_with_its_padding() {
     let ack = ServerMessage::Answer { option: option::EXPORT_NAME, answer: Answer::Ack };
     let (size, flags, padding) = (Bytes::new(12_288), ExportFlags::HAS_FLAGS, Padding::Zeroes);
-    let (cookie, place) = (Cookie::new(1), Place::Last);
+    let (cookie, position) = (Cookie::new(1), ChunkPosition::Last);
     let messages = vec![
         ServerMessage::Greeting(HandshakeFlags::FIXED_NEWSTYLE),
         ack,
         ServerMessage::Export { size, flags, padding },
-        ServerMessage::Chunk { cookie, place, chunk: Chunk::None },
+        ServerMessage::Chunk { cookie, position, chunk: Chunk::None },
     ];
     let mut bytes = Vec::new();
     messages.iter().for_each(|message| message.encode(&mut bytes));
@@ -69,7 +69,8 @@ fn greeting_and_request_are_the_bytes_of_the_specification() {
     assert_eq!(bytes, b"\x67\x44\x66\x98\0\0\0\x05\0\0\0\0\0\0\0\x05");
     let chunk = Chunk::Data { offset: 2, data: Payload::copy_of(2, b"ab") };
     bytes.clear();
-    ServerMessage::Chunk { cookie: Cookie::new(5), place: Place::Last, chunk }.encode(&mut bytes);
+    ServerMessage::Chunk { cookie: Cookie::new(5), position: ChunkPosition::Last, chunk }
+        .encode(&mut bytes);
     let expected = b"\x66\x8e\x33\xef\0\x01\0\x01\0\0\0\0\0\0\0\x05\0\0\0\x0a\0\0\0\0\0\0\0\x02ab";
     assert_eq!(bytes, expected);
 }
@@ -230,9 +231,9 @@ fn error_chunks_of_unknown_kinds_are_errors_all_the_same() {
     let bytes = with_chunk(0x8FFF, b"\0\0\x10\x01\0\x02hmwith more behind");
     let (messages, error) = client_side(&bytes, &[1000]);
     assert_eq!(error, None);
-    let (cookie, place, message) = (Cookie::new(0), Place::Last, "hm".to_owned());
+    let (cookie, position, message) = (Cookie::new(0), ChunkPosition::Last, "hm".to_owned());
     let chunk = Chunk::Error(ErrorChunk { error: Errno::Invalid, message, offset: None });
-    assert_eq!(messages.last(), Some(&ServerMessage::Chunk { cookie, place, chunk }));
+    assert_eq!(messages.last(), Some(&ServerMessage::Chunk { cookie, position, chunk }));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::{fs, io, thread};
 
 use common::{InPieces, Served, Shuffled, export, memory, wait_until};
 use levelhead_block::adapter::{OneByOne, Waiting};
-use levelhead_block::conformance::{Plan, check_service};
+use levelhead_block::conformance::{SuiteSettings, check_service};
 use levelhead_block::faulty::{Faults, Faulty};
 use levelhead_block::{
     BlockDevice, BlockService, Buf, Command, Done, Durability, Effort, Memory, Outcome, Reply,
@@ -23,7 +23,8 @@ use levelhead_nbd::{Access, Client, Endpoint, Export, Server};
 use levelhead_stats::Streams;
 use levelhead_units::{Bytes, Extent, Lba, Ratio, Sectors};
 
-const PLAN: Plan = Plan { seed: 3, requests: 3_000, sectors_max: 33, batch_max: 24 };
+const SETTINGS: SuiteSettings =
+    SuiteSettings { seed: 3, requests: 3_000, sectors_max: 33, batch_max: 24 };
 
 fn connect(served: &Served) -> Client {
     Client::connect(served.running.endpoint(), "disk").unwrap()
@@ -47,21 +48,24 @@ fn run(client: Client, request: Request) -> Reply {
 #[test]
 fn loopback_over_a_unix_socket_is_a_block_service() {
     let served = Served::over(memory(300));
-    check_service(Arc::new(connect(&served)), PLAN);
+    check_service(Arc::new(connect(&served)), SETTINGS);
 }
 
 #[test]
 fn loopback_stays_one_when_the_service_answers_out_of_order() {
     for seed in 0..4 {
         let served = Served::over(Shuffled::new(Memory::new(Sectors::new(300)), seed));
-        check_service(Arc::new(connect(&served)), Plan { seed, requests: 1_000, ..PLAN });
+        check_service(
+            Arc::new(connect(&served)),
+            SuiteSettings { seed, requests: 1_000, ..SETTINGS },
+        );
     }
 }
 
 #[test]
 fn loopback_stays_one_when_the_service_answers_in_pieces() {
     let served = Served::over(Arc::new(InPieces(memory(300))));
-    check_service(Arc::new(connect(&served)), Plan { requests: 1_000, ..PLAN });
+    check_service(Arc::new(connect(&served)), SuiteSettings { requests: 1_000, ..SETTINGS });
 }
 
 /// The machine has no room: the server says so, and the client hears of it as such.
@@ -88,7 +92,7 @@ fn loopback_over_tcp_is_a_block_service_and_its_port_can_be_left_to_the_system()
     let running = server.start();
     assert!(!running.endpoint().to_string().ends_with(":0"), "{}", running.endpoint());
     let client = Client::connect(running.endpoint(), "").unwrap();
-    check_service(Arc::new(client), Plan { requests: 500, ..PLAN });
+    check_service(Arc::new(client), SuiteSettings { requests: 500, ..SETTINGS });
     running.stop();
 }
 

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use common::{Served, export, memory, wait_until};
-use levelhead_block::conformance::{Plan, check_service};
+use levelhead_block::conformance::{SuiteSettings, check_service};
 use levelhead_nbd::{Access, Client, Endpoint, Export};
 use levelhead_stats::Streams;
 use levelhead_units::Bytes;
@@ -245,8 +245,8 @@ fn client_on_qemu_nbd_is_a_block_service() {
         client.is_some()
     });
     let client = Arc::new(client.unwrap());
-    let plan = Plan { seed: 5, requests: 1_000, sectors_max: 33, batch_max: 16 };
-    let result = catch_unwind(AssertUnwindSafe(|| check_service(Arc::clone(&client), plan)));
+    let settings = SuiteSettings { seed: 5, requests: 1_000, sectors_max: 33, batch_max: 16 };
+    let result = catch_unwind(AssertUnwindSafe(|| check_service(Arc::clone(&client), settings)));
     server.kill().unwrap();
     server.wait().unwrap();
     if let Err(panic) = result {

@@ -14,10 +14,10 @@ use crate::Code;
 pub enum DecodeTime {
     /// Decoding takes no time.
     Free,
-    /// Work grows with codeword times erasures: so many bytes a second pass one row of the matrix.
+    /// Work grows with codeword times erasures: the bytes a second that pass one row of the matrix.
     /// `[LEC17]`'s software does 4 GB/s by this measure (400 MB/s of codeword at ten erasures).
     PerRow(Bytes),
-    /// A codeword passes at so many bytes a second, whatever is erased: `[LEC17]`'s hardware.
+    /// The bytes of codeword a second, which do not depend on the number of erasures: `[LEC17]`'s hardware.
     PerCodeword(Bytes),
     /// Measured: erased symbols and the time of one codeword of the code in question, ascending.
     /// Between two entries the time is interpolated; beyond the last it grows in proportion.

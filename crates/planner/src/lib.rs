@@ -1,5 +1,5 @@
 //! The equations of the papers: how often a code fails, how little redundancy suffices, how long
-//! the slowest reads take, and which way of reading is cheaper for everybody.
+//! the slowest reads take, and which way of reading costs all requests together less.
 //!
 //! ```text
 //!   failure rate, target --> code      --> redundant symbols, failure probability

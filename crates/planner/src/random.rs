@@ -122,7 +122,7 @@ pub fn papers_cases(reads: Reads, code: Code) -> Law {
 ///
 /// # Errors
 ///
-/// [`TooWide`] where so many symbols of a group fail that the law has millions of points.
+/// [`TooWide`] where too many symbols of a group fail: the law would have millions of points.
 ///
 /// # Panics
 ///

@@ -67,7 +67,7 @@ pub struct PapersCases {
     pub masses: [f64; 4],
 }
 
-/// A read whose law has too many points to be listed: the code fails so often that it is no use.
+/// A read whose law has too many points to be listed: the code fails too often to be of use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooWide {
     /// The code.
@@ -196,7 +196,7 @@ pub fn papers_cases(read: Read, code: Code, decode: &DecodeTime, case_two: CaseT
 ///
 /// # Errors
 ///
-/// [`TooWide`] where the code fails in so many groups that the law has millions of points.
+/// [`TooWide`] where the code fails in too many groups: the law would have millions of points.
 ///
 /// # Panics
 ///

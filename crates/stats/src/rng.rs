@@ -24,7 +24,8 @@ impl Streams {
         self.seed
     }
 
-    /// The stream of this name: the same for the same seed and name, whoever asks and when.
+    /// The stream of this name. It depends on the seed and the name only, and not on the order or number
+    /// of the calls.
     pub fn stream(self, name: &str) -> Rng {
         let mut state = self.key(name);
         Rng { state: std::array::from_fn(|_| split_mix(&mut state)) }

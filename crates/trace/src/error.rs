@@ -9,16 +9,16 @@ pub struct TraceError {
     /// The name that was given for the trace.
     pub file: String,
     /// Where in it.
-    pub place: Place,
+    pub position: Position,
     /// What should have been there, or the limit that was passed.
     pub expected: String,
     /// What was there instead; text of the file is in quotes.
     pub found: String,
 }
 
-/// A place in a trace.
+/// A position in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Position {
     /// In a text, unpacked.
     Line {
         /// The line, counted from 1.
@@ -44,12 +44,14 @@ pub enum Place {
 
 impl fmt::Display for TraceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, place, expected, found } = self;
-        match place {
-            Place::Line { line, column } => write!(f, "{file}:{line}:{column}: ")?,
-            Place::Record { record, byte } => write!(f, "{file}, record {record} (byte {byte}): ")?,
-            Place::After { bytes } => write!(f, "{file}, after {bytes} bytes: ")?,
-            Place::Whole => write!(f, "{file}: ")?,
+        let Self { file, position, expected, found } = self;
+        match position {
+            Position::Line { line, column } => write!(f, "{file}:{line}:{column}: ")?,
+            Position::Record { record, byte } => {
+                write!(f, "{file}, record {record} (byte {byte}): ")?;
+            }
+            Position::After { bytes } => write!(f, "{file}, after {bytes} bytes: ")?,
+            Position::Whole => write!(f, "{file}: ")?,
         }
         write!(f, "expected {expected}, found {found}")
     }
@@ -61,7 +63,7 @@ impl TraceError {
     /// Something is wrong with the trace as a whole.
     pub(crate) fn whole(file: &str, expected: impl Into<String>, found: impl Into<String>) -> Self {
         let (expected, found) = (expected.into(), found.into());
-        Self { file: file.to_owned(), place: Place::Whole, expected, found }
+        Self { file: file.to_owned(), position: Position::Whole, expected, found }
     }
 }
 
@@ -79,7 +81,7 @@ impl Problem {
     pub(crate) fn in_line(self, file: &str, line: u64) -> TraceError {
         TraceError {
             file: file.to_owned(),
-            place: Place::Line { line, column: self.column as u64 + 1 },
+            position: Position::Line { line, column: self.column as u64 + 1 },
             expected: self.expected.into_owned(),
             found: self.found,
         }
@@ -100,15 +102,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_name_the_place() {
+    fn messages_name_the_position() {
         let mut error = TraceError::whole("t.csv", "a trace", "nothing");
         assert_eq!(error.to_string(), "t.csv: expected a trace, found nothing");
-        error.place = Place::Line { line: 17, column: 3 };
+        error.position = Position::Line { line: 17, column: 3 };
         assert_eq!(error.to_string(), "t.csv:17:3: expected a trace, found nothing");
-        error.place = Place::Record { record: 12, byte: 384 };
+        error.position = Position::Record { record: 12, byte: 384 };
         let text = error.to_string();
         assert_eq!(text, "t.csv, record 12 (byte 384): expected a trace, found nothing");
-        error.place = Place::After { bytes: 9 };
+        error.position = Position::After { bytes: 9 };
         assert_eq!(error.to_string(), "t.csv, after 9 bytes: expected a trace, found nothing");
     }
 

@@ -19,7 +19,7 @@ pub struct Figures {
     pub size_mean: Bytes,
     /// The median size.
     pub size_p50: Bytes,
-    /// 99 of 100 requests are at most so large.
+    /// The 99th percentile of the sizes.
     pub size_p99: Bytes,
 }
 

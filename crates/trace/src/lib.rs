@@ -48,7 +48,7 @@ mod text;
 mod trace;
 
 pub use collect::{DEVICE_NAME_MAX, DEVICES_MAX, END_MAX, LENGTH_MAX, RECORDS_MAX};
-pub use error::{Place, TraceError};
+pub use error::{Position, TraceError};
 pub use figures::Figures;
 pub use format::{Format, UnknownFormat};
 pub use mapping::{Arrival, Mapping, MappingError, Placement};

@@ -67,7 +67,7 @@ impl MappingReport {
         }
     }
 
-    /// Counts a request of `length` that touches so many sectors.
+    /// Counts a request of `length` that touches `sectors` sectors.
     pub(crate) fn widen(&mut self, length: Bytes, sectors: Sectors) {
         let added = sectors.bytes().get() - length.get();
         self.widened += u64::from(added > 0);

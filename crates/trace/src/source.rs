@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::rc::Rc;
 
 use crate::collect::Collector;
-use crate::error::{Place, Problem, TraceError, quoted};
+use crate::error::{Position, Problem, TraceError, quoted};
 
 /// The longest line of a text, in bytes.
 pub const LINE_MAX: usize = 4096;
@@ -143,8 +143,8 @@ impl<'a> Source<'a> {
         expected: String,
         found: String,
     ) -> TraceError {
-        let place = Place::Record { record, byte: record * SIZE as u64 };
-        TraceError { file: self.name.to_owned(), place, expected, found }
+        let position = Position::Record { record, byte: record * SIZE as u64 };
+        TraceError { file: self.name.to_owned(), position, expected, found }
     }
 
     fn failure(&self, error: &io::Error) -> TraceError {
@@ -181,8 +181,8 @@ fn failure(name: &str, packing: Packing, packed_bytes: u64, error: &io::Error) -
         (Packing::Gzip | Packing::Zstd, true) => "the end of the file: it was cut off".to_owned(),
         (Packing::Plain, _) | (Packing::Gzip | Packing::Zstd, false) => error.to_string(),
     };
-    let place = Place::After { bytes: packed_bytes };
-    TraceError { file: name.to_owned(), place, expected: expected.to_owned(), found }
+    let position = Position::After { bytes: packed_bytes };
+    TraceError { file: name.to_owned(), position, expected: expected.to_owned(), found }
 }
 
 /// A reader that tells how many bytes went through it.
@@ -265,7 +265,7 @@ mod tests {
         for (packed, named) in [(gzip(&plain), "gzip"), (zstd(&plain), "zstd")] {
             for kept in (4..packed.len()).step_by(7).chain([packed.len() - 1]) {
                 let error = error_of(&packed[..kept], Some(Format::Vscsi1));
-                assert_eq!(error.place, Place::After { bytes: kept as u64 }, "{error}");
+                assert_eq!(error.position, Position::After { bytes: kept as u64 }, "{error}");
                 assert_eq!(error.expected, format!("the rest of the {named} data"));
                 assert_eq!(error.found, "the end of the file: it was cut off");
             }
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!(trace.records.len(), 2);
         text.insert(12, b' ');
         let error = error_of(&text, None);
-        assert_eq!(error.place, Place::Line { line: 2, column: LINE_MAX as u64 + 1 });
+        assert_eq!(error.position, Position::Line { line: 2, column: LINE_MAX as u64 + 1 });
         assert_eq!(error.expected, "a line of at most 4096 bytes");
     }
 

@@ -2,7 +2,7 @@
 
 use levelhead_units::{Nanos, Ratio, Sectors, short};
 
-/// The size of so many sectors.
+/// The size of `count` sectors, as text.
 pub(crate) fn sectors(count: Sectors) -> String {
     count.bytes().short()
 }

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use levelhead_trace::{
-    END_MAX, Format, LENGTH_MAX, Mapping, Place, Placement, Synthetic, onto_array, read,
+    END_MAX, Format, LENGTH_MAX, Mapping, Placement, Position, Synthetic, onto_array, read,
 };
 use levelhead_units::Sectors;
 use proptest::prelude::*;
@@ -59,7 +59,7 @@ fn check(bytes: &[u8], format: Option<Format>) {
         Ok(trace) => trace,
         Err(error) => {
             assert!(error.to_string().starts_with("t"), "{error}");
-            if let Place::Line { line, column } = error.place {
+            if let Position::Line { line, column } = error.position {
                 assert!(line >= 1 && column >= 1, "{error}");
             }
             return;

@@ -61,7 +61,7 @@ impl Sectors {
         self.0 as usize
     }
 
-    /// The bytes in so many sectors.
+    /// The bytes in this number of sectors.
     pub const fn bytes(self) -> Bytes {
         Bytes(self.0 * SECTOR_SIZE as u64)
     }
@@ -91,12 +91,12 @@ impl Bytes {
         Sectors(self.0 / SECTOR_SIZE as u64)
     }
 
-    /// The sectors needed to hold so many bytes.
+    /// The sectors needed to hold this number of bytes.
     pub const fn sectors_ceil(self) -> Sectors {
         Sectors(self.0.div_ceil(SECTOR_SIZE as u64))
     }
 
-    /// The sectors that hold exactly so many bytes, if a whole number does.
+    /// The sectors that hold exactly this number of bytes, if a whole number does.
     pub fn sectors_exact(self) -> Option<Sectors> {
         self.0.is_multiple_of(SECTOR_SIZE as u64).then(|| self.sectors_floor())
     }

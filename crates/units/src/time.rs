@@ -3,8 +3,8 @@
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Mul, Sub};
 
-/// A point in time, in nanoseconds since the run began. The runtime supplies it; nobody reads a
-/// clock.
+/// A point in time, in nanoseconds since the run began. The runtime supplies it; no core
+/// reads a clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(u64);
 

@@ -3,7 +3,7 @@
 //! What such a core says of bytes it says with names (`BufId`, `Place`); a test may build the runtime
 //! that holds them.
 
-use super::sources::{Named, Place, Source, named};
+use super::sources::{FileKind, Named, Source, named};
 use super::{Finding, Rule};
 
 /// Cores that speak of bytes at most.
@@ -24,7 +24,7 @@ const PATHS: &[&str] = &[
 pub(crate) fn check(sources: &[Source<'_>]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in sources {
-        let Place::Crate(name) = source.place else { continue };
+        let FileKind::Crate(name) = source.kind else { continue };
         if !BLIND.contains(&name) {
             continue;
         }
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn names_of_bytes_tests_and_shells_are_let_through() {
         let path = "crates/array/src/read.rs";
-        check(path, "use levelhead_block::{BufId, Command, Place, RequestId, Segment};", &[]);
+        check(path, "use levelhead_block::{BufId, Command, FileKind, RequestId, Segment};", &[]);
         check(path, "/// A Buf would not do.\nenum Symbol { Data, Redundant }", &[]);
         check(path, "#[cfg(test)] mod tests { use levelhead_bytes::Buffers; }", &[]);
         check("crates/array/tests/real.rs", "use levelhead_block::{Buf, Request};", &[]);

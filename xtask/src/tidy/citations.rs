@@ -4,7 +4,7 @@
 //! three in all, and either a digit among them or capitals only. An entry is a line that opens with
 //! its key.
 
-use super::sources::{Place, Source};
+use super::sources::{FileKind, Source};
 use super::tree::Tree;
 use super::{Finding, Rule};
 
@@ -15,7 +15,7 @@ pub(crate) fn check(tree: &Tree, sources: &[Source<'_>]) -> Vec<Finding> {
     let entry_lines = bibliography.lines().filter(|line| line.starts_with("`["));
     let entries: Vec<&str> = entry_lines.filter_map(|line| keys(line).next()).collect();
     let mut findings = Vec::new();
-    for source in sources.iter().filter(|source| matches!(source.place, Place::Crate(_))) {
+    for source in sources.iter().filter(|source| matches!(source.kind, FileKind::Crate(_))) {
         for (at, line) in source.text.lines().enumerate() {
             let unknown = keys(line).filter(|key| !entries.contains(key));
             findings.extend(unknown.map(|key| Finding {

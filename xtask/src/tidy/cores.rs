@@ -6,7 +6,7 @@
 //! can be seen.
 
 use super::arrows::CORES;
-use super::sources::{CalledAs, Named, Place, Source, named};
+use super::sources::{CalledAs, FileKind, Named, Source, named};
 use super::{Finding, Rule};
 
 /// What a core never names, and what to do instead.
@@ -68,7 +68,7 @@ const FOR_PROGRAMS: &[&str] = &[
 pub(crate) fn check(sources: &[Source<'_>]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in sources {
-        let Place::Crate(name) = source.place else { continue };
+        let FileKind::Crate(name) = source.kind else { continue };
         let is_core = CORES.contains(&name);
         for named in named(&source.product) {
             let found = match (is_core, name) {

@@ -2,7 +2,7 @@
 //! a page.
 
 use super::rust::{Kind, Token};
-use super::sources::{Place, Source};
+use super::sources::{FileKind, Source};
 use super::tree::Tree;
 use super::{Finding, Rule};
 
@@ -34,7 +34,7 @@ pub(crate) fn check(tree: &Tree, sources: &[Source<'_>]) -> Vec<Finding> {
     for source in sources {
         let first = source.text.lines().find(|line| !line.trim().is_empty());
         let is_opened = first.is_some_and(|line| line.starts_with("//!"));
-        let is_product = source.place != Place::Test && source.path.contains("/src/");
+        let is_product = source.kind != FileKind::Test && source.path.contains("/src/");
         if is_product && !is_opened {
             findings.push(Finding {
                 path: source.path.to_owned(),
@@ -59,7 +59,7 @@ fn has_workspace_lints(manifest: &str) -> bool {
 /// A magic is a constant with `MAGIC` in its name; a page names it by the text between the quotes,
 /// or by the number in hex, as the source has it.
 fn formats_without_page(tree: &Tree, source: &Source<'_>) -> Vec<Finding> {
-    let Place::Crate(name) = source.place else { return Vec::new() };
+    let FileKind::Crate(name) = source.kind else { return Vec::new() };
     if FOREIGN_FORMATS.contains(&name) {
         return Vec::new();
     }

@@ -16,13 +16,13 @@ pub(crate) struct Source<'a> {
     pub(crate) code: Vec<Token<'a>>,
     /// What remains without tests; nothing of a file that is all test.
     pub(crate) product: Vec<Token<'a>>,
-    /// Where the file stands.
-    pub(crate) place: Place<'a>,
+    /// What kind of file it is.
+    pub(crate) kind: FileKind<'a>,
 }
 
 /// Which crate a file belongs to, and as what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place<'a> {
+pub(crate) enum FileKind<'a> {
     /// In the sources of `crates/<name>`.
     Crate(&'a str),
     /// A test module, an integration test or a benchmark, wherever.
@@ -59,8 +59,8 @@ pub(crate) fn read(tree: &Tree) -> Vec<Source<'_>> {
         let (product, modules) = without_tests(&code);
         let dir = module_dir(&file.path);
         test_modules.extend(modules.iter().map(|name| format!("{dir}/{name}")));
-        let place = place(&file.path);
-        sources.push(Source { path: &file.path, text: &file.text, code, product, place });
+        let kind = kind(&file.path);
+        sources.push(Source { path: &file.path, text: &file.text, code, product, kind });
     }
     for source in &mut sources {
         let in_module = |module: &String| {
@@ -68,21 +68,21 @@ pub(crate) fn read(tree: &Tree) -> Vec<Source<'_>> {
             rest.is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
         };
         if test_modules.iter().any(in_module) {
-            source.place = Place::Test;
+            source.kind = FileKind::Test;
         }
-        if source.place == Place::Test {
+        if source.kind == FileKind::Test {
             source.product.clear();
         }
     }
     sources
 }
 
-fn place(path: &str) -> Place<'_> {
+fn kind(path: &str) -> FileKind<'_> {
     let mut parts = path.split('/');
     match (parts.next(), parts.next(), parts.next()) {
-        (Some("crates"), Some(name), Some("src" | "build.rs")) => Place::Crate(name),
-        _ if path.split('/').any(|part| part == "tests" || part == "benches") => Place::Test,
-        _ => Place::Other,
+        (Some("crates"), Some(name), Some("src" | "build.rs")) => FileKind::Crate(name),
+        _ if path.split('/').any(|part| part == "tests" || part == "benches") => FileKind::Test,
+        _ => FileKind::Other,
     }
 }
 
@@ -324,9 +324,9 @@ mod tests {
             .with_file("crates/a/src/b.rs", "#[cfg(test)] mod model;")
             .with_file("crates/a/src/b/model.rs", "x")
             .with_file("crates/a/src/tests_like.rs", "x");
-        let places: Vec<_> = read(&tree).iter().map(|source| source.place).collect();
-        let (own, test) = (Place::Crate("a"), Place::Test);
-        assert_eq!(places, [own, test, test, own, test, own]);
+        let kinds: Vec<_> = read(&tree).iter().map(|source| source.kind).collect();
+        let (own, test) = (FileKind::Crate("a"), FileKind::Test);
+        assert_eq!(kinds, [own, test, test, own, test, own]);
     }
 
     fn names(source: &str) -> Vec<String> {

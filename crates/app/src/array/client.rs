@@ -12,7 +12,7 @@ use levelhead_units::Bytes;
 use serde::de::DeserializeOwned;
 
 use super::messages::{Reply, StatusJson};
-use super::place;
+use super::socket_path;
 use super::verbs::Verb;
 use crate::{AppError, Show};
 
@@ -58,7 +58,7 @@ impl Conversation {
         let uuid = array_of(array).map_err(|error| {
             AppError::usage(format!("no running array answers at {name}: {error}"))
         })?;
-        let places = place::of_client(uuid);
+        let places = socket_path::of_client(uuid);
         places.iter().find_map(|path| connect(path)).ok_or_else(|| {
             let places: Vec<String> = places.iter().map(|path| path.display().to_string()).collect();
             let places = places.join(" or ");
@@ -73,7 +73,7 @@ impl Conversation {
         let mut line = serde_json::to_string(&verb).expect("a question is JSON");
         line.push('\n');
         match self.lines.get_mut().write_all(line.as_bytes()) {
-            // Whoever is sent away finds the reason in the answer.
+            // A client that is turned away finds the reason in the answer.
             Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(self.blame(error)),
             Ok(()) | Err(_) => Ok(()),
         }

@@ -12,7 +12,7 @@
 //! Each client has a thread of its own here. One that follows the events (`"follow": true`) asks nothing
 //! any more: it gets a line whenever there is news, an empty one every [`HEARTBEAT`] if there is none,
 //! by which the thread learns that it has left, and a last one when the array has ended. Those who
-//! follow cannot take all places: somebody must be able to stop the array.
+//! follow cannot take all places, so that one is left for a client that stops the array.
 //!
 //! The socket is a file that only its owner may open, in the run-time folder under the array's UUID, which
 //! every member tells; where it is elsewhere, a link to it is there. It is described for users in
@@ -42,7 +42,7 @@ use crate::{AppError, Stop};
 /// The longest question.
 const LINE_MAX: u64 = 4096;
 
-/// A client that says nothing for so long is turned away.
+/// A client that sends nothing for this time is turned away.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Clients at a time; one more is sent away.
@@ -52,7 +52,7 @@ const CLIENTS_MAX: usize = 16;
 const FOLLOWERS_MAX: usize = 12;
 const _: () = assert!(FOLLOWERS_MAX < CLIENTS_MAX);
 
-/// Who follows the events hears something at least so often.
+/// The longest time between two lines to a client that follows the events.
 const HEARTBEAT: Nanos = Nanos::from_secs(5);
 
 /// A wish to stop, and how that went: known once the drives are closed.
@@ -71,10 +71,10 @@ struct Desk {
     followers: Arc<AtomicUsize>,
 }
 
-/// A place among those who follow the events, free again when it is dropped.
-struct Place(Arc<AtomicUsize>);
+/// A slot for a client that follows the events, free again when it is dropped.
+struct FollowerSlot(Arc<AtomicUsize>);
 
-impl Drop for Place {
+impl Drop for FollowerSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -89,7 +89,7 @@ impl Drop for SocketFile {
     }
 }
 
-/// A control socket nobody answers at yet.
+/// A control socket that does not answer yet.
 pub(super) struct Listener {
     file: SocketFile,
     listener: UnixListener,
@@ -105,7 +105,7 @@ pub(super) struct Controlled {
 }
 
 impl Listener {
-    /// Listens at `path`. A socket file at which nobody answers is replaced.
+    /// Listens at `path`. A socket file at which no server answers is replaced.
     pub(super) fn bind(path: &Path) -> Result<Self, AppError> {
         let fail = |error: io::Error| {
             AppError::usage(format!("cannot listen for control at {}: {error}", path.display()))
@@ -179,14 +179,14 @@ impl Clients {
         let Ok(shared) = stream.try_clone() else { return };
         if self.0.len() >= CLIENTS_MAX {
             let reply = refuse(format!("{CLIENTS_MAX} clients ask already, try again"));
-            drop(say(&stream, &reply)); // Whoever is sent away may have left.
+            drop(say(&stream, &reply)); // The client that is turned away may have left.
             return;
         }
         let desk = desk.clone();
         let talk = move || {
-            // A client that leaves early has its reasons.
+            // An error means that the client has left; nothing has to be done about that.
             drop(desk.converse(&stream));
-            // There is another handle here, and the client is to see the end now.
+            // `shared` is another handle of the socket, so dropping this one alone would not end the connection.
             drop(stream.shutdown(Shutdown::Both));
         };
         self.0.push((shared, std::thread::spawn(talk)));
@@ -194,10 +194,10 @@ impl Clients {
 }
 
 impl Drop for Clients {
-    /// Everybody gets the answer to what was asked, and nobody is waited for who asks nothing.
+    /// Each client gets the answer to its question, and clients without a question are not waited for.
     fn drop(&mut self) {
         for (stream, thread) in self.0.drain(..) {
-            // One that has left is deaf already; one whose thread panicked has said so.
+            // Errors: the client has left, or its thread has panicked and has reported that itself.
             drop(stream.shutdown(Shutdown::Read));
             drop(thread.join());
         }
@@ -215,7 +215,7 @@ fn is_left_over(path: &Path) -> bool {
 }
 
 impl Controlled {
-    /// Closes the socket and tells whoever wanted the array to stop how that went.
+    /// Closes the socket and tells the client that wanted the array to stop how that went.
     pub(super) fn end(mut self, result: Result<(), String>) {
         self.close(result);
     }
@@ -225,7 +225,7 @@ impl Controlled {
         self.closing.store(true, Ordering::Relaxed);
         // Wakes the thread, which looks at the flag first.
         let waker = UnixStream::connect(&file.0);
-        // Before anybody learns of the end, who may serve the array again at once.
+        // Before any client learns of the end: it may serve the array again at once.
         self.link = None;
         drop(file);
         assert!(self.ending.ended.set(result).is_ok(), "an array ends once");
@@ -236,7 +236,7 @@ impl Controlled {
 
 impl Drop for Controlled {
     fn drop(&mut self) {
-        // Nobody is to wait for an end that has come some other way.
+        // No client is to wait for a stop when the array has ended some other way.
         self.close(Err("the array has ended before its time".to_owned()));
     }
 }
@@ -258,14 +258,14 @@ impl Desk {
             };
             say(stream, &reply)?;
             if self.has_ended() {
-                return Ok(()); // Also where the client would go on for ever.
+                return Ok(()); // Also where the client would go on without end.
             }
         }
     }
 
     /// Tells what has happened after an event, and what happens, until the array has ended.
     fn follow(&self, stream: &UnixStream, mut after: u64) -> io::Result<()> {
-        let Some(_place) = self.place() else {
+        let Some(_slot) = self.slot() else {
             let sentence = format!("{FOLLOWERS_MAX} clients follow the events already, try again");
             return say(stream, &refuse(sentence));
         };
@@ -284,10 +284,10 @@ impl Desk {
         }
     }
 
-    fn place(&self) -> Option<Place> {
+    fn slot(&self) -> Option<FollowerSlot> {
         let more = |count| (count < FOLLOWERS_MAX).then_some(count + 1);
         let taken = self.followers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        taken.is_ok().then(|| Place(Arc::clone(&self.followers)))
+        taken.is_ok().then(|| FollowerSlot(Arc::clone(&self.followers)))
     }
 
     fn has_ended(&self) -> bool {

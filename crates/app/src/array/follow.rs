@@ -28,22 +28,22 @@ pub enum Heard<'a> {
     Event(&'a dyn Show),
     /// A sentence about the events.
     Sentence(&'a str),
-    /// Nothing has come for a moment: time to look whether anybody still listens.
+    /// Nothing has come for a moment: the caller may look whether its output is still read.
     Nothing,
 }
 
-/// Whoever is told says whether to go on.
+/// The listener returns whether to go on.
 type Hear<'a> = dyn FnMut(Heard<'_>) -> Result<ControlFlow<()>, AppError> + 'a;
 
-/// How long a moment is.
+/// The time without an event after which the listener is called with [`Heard::Nothing`].
 const MOMENT: Duration = Duration::from_millis(100);
 
 /// What comes next.
 enum Next {
     News(EventsJson),
-    /// Somebody wishes to stop.
+    /// A stop was asked for.
     Stopped,
-    /// Nobody listens any more.
+    /// The listener does not want to go on.
     Unheard,
 }
 

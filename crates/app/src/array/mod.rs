@@ -7,8 +7,8 @@ mod event_json;
 mod events;
 mod follow;
 mod messages;
-mod place;
 mod serve;
+mod socket_path;
 mod verbs;
 
 pub use client::ask;

@@ -1,4 +1,4 @@
-//! `levelhead array serve`: an array on an NBD endpoint, until somebody stops it.
+//! `levelhead array serve`: an array on an NBD endpoint, until it is stopped.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -13,7 +13,7 @@ use levelhead_units::{Bytes, Nanos, Sectors};
 use serde::Serialize;
 
 use super::events::Tell;
-use super::{control, events, members, place};
+use super::{control, events, members, socket_path};
 use crate::files::absolute;
 use crate::{AppError, Progress, Show, Stop, uri};
 
@@ -130,7 +130,7 @@ pub fn serve(
     let members = members(&ask.members)?;
     let assembled =
         assemble(&members, AssembleOptions { force: ask.force }).map_err(AppError::usage)?;
-    let usual = place::of_server(assembled.uuid());
+    let usual = socket_path::of_server(assembled.uuid());
     let (control, link) = match (&ask.control, usual) {
         (None, usual) => (usual?, None),
         // Members lead to the usual place, and a link from there.
@@ -199,7 +199,7 @@ pub fn serve(
     stopped.map_err(AppError::trouble)
 }
 
-/// Shows how far the redundancy is, until it is all valid or somebody stops.
+/// Shows the share of redundancy that is valid, until all is valid or a stop is asked for.
 fn show_resync(handle: &ArrayHandle, stop: &Stop, progress: &dyn Progress) {
     /// A share in steps fine enough for a bar.
     const STEPS: u64 = 10_000;

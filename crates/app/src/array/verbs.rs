@@ -110,7 +110,7 @@ impl Verb {
             }
             Self::Fail { drive } => {
                 let drive = known(drive)?;
-                array.command(move |engine| engine.lose(drive))
+                array.lose(drive)
             }
             Self::SitOut { drive } => {
                 let drive = known(drive)?;

@@ -7,10 +7,10 @@ use levelhead_units::Nanos;
 use super::Row;
 use super::predict::{BEGINNINGS, Prediction};
 
-/// So far apart may two means, or two medians, be and still agree.
+/// The largest difference, as a share, at which two means or two medians agree.
 const CENTRE: f64 = 0.10;
 
-/// So far apart may two 99th percentiles be: of a run's 1500 reads, 15 are slower.
+/// The same for two 99th percentiles: of a run's 1500 reads, 15 are slower.
 const TAIL: f64 = 0.15;
 
 /// What is compared.

@@ -1,4 +1,4 @@
-//! `levelhead demo`: the main job, with nothing to prepare.
+//! `levelhead demo`: what Levelhead is for, on emulated drives that it makes itself.
 //!
 //! Six emulated drives in a temporary folder, an eRAID(2) array over them, a client on its NBD socket,
 //! in real time. Each trouble is met first as any RAID would (`normal`), then under the default
@@ -134,7 +134,7 @@ pub fn demo(ask: &Demo, stop: &Stop, progress: &dyn Progress) -> Result<Demonstr
     Ok(demonstrated)
 }
 
-/// What to say when somebody wants no more.
+/// The error of a demo that was stopped before its end.
 fn interrupted() -> AppError {
     AppError::trouble("stopped before the end; nothing is left behind")
 }

@@ -21,7 +21,7 @@ use super::load::{OUTSTANDING, Shape, Workload};
 use super::{RUN, Sample};
 use crate::AppError;
 
-/// Runs in virtual time, each begun so much of a revolution after the last.
+/// The number of runs in virtual time. Each begins `1 / BEGINNINGS` of a revolution after the one before.
 pub(super) const BEGINNINGS: u64 = 16;
 
 /// What virtual time says.

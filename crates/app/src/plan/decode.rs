@@ -10,7 +10,7 @@ use levelhead_units::{Nanos, SECTOR_SIZE};
 
 use crate::AppError;
 
-/// Repetitions of each measurement; the fastest counts, for everything else was disturbed.
+/// Repetitions of each measurement; the fastest counts, since others may have been disturbed.
 const REPEATS: u32 = 5;
 
 /// Times the rebuilding of 1, 2, 4 and so on up to all redundant symbols of `code`: planning and

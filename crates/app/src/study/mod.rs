@@ -35,7 +35,7 @@ pub struct RunStudy {
     pub seeds: Option<u32>,
     /// Traces, for studies that take them.
     pub traces: Vec<PathBuf>,
-    /// The folder for the page, if anybody wants one.
+    /// The folder for the page, if one is wanted.
     pub report: Option<PathBuf>,
     /// A part of the work only.
     pub shard: Option<Shard>,

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use levelhead_lab::studies::{
-    Ask, Drawing, Estimate, HeatMap, Measured, Plan, Results, Study, Unit, Whose,
+    Ask, Drawing, Estimate, HeatMap, Measured, Results, Study, StudyPlan, Unit, Whose,
 };
 use levelhead_report::{Axis, Column, Figure, Page, Series, Shading, Table, json};
 use serde::Serialize;
@@ -52,7 +52,7 @@ impl Show for Listed {
 pub struct Studied {
     study: Study,
     ask: Ask,
-    plan: Plan,
+    plan: StudyPlan,
     results: Results,
 }
 
@@ -103,7 +103,7 @@ pub(super) fn page_place(folder: &Path, study: &str) -> Result<PathBuf, AppError
 }
 
 impl Studied {
-    pub(super) const fn new(study: Study, ask: Ask, plan: Plan, results: Results) -> Self {
+    pub(super) const fn new(study: Study, ask: Ask, plan: StudyPlan, results: Results) -> Self {
         Self { study, ask, plan, results }
     }
 

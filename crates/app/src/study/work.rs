@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use levelhead_lab::studies::{Job, Measured, Plan};
+use levelhead_lab::studies::{Job, Measured, StudyPlan};
 
 use super::journal::Journal;
 use crate::{AppError, Progress};
@@ -12,7 +12,7 @@ use crate::{AppError, Progress};
 /// Measures every job that `journal` does not have, and gives back what all of them have given. Which
 /// processor takes which makes no difference to the result.
 pub(super) fn measure(
-    plan: &Plan,
+    plan: &StudyPlan,
     seeds: &[u64],
     jobs: &[Job],
     journal: Journal,
@@ -31,7 +31,7 @@ pub(super) fn measure(
             let mut outcome = outcome.lock().expect("no worker panics with the results");
             outcome.take(job, result.map_err(AppError::usage));
             if !outcome.problems.is_empty() {
-                // Nobody needs the rest.
+                // The other jobs are not needed any more.
                 next.store(missing.len(), Ordering::Relaxed);
             }
             let count = outcome.journal.measured().len() as u64;
@@ -81,7 +81,7 @@ mod tests {
     use crate::{NoProgress, Task};
 
     /// Two cells that say how often they were measured.
-    fn plan(count: &Arc<AtomicUsize>) -> Plan {
+    fn plan(count: &Arc<AtomicUsize>) -> StudyPlan {
         let cell = |add: f64| {
             let count = Arc::clone(count);
             Cell::new(format!("plus {add}"), move |seed| {
@@ -89,7 +89,7 @@ mod tests {
                 Ok(Measured::default().with("mean", seed as f64 + add))
             })
         };
-        Plan { cells: vec![cell(0.25), cell(0.5)], ..Plan::default() }
+        StudyPlan { cells: vec![cell(0.25), cell(0.5)], ..StudyPlan::default() }
     }
 
     /// What a bar was told, in order.
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn the_first_job_that_fails_ends_the_work_with_its_sentence() {
         let cell = |name: &str| Cell::new(name, |_| Err("cannot be".to_owned()));
-        let plan = Plan { cells: vec![cell("a"), cell("b")], ..Plan::default() };
+        let plan = StudyPlan { cells: vec![cell("a"), cell("b")], ..StudyPlan::default() };
         let jobs = plan.jobs(1);
         let problem = measure(&plan, &[7], &jobs[1..], Journal::in_memory(), &NoProgress);
         assert_eq!(problem.unwrap_err().to_string(), "b: cannot be");

@@ -1,15 +1,9 @@
 //! Making redundancy valid, a step at a time.
 
-use levelhead_units::{Instant, Sectors};
+use levelhead_units::Instant;
 
 use crate::ops::write::{Cause, Part, Progress};
-use crate::{Array, Start};
-
-/// Sectors of every drive that one step of a resync covers at most, or one stripe if that is more: 4 MiB.
-const RESYNC_STEP: Sectors = Sectors::new(1024);
-
-/// Sectors of all drives together that one step covers at most, or one stripe if that is more: 64 MiB.
-const RESYNC_MEMORY: Sectors = Sectors::new(1 << 14);
+use crate::{Array, Moved, Start, Stop};
 
 /// How far the array is with making its redundancy valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,11 +18,39 @@ pub enum Resync {
 }
 
 impl Array {
-    /// Starts the next step of making redundancy valid, unless one is under way, all is done, or it
-    /// is stuck. The step's end shows in [`Array::synced`] and [`Array::resync`].
+    /// Starts the next step of making redundancy valid, whatever the budget says, unless one is under way, all
+    /// is done, or it is stuck. The step's end shows in [`Array::synced`] and [`Array::resync`].
     pub fn handle_resync(&mut self, now: Instant) {
-        let (first, stripes) = (self.core.synced, self.core.layout.stripes());
-        if self.resync != Resync::Idle || first == stripes || self.core.code.is_none() {
+        self.resync_step(now);
+        self.move_on(now);
+    }
+
+    /// When the next step is to begin by itself although clients wait.
+    pub(crate) fn resync_at(&self) -> Option<Instant> {
+        self.pacer.next().filter(|_| self.wants_resync())
+    }
+
+    /// Starts the next step if the budget has room for it.
+    pub(crate) fn resync_within_budget(&mut self, now: Instant) -> Moved {
+        if !self.wants_resync() || !self.pacer.may_begin(now, self.outstanding) {
+            return Moved::No;
+        }
+        self.resync_step(now);
+        Moved::Yes
+    }
+
+    /// An array that is to end soon begins nothing.
+    fn wants_resync(&self) -> bool {
+        self.has_resync_step() && self.stop == Stop::No && self.give_up_at.is_none()
+    }
+
+    fn has_resync_step(&self) -> bool {
+        let is_done = self.core.synced == self.core.layout.stripes();
+        self.resync == Resync::Idle && !is_done && self.core.code.is_some()
+    }
+
+    fn resync_step(&mut self, now: Instant) {
+        if !self.has_resync_step() {
             return;
         }
         if !self.core.drives.lost().is_empty() {
@@ -36,22 +58,20 @@ impl Array {
             return self.tell_resync();
         }
         self.resync = Resync::Running;
-        let spec = self.core.layout.spec();
-        let sectors = RESYNC_STEP.get().min(RESYNC_MEMORY.get() / spec.drives() as u64);
-        let step = (sectors / spec.chunk().get()).max(1);
-        let end = stripes.min(first + step);
+        self.pacer.note_begin();
+        let (first, stripes) = (self.core.synced, self.core.layout.stripes());
+        let end = stripes.min(first + self.pacer.budget().stripes(&self.core.layout));
         self.claim(now, Start::Write(Cause::Resync { first, end }));
-        self.settle(now);
     }
 
     pub(crate) fn note_resync(&mut self, now: Instant, progress: Progress, cause: &Cause) {
+        if let (Progress::Done | Progress::Failed, Cause::Resync { .. }) = (progress, cause) {
+            self.pacer.note_end(now);
+        }
         match (progress, cause) {
             (Progress::NotYet, _) | (Progress::Failed, Cause::Client(_)) => {}
-            // A write that was given up meanwhile has made redundancy before this step invalid.
-            (Progress::Done, &Cause::Resync { first, .. }) if first != self.core.synced => {
-                self.resync = Resync::Idle;
-            }
-            (Progress::Done, &Cause::Resync { end, .. }) => {
+            (Progress::Done, &Cause::Resync { first, end }) => {
+                assert_eq!(first, self.core.synced, "one step at a time");
                 self.core.synced = end;
                 if end == self.core.layout.stripes()
                     && let Some(ledger) = &mut self.ledger

@@ -23,7 +23,8 @@
 //! - G1. Nothing is written to the array's data before the second entry of the opening is safe.
 //! - G2. The next entry begins only when every drive that is present and answers has the last one, in both
 //!   copies, so that none of them is ever two generations behind. What was found after a crash in the middle of
-//!   an entry is therefore given to all of them first, as the generation that it is.
+//!   an entry is therefore given to all of them first, as the generation that it is. A drive that is silent gets
+//!   what it missed once it answers, and before the last two entries; after a crash meanwhile it counts as stale.
 //! - G3. An answer that relies on the loss of a drive goes out after an entry with that loss is safe.
 //! - G4. An entry never says that more drives are gone than the layout survives.
 //! - G5. What says how far redundancy was last known to be valid is begun after a flush that began after it was
@@ -279,15 +280,6 @@ impl Ledger {
         }
     }
 
-    /// Redundancy from this stripe on is not valid any more.
-    pub(crate) fn handle_unsynced(&mut self, first: u64) {
-        self.synced = Synced::NotNow;
-        self.book.synced_last = self.book.synced_last.min(first);
-        if self.phase == Phase::Open && self.due.is_empty() {
-            self.due.push_back(Due::New(State::Dirty));
-        }
-    }
-
     fn flush(&self, core: &mut Core, now: Instant) -> Flush {
         let present: Vec<DriveIdx> = core.drives.present().iter().collect();
         let ask = |drive| (drive, self.ask(core, now, drive, Command::Flush, Vec::new()));
@@ -379,8 +371,14 @@ impl Ledger {
                 self.begin(core, now);
                 continue;
             }
-            let lags = !self.lagging.without(silent).without(core.drives.lost()).is_empty();
-            if lags && matches!(self.phase, Phase::Opening | Phase::Open) {
+            let lagging = self.lagging.without(core.drives.lost());
+            // At the end none may be silent: every drive has just ended a flush.
+            let is_again_due = match &self.phase {
+                Phase::Opening | Phase::Open => !lagging.without(silent).is_empty(),
+                Phase::Flushing(flush) => flush.pending.is_empty() && !lagging.is_empty(),
+                Phase::Shut | Phase::Closing | Phase::Closed => false,
+            };
+            if is_again_due {
                 self.due.push_back(Due::Again); // G2
                 continue;
             }
@@ -411,8 +409,11 @@ impl Ledger {
                 self.phase = Phase::Open; // G1
             }
         }
-        // G2: of those that are silent, no more are left behind than the layout can do without.
-        let may_lag = (silent.len() as usize) <= core.drives.spare();
+        // G2: of those that are silent, no more are left behind than the layout can do without, and none by the
+        // last entries: nobody would give it what it missed.
+        let silent = silent.without(core.drives.lost());
+        let may_lag = (silent.len() as usize) <= core.drives.spare()
+            && matches!(self.phase, Phase::Opening | Phase::Open);
         let is_waited_for = |(at, progress): (usize, &Progress)| match progress {
             Progress::NotAsked | Progress::Done => false,
             Progress::Waiting { .. } | Progress::First { .. } | Progress::Second { .. } => {
@@ -469,7 +470,8 @@ impl Ledger {
             State::Dirty => 0,
         };
         let is_known = state == State::Clean || self.synced == Synced::Safely; // G5
-        let synced_last = if is_known { core.synced } else { self.book.synced_last };
+        // Never less than before: a resync that a loss has ended has made nothing worse.
+        let synced_last = if is_known { core.synced } else { 0 }.max(self.book.synced_last);
         self.book = Book {
             generation: self.book.generation + 1,
             run: self.run,

@@ -78,7 +78,8 @@ pub enum Doubt {
     /// It was not stopped in good order, and drives are absent: what they held is computed from redundancy
     /// that may not match.
     Unclean,
-    /// Drives are absent, and some stripes were never in sync: what the drives held of these is not to be had.
+    /// Drives are absent, and it was stopped while the redundancy of some stripes was not known to be valid:
+    /// what the drives held of these may come out wrong, or is not to be had.
     Unsynced {
         /// Stripes that were not.
         stripes: u64,
@@ -100,7 +101,7 @@ pub enum Refusal {
         /// Which.
         found: usize,
     },
-    /// Neither copy of this one's superblock is good.
+    /// Neither copy of this one's superblock is good, or one was written by a program that knows more.
     Damaged {
         /// Which.
         found: usize,
@@ -215,7 +216,7 @@ pub fn quorum(found: &[Found]) -> Result<Assembly, Refusal> {
         (false, true) => (0, None),
         (false, false) => (right.synced_last, Some(Doubt::Unclean)),
         (true, false) if right.synced < stripes => {
-            (right.synced, Some(Doubt::Unsynced { stripes: stripes - right.synced }))
+            (right.synced_last, Some(Doubt::Unsynced { stripes: stripes - right.synced }))
         }
         (true, false) => (right.synced, None),
     };
@@ -247,6 +248,10 @@ fn word(found: usize, member: &Found) -> Result<Superblock, Refusal> {
                 }
                 (Ok(new), None) => good = Some(new),
                 (Err(SuperblockError::Absent), _) => {}
+                // Whatever the other copy says, this one is newer than this program.
+                (Err(error), _) if error.is_foreign() => {
+                    return Err(Refusal::Damaged { found, error: error.clone() });
+                }
                 (Err(error), _) => wrong = Refusal::Damaged { found, error: error.clone() },
             },
         }
@@ -299,7 +304,9 @@ impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unclean => f.write_str("the array was not stopped in good order"),
-            Self::Unsynced { stripes } => write!(f, "{stripes} stripes were never in sync"),
+            Self::Unsynced { stripes } => {
+                write!(f, "the redundancy of {stripes} stripes is not known to be valid")
+            }
         }
     }
 }

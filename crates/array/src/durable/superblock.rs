@@ -31,8 +31,8 @@ const CODE_VERSION: u32 = 1;
 /// The most drives of an array.
 const DRIVES_MAX: usize = DriveIdx::MAX as usize;
 
-/// No drive has more sectors: 2^52 bytes.
-const DRIVE_SECTORS_MAX: u64 = 1 << 40;
+/// No member has more sectors: 2^52 bytes, 4 PiB.
+pub const DRIVE_SECTORS_MAX: u64 = 1 << 40;
 
 /// Bytes of a reserved place: its first sector, its sectors, its use, two zeroes.
 const RESERVED_BYTES: usize = 16;
@@ -202,6 +202,13 @@ pub enum SuperblockError {
     },
 }
 
+impl SuperblockError {
+    /// Whether the sector was written as it is, by a program that knows more than this one.
+    pub fn is_foreign(&self) -> bool {
+        matches!(self, Self::Version { .. } | Self::Features { .. } | Self::CodeVersion { .. })
+    }
+}
+
 impl fmt::Display for SuperblockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -341,14 +348,14 @@ impl Superblock {
         if bytes[at::MAGIC..][..MAGIC.len()] != MAGIC {
             return Err(SuperblockError::Absent);
         }
-        let version = u32_at(bytes, at::VERSION);
-        if version != VERSION {
-            return Err(SuperblockError::Version { version });
-        }
         let stored = u32_at(bytes, at::CHECKSUM);
         let computed = crc32c::crc32c(&bytes[..at::CHECKSUM]);
         if stored != computed {
             return Err(SuperblockError::Checksum { stored, computed });
+        }
+        let version = u32_at(bytes, at::VERSION);
+        if version != VERSION {
+            return Err(SuperblockError::Version { version });
         }
         // No feature is known yet.
         let incompatible = u64_at(bytes, at::INCOMPATIBLE);

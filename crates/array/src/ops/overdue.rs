@@ -3,27 +3,43 @@
 //! # Invariants
 //!
 //! - O1. Every request is answered within [`Patience::answer`](crate::Patience::answer) of its arrival.
-//! - O2. A write that was answered before its end keeps its stripes until then: nothing overtakes what a drive
-//!   may still carry out.
+//! - O2. A write that was answered before its end goes on, and keeps its stripes and its memory until then:
+//!   nothing overtakes what a drive may still carry out, and redundancy matches once all of it was.
+//! - O3. What such writes keep is bounded: while it is [`GIVEN_UP_MAX`], further writes fail at once.
 
-use levelhead_block::{Effort, Outcome, RequestId, SectorSet};
-use levelhead_units::{DriveIdx, DriveSet, Extent, Instant};
+use levelhead_block::{BufId, Effort, Outcome, RequestId, SectorSet};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
 use crate::action::{Answer, Cost};
 use crate::core::OpId;
 use crate::drives::Silenced;
 use crate::durable::membership::Why;
-use crate::ops::write::Cause;
+use crate::ops::write::{Cause, Part};
 use crate::timers::Timer;
-use crate::{Array, Moved, Op, Start};
+use crate::{Array, FlushOp, Moved, Op, Start};
+
+/// What writes may keep that were given up and are still being carried out: 64 MiB.
+const GIVEN_UP_MAX: Sectors = Sectors::new(1 << 14);
 
 impl Array {
     /// When a request has waited for too long.
     pub(crate) fn answer_at(&self) -> Option<Instant> {
         let patience = self.core.drives.patience()?;
-        let &arrived = self.arrived.values().next()?;
-        let answer_by = arrived + patience.answer();
+        let arrived = self.arrived.values().next().map(|&arrived| arrived + patience.answer());
+        let answer_by = arrived.into_iter().chain(self.core.held_by()).min()?;
         Some(self.give_up_at.map_or(answer_by, |at| at.min(answer_by)))
+    }
+
+    /// The answers that an operation has just given and that are held go out in time all the same (O1).
+    pub(crate) fn limit_held(&mut self, arrived: Option<Instant>) {
+        if let (Some(arrived), Some(patience)) = (arrived, self.core.drives.patience()) {
+            self.core.limit_held(arrived + patience.answer());
+        }
+    }
+
+    /// Whether a write must fail at once (O3).
+    pub(crate) fn is_beyond_given_up(&self) -> bool {
+        self.core.given_up >= GIVEN_UP_MAX
     }
 
     /// Looks for drives that are silent. Reads do not count on those that have just become so.
@@ -37,6 +53,9 @@ impl Array {
 
     /// Gives up what has waited for too long.
     pub(crate) fn give_up_overdue(&mut self, now: Instant) {
+        let ends_now = self.give_up_at.is_some_and(|at| at <= now);
+        let is_over = |by: Option<Instant>| ends_now || by.is_some_and(|by| by <= now);
+        self.core.fail_held_if(is_over);
         while self.answer_at().is_some_and(|at| at <= now)
             && let Some((op, _)) = self.arrived.pop_first()
         {
@@ -58,7 +77,7 @@ impl Array {
     fn note_silent(&mut self, now: Instant, silent: DriveSet) {
         let reads = self.ops.iter_mut().filter_map(|(&op, state)| match state {
             Op::Read(read) => read.note_silent(silent).then_some(op),
-            Op::Locked(_) | Op::Write(_) | Op::Flush { .. } => None,
+            Op::Locked(_) | Op::Write(_) | Op::Flush(_) => None,
         });
         for op in reads.collect::<Vec<OpId>>() {
             self.advance(now, op);
@@ -69,7 +88,7 @@ impl Array {
     /// that is silent (S1 of [`silence`](crate::drives::silence)).
     fn may_lose(&self, drive: DriveIdx) -> bool {
         let is_redundant = self.core.synced == self.core.layout.stripes();
-        let waits = |op: &OpId| matches!(self.ops.get(op), Some(Op::Write(_) | Op::Flush { .. }));
+        let waits = |op: &OpId| matches!(self.ops.get(op), Some(Op::Write(_) | Op::Flush(_)));
         let silent = self.core.drives.silent().without(self.core.drives.lost()).len() as usize;
         is_redundant && silent <= self.core.drives.spare() && self.core.is_waited_for(drive, waits)
     }
@@ -87,9 +106,7 @@ impl Array {
                         self.answer_nothing(request, extent, effort);
                     }
                     Start::Write(Cause::Client(parts)) => {
-                        for part in parts {
-                            self.answer_nothing(part.request, part.extent, Effort::Full);
-                        }
+                        parts.into_iter().for_each(|part| self.refuse_write(part));
                     }
                     Start::Write(Cause::Resync { .. }) => return,
                 }
@@ -100,13 +117,10 @@ impl Array {
             }
             Op::Write(write) => {
                 if !write.give_up(&mut self.core, now) {
-                    if self.drop_postponed(now, op) {
-                        self.advance(now, op);
-                    }
                     return; // O2
                 }
             }
-            &mut Op::Flush { request, subs, .. } => {
+            &mut Op::Flush(FlushOp { request, subs, .. }) => {
                 let cost = Cost { subs, ..Cost::default() };
                 let answer = Answer { request, outcome: Outcome::Gone, cost };
                 self.core.answer(DriveSet::EMPTY, answer);
@@ -116,6 +130,12 @@ impl Array {
         }
         self.ops.remove(&op);
         self.granted.extend(self.locks.withdraw(op));
+    }
+
+    /// Answers a write of which nothing was or will be written.
+    pub(crate) fn refuse_write(&mut self, part: Part) {
+        self.answer_nothing(part.request, part.extent, Effort::Full);
+        self.core.release(BufId::Client(part.request));
     }
 
     fn answer_nothing(&mut self, request: RequestId, extent: Extent, effort: Effort) {

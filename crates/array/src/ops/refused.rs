@@ -7,19 +7,17 @@
 //!
 //! # Invariants
 //!
-//! - P1. A command that was refused is inside its drive for all but the runtime, until it is sent again or
-//!   given up.
-//! - P2. Where a part of a write was never carried out, the redundancy of its stripes is not used again before
-//!   it was made valid.
-
-use std::collections::VecDeque;
+//! - P1. A command that was refused is inside its drive for all but the runtime, until it is sent again. So a
+//!   write whose clients were told that it has failed is still carried out once there is room, and redundancy
+//!   stays right.
+//! - P2. What nobody waits for any more is not sent again.
 
 use levelhead_block::Outcome;
 use levelhead_units::{Instant, Nanos};
 
+use crate::Array;
 use crate::action::{Action, SubId};
-use crate::core::{Core, OpId, Purpose};
-use crate::{Array, Op};
+use crate::core::{Core, Purpose};
 
 /// Time from a refusal to the next attempt.
 const PAUSE: Nanos = Nanos::from_millis(100);
@@ -32,79 +30,57 @@ pub(crate) struct Postponed {
 }
 
 impl Core {
-    /// Keeps a command for another attempt; false where nothing may wait for one.
-    pub(crate) fn postpone(&mut self, now: Instant, sub: SubId) -> bool {
-        let Some((purpose, drive)) = self.whose(sub) else { return false };
-        let is_waited_for = matches!(purpose, Purpose::Op(_) | Purpose::Ledger);
-        if self.drives.patience().is_none() || !is_waited_for || self.drives.lost().contains(drive)
-        {
-            return false;
-        }
-        self.postponed.push_back(Postponed { at: now + PAUSE, sub });
-        true
-    }
-
     /// When the next attempt is due.
     pub(crate) fn postponed_at(&self) -> Option<Instant> {
         self.postponed.front().map(|postponed| postponed.at)
     }
 
-    /// Sends again what is due, and returns what is not to be sent: commands of drives that are lost by now.
-    fn send_again(&mut self, now: Instant) -> Vec<SubId> {
-        let mut given_up = Vec::new();
-        while let Some(&Postponed { at, sub }) = self.postponed.front()
-            && at <= now
-        {
-            self.postponed.pop_front();
-            match self.submit_of(sub) {
-                Some((submit, Purpose::Op(_) | Purpose::Ledger))
-                    if !self.drives.lost().contains(submit.drive) =>
-                {
-                    self.actions.push_back(Action::Submit(submit));
-                }
-                Some(_) => given_up.push(sub),
-                None => {}
-            }
-        }
-        given_up
-    }
-
-    /// Takes the commands of one operation that wait for another attempt.
-    fn take_postponed(&mut self, op: OpId) -> Vec<SubId> {
-        let (own, others) =
-            std::mem::take(&mut self.postponed).into_iter().partition(|postponed| {
-                self.whose(postponed.sub).is_some_and(|(purpose, _)| purpose == Purpose::Op(op))
-            });
-        self.postponed = others;
-        let own: VecDeque<Postponed> = own;
-        own.into_iter().map(|postponed| postponed.sub).collect()
+    /// The next command that is due for another attempt.
+    fn take_postponed(&mut self, now: Instant) -> Option<SubId> {
+        let due = self.postponed.pop_front_if(|postponed| postponed.at <= now);
+        due.map(|postponed| postponed.sub)
     }
 }
 
 impl Array {
+    /// A command was refused: keeps it for another attempt, or drops it if nobody waits for it. False where
+    /// nothing waits for another attempt, or the drive is lost: there it has failed.
+    pub(crate) fn handle_refused(&mut self, now: Instant, sub: SubId) -> bool {
+        let Some((purpose, drive)) = self.core.whose(sub) else { return false };
+        if self.core.drives.patience().is_none() || self.core.drives.lost().contains(drive) {
+            return false;
+        }
+        if self.is_awaited(purpose) {
+            self.core.postponed.push_back(Postponed { at: now + PAUSE, sub });
+        } else {
+            self.drop_refused(now, sub);
+        }
+        true
+    }
+
     /// Sends again what was refused and is due.
     pub(crate) fn send_again(&mut self, now: Instant) {
-        for sub in self.core.send_again(now) {
-            let state = self.core.finish(now, sub, &Outcome::Gone);
-            self.route(now, sub, &state, &Outcome::Gone);
+        while let Some(sub) = self.core.take_postponed(now) {
+            let Some((submit, purpose)) = self.core.submit_of(sub) else { continue };
+            if self.core.drives.lost().contains(submit.drive) || !self.is_awaited(purpose) {
+                self.drop_refused(now, sub); // P2
+            } else {
+                self.core.actions.push_back(Action::Submit(submit));
+            }
         }
     }
 
-    /// A write was given up: its parts that no drive has are not sent again (P2). Returns whether there were any.
-    pub(crate) fn drop_postponed(&mut self, now: Instant, op: OpId) -> bool {
-        let subs = self.core.take_postponed(op);
-        let Some(Op::Write(write)) = self.ops.get_mut(&op) else { return false };
-        for &sub in &subs {
-            self.core.finish(now, sub, &Outcome::Gone);
-            write.handle_written(sub);
+    fn is_awaited(&self, purpose: Purpose) -> bool {
+        match purpose {
+            Purpose::Op(op) => self.ops.contains_key(&op),
+            Purpose::Ledger => true,
+            Purpose::Probe | Purpose::Abandoned => false,
         }
-        let first = write.first_stripe().filter(|_| self.core.code.is_some());
-        if let (Some(first), false) = (first, subs.is_empty()) {
-            self.core.synced = self.core.synced.min(first);
-            if let Some(ledger) = &mut self.ledger {
-                ledger.handle_unsynced(first);
-            }
-        }
-        !subs.is_empty()
+    }
+
+    /// A refusal says nothing about the drive, so nobody hears of this command's end.
+    fn drop_refused(&mut self, now: Instant, sub: SubId) {
+        let state = self.core.finish(now, sub, &Outcome::Refused);
+        state.read_buf().into_iter().for_each(|buf| self.core.release(buf));
     }
 }

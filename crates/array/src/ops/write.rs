@@ -2,8 +2,10 @@
 //!
 //! ```text
 //!   (locked) --> Reading --> Writing --> Answered
-//!                 |   ^
-//!                 +---+   a drive was lost or a sector is damaged: choose again
+//!                 |   ^         |           ^
+//!                 +---+         |           |   all sub-writes have ended
+//!                   |           +--> given up: the client has its failure, the writing goes on
+//!                   +-- a drive was lost or a sector is damaged: choose again
 //! ```
 //!
 //! Each codeword chooses the method that reads least:
@@ -18,7 +20,8 @@
 //! # Invariants
 //!
 //! - W1. Nothing is written before everything to be read was read.
-//! - W2. A write answers after its last sub-write has ended, and holds its stripes until then.
+//! - W2. A write answers well only after its last sub-write has ended, and holds its stripes and its clients'
+//!   buffers until then, even if its clients were told before that it has failed.
 //! - W3. A write that cannot keep a codeword consistent writes nothing and names its sectors; one that
 //!   others joined to does so only for the parts that touch that codeword.
 
@@ -62,19 +65,27 @@ pub(crate) struct WriteOp {
     pub(crate) fetch: Fetch,
     /// Where each changed symbol's new value is, codeword by codeword.
     changes: Vec<Vec<(usize, Place)>>,
-    /// Sub-writes that have not ended. Empty until the writing begins.
-    writing: Vec<SubId>,
     phase: Phase,
+    clients: Clients,
+    /// The array's own buffers that it needs until its end, and their sectors.
     scratch: Vec<BufId>,
+    scratch_sectors: Sectors,
     cost: Cost,
-    /// Whether clients were told that it has failed, before its end.
-    is_answered: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
     Reading,
-    Writing,
+    /// These sub-writes have not ended.
+    Writing(Vec<SubId>),
+}
+
+/// Whether its clients wait for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Clients {
+    Wait,
+    /// They were told that it has failed; it keeps this much memory until its end.
+    GivenUp(Sectors),
 }
 
 /// How one codeword is written.
@@ -128,26 +139,27 @@ impl WriteOp {
                 fetch
             }
         };
-        let (writing, scratch, cost) = (Vec::new(), Vec::new(), Cost::default());
-        let began = now;
         Self {
             op,
-            began,
+            began: now,
             cause,
             fetch,
             changes,
-            writing,
             phase: Phase::Reading,
-            scratch,
-            cost,
-            is_answered: false,
+            clients: Clients::Wait,
+            scratch: Vec::new(),
+            scratch_sectors: Sectors::ZERO,
+            cost: Cost::default(),
         }
     }
 
-    /// A sub-write has ended. Whether its drive is lost has been settled already.
+    /// A sub-write has ended. If its drive is lost by that, it is lost already.
     pub(crate) fn handle_written(&mut self, sub: SubId) {
-        let at = self.writing.iter().position(|&writing| writing == sub);
-        self.writing.swap_remove(at.expect("the sub-write is this operation's"));
+        let Phase::Writing(pending) = &mut self.phase else {
+            unreachable!("W1: {sub:?} was written while the write still reads")
+        };
+        let at = pending.iter().position(|&writing| writing == sub);
+        pending.swap_remove(at.expect("the sub-write is this operation's"));
     }
 
     /// Moves on as the facts demand.
@@ -177,10 +189,9 @@ impl WriteOp {
                 self.cost.subs += self.fetch.ask(core, now, &wishes, manner);
                 return Progress::NotYet;
             }
-            self.phase = Phase::Writing;
-            self.write(core, now, &methods);
+            self.phase = Phase::Writing(self.write(core, now, &methods));
         }
-        if !self.writing.is_empty() {
+        if self.phase != Phase::Writing(Vec::new()) {
             return Progress::NotYet;
         }
         let end = if self.is_safe(core) { Progress::Done } else { Progress::Failed };
@@ -231,7 +242,13 @@ impl WriteOp {
     }
 
     /// Computes redundancy and puts all sub-writes into the queues.
-    fn write(&mut self, core: &mut Core, now: Instant, methods: &[(Method, SymbolSet)]) {
+    fn write(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        methods: &[(Method, SymbolSet)],
+    ) -> Vec<SubId> {
+        assert!(self.fetch.subs.is_empty(), "W1: something is still being read");
         let mut cells: Vec<(Cell, Place)> = Vec::new();
         for (word, changes) in self.fetch.codewords.iter().zip(&self.changes) {
             for &(symbol, place) in changes {
@@ -250,6 +267,7 @@ impl WriteOp {
         self.fetch.close(core, now, false, None);
         let durability = self.durability();
         cells.sort_unstable_by_key(|(cell, _)| *cell);
+        let mut pending = Vec::new();
         for (drive, extent, segments) in join(&core.area, &cells) {
             let command = Command::Write { extent, durability, zero_tail: ZeroTail::None };
             let sub = core.enqueue(
@@ -265,9 +283,10 @@ impl WriteOp {
                     since: self.since(),
                 },
             );
-            self.writing.push(sub);
+            pending.push(sub);
             self.cost.subs += 1;
         }
+        pending
     }
 
     /// Gives each redundant symbol that will be written a place, in the order of the drives, so that
@@ -288,8 +307,7 @@ impl WriteOp {
         cells.sort_unstable();
         let mut places = vec![Vec::new(); methods.len()];
         if !cells.is_empty() {
-            let buf = core.acquire(Sectors::new(cells.len() as u64));
-            self.scratch.push(buf);
+            let buf = self.acquire(core, Sectors::new(cells.len() as u64));
             for (sector, (_, idx, symbol)) in (0_u32..).zip(cells) {
                 places[idx].push((symbol, Place { buf, sector }));
             }
@@ -345,8 +363,7 @@ impl WriteOp {
             return Vec::new();
         }
         self.cost.decoded += 1;
-        let buf = core.acquire(Sectors::new(missing.len() as u64));
-        self.scratch.push(buf);
+        let buf = self.acquire(core, Sectors::new(missing.len() as u64));
         let places = (0_u32..).zip(missing.iter());
         places
             .map(|(sector, symbol)| {
@@ -356,6 +373,14 @@ impl WriteOp {
                 (symbol, place)
             })
             .collect()
+    }
+
+    /// A buffer that is kept until the write's end.
+    fn acquire(&mut self, core: &mut Core, sectors: Sectors) -> BufId {
+        let buf = core.acquire(sectors);
+        self.scratch.push(buf);
+        self.scratch_sectors += sectors;
+        buf
     }
 
     /// Whether every changed sector can be read back, now that all sub-writes have ended.
@@ -413,26 +438,24 @@ impl WriteOp {
         }
     }
 
-    /// The first stripe that it touches.
-    pub(crate) fn first_stripe(&self) -> Option<u64> {
-        self.fetch.codewords.first().map(|word| word.row.stripe)
-    }
-
-    /// Answers with a failure what has waited for too long. Returns whether it is over: one of which parts may
-    /// still be written is not.
+    /// Answers with a failure what has waited for too long. Returns whether the write is over: one that has
+    /// begun to write goes on (W2).
     pub(crate) fn give_up(&mut self, core: &mut Core, now: Instant) -> bool {
         let Cause::Client(parts) = &self.cause else { return false };
         if self.phase == Phase::Reading {
             self.finish(core, now, Progress::Failed);
             return true;
         }
+        let mut kept = self.scratch_sectors;
         for part in parts {
+            kept += part.extent.sectors;
             let damaged = SectorSet::first(part.extent.sectors);
             let outcome = Outcome::Done { unknown: SectorSet::EMPTY, damaged };
             let cost = std::mem::take(&mut self.cost);
             core.answer(DriveSet::EMPTY, Answer { request: part.request, outcome, cost });
         }
-        self.is_answered = true;
+        self.clients = Clients::GivenUp(kept);
+        core.given_up += kept;
         false
     }
 
@@ -441,17 +464,25 @@ impl WriteOp {
         for buf in self.scratch.drain(..) {
             core.release(buf);
         }
-        let Cause::Client(parts) = &self.cause else { return };
-        if self.is_answered {
-            return;
+        match self.clients {
+            Clients::Wait => self.answer(core, now, end),
+            Clients::GivenUp(kept) => core.given_up = core.given_up - kept,
         }
+        if let Cause::Client(parts) = &self.cause {
+            parts.iter().for_each(|part| core.release(BufId::Client(part.request)));
+        }
+    }
+
+    /// Tells its clients how it has ended.
+    fn answer(&mut self, core: &mut Core, now: Instant, end: Progress) {
+        let Cause::Client(parts) = &self.cause else { return };
         let relies_on = self.relies_on(core);
         core.drives.note_latency(now.saturating_since(self.began));
-        core.writes_ended += u64::from(self.phase == Phase::Writing);
+        core.writes_ended += u64::from(self.phase != Phase::Reading);
         for part in parts {
-            let damaged = match (end, self.phase) {
+            let damaged = match (end, &self.phase) {
                 (Progress::Done | Progress::NotYet, _) => Vec::new(),
-                (Progress::Failed, Phase::Writing) => unsafe_sectors(core, part),
+                (Progress::Failed, Phase::Writing(_)) => unsafe_sectors(core, part),
                 // W3: nothing was written.
                 (Progress::Failed, Phase::Reading) => {
                     (0..part.extent.sectors.get() as u32).collect()

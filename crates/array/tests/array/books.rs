@@ -5,20 +5,34 @@ use levelhead_array::quorum::{Copy, Found, quorum};
 use levelhead_array::reserve::Division;
 use levelhead_array::superblock::{Book, Forced, Own, State, Superblock, Uuid};
 use levelhead_array::{Books, Ending, Patience, Policy, Settings, Spec};
-use levelhead_block::{Command, Outcome};
+use levelhead_block::{BlockDevice, Command, Outcome};
 use levelhead_units::{DriveIdx, DriveSet, Nanos, Sectors};
 
 use crate::runtime::{Runtime, extent, settings};
 
 const SIZE: Sectors = Sectors::new(700);
 
-const PATIENCE: Patience = Patience { silent: Nanos::from_secs(5), lost: Nanos::from_secs(60) };
+/// Drives on which a resync takes more than one step.
+pub(crate) const LARGE: Sectors = Sectors::new(4700);
+
+pub(crate) const PATIENCE: Patience =
+    Patience { silent: Nanos::from_secs(5), lost: Nanos::from_secs(60) };
 
 /// A new array that is whole, or whose redundancy was never made valid, started without the drives in
 /// `left_out`.
-fn started(text: &str, is_synced: bool, left_out: DriveSet) -> Runtime {
+pub(crate) fn started(text: &str, is_synced: bool, left_out: DriveSet) -> Runtime {
+    started_on(text, SIZE, is_synced, left_out)
+}
+
+/// The same on drives of another size.
+pub(crate) fn started_on(
+    text: &str,
+    size: Sectors,
+    is_synced: bool,
+    left_out: DriveSet,
+) -> Runtime {
     let spec: Spec = text.parse().unwrap();
-    let division = Division::of(&spec, SIZE).unwrap();
+    let division = Division::of(&spec, size).unwrap();
     let member = |at| Member { uuid: Uuid([at; 16]), membership: Membership::Present };
     let mut book = Book {
         generation: 1,
@@ -36,10 +50,10 @@ fn started(text: &str, is_synced: bool, left_out: DriveSet) -> Runtime {
         (book.synced, book.synced_last) = (book.stripes(), book.stripes());
     }
     let found = |drive: DriveIdx| {
-        let own = Own { drive, size: SIZE, reserved: division.reserved(SIZE) };
+        let own = Own { drive, size, reserved: division.reserved(size) };
         let superblock = Superblock { book: book.clone(), own, read_only: 0 };
         let copy = Copy::Read(Box::new(Ok(superblock)));
-        Found { copies: [copy.clone(), copy], size: SIZE }
+        Found { copies: [copy.clone(), copy], size }
     };
     let shown = DriveSet::first(spec.drives() as u8).without(left_out);
     let assembly = quorum(&shown.iter().map(found).collect::<Vec<_>>()).unwrap();
@@ -51,19 +65,32 @@ fn started(text: &str, is_synced: bool, left_out: DriveSet) -> Runtime {
         patience: Some(PATIENCE),
         ..settings(spec, 1, Policy::Normal, DriveSet::EMPTY)
     };
-    Runtime::with_drives_of(&settings, 1, SIZE)
+    Runtime::with_drives_of(&settings, 1, size)
 }
 
-fn whole(text: &str) -> Runtime {
+pub(crate) fn whole(text: &str) -> Runtime {
     started(text, true, DriveSet::EMPTY)
 }
 
-fn only(drive: usize) -> DriveSet {
+pub(crate) fn only(drive: usize) -> DriveSet {
     DriveSet::EMPTY.with(DriveIdx::from_usize(drive))
 }
 
+/// What somebody finds on these drives.
+pub(crate) fn found(run: &Runtime, drives: &[usize]) -> Vec<Found> {
+    let of = |&drive: &usize| {
+        let size = run.drives[drive].size();
+        let copy = |lba| {
+            let sector = run.drives[drive].bytes(extent(lba, 1));
+            Copy::Read(Box::new(Superblock::decode(sector)))
+        };
+        Found { copies: [copy(0), copy(size.get() - 1)], size }
+    };
+    drives.iter().map(of).collect()
+}
+
 /// What a member's first copy says.
-fn says(run: &Runtime, drive: usize) -> Book {
+pub(crate) fn says(run: &Runtime, drive: usize) -> Book {
     Superblock::decode(run.drives[drive].bytes(extent(0, 1))).unwrap().book
 }
 
@@ -76,7 +103,7 @@ fn records(run: &Runtime) -> usize {
     run.inside.iter().filter(|submit| is_record(&submit.command)).count()
 }
 
-const SPEC: &str = "raid5:3+1,chunk=8KiB";
+pub(crate) const SPEC: &str = "raid5:3+1,chunk=8KiB";
 
 /// G1, at every order of ends: no data is inside a drive before the second entry is safe.
 #[test]
@@ -110,10 +137,10 @@ fn reads_flushes_and_a_stop_write_nothing() {
     for left_out in [DriveSet::EMPTY, only(2)] {
         let mut run = started(SPEC, true, left_out);
         run.read(1, extent(0, 30));
-        run.settle();
+        run.run_until_quiet();
         assert!(run.take(1).unwrap().0.outcome.is_good());
         run.stop();
-        run.settle();
+        run.run_until_quiet();
         assert_eq!((run.ending, run.written), (Some(Ending::Clean), 0));
     }
 }
@@ -122,7 +149,7 @@ fn reads_flushes_and_a_stop_write_nothing() {
 fn drive_that_was_left_out_is_missing_once_something_is_written() {
     let mut run = started(SPEC, true, only(2));
     run.write(1, extent(0, 1), &[7; 4096]);
-    run.settle();
+    run.run_until_quiet();
     let expected = Membership::Missing { since: 1 };
     assert_eq!(says(&run, 0).members[2].membership, expected);
     assert_eq!(run.array.members().unwrap()[2].membership, expected);
@@ -133,12 +160,12 @@ fn drive_that_was_left_out_is_missing_once_something_is_written() {
 fn stop_flushes_and_raises_the_generation_twice() {
     let mut run = whole(SPEC);
     run.write(1, extent(0, 9), &[7; 9 * 4096]);
-    run.settle();
+    run.run_until_quiet();
     let before = says(&run, 0).generation;
     run.stop();
     assert!(run.inside.iter().all(|submit| submit.command == Command::Flush));
     assert_eq!(run.inside.len(), 4);
-    run.settle();
+    run.run_until_quiet();
     assert_eq!(run.ending, Some(Ending::Clean));
     let book = says(&run, 3);
     assert_eq!((book.generation, book.state), (before + 2, State::Clean));
@@ -150,7 +177,7 @@ fn stop_flushes_and_raises_the_generation_twice() {
 fn answer_that_relies_on_a_loss_waits_for_its_record_and_no_other_does() {
     let mut run = whole(SPEC);
     run.write(1, extent(0, 1), &[7; 4096]);
-    run.settle();
+    run.run_until_quiet();
     let layout = *run.array.layout();
     let drive_of = |lba: u64| {
         let (row, symbol) = layout.find(levelhead_units::Lba::new(lba));
@@ -180,22 +207,22 @@ fn answer_that_relies_on_a_loss_waits_for_its_record_and_no_other_does() {
 fn array_that_has_failed_takes_no_write_and_every_flush_says_so() {
     let mut run = whole(SPEC);
     run.write(1, extent(0, 1), &[7; 4096]);
-    run.settle();
+    run.run_until_quiet();
     [0, 1].into_iter().for_each(|drive| run.lose(DriveIdx::new(drive)));
-    run.settle();
+    run.run_until_quiet();
     let written = run.written;
     for lba in 0..24 {
         run.write(2 + lba, extent(lba, 1), &[9; 4096]);
-        run.settle();
+        run.run_until_quiet();
         let (answer, _) = run.take(2 + lba).unwrap();
         assert!(!answer.outcome.is_good(), "sector {lba}");
     }
     assert_eq!(run.written, written, "no drive was written to");
     run.flush(100);
-    run.settle();
+    run.run_until_quiet();
     assert_eq!(run.take(100).unwrap().0.outcome, Outcome::Gone);
     run.stop();
-    run.settle();
+    run.run_until_quiet();
     assert_eq!(run.ending, Some(Ending::Failed));
 }
 
@@ -204,11 +231,11 @@ fn array_that_has_failed_takes_no_write_and_every_flush_says_so() {
 fn flush_after_a_loss_without_redundancy_fails_once() {
     let mut run = started(SPEC, false, DriveSet::EMPTY);
     run.write(1, extent(0, 24), &[7; 24 * 4096]);
-    run.settle();
+    run.run_until_quiet();
     run.lose(DriveIdx::new(0));
     let mut flush = |id| {
         run.flush(id);
-        run.settle();
+        run.run_until_quiet();
         run.take(id).unwrap().0.outcome
     };
     assert_eq!(flush(2), Outcome::Gone, "what was answered may be gone");
@@ -242,7 +269,7 @@ fn drive_that_was_silent_is_given_the_records_that_it_missed() {
 fn silent_drive_is_not_counted_on_and_lost_when_a_write_waits_for_it() {
     let mut run = whole(SPEC);
     run.write(1, extent(0, 24), &[7; 24 * 4096]);
-    run.settle();
+    run.run_until_quiet();
     run.hang(DriveIdx::new(1));
     run.read(2, extent(0, 24));
     run.run_for(Nanos::from_secs(4));
@@ -285,21 +312,27 @@ fn every_request_is_answered_and_every_stop_ends_whatever_hangs() {
     }
 }
 
-/// The canary of the test above: without a limit, requests wait.
+/// The canary of the test above: before the limit, and without one for ever, requests wait.
 #[test]
-fn without_patience_a_hanging_drive_holds_requests_up() {
+fn hanging_drive_holds_requests_up_until_the_limit_and_without_one_for_ever() {
     let mut run = whole("raid0:3,chunk=8KiB");
     run.hang(DriveIdx::new(0));
     run.read(1, extent(0, 24));
-    run.run_for(Nanos::from_secs(100));
+    run.run_for(PATIENCE.answer() - Nanos::from_secs(1));
     assert!(run.take(1).is_none(), "not before the limit");
+    let spec: Spec = "raid0:3,chunk=8KiB".parse().unwrap();
+    let mut run = Runtime::new(&settings(spec, 9, Policy::Normal, DriveSet::EMPTY), 1);
+    run.hang(DriveIdx::new(0));
+    run.read(1, extent(0, 24));
+    run.run_for(Nanos::from_secs(100_000));
+    assert!(run.take(1).is_none(), "no limit was given");
 }
 
 #[test]
 fn refused_command_is_sent_again_until_it_is_taken() {
     let mut run = whole(SPEC);
     run.write(1, extent(0, 24), &[7; 24 * 4096]);
-    run.settle();
+    run.run_until_quiet();
     run.refuse(DriveIdx::new(1));
     run.write(2, extent(0, 24), &[8; 24 * 4096]);
     run.flush(3);
@@ -310,7 +343,7 @@ fn refused_command_is_sent_again_until_it_is_taken() {
     assert!(run.take(2).unwrap().0.outcome.is_good() && run.take(3).unwrap().0.outcome.is_good());
     assert!(run.array.lost().is_empty());
     run.read(4, extent(0, 24));
-    run.settle();
+    run.run_until_quiet();
     assert!(run.take(4).unwrap().1.as_slice().iter().all(|&byte| byte == 8));
 }
 
@@ -319,7 +352,7 @@ fn refused_command_is_sent_again_until_it_is_taken() {
 fn refusals_beyond_what_the_layout_survives_fail_the_write_and_no_drive() {
     let mut run = whole(SPEC);
     run.write(1, extent(0, 24), &[7; 24 * 4096]);
-    run.settle();
+    run.run_until_quiet();
     let full: Vec<DriveIdx> = (0..4).map(DriveIdx::new).collect();
     full.iter().for_each(|&drive| run.refuse(drive));
     run.write(2, extent(0, 24), &[8; 24 * 4096]);

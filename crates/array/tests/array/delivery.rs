@@ -11,7 +11,7 @@ fn array(policy: Policy, lost: DriveSet) -> Runtime {
     let mut array =
         Runtime::new(&settings("raid5:5+1,chunk=4KiB".parse().unwrap(), 4, policy, lost), 1);
     array.write(1, extent(0, 5), &bytes());
-    array.settle();
+    array.run_until_quiet();
     array.take(1).unwrap();
     array.combined = 0;
     array
@@ -28,7 +28,7 @@ fn bytes() -> Vec<u8> {
 /// Reads the first sectors of the stripe: how many commands and combinations that took.
 fn read(array: &mut Runtime, sectors: u64) -> (u32, u32) {
     array.read(2, extent(0, sectors));
-    array.settle();
+    array.run_until_quiet();
     let (answer, buf): (_, Buf) = array.take(2).unwrap();
     assert!(answer.outcome.is_good());
     assert!(buf.as_slice() == &bytes()[..buf.as_slice().len()]);

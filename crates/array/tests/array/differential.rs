@@ -91,7 +91,7 @@ fn check(spec: Spec, policy: Policy, lost: DriveSet, requests: u64, seed: u64) {
             client.check(&mut run, &context);
         }
     }
-    run.settle();
+    run.run_until_quiet();
     client.check(&mut run, &context);
     assert_eq!(client.in_flight, [], "{context}: unanswered");
     assert!(run.array.is_quiet(), "{context}");
@@ -108,7 +108,7 @@ fn assert_redundant(run: &mut Runtime, client: &mut Client, spec: Spec, context:
     }
     let whole = Extent::new(Lba::ZERO, run.array.size());
     run.read(u64::MAX - 1, whole);
-    run.settle();
+    run.run_until_quiet();
     let (answer, buf) = run.take(u64::MAX - 1).unwrap();
     assert!(answer.outcome.is_good(), "{context}: {:?}", answer.outcome);
     assert!(buf.as_slice() == client.model.bytes(whole), "{context}: redundancy is wrong");
@@ -175,7 +175,7 @@ fn losses_under_way_cost_no_byte() {
                     losses = spec.redundant() - run.array.lost().len() as usize;
                 }
             }
-            run.settle();
+            run.run_until_quiet();
             client.check(&mut run, &context);
             assert_eq!(client.in_flight, [], "{context}: unanswered");
             assert!(run.buffers.is_empty(), "A4, {context}");
@@ -192,12 +192,12 @@ fn loss_beyond_redundancy_is_named_and_never_wrong() {
         let mut bytes = vec![0; whole.sectors.as_usize() * 4096];
         Streams::new(5).stream("test/bytes").fill(&mut bytes);
         run.write(0, whole, &bytes);
-        run.settle();
+        run.run_until_quiet();
         for drive in (0..=spec.redundant()).map(DriveIdx::from_usize) {
             run.lose(drive);
         }
         run.read(1, whole);
-        run.settle();
+        run.run_until_quiet();
         let (answer, buf) = run.take(1).unwrap();
         let levelhead_block::Outcome::Done { unknown, damaged } = answer.outcome else {
             panic!("{spec}: {:?}", answer.outcome)
@@ -226,7 +226,7 @@ fn resync_makes_garbage_redundant_and_stale_parity_is_never_used() {
         // The model starts from what the garbage says.
         let whole = Extent::new(Lba::ZERO, run.array.size());
         run.read(u64::MAX, whole);
-        run.settle();
+        run.run_until_quiet();
         let (_, buf) = run.take(u64::MAX).unwrap();
         client.model.bytes_mut(whole).copy_from_slice(buf.as_slice());
         let context = format!("resync of {spec}");
@@ -242,7 +242,7 @@ fn resync_makes_garbage_redundant_and_stale_parity_is_never_used() {
                 client.check(&mut run, &context);
             }
         }
-        run.settle();
+        run.run_until_quiet();
         client.check(&mut run, &context);
         assert_eq!(run.array.synced(), run.array.layout().stripes(), "{context}");
         assert_redundant(&mut run, &mut client, spec, &context);

@@ -24,7 +24,7 @@ fn interleave(
     let mut run = Runtime::new(&settings(spec, 2, policy, DriveSet::EMPTY), 1);
     let width = run.array.layout().data_symbols() as u64;
     run.write(0, extent(0, width), &vec![OLD; width as usize * 4096]);
-    run.settle();
+    run.run_until_quiet();
     run.take(0).unwrap();
     if let Some(drive) = missing {
         run.lose(DriveIdx::from_usize(drive));

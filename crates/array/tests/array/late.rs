@@ -26,7 +26,7 @@ fn reactive_asks_for_parity_after_twice_the_median_and_not_before() {
     assert_eq!(asked(&run), [2, 3, 4, 5], "both are late: both parities");
     [4, 5].into_iter().for_each(|drive| finish(&mut run, drive));
     assert_answered(&mut run, 1);
-    run.settle();
+    run.run_until_quiet();
     assert!(run.buffers.is_empty() && run.array.is_quiet());
 }
 
@@ -41,7 +41,7 @@ fn a_read_of_one_drive_asks_others_only_if_its_drive_is_slower_than_they_are() {
         assert_eq!(asked(&run), [0]);
         run.wait(Nanos::from_secs(2));
         assert_eq!(asked(&run), [0, 1, 2, 3, 4], "its drive is silent");
-        run.settle();
+        run.run_until_quiet();
         assert_answered(&mut run, 1);
     }
     // All drives take as long: none is late, however long the queue.
@@ -55,7 +55,7 @@ fn a_read_of_one_drive_asks_others_only_if_its_drive_is_slower_than_they_are() {
         (0..4).for_each(|drive| finish(&mut run, drive));
         assert!(!asked(&run).contains(&4), "parity would be of no use");
     }
-    run.settle();
+    run.run_until_quiet();
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn one_late_drive_costs_one_parity() {
     assert_eq!(asked(&run), [2, 4]);
     finish(&mut run, 4);
     assert_answered(&mut run, 1);
-    run.settle();
+    run.run_until_quiet();
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn proactive_asks_for_as_many_parities_as_it_says() {
         assert_eq!(asked(&run).len(), drives, "{policy}");
         (0..4).for_each(|_| run.finish(0));
         assert_answered(&mut run, 1);
-        run.settle();
+        run.run_until_quiet();
     }
 }
 
@@ -97,7 +97,7 @@ fn adaptive_becomes_proactive_once_a_drive_was_late_three_times_and_reactive_aga
             run.wait(Nanos::from_millis(40));
             finish(&mut run, 4);
         }
-        run.settle();
+        run.run_until_quiet();
         assert_answered(&mut run, id);
     }
     assert_eq!(extra, [0, 0, 0, 1, 1, 1, 0, 0]);
@@ -122,7 +122,7 @@ fn timeouts_too_early_too_late_or_never_do_no_harm() {
                     run.wait(Nanos::from_millis(1));
                 }
             }
-            run.settle();
+            run.run_until_quiet();
             for id in 1..=40 {
                 assert_answered(&mut run, id);
             }
@@ -140,14 +140,14 @@ fn sat_out_drive_is_read_by_no_policy_while_the_others_suffice() {
         assert_eq!(run.sit_out(DriveIdx::new(2)), Err(Refusal::Needed { spare: 1 }));
         run.read(1, extent(0, STRIPE));
         assert!(!asked(&run).contains(&1), "{policy}: {:?}", asked(&run));
-        run.settle();
+        run.run_until_quiet();
         assert_answered(&mut run, 1);
         // Another drive is lost: now it is needed.
         run.lose(DriveIdx::new(0));
         let kinds: Vec<EventKind> = run.events.iter().map(|event| event.kind).collect();
         assert_eq!(kinds, [EventKind::SatOutByHand, EventKind::AdmittedInNeed], "{policy}");
         run.read(2, extent(0, STRIPE));
-        run.settle();
+        run.run_until_quiet();
         assert_answered(&mut run, 2);
     }
 }
@@ -160,7 +160,7 @@ fn sat_out_drive_is_read_before_anything_is_given_up() {
         run.sit_out(DriveIdx::new(1)).unwrap();
         run.bad.insert((DriveIdx::new(4), levelhead_units::Lba::ZERO));
         run.read(1, extent(1, 1));
-        run.settle();
+        run.run_until_quiet();
         assert_answered(&mut run, 1);
     }
 }
@@ -174,7 +174,7 @@ fn sat_out_drive_is_probed() {
     assert!(run.inside.is_empty(), "too early");
     run.wait(Nanos::from_millis(200));
     assert_eq!(asked(&run), [1]);
-    run.settle();
+    run.run_until_quiet();
     assert!(run.buffers.is_empty());
 }
 
@@ -225,7 +225,7 @@ fn what_was_asked_a_moment_ago_is_not_late() {
     assert_eq!(asked(&run), [1, 2, 3, 4], "the second trip");
     run.wait(Nanos::from_millis(2));
     assert_eq!(asked(&run), [1, 2, 3, 4], "nothing is retried yet");
-    run.settle();
+    run.run_until_quiet();
     assert_answered(&mut run, 1);
 }
 
@@ -242,11 +242,11 @@ fn parity_asked_for_because_of_a_late_drive_is_not_blamed() {
         assert_answered(&mut run, id);
         // The other late drive and the second parity come in a moment.
         run.wait(Nanos::from_millis(1));
-        run.settle();
+        run.run_until_quiet();
     }
     run.read(4, extent(0, STRIPE));
     assert_eq!(asked(&run), [0, 1, 2, 3], "no drive was late three times in a row");
-    run.settle();
+    run.run_until_quiet();
 }
 
 #[test]
@@ -258,15 +258,15 @@ fn a_lost_drive_is_late_no_more() {
         [0, 1, 3].into_iter().for_each(|drive| finish(&mut run, drive));
         run.wait(Nanos::from_millis(40));
         finish(&mut run, 4);
-        run.settle();
+        run.run_until_quiet();
     }
     run.read(4, extent(0, STRIPE));
     assert_eq!(asked(&run).len(), 5, "drive 2 was late three times");
-    run.settle();
+    run.run_until_quiet();
     run.lose(DriveIdx::new(2));
     run.read(5, extent(0, STRIPE));
     assert_eq!(asked(&run).len(), 4);
-    run.settle();
+    run.run_until_quiet();
 }
 
 /// What was inside a drive when it was lost comes back long after.
@@ -292,7 +292,7 @@ fn a_write_reads_from_a_drive_that_sits_out_only_if_it_must() {
     run.sit_out(DriveIdx::new(3)).unwrap();
     run.write(1, extent(0, 3), &[7; 3 * 4096]);
     assert_eq!(asked(&run), [0, 1, 2, 4], "old values and parity, not the fourth chunk");
-    run.settle();
+    run.run_until_quiet();
 }
 
 #[test]
@@ -322,7 +322,7 @@ fn what_is_computed_is_read_from_where_the_wait_is_shortest() {
         .map(|(at, _)| at)
         .collect();
     assert_eq!(asked, [1, 2, 4, 5], "drive 3 has a queue");
-    run.settle();
+    run.run_until_quiet();
 }
 
 /// Reads three sectors, of which drive 2 has not answered 60 ms after its fellows did, with so many reads of
@@ -333,7 +333,7 @@ fn asked_instead(waiting: u64) -> usize {
     for id in 1_000..1_200 {
         run.read(id, extent(0, 6));
         run.wait(Nanos::from_millis(if id % 10 == 0 { 100 } else { 5 }));
-        run.settle();
+        run.run_until_quiet();
     }
     for id in 0..waiting {
         run.read(100 + id, extent((id + 1) * 6, 6));
@@ -350,7 +350,7 @@ fn asked_instead(waiting: u64) -> usize {
     let before = run.inside.len();
     run.wait(Nanos::from_millis(60));
     let asked = run.inside.len() - before;
-    run.settle();
+    run.run_until_quiet();
     asked
 }
 

@@ -42,7 +42,7 @@ fn hang(run: &mut Runtime, id: u64, drive: u64) {
 fn patience(run: &mut Runtime, id: u64) -> Nanos {
     run.read(id, sector(0, 0));
     let patience = run.array.deadline().expect("it is watched").saturating_since(run.now());
-    run.settle();
+    run.run_until_quiet();
     patience
 }
 
@@ -59,7 +59,7 @@ fn the_rest_of_the_group_is_asked_for_at_twice_the_tail_and_not_before() {
     assert_eq!(asked(&run), [0, 1, 2, 3, 4]);
     (1..5).for_each(|drive| finish(&mut run, drive));
     assert_eq!(assert_answered(&mut run, 1).decoded, 1);
-    run.settle();
+    run.run_until_quiet();
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn what_was_asked_for_later_is_late_later() {
     assert_eq!(asked(&run), [0, 1], "now it is late: a retry is sooner");
     finish(&mut run, 0);
     assert_eq!(assert_answered(&mut run, 1).redispatched, 1);
-    run.settle();
+    run.run_until_quiet();
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_second_trip_passes_a_slow_drive_by() {
     assert_eq!(asked(&run), [1, 1, 2, 3, 4, 5], "drive 1 has what it had, and no more");
     (2..6).for_each(|drive| finish(&mut run, drive));
     assert_answered(&mut run, 2);
-    run.settle();
+    run.run_until_quiet();
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_drive_that_ends_other_commands_meanwhile_is_not_late_however_long_its_queue
         before,
         "ten times the usual time is no reason"
     );
-    run.settle();
+    run.run_until_quiet();
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_second_trip_goes_before_all_that_waits() {
     finish(&mut run, 1);
     let next = run.inside.iter().find(|sub| sub.drive == DriveIdx::new(1)).unwrap();
     assert_eq!(next.command.extent().unwrap().lba, Lba::new(40), "not those of stripes 2 and 3");
-    run.settle();
+    run.run_until_quiet();
     assert!(run.take(1).is_some_and(|(answer, _)| answer.outcome.is_good()));
 }
 
@@ -143,7 +143,7 @@ fn a_retry_goes_before_all_that_waits() {
     let next = run.inside.first().and_then(|sub| sub.command.extent());
     assert_eq!(next.map(|extent| extent.lba), Some(Lba::new(40)), "not stripe 2");
     assert_eq!(efforts(&run), [(0, Effort::Full)]);
-    run.settle();
+    run.run_until_quiet();
     assert!(run.take(1).is_some_and(|(answer, _)| answer.outcome.is_good()));
 }
 
@@ -175,7 +175,7 @@ fn what_is_not_needed_for_an_answer_is_withdrawn() {
     let (answer, _) = run.take(2).expect("four of five suffice");
     assert_eq!((answer.cost.subs, answer.cost.removed), (5, 1));
     assert_eq!(run.array.queue_len(busy), 1, "the other read has the drive to itself");
-    run.settle();
+    run.run_until_quiet();
     assert!(run.take(1).is_some() && run.array.is_quiet());
 }
 
@@ -184,11 +184,11 @@ fn a_drive_that_is_done_without_is_probed_when_nothing_was_heard_of_it() {
     let mut run = known(RAID6);
     // So that nobody is to be probed because of what was before.
     run.wait(Nanos::from_secs(1));
-    run.settle();
+    run.run_until_quiet();
     hang(&mut run, 1, 1);
     run.read(2, extent(0, 2));
     assert_eq!(inside_of(&run, 1), 2, "it is slow");
-    run.settle();
+    run.run_until_quiet();
     assert_answered(&mut run, 2);
     assert_eq!(run.array.sat_out(), DriveSet::EMPTY);
     run.wait(Nanos::from_millis(200));
@@ -196,7 +196,7 @@ fn a_drive_that_is_done_without_is_probed_when_nothing_was_heard_of_it() {
     run.wait(Nanos::from_millis(100));
     let probes: Vec<_> = efforts(&run).into_iter().filter(|(drive, _)| *drive == 1).collect();
     assert_eq!(probes, [(1, Effort::Fast)]);
-    run.settle();
+    run.run_until_quiet();
     run.wait(Nanos::from_secs(1));
     assert!(run.inside.is_empty(), "once is enough");
 }
@@ -211,7 +211,7 @@ fn a_drive_that_has_something_to_do_is_not_probed() {
     }
     run.wait(Nanos::from_secs(1));
     assert_eq!(inside_of(&run, 1), 2, "it will be heard of");
-    run.settle();
+    run.run_until_quiet();
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn what_probes_take_makes_no_read_wait_longer() {
         run.wait(Nanos::from_millis(250));
         probes += run.inside.len();
         run.wait(Nanos::from_millis(100));
-        run.settle();
+        run.run_until_quiet();
     }
     assert!(probes >= 20, "{probes}");
     assert!(self::patience(&mut run, 2) <= patience);
@@ -239,7 +239,7 @@ fn a_drive_that_is_slow_to_write_does_not_sit_out() {
         run.wait(Nanos::from_millis(5));
         (0..4).for_each(|drive| finish(&mut run, drive));
         run.wait(Nanos::from_millis(80));
-        run.settle();
+        run.run_until_quiet();
     }
     let kinds: Vec<EventKind> = run.events.iter().map(|event| event.kind).collect();
     assert_eq!(kinds, []);

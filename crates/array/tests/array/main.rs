@@ -1,9 +1,11 @@
 //! The array against plain memory, over drives whose order of finishing is the test's choice.
 
+mod admission;
+mod background;
 mod books;
 mod delivery;
 mod differential;
-mod gate;
+mod given_up;
 mod interleaving;
 mod late;
 mod level;

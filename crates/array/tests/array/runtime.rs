@@ -21,6 +21,8 @@ pub(crate) struct Runtime {
     /// Commands inside a drive.
     pub(crate) inside: Vec<Submit>,
     pub(crate) answers: Vec<Answer>,
+    /// Writes whose buffers the array has not released.
+    pub(crate) writing: BTreeSet<RequestId>,
     pub(crate) events: Vec<DriveEvent>,
     pub(crate) array_events: Vec<ArrayEvent>,
     pub(crate) ending: Option<Ending>,
@@ -55,6 +57,7 @@ pub(crate) fn settings(spec: Spec, stripes: u64, policy: Policy, lost: DriveSet)
         lost,
         books: None,
         patience: None,
+        background: None,
     }
 }
 
@@ -83,6 +86,7 @@ impl Runtime {
             drives,
             inside: Vec::new(),
             answers: Vec::new(),
+            writing: BTreeSet::new(),
             events: Vec::new(),
             array_events: Vec::new(),
             ending: None,
@@ -117,6 +121,9 @@ impl Runtime {
     pub(crate) fn request(&mut self, id: u64, command: Command, buf: Buf) {
         self.tick();
         self.buffers.insert(BufId::Client(RequestId(id)), buf);
+        if command.is_write() && !matches!(command, Command::Trim { .. }) {
+            self.writing.insert(RequestId(id));
+        }
         self.array.handle_request(self.now, RequestId(id), command);
         self.carry_out();
     }
@@ -209,7 +216,7 @@ impl Runtime {
     }
 
     /// Ends commands in random order until none is left.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn run_until_quiet(&mut self) {
         while !self.inside.is_empty() {
             let at = self.rng.below(self.inside.len() as u64) as usize;
             self.finish(at);
@@ -243,11 +250,15 @@ impl Runtime {
         self.carry_out();
     }
 
-    /// The answer to a request that has ended, and its bytes.
+    /// The answer to a request that was answered, and the bytes of a read.
     pub(crate) fn take(&mut self, id: u64) -> Option<(Answer, Buf)> {
         let at = self.answers.iter().position(|answer| answer.request == RequestId(id))?;
         let answer = self.answers.swap_remove(at);
-        Some((answer, self.buffers.remove(BufId::Client(RequestId(id)))))
+        if self.writing.contains(&answer.request) {
+            return Some((answer, Buf::empty()));
+        }
+        let data = self.buffers.take_delivered(BufId::Client(answer.request));
+        Some((answer, data.map_or_else(Buf::empty, Data::into_buf)))
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -268,6 +279,10 @@ impl Runtime {
                 }
                 Action::Submit(submit) => {
                     assert!(!self.array.lost().contains(submit.drive), "A2: {submit:?}");
+                    if submit.command.is_write() {
+                        // As a server does, which hands the bytes over.
+                        drop(self.buffers.share(&submit.segments));
+                    }
                     self.inside.push(submit);
                 }
                 Action::Combine(combine) => {
@@ -277,7 +292,12 @@ impl Runtime {
                 Action::Deliver(Deliver { request, segments }) => {
                     self.buffers.deliver(BufId::Client(request), &segments);
                 }
-                Action::Release(buf) => self.buffers.discard(buf),
+                Action::Release(buf) => {
+                    if let BufId::Client(request) = buf {
+                        assert!(self.writing.remove(&request), "{request:?} is released twice");
+                    }
+                    self.buffers.discard(buf);
+                }
                 Action::Inscribe { into, superblock } => {
                     self.buffers.inscribe(into, &superblock.encode());
                 }
@@ -374,7 +394,7 @@ pub(crate) fn run_of(text: &str, policy: &str, stripes: u64) -> Runtime {
     let mut run = fresh(text, policy, stripes);
     let sectors = run.array.size();
     run.write(0, extent(0, sectors.get()), &vec![7; sectors.bytes().get() as usize]);
-    run.settle();
+    run.run_until_quiet();
     run.take(0).unwrap();
     run
 }
@@ -433,7 +453,7 @@ pub(crate) fn warm_up(run: &mut Runtime, count: u64, what: Extent, took: Nanos) 
     for id in 1_000..1_000 + count {
         run.read(id, what);
         run.wait(took);
-        run.settle();
+        run.run_until_quiet();
         let (answer, _) = run.take(id).unwrap_or_else(|| panic!("{id} waits"));
         assert!(answer.outcome.is_good());
     }

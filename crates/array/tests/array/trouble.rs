@@ -31,7 +31,7 @@ fn nobody_waits_for_a_drive_that_was_given_up() {
     for policy in Policy::all() {
         let mut run = run("raid5:3+1,chunk=4KiB", &policy.to_string(), &[]);
         run.write(0, extent(0, 3), &[7; 3 * 4096]);
-        run.settle();
+        run.run_until_quiet();
         run.take(0).unwrap();
         run.read(1, extent(0, 1));
         run.write(2, extent(0, 1), &[8; 4096]);
@@ -51,7 +51,7 @@ fn nobody_waits_for_a_drive_that_was_given_up() {
             assert!(answer.outcome.is_good(), "{policy}, {id}: {:?}", answer.outcome);
         }
         // It comes back after all: its buffers do, too.
-        run.settle();
+        run.run_until_quiet();
         assert!(run.buffers.is_empty() && run.array.is_quiet(), "{policy}");
     }
 }
@@ -68,7 +68,7 @@ fn operations_that_end_at_once_do_not_nest() {
             run.read(id, extent(0, 1));
         }
     }
-    run.settle();
+    run.run_until_quiet();
     assert_eq!(run.answers.len(), 20_000);
 }
 
@@ -81,13 +81,13 @@ fn a_write_fails_without_those_that_joined_it() {
     run.write(1, extent(0, 6), &[2; 6 * 4096]); // waits: stripes 0 and 1
     run.write(2, extent(6, 1), &[3; 4096]); // stripe 2 is free, so this one runs alone
     run.write(3, extent(5, 2), &[4; 2 * 4096]); // joins: stripes 1 and 2
-    run.settle();
+    run.run_until_quiet();
     assert!(run.take(0).unwrap().0.outcome.is_good());
     assert!(run.take(1).unwrap().0.outcome.is_good(), "its neighbour's trouble is not its own");
     assert_eq!(damaged(&run.take(2).unwrap().0.outcome), [0]);
     assert_eq!(damaged(&run.take(3).unwrap().0.outcome), [0, 1]);
     run.read(4, extent(0, 6));
-    run.settle();
+    run.run_until_quiet();
     let (answer, buf) = run.take(4).unwrap();
     assert!(answer.outcome.is_good());
     assert!(buf.as_slice().iter().all(|&byte| byte == 2));
@@ -111,7 +111,7 @@ fn little_effort_leaves_sectors_unknown_and_never_damaged() {
             run.bad.insert((DriveIdx::new(0), Lba::ZERO));
             run.bad.insert((DriveIdx::new(1), Lba::ZERO));
             run.read_with(1, extent(0, 3), effort);
-            run.settle();
+            run.run_until_quiet();
             assert_eq!(unknown(&run.take(1).unwrap().0.outcome), [0, 1], "{policy}, {effort:?}");
         }
     }
@@ -124,7 +124,7 @@ fn what_can_be_read_is_read_beyond_the_redundancy() {
         let mut run = run("raid5:3+1,chunk=4KiB", &policy.to_string(), &[0, 3]);
         run.soft_per_mille = 1000;
         run.read(1, extent(0, 2));
-        run.settle();
+        run.run_until_quiet();
         assert_eq!(damaged(&run.take(1).unwrap().0.outcome), [0], "{policy}");
     }
 }
@@ -140,12 +140,12 @@ fn pro_active_knows_what_a_degraded_read_needs_anyway() {
     };
     // Without a retry rate known, removal alone decides, and that is even at first.
     assert_eq!(run.inside.len(), 5);
-    run.settle();
+    run.run_until_quiet();
     run.take(1).unwrap();
     for id in 2..40 {
         run.read(id, extent(0, 1));
         assert!(run.inside.iter().all(fast), "request {id}");
-        run.settle();
+        run.run_until_quiet();
     }
 }
 
@@ -156,14 +156,14 @@ fn resync_goes_on_once_what_stopped_it_was_written() {
     let mut run = Runtime::new(&Settings { synced: 0, ..start }, 1);
     run.bad.insert((DriveIdx::new(0), Lba::ZERO));
     run.resync();
-    run.settle();
+    run.run_until_quiet();
     assert_eq!((run.array.resync(), run.array.synced()), (Resync::Stuck, 0));
     run.resync();
     assert!(run.inside.is_empty(), "it waits for a reason to try again");
     run.write(1, extent(0, 1), &[1; 4096]);
-    run.settle();
+    run.run_until_quiet();
     run.resync();
-    run.settle();
+    run.run_until_quiet();
     assert_eq!((run.array.resync(), run.array.synced()), (Resync::Idle, 8));
     let [begun, stuck, done] = run.array_events[..] else { panic!("{:?}", run.array_events) };
     let at_start = ResyncProgress { synced: 0, stripes: 8 };
@@ -190,10 +190,10 @@ fn flush_says_when_acknowledged_data_is_gone() {
     let start = settings(spec, 8, Policy::Normal, DriveSet::EMPTY);
     let mut run = Runtime::new(&Settings { synced: 0, ..start }, 1);
     run.write(1, extent(0, 1), &[1; 4096]);
-    run.settle();
+    run.run_until_quiet();
     run.lose(DriveIdx::new(0));
     run.request(2, Command::Flush, Buf::empty());
-    run.settle();
+    run.run_until_quiet();
     let (answer, _) = run.take(2).unwrap();
     assert_eq!((answer.request, answer.outcome), (RequestId(2), Outcome::Gone));
     assert_eq!(answer.cost.subs, 3, "as many as there are drives left");

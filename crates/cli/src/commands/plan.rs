@@ -117,7 +117,7 @@ pub(crate) struct TailArgs {
     /// The percentiles
     #[arg(long, value_name = "PERCENT,..", value_delimiter = ',', default_value = "50,99,99.9", value_parser = values::percentile, allow_negative_numbers = true)]
     percentile: Vec<f64>,
-    /// Short random reads with so many in the queue, instead of one long read
+    /// Short random reads with this number of them in the queue, instead of one long read
     #[arg(long, value_name = "COUNT", value_parser = values::depth, allow_negative_numbers = true)]
     queue_depth: Option<u64>,
     /// Time of moving the head, for random reads

@@ -91,7 +91,7 @@ pub(crate) struct Options {
     /// Drives that fail reads, all of them by default: 0,3
     #[arg(long, value_name = "DRIVES", value_delimiter = ',', value_parser = values::drive)]
     failing: Vec<u8>,
-    /// A drive that takes so many times as long for everything: 3=10
+    /// A drive, and the factor by which it takes longer for everything: 3=10
     #[arg(long, value_name = "DRIVE=FACTOR", value_parser = values::slow_drive)]
     slow: Vec<(u8, f64)>,
     /// The order in which a drive serves the commands inside it: fcfs, sstf, clook or sptf
@@ -113,7 +113,7 @@ pub(crate) struct Options {
     /// The order in which commands leave the host's queues: fcfs, elevator or paper32
     #[arg(long, default_value = "elevator")]
     host_order: HostOrder,
-    /// Keep so many requests outstanding, 1 to 4096, and send the next one when one is answered, instead of
+    /// Keep this number of requests outstanding, 1 to 4096, and send the next one when one is answered, instead of
     /// sending them at their times
     #[arg(
         long,

@@ -67,7 +67,7 @@ fn drive_that_alone_holds_data_is_not_given_up() {
     let (socket, left) = (shelf.path("nbd.sock"), without(&files, 1));
     let serve = [&["array", "serve", "--nbd", &socket][..], &refs(&left)].concat();
     let ended = levelhead(&serve);
-    assert!(ended.refusal().contains("of 752 stripes were never in sync"), "{ended:?}");
+    assert!(ended.refusal().contains("of 752 stripes is not known to be valid"), "{ended:?}");
     let serving = shelf.serve_with(&left, &["--nbd", &socket, "--force"]);
     let client = connect(&socket);
     let mut refused = 0;

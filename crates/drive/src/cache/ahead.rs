@@ -2,7 +2,7 @@
 //! needs the arm or the segment is as full as the make allows.
 //!
 //! Nothing happens while it does so: how far it has come follows from the time, track by track, when
-//! somebody asks. A track that was read is settled and never computed again.
+//! the drive is asked. What was computed for a track that has been read is not computed again.
 
 use std::ops::Range;
 
@@ -45,15 +45,15 @@ impl Ahead {
         now: Instant,
     ) -> (u64, Arm) {
         while self.next < self.limit {
-            let place = geometry.place(self.next);
-            let track_end = self.next + u64::from(place.run).min(self.limit - self.next);
+            let position = geometry.position(self.next);
+            let track_end = self.next + u64::from(position.run).min(self.limit - self.next);
             let (reached, arm, end) =
-                mechanics.read_on(self.since, self.arm, &place, track_end - self.next);
+                mechanics.read_on(self.since, self.arm, &position, track_end - self.next);
             if end > now {
                 if reached > now {
                     return (self.next, self.arm);
                 }
-                return (self.next + mechanics.passed(reached, now, &place), arm);
+                return (self.next + mechanics.passed(reached, now, &position), arm);
             }
             *self = Self { since: end, arm, next: track_end, ..*self };
         }
@@ -65,10 +65,10 @@ impl Ahead {
         assert!(block <= self.limit);
         let mut ahead = *self;
         while ahead.next < block {
-            let place = geometry.place(ahead.next);
-            let next = ahead.next + u64::from(place.run).min(block - ahead.next);
+            let position = geometry.position(ahead.next);
+            let next = ahead.next + u64::from(position.run).min(block - ahead.next);
             let (_, arm, end) =
-                mechanics.read_on(ahead.since, ahead.arm, &place, next - ahead.next);
+                mechanics.read_on(ahead.since, ahead.arm, &position, next - ahead.next);
             ahead = Self { since: end, arm, next, ..ahead };
         }
         ahead.since
@@ -87,7 +87,7 @@ impl Ahead {
         self.limit = self.limit.max(limit);
     }
 
-    /// It was held up by so much.
+    /// It was held up for the time `by`.
     pub(crate) fn delay(&mut self, by: Nanos) {
         self.since = self.since + by;
     }

@@ -56,7 +56,7 @@ impl CacheShape {
             limit = limit.min(start + self.segment_blocks);
         }
         if self.read_ahead_on_track {
-            let last = geometry.place(end - 1);
+            let last = geometry.position(end - 1);
             limit = limit.min(end - 1 + u64::from(last.run));
         }
         limit.max(end)

@@ -26,7 +26,7 @@ struct Segment {
 pub(crate) struct SegmentIdx(usize);
 
 impl Segments {
-    /// So many empty segments, of so many blocks each.
+    /// `count` empty segments of `capacity` blocks each.
     pub(crate) fn new(count: u32, capacity: u64) -> Self {
         let empty = Segment { blocks: 0..0, followers: 0, used: 0 };
         Self { capacity, slots: vec![empty; count as usize], clock: 0 }

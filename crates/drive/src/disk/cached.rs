@@ -13,8 +13,8 @@
 //!
 //! Waiting writes go to the medium inwards from where the arm was last, then from the outermost on
 //! (C-LOOK over blocks), once no command has come for the make's delay, and at most a segment at a
-//! time: a command that comes then has to wait for that one. Nothing of this is an event; what would
-//! have happened since is made up for when the next command or question comes.
+//! time: a command that comes then has to wait for that one. None of this is an event: it is
+//! computed when the next command or question comes.
 
 use std::ops::Range;
 

@@ -21,7 +21,7 @@ mod cached;
 pub(crate) enum Work {
     /// Read these blocks, from memory or the medium.
     Read { blocks: Range<u64> },
-    /// Read these blocks from the medium, where some of them fail, with so many revolutions of
+    /// Read these blocks from the medium, where some of them fail, with `rotations` revolutions of
     /// retries at the end.
     ReadHard { blocks: Range<u64>, rotations: u32 },
     /// Write these blocks; a durable write ends on the medium.
@@ -119,13 +119,13 @@ impl Disk {
 
     /// The command served last is over at `ended`.
     pub(crate) fn finish(&mut self, ended: Instant) {
-        let settled = self.in_service.take().unwrap_or(ended);
+        let expected = self.in_service.take().unwrap_or(ended);
         // The platter has turned on meanwhile: the reading ahead begins where it is then.
         if let Some(cache) = &mut self.cache
             && let Some(ahead) = &mut cache.ahead
             && std::mem::take(&mut self.is_ahead_new)
         {
-            ahead.delay(ended.saturating_since(settled));
+            ahead.delay(ended.saturating_since(expected));
         }
         (self.free, self.ended) = (ended, ended);
     }

@@ -14,7 +14,7 @@ pub enum FaultsError {
     Adjacency {
         /// The adjacency asked for.
         adjacency: f64,
-        /// The rate of soft failures.
+        /// The retry rate.
         rate: Ratio,
         /// The most that rate allows.
         most: f64,
@@ -60,7 +60,7 @@ pub enum FaultsError {
     },
     /// A time is out of range.
     Time {
-        /// Which.
+        /// The name of the time.
         what: &'static str,
         /// The time asked for.
         time: Nanos,
@@ -98,11 +98,11 @@ impl fmt::Display for FaultsError {
             }
             Self::Adjacency { adjacency, rate, most } => write!(
                 f,
-                "at a soft failure rate of {rate} the adjacency is 1 to {most:.2}, not {adjacency}"
+                "at a retry rate of {rate} the adjacency is 1 to {most:.2}, not {adjacency}"
             ),
             Self::Bursts { gap, length } => write!(
                 f,
-                "bad stretches begin 64KiB to 1PiB apart and are at most so long, not {length} every \
+                "bad stretches begin 64KiB to 1PiB apart and are no longer than that, not {length} every \
                  {}",
                 gap.bytes()
             ),
@@ -137,7 +137,7 @@ impl fmt::Display for FaultsError {
                 write!(f, "a slowdown of the field's stays with 0% to 99%, not {persistence}")
             }
             Self::Stalls { gap, duration } => {
-                write!(f, "a stall every {gap} lasts at most so long, not {duration}")
+                write!(f, "a stall every {gap} lasts at most {gap}, not {duration}")
             }
         }
     }

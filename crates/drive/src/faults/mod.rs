@@ -284,12 +284,12 @@ mod tests {
             ),
             (
                 stretch(100, 101),
-                "bad stretches begin 64KiB to 1PiB apart and are at most so long, not 404KiB every \
+                "bad stretches begin 64KiB to 1PiB apart and are no longer than that, not 404KiB every \
                  400KiB",
             ),
             (
                 Faults { stalls: Some(Stalls { gap: second, duration: second * 2 }), ..none },
-                "a stall every 1s lasts at most so long, not 2s",
+                "a stall every 1s lasts at most 1s, not 2s",
             ),
             (
                 Faults { field: Some(Field { interval: second, persistence: Ratio::ONE }), ..none },

@@ -2,8 +2,8 @@
 //!
 //! The line (a drive's sectors, or nanoseconds since the run began) is cut into cells. How many points
 //! a cell has is Poisson-distributed, where they lie in it is uniform, and both are hashes of the
-//! cell's number: together a Poisson process that nobody has to generate from its beginning. One may
-//! ask for any place, in any order, and gets the same points.
+//! cell's number: together a Poisson process that need not be generated from its beginning. Any
+//! cell can be asked for, in any order, and has the same points each time.
 //!
 //! An interval that begins at each point, of a random length `L`, covers a place `x` unless no point
 //! at a distance `d` before it has a length above `d`. Points are independent from place to place,

@@ -24,7 +24,7 @@ use crate::mechanics::ROTATIONS_MAX;
 /// How many revolutions a retry takes, each from 1 to 1000.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rotations {
-    /// Always so many: `r` of `[ERAID]`.
+    /// Always this number: `r` of `[ERAID]`.
     Fixed(u32),
     /// Each number from `first` to `last` equally likely.
     Uniform {

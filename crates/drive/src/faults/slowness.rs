@@ -65,7 +65,7 @@ pub struct Episodes {
 pub struct Periodic {
     /// The time from one beginning to the next.
     pub period: Between,
-    /// How long it lasts each time. So short that no two meet.
+    /// How long it lasts each time. It ends before the next time begins.
     pub duration: Between,
     /// When the first one begins (or, where the period is a range, may begin), at most a period after
     /// the run; if left out, each drive has its own, drawn evenly from the period.
@@ -88,7 +88,7 @@ pub struct Field {
 const TIME_MIN: Nanos = Nanos::from_micros(1);
 const TIME_MAX: Nanos = Nanos::from_secs(366 * 86_400);
 
-/// The largest persistence: a look back ends soon.
+/// The largest persistence: the last interval with a factor of its own is then found after a short search.
 const PERSISTENCE_MAX: f64 = 0.99;
 
 /// The field's distribution: the share of drive hours whose factor is larger, and the factor, from
@@ -140,7 +140,7 @@ impl Episodes {
         slow / (slow + well)
     }
 
-    /// The probability that the drive is slow so long after it was: persistence.
+    /// The probability that the drive is slow when `time` has passed since it was slow: persistence.
     pub fn share_after(&self, time: Nanos) -> f64 {
         let rate = 1.0 / self.slow.get() as f64 + 1.0 / self.well.get() as f64;
         let share = self.share();

@@ -235,7 +235,7 @@ mod tests {
             ("stalls=5", "'stalls=5': '5' is not GAP/DURATION, as in 10min/5s".into()),
             ("slowdown=fast", "'slowdown=fast': 'fast' is not a number".into()),
             ("slowdown=0", "a drive is slowed down 1 to 1000 times, not 0 times".into()),
-            ("stalls=1s/5s", "a stall every 1s lasts at most so long, not 5s".into()),
+            ("stalls=1s/5s", "a stall every 1s lasts at most 1s, not 5s".into()),
         ] {
             assert_eq!(text.parse::<Faults>().unwrap_err().to_string(), expected);
         }

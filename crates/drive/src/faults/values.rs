@@ -15,11 +15,11 @@ pub(crate) const SLOWDOWN_MAX: f64 = 1_000.0;
 /// How long bursts are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BurstLength {
-    /// All so long.
+    /// All bursts have this length.
     Fixed(Sectors),
     /// Each length from one sector to this one equally likely.
     Uniform(Sectors),
-    /// Geometric with this mean; what would be longer than 16 times the mean is so long.
+    /// Geometric with this mean, and at most 16 times the mean.
     Geometric(Sectors),
 }
 

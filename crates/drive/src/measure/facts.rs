@@ -14,13 +14,13 @@ pub struct Rate {
 /// Random reads of one sector each.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AtDepth {
-    /// So many inside the drive at a time.
+    /// The number of reads inside the drive at a time.
     pub depth: u32,
     /// Reads a second.
     pub per_s: f64,
     /// Their mean latency in seconds.
     pub mean: f64,
-    /// 99 of 100 took at most so many seconds.
+    /// The 99th percentile of their latency in seconds.
     pub p99: f64,
 }
 
@@ -29,7 +29,7 @@ pub struct AtDepth {
 pub struct Seek {
     /// Its length in the assumed cylinders.
     pub length: u64,
-    /// What a read so far away takes in seconds, but for the wait for its sector: the controller, the
+    /// The time in seconds of a read at that distance without the wait for its sector: the controller, the
     /// seek and the sector itself.
     pub positioning: f64,
 }

@@ -9,14 +9,14 @@ const ROTATION_MAX: f64 = 0.020;
 /// hundred revolutions of a run.
 const STEP_COARSE: f64 = 0.0005;
 const STEP_FINE: f64 = 0.000_005;
-/// How much a period's ends must agree, from 0 (not at all) to 1, to be one.
+/// The least agreement of the ends with a period, from 0 (none) to 1, at which the period is accepted.
 const AGREEMENT_MIN: f64 = 0.5;
-/// A whole period agrees as well as its half, its third and so on: the longest that comes so near to the
-/// best is meant.
+/// The ends agree with a whole period as well as with its half, its third and so on. So the longest period
+/// is taken whose agreement is at least this share of the best.
 const AGREEMENT_NEAR: f64 = 0.8;
 /// The most by which sustained reads may be slower than the medium passes: what is above it is noise.
 const SKEW_MAX: f64 = 4.0;
-/// What is assumed of it at first, and where it cannot be told.
+/// The skew that is assumed at first, and where it cannot be measured.
 pub(super) const SKEW_USUAL: f64 = 0.12;
 
 /// The ends of single sectors of one track.
@@ -44,7 +44,7 @@ impl Turns {
         let sector = self.sector / (1.0 + SKEW_USUAL);
         let (mut cos, mut sin) = (0.0, 0.0);
         for &(before, ended) in &self.ends {
-            // A sector further ahead on the track comes by so much earlier.
+            // Each sector further ahead on the track passes the head earlier by the time of one sector.
             let angle = std::f64::consts::TAU * ((ended + before * sector) / period).fract();
             cos += angle.cos();
             sin += angle.sin();

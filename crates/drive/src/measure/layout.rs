@@ -8,8 +8,8 @@ use super::facts::Rate;
 /// Profiles count in the smallest blocks, so that a track's length is as fine as it can be.
 pub(super) const BLOCK_SIZE: u64 = 512;
 const BLOCKS_PER_SECTOR: u64 = SECTOR_SIZE as u64 / BLOCK_SIZE;
-/// Tracks that share a cylinder are so many that there are at most so many cylinders: a third of a
-/// million, as on drives of the kind.
+/// The most cylinders that a profile gets, as many as real drives have; the number of tracks in a cylinder
+/// is chosen so that there are no more.
 const CYLINDERS_MAX: u64 = 330_000;
 /// The limits of a profile.
 const BLOCKS_PER_TRACK: std::ops::RangeInclusive<f64> = 8.0..=65_535.0;

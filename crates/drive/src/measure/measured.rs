@@ -14,10 +14,10 @@ const WRITE_SETTLE_USUAL: f64 = 0.000_4;
 /// No drive loses more than that between tracks, in revolutions: if sustained reads are slower still,
 /// it is the way from the drive that is slow.
 const SKEW_BELIEVED: f64 = 0.35;
-/// Usual speeds, and how far from them a measured one may lie to be meant as one.
+/// Usual speeds, and by which share a measured one may differ to be taken for one of them.
 const RPM_USUAL: [u32; 6] = [4_200, 5_400, 5_900, 7_200, 10_000, 15_000];
 const RPM_NOISE: f64 = 0.001;
-/// How much faster than the place before no place of a quiet disk is.
+/// On a disk that has nothing else to do, a place is faster than the place before by at most this share.
 const JUMP: f64 = 0.25;
 /// The part of the time between tracks that switching to the next one may take.
 const SWITCH_SHARE: f64 = 0.95;

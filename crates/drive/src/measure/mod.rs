@@ -18,8 +18,8 @@
 //!   sector is the time a sector takes to pass, and that gives the length of the track. A track's
 //!   length and the sustained rate together give the time that is lost between tracks, the skew.
 //! - *Random reads*: with 1 to 32 inside the drive at a time.
-//! - *Seeks*: pairs of single sectors on cylinders so far apart, at random angles, each pair somewhere
-//!   else. The times of the second ones are spread evenly over one revolution from the time the arm needs;
+//! - *Seeks*: pairs of single sectors on two cylinders at the distance to be measured, at random angles,
+//!   each pair somewhere else. The times of the second ones are spread evenly over one revolution from the time the arm needs;
 //!   both ends of that range say where it begins, and what memory answered lies outside it.
 //!
 //! # Invariants
@@ -394,7 +394,7 @@ impl Measurement {
         Stage::new(depth, (0..count).map(|_| stage::extent(self.rng.below(size), 1)).collect())
     }
 
-    /// Pairs of reads at random angles of cylinders so far apart, each pair somewhere else, so that the
+    /// Pairs of reads at random angles of two cylinders at this distance, each pair somewhere else, so that the
     /// drive's memory does not know them.
     fn seeks(&mut self, at: usize) -> Stage {
         let layout = self.found.layout.as_ref().expect("it is made before the seeks");

@@ -13,7 +13,7 @@ const RUN_OF_TRACK: u64 = 5;
 const RUN_MAX: u64 = 24;
 const RUN_MIN: u64 = 6;
 
-/// Reads in order, so many at a time.
+/// Reads in order, a fixed number of them at a time.
 #[derive(Debug)]
 pub(super) struct Stage {
     depth: u32,

@@ -32,7 +32,7 @@ struct Curve {
 }
 
 impl TypedSeek {
-    /// The time of every length, on a drive of so many cylinders.
+    /// The time of a seek of each length, on a drive of `cylinders` cylinders.
     pub(super) fn table(&self, section: &str, cylinders: u32) -> Result<Arc<[u32]>, ProfileError> {
         match self {
             Self {
@@ -62,7 +62,7 @@ impl TypedSeek {
     }
 }
 
-/// The times of [`Curve`] for every length on a drive of so many cylinders.
+/// The time of a seek of each length by [`Curve`], on a drive of `cylinders` cylinders.
 fn curve(section: &str, cylinders: u32, curve: &Curve) -> Result<Arc<[u32]>, ProfileError> {
     if cylinders < CYLINDERS_MIN_FOR_CURVE {
         let problem = format!(

@@ -14,7 +14,8 @@ use crate::mechanics::{BLOCKS_PER_TRACK_MAX, Overhead, Overheads, RPM_MAX};
 
 const HEADS_MAX: u32 = 255;
 
-/// The longest that a drive may idle with writes in its memory: until somebody flushes, as good as.
+/// The longest time that a drive may be idle before it writes what is in its memory: a day, so that in
+/// practice it writes at a flush only.
 const DELAY_MAX: Nanos = Nanos::from_secs(86_400);
 const SEGMENTS_MAX: u32 = 4_096;
 /// A gigabyte of the smallest blocks.

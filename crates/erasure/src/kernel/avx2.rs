@@ -102,7 +102,7 @@ unsafe impl Vector for Affine {
 
     #[inline(always)]
     unsafe fn spread_nth(table: Table, n: usize) -> __m256i {
-        // SAFETY: the caller has a processor with AVX2, and so many multipliers.
+        // SAFETY: the caller has a processor with AVX2, and the table has a multiplier `n`.
         unsafe { _mm256_set1_epi64x(table.matrices.add(n).read() as i64) }
     }
 
@@ -147,7 +147,7 @@ unsafe impl Vector for Shuffle {
 
     #[inline(always)]
     unsafe fn spread_nth(table: Table, n: usize) -> [__m256i; 2] {
-        // SAFETY: the caller has a processor with AVX2, and so many multipliers.
+        // SAFETY: the caller has a processor with AVX2, and the table has a multiplier `n`.
         unsafe { Self::spread(table.elements.add(n).read()) }
     }
 

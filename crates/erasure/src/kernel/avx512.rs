@@ -79,7 +79,7 @@ unsafe impl Vector for Zmm {
 
     #[inline(always)]
     unsafe fn spread_nth(table: Table, n: usize) -> __m512i {
-        // SAFETY: the caller has a processor with AVX-512, and so many multipliers.
+        // SAFETY: the caller has a processor with AVX-512, and the table has a multiplier `n`.
         unsafe { _mm512_set1_epi64(table.matrices.add(n).read() as i64) }
     }
 

@@ -24,7 +24,7 @@ use super::groups::add_sources;
 use crate::fields::Field;
 use crate::tower;
 
-/// Bytes of a block of a pass of so many rows.
+/// Bytes of a block in a pass over `row_count` rows.
 fn block_size<E: Engine>(field: Field, row_count: usize) -> usize {
     let budget = match field {
         Field::Bytes => 20 * 1024,

@@ -59,7 +59,7 @@ pub(super) unsafe trait Vector: Copy {
     unsafe fn xor3(self, second: Self, third: Self) -> Self;
     unsafe fn prepare(self) -> Self::Prepared;
     unsafe fn spread(element: u8) -> Self::Spread;
-    /// Multiplier `n` of a table, which has so many.
+    /// Multiplier `n` of a table, which must have more than `n` multipliers.
     unsafe fn spread_nth(table: Table, n: usize) -> Self::Spread;
     unsafe fn multiply(prepared: Self::Prepared, factor: Self::Spread) -> Self;
     unsafe fn prefetch(at: *const u8);

@@ -1,4 +1,4 @@
-//! Codes of so many redundant symbols that kernels encode by a transform: cosets that are whole,
+//! Codes with enough redundant symbols for kernels to encode by a transform: cosets that are whole,
 //! begun, ended or with gaps, data outside of all cosets, and rows that are not asked for.
 
 use levelhead_erasure::{Code, Kernel};

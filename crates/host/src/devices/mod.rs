@@ -28,6 +28,7 @@
 pub(crate) mod ata;
 pub(crate) mod cdl;
 pub(crate) mod counters;
+mod driver;
 pub(crate) mod fast;
 pub(crate) mod log;
 pub(crate) mod nvme;
@@ -36,14 +37,9 @@ pub(crate) mod probe;
 pub(crate) mod scsi;
 pub(crate) mod sysfs;
 
-use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 
-use rustix::fs::OFlags;
-
-use crate::ioctl;
+pub(crate) use driver::Driver;
 use nvme::{Passthrough, Queue};
 use scsi::{Answer, Data};
 
@@ -63,32 +59,6 @@ pub(crate) trait Access: Send {
         command: &Passthrough,
         data: &mut [u8],
     ) -> io::Result<Result<u32, u16>>;
-}
-
-/// A device's own driver.
-pub(crate) struct Driver(File);
-
-impl Driver {
-    /// Opens a device to ask it things; it may be in use by others.
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let flags = OFlags::NONBLOCK.bits() as i32;
-        OpenOptions::new().read(true).custom_flags(flags).open(path).map(Self)
-    }
-}
-
-impl Access for Driver {
-    fn scsi(&self, cdb: &[u8], data: Data<'_>) -> io::Result<Answer> {
-        ioctl::scsi(&self.0, cdb, data)
-    }
-
-    fn nvme(
-        &self,
-        queue: Queue,
-        command: &Passthrough,
-        data: &mut [u8],
-    ) -> io::Result<Result<u32, u16>> {
-        ioctl::nvme(&self.0, queue, command, data)
-    }
 }
 
 /// Why a call did not work, in words that say what to do about it.

@@ -6,7 +6,7 @@ use std::sync::mpsc::Sender;
 use levelhead_array::Refusal;
 use levelhead_array::membership::Why;
 use levelhead_drive::Faults;
-use levelhead_units::{DriveIdx, Ratio};
+use levelhead_units::{DriveIdx, Instant, Ratio};
 
 use super::Engine;
 use crate::backend::Emulated;
@@ -14,6 +14,14 @@ use crate::engine::Parts;
 use crate::error::{HostError, fail};
 use crate::seat::Seat;
 use crate::status::{ArrayState, DriveState, DriveStatus, Status};
+
+/// Somebody who waits until the loss of a drive is safely recorded.
+pub(super) struct Recording {
+    drive: DriveIdx,
+    /// When they are told that it was not.
+    by: Option<Instant>,
+    reply: Sender<Result<(), HostError>>,
+}
 
 impl Engine {
     /// Clients are about to leave, and the end comes next: what no drive answers is given up early.
@@ -35,8 +43,34 @@ impl Engine {
         })
     }
 
-    /// The array does without this drive from now on.
-    pub fn lose(&mut self, drive: DriveIdx) -> Result<(), HostError> {
+    /// The array does without this drive from now on; `reply` hears of it when that is safely recorded.
+    pub(crate) fn lose(&mut self, drive: DriveIdx, reply: Sender<Result<(), HostError>>) {
+        if let Err(error) = self.lose_now(drive) {
+            drop(reply.send(Err(error)));
+            return;
+        }
+        let patience = self.parts.array.patience().map(|patience| self.now() + patience.answer());
+        self.recording.push(Recording { drive, by: patience, reply });
+    }
+
+    /// Tells those who wait for it that a loss is recorded, or that it was not in time.
+    pub(super) fn tell_recorded(&mut self, now: Instant) {
+        let unrecorded = self.parts.array.unrecorded();
+        for Recording { drive, by, reply } in std::mem::take(&mut self.recording) {
+            let result = if !unrecorded.contains(drive) {
+                Ok(())
+            } else if by.is_some_and(|by| by <= now) {
+                fail(format!("the array does without drive {drive}, and could not record that yet"))
+            } else {
+                self.recording.push(Recording { drive, by, reply });
+                continue;
+            };
+            // Whoever asked may have lost interest.
+            drop(reply.send(result));
+        }
+    }
+
+    fn lose_now(&mut self, drive: DriveIdx) -> Result<(), HostError> {
         self.seat(drive)?;
         let (lost, spec) = (self.parts.array.lost(), *self.parts.array.layout().spec());
         if lost.contains(drive) {

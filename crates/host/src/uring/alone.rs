@@ -35,10 +35,10 @@ impl Uring {
         let under = Arc::new(Under { medium: Arc::clone(&medium), fast });
         let (ring, bell) = open(&[Arc::clone(&under)], window)?;
         let bell = Arc::new(bell);
-        let state = State::new(ring, under, window, Arc::clone(&bell));
+        let worker = Worker::new(ring, under, window, Arc::clone(&bell));
         let thread = std::thread::Builder::new()
             .name("drive".into())
-            .spawn(move || state.run(&receiver))
+            .spawn(move || worker.run(&receiver))
             .map_err(|error| HostError::new(format!("cannot start a thread: {error}")))?;
         Ok(Self { medium, orders: Some(orders), bell, thread: Some(thread) })
     }
@@ -77,12 +77,12 @@ impl Drop for Uring {
 }
 
 /// What the thread of a drive owns.
-pub(super) struct State<K: Kernel> {
+pub(super) struct Worker<K: Kernel> {
     driver: Driver<K, Done>,
     bell: Arc<Bell>,
 }
 
-impl<K: Kernel> State<K> {
+impl<K: Kernel> Worker<K> {
     pub(super) fn new(kernel: K, under: Arc<Under>, window: u32, bell: Arc<Bell>) -> Self {
         Self { driver: Driver::new(kernel, vec![under], window), bell }
     }

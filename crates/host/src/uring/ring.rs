@@ -333,7 +333,7 @@ mod tests {
     use crate::bell::Bell;
     use crate::devices::fast::FastFail;
     use crate::medium::{Medium, Transfer};
-    use crate::uring::alone::State;
+    use crate::uring::alone::Worker;
     use crate::uring::check_available;
 
     /// A door that is shut at these times it is tried, in which nothing is offered to the kernel, and
@@ -376,7 +376,7 @@ mod tests {
         let (bell, pipe) = Bell::new().unwrap();
         let under = Arc::new(Under { medium, fast });
         let ring = Ring::new(4, &[Arc::clone(&under)], pipe, door).unwrap();
-        let state = State::new(ring, under, 2, Arc::new(bell));
+        let worker = Worker::new(ring, under, 2, Arc::new(bell));
         let ((orders, receiver), (ends, ended)) = (channel(), channel());
         for lba in 0..12 {
             let extent = Extent::new(Lba::new(lba), Sectors::new(1));
@@ -387,7 +387,7 @@ mod tests {
             orders.send((Request::read_into(extent, Effort::Full, room), done)).unwrap();
         }
         drop((orders, ends));
-        state.run(&receiver);
+        worker.run(&receiver);
         let mut count = 0;
         for (lba, reply) in ended {
             assert!(reply.outcome.is_good() && reply.data.holds(&[lba as u8; SECTOR_SIZE]));

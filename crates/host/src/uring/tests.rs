@@ -16,7 +16,7 @@ use levelhead_units::{Extent, Lba, Nanos, SECTOR_SIZE, Sectors};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
-use super::alone::{State, Uring};
+use super::alone::{Uring, Worker};
 use super::flight::{Flight, Step};
 use super::ring::Event;
 use super::*;
@@ -138,7 +138,7 @@ fn run_on(
     requests: Vec<Request>,
 ) -> Vec<(usize, Reply)> {
     let bell = Arc::new(Bell::new().unwrap().0);
-    let state = State::new(kernel, Arc::new(Under { medium, fast }), 2, bell);
+    let worker = Worker::new(kernel, Arc::new(Under { medium, fast }), 2, bell);
     let (orders, receiver) = channel();
     let (ends, ended) = channel();
     for (at, request) in requests.into_iter().enumerate() {
@@ -147,7 +147,7 @@ fn run_on(
         orders.send((request, done)).unwrap();
     }
     drop((orders, ends));
-    state.run(&receiver);
+    worker.run(&receiver);
     ended.iter().collect()
 }
 

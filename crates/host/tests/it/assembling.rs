@@ -3,7 +3,7 @@
 use levelhead_array::Resync;
 use levelhead_array::superblock::{Forced, State, Superblock};
 use levelhead_block::{BlockService, Buf, Outcome};
-use levelhead_host::{AssembleOptions, MemberSpec, assemble};
+use levelhead_host::{AssembleOptions, DriveState, MemberSpec, assemble};
 use levelhead_units::{DriveIdx, Ratio};
 
 use crate::support::{
@@ -173,6 +173,20 @@ fn drive_that_has_shrunk_is_refused() {
     check_refused(&members, &format!("{} is empty", path(&members[1])));
 }
 
+/// Its second copy is where its last sector was, which only the others' sizes tell.
+#[test]
+fn drive_that_has_grown_is_found_although_its_first_copy_is_damaged() {
+    let shelf = Shelf::new();
+    let (members, content) = stopped(&shelf);
+    let file = std::fs::File::options().write(true).open(members[1].path()).unwrap();
+    file.set_len(8 << 20).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[0xA5; 4096], 0).unwrap();
+    drop(file);
+    let array = serve(&members, "normal");
+    assert!(array.status().unwrap().drives.iter().all(|drive| drive.state == DriveState::Present));
+    check_content(&array, &content);
+}
+
 /// A crash leaves redundancy that does not match; nothing relies on it before the resync is through.
 #[test]
 fn array_that_was_not_stopped_is_resynced() {
@@ -199,7 +213,7 @@ fn array_that_was_not_stopped_is_resynced() {
         // Clients and the resync take turns.
         check_content(&array, &content);
     }
-    array.command(move |engine| engine.lose(DriveIdx::new(0))).unwrap();
+    array.lose(DriveIdx::new(0)).unwrap();
     check_content(&array, &content);
     array.stop().unwrap();
     assert_eq!(gather(&crashed[1..]).unwrap().synced(), (200, 200));
@@ -248,6 +262,25 @@ fn drive_lost_before_a_crash_does_not_come_back() {
     check_content(&forced.serve(options("normal")).unwrap(), &content);
 }
 
+/// Whoever has told an array to do without a drive can count on it at once, also if the power fails then.
+#[test]
+fn loss_by_hand_is_recorded_before_its_operator_is_told() {
+    let shelf = Shelf::new();
+    let members = shelf.files(3, 32);
+    make(SPEC, &members, CLEAN);
+    let array = serve(&members, "normal");
+    array.lose(DriveIdx::new(1)).unwrap();
+    let crashed = shelf.snapshot(&members, "crashed");
+    drop(array);
+    check_refused(
+        &crashed,
+        &format!(
+            "{} holds old data: the array was told to do without drive 1 and must go on without it",
+            path(&crashed[1])
+        ),
+    );
+}
+
 #[test]
 fn array_that_was_never_in_sync_is_refused_without_a_drive() {
     let shelf = Shelf::new();
@@ -255,8 +288,8 @@ fn array_that_was_never_in_sync_is_refused_without_a_drive() {
     make(SPEC, &members, UNKNOWN);
     check_refused(
         &members[1..],
-        "drives 0 are missing and 16 of 16 stripes were never in sync: what they held there is not \
-         to be had, only --force goes on",
+        "drives 0 are missing and the redundancy of 16 of 16 stripes is not known to be valid: what \
+         they held there may be wrong or gone, only --force goes on",
     );
     let forced = assemble(&members[1..], AssembleOptions { force: true }).unwrap();
     let array = forced.serve(options("normal")).unwrap();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use levelhead_array::membership::Why;
 use levelhead_array::{ArrayEvent, Event, Resync};
-use levelhead_block::conformance::{Plan, check_service};
+use levelhead_block::conformance::{SuiteSettings, check_service};
 use levelhead_block::{BlockService, Buf, Command, Durability, Effort, Outcome, Request, ZeroTail};
 use levelhead_drive::Faults;
 use levelhead_host::{
@@ -24,8 +24,8 @@ fn drive(idx: u8) -> DriveIdx {
 }
 
 fn conform(array: &ArrayHandle, seed: u64, requests: u32) {
-    let plan = Plan { seed, requests, sectors_max: 9, batch_max: 6 };
-    check_service(Arc::new(array.clone()), plan);
+    let settings = SuiteSettings { seed, requests, sectors_max: 9, batch_max: 6 };
+    check_service(Arc::new(array.clone()), settings);
 }
 
 /// Conforms with all drives, and again with as many lost as the shape survives, by every kind of I/O.
@@ -45,7 +45,7 @@ fn check_files(spec: &str, policy: &str) {
         conform(&array, 1, 300);
         wait_for_resync(&array);
         for idx in 0..shape.redundant() as u8 {
-            array.command(move |engine| engine.lose(drive(idx))).unwrap();
+            array.lose(drive(idx)).unwrap();
             conform(&array, 2 + u64::from(idx), 300);
         }
         array.stop().unwrap();
@@ -62,7 +62,7 @@ fn check_emulated(spec: &str, policy: &str) {
     assert_eq!(array.status().unwrap().synced, Ratio::ONE, "zeroes are in sync");
     conform(&array, 1, 60);
     if shape.redundant() > 0 {
-        array.command(move |engine| engine.lose(drive(1))).unwrap();
+        array.lose(drive(1)).unwrap();
         conform(&array, 2, 60);
     }
     array.stop().unwrap();
@@ -225,7 +225,7 @@ fn orders_that_cannot_be_followed_are_refused_in_one_sentence() {
     let check = |result: Result<(), levelhead_host::HostError>, expected: &str| {
         assert_eq!(result.unwrap_err().to_string(), expected);
     };
-    check(array.command(move |engine| engine.lose(drive(3))), "the array has drives 0 to 2, not 3");
+    check(array.lose(drive(3)), "the array has drives 0 to 2, not 3");
     check(array.command(move |engine| engine.kill(drive(9))), "the array has drives 0 to 2, not 9");
     let path = members[2].path().display().to_string();
     check(
@@ -237,14 +237,14 @@ fn orders_that_cannot_be_followed_are_refused_in_one_sentence() {
         array.command(move |engine| engine.set_faults(drive(0), fast)),
         "drive 0: a drive is slowed down 1 to 1000 times, not 0.5 times",
     );
-    array.command(move |engine| engine.lose(drive(1))).unwrap();
-    check(array.command(move |engine| engine.lose(drive(1))), "drive 1 is lost already");
+    array.lose(drive(1)).unwrap();
+    check(array.lose(drive(1)), "drive 1 is lost already");
     check(
-        array.command(move |engine| engine.lose(drive(0))),
+        array.lose(drive(0)),
         "raid5:2+1,chunk=8KiB survives the loss of 1 drives, 1 are lost already",
     );
     array.stop().unwrap();
-    check(array.command(move |engine| engine.lose(drive(0))), "the array is not running any more");
+    check(array.lose(drive(0)), "the array is not running any more");
     check(array.stop(), "the array is not running any more");
     let members = [&members[0], &members[2]].map(Clone::clone);
     let array = serve(&members, "normal");

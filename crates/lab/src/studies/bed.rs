@@ -36,13 +36,13 @@ pub struct Bed {
 pub enum Load {
     /// Made up with the seed.
     Synthetic(Synthetic),
-    /// As recorded, so many requests of it. The seed is the drives' alone.
+    /// As recorded, the first `most` requests. Only the drives depend on the seed.
     Recorded {
         /// The trace; without it nothing can be measured.
         trace: Option<Arc<Trace>>,
         /// How many times as fast as recorded.
         rate: f64,
-        /// The first so many requests.
+        /// The number of requests taken, from the first on.
         most: usize,
     },
 }

@@ -7,7 +7,7 @@ use levelhead_planner::sequential::{CaseTwo, Read, exact, papers_cases, without_
 use levelhead_planner::{Code, Law};
 use levelhead_units::Nanos;
 
-use super::{Bars, Drawing, Plan, Row, Study, Unit, Whose};
+use super::{Bars, Drawing, Row, Study, StudyPlan, Unit, Whose};
 
 const BED: &str = "closed forms: no array, no drive, no queue";
 
@@ -18,7 +18,7 @@ pub(super) fn studies() -> Vec<Study> {
 /// A study of closed forms.
 pub(super) const fn closed(
     [name, title, source, says]: [&'static str; 4],
-    plan: fn(&super::Ask) -> Result<Plan, String>,
+    plan: fn(&super::Ask) -> Result<StudyPlan, String>,
 ) -> Study {
     let (seeds_quick, seeds_full, takes_traces) = (1, 1, false);
     Study { name, title, source, says, bed: BED, seeds_quick, seeds_full, takes_traces, plan }
@@ -48,8 +48,8 @@ pub(super) fn least(length: u64, failure_rate: f64) -> Result<Code, String> {
         .ok_or_else(|| format!("no code of length {length} at {failure_rate:e}"))
 }
 
-fn table_1() -> Result<Plan, String> {
-    let mut plan = Plan::default();
+fn table_1() -> Result<StudyPlan, String> {
+    let mut plan = StudyPlan::default();
     let mut names = Vec::new();
     for (failure_rate, papers) in CODES {
         for (length, (redundant, data)) in LENGTHS.into_iter().zip(papers) {
@@ -78,9 +78,9 @@ const FIG_4: Study = closed(
     |_| fig_4(),
 );
 
-fn fig_4() -> Result<Plan, String> {
+fn fig_4() -> Result<StudyPlan, String> {
     const DATA: [u64; 8] = [16, 32, 64, 128, 256, 512, 1024, 2048];
-    let mut plan = Plan::default();
+    let mut plan = StudyPlan::default();
     let case = |rate: f64, data: u64| format!("failure rate {rate:e}, data {data}");
     for (failure_rate, _) in CODES {
         for data in DATA {
@@ -128,8 +128,8 @@ const REDUCTIONS: [(u64, f64, u64, f64); 6] = [
     (100_000, 5e-3, 40, 86.6),
 ];
 
-fn fig_8() -> Result<Plan, String> {
-    let mut plan = Plan::default();
+fn fig_8() -> Result<StudyPlan, String> {
+    let mut plan = StudyPlan::default();
     let decode = DecodeTime::PAPER_SOFTWARE;
     let mut names = Vec::new();
     for (sectors, failure_rate, retry, paper) in REDUCTIONS {
@@ -207,8 +207,8 @@ const FIG_10: Study = closed(
     |_| fig_10(),
 );
 
-fn fig_10() -> Result<Plan, String> {
-    let mut plan = Plan::default();
+fn fig_10() -> Result<StudyPlan, String> {
+    let mut plan = StudyPlan::default();
     let mut groups = Vec::new();
     let kinds = [("pagerank", PAGERANK.as_slice(), 12.0), ("hivebench", HIVEBENCH.as_slice(), 2.0)];
     let case = |kind: &str, rate: f64, length: u64| {

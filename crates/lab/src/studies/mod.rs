@@ -1,14 +1,14 @@
 //! The papers' tables and figures as runs of the cores in virtual time.
 //!
 //! ```text
-//!   Study --plan(ask)--> Plan { cells, rows, drawings }
-//!                              |      ^
-//!      one job a cell and seed |      | a row is a function of the cells of one seed
-//!                              v      |
-//!                           Measured -+--> Results: one interval a row, over the seeds
+//!   Study --plan(ask)--> StudyPlan { cells, rows, drawings }
+//!                                   |      ^
+//!           one job a cell and seed |      | a row is a function of the cells of one seed
+//!                                   v      |
+//!                                Measured -+--> Results: one interval a row, over the seeds
 //! ```
 //!
-//! A study is a value. Its [`Plan`] lists *cells*, each of which can be measured on its own, and
+//! A study is a value. Its [`StudyPlan`] lists *cells*, each of which can be measured on its own, and
 //! *rows*, each of which says what it makes of the cells of **one** seed: a cell's mean, the ratio of
 //! two, a closed form beside them. The interval of a row comes from its values over the seeds.
 //!
@@ -39,7 +39,7 @@ mod sdhdd;
 mod toleraid;
 
 pub use bed::{Bed, Load};
-pub use plan::{Bars, Cell, Drawing, HeatMap, Measured, OneSeed, Plan, Row, Unit, Whose};
+pub use plan::{Bars, Cell, Drawing, HeatMap, Measured, OneSeed, Row, StudyPlan, Unit, Whose};
 pub use results::{Estimate, Job, Results, Shard};
 
 use std::sync::Arc;
@@ -66,7 +66,7 @@ pub struct Study {
     /// Whether it takes traces.
     pub takes_traces: bool,
     /// What it runs and what it makes of it.
-    pub plan: fn(&Ask) -> Result<Plan, String>,
+    pub plan: fn(&Ask) -> Result<StudyPlan, String>,
 }
 
 /// What is asked of a study.

@@ -8,7 +8,7 @@ use super::interval;
 
 /// What a study runs, and what it makes of it.
 #[derive(Debug, Default)]
-pub struct Plan {
+pub struct StudyPlan {
     /// What is measured, each with every seed.
     pub cells: Vec<Cell>,
     /// What comes out.
@@ -95,8 +95,8 @@ const fn shares() -> [f64; 120] {
 #[derive(Debug)]
 pub struct OneSeed<'a> {
     pub(super) cells: BTreeMap<&'a str, &'a Measured>,
-    /// The first figure that was asked for and is not there: a part that somebody has made or changed
-    /// by hand may lack any.
+    /// The first figure that was asked for and is not there: a part that was made or changed by hand
+    /// may lack any.
     pub(super) missing: RefCell<Option<String>>,
 }
 
@@ -123,7 +123,7 @@ pub enum Unit {
     Percent,
     /// Milliseconds.
     Millis,
-    /// So many times.
+    /// A factor.
     Times,
     /// A number of things.
     Count,

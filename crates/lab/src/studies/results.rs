@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::interval;
-use super::plan::{Measured, OneSeed, Ours, Plan, Unit};
+use super::plan::{Measured, OneSeed, Ours, StudyPlan, Unit};
 
 /// One cell with one seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,7 +17,7 @@ pub struct Job {
     pub seed: usize,
 }
 
-impl Plan {
+impl StudyPlan {
     /// Every job, the cells of a seed together.
     pub fn jobs(&self, seeds: usize) -> Vec<Job> {
         let cells = self.cells.len();
@@ -107,7 +107,7 @@ impl Results {
     ///
     /// If a job is missing, or there is no seed.
     pub fn of(
-        plan: &Plan,
+        plan: &StudyPlan,
         seeds: usize,
         measured: &BTreeMap<Job, Measured>,
     ) -> Result<Self, String> {

@@ -8,7 +8,7 @@ use levelhead_planner::system::{Capacities, forced_failure_rate, pages, redundan
 use levelhead_units::Nanos;
 
 use super::lec::{closed, least, p99};
-use super::{Bars, Drawing, Plan, Row, Study, Unit, Whose};
+use super::{Bars, Drawing, Row, Study, StudyPlan, Unit, Whose};
 
 pub(super) fn studies() -> Vec<Study> {
     vec![TABLE_2, FIG_6, FIG_10]
@@ -38,8 +38,8 @@ const CODES: [(f64, [(u64, u64); 3]); 3] = [
     (1e-2, [(13, 242), (28, 995), (2, 253)]),
 ];
 
-fn table_2() -> Result<Plan, String> {
-    let mut plan = Plan::default();
+fn table_2() -> Result<StudyPlan, String> {
+    let mut plan = StudyPlan::default();
     let mut names = Vec::new();
     for (rate, papers) in CODES {
         let forced = forced_failure_rate(rate);
@@ -84,8 +84,8 @@ const RATES: [f64; 5] = [1e-3, 2e-3, 5e-3, 8e-3, 1e-2];
 /// Lengths for sequential and for random files.
 const CODE_LENGTHS: [[u64; 2]; 4] = [[255, 63], [1023, 63], [255, 127], [1023, 127]];
 
-fn fig_6() -> Result<Plan, String> {
-    let mut plan = Plan::default();
+fn fig_6() -> Result<StudyPlan, String> {
+    let mut plan = StudyPlan::default();
     let case = |[a, b, m]: [f64; 3], [long, short]: [u64; 2], rate: f64| {
         format!("{a}:{b}:{m}, lengths {long} and {short}, failure rate {rate:e}")
     };
@@ -139,9 +139,9 @@ const FIG_10: Study = closed(
     |_| fig_10(),
 );
 
-fn fig_10() -> Result<Plan, String> {
+fn fig_10() -> Result<StudyPlan, String> {
     const RATE: f64 = 5e-3;
-    let mut plan = Plan::default();
+    let mut plan = StudyPlan::default();
     let mut groups = Vec::new();
     let decode = DecodeTime::PAPER_SOFTWARE;
     let exactly = |reads, code| exact(reads, code, &decode).map_err(|error| error.to_string());

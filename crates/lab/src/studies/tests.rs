@@ -8,13 +8,13 @@ fn ask(study: &Study) -> Ask {
     Ask { quick: true, seed: 7, seeds: study.seeds_quick, traces: Vec::new() }
 }
 
-fn measure(plan: &Plan, seeds: &[u64], jobs: &[Job]) -> BTreeMap<Job, Measured> {
+fn measure(plan: &StudyPlan, seeds: &[u64], jobs: &[Job]) -> BTreeMap<Job, Measured> {
     let measured = |job: &Job| (*job, plan.cells[job.cell].measure(seeds[job.seed]).unwrap());
     jobs.iter().map(measured).collect()
 }
 
 /// The rows of a plan that has no cells.
-pub(super) fn rows(plan: &Plan) -> Vec<Estimate> {
+pub(super) fn rows(plan: &StudyPlan) -> Vec<Estimate> {
     Results::of(plan, 1, &BTreeMap::new()).unwrap().rows
 }
 
@@ -62,7 +62,7 @@ fn studies_have_names_of_their_own_and_plans_that_name_what_they_have() {
 }
 
 /// Two cells of pure chance, and a row for each kind of row.
-fn made_up() -> Plan {
+fn made_up() -> StudyPlan {
     let cell = |name: &str, add: f64| {
         Cell::new(name, move |seed| {
             let chance = levelhead_stats::Streams::new(seed).stream("made up").unit();
@@ -71,7 +71,7 @@ fn made_up() -> Plan {
         })
     };
     let pair = || ["b".to_owned(), "a".to_owned()];
-    Plan {
+    StudyPlan {
         cells: vec![cell("a", 1.0), cell("b", 2.0)],
         rows: vec![
             Row::of("a", "mean", Unit::Millis).paper(1.5),
@@ -82,7 +82,7 @@ fn made_up() -> Plan {
             }),
             Row::exact(("all", "exact"), Unit::Count, 3.0),
         ],
-        ..Plan::default()
+        ..StudyPlan::default()
     }
 }
 
@@ -104,10 +104,10 @@ fn rows_compare_cells_of_the_same_seed() {
 
 #[test]
 fn a_value_without_bound_has_no_mean() {
-    let plan = Plan {
+    let plan = StudyPlan {
         cells: vec![Cell::new("a", |_| Ok(Measured::default().with("mean", f64::INFINITY)))],
         rows: vec![Row::of("a", "mean", Unit::Millis)],
-        ..Plan::default()
+        ..StudyPlan::default()
     };
     let results = Results::of(&plan, 2, &measure(&plan, &[1, 2], &plan.jobs(2))).unwrap();
     assert!(!results.rows[0].ours.is_finite());

@@ -19,7 +19,7 @@ use levelhead_stats::quantile_of_sorted;
 use levelhead_units::Nanos;
 
 use super::bed::Bed;
-use super::{Ask, Bars, Cell, Drawing, Load, Measured, Plan, Row, Study, Unit, Whose};
+use super::{Ask, Bars, Cell, Drawing, Load, Measured, Row, Study, StudyPlan, Unit, Whose};
 use crate::replay::End;
 
 pub(super) fn studies() -> Vec<Study> {
@@ -67,8 +67,8 @@ const WORKLOADS: [(&str, &str); 2] =
 /// Figures of the slowdown.
 const SLOWDOWNS: [&str; 4] = ["mean slowdown", "p99 slowdown", "p99.9 slowdown", "p99.99 slowdown"];
 
-fn plan(ask: &Ask) -> Plan {
-    let mut plan = Plan::default();
+fn plan(ask: &Ask) -> StudyPlan {
+    let mut plan = StudyPlan::default();
     let load = Load::synthetic(&format!(
         "size=6MiB,align=24KiB,interval=300ms,count={}",
         ask.pick(2_000, 10_000)

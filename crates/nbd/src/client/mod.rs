@@ -9,7 +9,7 @@
 //! answers of the same client.
 //!
 //! - N1. Every operation ends exactly once: with the server's answers, or as gone when the
-//!   connection is lost. What the server did of an operation that is gone nobody knows.
+//!   connection is lost. Which parts of an operation that is gone the server has done is not known.
 //! - N2. An operation longer than the server's limit is split, and ends when all its parts have.
 
 mod handshake;
@@ -31,7 +31,7 @@ use self::handshake::{Found, shake_hands};
 use self::operation::{Ask, Ended, Finish, Memory, Operation, Trouble};
 use crate::Endpoint;
 use crate::codec::{
-    Chunk, ClientDecoder, CommandFlags, CommandKind, Cookie, Errno, Place, ProtocolError,
+    Chunk, ChunkPosition, ClientDecoder, CommandFlags, CommandKind, Cookie, Errno, ProtocolError,
     RequestHeader, ServerMessage,
 };
 use crate::socket::Socket;
@@ -93,7 +93,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Nobody answers, what answers is no NBD server, or it has no such export, or the export cannot
+    /// No server answers, what answers is no NBD server, or it has no such export, or the export cannot
     /// flush, write durably or take whole sectors.
     pub fn connect(endpoint: &Endpoint, export: &str) -> io::Result<Self> {
         let about = |error: io::Error| {
@@ -291,8 +291,8 @@ impl Shared {
         let mut link = self.lock_link();
         let waiting = link.waiting.get_mut(&cookie).ok_or(ProtocolError::UnknownCookie(cookie))?;
         let ended = match waiting.take(message)? {
-            Place::Inner => None,
-            Place::Last => link.waiting.remove(&cookie),
+            ChunkPosition::Inner => None,
+            ChunkPosition::Last => link.waiting.remove(&cookie),
         };
         drop(link);
         ended.map_or(Ok(()), Waiting::end)
@@ -331,18 +331,18 @@ impl Waiting {
     }
 
     /// Takes a part of the answer; whether it was the last.
-    fn take(&mut self, message: ServerMessage) -> io::Result<Place> {
+    fn take(&mut self, message: ServerMessage) -> io::Result<ChunkPosition> {
         match message {
             ServerMessage::Simple { error, data, .. } => {
                 self.error = error;
                 if !data.is_empty() {
                     self.take_data(0, data.len(), |room| data.copy_to(room))?;
                 }
-                Ok(Place::Last)
+                Ok(ChunkPosition::Last)
             }
-            ServerMessage::Chunk { place, chunk, .. } => {
+            ServerMessage::Chunk { position, chunk, .. } => {
                 self.take_chunk(chunk)?;
-                Ok(place)
+                Ok(position)
             }
             ServerMessage::Greeting(_)
             | ServerMessage::Answer { .. }

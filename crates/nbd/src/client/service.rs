@@ -1,7 +1,7 @@
 //! The client as a block service: commands to requests, errors to outcomes.
 //!
 //! A read that failed is *damaged* at full effort and *unknown* below (NBD carries no effort, so the
-//! server tried as hard as it does for anybody); a write that failed is damaged. A failed flush
+//! server tried as hard as it does for every client); a write that failed is damaged. A failed flush
 //! leaves nothing to rely on and counts as gone, as does a server that is about to end. A server
 //! without space or memory has refused. A trim that failed is fine: the content was not needed.
 

@@ -8,8 +8,8 @@ use super::wire::{
     CHUNK_MAGIC, OPTION_MAGIC, OPTION_REPLY_MAGIC, SERVER_MAGIC, SIMPLE_REPLY_MAGIC, chunk,
 };
 use super::{
-    Answer, Body, Chunk, Cookie, Errno, ExportFlags, HandshakeFlags, PAYLOAD_MAX, Padding, Payload,
-    Place, ProtocolError, ServerMessage,
+    Answer, Body, Chunk, ChunkPosition, Cookie, Errno, ExportFlags, HandshakeFlags, PAYLOAD_MAX,
+    Padding, Payload, ProtocolError, ServerMessage,
 };
 
 /// Takes a server's bytes apart. See the [module](super) on how to drive it.
@@ -30,7 +30,7 @@ enum Stage {
 #[derive(Clone, Copy)]
 enum Head {
     Simple { cookie: Cookie },
-    Chunk { cookie: Cookie, place: Place, offset: u64 },
+    Chunk { cookie: Cookie, position: ChunkPosition, offset: u64 },
 }
 
 impl Default for ClientDecoder {
@@ -50,7 +50,7 @@ impl ClientDecoder {
         self.input.space()
     }
 
-    /// So many bytes of the space have been filled.
+    /// The first `count` bytes of the space have been filled.
     ///
     /// Panics if that is more than there was.
     pub fn filled(&mut self, count: usize) {
@@ -200,7 +200,8 @@ impl ClientDecoder {
             return Ok(None);
         };
         let cookie = Cookie::new(cookie);
-        let place = if flags & chunk::DONE == 0 { Place::Inner } else { Place::Last };
+        let position =
+            if flags & chunk::DONE == 0 { ChunkPosition::Inner } else { ChunkPosition::Last };
         let wrong = ProtocolError::Chunk { kind, length };
         if kind == chunk::OFFSET_DATA {
             let len = (length as usize).checked_sub(OFFSET).filter(|&len| len > 0).ok_or(wrong)?;
@@ -211,7 +212,7 @@ impl ClientDecoder {
             let Some(offset) = Fields(&bytes[HEAD..]).u64() else { return Ok(None) };
             self.input.consume(HEAD + OFFSET);
             self.input.begin_payload(Payload::room(offset, len));
-            let head = Head::Chunk { cookie, place, offset };
+            let head = Head::Chunk { cookie, position, offset };
             self.stage = Stage::Data(head);
             return Ok(self.next_data(head));
         }
@@ -222,7 +223,7 @@ impl ClientDecoder {
         let Some(bytes) = self.input.peek(whole) else { return Ok(None) };
         let chunk = Chunk::parse(kind, &bytes[HEAD..]).ok_or(wrong)?;
         self.input.consume(whole);
-        Ok(Some(ServerMessage::Chunk { cookie, place, chunk }))
+        Ok(Some(ServerMessage::Chunk { cookie, position, chunk }))
     }
 
     fn next_data(&mut self, head: Head) -> Option<ServerMessage> {
@@ -230,8 +231,8 @@ impl ClientDecoder {
         self.stage = Stage::Replies;
         Some(match head {
             Head::Simple { cookie } => ServerMessage::Simple { cookie, error: None, data },
-            Head::Chunk { cookie, place, offset } => {
-                ServerMessage::Chunk { cookie, place, chunk: Chunk::Data { offset, data } }
+            Head::Chunk { cookie, position, offset } => {
+                ServerMessage::Chunk { cookie, position, chunk: Chunk::Data { offset, data } }
             }
         })
     }

@@ -21,9 +21,9 @@ pub enum ClientMessage {
     BadOption {
         /// Its number.
         option: u32,
-        /// Why not.
+        /// The kind of refusal.
         refusal: Refusal,
-        /// Why not, in words.
+        /// The reason, as a text for people.
         reason: &'static str,
     },
     /// The head of a write of at most [`PAYLOAD_MAX`] bytes, before there is memory for its bytes:
@@ -47,14 +47,14 @@ pub enum ClientOption {
     StartTls,
     /// Describe an export.
     Info {
-        /// Which; the empty name is the default export.
+        /// The name of the export; the empty name is the default export.
         export: String,
         /// Numbers of the facts wanted, from [`super::info`].
         wanted: Vec<u16>,
     },
     /// Describe an export and begin.
     Go {
-        /// Which; the empty name is the default export.
+        /// The name of the export; the empty name is the default export.
         export: String,
         /// Numbers of the facts wanted, from [`super::info`].
         wanted: Vec<u16>,
@@ -63,16 +63,16 @@ pub enum ClientOption {
     StructuredReply,
     /// Name the kinds of block status.
     ListMetaContext {
-        /// Of which export.
+        /// The name of the export.
         export: String,
-        /// Which kinds; all if empty.
+        /// The kinds wanted; all if empty.
         queries: Vec<String>,
     },
     /// Choose kinds of block status.
     SetMetaContext {
-        /// Of which export.
+        /// The name of the export.
         export: String,
-        /// Which kinds; none if empty.
+        /// The kinds chosen; none if empty.
         queries: Vec<String>,
     },
 }
@@ -80,9 +80,9 @@ pub enum ClientOption {
 /// The head of a transmission request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestHeader {
-    /// How.
+    /// How the command is to be done.
     pub flags: CommandFlags,
-    /// What.
+    /// What the request asks for.
     pub kind: CommandKind,
     /// Its name.
     pub cookie: Cookie,
@@ -212,7 +212,7 @@ impl ServerDecoder {
         self.input.space()
     }
 
-    /// So many bytes of the space have been filled.
+    /// The first `count` bytes of the space have been filled.
     ///
     /// Panics if that is more than there was.
     pub fn filled(&mut self, count: usize) {

@@ -47,7 +47,7 @@ pub enum ServerMessage {
         /// The request.
         cookie: Cookie,
         /// Whether more parts follow.
-        place: Place,
+        position: ChunkPosition,
         /// The part.
         chunk: Chunk,
     },
@@ -65,7 +65,7 @@ pub enum Padding {
 /// An answer to an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Done.
+    /// The option is accepted.
     Ack,
     /// There is such an export.
     Server {
@@ -83,11 +83,11 @@ pub enum Answer {
         /// Its name.
         name: String,
     },
-    /// No.
+    /// The option is refused.
     Refused {
-        /// Why.
+        /// The kind of refusal.
         refusal: Refusal,
-        /// Why, for people.
+        /// The reason, as a text for people.
         reason: String,
     },
 }
@@ -121,7 +121,7 @@ pub enum Info {
 
 /// Where a chunk is in its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ChunkPosition {
     /// More follow.
     Inner,
     /// It is the last.
@@ -170,9 +170,9 @@ pub struct StatusRun {
 /// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorChunk {
-    /// Why.
+    /// The kind of error.
     pub error: Errno,
-    /// Why, for people.
+    /// The reason, as a text for people.
     pub message: String,
     /// The first byte that failed, if that is known.
     pub offset: Option<u64>,
@@ -211,13 +211,13 @@ impl ServerMessage {
                 out.put_u32(error.map_or(0, Errno::to_wire));
                 out.put_u64(cookie.get());
             }
-            Self::Chunk { cookie, place, chunk } => {
+            Self::Chunk { cookie, position, chunk } => {
                 let mut data = Vec::new();
                 let kind = chunk.encode_head(&mut data);
                 out.put_u32(CHUNK_MAGIC);
-                out.put_u16(match place {
-                    Place::Inner => 0,
-                    Place::Last => chunk::DONE,
+                out.put_u16(match position {
+                    ChunkPosition::Inner => 0,
+                    ChunkPosition::Last => chunk::DONE,
                 });
                 out.put_u16(kind);
                 out.put_u64(cookie.get());

@@ -6,7 +6,7 @@
 //!   ServerMessage  --- greeting, answers, replies -> ClientDecoder
 //! ```
 //!
-//! A decoder is driven by whoever owns the socket: read into [`ServerDecoder::space`], say how much
+//! A decoder is driven by the owner of the socket: read into [`ServerDecoder::space`], say how much
 //! with [`ServerDecoder::filled`], then take messages with [`ServerDecoder::next`] until there is
 //! none. Which message may come next depends on what was agreed before, so a decoder yields one
 //! message at a time and its owner may change its stage in between.
@@ -17,7 +17,7 @@
 //! - C2. A decoder holds at most [`BUFFER`] bytes and one payload of at most [`PAYLOAD_MAX`]. A
 //!   server's decoder announces a payload before it makes the memory for it.
 //! - C3. After `next` gave nothing there is space for at least one byte.
-//! - C4. After an error a decoder yields that error for ever; the connection is to be dropped.
+//! - C4. After an error a decoder yields that error at every call; the connection is to be dropped.
 //!
 //! The bytes of a write land in a sector buffer at the place they have in their first sector, so
 //! that an aligned write is never copied again.
@@ -41,7 +41,9 @@ use std::fmt;
 
 pub use client_decoder::ClientDecoder;
 pub use from_client::{ClientMessage, ClientOption, RequestHeader, ServerDecoder, encode_flags};
-pub use from_server::{Answer, Chunk, ErrorChunk, Info, Padding, Place, ServerMessage, StatusRun};
+pub use from_server::{
+    Answer, Chunk, ChunkPosition, ErrorChunk, Info, Padding, ServerMessage, StatusRun,
+};
 pub use input::BUFFER;
 pub use payload::{Body, Payload};
 pub use wire::{

@@ -27,12 +27,12 @@ use crate::socket::Socket;
 pub(super) struct Budget {
     bytes_max: usize,
     hold_max: Duration,
-    state: Mutex<State>,
+    state: Mutex<BudgetState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct BudgetState {
     taken: usize,
     /// Requests that have asked so far. Each is known by how many asked before it.
     asked: u64,
@@ -105,7 +105,7 @@ impl Budget {
     }
 
     /// Tells the requests that wait, if there are any: that takes a call of the system.
-    fn note_changed(&self, state: MutexGuard<'_, State>) {
+    fn note_changed(&self, state: MutexGuard<'_, BudgetState>) {
         let is_awaited = state.asked > state.served;
         drop(state);
         if is_awaited {
@@ -120,12 +120,12 @@ impl Budget {
         (state.taken, state.asked - state.served)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, BudgetState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl BudgetState {
     /// Shuts down the socket of every client that has held a request for `hold_max`.
     fn end_overdue(&self, hold_max: Duration) {
         for Holder { socket, held_by } in self.holders.values() {

@@ -1,8 +1,8 @@
 //! A request that changes sectors, as commands to be run one after the other.
 //!
 //! A write that ends inside a sector first fetches the sector, puts the new bytes in, and writes it
-//! back; whoever runs the change holds its sectors meanwhile, so that two such writes to one sector
-//! lose nothing.
+//! back; the caller that runs the change holds its sectors locked meanwhile, so that of two such
+//! writes to one sector neither overwrites the bytes of the other.
 //!
 //! ```text
 //!   WRITE         sectors:  [ kept|new ][ new ][ new|kept ]    fetch, fetch, write

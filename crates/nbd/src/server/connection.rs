@@ -1,13 +1,13 @@
 //! One connection: its handshake, then its requests.
 //!
 //! ```text
-//!   socket --> reader: decode, gate --> service or export --> callback --> outbox --> socket
+//!   socket --> reader: decode, InFlight --> service or export --> callback --> outbox --> socket
 //!                        ^                                                    |
 //!                        +----------- permit, once the answer is sent --------+
 //! ```
 //!
-//! The reader waits at the gate, with a write before there is memory for its bytes; the writer of the
-//! [`outbox`](super::outbox) waits on the socket; the service's callbacks do not wait.
+//! The reader waits until `InFlight` has room, with a write before there is memory for its bytes; the
+//! writer of the [`outbox`](super::outbox) waits on the socket; the service's callbacks do not wait.
 //! When the client goes away, the reader ends at once, the writer ends at the first answer that cannot
 //! be sent, and the connection lasts until the service has answered everything.
 
@@ -22,20 +22,20 @@ use levelhead_block::{Command, Effort, Pool, Reply, Request};
 use super::deadline::Deadline;
 use super::export::LiveExport;
 use super::failure::{Failure, check_outcome};
-use super::gate::{Gate, Permit};
+use super::in_flight::{InFlight, Permit};
 use super::negotiation::{ALLOCATION_ID, Agreed, Described, Negotiation, Replies, Step};
 use super::outbox::{Outbox, Sender};
-use super::plan::{Plan, Rules, plan};
+use super::task::{Rules, Task, task};
 use crate::codec::{
-    Body, Chunk, ClientMessage, CommandKind, Cookie, ErrorChunk, Payload, Place, RequestHeader,
-    ServerDecoder, ServerMessage, StatusRun,
+    Body, Chunk, ChunkPosition, ClientMessage, CommandKind, Cookie, ErrorChunk, Payload,
+    RequestHeader, ServerDecoder, ServerMessage, StatusRun,
 };
 use crate::socket::Socket;
 
 /// A client's socket, and what it has in flight.
 pub(super) struct Connection {
     pub(super) socket: Arc<Socket>,
-    pub(super) gate: Arc<Gate>,
+    pub(super) in_flight: Arc<InFlight>,
     /// The time for the handshake, all of it.
     pub(super) handshake_max: Duration,
     /// Memory for the bytes of writes.
@@ -45,7 +45,7 @@ pub(super) struct Connection {
 /// Serves a client until it leaves, breaks the protocol, takes too long for its handshake, or
 /// `stopping` is set and the socket's reading half shut down. Every request has been answered by the service when this returns.
 pub(super) fn serve(
-    Connection { socket, gate, handshake_max, pool }: &Connection,
+    Connection { socket, in_flight, handshake_max, pool }: &Connection,
     exports: &[Arc<LiveExport>],
     stopping: &AtomicBool,
 ) -> io::Result<()> {
@@ -58,9 +58,9 @@ pub(super) fn serve(
         let (outbox, answers) = Outbox::new(Arc::clone(socket));
         let writer = thread::Builder::new().name("nbd-writer".to_owned());
         writer.spawn_scoped(scope, move || outbox.write())?;
-        Reader { agreed, export: &export, gate, answers }.run(socket, &mut decoder, stopping)
+        Reader { agreed, export: &export, in_flight, answers }.run(socket, &mut decoder, stopping)
     });
-    gate.wait_empty();
+    in_flight.wait_empty();
     result
 }
 
@@ -140,7 +140,7 @@ impl Pending {
             Replies::Simple => ServerMessage::Simple { cookie, error: None, data },
             Replies::Structured => {
                 let chunk = Chunk::Data { offset, data };
-                ServerMessage::Chunk { cookie, place: Place::Last, chunk }
+                ServerMessage::Chunk { cookie, position: ChunkPosition::Last, chunk }
             }
         };
         self.send(message);
@@ -151,7 +151,7 @@ impl Pending {
         let runs = vec![StatusRun { length, status: 0 }];
         let chunk = Chunk::Status { context: ALLOCATION_ID, runs };
         let cookie = self.cookie;
-        self.send(ServerMessage::Chunk { cookie, place: Place::Last, chunk });
+        self.send(ServerMessage::Chunk { cookie, position: ChunkPosition::Last, chunk });
     }
 
     fn fail(self, Failure { error, message, offset }: Failure) {
@@ -164,7 +164,7 @@ impl Pending {
             }
             Replies::Structured => {
                 let chunk = Chunk::Error(ErrorChunk { error, message, offset });
-                ServerMessage::Chunk { cookie, place: Place::Last, chunk }
+                ServerMessage::Chunk { cookie, position: ChunkPosition::Last, chunk }
             }
         };
         self.send(message);
@@ -179,7 +179,7 @@ impl Pending {
 struct Reader<'a> {
     agreed: Agreed,
     export: &'a Arc<LiveExport>,
-    gate: &'a Arc<Gate>,
+    in_flight: &'a Arc<InFlight>,
     answers: Sender,
 }
 
@@ -193,7 +193,7 @@ impl Reader<'_> {
         // Of the write whose bytes come next.
         let mut permit = None;
         while let Some(message) = receive(decoder, |space| socket.read(space))? {
-            // A client that keeps sending would keep the socket readable for ever.
+            // A client that keeps sending would keep the socket readable without end.
             if stopping.load(Ordering::Relaxed) {
                 return Ok(());
             }
@@ -219,7 +219,7 @@ impl Reader<'_> {
     /// Waits until there is room for a write whose bytes have yet to come.
     fn make_room(&self, header: &RequestHeader) -> Option<Permit> {
         let sectors = Payload::sectors_of(header.offset, header.length as usize);
-        let permit = self.gate.enter(sectors.bytes().get() as usize)?;
+        let permit = self.in_flight.enter(sectors.bytes().get() as usize)?;
         permit.announced();
         Some(permit)
     }
@@ -227,27 +227,29 @@ impl Reader<'_> {
     /// Takes a request, for which there is a `permit` already if its bytes came with it.
     fn take(&self, header: &RequestHeader, body: Body, permit: Option<Permit>) -> Next {
         let (size, access) = (self.export.described.size, self.export.access);
-        let planned = plan(header, body, &Rules { size, access, agreed: self.agreed });
-        let bytes = match &planned {
-            Ok(Plan::Read { extent, .. }) => extent.sectors.bytes().get() as usize,
-            Ok(Plan::Change(change)) => change.bytes_held(),
-            Ok(Plan::Disconnect) => return Next::Leave,
-            Ok(Plan::Flush | Plan::Nothing | Plan::Status { .. }) | Err(_) => 0,
+        let task = task(header, body, &Rules { size, access, agreed: self.agreed });
+        let bytes = match &task {
+            Ok(Task::Read { extent, .. }) => extent.sectors.bytes().get() as usize,
+            Ok(Task::Change(change)) => change.bytes_held(),
+            Ok(Task::Disconnect) => return Next::Leave,
+            Ok(Task::Flush | Task::Nothing | Task::Status { .. }) | Err(_) => 0,
         };
-        let Some(permit) = permit.or_else(|| self.gate.enter(bytes)) else { return Next::Leave };
+        let Some(permit) = permit.or_else(|| self.in_flight.enter(bytes)) else {
+            return Next::Leave;
+        };
         permit.received();
         let pending = self.pending(header, permit);
-        match planned {
+        match task {
             Err(failure) => pending.fail(failure),
-            Ok(Plan::Disconnect) => unreachable!("it has left"),
-            Ok(Plan::Nothing) => pending.succeed(),
-            Ok(Plan::Status { length }) => pending.succeed_with_status(length),
-            Ok(Plan::Flush) => self.submit(Request::bare(Command::Flush), pending),
-            Ok(Plan::Read { extent, skew, len }) => {
+            Ok(Task::Disconnect) => unreachable!("it has left"),
+            Ok(Task::Nothing) => pending.succeed(),
+            Ok(Task::Status { length }) => pending.succeed_with_status(length),
+            Ok(Task::Flush) => self.submit(Request::bare(Command::Flush), pending),
+            Ok(Task::Read { extent, skew, len }) => {
                 let request = Request::read(extent, Effort::Full);
                 self.read(request, pending, header.offset, skew, len);
             }
-            Ok(Plan::Change(change)) => {
+            Ok(Task::Change(change)) => {
                 self.export.start(change, Box::new(move |result| pending.end(result)));
             }
         }

@@ -71,7 +71,7 @@ impl LiveExport {
         self.leave(Event::Stop);
     }
 
-    /// Runs `change` as soon as nobody else changes its sectors, then calls `finish`.
+    /// Runs `change` as soon as no other change holds its sectors, then calls `finish`.
     pub(super) fn start(self: &Arc<Self>, change: Change, finish: Finish) {
         let ongoing = Box::new(Ongoing { change, finish });
         let extent = ongoing.change.extent();

@@ -37,8 +37,8 @@ impl<T> SectorLocks<T> {
         let end = self.held.remove(&extent.lba);
         assert_eq!(end, Some(extent.end()), "{extent:?} was not held");
         let mut granted = Vec::new();
-        // Trying everybody again in order keeps L2: whoever must still wait is back in the queue
-        // before those that came later are looked at.
+        // Trying all waiting changes again in order keeps L2: one that must still wait is back in the
+        // queue before those that came later are looked at.
         for (extent, change) in std::mem::take(&mut self.waiting) {
             granted.extend(self.acquire(extent, change));
         }
@@ -79,8 +79,8 @@ mod tests {
         assert_eq!(locks.release(extent(4, 1)), Vec::<char>::new());
     }
 
-    /// Against the obvious version: a list of everybody in the order of their coming, in which one
-    /// runs as soon as nobody before it overlaps.
+    /// Against the obvious version: a list of all changes in the order of their arrival, in which one
+    /// runs as soon as it overlaps none before it.
     #[test]
     fn locks_agree_with_a_plain_list() {
         for seed in 0..64 {

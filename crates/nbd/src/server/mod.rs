@@ -22,11 +22,11 @@ mod connection;
 mod deadline;
 mod export;
 mod failure;
-mod gate;
+mod in_flight;
 mod locks;
 mod negotiation;
 mod outbox;
-mod plan;
+mod task;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -42,7 +42,7 @@ use levelhead_units::{SECTOR_SIZE, Sectors};
 use self::budget::Budget;
 use self::connection::Connection;
 use self::export::{Events, LiveExport};
-use self::gate::{Gate, LIMITS};
+use self::in_flight::{InFlight, LIMITS};
 use self::negotiation::Described;
 use crate::Endpoint;
 use crate::codec::{ExportFlags, PAYLOAD_MAX, TEXT_MAX};
@@ -79,7 +79,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 pub enum Access {
     /// Everything.
     ReadWrite,
-    /// Read. Whatever writes is refused.
+    /// Read. All commands that write are refused.
     ReadOnly,
 }
 
@@ -98,7 +98,7 @@ pub struct Export {
 /// A server that listens and does not answer yet.
 pub struct Server {
     listener: Listener,
-    /// Wakes whoever waits for clients.
+    /// Wakes the thread that waits for clients.
     waker: Socket,
     endpoint: Endpoint,
     exports: Vec<(Arc<LiveExport>, Events)>,
@@ -128,7 +128,7 @@ impl Default for Bounds {
 impl Server {
     /// Listens at `endpoint`. The first export is the one for clients that name none.
     ///
-    /// The file of a Unix socket at which nobody answers is replaced.
+    /// The file of a Unix socket at which no server answers is replaced.
     ///
     /// # Errors
     ///
@@ -312,10 +312,10 @@ impl Shared {
             return;
         }
         let socket = Arc::new(socket);
-        let gate = Gate::new(LIMITS, Arc::clone(&self.budget), Arc::clone(&socket));
+        let in_flight = InFlight::new(LIMITS, Arc::clone(&self.budget), Arc::clone(&socket));
         let connection = Arc::new(Connection {
             socket,
-            gate,
+            in_flight,
             handshake_max: self.handshake_max,
             pool: self.pool.clone(),
         });
@@ -324,7 +324,7 @@ impl Shared {
         let listed = Listed { shared: Arc::clone(self), id };
         // Without a thread left, dropping the closure takes the client off the list again.
         let _spawned = thread::Builder::new().name("nbd-reader".to_owned()).spawn(move || {
-            // However it ended, there is nobody left to tell.
+            // No client is left to be told how it ended.
             let Shared { exports, stopping, .. } = &*listed.shared;
             let _result = connection::serve(&connection, exports, stopping);
             connection.socket.shutdown(Shutdown::Both);
@@ -338,7 +338,7 @@ impl Shared {
             connection.socket.shutdown(Shutdown::Read);
         }
         for connection in &connections {
-            connection.gate.wait_answered();
+            connection.in_flight.wait_answered();
         }
         let some = |open: &mut BTreeMap<u64, Arc<Connection>>| !open.is_empty();
         let (open, _) = self

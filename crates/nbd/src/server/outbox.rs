@@ -19,7 +19,7 @@ use std::io::{self, IoSlice};
 use std::net::Shutdown;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::gate::Permit;
+use super::in_flight::Permit;
 use crate::codec::{Payload, ServerMessage};
 use crate::socket::Socket;
 
@@ -42,12 +42,12 @@ const SLICES_MAX: usize = 512;
 /// See the module.
 pub(super) struct Outbox {
     socket: Arc<Socket>,
-    state: Mutex<State>,
+    state: Mutex<OutboxState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct OutboxState {
     queue: VecDeque<Outgoing>,
     /// Whether a thread is in the socket (O1).
     sending: bool,
@@ -58,7 +58,7 @@ struct State {
     broken: bool,
 }
 
-/// An answer, and the place in flight that it frees.
+/// An answer, and the permit of its request, which is given back once the answer is sent.
 struct Outgoing {
     head: Vec<u8>,
     data: Option<Payload>,
@@ -111,12 +111,12 @@ pub(super) struct Sender(Arc<Outbox>);
 impl Outbox {
     /// For the client at `socket`, and what answers are given to.
     pub(super) fn new(socket: Arc<Socket>) -> (Arc<Self>, Sender) {
-        let state = Mutex::new(State { senders: 1, ..State::default() });
+        let state = Mutex::new(OutboxState { senders: 1, ..OutboxState::default() });
         let outbox = Arc::new(Self { socket, state, changed: Condvar::new() });
         (Arc::clone(&outbox), Sender(outbox))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, OutboxState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -163,7 +163,7 @@ impl Outbox {
     }
 
     /// Tells the writer that there is something for it.
-    fn wake(&self, state: &mut State) {
+    fn wake(&self, state: &mut OutboxState) {
         if state.waiting && !state.sending {
             state.waiting = false;
             self.changed.notify_one();
@@ -171,7 +171,7 @@ impl Outbox {
     }
 
     /// The client takes nothing any more. The reader learns of that from the socket.
-    fn end(&self, mut state: MutexGuard<'_, State>) {
+    fn end(&self, mut state: MutexGuard<'_, OutboxState>) {
         state.broken = true;
         let unsent = std::mem::take(&mut state.queue);
         self.wake(&mut state);
@@ -275,17 +275,17 @@ mod tests {
     use super::*;
     use crate::codec::Cookie;
     use crate::server::budget::Budget;
-    use crate::server::gate::{Gate, Limits};
+    use crate::server::in_flight::{InFlight, Limits};
 
-    /// An outbox, its sender, the gate of its answers, and the client's end.
-    fn outbox() -> (Arc<Outbox>, Sender, Arc<Gate>, UnixStream) {
+    /// An outbox, its sender, what counts its answers, and the client's end.
+    fn outbox() -> (Arc<Outbox>, Sender, Arc<InFlight>, UnixStream) {
         let (server, client) = UnixStream::pair().unwrap();
         let socket = Arc::new(Socket::Unix(server));
         let limits = Limits { requests: 1000, bytes: usize::MAX };
         let budget = Budget::new(usize::MAX, Duration::MAX);
-        let gate = Gate::new(limits, budget, Arc::clone(&socket));
+        let in_flight = InFlight::new(limits, budget, Arc::clone(&socket));
         let (outbox, sender) = Outbox::new(socket);
-        (outbox, sender, gate, client)
+        (outbox, sender, in_flight, client)
     }
 
     fn answer(number: u8, sectors: usize) -> ServerMessage {
@@ -302,12 +302,12 @@ mod tests {
 
     #[test]
     fn short_answer_is_sent_by_the_callback_itself() {
-        let (outbox, sender, gate, mut client) = outbox();
-        sender.send(answer(1, 1), gate.enter(4096).unwrap());
-        gate.wait_empty();
+        let (outbox, sender, in_flight, mut client) = outbox();
+        sender.send(answer(1, 1), in_flight.enter(4096).unwrap());
+        in_flight.wait_empty();
         drop((sender, outbox));
         let mut got = Vec::new();
-        drop(gate);
+        drop(in_flight);
         client.set_nonblocking(true).unwrap();
         let _would_block = client.read_to_end(&mut got);
         assert!(got == bytes_of([answer(1, 1)].into_iter()));
@@ -317,10 +317,10 @@ mod tests {
     /// socket did not take follows in order, not mixed up.
     #[test]
     fn answers_that_the_client_does_not_take_wait_for_the_writer() {
-        let (outbox, sender, gate, mut client) = outbox();
+        let (outbox, sender, in_flight, mut client) = outbox();
         let answers = || (0..100).map(|number| answer(number, 1 + usize::from(number) % 40));
         for answer in answers() {
-            sender.send(answer, gate.enter(4096).unwrap());
+            sender.send(answer, in_flight.enter(4096).unwrap());
         }
         drop(sender);
         let writer = std::thread::spawn(move || outbox.write());
@@ -329,16 +329,16 @@ mod tests {
         client.read_exact(&mut got).unwrap();
         assert!(got == expected);
         writer.join().unwrap();
-        gate.wait_empty();
+        in_flight.wait_empty();
     }
 
     #[test]
     fn client_that_is_gone_frees_what_waits_and_ends_the_writer() {
-        let (outbox, sender, gate, client) = outbox();
-        (0..100).for_each(|number| sender.send(answer(number, 16), gate.enter(4096).unwrap()));
+        let (outbox, sender, in_flight, client) = outbox();
+        (0..100).for_each(|number| sender.send(answer(number, 16), in_flight.enter(4096).unwrap()));
         drop(client);
         outbox.write();
-        sender.send(answer(0, 1), gate.enter(4096).unwrap());
-        gate.wait_empty();
+        sender.send(answer(0, 1), in_flight.enter(4096).unwrap());
+        in_flight.wait_empty();
     }
 }

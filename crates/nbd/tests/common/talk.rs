@@ -3,10 +3,10 @@
 #![allow(dead_code, reason = "every test file uses another part")]
 
 use levelhead_nbd::codec::{
-    Answer, Body, Chunk, ClientDecoder, ClientFlags, ClientMessage, ClientOption, CommandFlags,
-    CommandKind, Cookie, Errno, ErrorChunk, ExportFlags, HandshakeFlags, Info, PAYLOAD_MAX,
-    Padding, Payload, Place, ProtocolError, Refusal, RequestHeader, ServerDecoder, ServerMessage,
-    StatusRun, encode_flags, info, option,
+    Answer, Body, Chunk, ChunkPosition, ClientDecoder, ClientFlags, ClientMessage, ClientOption,
+    CommandFlags, CommandKind, Cookie, Errno, ErrorChunk, ExportFlags, HandshakeFlags, Info,
+    PAYLOAD_MAX, Padding, Payload, ProtocolError, Refusal, RequestHeader, ServerDecoder,
+    ServerMessage, StatusRun, encode_flags, info, option,
 };
 use levelhead_units::Bytes;
 
@@ -250,7 +250,11 @@ pub(crate) fn server_talk() -> (Vec<u8>, Vec<ServerMessage>) {
     messages.extend(answers().into_iter().map(answer));
     messages.push(ServerMessage::Answer { option: option::GO, answer: Answer::Ack });
     for chunk in chunks() {
-        messages.push(ServerMessage::Chunk { cookie: Cookie::new(3), place: Place::Inner, chunk });
+        messages.push(ServerMessage::Chunk {
+            cookie: Cookie::new(3),
+            position: ChunkPosition::Inner,
+            chunk,
+        });
     }
     for (cookie, error, len) in
         [(0, None, 0), (1, None, 5), (1, Some(Errno::Io), 0), (2, None, 70_000)]
@@ -258,8 +262,8 @@ pub(crate) fn server_talk() -> (Vec<u8>, Vec<ServerMessage>) {
         let data = Payload::copy_of(0, &vec![0xA5; len]);
         messages.push(ServerMessage::Simple { cookie: Cookie::new(cookie), error, data });
     }
-    let (cookie, place) = (Cookie::new(u64::MAX), Place::Last);
-    messages.push(ServerMessage::Chunk { cookie, place, chunk: Chunk::None });
+    let (cookie, position) = (Cookie::new(u64::MAX), ChunkPosition::Last);
+    messages.push(ServerMessage::Chunk { cookie, position, chunk: Chunk::None });
     let mut bytes = Vec::new();
     messages.iter().for_each(|message| message.encode(&mut bytes));
     (bytes, messages)

@@ -14,7 +14,7 @@
 //! Times: version 3 has microseconds since the job began (checked against logs of fio 3.33; its
 //! manual names no unit). Version 2 has no times but `wait`; requests between two waits arrive at
 //! once. About `wait` fio and its manual disagree: the manual says microseconds since the previous
-//! wait, but fio sleeps until so many *milliseconds* since the job began (3.33, measured: waits of
+//! wait, but fio sleeps until that number of *milliseconds* since the job began (3.33, measured: waits of
 //! 1000 and 3000 end after 3 s). Logs in use were made to work with fio, so its way is taken, and
 //! [`Trace::remarks`](crate::Trace::remarks) says so.
 

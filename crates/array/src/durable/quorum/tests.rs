@@ -174,6 +174,22 @@ fn array_that_is_not_clean_trusts_no_redundancy_unless_told_to() {
     assert!(matches!(quorum(&whole[1..2]), Err(Refusal::TooFew { .. })));
 }
 
+/// A crash between the two copies of a newer program's record leaves one that this program can read.
+#[test]
+fn copy_of_a_newer_program_is_not_passed_over_for_the_other_one() {
+    for error in
+        [SuperblockError::Version { version: 3 }, SuperblockError::Features { bits: 1 << 40 }]
+    {
+        let mut members: Vec<Found> = (0..3).map(|drive| found(&book(), drive)).collect();
+        members[1].copies[0] = Copy::Read(Box::new(Err(error.clone())));
+        assert_eq!(quorum(&members), Err(Refusal::Damaged { found: 1, error }));
+    }
+    let mut members: Vec<Found> = (0..3).map(|drive| found(&book(), drive)).collect();
+    let error = SuperblockError::Checksum { stored: 1, computed: 2 };
+    members[1].copies[0] = Copy::Read(Box::new(Err(error)));
+    assert!(quorum(&members).is_ok(), "damage is what the other copy is for");
+}
+
 #[test]
 fn array_with_unknown_features_is_not_written() {
     let mut member = superblock(&book(), 0);

@@ -115,7 +115,9 @@ fn replay(drive: &mut Drive, rows: &[Row], lag: Lag) -> Vec<Completion> {
             (Some(now), None) | (None, Some(now)) => now,
         };
         if drive.deadline() == Some(now) {
-            let State::Busy(active) = &drive.state else { panic!("a deadline and nothing busy") };
+            let ServiceState::Busy(active) = &drive.state else {
+                panic!("a deadline and nothing busy")
+            };
             behind += match lag {
                 Lag::None => 0,
                 Lag::PerRequest(lag) => lag * LAG_UNITS,
@@ -159,11 +161,11 @@ fn places_and_seeks(bench: &Bench, name: &str) -> Found {
     let Some(rows) = rows(name) else { return Ok(()) };
     let drive = bench.drive(1);
     for (at, row) in rows.iter().enumerate() {
-        let place = drive.disk.geometry.place(row.block);
-        if row.blocks <= place.run.into() {
-            let found = (place.cylinder, place.head, place.block);
+        let position = drive.disk.geometry.position(row.block);
+        if row.blocks <= position.run.into() {
+            let found = (position.cylinder, position.head, position.block);
             expect!(found == row.place, "{name}, row {at}: {found:?}, not {:?}", row.place);
-            let reach = drive.disk.mechanics.reach(row.from, &place, Pass::Read);
+            let reach = drive.disk.mechanics.reach(row.from, &position, Pass::Read);
             // DiskSim cuts off what this rounds.
             let seek = (row.seek * 1e6).round() as u64;
             expect!(reach.get().abs_diff(seek) <= 1, "{name}, row {at}: {reach}, not {seek} ns");

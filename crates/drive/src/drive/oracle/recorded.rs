@@ -4,7 +4,7 @@
 //! come from the oracle: cylinder, head and angle of the first block.
 
 use super::*;
-use crate::geometry::Place;
+use crate::geometry::BlockPosition;
 
 /// Angles are put into slots so fine that rounding costs less than 0.05 us.
 const SLOTS: u32 = 65_535;
@@ -22,14 +22,15 @@ fn check_recorded(make: &str, name: &str) {
         }
         let (cylinder, head, block) = row.place;
         let slot = (row.angle * f64::from(SLOTS)).round() as u32 % SLOTS;
-        let place = Place { cylinder, head, block, slot, blocks_per_track: SLOTS, run: 1 };
-        let reach = mechanics.reach(row.from, &place, Pass::Read);
+        let position =
+            BlockPosition { cylinder, head, block, slot, blocks_per_track: SLOTS, run: 1 };
+        let reach = mechanics.reach(row.from, &position, Pass::Read);
         let seek = (row.seek * 1e6).round() as u64;
         assert!(reach.get().abs_diff(seek) <= 1, "{name}, row {at}: {reach}, not {seek} ns");
         // The platter as it was at the start.
         let phase = (row.from_angle * TURN as f64).round() as u64 % TURN;
         mechanics.spindle = mechanics.spindle.with_offset(phase);
-        let latency = mechanics.latency_floor(Instant::ZERO + reach, &place).as_millis_f64();
+        let latency = mechanics.latency_floor(Instant::ZERO + reach, &position).as_millis_f64();
         let error = (latency - row.latency).abs();
         let error = error.min((error - turn).abs());
         assert!(error < 0.020, "{name}, row {at}: latency {latency}, not {} ms", row.latency);

@@ -10,7 +10,7 @@
 use levelhead_planner::{Code, code};
 use levelhead_stats::Streams;
 
-use crate::studies::{Ask, Bars, Cell, Drawing, Measured, Plan, Row, Study, Unit, Whose};
+use crate::studies::{Ask, Bars, Cell, Drawing, Measured, Row, Study, StudyPlan, Unit, Whose};
 
 pub(super) const FIG_3: Study = Study {
     name: "eraid.fig3",
@@ -34,8 +34,8 @@ const RATE: f64 = 0.01;
 const PAPER: [(u32, f64, Option<f64>); 3] =
     [(1, 1.46e-3, None), (2, 2.06e-4, Some(3e-4)), (3, 2.73e-5, Some(4e-5))];
 
-fn plan(ask: &Ask) -> Plan {
-    let mut plan = Plan::default();
+fn plan(ask: &Ask) -> StudyPlan {
+    let mut plan = StudyPlan::default();
     let count: u64 = ask.pick(2_000_000, 20_000_000);
     for (expansion, closed, simulated) in PAPER {
         let case = format!("eRAID({expansion}), independent");

@@ -4,7 +4,7 @@
 use levelhead_array::HostOrder;
 
 use super::{BED, Bed, OURS, policy, retries};
-use crate::studies::{Ask, Bars, Drawing, Load, Plan, Row, Study, Unit, Whose};
+use crate::studies::{Ask, Bars, Drawing, Load, Row, Study, StudyPlan, Unit, Whose};
 
 pub(super) const FIG_5: Study = Study {
     name: "eraid.fig5",
@@ -49,8 +49,8 @@ const QUEUES: [(&str, u32, HostOrder); 4] = [
     ("elevator, window 32", 32, HostOrder::Elevator),
 ];
 
-fn plan(ask: &Ask, metric: &'static str, removal: &[Option<f64>; 2]) -> Plan {
-    let mut plan = Plan::default();
+fn plan(ask: &Ask, metric: &'static str, removal: &[Option<f64>; 2]) -> StudyPlan {
+    let mut plan = StudyPlan::default();
     let count = ask.pick(4_000, 30_000);
     let mut changes = Vec::new();
     for rate in RATES {
@@ -87,7 +87,7 @@ fn plan(ask: &Ask, metric: &'static str, removal: &[Option<f64>; 2]) -> Plan {
 }
 
 /// What removal changes at 1 %, 40 kB, under each kind of queue.
-fn removals(plan: &mut Plan, ask: &Ask, metric: &'static str, paper: &[Option<f64>; 2]) {
+fn removals(plan: &mut StudyPlan, ask: &Ask, metric: &'static str, paper: &[Option<f64>; 2]) {
     let load = Load::reads("40KiB", ask.pick(4_000, 30_000));
     let [normal, reactive, kept, removed, _] = WAYS.map(|(name, _)| name);
     for (queue, window, order) in QUEUES {

@@ -2,7 +2,7 @@
 
 use super::correlation;
 use super::{Bed, OURS, policy, retries};
-use crate::studies::{Ask, Bars, Drawing, Load, Plan, Row, Study, Unit, Whose};
+use crate::studies::{Ask, Bars, Drawing, Load, Row, Study, StudyPlan, Unit, Whose};
 
 pub(super) const FIG_7: Study = Study {
     name: "eraid.fig7",
@@ -21,8 +21,8 @@ pub(super) const FIG_7: Study = Study {
 const ARRAYS: [(&str, &str); 2] =
     [("RAID-5", "raid5:6,chunk=8KiB"), ("eRAID(2)", "eraid:5+1,e=2,chunk=8KiB")];
 
-fn plan(ask: &Ask) -> Plan {
-    let mut plan = Plan::default();
+fn plan(ask: &Ask) -> StudyPlan {
+    let mut plan = StudyPlan::default();
     let load = Load::reads("40KiB", ask.pick(12_000, 60_000));
     for (kind, adjacency) in [("adjacency 2", 2.0), ("independent", 1.0)] {
         let case = |array: &str| format!("{array}, {kind}");

@@ -3,7 +3,7 @@
 use levelhead_drive::Faults;
 
 use super::{BED, Bed, OURS, policy, retries};
-use crate::studies::{Ask, Drawing, Load, Plan, Row, Study, Unit};
+use crate::studies::{Ask, Drawing, Load, Row, Study, StudyPlan, Unit};
 
 pub(super) const FIG_8: Study = Study {
     name: "eraid.fig8",
@@ -43,8 +43,8 @@ const DESIGNS: [(&str, &str, &str); 6] = [
 /// The design that the paper's numbers are compared with.
 const PAPERS: &str = "pro-active, eRAID(2)";
 
-fn plan(ask: &Ask, paper: &[Option<f64>; 2], faults: fn(f64) -> Vec<Faults>) -> Plan {
-    let mut plan = Plan::default();
+fn plan(ask: &Ask, paper: &[Option<f64>; 2], faults: fn(f64) -> Vec<Faults>) -> StudyPlan {
+    let mut plan = StudyPlan::default();
     let load = Load::reads(SIZES, ask.pick(8_000, 60_000));
     for rate in [0.5, 1.0, 2.0] {
         let case = |name: &str| format!("{rate} %, {name}");

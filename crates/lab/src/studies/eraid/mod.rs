@@ -36,7 +36,7 @@ const BED: &str = "raid5:6,chunk=8KiB over six nearline-2tb (7200 rpm), SPTF in 
                    host order paper32; Poisson reads every 8 ms at uniformly random sectors; retries \
                    with adjacency 2";
 
-/// Sectors that fail at this rate, in percent, and retries of so many rotations.
+/// Sectors that fail at a rate of `percent` percent, and retries of `rotations` rotations.
 fn retries(percent: f64, rotations: u32) -> Faults {
     Faults {
         retry_rate: Ratio::new(percent / 100.0).expect("a study's rate is a share"),

@@ -1,7 +1,7 @@
 //! Tables I and II: what retries cost a RAID of today, in the mean and at the 99th percentile.
 
 use super::{BED, Bed, OURS, policy, retries};
-use crate::studies::{Ask, Drawing, Load, Plan, Row, Study, Unit};
+use crate::studies::{Ask, Drawing, Load, Row, Study, StudyPlan, Unit};
 
 pub(super) const TABLE_1: Study = Study {
     name: "eraid.table1",
@@ -60,8 +60,8 @@ fn case(size: u64, (rotations, percent): (u32, f64)) -> String {
 
 /// One of the tables: latencies, then ratios to the same column without retries, then what our policy
 /// makes of the same reads.
-fn table(ask: &Ask, metric: &'static str, paper: &[[f64; 3]; 5]) -> Plan {
-    let mut plan = Plan::default();
+fn table(ask: &Ask, metric: &'static str, paper: &[[f64; 3]; 5]) -> StudyPlan {
+    let mut plan = StudyPlan::default();
     let (mut ratios, mut beside) = (Vec::new(), Vec::new());
     let count = ask.pick(6_000, 60_000);
     for (column, size) in SIZES.into_iter().enumerate() {

@@ -9,7 +9,7 @@
 use levelhead_drive::Faults;
 
 use super::{Bed, OURS, policy, retries};
-use crate::studies::{Ask, Bars, Drawing, Load, Plan, Row, Study, Unit, Whose};
+use crate::studies::{Ask, Bars, Drawing, Load, Row, Study, StudyPlan, Unit, Whose};
 
 pub(super) const FIG_10: Study = Study {
     name: "eraid.fig10",
@@ -65,8 +65,8 @@ const STAND_INS: [(&str, &str, &str, &str); 6] = [
 const RATES: [f64; 2] = [0.5, 2.0];
 const METRICS: [&str; 2] = ["mean", "p99"];
 
-fn plan(ask: &Ask, paper: &Paper, faults: fn(f64) -> Vec<Faults>) -> Plan {
-    let mut plan = Plan::default();
+fn plan(ask: &Ask, paper: &Paper, faults: fn(f64) -> Vec<Faults>) -> StudyPlan {
+    let mut plan = StudyPlan::default();
     let loads = loads(ask);
     for (name, load) in &loads {
         let numbers = paper.iter().find(|(known, ..)| is_named(name, known));
@@ -127,7 +127,7 @@ fn loads(ask: &Ask) -> Vec<(String, Load)> {
 
 /// The cells and rows of one trace.
 fn add(
-    plan: &mut Plan,
+    plan: &mut StudyPlan,
     name: &str,
     load: &Load,
     paper: Option<[f64; 2]>,

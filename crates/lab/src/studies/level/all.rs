@@ -7,7 +7,7 @@ use levelhead_array::{HostOrder, Policy};
 use levelhead_drive::Faults;
 use levelhead_units::Instant;
 
-use crate::studies::{Ask, Bars, Bed, Drawing, Load, Plan, Row, Study, Unit, Whose};
+use crate::studies::{Ask, Bars, Bed, Drawing, Load, Row, Study, StudyPlan, Unit, Whose};
 
 pub(super) const ALL: Study = Study {
     name: "level.all",
@@ -50,7 +50,7 @@ struct Case {
     sizes: &'static str,
     interval: &'static str,
     reads: &'static str,
-    /// Times as many requests as other cases: what happens now and then has to happen often enough.
+    /// The factor by which it has more requests than other cases, so that rare events happen often enough.
     longer: u64,
     age_weight: f64,
     /// What ours is compared with besides.
@@ -147,8 +147,8 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-fn plan(ask: &Ask) -> Plan {
-    let mut plan = Plan::default();
+fn plan(ask: &Ask) -> StudyPlan {
+    let mut plan = StudyPlan::default();
     let known = |name: &&str| name.parse::<Policy>().is_ok();
     let papers: Vec<&str> = PAPERS.into_iter().filter(known).collect();
     let ours = Some(OURS).filter(known);
@@ -188,7 +188,7 @@ fn faults(text: &str) -> Faults {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-fn add(plan: &mut Plan, case: &Case, papers: &[&str], ours: Option<&str>, ask: &Ask) {
+fn add(plan: &mut StudyPlan, case: &Case, papers: &[&str], ours: Option<&str>, ask: &Ask) {
     let Case { name, array, sizes, interval, reads, longer, age_weight, against, .. } = case;
     let count: u64 = ask.pick(1_000, 10_000) * longer;
     let load =

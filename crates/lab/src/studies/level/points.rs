@@ -44,9 +44,9 @@ pub(super) const READS: [u32; 2] = [100, 70];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Offered {
-    /// Poisson arrivals at so many percent of what `normal` carries.
+    /// Poisson arrivals, at a rate in percent of the one that `normal` carries.
     Open(u32),
-    /// So many requests outstanding.
+    /// A fixed number of requests outstanding.
     Closed(usize),
 }
 
@@ -101,12 +101,12 @@ impl fmt::Display for Many {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Trouble {
     Healthy,
-    /// So many of 1,000 sectors fail at first.
+    /// `permille` of 1,000 sectors fail at first.
     Failing {
         permille: u32,
         many: Many,
     },
-    /// Slower by so many tenths, always or by turns.
+    /// Slower by the factor `tenths` / 10, always or by turns.
     Slow {
         tenths: u32,
         many: Many,
@@ -118,7 +118,7 @@ pub(super) enum Trouble {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Lasting {
     Always,
-    /// For so many milliseconds out of three times as many.
+    /// For this number of milliseconds in each period of three times that length.
     Millis(u64),
 }
 
@@ -195,7 +195,7 @@ impl Trouble {
         faults
     }
 
-    /// As slow as the field's slow drives are on most days.
+    /// Whether it is no slower than slow drives in the field usually are.
     pub(super) fn is_mild(self) -> bool {
         match self {
             Self::Slow { tenths, .. } => tenths <= MILD_TENTHS,
@@ -203,7 +203,7 @@ impl Trouble {
         }
     }
 
-    /// What it is under in a picture.
+    /// The name of its group in a figure.
     pub(super) fn family(self) -> String {
         match self {
             Self::Healthy | Self::Failing { .. } => self.to_string(),

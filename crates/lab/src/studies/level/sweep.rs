@@ -25,7 +25,7 @@ use levelhead_array::{HostOrder, Policy};
 use super::points::{ARRAYS, Array, OFFERED, Offered, Point, READS, SIZES, Size, points, troubles};
 use crate::replay::Sending;
 use crate::studies::{
-    Ask, Bed, Cell, Drawing, HeatMap, Load, OneSeed, Plan, Row, Study, Unit, interval,
+    Ask, Bed, Cell, Drawing, HeatMap, Load, OneSeed, Row, Study, StudyPlan, Unit, interval,
 };
 
 pub(super) const SWEEP: Study = Study {
@@ -55,18 +55,18 @@ const FIXED: [&str; 6] = [
 
 const OURS: &str = "level";
 
-/// Of a quick run every so many-th cell.
+/// A quick run measures each 40th cell.
 const QUICK_STEP: usize = 40;
 
 /// Requests of a cell, unless episodes need more.
 const REQUESTS: u64 = 8_000;
 const REQUESTS_QUICK: u64 = 600;
 
-/// For how long more arrives than is carried, in seconds.
+/// In an overload, for how many seconds more requests arrive than the array can serve.
 const OVERLOAD_SECS: f64 = 30.0;
 
-/// A policy whose last answer comes so much later than the last arrival is overloaded: a second, and a
-/// twentieth of the run.
+/// A policy is overloaded if its last answer comes later after the last arrival than this: a number of
+/// seconds, plus a share of the length of the run.
 const BEHIND_MAX: (f64, f64) = (1.0, 0.05);
 
 /// How [`Beds::capacity`] measures.
@@ -125,7 +125,7 @@ fn made(point: &Point, capacity: f64, requests: u64) -> (Bed, Load) {
             (bed, load(point, 1.0 / rate, count))
         }
         Offered::Closed(outstanding) => {
-            // About what so many requests bring of the whole rate, for a drive with 6 arms of its own.
+            // A rough estimate of the share of the full rate that `outstanding` requests reach: half of it with 6.
             let share = outstanding as f64 / (outstanding as f64 + 6.0);
             let count = requests.max((point.trouble.span() * capacity * share) as u64);
             let bed = Bed { sending: Sending::Closed(outstanding), ..bed };
@@ -140,11 +140,11 @@ fn cell_name(point: &Point, policy: &str) -> String {
     format!("{point}: {policy}")
 }
 
-fn plan(ask: &Ask) -> Plan {
+fn plan(ask: &Ask) -> StudyPlan {
     let points: Vec<Point> = points().into_iter().step_by(ask.pick(QUICK_STEP, 1)).collect();
     let requests = ask.pick(REQUESTS_QUICK, REQUESTS);
     let capacities = capacities();
-    let mut plan = Plan::default();
+    let mut plan = StudyPlan::default();
     for point in &points {
         let known = Arc::clone(&capacities[&(point.array, point.size, point.reads)]);
         for name in FIXED.into_iter().chain([OURS]) {

@@ -1,4 +1,4 @@
-//! The gate of `level`: a drive that keeps an old request waiting is given little else meanwhile.
+//! Admission under `level`: a drive that keeps an old request waiting is given little else meanwhile.
 
 use levelhead_array::Spec;
 use levelhead_block::{Buf, Command};
@@ -54,7 +54,7 @@ fn an_old_read_lets_one_command_more_into_its_drive_until_it_is_answered() {
     finish(&mut run, 0);
     assert_answered(&mut run, 1);
     assert_eq!(inside_of(&run, 0), 4, "nothing keeps the others out");
-    run.settle();
+    run.run_until_quiet();
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_read_that_is_not_old_holds_no_drive() {
     run.wait(USUAL - Nanos::from_millis(2));
     crowd(&mut run, 0, 5);
     assert_eq!(inside_of(&run, 0), 6);
-    run.settle();
+    run.run_until_quiet();
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn without_the_gate_an_old_read_holds_no_drive() {
     run.wait(OLD);
     crowd(&mut run, 0, 5);
     assert_eq!(inside_of(&run, 0), 6);
-    run.settle();
+    run.run_until_quiet();
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn what_is_still_inside_a_drive_after_the_answer_holds_it_no_more() {
     run.wait(OLD);
     crowd(&mut run, 4, 5);
     assert_eq!(inside_of(&run, 4), 6, "nobody waits for what the first read asked for");
-    run.settle();
+    run.run_until_quiet();
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn of_two_drives_either_of_which_will_do_the_one_with_the_shorter_queue_is_held(
     [3, 4].into_iter().for_each(|drive| crowd(&mut run, drive, 3));
     assert_eq!(inside_of(&run, 3), 2, "the read counts on it");
     assert_eq!(inside_of(&run, 4), 6, "and not on this one");
-    run.settle();
+    run.run_until_quiet();
 }
 
 /// Queues of drives that answer promptly grow; it is the slow one that is not counted on.
@@ -123,7 +123,7 @@ fn a_slow_drive_is_not_held_while_another_will_do_whatever_their_queues() {
     crowd(&mut run, 4, 3);
     assert_eq!(inside_of(&run, 4), 3, "the read counts on it, not on drive 3");
     assert_eq!(run.take(1).map(|(answer, _)| answer), None);
-    run.settle();
+    run.run_until_quiet();
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn requests_are_old_later_while_no_drive_can_be_spared() {
         run.wait(Nanos::from_millis(13));
         crowd(&mut run, 0, 5);
         assert_eq!(inside_of(&run, 0), inside, "lost: {is_lost}");
-        run.settle();
+        run.run_until_quiet();
     }
 }
 
@@ -148,7 +148,7 @@ fn a_flush_holds_no_drive() {
     run.wait(OLD);
     crowd(&mut run, 0, 5);
     assert_eq!(inside_of(&run, 0), 6);
-    run.settle();
+    run.run_until_quiet();
 }
 
 /// A step of the resync has a MiB of each of four stripes to read, and then their parity to write.
@@ -183,7 +183,7 @@ fn what_writes_take_tells_what_is_old() {
         for id in 2_000..2_000 + writes {
             run.write(id, extent(0, ALL_DRIVES), &[7; ALL_DRIVES as usize * 4096]);
             run.wait(USUAL);
-            run.settle();
+            run.run_until_quiet();
         }
         run.read(1, sector(0, 0));
         run.wait(Nanos::from_millis(5));
@@ -193,7 +193,7 @@ fn what_writes_take_tells_what_is_old() {
             inside,
             "{writes} writes took twice as long as this read has"
         );
-        run.settle();
+        run.run_until_quiet();
     }
 }
 
@@ -220,6 +220,6 @@ fn a_drive_that_sits_out_is_not_held_for_the_writes_that_need_it() {
         (0..5).for_each(|n| run.write(3 + n, sector(0, 20 + n), &[7; 4096]));
         others(&mut run);
         assert_eq!(inside_of(&run, 0), inside, "sits out: {sits_out}");
-        run.settle();
+        run.run_until_quiet();
     }
 }

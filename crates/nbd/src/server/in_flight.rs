@@ -18,7 +18,7 @@ pub(super) struct Limits {
 }
 
 /// Counts what is in flight and lets further requests wait.
-pub(super) struct Gate {
+pub(super) struct InFlight {
     limits: Limits,
     budget: Arc<Budget>,
     /// The connection's, for the budget.
@@ -39,7 +39,7 @@ struct Used {
 
 /// A request in flight. Over when dropped.
 pub(super) struct Permit {
-    gate: Arc<Gate>,
+    in_flight: Arc<InFlight>,
     bytes: usize,
     /// Its part of the budget; a request without bytes has none.
     share: Option<Share>,
@@ -52,7 +52,7 @@ enum Stage {
     Answered,
 }
 
-impl Gate {
+impl InFlight {
     pub(super) fn new(limits: Limits, budget: Arc<Budget>, socket: Arc<Socket>) -> Arc<Self> {
         let (used, freed) = (Mutex::default(), Condvar::new());
         Arc::new(Self { limits, budget, socket, used, freed })
@@ -71,8 +71,8 @@ impl Gate {
         used.unanswered += 1;
         used.bytes += bytes;
         drop(used);
-        let gate = Arc::clone(self);
-        let mut permit = Permit { gate, bytes, share: None, stage: Stage::Unanswered };
+        let in_flight = Arc::clone(self);
+        let mut permit = Permit { in_flight, bytes, share: None, stage: Stage::Unanswered };
         if bytes > 0 {
             permit.share = Some(self.budget.take(bytes, &self.socket)?);
         }
@@ -129,9 +129,9 @@ impl Permit {
         if self.stage == Stage::Unanswered {
             self.stage = Stage::Answered;
             self.share.iter().for_each(Share::leave_to_client);
-            let mut used = self.gate.lock();
+            let mut used = self.in_flight.lock();
             used.unanswered -= 1;
-            self.gate.note_freed(used);
+            self.in_flight.note_freed(used);
         }
     }
 }
@@ -139,10 +139,10 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         self.answered();
-        let mut used = self.gate.lock();
+        let mut used = self.in_flight.lock();
         used.requests -= 1;
         used.bytes -= self.bytes;
-        self.gate.note_freed(used);
+        self.in_flight.note_freed(used);
     }
 }
 
@@ -153,10 +153,10 @@ mod tests {
 
     use super::*;
 
-    fn gate(limits: Limits) -> Arc<Gate> {
+    fn in_flight(limits: Limits) -> Arc<InFlight> {
         let (socket, _) = std::os::unix::net::UnixStream::pair().unwrap();
         let budget = Budget::new(usize::MAX, std::time::Duration::MAX);
-        Gate::new(limits, budget, Arc::new(Socket::Unix(socket)))
+        InFlight::new(limits, budget, Arc::new(Socket::Unix(socket)))
     }
 
     #[test]
@@ -164,32 +164,32 @@ mod tests {
         for (limits, bytes) in
             [(Limits { requests: 2, bytes: 100 }, 1), (Limits { requests: 9, bytes: 100 }, 40)]
         {
-            let gate = gate(limits);
-            let held = [gate.enter(bytes).unwrap(), gate.enter(bytes).unwrap()];
+            let in_flight = in_flight(limits);
+            let held = [in_flight.enter(bytes).unwrap(), in_flight.enter(bytes).unwrap()];
             let (sender, receiver) = mpsc::channel();
-            let third = Arc::clone(&gate);
+            let third = Arc::clone(&in_flight);
             let waiter = thread::spawn(move || {
                 let permit = third.enter(bytes).unwrap();
                 sender.send(third.lock().requests).unwrap();
                 drop(permit);
             });
-            assert_eq!(gate.lock().requests, 2, "the third cannot be in");
+            assert_eq!(in_flight.lock().requests, 2, "the third cannot be in");
             drop(held);
             assert!(receiver.recv().unwrap() <= 2);
             waiter.join().unwrap();
-            gate.wait_empty();
+            in_flight.wait_empty();
         }
     }
 
     #[test]
     fn request_larger_than_the_limit_runs_alone() {
-        let gate = gate(Limits { requests: 2, bytes: 100 });
-        let mut permit = gate.enter(1_000).unwrap();
-        assert_eq!(gate.lock().bytes, 1_000);
+        let in_flight = in_flight(Limits { requests: 2, bytes: 100 });
+        let mut permit = in_flight.enter(1_000).unwrap();
+        assert_eq!(in_flight.lock().bytes, 1_000);
         permit.answered();
-        gate.wait_answered();
-        assert_eq!(gate.lock().requests, 1, "its answer is yet to be sent");
+        in_flight.wait_answered();
+        assert_eq!(in_flight.lock().requests, 1, "its answer is yet to be sent");
         drop(permit);
-        gate.wait_empty();
+        in_flight.wait_empty();
     }
 }

@@ -16,7 +16,7 @@ const SECTOR: u64 = SECTOR_SIZE as u64;
 
 /// What to do about a request.
 #[derive(Debug)]
-pub(super) enum Plan {
+pub(super) enum Task {
     /// Fetch `extent`; what was asked for is the `len` bytes from byte `skew` on.
     Read {
         extent: Extent,
@@ -25,7 +25,7 @@ pub(super) enum Plan {
     },
     Flush,
     Change(Change),
-    /// Say that so many bytes are allocated.
+    /// Say that `length` bytes are allocated.
     Status {
         length: u32,
     },
@@ -43,7 +43,7 @@ pub(super) struct Rules {
 }
 
 /// What to do about `header` and what came with it, or why nothing will be done.
-pub(super) fn plan(header: &RequestHeader, body: Body, rules: &Rules) -> Result<Plan, Failure> {
+pub(super) fn task(header: &RequestHeader, body: Body, rules: &Rules) -> Result<Task, Failure> {
     check_flags(header, rules)?;
     let durability = match header.flags.contains(CommandFlags::FUA) {
         true => Durability::Durable,
@@ -54,22 +54,22 @@ pub(super) fn plan(header: &RequestHeader, body: Body, rules: &Rules) -> Result<
         start..start + u64::from(header.length)
     };
     match header.kind {
-        CommandKind::Disconnect => Ok(Plan::Disconnect),
-        CommandKind::Flush => Ok(Plan::Flush),
+        CommandKind::Disconnect => Ok(Task::Disconnect),
+        CommandKind::Flush => Ok(Task::Flush),
         CommandKind::Read => {
             check_range(header, rules, Errno::Invalid)?;
             if header.length > PAYLOAD_MAX {
                 return Err(too_long(header));
             }
             let skew = (header.offset % SECTOR) as usize;
-            Ok(Plan::Read { extent: covering(bytes()), skew, len: header.length as usize })
+            Ok(Task::Read { extent: covering(bytes()), skew, len: header.length as usize })
         }
         CommandKind::Write => {
             check_access(rules)?;
             check_range(header, rules, Errno::NoSpace)?;
             match body {
                 Body::Bytes(payload) => {
-                    Ok(Plan::Change(Change::write(bytes(), payload.into_buf(), durability)))
+                    Ok(Task::Change(Change::write(bytes(), payload.into_buf(), durability)))
                 }
                 Body::Skipped | Body::Nothing => Err(too_long(header)),
             }
@@ -81,23 +81,23 @@ pub(super) fn plan(header: &RequestHeader, body: Body, rules: &Rules) -> Result<
                 let message = "disks write zeroes no faster than anything else";
                 return Err(Failure::new(Errno::NotSupported, message));
             }
-            Ok(Plan::Change(Change::write_zeroes(bytes(), durability)))
+            Ok(Task::Change(Change::write_zeroes(bytes(), durability)))
         }
         CommandKind::Trim => {
             check_access(rules)?;
             check_range(header, rules, Errno::Invalid)?;
-            Ok(Plan::Change(Change::trim(bytes(), durability)))
+            Ok(Task::Change(Change::trim(bytes(), durability)))
         }
         CommandKind::Cache => {
             check_range(header, rules, Errno::Invalid)?;
-            Ok(Plan::Nothing)
+            Ok(Task::Nothing)
         }
         CommandKind::BlockStatus => {
             if rules.agreed.status == Status::NotChosen {
                 return Err(Failure::new(Errno::Invalid, "block status was not negotiated"));
             }
             check_range(header, rules, Errno::Invalid)?;
-            Ok(Plan::Status { length: header.length })
+            Ok(Task::Status { length: header.length })
         }
         CommandKind::Unknown(number) => {
             Err(Failure::new(Errno::Invalid, format!("there is no command {number}")))
@@ -120,7 +120,7 @@ fn check_flags(header: &RequestHeader, rules: &Rules) -> Result<(), Failure> {
         | CommandKind::Unknown(_) => CommandFlags::NONE,
     };
     let wrong = header.flags.without(specific | CommandFlags::FUA);
-    // A client that leaves is not argued with.
+    // The flags of a disconnect are not checked.
     if wrong == CommandFlags::NONE || header.kind == CommandKind::Disconnect {
         return Ok(());
     }
@@ -183,14 +183,14 @@ mod tests {
     }
 
     fn change(header: &RequestHeader, byte: u8) -> Change {
-        match plan(header, body(header, byte), &RULES) {
-            Ok(Plan::Change(change)) => change,
+        match task(header, body(header, byte), &RULES) {
+            Ok(Task::Change(change)) => change,
             other => panic!("{header:?} became {other:?}"),
         }
     }
 
     fn error(header: &RequestHeader, rules: &Rules) -> Errno {
-        plan(header, body(header, 0), rules).expect_err("it cannot be done").error
+        task(header, body(header, 0), rules).expect_err("it cannot be done").error
     }
 
     #[test]
@@ -225,7 +225,7 @@ mod tests {
         let long = header(CommandKind::Read, 0, PAYLOAD_MAX + 1);
         assert_eq!(error(&long, &large), Errno::Invalid);
         let long = header(CommandKind::Write, 0, PAYLOAD_MAX + 1);
-        let failure = plan(&long, Body::Skipped, &large).unwrap_err();
+        let failure = task(&long, Body::Skipped, &large).unwrap_err();
         assert_eq!(failure.error, Errno::Invalid);
     }
 
@@ -238,11 +238,11 @@ mod tests {
         let simple = Rules { agreed: Agreed { replies: Replies::Simple, ..AGREED }, ..RULES };
         let unfragmented = with(CommandKind::Read, CommandFlags::DF);
         assert_eq!(error(&unfragmented, &simple), Errno::Invalid);
-        assert!(matches!(plan(&unfragmented, Body::Nothing, &RULES), Ok(Plan::Read { .. })));
+        assert!(matches!(task(&unfragmented, Body::Nothing, &RULES), Ok(Task::Read { .. })));
         let fast = with(CommandKind::WriteZeroes, CommandFlags::FAST_ZERO);
         assert_eq!(error(&fast, &RULES), Errno::NotSupported);
         let no_hole = with(CommandKind::WriteZeroes, CommandFlags::NO_HOLE);
-        assert!(matches!(plan(&no_hole, Body::Nothing, &RULES), Ok(Plan::Change(_))));
+        assert!(matches!(task(&no_hole, Body::Nothing, &RULES), Ok(Task::Change(_))));
     }
 
     #[test]
@@ -252,6 +252,6 @@ mod tests {
             assert_eq!(error(&header(kind, 0, 4096), &rules), Errno::NotPermitted);
         }
         let read = header(CommandKind::Read, 0, 4096);
-        assert!(matches!(plan(&read, Body::Nothing, &rules), Ok(Plan::Read { .. })));
+        assert!(matches!(task(&read, Body::Nothing, &rules), Ok(Task::Read { .. })));
     }
 }
