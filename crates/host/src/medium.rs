@@ -361,10 +361,10 @@ fn go_direct(file: &File) -> bool {
 
 /// Whether the file system of a file keeps all it has in memory.
 fn lies_in_memory(file: &File) -> bool {
-    // Of `<linux/magic.h>`.
-    const TMPFS_MAGIC: u64 = 0x0102_1994;
-    const RAMFS_MAGIC: u64 = 0x8584_58F6;
-    fstatfs(file).is_ok_and(|system| [TMPFS_MAGIC, RAMFS_MAGIC].contains(&(system.f_type as u64)))
+    // What `<linux/magic.h>` calls their magic.
+    const TMPFS: u64 = 0x0102_1994;
+    const RAMFS: u64 = 0x8584_58F6;
+    fstatfs(file).is_ok_and(|system| [TMPFS, RAMFS].contains(&(system.f_type as u64)))
 }
 
 /// Where a sector begins in its file.

@@ -16,7 +16,7 @@ pub(crate) struct Strings {
     pub(crate) refusals: AtomicU32,
     /// Steps that were started.
     pub(crate) steps: AtomicU32,
-    /// Calls of the kernel.
+    /// Calls of the kernel that hand steps over.
     pub(crate) entries: AtomicU32,
 }
 
@@ -61,10 +61,9 @@ impl Kernel for Puppet {
         if self.strings.refusals.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok() {
             return std::thread::sleep(patience.unwrap_or(Duration::MAX).min(PAUSE));
         }
-        if patience != Some(Duration::ZERO) || self.has_steps {
+        if std::mem::take(&mut self.has_steps) {
             self.strings.entries.fetch_add(1, Ordering::SeqCst);
         }
-        self.has_steps = false;
         self.kernel.wait(patience, events);
     }
 }
