@@ -86,9 +86,10 @@ pub(crate) trait Emulated {
 /// How commands reach files and block devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Io {
-    /// By io_uring where the kernel has it, by threads elsewhere.
+    /// Files in memory at once, by the engine's own thread; all others by io_uring where the kernel has it, and
+    /// by threads elsewhere.
     Best,
-    /// By io_uring.
+    /// By io_uring, one for all drives of an array.
     Uring,
     /// By a few threads for every drive.
     Threads,
