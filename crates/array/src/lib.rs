@@ -528,6 +528,9 @@ impl Array {
 
     /// Moves the ledger on, and what waits for it.
     fn keep_books(&mut self, now: Instant) {
+        if self.ledger.is_none() && self.stop == Stop::No {
+            return;
+        }
         let is_done = self.stop == Stop::Wanted && self.ops.is_empty();
         let ending = match &mut self.ledger {
             None if self.core.has_failed() => Some(Ending::Failed),
@@ -569,7 +572,8 @@ impl Array {
             }
             &Start::Write(Cause::Resync { first, end }) => (first..end, Access::Exclusive),
         };
-        if self.locks.would_wait(&stripes, access) && self.joins(&start, &stripes) {
+        let is_change = access == Access::Exclusive;
+        if is_change && self.locks.would_wait(&stripes, access) && self.joins(&start, &stripes) {
             return;
         }
         let op = self.name_op();
