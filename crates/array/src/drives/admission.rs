@@ -23,8 +23,8 @@
 //!
 //! # Invariants
 //!
-//! - G1. Only what somebody waits for holds a drive; an answer ends it.
-//! - G2. A drive with nothing inside is never held, so it always has something to do.
+//! - H1. Only what somebody waits for holds a drive; an answer ends it.
+//! - H2. A drive with nothing inside is never held, so it always has something to do.
 
 use levelhead_units::{Instant, Nanos};
 

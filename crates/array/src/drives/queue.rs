@@ -11,9 +11,9 @@
 //!
 //! # Invariants
 //!
-//! - Q1. At most `window` commands are inside the drive.
-//! - Q2. Commands pushed at the head leave before all others, the first one pushed first.
-//! - Q3. No command waits for ever behind others that came later.
+//! - K1. At most `window` commands are inside the drive.
+//! - K2. Commands pushed at the head leave before all others, the first one pushed first.
+//! - K3. No command waits for ever behind others that came later.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -161,7 +161,7 @@ impl HostQueue {
             None => self.waiting.pop()?,
         };
         self.inside.push((sub, lane));
-        assert!(self.inside.len() <= self.window as usize, "Q1");
+        assert!(self.inside.len() <= self.window as usize, "K1");
         Some(sub)
     }
 
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!((first.0, drain(&mut queue)), (1, vec![0, 4, 2, 3]));
     }
 
-    /// Q3, against the two loads that starve a C-LOOK: an ascending stream, and one hot address.
+    /// K3, against the two loads that starve a C-LOOK: an ascending stream, and one hot address.
     #[test]
     fn nobody_waits_for_ever_behind_a_stream() {
         for order in [HostOrder::Fcfs, HostOrder::Elevator, HostOrder::Paper32] {
