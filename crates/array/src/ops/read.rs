@@ -22,16 +22,18 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use levelhead_block::{BufId, Effort, Outcome, Place, RequestId, Segment};
+use levelhead_block::{Effort, Outcome, Place, RequestId, Segment};
 use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
-use crate::action::{Answer, Cost, SubId};
+use crate::action::{Answer, Cost};
 use crate::core::{Core, OpId};
 use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::ops::choice::{Slow, needed, plan, slow_now};
-use crate::ops::fetch::{Codeword, Fetch, Manner, rows_of, usable};
+use crate::ops::fetch::{
+    ArraySector, Codeword, Fetch, FetchEnded, Manner, Wish, sectors_of, usable,
+};
 use crate::ops::lateness::Lateness;
 use crate::ops::rule::{Doubtful, Need, Rule};
 use crate::policy::{First, Late, Plan, Policy, Surplus};
@@ -45,12 +47,20 @@ pub(crate) struct ReadOp {
     effort: Effort,
     plan: Plan,
     pub(crate) fetch: Fetch,
-    /// Codeword and symbol of each requested sector, in the client's order.
-    targets: Vec<(usize, usize)>,
+    /// Where each requested sector comes from, in the client's order.
+    targets: Vec<Target>,
     cost: Cost,
     began: Instant,
     lateness: Lateness,
     is_answered: bool,
+}
+
+/// The symbol that a requested sector is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Target {
+    /// The codeword's place in [`Fetch::codewords`].
+    word: usize,
+    symbol: usize,
 }
 
 /// What a client reads, and how.
@@ -82,17 +92,18 @@ impl ReadOp {
     ) -> Self {
         let Wanted { request, extent, effort } = wanted;
         let mut fetch = Fetch::new(op, request.0, Some(now));
-        let mut targets = vec![(0, 0); extent.sectors.as_usize()];
-        let rows = rows_of(&core.layout, extent);
-        fetch.codewords.reserve_exact(rows.chunk_by(|left, right| left.0 == right.0).count());
-        for (row, symbol, lba) in rows {
+        let mut targets = vec![Target::default(); extent.sectors.as_usize()];
+        let sectors = sectors_of(&core.layout, extent);
+        let codewords = sectors.chunk_by(|left, right| left.row == right.row).count();
+        fetch.codewords.reserve_exact(codewords);
+        for ArraySector { row, symbol, lba } in sectors {
             if fetch.codewords.last().is_none_or(|word| word.row != row) {
                 fetch.add(&core.layout, row, usable(core, row));
             }
             let idx = fetch.codewords.len() - 1;
             let word = &mut fetch.codewords[idx];
             word.subject = word.subject.with(symbol);
-            targets[(lba - extent.lba).as_usize()] = (idx, symbol);
+            targets[(lba - extent.lba).as_usize()] = Target { word: idx, symbol };
         }
         let plan = plan(core, now, &fetch, policy);
         let mut read = Self {
@@ -114,18 +125,10 @@ impl ReadOp {
     }
 
     /// A sub-request has ended at `now`.
-    pub(crate) fn handle_done(
-        &mut self,
-        core: &mut Core,
-        now: Instant,
-        sub: SubId,
-        fetched: (DriveIdx, Extent),
-        buf: Option<BufId>,
-        outcome: &Outcome,
-    ) {
-        self.fetch.handle_done(&core.layout, sub, fetched, buf, outcome);
-        if *outcome != Outcome::Gone {
-            self.lateness.handle_done(core, now, &self.fetch, fetched.0);
+    pub(crate) fn handle_done(&mut self, core: &mut Core, now: Instant, ended: FetchEnded<'_>) {
+        self.fetch.handle_done(&core.layout, ended);
+        if *ended.outcome != Outcome::Gone {
+            self.lateness.handle_done(core, now, &self.fetch, ended.drive);
         }
     }
 
@@ -167,8 +170,9 @@ impl ReadOp {
                 First::Group => prompt,
             }
         };
-        let wishes: Vec<(usize, SymbolSet)> =
-            self.fetch.codewords.iter().map(first).enumerate().collect();
+        let wish = |(word, symbols)| Wish { word, symbols };
+        let wishes: Vec<Wish> =
+            self.fetch.codewords.iter().map(first).enumerate().map(wish).collect();
         self.ask(core, now, &wishes, self.plan.effort, End::Tail);
     }
 
@@ -176,7 +180,7 @@ impl ReadOp {
         &mut self,
         core: &mut Core,
         now: Instant,
-        wishes: &[(usize, SymbolSet)],
+        wishes: &[Wish],
         effort: Effort,
         end: End,
     ) -> u32 {
@@ -216,22 +220,22 @@ impl ReadOp {
             rule.next(word, Doubtful { aside, late })
         };
         let needs: Vec<Need> = self.fetch.codewords.iter().map(next).collect();
-        let pick = |wanted: fn(Need) -> Option<SymbolSet>| -> Vec<(usize, SymbolSet)> {
-            let picked = needs.iter().enumerate();
-            picked.filter_map(|(idx, &need)| Some((idx, wanted(need)?))).collect()
+        let pick = |wanted: fn(Need) -> Option<SymbolSet>| -> Vec<Wish> {
+            let needs = needs.iter().enumerate();
+            needs.filter_map(|(word, &need)| Some(Wish { word, symbols: wanted(need)? })).collect()
         };
         let rest = pick(|need| if let Need::Rest(symbols) = need { Some(symbols) } else { None });
         let again = pick(|need| if let Need::Retry(symbols) = need { Some(symbols) } else { None });
-        for &(idx, symbols) in rest.iter().chain(&again) {
-            assert!(self.fetch.codewords[idx].pending.and(symbols).is_empty(), "F3");
+        for &Wish { word, symbols } in rest.iter().chain(&again) {
+            assert!(self.fetch.codewords[word].pending.and(symbols).is_empty(), "F3");
         }
         self.fetch.mark(&again);
         if !rest.is_empty() {
             self.ask(core, now, &rest, self.plan.effort, End::Head);
         }
         if !again.is_empty() {
-            for &(idx, symbols) in &again {
-                let word = &mut self.fetch.codewords[idx];
+            for &Wish { word, symbols } in &again {
+                let word = &mut self.fetch.codewords[word];
                 assert!(word.retried.and(symbols).is_empty(), "R2: {:?}", self.request);
                 word.retried = word.retried.or(symbols);
             }
@@ -337,8 +341,8 @@ impl ReadOp {
         if core.unrecorded.is_empty() {
             return DriveSet::EMPTY;
         }
-        let drive = |&(idx, symbol): &(usize, usize)| {
-            core.layout.cell(self.fetch.codewords[idx].row, symbol).drive
+        let drive = |target: &Target| {
+            core.layout.cell(self.fetch.codewords[target.word].row, target.symbol).drive
         };
         self.targets.iter().map(drive).collect::<DriveSet>().and(core.unrecorded)
     }
@@ -348,7 +352,7 @@ impl ReadOp {
     fn deliver(&mut self, core: &mut Core) -> Vec<u32> {
         let data = core.layout.data_symbols();
         let words = &self.fetch.codewords;
-        let has = |&&(idx, symbol): &&(usize, usize)| words[idx].have.contains(symbol);
+        let has = |target: &&Target| words[target.word].have.contains(target.symbol);
         let others = self.targets.len() - self.targets.iter().filter(has).count();
         let is_carried = core.carries_content();
         let scratch = (others > 0 && is_carried).then(|| core.acquire(Sectors::new(others as u64)));
@@ -356,7 +360,7 @@ impl ReadOp {
         let mut missing = Vec::new();
         let mut decoded: BTreeSet<usize> = BTreeSet::new();
         let mut segments: Vec<Segment> = Vec::new();
-        for (sector, &(idx, symbol)) in (0_u32..).zip(&self.targets) {
+        for (sector, &Target { word: idx, symbol }) in (0_u32..).zip(&self.targets) {
             let word = &words[idx];
             let place = if word.have.contains(symbol) {
                 Some(word.place(symbol))
@@ -385,8 +389,8 @@ impl ReadOp {
     }
 }
 
-/// Adds a sector to the last segment, if it lies behind it, or as a new one.
-fn append(segments: &mut Vec<Segment>, place: Place) {
+/// Adds a sector to the last segment, if it lies right behind that, or else as a new segment.
+pub(crate) fn append(segments: &mut Vec<Segment>, place: Place) {
     match segments.last_mut() {
         Some(last) if last.place.plus(last.sectors) == place => last.sectors += 1,
         Some(_) | None => segments.push(Segment { place, sectors: 1 }),
