@@ -398,9 +398,11 @@ impl Core {
         self.subs.get(&sub).map(|state| (state.purpose, state.drive))
     }
 
-    /// A command as its drive gets it, and what it is for.
+    /// A command inside a drive, as the drive gets it, and what it is for.
     pub(crate) fn submit_of(&self, sub: SubId) -> Option<(Submit, Purpose)> {
-        self.subs.get(&sub).map(|state| (submit(&self.area, sub, state), state.purpose))
+        let state = self.subs.get(&sub)?;
+        assert!(state.started.is_some(), "P1: {sub:?} is not inside its drive");
+        Some((submit(&self.area, sub, state), state.purpose))
     }
 
     /// How a command has ended that a drive answered so: one that was refused counts as failed.

@@ -210,6 +210,10 @@ impl Array {
             timers: Timers::default(),
         };
         if let Some(books) = &settings.books {
+            for drive in array.core.drives.present().iter() {
+                let own = books.owns[drive.as_usize()].as_ref();
+                assert!(own.is_some(), "Q2: drive {drive} is present and was not found");
+            }
             array.tell(ArrayEvent::Assembled {
                 absent: array.core.drives.lost(),
                 forced: if books.forced_over.is_some() { Forced::Yes } else { Forced::No },

@@ -69,6 +69,8 @@ const CROWDED: f64 = 0.5;
 /// Commands inside a drive that is held: the old one, and one that it may overtake with.
 const HELD: usize = 2;
 
+const _: () = assert!(HELD >= 1, "H2");
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Holding {
@@ -194,6 +196,11 @@ impl Awaited {
     /// It came back, or nobody waits for it any more.
     pub(crate) fn leave(&mut self, sub: SubId) {
         self.0.retain(|one| one.sub != sub);
+    }
+
+    /// Whether no client waits for anything inside the drive.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Whether the request that it is part of counts on it.

@@ -280,6 +280,7 @@ impl Drives {
         drive: DriveIdx,
         stripes: u64,
     ) -> Option<u64> {
+        assert!(!self.lost().contains(drive), "D3: drive {drive} is probed");
         let is_stale = self.standings.stale().contains(drive) && self.stale_at(drive) <= now;
         if is_stale {
             self.standings.note_fresh(drive);
@@ -509,7 +510,9 @@ impl Drives {
         let inside = queue.inside().len();
         queue.finish(sub);
         awaited.leave(sub);
-        heard.end(now, queue.inside().len());
+        let left = queue.inside().len();
+        assert!(left > 0 || awaited.is_empty(), "H1: nothing is inside drive {drive}");
+        heard.end(now, left);
         Left { inside, event: self.standings.note_heard(now, drive) }
     }
 

@@ -22,9 +22,9 @@
 //! # Invariants
 //!
 //! - D1. Of lost drives and those that sit out there are together at most as many as the layout can lose,
-//!   unless more than that are lost.
+//!   unless more than that are lost. Of lost drives and those that a read sets aside there are, too.
 //! - D2. A drive that sits out by hand comes back by hand, or when the layout needs it.
-//! - D3. A lost drive does not sit out, is not overdue and is not probed. That it is silent still counts for
+//! - D3. A lost drive does not sit out, is not set aside, is not overdue and is not probed. That it is silent still counts for
 //!   the end of the array, which does not wait for what such a drive may give back.
 
 use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos};
@@ -309,6 +309,8 @@ impl Standings {
             Standing::CountedOn | Standing::Lost => None,
         };
         let needed = self.sat_out.iter().min_by_key(merit)?;
+        let is_by_hand = self.by_hand().contains(needed);
+        assert!(!is_by_hand || self.by_hand() == self.sat_out, "D2: drive {needed} comes back");
         let figures = self.figures(now, needed);
         self.bring_in(now, needed);
         Some(DriveEvent { at: now, drive: needed, kind: EventKind::AdmittedInNeed, figures })
@@ -348,6 +350,8 @@ impl Standings {
 
     /// A read does without these drives: they are probed if nothing is heard of them.
     pub(crate) fn note_aside(&mut self, aside: DriveSet) {
+        assert!(aside.and(self.lost).is_empty(), "D3: lost drives are set aside: {aside}");
+        assert!(aside.len() as usize <= self.spare(), "D1: too many are set aside: {aside}");
         self.aside = aside;
         self.stale = self.stale.or(aside.without(self.sat_out));
     }

@@ -158,7 +158,18 @@ impl Progress {
 impl Ledger {
     pub(crate) fn new(books: &Books) -> Self {
         let Books { book, owns, run, forced_over, lagging } = books.clone();
-        assert_eq!(owns.len(), book.spec.drives());
+        assert_eq!(owns.len(), book.spec.drives(), "Q1: what drives say of themselves");
+        assert_eq!(owns.len(), book.members.len(), "Q1: members");
+        for (at, own) in owns.iter().enumerate() {
+            let drive = DriveIdx::from_usize(at);
+            let Some(own) = own else {
+                assert!(!lagging.contains(drive), "Q1: drive {drive} is absent");
+                continue;
+            };
+            assert_eq!(own.drive, drive, "Q1: the place that drive {drive} says it has");
+            let membership = book.members[at].membership;
+            assert_eq!(membership, Membership::Present, "Q2: drive {drive}");
+        }
         let members = book.members.clone();
         let (phase, synced) = (Phase::Shut, Synced::NotNow);
         let (due, entry) = (VecDeque::new(), None);

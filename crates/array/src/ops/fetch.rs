@@ -5,7 +5,8 @@
 //! # Invariants
 //!
 //! - F1. A symbol is *had* only after its sector was read without failure, and its place names where.
-//! - F2. Unknown is not damaged: a symbol that little effort did not give may be asked again.
+//! - F2. Unknown is not damaged: a symbol that was not given without retries may be asked for again, one that
+//!   the drive found damaged is not.
 //! - F3. A symbol is pending in at most one sub-request, whose end is the end of that.
 
 use levelhead_block::{BufId, Command, Effort, Outcome, Place, Segment};
@@ -191,6 +192,8 @@ impl Fetch {
         for &Wish { word, symbols } in wishes {
             let word = &mut self.codewords[word];
             assert!(symbols.minus(word.usable).is_empty(), "{:?}: unusable symbols", word.row);
+            let is_known_damaged = !symbols.and(word.damaged).is_empty();
+            assert!(!is_known_damaged, "F2: {:?}: damaged symbols are asked for again", word.row);
             word.tried = word.tried.or(symbols);
             word.pending = word.pending.or(symbols);
         }

@@ -93,6 +93,7 @@ impl Array {
             return Moved::No;
         };
         self.lose(now, drive, Why::Silent);
+        assert!(!self.core.has_failed(), "S1: drive {drive} was needed");
         Moved::Yes
     }
 

@@ -475,6 +475,7 @@ impl WriteOp {
             self.finish(core, now, Progress::Failed);
             return true;
         }
+        assert_eq!(self.clients, Clients::Wait, "A1: operation {} is given up twice", self.op);
         let mut kept = self.scratch_sectors;
         for part in parts {
             kept += part.extent.sectors;
@@ -489,13 +490,18 @@ impl WriteOp {
     }
 
     fn finish(&mut self, core: &mut Core, now: Instant, end: Progress) {
+        let is_writing = matches!(&self.phase, Phase::Writing(pending) if !pending.is_empty());
+        assert!(!is_writing, "W2: operation {} still writes", self.op);
         self.fetch.close(core, now, false, None);
         for buf in self.scratch.drain(..) {
             core.release(buf);
         }
         match self.clients {
             Clients::Wait => self.answer(core, now, end),
-            Clients::GivenUp(kept) => core.given_up = core.given_up - kept,
+            Clients::GivenUp(kept) => {
+                assert!(kept <= core.given_up, "O3: {kept:?} of {:?}", core.given_up);
+                core.given_up = core.given_up - kept;
+            }
         }
         if let Cause::Client(parts) = &self.cause {
             parts.iter().for_each(|part| core.release(BufId::Client(part.request)));
