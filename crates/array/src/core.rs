@@ -510,7 +510,7 @@ impl Core {
 fn ended_read(sub: &Sub, outcome: &Outcome) -> Option<EndedRead> {
     let Command::Read { extent, effort } = sub.command else { return None };
     let reader = match sub.purpose {
-        Purpose::Probe | Purpose::Abandoned => Reader::Nobody,
+        Purpose::Probe | Purpose::Abandoned => Reader::None,
         Purpose::Op(_) | Purpose::Ledger => Reader::Operation,
     };
     let unread = match (effort, outcome) {

@@ -7,7 +7,7 @@
 //! - F1. A symbol is *had* only after its sector was read without failure, and its place names where.
 //! - F2. Unknown is not damaged: a symbol that was not given without retries may be asked for again, one that
 //!   the drive found damaged is not.
-//! - F3. A symbol is pending in at most one sub-request, whose end is the end of that.
+//! - F3. A symbol is pending in at most one sub-request, and until that ends.
 
 use levelhead_block::{BufId, Command, Effort, Outcome, Place, Segment};
 use levelhead_erasure::SymbolSet;
@@ -19,8 +19,8 @@ use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::shape::{Cell, Layout, Row};
 
-/// Two sub-requests to one drive that are at most so far apart become one. Reading 64 KiB more takes
-/// under a millisecond; coming back for the second one usually takes a whole rotation.
+/// The widest gap between two sub-requests to one drive that become one. Reading 64 KiB more takes under a
+/// millisecond; a second sub-request usually waits for a whole rotation.
 const GAP_MAX: Sectors = Sectors::new(16);
 
 /// What is known of one codeword's symbols.
@@ -299,9 +299,9 @@ impl Fetch {
         self.subs.iter().map(|sub| sub.drive).collect()
     }
 
-    /// Gives back every filled buffer, and withdraws what still waits where asked to. What is inside
-    /// a drive releases its own buffer when it comes back, which is late after `due`. Returns how many
-    /// were withdrawn.
+    /// Releases every filled buffer and, if `withdraw` says so, withdraws the sub-requests that still wait in the
+    /// host's queues. The buffer of a sub-request inside a drive is released when it ends; its drive is noted as
+    /// late if that is after `due`. Returns how many sub-requests were withdrawn.
     pub(crate) fn close(
         &mut self,
         core: &mut Core,
@@ -315,7 +315,7 @@ impl Fetch {
         let subs = std::mem::take(&mut self.subs);
         let mut withdrawn = 0;
         for Asked { id, drive, asked } in subs {
-            // What was asked for later, because of a late drive, is not late itself.
+            // `due` is the time of what was asked first, not of what was asked later because of a late drive.
             let due = due.filter(|_| Some(asked) == self.since);
             if withdraw && core.withdraw(now, id) {
                 withdrawn += 1;

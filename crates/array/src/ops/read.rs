@@ -7,7 +7,7 @@
 //!                          |  +-----------------------------------------------+
 //!                          |  every codeword gives its data, or cannot
 //!                          v
-//!                       Answered    (what is still inside a drive comes back to nobody)
+//!                       Answered    (the end of a command that is still inside a drive is ignored)
 //! ```
 //!
 //! # Invariants
@@ -132,7 +132,7 @@ impl ReadOp {
         }
     }
 
-    /// When to see which drives are late, once that is known.
+    /// When the read looks which of its drives are late, once that is known.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.lateness.deadline()
     }
@@ -184,7 +184,7 @@ impl ReadOp {
         effort: Effort,
         end: End,
     ) -> u32 {
-        // The client's effort is a limit: who wants no retries gets none.
+        // The client's effort is a limit: a client that wants no retries gets none.
         let effort = if effort == Effort::Fast { Effort::Fast } else { self.effort };
         let fate = match (self.plan.first, end) {
             _ if effort != Effort::Fast && self.plan.effort == Effort::Fast => Fate::Again,
@@ -202,7 +202,7 @@ impl ReadOp {
         self.fetch.handle_lost(&core.layout, core.drives.lost());
         let data = core.layout.data_symbols();
         let retry = self.may_retry();
-        // What is slow now counts, not what was slow at the start.
+        // Drives that are slow now count, not those that were slow when the read began.
         let Slow { aside, rest_max } = match self.plan.late {
             Late::WhenSlow if !self.fetch.subs.is_empty() || self.has_failures() => {
                 slow_now(core, now, self.lateness.asked())
@@ -252,8 +252,8 @@ impl ReadOp {
         false
     }
 
-    /// Counts on no more drives than will do, from those with the shortest queues on, so that the others
-    /// are not held for this read.
+    /// Counts on the fewest drives that suffice, those with the shortest queues first, so that the others are not
+    /// held for this read.
     fn count_on_fewest(&self, core: &mut Core, rule: Rule, doubtful: DriveSet) {
         let suffices = |core: &Core, without: DriveSet| {
             let layout = &core.layout;
@@ -279,13 +279,13 @@ impl ReadOp {
         self.fetch.codewords.iter().any(|word| !word.unknown.is_empty())
     }
 
-    /// These drives have ended nothing for long; whether that matters here.
+    /// These drives are silent: the read does not count on them any more. Returns whether it has asked one of them.
     pub(crate) fn note_silent(&mut self, silent: DriveSet) -> bool {
         self.lateness.note_silent(silent);
         !self.fetch.pending_drives().and(silent).is_empty()
     }
 
-    /// Gives what there is, and names the rest.
+    /// Gives the client the sectors that could be had, and names the others.
     pub(crate) fn answer(&mut self, core: &mut Core, now: Instant, how: Answering) {
         assert!(!self.is_answered, "R1: {:?}", self.request);
         self.is_answered = true;
@@ -311,8 +311,8 @@ impl ReadOp {
         core.answer(relies_on, Answer { request, outcome, cost });
     }
 
-    /// R3, R5: of a codeword that cannot give its data nothing is under way, and what was not tried, on whatever
-    /// drive, would not help.
+    /// R3, R5: no symbol of a codeword that cannot give its data is being read, and the symbols that were not tried,
+    /// on any drive, would not help.
     fn assert_hopeless(&self, core: &Core) {
         let may_retry = self.may_retry();
         for word in &self.fetch.codewords {
@@ -329,14 +329,14 @@ impl ReadOp {
         }
     }
 
-    /// Whether what little effort did not give may be asked for with retries: asking again with the effort that
-    /// failed would be no second try.
+    /// Whether sectors that were not given without retries may be asked for again with retries. Otherwise the first
+    /// attempt was made with as much effort as the client allows.
     fn may_retry(&self) -> bool {
         self.effort != Effort::Fast && self.plan.effort == Effort::Fast
     }
 
-    /// Drives that hold requested data, computed from the others', and whose loss is not recorded yet: if they
-    /// came back as good ones, older data would.
+    /// Lost drives that hold requested data and whose loss is not recorded yet. If the array crashed now and took
+    /// them for good ones at its next start, a later read would give older data than this one.
     fn relies_on(&self, core: &Core) -> DriveSet {
         if core.unrecorded.is_empty() {
             return DriveSet::EMPTY;
@@ -347,8 +347,9 @@ impl ReadOp {
         self.targets.iter().map(drive).collect::<DriveSet>().and(core.unrecorded)
     }
 
-    /// Says where the requested data lie; returns the sectors that could not be had. What was read stays where it
-    /// is, and what is computed has a place of its own, in which a sector that could not be had is zeroes.
+    /// Says where the requested data lie; returns the sectors that could not be had. Sectors that were read stay
+    /// where they are. Sectors that are computed are put into one more buffer, and so are zeroes for those that
+    /// could not be had.
     fn deliver(&mut self, core: &mut Core) -> Vec<u32> {
         let data = core.layout.data_symbols();
         let words = &self.fetch.codewords;
@@ -397,7 +398,7 @@ pub(crate) fn append(segments: &mut Vec<Segment>, place: Place) {
     }
 }
 
-/// A symbol as a combination of those that are had.
+/// A symbol as a combination of symbols that were read.
 pub(crate) fn decode(core: &Core, word: &Codeword, symbol: usize) -> Vec<(u8, Place)> {
     let code = core.code.as_ref().expect("only a redundant array decodes");
     assert!(word.row.stripe < core.synced, "A3: {:?} is not in sync", word.row);

@@ -14,8 +14,8 @@
 //! |---|---|---|
 //! | reconstruct-write | data that does not change (none: a full-stripe write) | all of it is readable |
 //! | read-modify-write | old values of what changes, old redundancy | all of it is readable |
-//! | decode | any `data` symbols, and computes the rest | so many are readable |
-//! | plain | nothing; no redundancy is there to update | the drives written to are there |
+//! | decode | any `data` symbols, and computes the others | `data` symbols are readable |
+//! | plain | nothing; there is no redundancy to update | the drives written to are present |
 //!
 //! # Invariants
 //!
@@ -206,7 +206,7 @@ impl WriteOp {
                 return Progress::NotYet;
             }
             self.fetch.handle_lost(&core.layout, core.drives.lost());
-            // An array that has failed takes nothing: a part of it would come back as old data.
+            // An array that has failed takes no write: some of its sectors could be read back as old data.
             let ways = if core.has_failed() { None } else { self.ways(core) };
             let Some(ways) = ways else {
                 if self.drop_hopeless(core, now) {
@@ -423,7 +423,7 @@ impl WriteOp {
         }
     }
 
-    /// Since when a client waits for it: nobody does for a resync.
+    /// Since when a client waits for it; no client waits for a resync.
     fn since(&self) -> Option<Instant> {
         match self.cause {
             Cause::Client(_) => Some(self.began),
@@ -467,8 +467,8 @@ impl WriteOp {
         }
     }
 
-    /// Answers with a failure what has waited for too long. Returns whether the write is over: one that has
-    /// begun to write goes on (W2).
+    /// Answers the write's clients with a failure, because they have waited for too long. Returns whether the write
+    /// has ended: one that has begun to write goes on (W2).
     pub(crate) fn give_up(&mut self, core: &mut Core, now: Instant) -> bool {
         let Cause::Client(parts) = &self.cause else { return false };
         if self.phase == Phase::Reading {
@@ -525,14 +525,14 @@ impl WriteOp {
             };
             let (unknown, damaged) = (SectorSet::EMPTY, damaged.into_iter().collect());
             let outcome = Outcome::Done { unknown, damaged };
-            // What the write took is told once.
+            // The write's cost is told with its first part only.
             let cost = std::mem::take(&mut self.cost);
             core.answer(relies_on, Answer { request: part.request, outcome, cost });
         }
     }
 }
 
-/// What a resync's commands serve: no client's request.
+/// The origin of a resync's commands: a number that no client's request has.
 fn resync_origin(op: OpId) -> u64 {
     u64::MAX - op
 }
@@ -584,14 +584,14 @@ fn cheapest(word: &Codeword, data: SymbolSet, avoided: SymbolSet) -> Option<Way>
         .filter(|way| way.reads.minus(readable).is_empty())
         .collect();
     ways.extend(decode.map(|reads| Way { method: Method::Decode, reads }));
-    // The first of equals: reconstruct-write leaves redundancy right even if it was not.
+    // Of equal ways the first is taken: reconstruct-write makes redundancy right even where it was wrong before.
     ways.into_iter().min_by_key(|way| {
         let reads = way.reads.minus(word.have);
         (reads.and(avoided).len(), reads.len())
     })
 }
 
-/// The symbols that were read or may yet be. One that full effort did not give cannot be.
+/// The symbols that were read or may yet be read. A symbol that was not given with retries cannot be read.
 fn readable(word: &Codeword) -> SymbolSet {
     word.usable.minus(word.damaged).minus(word.unknown).or(word.have)
 }
