@@ -128,8 +128,9 @@ pub struct Array {
 enum Op {
     /// Waits for its stripes.
     Locked(Start),
-    Read(ReadOp),
-    Write(WriteOp),
+    // In boxes, so that little is moved when operations come and go.
+    Read(Box<ReadOp>),
+    Write(Box<WriteOp>),
     Flush(FlushOp),
 }
 
@@ -442,7 +443,9 @@ impl Array {
 
     /// Called at the end of whatever may have changed what is due.
     fn set_timers(&mut self) {
-        for duty in Duty::ALL {
+        let has_patience = self.core.drives.patience().is_some();
+        let duties: &[Duty] = if has_patience { &Duty::ALL } else { &Duty::WITHOUT_PATIENCE };
+        for &duty in duties {
             self.timers.set(Timer::Own(duty), self.due_at(duty));
         }
     }
@@ -605,8 +608,10 @@ impl Array {
     fn start(&mut self, now: Instant, op: OpId, start: Start) {
         let core = &mut self.core;
         let started = match start {
-            Start::Read(wanted) => Op::Read(ReadOp::start(core, now, op, wanted, self.policy)),
-            Start::Write(cause) => Op::Write(WriteOp::start(core, now, op, cause)),
+            Start::Read(wanted) => {
+                Op::Read(Box::new(ReadOp::start(core, now, op, wanted, self.policy)))
+            }
+            Start::Write(cause) => Op::Write(Box::new(WriteOp::start(core, now, op, cause))),
         };
         self.ops.insert(op, started);
         // A write has asked for nothing yet, and a read of lost drives may have nothing to wait for.
