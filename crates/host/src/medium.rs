@@ -290,7 +290,7 @@ pub(crate) trait Disk: Storage<Error = io::Error> + Clone + Send + Sync + 'stati
     /// How many whole sectors it has.
     fn size(&self) -> Sectors;
 
-    /// Why it must not be used any more, if that can be seen.
+    /// Why it must not be used any more, if that can be seen. May hang.
     fn loss(&self) -> Option<String>;
 }
 

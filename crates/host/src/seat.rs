@@ -7,6 +7,7 @@ use levelhead_block::{Command, Health, Outcome, Reply};
 use crate::backend::Member;
 use crate::devices::fast::FastFail;
 use crate::devices::poller::Poller;
+use crate::watch::Watch;
 
 /// One place of the array.
 pub(crate) struct Seat {
@@ -18,13 +19,30 @@ pub(crate) struct Seat {
     pub(crate) fast: Option<Arc<FastFail>>,
     /// Watches what a real drive says of itself.
     pub(crate) poller: Option<Poller>,
+    /// Looks whether the drive can still be used.
+    pub(crate) watch: Option<Watch>,
     pub(crate) work: Work,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        if self.work.is_at_work() {
+            // It hangs, and its end is not to be waited for: its threads go with the program (E4 of the engine).
+            std::mem::forget(self.backend.take());
+        }
+    }
 }
 
 impl Seat {
     /// A place whose drive is missing.
     pub(crate) fn missing() -> Self {
-        Self { name: None, backend: None, fast: None, poller: None, work: Work::default() }
+        let work = Work::default();
+        Self { name: None, backend: None, fast: None, poller: None, watch: None, work }
+    }
+
+    /// Why the drive must not be used any more although it answers, if that was seen.
+    pub(crate) fn loss(&self) -> Option<String> {
+        self.watch.as_ref()?.loss()
     }
 
     /// What the drive says about itself, if it says anything.

@@ -40,6 +40,7 @@ use crate::split;
 use crate::status::Status;
 use crate::threads::Threads;
 use crate::uring::{self, Uring};
+use crate::watch::Watch;
 
 /// Requests of more sectors run in pieces: 1 MiB.
 pub const PIECE_MAX: Sectors = Sectors::new(256);
@@ -91,7 +92,11 @@ impl Assembled {
     }
 
     /// The same with what a test changes: the drives.
-    fn serve_over(self, options: ServeOptions, wrap: &Wrap<'_>) -> Result<ArrayHandle, HostError> {
+    pub(crate) fn serve_over(
+        self,
+        options: ServeOptions,
+        wrap: &Wrap<'_>,
+    ) -> Result<ArrayHandle, HostError> {
         let window = options.window;
         if !(1..=QUEUE_DEPTH_MAX).contains(&window) {
             return fail(format!("a window is from 1 to {QUEUE_DEPTH_MAX} commands, got {window}"));
@@ -119,7 +124,9 @@ impl Assembled {
             let drive = DriveIdx::from_usize(at);
             let start = |seat| launch.start(seat, drive);
             let mut seat = seat.as_ref().map_or(Ok(Seat::missing()), start)?;
-            seat.backend = seat.backend.map(|backend| wrap(drive, backend));
+            seat.backend = seat.backend.take().map(|backend| wrap(drive, backend));
+            let look = seat.backend.as_ref().and_then(|backend| backend.look());
+            seat.watch = look.and_then(Watch::start);
             Ok(seat)
         });
         let seats = seats.collect::<Result<Vec<Seat>, HostError>>()?;
@@ -151,7 +158,7 @@ impl Assembled {
 }
 
 /// Puts something around a drive.
-type Wrap<'a> = dyn Fn(DriveIdx, Box<dyn Member>) -> Box<dyn Member> + 'a;
+pub(crate) type Wrap<'a> = dyn Fn(DriveIdx, Box<dyn Member>) -> Box<dyn Member> + 'a;
 
 /// What to use, once it is known what there is.
 fn settle(io: Io) -> Result<Io, HostError> {
@@ -190,7 +197,7 @@ impl Launch {
         };
         let name = Some(member.to_string());
         let work = Work::default();
-        Ok(Seat { name, backend: Some(backend), fast: Some(fast), poller, work })
+        Ok(Seat { name, backend: Some(backend), fast: Some(fast), poller, watch: None, work })
     }
 }
 

@@ -44,7 +44,7 @@ use levelhead_units::Sectors;
 
 use self::flight::{Flight, Progress};
 use self::ring::{Event, Kernel, OpenDoor, Ring};
-use crate::backend::{Member, prepared};
+use crate::backend::{Look, Member, prepared};
 use crate::blocking::because;
 use crate::devices::fast::FastFail;
 use crate::errno::failed_write;
@@ -122,8 +122,9 @@ impl BlockService for Uring {
 }
 
 impl Member for Uring {
-    fn loss(&self) -> Option<String> {
-        self.medium.shortened().map(|error| error.to_string())
+    fn look(&self) -> Option<Look> {
+        let medium = Arc::clone(&self.medium);
+        Some(Box::new(move || medium.shortened().map(|error| error.to_string())))
     }
 }
 

@@ -20,12 +20,6 @@ impl Engine {
             ))),
         };
         let stopping = std::mem::take(&mut self.stopping);
-        for seat in &mut self.parts.seats {
-            if seat.work.is_at_work() {
-                // It hangs, and its end is not to be waited for: its threads go with the program (E4).
-                std::mem::forget(seat.backend.take());
-            }
-        }
         drop(self); // Whoever is told may open the drives at once.
         for reply in stopping {
             // Whoever asked may have lost interest.
