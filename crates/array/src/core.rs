@@ -50,6 +50,8 @@ pub(crate) struct Core {
     pub(crate) code: Option<Code>,
     /// All that is known of the drives.
     pub(crate) drives: Drives,
+    /// Whether data may be written: where books are kept, once they are open for that.
+    pub(crate) may_write: bool,
     /// Those of the lost drives whose loss is not safely recorded yet, where losses are recorded.
     pub(crate) unrecorded: DriveSet,
     /// Answers that rely on such a loss.
@@ -130,6 +132,7 @@ impl Core {
             area: settings.area.clone(),
             code,
             drives: Drives::new(settings, streams),
+            may_write: settings.books.is_none(),
             unrecorded: DriveSet::EMPTY,
             held: Vec::new(),
             postponed: VecDeque::new(),
@@ -168,6 +171,17 @@ impl Core {
                     Purpose::Ledger => true,
                     Purpose::Probe | Purpose::Abandoned => false,
                 }
+        })
+    }
+
+    /// Whether an operation of which `is_meant` says so waits for a drive.
+    pub(crate) fn is_op_waiting_for(
+        &self,
+        drive: DriveIdx,
+        is_meant: impl Fn(&OpId) -> bool,
+    ) -> bool {
+        self.subs.values().any(|sub| {
+            sub.drive == drive && matches!(&sub.purpose, Purpose::Op(op) if is_meant(op))
         })
     }
 
@@ -234,6 +248,8 @@ impl Core {
     /// Puts a command into a drive's queue.
     pub(crate) fn enqueue(&mut self, now: Instant, what: Enqueue) -> SubId {
         let Enqueue { purpose, drive, command, segments, origin, end, fate, since } = what;
+        let is_books = purpose == Purpose::Ledger;
+        assert!(self.may_write || is_books || !command.is_write(), "G1: {command:?}");
         self.sub_next += 1;
         let sub = SubId(self.sub_next);
         let (enqueued, started, due) = (now, None, None);

@@ -55,7 +55,7 @@ mod timers;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use levelhead_block::{Command, Effort, Health, Outcome};
+use levelhead_block::{Command, Health, Outcome};
 use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
@@ -83,7 +83,7 @@ use crate::durable::membership::{Member, Why};
 use crate::durable::superblock::{Forced, Uuid};
 use crate::event::ResyncTold;
 use crate::ops::locks::{Access, StripeLocks};
-use crate::ops::read::ReadOp;
+use crate::ops::read::{ReadOp, Wanted};
 use crate::ops::write::{Cause, Part, Progress, WriteOp};
 use crate::policy::tau::DriveView;
 use crate::timers::{Duty, Timer, Timers};
@@ -119,6 +119,8 @@ pub struct Array {
     outstanding: usize,
     /// When operations that clients wait for came, where there is a limit to that.
     arrived: BTreeMap<OpId, Instant>,
+    /// When it was last looked for drives that are silent or keep changes waiting.
+    looked: Instant,
     timers: Timers,
 }
 
@@ -173,7 +175,7 @@ struct Ended<'a> {
 
 #[derive(Clone, Debug)]
 enum Start {
-    Read { request: RequestId, extent: Extent, effort: Effort },
+    Read(Wanted),
     Write(Cause),
 }
 
@@ -203,6 +205,7 @@ impl Array {
             give_up_at: None,
             outstanding: 0,
             arrived: BTreeMap::new(),
+            looked: Instant::ZERO,
             timers: Timers::default(),
         };
         if let Some(books) = &settings.books {
@@ -301,7 +304,7 @@ impl Array {
         self.core.drives.note_arrival(now, self.outstanding);
         self.outstanding += 1;
         let start = match command {
-            Command::Read { extent, effort } => Start::Read { request, extent, effort },
+            Command::Read { extent, effort } => Start::Read(Wanted { request, extent, effort }),
             Command::Write { extent, durability, .. }
             | Command::WriteZeroes { extent, durability } => {
                 let part = Part { request, extent, durability };
@@ -362,8 +365,9 @@ impl Array {
         self.set_timers();
     }
 
+    /// A drive that was asked something just now and ends nothing is lost before that.
     fn note_end_is_near(&mut self, now: Instant) {
-        let at = self.core.drives.patience().map(|patience| now + patience.lost);
+        let at = self.core.drives.patience().map(|known| now + known.lost + known.silent);
         self.give_up_at = self.give_up_at.or(at);
     }
 
@@ -430,7 +434,10 @@ impl Array {
     fn due_at(&self, duty: Duty) -> Option<Instant> {
         match duty {
             Duty::SendAgain => self.core.postponed_at(),
-            Duty::Silence => self.core.drives.silence_at(),
+            Duty::Silence => {
+                let times = [self.core.drives.silence_at(), self.kept_waiting_at()];
+                times.into_iter().flatten().min()
+            }
             Duty::Answer => self.answer_at(),
             Duty::Probe => self.core.drives.probe_at(),
             Duty::Background => self.resync_at(),
@@ -465,7 +472,7 @@ impl Array {
     pub fn poll(&mut self) -> Option<Action> {
         let action = self.core.actions.pop_front()?;
         if let Action::Answer(answer) = &action {
-            self.outstanding -= 1;
+            self.outstanding = self.outstanding.checked_sub(1).expect("A1: answered twice");
             self.core.counters.note_answer(answer.cost);
         }
         Some(action)
@@ -536,6 +543,7 @@ impl Array {
                 }
                 let silent = self.core.drives.silent();
                 ledger.advance(&mut self.core, now, silent);
+                self.core.may_write = ledger.is_open();
                 if ledger.is_open() || self.core.has_failed() {
                     self.granted.extend(self.unopened.drain(..));
                 }
@@ -558,7 +566,9 @@ impl Array {
 
     fn claim(&mut self, now: Instant, start: Start) {
         let (stripes, access) = match &start {
-            Start::Read { extent, .. } => (self.core.layout.stripes_of(*extent), Access::Shared),
+            Start::Read(Wanted { extent, .. }) => {
+                (self.core.layout.stripes_of(*extent), Access::Shared)
+            }
             Start::Write(Cause::Client(parts)) => {
                 (self.core.layout.stripes_of(parts[0].extent), Access::Exclusive)
             }
@@ -596,10 +606,7 @@ impl Array {
     fn start(&mut self, now: Instant, op: OpId, start: Start) {
         let core = &mut self.core;
         let started = match start {
-            Start::Read { request, extent, effort } => {
-                let what = (extent, effort);
-                Op::Read(ReadOp::start(core, now, (op, request), what, self.policy))
-            }
+            Start::Read(wanted) => Op::Read(ReadOp::start(core, now, op, wanted, self.policy)),
             Start::Write(cause) => Op::Write(WriteOp::start(core, now, op, cause)),
         };
         self.ops.insert(op, started);

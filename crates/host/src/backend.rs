@@ -1,5 +1,5 @@
-//! What runs the commands of one drive: a [`BlockService`] like any other, and the little that an
-//! engine asks of it besides.
+//! What runs the commands of one drive apart from the engine: a [`BlockService`] like any other, and the
+//! little that an engine asks of it besides. Files and devices behind a ring are the engine's own.
 //!
 //! ```text
 //!   engine --- Request, Done ---> member (queue, window, threads of its own) --- Reply ---> Done
@@ -44,30 +44,38 @@ pub(crate) trait Member: BlockService {
 /// may: so it is for a [`Watch`](crate::watch::Watch).
 pub(crate) type Look = Box<dyn Fn() -> Option<String> + Send>;
 
-/// Answers what no drive is needed for. What comes back is a flush, a write with its pieces (zeroes are
-/// spelled out), or a read with room.
+/// What a drive is asked for such a request: a flush, a write with its pieces (zeroes are spelled out), or
+/// a read with room. Nothing where no drive is needed and all is good as it is.
 ///
 /// Panics if the command is past the end of `size` sectors.
-pub(crate) fn prepared(size: Sectors, request: Request, done: Done) -> Option<(Request, Done)> {
+pub(crate) fn prepare(size: Sectors, request: Request) -> Option<Request> {
     let command = request.command;
     assert!(command.fits(size), "{command:?} is past the drive's end");
     let is_empty = command.extent().is_some_and(|extent| extent.sectors == Sectors::ZERO);
     match command {
         // What was trimmed may stay.
-        Command::Trim { .. } => done(Reply::good(Data::None)),
-        _ if is_empty => done(Reply::good(Data::None)),
+        Command::Trim { .. } => None,
+        _ if is_empty => None,
         Command::Read { extent, .. } => {
             let room = |payload| match payload {
                 Payload::Room(buf) => Payload::Room(buf),
                 Payload::None | Payload::Pieces(_) => Payload::Room(Buf::zeroed(extent.sectors)),
             };
-            return Some((Request { payload: room(request.payload), ..request }, done));
+            Some(Request { payload: room(request.payload), ..request })
         }
         Command::Write { .. } | Command::WriteZeroes { .. } | Command::Flush => {
-            return Some((request.spelled_out(), done));
+            Some(request.spelled_out())
         }
     }
-    None
+}
+
+/// The same, where `done` is called at once if no drive is needed.
+pub(crate) fn prepared(size: Sectors, request: Request, done: Done) -> Option<(Request, Done)> {
+    let Some(request) = prepare(size, request) else {
+        done(Reply::good(Data::None));
+        return None;
+    };
+    Some((request, done))
 }
 
 /// A drive that misbehaves when told to.
@@ -82,9 +90,10 @@ pub(crate) trait Emulated {
 /// How commands reach files and block devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Io {
-    /// By io_uring where the kernel has it, by threads elsewhere.
+    /// Files in memory at once, by the engine's own thread; all others by io_uring where the kernel has it, and
+    /// by threads elsewhere.
     Best,
-    /// By io_uring.
+    /// By io_uring, one for all drives of an array.
     Uring,
     /// By a few threads for every drive.
     Threads,
@@ -137,7 +146,8 @@ mod tests {
     use crate::medium::{Medium, Shared, Transfer};
     use crate::member::MemberSpec;
     use crate::threads::Threads;
-    use crate::uring::{self, Uring};
+    use crate::uring;
+    use crate::uring::alone::Uring;
 
     /// More requests at a time than this come in a batch.
     const WINDOW: u32 = 3;

@@ -1,15 +1,17 @@
 //! The engine: one thread that owns an array, feeds it what happened, and does what it asks.
 //!
 //! ```text
-//!   clients --(gate)--> Request --+                  +--> member in seat 0 ----+
-//!   handle ------------> Order ---+--> one channel --+--> member in seat 1     |
+//!   clients --(gate)--> Request --+                  +--> ring: files and devices, most of them
+//!   handle ------------> Order ---+--> one channel --+--> member in seat 1, with threads of its own
 //!   members -----------> Ended ---+     ^            +--> ...                  |
 //!                                       +--------------------------------------+
 //! ```
 //!
 //! After every event the engine polls the array dry and carries its actions out in order, each
-//! before the next. Everything but the drives' commands happens on this thread: arithmetic and answers. It
-//! never waits for a drive, so that whoever asks how the array is hears it whatever hangs.
+//! before the next. All this happens on one thread: arithmetic, answers, and the talk with the kernel about
+//! the drives of its own ([`own`]). While commands are in the ring it waits there, and else at the channel.
+//! What it has asked the ring for in one turn goes to the kernel in one call. It never waits for a drive, so
+//! that whoever asks how the array is hears it whatever hangs.
 //!
 //! # Invariants
 //!
@@ -20,14 +22,17 @@
 //!   buffers by [`OWN_LIMIT`]. An array cannot be refused a buffer, so requests wait instead, and no longer than
 //!   for a drive. What a read has brought is the client's from the answer on: NBD's own bound holds until it is
 //!   sent. What a write was to bring stays while a drive may still write it: the array bounds that.
-//! - E4. A drive that hangs is not waited for at the end, whatever the end: it is left to itself.
+//! - E4. A drive that hangs is not waited for at the end, whatever the end: it is left to itself, and the ring
+//!   with it. So is the engine's thread, whose end would wait in the kernel.
 
 mod control;
+pub(crate) mod inbox;
+pub(crate) mod own;
 mod stopping;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::Sender;
 
 use levelhead_array::membership::Why;
 use levelhead_array::{
@@ -38,18 +43,24 @@ use levelhead_bytes::Buffers;
 use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos, Sectors};
 
 use self::control::Recording;
+use self::inbox::{Inbox, Inlet};
+use self::own::{Own, Rest, Tag};
 use crate::clock::Clock;
 use crate::error::HostError;
 use crate::event_log::{EventLog, LostMember, NumberedEvent};
 use crate::gate::Gate;
 use crate::requests::{Latencies, Pending};
-use crate::seat::Seat;
+use crate::seat::{Backend, Seat};
 
 /// How often it is looked at what drives have said of their health.
 const HEALTH_PERIOD: Nanos = Nanos::from_secs(1);
 
 /// Events between two looks at the time.
 const EVENTS_MAX: usize = 64;
+
+/// Commands on files in memory that are carried out between two looks at what else there is: a few
+/// milliseconds at most.
+const AT_ONCE_MAX: usize = 16;
 
 /// What the array's own buffers may take before no request is let in: 128 MiB.
 const OWN_LIMIT: Sectors = Sectors::new(32_768);
@@ -84,9 +95,11 @@ pub(crate) struct Parts {
     pub(crate) array: Array,
     pub(crate) buffers: Buffers,
     pub(crate) seats: Vec<Seat>,
+    /// The drives in these seats that are the engine's own.
+    pub(crate) own: Own,
     pub(crate) gate: Arc<Gate>,
     /// Where the ends of commands come in.
-    pub(crate) inputs: Sender<Input>,
+    pub(crate) inputs: Inlet<Input>,
     /// Where others read what happens.
     pub(crate) log: Arc<EventLog>,
     /// Is called with each event, once it is in the log.
@@ -147,7 +160,7 @@ impl Engine {
     }
 
     /// Runs until somebody stops it.
-    pub(crate) fn run(mut self, inputs: &Receiver<Input>) {
+    pub(crate) fn run(mut self, inbox: &Inbox<Input>) -> Rest {
         let _open = OpenAtEnd(Arc::clone(&self.parts.gate), Arc::clone(&self.parts.log));
         self.carry_out();
         loop {
@@ -156,25 +169,39 @@ impl Engine {
                 return self.end(ending);
             }
             let wait = self.parts.clock.until(self.deadline());
-            match inputs.recv_timeout(wait.into()) {
-                Ok(input) => {
-                    self.handle(input);
-                    self.handle_more(inputs);
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                // The engine itself holds a sender; this is here for the type.
-                Err(RecvTimeoutError::Disconnected) => return self.end(Ending::Failed),
+            if let Some(input) = self.parts.own.wait(inbox, wait.into()) {
+                self.handle(input);
             }
+            self.handle_more(inbox);
+            self.handle_own();
         }
     }
 
     /// Handles what has come meanwhile, before it is seen to what comes with time.
-    fn handle_more(&mut self, events: &Receiver<Input>) {
-        for event in events.try_iter().take(EVENTS_MAX) {
-            self.handle(event);
+    fn handle_more(&mut self, inbox: &Inbox<Input>) {
+        for input in inbox.more().take(EVENTS_MAX) {
+            self.handle(input);
             if self.ending.is_some() {
                 return;
             }
+        }
+    }
+
+    /// Handles what its own drives have ended.
+    fn handle_own(&mut self) {
+        for _ in 0..EVENTS_MAX {
+            if self.ending.is_some() {
+                return;
+            }
+            let Some(ended) = self.parts.own.next_ended() else { break };
+            self.handle_ended(ended);
+        }
+        for _ in 0..AT_ONCE_MAX {
+            if self.ending.is_some() {
+                return;
+            }
+            let Some(ended) = self.parts.own.carry_out_next() else { return };
+            self.handle_ended(ended);
         }
     }
 
@@ -279,7 +306,7 @@ impl Engine {
     }
 
     fn submit(&mut self, Submit { drive, sub, command, segments, origin }: Submit) {
-        let Parts { buffers, seats, inputs, .. } = &mut self.parts;
+        let Parts { buffers, seats, inputs, own, .. } = &mut self.parts;
         let payload = match (&command, segments.as_slice()) {
             (Command::Read { .. }, [segment]) => {
                 let id = segment.place.buf;
@@ -293,13 +320,20 @@ impl Engine {
         seat.work.handle_submitted();
         let backend = seat.backend.as_ref();
         let backend = backend.expect("an array never asks a drive that it has lost");
+        let request = Request::new(command, payload).with_origin(origin);
+        let member = match backend {
+            Backend::Member(member) => member,
+            Backend::Ring { lane, .. } => return own.submit(*lane, request, Tag { drive, sub }),
+            Backend::AtOnce(medium) => {
+                return own.submit_at_once(medium, request, Tag { drive, sub });
+            }
+        };
         let inputs = inputs.clone();
         let done = move |reply| {
             // An engine that has ended does not care any more.
             drop(inputs.send(Input::Ended(Ended { drive, sub, command, reply })));
         };
-        let request = Request::new(command, payload).with_origin(origin);
-        backend.submit(request, Box::new(done));
+        member.submit(request, Box::new(done));
     }
 
     /// Puts an event into the log, with what this machine knows of it, and passes it on.

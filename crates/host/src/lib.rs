@@ -24,6 +24,7 @@
 
 mod assemble;
 mod backend;
+mod bell;
 mod blocking;
 mod clock;
 mod create;
@@ -38,6 +39,7 @@ mod event_log;
 mod gate;
 mod ioctl;
 mod labels;
+mod launch;
 mod lone;
 mod medium;
 mod member;

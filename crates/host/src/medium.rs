@@ -15,6 +15,14 @@
 //! the two together could be one of an earlier write, told once and to the wrong client: see
 //! [`errno`](crate::errno).
 //!
+//! # A file in memory
+//!
+//! What a tmpfs or a ramfs holds comes and goes at the speed of memory: a read or a write of it never waits
+//! for a disk, unless the machine is so short of memory that it swaps, when every program waits. So
+//! whoever has a command for such a file may carry it out at once; a ring would hand it to a thread of the
+//! kernel's. That a block device is in memory cannot be seen, and the file system its node lies on says
+//! nothing of it.
+//!
 //! # A file that becomes shorter
 //!
 //! What was cut off is lost, and a write there would bring it back as zeroes. So a read that meets the
@@ -32,7 +40,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use levelhead_block::{Buf, Durability, Piece};
 use levelhead_bytes::Storage;
 use levelhead_units::{Bytes, Lba, SECTOR_SIZE, Sectors};
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl, fstatfs};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 
 use crate::errno::SyncFailed;
@@ -64,6 +72,8 @@ pub(crate) struct Medium {
     kind: Kind,
     size: Sectors,
     is_direct: bool,
+    is_in_memory: bool,
+    is_far: bool,
     /// Whether a write may say by itself that it is durable; not any more once that was refused.
     takes_dsync: AtomicBool,
     /// The fewest bytes it was seen to have.
@@ -158,6 +168,8 @@ impl Medium {
         let is_direct = transfer == Transfer::Direct && go_direct(&file);
         let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
         Ok(Self {
+            is_in_memory: is_file && lies_in_memory(&file),
+            is_far: is_file && lies_far(&file),
             file,
             kind: if is_file { Kind::File } else { Kind::Device },
             size: Bytes::new(end).sectors_floor(),
@@ -170,6 +182,16 @@ impl Medium {
     /// Whether reads and writes go past the page cache.
     pub(crate) fn is_direct(&self) -> bool {
         self.is_direct
+    }
+
+    /// Whether it is a file whose bytes are in memory, so that no command for it waits.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.is_in_memory
+    }
+
+    /// Whether a question about it, its size even, may hang: some program or machine answers for it.
+    pub(crate) fn is_far(&self) -> bool {
+        self.is_far
     }
 
     /// How many whole sectors it has.
@@ -344,6 +366,31 @@ fn go_direct(file: &File) -> bool {
     works
 }
 
+/// Whether the file system of a file keeps all it has in memory.
+fn lies_in_memory(file: &File) -> bool {
+    // What `<linux/magic.h>` calls their magic.
+    const TMPFS: u64 = 0x0102_1994;
+    const RAMFS: u64 = 0x8584_58F6;
+    fstatfs(file).is_ok_and(|system| [TMPFS, RAMFS].contains(&(system.f_type as u64)))
+}
+
+/// Whether some program or machine answers for the file system of a file.
+fn lies_far(file: &File) -> bool {
+    // FUSE, NFS, SMB in three versions, Ceph, 9P, AFS, as `<linux/magic.h>` has them.
+    const FAR: [u64; 8] = [
+        0x6573_5546,
+        0x6969,
+        0x517B,
+        0xFF53_4D42,
+        0xFE53_4D42,
+        0x00C3_6400,
+        0x0102_1997,
+        0x5346_414F,
+    ];
+    // Some of them fill more than 32 bits on machines where the field is signed.
+    fstatfs(file).is_ok_and(|system| FAR.contains(&(system.f_type as u64 & 0xFFFF_FFFF)))
+}
+
 /// Where a sector begins in its file.
 pub(crate) fn byte_offset(lba: Lba) -> u64 {
     lba.get() * SECTOR_SIZE as u64
@@ -387,6 +434,29 @@ mod tests {
         }
         drop(first);
         assert!(Medium::open(&path, Transfer::Cached).is_ok());
+    }
+
+    /// The node of a device lies in memory as well, and says nothing of the device.
+    #[test]
+    fn files_of_a_tmpfs_are_in_memory_and_nothing_else_is() {
+        let open = |folder: &Path| {
+            let path = folder.join("a.img");
+            Medium::create(&path, Sectors::new(1)).unwrap();
+            Medium::open(&path, Transfer::Direct).unwrap().is_in_memory()
+        };
+        let Ok(memory) = TempDir::new_in("/dev/shm") else {
+            return eprintln!("SKIPPED: no /dev/shm");
+        };
+        assert!(open(memory.path()));
+        let node = memory.path().join("node");
+        let file = File::create(&node).unwrap();
+        assert!(lies_in_memory(&file));
+        assert!(!lies_in_memory(&File::open("/proc/self/stat").unwrap()));
+        for device in ["/dev/loop0", "/dev/vda", "/dev/sda", "/dev/nvme0n1"] {
+            if let Ok(medium) = Medium::open_to_read(Path::new(device)) {
+                assert!(!medium.is_in_memory(), "{device}");
+            }
+        }
     }
 
     #[test]

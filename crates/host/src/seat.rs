@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use levelhead_block::{Command, Health, Outcome, Reply};
 
-use crate::backend::Member;
+use crate::backend::{Emulated, Look, Member};
 use crate::devices::fast::FastFail;
 use crate::devices::poller::Poller;
+use crate::medium::Medium;
+use crate::uring::Under;
 use crate::watch::Watch;
 
 /// One place of the array.
@@ -14,7 +16,7 @@ pub(crate) struct Seat {
     /// The member as it was named.
     pub(crate) name: Option<String>,
     /// Absent where the drive was missing from the start.
-    pub(crate) backend: Option<Box<dyn Member>>,
+    pub(crate) backend: Option<Backend>,
     /// How the drive is told to try less.
     pub(crate) fast: Option<Arc<FastFail>>,
     /// Watches what a real drive says of itself.
@@ -26,9 +28,58 @@ pub(crate) struct Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        if self.work.is_at_work() {
+        if self.work.is_at_work()
+            && let Some(backend) = self.backend.take()
+        {
             // It hangs, and its end is not to be waited for: its threads go with the program (E4 of the engine).
-            std::mem::forget(self.backend.take());
+            backend.abandon();
+        }
+    }
+}
+
+/// Who sees to a drive's commands.
+pub(crate) enum Backend {
+    /// It does, on threads of its own.
+    Member(Box<dyn Member>),
+    /// The engine, through its ring, where the drive has this number.
+    Ring { lane: usize, under: Arc<Under> },
+    /// The engine, at once: no command for it waits.
+    AtOnce(Arc<Medium>),
+}
+
+impl Backend {
+    /// What the drive says about itself, if it says anything.
+    fn health(&self) -> Option<Health> {
+        match self {
+            Self::Member(member) => member.health(),
+            Self::Ring { .. } | Self::AtOnce(_) => None,
+        }
+    }
+
+    /// How to make it misbehave, if that is possible.
+    pub(crate) fn emulated(&self) -> Option<&dyn Emulated> {
+        match self {
+            Self::Member(member) => member.emulated(),
+            Self::Ring { .. } | Self::AtOnce(_) => None,
+        }
+    }
+
+    /// How to see that it must not be used any more although it answers.
+    pub(crate) fn look(&self) -> Option<Look> {
+        let medium = match self {
+            Self::Member(member) => return member.look(),
+            Self::Ring { under, .. } => Arc::clone(&under.medium),
+            Self::AtOnce(medium) => Arc::clone(medium),
+        };
+        Some(Box::new(move || medium.shortened().map(|error| error.to_string())))
+    }
+
+    /// Lets go of it without waiting for what is under way.
+    fn abandon(self) {
+        match self {
+            Self::Member(member) => std::mem::forget(member),
+            // What is under way keeps it open.
+            Self::Ring { .. } | Self::AtOnce(_) => {}
         }
     }
 }
@@ -47,7 +98,7 @@ impl Seat {
 
     /// What the drive says about itself, if it says anything.
     pub(crate) fn health(&self) -> Option<Health> {
-        let own = self.backend.as_ref().and_then(|backend| backend.health());
+        let own = self.backend.as_ref().and_then(Backend::health);
         own.or_else(|| self.poller.as_ref()?.health())
     }
 }

@@ -7,8 +7,7 @@
 //! - V2. Whoever asks for more than the bound waits, unless it is the engine's own thread, which alone
 //!   can make room: an answer may ask for the next thing.
 
-use std::path::Path;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
 
@@ -20,27 +19,19 @@ use levelhead_erasure::Kernel;
 use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, Nanos, Sectors};
 
-use crate::assemble::{self, Assembled};
-use crate::backend::{Io, Member};
+use crate::assemble::Assembled;
+use crate::backend::Io;
 use crate::clock::Clock;
-use crate::devices::Driver;
-use crate::devices::counters::Source;
-use crate::devices::fast::{self, FastFail};
-use crate::devices::poller::{self, Poller};
-use crate::devices::sysfs::Sysfs;
-use crate::emulated::EmulatedDrive;
+use crate::engine::inbox::{self, Inlet};
+use crate::engine::own::Rest;
 use crate::engine::{Engine, Input, OnEvent, Order, Parts};
 use crate::error::{HostError, fail};
 use crate::event_log::{EventLog, EventsSince};
 use crate::gate::{Asker, Bound, Gate, Kind};
-use crate::medium::Shared;
+use crate::launch::{Doubles, Launch, Launched};
 use crate::requests::Pending;
-use crate::seat::{Seat, Work};
 use crate::split;
 use crate::status::Status;
-use crate::threads::Threads;
-use crate::uring::{self, Uring};
-use crate::watch::Watch;
 
 /// Requests of more sectors run in pieces: 1 MiB.
 pub const PIECE_MAX: Sectors = Sectors::new(256);
@@ -80,31 +71,36 @@ struct Inner {
     clock: Clock,
     gate: Arc<Gate>,
     log: Arc<EventLog>,
-    inputs: Sender<Input>,
+    inputs: Inlet<Input>,
     engine: ThreadId,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Mutex<Option<Thread>>,
+}
+
+/// The engine's thread, and what it leaves behind.
+struct Thread {
+    handle: JoinHandle<()>,
+    rest: Receiver<Rest>,
 }
 
 impl Assembled {
     /// Starts to serve the array: from here on its drives say that it is in use.
     pub fn serve(self, options: ServeOptions) -> Result<ArrayHandle, HostError> {
-        self.serve_over(options, &|_, backend| backend)
+        self.serve_over(options, &Doubles::NONE)
     }
 
-    /// The same with what a test changes: the drives.
+    /// The same with what a test changes.
     pub(crate) fn serve_over(
         self,
         options: ServeOptions,
-        wrap: &Wrap<'_>,
+        doubles: &Doubles<'_>,
     ) -> Result<ArrayHandle, HostError> {
         let window = options.window;
         if !(1..=QUEUE_DEPTH_MAX).contains(&window) {
             return fail(format!("a window is from 1 to {QUEUE_DEPTH_MAX} commands, got {window}"));
         }
-        let launch = Launch { window, io: settle(options.io)?, clock: Clock::start() };
-        let clock = launch.clock;
+        let clock = Clock::start();
+        let launch = Launch { window, io: options.io, clock };
         let gate = Arc::new(Gate::new(options.bound));
-        let (inputs, receiver) = mpsc::channel();
         let settings = Settings {
             spec: self.spec(),
             area: self.assembly.area.clone(),
@@ -120,16 +116,8 @@ impl Assembled {
         };
         let array = Array::new(&settings, Streams::new(options.seed));
         let size = array.size();
-        let seats = self.seats.iter().enumerate().map(|(at, seat)| {
-            let drive = DriveIdx::from_usize(at);
-            let start = |seat| launch.start(seat, drive);
-            let mut seat = seat.as_ref().map_or(Ok(Seat::missing()), start)?;
-            seat.backend = seat.backend.take().map(|backend| wrap(drive, backend));
-            let look = seat.backend.as_ref().and_then(|backend| backend.look());
-            seat.watch = look.and_then(Watch::start);
-            Ok(seat)
-        });
-        let seats = seats.collect::<Result<Vec<Seat>, HostError>>()?;
+        let Launched { seats, own, bell } = launch.start(&self.seats, doubles)?;
+        let (inputs, inbox) = inbox::open(bell);
         let buffers = Buffers::new(options.kernel);
         let log = Arc::new(EventLog::default());
         let parts = Parts {
@@ -137,76 +125,28 @@ impl Assembled {
             array,
             buffers,
             seats,
+            own,
             gate: Arc::clone(&gate),
             inputs: inputs.clone(),
             log: Arc::clone(&log),
             on_event: options.on_event.unwrap_or_else(|| Box::new(|_| {})),
         };
         let engine = Engine::new(parts);
-        let thread = thread::Builder::new()
+        let (left, rest) = mpsc::channel();
+        // Whoever waits for what is left may have gone.
+        let run = move || left.send(engine.run(&inbox)).unwrap_or_default();
+        let handle = thread::Builder::new()
             .name("engine".into())
-            .spawn(move || engine.run(&receiver))
+            .spawn(run)
             .map_err(|error| HostError::new(format!("cannot start a thread: {error}")))?;
-        let engine = thread.thread().id();
-        let thread = Mutex::new(Some(thread));
+        let engine = handle.thread().id();
+        let thread = Mutex::new(Some(Thread { handle, rest }));
         let handle =
             ArrayHandle(Arc::new(Inner { size, clock, gate, log, inputs, engine, thread }));
         // What the array says of its start is in the log before any client comes.
         handle.command(|_| Ok(()))?;
         Ok(handle)
     }
-}
-
-/// Puts something around a drive.
-pub(crate) type Wrap<'a> = dyn Fn(DriveIdx, Box<dyn Member>) -> Box<dyn Member> + 'a;
-
-/// What to use, once it is known what there is.
-fn settle(io: Io) -> Result<Io, HostError> {
-    match (io, uring::check_available()) {
-        (Io::Threads, _) | (Io::Best, Err(_)) => Ok(Io::Threads),
-        (Io::Uring | Io::Best, Ok(())) => Ok(Io::Uring),
-        (Io::Uring, Err(error)) => Err(error),
-    }
-}
-
-/// What all drives are set to work with.
-#[derive(Clone, Copy)]
-struct Launch {
-    window: u32,
-    io: Io,
-    clock: Clock,
-}
-
-impl Launch {
-    /// Sets one drive to work.
-    fn start(self, seat: &assemble::Seat, drive: DriveIdx) -> Result<Seat, HostError> {
-        let Self { window, io, clock } = self;
-        let assemble::Seat { member, medium, .. } = seat;
-        let model = seat.model(drive, window)?;
-        let fast = Arc::new(match (&model, io) {
-            (Some(_), _) => FastFail::emulated(),
-            (None, Io::Uring) => FastFail::find(member.path(), medium),
-            (None, Io::Threads | Io::Best) => FastFail::none("only io_uring tells a drive"),
-        });
-        let poller = if model.is_none() { watch(member.path(), clock) } else { None };
-        let medium = Arc::clone(medium);
-        let backend: Box<dyn Member> = match (model, io) {
-            (Some(model), _) => Box::new(EmulatedDrive::start(&model, Shared(medium), clock)?),
-            (None, Io::Uring) => Box::new(Uring::start(medium, Arc::clone(&fast), window)?),
-            (None, Io::Threads | Io::Best) => Box::new(Threads::start(Shared(medium), window)?),
-        };
-        let name = Some(member.to_string());
-        let work = Work::default();
-        Ok(Seat { name, backend: Some(backend), fast: Some(fast), poller, watch: None, work })
-    }
-}
-
-/// Watches what a real drive says of its health, if it is of a kind that says something.
-fn watch(path: &Path, clock: Clock) -> Option<Poller> {
-    let disk = fast::disk_at(path, &Sysfs::new()).ok()?;
-    let source = Source::of(&disk)?;
-    let driver = Driver::open(path).ok()?;
-    Poller::start(source, Box::new(driver), clock, poller::PERIOD)
 }
 
 impl ArrayHandle {
@@ -275,9 +215,11 @@ impl Inner {
 
     fn join(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
-            // A thread that panicked has said so on its own.
-            drop(thread.join());
+        let Some(Thread { handle, rest }) = thread else { return };
+        match rest.recv() {
+            Ok(Rest::Nothing) => drop(handle.join()),
+            // It may not end before the commands do (E4). One that panicked has said so on its own.
+            Ok(Rest::Commands) | Err(_) => {}
         }
     }
 
@@ -316,6 +258,9 @@ impl BlockService for ArrayHandle {
 }
 
 #[cfg(test)]
+mod over_ring;
+
+#[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -329,6 +274,7 @@ mod tests {
 
     use super::*;
     use crate::assemble::{AssembleOptions, assemble};
+    use crate::backend::Member;
     use crate::create::{CreateOptions, create};
     use crate::event_log::{LostMember, NumberedEvent};
     use crate::member::MemberSpec;
@@ -385,6 +331,7 @@ mod tests {
             }
             Box::new(Hanging { drive: backend, hangs: Arc::clone(&hangs), kept: Mutex::default() })
         };
+        let doubles = Doubles { member: &wrap, ..Doubles::NONE };
         let told: Told = Arc::default();
         let heard = Arc::clone(&told);
         let options = ServeOptions {
@@ -398,7 +345,7 @@ mod tests {
             patience: Patience { silent: Nanos::new(patience.get() / 2), lost: patience },
             on_event: Some(Box::new(move |event| heard.lock().unwrap().push(event.clone()))),
         };
-        (assembled.serve_over(options, &wrap).unwrap(), hangs, told)
+        (assembled.serve_over(options, &doubles).unwrap(), hangs, told)
     }
 
     type Told = Arc<Mutex<Vec<NumberedEvent>>>;

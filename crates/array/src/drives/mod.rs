@@ -235,11 +235,12 @@ impl Drives {
         watched.iter().filter_map(at).min()
     }
 
-    /// Finds drives that have been silent for too long, and those that have just become so.
-    pub(crate) fn look_for_silence(&mut self, now: Instant) -> Silenced {
+    /// Finds drives that have been silent for too long, and those that have just become so. Those that have
+    /// kept a change waiting for as long are overdue, too.
+    pub(crate) fn look_for_silence(&mut self, now: Instant, kept_waiting: DriveSet) -> Silenced {
         let mut found = Silenced { newly: DriveSet::EMPTY, events: Vec::new() };
         let Some(patience) = self.patience else { return found };
-        let mut overdue = DriveSet::EMPTY;
+        let mut overdue = kept_waiting;
         for drive in self.all().iter() {
             let Some(since) = self.of(drive).heard.silent_since() else { continue };
             let silent_for = now.saturating_since(since);

@@ -15,6 +15,8 @@
 //!   drive that is silent: where one too many is, to lose some of them would help no request.
 //! - S2. Where it cannot be lost, what waits for it is answered with a failure in the end: no client waits
 //!   longer than [`Patience::answer`].
+//! - S3. A drive that ends something now and then, but not what a write or a flush has waited for as long as makes
+//!   a drive lost, is treated the same: a write that could do without it is not given up for it.
 
 use levelhead_units::{Instant, Nanos};
 

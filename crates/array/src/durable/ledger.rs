@@ -338,6 +338,8 @@ impl Ledger {
             }
             if let Some(due) = self.due.pop_front() {
                 if let Due::New(state) = due {
+                    let lagging = self.lagging.without(core.drives.lost()).without(silent);
+                    assert!(lagging.is_empty(), "G2: drives {lagging} would be two behind");
                     self.turn_over(core, state);
                 }
                 self.begin(core, now);
@@ -437,6 +439,8 @@ impl Ledger {
     fn turn_over(&mut self, core: &Core, state: State) {
         let away = not_present(&self.members);
         assert!(away.len() as usize <= core.layout.spec().redundant(), "G4: {away}");
+        assert_eq!(away, core.drives.lost(), "the book and the drives say the same");
+        assert!(state == State::Dirty || self.phase == Phase::Closing, "G6");
         let synced = match state {
             State::Clean => core.synced,
             State::Dirty => 0,
@@ -487,6 +491,7 @@ impl Ledger {
         copy: usize,
         buf: BufId,
     ) -> SubId {
+        assert!(self.leftover.iter().all(|leftover| leftover.drive != drive), "G7: drive {drive}");
         let extent = Extent::new(self.own(drive).copies()[copy], Sectors::new(1));
         let (durability, zero_tail) = (Durability::Durable, ZeroTail::None);
         let segment = Segment { place: Place { buf, sector: 0 }, sectors: 1 };

@@ -148,6 +148,7 @@ impl StripeLocks {
     }
 
     fn hold(&mut self, claim: Claim) {
+        assert!(!self.blocked(&claim), "L1: {claim:?}");
         match claim.access {
             Access::Shared => self.readers.push(claim),
             Access::Exclusive => self.writers.push(claim),

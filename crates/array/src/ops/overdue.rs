@@ -14,6 +14,7 @@ use crate::action::{Answer, Cost};
 use crate::core::OpId;
 use crate::drives::Silenced;
 use crate::durable::membership::Why;
+use crate::ops::read::{Answering, Wanted};
 use crate::ops::write::{Cause, Part};
 use crate::timers::Timer;
 use crate::{Array, FlushOp, Moved, Op, Start};
@@ -42,9 +43,31 @@ impl Array {
         self.core.given_up >= GIVEN_UP_MAX
     }
 
+    /// When a write or a flush may have waited for so long that its drives are overdue: looked at again after as
+    /// long as makes a drive silent.
+    pub(crate) fn kept_waiting_at(&self) -> Option<Instant> {
+        let patience = self.core.drives.patience()?;
+        let &arrived = self.arrived.values().next()?;
+        Some((arrived + patience.lost).max(self.looked + patience.silent))
+    }
+
+    /// Drives that a write or a flush has waited for as long as makes a drive lost, however much else they have
+    /// ended meanwhile (S3 of [`silence`](crate::drives::silence)).
+    fn kept_waiting(&mut self, now: Instant) -> DriveSet {
+        let Some(patience) = self.core.drives.patience() else { return DriveSet::EMPTY };
+        self.looked = now;
+        let is_old = |op: &OpId| {
+            let is_change = matches!(self.ops.get(op), Some(Op::Write(_) | Op::Flush(_)));
+            is_change && self.arrived.get(op).is_some_and(|&at| at + patience.lost <= now)
+        };
+        let present = self.core.drives.present();
+        present.iter().filter(|&drive| self.core.is_op_waiting_for(drive, is_old)).collect()
+    }
+
     /// Looks for drives that are silent. Reads do not count on those that have just become so.
     pub(crate) fn look_for_silence(&mut self, now: Instant) {
-        let Silenced { newly, events } = self.core.drives.look_for_silence(now);
+        let kept_waiting = self.kept_waiting(now);
+        let Silenced { newly, events } = self.core.drives.look_for_silence(now, kept_waiting);
         self.core.note_events(events);
         if !newly.is_empty() {
             self.note_silent(now, newly);
@@ -89,7 +112,8 @@ impl Array {
     fn may_lose(&self, drive: DriveIdx) -> bool {
         let is_redundant = self.core.synced == self.core.layout.stripes();
         let waits = |op: &OpId| matches!(self.ops.get(op), Some(Op::Write(_) | Op::Flush(_)));
-        let silent = self.core.drives.silent().without(self.core.drives.lost()).len() as usize;
+        let drives = &self.core.drives;
+        let silent = drives.silent().or(drives.overdue()).without(drives.lost()).len() as usize;
         is_redundant && silent <= self.core.drives.spare() && self.core.is_waited_for(drive, waits)
     }
 
@@ -102,7 +126,7 @@ impl Array {
                 self.unopened.retain(|&unopened| unopened != op);
                 self.granted.retain(|&granted| granted != op);
                 match start {
-                    Start::Read { request, extent, effort } => {
+                    Start::Read(Wanted { request, extent, effort }) => {
                         self.answer_nothing(request, extent, effort);
                     }
                     Start::Write(Cause::Client(parts)) => {
@@ -112,7 +136,7 @@ impl Array {
                 }
             }
             Op::Read(read) => {
-                read.answer(&mut self.core, now);
+                read.answer(&mut self.core, now, Answering::GivenUp);
                 self.timers.set(Timer::Read(op), None);
             }
             Op::Write(write) => {

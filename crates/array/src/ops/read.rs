@@ -24,16 +24,17 @@ use std::collections::BTreeSet;
 
 use levelhead_block::{BufId, Effort, Outcome, Place, RequestId, Segment};
 use levelhead_erasure::SymbolSet;
-use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
 use crate::action::{Answer, Cost, SubId};
 use crate::core::{Core, OpId};
 use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::ops::choice::{Slow, needed, plan, slow_now};
-use crate::ops::fetch::{Asked, Codeword, Fetch, Manner, rows_of, usable};
+use crate::ops::fetch::{Codeword, Fetch, Manner, rows_of, usable};
+use crate::ops::lateness::Lateness;
 use crate::ops::rule::{Doubtful, Need, Rule};
-use crate::policy::{First, Late, Plan, Policy, Surplus, tolerant};
+use crate::policy::{First, Late, Plan, Policy, Surplus};
 use crate::shape::Layout;
 
 /// See the module.
@@ -48,49 +49,38 @@ pub(crate) struct ReadOp {
     targets: Vec<(usize, usize)>,
     cost: Cost,
     began: Instant,
-    /// The drives asked first, and how long those took that have answered, in order.
-    asked: DriveSet,
-    answered: Vec<(DriveIdx, Nanos)>,
-    /// Drives that did not answer in time.
-    late: DriveSet,
-    /// How long a drive may take before it is late, where that does not depend on its fellows.
-    patience: Option<Nanos>,
-    /// When those that were asked first are late, by what their fellows took, once that is known.
-    behind: Option<Instant>,
-    /// When to see which drives are late, once that is known.
-    deadline: Option<Instant>,
+    lateness: Lateness,
+    is_answered: bool,
 }
 
-/// Whether the drives that a read waits for have become slow is looked at after so many times what 99 of 100
-/// commands take, and again after twice that time.
-const LOOK_TAILS: u64 = 2;
+/// What a client reads, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) request: RequestId,
+    pub(crate) extent: Extent,
+    /// How hard the client wants it tried.
+    pub(crate) effort: Effort,
+}
 
-/// Whether a drive that was not late is late by now is looked at again after as long, and not sooner than
-/// this.
-const LOOK_AGAIN_MIN: Nanos = Nanos::from_millis(1);
-
-/// What 99 of 100 commands are taken to take before anything is known.
-const TAIL_AT_FIRST: Nanos = Nanos::from_millis(500);
-
-/// A drive is far behind its fellows when it takes longer than their median by so many times what is
-/// usual, and by the square of the queues more: what is asked for instead joins those.
-const FAR_BEHIND: f64 = 2.5;
-
-/// What is usual is never less, be the drives ever so alike.
-const USUAL_MIN: f64 = 0.25;
-
-/// So many medians are for ever: what they would be while it is not known what is usual.
-const BEHIND_MAX: f64 = 1e6;
+/// How a read comes to its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answering {
+    /// Every codeword gives its data, or cannot.
+    AtItsEnd,
+    /// It has waited for too long.
+    GivenUp,
+}
 
 impl ReadOp {
     /// Starts a read whose stripes are locked.
     pub(crate) fn start(
         core: &mut Core,
         now: Instant,
-        (op, request): (OpId, RequestId),
-        (extent, effort): (Extent, Effort),
+        op: OpId,
+        wanted: Wanted,
         policy: Policy,
     ) -> Self {
+        let Wanted { request, extent, effort } = wanted;
         let mut fetch = Fetch::new(op, request.0, Some(now));
         let mut targets = vec![(0, 0); extent.sectors.as_usize()];
         let rows = rows_of(&core.layout, extent);
@@ -105,10 +95,6 @@ impl ReadOp {
             targets[(lba - extent.lba).as_usize()] = (idx, symbol);
         }
         let plan = plan(core, now, &fetch, policy);
-        let patience = match plan.late {
-            Late::WhenSlow => Some(core.drives.tail().unwrap_or(TAIL_AT_FIRST) * LOOK_TAILS),
-            Late::Never | Late::TimesMedian(_) | Late::Noted(_) => None,
-        };
         let mut read = Self {
             request,
             effort,
@@ -117,18 +103,13 @@ impl ReadOp {
             targets,
             cost: Cost::default(),
             began: now,
-            asked: DriveSet::EMPTY,
-            answered: Vec::new(),
-            late: core.drives.silent(),
-            patience,
-            behind: None,
-            deadline: None,
+            lateness: Lateness::new(core, now, plan.late),
+            is_answered: false,
         };
         read.first_ask(core, now);
-        read.asked = read.fetch.pending_drives();
+        read.lateness.note_asked(core, &read.fetch);
         let can_spare = (plan.aside.len() as usize) < core.drives.spare();
-        core.drives.note_asked(read.asked.len(), can_spare);
-        read.expect(core);
+        core.drives.note_asked(read.lateness.asked().len(), can_spare);
         read
     }
 
@@ -143,113 +124,19 @@ impl ReadOp {
         outcome: &Outcome,
     ) {
         self.fetch.handle_done(&core.layout, sub, fetched, buf, outcome);
-        let drive = fetched.0;
-        let is_known = self.answered.iter().any(|(known, _)| *known == drive);
-        let is_through = !self.fetch.pending_drives().contains(drive);
-        if *outcome != Outcome::Gone && !is_known && self.asked.contains(drive) && is_through {
-            self.answered.push((drive, now.saturating_since(self.began)));
-            self.expect(core);
+        if *outcome != Outcome::Gone {
+            self.lateness.handle_done(core, now, &self.fetch, fetched.0);
         }
     }
 
     /// When to see which drives are late, once that is known.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.deadline
+        self.lateness.deadline()
     }
 
     /// The time has come that [`ReadOp::deadline`] said.
     pub(crate) fn handle_timeout(&mut self, core: &Core, now: Instant) {
-        self.deadline = None;
-        let Some(patience) = self.patience else {
-            let pending = self.fetch.pending_drives();
-            let late = pending.without(self.only_queued(core, now));
-            self.late = self.late.or(late);
-            if late.is_empty() && !pending.is_empty() {
-                let waited = now.saturating_since(self.began);
-                self.deadline = Some(now + waited.max(LOOK_AGAIN_MIN));
-            }
-            return;
-        };
-        let is_behind = self.behind.is_some_and(|behind| behind <= now);
-        // A long wait alone is the queue's affair: the drive must have ended nothing, or too much else.
-        let is_stuck =
-            |sub: &Asked| sub.asked + patience <= now && core.is_stuck(now, sub.id, patience);
-        let is_late = |sub: &&Asked| is_stuck(sub) || (is_behind && sub.asked == self.began);
-        let overdue = self.fetch.subs.iter().filter(is_late);
-        self.late = self.late.or(overdue.map(|sub| sub.drive).collect());
-        if self.fetch.subs.iter().any(|sub| sub.asked + patience <= now) {
-            self.patience = Some(patience * 2);
-        }
-        self.watch();
-    }
-
-    /// Sees to it that somebody looks when the next drive may be late.
-    fn watch(&mut self) {
-        let Some(patience) = self.patience else { return };
-        let in_time = self.fetch.subs.iter().filter(|sub| !self.late.contains(sub.drive));
-        let late_at = |sub: &Asked| {
-            let behind = self.behind.filter(|_| sub.asked == self.began);
-            behind.map_or(sub.asked + patience, |behind| behind.min(sub.asked + patience))
-        };
-        self.deadline = in_time.map(late_at).min();
-    }
-
-    /// Finds out when drives are late, if that is to be known from their fellows' times.
-    fn expect(&mut self, core: &Core) {
-        match self.plan.late {
-            Late::TimesMedian(_) if self.late.is_empty() && self.deadline.is_none() => {
-                self.deadline = self.due(core);
-            }
-            Late::WhenSlow if self.behind.is_none() => {
-                let usual = core.drives.spread().unwrap_or(f64::INFINITY) - 1.0;
-                self.behind = self.fellows().map(|median| {
-                    let queues = (core.drives.mean_queue() + 1.0).powi(2);
-                    let times = 1.0 + FAR_BEHIND * queues * usual.max(USUAL_MIN);
-                    let secs = median.as_secs_f64() * times.min(BEHIND_MAX);
-                    self.began + Nanos::from_secs_f64_round(secs)
-                });
-                self.watch();
-            }
-            Late::Never | Late::TimesMedian(_) | Late::Noted(_) | Late::WhenSlow => {}
-        }
-    }
-
-    /// The median of what the drives take that were asked first, once half of them have answered.
-    fn fellows(&self) -> Option<Nanos> {
-        let rank = tolerant::rank(self.asked.len() as usize)?;
-        self.answered.get(rank).map(|&(_, time)| time)
-    }
-
-    /// Learns how far drives usually are behind their fellows. Of those that nobody waited for it is
-    /// known only that they took longer.
-    fn note_spread(&self, core: &mut Core, now: Instant) {
-        let Some(median) = self.fellows().filter(|&median| median > Nanos::ZERO) else { return };
-        let times = |time: Nanos| time.as_secs_f64() / median.as_secs_f64();
-        for &(_, took) in &self.answered {
-            core.drives.note_spread(times(took));
-        }
-        let waited = times(now.saturating_since(self.began));
-        let left = self.fetch.subs.iter().filter(|sub| sub.asked == self.began).count();
-        if core.drives.spread().is_some_and(|usual| waited > usual) {
-            (0..left).for_each(|_| core.drives.note_spread(waited));
-        }
-    }
-
-    /// When a drive is late by the measure of `[TAIL16]`, if it is known.
-    fn due(&self, core: &Core) -> Option<Instant> {
-        let (Late::TimesMedian(times) | Late::Noted(times)) = self.plan.late else { return None };
-        let has_fellows = tolerant::rank(self.asked.len() as usize).is_some();
-        let median = if has_fellows { self.fellows() } else { core.drives.median() };
-        median.map(|median| self.began + median * u64::from(times))
-    }
-
-    /// Drives that are not late, however long they take: a read of so few drives that it has no fellows'
-    /// times to compare with takes a drive for late only if it is slower than the array's other drives.
-    fn only_queued(&self, core: &Core, now: Instant) -> DriveSet {
-        match tolerant::rank(self.asked.len() as usize) {
-            Some(_) => DriveSet::EMPTY,
-            None => self.asked.without(core.drives.slower(now, f64::from(tolerant::SLOW_TIMES))),
-        }
+        self.lateness.handle_timeout(core, now, &self.fetch);
     }
 
     fn first_ask(&mut self, core: &mut Core, now: Instant) {
@@ -302,7 +189,7 @@ impl ReadOp {
         };
         let asked = self.fetch.ask(core, now, wishes, Manner { effort, end, fate });
         self.cost.subs += asked;
-        self.watch();
+        self.lateness.watch(&self.fetch);
         asked
     }
 
@@ -310,12 +197,11 @@ impl ReadOp {
     pub(crate) fn advance(&mut self, core: &mut Core, now: Instant) -> bool {
         self.fetch.handle_lost(&core.layout, core.drives.lost());
         let data = core.layout.data_symbols();
-        // Asking again with the effort that failed would be no second try.
-        let retry = self.effort != Effort::Fast && self.plan.effort == Effort::Fast;
+        let retry = self.may_retry();
         // What is slow now counts, not what was slow at the start.
         let Slow { aside, rest_max } = match self.plan.late {
             Late::WhenSlow if !self.fetch.subs.is_empty() || self.has_failures() => {
-                slow_now(core, now, self.asked)
+                slow_now(core, now, self.lateness.asked())
             }
             Late::Never | Late::TimesMedian(_) | Late::Noted(_) | Late::WhenSlow => {
                 Slow { aside: self.plan.aside, rest_max: usize::MAX }
@@ -325,7 +211,8 @@ impl ReadOp {
         let rule = Rule { data, plan: self.plan, retry, rest_max };
         let layout = &core.layout;
         let next = |word: &Codeword| {
-            let [aside, late] = [aside, self.late].map(|drives| on_drives(layout, word, drives));
+            let [aside, late] =
+                [aside, self.lateness.late()].map(|drives| on_drives(layout, word, drives));
             rule.next(word, Doubtful { aside, late })
         };
         let needs: Vec<Need> = self.fetch.codewords.iter().map(next).collect();
@@ -335,6 +222,9 @@ impl ReadOp {
         };
         let rest = pick(|need| if let Need::Rest(symbols) = need { Some(symbols) } else { None });
         let again = pick(|need| if let Need::Retry(symbols) = need { Some(symbols) } else { None });
+        for &(idx, symbols) in rest.iter().chain(&again) {
+            assert!(self.fetch.codewords[idx].pending.and(symbols).is_empty(), "F3");
+        }
         self.fetch.mark(&again);
         if !rest.is_empty() {
             self.ask(core, now, &rest, self.plan.effort, End::Head);
@@ -342,17 +232,18 @@ impl ReadOp {
         if !again.is_empty() {
             for &(idx, symbols) in &again {
                 let word = &mut self.fetch.codewords[idx];
+                assert!(word.retried.and(symbols).is_empty(), "R2: {:?}", self.request);
                 word.retried = word.retried.or(symbols);
             }
             let effort = self.effort;
             self.cost.redispatched += self.ask(core, now, &again, effort, End::Head);
         }
         if needs.iter().all(|need| matches!(need, Need::Nothing | Need::Hopeless)) {
-            self.answer(core, now);
+            self.answer(core, now, Answering::AtItsEnd);
             return true;
         }
         if core.drives.is_aging(now.saturating_since(self.began)) {
-            self.count_on_fewest(core, rule, aside.or(self.late));
+            self.count_on_fewest(core, rule, aside.or(self.lateness.late()));
         }
         false
     }
@@ -386,25 +277,22 @@ impl ReadOp {
 
     /// These drives have ended nothing for long; whether that matters here.
     pub(crate) fn note_silent(&mut self, silent: DriveSet) -> bool {
-        self.late = self.late.or(silent);
+        self.lateness.note_silent(silent);
         !self.fetch.pending_drives().and(silent).is_empty()
     }
 
     /// Gives what there is, and names the rest.
-    pub(crate) fn answer(&mut self, core: &mut Core, now: Instant) {
-        self.note_spread(core, now);
+    pub(crate) fn answer(&mut self, core: &mut Core, now: Instant, how: Answering) {
+        assert!(!self.is_answered, "R1: {:?}", self.request);
+        self.is_answered = true;
+        if how == Answering::AtItsEnd {
+            self.assert_hopeless(core);
+        }
+        self.lateness.note_spread(core, now, &self.fetch);
         let relies_on = self.relies_on(core);
         let missing = self.deliver(core);
         let withdraw = self.plan.surplus == Surplus::Removed;
-        let only_queued = self.only_queued(core, now);
-        let due = self.due(core);
-        if let Some(due) = due {
-            for &(drive, took) in &self.answered {
-                let is_late = self.began + took > due && !only_queued.contains(drive);
-                core.drives.note_late(drive, is_late);
-            }
-        }
-        let due = due.filter(|_| only_queued.is_empty());
+        let due = self.lateness.note_late(core, now);
         self.cost.removed += self.fetch.close(core, now, withdraw, due);
         let (unknown, damaged) = match self.effort {
             Effort::Fast | Effort::Limited(_) => (missing, Vec::new()),
@@ -417,6 +305,30 @@ impl ReadOp {
         core.drives.note_latency(now.saturating_since(self.began));
         let (request, cost) = (self.request, self.cost);
         core.answer(relies_on, Answer { request, outcome, cost });
+    }
+
+    /// R3, R5: of a codeword that cannot give its data nothing is under way, and what was not tried, on whatever
+    /// drive, would not help.
+    fn assert_hopeless(&self, core: &Core) {
+        let may_retry = self.may_retry();
+        for word in &self.fetch.codewords {
+            let missing = word.subject.minus(word.have);
+            if missing.is_empty() || word.have.len() >= core.layout.data_symbols() {
+                continue;
+            }
+            let untried = word.usable.minus(word.tried);
+            let lost = word.unknown.and(word.usable).minus(word.retried).minus(word.damaged);
+            let possible = if may_retry { untried.or(lost) } else { untried };
+            let would_decode = word.have.or(possible).len() >= core.layout.data_symbols();
+            let would_help = would_decode || !missing.and(possible).is_empty();
+            assert!(word.pending.is_empty() && !would_help, "R3: {:?}: {word:?}", self.request);
+        }
+    }
+
+    /// Whether what little effort did not give may be asked for with retries: asking again with the effort that
+    /// failed would be no second try.
+    fn may_retry(&self) -> bool {
+        self.effort != Effort::Fast && self.plan.effort == Effort::Fast
     }
 
     /// Drives that hold requested data, computed from the others', and whose loss is not recorded yet: if they
@@ -484,6 +396,7 @@ fn append(segments: &mut Vec<Segment>, place: Place) {
 /// A symbol as a combination of those that are had.
 pub(crate) fn decode(core: &Core, word: &Codeword, symbol: usize) -> Vec<(u8, Place)> {
     let code = core.code.as_ref().expect("only a redundant array decodes");
+    assert!(word.row.stripe < core.synced, "A3: {:?} is not in sync", word.row);
     let rows = code.rows(&word.have, &[symbol]).expect("enough symbols are had");
     let sources = rows.sources().iter().enumerate();
     sources.map(|(at, &source)| (rows.coefficient(0, at), word.place(source))).collect()

@@ -59,6 +59,30 @@ fn writes_that_were_given_up_are_carried_out_when_the_drive_answers_again() {
     }
 }
 
+/// S3: a drive that ends one command every few seconds is never silent for long; its writes do not fail for it.
+#[test]
+fn drive_that_ends_too_little_is_lost_before_writes_are_given_up_for_it() {
+    let mut run = started_on(SPEC, LARGE, true, DriveSet::EMPTY);
+    run.write(1, extent(0, 2), &[7; 2 * 4096]);
+    run.run_until_quiet();
+    run.take(1).unwrap();
+    let slow = DriveIdx::new(0);
+    run.hang(slow);
+    for id in 2..60 {
+        run.write(id, extent(id * 30, 24), &[8; 24 * 4096]);
+    }
+    for _ in 0..30 {
+        run.run_for(secs(4));
+        if let Some(at) = run.inside.iter().position(|submit| submit.drive == slow) {
+            run.finish(at);
+        }
+    }
+    assert_eq!(run.array.lost(), only(0));
+    for id in 2..60 {
+        assert!(run.take(id).unwrap().0.outcome.is_good(), "write {id}");
+    }
+}
+
 /// P1, P2: the same with a drive that has no room. Nothing is sent again for ever.
 #[test]
 fn refused_writes_that_were_given_up_are_carried_out_when_there_is_room() {
@@ -134,7 +158,7 @@ fn held_answer_is_given_up_when_the_loss_cannot_be_recorded() {
         run.run_for(secs(1));
         let limit = if is_stopping {
             run.array.handle_stop_soon(run.now());
-            PATIENCE.lost
+            PATIENCE.lost + PATIENCE.silent
         } else {
             PATIENCE.answer()
         };

@@ -76,8 +76,8 @@ pub(crate) struct ServeArgs {
     /// Serve an array that lost both its power and a drive: some of its data may be wrong
     #[arg(long)]
     force: bool,
-    /// How files and devices are read and written: uring, threads, or best (io_uring where the
-    /// kernel has it)
+    /// How files and devices are read and written: uring, threads, or best (files in a tmpfs by the
+    /// array's own thread, at once; all others by io_uring where the kernel has it)
     #[arg(long, env = "LEVELHEAD_IO", hide_env_values = true, default_value = "best")]
     io: Io,
     /// Which code computes redundancy: naive, portable, avx2, avx2-gfni or avx512-gfni; the fastest

@@ -19,9 +19,10 @@
 //! - F3. A flight never waits: whatever it needs is a step, so other commands go on meanwhile.
 
 use std::io;
+use std::sync::Arc;
 
 use levelhead_block::{
-    Command, Data, Done, Durability, Effort, Outcome, Payload, Piece, Reply, Request, SectorSet,
+    Command, Data, Durability, Effort, Outcome, Payload, Piece, Reply, Request, SectorSet,
 };
 use levelhead_bytes::spoil;
 use levelhead_units::SECTOR_SIZE;
@@ -40,7 +41,7 @@ const READ_MAX: usize = 1 << 30;
 /// See the module.
 pub(crate) struct Flight {
     request: Request,
-    done: Done,
+    under: Arc<Under>,
     stage: Stage,
     /// Bytes that are through; of a search, of its present part.
     moved: usize,
@@ -112,7 +113,7 @@ impl End {
 
 impl Flight {
     /// A request for a drive.
-    pub(super) fn new(request: Request, done: Done, under: &Under) -> Self {
+    pub(super) fn new(request: Request, under: Arc<Under>) -> Self {
         let (stage, hint, safety) = match request.command {
             Command::Flush => (Stage::Sync, Hint::None, Safety::None),
             Command::Read { effort, .. } => {
@@ -130,7 +131,12 @@ impl Flight {
                 panic!("{command:?} was to be prepared")
             }
         };
-        Self { request, done, stage, moved: 0, hint, safety, again: 0, failure: None }
+        Self { request, under, stage, moved: 0, hint, safety, again: 0, failure: None }
+    }
+
+    /// The drive.
+    pub(super) fn under(&self) -> &Under {
+        &self.under
     }
 
     /// What the kernel is asked next.
@@ -175,30 +181,30 @@ impl Flight {
 
     /// The kernel is through with the step: bytes that were moved or, past the block layer, the
     /// drive's status; below zero an error.
-    pub(super) fn advance(&mut self, result: i32, under: &Under) -> Progress {
+    pub(super) fn advance(&mut self, result: i32) -> Progress {
         let Ok(result) = u32::try_from(result) else {
-            return self.fail(Errno::from_raw_os_error(result.wrapping_neg()), under);
+            return self.fail(Errno::from_raw_os_error(result.wrapping_neg()));
         };
         if let Stage::Sync = self.stage {
             return End::GOOD;
         }
         match self.hint {
-            Hint::None | Hint::Priority(_) => self.move_on(result as usize, under),
+            Hint::None | Hint::Priority(_) => self.move_on(result as usize),
             Hint::LimitedRetry(namespace) => {
                 match read_end(u16::try_from(result).unwrap_or(u16::MAX)) {
                     // All of it: past the block layer there are no short reads.
                     ReadEnd::Good => {
                         let left = self.len() - self.moved;
-                        self.move_on(left.min(namespace.transfer_max as usize), under)
+                        self.move_on(left.min(namespace.transfer_max as usize))
                     }
-                    ReadEnd::Unread => self.judge(&Errno::IO.into(), under),
-                    ReadEnd::Refused => self.do_without(under),
+                    ReadEnd::Unread => self.judge(&Errno::IO.into()),
+                    ReadEnd::Refused => self.do_without(),
                 }
             }
         }
     }
 
-    fn fail(&mut self, errno: Errno, under: &Under) -> Progress {
+    fn fail(&mut self, errno: Errno) -> Progress {
         let is_refusal = match self.hint {
             Hint::None => false,
             // A kernel that does not know hints takes them for a level that does not exist.
@@ -216,24 +222,24 @@ impl Flight {
             }
         };
         if is_refusal {
-            return self.do_without(under);
+            return self.do_without();
         }
-        if self.safety == Safety::Itself && under.medium.refuses_dsync(errno) {
+        if self.safety == Safety::Itself && self.under.medium.refuses_dsync(errno) {
             self.safety = Safety::Sync;
             return Progress::GoesOn;
         }
-        self.judge(&errno.into(), under)
+        self.judge(&errno.into())
     }
 
     /// F2.
-    fn do_without(&mut self, under: &Under) -> Progress {
-        under.fast.refuse();
+    fn do_without(&mut self) -> Progress {
+        self.under.fast.refuse();
         self.hint = Hint::None;
         Progress::GoesOn
     }
 
     /// F1.
-    fn judge(&mut self, error: &io::Error, under: &Under) -> Progress {
+    fn judge(&mut self, error: &io::Error) -> Progress {
         let doing = match (&self.stage, self.request.command) {
             (Stage::Sync, _) => Doing::Sync,
             (_, Command::Read { .. }) => Doing::Read,
@@ -247,7 +253,7 @@ impl Flight {
             (Doing::Sync, _) | (_, Meaning::Gone) => Outcome::Gone,
             (_, Meaning::Again | Meaning::Refused) => Outcome::Refused,
             (Doing::Read, Meaning::Failed) => {
-                return match under.medium.shortened() {
+                return match self.under.medium.shortened() {
                     Some(shorter) => End::because(Outcome::Gone, &shorter),
                     None => self.go_on_without(error),
                 };
@@ -302,12 +308,12 @@ impl Flight {
         part.map_or(self.request.command.payload().as_usize(), |part| part.len()) * SECTOR_SIZE
     }
 
-    fn move_on(&mut self, count: usize, under: &Under) -> Progress {
+    fn move_on(&mut self, count: usize) -> Progress {
         self.again = 0;
         if count == 0 {
             return match self.request.command {
-                Command::Read { .. } => End::because(Outcome::Gone, &under.medium.end()),
-                _ => self.judge(&io::ErrorKind::WriteZero.into(), under),
+                Command::Read { .. } => End::because(Outcome::Gone, &self.under.medium.end()),
+                _ => self.judge(&io::ErrorKind::WriteZero.into()),
             };
         }
         self.moved += count;
@@ -327,9 +333,10 @@ impl Flight {
         }
     }
 
-    /// Answers the request.
-    pub(super) fn answer(self, End { outcome, reason }: End) {
-        let Self { request, done, .. } = self;
+    /// What the request is answered with.
+    pub(super) fn into_reply(self, End { outcome, reason }: End) -> (Command, Reply) {
+        let Self { request, .. } = self;
+        let command = request.command;
         let data = match (request.payload, &outcome) {
             (Payload::Room(mut buf), Outcome::Done { unknown, damaged }) => {
                 spoil(&mut buf, unknown); // M3
@@ -341,6 +348,6 @@ impl Flight {
                 Data::None
             }
         };
-        done(Reply { outcome, data, reason });
+        (command, Reply { outcome, data, reason })
     }
 }

@@ -1,29 +1,34 @@
-//! The kernel as one drive's thread sees it: steps go in, results come out. The real one is an
-//! io_uring; a test has one of its own.
+//! The kernel as a driver sees it: steps go in, results come out. The real one is an io_uring; a test
+//! has one of its own.
 //!
 //! Reads past the block layer need entries of twice the size, so a ring has them or it has not.
+//!
+//! # Steps that wait
+//!
+//! The kernel tries each step without waiting, and hands one that would have to wait to a thread of its
+//! own. There are few of these for one ring, unless told otherwise: a drive that hangs would take all of
+//! them from the others. So the ring has as many as it has steps.
 //!
 //! # A kernel that takes nothing
 //!
 //! `EAGAIN` (no memory for a step) and `EBUSY` (too many ends that were not taken) leave the steps in the
 //! queue. They are offered again once ends have been taken; if there are none, after a pause that
-//! doubles up to [`PAUSE_MAX`]. So a thread neither spins nor gives up: a drive that ends nothing for too
-//! long is for the array to judge.
+//! doubles up to [`PAUSE_MAX`] and is no longer than the ring is to wait at all. So a thread neither spins
+//! nor gives up: a drive that ends nothing for too long is for the array to judge.
 
+use std::collections::BTreeMap;
 use std::io::{self, PipeReader};
 use std::os::fd::AsRawFd;
-use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use io_uring::types::{Fd, FsyncFlags};
+use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use levelhead_block::{Durability, Piece};
 use rustix::io::{Errno, ReadWriteFlags};
 
+use super::Under;
 use super::flight::{Flight, Step};
-use crate::devices::fast::FastFail;
-use crate::medium::Medium;
 
 /// Pieces of one write: what the kernel takes at most.
 const SLICES_MAX: usize = 1024;
@@ -40,33 +45,43 @@ const NVME_READ: u32 = 0xC048_4E80;
 
 /// What has happened in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Event {
-    /// There may be new orders.
+pub(crate) enum Event {
+    /// The bell has rung.
     Woken,
-    /// There will be no new orders.
-    Closed,
     /// A step has ended.
     Ended { name: u64, result: i32 },
 }
 
 /// See the module.
-pub(super) trait Kernel: Send {
+pub(crate) trait Kernel: Send {
     /// Starts what the flight needs next.
     ///
     /// # Safety
     ///
     /// U1: the memory of the step is neither moved nor freed nor looked at until the step has ended.
-    /// There are never more steps under way than the window.
+    /// There are never more steps under way than there is room for.
     unsafe fn start(&mut self, name: u64, flight: &mut Flight);
 
-    /// Waits until something has happened. After [`Event::Closed`] only steps end.
-    fn wait(&mut self, events: &mut Vec<Event>);
+    /// Offers what was started, and waits until something has happened, for this long at most; for
+    /// ever without a bound.
+    fn wait(&mut self, patience: Option<Duration>, events: &mut Vec<Event>);
+}
+
+impl Kernel for Box<dyn Kernel> {
+    unsafe fn start(&mut self, name: u64, flight: &mut Flight) {
+        // SAFETY: the caller sees to what it is to see to.
+        unsafe { (**self).start(name, flight) }
+    }
+
+    fn wait(&mut self, patience: Option<Duration>, events: &mut Vec<Event>) {
+        (**self).wait(patience, events);
+    }
 }
 
 /// How a ring enters the kernel, and how it waits outside.
 pub(super) trait Door: Send {
-    /// Offers the queue and waits until a step has ended.
-    fn enter(&mut self, size: &Size) -> io::Result<()>;
+    /// Offers the queue and waits until a step has ended, for this long at most; for ever without a bound.
+    fn enter(&mut self, size: &Size, patience: Option<Duration>) -> io::Result<()>;
 
     /// Lets some time pass.
     fn pause(&mut self, time: Duration);
@@ -76,12 +91,23 @@ pub(super) trait Door: Send {
 pub(super) struct OpenDoor;
 
 impl Door for OpenDoor {
-    fn enter(&mut self, size: &Size) -> io::Result<()> {
-        let entered = match size {
-            Size::Small(ring) => ring.submit_and_wait(1),
-            Size::Large(ring) => ring.submit_and_wait(1),
+    fn enter(&mut self, size: &Size, patience: Option<Duration>) -> io::Result<()> {
+        let submitter = match size {
+            Size::Small(ring) => ring.submitter(),
+            Size::Large(ring) => ring.submitter(),
         };
-        entered.map(drop)
+        let entered = match patience {
+            None => submitter.submit_and_wait(1),
+            Some(Duration::ZERO) => submitter.submit(),
+            Some(time) => {
+                let time = Timespec::from(time);
+                submitter.submit_with_args(1, &SubmitArgs::new().timespec(&time))
+            }
+        };
+        match entered {
+            Err(error) if error.raw_os_error() == Some(Errno::TIME.raw_os_error()) => Ok(()),
+            entered => entered.map(drop),
+        }
     }
 
     fn pause(&mut self, time: Duration) {
@@ -95,14 +121,12 @@ pub(super) struct Ring<D> {
     door: D,
     /// How long the next pause is.
     pause: Duration,
-    medium: Arc<Medium>,
-    fast: Arc<FastFail>,
     pipe: PipeReader,
     /// Where the pipe's bytes go. Leaked if the kernel may still fill it.
     woken: Option<Box<[u8; 64]>>,
     is_listening: bool,
     /// The parts of memory of each write that is under way.
-    slices: std::collections::BTreeMap<u64, Vec<Slice>>,
+    slices: BTreeMap<u64, Vec<Slice>>,
 }
 
 pub(super) enum Size {
@@ -133,37 +157,48 @@ impl<D: Door> Ring<D> {
         }
     }
 
-    /// A ring with room for `entries` steps on `medium`, woken through `pipe`.
+    /// A ring with room for `steps` steps at a time on these drives, woken through `pipe`.
     pub(super) fn new(
-        entries: u32,
-        medium: Arc<Medium>,
-        fast: Arc<FastFail>,
+        steps: u32,
+        drives: &[Arc<Under>],
         pipe: PipeReader,
         door: D,
     ) -> io::Result<Self> {
+        // One more for the pipe.
+        let entries = (steps + 1).next_power_of_two();
+        let mut past = drives.iter().filter(|under| under.fast.device().is_some()).peekable();
         let large = || IoUring::<squeue::Entry128, cqueue::Entry32>::builder().build(entries);
-        let size = match fast.device().map(|_| large()) {
+        let size = match past.peek().map(|_| large()) {
             Some(Ok(ring)) => Size::Large(ring),
-            refused => {
-                if refused.is_some() {
-                    fast.refuse();
-                }
+            _ => {
+                past.for_each(|under| under.fast.refuse());
                 Size::Small(IoUring::new(entries)?)
             }
         };
+        let submitter = match &size {
+            Size::Small(ring) => ring.submitter(),
+            Size::Large(ring) => ring.submitter(),
+        };
+        submitter.register_iowq_max_workers(&mut [steps, 0])?;
         let mut ring = Self {
             size,
             door,
             pause: PAUSE_MIN,
-            medium,
-            fast,
             pipe,
             woken: Some(Box::new([0; 64])),
             is_listening: false,
-            slices: std::collections::BTreeMap::new(),
+            slices: BTreeMap::new(),
         };
         ring.listen();
         Ok(ring)
+    }
+
+    /// Whether there is something to be offered.
+    fn has_steps(&mut self) -> bool {
+        match &mut self.size {
+            Size::Small(ring) => !ring.submission().is_empty(),
+            Size::Large(ring) => !ring.submission().is_empty(),
+        }
     }
 
     /// Waits for the pipe, among other things.
@@ -175,7 +210,7 @@ impl<D: Door> Ring<D> {
     }
 
     fn push(&mut self, entry: &squeue::Entry) {
-        // SAFETY: U1; the descriptors are open for as long as the ring is.
+        // SAFETY: U1; the descriptors are open for as long as the ring and the flights are.
         let pushed = unsafe {
             match &mut self.size {
                 Size::Small(ring) => ring.submission().push(entry),
@@ -189,7 +224,7 @@ impl<D: Door> Ring<D> {
         let Size::Large(ring) = &mut self.size else {
             panic!("a ring that cannot take such steps has refused them");
         };
-        // SAFETY: U1; the descriptors are open for as long as the ring is.
+        // SAFETY: U1; the descriptors are open for as long as the ring and the flights are.
         let pushed = unsafe { ring.submission().push(entry) };
         pushed.expect("U2");
     }
@@ -221,7 +256,8 @@ fn slices(pieces: &[Piece], mut skip: usize) -> Vec<Slice> {
 
 impl<D: Door> Kernel for Ring<D> {
     unsafe fn start(&mut self, name: u64, flight: &mut Flight) {
-        let fd = Fd(self.medium.raw_fd());
+        let fd = Fd(flight.under().medium.raw_fd());
+        let device = flight.under().fast.device().map_or(-1, AsRawFd::as_raw_fd);
         let entry = match flight.step() {
             Step::Sync => opcode::Fsync::new(fd).flags(FsyncFlags::DATASYNC).build(),
             Step::Read { offset, room, priority } => {
@@ -240,7 +276,6 @@ impl<D: Door> Kernel for Ring<D> {
             }
             Step::LimitedRead { namespace, offset, room } => {
                 let command = namespace.read(offset, room.len() as u32, room.as_mut_ptr() as u64);
-                let device: RawFd = self.fast.device().map_or(-1, AsRawFd::as_raw_fd);
                 let entry = opcode::UringCmd80::new(Fd(device), NVME_READ).cmd(command.bytes());
                 return self.push_large(&entry.build().user_data(name));
             }
@@ -248,8 +283,10 @@ impl<D: Door> Kernel for Ring<D> {
         self.push(&entry.user_data(name));
     }
 
-    fn wait(&mut self, events: &mut Vec<Event>) {
-        let entered = self.door.enter(&self.size);
+    fn wait(&mut self, patience: Option<Duration>, events: &mut Vec<Event>) {
+        // What has ended can be seen without the kernel.
+        let needs_entry = patience != Some(Duration::ZERO) || self.has_steps();
+        let entered = if needs_entry { self.door.enter(&self.size, patience) } else { Ok(()) };
         let done = self.take_ends();
         let errno = entered.err().map(|error| error.raw_os_error().unwrap_or_default());
         let refusals = [Errno::AGAIN, Errno::BUSY].map(Errno::raw_os_error);
@@ -263,7 +300,7 @@ impl<D: Door> Kernel for Ring<D> {
             // With what was taken, there may be room again.
             Some(_) if !done.is_empty() => self.pause = PAUSE_MIN,
             Some(_) => {
-                self.door.pause(self.pause);
+                self.door.pause(patience.map_or(self.pause, |most| most.min(self.pause)));
                 self.pause = PAUSE_MAX.min(self.pause * 2);
             }
         }
@@ -274,11 +311,9 @@ impl<D: Door> Kernel for Ring<D> {
                 continue;
             }
             self.is_listening = false;
-            // An end without bytes: the writer is gone.
-            if result == 0 {
-                events.push(Event::Closed);
-            } else {
-                events.push(Event::Woken);
+            events.push(Event::Woken);
+            // An end without bytes: the bell is gone, and nothing will be heard of it.
+            if result != 0 {
                 self.listen();
             }
         }
@@ -287,8 +322,6 @@ impl<D: Door> Kernel for Ring<D> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-    use std::sync::atomic::AtomicBool;
     use std::sync::mpsc::channel;
     use std::sync::{Mutex, PoisonError};
 
@@ -297,8 +330,11 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::medium::Transfer;
-    use crate::uring::{State, Under, check_available};
+    use crate::bell::Bell;
+    use crate::devices::fast::FastFail;
+    use crate::medium::{Medium, Transfer};
+    use crate::uring::alone::Worker;
+    use crate::uring::check_available;
 
     /// A door that is shut at these times it is tried, in which nothing is offered to the kernel, and
     /// behind which pauses take no time.
@@ -309,11 +345,11 @@ mod tests {
     }
 
     impl Door for Shut {
-        fn enter(&mut self, size: &Size) -> io::Result<()> {
+        fn enter(&mut self, size: &Size, patience: Option<Duration>) -> io::Result<()> {
             self.tries += 1;
             match self.at.iter().find(|(at, _)| *at == self.tries) {
                 Some((_, errno)) => Err((*errno).into()),
-                None => OpenDoor.enter(size),
+                None => OpenDoor.enter(size, patience),
             }
         }
 
@@ -337,9 +373,10 @@ mod tests {
         let fast = Arc::new(FastFail::none("a file"));
         let pauses = Arc::default();
         let door = Shut { tries: 0, at, pauses: Arc::clone(&pauses) };
-        let (pipe, mut wake) = io::pipe().unwrap();
-        let ring = Ring::new(4, Arc::clone(&medium), Arc::clone(&fast), pipe, door).unwrap();
-        let state = State::new(ring, Under { medium, fast }, 2, Arc::<AtomicBool>::default());
+        let (bell, pipe) = Bell::new().unwrap();
+        let under = Arc::new(Under { medium, fast });
+        let ring = Ring::new(4, &[Arc::clone(&under)], pipe, door).unwrap();
+        let worker = Worker::new(ring, under, 2, Arc::new(bell));
         let ((orders, receiver), (ends, ended)) = (channel(), channel());
         for lba in 0..12 {
             let extent = Extent::new(Lba::new(lba), Sectors::new(1));
@@ -349,9 +386,8 @@ mod tests {
                 Box::new(move |reply| ends.send((lba, reply)).unwrap());
             orders.send((Request::read_into(extent, Effort::Full, room), done)).unwrap();
         }
-        wake.write_all(&[1]).unwrap();
-        drop((orders, wake, ends));
-        state.run(&receiver);
+        drop((orders, ends));
+        worker.run(&receiver);
         let mut count = 0;
         for (lba, reply) in ended {
             assert!(reply.outcome.is_good() && reply.data.holds(&[lba as u8; SECTOR_SIZE]));

@@ -7,13 +7,18 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use levelhead_block::{Buf, Durability, Effort, Outcome, SectorSet};
+use levelhead_block::{
+    BlockService, Buf, Done, Durability, Effort, Outcome, Reply, Request, SectorSet,
+};
 use levelhead_units::{Extent, Lba, Nanos, SECTOR_SIZE, Sectors};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
-use super::flight::Step;
+use super::alone::{Uring, Worker};
+use super::flight::{Flight, Step};
+use super::ring::Event;
 use super::*;
 use crate::devices::cdl::{Expiry, Limit, Pass, ReadLimit};
 use crate::devices::nvme::{
@@ -53,7 +58,6 @@ struct FakeKernel {
     always: Option<Errno>,
     seen: Arc<Mutex<Vec<Seen>>>,
     ended: VecDeque<Event>,
-    is_woken: bool,
 }
 
 impl FakeKernel {
@@ -97,10 +101,8 @@ impl Kernel for FakeKernel {
         self.ended.push_back(Event::Ended { name, result });
     }
 
-    fn wait(&mut self, events: &mut Vec<Event>) {
-        let next = self.ended.pop_front();
-        events.push(next.unwrap_or(if self.is_woken { Event::Closed } else { Event::Woken }));
-        self.is_woken = true;
+    fn wait(&mut self, _: Option<Duration>, events: &mut Vec<Event>) {
+        events.extend(self.ended.pop_front());
     }
 }
 
@@ -135,7 +137,8 @@ fn run_on(
     fast: Arc<FastFail>,
     requests: Vec<Request>,
 ) -> Vec<(usize, Reply)> {
-    let state = State::new(kernel, Under { medium, fast }, 2, Arc::default());
+    let bell = Arc::new(Bell::new().unwrap().0);
+    let worker = Worker::new(kernel, Arc::new(Under { medium, fast }), 2, bell);
     let (orders, receiver) = channel();
     let (ends, ended) = channel();
     for (at, request) in requests.into_iter().enumerate() {
@@ -144,7 +147,7 @@ fn run_on(
         orders.send((request, done)).unwrap();
     }
     drop((orders, ends));
-    state.run(&receiver);
+    worker.run(&receiver);
     ended.iter().collect()
 }
 

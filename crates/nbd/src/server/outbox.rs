@@ -23,14 +23,18 @@ use super::in_flight::Permit;
 use crate::codec::{Payload, ServerMessage};
 use crate::socket::Socket;
 
-/// Answers of more bytes are left to the writer, which copies them into the socket while others go on.
-const DIRECT_MAX: usize = 64 << 10;
+/// Answers of more bytes are left to the writer, which copies them into the socket while others go on:
+/// 64 KiB of data, and the head.
+const DIRECT_MAX: usize = (64 << 10) + HEAD_USUAL;
 
 /// What the writer hands to the socket at a time, unless one answer alone is more.
 const BATCH_MAX: usize = 1 << 20;
 
 /// Answers that the writer hands to the socket at a time.
 const BATCH_COUNT_MAX: usize = 64;
+
+/// Bytes of the head of an answer that brings what was read, and some more.
+const HEAD_USUAL: usize = 64;
 
 /// Parts in memory of one call; the system takes 1024.
 const SLICES_MAX: usize = 512;
@@ -66,6 +70,18 @@ struct Outgoing {
 impl Outgoing {
     fn len(&self) -> usize {
         self.head.len() + self.data.as_ref().map_or(0, Payload::len)
+    }
+
+    /// Sends as much of it as there is room for: how many bytes it was.
+    fn send_at_once(&self, socket: &Socket) -> io::Result<usize> {
+        // The usual answer lies in two parts, and needs no list of them.
+        let mut slices = self.slices();
+        let usual = [slices.next(), slices.next()];
+        if let ([Some(head), Some(data)], None) = (usual, slices.next()) {
+            return socket.write_at_once(&[head, data]);
+        }
+        let slices: Vec<IoSlice<'_>> = self.slices().take(SLICES_MAX).collect();
+        socket.write_at_once(&slices)
     }
 
     /// It is sent: there is room for another one.
@@ -122,9 +138,7 @@ impl Outbox {
 
     /// Sends as much as the socket takes, and leaves the rest to the writer.
     fn send_now(&self, mut outgoing: Outgoing) {
-        let slices: Vec<IoSlice<'_>> = outgoing.slices().take(SLICES_MAX).collect();
-        let sent = self.socket.write_at_once(&slices);
-        drop(slices);
+        let sent = outgoing.send_at_once(&self.socket);
         let mut state = self.lock();
         state.sending = false;
         match sent {
@@ -226,7 +240,7 @@ impl Sender {
     /// Gives an answer on its way, and frees its place in flight once it is sent. Without a client it is
     /// dropped.
     pub(super) fn send(&self, message: ServerMessage, permit: Permit) {
-        let mut head = Vec::new();
+        let mut head = Vec::with_capacity(HEAD_USUAL);
         message.encode_head(&mut head);
         self.0.send(Outgoing { head, data: message.into_payload(), sent: 0, permit });
     }

@@ -1,0 +1,255 @@
+//! Which drives are late with their parts of one read, and when the read looks again.
+//!
+//! | measure | a drive is late when it has not answered after |
+//! |---|---|
+//! | never | - |
+//! | times the median | some multiple of the median time of the drives that were asked first `[TAIL16]` |
+//! | slow | a time that no queue explains, or twice the 99th percentile of all commands during which it has ended nothing |
+//!
+//! A read does not count on a late drive any more, but takes what it brings. How far drives are behind the
+//! median of their fellows is learnt from every read.
+
+use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos};
+
+use crate::core::Core;
+use crate::ops::fetch::{Asked, Fetch};
+use crate::policy::{Late, tolerant};
+
+/// A read looks for stuck drives after this multiple of the 99th percentile of all commands, and again after twice
+/// that time.
+const LOOK_TAILS: u64 = 2;
+
+/// The shortest time between two looks at drives that are late by the median of their fellows.
+const LOOK_AGAIN_MIN: Nanos = Nanos::from_millis(1);
+
+/// The 99th percentile of all commands, before it is known.
+const TAIL_AT_FIRST: Nanos = Nanos::from_millis(500);
+
+/// A drive is far behind its fellows when what it takes beyond their median exceeds this multiple of the usual
+/// excess, and of the square of the queues' length: what is asked for instead joins those queues.
+const FAR_BEHIND: f64 = 2.5;
+
+/// The usual excess over the median is taken to be no less than this part of the median.
+const USUAL_MIN: f64 = 0.25;
+
+/// The largest multiple of the median that is waited for, also while the usual excess is not known.
+const BEHIND_MAX: f64 = 1e6;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Lateness {
+    began: Instant,
+    measure: Measure,
+    /// The drives that were asked first.
+    asked: DriveSet,
+    /// Those of them that have answered, in order.
+    answered: Vec<Answered>,
+    late: DriveSet,
+    /// When to look which drives are late, once that is known.
+    deadline: Option<Instant>,
+}
+
+/// By what a drive is late.
+#[derive(Clone, Copy, Debug)]
+enum Measure {
+    Never,
+    TimesMedian(u8),
+    /// The same, but it is waited for, and later reads hear of it.
+    Noted(u8),
+    Slow {
+        /// How long a drive may take if it has ended nothing else.
+        patience: Nanos,
+        /// When those that were asked first are late, by what their fellows took, once that is known.
+        behind: Option<Instant>,
+    },
+}
+
+/// A drive that has given its part, and how long it took.
+#[derive(Clone, Copy, Debug)]
+struct Answered {
+    drive: DriveIdx,
+    took: Nanos,
+}
+
+impl Lateness {
+    /// Nobody has been asked yet; drives that are silent are not counted on.
+    pub(crate) fn new(core: &Core, now: Instant, late: Late) -> Self {
+        let measure = match late {
+            Late::Never => Measure::Never,
+            Late::TimesMedian(times) => Measure::TimesMedian(times),
+            Late::Noted(times) => Measure::Noted(times),
+            Late::WhenSlow => {
+                let tail = core.drives.tail().unwrap_or(TAIL_AT_FIRST);
+                Measure::Slow { patience: tail * LOOK_TAILS, behind: None }
+            }
+        };
+        Self {
+            began: now,
+            measure,
+            asked: DriveSet::EMPTY,
+            answered: Vec::new(),
+            late: core.drives.silent(),
+            deadline: None,
+        }
+    }
+
+    /// The first commands have been asked for.
+    pub(crate) fn note_asked(&mut self, core: &Core, fetch: &Fetch) {
+        self.asked = fetch.pending_drives();
+        self.expect(core, fetch);
+    }
+
+    /// The drives that were asked first.
+    pub(crate) fn asked(&self) -> DriveSet {
+        self.asked
+    }
+
+    /// Drives that did not answer in time.
+    pub(crate) fn late(&self) -> DriveSet {
+        self.late
+    }
+
+    /// When [`Lateness::handle_timeout`] has something to do, if that is known.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// These drives have ended nothing for long.
+    pub(crate) fn note_silent(&mut self, silent: DriveSet) {
+        self.late = self.late.or(silent);
+    }
+
+    /// A drive has ended a command of the read's, and is not lost.
+    pub(crate) fn handle_done(
+        &mut self,
+        core: &Core,
+        now: Instant,
+        fetch: &Fetch,
+        drive: DriveIdx,
+    ) {
+        let is_known = self.answered.iter().any(|known| known.drive == drive);
+        let is_through = !fetch.pending_drives().contains(drive);
+        if !is_known && self.asked.contains(drive) && is_through {
+            self.answered.push(Answered { drive, took: now.saturating_since(self.began) });
+            self.expect(core, fetch);
+        }
+    }
+
+    /// The deadline has come.
+    pub(crate) fn handle_timeout(&mut self, core: &Core, now: Instant, fetch: &Fetch) {
+        self.deadline = None;
+        let Measure::Slow { patience, behind } = self.measure else {
+            let pending = fetch.pending_drives();
+            let late = pending.without(self.only_queued(core, now));
+            self.late = self.late.or(late);
+            if late.is_empty() && !pending.is_empty() {
+                let waited = now.saturating_since(self.began);
+                self.deadline = Some(now + waited.max(LOOK_AGAIN_MIN));
+            }
+            return;
+        };
+        let is_behind = behind.is_some_and(|behind| behind <= now);
+        // A long wait alone is the queue's affair: the drive must have ended nothing, or too much else.
+        let is_stuck =
+            |sub: &Asked| sub.asked + patience <= now && core.is_stuck(now, sub.id, patience);
+        let is_late = |sub: &&Asked| is_stuck(sub) || (is_behind && sub.asked == self.began);
+        let overdue = fetch.subs.iter().filter(is_late);
+        self.late = self.late.or(overdue.map(|sub| sub.drive).collect());
+        if fetch.subs.iter().any(|sub| sub.asked + patience <= now) {
+            self.measure = Measure::Slow { patience: patience * 2, behind };
+        }
+        self.watch(fetch);
+    }
+
+    /// Something was asked for: sees to it that the read looks when the next drive may be late.
+    pub(crate) fn watch(&mut self, fetch: &Fetch) {
+        let Measure::Slow { patience, behind } = self.measure else { return };
+        let in_time = fetch.subs.iter().filter(|sub| !self.late.contains(sub.drive));
+        let late_at = |sub: &Asked| {
+            let behind = behind.filter(|_| sub.asked == self.began);
+            behind.map_or(sub.asked + patience, |behind| behind.min(sub.asked + patience))
+        };
+        self.deadline = in_time.map(late_at).min();
+    }
+
+    /// Finds out when drives are late, if that is to be known from their fellows' times.
+    fn expect(&mut self, core: &Core, fetch: &Fetch) {
+        match self.measure {
+            Measure::TimesMedian(_) if self.late.is_empty() && self.deadline.is_none() => {
+                self.deadline = self.due(core);
+            }
+            Measure::Slow { patience, behind: None } => {
+                let behind = self.behind(core);
+                self.measure = Measure::Slow { patience, behind };
+                self.watch(fetch);
+            }
+            Measure::Never
+            | Measure::TimesMedian(_)
+            | Measure::Noted(_)
+            | Measure::Slow { behind: Some(_), .. } => {}
+        }
+    }
+
+    /// When a drive is far behind its fellows, once half of them have answered.
+    fn behind(&self, core: &Core) -> Option<Instant> {
+        let usual = core.drives.spread().unwrap_or(f64::INFINITY) - 1.0;
+        self.fellows().map(|median| {
+            let queues = (core.drives.mean_queue() + 1.0).powi(2);
+            let times = 1.0 + FAR_BEHIND * queues * usual.max(USUAL_MIN);
+            let secs = median.as_secs_f64() * times.min(BEHIND_MAX);
+            self.began + Nanos::from_secs_f64_round(secs)
+        })
+    }
+
+    /// The median of what the drives take that were asked first, once half of them have answered.
+    fn fellows(&self) -> Option<Nanos> {
+        let rank = tolerant::rank(self.asked.len() as usize)?;
+        self.answered.get(rank).map(|answered| answered.took)
+    }
+
+    /// When a drive is late by the measure of `[TAIL16]`, if it is known.
+    fn due(&self, core: &Core) -> Option<Instant> {
+        let (Measure::TimesMedian(times) | Measure::Noted(times)) = self.measure else {
+            return None;
+        };
+        let has_fellows = tolerant::rank(self.asked.len() as usize).is_some();
+        let median = if has_fellows { self.fellows() } else { core.drives.median() };
+        median.map(|median| self.began + median * u64::from(times))
+    }
+
+    /// Drives that are not late, however long they take: a read of so few drives that it has no fellows'
+    /// times to compare with takes a drive for late only if it is slower than the array's other drives.
+    fn only_queued(&self, core: &Core, now: Instant) -> DriveSet {
+        match tolerant::rank(self.asked.len() as usize) {
+            Some(_) => DriveSet::EMPTY,
+            None => self.asked.without(core.drives.slower(now, f64::from(tolerant::SLOW_TIMES))),
+        }
+    }
+
+    /// Learns how far drives usually are behind their fellows. Of those that nobody waited for it is
+    /// known only that they took longer.
+    pub(crate) fn note_spread(&self, core: &mut Core, now: Instant, fetch: &Fetch) {
+        let Some(median) = self.fellows().filter(|&median| median > Nanos::ZERO) else { return };
+        let times = |time: Nanos| time.as_secs_f64() / median.as_secs_f64();
+        for answered in &self.answered {
+            core.drives.note_spread(times(answered.took));
+        }
+        let waited = times(now.saturating_since(self.began));
+        let left = fetch.subs.iter().filter(|sub| sub.asked == self.began).count();
+        if core.drives.spread().is_some_and(|usual| waited > usual) {
+            (0..left).for_each(|_| core.drives.note_spread(waited));
+        }
+    }
+
+    /// Tells the drives which of them were late, now that the read is answered. Returns when those were that
+    /// have not answered, if later reads are to hear of it.
+    pub(crate) fn note_late(&self, core: &mut Core, now: Instant) -> Option<Instant> {
+        let only_queued = self.only_queued(core, now);
+        let due = self.due(core)?;
+        for &Answered { drive, took } in &self.answered {
+            let is_late = self.began + took > due && !only_queued.contains(drive);
+            core.drives.note_late(drive, is_late);
+        }
+        only_queued.is_empty().then_some(due)
+    }
+}

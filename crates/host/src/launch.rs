@@ -1,0 +1,149 @@
+//! How the drives of an array are set to work.
+//!
+//! | member | who sees to its commands |
+//! |---|---|
+//! | a file or device | the engine, through one ring for all of them |
+//! | a file in memory, unless a way is asked for | the engine, at once |
+//! | a file on a file system that a program or another machine answers for | [`Threads`], a few for each |
+//! | any file or device by threads | [`Threads`], a few for each |
+//! | an emulated drive | [`EmulatedDrive`], one thread each |
+
+use std::path::Path;
+use std::sync::Arc;
+
+use levelhead_units::DriveIdx;
+
+use crate::assemble;
+use crate::backend::{Io, Member};
+use crate::bell::Bell;
+use crate::clock::Clock;
+use crate::devices::Driver;
+use crate::devices::counters::Source;
+use crate::devices::fast::{self, FastFail};
+use crate::devices::poller::{self, Poller};
+use crate::devices::sysfs::Sysfs;
+use crate::emulated::EmulatedDrive;
+use crate::engine::own::{Own, ring};
+use crate::error::HostError;
+use crate::medium::Shared;
+use crate::seat::{Backend, Seat, Work};
+use crate::threads::Threads;
+use crate::uring::{self, Kernel, Under};
+use crate::watch::Watch;
+
+/// What all drives are set to work with.
+#[derive(Clone, Copy)]
+pub(crate) struct Launch {
+    pub(crate) window: u32,
+    pub(crate) io: Io,
+    pub(crate) clock: Clock,
+}
+
+/// The drives of an array at work.
+pub(crate) struct Launched {
+    pub(crate) seats: Vec<Seat>,
+    pub(crate) own: Own,
+    /// What wakes a thread that waits for its own drives.
+    pub(crate) bell: Option<Bell>,
+}
+
+/// What a test puts around a drive, and around the kernel.
+pub(crate) struct Doubles<'a> {
+    pub(crate) member: &'a dyn Fn(DriveIdx, Box<dyn Member>) -> Box<dyn Member>,
+    pub(crate) kernel: &'a dyn Fn(Box<dyn Kernel>) -> Box<dyn Kernel>,
+}
+
+impl Doubles<'_> {
+    /// Nothing.
+    pub(crate) const NONE: Doubles<'static> =
+        Doubles { member: &|_, member| member, kernel: &|kernel| kernel };
+}
+
+impl Launch {
+    /// Sets the drives in these seats to work.
+    pub(crate) fn start(
+        self,
+        seats: &[Option<assemble::Seat>],
+        doubles: &Doubles<'_>,
+    ) -> Result<Launched, HostError> {
+        let io = settle(self.io)?;
+        let mut lanes = Vec::new();
+        let seats = seats.iter().enumerate().map(|(at, seat)| {
+            let start = |seat| self.seat(seat, DriveIdx::from_usize(at), io, &mut lanes);
+            let mut seat = seat.as_ref().map_or(Ok(Seat::missing()), start)?;
+            seat.backend = seat.backend.take().map(|backend| match backend {
+                Backend::Member(member) => {
+                    Backend::Member((doubles.member)(DriveIdx::from_usize(at), member))
+                }
+                Backend::Ring { .. } | Backend::AtOnce(_) => backend,
+            });
+            seat.watch = seat.backend.as_ref().and_then(Backend::look).and_then(Watch::start);
+            Ok(seat)
+        });
+        let seats = seats.collect::<Result<Vec<Seat>, HostError>>()?;
+        if lanes.is_empty() {
+            return Ok(Launched { seats, own: Own::default(), bell: None });
+        }
+        let (ring, bell) = ring(lanes, self.window, doubles.kernel)?;
+        Ok(Launched { seats, own: Own::new(Some(ring)), bell: Some(bell) })
+    }
+
+    /// Sets one drive to work, in a lane of the ring if it is for that.
+    fn seat(
+        self,
+        seat: &assemble::Seat,
+        drive: DriveIdx,
+        io: Io,
+        lanes: &mut Vec<Arc<Under>>,
+    ) -> Result<Seat, HostError> {
+        let Self { window, io: asked, clock } = self;
+        let assemble::Seat { member, medium, .. } = seat;
+        let model = seat.model(drive, window)?;
+        let fast = Arc::new(match (&model, io) {
+            (Some(_), _) => FastFail::emulated(),
+            (None, Io::Uring) if medium.is_far() => FastFail::none("threads see to such a file"),
+            (None, Io::Uring) => FastFail::find(member.path(), medium),
+            (None, Io::Threads | Io::Best) => FastFail::none("only io_uring tells a drive"),
+        });
+        let poller = if model.is_none() { watch(member.path(), clock) } else { None };
+        let medium = Arc::clone(medium);
+        let backend = match (model, io) {
+            (None, _) if asked == Io::Best && medium.is_in_memory() => Backend::AtOnce(medium),
+            (Some(model), _) => {
+                Backend::Member(Box::new(EmulatedDrive::start(&model, Shared(medium), clock)?))
+            }
+            // Before each write its size is asked for, and the engine must not wait for that.
+            (None, Io::Uring) if medium.is_far() => {
+                Backend::Member(Box::new(Threads::start(Shared(medium), window)?))
+            }
+            (None, Io::Uring) => {
+                let under = Arc::new(Under { medium, fast: Arc::clone(&fast) });
+                lanes.push(Arc::clone(&under));
+                Backend::Ring { lane: lanes.len() - 1, under }
+            }
+            (None, Io::Threads | Io::Best) => {
+                Backend::Member(Box::new(Threads::start(Shared(medium), window)?))
+            }
+        };
+        let name = Some(member.to_string());
+        let work = Work::default();
+        Ok(Seat { name, backend: Some(backend), fast: Some(fast), poller, watch: None, work })
+    }
+}
+
+/// What to use, once it is known what there is.
+fn settle(io: Io) -> Result<Io, HostError> {
+    match (io, uring::check_available()) {
+        (Io::Threads, _) | (Io::Best, Err(_)) => Ok(Io::Threads),
+        (Io::Uring | Io::Best, Ok(())) => Ok(Io::Uring),
+        (Io::Uring, Err(error)) => Err(error),
+    }
+}
+
+/// Watches what a real drive says of its health, if it is of a kind that says something.
+fn watch(path: &Path, clock: Clock) -> Option<Poller> {
+    let disk = fast::disk_at(path, &Sysfs::new()).ok()?;
+    let source = Source::of(&disk)?;
+    let driver = Driver::open(path).ok()?;
+    Poller::start(source, Box::new(driver), clock, poller::PERIOD)
+}
