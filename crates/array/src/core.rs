@@ -364,6 +364,9 @@ impl Core {
     pub(crate) fn dispatch(&mut self, now: Instant) {
         for at in 0..self.drives.count() {
             let drive = DriveIdx::from_usize(at);
+            if !self.drives.has_waiting(drive) {
+                continue;
+            }
             let room = self.drives.room(now, drive);
             while let Some(sub) = self.drives.pop(now, drive, room) {
                 self.submit(now, drive, sub);

@@ -128,8 +128,9 @@ pub struct Array {
 enum Op {
     /// Waits for its stripes.
     Locked(Start),
-    Read(ReadOp),
-    Write(WriteOp),
+    // In boxes, so that little is moved when operations come and go.
+    Read(Box<ReadOp>),
+    Write(Box<WriteOp>),
     Flush(FlushOp),
 }
 
@@ -447,7 +448,9 @@ impl Array {
 
     /// Called at the end of whatever may have changed what is due.
     fn set_timers(&mut self) {
-        for duty in Duty::ALL {
+        let has_patience = self.core.drives.patience().is_some();
+        let duties: &[Duty] = if has_patience { &Duty::ALL } else { &Duty::WITHOUT_PATIENCE };
+        for &duty in duties {
             self.timers.set(Timer::Own(duty), self.due_at(duty));
         }
     }
@@ -533,6 +536,9 @@ impl Array {
 
     /// Moves the ledger on, and what waits for it.
     fn keep_books(&mut self, now: Instant) {
+        if self.ledger.is_none() && self.stop == Stop::No {
+            return;
+        }
         let is_done = self.stop == Stop::Wanted && self.ops.is_empty();
         let ending = match &mut self.ledger {
             None if self.core.has_failed() => Some(Ending::Failed),
@@ -574,7 +580,8 @@ impl Array {
             }
             &Start::Write(Cause::Resync { first, end }) => (first..end, Access::Exclusive),
         };
-        if self.locks.would_wait(&stripes, access) && self.joins(&start, &stripes) {
+        let is_change = access == Access::Exclusive;
+        if is_change && self.locks.would_wait(&stripes, access) && self.joins(&start, &stripes) {
             return;
         }
         let op = self.name_op();
@@ -606,8 +613,10 @@ impl Array {
     fn start(&mut self, now: Instant, op: OpId, start: Start) {
         let core = &mut self.core;
         let started = match start {
-            Start::Read(wanted) => Op::Read(ReadOp::start(core, now, op, wanted, self.policy)),
-            Start::Write(cause) => Op::Write(WriteOp::start(core, now, op, cause)),
+            Start::Read(wanted) => {
+                Op::Read(Box::new(ReadOp::start(core, now, op, wanted, self.policy)))
+            }
+            Start::Write(cause) => Op::Write(Box::new(WriteOp::start(core, now, op, cause))),
         };
         self.ops.insert(op, started);
         // A write has asked for nothing yet, and a read of lost drives may have nothing to wait for.

@@ -428,6 +428,11 @@ impl Drives {
         }
     }
 
+    /// Whether a command waits for a drive.
+    pub(crate) fn has_waiting(&self, drive: DriveIdx) -> bool {
+        self.each[drive.as_usize()].queue.has_waiting()
+    }
+
     /// How many commands may be inside a drive, as far as old requests go. Where a drive that is aside is
     /// needed after all, as writes need it, it wants a choice more than others do.
     pub(crate) fn room(&self, now: Instant, drive: DriveIdx) -> usize {

@@ -244,8 +244,8 @@ impl Lateness {
     /// Tells the drives which of them were late, now that the read is answered. Returns when those were that
     /// have not answered, if later reads are to hear of it.
     pub(crate) fn note_late(&self, core: &mut Core, now: Instant) -> Option<Instant> {
-        let only_queued = self.only_queued(core, now);
         let due = self.due(core)?;
+        let only_queued = self.only_queued(core, now);
         for &Answered { drive, took } in &self.answered {
             let is_late = self.began + took > due && !only_queued.contains(drive);
             core.drives.note_late(drive, is_late);
