@@ -280,6 +280,11 @@ impl Array {
         self.core.drives.sat_out()
     }
 
+    /// Drives that have had something to do for long, and ended nothing.
+    pub fn silent(&self) -> DriveSet {
+        self.core.drives.silent()
+    }
+
     /// Whether no request and no command is in progress.
     pub fn is_quiet(&self) -> bool {
         self.ops.is_empty() && self.core.is_quiet()
