@@ -216,6 +216,7 @@ impl Array {
                 unsynced: array.core.layout.stripes() - array.core.synced,
             });
         }
+        array.set_timers();
         array
     }
 
