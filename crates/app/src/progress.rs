@@ -1,7 +1,7 @@
 //! How long work says how far it is.
 
 /// Where long work says how far it is.
-pub trait Progress: Sync {
+pub trait Progress: Send + Sync {
     /// A task begins; `total` is in the unit that [`Task::reach`] counts, 0 if unknown.
     fn begin(&self, label: &str, total: u64) -> Box<dyn Task>;
 }

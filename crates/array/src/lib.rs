@@ -129,8 +129,9 @@ pub struct Array {
 enum Op {
     /// Waits for its stripes.
     Locked(Start),
-    Read(ReadOp),
-    Write(WriteOp),
+    // In boxes, so that little is moved when operations come and go.
+    Read(Box<ReadOp>),
+    Write(Box<WriteOp>),
     Flush(FlushOp),
 }
 
@@ -220,6 +221,7 @@ impl Array {
                 unsynced: array.core.layout.stripes() - array.core.synced,
             });
         }
+        array.set_timers();
         array
     }
 
@@ -282,6 +284,11 @@ impl Array {
     /// somebody wants that.
     pub fn sat_out(&self) -> DriveSet {
         self.core.drives.sat_out()
+    }
+
+    /// Drives that have had something to do for long, and ended nothing.
+    pub fn silent(&self) -> DriveSet {
+        self.core.drives.silent()
     }
 
     /// Whether no request and no command is in progress.
@@ -447,7 +454,9 @@ impl Array {
 
     /// Called at the end of whatever may have changed what is due.
     fn set_timers(&mut self) {
-        for duty in Duty::ALL {
+        let has_patience = self.core.drives.patience().is_some();
+        let duties: &[Duty] = if has_patience { &Duty::ALL } else { &Duty::WITHOUT_PATIENCE };
+        for &duty in duties {
             self.timers.set(Timer::Own(duty), self.due_at(duty));
         }
     }
@@ -610,8 +619,10 @@ impl Array {
     fn start(&mut self, now: Instant, op: OpId, start: Start) {
         let core = &mut self.core;
         let started = match start {
-            Start::Read(wanted) => Op::Read(ReadOp::start(core, now, op, wanted, self.policy)),
-            Start::Write(cause) => Op::Write(WriteOp::start(core, now, op, cause)),
+            Start::Read(wanted) => {
+                Op::Read(Box::new(ReadOp::start(core, now, op, wanted, self.policy)))
+            }
+            Start::Write(cause) => Op::Write(Box::new(WriteOp::start(core, now, op, cause))),
         };
         self.ops.insert(op, started);
         // A write has asked for nothing yet, and a read of lost drives may have nothing to wait for.

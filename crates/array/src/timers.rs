@@ -45,6 +45,9 @@ impl Duty {
     /// All of them, in the order in which those of the same time are done.
     pub(crate) const ALL: [Self; 6] =
         [Self::SendAgain, Self::Silence, Self::Answer, Self::Probe, Self::Background, Self::Stop];
+
+    /// Those of them that an array has which waits for its drives without a limit.
+    pub(crate) const WITHOUT_PATIENCE: [Self; 2] = [Self::Probe, Self::Background];
 }
 
 /// See the module.

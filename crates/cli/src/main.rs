@@ -8,6 +8,7 @@
 mod commands;
 mod faults;
 mod journal;
+mod printer;
 mod progress;
 mod signals;
 mod values;
@@ -68,7 +69,7 @@ fn main() -> ExitCode {
     match commands::run(cli.command, cli.output, &mut Cli::command()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say(&format!("levelhead: {error}"));
+            printer::say_last(format!("levelhead: {error}"));
             match error {
                 AppError::Trouble(_) => ExitCode::from(1),
                 AppError::Usage(_) => ExitCode::from(2),

@@ -34,11 +34,15 @@ pub(crate) trait Member: BlockService {
         None
     }
 
-    /// Why it must not be used any more although it answers, if that can be seen.
-    fn loss(&self) -> Option<String> {
+    /// How to see that it must not be used any more although it answers, if that can be seen.
+    fn look(&self) -> Option<Look> {
         None
     }
 }
+
+/// Says why a drive must not be used any more, if there is a reason. May take as long as a read, and hang as one
+/// may: so it is for a [`Watch`](crate::watch::Watch).
+pub(crate) type Look = Box<dyn Fn() -> Option<String> + Send>;
 
 /// What a drive is asked for such a request: a flush, a write with its pieces (zeroes are spelled out), or
 /// a read with room. Nothing where no drive is needed and all is good as it is.
@@ -339,6 +343,10 @@ mod tests {
         }
     }
 
+    fn loss(member: &Arc<Box<dyn Member>>) -> Option<String> {
+        member.look().expect("each of these can be looked at")()
+    }
+
     /// What was cut off is lost: it is neither read as zeroes nor brought back as such by a write.
     #[test]
     fn file_that_becomes_shorter_is_a_drive_that_is_gone() {
@@ -349,7 +357,7 @@ mod tests {
             let dir = TempDir::new().unwrap();
             for (name, member) in members(&dir, 8) {
                 let member = Arc::new(member);
-                assert_eq!(member.loss(), None, "{name}");
+                assert_eq!(loss(&member), None, "{name}");
                 let path = dir.path().join(match name {
                     "with memory" => "memory.img".to_owned(),
                     name => format!("{name}.img"),
@@ -367,10 +375,10 @@ mod tests {
                     assert_eq!(reply.outcome, Outcome::Gone, "{name}");
                     let expected = format!("it has become shorter, from 32768 bytes to {cut_to}");
                     assert_eq!(reply.reason, Some(expected.clone()), "{name}");
-                    assert_eq!(member.loss(), Some(expected), "{name}");
+                    assert_eq!(loss(&member), Some(expected), "{name}");
                 }
                 file.set_len(8 * 4096).unwrap();
-                assert!(member.loss().is_some(), "{name}: what came back are zeroes");
+                assert!(loss(&member).is_some(), "{name}: what came back are zeroes");
             }
         }
     }

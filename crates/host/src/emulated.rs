@@ -32,7 +32,7 @@ use levelhead_drive::{CacheMode, Completion, Drive, Faults, Profile, Settings, S
 use levelhead_stats::Streams;
 use levelhead_units::{Nanos, Sectors};
 
-use crate::backend::{Emulated, Member, prepared};
+use crate::backend::{Emulated, Look, Member, prepared};
 use crate::blocking::{Asked, because, failed_read};
 use crate::clock::Clock;
 use crate::errno::failed_write;
@@ -134,8 +134,9 @@ impl<D: Disk> Member for EmulatedDrive<D> {
         Some(self)
     }
 
-    fn loss(&self) -> Option<String> {
-        self.disk.loss()
+    fn look(&self) -> Option<Look> {
+        let disk = self.disk.clone();
+        Some(Box::new(move || disk.loss()))
     }
 }
 

@@ -17,13 +17,14 @@
 //!
 //! - E1. Every request is answered exactly once, even if the engine ends before its time.
 //! - E2. Nothing here waits for a drive: what must be written before what, and how long a drive may be silent,
-//!   is the array's affair.
+//!   is the array's affair. What is carried out here is for files in memory, no more than [`AT_ONCE_MAX`]
+//!   commands between two looks at the other inputs.
 //! - E3. What is in memory is bounded: clients by the gate, commands by the windows, the array's own
 //!   buffers by [`OWN_LIMIT`]. An array cannot be refused a buffer, so requests wait instead, and no longer than
 //!   for a drive. What a read has brought is the client's from the answer on: NBD's own bound holds until it is
 //!   sent. What a write was to bring stays while a drive may still write it: the array bounds that.
-//! - E4. A drive that hangs is not waited for at the end: it is left to itself, and the ring with it. So is
-//!   the engine's thread, whose end would wait in the kernel.
+//! - E4. A drive that hangs is not waited for at the end, whatever the end: it is left to itself, and the ring
+//!   with it. So is the engine's thread, whose end would wait in the kernel.
 
 mod control;
 pub(crate) mod inbox;
@@ -52,7 +53,7 @@ use crate::gate::Gate;
 use crate::requests::{Latencies, Pending};
 use crate::seat::{Backend, Seat};
 
-/// How often drives are asked about their health.
+/// How often it is looked at what drives have said of their health.
 const HEALTH_PERIOD: Nanos = Nanos::from_secs(1);
 
 /// Events between two looks at the time.
@@ -112,14 +113,15 @@ pub type OnEvent = Box<dyn Fn(&NumberedEvent) + Send>;
 /// A running array as its operator has it for a moment; see
 /// [`ArrayHandle::command`](crate::ArrayHandle::command).
 pub struct Engine {
+    /// Before the drives, whose end takes longer: what is dropped is answered (E1).
+    requests: BTreeMap<RequestId, Pending>,
+    /// Requests that the pool has no room for yet.
+    waiting: VecDeque<(Request, Pending)>,
     parts: Parts,
     pool: Pool,
-    requests: BTreeMap<RequestId, Pending>,
     request_last: u64,
     /// Buffers that are with a drive that fills them.
     lent: BTreeMap<SubId, BufId>,
-    /// Requests that the pool has no room for yet.
-    waiting: VecDeque<(Request, Pending)>,
     latencies: Latencies,
     health_next: Instant,
     /// Who wants the array to stop.
@@ -421,7 +423,7 @@ impl Engine {
             if let Some(health) = seat.health() {
                 array.handle_health(drive, health);
             }
-            if let Some(why) = seat.backend.as_ref().and_then(Backend::loss) {
+            if let Some(why) = seat.loss() {
                 seat.work.handle_error(why);
                 unusable = unusable.with(drive);
             }

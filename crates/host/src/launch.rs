@@ -4,7 +4,8 @@
 //! |---|---|
 //! | a file or device | the engine, through one ring for all of them |
 //! | a file in memory, unless a way is asked for | the engine, at once |
-//! | the same by threads | [`Threads`], a few for each |
+//! | a file on a file system that a program or another machine answers for | [`Threads`], a few for each |
+//! | any file or device by threads | [`Threads`], a few for each |
 //! | an emulated drive | [`EmulatedDrive`], one thread each |
 
 use std::path::Path;
@@ -28,6 +29,7 @@ use crate::medium::Shared;
 use crate::seat::{Backend, Seat, Work};
 use crate::threads::Threads;
 use crate::uring::{self, Kernel, Under};
+use crate::watch::Watch;
 
 /// What all drives are set to work with.
 #[derive(Clone, Copy)]
@@ -69,10 +71,13 @@ impl Launch {
         let seats = seats.iter().enumerate().map(|(at, seat)| {
             let start = |seat| self.seat(seat, DriveIdx::from_usize(at), io, &mut lanes);
             let mut seat = seat.as_ref().map_or(Ok(Seat::missing()), start)?;
-            if let Some(Backend::Member(member)) = seat.backend {
-                let member = (doubles.member)(DriveIdx::from_usize(at), member);
-                seat.backend = Some(Backend::Member(member));
-            }
+            seat.backend = seat.backend.take().map(|backend| match backend {
+                Backend::Member(member) => {
+                    Backend::Member((doubles.member)(DriveIdx::from_usize(at), member))
+                }
+                Backend::Ring { .. } | Backend::AtOnce(_) => backend,
+            });
+            seat.watch = seat.backend.as_ref().and_then(Backend::look).and_then(Watch::start);
             Ok(seat)
         });
         let seats = seats.collect::<Result<Vec<Seat>, HostError>>()?;
@@ -96,6 +101,7 @@ impl Launch {
         let model = seat.model(drive, window)?;
         let fast = Arc::new(match (&model, io) {
             (Some(_), _) => FastFail::emulated(),
+            (None, Io::Uring) if medium.is_far() => FastFail::none("threads see to such a file"),
             (None, Io::Uring) => FastFail::find(member.path(), medium),
             (None, Io::Threads | Io::Best) => FastFail::none("only io_uring tells a drive"),
         });
@@ -105,6 +111,10 @@ impl Launch {
             (None, _) if asked == Io::Best && medium.is_in_memory() => Backend::AtOnce(medium),
             (Some(model), _) => {
                 Backend::Member(Box::new(EmulatedDrive::start(&model, Shared(medium), clock)?))
+            }
+            // Before each write its size is asked for, and the engine must not wait for that.
+            (None, Io::Uring) if medium.is_far() => {
+                Backend::Member(Box::new(Threads::start(Shared(medium), window)?))
             }
             (None, Io::Uring) => {
                 let under = Arc::new(Under { medium, fast: Arc::clone(&fast) });
@@ -117,7 +127,7 @@ impl Launch {
         };
         let name = Some(member.to_string());
         let work = Work::default();
-        Ok(Seat { name, backend: Some(backend), fast: Some(fast), poller, work })
+        Ok(Seat { name, backend: Some(backend), fast: Some(fast), poller, watch: None, work })
     }
 }
 

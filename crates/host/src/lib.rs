@@ -53,9 +53,12 @@ mod service;
 mod signature;
 mod split;
 mod status;
+#[cfg(test)]
+mod stuck;
 mod threads;
 mod uring;
 mod walk;
+mod watch;
 
 pub use assemble::{AssembleOptions, Assembled, array_of, assemble};
 pub use backend::Io;

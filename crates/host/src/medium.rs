@@ -73,6 +73,7 @@ pub(crate) struct Medium {
     size: Sectors,
     is_direct: bool,
     is_in_memory: bool,
+    is_far: bool,
     /// Whether a write may say by itself that it is durable; not any more once that was refused.
     takes_dsync: AtomicBool,
     /// The fewest bytes it was seen to have.
@@ -168,6 +169,7 @@ impl Medium {
         let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
         Ok(Self {
             is_in_memory: is_file && lies_in_memory(&file),
+            is_far: is_file && lies_far(&file),
             file,
             kind: if is_file { Kind::File } else { Kind::Device },
             size: Bytes::new(end).sectors_floor(),
@@ -185,6 +187,11 @@ impl Medium {
     /// Whether it is a file whose bytes are in memory, so that no command for it waits.
     pub(crate) fn is_in_memory(&self) -> bool {
         self.is_in_memory
+    }
+
+    /// Whether a question about it, its size even, may hang: some program or machine answers for it.
+    pub(crate) fn is_far(&self) -> bool {
+        self.is_far
     }
 
     /// How many whole sectors it has.
@@ -305,7 +312,7 @@ pub(crate) trait Disk: Storage<Error = io::Error> + Clone + Send + Sync + 'stati
     /// How many whole sectors it has.
     fn size(&self) -> Sectors;
 
-    /// Why it must not be used any more, if that can be seen.
+    /// Why it must not be used any more, if that can be seen. May hang.
     fn loss(&self) -> Option<String>;
 }
 
@@ -365,6 +372,23 @@ fn lies_in_memory(file: &File) -> bool {
     const TMPFS: u64 = 0x0102_1994;
     const RAMFS: u64 = 0x8584_58F6;
     fstatfs(file).is_ok_and(|system| [TMPFS, RAMFS].contains(&(system.f_type as u64)))
+}
+
+/// Whether some program or machine answers for the file system of a file.
+fn lies_far(file: &File) -> bool {
+    // FUSE, NFS, SMB in three versions, Ceph, 9P, AFS, as `<linux/magic.h>` has them.
+    const FAR: [u64; 8] = [
+        0x6573_5546,
+        0x6969,
+        0x517B,
+        0xFF53_4D42,
+        0xFE53_4D42,
+        0x00C3_6400,
+        0x0102_1997,
+        0x5346_414F,
+    ];
+    // Some of them fill more than 32 bits on machines where the field is signed.
+    fstatfs(file).is_ok_and(|system| FAR.contains(&(system.f_type as u64 & 0xFFFF_FFFF)))
 }
 
 /// Where a sector begins in its file.

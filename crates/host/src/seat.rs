@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use levelhead_block::{Command, Health, Outcome, Reply};
 
-use crate::backend::{Emulated, Member};
+use crate::backend::{Emulated, Look, Member};
 use crate::devices::fast::FastFail;
 use crate::devices::poller::Poller;
 use crate::medium::Medium;
 use crate::uring::Under;
+use crate::watch::Watch;
 
 /// One place of the array.
 pub(crate) struct Seat {
@@ -20,7 +21,20 @@ pub(crate) struct Seat {
     pub(crate) fast: Option<Arc<FastFail>>,
     /// Watches what a real drive says of itself.
     pub(crate) poller: Option<Poller>,
+    /// Looks whether the drive can still be used.
+    pub(crate) watch: Option<Watch>,
     pub(crate) work: Work,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        if self.work.is_at_work()
+            && let Some(backend) = self.backend.take()
+        {
+            // It hangs, and its end is not to be waited for: its threads go with the program (E4 of the engine).
+            backend.abandon();
+        }
+    }
 }
 
 /// Who sees to a drive's commands.
@@ -50,21 +64,18 @@ impl Backend {
         }
     }
 
-    /// Why it must not be used any more although it answers, if that can be seen.
-    pub(crate) fn loss(&self) -> Option<String> {
-        match self {
-            Self::Member(member) => member.loss(),
-            Self::Ring { under, .. } => Self::loss_of(&under.medium),
-            Self::AtOnce(medium) => Self::loss_of(medium),
-        }
-    }
-
-    fn loss_of(medium: &Medium) -> Option<String> {
-        medium.shortened().map(|error| error.to_string())
+    /// How to see that it must not be used any more although it answers.
+    pub(crate) fn look(&self) -> Option<Look> {
+        let medium = match self {
+            Self::Member(member) => return member.look(),
+            Self::Ring { under, .. } => Arc::clone(&under.medium),
+            Self::AtOnce(medium) => Arc::clone(medium),
+        };
+        Some(Box::new(move || medium.shortened().map(|error| error.to_string())))
     }
 
     /// Lets go of it without waiting for what is under way.
-    pub(crate) fn abandon(self) {
+    fn abandon(self) {
         match self {
             Self::Member(member) => std::mem::forget(member),
             // What is under way keeps it open.
@@ -76,7 +87,13 @@ impl Backend {
 impl Seat {
     /// A place whose drive is missing.
     pub(crate) fn missing() -> Self {
-        Self { name: None, backend: None, fast: None, poller: None, work: Work::default() }
+        let work = Work::default();
+        Self { name: None, backend: None, fast: None, poller: None, watch: None, work }
+    }
+
+    /// Why the drive must not be used any more although it answers, if that was seen.
+    pub(crate) fn loss(&self) -> Option<String> {
+        self.watch.as_ref()?.loss()
     }
 
     /// What the drive says about itself, if it says anything.

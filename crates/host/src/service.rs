@@ -89,7 +89,7 @@ impl Assembled {
     }
 
     /// The same with what a test changes.
-    fn serve_over(
+    pub(crate) fn serve_over(
         self,
         options: ServeOptions,
         doubles: &Doubles<'_>,

@@ -23,6 +23,8 @@ pub struct Status {
     pub policy: Policy,
     /// Whether it has the drives it needs.
     pub state: ArrayState,
+    /// Whether an operator has ever made it go on where data may be wrong.
+    pub is_forced: bool,
     /// Its drives, in order.
     pub drives: Vec<DriveStatus>,
     /// Share of its stripes whose redundancy is valid.
@@ -67,6 +69,8 @@ pub struct DriveStatus {
     pub fast_fail: Option<FastFailState>,
     /// Whether it is not read where that can be helped.
     pub sits_out: bool,
+    /// Whether it has had something to do for long, and ended nothing.
+    pub is_silent: bool,
     /// What policies decide from.
     pub view: DriveView,
     /// How fast it is, compared with the others.

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use levelhead_block::{BlockService, Done, Reply, Request};
 use levelhead_units::Sectors;
 
-use crate::backend::{Member, prepared};
+use crate::backend::{Look, Member, prepared};
 use crate::blocking::carry_out;
 use crate::error::HostError;
 use crate::medium::Disk;
@@ -69,8 +69,9 @@ impl<D: Disk> BlockService for Threads<D> {
 }
 
 impl<D: Disk> Member for Threads<D> {
-    fn loss(&self) -> Option<String> {
-        self.disk.loss()
+    fn look(&self) -> Option<Look> {
+        let disk = self.disk.clone();
+        Some(Box::new(move || disk.loss()))
     }
 }
 

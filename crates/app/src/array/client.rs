@@ -120,8 +120,9 @@ impl Show for StatusJson {
         let Self { array, uuid, policy, state, resync, outstanding, .. } = self;
         let mut text =
             format!("array: {array}, {uuid}\nsize: {}\n", Bytes::new(self.size_bytes).short());
+        let forced = if self.forced { ", forced: some of its data may be wrong" } else { "" };
         text.push_str(&format!(
-            "state: {state}\npolicy: {policy}\nredundancy: {:.1} % valid (resync {resync})\n",
+            "state: {state}{forced}\npolicy: {policy}\nredundancy: {:.1} % valid (resync {resync})\n",
             self.synced_percent
         ));
         text.push_str(&format!("in progress: {outstanding} requests\nsince the start: "));
@@ -140,7 +141,11 @@ impl Show for StatusJson {
         for drive in &self.drives {
             table.push([
                 drive.drive.to_string(),
-                if drive.sits_out { "sits out".to_owned() } else { drive.state.clone() },
+                match (drive.silent, drive.sits_out) {
+                    (true, _) => "silent".to_owned(),
+                    (false, true) => "sits out".to_owned(),
+                    (false, false) => drive.state.clone(),
+                },
                 drive.member.clone().unwrap_or_else(|| "-".to_owned()),
                 drive.fast_fail.clone().unwrap_or_else(|| "-".to_owned()),
                 drive.queue.to_string(),

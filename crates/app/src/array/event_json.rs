@@ -140,6 +140,13 @@ impl EventJson {
     pub(crate) fn sentence(&self) -> String {
         let Self { event, at_seconds, .. } = self;
         match &self.facts {
+            Facts::Standing { drive, .. } if event == "heard" => {
+                format!("drive {drive} heard at {at_seconds:.1} s: it has ended a command again")
+            }
+            Facts::Standing { drive, .. } if event == "silent" => format!(
+                "drive {drive} silent at {at_seconds:.1} s: it has had something to do for long and \
+                 ended nothing"
+            ),
             Facts::Standing { drive, samples: 0, .. } => {
                 format!(
                     "drive {drive} {event} at {at_seconds:.1} s: it has ended no command lately"
@@ -274,7 +281,21 @@ mod tests {
                 Notice,
                 json!({ "drive": 2, "median_ms": 0.0, "cohort_median_ms": 0.0,
                         "cohort_mad_ms": 0.0, "samples": 0 }),
-                "drive 2 heard at 1.2 s: it has ended no command lately",
+                "drive 2 heard at 1.2 s: it has ended a command again",
+            ),
+            (
+                told(standing(EventKind::Heard, figures), None),
+                Notice,
+                json!({ "drive": 2, "median_ms": 20.25, "cohort_median_ms": 4.0,
+                        "cohort_mad_ms": 0.5, "samples": 32 }),
+                "drive 2 heard at 1.2 s: it has ended a command again",
+            ),
+            (
+                told(standing(EventKind::Silent, figures), None),
+                Warning,
+                json!({ "drive": 2, "median_ms": 20.25, "cohort_median_ms": 4.0,
+                        "cohort_mad_ms": 0.5, "samples": 32 }),
+                "drive 2 silent at 1.2 s: it has had something to do for long and ended nothing",
             ),
             (
                 lost(Why::Failed, Some("no room")),

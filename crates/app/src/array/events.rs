@@ -3,7 +3,8 @@
 //! The program is run without a shell, once for each event, with one line of JSON on its standard input.
 //! At most [`RUNNING_MAX`] run at a time; what comes faster waits, and past [`WAITING_MAX`] is dropped
 //! with a sentence. One that does not end within [`PATIENCE`] is killed. An array that ends waits until the
-//! program was given all events, for [`GRACE`] at most, and not for its end.
+//! program has ended for the last of them, for [`GRACE`] at most: then those that still run are killed, and
+//! nothing is told any more.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -28,68 +29,91 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Takes sentences.
 pub type Tell = Box<dyn Fn(Priority, &str) + Send>;
 
-/// How long the events of an array that has ended wait for a program at most.
+/// How long an array that has ended waits for its programs.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What an array calls with its events, and where those are that have not reached the program.
+/// How long it waits for those that it kills then.
+const DEATH: Duration = Duration::from_secs(1);
+
+/// What an array calls with its events, and where those are whose programs have not ended.
 pub(super) struct Listener {
     pub(super) on_event: OnEvent,
     pub(super) outbox: Arc<Outbox>,
 }
 
-/// Events that are meant for the program and that it has not been given.
-#[derive(Default)]
+/// Events for which the program has not ended, and who is told about them.
 pub(super) struct Outbox {
-    count: Mutex<usize>,
+    state: Mutex<State>,
     changed: Condvar,
 }
 
+struct State {
+    /// Events for which the program has not ended.
+    open: usize,
+    /// Whether no program may run any more.
+    is_closed: bool,
+    /// Absent when nothing is to be told any more.
+    tell: Option<Tell>,
+}
+
 impl Outbox {
-    /// Waits until the program has all of them, and not for long.
-    pub(super) fn wait(&self) {
-        let is_full = |count: &mut usize| *count > 0;
-        drop(self.changed.wait_timeout_while(self.lock(), GRACE, is_full));
+    fn new(tell: Tell) -> Self {
+        let state = State { open: 0, is_closed: false, tell: Some(tell) };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// Waits until the program has ended for all of them, and not for long: then ends it. Nothing is told
+    /// after that.
+    pub(super) fn close(&self) {
+        let is_open = |state: &mut State| state.open > 0;
+        drop(self.changed.wait_timeout_while(self.lock(), GRACE, is_open));
+        self.lock().is_closed = true;
+        drop(self.changed.wait_timeout_while(self.lock(), DEATH, is_open));
+        self.lock().tell = None;
     }
 
     fn put(&self) {
-        *self.lock() += 1;
+        self.lock().open += 1;
     }
 
     fn take(&self) {
-        *self.lock() -= 1;
+        self.lock().open -= 1;
         self.changed.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, usize> {
-        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+    fn is_closed(&self) -> bool {
+        self.lock().is_closed
+    }
+
+    fn say(&self, priority: Priority, sentence: &str) {
+        if let Some(tell) = &self.lock().tell {
+            tell(priority, sentence);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Has each event told, and given to `program`.
 pub(super) fn listen(program: Option<PathBuf>, tell: Tell) -> Listener {
-    let tell: Arc<Mutex<Tell>> = Arc::new(Mutex::new(tell));
-    let say = |tell: &Arc<Mutex<Tell>>| -> Tell {
-        let tell = Arc::clone(tell);
-        Box::new(move |priority, sentence| {
-            tell.lock().unwrap_or_else(PoisonError::into_inner)(priority, sentence);
-        })
-    };
-    let outbox = Arc::new(Outbox::default());
+    let outbox = Arc::new(Outbox::new(tell));
     let queue = program.map(|program| {
         let (sender, events) = sync_channel::<EventJson>(WAITING_MAX);
         let events = Arc::new(Mutex::new(events));
         for _ in 0..RUNNING_MAX {
-            let (events, program, say) = (Arc::clone(&events), program.clone(), say(&tell));
+            let (events, program) = (Arc::clone(&events), program.clone());
             let outbox = Arc::clone(&outbox);
-            // They end with the array, which lets go of its sender; only what they begin is waited for.
-            std::thread::spawn(move || run_all(&events, &outbox, &program, &say));
+            // They end with the array, which lets go of its sender.
+            std::thread::spawn(move || run_all(&events, &outbox, &program));
         }
         sender
     });
-    let (own, filled) = (say(&tell), Arc::clone(&outbox));
+    let filled = Arc::clone(&outbox);
     let on_event = move |event: &NumberedEvent| {
         let (priority, event) = (Priority::from(event.event), EventJson::from(event));
-        own(priority, &event.sentence());
+        filled.say(priority, &event.sentence());
         let Some(queue) = &queue else { return };
         filled.put();
         if let Err(TrySendError::Full(event) | TrySendError::Disconnected(event)) =
@@ -99,21 +123,25 @@ pub(super) fn listen(program: Option<PathBuf>, tell: Tell) -> Listener {
             let number = event.number;
             let sentence =
                 format!("too many events wait for their program: number {number} is dropped");
-            own(Priority::Warning, &sentence);
+            filled.say(Priority::Warning, &sentence);
         }
     };
     Listener { on_event: Box::new(on_event), outbox }
 }
 
-fn run_all(events: &Mutex<Receiver<EventJson>>, outbox: &Outbox, program: &Path, say: &Tell) {
+fn run_all(events: &Mutex<Receiver<EventJson>>, outbox: &Outbox, program: &Path) {
     loop {
         let next = events.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(event) = next else { return };
-        let begun = begin(program, &event);
-        outbox.take();
-        if let Err(error) = begun.and_then(|mut child| wait(&mut child)) {
-            say(Priority::Warning, &format!("{}: {error}", program.display()));
+        let ended = if outbox.is_closed() {
+            Err(format!("it was not run for event {}: the array has ended", event.number))
+        } else {
+            begin(program, &event).and_then(|mut child| wait(&mut child, outbox))
+        };
+        if let Err(error) = ended {
+            outbox.say(Priority::Warning, &format!("{}: {error}", program.display()));
         }
+        outbox.take();
     }
 }
 
@@ -131,16 +159,24 @@ fn begin(program: &Path, event: &EventJson) -> Result<Child, String> {
     Ok(child)
 }
 
-fn wait(child: &mut Child) -> Result<(), String> {
+fn wait(child: &mut Child, outbox: &Outbox) -> Result<(), String> {
     let end = Instant::now() + PATIENCE;
+    let kill = |child: &mut Child| {
+        drop(child.kill());
+        drop(child.wait());
+    };
     loop {
         match child.try_wait() {
             Ok(Some(status)) if status.success() => return Ok(()),
             Ok(Some(status)) => return Err(format!("it ended with {status}")),
+            Ok(None) if outbox.is_closed() => {
+                kill(child);
+                let secs = GRACE.as_secs();
+                return Err(format!("it did not end within {secs} s of the array, and was killed"));
+            }
             Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(20)),
             Ok(None) => {
-                drop(child.kill());
-                drop(child.wait());
+                kill(child);
                 return Err(format!("it did not end within {} s", PATIENCE.as_secs()));
             }
             Err(error) => return Err(error.to_string()),
@@ -178,8 +214,9 @@ mod tests {
         assert_eq!(sentences.recv().unwrap(), (Priority::Warning, "drive 3 has failed".to_owned()));
         let stopped = "the array was stopped in good order".to_owned();
         assert_eq!(sentences.recv().unwrap(), (Priority::Info, stopped));
-        outbox.wait();
-        assert_eq!(*outbox.lock(), 0, "an event has not reached its program");
+        drop(on_event);
+        outbox.close();
+        assert_eq!(outbox.lock().open, 0, "an event has not reached its program");
         let end = Instant::now() + Duration::from_secs(30);
         let mut lines = loop {
             let text = std::fs::read_to_string(&out).unwrap_or_default();
@@ -204,11 +241,41 @@ mod tests {
             Box::new(move |priority, sentence| drop(sender.send((priority, sentence.to_owned()))));
         let Listener { on_event, outbox } = listen(Some("/nowhere/note".into()), tell);
         on_event(&told(1, Event::Array(ArrayEvent::ResyncDone)));
-        outbox.wait();
+        outbox.close();
         let said: Vec<(Priority, String)> = sentences.iter().take(2).collect();
         assert_eq!(said[0], (Priority::Info, "all redundancy is valid".to_owned()));
         let (priority, sentence) = &said[1];
         assert!(sentence.starts_with("/nowhere/note: "), "{sentence}");
         assert_eq!(*priority, Priority::Warning);
+    }
+
+    /// More events than programs run at a time: those that run are killed, the others are not run.
+    #[test]
+    fn programs_that_hang_are_killed_once_the_array_has_ended_and_then_nothing_more_is_told() {
+        const EVENTS: u64 = 6;
+        let folder = tempfile::TempDir::new().unwrap();
+        let (program, out) = (folder.path().join("hang"), folder.path().join("out"));
+        let script = format!("#!/bin/sh\necho $$ >> {}\nexec sleep 600\n", out.display());
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o700)).unwrap();
+        let (sender, sentences) = std::sync::mpsc::channel();
+        let tell: Tell = Box::new(move |_, sentence| drop(sender.send(sentence.to_owned())));
+        let Listener { on_event, outbox } = listen(Some(program), tell);
+        for number in 1..=EVENTS {
+            on_event(&told(number, Event::Array(ArrayEvent::ResyncDone)));
+        }
+        drop(on_event);
+        outbox.close();
+        assert_eq!(outbox.lock().open, 0, "a program was left behind");
+        // The last one who tells is gone, so this ends.
+        let said: Vec<String> = sentences.iter().collect();
+        let count = |what: &str| said.iter().filter(|said| said.ends_with(what)).count();
+        assert_eq!(count(", and was killed"), RUNNING_MAX, "{said:?}");
+        assert_eq!(count(": the array has ended"), EVENTS as usize - RUNNING_MAX, "{said:?}");
+        let pids = std::fs::read_to_string(&out).unwrap();
+        assert_eq!(pids.lines().count(), RUNNING_MAX);
+        for pid in pids.lines() {
+            assert!(!Path::new("/proc").join(pid).exists(), "{pid} runs on");
+        }
     }
 }

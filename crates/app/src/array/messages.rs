@@ -36,6 +36,7 @@ pub(crate) struct StatusJson {
     pub(crate) size_bytes: u64,
     pub(crate) policy: String,
     pub(crate) state: String,
+    pub(crate) forced: bool,
     pub(crate) synced_percent: f64,
     pub(crate) resync: String,
     pub(crate) outstanding: u32,
@@ -75,6 +76,7 @@ pub(crate) struct DriveJson {
     pub(crate) fast_fail: Option<String>,
     pub(crate) fast_fail_detail: Option<String>,
     pub(crate) sits_out: bool,
+    pub(crate) silent: bool,
     pub(crate) median_ms: f64,
     /// What policies decide from.
     pub(crate) estimates: EstimatesJson,
@@ -154,6 +156,7 @@ impl From<&Status> for StatusJson {
             fast_fail: is.fast_fail.as_ref().map(|way| way.path.to_string()),
             fast_fail_detail: is.fast_fail.as_ref().map(|way| way.detail.clone()),
             sits_out: is.sits_out,
+            silent: is.is_silent,
             median_ms: millis(is.figures.median),
             estimates: EstimatesJson::from(&is.view),
         });
@@ -168,6 +171,7 @@ impl From<&Status> for StatusJson {
                 ArrayState::Failed => "failed",
             }
             .to_owned(),
+            forced: status.is_forced,
             synced_percent: percent(status.synced),
             resync: match status.resync {
                 Resync::Idle => "idle",

@@ -16,7 +16,7 @@ pub use create::{Create, MadeArray, create};
 pub use event_json::Priority;
 pub use events::Tell;
 pub use follow::{Events, Heard, events};
-pub use serve::{Serve, Serving, serve};
+pub use serve::{Audience, Serve, Serving, serve};
 pub use verbs::{Make, OFFERS, Offer, Verb};
 
 use levelhead_host::MemberSpec;

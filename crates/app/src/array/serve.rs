@@ -1,12 +1,16 @@
 //! `levelhead array serve`: an array on an NBD endpoint, until it is stopped.
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use levelhead_array::{HostOrder, Patience, Policy};
 use levelhead_block::{BlockService, Done, Request};
 use levelhead_erasure::Kernel;
-use levelhead_host::{ArrayHandle, AssembleOptions, Bound, Io, ServeOptions, assemble};
+use levelhead_host::{
+    ArrayHandle, AssembleOptions, Bound, Io, NumberedEvent, ServeOptions, assemble,
+};
 use levelhead_nbd::{Access, Endpoint, Export, Server};
 use levelhead_report::json;
 use levelhead_units::{Bytes, Nanos, Sectors};
@@ -117,15 +121,25 @@ impl BlockService for Exported {
     }
 }
 
-/// Serves until `stop` is wished. `ready` is called once clients are welcome, `tell` with a sentence for
-/// each event.
-pub fn serve(
-    ask: &Serve,
-    stop: &Stop,
-    progress: &dyn Progress,
-    ready: &mut dyn FnMut(&Serving),
-    tell: Tell,
-) -> Result<(), AppError> {
+/// Whom a served array tells what. None of them may wait for anything outside the program: an array is not
+/// stopped by a terminal that takes no text.
+pub struct Audience<'a> {
+    /// Is called before the first command that may change anything: until then, the program may end at once.
+    pub begun: Box<dyn FnOnce() + Send>,
+    /// Is called once clients are welcome.
+    pub ready: &'a mut dyn FnMut(&Serving),
+    /// Is called with a sentence for each event.
+    pub tell: Tell,
+    /// Sees how far a resync is, from a thread of its own, which may wait.
+    pub progress: Box<dyn Progress>,
+}
+
+/// How long the end waits for a progress bar to go away.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Serves until `stop` is wished.
+pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), AppError> {
+    let Audience { begun, ready, tell, progress } = audience;
     let kernel = kernel(ask.kernel)?;
     let members = members(&ask.members)?;
     let assembled =
@@ -165,6 +179,14 @@ pub fn serve(
     };
     let server = Server::bind(&ask.nbd, vec![export]).map_err(AppError::usage)?;
     let listening = events::listen(ask.on_event.clone(), tell);
+    // The first event comes before the first command.
+    let (begun, pass_on) = (Mutex::new(Some(begun)), listening.on_event);
+    let on_event = move |event: &NumberedEvent| {
+        if let Some(begun) = begun.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            begun();
+        }
+        pass_on(event);
+    };
     let options = ServeOptions {
         policy: ask.policy,
         window: ask.window,
@@ -174,7 +196,7 @@ pub fn serve(
         kernel,
         seed: ask.seed,
         patience: patience(ask.lost_after),
-        on_event: Some(listening.on_event),
+        on_event: Some(Box::new(on_event)),
     };
     let handle = assembled.serve(options).map_err(AppError::usage)?;
     assert!(exported.array.set(handle.clone()).is_ok(), "it is set here alone");
@@ -182,7 +204,7 @@ pub fn serve(
     serving.uri = uri(running.endpoint(), &ask.export);
     let controlled = listener.start(link.as_deref(), handle.clone(), stop.clone());
     ready(&serving);
-    show_resync(&handle, stop, progress);
+    let shown = show_resync(handle.clone(), stop.clone(), progress);
     let (watched, wish) = (handle.clone(), stop.clone());
     // An array that ends by itself has nothing left to serve.
     let watcher = std::thread::spawn(move || {
@@ -193,14 +215,26 @@ pub fn serve(
     handle.stop_soon();
     running.stop();
     let stopped = handle.stop().map_err(|error| error.to_string());
-    listening.outbox.wait();
+    listening.outbox.close();
     drop(watcher.join());
     controlled.end(stopped.clone());
+    // A terminal that takes nothing is left behind.
+    let _left_behind = shown.recv_timeout(FAREWELL);
     stopped.map_err(AppError::trouble)
 }
 
-/// Shows the share of redundancy that is valid, until all is valid or a stop is asked for.
-fn show_resync(handle: &ArrayHandle, stop: &Stop, progress: &dyn Progress) {
+/// Shows the share of redundancy that is valid, until all is valid or a stop is asked for. What comes back is
+/// closed when nothing is shown any more.
+fn show_resync(handle: ArrayHandle, stop: Stop, progress: Box<dyn Progress>) -> Receiver<()> {
+    let (shows, shown) = mpsc::channel();
+    std::thread::spawn(move || {
+        watch_resync(&handle, &stop, progress.as_ref());
+        drop((progress, shows));
+    });
+    shown
+}
+
+fn watch_resync(handle: &ArrayHandle, stop: &Stop, progress: &dyn Progress) {
     /// A share in steps fine enough for a bar.
     const STEPS: u64 = 10_000;
     let Ok(status) = handle.status() else { return };
@@ -211,7 +245,7 @@ fn show_resync(handle: &ArrayHandle, stop: &Stop, progress: &dyn Progress) {
     loop {
         let Ok(status) = handle.status() else { return };
         task.reach((status.synced.get() * STEPS as f64) as u64);
-        let soon = std::time::Instant::now() + std::time::Duration::from_millis(500);
+        let soon = Instant::now() + Duration::from_millis(500);
         if status.synced.get() >= 1.0 || stop.wait_until(soon) {
             return;
         }

@@ -429,6 +429,11 @@ impl Drives {
         }
     }
 
+    /// Whether a command waits for a drive.
+    pub(crate) fn has_waiting(&self, drive: DriveIdx) -> bool {
+        self.each[drive.as_usize()].queue.has_waiting()
+    }
+
     /// How many commands may be inside a drive: fewer if it is held. A drive that is set aside is never held: where
     /// it is needed after all, as by writes, it must have many commands to choose from.
     pub(crate) fn room(&self, now: Instant, drive: DriveIdx) -> usize {

@@ -79,6 +79,8 @@ pub(crate) struct HostQueue {
     window: u32,
     urgent: VecDeque<SubId>,
     waiting: Waiting,
+    /// Commands that wait, urgent ones included.
+    waiting_count: usize,
     /// Commands inside the drive, and for `paper32` their lane.
     inside: Vec<(SubId, Option<usize>)>,
 }
@@ -124,20 +126,22 @@ impl HostQueue {
                 Waiting::Paper32(Lanes { lanes, busy: 0, filled: 0, rng })
             }
         };
-        Self { window, urgent: VecDeque::new(), waiting, inside: Vec::new() }
+        let (urgent, inside) = (VecDeque::new(), Vec::new());
+        Self { window, urgent, waiting, waiting_count: 0, inside }
     }
 
     /// Commands waiting or inside the drive.
     pub(crate) fn len(&self) -> usize {
-        let waiting = match &self.waiting {
-            Waiting::Fcfs(queue) => queue.len(),
-            Waiting::Elevator(sweeps) => sweeps.current.len() + sweeps.next.len(),
-            Waiting::Paper32(lanes) => lanes.lanes.iter().map(VecDeque::len).sum(),
-        };
-        self.urgent.len() + waiting + self.inside.len()
+        self.waiting_count + self.inside.len()
+    }
+
+    /// Whether a command waits.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.waiting_count > 0
     }
 
     pub(crate) fn push(&mut self, sub: SubId, lba: Lba, end: End) {
+        self.waiting_count += 1;
         match (end, &mut self.waiting) {
             (End::Head, _) => self.urgent.push_back(sub),
             (End::Tail, Waiting::Fcfs(queue)) => queue.push_back(sub),
@@ -160,6 +164,7 @@ impl HostQueue {
             Some(sub) => (sub, None),
             None => self.waiting.pop()?,
         };
+        self.waiting_count -= 1;
         self.inside.push((sub, lane));
         assert!(self.inside.len() <= self.window as usize, "K1");
         Some(sub)
@@ -167,12 +172,14 @@ impl HostQueue {
 
     /// Withdraws a command that still waits; false if it is inside the drive or was never here.
     pub(crate) fn remove(&mut self, sub: SubId, lba: Lba) -> bool {
-        take(&mut self.urgent, sub)
+        let was_there = take(&mut self.urgent, sub)
             || match &mut self.waiting {
                 Waiting::Fcfs(queue) => take(queue, sub),
                 Waiting::Elevator(sweeps) => sweeps.remove(sub, lba),
                 Waiting::Paper32(lanes) => lanes.remove(sub),
-            }
+            };
+        self.waiting_count -= usize::from(was_there);
+        was_there
     }
 
     /// A command has left the drive.

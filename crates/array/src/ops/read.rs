@@ -53,6 +53,8 @@ pub(crate) struct ReadOp {
     began: Instant,
     lateness: Lateness,
     is_answered: bool,
+    /// Room for what each codeword needs next.
+    needs: Vec<Need>,
 }
 
 /// The symbol that a requested sector is.
@@ -116,6 +118,7 @@ impl ReadOp {
             began: now,
             lateness: Lateness::new(core, now, plan.late),
             is_answered: false,
+            needs: Vec::new(),
         };
         read.first_ask(core, now);
         read.lateness.note_asked(core, &read.fetch);
@@ -219,7 +222,9 @@ impl ReadOp {
                 [aside, self.lateness.late()].map(|drives| on_drives(layout, word, drives));
             rule.next(word, Doubtful { aside, late })
         };
-        let needs: Vec<Need> = self.fetch.codewords.iter().map(next).collect();
+        let mut needs = std::mem::take(&mut self.needs);
+        needs.clear();
+        needs.extend(self.fetch.codewords.iter().map(next));
         let pick = |wanted: fn(Need) -> Option<SymbolSet>| -> Vec<Wish> {
             let needs = needs.iter().enumerate();
             needs.filter_map(|(word, &need)| Some(Wish { word, symbols: wanted(need)? })).collect()
@@ -242,7 +247,9 @@ impl ReadOp {
             let effort = self.effort;
             self.cost.redispatched += self.ask(core, now, &again, effort, End::Head);
         }
-        if needs.iter().all(|need| matches!(need, Need::Nothing | Need::Hopeless)) {
+        let is_at_its_end = needs.iter().all(|need| matches!(need, Need::Nothing | Need::Hopeless));
+        self.needs = needs;
+        if is_at_its_end {
             self.answer(core, now, Answering::AtItsEnd);
             return true;
         }
@@ -364,11 +371,13 @@ impl ReadOp {
         for (sector, &Target { word: idx, symbol }) in (0_u32..).zip(&self.targets) {
             let word = &words[idx];
             let place = if word.have.contains(symbol) {
-                Some(word.place(symbol))
+                is_carried.then(|| word.place(symbol))
             } else {
                 let mut from = Vec::new();
                 if word.have.len() >= data {
-                    from = decode(core, word, symbol);
+                    if is_carried {
+                        from = decode(core, word, symbol);
+                    }
                     decoded.insert(idx);
                 } else {
                     missing.push(sector);

@@ -2,11 +2,12 @@
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use levelhead_app::array::{
-    Create, Events, Heard, Make, OFFERS, Priority, Serve, Serving, Verb, ask, create, events, serve,
+    Audience, Create, Events, Heard, Make, OFFERS, Serve, Serving, Verb, ask, create, events, serve,
 };
 use levelhead_app::{AppError, Stop};
 use levelhead_array::{HostOrder, Policy, Spec};
@@ -15,7 +16,8 @@ use levelhead_host::{CreateOptions, Io};
 use levelhead_nbd::Endpoint;
 use levelhead_units::Nanos;
 
-use crate::signals::stop_on_signals;
+use crate::printer::{self, Printer};
+use crate::signals::{stop_on_signals, stop_once_begun};
 use crate::{Output, journal, progress, values};
 
 #[derive(Subcommand)]
@@ -200,9 +202,6 @@ fn show_events(array: PathBuf, follow: bool, output: Output) -> Result<(), AppEr
     })
 }
 
-/// How long the last lines of a served array may take to be printed.
-const FAREWELL: std::time::Duration = std::time::Duration::from_secs(2);
-
 fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
     let ask = Serve {
         members: args.members,
@@ -219,22 +218,25 @@ fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
         seed: args.seed,
         lost_after: args.lost_after,
     };
-    let stop = stop_on_signals()?;
-    // It serves all the same.
-    let mut ready = |serving: &Serving| drop(output.print(serving));
-    // Printed on a thread of its own: what reads standard error may be slow, or read nothing at all.
-    let (sender, lines) = std::sync::mpsc::channel::<String>();
-    let (printed, all_printed) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        lines.iter().for_each(|line| crate::say(&line));
-        let _too_late = printed.send(());
+    let (stop, begun) = stop_once_begun()?;
+    // Printed on threads of their own: what reads them may be slow, or read nothing at all.
+    let out = Printer::start(move |serving: Serving| {
+        // It serves all the same.
+        drop(output.print(&serving));
     });
-    let to_journal = journal::is_standard_error();
-    let tell = Box::new(move |priority: Priority, sentence: &str| {
-        drop(sender.send(journal::line(to_journal, priority, sentence)));
-    });
-    let served = serve(&ask, &stop, progress::bars(output).as_ref(), &mut ready, tell);
-    // It ends with the array, which has let go of its sender; a reader that takes nothing is left behind.
-    let _left_behind = all_printed.recv_timeout(FAREWELL);
+    let err = Printer::start(|line: String| crate::say(&line));
+    let (to_journal, lines) = (journal::is_standard_error(), err.lines());
+    let audience = Audience {
+        begun: Box::new(move || begun.note()),
+        ready: &mut |serving| drop(out.lines().send(serving.clone())),
+        tell: Box::new(move |priority, sentence| {
+            drop(lines.send(journal::line(to_journal, priority, sentence)));
+        }),
+        progress: progress::bars(output),
+    };
+    let served = serve(&ask, &stop, audience);
+    let by = Instant::now() + printer::FAREWELL;
+    out.end(by);
+    err.end(by);
     served
 }

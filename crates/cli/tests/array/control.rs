@@ -31,6 +31,7 @@ fn status_tells_what_an_array_does_while_it_serves() {
         "decoded",
         "drives",
         "events",
+        "forced",
         "held",
         "ledger_entries",
         "max_ms",
@@ -51,7 +52,7 @@ fn status_tells_what_an_array_does_while_it_serves() {
     ];
     assert_eq!(keys(&status), expected);
     assert_eq!((&status["array"], &status["policy"]), (&json!(ARRAY), &json!("assisted")));
-    assert_eq!(status["state"], "degraded");
+    assert_eq!((&status["state"], &status["forced"]), (&json!("degraded"), &json!(false)));
     assert_eq!((&status["size_bytes"], &status["resync"]), (&json!(SIZE), &json!("idle")));
     assert_eq!((synced(&status), &status["outstanding"]), (100.0, &json!(0)));
     assert!(status["requests"].as_u64().unwrap() >= 2, "{status}");
@@ -79,6 +80,7 @@ fn status_tells_what_an_array_does_while_it_serves() {
         let learnt = ["median_ms", "estimates"].map(|key| fields.remove(key));
         assert!(learnt.iter().all(Option::is_some), "{status}");
         assert_eq!(fields.remove("sits_out"), Some(json!(false)));
+        assert_eq!(fields.remove("silent"), Some(json!(false)));
         value
     };
     assert_eq!(said(4), drive(4, json!(drives[4]), "present", json!("none"), why));

@@ -6,6 +6,7 @@ mod hang;
 mod life;
 mod resync;
 mod slow;
+mod stops;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -5,6 +5,7 @@ use std::sync::mpsc::Sender;
 
 use levelhead_array::Refusal;
 use levelhead_array::membership::Why;
+use levelhead_array::superblock::Forced;
 use levelhead_drive::Faults;
 use levelhead_units::{DriveIdx, Instant, Ratio};
 
@@ -164,6 +165,7 @@ impl Engine {
                 health: seat.health(),
                 fast_fail,
                 sits_out: array.sat_out().contains(drive),
+                is_silent: array.silent().contains(drive) && !array.lost().contains(drive),
                 view: array.view(now, drive),
                 figures: array.figures(now, drive),
             }
@@ -179,6 +181,7 @@ impl Engine {
             size: array.size(),
             policy: array.policy(),
             state,
+            is_forced: array.forced() == Forced::Yes,
             drives: drives.collect(),
             synced: Ratio::of(array.synced(), array.layout().stripes()),
             resync: array.resync(),

@@ -21,14 +21,6 @@ impl Engine {
             ))),
         };
         let stopping = std::mem::take(&mut self.stopping);
-        for seat in &mut self.parts.seats {
-            if seat.work.is_at_work()
-                && let Some(backend) = seat.backend.take()
-            {
-                // It hangs, and its end is not to be waited for: its threads go with the program (E4).
-                backend.abandon();
-            }
-        }
         let rest = self.parts.own.rest();
         drop(self); // Whoever is told may open the drives at once.
         for reply in stopping {

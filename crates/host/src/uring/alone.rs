@@ -8,7 +8,7 @@ use levelhead_block::{BlockService, Done, Reply, Request};
 use levelhead_units::Sectors;
 
 use super::{Driver, Ended, Kernel, Under, open};
-use crate::backend::{Member, prepared};
+use crate::backend::{Look, Member, prepared};
 use crate::bell::Bell;
 use crate::devices::fast::FastFail;
 use crate::error::HostError;
@@ -60,8 +60,9 @@ impl BlockService for Uring {
 }
 
 impl Member for Uring {
-    fn loss(&self) -> Option<String> {
-        self.medium.shortened().map(|error| error.to_string())
+    fn look(&self) -> Option<Look> {
+        let medium = Arc::clone(&self.medium);
+        Some(Box::new(move || medium.shortened().map(|error| error.to_string())))
     }
 }
 
