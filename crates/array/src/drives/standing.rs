@@ -24,8 +24,8 @@
 //! - D1. Of lost drives and those that sit out there are together at most as many as the layout can lose,
 //!   unless more than that are lost. Of lost drives and those that a read sets aside there are, too.
 //! - D2. A drive that sits out by hand comes back by hand, or when the layout needs it.
-//! - D3. A lost drive does not sit out, is not set aside, is not overdue and is not probed. That it is silent still counts for
-//!   the end of the array, which does not wait for what such a drive may give back.
+//! - D3. A lost drive does not sit out, is not set aside, is not overdue and is not probed. That it is silent
+//!   still counts for the end of the array, which does not wait for commands inside silent drives.
 
 use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos};
 

@@ -1,4 +1,4 @@
-//! What becomes of requests whose drive says nothing: see [`silence`](crate::drives::silence).
+//! What becomes of requests whose drive ends no command: see [`silence`](crate::drives::silence).
 //!
 //! # Invariants
 //!
