@@ -402,9 +402,11 @@ impl Core {
         self.subs.get(&sub).map(|state| (state.purpose, state.drive))
     }
 
-    /// A command as its drive gets it, and what it is for.
+    /// A command inside a drive, as the drive gets it, and what it is for.
     pub(crate) fn submit_of(&self, sub: SubId) -> Option<(Submit, Purpose)> {
-        self.subs.get(&sub).map(|state| (submit(&self.area, sub, state), state.purpose))
+        let state = self.subs.get(&sub)?;
+        assert!(state.started.is_some(), "P1: {sub:?} is not inside its drive");
+        Some((submit(&self.area, sub, state), state.purpose))
     }
 
     /// How a command has ended that a drive answered so: one that was refused counts as failed.
@@ -512,7 +514,7 @@ impl Core {
 fn ended_read(sub: &Sub, outcome: &Outcome) -> Option<EndedRead> {
     let Command::Read { extent, effort } = sub.command else { return None };
     let reader = match sub.purpose {
-        Purpose::Probe | Purpose::Abandoned => Reader::Nobody,
+        Purpose::Probe | Purpose::Abandoned => Reader::None,
         Purpose::Op(_) | Purpose::Ledger => Reader::Operation,
     };
     let unread = match (effort, outcome) {
