@@ -162,8 +162,6 @@ impl Engine {
     /// Runs until somebody stops it.
     pub(crate) fn run(mut self, inbox: &Inbox<Input>) -> Rest {
         let _open = OpenAtEnd(Arc::clone(&self.parts.gate), Arc::clone(&self.parts.log));
-        // What is due from the start, a resync for one, is not to wait for the first client.
-        self.parts.array.handle_timeout(self.parts.clock.now());
         self.carry_out();
         loop {
             self.tick();
