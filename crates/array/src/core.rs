@@ -73,7 +73,8 @@ pub(crate) struct Core {
     /// Room for decisions.
     shares: Vec<Share>,
     content: Content,
-    subs: BTreeMap<SubId, Sub>,
+    /// In boxes, so that little is moved when commands come and go.
+    subs: BTreeMap<SubId, Box<Sub>>,
     sub_next: u64,
     buf_next: u64,
 }
@@ -269,7 +270,7 @@ impl Core {
         let is_flush = state.command.extent().is_none();
         let load = if is_flush { Load::Nothing } else { Load::Sectors };
         self.drives.push(now, Push { drive, sub, lba: state.lba(), end, load });
-        self.subs.insert(sub, state);
+        self.subs.insert(sub, Box::new(state));
         sub
     }
 
@@ -353,8 +354,8 @@ impl Core {
     /// Whether a drive has ended nothing for so long that it could have ended this command, or so much else
     /// that it must have lost it.
     pub(crate) fn is_stuck(&self, now: Instant, sub: SubId, patience: Nanos) -> bool {
-        let Some(&Sub { drive, started: Some(started), ended_before, .. }) = self.subs.get(&sub)
-        else {
+        let state = self.subs.get(&sub).map(|state| &**state);
+        let Some(&Sub { drive, started: Some(started), ended_before, .. }) = state else {
             return false;
         };
         self.drives.is_stuck(now, drive, started, ended_before, patience)
@@ -401,9 +402,11 @@ impl Core {
         self.subs.get(&sub).map(|state| (state.purpose, state.drive))
     }
 
-    /// A command as its drive gets it, and what it is for.
+    /// A command inside a drive, as the drive gets it, and what it is for.
     pub(crate) fn submit_of(&self, sub: SubId) -> Option<(Submit, Purpose)> {
-        self.subs.get(&sub).map(|state| (submit(&self.area, sub, state), state.purpose))
+        let state = self.subs.get(&sub)?;
+        assert!(state.started.is_some(), "P1: {sub:?} is not inside its drive");
+        Some((submit(&self.area, sub, state), state.purpose))
     }
 
     /// How a command has ended that a drive answered so: one that was refused counts as failed.
@@ -418,7 +421,7 @@ impl Core {
     }
 
     /// A command has come back from its drive; returns what it was.
-    pub(crate) fn finish(&mut self, now: Instant, sub: SubId, outcome: &Outcome) -> Sub {
+    pub(crate) fn finish(&mut self, now: Instant, sub: SubId, outcome: &Outcome) -> Box<Sub> {
         let state = self.subs.remove(&sub).unwrap_or_else(|| panic!("{sub:?} is not known"));
         let started = state.started.unwrap_or_else(|| panic!("{sub:?} is not inside a drive"));
         let drive = state.drive;
@@ -438,7 +441,7 @@ impl Core {
     }
 
     /// Takes everything that waits for `drive` out of its queue.
-    pub(crate) fn drain_waiting(&mut self, drive: DriveIdx) -> Vec<(SubId, Sub)> {
+    pub(crate) fn drain_waiting(&mut self, drive: DriveIdx) -> Vec<(SubId, Box<Sub>)> {
         let waits = |sub: &Sub| sub.drive == drive && sub.started.is_none();
         let waiting: Vec<SubId> =
             self.subs.iter().filter(|(_, sub)| waits(sub)).map(|(&id, _)| id).collect();
@@ -455,7 +458,7 @@ impl Core {
 
     /// Everything inside `drive`. Nobody waits for its end any more; the commands stay known, because
     /// the drive may still come back with their buffers.
-    pub(crate) fn give_up_inside(&mut self, drive: DriveIdx) -> Vec<(SubId, Sub)> {
+    pub(crate) fn give_up_inside(&mut self, drive: DriveIdx) -> Vec<(SubId, Box<Sub>)> {
         let waited = |purpose| matches!(purpose, Purpose::Op(_) | Purpose::Ledger);
         let inside =
             self.subs.iter_mut().filter(|(_, sub)| sub.drive == drive && waited(sub.purpose));
@@ -511,7 +514,7 @@ impl Core {
 fn ended_read(sub: &Sub, outcome: &Outcome) -> Option<EndedRead> {
     let Command::Read { extent, effort } = sub.command else { return None };
     let reader = match sub.purpose {
-        Purpose::Probe | Purpose::Abandoned => Reader::Nobody,
+        Purpose::Probe | Purpose::Abandoned => Reader::None,
         Purpose::Op(_) | Purpose::Ledger => Reader::Operation,
     };
     let unread = match (effort, outcome) {

@@ -72,7 +72,7 @@ pub use event::{ArrayEvent, Ending, Event};
 pub use levelhead_block::{BufId, Combine, Place, RequestId, Segment};
 pub use policy::{Again, AnswerWhen, Assisted, First, Late, Plan, Policy, Surplus, tau};
 pub use settings::{Content, Settings};
-pub use shape::{Area, Cell, Family, Layout, Parity, Row, Spec, SpecError};
+pub use shape::{Area, Cell, DriveCounts, Family, Layout, Parity, Row, Spec, SpecError};
 
 use crate::background::budget::Pacer;
 use crate::core::{Core, Enqueue, OpId, Purpose, Sub, loses_drive};
@@ -82,6 +82,7 @@ use crate::durable::ledger::Ledger;
 use crate::durable::membership::{Member, Why};
 use crate::durable::superblock::{Forced, Uuid};
 use crate::event::ResyncTold;
+use crate::ops::fetch::FetchEnded;
 use crate::ops::locks::{Access, StripeLocks};
 use crate::ops::read::{ReadOp, Wanted};
 use crate::ops::write::{Cause, Part, Progress, WriteOp};
@@ -210,12 +211,17 @@ impl Array {
             timers: Timers::default(),
         };
         if let Some(books) = &settings.books {
+            for drive in array.core.drives.present().iter() {
+                let own = books.owns[drive.as_usize()].as_ref();
+                assert!(own.is_some(), "Q2: drive {drive} is present and was not found");
+            }
             array.tell(ArrayEvent::Assembled {
                 absent: array.core.drives.lost(),
                 forced: if books.forced_over.is_some() { Forced::Yes } else { Forced::No },
                 unsynced: array.core.layout.stripes() - array.core.synced,
             });
         }
+        array.set_timers();
         array
     }
 
@@ -688,14 +694,13 @@ impl Array {
     fn hand_over(&mut self, now: Instant, id: OpId, ended: Ended<'_>) {
         let Ended { sub, state, buf, outcome } = ended;
         let op = self.ops.get_mut(&id).expect("the caller has looked");
-        let fetched = |extent: Extent| (state.drive, extent);
+        let fetched = |extent: Extent| FetchEnded { sub, drive: state.drive, extent, buf, outcome };
         match (op, state.command) {
             (Op::Read(read), Command::Read { extent, .. }) => {
-                read.handle_done(&mut self.core, now, sub, fetched(extent), buf, outcome);
+                read.handle_done(&mut self.core, now, fetched(extent));
             }
             (Op::Write(write), Command::Read { extent, .. }) => {
-                let layout = &self.core.layout;
-                write.fetch.handle_done(layout, sub, fetched(extent), buf, outcome);
+                write.fetch.handle_done(&self.core.layout, fetched(extent));
             }
             (Op::Write(write), Command::Write { .. }) => write.handle_written(sub),
             (Op::Flush(flush), Command::Flush) => flush.pending.retain(|&other| other != sub),
@@ -733,32 +738,33 @@ impl Array {
     /// Lets an operation move on, and those that waited for its stripes after it.
     fn advance(&mut self, now: Instant, op: OpId) {
         let Some(state) = self.ops.get_mut(&op) else { return };
-        let (ended, holds_stripes) = match state {
-            Op::Locked(_) => (false, false),
+        let holds_stripes = matches!(state, Op::Read(_) | Op::Write(_));
+        let has_ended = match state {
+            Op::Locked(_) => false,
             Op::Read(read) => {
-                let ended = read.advance(&mut self.core, now);
-                let deadline = read.deadline().filter(|_| !ended);
+                let has_ended = read.advance(&mut self.core, now);
+                let deadline = read.deadline().filter(|_| !has_ended);
                 self.timers.set(Timer::Read(op), deadline);
-                (ended, true)
+                has_ended
             }
             Op::Write(write) => {
                 let progress = write.advance(&mut self.core, now);
-                let ended = progress != Progress::NotYet;
-                if ended {
+                let has_ended = progress != Progress::NotYet;
+                if has_ended {
                     let cause = write.cause.clone();
                     self.note_resync(now, progress, &cause);
                 }
-                (ended, true)
+                has_ended
             }
             Op::Flush(flush) => {
-                let ended = flush.pending.is_empty();
-                if ended {
+                let has_ended = flush.pending.is_empty();
+                if has_ended {
                     answer_flush(&mut self.core, flush);
                 }
-                (ended, false)
+                has_ended
             }
         };
-        if !ended {
+        if !has_ended {
             return;
         }
         self.ops.remove(&op);

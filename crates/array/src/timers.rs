@@ -82,6 +82,7 @@ impl Timers {
             self.reads.insert((at, op));
             self.at.insert(op, at);
         }
+        assert_eq!(self.reads.len(), self.at.len(), "T1: read {op}");
     }
 
     /// When the next one goes off.
@@ -90,7 +91,7 @@ impl Timers {
         read.into_iter().chain(self.duties.iter().copied().flatten()).min()
     }
 
-    /// Takes out a read whose time has come.
+    /// Takes out a read whose time has come (T2).
     pub(crate) fn take_read(&mut self, now: Instant) -> Option<OpId> {
         let &(_, op) = self.reads.first().filter(|&&(at, _)| at <= now)?;
         self.set_read(op, None);

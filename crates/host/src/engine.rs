@@ -17,7 +17,8 @@
 //!
 //! - E1. Every request is answered exactly once, even if the engine ends before its time.
 //! - E2. Nothing here waits for a drive: what must be written before what, and how long a drive may be silent,
-//!   is the array's affair.
+//!   is the array's affair. What is carried out here is for files in memory, no more than [`AT_ONCE_MAX`]
+//!   commands between two looks at the other inputs.
 //! - E3. What is in memory is bounded: clients by the gate, commands by the windows, the array's own
 //!   buffers by [`OWN_LIMIT`]. An array cannot be refused a buffer, so requests wait instead, and no longer than
 //!   for a drive. What a read has brought is the client's from the answer on: NBD's own bound holds until it is

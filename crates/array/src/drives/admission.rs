@@ -1,8 +1,8 @@
 //! When a drive is given new commands: not while it keeps an old request waiting.
 //!
-//! A drive that may choose among many commands serves far more of them, and passes by the unlucky ones
-//! for long. What is inside a drive cannot be reordered from here, but nothing need be added to it: its
-//! choice narrows until the old one is next.
+//! A drive that may choose among many commands serves far more of them a second, but some commands wait inside
+//! it for long. The array cannot reorder the commands inside a drive, but it can stop adding to them: the drive
+//! then has fewer and fewer to choose from, until the old one is next.
 //!
 //! ```text
 //!   old          a request that has taken longer than all but a share a of the others did,
@@ -13,18 +13,19 @@
 //!   held         a drive with a part of an old request inside that is counted on
 //! ```
 //!
-//! A held drive has at most [`HELD`] commands inside. A slow drive that is done without is not held: what
-//! needs it all the same is served sooner if it may choose. The share falls with `d` because an old request
-//! holds up every drive that it counts on, and each of those all that waits there.
+//! A held drive has at most [`HELD`] commands inside. A drive that is set aside is not held: requests that need
+//! it all the same, such as writes, are served sooner if it may choose. The share falls with `d` because an old
+//! request holds every drive that it counts on, and each held drive delays all commands that wait for it.
 //!
-//! Holding a drive costs it a part of its rate. So none is held where there is none to spare, because reads
-//! find half a window of commands at a drive; where requests come upon answers, so that what one loses its
-//! successor loses, too; and for reads of one or two drives, which gain nothing by it.
+//! A held drive serves fewer commands a second. So no drive is held in three cases: where reads find half a
+//! window of commands at a drive, because no rate can be spared then; where requests come upon answers, because
+//! the delay of one request then delays all that come after it; and for reads of one or two drives, which gain
+//! nothing by it.
 //!
 //! # Invariants
 //!
-//! - G1. Only what somebody waits for holds a drive; an answer ends it.
-//! - G2. A drive with nothing inside is never held, so it always has something to do.
+//! - H1. Only a command inside the drive that a client waits for holds it, and no longer than until the answer.
+//! - H2. A drive with nothing inside is never held, so it always has something to do.
 
 use levelhead_units::{Instant, Nanos};
 
@@ -33,50 +34,54 @@ use crate::drives::quantile::Quantile;
 use crate::policy::Arrivals;
 use crate::policy::level::Admission;
 
-/// So large a share of the requests is old, over the square of the drives that a read asks, within bounds.
+/// The share of requests that are old, times the square of the number of drives that a read asks; and the bounds of
+/// that share.
 const OLD_SHARE: f64 = 1.2;
 const OLD_SHARE_MIN: f64 = 0.01;
 const OLD_SHARE_MAX: f64 = 0.10;
 
-/// Where fewer requests than this share would be old, none is.
+/// Below this share no request is old.
 const OLD_SHARE_LEAST: f64 = 0.003;
 
-/// Reads that ask so many drives or fewer gain nothing where others are held for them.
+/// Reads that ask this number of drives or fewer gain nothing when drives are held for them.
 const NARROW: f64 = 2.0;
 
-/// Reads that ask so many drives or more gain all that can be gained.
+/// For reads that ask this number of drives or more the share is not reduced.
 const WIDE: f64 = 3.5;
 
 /// Reads over which the number of drives is averaged.
 const DRIVES_MEMORY: f64 = 64.0;
 
-/// While no drive can be spared a read counts on all that it asks: old is so many times as long then.
+/// While no drive can be spared, a read counts on all drives that it asks, and a request is old at this multiple of
+/// the usual age.
 const TIGHT: f64 = 1.5;
 
 /// Requests over which the number of others that they find is averaged.
 const ARRIVALS_MEMORY: f64 = 256.0;
 
-/// Until so many requests have come, nothing is held.
+/// The number of requests that must have come before any drive is held.
 const ARRIVALS_MIN: f64 = 64.0;
 
-/// The variance of that number, over its mean, is at least 1 where requests come independently of the
-/// answers, and 0 where as many are outstanding at all times.
+/// Requests come upon answers if the variance of that number, divided by its mean, is at most this. It is at least
+/// 1 where requests come independently of the answers, and 0 where the same number is outstanding at all times.
 const CLOSED_LOOP: f64 = 0.25;
 
-/// Nothing is held where reads find more commands at a drive than so large a share of its window.
+/// No drive is held where reads find more commands at a drive than this share of its window.
 const CROWDED: f64 = 0.5;
 
-/// Commands inside a drive that is held: the old one, and one that it may overtake with.
+/// Commands inside a drive that is held: the old one, and one that the drive may serve before it.
 const HELD: usize = 2;
+
+const _: () = assert!(HELD >= 1, "H2");
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Holding {
     admission: Admission,
     latency: Quantile,
-    /// How many drives a read asks, lately.
+    /// The number of drives that a read asks, averaged over the last reads.
     drives: f64,
-    /// Whether the last read could spare none.
+    /// Whether the last read could do without none of the drives that it asked.
     is_tight: bool,
     /// Mean and variance of how many others a request finds that are not answered yet.
     found: f64,
@@ -84,7 +89,7 @@ pub(crate) struct Holding {
     /// Requests that came, [`ARRIVALS_MEMORY`] at most.
     arrivals: f64,
     arrived_last: Option<Instant>,
-    /// The part of the share that long queues take away; all of it from 1 on.
+    /// The part of the share that long queues take away; from 1 on no request is old.
     crowd: f64,
     /// The share of requests that are old.
     share: f64,
@@ -106,9 +111,10 @@ impl Holding {
         }
     }
 
-    /// A request has come and found so many others that are not answered yet.
+    /// A request has come and found `others` requests that are not answered yet.
     pub(crate) fn note_arrival(&mut self, now: Instant, others: usize) {
-        // The first one, and those that come at once, say nothing of whether they wait for answers.
+        // The first request, and those of the same moment as the one before, do not show whether requests wait for
+        // answers.
         if self.arrived_last.replace(now).is_none_or(|last| last == now) {
             return;
         }
@@ -119,12 +125,12 @@ impl Holding {
         self.found_variance += (square - self.found_variance) / self.arrivals;
     }
 
-    /// Reads have found so many commands at a drive, whose window is so wide.
+    /// Reads have found `seen` commands at a drive on average; `window` may be inside a drive.
     pub(crate) fn note_queues(&mut self, seen: f64, window: f64) {
         self.crowd = (seen / (CROWDED * window)).powi(4);
     }
 
-    /// Whether requests come when others are answered; taken to be so until enough have come.
+    /// Whether requests come upon answers; taken to be so until [`ARRIVALS_MIN`] requests have come.
     pub(crate) fn arrivals(&self) -> Arrivals {
         let is_known = self.arrivals >= ARRIVALS_MIN;
         if is_known && self.found_variance > CLOSED_LOOP * self.found {
@@ -134,13 +140,13 @@ impl Holding {
         }
     }
 
-    /// A read has asked so many drives, and could spare one of them or not.
+    /// A read has asked `drives` drives, and could spare one of them or not.
     pub(crate) fn note_read(&mut self, drives: u32, can_spare: bool) {
         self.is_tight = !can_spare;
         self.drives += (f64::from(drives) - self.drives) / DRIVES_MEMORY;
     }
 
-    /// A client's request has taken so long.
+    /// A client's request has been answered after `latency`.
     pub(crate) fn note_latency(&mut self, latency: Nanos) {
         let share = (OLD_SHARE / self.drives.powi(2)).clamp(OLD_SHARE_MIN, OLD_SHARE_MAX);
         let wide = ((self.drives - NARROW) / (WIDE - NARROW)).clamp(0.0, 1.0);
@@ -161,12 +167,13 @@ impl Holding {
         }
     }
 
-    /// Whether a request of this age is about to be old, so that it matters what it counts on.
+    /// Whether a request of this age is more than half as old as an old one: then its read chooses the drives that it
+    /// counts on.
     pub(crate) fn is_aging(&self, age: Nanos) -> bool {
         self.old().is_some_and(|old| age * 2 > old)
     }
 
-    /// How many commands may be inside a drive, as far as old requests go.
+    /// How many commands may be inside a drive: [`HELD`] if it is held.
     pub(crate) fn room(&self, now: Instant, awaited: &Awaited) -> usize {
         let Some(old) = self.old() else { return usize::MAX };
         let holds = |one: &Waiting| one.is_counted_on && now.saturating_since(one.since) > old;
@@ -174,7 +181,7 @@ impl Holding {
     }
 }
 
-/// Commands inside one drive that somebody waits for.
+/// Commands inside one drive that a client waits for.
 #[derive(Debug, Default)]
 pub(crate) struct Awaited(Vec<Waiting>);
 
@@ -186,14 +193,19 @@ struct Waiting {
 }
 
 impl Awaited {
-    /// A command went into the drive; somebody waits for what it is part of `since` then.
+    /// A command went into the drive; a client has waited for its request since `since`.
     pub(crate) fn enter(&mut self, sub: SubId, since: Instant) {
         self.0.push(Waiting { sub, since, is_counted_on: true });
     }
 
-    /// It came back, or nobody waits for it any more.
+    /// It has ended, or no client waits for it any more.
     pub(crate) fn leave(&mut self, sub: SubId) {
         self.0.retain(|one| one.sub != sub);
+    }
+
+    /// Whether no client waits for anything inside the drive.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Whether the request that it is part of counts on it.
@@ -212,7 +224,7 @@ mod tests {
         Instant::from_nanos(millis * 1_000_000)
     }
 
-    /// One that has seen reads of six drives take 10 ms each, come when they would.
+    /// One that has seen reads of six drives, which took 10 ms each and came independently of answers.
     fn holding(admission: Admission) -> Holding {
         let mut holding = Holding::new(admission);
         come(&mut holding, 1_000, |at| (at * at) as usize % 13);
@@ -223,7 +235,7 @@ mod tests {
         holding
     }
 
-    /// So many requests come, each of which finds so many others.
+    /// This number of requests comes; each finds `others` unanswered ones.
     fn come(holding: &mut Holding, requests: u64, others: impl Fn(u64) -> usize) {
         (0..requests).for_each(|at| holding.note_arrival(self::at(at), others(at)));
     }

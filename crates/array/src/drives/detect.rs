@@ -7,9 +7,9 @@
 //!   x > 3 M   and   x > M + 6 * 1.4826 MAD   and   x > 15 ms
 //! ```
 //!
-//! There is no baseline of its own that a drive could drag along as it wears. The last condition is for
-//! loads that are unlike on different drives: a drive that moves its arm for each command is slower than
-//! one that reads ahead, and not to blame. Medians look past retries, which are few.
+//! A drive is not compared with its own past, because it may become slower little by little. The last condition
+//! is for loads that differ from drive to drive: a drive that moves its arm for each command is slower than one
+//! that reads ahead, and is not at fault. Retries are few and hardly change a median.
 //!
 //! Only reads count: a write that ends in a cache says nothing of the disk. No client's read goes to a drive
 //! that sits out, so the array reads a few sectors from it now and then, and only those *probes* count.
@@ -21,30 +21,31 @@ use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos};
 /// Commands whose times make up a drive's figure, at most.
 const SAMPLES: usize = 32;
 
-/// And at least, for a drive that is in; and for one that sits out.
+/// The least number of such commands for a drive that is read, and of probes for one that sits out.
 const SAMPLES_MIN: usize = 16;
 const PROBES_MIN: usize = 5;
 
 /// Older times do not count. A drive that takes seconds for a command still has enough younger ones.
 pub(crate) const AGE_MAX: Nanos = Nanos::from_secs(60);
 
-/// A look at a drive after so many of its commands.
+/// Commands of a drive between two looks at it.
 const LOOK_EVERY: u32 = 8;
 
 /// Looks in a row that must find a drive slow.
 const LOOKS: u8 = 2;
 
-/// Slow is more than so many times the cohort's median; a drive comes back below the other.
+/// A drive is slow whose median is more than the first multiple of the cohort's median; one that sits out is quick
+/// again at or below the second.
 const SLOW_TIMES: f64 = 3.0;
 const ADMIT_TIMES: f64 = 2.5;
 
-/// And more than so many deviations above it.
+/// The second condition: the drive's median is more than this number of standard deviations above the cohort's.
 const DEVIATIONS: f64 = 6.0;
 
-/// What makes a MAD a standard deviation, for a normal law.
+/// The standard deviation of a normal law divided by its MAD.
 const MAD_TO_SIGMA: f64 = 1.4826;
 
-/// And more than the slowest arm needs, in seconds.
+/// The third condition: the drive's median is more than this, in seconds, which is as long as the slowest arm takes.
 const SLOW_MIN: f64 = 0.015;
 
 /// The numbers behind an event.
@@ -76,21 +77,21 @@ pub struct DriveEvent {
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// A drive is slow. It is read all the same: the policy or the layout does without no drive now.
+    /// A drive is slow. It is read all the same: the policy sits out no drive, or the layout can spare none now.
     Slow,
     /// A slow drive sits out.
     SatOut,
-    /// Somebody sat it out.
+    /// An operator sat it out.
     SatOutByHand,
     /// It is read again: its probes were as fast as the others' commands.
     Admitted,
-    /// Somebody wanted that.
+    /// An operator wanted it to be read again.
     AdmittedByHand,
     /// It is read again because another drive was lost.
     AdmittedInNeed,
     /// It has ended no command for long, although it has some: it is not read where that can be helped.
     Silent,
-    /// It has ended one after all.
+    /// A silent drive has ended a command.
     Heard,
 }
 
@@ -115,9 +116,9 @@ impl EventKind {
 pub enum Refusal {
     /// It is lost.
     Lost,
-    /// It sits out already, or it does not.
+    /// It sits out already, or it does not sit out and so cannot be admitted.
     Already,
-    /// The layout can do without so many drives, and does already.
+    /// The layout can do without `spare` drives, and does without that number already.
     Needed {
         /// How many.
         spare: usize,
@@ -232,7 +233,7 @@ impl Detector {
         seen.noted = 0;
         let (x, samples) = seen.window.median(now);
         if x <= SLOW_MIN {
-            // Whatever the others do; so they need not be looked at.
+            // It is not slow whatever the others do, so they need not be looked at.
             seen.strikes = 0;
             return None;
         }
@@ -254,7 +255,7 @@ impl Detector {
         fellows: DriveSet,
     ) -> Option<Figures> {
         let (x, samples) = self.drives[drive.as_usize()].window.median(now);
-        // An idle array has no cohort to compare with; as quick as any is quick enough.
+        // An idle array has no cohort to compare with: there the drive must be quicker than `SLOW_MIN`.
         let cohort = self.cohort(now, fellows, 1).unwrap_or_default();
         let is_quick = x <= ADMIT_TIMES * cohort.median || x <= SLOW_MIN;
         (samples >= PROBES_MIN && is_quick).then(|| figures(x, cohort, samples))

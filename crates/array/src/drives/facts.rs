@@ -1,4 +1,4 @@
-//! What is told of commands, and what becomes of it.
+//! What the array tells [`Drives`](super::Drives) of commands, and what it is told in return.
 
 use levelhead_units::{DriveIdx, DriveSet, Instant, Lba};
 
@@ -31,7 +31,7 @@ pub(crate) struct Push {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Load {
     Sectors,
-    /// A flush: it says nothing of how much comes a drive's way.
+    /// A flush: it does not count as an arrival at the drive.
     Nothing,
 }
 
@@ -57,13 +57,13 @@ pub(crate) struct EndedRead {
     pub(crate) sectors: u64,
 }
 
-/// Whom a read is for.
+/// What waits for a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
     /// An operation waits for it.
     Operation,
     /// No operation does: it only shows how the drive is.
-    Nobody,
+    None,
 }
 
 /// What becomes of a command that left its drive.
@@ -71,7 +71,7 @@ pub(crate) enum Reader {
 pub(crate) struct Left {
     /// Commands that were inside the drive, this one included.
     pub(crate) inside: usize,
-    /// What the drive's being heard changes.
+    /// The event, if the drive was silent until then.
     pub(crate) event: Option<DriveEvent>,
 }
 

@@ -17,13 +17,13 @@
 //! |---|---|---|---|
 //! | `SLOW_TIMES`, `DEVIATIONS`, `SLOW_MIN` | 3 medians, 6 deviations, 15 ms | [`detect`] | is found slow by its last commands, and sits out |
 //! | `ADMIT_TIMES` | 2.5 medians | [`detect`] | that sits out is quick again |
-//! | `TERM`, `TERM_MAX`, `RELAPSE` | 5 s, 160 s, 60 s | [`standing`] | sits out at least so long |
+//! | `TERM`, `TERM_MAX`, `RELAPSE` | 5 s, 160 s, 60 s | [`standing`] | sits out at least for such a term |
 //! | `SLOW_WAIT`, `SLOW_PACE` | 3 and 1.5 medians | [`level`](crate::policy::level) | is set aside by a read, by its predicted wait and its pace |
-//! | `EXCESS` | 3 median paces | [`track`] | is slow now and then: what exceeds it is averaged |
-//! | `SILENCE` | 4 paces | [`track`] | that works on one command for so long has that much longer a pace |
+//! | `EXCESS` | 3 median paces | [`track`] | is slow now and then: the mean of the time above it counts |
+//! | `SILENCE` | 4 paces | [`track`] | that works on one command for longer has a pace of a quarter of that time |
 //! | `FAR_BEHIND`, `USUAL_MIN` | 2.5, 0.25 | [`lateness`](crate::ops::lateness) | is late with its part of a `level` read, by what its fellows took |
-//! | `LOOK_TAILS` | 2 tails | [`lateness`](crate::ops::lateness) | is late because it has ended nothing, or ... |
-//! | `PASSED_OVER` | 100 windows | here | .. so many other commands that it must have lost this one |
+//! | `LOOK_TAILS` | 2 tails | [`lateness`](crate::ops::lateness) | is late because it has ended nothing in that time, or .. |
+//! | `PASSED_OVER` | 100 windows | here | .. because it has ended that many other commands and must have lost this one |
 //! | `SLOW_TIMES`, `REPEATS` | 2 medians, 3 in a row | [`tolerant`](crate::policy::tolerant) | is late for ToleRAID, and persistently so |
 //! | `OLD_SHARE`, `TIGHT` | 1.2 / d^2, 1.5 | [`admission`] | is held, for a request that is older than most become |
 //! | [`Patience`](silence::Patience) | 5 s, 60 s | [`silence`] | is silent, and lost |
@@ -59,9 +59,9 @@ use track::{DriveTrack, Work};
 /// Reads over which what they found at the drives is averaged.
 const SEEN_MEMORY: f64 = 64.0;
 
-/// A drive that has ended more than this many windows' worth of others since a command went in has lost that
-/// command: it passes one by in favour of nearer ones for ten windows in one case of 20,000, and for longer
-/// where the host's queue feeds it in the order of the addresses.
+/// A drive that has ended more than this number of windows of other commands since a command went in has lost that
+/// command. A good drive serves nearer commands first, but in one case of 20,000 it does so for ten windows, and
+/// for longer where the host's queue is in the order of the addresses.
 const PASSED_OVER: f64 = 100.0;
 
 /// See the module.
@@ -98,9 +98,9 @@ struct Drive {
 /// Quantiles of what commands take, over all drives.
 #[derive(Debug)]
 struct Times {
-    /// What half of the reads sent to drives take, from their place in the queue to their end.
+    /// The median latency of reads sent to drives, from entering the queue to their end.
     median: Quantile,
-    /// What 99 of 100 of them take.
+    /// Their 99th percentile.
     tail: Quantile,
     /// The 90th percentile of a part's latency divided by the median latency of the read's parts.
     spread: Quantile,
@@ -182,12 +182,12 @@ impl Drives {
         self.standings.has_failed()
     }
 
-    /// Drives not to be read where that can be helped: slow ones, or by hand.
+    /// Drives that sit out: no read asks them while others suffice.
     pub(crate) fn sat_out(&self) -> DriveSet {
         self.standings.sat_out()
     }
 
-    /// Drives that have ended nothing for long.
+    /// Drives that are silent.
     pub(crate) fn silent(&self) -> DriveSet {
         self.standings.silent()
     }
@@ -202,7 +202,7 @@ impl Drives {
         self.standings.figures(now, drive)
     }
 
-    /// An operator wants a drive not to be read where that can be helped.
+    /// An operator wants a drive not to be read while others suffice.
     pub(crate) fn sit_out(&mut self, now: Instant, drive: DriveIdx) -> Result<DriveEvent, Refusal> {
         self.standings.sit_out(now, drive)
     }
@@ -235,8 +235,8 @@ impl Drives {
         watched.iter().filter_map(at).min()
     }
 
-    /// Finds drives that have been silent for too long, and those that have just become so. Those that have
-    /// kept a change waiting for as long are overdue, too.
+    /// Finds drives that have just become silent, and those that have been silent for [`Patience::lost`] and are
+    /// overdue. Drives in `kept_waiting` are overdue, too.
     pub(crate) fn look_for_silence(&mut self, now: Instant, kept_waiting: DriveSet) -> Silenced {
         let mut found = Silenced { newly: DriveSet::EMPTY, events: Vec::new() };
         let Some(patience) = self.patience else { return found };
@@ -272,14 +272,14 @@ impl Drives {
         self.each[drive.as_usize()].track.finished_last() + PROBE_INTERVAL
     }
 
-    /// Whether a little is to be read from a drive now, to hear how it is: the number of a stripe, below
-    /// `stripes`, to read it from.
+    /// Whether a drive is to be probed now, and if so, from which stripe: a number below `stripes`.
     pub(crate) fn take_probe(
         &mut self,
         now: Instant,
         drive: DriveIdx,
         stripes: u64,
     ) -> Option<u64> {
+        assert!(!self.lost().contains(drive), "D3: drive {drive} is probed");
         let is_stale = self.standings.stale().contains(drive) && self.stale_at(drive) <= now;
         if is_stale {
             self.standings.note_fresh(drive);
@@ -368,12 +368,12 @@ impl Drives {
         self.each[drive.as_usize()].queue.len()
     }
 
-    /// What half of the reads sent to drives take, once that is known.
+    /// The median latency of reads sent to drives, once it is known.
     pub(crate) fn median(&self) -> Option<Nanos> {
         self.times.median.get()
     }
 
-    /// What 99 of 100 of them take.
+    /// Their 99th percentile.
     pub(crate) fn tail(&self) -> Option<Nanos> {
         self.times.tail.get()
     }
@@ -408,7 +408,8 @@ impl Drives {
         self.holding.note_latency(latency);
     }
 
-    /// Whether a request of this age is about to be old, so that it matters what it counts on.
+    /// Whether a request of this age is more than half as old as an old one: then its read chooses the drives that it
+    /// counts on.
     pub(crate) fn is_aging(&self, age: Nanos) -> bool {
         self.holding.is_aging(age)
     }
@@ -433,8 +434,8 @@ impl Drives {
         self.each[drive.as_usize()].queue.has_waiting()
     }
 
-    /// How many commands may be inside a drive, as far as old requests go. Where a drive that is aside is
-    /// needed after all, as writes need it, it wants a choice more than others do.
+    /// How many commands may be inside a drive: fewer if it is held. A drive that is set aside is never held: where
+    /// it is needed after all, as by writes, it must have many commands to choose from.
     pub(crate) fn room(&self, now: Instant, drive: DriveIdx) -> usize {
         if self.standings.aside().contains(drive) {
             return usize::MAX;
@@ -453,7 +454,7 @@ impl Drives {
         Some(sub)
     }
 
-    /// A command that went in is part of what a client waits for `since` then.
+    /// A command went into its drive, and a client has waited for its request since `since`.
     pub(crate) fn note_awaited(&mut self, drive: DriveIdx, sub: SubId, since: Instant) {
         self.of(drive).awaited.enter(sub, since);
     }
@@ -463,7 +464,7 @@ impl Drives {
         self.of(drive).track.handle_fate(now, false);
     }
 
-    /// Whether an operation counts on a command of its own.
+    /// Whether the operation that a command belongs to counts on it.
     pub(crate) fn count_on(&mut self, drive: DriveIdx, sub: SubId, is_counted_on: bool) {
         self.of(drive).awaited.count_on(sub, is_counted_on);
     }
@@ -492,8 +493,8 @@ impl Drives {
         self.each[drive.as_usize()].ended
     }
 
-    /// Whether a drive has ended nothing for so long that it could have ended a command that went in at
-    /// `started`, or so much since it had ended `ended_before` that it must have lost it.
+    /// Whether a drive has lost or forgotten a command that went in at `started`, when it had ended `ended_before`
+    /// commands: it has ended nothing for `patience`, or more than [`PASSED_OVER`] windows of other commands.
     pub(crate) fn is_stuck(
         &self,
         now: Instant,
@@ -514,7 +515,9 @@ impl Drives {
         let inside = queue.inside().len();
         queue.finish(sub);
         awaited.leave(sub);
-        heard.end(now, queue.inside().len());
+        let left = queue.inside().len();
+        assert!(left > 0 || awaited.is_empty(), "H1: nothing is inside drive {drive}");
+        heard.end(now, left);
         Left { inside, event: self.standings.note_heard(now, drive) }
     }
 
@@ -538,6 +541,6 @@ impl Drives {
             self.times.median.note(took);
             self.times.tail.note(took);
         }
-        self.standings.note_read(now, drive, busy, reader == Reader::Nobody)
+        self.standings.note_read(now, drive, busy, reader == Reader::None)
     }
 }

@@ -2,9 +2,9 @@
 
 use levelhead_units::Nanos;
 
-/// A quantile of a stream of positive numbers, by stochastic approximation: each moves the estimate by a
-/// little, upwards so much more seldom than downwards that a share `p` of them is below it. Times are
-/// numbers of seconds.
+/// A quantile of a stream of positive numbers, by stochastic approximation: each number moves the estimate up or
+/// down by a small share of it. The two shares are chosen so that the estimate comes to rest where a share `p` of
+/// the numbers is below it. Times are numbers of seconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quantile {
     p: f64,
@@ -33,7 +33,7 @@ impl Quantile {
     }
 
     pub(crate) fn note_number(&mut self, number: f64) {
-        // A quantile moves by shares of itself: from nothing it would never come back.
+        // A quantile moves by shares of itself, so it must not begin at zero: it would stay there.
         let value = self.value.get_or_insert(number.max(VALUE_MIN));
         *value *= if number > *value { 1.0 + STEP * self.p } else { 1.0 - STEP * (1.0 - self.p) };
     }

@@ -11,9 +11,9 @@
 //!
 //! # Invariants
 //!
-//! - Q1. At most `window` commands are inside the drive.
-//! - Q2. Commands pushed at the head leave before all others, the first one pushed first.
-//! - Q3. No command waits for ever behind others that came later.
+//! - K1. At most `window` commands are inside the drive.
+//! - K2. Commands pushed at the head leave before all others, the first one pushed first.
+//! - K3. Every command leaves in the end, however many come after it.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
@@ -29,8 +29,8 @@ use crate::action::SubId;
 pub enum HostOrder {
     /// First come, first served.
     Fcfs,
-    /// Upwards through the addresses, then from the lowest again (C-LOOK). A sweep takes only so many
-    /// newcomers on its way, or a stream of reads before the arm would hold up all others.
+    /// Upwards through the addresses, then from the lowest again (C-LOOK). At most 64
+    /// new commands join a sweep, or a stream of reads ahead of the arm would delay all others without end.
     Elevator,
     /// The test bed of `[ERAID]`: 32 threads, each with a first-come queue of its own, chosen at
     /// random; each has one command inside the drive.
@@ -166,7 +166,7 @@ impl HostQueue {
         };
         self.waiting_count -= 1;
         self.inside.push((sub, lane));
-        assert!(self.inside.len() <= self.window as usize, "Q1");
+        assert!(self.inside.len() <= self.window as usize, "K1");
         Some(sub)
     }
 
@@ -317,9 +317,9 @@ mod tests {
         assert_eq!((first.0, drain(&mut queue)), (1, vec![0, 4, 2, 3]));
     }
 
-    /// Q3, against the two loads that starve a C-LOOK: an ascending stream, and one hot address.
+    /// K3, against the two loads that starve a C-LOOK: an ascending stream, and one hot address.
     #[test]
-    fn nobody_waits_for_ever_behind_a_stream() {
+    fn no_command_waits_without_end_behind_a_stream() {
         for order in [HostOrder::Fcfs, HostOrder::Elevator, HostOrder::Paper32] {
             for step in [0, 1] {
                 let mut queue = queue(order, 1);

@@ -13,18 +13,18 @@
 //!   and of any drive that is not lost:   (heard) <--- ended a command / ended none for long ---> silent
 //! ```
 //!
-//! Two more words are no standing, because they come and go beside one. A *silent* drive keeps its standing,
-//! to which it comes back as soon as it is heard. *Aside* is what a read's policy chose to do without: a choice
-//! of the last read, made anew by the next.
+//! Silent and aside are no standings: a drive has its standing besides. A *silent* drive keeps its standing, which
+//! counts again as soon as it ends a command. Drives that are *aside* are those that the policy chose to do without
+//! in the last read; the next read chooses anew.
 //!
 //! The term of a drive that sits out doubles with each time it comes back and is found slow again soon after.
 //!
 //! # Invariants
 //!
 //! - D1. Of lost drives and those that sit out there are together at most as many as the layout can lose,
-//!   unless more than that are lost.
+//!   unless more than that are lost. Of lost drives and those that a read sets aside there are, too.
 //! - D2. A drive that sits out by hand comes back by hand, or when the layout needs it.
-//! - D3. A lost drive does not sit out, is not overdue and is not probed. That it is silent still counts for
+//! - D3. A lost drive does not sit out, is not set aside, is not overdue and is not probed. That it is silent still counts for
 //!   the end of the array, which does not wait for what such a drive may give back.
 
 use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos};
@@ -46,7 +46,7 @@ pub(crate) const PROBE_INTERVAL: Nanos = Nanos::from_millis(250);
 enum Standing {
     /// Reads may ask it.
     CountedOn,
-    /// It was found slow: it is not read where that can be helped.
+    /// It was found slow: it is not read while others suffice.
     SatOut(Term),
     /// The same, because an operator wants it.
     SatOutByHand(Term),
@@ -93,7 +93,7 @@ pub(crate) struct Standings {
     lost: DriveSet,
     sat_out: DriveSet,
     silent: DriveSet,
-    /// Drives that have been silent for so long that they are to be lost.
+    /// Drives that have been silent for [`Patience::lost`](super::silence::Patience::lost), and are to be lost.
     overdue: DriveSet,
     aside: DriveSet,
     /// Drives that reads did without and of which nothing has been heard since.
@@ -146,7 +146,7 @@ impl Standings {
         self.lost.len() as usize > self.redundant
     }
 
-    /// Drives not to be read where that can be helped.
+    /// Drives that sit out.
     pub(crate) fn sat_out(&self) -> DriveSet {
         self.sat_out
     }
@@ -309,6 +309,8 @@ impl Standings {
             Standing::CountedOn | Standing::Lost => None,
         };
         let needed = self.sat_out.iter().min_by_key(merit)?;
+        let is_by_hand = self.by_hand().contains(needed);
+        assert!(!is_by_hand || self.by_hand() == self.sat_out, "D2: drive {needed} comes back");
         let figures = self.figures(now, needed);
         self.bring_in(now, needed);
         Some(DriveEvent { at: now, drive: needed, kind: EventKind::AdmittedInNeed, figures })
@@ -320,7 +322,7 @@ impl Standings {
         self.event_of_present(now, drive, EventKind::Silent)
     }
 
-    /// These drives, and no others, have been silent for so long that they are to be lost.
+    /// These drives, and no others, are to be lost for their silence.
     pub(crate) fn set_overdue(&mut self, overdue: DriveSet) {
         assert!(overdue.and(self.lost).is_empty(), "D3: {overdue} are overdue");
         self.overdue = overdue;
@@ -348,6 +350,8 @@ impl Standings {
 
     /// A read does without these drives: they are probed if nothing is heard of them.
     pub(crate) fn note_aside(&mut self, aside: DriveSet) {
+        assert!(aside.and(self.lost).is_empty(), "D3: lost drives are set aside: {aside}");
+        assert!(aside.len() as usize <= self.spare(), "D1: too many are set aside: {aside}");
         self.aside = aside;
         self.stale = self.stale.or(aside.without(self.sat_out));
     }

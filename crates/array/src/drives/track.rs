@@ -5,7 +5,7 @@ use levelhead_units::{Instant, Nanos};
 
 use crate::policy::tau::DriveView;
 
-/// Rates are averaged over about so long.
+/// The time over which rates are averaged.
 const MEMORY: Nanos = Nanos::from_secs(2);
 
 /// One drive as the array sees it, merged with what the drive says of itself.
@@ -18,7 +18,7 @@ pub(crate) struct DriveTrack {
     /// Mean time of one command, inferred from completions; what a drive says goes first.
     service_time: Option<f64>,
     finished_last: Instant,
-    /// The same over the last few commands only, had they been the only ones inside.
+    /// The same over the last [`PACE_MEMORY`] commands, as if each had been alone inside the drive.
     pace: f64,
     /// Share of sectors read without retries that were not given.
     failures: Share,
@@ -28,29 +28,29 @@ pub(crate) struct DriveTrack {
     excess: f64,
 }
 
-/// Three rotations of a drive with 7200 a minute: what a retry takes until one was seen.
+/// The time of a retry until one was seen, in seconds: three rotations at 7200 a minute.
 const RETRY_TIME_AT_FIRST: f64 = 0.025;
 
 /// Retries whose mean is kept.
 const RETRY_MEMORY: f64 = 16.0;
 
-/// A command that takes more than so many times the median drive's pace exceeds what is usual.
+/// The time by which a command takes longer than this multiple of the median drive's pace is its excess.
 const EXCESS: f64 = 3.0;
 
 /// Commands over which the mean excess is kept.
 const EXCESS_MEMORY: f64 = 128.0;
 
-/// A share that is learnt, and forgotten by what comes later.
+/// A share that is learnt; what comes later replaces what was learnt before.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     hits: f64,
     trials: f64,
 }
 
-/// So many sectors are remembered: at 2 % the learnt share is then right to a tenth of itself.
+/// The number of sectors over which the share is learnt: a share of 2 % is then known to a tenth of itself.
 const TRIALS_MAX: f64 = 4096.0;
 
-/// One more failure than there were in so many sectors is assumed at first: a drive is innocent.
+/// The number of sectors without failure that is assumed at first, so that an unknown drive counts as a good one.
 const TRIALS_PRIOR: f64 = 64.0;
 
 impl Share {
@@ -70,7 +70,7 @@ impl Share {
 /// Commands whose time makes up the pace.
 const PACE_MEMORY: f64 = 16.0;
 
-/// A drive that has been silent for so many times its pace must have become that much slower.
+/// A drive that has worked on one command for `t` is taken to need at least `t` divided by this for a command.
 const SILENCE: f64 = 4.0;
 
 /// A count that forgets, with time constant [`MEMORY`].
@@ -91,14 +91,14 @@ impl Decaying {
     }
 }
 
-/// What is left of a count after so long.
+/// The share of a count that is left after `age`.
 fn left(age: Nanos) -> f64 {
     // Several counts are asked for at the time of the last change.
     if age == Nanos::ZERO { 1.0 } else { (-age.as_secs_f64() / MEMORY.as_secs_f64()).exp() }
 }
 
-/// The time of a command in a drive with so many commands to choose from, over that of a single one: the
-/// number to the power of -0.26, which is what the shipped profiles do under shortest positioning time first.
+/// The time of a command in a drive that has `n` commands to choose from, the index, divided by that of a single
+/// command: `n` to the power of -0.26, which is what the shipped profiles do under shortest positioning time first.
 /// A drive that serves its commands in another order is taken for faster than it is while it has many.
 const CHOICE: [f64; 33] = [
     1.000, 1.000, 0.835, 0.752, 0.697, 0.658, 0.628, 0.603, 0.582, 0.565, 0.550, 0.536, 0.524,
@@ -130,7 +130,7 @@ impl DriveTrack {
         self.arrivals.add(now, 1.0);
     }
 
-    /// A command was withdrawn: it did not come the drive's way after all.
+    /// A command was withdrawn, and does not count as an arrival any more.
     pub(crate) fn handle_withdrawn(&mut self, now: Instant) {
         self.arrivals.add(now, -1.0);
     }
@@ -143,7 +143,7 @@ impl DriveTrack {
         }
     }
 
-    /// A command that went into the drive at `started` has come back; with it, so many were inside.
+    /// A command that went into the drive at `started` has ended; with it, `inside` commands were in the drive.
     pub(crate) fn handle_finished(&mut self, now: Instant, started: Instant, inside: usize) {
         // With several commands inside, the drive turned to this one when it was through with the
         // one before.
@@ -186,13 +186,13 @@ impl DriveTrack {
         self.failures.add(failed as f64, sectors as f64);
     }
 
-    /// The time of one command more, in seconds, by what commands took lately; more if the drive has been
-    /// silent for long.
+    /// The predicted time of one command more, in seconds, from the times of the last commands; longer if the drive
+    /// has worked on the same command for long ([`SILENCE`]).
     pub(crate) fn pace(&self, now: Instant, work: Work) -> f64 {
         self.pace_alone(now, work) * choice(work.inside + 1)
     }
 
-    /// The same, had it nothing else to do.
+    /// The same if the drive had no other command inside.
     fn pace_alone(&self, now: Instant, work: Work) -> f64 {
         let silent = work.since.map_or(Nanos::ZERO, |since| self.busy(now, since));
         self.pace.max(silent.as_secs_f64() / SILENCE / choice(work.inside + 1))

@@ -103,7 +103,14 @@ enum Synced {
 #[derive(Debug, PartialEq, Eq)]
 struct Flush {
     /// Its parts that have not ended.
-    pending: Vec<(DriveIdx, SubId)>,
+    pending: Vec<FlushPart>,
+}
+
+/// A flush of one drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FlushPart {
+    drive: DriveIdx,
+    sub: SubId,
 }
 
 /// An entry that is to come.
@@ -151,7 +158,18 @@ impl Progress {
 impl Ledger {
     pub(crate) fn new(books: &Books) -> Self {
         let Books { book, owns, run, forced_over, lagging } = books.clone();
-        assert_eq!(owns.len(), book.spec.drives());
+        assert_eq!(owns.len(), book.spec.drives(), "Q1: what drives say of themselves");
+        assert_eq!(owns.len(), book.members.len(), "Q1: members");
+        for (at, own) in owns.iter().enumerate() {
+            let drive = DriveIdx::from_usize(at);
+            let Some(own) = own else {
+                assert!(!lagging.contains(drive), "Q1: drive {drive} is absent");
+                continue;
+            };
+            assert_eq!(own.drive, drive, "Q1: the place that drive {drive} says it has");
+            let membership = book.members[at].membership;
+            assert_eq!(membership, Membership::Present, "Q2: drive {drive}");
+        }
         let members = book.members.clone();
         let (phase, synced) = (Phase::Shut, Synced::NotNow);
         let (due, entry) = (VecDeque::new(), None);
@@ -238,7 +256,7 @@ impl Ledger {
         self.leftover = others;
         let own: Vec<Leftover> = own;
         own.iter().for_each(|leftover| core.release(leftover.buf));
-        self.note_flushed(|of, _| of == drive);
+        self.note_flushed(|part| part.drive == drive);
         let is_told = self.due.is_empty() && self.records_losses() && self.phase != Phase::Closed;
         if is_told {
             self.due.push_back(Due::New(self.book.state));
@@ -254,17 +272,20 @@ impl Ledger {
 
     fn flush(&self, core: &mut Core, now: Instant) -> Flush {
         let present: Vec<DriveIdx> = core.drives.present().iter().collect();
-        let ask = |drive| (drive, self.ask(core, now, drive, Command::Flush, Vec::new()));
+        let ask = |drive| {
+            let sub = self.ask(core, now, drive, Command::Flush, Vec::new());
+            FlushPart { drive, sub }
+        };
         Flush { pending: present.into_iter().map(ask).collect() }
     }
 
     /// Some parts of flushes have ended, or will not.
-    fn note_flushed(&mut self, is_over: impl Fn(DriveIdx, SubId) -> bool) {
+    fn note_flushed(&mut self, is_over: impl Fn(&FlushPart) -> bool) {
         if let Phase::Flushing(flush) = &mut self.phase {
-            flush.pending.retain(|&(drive, sub)| !is_over(drive, sub));
+            flush.pending.retain(|part| !is_over(part));
         }
         if let Synced::Flushing(flush) = &mut self.synced {
-            flush.pending.retain(|&(drive, sub)| !is_over(drive, sub));
+            flush.pending.retain(|part| !is_over(part));
             if flush.pending.is_empty() {
                 self.synced = Synced::Safely;
                 if self.phase == Phase::Open {
@@ -318,7 +339,7 @@ impl Ledger {
                 self.lagging = self.lagging.without(DriveSet::EMPTY.with(drive));
                 Progress::Done
             }
-            Some(_) | None => return self.note_flushed(|_, part| part == sub),
+            Some(_) | None => return self.note_flushed(|part| part.sub == sub),
         };
         self.entry.as_mut().expect("it has progress").progress[at] = next;
     }

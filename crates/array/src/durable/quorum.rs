@@ -220,9 +220,34 @@ pub fn quorum(found: &[Found]) -> Result<Assembly, Refusal> {
         }
         (true, false) => (right.synced, None),
     };
-    // Q3
-    assert!(is_clean || trusted == 0 || doubt.is_some() || spec.redundant() == 0);
-    Ok(Assembly { book: right.clone(), area, places, absent, lagging, trusted, doubt })
+    let is_trusted = trusted > 0 && spec.redundant() > 0;
+    assert!(is_clean || !is_trusted || doubt.is_some(), "Q3: {trusted} stripes are trusted");
+    let assembly = Assembly { book: right.clone(), area, places, absent, lagging, trusted, doubt };
+    assembly.check();
+    Ok(assembly)
+}
+
+impl Assembly {
+    /// Asserts what the array relies on that goes on with it.
+    pub(super) fn check(&self) {
+        let Self { book, places, absent, lagging, .. } = self;
+        let count = book.spec.drives();
+        assert!(
+            places.len() == count && book.members.len() == count,
+            "Q1: {} places",
+            places.len()
+        );
+        assert!(absent.len() as usize <= book.spec.redundant(), "Q2: {absent} are absent");
+        assert!(lagging.and(*absent).is_empty(), "Q1: absent drives say something: {lagging}");
+        for (at, place) in places.iter().enumerate() {
+            let drive = DriveIdx::from_usize(at);
+            assert_eq!(place.is_none(), absent.contains(drive), "Q2: drive {drive}");
+            let Some(Placed { own, .. }) = place else { continue };
+            assert_eq!(own.drive, drive, "Q1: the place that drive {drive} says it has");
+            let membership = book.members[at].membership;
+            assert_eq!(membership, Membership::Present, "Q2: drive {drive}");
+        }
+    }
 }
 
 /// What a member says: the newer of its copies.

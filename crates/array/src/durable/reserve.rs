@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(journal(&division, size), [1_024; 16]);
         let runs: Vec<u64> = division.area.runs().map(|run| run.sectors.get()).collect();
         assert_eq!(runs.len(), 17);
-        assert!(runs.iter().all(|run| run.is_multiple_of(16)), "A2: whole chunks");
+        assert!(runs.iter().all(|run| run.is_multiple_of(16)), "E2: whole chunks");
         let share = size as f64 / 16.0;
         assert!(runs[1..16].iter().all(|&run| (run as f64 / share - 1.0).abs() < 0.01));
         let unused = size - 512 - 16_384 - division.drive_size.get();

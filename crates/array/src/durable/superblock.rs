@@ -18,7 +18,7 @@ use levelhead_units::{DriveIdx, Extent, Lba, SECTOR_SIZE, Sectors};
 use super::membership::{MEMBERSHIP_BYTES, Member, Membership};
 use super::reserve::{RESERVED_MAX, Reserved, Use};
 pub use super::uuid::Uuid;
-use crate::shape::{Area, Family, Layout, Parity, Spec, SpecError};
+use crate::shape::{Area, DriveCounts, Family, Layout, Parity, Spec, SpecError};
 
 /// The first bytes of every superblock.
 const MAGIC: [u8; 16] = *b"levelhead array\0";
@@ -485,9 +485,10 @@ fn spec_of(bytes: &[u8]) -> Result<Spec, SuperblockError> {
         1 => Parity::Rotating,
         other => return Err(field("parity", other.into())),
     };
-    let shape = (u32::from(bytes[at::DATA]), u32::from(bytes[at::REDUNDANT]));
+    let (data, redundant) = (bytes[at::DATA].into(), bytes[at::REDUNDANT].into());
+    let drives = DriveCounts { data, redundant };
     let chunk = Sectors::new(u32_at(bytes, at::CHUNK).into());
-    Spec::new(family, shape, u32_at(bytes, at::EXPANSION), chunk, parity)
+    Spec::new(family, drives, u32_at(bytes, at::EXPANSION), chunk, parity)
         .map_err(SuperblockError::Spec)
 }
 

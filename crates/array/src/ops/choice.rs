@@ -60,8 +60,8 @@ pub(crate) fn slow_now(core: &mut Core, now: Instant, asked: DriveSet) -> Slow {
     Slow { aside, rest_max }
 }
 
-/// The symbols without which a codeword cannot give what is wanted: that itself, or if some of it is
-/// on a lost drive, as much as decodes if that is there.
+/// The symbols that must be read to give what is wanted: the wanted symbols themselves or, if some of them are on
+/// lost drives, as many symbols as suffice to compute these, if there are that many.
 pub(crate) fn needed(word: &Codeword, data: usize) -> SymbolSet {
     let own = word.subject.and(word.usable);
     if own == word.subject || word.usable.len() < data {

@@ -5,8 +5,9 @@
 //! # Invariants
 //!
 //! - F1. A symbol is *had* only after its sector was read without failure, and its place names where.
-//! - F2. Unknown is not damaged: a symbol that little effort did not give may be asked again.
-//! - F3. A symbol is pending in at most one sub-request, whose end is the end of that.
+//! - F2. Unknown is not damaged: a symbol that was not given without retries may be asked for again, one that
+//!   the drive found damaged is not.
+//! - F3. A symbol is pending in at most one sub-request, and until that ends.
 
 use levelhead_block::{BufId, Command, Effort, Outcome, Place, Segment};
 use levelhead_erasure::SymbolSet;
@@ -18,8 +19,8 @@ use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::shape::{Cell, Layout, Row};
 
-/// Two sub-requests to one drive that are at most so far apart become one. Reading 64 KiB more takes
-/// under a millisecond; coming back for the second one usually takes a whole rotation.
+/// The widest gap between two sub-requests to one drive that become one. Reading 64 KiB more takes under a
+/// millisecond; a second sub-request usually waits for a whole rotation.
 const GAP_MAX: Sectors = Sectors::new(16);
 
 /// What is known of one codeword's symbols.
@@ -74,6 +75,41 @@ pub(crate) struct Asked {
     pub(crate) asked: Instant,
 }
 
+/// The end of such a read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FetchEnded<'a> {
+    pub(crate) sub: SubId,
+    pub(crate) drive: DriveIdx,
+    /// The sectors of the drive that it read.
+    pub(crate) extent: Extent,
+    /// The buffer that it filled; absent where the drive is lost.
+    pub(crate) buf: Option<BufId>,
+    pub(crate) outcome: &'a Outcome,
+}
+
+/// Symbols of one codeword that are to be asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    /// The codeword's place in [`Fetch::codewords`].
+    pub(crate) word: usize,
+    pub(crate) symbols: SymbolSet,
+}
+
+/// Neighbouring sectors of one drive that become one read.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    drive: DriveIdx,
+    extent: Extent,
+}
+
+/// A sector of the array, and the symbol of a codeword that it is. In the order of the codewords.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ArraySector {
+    pub(crate) row: Row,
+    pub(crate) symbol: usize,
+    pub(crate) lba: Lba,
+}
+
 /// How to ask.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Manner {
@@ -113,24 +149,24 @@ impl Fetch {
         self.codewords.binary_search_by_key(&row, |word| word.row).ok()
     }
 
-    /// Asks for symbols, given as pairs of codeword and set; one sub-request for cells that lie close
-    /// together. Returns how many sub-requests that made.
+    /// Asks for symbols, with one sub-request for cells that lie close together. Returns how many
+    /// sub-requests that made.
     pub(crate) fn ask(
         &mut self,
         core: &mut Core,
         now: Instant,
-        wishes: &[(usize, SymbolSet)],
+        wishes: &[Wish],
         manner: Manner,
     ) -> u32 {
         self.mark(wishes);
         let mut cells: Vec<Cell> = Vec::new();
-        for &(word, symbols) in wishes {
+        for &Wish { word, symbols } in wishes {
             let row = self.codewords[word].row;
             cells.extend(symbols.iter().map(|symbol| core.layout.cell(row, symbol)));
         }
         cells.sort_unstable();
         let runs = self.join(core, &cells);
-        for &(drive, extent) in &runs {
+        for &Run { drive, extent } in &runs {
             let place = Place { buf: core.name_buf(), sector: 0 };
             let sectors = u32::try_from(extent.sectors.get()).expect("a run fits a request");
             let sub = core.enqueue(
@@ -152,10 +188,12 @@ impl Fetch {
     }
 
     /// Notes that these symbols will be asked for, so that no gap takes them (F3).
-    pub(crate) fn mark(&mut self, wishes: &[(usize, SymbolSet)]) {
-        for &(word, symbols) in wishes {
+    pub(crate) fn mark(&mut self, wishes: &[Wish]) {
+        for &Wish { word, symbols } in wishes {
             let word = &mut self.codewords[word];
             assert!(symbols.minus(word.usable).is_empty(), "{:?}: unusable symbols", word.row);
+            let is_known_damaged = !symbols.and(word.damaged).is_empty();
+            assert!(!is_known_damaged, "F2: {:?}: damaged symbols are asked for again", word.row);
             word.tried = word.tried.or(symbols);
             word.pending = word.pending.or(symbols);
         }
@@ -163,16 +201,18 @@ impl Fetch {
 
     /// Runs of cells on the same drive, gaps of up to [`GAP_MAX`] included. Symbols in the gaps are
     /// asked for from then on, too.
-    fn join(&mut self, core: &Core, cells: &[Cell]) -> Vec<(DriveIdx, Extent)> {
-        let mut runs: Vec<(DriveIdx, Extent)> = Vec::new();
+    fn join(&mut self, core: &Core, cells: &[Cell]) -> Vec<Run> {
+        let mut runs: Vec<Run> = Vec::new();
         for &Cell { drive, lba } in cells {
             match runs.last_mut() {
-                Some((last, extent))
-                    if *last == drive && self.bridge(core, drive, extent.end(), lba) =>
+                Some(run)
+                    if run.drive == drive && self.bridge(core, drive, run.extent.end(), lba) =>
                 {
-                    extent.sectors = lba - extent.lba + Sectors::new(1);
+                    run.extent.sectors = lba - run.extent.lba + Sectors::new(1);
                 }
-                Some(_) | None => runs.push((drive, Extent::new(lba, Sectors::new(1)))),
+                Some(_) | None => {
+                    runs.push(Run { drive, extent: Extent::new(lba, Sectors::new(1)) });
+                }
             }
         }
         runs
@@ -206,14 +246,8 @@ impl Fetch {
     }
 
     /// A read of this operation has ended.
-    pub(crate) fn handle_done(
-        &mut self,
-        layout: &Layout,
-        sub: SubId,
-        (drive, extent): (DriveIdx, Extent),
-        buf: Option<BufId>,
-        outcome: &Outcome,
-    ) {
+    pub(crate) fn handle_done(&mut self, layout: &Layout, ended: FetchEnded<'_>) {
+        let FetchEnded { sub, drive, extent, buf, outcome } = ended;
         let at = self.subs.iter().position(|pending| pending.id == sub);
         self.subs.swap_remove(at.expect("the read is this operation's"));
         self.filled.extend(buf);
@@ -265,9 +299,9 @@ impl Fetch {
         self.subs.iter().map(|sub| sub.drive).collect()
     }
 
-    /// Gives back every filled buffer, and withdraws what still waits where asked to. What is inside
-    /// a drive releases its own buffer when it comes back, which is late after `due`. Returns how many
-    /// were withdrawn.
+    /// Releases every filled buffer and, if `withdraw` says so, withdraws the sub-requests that still wait in the
+    /// host's queues. The buffer of a sub-request inside a drive is released when it ends; its drive is noted as
+    /// late if that is after `due`. Returns how many sub-requests were withdrawn.
     pub(crate) fn close(
         &mut self,
         core: &mut Core,
@@ -281,7 +315,7 @@ impl Fetch {
         let subs = std::mem::take(&mut self.subs);
         let mut withdrawn = 0;
         for Asked { id, drive, asked } in subs {
-            // What was asked for later, because of a late drive, is not late itself.
+            // `due` is the time of what was asked first, not of what was asked later because of a late drive.
             let due = due.filter(|_| Some(asked) == self.since);
             if withdraw && core.withdraw(now, id) {
                 withdrawn += 1;
@@ -309,16 +343,14 @@ pub(crate) fn usable(core: &Core, row: Row) -> SymbolSet {
         .collect()
 }
 
-/// The rows that an extent of the array touches, with each of its sectors' symbol, in the order of
-/// the rows.
-pub(crate) fn rows_of(layout: &Layout, extent: Extent) -> Vec<(Row, usize, Lba)> {
-    let mut rows: Vec<(Row, usize, Lba)> = extent
-        .iter()
-        .map(|lba| {
-            let (row, symbol) = layout.find(lba);
-            (row, symbol, lba)
-        })
-        .collect();
-    rows.sort_unstable();
-    rows
+/// The sectors of an extent of the array, each with its codeword and symbol, in the order of the
+/// codewords.
+pub(crate) fn sectors_of(layout: &Layout, extent: Extent) -> Vec<ArraySector> {
+    let sector = |lba| {
+        let (row, symbol) = layout.find(lba);
+        ArraySector { row, symbol, lba }
+    };
+    let mut sectors: Vec<ArraySector> = extent.iter().map(sector).collect();
+    sectors.sort_unstable();
+    sectors
 }

@@ -4,10 +4,10 @@
 //! |---|---|
 //! | never | - |
 //! | times the median | some multiple of the median time of the drives that were asked first `[TAIL16]` |
-//! | slow | a time that no queue explains, or twice the 99th percentile of all commands during which it has ended nothing |
+//! | slow | a time that its queue does not explain, or twice the 99th percentile of all commands, if it has ended nothing meanwhile |
 //!
-//! A read does not count on a late drive any more, but takes what it brings. How far drives are behind the
-//! median of their fellows is learnt from every read.
+//! A read does not count on a late drive any more, but still uses what the drive brings. How far drives usually
+//! are behind the median of their fellows is learnt from every read.
 
 use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos};
 
@@ -72,7 +72,7 @@ struct Answered {
 }
 
 impl Lateness {
-    /// Nobody has been asked yet; drives that are silent are not counted on.
+    /// Of a read that has not asked any drive yet. Drives that are silent are late from the start.
     pub(crate) fn new(core: &Core, now: Instant, late: Late) -> Self {
         let measure = match late {
             Late::Never => Measure::Never,
@@ -114,7 +114,7 @@ impl Lateness {
         self.deadline
     }
 
-    /// These drives have ended nothing for long.
+    /// These drives are silent, and so they are late.
     pub(crate) fn note_silent(&mut self, silent: DriveSet) {
         self.late = self.late.or(silent);
     }
@@ -149,7 +149,8 @@ impl Lateness {
             return;
         };
         let is_behind = behind.is_some_and(|behind| behind <= now);
-        // A long wait alone is the queue's affair: the drive must have ended nothing, or too much else.
+        // A long queue alone makes a wait long. So the drive must also have ended nothing, or many other
+        // commands.
         let is_stuck =
             |sub: &Asked| sub.asked + patience <= now && core.is_stuck(now, sub.id, patience);
         let is_late = |sub: &&Asked| is_stuck(sub) || (is_behind && sub.asked == self.began);
@@ -161,7 +162,7 @@ impl Lateness {
         self.watch(fetch);
     }
 
-    /// Something was asked for: sees to it that the read looks when the next drive may be late.
+    /// Commands were asked for: sets the deadline to the time when the next drive may be late.
     pub(crate) fn watch(&mut self, fetch: &Fetch) {
         let Measure::Slow { patience, behind } = self.measure else { return };
         let in_time = fetch.subs.iter().filter(|sub| !self.late.contains(sub.drive));
@@ -172,7 +173,7 @@ impl Lateness {
         self.deadline = in_time.map(late_at).min();
     }
 
-    /// Finds out when drives are late, if that is to be known from their fellows' times.
+    /// Finds out when drives are late, if that depends on the times of their fellows.
     fn expect(&mut self, core: &Core, fetch: &Fetch) {
         match self.measure {
             Measure::TimesMedian(_) if self.late.is_empty() && self.deadline.is_none() => {
@@ -201,7 +202,7 @@ impl Lateness {
         })
     }
 
-    /// The median of what the drives take that were asked first, once half of them have answered.
+    /// The median time of the drives that were asked first, once half of them have answered.
     fn fellows(&self) -> Option<Nanos> {
         let rank = tolerant::rank(self.asked.len() as usize)?;
         self.answered.get(rank).map(|answered| answered.took)
@@ -217,8 +218,9 @@ impl Lateness {
         median.map(|median| self.began + median * u64::from(times))
     }
 
-    /// Drives that are not late, however long they take: a read of so few drives that it has no fellows'
-    /// times to compare with takes a drive for late only if it is slower than the array's other drives.
+    /// Drives that this read does not call late. A read of three drives or more compares each with the others, so
+    /// there is none. A read of one or two drives calls only those late that are slower than the array's other
+    /// drives.
     fn only_queued(&self, core: &Core, now: Instant) -> DriveSet {
         match tolerant::rank(self.asked.len() as usize) {
             Some(_) => DriveSet::EMPTY,
@@ -226,8 +228,8 @@ impl Lateness {
         }
     }
 
-    /// Learns how far drives usually are behind their fellows. Of those that nobody waited for it is
-    /// known only that they took longer.
+    /// Learns from this read how far drives usually are behind the median of their fellows. Of drives that have not
+    /// answered it is known only that they take longer than the read has taken until now.
     pub(crate) fn note_spread(&self, core: &mut Core, now: Instant, fetch: &Fetch) {
         let Some(median) = self.fellows().filter(|&median| median > Nanos::ZERO) else { return };
         let times = |time: Nanos| time.as_secs_f64() / median.as_secs_f64();
@@ -241,8 +243,8 @@ impl Lateness {
         }
     }
 
-    /// Tells the drives which of them were late, now that the read is answered. Returns when those were that
-    /// have not answered, if later reads are to hear of it.
+    /// Notes which drives were late, now that the read is answered. Returns the time after which the drives that
+    /// have not answered are late, if they are to be noted, too.
     pub(crate) fn note_late(&self, core: &mut Core, now: Instant) -> Option<Instant> {
         let due = self.due(core)?;
         let only_queued = self.only_queued(core, now);

@@ -1,4 +1,5 @@
-//! Who may touch a stripe: reads share, writes exclude, until their last sub-command has ended.
+//! Which operations may use a stripe at the same time: any number of reads, or one write. A claim lasts until
+//! the operation's last sub-command has ended.
 //!
 //! A read that decodes while a write changes the same codeword would mix old and new symbols into
 //! bytes that were never written. Any read may have to decode, so every read of a redundant array
@@ -8,7 +9,7 @@
 //!
 //! - L1. Two claims that both hold and overlap are both reads.
 //! - L2. First come, first served where claims conflict: a claim waits for every earlier one it
-//!   conflicts with, held or waiting. So none waits for ever, and none waits for itself.
+//!   conflicts with, held or waiting. So every claim is granted in the end, and no claim waits for itself.
 //!
 //! A write that would wait behind another waiting write next to it may join that one instead
 //! ([`StripeLocks::join`]): a stream of small writes becomes a few large ones.
@@ -71,7 +72,7 @@ impl StripeLocks {
         self.waiting.iter().any(|earlier| earlier.conflicts(&claim)) || self.blocked(&claim)
     }
 
-    /// Gives up what `owner` holds or waits for; returns who holds their stripes now, in order of arrival.
+    /// Gives up what `owner` holds or waits for; returns the owners that hold their stripes now, in order of arrival.
     pub(crate) fn withdraw(&mut self, owner: u64) -> Vec<u64> {
         match self.waiting.iter().position(|claim| claim.owner == owner) {
             Some(at) => {
@@ -82,7 +83,7 @@ impl StripeLocks {
         }
     }
 
-    /// Gives up what `owner` holds; returns who holds their stripes now, in order of arrival.
+    /// Gives up what `owner` holds; returns the owners that hold their stripes now, in order of arrival.
     pub(crate) fn release(&mut self, owner: u64) -> Vec<u64> {
         let lists = [&mut self.readers, &mut self.writers];
         let held = lists.into_iter().find_map(|list| {
@@ -93,7 +94,7 @@ impl StripeLocks {
         self.grant(&released)
     }
 
-    /// Lets those hold their stripes who waited for no more than this claim, which is gone.
+    /// Grants the waiting claims that waited for nothing but this claim, which was released or withdrawn.
     fn grant(&mut self, released: &Claim) -> Vec<u64> {
         let mut granted = Vec::new();
         // Only a claim that overlaps the released one can have waited for it.

@@ -3,9 +3,10 @@
 //! # Invariants
 //!
 //! - O1. Every request is answered within [`Patience::answer`](crate::Patience::answer) of its arrival.
-//! - O2. A write that was answered before its end goes on, and keeps its stripes and its memory until then:
-//!   nothing overtakes what a drive may still carry out, and redundancy matches once all of it was.
-//! - O3. What such writes keep is bounded: while it is [`GIVEN_UP_MAX`], further writes fail at once.
+//! - O2. A write that was answered before its end goes on, and keeps its stripes and its memory until its end. So
+//!   no later request overtakes a sub-write that a drive may still carry out, and redundancy matches the data
+//!   once all sub-writes have ended.
+//! - O3. The memory of such writes is bounded: while it is [`GIVEN_UP_MAX`] or more, new writes fail at once.
 
 use levelhead_block::{BufId, Effort, Outcome, RequestId, SectorSet};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
@@ -19,7 +20,7 @@ use crate::ops::write::{Cause, Part};
 use crate::timers::Timer;
 use crate::{Array, FlushOp, Moved, Op, Start};
 
-/// What writes may keep that were given up and are still being carried out: 64 MiB.
+/// The most memory of writes that were given up and are still being carried out: 64 MiB.
 const GIVEN_UP_MAX: Sectors = Sectors::new(1 << 14);
 
 impl Array {
@@ -31,7 +32,7 @@ impl Array {
         Some(self.give_up_at.map_or(answer_by, |at| at.min(answer_by)))
     }
 
-    /// The answers that an operation has just given and that are held go out in time all the same (O1).
+    /// Limits how long the answers are held that an operation has just given (O1).
     pub(crate) fn limit_held(&mut self, arrived: Option<Instant>) {
         if let (Some(arrived), Some(patience)) = (arrived, self.core.drives.patience()) {
             self.core.limit_held(arrived + patience.answer());
@@ -43,16 +44,16 @@ impl Array {
         self.core.given_up >= GIVEN_UP_MAX
     }
 
-    /// When a write or a flush may have waited for so long that its drives are overdue: looked at again after as
-    /// long as makes a drive silent.
+    /// When to look next for drives that a write or a flush has waited for as long as [`Patience::lost`]: not before
+    /// the oldest request is that old, and not before [`Patience::silent`] has passed since the last look.
     pub(crate) fn kept_waiting_at(&self) -> Option<Instant> {
         let patience = self.core.drives.patience()?;
         let &arrived = self.arrived.values().next()?;
         Some((arrived + patience.lost).max(self.looked + patience.silent))
     }
 
-    /// Drives that a write or a flush has waited for as long as makes a drive lost, however much else they have
-    /// ended meanwhile (S3 of [`silence`](crate::drives::silence)).
+    /// Drives that a write or a flush has waited for as long as [`Patience::lost`], even if they have ended other
+    /// commands meanwhile (S3 of [`silence`](crate::drives::silence)).
     fn kept_waiting(&mut self, now: Instant) -> DriveSet {
         let Some(patience) = self.core.drives.patience() else { return DriveSet::EMPTY };
         self.looked = now;
@@ -74,7 +75,7 @@ impl Array {
         }
     }
 
-    /// Gives up what has waited for too long.
+    /// Answers the requests that have waited for too long with a failure.
     pub(crate) fn give_up_overdue(&mut self, now: Instant) {
         let ends_now = self.give_up_at.is_some_and(|at| at <= now);
         let is_over = |by: Option<Instant>| ends_now || by.is_some_and(|by| by <= now);
@@ -86,13 +87,14 @@ impl Array {
         }
     }
 
-    /// Drives that have been silent for too long are lost as soon as something waits for them.
+    /// Loses one of the drives that have been silent for too long, if a write, a flush or the ledger waits for it.
     pub(crate) fn lose_overdue(&mut self, now: Instant) -> Moved {
         let overdue = self.core.drives.overdue().without(self.core.drives.lost());
         let Some(drive) = overdue.iter().find(|&drive| self.may_lose(drive)) else {
             return Moved::No;
         };
         self.lose(now, drive, Why::Silent);
+        assert!(!self.core.has_failed(), "S1: drive {drive} was needed");
         Moved::Yes
     }
 
@@ -107,7 +109,7 @@ impl Array {
         }
     }
 
-    /// Whether a drive is waited for by what cannot do without it, and the layout survives the loss of every drive
+    /// Whether a write, a flush or the ledger waits for a drive, and the layout survives the loss of every drive
     /// that is silent (S1 of [`silence`](crate::drives::silence)).
     fn may_lose(&self, drive: DriveIdx) -> bool {
         let is_redundant = self.core.synced == self.core.layout.stripes();
@@ -117,7 +119,7 @@ impl Array {
         is_redundant && silent <= self.core.drives.spare() && self.core.is_waited_for(drive, waits)
     }
 
-    /// Answers what an operation is for with a failure.
+    /// Answers the requests of an operation with a failure.
     fn give_up_op(&mut self, now: Instant, op: OpId) {
         let Some(state) = self.ops.get_mut(&op) else { return };
         match state {

@@ -7,7 +7,7 @@
 //!                          |  +-----------------------------------------------+
 //!                          |  every codeword gives its data, or cannot
 //!                          v
-//!                       Answered    (what is still inside a drive comes back to nobody)
+//!                       Answered    (the end of a command that is still inside a drive is ignored)
 //! ```
 //!
 //! # Invariants
@@ -22,16 +22,18 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use levelhead_block::{BufId, Effort, Outcome, Place, RequestId, Segment};
+use levelhead_block::{Effort, Outcome, Place, RequestId, Segment};
 use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
-use crate::action::{Answer, Cost, SubId};
+use crate::action::{Answer, Cost};
 use crate::core::{Core, OpId};
 use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::ops::choice::{Slow, needed, plan, slow_now};
-use crate::ops::fetch::{Codeword, Fetch, Manner, rows_of, usable};
+use crate::ops::fetch::{
+    ArraySector, Codeword, Fetch, FetchEnded, Manner, Wish, sectors_of, usable,
+};
 use crate::ops::lateness::Lateness;
 use crate::ops::rule::{Doubtful, Need, Rule};
 use crate::policy::{First, Late, Plan, Policy, Surplus};
@@ -45,14 +47,22 @@ pub(crate) struct ReadOp {
     effort: Effort,
     plan: Plan,
     pub(crate) fetch: Fetch,
-    /// Codeword and symbol of each requested sector, in the client's order.
-    targets: Vec<(usize, usize)>,
+    /// Where each requested sector comes from, in the client's order.
+    targets: Vec<Target>,
     cost: Cost,
     began: Instant,
     lateness: Lateness,
     is_answered: bool,
     /// Room for what each codeword needs next.
     needs: Vec<Need>,
+}
+
+/// The symbol that a requested sector is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Target {
+    /// The codeword's place in [`Fetch::codewords`].
+    word: usize,
+    symbol: usize,
 }
 
 /// What a client reads, and how.
@@ -84,17 +94,18 @@ impl ReadOp {
     ) -> Self {
         let Wanted { request, extent, effort } = wanted;
         let mut fetch = Fetch::new(op, request.0, Some(now));
-        let mut targets = vec![(0, 0); extent.sectors.as_usize()];
-        let rows = rows_of(&core.layout, extent);
-        fetch.codewords.reserve_exact(rows.chunk_by(|left, right| left.0 == right.0).count());
-        for (row, symbol, lba) in rows {
+        let mut targets = vec![Target::default(); extent.sectors.as_usize()];
+        let sectors = sectors_of(&core.layout, extent);
+        let codewords = sectors.chunk_by(|left, right| left.row == right.row).count();
+        fetch.codewords.reserve_exact(codewords);
+        for ArraySector { row, symbol, lba } in sectors {
             if fetch.codewords.last().is_none_or(|word| word.row != row) {
                 fetch.add(&core.layout, row, usable(core, row));
             }
             let idx = fetch.codewords.len() - 1;
             let word = &mut fetch.codewords[idx];
             word.subject = word.subject.with(symbol);
-            targets[(lba - extent.lba).as_usize()] = (idx, symbol);
+            targets[(lba - extent.lba).as_usize()] = Target { word: idx, symbol };
         }
         let plan = plan(core, now, &fetch, policy);
         let mut read = Self {
@@ -117,22 +128,14 @@ impl ReadOp {
     }
 
     /// A sub-request has ended at `now`.
-    pub(crate) fn handle_done(
-        &mut self,
-        core: &mut Core,
-        now: Instant,
-        sub: SubId,
-        fetched: (DriveIdx, Extent),
-        buf: Option<BufId>,
-        outcome: &Outcome,
-    ) {
-        self.fetch.handle_done(&core.layout, sub, fetched, buf, outcome);
-        if *outcome != Outcome::Gone {
-            self.lateness.handle_done(core, now, &self.fetch, fetched.0);
+    pub(crate) fn handle_done(&mut self, core: &mut Core, now: Instant, ended: FetchEnded<'_>) {
+        self.fetch.handle_done(&core.layout, ended);
+        if *ended.outcome != Outcome::Gone {
+            self.lateness.handle_done(core, now, &self.fetch, ended.drive);
         }
     }
 
-    /// When to see which drives are late, once that is known.
+    /// When the read looks which of its drives are late, once that is known.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.lateness.deadline()
     }
@@ -170,8 +173,9 @@ impl ReadOp {
                 First::Group => prompt,
             }
         };
-        let wishes: Vec<(usize, SymbolSet)> =
-            self.fetch.codewords.iter().map(first).enumerate().collect();
+        let wish = |(word, symbols)| Wish { word, symbols };
+        let wishes: Vec<Wish> =
+            self.fetch.codewords.iter().map(first).enumerate().map(wish).collect();
         self.ask(core, now, &wishes, self.plan.effort, End::Tail);
     }
 
@@ -179,11 +183,11 @@ impl ReadOp {
         &mut self,
         core: &mut Core,
         now: Instant,
-        wishes: &[(usize, SymbolSet)],
+        wishes: &[Wish],
         effort: Effort,
         end: End,
     ) -> u32 {
-        // The client's effort is a limit: who wants no retries gets none.
+        // The client's effort is a limit: a client that wants no retries gets none.
         let effort = if effort == Effort::Fast { Effort::Fast } else { self.effort };
         let fate = match (self.plan.first, end) {
             _ if effort != Effort::Fast && self.plan.effort == Effort::Fast => Fate::Again,
@@ -201,7 +205,7 @@ impl ReadOp {
         self.fetch.handle_lost(&core.layout, core.drives.lost());
         let data = core.layout.data_symbols();
         let retry = self.may_retry();
-        // What is slow now counts, not what was slow at the start.
+        // Drives that are slow now count, not those that were slow when the read began.
         let Slow { aside, rest_max } = match self.plan.late {
             Late::WhenSlow if !self.fetch.subs.is_empty() || self.has_failures() => {
                 slow_now(core, now, self.lateness.asked())
@@ -221,22 +225,22 @@ impl ReadOp {
         let mut needs = std::mem::take(&mut self.needs);
         needs.clear();
         needs.extend(self.fetch.codewords.iter().map(next));
-        let pick = |wanted: fn(Need) -> Option<SymbolSet>| -> Vec<(usize, SymbolSet)> {
-            let picked = needs.iter().enumerate();
-            picked.filter_map(|(idx, &need)| Some((idx, wanted(need)?))).collect()
+        let pick = |wanted: fn(Need) -> Option<SymbolSet>| -> Vec<Wish> {
+            let needs = needs.iter().enumerate();
+            needs.filter_map(|(word, &need)| Some(Wish { word, symbols: wanted(need)? })).collect()
         };
         let rest = pick(|need| if let Need::Rest(symbols) = need { Some(symbols) } else { None });
         let again = pick(|need| if let Need::Retry(symbols) = need { Some(symbols) } else { None });
-        for &(idx, symbols) in rest.iter().chain(&again) {
-            assert!(self.fetch.codewords[idx].pending.and(symbols).is_empty(), "F3");
+        for &Wish { word, symbols } in rest.iter().chain(&again) {
+            assert!(self.fetch.codewords[word].pending.and(symbols).is_empty(), "F3");
         }
         self.fetch.mark(&again);
         if !rest.is_empty() {
             self.ask(core, now, &rest, self.plan.effort, End::Head);
         }
         if !again.is_empty() {
-            for &(idx, symbols) in &again {
-                let word = &mut self.fetch.codewords[idx];
+            for &Wish { word, symbols } in &again {
+                let word = &mut self.fetch.codewords[word];
                 assert!(word.retried.and(symbols).is_empty(), "R2: {:?}", self.request);
                 word.retried = word.retried.or(symbols);
             }
@@ -255,8 +259,8 @@ impl ReadOp {
         false
     }
 
-    /// Counts on no more drives than will do, from those with the shortest queues on, so that the others
-    /// are not held for this read.
+    /// Counts on the fewest drives that suffice, those with the shortest queues first, so that the others are not
+    /// held for this read.
     fn count_on_fewest(&self, core: &mut Core, rule: Rule, doubtful: DriveSet) {
         let suffices = |core: &Core, without: DriveSet| {
             let layout = &core.layout;
@@ -282,13 +286,13 @@ impl ReadOp {
         self.fetch.codewords.iter().any(|word| !word.unknown.is_empty())
     }
 
-    /// These drives have ended nothing for long; whether that matters here.
+    /// These drives are silent: the read does not count on them any more. Returns whether it has asked one of them.
     pub(crate) fn note_silent(&mut self, silent: DriveSet) -> bool {
         self.lateness.note_silent(silent);
         !self.fetch.pending_drives().and(silent).is_empty()
     }
 
-    /// Gives what there is, and names the rest.
+    /// Gives the client the sectors that could be had, and names the others.
     pub(crate) fn answer(&mut self, core: &mut Core, now: Instant, how: Answering) {
         assert!(!self.is_answered, "R1: {:?}", self.request);
         self.is_answered = true;
@@ -314,8 +318,8 @@ impl ReadOp {
         core.answer(relies_on, Answer { request, outcome, cost });
     }
 
-    /// R3, R5: of a codeword that cannot give its data nothing is under way, and what was not tried, on whatever
-    /// drive, would not help.
+    /// R3, R5: no symbol of a codeword that cannot give its data is being read, and the symbols that were not tried,
+    /// on any drive, would not help.
     fn assert_hopeless(&self, core: &Core) {
         let may_retry = self.may_retry();
         for word in &self.fetch.codewords {
@@ -332,30 +336,31 @@ impl ReadOp {
         }
     }
 
-    /// Whether what little effort did not give may be asked for with retries: asking again with the effort that
-    /// failed would be no second try.
+    /// Whether sectors that were not given without retries may be asked for again with retries. Otherwise the first
+    /// attempt was made with as much effort as the client allows.
     fn may_retry(&self) -> bool {
         self.effort != Effort::Fast && self.plan.effort == Effort::Fast
     }
 
-    /// Drives that hold requested data, computed from the others', and whose loss is not recorded yet: if they
-    /// came back as good ones, older data would.
+    /// Lost drives that hold requested data and whose loss is not recorded yet. If the array crashed now and took
+    /// them for good ones at its next start, a later read would give older data than this one.
     fn relies_on(&self, core: &Core) -> DriveSet {
         if core.unrecorded.is_empty() {
             return DriveSet::EMPTY;
         }
-        let drive = |&(idx, symbol): &(usize, usize)| {
-            core.layout.cell(self.fetch.codewords[idx].row, symbol).drive
+        let drive = |target: &Target| {
+            core.layout.cell(self.fetch.codewords[target.word].row, target.symbol).drive
         };
         self.targets.iter().map(drive).collect::<DriveSet>().and(core.unrecorded)
     }
 
-    /// Says where the requested data lie; returns the sectors that could not be had. What was read stays where it
-    /// is, and what is computed has a place of its own, in which a sector that could not be had is zeroes.
+    /// Says where the requested data lie; returns the sectors that could not be had. Sectors that were read stay
+    /// where they are. Sectors that are computed are put into one more buffer, and so are zeroes for those that
+    /// could not be had.
     fn deliver(&mut self, core: &mut Core) -> Vec<u32> {
         let data = core.layout.data_symbols();
         let words = &self.fetch.codewords;
-        let has = |&&(idx, symbol): &&(usize, usize)| words[idx].have.contains(symbol);
+        let has = |target: &&Target| words[target.word].have.contains(target.symbol);
         let others = self.targets.len() - self.targets.iter().filter(has).count();
         let is_carried = core.carries_content();
         let scratch = (others > 0 && is_carried).then(|| core.acquire(Sectors::new(others as u64)));
@@ -363,7 +368,7 @@ impl ReadOp {
         let mut missing = Vec::new();
         let mut decoded: BTreeSet<usize> = BTreeSet::new();
         let mut segments: Vec<Segment> = Vec::new();
-        for (sector, &(idx, symbol)) in (0_u32..).zip(&self.targets) {
+        for (sector, &Target { word: idx, symbol }) in (0_u32..).zip(&self.targets) {
             let word = &words[idx];
             let place = if word.have.contains(symbol) {
                 is_carried.then(|| word.place(symbol))
@@ -394,15 +399,15 @@ impl ReadOp {
     }
 }
 
-/// Adds a sector to the last segment, if it lies behind it, or as a new one.
-fn append(segments: &mut Vec<Segment>, place: Place) {
+/// Adds a sector to the last segment, if it lies right behind that, or else as a new segment.
+pub(crate) fn append(segments: &mut Vec<Segment>, place: Place) {
     match segments.last_mut() {
         Some(last) if last.place.plus(last.sectors) == place => last.sectors += 1,
         Some(_) | None => segments.push(Segment { place, sectors: 1 }),
     }
 }
 
-/// A symbol as a combination of those that are had.
+/// A symbol as a combination of symbols that were read.
 pub(crate) fn decode(core: &Core, word: &Codeword, symbol: usize) -> Vec<(u8, Place)> {
     let code = core.code.as_ref().expect("only a redundant array decodes");
     assert!(word.row.stripe < core.synced, "A3: {:?} is not in sync", word.row);

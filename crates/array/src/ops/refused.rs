@@ -1,16 +1,16 @@
 //! Commands that the machine had no room for: a full file system under a member, no memory.
 //!
 //! Such a command says nothing about the drive, and the same command may be sent again. It keeps its place in
-//! the drive's window and is sent again after [`PAUSE`], over and over: to the array a drive whose commands are
-//! refused is one that ends nothing. It becomes silent, and is lost or its requests are given up, as
+//! the drive's window and is sent again after each [`PAUSE`]. To the array a drive whose commands are refused
+//! is one that ends nothing. It becomes silent, and is lost or its requests are given up, as
 //! [`silence`](crate::drives::silence) says.
 //!
 //! # Invariants
 //!
-//! - P1. A command that was refused is inside its drive for all but the runtime, until it is sent again. So a
+//! - P1. To the array a command that was refused is inside its drive until it is sent again and ends. So a
 //!   write whose clients were told that it has failed is still carried out once there is room, and redundancy
 //!   stays right.
-//! - P2. What nobody waits for any more is not sent again.
+//! - P2. A command that no operation waits for any more is not sent again.
 
 use levelhead_block::Outcome;
 use levelhead_units::{Instant, Nanos};
@@ -37,8 +37,8 @@ impl Core {
 }
 
 impl Array {
-    /// A command was refused: keeps it for another attempt, or drops it if nobody waits for it. False where
-    /// nothing waits for another attempt, or the drive is lost: there it has failed.
+    /// A command was refused: keeps it for another attempt, or drops it if no operation waits for it. Returns false
+    /// where the refusal counts as a failure: in an array without patience, or if the drive is lost.
     pub(crate) fn handle_refused(&mut self, now: Instant, sub: SubId) -> bool {
         let Some((purpose, drive)) = self.core.whose(sub) else { return false };
         if self.core.drives.patience().is_none() || self.core.drives.lost().contains(drive) {
@@ -72,7 +72,7 @@ impl Array {
         }
     }
 
-    /// A refusal says nothing about the drive, so nobody hears of this command's end.
+    /// Forgets a command that was refused. No operation is told of its end.
     fn drop_refused(&mut self, now: Instant, sub: SubId) {
         let state = self.core.finish(now, sub, &Outcome::Refused);
         state.read_buf().into_iter().for_each(|buf| self.core.release(buf));

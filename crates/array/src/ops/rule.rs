@@ -1,15 +1,15 @@
-//! What a codeword of a read needs next: a function of what is had, what is on its way, and whom the
-//! read counts on.
+//! What a codeword of a read needs next: a function of the symbols that were read, those that are being read, and
+//! the drives that the read counts on.
 //!
 //! ```text
-//!   may the data be given? --> nothing
-//!   will what is on its way do? --> wait
-//!   do untried symbols make up for what is lacking? --> those
-//!   do lost ones, read again with retries? --> the fewest
+//!   can the data be given? --> nothing
+//!   do the symbols suffice that are being read? --> wait
+//!   do untried symbols suffice with them? --> those
+//!   do symbols that were not given, read again with retries? --> the fewest
 //! ```
 //!
-//! The same questions are asked three times, ever less choosy: with neither slow nor late drives, with
-//! slow ones, with all. A sector is given up when the last time brings nothing.
+//! The same questions are asked up to three times: without the slow and the late drives, with the slow ones,
+//! and with all drives. A sector is given up when the third time gives no answer either.
 
 use levelhead_erasure::SymbolSet;
 
@@ -104,8 +104,8 @@ impl Rule {
         if self.retry { again().map(Need::Retry) } else { None }
     }
 
-    /// Which untried symbols are asked for when so many are needed: no more than that where a drive is
-    /// merely late.
+    /// Which untried symbols are asked for when `needed` of them are needed: all, or only that number where a drive
+    /// is late and no sector has failed.
     fn rest(&self, word: &Codeword, untried: SymbolSet, needed: usize) -> SymbolSet {
         match self.plan.late {
             Late::Never | Late::Noted(_) => untried,
@@ -213,8 +213,8 @@ mod tests {
         let word = word(&[0, 1], &[3, 4, 5], &[0, 1, 2], &[]);
         assert_eq!(next(&word, &[], &[]), Need::Retry(set(&[0])));
         let all = Rule { plan: Plan { again: Again::Requested, ..RULE.plan }, ..RULE };
-        let nobody = Doubtful { aside: SymbolSet::EMPTY, late: SymbolSet::EMPTY };
-        assert_eq!(all.next(&word, nobody), Need::Retry(set(&[0, 1])));
+        let none = Doubtful { aside: SymbolSet::EMPTY, late: SymbolSet::EMPTY };
+        assert_eq!(all.next(&word, none), Need::Retry(set(&[0, 1])));
     }
 
     #[test]

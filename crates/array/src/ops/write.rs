@@ -14,8 +14,8 @@
 //! |---|---|---|
 //! | reconstruct-write | data that does not change (none: a full-stripe write) | all of it is readable |
 //! | read-modify-write | old values of what changes, old redundancy | all of it is readable |
-//! | decode | any `data` symbols, and computes the rest | so many are readable |
-//! | plain | nothing; no redundancy is there to update | the drives written to are there |
+//! | decode | any `data` symbols, and computes the others | `data` symbols are readable |
+//! | plain | nothing; there is no redundancy to update | the drives written to are present |
 //!
 //! # Invariants
 //!
@@ -35,8 +35,8 @@ use crate::action::{Answer, Cost, SubId};
 use crate::core::{Core, Enqueue, OpId, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
-use crate::ops::fetch::{Codeword, Fetch, Manner, rows_of, usable};
-use crate::ops::read::{decode, on_drives};
+use crate::ops::fetch::{ArraySector, Codeword, Fetch, Manner, Wish, sectors_of, usable};
+use crate::ops::read::{append, decode, on_drives};
 use crate::shape::{Area, Cell, Layout, Row};
 
 /// One client's part of a write.
@@ -63,8 +63,8 @@ pub(crate) struct WriteOp {
     began: Instant,
     pub(crate) cause: Cause,
     pub(crate) fetch: Fetch,
-    /// Where each changed symbol's new value is, codeword by codeword.
-    changes: Vec<Vec<(usize, Place)>>,
+    /// The new values of the symbols that change, for each codeword of `fetch`.
+    changes: Vec<Vec<Value>>,
     phase: Phase,
     clients: Clients,
     /// The array's own buffers that it needs until its end, and their sectors.
@@ -88,6 +88,42 @@ enum Clients {
     GivenUp(Sectors),
 }
 
+/// Where the value of a symbol of some codeword is.
+#[derive(Clone, Copy, Debug)]
+struct Value {
+    symbol: usize,
+    place: Place,
+}
+
+/// A new value that clients give a symbol.
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    row: Row,
+    value: Value,
+}
+
+/// A sector of a drive, and where its new bytes are.
+#[derive(Clone, Copy, Debug)]
+struct Stored {
+    cell: Cell,
+    place: Place,
+}
+
+/// Neighbouring sectors of one drive that become one sub-write.
+#[derive(Debug)]
+struct Run {
+    drive: DriveIdx,
+    extent: Extent,
+    segments: Vec<Segment>,
+}
+
+/// How one codeword is written, and the symbols that are read for that.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    method: Method,
+    reads: SymbolSet,
+}
+
 /// How one codeword is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Method {
@@ -109,11 +145,12 @@ impl WriteOp {
     /// Starts a write whose stripes are locked; [`WriteOp::advance`] comes next.
     pub(crate) fn start(core: &Core, now: Instant, op: OpId, cause: Cause) -> Self {
         let layout = &core.layout;
-        let mut changes: Vec<Vec<(usize, Place)>> = Vec::new();
+        let mut changes: Vec<Vec<Value>> = Vec::new();
         let fetch = match &cause {
             Cause::Client(parts) => {
                 let mut fetch = Fetch::new(op, parts[0].request.0, Some(now));
-                for (row, symbol, place) in changes_of(layout, parts) {
+                for Change { row, value } in changes_of(layout, parts) {
+                    let symbol = value.symbol;
                     if fetch.codewords.last().is_none_or(|word| word.row != row) {
                         fetch.add(layout, row, usable(core, row));
                         changes.push(Vec::new());
@@ -124,7 +161,7 @@ impl WriteOp {
                         changes[idx].pop(); // A later part writes the same sector again.
                     }
                     word.subject = word.subject.with(symbol);
-                    changes[idx].push((symbol, place));
+                    changes[idx].push(value);
                 }
                 fetch
             }
@@ -169,27 +206,26 @@ impl WriteOp {
                 return Progress::NotYet;
             }
             self.fetch.handle_lost(&core.layout, core.drives.lost());
-            // An array that has failed takes nothing: a part of it would come back as old data.
-            let methods = if core.has_failed() { None } else { self.methods(core) };
-            let Some(methods) = methods else {
+            // An array that has failed takes no write: some of its sectors could be read back as old data.
+            let ways = if core.has_failed() { None } else { self.ways(core) };
+            let Some(ways) = ways else {
                 if self.drop_hopeless(core, now) {
                     return self.advance(core, now);
                 }
                 self.finish(core, now, Progress::Failed);
                 return Progress::Failed;
             };
-            let wishes: Vec<(usize, SymbolSet)> = methods
-                .iter()
-                .enumerate()
-                .map(|(idx, &(_, reads))| (idx, reads.minus(self.fetch.codewords[idx].have)))
-                .filter(|(_, reads)| !reads.is_empty())
+            let words = self.fetch.codewords.iter().zip(&ways).enumerate();
+            let wishes: Vec<Wish> = words
+                .map(|(at, (word, way))| Wish { word: at, symbols: way.reads.minus(word.have) })
+                .filter(|wish| !wish.symbols.is_empty())
                 .collect();
             if !wishes.is_empty() {
                 let manner = Manner { effort: Effort::Full, end: End::Tail, fate: Fate::Certain };
                 self.cost.subs += self.fetch.ask(core, now, &wishes, manner);
                 return Progress::NotYet;
             }
-            self.phase = Phase::Writing(self.write(core, now, &methods));
+            self.phase = Phase::Writing(self.write(core, now, &ways));
         }
         if self.phase != Phase::Writing(Vec::new()) {
             return Progress::NotYet;
@@ -199,19 +235,20 @@ impl WriteOp {
         end
     }
 
-    /// Each codeword's method and what it reads; `None` if one has none.
-    fn methods(&self, core: &Core) -> Option<Vec<(Method, SymbolSet)>> {
-        self.fetch.codewords.iter().map(|word| self.method(core, word)).collect()
+    /// How each codeword is written; `None` if one of them cannot be.
+    fn ways(&self, core: &Core) -> Option<Vec<Way>> {
+        self.fetch.codewords.iter().map(|word| self.way(core, word)).collect()
     }
 
-    fn method(&self, core: &Core, word: &Codeword) -> Option<(Method, SymbolSet)> {
+    fn way(&self, core: &Core, word: &Codeword) -> Option<Way> {
         let data = SymbolSet::first(core.layout.data_symbols());
         match self.cause {
             Cause::Client(_) => {
-                method(word, data, on_drives(&core.layout, word, core.drives.sat_out()))
+                cheapest(word, data, on_drives(&core.layout, word, core.drives.sat_out()))
             }
             Cause::Resync { .. } => {
-                data.minus(readable(word)).is_empty().then_some((Method::Reconstruct, data))
+                let way = Way { method: Method::Reconstruct, reads: data };
+                data.minus(readable(word)).is_empty().then_some(way)
             }
         }
     }
@@ -225,7 +262,7 @@ impl WriteOp {
         }
         let words = self.fetch.codewords.iter();
         let hopeless: Vec<Row> =
-            words.filter(|word| self.method(core, word).is_none()).map(|word| word.row).collect();
+            words.filter(|word| self.way(core, word).is_none()).map(|word| word.row).collect();
         let is_hopeless =
             |part: &Part| part.extent.iter().any(|lba| hopeless.contains(&core.layout.find(lba).0));
         let (failed, left): (Vec<Part>, Vec<Part>) =
@@ -242,33 +279,29 @@ impl WriteOp {
     }
 
     /// Computes redundancy and puts all sub-writes into the queues.
-    fn write(
-        &mut self,
-        core: &mut Core,
-        now: Instant,
-        methods: &[(Method, SymbolSet)],
-    ) -> Vec<SubId> {
+    fn write(&mut self, core: &mut Core, now: Instant, ways: &[Way]) -> Vec<SubId> {
         assert!(self.fetch.subs.is_empty(), "W1: something is still being read");
-        let mut cells: Vec<(Cell, Place)> = Vec::new();
+        let mut cells: Vec<Stored> = Vec::new();
         for (word, changes) in self.fetch.codewords.iter().zip(&self.changes) {
-            for &(symbol, place) in changes {
+            for &Value { symbol, place } in changes {
                 if word.usable.contains(symbol) {
-                    cells.push((core.layout.cell(word.row, symbol), place));
+                    cells.push(Stored { cell: core.layout.cell(word.row, symbol), place });
                 }
             }
         }
-        let redundant = self.place_redundant(core, methods);
-        for (idx, (method, _)) in methods.iter().enumerate() {
-            self.compute(core, idx, *method, &redundant[idx]);
+        let redundant = self.place_redundant(core, ways);
+        for (idx, way) in ways.iter().enumerate() {
+            self.compute(core, idx, way.method, &redundant[idx]);
             let row = self.fetch.codewords[idx].row;
-            let placed = redundant[idx].iter();
-            cells.extend(placed.map(|&(symbol, place)| (core.layout.cell(row, symbol), place)));
+            for &Value { symbol, place } in &redundant[idx] {
+                cells.push(Stored { cell: core.layout.cell(row, symbol), place });
+            }
         }
         self.fetch.close(core, now, false, None);
         let durability = self.durability();
-        cells.sort_unstable_by_key(|(cell, _)| *cell);
+        cells.sort_unstable_by_key(|stored| stored.cell);
         let mut pending = Vec::new();
-        for (drive, extent, segments) in join(&core.area, &cells) {
+        for Run { drive, extent, segments } in join(&core.area, &cells) {
             let command = Command::Write { extent, durability, zero_tail: ZeroTail::None };
             let sub = core.enqueue(
                 now,
@@ -291,43 +324,39 @@ impl WriteOp {
 
     /// Gives each redundant symbol that will be written a place, in the order of the drives, so that
     /// neighbours on a drive are neighbours in memory.
-    fn place_redundant(
-        &mut self,
-        core: &mut Core,
-        methods: &[(Method, SymbolSet)],
-    ) -> Vec<Vec<(usize, Place)>> {
+    fn place_redundant(&mut self, core: &mut Core, ways: &[Way]) -> Vec<Vec<Value>> {
         let mut cells: Vec<(Cell, usize, usize)> = Vec::new();
-        for (idx, (word, (method, _))) in self.fetch.codewords.iter().zip(methods).enumerate() {
-            if *method != Method::Plain {
+        for (idx, (word, way)) in self.fetch.codewords.iter().zip(ways).enumerate() {
+            if way.method != Method::Plain {
                 let symbols = word.usable.minus(SymbolSet::first(core.layout.data_symbols()));
                 let cell = |symbol| (core.layout.cell(word.row, symbol), idx, symbol);
                 cells.extend(symbols.iter().map(cell));
             }
         }
         cells.sort_unstable();
-        let mut places = vec![Vec::new(); methods.len()];
+        let mut places = vec![Vec::new(); ways.len()];
         if !cells.is_empty() {
             let buf = self.acquire(core, Sectors::new(cells.len() as u64));
             for (sector, (_, idx, symbol)) in (0_u32..).zip(cells) {
-                places[idx].push((symbol, Place { buf, sector }));
+                places[idx].push(Value { symbol, place: Place { buf, sector } });
             }
         }
         places
     }
 
-    fn compute(&mut self, core: &mut Core, idx: usize, method: Method, into: &[(usize, Place)]) {
+    fn compute(&mut self, core: &mut Core, idx: usize, method: Method, into: &[Value]) {
         let data = core.layout.data_symbols();
         let changes = self.changes[idx].clone();
         let changed = |symbol: usize| {
-            let found = changes.iter().find(|(changed, _)| *changed == symbol);
-            found.map(|&(_, place)| place)
+            let found = changes.iter().find(|changed| changed.symbol == symbol);
+            found.map(|changed| changed.place)
         };
         let decoded = match method {
             Method::Decode => self.decode_unchanged(core, idx),
             Method::Plain | Method::Reconstruct | Method::Modify => Vec::new(),
         };
         let word = &self.fetch.codewords[idx];
-        for &(symbol, place) in into {
+        for &Value { symbol, place } in into {
             let code = core.code.as_ref().expect("redundant symbols have a code");
             let coefficient = |column| code.coefficient(symbol - data, column);
             let mut from: Vec<(u8, Place)> = Vec::new();
@@ -335,16 +364,16 @@ impl WriteOp {
                 Method::Plain => unreachable!("a plain write has no redundant symbols"),
                 Method::Modify => {
                     from.push((1, word.place(symbol)));
-                    for &(column, place) in &changes {
+                    for &Value { symbol: column, place } in &changes {
                         from.push((coefficient(column), place));
                         from.push((coefficient(column), word.place(column)));
                     }
                 }
                 Method::Reconstruct | Method::Decode => {
                     for column in 0..data {
-                        let computed = decoded.iter().find(|(known, _)| *known == column);
+                        let computed = decoded.iter().find(|known| known.symbol == column);
                         let value = changed(column)
-                            .or(computed.map(|&(_, place)| place))
+                            .or(computed.map(|known| known.place))
                             .unwrap_or_else(|| word.place(column));
                         from.push((coefficient(column), value));
                     }
@@ -355,7 +384,7 @@ impl WriteOp {
     }
 
     /// Computes the data that does not change and was not read.
-    fn decode_unchanged(&mut self, core: &mut Core, idx: usize) -> Vec<(usize, Place)> {
+    fn decode_unchanged(&mut self, core: &mut Core, idx: usize) -> Vec<Value> {
         let data = SymbolSet::first(core.layout.data_symbols());
         let word = &self.fetch.codewords[idx];
         let missing = data.minus(word.subject).minus(word.have);
@@ -370,7 +399,7 @@ impl WriteOp {
                 let place = Place { buf, sector };
                 let from = decode(core, &self.fetch.codewords[idx], symbol);
                 core.combine(place, from);
-                (symbol, place)
+                Value { symbol, place }
             })
             .collect()
     }
@@ -394,7 +423,7 @@ impl WriteOp {
         }
     }
 
-    /// Since when a client waits for it: nobody does for a resync.
+    /// Since when a client waits for it; no client waits for a resync.
     fn since(&self) -> Option<Instant> {
         match self.cause {
             Cause::Client(_) => Some(self.began),
@@ -438,14 +467,15 @@ impl WriteOp {
         }
     }
 
-    /// Answers with a failure what has waited for too long. Returns whether the write is over: one that has
-    /// begun to write goes on (W2).
+    /// Answers the write's clients with a failure, because they have waited for too long. Returns whether the write
+    /// has ended: one that has begun to write goes on (W2).
     pub(crate) fn give_up(&mut self, core: &mut Core, now: Instant) -> bool {
         let Cause::Client(parts) = &self.cause else { return false };
         if self.phase == Phase::Reading {
             self.finish(core, now, Progress::Failed);
             return true;
         }
+        assert_eq!(self.clients, Clients::Wait, "A1: operation {} is given up twice", self.op);
         let mut kept = self.scratch_sectors;
         for part in parts {
             kept += part.extent.sectors;
@@ -460,13 +490,18 @@ impl WriteOp {
     }
 
     fn finish(&mut self, core: &mut Core, now: Instant, end: Progress) {
+        let is_writing = matches!(&self.phase, Phase::Writing(pending) if !pending.is_empty());
+        assert!(!is_writing, "W2: operation {} still writes", self.op);
         self.fetch.close(core, now, false, None);
         for buf in self.scratch.drain(..) {
             core.release(buf);
         }
         match self.clients {
             Clients::Wait => self.answer(core, now, end),
-            Clients::GivenUp(kept) => core.given_up = core.given_up - kept,
+            Clients::GivenUp(kept) => {
+                assert!(kept <= core.given_up, "O3: {kept:?} of {:?}", core.given_up);
+                core.given_up = core.given_up - kept;
+            }
         }
         if let Cause::Client(parts) = &self.cause {
             parts.iter().for_each(|part| core.release(BufId::Client(part.request)));
@@ -490,14 +525,14 @@ impl WriteOp {
             };
             let (unknown, damaged) = (SectorSet::EMPTY, damaged.into_iter().collect());
             let outcome = Outcome::Done { unknown, damaged };
-            // What the write took is told once.
+            // The write's cost is told with its first part only.
             let cost = std::mem::take(&mut self.cost);
             core.answer(relies_on, Answer { request: part.request, outcome, cost });
         }
     }
 }
 
-/// What a resync's commands serve: no client's request.
+/// The origin of a resync's commands: a number that no client's request has.
 fn resync_origin(op: OpId) -> u64 {
     u64::MAX - op
 }
@@ -518,42 +553,45 @@ fn unsafe_sectors(core: &Core, part: &Part) -> Vec<u32> {
 }
 
 /// What clients change, by row and symbol, and in the order of their arrival where that is the same.
-fn changes_of(layout: &Layout, parts: &[Part]) -> Vec<(Row, usize, Place)> {
-    let mut changes: Vec<(Row, usize, Place)> = Vec::new();
+fn changes_of(layout: &Layout, parts: &[Part]) -> Vec<Change> {
+    let mut changes: Vec<Change> = Vec::new();
     for part in parts {
-        for (row, symbol, lba) in rows_of(layout, part.extent) {
+        for ArraySector { row, symbol, lba } in sectors_of(layout, part.extent) {
             let sector = (lba - part.extent.lba).get() as u32;
-            changes.push((row, symbol, Place { buf: BufId::Client(part.request), sector }));
+            let place = Place { buf: BufId::Client(part.request), sector };
+            changes.push(Change { row, value: Value { symbol, place } });
         }
     }
-    changes.sort_by_key(|&(row, symbol, _)| (row, symbol)); // stable
+    changes.sort_by_key(|change| (change.row, change.value.symbol)); // stable
     changes
 }
 
-/// The method that reads least, and what it reads; least of all from what is to be avoided.
-fn method(word: &Codeword, data: SymbolSet, avoided: SymbolSet) -> Option<(Method, SymbolSet)> {
+/// The way to write a codeword that reads the fewest of the `avoided` symbols, and of such ways the one that
+/// reads the fewest symbols.
+fn cheapest(word: &Codeword, data: SymbolSet, avoided: SymbolSet) -> Option<Way> {
     let redundant = word.usable.minus(data);
     let changed = word.subject;
     if redundant.is_empty() {
         let reachable = changed.minus(word.usable).is_empty();
-        return reachable.then_some((Method::Plain, SymbolSet::EMPTY));
+        return reachable.then_some(Way { method: Method::Plain, reads: SymbolSet::EMPTY });
     }
     let readable = readable(word);
     let decode = enough(word.have, readable, data);
-    let mut choices: Vec<(Method, SymbolSet)> =
-        [(Method::Reconstruct, data.minus(changed)), (Method::Modify, changed.or(redundant))]
-            .into_iter()
-            .filter(|(_, reads)| reads.minus(readable).is_empty())
-            .collect();
-    choices.extend(decode.map(|reads| (Method::Decode, reads)));
-    // The first of equals: reconstruct-write leaves redundancy right even if it was not.
-    choices.into_iter().min_by_key(|(_, reads)| {
-        let reads = reads.minus(word.have);
+    let reconstruct = Way { method: Method::Reconstruct, reads: data.minus(changed) };
+    let modify = Way { method: Method::Modify, reads: changed.or(redundant) };
+    let mut ways: Vec<Way> = [reconstruct, modify]
+        .into_iter()
+        .filter(|way| way.reads.minus(readable).is_empty())
+        .collect();
+    ways.extend(decode.map(|reads| Way { method: Method::Decode, reads }));
+    // Of equal ways the first is taken: reconstruct-write makes redundancy right even where it was wrong before.
+    ways.into_iter().min_by_key(|way| {
+        let reads = way.reads.minus(word.have);
         (reads.and(avoided).len(), reads.len())
     })
 }
 
-/// The symbols that were read or may yet be. One that full effort did not give cannot be.
+/// The symbols that were read or may yet be read. A symbol that was not given with retries cannot be read.
 fn readable(word: &Codeword) -> SymbolSet {
     word.usable.minus(word.damaged).minus(word.unknown).or(word.have)
 }
@@ -566,24 +604,21 @@ fn enough(have: SymbolSet, readable: SymbolSet, data: SymbolSet) -> Option<Symbo
 }
 
 /// Runs of neighbouring cells on the same drive, with the pieces of memory they come from.
-fn join(area: &Area, cells: &[(Cell, Place)]) -> Vec<(DriveIdx, Extent, Vec<Segment>)> {
-    let mut runs: Vec<(DriveIdx, Extent, Vec<Segment>)> = Vec::new();
-    for &(Cell { drive, lba }, place) in cells {
+fn join(area: &Area, cells: &[Stored]) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for &Stored { cell: Cell { drive, lba }, place } in cells {
         match runs.last_mut() {
-            Some((last, extent, segments))
-                if *last == drive && lba == extent.end() && area.are_neighbours(lba, lba) =>
+            Some(run)
+                if run.drive == drive
+                    && run.extent.end() == lba
+                    && area.are_neighbours(lba, lba) =>
             {
-                extent.sectors += Sectors::new(1);
-                match segments.last_mut() {
-                    Some(segment) if segment.place.plus(segment.sectors) == place => {
-                        segment.sectors += 1;
-                    }
-                    Some(_) | None => segments.push(Segment { place, sectors: 1 }),
-                }
+                run.extent.sectors += Sectors::new(1);
+                append(&mut run.segments, place);
             }
             Some(_) | None => {
                 let extent = Extent::new(lba, Sectors::new(1));
-                runs.push((drive, extent, vec![Segment { place, sectors: 1 }]));
+                runs.push(Run { drive, extent, segments: vec![Segment { place, sectors: 1 }] });
             }
         }
     }

@@ -68,6 +68,10 @@ const FAST_BIAS: f64 = 1.2;
 /// And so many times more at an idle drive, which a retry would hold against all that come meanwhile.
 const FAST_BIAS_IDLE: f64 = 1.0;
 
+/// The host's own time for one command and for computing what it would have read, in seconds: of drives that
+/// take no longer than that for a command, none is read to save another one's time.
+const HOST_TIME: f64 = 30e-6;
+
 /// What one read costs, done this way or that. See the module.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Costs {
@@ -233,6 +237,11 @@ impl Costs {
     pub(crate) fn wanted(&self) -> f64 {
         let failed = if self.is_fast() { self.second() } else { self.at_once() };
         self.time_own() + self.excess + SECOND_TRIP * self.fails * failed
+    }
+
+    /// Whether the drives take long enough for a command that computing instead of reading can save time.
+    pub(crate) fn may_save(&self) -> bool {
+        self.pace > HOST_TIME
     }
 
     /// If the whole group is asked.

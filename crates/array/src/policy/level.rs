@@ -8,6 +8,7 @@
 //!           as if alone in its drive; the longest w first, as long as reading the others costs less
 //!   l     = drives with requested data, n = drives of the group
 //!
+//!   mean service under 30 us        the l drives: the host would spend more than it saves
 //!   n - l = 0                       whole group: the extra answer is free
 //!   it costs less                   whole group, but for slow drives
 //!   a drive among the l is slow     what it holds is computed from the others
@@ -66,7 +67,7 @@ impl Level {
         let aside = slow(view);
         let slack = view.spare.saturating_sub(aside.len() as usize);
         let costs = Costs::of(view, aside);
-        let is_group = slack > 0 && costs.group() < costs.wanted();
+        let is_group = slack > 0 && costs.may_save() && costs.group() < costs.wanted();
         // Without slack what fails must be retried: at once rather than on a second trip.
         let is_fast = slack > 0 && (is_group || costs.is_fast());
         Plan {
@@ -198,6 +199,16 @@ mod tests {
         assert_eq!(first(WIDE), First::Group);
         assert_eq!(first([1, 1, 1, 0, 0, 0]), First::Group);
         assert_eq!(first(NARROW), First::Wanted);
+    }
+
+    /// Memory, and not disks: computing takes longer than reading.
+    #[test]
+    fn drives_as_fast_as_the_host_are_asked_for_nothing_extra() {
+        for (pace, first) in [(20e-6, First::Wanted), (40e-6, First::Group)] {
+            let mut shares = queued(shares(WIDE), 0.0);
+            shares.iter_mut().for_each(|share| set_pace(share, pace));
+            assert_eq!(decide(&shares, 1).first, first, "{pace} s");
+        }
     }
 
     #[test]

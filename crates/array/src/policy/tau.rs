@@ -15,9 +15,9 @@
 //!
 //! # Assumptions
 //!
-//! - A1. Poisson arrivals and constant service times: the law behind every form of `E[n]`.
-//! - A2. Sectors fail independently: a sub-request of `b` sectors fails with `1 - (1 - p)^b`.
-//! - A3. Means only: that five of six answers come sooner than five of five is not seen.
+//! - M1. Poisson arrivals and constant service times: the law behind every form of `E[n]`.
+//! - M2. Sectors fail independently: a sub-request of `b` sectors fails with `1 - (1 - p)^b`.
+//! - M3. Means only: that five of six answers come sooner than five of five is not seen.
 
 use std::fmt;
 

@@ -12,8 +12,8 @@
 //!
 //! # Invariants
 //!
-//! - A1. Runs do not overlap, and lie on the drive in the order in which they are counted.
-//! - A2. Where the array is cut into chunks, no chunk lies in two runs: their lengths are multiples of it.
+//! - E1. Runs do not overlap, and lie on the drive in the order in which they are counted.
+//! - E2. Where the array is cut into chunks, no chunk lies in two runs: their lengths are multiples of it.
 
 use levelhead_units::{Extent, Lba, Sectors};
 
@@ -85,7 +85,7 @@ impl Area {
     pub fn on_drive(&self, extent: Extent) -> Extent {
         let run = self.run(extent.lba).unwrap_or_else(|| panic!("{extent:?} is past the area"));
         let offset = extent.lba - run.first;
-        assert!(offset + extent.sectors <= run.extent.sectors, "A2: {extent:?} lies in two runs");
+        assert!(offset + extent.sectors <= run.extent.sectors, "E2: {extent:?} lies in two runs");
         Extent::new(run.extent.lba + offset, extent.sectors)
     }
 
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "A2")]
+    #[should_panic(expected = "E2")]
     fn what_lies_in_two_runs_has_no_place() {
         let area = Area::around(&[extent(5, 1)], Sectors::new(10), Lba::new(40)).unwrap();
         area.on_drive(extent(4, 2));

@@ -6,4 +6,4 @@ mod spec;
 
 pub use area::Area;
 pub use layout::{Cell, Layout, Row};
-pub use spec::{Family, Parity, Spec, SpecError};
+pub use spec::{DriveCounts, Family, Parity, Spec, SpecError};

@@ -49,6 +49,15 @@ pub struct Spec {
     parity: Parity,
 }
 
+/// How many drives of each kind an array has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DriveCounts {
+    /// Drives' worth of data.
+    pub data: u32,
+    /// Drives' worth of redundancy.
+    pub redundant: u32,
+}
+
 /// A shape that cannot be, in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError(String);
@@ -98,15 +107,16 @@ impl Family {
 }
 
 impl Spec {
-    /// The shape with so many data and redundant drives, codewords of `expansion` sectors a drive,
-    /// and chunks of `chunk` sectors; or the sentence that says what is wrong with it.
+    /// The shape with these drives, codewords of `expansion` sectors a drive, and chunks of `chunk`
+    /// sectors; or the sentence that says what is wrong with it.
     pub fn new(
         family: Family,
-        (data, redundant): (u32, u32),
+        drives: DriveCounts,
         expansion: u32,
         chunk: Sectors,
         parity: Parity,
     ) -> Result<Self, SpecError> {
+        let DriveCounts { data, redundant } = drives;
         let name = family.name();
         let drives = u64::from(data) + u64::from(redundant);
         if let Some(fixed) = family.redundant()
@@ -218,7 +228,7 @@ impl FromStr for Spec {
             ));
         };
         let mut parts = rest.split(',');
-        let shape = shape(family, parts.next().unwrap_or_default())?;
+        let drives = drive_counts(family, parts.next().unwrap_or_default())?;
         let (mut expansion, mut chunk, mut parity) = (None, None, family.parity());
         for part in parts {
             match part.split_once('=') {
@@ -237,21 +247,22 @@ impl FromStr for Spec {
         // most arrays on disks use.
         let expansion = expansion.unwrap_or(if family == Family::Eraid { 2 } else { 1 });
         let chunk = chunk.unwrap_or(Sectors::new(16));
-        Self::new(family, shape, expansion, chunk, parity)
+        Self::new(family, drives, expansion, chunk, parity)
     }
 }
 
 /// `5+1`, or just `6` for families that know how many of their drives are redundant.
-fn shape(family: Family, text: &str) -> Result<(u32, u32), SpecError> {
+fn drive_counts(family: Family, text: &str) -> Result<DriveCounts, SpecError> {
     if let Some((data, redundant)) = text.split_once('+') {
-        return Ok((number(text, data)?, number(text, redundant)?));
+        let (data, redundant) = (number(text, data)?, number(text, redundant)?);
+        return Ok(DriveCounts { data, redundant });
     }
     match family.redundant() {
         Some(redundant) => {
             let drives = number(text, text)?;
             let redundant = u32::from(redundant);
             match drives.checked_sub(redundant) {
-                Some(data) => Ok((data, redundant)),
+                Some(data) => Ok(DriveCounts { data, redundant }),
                 None => fail(format!(
                     "{} needs at least {} drives, got {drives}",
                     family.name(),

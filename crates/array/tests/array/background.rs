@@ -21,6 +21,7 @@ fn unsynced(background: Option<Budget>) -> Runtime {
 #[test]
 fn idle_array_makes_its_redundancy_valid_by_itself_and_only_where_it_is_to() {
     let mut run = unsynced(Some(BUDGET));
+    assert_eq!(run.array.deadline(), Some(run.now()), "nobody need ask it for something");
     run.wait(Nanos::ZERO);
     run.run_until_quiet();
     assert_eq!(run.array.synced(), STRIPES);

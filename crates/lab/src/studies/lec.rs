@@ -7,7 +7,7 @@ use levelhead_planner::sequential::{CaseTwo, Read, exact, papers_cases, without_
 use levelhead_planner::{Code, Law};
 use levelhead_units::Nanos;
 
-use super::{Bars, Drawing, Row, Study, StudyPlan, Unit, Whose};
+use super::{Bars, Drawing, Head, Row, Study, StudyPlan, Unit, Whose};
 
 const BED: &str = "closed forms: no array, no drive, no queue";
 
@@ -56,7 +56,8 @@ fn table_1() -> Result<StudyPlan, String> {
             let case = format!("failure rate {failure_rate:e}, length {length}");
             let ours = least(length, failure_rate)?;
             let row = |metric, paper: u64, ours: u64| {
-                Row::exact((case.clone(), metric), Unit::Count, ours as f64).paper(paper as f64)
+                Row::exact(Head::new(case.clone(), metric), Unit::Count, ours as f64)
+                    .paper(paper as f64)
             };
             plan.rows.push(row("redundant", redundant, ours.redundant));
             plan.rows.push(row("data", data, ours.data));
@@ -86,7 +87,7 @@ fn fig_4() -> Result<StudyPlan, String> {
         for data in DATA {
             let code = least_redundant_for_data(data, Goal { failure_rate, target: 1e-8 })
                 .ok_or_else(|| format!("no code for {data} symbols at {failure_rate:e}"))?;
-            let head = (case(failure_rate, data), "redundancy");
+            let head = Head::new(case(failure_rate, data), "redundancy");
             plan.rows.push(Row::exact(head, Unit::Percent, code.redundancy() * 100.0));
         }
     }
@@ -151,10 +152,12 @@ fn fig_8() -> Result<StudyPlan, String> {
             let law = exact(read, code, &decode).map_err(|error| error.to_string())?;
             let exact = p99(&law)?;
             let cut = |with: f64| 100.0 * (1.0 - with / without);
-            let percent =
-                |metric: &str, ours: f64| Row::exact((case.clone(), metric), Unit::Percent, ours);
-            let millis =
-                |metric: &str, ours: f64| Row::exact((case.clone(), metric), Unit::Millis, ours);
+            let percent = |metric: &str, ours: f64| {
+                Row::exact(Head::new(case.clone(), metric), Unit::Percent, ours)
+            };
+            let millis = |metric: &str, ours: f64| {
+                Row::exact(Head::new(case.clone(), metric), Unit::Millis, ours)
+            };
             plan.rows.extend([
                 percent("p99 cut, paper's cases", cut(papers))
                     .maybe_paper((length == 255).then_some(paper)),
@@ -220,7 +223,7 @@ fn fig_10() -> Result<StudyPlan, String> {
             for (kind, classes, stated) in kinds {
                 let range = overhead_of_classes(classes, code);
                 let row = |metric: &str, ours: f64| {
-                    let head = (case(kind, failure_rate, length), metric);
+                    let head = Head::new(case(kind, failure_rate, length), metric);
                     Row::exact(head, Unit::Percent, ours * 100.0)
                 };
                 let is_stated = length == 1023 && failure_rate.to_bits() == 1e-3_f64.to_bits();

@@ -39,7 +39,9 @@ mod sdhdd;
 mod toleraid;
 
 pub use bed::{Bed, Load};
-pub use plan::{Bars, Cell, Drawing, HeatMap, Measured, OneSeed, Row, StudyPlan, Unit, Whose};
+pub use plan::{
+    Bars, Cell, Drawing, Head, HeatMap, Measured, OneSeed, Row, StudyPlan, Unit, Whose,
+};
 pub use results::{Estimate, Job, Results, Shard};
 
 use std::sync::Arc;

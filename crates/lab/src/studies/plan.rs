@@ -163,6 +163,22 @@ pub struct Row {
     pub(super) ours: Ours,
 }
 
+/// What a row of a study is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Under what circumstances.
+    pub case: String,
+    /// What is counted.
+    pub metric: String,
+}
+
+impl Head {
+    /// This case and this metric.
+    pub fn new(case: impl Into<String>, metric: impl Into<String>) -> Self {
+        Self { case: case.into(), metric: metric.into() }
+    }
+}
+
 /// Where our number comes from.
 pub(super) enum Ours {
     /// A calculation without chance.
@@ -174,62 +190,48 @@ pub(super) enum Ours {
 }
 
 impl Row {
+    fn with(Head { case, metric }: Head, unit: Unit, ours: Ours) -> Self {
+        Self { case, metric, unit, paper: None, ours }
+    }
+
     /// A row whose number is worked out from the cells of one seed.
     pub fn new(
-        (case, metric): (impl Into<String>, impl Into<String>),
+        head: Head,
         unit: Unit,
         ours: impl Fn(&OneSeed<'_>) -> f64 + Send + Sync + 'static,
     ) -> Self {
         let ours = Ours::Measured(Box::new(ours));
-        Self { case: case.into(), metric: metric.into(), unit, paper: None, ours }
+        Self::with(head, unit, ours)
     }
 
     /// A row whose number needs no chance: a closed form, a count.
-    pub fn exact(
-        (case, metric): (impl Into<String>, impl Into<String>),
-        unit: Unit,
-        ours: f64,
-    ) -> Self {
+    pub fn exact(head: Head, unit: Unit, ours: f64) -> Self {
         let ours = Ours::Exact(ours);
-        Self { case: case.into(), metric: metric.into(), unit, paper: None, ours }
+        Self::with(head, unit, ours)
     }
 
     /// A figure of a cell as it is. `case` is also the cell's name.
     pub fn of(cell: impl Into<String>, metric: impl Into<String>, unit: Unit) -> Self {
         let (cell, metric) = (cell.into(), metric.into());
         let (case, name) = (cell.clone(), metric.clone());
-        Self::new((case, name), unit, move |seed| seed.get(&cell, &metric))
+        Self::new(Head::new(case, name), unit, move |seed| seed.get(&cell, &metric))
     }
 
     /// How much a figure of one cell differs from that of another, in percent of the other.
-    pub fn change(
-        (case, metric): (impl Into<String>, impl Into<String>),
-        value: &'static str,
-        [cell, base]: [String; 2],
-    ) -> Self {
-        Self::new((case, metric), Unit::Percent, move |seed| {
+    pub fn change(head: Head, value: &'static str, [cell, base]: [String; 2]) -> Self {
+        Self::new(head, Unit::Percent, move |seed| {
             (seed.get(&cell, value) / seed.get(&base, value) - 1.0) * 100.0
         })
     }
 
     /// The ratio of a figure of one cell to that of another.
-    pub fn ratio(
-        (case, metric): (impl Into<String>, impl Into<String>),
-        value: &'static str,
-        [cell, base]: [String; 2],
-    ) -> Self {
-        Self::new((case, metric), Unit::Times, move |seed| {
-            seed.get(&cell, value) / seed.get(&base, value)
-        })
+    pub fn ratio(head: Head, value: &'static str, [cell, base]: [String; 2]) -> Self {
+        Self::new(head, Unit::Times, move |seed| seed.get(&cell, value) / seed.get(&base, value))
     }
 
     /// The ratio of two figures' sums over all seeds: for rare events, of which a seed may have none.
-    pub fn ratio_of_sums(
-        (case, metric): (impl Into<String>, impl Into<String>),
-        value: &'static str,
-        [cell, base]: [String; 2],
-    ) -> Self {
-        Self::ratio_of_totals((case, metric), Unit::Times, move |seed| {
+    pub fn ratio_of_sums(head: Head, value: &'static str, [cell, base]: [String; 2]) -> Self {
+        Self::ratio_of_totals(head, Unit::Times, move |seed| {
             [seed.get(&cell, value), seed.get(&base, value)]
         })
     }
@@ -237,24 +239,19 @@ impl Row {
     /// The ratio of what two expressions add up to over all seeds, where one seed's may be near zero by
     /// chance. The interval is the jackknife's.
     pub fn ratio_of_totals(
-        (case, metric): (impl Into<String>, impl Into<String>),
+        head: Head,
         unit: Unit,
         parts: impl Fn(&OneSeed<'_>) -> [f64; 2] + Send + Sync + 'static,
     ) -> Self {
-        Self::together((case, metric), unit, move |seeds| {
+        Self::together(head, unit, move |seeds| {
             interval::of_ratio(&seeds.iter().map(&parts).collect::<Vec<_>>())
         })
     }
 
     /// The ratio of a figure of one cell to that of the best of others: the one with the least mean
     /// over all seeds. Seeds are compared in pairs.
-    pub fn over_best(
-        (case, metric): (impl Into<String>, impl Into<String>),
-        value: &'static str,
-        cell: String,
-        others: Vec<String>,
-    ) -> Self {
-        Self::together((case, metric), Unit::Times, move |seeds| {
+    pub fn over_best(head: Head, value: &'static str, cell: String, others: Vec<String>) -> Self {
+        Self::together(head, Unit::Times, move |seeds| {
             let sum = |other: &String| seeds.iter().map(|seed| seed.get(other, value)).sum::<f64>();
             let best = others.iter().min_by(|a, b| sum(a).total_cmp(&sum(b)));
             let best = best.expect("there is something to compare with");
@@ -264,12 +261,12 @@ impl Row {
     }
 
     pub(super) fn together(
-        (case, metric): (impl Into<String>, impl Into<String>),
+        head: Head,
         unit: Unit,
         ours: impl Fn(&[OneSeed<'_>]) -> [f64; 3] + Send + Sync + 'static,
     ) -> Self {
         let ours = Ours::Together(Box::new(ours));
-        Self { case: case.into(), metric: metric.into(), unit, paper: None, ours }
+        Self::with(head, unit, ours)
     }
 
     /// Beside the paper's number.

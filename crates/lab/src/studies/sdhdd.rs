@@ -8,7 +8,7 @@ use levelhead_planner::system::{Capacities, forced_failure_rate, pages, redundan
 use levelhead_units::Nanos;
 
 use super::lec::{closed, least, p99};
-use super::{Bars, Drawing, Row, Study, StudyPlan, Unit, Whose};
+use super::{Bars, Drawing, Head, Row, Study, StudyPlan, Unit, Whose};
 
 pub(super) fn studies() -> Vec<Study> {
     vec![TABLE_2, FIG_6, FIG_10]
@@ -49,7 +49,8 @@ fn table_2() -> Result<StudyPlan, String> {
             let case = format!("failure rate {rate:e}, {bed}");
             let ours = least(length, after)?;
             let row = |metric, paper: u64, ours: u64| {
-                Row::exact((case.clone(), metric), Unit::Count, ours as f64).paper(paper as f64)
+                Row::exact(Head::new(case.clone(), metric), Unit::Count, ours as f64)
+                    .paper(paper as f64)
             };
             plan.rows.push(row("redundant", redundant, ours.redundant));
             plan.rows.push(row("data", data, ours.data));
@@ -99,12 +100,14 @@ fn fig_6() -> Result<StudyPlan, String> {
                     [least(lengths[0], rate)?, least(lengths[1], forced_failure_rate(rate))?];
                 let whole = redundancy(capacities, codes[0], codes[1]) * 100.0;
                 (low, high) = (low.min(whole), high.max(whole));
-                let head = (case(mix, lengths, rate), "redundancy");
+                let head = Head::new(case(mix, lengths, rate), "redundancy");
                 plan.rows.push(Row::exact(head, Unit::Percent, whole));
             }
         }
     }
-    let all = |metric, ours, paper| Row::exact(("all", metric), Unit::Percent, ours).paper(paper);
+    let all = |metric, ours, paper| {
+        Row::exact(Head::new("all", metric), Unit::Percent, ours).paper(paper)
+    };
     plan.rows.push(all("lowest", low, 2.0));
     plan.rows.push(all("highest", high, 9.0));
     plan.remarks = vec!["The paper's 9 % is a bound.".to_owned(), FORCED.to_owned()];
@@ -159,7 +162,7 @@ fn fig_10() -> Result<StudyPlan, String> {
             let ideal = reads(20).ideal().as_millis_f64();
             let mut add = |metric: &str, p99: f64| {
                 let over = (p99 / ideal - 1.0) * 100.0;
-                plan.rows.push(Row::exact((case.clone(), metric), Unit::Percent, over));
+                plan.rows.push(Row::exact(Head::new(case.clone(), metric), Unit::Percent, over));
             };
             add("retries of 20 ms", p99(&without_code(reads(20)))?);
             add("retries of 40 ms", p99(&without_code(reads(40)))?);
@@ -174,7 +177,7 @@ fn fig_10() -> Result<StudyPlan, String> {
             };
             add("zero forcing and code of 255", p99(&exactly(both, least(255, forced)?)?)?);
             let mass = papers_cases(reads(20), short).mass() * 100.0;
-            let head = (case.clone(), "mass of the paper's cases, code of 255");
+            let head = Head::new(case.clone(), "mass of the paper's cases, code of 255");
             plan.rows.push(Row::exact(head, Unit::Percent, mass));
             groups.push((format!("{depth}, {sectors}"), case));
         }

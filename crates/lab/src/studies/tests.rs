@@ -75,12 +75,12 @@ fn made_up() -> StudyPlan {
         cells: vec![cell("a", 1.0), cell("b", 2.0)],
         rows: vec![
             Row::of("a", "mean", Unit::Millis).paper(1.5),
-            Row::change(("b", "change"), "mean", pair()),
-            Row::ratio(("b", "ratio"), "mean", pair()),
-            Row::new(("b", "difference"), Unit::Count, |seed| {
+            Row::change(Head::new("b", "change"), "mean", pair()),
+            Row::ratio(Head::new("b", "ratio"), "mean", pair()),
+            Row::new(Head::new("b", "difference"), Unit::Count, |seed| {
                 seed.get("b", "mean") - seed.get("a", "mean")
             }),
-            Row::exact(("all", "exact"), Unit::Count, 3.0),
+            Row::exact(Head::new("all", "exact"), Unit::Count, 3.0),
         ],
         ..StudyPlan::default()
     }

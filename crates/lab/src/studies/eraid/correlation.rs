@@ -10,7 +10,9 @@
 use levelhead_planner::{Code, code};
 use levelhead_stats::Streams;
 
-use crate::studies::{Ask, Bars, Cell, Drawing, Measured, Row, Study, StudyPlan, Unit, Whose};
+use crate::studies::{
+    Ask, Bars, Cell, Drawing, Head, Measured, Row, Study, StudyPlan, Unit, Whose,
+};
 
 pub(super) const FIG_3: Study = Study {
     name: "eraid.fig3",
@@ -39,13 +41,14 @@ fn plan(ask: &Ask) -> StudyPlan {
     let count: u64 = ask.pick(2_000_000, 20_000_000);
     for (expansion, closed, simulated) in PAPER {
         let case = format!("eRAID({expansion}), independent");
-        let form = ((case.clone(), "closed form"), Unit::Probability);
-        plan.rows.push(Row::exact(form.0, form.1, independent(expansion)).paper(closed));
+        let head = Head::new(case.clone(), "closed form");
+        let row = Row::exact(head, Unit::Probability, independent(expansion));
+        plan.rows.push(row.paper(closed));
         plan.rows.push(Row::of(case.clone(), "simulated", Unit::Probability));
         plan.cells.push(cell(case, expansion, 1.0, count));
 
         let case = format!("eRAID({expansion}), adjacency 2");
-        let head = (case.clone(), "upper bound");
+        let head = Head::new(case.clone(), "upper bound");
         plan.rows.push(Row::exact(head, Unit::Probability, bound(expansion, 2.0)));
         let row = Row::of(case.clone(), "simulated", Unit::Probability);
         plan.rows.push(row.maybe_paper(simulated));

@@ -4,7 +4,7 @@
 use levelhead_array::HostOrder;
 
 use super::{BED, Bed, OURS, policy, retries};
-use crate::studies::{Ask, Bars, Drawing, Load, Row, Study, StudyPlan, Unit, Whose};
+use crate::studies::{Ask, Bars, Drawing, Head, Load, Row, Study, StudyPlan, Unit, Whose};
 
 pub(super) const FIG_5: Study = Study {
     name: "eraid.fig5",
@@ -63,7 +63,7 @@ fn plan(ask: &Ask, metric: &'static str, removal: &[Option<f64>; 2]) -> StudyPla
                 plan.rows.push(Row::of(case(size, name), metric, Unit::Millis));
             }
             for how in ["assisted", OURS] {
-                let head = (case(size, how), format!("{metric} against normal"));
+                let head = Head::new(case(size, how), format!("{metric} against normal"));
                 let pair = [how, "normal"].map(|name| case(size, name));
                 changes.push(Row::change(head, metric, pair));
             }
@@ -104,12 +104,14 @@ fn removals(plan: &mut StudyPlan, ask: &Ask, metric: &'static str, paper: &[Opti
             }
         }
         for (other, paper) in [kept, reactive].into_iter().zip(paper) {
-            let head =
-                (format!("removal, 40 kB, 1 %, {queue}"), format!("{metric} against {other}"));
+            let head = Head::new(
+                format!("removal, 40 kB, 1 %, {queue}"),
+                format!("{metric} against {other}"),
+            );
             let row = Row::change(head, metric, [case(removed), case(other)]);
             plan.rows.push(row.maybe_paper(paper.filter(|_| is_paper)));
         }
-        let head = (format!("removal, 40 kB, 1 %, {queue}"), "sub-requests removed");
+        let head = Head::new(format!("removal, 40 kB, 1 %, {queue}"), "sub-requests removed");
         let cell = case(removed);
         plan.rows.push(Row::new(head, Unit::Percent, move |seed| {
             100.0 * seed.get(&cell, "removed") / seed.get(&cell, "sub-requests")

@@ -2,7 +2,7 @@
 
 use super::correlation;
 use super::{Bed, OURS, policy, retries};
-use crate::studies::{Ask, Bars, Drawing, Load, Row, Study, StudyPlan, Unit, Whose};
+use crate::studies::{Ask, Bars, Drawing, Head, Load, Row, Study, StudyPlan, Unit, Whose};
 
 pub(super) const FIG_7: Study = Study {
     name: "eraid.fig7",
@@ -36,7 +36,7 @@ fn plan(ask: &Ask) -> StudyPlan {
             }
             let cell = case(name);
             plan.rows.push(Row::new(
-                (case(name), "requests re-dispatched"),
+                Head::new(case(name), "requests re-dispatched"),
                 Unit::Percent,
                 move |seed| 100.0 * seed.get(&cell, "re-dispatched"),
             ));
@@ -47,22 +47,25 @@ fn plan(ask: &Ask) -> StudyPlan {
             let cell = format!("{}, {OURS}", case(name));
             plan.cells.push(bed.cell(cell.clone(), policy(OURS), &load));
             for metric in ["mean", "p99"] {
-                let head = (case(name), format!("{metric} of {OURS} over assisted"));
+                let head = Head::new(case(name), format!("{metric} of {OURS} over assisted"));
                 plan.rows.push(Row::ratio(head, metric, [cell.clone(), case(name)]));
             }
         }
         let is_paper = adjacency > 1.0;
         for (metric, paper) in [("mean", -11.0), ("p99", -27.0)] {
-            let head = (format!("eRAID(2) against RAID-5, {kind}"), metric);
+            let head = Head::new(format!("eRAID(2) against RAID-5, {kind}"), metric);
             let row = Row::change(head, metric, pair());
             plan.rows.push(row.maybe_paper(is_paper.then_some(paper)));
         }
-        let head = (format!("RAID-5 over eRAID(2), {kind}"), "requests re-dispatched");
+        let head = Head::new(format!("RAID-5 over eRAID(2), {kind}"), "requests re-dispatched");
         let [two, five] = pair();
         let (more, less) = (five.clone(), two.clone());
         // What a re-dispatch costs all requests together, the one that waits for it included.
         plan.rows.push(Row::ratio_of_totals(
-            (format!("RAID-5 over eRAID(2), {kind}"), "mean saved per re-dispatch avoided"),
+            Head::new(
+                format!("RAID-5 over eRAID(2), {kind}"),
+                "mean saved per re-dispatch avoided",
+            ),
             Unit::Millis,
             move |seed| {
                 ["mean", "re-dispatched"]
@@ -73,7 +76,8 @@ fn plan(ask: &Ask) -> StudyPlan {
     }
     // A request of 40 kB touches codewords of one sector a drive in RAID-5, of two in eRAID(2): for
     // every stripe of 8 KiB chunks there are two of the former and one of the latter.
-    let head = ("RAID-5 over eRAID(2), independent", "stripes that need a retry, closed form");
+    let head =
+        Head::new("RAID-5 over eRAID(2), independent", "stripes that need a retry, closed form");
     let [one, two] = [1, 2].map(correlation::independent);
     let stripe = 1.0 - (1.0 - one).powi(2);
     plan.rows.push(Row::exact(head, Unit::Times, stripe / two));

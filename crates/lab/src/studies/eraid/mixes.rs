@@ -3,7 +3,7 @@
 use levelhead_drive::Faults;
 
 use super::{BED, Bed, OURS, policy, retries};
-use crate::studies::{Ask, Drawing, Load, Row, Study, StudyPlan, Unit};
+use crate::studies::{Ask, Drawing, Head, Load, Row, Study, StudyPlan, Unit};
 
 pub(super) const FIG_8: Study = Study {
     name: "eraid.fig8",
@@ -57,7 +57,7 @@ fn plan(ask: &Ask, paper: &[Option<f64>; 2], faults: fn(f64) -> Vec<Faults>) -> 
         }
         for (name, ..) in DESIGNS.into_iter().skip(1) {
             for (metric, paper) in ["mean", "p99"].into_iter().zip(paper) {
-                let head = (case(name), format!("{metric} against normal"));
+                let head = Head::new(case(name), format!("{metric} against normal"));
                 let row = Row::change(head, metric, [case(name), case("normal")]);
                 let is_papers = name == PAPERS && (0.9..1.1).contains(&rate);
                 plan.rows.push(row.maybe_paper(paper.filter(|_| is_papers)));

@@ -1,7 +1,7 @@
 //! Tables I and II: what retries cost a RAID of today, in the mean and at the 99th percentile.
 
 use super::{BED, Bed, OURS, policy, retries};
-use crate::studies::{Ask, Drawing, Load, Row, Study, StudyPlan, Unit};
+use crate::studies::{Ask, Drawing, Head, Load, Row, Study, StudyPlan, Unit};
 
 pub(super) const TABLE_1: Study = Study {
     name: "eraid.table1",
@@ -25,8 +25,22 @@ pub(super) const TABLE_2: Study = Study {
     ..TABLE_1
 };
 
-/// The tables' rows: rotations and rate in percent; none, then four kinds of retries.
-const RETRIES: [(u32, f64); 5] = [(3, 0.0), (3, 1.0), (3, 2.0), (5, 1.0), (5, 2.0)];
+/// How drives retry.
+#[derive(Clone, Copy)]
+struct Retry {
+    /// What one retry takes.
+    rotations: u32,
+    /// The share of sectors that need one.
+    percent: f64,
+}
+
+const fn retry(rotations: u32, percent: f64) -> Retry {
+    Retry { rotations, percent }
+}
+
+/// The tables' rows: none, then four kinds of retries.
+const RETRIES: [Retry; 5] =
+    [retry(3, 0.0), retry(3, 1.0), retry(3, 2.0), retry(5, 1.0), retry(5, 2.0)];
 
 /// The tables' columns.
 const SIZES: [u64; 3] = [8, 24, 40];
@@ -50,7 +64,8 @@ const P99: [[f64; 3]; 5] = [
 ];
 
 /// What a cell of the table is called.
-fn case(size: u64, (rotations, percent): (u32, f64)) -> String {
+fn case(size: u64, retry: Retry) -> String {
+    let Retry { rotations, percent } = retry;
     if percent > 0.0 {
         format!("{size} kB, {rotations} rotations, {percent} %")
     } else {
@@ -67,18 +82,18 @@ fn table(ask: &Ask, metric: &'static str, paper: &[[f64; 3]; 5]) -> StudyPlan {
     for (column, size) in SIZES.into_iter().enumerate() {
         let none = case(size, RETRIES[0]);
         for (row, retry) in RETRIES.into_iter().enumerate() {
-            let (rotations, percent) = retry;
+            let Retry { rotations, percent } = retry;
             let bed = Bed::paper().with_faults(retries(percent, rotations));
             let (name, load) = (case(size, retry), Load::reads(&format!("{size}KiB"), count));
             plan.cells.push(bed.cell(name.clone(), policy("normal"), &load));
             plan.rows.push(Row::of(name.clone(), metric, Unit::Millis).paper(paper[row][column]));
             let ours = format!("{name}, {OURS}");
             plan.cells.push(bed.cell(ours.clone(), policy(OURS), &load));
-            let head = (name.clone(), format!("{metric} of {OURS} over normal"));
+            let head = Head::new(name.clone(), format!("{metric} of {OURS} over normal"));
             beside.push(Row::of(ours.clone(), metric, Unit::Millis));
             beside.push(Row::ratio(head, metric, [ours, name.clone()]));
             if row > 0 {
-                let head = (name.clone(), format!("{metric} over no retry"));
+                let head = Head::new(name.clone(), format!("{metric} over no retry"));
                 let ratio = Row::ratio(head, metric, [name, none.clone()]);
                 ratios.push(ratio.paper(paper[row][column] / paper[0][column]));
             }

@@ -9,7 +9,7 @@
 use levelhead_drive::Faults;
 
 use super::{Bed, OURS, policy, retries};
-use crate::studies::{Ask, Bars, Drawing, Load, Row, Study, StudyPlan, Unit, Whose};
+use crate::studies::{Ask, Bars, Drawing, Head, Load, Row, Study, StudyPlan, Unit, Whose};
 
 pub(super) const FIG_10: Study = Study {
     name: "eraid.fig10",
@@ -146,18 +146,21 @@ fn add(
             }
         }
         for (at, metric) in METRICS.into_iter().enumerate() {
-            let head = (format!("{name}, {rate} %"), format!("{metric} against normal"));
+            let head = Head::new(format!("{name}, {rate} %"), format!("{metric} against normal"));
             let pair = ["pro-active", "normal"].map(|how| cell(rate, how));
             let number = paper.filter(|_| rate > 1.0).map(|numbers| numbers[at]);
             plan.rows.push(Row::change(head, metric, pair).maybe_paper(number));
-            let head = (format!("{name}, {rate} %"), format!("{metric} of {OURS} against normal"));
+            let head = Head::new(
+                format!("{name}, {rate} %"),
+                format!("{metric} of {OURS} against normal"),
+            );
             let pair = [OURS, "normal"].map(|how| cell(rate, how));
             plan.rows.push(Row::change(head, metric, pair));
         }
     }
     for (design, (how, _)) in designs.into_iter().enumerate() {
         for (at, metric) in METRICS.into_iter().enumerate() {
-            let head = (format!("{name}, 0.5 to 2 %, {how}"), format!("{metric} grows"));
+            let head = Head::new(format!("{name}, 0.5 to 2 %, {how}"), format!("{metric} grows"));
             let row = Row::change(head, metric, [cell(2.0, how), cell(0.5, how)]);
             let growth = growth.and_then(|growth| growth.get(design).copied());
             plan.rows.push(row.maybe_paper(growth.map(|growth| growth[at])));

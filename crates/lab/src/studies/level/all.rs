@@ -7,7 +7,7 @@ use levelhead_array::{HostOrder, Policy};
 use levelhead_drive::Faults;
 use levelhead_units::Instant;
 
-use crate::studies::{Ask, Bars, Bed, Drawing, Load, Row, Study, StudyPlan, Unit, Whose};
+use crate::studies::{Ask, Bars, Bed, Drawing, Head, Load, Row, Study, StudyPlan, Unit, Whose};
 
 pub(super) const ALL: Study = Study {
     name: "level.all",
@@ -66,8 +66,22 @@ enum Against {
     Told,
 }
 
-const SIZES: [(&str, &str); 5] =
-    [("8 kB", "8KiB"), ("24 kB", "24KiB"), ("40 kB", "40KiB"), ("80 kB", "80KiB"), ("mix", MIX)];
+/// How large requests are.
+#[derive(Clone, Copy)]
+struct Size {
+    /// As cases are named by it.
+    name: &'static str,
+    /// As [`Load`] reads it.
+    sizes: &'static str,
+}
+
+const SIZES: [Size; 5] = [
+    Size { name: "8 kB", sizes: "8KiB" },
+    Size { name: "24 kB", sizes: "24KiB" },
+    Size { name: "40 kB", sizes: "40KiB" },
+    Size { name: "80 kB", sizes: "80KiB" },
+    Size { name: "mix", sizes: MIX },
+];
 
 const WELL: &str = "retry-rate=0%";
 const BAD: &str = "retry-rate=2%,rotations=3,adjacency=2";
@@ -85,11 +99,11 @@ const RAID5: &str = "raid5:6,chunk=8KiB";
 const RAID6: &str = "raid6:6+2,chunk=8KiB";
 
 fn cases() -> Vec<Case> {
-    let base = |family: &str, (size, sizes): (&str, &'static str)| Case {
-        name: format!("{family}, {size}"),
+    let base = |family: &str, size: Size| Case {
+        name: format!("{family}, {}", size.name),
         array: ERAID,
         faults: [WELL; 3],
-        sizes,
+        sizes: size.sizes,
         interval: "8ms",
         reads: "100%",
         longer: 1,
@@ -117,7 +131,8 @@ fn cases() -> Vec<Case> {
     let slow = |case: Case| Case { faults: one(SLOW), against: Against::Told, ..case };
     cases.extend(SIZES.map(|size| slow(base("one 10x slower", size))));
     for (interval, name) in [("20ms", "40 kB every 20 ms"), ("40ms", "40 kB every 40 ms")] {
-        cases.push(Case { interval, ..slow(base("one 10x slower", (name, "40KiB"))) });
+        cases
+            .push(Case { interval, ..slow(base("one 10x slower", Size { name, sizes: "40KiB" })) });
     }
     cases.extend(few.map(|size| writes(slow(base("one 10x slower, 30 % writes", size)))));
     let both = [SLOW_AND_FAIR, FAIR, FAIR];
@@ -210,16 +225,17 @@ fn add(plan: &mut StudyPlan, case: &Case, papers: &[&str], ours: Option<&str>, a
     let Some(ours) = ours else { return };
     let extra = (cell(ours), well.clone());
     plan.rows.push(Row::new(
-        (name.clone(), "reads over healthy normal"),
+        Head::new(name.clone(), "reads over healthy normal"),
         Unit::Times,
         move |seed| seed.get(&extra.0, "reads") / seed.get(&extra.1, "reads"),
     ));
     let writes = (*reads != "100%").then_some("mean of writes");
     for metric in ["mean", "p99"].into_iter().chain(writes) {
-        let head = (name.clone(), format!("{metric} over the best of the papers' policies"));
+        let head =
+            Head::new(name.clone(), format!("{metric} over the best of the papers' policies"));
         let others = papers.iter().map(|paper| cell(paper)).collect();
         plan.rows.push(Row::over_best(head, metric, cell(ours), others));
-        let head = (name.clone(), format!("{metric} over healthy normal"));
+        let head = Head::new(name.clone(), format!("{metric} over healthy normal"));
         plan.rows.push(Row::ratio(head, metric, [cell(ours), well.clone()]));
     }
     if *against == Against::Told {
@@ -228,7 +244,7 @@ fn add(plan: &mut StudyPlan, case: &Case, papers: &[&str], ours: Option<&str>, a
         let bed = Bed { faults: vec![dead, Faults::NONE], ..healthy };
         if let Ok(policy) = ours.parse() {
             plan.cells.push(bed.cell(told.clone(), policy, &load));
-            let head = (name.clone(), "p99 over an array told in advance");
+            let head = Head::new(name.clone(), "p99 over an array told in advance");
             plan.rows.push(Row::ratio(head, "p99", [cell(ours), told]));
         }
     }

@@ -25,7 +25,7 @@ use levelhead_array::{HostOrder, Policy};
 use super::points::{ARRAYS, Array, OFFERED, Offered, Point, READS, SIZES, Size, points, troubles};
 use crate::replay::Sending;
 use crate::studies::{
-    Ask, Bed, Cell, Drawing, HeatMap, Load, OneSeed, Row, Study, StudyPlan, Unit, interval,
+    Ask, Bed, Cell, Drawing, Head, HeatMap, Load, OneSeed, Row, Study, StudyPlan, Unit, interval,
 };
 
 pub(super) const SWEEP: Study = Study {
@@ -159,7 +159,7 @@ fn plan(ask: &Ask) -> StudyPlan {
         }
         for figure in FIGURES {
             let point = *point;
-            let head = (point.to_string(), over(figure));
+            let head = Head::new(point.to_string(), over(figure));
             plan.rows.push(Row::together(head, Unit::Times, move |seeds| {
                 let ratios = ratios(&point, figure, seeds);
                 if ratios.is_empty() { interval::NONE } else { interval::of_mean(&ratios) }
@@ -212,7 +212,7 @@ fn is_overloaded(point: &Point, policy: &str, seeds: &[OneSeed<'_>]) -> bool {
 /// admitted.
 fn summaries(points: &[Point]) -> Vec<Row> {
     let mild: Vec<Point> = points.iter().filter(|point| point.trouble.is_mild()).copied().collect();
-    let head = ("all cells", "drives 1.2 to 2.3 times slower: changes of standing a run");
+    let head = Head::new("all cells", "drives 1.2 to 2.3 times slower: changes of standing a run");
     let mut rows = vec![Row::new(head, Unit::Count, move |seed| {
         let changes = |point| seed.get(&cell_name(point, OURS), "changes of standing");
         mild.iter().map(changes).sum::<f64>() / mild.len().max(1) as f64
@@ -225,7 +225,7 @@ fn summaries(points: &[Point]) -> Vec<Row> {
         };
         for limit in [1.03, 1.05, 1.10] {
             let points = points.to_vec();
-            let head = ("all cells", format!("{}: at most {limit:.2}", over(figure)));
+            let head = Head::new("all cells", format!("{}: at most {limit:.2}", over(figure)));
             rows.push(Row::together(head, Unit::Percent, move |seeds| {
                 let all = estimates(&points, seeds);
                 let within = all.iter().filter(|ratio| **ratio <= limit).count();
@@ -233,7 +233,7 @@ fn summaries(points: &[Point]) -> Vec<Row> {
             }));
         }
         let points = points.to_vec();
-        let head = ("all cells", format!("{}: the worst", over(figure)));
+        let head = Head::new("all cells", format!("{}: the worst", over(figure)));
         rows.push(Row::together(head, Unit::Times, move |seeds| {
             [estimates(&points, seeds).into_iter().fold(0.0, f64::max); 3]
         }));
