@@ -36,7 +36,7 @@ pub enum Action {
     },
     /// The array has come to its end after [`Array::handle_stop`](crate::Array::handle_stop).
     Stopped(Ending),
-    /// Something happened that people may want to know; nothing has to be done.
+    /// Something happened that an operator may want to know. The runtime has nothing to do.
     Event(Event),
     /// What a read has brought. Comes before its buffers are released, and before its answer.
     Deliver(Deliver),

@@ -29,11 +29,11 @@ pub(crate) type OpId = u64;
 pub(crate) enum Purpose {
     /// An operation waits for its end.
     Op(OpId),
-    /// It shows how a drive is that is not read otherwise.
+    /// It shows how fast a drive is that no operation reads.
     Probe,
     /// It keeps the array's books; its address is the drive's own.
     Ledger,
-    /// It was an operation's, which does not wait for it any more.
+    /// The operation that asked for it does not wait for it any more.
     Abandoned,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Core {
     pub(crate) may_write: bool,
     /// Those of the lost drives whose loss is not safely recorded yet, where losses are recorded.
     pub(crate) unrecorded: DriveSet,
-    /// Answers that rely on such a loss.
+    /// Answers that rely on such a loss and wait for its record.
     held: Vec<Held>,
     /// Commands that were refused, in the order in which they are sent again.
     pub(crate) postponed: VecDeque<Postponed>,
@@ -64,7 +64,7 @@ pub(crate) struct Core {
     pub(crate) writes_ended: u64,
     /// Those of them that a flush has made safe.
     pub(crate) writes_flushed: u64,
-    /// Whether some that were not flushed may be gone with a drive, and the next flush is to say so.
+    /// Whether writes that were not flushed may be gone with a drive, so that the next flush must fail.
     pub(crate) has_lost_writes: bool,
     /// Redundancy of stripes from here on is not valid yet.
     pub(crate) synced: u64,
@@ -100,7 +100,7 @@ pub(crate) struct Sub {
     since: Option<Instant>,
     enqueued: Instant,
     started: Option<Instant>,
-    /// It is late from then on, for those who count that.
+    /// It is late if it ends after this time, where the policy counts late drives.
     due: Option<Instant>,
     /// Commands that its drive had ended when it went in.
     ended_before: u64,
@@ -163,7 +163,7 @@ impl Core {
         self.shares = shares;
     }
 
-    /// Whether the ledger waits for a drive, or an operation that `waits` says so of.
+    /// Whether the ledger waits for a drive, or an operation for which `waits` returns true.
     pub(crate) fn is_waited_for(&self, drive: DriveIdx, waits: impl Fn(&OpId) -> bool) -> bool {
         self.subs.values().any(|sub| {
             sub.drive == drive
@@ -175,7 +175,7 @@ impl Core {
         })
     }
 
-    /// Whether an operation of which `is_meant` says so waits for a drive.
+    /// Whether an operation for which `is_meant` returns true waits for a drive.
     pub(crate) fn is_op_waiting_for(
         &self,
         drive: DriveIdx,
@@ -194,7 +194,7 @@ impl Core {
         self.actions.extend(events.into_iter().map(Event::Standing).map(Action::Event));
     }
 
-    /// Reads a little from drives that are done without, to hear how they are.
+    /// Reads a little from drives that no read asks, to learn how fast they are.
     pub(crate) fn probe(&mut self, now: Instant) {
         for drive in self.drives.present().iter() {
             let Some(stripe) = self.drives.take_probe(now, drive, self.layout.stripes()) else {
@@ -279,8 +279,8 @@ impl Core {
         self.drives.has_failed()
     }
 
-    /// A drive was just lost: whether writes may be gone with it that were answered and not flushed, because
-    /// what it held of stripes that are not redundant is gone.
+    /// A drive was just lost: whether writes that were answered and not flushed may be gone with it, because some
+    /// stripes have no valid redundancy.
     pub(crate) fn loses_writes(&self) -> bool {
         let is_covered = self.synced == self.layout.stripes() && !self.has_failed();
         !is_covered && self.writes_ended > self.writes_flushed
@@ -320,12 +320,12 @@ impl Core {
         }
     }
 
-    /// No loss will ever be recorded again: what relies on one cannot be promised.
+    /// No loss will ever be recorded again: the held answers go out as failures.
     pub(crate) fn fail_held(&mut self) {
         self.fail_held_if(|_| true);
     }
 
-    /// Gives up the answers for which `is_over` says so of the time until which they may wait.
+    /// Sends the held answers as failures for whose time limit `is_over` returns true.
     pub(crate) fn fail_held_if(&mut self, is_over: impl Fn(Option<Instant>) -> bool) {
         for held in self.held.extract_if(.., |held| is_over(held.by)) {
             let answer = Answer { outcome: Outcome::Gone, ..held.answer };
@@ -344,15 +344,15 @@ impl Core {
         true
     }
 
-    /// Nobody waits for a command any more that a drive may have. It was late from `due` on.
+    /// No operation waits for a command any more that its drive may have. It is late if it ends after `due`.
     pub(crate) fn leave(&mut self, sub: SubId, due: Option<Instant>) {
         let Some(state) = self.subs.get_mut(&sub) else { return };
         state.due = due;
         self.drives.leave(state.drive, sub);
     }
 
-    /// Whether a drive has ended nothing for so long that it could have ended this command, or so much else
-    /// that it must have lost it.
+    /// Whether the drive of a command has lost or forgotten it: it has ended nothing for `patience`, or too many
+    /// other commands since.
     pub(crate) fn is_stuck(&self, now: Instant, sub: SubId, patience: Nanos) -> bool {
         let state = self.subs.get(&sub).map(|state| &**state);
         let Some(&Sub { drive, started: Some(started), ended_before, .. }) = state else {
@@ -409,7 +409,7 @@ impl Core {
         Some((submit(&self.area, sub, state), state.purpose))
     }
 
-    /// How a command has ended that a drive answered so: one that was refused counts as failed.
+    /// The outcome that counts for a command: one that was refused counts as failed.
     pub(crate) fn ended_with(&self, sub: SubId, outcome: &Outcome) -> Outcome {
         match outcome {
             Outcome::Done { .. } | Outcome::Gone => outcome.clone(),
@@ -456,8 +456,8 @@ impl Core {
             .collect()
     }
 
-    /// Everything inside `drive`. Nobody waits for its end any more; the commands stay known, because
-    /// the drive may still come back with their buffers.
+    /// The commands inside `drive`. No operation waits for them any more; they stay known, because the drive may
+    /// still end them and give back their buffers.
     pub(crate) fn give_up_inside(&mut self, drive: DriveIdx) -> Vec<(SubId, Box<Sub>)> {
         let waited = |purpose| matches!(purpose, Purpose::Op(_) | Purpose::Ledger);
         let inside =
@@ -481,7 +481,7 @@ impl Core {
         self.subs.is_empty()
     }
 
-    /// Whether anyone looks at bytes.
+    /// Whether buffers have bytes.
     pub(crate) fn carries_content(&self) -> bool {
         match self.content {
             Content::Carried => true,
@@ -581,8 +581,7 @@ fn failed(command: &Command) -> Outcome {
     Outcome::Done { unknown, damaged }
 }
 
-/// Whether an outcome says that the drive is no longer with us: it does not answer, or it could not
-/// write.
+/// Whether an outcome means that the drive is lost: it does not answer, or it could not write.
 pub(crate) fn loses_drive(command: &Command, outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Gone => true,

@@ -1,4 +1,4 @@
-//! What an array tells the people who run it. A runtime has nothing to do for an event.
+//! What an array tells its operators. A runtime has nothing to do for an event.
 
 use levelhead_units::{DriveIdx, DriveSet};
 

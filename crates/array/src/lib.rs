@@ -21,11 +21,11 @@
 //! - A2. No drive is asked after it was lost, and [`Event::Lost`] comes before every answer that relies
 //!   on the loss.
 //! - A3. Redundancy that is not valid (not resynced yet) is never used.
-//! - A4. Every buffer that was acquired is released: one that a drive fills after the drive is through
-//!   with it, one that drives read when nobody needs its bytes any more.
-//!
-//! - A5. Calls of [`Array::handle_timeout`] before [`Array::deadline`] or long after it do no harm: a
-//!   deadline only decides whom a read still counts on, never what it answers.
+//! - A4. Every buffer that was acquired is released: a buffer that a drive fills when the drive has ended that
+//!   command, a buffer that drives write from when all of them have ended and no answer needs its bytes.
+//! - A5. Calls of [`Array::handle_timeout`] before [`Array::deadline`] do no harm, and calls after it only
+//!   delay what is due. A read's own deadline only decides which drives it still counts on, never what it
+//!   answers.
 //!
 //! # What it leaves out
 //!
@@ -225,7 +225,7 @@ impl Array {
         array
     }
 
-    /// How many sectors it has.
+    /// How many sectors clients can address.
     pub fn size(&self) -> Sectors {
         self.core.layout.size()
     }
@@ -235,7 +235,7 @@ impl Array {
         &self.core.layout
     }
 
-    /// The drives that are not there any more.
+    /// The lost drives.
     pub fn lost(&self) -> DriveSet {
         self.core.drives.lost()
     }
@@ -280,8 +280,8 @@ impl Array {
         self.core.drives.figures(now, drive)
     }
 
-    /// Drives that are not read where that can be helped: because they were found slow, or because
-    /// somebody wants that.
+    /// Drives that are not read while others suffice: because they were found slow, or because an operator wants
+    /// that.
     pub fn sat_out(&self) -> DriveSet {
         self.core.drives.sat_out()
     }
@@ -296,7 +296,7 @@ impl Array {
         self.ops.is_empty() && self.core.is_quiet()
     }
 
-    /// The same, but for commands inside drives that are silent.
+    /// The same, except for commands of drives that are silent.
     pub fn is_quiet_but_for_silent(&self) -> bool {
         self.ops.is_empty() && self.core.is_quiet_but_for_silent()
     }
@@ -348,7 +348,7 @@ impl Array {
     /// A drive is not there any more, or must not be used.
     pub fn handle_lost(&mut self, now: Instant, drive: DriveIdx, why: Why) {
         if let (Some(ledger), Why::ByHand) = (&mut self.ledger, why) {
-            // An operator's word is kept, whether or not anything is written.
+            // A loss that an operator wants is recorded even if no client writes anything.
             ledger.open(&self.core);
         }
         self.lose(now, drive, why);
@@ -372,7 +372,8 @@ impl Array {
         self.set_timers();
     }
 
-    /// A drive that was asked something just now and ends nothing is lost before that.
+    /// From now on requests are given up when a drive that was given a command just now, and ends none, would be
+    /// lost.
     fn note_end_is_near(&mut self, now: Instant) {
         let at = self.core.drives.patience().map(|known| now + known.lost + known.silent);
         self.give_up_at = self.give_up_at.or(at);
@@ -413,7 +414,7 @@ impl Array {
         self.timers.next()
     }
 
-    /// Time has passed. Sooner or later than [`Array::deadline`] is as good.
+    /// Time has passed (A5).
     pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(op) = self.timers.take_read(now) {
             let Some(Op::Read(read)) = self.ops.get_mut(&op) else {
@@ -423,14 +424,14 @@ impl Array {
             self.advance(now, op);
         }
         for duty in Duty::ALL {
-            // What was done before it may have made it due.
+            // The duties before this one may have changed its time.
             self.timers.set(Timer::Own(duty), self.due_at(duty));
             match self.timers.take(now, duty) {
                 Some(Duty::SendAgain) => self.send_again(now),
                 Some(Duty::Silence) => self.look_for_silence(now),
                 Some(Duty::Answer) => self.give_up_overdue(now),
                 Some(Duty::Probe) => self.core.probe(now),
-                // What comes of them is seen below.
+                // `move_on` below looks after these two.
                 Some(Duty::Background | Duty::Stop) | None => {}
             }
         }
@@ -452,7 +453,7 @@ impl Array {
         }
     }
 
-    /// Called at the end of whatever may have changed what is due.
+    /// Called at the end of everything that may have changed a time in the table.
     fn set_timers(&mut self) {
         let has_patience = self.core.drives.patience().is_some();
         let duties: &[Duty] = if has_patience { &Duty::ALL } else { &Duty::WITHOUT_PATIENCE };
@@ -461,7 +462,7 @@ impl Array {
         }
     }
 
-    /// Somebody wants a drive not to be read where that can be helped, until it is admitted by hand.
+    /// An operator wants a drive not to be read while others suffice, until it is admitted by hand.
     pub fn handle_sit_out(&mut self, now: Instant, drive: DriveIdx) -> Result<(), Refusal> {
         let event = self.core.drives.sit_out(now, drive)?;
         self.core.note_event(Some(event));
@@ -469,7 +470,7 @@ impl Array {
         Ok(())
     }
 
-    /// Somebody wants a drive that sits out to be read again.
+    /// An operator wants a drive that sits out to be read again.
     pub fn handle_admit(&mut self, now: Instant, drive: DriveIdx) -> Result<(), Refusal> {
         let event = self.core.drives.admit(now, drive)?;
         self.core.note_event(Some(event));
@@ -492,8 +493,8 @@ impl Array {
         self.op_next
     }
 
-    /// Begins what holds its stripes, moves the books on, and lets commands into the drives. In a loop, because
-    /// what begins may end at once and hand its stripes on.
+    /// Begins the operations that hold their stripes, moves the books on, and lets commands into the drives. In a
+    /// loop, because an operation that begins may end at once, and others then get its stripes.
     fn move_on(&mut self, now: Instant) {
         loop {
             while let Some(op) = self.granted.pop_front() {
@@ -625,7 +626,7 @@ impl Array {
             Start::Write(cause) => Op::Write(Box::new(WriteOp::start(core, now, op, cause))),
         };
         self.ops.insert(op, started);
-        // A write has asked for nothing yet, and a read of lost drives may have nothing to wait for.
+        // A write has not asked for anything yet, and a read of lost drives only may wait for nothing.
         self.advance(now, op);
     }
 
@@ -664,7 +665,7 @@ impl Array {
         self.advance(now, op);
     }
 
-    /// Brings the end of a command to the operation that asked for it.
+    /// Tells the operation that asked for a command how it ended.
     fn route(&mut self, now: Instant, sub: SubId, state: &Sub, outcome: &Outcome) {
         if loses_drive(&state.command, outcome) {
             self.lose(now, state.drive, Why::Failed);
@@ -727,7 +728,7 @@ impl Array {
             self.tell(ArrayEvent::Failed { lost, survives });
         }
         self.core.note_event(event);
-        // A drive that hangs may never give back what is inside it: nobody waits for that either.
+        // A drive that hangs may never end the commands inside it, so no operation waits for them either.
         let mut given_up = self.core.drain_waiting(drive);
         given_up.extend(self.core.give_up_inside(drive));
         for (sub, state) in given_up {
@@ -793,14 +794,14 @@ impl Array {
     }
 }
 
-/// A flush fails where writes that were answered since the last one may be gone with a drive. Those after it
-/// do not: what is written later lies on the others.
+/// A flush fails where writes that were answered since the last flush may be gone with a drive. Later flushes do
+/// not fail for it: later writes go to the other drives.
 fn answer_flush(core: &mut Core, flush: &FlushOp) {
     let &FlushOp { request, subs, covers, has_lost_writes, .. } = flush;
     let is_gone = core.has_failed() || has_lost_writes;
     let outcome = if is_gone { Outcome::Gone } else { Outcome::GOOD };
     core.writes_flushed = core.writes_flushed.max(covers);
     let cost = Cost { subs, ..Cost::default() };
-    // What the lost drives missed is made safe only by what the others say of them.
+    // What the lost drives missed is safe only when the others have recorded their loss.
     core.answer(core.unrecorded, Answer { request, outcome, cost });
 }

@@ -30,9 +30,9 @@ pub struct Settings {
     pub lost: DriveSet,
     /// What the array records of itself on its drives; nothing for a study, whose array is started once.
     pub books: Option<Books>,
-    /// How long it waits for a drive; without end in a study, whose drives end everything.
+    /// How long it waits for a drive. Absent in a study, whose drives end every command.
     pub patience: Option<Patience>,
-    /// What its own work may take of the drives; in a study nothing begins by itself.
+    /// How much of the drives its own work may use. Absent in a study, where nothing begins by itself.
     pub background: Option<Budget>,
 }
 
@@ -41,6 +41,6 @@ pub struct Settings {
 pub enum Content {
     /// They do: arithmetic is asked for.
     Carried,
-    /// A timing study: nobody looks at bytes, and no [`Action::Combine`] is asked for.
+    /// They do not, as in a timing study: no [`Action::Combine`] is asked for.
     Absent,
 }

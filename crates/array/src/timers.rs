@@ -33,7 +33,7 @@ pub(crate) enum Duty {
     Silence,
     /// A request has waited for too long and is given up.
     Answer,
-    /// A drive that is done without is read a little, to hear how it is.
+    /// A drive that no read asks is probed, to learn how fast it is.
     Probe,
     /// The next step of the array's own work begins.
     Background,

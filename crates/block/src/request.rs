@@ -27,8 +27,8 @@ const ZEROES_MAX: Sectors = Sectors::new(256);
 pub struct Request {
     /// What to do.
     pub command: Command,
-    /// On behalf of what, as a number: an emulated drive fails the same sectors for the same origin. A
-    /// service that has names of its own for requests does not look at it.
+    /// The number of the request that this one is part of: an emulated drive fails the same sectors for the
+    /// same origin. A service that has names of its own for requests does not look at it.
     pub origin: u64,
     /// The bytes that travel with the command.
     pub payload: Payload,
@@ -89,7 +89,7 @@ impl Request {
         Self::new(command, Payload::Pieces(pieces))
     }
 
-    /// The same on behalf of `origin`.
+    /// The same with this origin.
     #[must_use]
     pub fn with_origin(self, origin: u64) -> Self {
         Self { origin, ..self }
@@ -111,12 +111,12 @@ pub struct Reply {
     pub outcome: Outcome,
     /// What a read brought: R3.
     pub data: Data,
-    /// What the machine said where it refused, for people.
+    /// The machine's reason for a refusal, as a text for an operator.
     pub reason: Option<String>,
 }
 
 impl Reply {
-    /// It ended so, with nothing to bring or to say.
+    /// A reply with this outcome, without data and without a reason.
     pub fn bare(outcome: Outcome) -> Self {
         Self { outcome, data: Data::None, reason: None }
     }

@@ -15,7 +15,7 @@ use crate::GARBAGE;
 pub struct Buffers {
     kernel: Kernel,
     table: BTreeMap<BufId, Held>,
-    /// Sectors of the buffers that are no client's.
+    /// Sectors of the buffers that do not belong to a client.
     own: Sectors,
 }
 
@@ -24,7 +24,7 @@ enum Held {
     Here(Buf),
     /// The bytes are the piece's, whose first sector is the buffer's first.
     Shared(Piece),
-    /// What a read brought to a client that left the place to others.
+    /// What a read brought to a client that gave no room for it.
     Delivered(Vec<Piece>),
     /// With a drive that fills this number of sectors.
     Lent(Sectors),

@@ -1,5 +1,5 @@
-//! The bytes that state machines only speak of: what every runtime of an array or of a modelled drive
-//! keeps, whatever its clock.
+//! The bytes for which state machines use names only: every runtime of an array or of a modelled drive keeps
+//! them in the same way, with a real clock or with a virtual one.
 //!
 //! ```text
 //!   array:  BufId, Combine, Segment ..  --->  Buffers   names -> bytes

@@ -13,8 +13,8 @@
 //! Syndromes are sums of the code's own coefficients, so all there is to plan is the few *weights*
 //! `w`, by the formula of [`interpolate`](crate::interpolate). The second sum is done on each block of
 //! syndromes while it is still in the first-level cache: reconstruction costs what encoding costs,
-//! plus `e` multiplications for each byte that is lost. When so many symbols are lost that their
-//! syndromes would not fit there, or the code is short, each wanted symbol is instead summed over all
+//! plus `e` multiplications for each byte that is lost. When the syndromes of all
+//! lost symbols would not fit there, or the code is short, each wanted symbol is instead summed over all
 //! sources.
 
 use std::ops::Range;
@@ -26,8 +26,8 @@ use crate::interpolate::Interpolation;
 use crate::kernel::engine::{Columns, Finish, Job, Numbers, ROWS_MAX, Solve, Transformed, part_of};
 use crate::kernel::{self, Kernel};
 
-/// The most sources of a plan over GF(2^8) that sums each wanted symbol over all of them: so few are
-/// summed in registers.
+/// The most sources of a plan over GF(2^8) that sums each wanted symbol over all of them: up to this number
+/// the sums are kept in registers.
 const SHORT: usize = 16;
 
 /// How wanted symbols of a codeword are computed from those that are not erased. Made by

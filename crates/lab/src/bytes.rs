@@ -19,7 +19,7 @@ pub(crate) struct Record {
 #[derive(Debug)]
 pub(crate) struct WorldBytes {
     pub(crate) buffers: Buffers,
-    /// Reads that have not been answered, or whose bytes nobody has taken.
+    /// Reads that have not been answered, or whose bytes have not been taken.
     pub(crate) rooms: BTreeSet<RequestId>,
     platters: Vec<Platter<Memory>>,
 }

@@ -1,5 +1,5 @@
-//! Arrays that are stopped, cut off from their power and started again, over and over: what was promised
-//! is there, whatever members come back.
+//! Arrays that are stopped, cut off from their power and started again many times: no write that was promised to
+//! be safe is lost, whichever members come back.
 //!
 //! A seed decides all of it: layout, policy, caches, traffic, which cables come out, which drives hang,
 //! when the power fails (between any two commands that keep the books, among other moments), which
@@ -46,7 +46,7 @@ const DRIVE_SIZE: Sectors = Sectors::new(600);
 /// Lives of the array in one run: from a start to a stop or a power cut.
 const LIVES: u64 = 5;
 
-/// The longest that anything may take.
+/// The longest time that any step of a run may take.
 const PATIENCE: Nanos = Nanos::from_secs(600);
 
 /// What one run has come to.
@@ -66,7 +66,7 @@ pub struct Report {
     pub cuts_in_books: u64,
     /// Clean stops.
     pub stops: u64,
-    /// Members that a start refused although nobody had taken them away: they held old data.
+    /// Members that a start refused because they held old data, although they had been connected all the time.
     pub refused: u64,
     /// Drives that ended nothing for a while, or whose machine had no room for a while.
     pub stalls: u64,
@@ -309,7 +309,8 @@ impl Run {
         }
     }
 
-    /// The next start after a clean stop, of a run that began after so many records: with all members, without one, or with an old copy of one.
+    /// The next start after a clean stop: with all members, without one, or with an old copy of one. `writes_before` is the
+    /// number of records that there were when the run that was stopped began.
     fn after_a_stop(&mut self, writes_before: u64) {
         let copy = self.copy.take();
         let was_opened = self.world.ledger_writes() > writes_before;

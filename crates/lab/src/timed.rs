@@ -210,7 +210,7 @@ mod tests {
         assert!(four.latencies.len() > one.latencies.len());
     }
 
-    /// M2: what drives fail for a read hangs on its name.
+    /// M2: which sectors a drive fails to give for a read depends on the read's name.
     #[test]
     fn reads_are_named_from_one_on() {
         let settings = world("retry-rate=20%,rotations=3");

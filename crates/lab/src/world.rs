@@ -36,7 +36,7 @@ pub struct WorldSettings {
     pub content: Content,
     /// The drives' make.
     pub profile: Arc<Profile>,
-    /// What each drive is besides, in the order of the drives. One entry stands for all.
+    /// The faults of each drive, in the order of the drives. A single entry holds for all drives.
     pub drives: Vec<levelhead_drive::Settings>,
     /// The sectors of each drive that the array lies on; all that the smallest has, if it is not said.
     pub area: Option<Area>,
@@ -118,9 +118,9 @@ pub(crate) struct Bay {
     pub(crate) is_connected: bool,
     /// Whether it ends nothing.
     pub(crate) hangs: bool,
-    /// What it has ended is told no sooner than that.
+    /// The array is told of the commands that it has ended no sooner than this.
     stalls_until: Instant,
-    /// Until then its machine has no room for what it is to write or flush.
+    /// Until this time its machine has no room for writes and flushes, and refuses them.
     refuses_until: Instant,
     /// Commands that were refused, and that the array has not been told of.
     refused: Vec<SubId>,
@@ -129,7 +129,7 @@ pub(crate) struct Bay {
 }
 
 impl Bay {
-    /// Whoever asked for what is inside is not there any more.
+    /// The array that asked for the commands inside has ended.
     fn forget(&mut self) {
         while self.drive.poll().is_some() {}
         self.inside.clear();

@@ -1,8 +1,8 @@
-//! What the array's own work may take of its drives.
+//! How much of the drives' time and of memory the array's own work may use.
 //!
 //! ```text
-//!   clients wait:   step ... pause ... step ... pause ...
-//!   nobody waits:   step step step
+//!   clients wait:     step ... pause ... step ... pause ...
+//!   no client waits:  step step step
 //! ```
 //!
 //! # Invariants
@@ -14,14 +14,15 @@ use levelhead_units::{Instant, Nanos, Sectors};
 
 use crate::shape::Layout;
 
-/// What the array's own work may take of its drives: resync, and whatever else no client waits for.
+/// How much of the drives' time and of memory the array's own work may use: resync, and all other work that no
+/// client waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Sectors of every drive that one step covers at most, or one stripe if that is more.
     pub step: Sectors,
     /// Sectors of all drives together that one step covers at most, or one stripe if that is more.
     pub memory: Sectors,
-    /// How long the work holds still between two steps while clients wait.
+    /// The pause between two steps while clients wait.
     pub pause: Nanos,
 }
 

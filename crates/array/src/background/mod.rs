@@ -1,4 +1,4 @@
-//! What an array does of its own accord, a step at a time: no client waits for it.
+//! What an array does without being asked by a client, one step at a time.
 
 pub(crate) mod budget;
 pub(crate) mod progress;

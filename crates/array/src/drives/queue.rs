@@ -29,8 +29,8 @@ use crate::action::SubId;
 pub enum HostOrder {
     /// First come, first served.
     Fcfs,
-    /// Upwards through the addresses, then from the lowest again (C-LOOK). At most 64
-    /// new commands join a sweep, or a stream of reads ahead of the arm would delay all others without end.
+    /// Upwards through the addresses, then from the lowest again (C-LOOK). At most 64 new commands join a
+    /// sweep, or a stream of reads ahead of the arm would delay all others without end.
     Elevator,
     /// The test bed of `[ERAID]`: 32 threads, each with a first-come queue of its own, chosen at
     /// random; each has one command inside the drive.

@@ -6,21 +6,22 @@
 //!   0                  Patience::silent             Patience::lost
 //! ```
 //!
-//! A silent drive is treated like one that sits out by hand: no read counts on it where another drive will do. When
-//! it ends a command, it is as before.
+//! A silent drive is treated like one that sits out by hand: no read counts on it while others suffice. When it ends
+//! a command, it is not silent any more.
 //!
 //! # Invariants
 //!
-//! - S1. A drive is lost for its silence only if something waits for it, and the layout survives the loss of every
-//!   drive that is silent: where one too many is, to lose some of them would help no request.
-//! - S2. Where it cannot be lost, what waits for it is answered with a failure in the end: no client waits
-//!   longer than [`Patience::answer`].
-//! - S3. A drive that ends something now and then, but not what a write or a flush has waited for as long as makes
-//!   a drive lost, is treated the same: a write that could do without it is not given up for it.
+//! - S1. A drive is lost for its silence only if a write, a flush or the ledger waits for it, and the layout
+//!   survives the loss of every silent drive. If more drives are silent than that, losing some of them would help
+//!   no request.
+//! - S2. Where it cannot be lost, the requests that wait for it are answered with a failure: no client waits longer
+//!   than [`Patience::answer`].
+//! - S3. A drive that ends commands now and then, but not the one that a write or a flush has waited for as long as
+//!   [`Patience::lost`], is lost under the same conditions. So a write that could do without it is not given up.
 
 use levelhead_units::{Instant, Nanos};
 
-/// How long an array waits for a drive that says nothing.
+/// How long an array waits for a drive that ends no command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
     /// Then it counts as silent.
@@ -30,8 +31,8 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// 5 s, and 60 s: a drive that recovers a sector as long as it likes takes seconds to a minute, and the
-    /// kernel resets one that has not answered after 30 s.
+    /// 5 s, and 60 s: a drive whose recovery of a sector has no limit takes seconds to a minute, and the kernel
+    /// resets a drive that has not answered after 30 s.
     pub const DEFAULT: Self = Self { silent: Nanos::from_secs(5), lost: Nanos::from_secs(60) };
 
     /// The longest that a client waits for an answer: until the drive it waits for should have been lost, and

@@ -24,8 +24,8 @@
 //! - D1. Of lost drives and those that sit out there are together at most as many as the layout can lose,
 //!   unless more than that are lost. Of lost drives and those that a read sets aside there are, too.
 //! - D2. A drive that sits out by hand comes back by hand, or when the layout needs it.
-//! - D3. A lost drive does not sit out, is not set aside, is not overdue and is not probed. That it is silent still counts for
-//!   the end of the array, which does not wait for what such a drive may give back.
+//! - D3. A lost drive does not sit out, is not set aside, is not overdue and is not probed. That it is silent
+//!   still counts for the end of the array, which does not wait for commands inside silent drives.
 
 use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos};
 
@@ -294,6 +294,7 @@ impl Standings {
         self.bring_in(now, drive);
         self.records[drive.as_usize()].standing = Standing::Lost;
         self.lost = self.lost.with(drive);
+        self.overdue = self.overdue.without(self.lost); // D3
         let event = self.bring_in_needed(now);
         self.check();
         event
@@ -389,6 +390,7 @@ impl Standings {
         let is_spared = self.lost.or(self.sat_out).len() as usize <= self.redundant;
         assert!(is_spared || self.has_failed(), "D1: {} sit out", self.sat_out);
         assert!(self.sat_out.and(self.lost).is_empty(), "D3: {} sit out", self.sat_out);
+        assert!(self.overdue.and(self.lost).is_empty(), "D3: {} are overdue", self.overdue);
         for drive in self.all().iter() {
             let standing = self.of(drive);
             let sits_out = matches!(standing, Standing::SatOut(_) | Standing::SatOutByHand(_));

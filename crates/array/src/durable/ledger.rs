@@ -16,7 +16,8 @@
 //!              +--> answers that rely on it go out, writes that wait for the opening begin
 //! ```
 //!
-//! `k` drives are redundant and `l` are not present: so many copies survive whatever the array survives.
+//! `k` drives are redundant and `l` are not present. The array survives the loss of `k - l` more drives, so one of
+//! `k + 1 - l` copies is left then.
 //!
 //! # Invariants
 //!
@@ -222,7 +223,7 @@ impl Ledger {
         self.phase != Phase::Shut
     }
 
-    /// Something wants to be written.
+    /// A write is waiting: begins the opening.
     pub(crate) fn open(&mut self, core: &Core) {
         if self.phase != Phase::Shut || core.has_failed() {
             return;
@@ -263,7 +264,7 @@ impl Ledger {
         }
     }
 
-    /// All redundancy is valid: worth telling, because it says how far it may be trusted after a crash.
+    /// All redundancy is valid. That is recorded, because it says how far redundancy may be trusted after a crash.
     pub(crate) fn handle_synced(&mut self, core: &mut Core, now: Instant) {
         if self.phase == Phase::Open {
             self.synced = Synced::Flushing(self.flush(core, now));
@@ -347,7 +348,7 @@ impl Ledger {
     /// Moves on as the facts demand. `silent` drives are not waited for.
     pub(crate) fn advance(&mut self, core: &mut Core, now: Instant, silent: DriveSet) {
         if core.has_failed() {
-            // G4: what the drives say now is the last state that could be trusted.
+            // G4: the last entry on the drives is the last state that can be trusted.
             self.due.clear();
             core.fail_held();
             return;
@@ -404,8 +405,8 @@ impl Ledger {
                 self.phase = Phase::Open; // G1
             }
         }
-        // G2: of those that are silent, no more are left behind than the layout can do without, and none by the
-        // last entries: nobody would give it what it missed.
+        // G2: no more silent drives are left behind than the layout can do without, and none by the last entries,
+        // because there would be no later entry to give it what it missed.
         let silent = silent.without(core.drives.lost());
         let may_lag = (silent.len() as usize) <= core.drives.spare()
             && matches!(self.phase, Phase::Opening | Phase::Open);
@@ -415,7 +416,8 @@ impl Ledger {
                 !(may_lag && silent.contains(DriveIdx::from_usize(at)))
             }
         };
-        // One that can be safe no more, because drives were lost that it calls present, makes room for the next.
+        // An entry can become unable to be safe, because drives were lost that it calls present. Then the next one
+        // replaces it.
         let is_over = entry.is_safe || !self.due.is_empty();
         if is_over && !entry.progress.iter().enumerate().any(is_waited_for) {
             let progress = std::mem::take(&mut entry.progress);
@@ -426,7 +428,7 @@ impl Ledger {
         }
     }
 
-    /// Goes on without what a silent drive was to record.
+    /// Goes on without the record that a silent drive was to write.
     fn leave(&mut self, core: &mut Core, now: Instant, drive: DriveIdx, progress: Progress) {
         if !matches!(progress, Progress::NotAsked | Progress::Done) {
             self.lagging = self.lagging.with(drive);
@@ -444,7 +446,7 @@ impl Ledger {
         }
     }
 
-    /// Begins what waited for the drive's earlier records.
+    /// Begins the drive's record of this entry if no record of an earlier entry is inside the drive.
     fn write_waiting(&mut self, core: &mut Core, now: Instant, drive: DriveIdx) {
         let is_free = self.leftover.iter().all(|leftover| leftover.drive != drive);
         let at = drive.as_usize();

@@ -1,4 +1,4 @@
-//! Who is right: what the members that were found say together.
+//! Which member is right: what the superblocks of the members that were found say together.
 //!
 //! ```text
 //!   each member's copies --> its word --> one array? --> the highest generation is right
@@ -8,8 +8,8 @@
 //!
 //! # Invariants
 //!
-//! - Q1. The members of an assembly say the same of the array, but for the last change of its state, which
-//!   some of them may have missed.
+//! - Q1. The members of an assembly say the same of the array, except that some of them may have missed the last
+//!   change of its state or of its members.
 //! - Q2. A member that missed more than that, or that the array did without, is never part of an assembly.
 //! - Q3. Redundancy is trusted only where the array was stopped in good order, or by an operator's word.
 //!

@@ -1,4 +1,4 @@
-//! What becomes of requests whose drive says nothing: see [`silence`](crate::drives::silence).
+//! What becomes of requests whose drive ends no command: see [`silence`](crate::drives::silence).
 //!
 //! # Invariants
 //!
@@ -24,12 +24,21 @@ use crate::{Array, FlushOp, Moved, Op, Start};
 const GIVEN_UP_MAX: Sectors = Sectors::new(1 << 14);
 
 impl Array {
-    /// When a request has waited for too long.
+    /// When a request, or an answer that is held, has waited for too long.
     pub(crate) fn answer_at(&self) -> Option<Instant> {
+        [self.give_up_op_at(), self.before_the_end(self.core.held_by())].into_iter().flatten().min()
+    }
+
+    /// When the operation that came first has waited for too long.
+    fn give_up_op_at(&self) -> Option<Instant> {
         let patience = self.core.drives.patience()?;
-        let arrived = self.arrived.values().next().map(|&arrived| arrived + patience.answer());
-        let answer_by = arrived.into_iter().chain(self.core.held_by()).min()?;
-        Some(self.give_up_at.map_or(answer_by, |at| at.min(answer_by)))
+        let &arrived = self.arrived.values().next()?;
+        self.before_the_end(Some(arrived + patience.answer()))
+    }
+
+    /// The time itself, or when all requests are given up if that is sooner.
+    fn before_the_end(&self, at: Option<Instant>) -> Option<Instant> {
+        at.map(|at| self.give_up_at.map_or(at, |end| end.min(at)))
     }
 
     /// Limits how long the answers are held that an operation has just given (O1).
@@ -77,14 +86,14 @@ impl Array {
 
     /// Answers the requests that have waited for too long with a failure.
     pub(crate) fn give_up_overdue(&mut self, now: Instant) {
-        let ends_now = self.give_up_at.is_some_and(|at| at <= now);
-        let is_over = |by: Option<Instant>| ends_now || by.is_some_and(|by| by <= now);
-        self.core.fail_held_if(is_over);
-        while self.answer_at().is_some_and(|at| at <= now)
+        while self.give_up_op_at().is_some_and(|at| at <= now)
             && let Some((op, _)) = self.arrived.pop_first()
         {
             self.give_up_op(now, op);
         }
+        let ends_now = self.give_up_at.is_some_and(|at| at <= now);
+        let is_over = |by: Option<Instant>| ends_now || by.is_some_and(|by| by <= now);
+        self.core.fail_held_if(is_over);
     }
 
     /// Loses one of the drives that have been silent for too long, if a write, a flush or the ledger waits for it.
@@ -139,6 +148,7 @@ impl Array {
             }
             Op::Read(read) => {
                 read.answer(&mut self.core, now, Answering::GivenUp);
+                self.core.limit_held(now); // What it may give relies on a loss that is not recorded.
                 self.timers.set(Timer::Read(op), None);
             }
             Op::Write(write) => {

@@ -29,8 +29,8 @@ use levelhead_units::{DriveIdx, DriveSet};
 use super::{Arrivals, View};
 use crate::policy::tau::{DriveView, Share};
 
-/// Of the longest waits so many are looked at one by one; layouts with more redundancy than that take the
-/// rest as alike.
+/// The number of longest waits that are looked at one by one. Layouts with more redundant drives treat the other
+/// waits as equal.
 const LONGEST: usize = 4;
 
 /// The spread of an idle drive's times, over their mean.
@@ -59,13 +59,14 @@ const WEIGHT_SECOND: f64 = 0.75;
 /// the slowest reads.
 const SECOND_TRIP: f64 = 2.2;
 
-/// Extra reads must save so much more than they cost, in waits of one drive.
+/// Extra reads must save more than they cost by this multiple of one drive's wait.
 const MARGIN: f64 = 0.07;
 
-/// A drive is read without retries at first, even if that costs so many times as much.
+/// A drive is read without retries at first if that costs at most this multiple of reading with retries.
 const FAST_BIAS: f64 = 1.2;
 
-/// And so many times more at an idle drive, which a retry would hold against all that come meanwhile.
+/// At an idle drive that multiple is larger by this: a retry would keep the drive from all requests that come
+/// meanwhile.
 const FAST_BIAS_IDLE: f64 = 1.0;
 
 /// The host's own time for one command and for computing what it would have read, in seconds: of drives that
@@ -301,7 +302,7 @@ impl Costs {
         self.rest(extra, WEIGHT_SECOND).min(self.again())
     }
 
-    /// So many more drives, at the head of their queues.
+    /// Reading from `extra` more drives, at the head of their queues.
     fn rest(&self, extra: usize, weight: f64) -> f64 {
         let ahead = self.queued.min(self.window);
         self.time(ahead, harmonic(extra)) + weight * self.marginal() * extra as f64 * self.price

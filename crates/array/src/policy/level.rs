@@ -33,8 +33,7 @@ use crate::policy::tau::{DriveView, Share};
 /// A drive is slow if its predicted wait is more than this many times the median.
 const SLOW_WAIT: f64 = 3.0;
 
-/// And if one command of it takes more than this many times the median: a queue is no fault of the
-/// drive's.
+/// And if its pace is more than this multiple of the median, because a long queue alone does not make a drive slow.
 const SLOW_PACE: f64 = 1.5;
 
 /// The policy and its option.
@@ -49,8 +48,8 @@ pub struct Level {
 pub enum Admission {
     /// Whenever its window has room.
     Always,
-    /// Hardly any while an old request counts on one inside it: a drive that may choose among many
-    /// commands passes by the unlucky ones for long.
+    /// Hardly any while an old request counts on a command inside it: a drive that may choose among many commands
+    /// leaves some of them waiting for long.
     Aging,
 }
 
@@ -82,10 +81,10 @@ impl Level {
     }
 }
 
-/// Drives to be done without, `spare` at most: those that were sat out by hand, and the worst of those that
-/// the array sat out or that are slow now, as long as reading the others instead costs less. A drive that
-/// sits out has no queue, so it may be the better one while another is in trouble, and where all others have
-/// long queues it is read.
+/// The drives to set aside, `spare` at most: those that were sat out by hand, and of those that the array sat out
+/// or that are slow now the ones with the longest waits, as long as reading the other drives instead costs less.
+/// A drive that sits out has no queue. So it may be the better one while another is slow, and where all others
+/// have long queues it is read.
 pub fn slow(view: &View<'_>) -> DriveSet {
     let View { shares, spare, sat_out, by_hand, .. } = *view;
     if by_hand.len() as usize >= spare {
@@ -153,7 +152,7 @@ mod tests {
             .collect()
     }
 
-    /// Every drive has so many commands.
+    /// Every drive has `queued` commands.
     fn queued(mut shares: Vec<Share>, queued: f64) -> Vec<Share> {
         shares.iter_mut().for_each(|share| share.drive.queued = queued);
         shares

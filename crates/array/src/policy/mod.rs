@@ -20,8 +20,8 @@
 //! | `level` | see [`level`] | off, or on where a second trip costs more | rest of the group; then the fewest retries | removed |
 //!
 //! `on-failure` is what a RAID of drives with limited retries does, the other five before `tolerant` are
-//! of `[ERAID]`, `tolerant` is of `[TAIL16]`, `level` is our own. Whatever the policy, a
-//! drive that somebody has sat out is read only where nothing else will do.
+//! of `[ERAID]`, `tolerant` is of `[TAIL16]`, `level` is our own. Under every policy a drive that an operator has
+//! sat out is read only where the other drives do not suffice.
 
 pub(crate) mod cost;
 pub mod level;
@@ -83,7 +83,7 @@ pub struct Plan {
     pub late: Late,
     /// What is done about sectors that the drives did not give without retries.
     pub again: Again,
-    /// Drives that are done without as long as the others suffice.
+    /// Drives that are not counted on while the others suffice.
     pub aside: DriveSet,
 }
 
@@ -92,7 +92,7 @@ pub struct Plan {
 pub enum First {
     /// The requested data.
     Wanted,
-    /// All data of the codewords it is in, and the redundancy of so many drives besides.
+    /// All data of the codewords it is in, and the redundancy of this number of drives.
     Spare(u8),
     /// Every sector of the codewords it is in.
     Group,
@@ -103,12 +103,12 @@ pub enum First {
 pub enum Late {
     /// Never: it is waited for.
     Never,
-    /// After so many times the median time its fellows took for the same read.
+    /// After this multiple of the median time that its fellows took for the same read.
     TimesMedian(u8),
     /// The same, but it is only noted for later reads, and waited for.
     Noted(u8),
-    /// When it is far behind its fellows by the measure of what is usual, or has ended nothing for long, or too
-    /// much else: a queue alone makes no drive late.
+    /// When it is far behind its fellows, compared with the usual distance, or has ended nothing for long, or has
+    /// ended too many other commands. A long queue alone makes no drive late.
     WhenSlow,
 }
 
@@ -178,9 +178,9 @@ pub struct View<'a> {
     pub window: f64,
     /// Commands that a read found at a drive, averaged over the last reads.
     pub seen: f64,
-    /// Drives that are not to be read where that can be helped: sat out by the array or by somebody.
+    /// Drives that are not to be read while others suffice: sat out by the array or by an operator.
     pub sat_out: DriveSet,
-    /// Those of them that somebody sat out.
+    /// Those of them that an operator sat out, and silent drives.
     pub by_hand: DriveSet,
     /// Drives that were late in every one of their last reads, for `tolerant:adaptive`.
     pub persistent: DriveSet,
@@ -189,10 +189,10 @@ pub struct View<'a> {
 /// When requests come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrivals {
-    /// At times of their own: what holds one up delays those that meet it.
+    /// Independently of the answers: a delay of one request delays those that are in the array with it.
     Independent,
-    /// When others are answered, so that as many are outstanding at all times: what holds one up delays all
-    /// that come after it, too.
+    /// When others are answered, so that the same number is outstanding at all times: a delay of one request delays
+    /// all that come after it, too.
     UponAnswers,
 }
 
@@ -241,7 +241,7 @@ impl Policy {
         }
     }
 
-    /// When drives are given new commands.
+    /// Whether drives are given new commands while an old request waits for them.
     pub const fn admission(self) -> Admission {
         match self {
             Self::Level(level) => level.admission,

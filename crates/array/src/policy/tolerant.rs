@@ -35,7 +35,7 @@ use super::{AnswerWhen, First, Late, Plan};
 /// ST: a drive this many times as slow as its fellows is late.
 pub const SLOW_TIMES: u8 = 2;
 
-/// SR: so many times in a row make a drive persistently slow. The paper does not give it.
+/// SR: a drive that was late this number of times in a row is persistently slow. The paper does not give the number.
 pub const REPEATS: u8 = 3;
 
 /// The strategies.
@@ -70,7 +70,7 @@ impl Tolerant {
         };
         let (first, late) = match spare {
             0 => (First::Wanted, Late::TimesMedian(SLOW_TIMES)),
-            // Or nobody would see that the slow drive has recovered.
+            // Late drives are noted, or the array would not see that the slow drive has recovered.
             spare if self == Self::Adaptive => (First::Spare(spare), Late::Noted(SLOW_TIMES)),
             spare => (First::Spare(spare), Late::Never),
         };
@@ -84,7 +84,7 @@ impl fmt::Display for Tolerant {
     }
 }
 
-/// Which drives are late again and again.
+/// How many times in a row each drive was late.
 #[derive(Clone, Debug)]
 pub(crate) struct Streaks {
     late: Vec<u8>,
@@ -108,7 +108,7 @@ impl Streaks {
         }
     }
 
-    /// A drive is there no more.
+    /// A drive is lost.
     pub(crate) fn forget(&mut self, drive: DriveIdx) {
         self.note(drive, false);
     }

@@ -8,7 +8,7 @@ use levelhead_units::{Bytes, DriveIdx, Sectors};
 /// The most symbols of one codeword over GF(2^8).
 const CODEWORD_MAX: u32 = 256;
 
-/// The largest chunk anyone may ask for.
+/// The largest chunk of any array.
 const CHUNK_MAX: Sectors = Sectors::new(1 << 14);
 
 /// The largest stripe, 256 MiB: what has to be in memory at a time to make a stripe redundant.

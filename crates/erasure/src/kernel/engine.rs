@@ -143,7 +143,7 @@ pub(crate) enum Finish {
 /// The most sources of [`Engine::few`].
 pub(super) const FEW: usize = 16;
 
-/// A job of so few sources that nothing needs to be kept between groups.
+/// A job of at most [`FEW`] sources, for which nothing needs to be kept between groups.
 pub(super) struct Few<'a, 'b> {
     pub(super) job: Job<'a>,
     /// Which bytes of the symbols.
