@@ -202,4 +202,29 @@ mod tests {
         drop((first, urgent));
         assert_eq!(gate.requests(), 0);
     }
+
+    /// Writes that wait for a drive which hangs leave a quarter to reads.
+    #[test]
+    fn changes_take_three_quarters_and_no_more() {
+        // Bounded by requests, and by sectors.
+        for sectors in [Sectors::new(1), Sectors::new(10)] {
+            let gate = Arc::new(Gate::new(Bound { requests: 8, sectors: Sectors::new(80) }));
+            let enter = |kind| gate.enter(sectors, kind, Asker::MayWait);
+            let mut changes: Vec<Permit> = (0..6).map(|_| enter(Kind::Change)).collect();
+            std::thread::scope(|scope| {
+                let seventh = scope.spawn(|| enter(Kind::Change));
+                while gate.lock().waiting == 0 {
+                    std::thread::yield_now();
+                }
+                let looks = [enter(Kind::Look), enter(Kind::Look)];
+                assert_eq!(gate.requests(), 8);
+                drop(looks);
+                assert_eq!(gate.requests(), 6, "a change has taken a place of those who look");
+                drop(changes.pop());
+                drop(seventh.join().unwrap());
+            });
+            drop(changes);
+            assert_eq!(gate.requests(), 0);
+        }
+    }
 }

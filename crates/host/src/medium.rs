@@ -74,6 +74,9 @@ pub(crate) struct Medium {
     is_direct: bool,
     is_in_memory: bool,
     is_far: bool,
+    /// How often it was synced.
+    #[cfg(test)]
+    syncs: std::sync::atomic::AtomicU32,
     /// Whether a write may say by itself that it is durable; not any more once that was refused.
     takes_dsync: AtomicBool,
     /// The fewest bytes it was seen to have.
@@ -170,6 +173,8 @@ impl Medium {
         Ok(Self {
             is_in_memory: is_file && lies_in_memory(&file),
             is_far: is_file && lies_far(&file),
+            #[cfg(test)]
+            syncs: std::sync::atomic::AtomicU32::new(0),
             file,
             kind: if is_file { Kind::File } else { Kind::Device },
             size: Bytes::new(end).sectors_floor(),
@@ -303,6 +308,8 @@ impl Medium {
 
     /// Puts everything written so far where a power failure does not reach it.
     pub(crate) fn sync(&self) -> io::Result<()> {
+        #[cfg(test)]
+        self.syncs.fetch_add(1, Ordering::Relaxed);
         self.file.sync_data()
     }
 }
@@ -402,9 +409,13 @@ fn in_use(path: &Path) -> HostError {
 
 #[cfg(test)]
 mod tests {
+    use levelhead_block::adapter::Waiting;
+    use levelhead_block::{BlockDevice, Request};
+    use levelhead_units::Extent;
     use tempfile::TempDir;
 
     use super::*;
+    use crate::threads::Threads;
 
     fn check_refused(path: &Path, expected: &str) {
         let error = Medium::open(path, Transfer::Direct).unwrap_err().to_string();
@@ -434,6 +445,38 @@ mod tests {
         }
         drop(first);
         assert!(Medium::open(&path, Transfer::Cached).is_ok());
+    }
+
+    /// Past the page cache it says itself that it is durable; where that is not taken, one sync follows.
+    #[test]
+    fn durable_write_is_synced_only_where_it_cannot_say_so_itself() {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("a.img");
+        Medium::create(&path, Sectors::new(4)).unwrap();
+        let whole = || vec![Piece::whole(Arc::new(Buf::zeroed(Sectors::new(2))))];
+        for transfer in [Transfer::Direct, Transfer::Cached] {
+            let medium = Arc::new(Medium::open(&path, transfer).unwrap());
+            let member = Threads::start(Shared(Arc::clone(&medium)), 1).unwrap();
+            let mut client = Waiting::new(Arc::new(member));
+            let mut syncs = |durability| {
+                let before = medium.syncs.load(Ordering::Relaxed);
+                let extent = Extent::new(Lba::new(1), Sectors::new(2));
+                let write = Request::write_pieces(extent, durability, whole());
+                assert!(client.run(vec![write])[0].outcome.is_good());
+                medium.syncs.load(Ordering::Relaxed) - before
+            };
+            assert_eq!(syncs(Durability::Cached), 0);
+            let says_so = medium.is_direct();
+            assert_eq!(medium.takes_dsync(), says_so);
+            assert_eq!(syncs(Durability::Durable), u32::from(!says_so), "{transfer:?}");
+            if !says_so {
+                eprintln!("SKIPPED: {transfer:?} goes through the page cache here");
+            }
+            // As a file system answers that does not know the flag.
+            assert!(medium.refuses_dsync(Errno::OPNOTSUPP));
+            assert_eq!(syncs(Durability::Durable), 1, "{transfer:?}");
+            assert_eq!(syncs(Durability::Cached), 0);
+        }
     }
 
     /// The node of a device lies in memory as well, and says nothing of the device.

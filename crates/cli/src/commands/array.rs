@@ -45,7 +45,7 @@ pub(crate) struct CreateArgs {
     /// Check everything and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Take drives that belong to another array
+    /// Take drives that hold something: another array, a file system, any other data
     #[arg(long)]
     force: bool,
 }

@@ -8,7 +8,8 @@ use serde_json::json;
 use crate::support::{Shelf, connect, levelhead, wait_until};
 use crate::{DRIVE, without};
 
-/// The members, of which one ends nothing: it takes ten seconds for a command.
+/// The members, of which some take ten seconds for a command: longer than the array waits. Drives that never end one are
+/// in `host/src/stuck.rs`.
 fn with_hanging(drives: &[String], hanging: &[usize]) -> Vec<String> {
     let member = |(at, path): (usize, &String)| match hanging.contains(&at) {
         true => format!("emu:{path}?slowdown=1000"),
