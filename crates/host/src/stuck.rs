@@ -305,10 +305,6 @@ fn record_that_a_drive_does_not_take_costs_that_drive_and_nothing_else() {
     let [first, second] = copies_of_unknown(Sectors::new(SIZE));
     for copy in [first, second] {
         for fate in [Fate::Refuses, Fate::Fails, Fate::Goes, Fate::Hangs] {
-            // A core that has lost the drive meanwhile asks where this record lies, and panics.
-            if (copy, fate) == (second, Fate::Refuses) {
-                continue;
-            }
             let bench = Setting::usual(Nanos::from_secs(1)).serve();
             bench.holds[0].decide(move |command| match command {
                 Command::Write { extent, .. } if extent.lba == copy => fate,

@@ -55,10 +55,11 @@ impl Array {
     /// Sends again what was refused and is due.
     pub(crate) fn send_again(&mut self, now: Instant) {
         while let Some(sub) = self.core.take_postponed(now) {
-            let Some((submit, purpose)) = self.core.submit_of(sub) else { continue };
-            if self.core.drives.lost().contains(submit.drive) || !self.is_awaited(purpose) {
+            let Some((purpose, drive)) = self.core.whose(sub) else { continue };
+            // First: where a record lies that nobody waits for any more, is not to be had.
+            if self.core.drives.lost().contains(drive) || !self.is_awaited(purpose) {
                 self.drop_refused(now, sub); // P2
-            } else {
+            } else if let Some((submit, _)) = self.core.submit_of(sub) {
                 self.core.actions.push_back(Action::Submit(submit));
             }
         }

@@ -320,3 +320,30 @@ fn array_without_books_ends_although_a_drive_hangs() {
     assert_eq!(run.ending, Some(Ending::Unsafe { silent: only(0) }));
     assert!(run.array.deadline().is_none_or(|at| at > run.now()), "it asks to be called at once");
 }
+
+/// A record that was refused, at either copy, is not sent again once its drive is lost.
+#[test]
+fn refused_record_of_a_drive_that_is_lost_meanwhile_is_dropped() {
+    for copy in [0, 699] {
+        let mut run = whole(SPEC);
+        let drive = DriveIdx::new(1);
+        run.write(1, extent(0, 1), &[7; 4096]);
+        let is_it = |submit: &levelhead_array::Submit| {
+            let lba = submit.command.extent().map(|extent| extent.lba.get());
+            submit.drive == drive && lba == Some(copy)
+        };
+        while !run.inside.iter().any(is_it) {
+            let at = run.inside.iter().position(|submit| submit.drive == drive).unwrap();
+            run.finish(at);
+        }
+        run.refuse(drive);
+        let at = run.inside.iter().position(is_it).unwrap();
+        run.finish(at);
+        run.lose(drive);
+        run.run_for(secs(1));
+        assert!(run.take(1).unwrap().0.outcome.is_good(), "copy at {copy}");
+        run.stop();
+        run.run_until_quiet();
+        assert_eq!(run.ending, Some(Ending::Clean));
+    }
+}
