@@ -365,7 +365,7 @@ impl Core {
     pub(crate) fn dispatch(&mut self, now: Instant) {
         for at in 0..self.drives.count() {
             let drive = DriveIdx::from_usize(at);
-            if !self.drives.has_waiting(drive) {
+            if !self.drives.has_work(drive) {
                 continue;
             }
             let room = self.drives.room(now, drive);

@@ -429,9 +429,9 @@ impl Drives {
         }
     }
 
-    /// Whether a command waits for a drive.
-    pub(crate) fn has_waiting(&self, drive: DriveIdx) -> bool {
-        self.each[drive.as_usize()].queue.has_waiting()
+    /// Whether [`Drives::pop`] has something to do.
+    pub(crate) fn has_work(&self, drive: DriveIdx) -> bool {
+        self.each[drive.as_usize()].queue.has_work()
     }
 
     /// How many commands may be inside a drive: fewer if it is held. A drive that is set aside is never held: where

@@ -135,9 +135,11 @@ impl HostQueue {
         self.waiting_count + self.inside.len()
     }
 
-    /// Whether a command waits.
-    pub(crate) fn has_waiting(&self) -> bool {
-        self.waiting_count > 0
+    /// Whether [`HostQueue::pop`] has something to do: a command waits, or a sweep is to be ended that has taken
+    /// newcomers.
+    pub(crate) fn has_work(&self) -> bool {
+        let is_sweeping = matches!(&self.waiting, Waiting::Elevator(sweeps) if sweeps.joined > 0);
+        self.waiting_count > 0 || is_sweeping
     }
 
     pub(crate) fn push(&mut self, sub: SubId, lba: Lba, end: End) {
@@ -290,6 +292,17 @@ mod tests {
             order.push(sub.0);
         }
         order
+    }
+
+    /// Else the next sweep would take fewer newcomers, for having followed an empty queue.
+    #[test]
+    fn sweep_that_finds_nothing_more_is_over() {
+        let mut queue = HostQueue::new(HostOrder::Elevator, 9, Streams::new(1).stream("queue"));
+        assert!(!queue.has_work());
+        queue.push(SubId(1), Lba::new(5), End::Tail);
+        assert_eq!((queue.len(), queue.pop()), (1, Some(SubId(1))));
+        assert!(queue.has_work(), "one newcomer was taken");
+        assert_eq!((queue.pop(), queue.has_work()), (None, false));
     }
 
     #[test]
