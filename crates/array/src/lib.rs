@@ -75,14 +75,13 @@ pub use settings::{Content, Settings};
 pub use shape::{Area, Cell, DriveCounts, Family, Layout, Parity, Row, Spec, SpecError};
 
 use crate::background::budget::Pacer;
-use crate::core::{Core, Enqueue, OpId, Purpose, Sub, loses_drive};
-use crate::drives::Fate;
-use crate::drives::queue::End;
+use crate::core::{Core, OpId, Purpose, Sub, loses_drive};
 use crate::durable::ledger::Ledger;
 use crate::durable::membership::{Member, Why};
 use crate::durable::superblock::{Forced, Uuid};
 use crate::event::ResyncTold;
 use crate::ops::fetch::FetchEnded;
+use crate::ops::flush::FlushOp;
 use crate::ops::locks::{Access, StripeLocks};
 use crate::ops::read::{ReadOp, Wanted};
 use crate::ops::write::{Cause, Part, Progress, WriteOp};
@@ -133,20 +132,6 @@ enum Op {
     Read(Box<ReadOp>),
     Write(Box<WriteOp>),
     Flush(FlushOp),
-}
-
-/// A flush of all drives that are there.
-#[derive(Debug)]
-struct FlushOp {
-    request: RequestId,
-    /// Its commands that have not ended.
-    pending: Vec<SubId>,
-    /// How many there were.
-    subs: u32,
-    /// Writes that had ended when it began.
-    covers: u64,
-    /// Whether some of them may be gone with a drive.
-    has_lost_writes: bool,
 }
 
 /// Whether a step has changed something.
@@ -636,35 +621,6 @@ impl Array {
         }
     }
 
-    fn start_flush(&mut self, now: Instant, request: RequestId) {
-        let op = self.name_op();
-        self.note_arrival(now, op);
-        let flush = |core: &mut Core, drive| {
-            core.enqueue(
-                now,
-                Enqueue {
-                    purpose: Purpose::Op(op),
-                    drive,
-                    command: Command::Flush,
-                    segments: Vec::new(),
-                    origin: request.0,
-                    end: End::Tail,
-                    fate: Fate::Certain,
-                    since: None,
-                },
-            )
-        };
-        let drives: Vec<DriveIdx> = self.core.drives.present().iter().collect();
-        let pending: Vec<SubId> =
-            drives.into_iter().map(|drive| flush(&mut self.core, drive)).collect();
-        let subs = pending.len() as u32;
-        let covers = self.core.writes_ended;
-        let has_lost_writes = std::mem::take(&mut self.core.has_lost_writes);
-        let flush = FlushOp { request, pending, subs, covers, has_lost_writes };
-        self.ops.insert(op, Op::Flush(flush));
-        self.advance(now, op);
-    }
-
     /// Tells the operation that asked for a command how it ended.
     fn route(&mut self, now: Instant, sub: SubId, state: &Sub, outcome: &Outcome) {
         if loses_drive(&state.command, outcome) {
@@ -704,7 +660,7 @@ impl Array {
                 write.fetch.handle_done(&self.core.layout, fetched(extent));
             }
             (Op::Write(write), Command::Write { .. }) => write.handle_written(sub),
-            (Op::Flush(flush), Command::Flush) => flush.pending.retain(|&other| other != sub),
+            (Op::Flush(flush), Command::Flush) => flush.handle_done(sub),
             (op, command) => unreachable!("{op:?} never asked for {command:?}"),
         }
         self.advance(now, id);
@@ -757,13 +713,7 @@ impl Array {
                 }
                 has_ended
             }
-            Op::Flush(flush) => {
-                let has_ended = flush.pending.is_empty();
-                if has_ended {
-                    answer_flush(&mut self.core, flush);
-                }
-                has_ended
-            }
+            Op::Flush(flush) => flush.advance(&mut self.core),
         };
         if !has_ended {
             return;
@@ -776,32 +726,4 @@ impl Array {
             self.granted.extend(self.locks.release(op));
         }
     }
-
-    /// A drive was just lost. If writes may be gone with it, all flushes under way say so, and if there is
-    /// none, the next one does.
-    fn note_lost_writes(&mut self) {
-        if !self.core.loses_writes() {
-            return;
-        }
-        let mut is_said = false;
-        for op in self.ops.values_mut() {
-            if let Op::Flush(flush) = op {
-                flush.has_lost_writes = true;
-                is_said = true;
-            }
-        }
-        self.core.has_lost_writes |= !is_said;
-    }
-}
-
-/// A flush fails where writes that were answered since the last flush may be gone with a drive. Later flushes do
-/// not fail for it: later writes go to the other drives.
-fn answer_flush(core: &mut Core, flush: &FlushOp) {
-    let &FlushOp { request, subs, covers, has_lost_writes, .. } = flush;
-    let is_gone = core.has_failed() || has_lost_writes;
-    let outcome = if is_gone { Outcome::Gone } else { Outcome::GOOD };
-    core.writes_flushed = core.writes_flushed.max(covers);
-    let cost = Cost { subs, ..Cost::default() };
-    // What the lost drives missed is safe only when the others have recorded their loss.
-    core.answer(core.unrecorded, Answer { request, outcome, cost });
 }

@@ -18,7 +18,7 @@ use crate::durable::membership::Why;
 use crate::ops::read::{Answering, Wanted};
 use crate::ops::write::{Cause, Part};
 use crate::timers::Timer;
-use crate::{Array, FlushOp, Moved, Op, Start};
+use crate::{Array, Moved, Op, Start};
 
 /// The most memory of writes that were given up and are still being carried out: 64 MiB.
 const GIVEN_UP_MAX: Sectors = Sectors::new(1 << 14);
@@ -156,10 +156,8 @@ impl Array {
                     return; // O2
                 }
             }
-            &mut Op::Flush(FlushOp { request, subs, .. }) => {
-                let cost = Cost { subs, ..Cost::default() };
-                let answer = Answer { request, outcome: Outcome::Gone, cost };
-                self.core.answer(DriveSet::EMPTY, answer);
+            Op::Flush(flush) => {
+                flush.give_up(&mut self.core);
                 self.ops.remove(&op);
                 return;
             }
