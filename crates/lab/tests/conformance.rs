@@ -5,7 +5,7 @@ use std::sync::Arc;
 use levelhead_array::{Content, HostOrder};
 use levelhead_block::conformance::{SuiteSettings, check_device};
 use levelhead_drive::{CacheMode, Drive, Faults, Profile, Scheduler, Settings};
-use levelhead_lab::{Lone, Pumped, World, WorldSettings};
+use levelhead_lab::{Lone, Planted, Pumped, World, WorldSettings};
 use levelhead_stats::Streams;
 use levelhead_units::Sectors;
 
@@ -17,9 +17,13 @@ fn profile() -> Arc<Profile> {
 }
 
 fn settings(cache: CacheMode) -> Settings {
+    settings_of(cache, 200)
+}
+
+fn settings_of(cache: CacheMode, sectors: u64) -> Settings {
     let (scheduler, faults) = (Scheduler::SOONEST, Faults::NONE);
     // A batch holds more requests than the drive does.
-    Settings { queue_depth: 3, scheduler, cache, faults, size: Some(Sectors::new(200)) }
+    Settings { queue_depth: 3, scheduler, cache, faults, size: Some(Sectors::new(sectors)) }
 }
 
 #[test]
@@ -46,6 +50,11 @@ fn array_of_modelled_drives_conforms() {
                 seed: 1,
             };
             check_device(&mut Pumped::new(World::new(&settings).unwrap()), SETTINGS);
+            // The same array, which keeps books on drives that have room for them.
+            let drives = vec![settings_of(cache, 600)];
+            let settings = WorldSettings { drives, ..settings };
+            let world = World::create(&settings, Planted::None).unwrap();
+            check_device(&mut Pumped::new(world), SETTINGS);
         }
     }
 }
