@@ -59,6 +59,8 @@ struct Hold {
     looks_hang: Mutex<bool>,
     looks_again: Condvar,
     is_looked_at: AtomicBool,
+    /// Whether its close hangs.
+    close_hangs: AtomicBool,
 }
 
 impl Hold {
@@ -129,6 +131,9 @@ impl Member for Held {
 impl Drop for Held {
     fn drop(&mut self) {
         assert_eq!(self.hold.inside(), 0, "a drive that hangs would be waited for without end");
+        while self.hold.close_hangs.load(Ordering::SeqCst) {
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
     }
 }
 
@@ -182,6 +187,7 @@ impl Setting {
             looks_hang: Mutex::new(looks_hang),
             looks_again: Condvar::new(),
             is_looked_at: AtomicBool::new(false),
+            close_hangs: AtomicBool::new(false),
         };
         let holds: Vec<Arc<Hold>> = held.iter().map(|_| Arc::new(hold())).collect();
         let wrap = |drive: DriveIdx, drive_backend| -> Box<dyn Member> {
@@ -297,6 +303,16 @@ fn engine_that_panics_with_a_request_inside_a_drive_that_hangs_answers_it() {
     assert_eq!(writing.recv_timeout(LIMIT).unwrap().outcome, Outcome::Gone);
     assert_eq!(bench.stop().unwrap_err(), gone);
     assert!(bench.holds[0].inside() > 0, "it was waited for");
+}
+
+/// What it holds is safe: the stop is a good one, and does not wait for the close without end.
+#[test]
+fn close_that_hangs_holds_up_no_stop() {
+    let bench = Setting::usual(Nanos::from_secs(1)).serve();
+    assert!(bench.write(0, 64, 7).recv_timeout(LIMIT).unwrap().outcome.is_good());
+    bench.holds[0].close_hangs.store(true, Ordering::SeqCst);
+    bench.stop().unwrap();
+    bench.holds[0].close_hangs.store(false, Ordering::SeqCst);
 }
 
 /// A record that a drive refuses, does not store, or is gone for: each copy, and for the array as for its data.

@@ -1,10 +1,30 @@
 //! The end of an engine: how the drives are left.
 
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
 use levelhead_array::Ending;
 
 use super::Engine;
 use super::own::Rest;
 use crate::error::HostError;
+
+/// How long the drives may take to close: what they hold is safe by then.
+const CLOSE_MAX: Duration = Duration::from_secs(5);
+
+/// Closes the drives on a thread of its own: a close may hang, as that of a file on a server does that is gone.
+fn close(engine: Engine) {
+    let (closed, is_closed) = mpsc::channel::<()>();
+    let close = move || {
+        drop(engine);
+        drop(closed);
+    };
+    // Without a thread they are closed here.
+    drop(thread::Builder::new().name("closing".into()).spawn(close));
+    // It is over when nobody is left who could send.
+    let _over = is_closed.recv_timeout(CLOSE_MAX);
+}
 
 impl Engine {
     /// Closes the drives, and tells those who wanted it.
@@ -22,7 +42,7 @@ impl Engine {
         };
         let stopping = std::mem::take(&mut self.stopping);
         let rest = self.parts.own.rest();
-        drop(self); // Whoever is told may open the drives at once.
+        close(self); // Whoever is told may open the drives at once.
         for reply in stopping {
             // Whoever asked may have lost interest.
             drop(reply.send(result.clone()));
