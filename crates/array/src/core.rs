@@ -175,14 +175,17 @@ impl Core {
         })
     }
 
-    /// Whether an operation for which `is_meant` returns true waits for a drive.
-    pub(crate) fn is_op_waiting_for(
+    /// Whether an operation for which `is_meant` returns true has waited for this long for a command of a drive.
+    pub(crate) fn is_kept_waiting(
         &self,
+        now: Instant,
         drive: DriveIdx,
+        time: Nanos,
         is_meant: impl Fn(&OpId) -> bool,
     ) -> bool {
         self.subs.values().any(|sub| {
-            sub.drive == drive && matches!(&sub.purpose, Purpose::Op(op) if is_meant(op))
+            let is_old = sub.drive == drive && sub.enqueued + time <= now;
+            is_old && matches!(&sub.purpose, Purpose::Op(op) if is_meant(op))
         })
     }
 

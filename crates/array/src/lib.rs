@@ -121,6 +121,8 @@ pub struct Array {
     arrived: BTreeMap<OpId, Instant>,
     /// When it was last looked for drives that are silent or keep changes waiting.
     looked: Instant,
+    /// Drives that kept a write or a flush waiting then for as long as makes a drive lost.
+    kept_waiting: DriveSet,
     timers: Timers,
 }
 
@@ -193,6 +195,7 @@ impl Array {
             outstanding: 0,
             arrived: BTreeMap::new(),
             looked: Instant::ZERO,
+            kept_waiting: DriveSet::EMPTY,
             timers: Timers::default(),
         };
         if let Some(books) = &settings.books {

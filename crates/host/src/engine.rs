@@ -403,6 +403,7 @@ impl Engine {
             self.parts.array.handle_timeout(now);
             self.carry_out();
         }
+        self.let_in(); // What has ended with time may have made room.
         self.give_up_waiting(now);
         self.tell_recorded(now);
         if !self.stopping.is_empty() && self.waiting.is_empty() {

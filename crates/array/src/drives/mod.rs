@@ -236,11 +236,11 @@ impl Drives {
     }
 
     /// Finds drives that have just become silent, and those that have been silent for [`Patience::lost`] and are
-    /// overdue. Drives in `kept_waiting` are overdue, too.
-    pub(crate) fn look_for_silence(&mut self, now: Instant, kept_waiting: DriveSet) -> Silenced {
+    /// overdue.
+    pub(crate) fn look_for_silence(&mut self, now: Instant) -> Silenced {
         let mut found = Silenced { newly: DriveSet::EMPTY, events: Vec::new() };
         let Some(patience) = self.patience else { return found };
-        let mut overdue = kept_waiting;
+        let mut overdue = DriveSet::EMPTY;
         for drive in self.all().iter() {
             let Some(since) = self.of(drive).heard.silent_since() else { continue };
             let silent_for = now.saturating_since(since);

@@ -358,6 +358,10 @@ impl Ledger {
             if self.entry.is_some() {
                 return;
             }
+            let behind = self.lagging.without(core.drives.lost()).without(silent);
+            if !behind.is_empty() && matches!(self.due.front(), Some(Due::New(_))) {
+                self.due.push_front(Due::Again); // G2
+            }
             if let Some(due) = self.due.pop_front() {
                 if let Due::New(state) = due {
                     let lagging = self.lagging.without(core.drives.lost()).without(silent);

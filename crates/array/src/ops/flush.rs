@@ -89,17 +89,19 @@ impl Array {
         self.advance(now, op);
     }
 
-    /// A drive was just lost. If writes may be gone with it, all flushes under way say so, and if there is
-    /// none, the next one does.
+    /// A drive was just lost. If writes may be gone with it, all flushes under way say so, and if none of them
+    /// covers all these writes, the next one does.
     pub(crate) fn note_lost_writes(&mut self) {
         if !self.core.loses_writes() {
             return;
         }
+        let ended = self.core.writes_ended;
         let mut is_said = false;
         for op in self.ops.values_mut() {
             if let Op::Flush(flush) = op {
                 flush.has_lost_writes = true;
-                is_said = true;
+                // One that began before the last of these writes ended does not speak for that.
+                is_said |= flush.covers >= ended;
             }
         }
         self.core.has_lost_writes |= !is_said;

@@ -61,23 +61,21 @@ impl Array {
         Some((arrived + patience.lost).max(self.looked + patience.silent))
     }
 
-    /// Drives that a write or a flush has waited for as long as [`Patience::lost`], even if they have ended other
-    /// commands meanwhile (S3 of [`silence`](crate::drives::silence)).
-    fn kept_waiting(&mut self, now: Instant) -> DriveSet {
+    /// Drives one of whose commands a write or a flush has waited for as long as [`Patience::lost`], even if they
+    /// have ended other commands meanwhile (S3 of [`silence`](crate::drives::silence)).
+    fn find_kept_waiting(&self, now: Instant, among: DriveSet) -> DriveSet {
         let Some(patience) = self.core.drives.patience() else { return DriveSet::EMPTY };
-        self.looked = now;
-        let is_old = |op: &OpId| {
-            let is_change = matches!(self.ops.get(op), Some(Op::Write(_) | Op::Flush(_)));
-            is_change && self.arrived.get(op).is_some_and(|&at| at + patience.lost <= now)
-        };
-        let present = self.core.drives.present();
-        present.iter().filter(|&drive| self.core.is_op_waiting_for(drive, is_old)).collect()
+        let is_change = |op: &OpId| matches!(self.ops.get(op), Some(Op::Write(_) | Op::Flush(_)));
+        let waits =
+            |&drive: &DriveIdx| self.core.is_kept_waiting(now, drive, patience.lost, is_change);
+        among.iter().filter(waits).collect()
     }
 
     /// Looks for drives that are silent. Reads do not count on those that have just become so.
     pub(crate) fn look_for_silence(&mut self, now: Instant) {
-        let kept_waiting = self.kept_waiting(now);
-        let Silenced { newly, events } = self.core.drives.look_for_silence(now, kept_waiting);
+        self.looked = now;
+        self.kept_waiting = self.find_kept_waiting(now, self.core.drives.present());
+        let Silenced { newly, events } = self.core.drives.look_for_silence(now);
         self.core.note_events(events);
         if !newly.is_empty() {
             self.note_silent(now, newly);
@@ -98,7 +96,13 @@ impl Array {
 
     /// Loses one of the drives that have been silent for too long, if a write, a flush or the ledger waits for it.
     pub(crate) fn lose_overdue(&mut self, now: Instant) -> Moved {
-        let overdue = self.core.drives.overdue().without(self.core.drives.lost());
+        if !self.kept_waiting.is_empty() {
+            // What they were waited for may have ended since.
+            let present = self.core.drives.present();
+            self.kept_waiting = self.find_kept_waiting(now, self.kept_waiting.and(present));
+        }
+        let overdue = self.core.drives.overdue().or(self.kept_waiting);
+        let overdue = overdue.without(self.core.drives.lost());
         let Some(drive) = overdue.iter().find(|&drive| self.may_lose(drive)) else {
             return Moved::No;
         };
@@ -124,7 +128,7 @@ impl Array {
         let is_redundant = self.core.synced == self.core.layout.stripes();
         let waits = |op: &OpId| matches!(self.ops.get(op), Some(Op::Write(_) | Op::Flush(_)));
         let drives = &self.core.drives;
-        let silent = drives.silent().or(drives.overdue()).without(drives.lost()).len() as usize;
+        let silent = drives.silent().or(self.kept_waiting).without(drives.lost()).len() as usize;
         is_redundant && silent <= self.core.drives.spare() && self.core.is_waited_for(drive, waits)
     }
 
@@ -152,7 +156,9 @@ impl Array {
                 self.timers.set(Timer::Read(op), None);
             }
             Op::Write(write) => {
-                if !write.give_up(&mut self.core, now) {
+                let has_ended = write.give_up(&mut self.core, now);
+                self.core.limit_held(now);
+                if !has_ended {
                     return; // O2
                 }
             }

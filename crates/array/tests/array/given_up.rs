@@ -347,3 +347,46 @@ fn refused_record_of_a_drive_that_is_lost_meanwhile_is_dropped() {
         assert_eq!(run.ending, Some(Ending::Clean));
     }
 }
+
+/// A flush that began before a write was answered does not speak for that write.
+#[test]
+fn flush_after_a_write_that_is_gone_fails_although_an_earlier_one_has_failed() {
+    let mut run = started(SPEC, false, DriveSet::EMPTY);
+    run.write(1, extent(0, 24), &[7; 24 * 4096]);
+    run.run_until_quiet();
+    run.flush(2);
+    run.write(3, extent(0, 24), &[8; 24 * 4096]);
+    while let Some(at) = run.inside.iter().position(|sub| sub.command != Command::Flush) {
+        run.finish(at);
+    }
+    assert!(run.take(3).unwrap().0.outcome.is_good());
+    run.lose(DriveIdx::new(0));
+    run.run_until_quiet();
+    for (id, expected) in [(4, Outcome::Gone), (5, Outcome::GOOD)] {
+        run.flush(id);
+        run.run_until_quiet();
+        assert_eq!(run.take(id).unwrap().0.outcome, expected, "flush {id}");
+    }
+    assert_eq!(run.take(2).unwrap().0.outcome, Outcome::Gone);
+}
+
+/// G2: a drive that lags and is heard while the last flush is under way is given the book before the loss of
+/// another drive is recorded.
+#[test]
+fn drive_that_lags_is_given_the_book_before_a_loss_during_the_last_flush() {
+    let mut run = whole("raid6:2+2,chunk=8KiB");
+    let lagging = DriveIdx::new(1);
+    run.hang(lagging);
+    // An operator's word opens the array, and no data is written.
+    run.array.handle_lost(run.now(), DriveIdx::new(3), Why::ByHand);
+    run.run_for(secs(20));
+    assert!(run.array.unrecorded().is_empty(), "two of three have recorded it");
+    run.stop();
+    let at = run.inside.iter().position(|sub| sub.drive == lagging && sub.command.is_write());
+    run.finish(at.unwrap());
+    run.lose(DriveIdx::new(2));
+    run.answer_again(lagging);
+    run.run_for(secs(5));
+    assert_eq!(run.ending, Some(Ending::Clean));
+    assert!(quorum(&found(&run, &[0, 1])).unwrap().lagging.is_empty());
+}
