@@ -11,7 +11,7 @@
 //! before the next. All this happens on one thread: arithmetic, answers, and the talk with the kernel about
 //! the drives of its own ([`own`]). While commands are in the ring it waits there, and else at the channel.
 //! What it has asked the ring for in one turn goes to the kernel in one call. It never waits for a drive, so
-//! that whoever asks how the array is hears it whatever hangs.
+//! that a question about the array's status is answered whatever hangs.
 //!
 //! # Invariants
 //!

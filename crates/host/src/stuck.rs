@@ -231,7 +231,7 @@ impl Bench {
         self.ask(Request::read(extent(at, sectors), Effort::Full))
     }
 
-    /// Waits for the end of the array, which must not take for ever.
+    /// Waits for the end of the array, within [`LIMIT`].
     fn stop(&self) -> Result<(), String> {
         let (sender, ended) = mpsc::channel();
         let array = self.array.clone();
@@ -266,7 +266,7 @@ fn array_whose_drive_does_not_say_how_large_it_is_answers_and_stops() {
     let setting = Setting { looks_hang: true, ..Setting::usual(Nanos::from_secs(60)) };
     let bench = setting.serve();
     let (array, hold) = (&bench.array, &bench.holds[0]);
-    wait_until("somebody looks at it", || hold.is_looked_at.load(Ordering::SeqCst));
+    wait_until("it is looked at", || hold.is_looked_at.load(Ordering::SeqCst));
     // Past the next moment at which the engine looks at what is known of its drives.
     let end = Instant::now() + Duration::from_millis(1_500);
     while Instant::now() < end {

@@ -21,7 +21,7 @@ fn unsynced(background: Option<Budget>) -> Runtime {
 #[test]
 fn idle_array_makes_its_redundancy_valid_by_itself_and_only_where_it_is_to() {
     let mut run = unsynced(Some(BUDGET));
-    assert_eq!(run.array.deadline(), Some(run.now()), "nobody need ask it for something");
+    assert_eq!(run.array.deadline(), Some(run.now()), "no request is needed first");
     run.wait(Nanos::ZERO);
     run.run_until_quiet();
     assert_eq!(run.array.synced(), STRIPES);
@@ -53,7 +53,7 @@ fn resync_pauses_between_its_steps_while_a_client_waits() {
     assert!(run.take(1).unwrap().0.outcome.is_good());
     run.wait(Nanos::from_millis(250));
     run.run_until_quiet();
-    assert_eq!(run.array.synced(), STRIPES, "nobody waits any more");
+    assert_eq!(run.array.synced(), STRIPES, "no request is unanswered");
 }
 
 #[test]

@@ -76,7 +76,7 @@ pub(crate) fn only(drive: usize) -> DriveSet {
     DriveSet::EMPTY.with(DriveIdx::from_usize(drive))
 }
 
-/// What somebody finds on these drives.
+/// The superblocks that a start finds on these drives.
 pub(crate) fn found(run: &Runtime, drives: &[usize]) -> Vec<Found> {
     let of = |&drive: &usize| {
         let size = run.drives[drive].size();
@@ -312,7 +312,7 @@ fn every_request_is_answered_and_every_stop_ends_whatever_hangs() {
     }
 }
 
-/// The canary of the test above: before the limit, and without one for ever, requests wait.
+/// The canary of the test above: requests wait until the limit, and where there is none they are not answered at all.
 #[test]
 fn hanging_drive_holds_requests_up_until_the_limit_and_without_one_for_ever() {
     let mut run = whole("raid0:3,chunk=8KiB");

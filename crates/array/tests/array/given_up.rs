@@ -92,7 +92,7 @@ fn drive_that_ends_too_little_is_lost_before_writes_are_given_up_for_it() {
     assert_eq!(run.ending, Some(Ending::Clean));
 }
 
-/// P1, P2: the same with a drive that has no room. Nothing is sent again for ever.
+/// P1, P2: the same with a drive that has no room. In the end nothing is sent again.
 #[test]
 fn refused_writes_that_were_given_up_are_carried_out_when_there_is_room() {
     let mut run = started_on("raid0:3,chunk=8KiB", LARGE, true, DriveSet::EMPTY);
@@ -111,7 +111,7 @@ fn refused_writes_that_were_given_up_are_carried_out_when_there_is_room() {
     assert!(run.take(31).unwrap().0.outcome.is_good());
 }
 
-/// A command that nobody waits for any more is dropped when it is refused, and costs no drive.
+/// A command that no operation waits for is dropped when it is refused, and costs no drive.
 #[test]
 fn refused_flush_that_was_given_up_is_not_sent_again() {
     let mut run = whole("raid0:3,chunk=8KiB");

@@ -1,4 +1,4 @@
-//! An array that is asked to stop ends: at whatever moment, and whoever does not listen.
+//! An array that is asked to stop ends: at every moment, also if its output is not read or a drive does not answer.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, PipeReader, PipeWriter, Read, Write};

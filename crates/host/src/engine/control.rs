@@ -16,7 +16,7 @@ use crate::error::{HostError, fail};
 use crate::seat::Seat;
 use crate::status::{ArrayState, DriveState, DriveStatus, Status};
 
-/// Somebody who waits until the loss of a drive is safely recorded.
+/// An operator who waits until the loss of a drive is safely recorded.
 pub(super) struct Recording {
     drive: DriveIdx,
     /// When they are told that it was not.

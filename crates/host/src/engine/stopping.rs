@@ -22,7 +22,7 @@ fn close(engine: Engine) {
     };
     // Without a thread they are closed here.
     drop(thread::Builder::new().name("closing".into()).spawn(close));
-    // It is over when nobody is left who could send.
+    // The channel ends when the engine has been dropped.
     let _over = is_closed.recv_timeout(CLOSE_MAX);
 }
 
@@ -42,7 +42,7 @@ impl Engine {
         };
         let stopping = std::mem::take(&mut self.stopping);
         let rest = self.parts.own.rest();
-        close(self); // Whoever is told may open the drives at once.
+        close(self); // The operator who is told may open the drives at once.
         for reply in stopping {
             // Whoever asked may have lost interest.
             drop(reply.send(result.clone()));

@@ -64,7 +64,7 @@ struct Flown<T> {
 }
 
 impl<K: Kernel, T> Driver<K, T> {
-    /// The kernel must have room for so many steps at a time from each of these drives.
+    /// The number of steps for which the kernel must have room at a time from each of these drives.
     pub(crate) fn new(kernel: K, drives: Vec<Arc<Under>>, window: u32) -> Self {
         let window = window as usize;
         let lane = |under| Lane { under, window, inside: 0, waiting: VecDeque::new() };
@@ -101,7 +101,7 @@ impl<K: Kernel, T> Driver<K, T> {
     }
 
     /// Offers to the kernel what was started, and takes what has ended. Waits for it until something
-    /// happens, for this long at most; for ever without a bound.
+    /// happens, for this long at most, or without a limit.
     pub(crate) fn wait(&mut self, patience: Option<Duration>) {
         // What has ended already is not to wait for anything else.
         let patience = if self.ended.is_empty() { patience } else { Some(Duration::ZERO) };

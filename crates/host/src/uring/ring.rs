@@ -80,7 +80,7 @@ impl Kernel for Box<dyn Kernel> {
 
 /// How a ring enters the kernel, and how it waits outside.
 pub(super) trait Door: Send {
-    /// Offers the queue and waits until a step has ended, for this long at most; for ever without a bound.
+    /// Offers the queue and waits until a step has ended, for this long at most, or without a limit.
     fn enter(&mut self, size: &Size, patience: Option<Duration>) -> io::Result<()>;
 
     /// Lets some time pass.

@@ -262,7 +262,7 @@ fn drive_lost_before_a_crash_does_not_come_back() {
     check_content(&forced.serve(options("normal")).unwrap(), &content);
 }
 
-/// Whoever has told an array to do without a drive can count on it at once, also if the power fails then.
+/// An operator who was told that an array does without a drive can rely on it, also if the power fails right then.
 #[test]
 fn loss_by_hand_is_recorded_before_its_operator_is_told() {
     let shelf = Shelf::new();
