@@ -278,6 +278,7 @@ fn array(size: &str, requests: u64, clock: &mut dyn FnMut()) -> Counts {
         profile: Profile::shipped(MAKE).expect("it is shipped").into(),
         drives: vec![drive_settings(faults)],
         area: None,
+        journal: None,
         seed: SEED,
     };
     let load: Synthetic = format!("size={size},interval=8ms,count={requests},reads=100%")

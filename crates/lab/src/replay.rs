@@ -12,7 +12,7 @@
 
 use std::collections::VecDeque;
 
-use levelhead_array::{Cost, DriveEvent, Policy, RequestId};
+use levelhead_array::{Cost, Counters, DriveEvent, Policy, RequestId};
 use levelhead_block::{Command, Durability, Effort, Outcome, ZeroTail};
 use levelhead_stats::Summary;
 use levelhead_trace::{Arrival, Kind};
@@ -70,6 +70,8 @@ pub struct Run {
     pub span: Nanos,
     /// Commands that drives were given.
     pub submitted: u64,
+    /// What the array counted.
+    pub counters: Counters,
     /// What happened to drives' standings.
     pub drive_events: Vec<DriveEvent>,
     /// How many events that took: arrivals, and those of the world.
@@ -192,6 +194,7 @@ pub fn run(
         served: replay.served,
         end,
         span: replay.last - Instant::ZERO,
+        counters: replay.world.array().counters(),
         submitted: replay.world.submitted(),
         drive_events: replay.world.take_drive_events(),
         events,

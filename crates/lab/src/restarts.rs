@@ -138,6 +138,7 @@ fn draw(rng: &mut Rng, seed: u64) -> WorldSettings {
             size: Some(DRIVE_SIZE),
         }],
         area: None,
+        journal: None,
         seed,
     }
 }

@@ -153,6 +153,7 @@ fn draw(rng: &mut Rng, seed: u64) -> WorldSettings {
         profile: Arc::new(Profile::shipped("nearline-2tb").expect("it is shipped")),
         drives: drives.collect(),
         area: None,
+        journal: None,
         seed,
     }
 }

@@ -151,6 +151,7 @@ mod tests {
                 size: None,
             }],
             area: Some(Area::plain(Extent::new(Lba::new(256), Sectors::new(400_000_000)))),
+            journal: None,
             seed: 7,
         }
     }

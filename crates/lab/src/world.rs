@@ -8,7 +8,7 @@ use levelhead_array::journal::record::examine;
 use levelhead_array::membership::Why;
 use levelhead_array::{
     self as array, Action, Answer, Area, Array, ArrayEvent, BufId, Content, Deliver, DriveEvent,
-    Ending, HostOrder, Policy, Refusal, RequestId, Settings, Spec, SubId, Submit,
+    Ending, HostOrder, JournalSettings, Policy, Refusal, RequestId, Settings, Spec, SubId, Submit,
 };
 use levelhead_block::{Buf, Command, Memory, Outcome};
 use levelhead_drive::{Drive, Profile, SettingsError};
@@ -41,6 +41,8 @@ pub struct WorldSettings {
     pub drives: Vec<levelhead_drive::Settings>,
     /// The sectors of each drive that the array lies on; all that the smallest has, if it is not said.
     pub area: Option<Area>,
+    /// The journal of an array that keeps no books.
+    pub journal: Option<JournalSettings>,
     /// What chance is drawn from.
     pub seed: u64,
 }
@@ -209,7 +211,7 @@ impl World {
             books: None,
             patience: None,
             background: None,
-            journal: None,
+            journal: settings.journal.clone(),
         };
         let array = Array::new(&array_settings, streams);
         let bytes = match settings.content {

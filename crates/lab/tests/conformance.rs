@@ -47,6 +47,7 @@ fn array_of_modelled_drives_conforms() {
                 profile: profile(),
                 drives: vec![settings(cache)],
                 area: None,
+                journal: None,
                 seed: 1,
             };
             check_device(&mut Pumped::new(World::new(&settings).unwrap()), SETTINGS);

@@ -31,6 +31,7 @@ fn settings(policy: &str, window: u32, seed: u64) -> WorldSettings {
             size: None,
         }],
         area: None,
+        journal: None,
         seed,
     }
 }

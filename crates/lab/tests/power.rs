@@ -340,6 +340,7 @@ fn array(seed: u64, flushes: Flushes) -> u64 {
         profile: Arc::new(Profile::parse(SMALL).unwrap()),
         drives: vec![settings("retry-rate=2%,rotations=1".parse().unwrap())],
         area: None,
+        journal: None,
         seed,
     };
     let world = World::new(&settings).unwrap();

@@ -174,6 +174,7 @@ impl Bed {
             profile: Arc::clone(&models[0].profile),
             drives: models.iter().map(|model| model.settings).collect(),
             area: Some(assembled.area().clone()),
+            journal: None,
             seed: self.seed,
         })
     }

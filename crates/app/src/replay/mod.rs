@@ -142,6 +142,7 @@ fn worlds(ask: &Replay) -> Result<Vec<WorldSettings>, AppError> {
         profile: profile.clone(),
         drives: drives.clone(),
         area: None,
+        journal: None,
         seed: ask.seed,
     };
     Ok(ask.policies.iter().map(world).collect())

@@ -43,7 +43,7 @@ use levelhead_block::{BufId, Command, Durability, Outcome, Place, Segment, ZeroT
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
 
 use self::contents::{Contents, Stored};
-use self::placer::{BACKLOG_MAX, Haste, Placer};
+use self::placer::{BACKLOG_MAX, Busy, Haste, Placer};
 use self::record::{FoundRecord, Kind, Record, RingName};
 use self::recovery::Recovery;
 use self::ring::{Append, Entry, Ring, Watermarks};
@@ -222,7 +222,8 @@ impl Journal {
         }
         let mark = self.unmarked_since.map(|since| since + MARK_PAUSE);
         let flushes = self.placers.iter().filter_map(Placer::flush_at);
-        flushes.chain(mark).min()
+        let gathered = self.rings.iter().filter_map(Ring::gathered_at);
+        flushes.chain(mark).chain(gathered).min()
     }
 
     /// A drive has ended a command of the journal's, and is not lost.
@@ -357,7 +358,7 @@ impl Journal {
         if core.has_failed() {
             return self.fail(core);
         }
-        while self.begin_waiting(core) {}
+        while self.begin_waiting(core, now) {}
         self.append(core, now);
         self.place(core, now);
         self.mark(core, now);
@@ -420,7 +421,7 @@ impl Journal {
     }
 
     /// Gives the first transaction that waits its name and its space, if there is room for it (J5).
-    fn begin_waiting(&mut self, core: &mut Core) -> bool {
+    fn begin_waiting(&mut self, core: &mut Core, now: Instant) -> bool {
         self.blocked = None;
         let retired = self.watermarks().retired;
         self.rings.iter_mut().for_each(|ring| ring.reclaim_below(retired));
@@ -445,7 +446,7 @@ impl Journal {
         }
         self.waiting.pop_front();
         for entry in places {
-            self.rings[entry.subject.as_usize()].enter(entry);
+            self.rings[entry.subject.as_usize()].enter(now, entry);
         }
         transaction.bufs().into_iter().for_each(|buf| core.retain(buf));
         self.uncommitted.insert(self.next);
@@ -487,6 +488,10 @@ impl Journal {
     fn append(&mut self, core: &mut Core, now: Instant) {
         for drive in core.drives.present().iter() {
             let at = drive.as_usize();
+            let is_busy = core.drives.queue_len(drive) > 1 && !self.drains;
+            if is_busy && self.rings[at].gathered_at().is_some_and(|gathered| now < gathered) {
+                continue;
+            }
             let entries = self.rings[at].take_append();
             if !entries.is_empty() {
                 self.append_to(core, now, drive, entries);
@@ -572,8 +577,8 @@ impl Journal {
         for drive in core.drives.present().iter() {
             let at = drive.as_usize();
             while let Some(next) = {
-                let queue = core.drives.queue_len(drive);
-                self.placers[at].next(&core.unplaced, &core.area, marked, haste, queue)
+                let busy = Busy { queue: core.drives.queue_len(drive), arm: core.arm(drive) };
+                self.placers[at].next(&core.unplaced, &core.area, marked, haste, busy)
             } {
                 let (extent, segments) = (next.extent, next.segments.clone());
                 let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);

@@ -15,10 +15,10 @@ use crate::shape::Area;
 pub(crate) const BACKLOG_MAX: usize = 1_000;
 
 /// From so many sectors on places are written although clients keep the drive busy.
-const PRESSING: usize = BACKLOG_MAX / 8;
+const PRESSING: usize = 128;
 
 /// The most commands that write places on one drive at a time.
-const COMMANDS_MAX: usize = 4;
+const COMMANDS_MAX: usize = 64;
 
 /// The most sectors of one such command: 1 MiB.
 const COMMAND_MAX: u64 = 256;
@@ -52,6 +52,15 @@ pub(crate) enum Haste {
     Now,
 }
 
+/// What a drive is doing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Busy {
+    /// Commands that wait for it or are inside it.
+    pub(crate) queue: usize,
+    /// Where the last command began that it was given, as it counts its sectors.
+    pub(crate) arm: Lba,
+}
+
 /// The next write in place.
 #[derive(Debug)]
 pub(crate) struct Next {
@@ -65,8 +74,6 @@ pub(crate) struct Next {
 pub(crate) struct Placer {
     drive: DriveIdx,
     commands: Vec<Command>,
-    /// Where the last command ended.
-    arm: Lba,
     /// Transactions of sectors that are in place and not safe, once for each sector.
     unsafe_ids: Vec<u64>,
     /// Since when there are some.
@@ -85,7 +92,6 @@ impl Placer {
         Self {
             drive,
             commands: Vec::new(),
-            arm: Lba::ZERO,
             unsafe_ids: Vec::new(),
             unsafe_since: Instant::ZERO,
             flush: None,
@@ -100,14 +106,12 @@ impl Placer {
         area: &Area,
         marked: u64,
         haste: Haste,
-        queue: usize,
+        drive: Busy,
     ) -> Option<Next> {
         let backlog = unplaced.of(self.drive);
         let most = match haste {
             Haste::Now => COMMANDS_MAX,
-            Haste::Idle if backlog.len() >= 4 * PRESSING => COMMANDS_MAX,
-            Haste::Idle if backlog.len() >= PRESSING => 1,
-            Haste::Idle => usize::from(queue == 0),
+            Haste::Idle => usize::from(drive.queue == 0).max(backlog.len() / PRESSING),
         };
         if backlog.len() == 0 || self.commands.len() >= most {
             return None;
@@ -116,7 +120,7 @@ impl Placer {
             let cells = self.commands.iter().flat_map(|command| &command.cells);
             !cells.into_iter().any(|placing| placing.lba == pick.lba)
         };
-        let mut picks = backlog.from(self.arm, marked).filter(is_free);
+        let mut picks = backlog.from(area.count_at(drive.arm), marked).filter(is_free);
         let first = picks.next()?;
         let mut next = Next {
             extent: Extent::new(first.lba, Sectors::ZERO),
@@ -138,7 +142,6 @@ impl Placer {
     }
 
     pub(crate) fn note_begun(&mut self, sub: SubId, next: Next) {
-        self.arm = next.extent.end();
         self.commands.push(Command { sub, cells: next.cells });
     }
 

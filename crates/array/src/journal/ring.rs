@@ -18,7 +18,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use levelhead_block::BufId;
-use levelhead_units::{DriveIdx, Extent, Lba, Sectors};
+use levelhead_units::{DriveIdx, Extent, Instant, Lba, Nanos, Sectors};
 
 use super::record::{FoundRecord, RingName};
 use super::rules::{Rule, Rules};
@@ -31,6 +31,9 @@ const MARKS: u64 = 2;
 /// The most sectors of one append: 1 MiB.
 const APPEND_MAX: Sectors = Sectors::new(256);
 
+/// So long records wait for others before they go to a drive that is busy.
+const GATHER: Nanos = Nanos::from_millis(15);
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Ring {
@@ -42,6 +45,8 @@ pub(crate) struct Ring {
     /// Records that have a place and are not with the drive yet.
     pub(crate) waiting: VecDeque<Entry>,
     pub(crate) append: Option<Append>,
+    /// Since when records wait.
+    since: Option<Instant>,
     /// The record that must not be written over (I2).
     latest: Option<Lba>,
     /// What the ring says for good.
@@ -108,6 +113,7 @@ impl Ring {
             held: BTreeMap::new(),
             waiting: VecDeque::new(),
             append: None,
+            since: None,
             latest: None,
             durable: Watermarks::default(),
             rules,
@@ -183,6 +189,8 @@ impl Ring {
 
     /// A place for a record, if there is one, as near as possible to where the drive is.
     pub(crate) fn room(&self, sectors: Sectors, near: Lba) -> Option<Lba> {
+        // Behind what waits, so that it is one command with that.
+        let near = self.waiting.back().map_or(near, |last| last.place);
         let mut order: Vec<&Stretch> = self.pieces.iter().collect();
         order.sort_by_key(|piece| distance(piece.extent, near));
         order.into_iter().find_map(|piece| self.room_in(piece, sectors))
@@ -205,13 +213,20 @@ impl Ring {
     }
 
     /// Gives a record its place, which [`Ring::room`] has found, and puts it into the queue.
-    pub(crate) fn enter(&mut self, entry: Entry) {
+    pub(crate) fn enter(&mut self, now: Instant, entry: Entry) {
         let extent = Extent::new(entry.place, entry.sectors);
         assert!(self.is_free(extent), "I1: {extent:?} of drive {}", self.drive);
         self.held.insert(entry.place, Held { sectors: entry.sectors, id: entry.id });
         let piece = self.pieces.iter_mut().find(|piece| piece.extent.contains(entry.place));
         piece.expect("the place is in a piece").head = extent.end();
         self.waiting.push_back(entry);
+        self.since = self.since.or(Some(now));
+    }
+
+    /// When what waits goes to a drive that is busy, if it could.
+    pub(crate) fn gathered_at(&self) -> Option<Instant> {
+        let is_due = self.append.is_none() && !self.waiting.is_empty();
+        self.since.filter(|_| is_due).map(|since| since + GATHER)
     }
 
     /// Puts a mark into the queue, as near as possible to where the drive is.
@@ -238,6 +253,9 @@ impl Ring {
             sectors += next.sectors;
             entries.push(next);
             self.waiting.pop_front();
+        }
+        if self.waiting.is_empty() {
+            self.since = None;
         }
         entries
     }

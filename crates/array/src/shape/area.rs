@@ -89,6 +89,15 @@ impl Area {
         Extent::new(run.extent.lba + offset, extent.sectors)
     }
 
+    /// The first sector of the array's count that lies at a sector of the drive or behind it; the last one's end if none
+    /// does.
+    pub fn count_at(&self, lba: Lba) -> Lba {
+        let behind = self.runs.iter().find(|run| lba < run.extent.end());
+        behind.map_or(Lba::ZERO + self.size(), |run| {
+            run.first + (lba.max(run.extent.lba) - run.extent.lba)
+        })
+    }
+
     fn run(&self, lba: Lba) -> Option<&Run> {
         let after = self.runs.partition_point(|run| run.first <= lba);
         self.runs[..after].last().filter(|_| lba < Lba::ZERO + self.size())

@@ -141,6 +141,7 @@ impl Bed {
             profile: Arc::new(profile),
             drives: (0..spec.drives()).map(drive).collect(),
             area: None,
+            journal: None,
             seed,
         })
     }
