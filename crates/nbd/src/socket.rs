@@ -8,11 +8,18 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::{Mode, chmod, fchmod};
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_send_buffer_size;
-use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind,
+    listen, sendmsg, socket_with,
+};
 
 use crate::Endpoint;
+
+/// Clients that may wait to be accepted; the system may allow fewer.
+const BACKLOG: i32 = 4096;
 
 /// Bytes that a Unix socket is asked to hold until the other side takes them. TCP finds out for itself.
 const SEND_ROOM: usize = 2 << 20;
@@ -145,12 +152,12 @@ pub(crate) enum Listener {
 }
 
 impl Listener {
-    /// Listens at `endpoint`. A socket file at which no server answers is replaced.
-    pub(crate) fn bind(endpoint: &Endpoint) -> io::Result<Self> {
+    /// Listens at `endpoint`. A socket file at which no server answers is replaced; the new one has this mode.
+    pub(crate) fn bind(endpoint: &Endpoint, mode: u32) -> io::Result<Self> {
         match endpoint {
             Endpoint::Unix(path) => {
                 remove_stale(path)?;
-                let listener = UnixListener::bind(path).map_err(|e| about(endpoint, &e))?;
+                let listener = bind_unix(path, mode).map_err(|e| about(endpoint, &e))?;
                 let file = SocketFile::at(path)?;
                 Ok(Self::Unix { listener, file })
             }
@@ -193,6 +200,29 @@ impl Listener {
             }
         })
     }
+}
+
+/// Listens at `path`, whose file has this mode from the moment it is there.
+fn bind_unix(path: &Path, mode: u32) -> io::Result<UnixListener> {
+    let addr = SocketAddrUnix::new(path)?;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    let mode = Mode::from_raw_mode(mode);
+    // Linux makes the file with the mode that the socket has, less what the umask forbids.
+    fchmod(&socket, mode)?;
+    bind(&socket, &addr)?;
+    let listening = || -> io::Result<()> {
+        let made = Mode::from_raw_mode(path.symlink_metadata()?.mode() & 0o777);
+        if made != mode {
+            chmod(path, mode)?;
+        }
+        Ok(listen(&socket, BACKLOG)?)
+    };
+    if let Err(error) = listening() {
+        // The error that led here is the one to tell.
+        let _left = std::fs::remove_file(path);
+        return Err(error);
+    }
+    Ok(UnixListener::from(socket))
 }
 
 /// The file of a listening Unix socket.

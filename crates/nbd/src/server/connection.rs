@@ -193,8 +193,9 @@ impl Reader<'_> {
         // Of the write whose bytes come next.
         let mut permit = None;
         while let Some(message) = receive(decoder, |space| socket.read(space))? {
-            // A client that keeps sending would keep the socket readable without end.
-            if stopping.load(Ordering::Relaxed) {
+            // A client that keeps sending would keep the socket readable without end, and what one that has gone
+            // has asked for is not to be done any more.
+            if stopping.load(Ordering::Relaxed) || self.answers.is_broken() {
                 return Ok(());
             }
             let next = match message {
@@ -250,7 +251,7 @@ impl Reader<'_> {
                 self.read(request, pending, header.offset, skew, len);
             }
             Ok(Task::Change(change)) => {
-                self.export.start(change, Box::new(move |result| pending.end(result)));
+                self.export.device.start(change, Box::new(move |result| pending.end(result)));
             }
         }
         Next::Stay
@@ -277,7 +278,7 @@ impl Reader<'_> {
         let done = move |reply: Reply| {
             pending.end(check_outcome(&reply.outcome, &command));
         };
-        self.export.service.submit(request, Box::new(done));
+        self.export.device.service.submit(request, Box::new(done));
     }
 
     fn read(&self, request: Request, pending: Pending, offset: u64, skew: usize, len: usize) {
@@ -286,7 +287,7 @@ impl Reader<'_> {
             Ok(()) => pending.succeed_with(offset, Payload::part_of(reply.data, skew, len)),
             Err(failure) => pending.fail(failure),
         };
-        self.export.service.submit(request, Box::new(done));
+        self.export.device.service.submit(request, Box::new(done));
     }
 }
 

@@ -284,7 +284,17 @@ impl RawClient {
         for option in options {
             assert_eq!(self.ask(option).last(), Some(&Answer::Ack), "{option:?}");
         }
-        let go = ClientOption::Go { export: String::new(), wanted: Vec::new() };
+        self.choose("");
+    }
+
+    /// Greets, and goes for the export of that name.
+    pub(crate) fn go_to(&mut self, export: &str) {
+        self.greet();
+        self.choose(export);
+    }
+
+    fn choose(&mut self, export: &str) {
+        let go = ClientOption::Go { export: export.to_owned(), wanted: Vec::new() };
         assert_eq!(self.ask(&go).last(), Some(&Answer::Ack));
         self.1.begin_transmission();
     }
