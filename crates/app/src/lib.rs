@@ -11,6 +11,7 @@ pub mod demo;
 mod emulate;
 mod error;
 mod files;
+mod listen;
 mod measure;
 mod model;
 pub mod plan;
@@ -24,6 +25,7 @@ pub mod study;
 
 pub use emulate::{Emulate, Emulated, emulate};
 pub use error::AppError;
+pub use listen::{EXPORTS_MAX, ExportName, Exported, Listen};
 pub use measure::{DriveMeasured, Measure, measure_drive};
 pub use model::{Makes, Model, Modelled, drive_makes, model_drive};
 pub use probe::{Probed, probe_device};

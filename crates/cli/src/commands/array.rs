@@ -13,9 +13,9 @@ use levelhead_app::{AppError, Stop};
 use levelhead_array::{HostOrder, Policy, Spec};
 use levelhead_erasure::Kernel;
 use levelhead_host::{CreateOptions, Io};
-use levelhead_nbd::Endpoint;
 use levelhead_units::Nanos;
 
+use super::listen::ListenArgs;
 use crate::printer::{self, Printer};
 use crate::signals::{stop_on_signals, stop_once_begun};
 use crate::{Output, journal, progress, values};
@@ -55,13 +55,8 @@ pub(crate) struct ServeArgs {
     /// The drives in any order
     #[arg(required = true)]
     members: Vec<String>,
-    /// Where NBD clients find it: unix:PATH, a path ending in .sock, tcp:PORT on this machine, or
-    /// tcp:ADDRESS:PORT
-    #[arg(long)]
-    nbd: Endpoint,
-    /// The export's name
-    #[arg(long, default_value = "")]
-    export: String,
+    #[command(flatten)]
+    nbd: ListenArgs,
     /// Where it listens for control; by default UUID.control in $XDG_RUNTIME_DIR/levelhead, or in
     /// /run/levelhead for root
     #[arg(long)]
@@ -205,8 +200,7 @@ fn show_events(array: PathBuf, follow: bool, output: Output) -> Result<(), AppEr
 fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
     let ask = Serve {
         members: args.members,
-        nbd: args.nbd,
-        export: args.export,
+        nbd: args.nbd.into(),
         control: args.control,
         policy: args.policy,
         window: args.window,
