@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use rustix::fs::{Mode, chmod, fchmod};
 use rustix::io::Errno;
-use rustix::net::sockopt::set_socket_send_buffer_size;
+use rustix::net::sockopt::{Timeout, set_socket_send_buffer_size, set_socket_timeout};
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind,
-    listen, sendmsg, socket_with,
+    connect, listen, sendmsg, socket_with,
 };
 
 use crate::Endpoint;
@@ -32,10 +32,11 @@ pub(crate) enum Socket {
 }
 
 impl Socket {
-    pub(crate) fn connect(endpoint: &Endpoint) -> io::Result<Self> {
+    /// Connects within `limit`.
+    pub(crate) fn connect(endpoint: &Endpoint, limit: Duration) -> io::Result<Self> {
         match endpoint {
-            Endpoint::Unix(path) => UnixStream::connect(path).map(Self::Unix),
-            Endpoint::Tcp(addr) => TcpStream::connect(addr).and_then(Self::from_tcp),
+            Endpoint::Unix(path) => connect_unix(path, limit).map(Self::Unix),
+            Endpoint::Tcp(addr) => TcpStream::connect_timeout(addr, limit).and_then(Self::from_tcp),
         }
     }
 
@@ -126,6 +127,14 @@ impl Socket {
         }
     }
 
+    /// Lets reads and writes end as [`io::ErrorKind::WouldBlock`] instead of waiting, for every clone.
+    pub(crate) fn set_nonblocking(&self) -> io::Result<()> {
+        match self {
+            Self::Unix(stream) => stream.set_nonblocking(true),
+            Self::Tcp(stream) => stream.set_nonblocking(true),
+        }
+    }
+
     /// Lets every read end as [`io::ErrorKind::WouldBlock`] that has waited for `time`. Without
     /// a `time` reads wait for as long as it takes.
     pub(crate) fn limit_reads(&self, time: Option<Duration>) -> io::Result<()> {
@@ -140,6 +149,15 @@ impl Socket {
         match self {
             Self::Unix(stream) => stream.set_write_timeout(time),
             Self::Tcp(stream) => stream.set_write_timeout(time),
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(stream) => stream.as_fd(),
+            Self::Tcp(stream) => stream.as_fd(),
         }
     }
 }
@@ -200,6 +218,19 @@ impl Listener {
             }
         })
     }
+}
+
+/// Connects to the socket at `path` within `limit`: a server that accepts none may have its queue full.
+fn connect_unix(path: &Path, limit: Duration) -> io::Result<UnixStream> {
+    let addr = SocketAddrUnix::new(path)?;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(limit))?;
+    connect(&socket, &addr).map_err(|error| match error {
+        Errno::AGAIN => io::Error::from(io::ErrorKind::TimedOut),
+        error => error.into(),
+    })?;
+    set_socket_timeout(&socket, Timeout::Send, None)?;
+    Ok(UnixStream::from(socket))
 }
 
 /// Listens at `path`, whose file has this mode from the moment it is there.

@@ -18,14 +18,16 @@ mod service;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::Shutdown;
+use std::net::{Shutdown, ToSocketAddrs};
 use std::ops::Range;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use levelhead_block::Durability;
 use levelhead_units::{Bytes, SECTOR_SIZE};
+use rustls::pki_types::ServerName;
 
 use self::handshake::{Found, shake_hands};
 use self::operation::{Ask, Ended, Finish, Memory, Operation, Trouble};
@@ -34,12 +36,48 @@ use crate::codec::{
     Chunk, ChunkPosition, ClientDecoder, CommandFlags, CommandKind, Cookie, Errno, ProtocolError,
     RequestHeader, ServerMessage,
 };
+use crate::deadline::Deadline;
 use crate::socket::Socket;
+use crate::tls::line::Line;
+use crate::tls::{TlsClient, pump, server_name};
+use crate::uri::{Place, TlsPart, Uri};
 
 /// The most bytes of one request that carries none, a whole number of sectors.
 const BARE_MAX: u32 = 1 << 30;
 
 const _: () = assert!(BARE_MAX.is_multiple_of(SECTOR_SIZE as u32));
+
+/// How long a server may take to accept a client, and as long again to agree on an export.
+pub const CONNECT_MAX: Duration = Duration::from_secs(10);
+
+/// An export, and what it takes to be believed there.
+#[derive(Debug)]
+pub(crate) struct Target {
+    uri: Uri,
+    tls: Option<(TlsClient, ServerName<'static>)>,
+}
+
+impl Target {
+    /// Reads the certificates, if there are to be some.
+    pub(crate) fn of(uri: &Uri) -> io::Result<Self> {
+        let read = |part: &TlsPart| -> io::Result<(TlsClient, ServerName<'static>)> {
+            Ok((TlsClient::load(&part.certificates)?, server_name(&part.hostname)?))
+        };
+        let tls = uri.tls.as_ref().map(read).transpose();
+        let tls = tls.map_err(|error| io::Error::new(error.kind(), format!("{uri}: {error}")))?;
+        Ok(Self { uri: uri.clone(), tls })
+    }
+}
+
+/// Where a server of that place may listen.
+fn endpoints(place: &Place) -> io::Result<Vec<Endpoint>> {
+    match place {
+        Place::Unix(path) => Ok(vec![Endpoint::Unix(path.clone())]),
+        Place::Host { name, port } => {
+            Ok((name.as_str(), *port).to_socket_addrs()?.map(Endpoint::Tcp).collect())
+        }
+    }
+}
 
 /// A connection to an export. Dropping it says goodbye to the server, which finishes what is in
 /// flight first.
@@ -88,20 +126,56 @@ enum Outgoing {
 }
 
 impl Client {
-    /// Connects to `export` of the server at `endpoint`. The empty name is the server's default
-    /// export.
+    /// Connects to `export` of the server at `endpoint`, without encryption. The empty name is the server's
+    /// default export.
     ///
     /// # Errors
     ///
-    /// No server answers, what answers is no NBD server, or it has no such export, or the export cannot
-    /// flush, write durably or take whole sectors.
+    /// No server answers within [`CONNECT_MAX`], what answers is no NBD server, or it has no such export, or the
+    /// export cannot flush, write durably or take whole sectors.
     pub fn connect(endpoint: &Endpoint, export: &str) -> io::Result<Self> {
-        let about = |error: io::Error| {
+        Self::begin(endpoint, export, None).map_err(|error| {
             io::Error::new(error.kind(), format!("NBD server at {endpoint}: {error}"))
-        };
-        let socket = Socket::connect(endpoint).map_err(about)?;
+        })
+    }
+
+    /// Connects to an export by its URI.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::connect`], and certificates that cannot be used or that the other side does not believe.
+    pub fn open(uri: &Uri) -> io::Result<Self> {
+        Self::dial(&Target::of(uri)?)
+    }
+
+    /// The same, where the certificates have been read already.
+    pub(crate) fn dial(target: &Target) -> io::Result<Self> {
+        let Target { uri, tls } = target;
+        let about = |error: io::Error| io::Error::new(error.kind(), format!("{uri}: {error}"));
+        let session = || tls.as_ref().map(|(tls, name)| tls.session(name.clone())).transpose();
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+        for endpoint in endpoints(&uri.place).map_err(about)? {
+            match Self::begin(&endpoint, &uri.export, session().map_err(about)?) {
+                Ok(client) => return Ok(client),
+                Err(error) => last = error,
+            }
+        }
+        Err(about(last))
+    }
+
+    fn begin(
+        endpoint: &Endpoint,
+        export: &str,
+        tls: Option<rustls::Connection>,
+    ) -> io::Result<Self> {
+        let mut socket = Socket::connect(endpoint, CONNECT_MAX)?;
         let mut decoder = ClientDecoder::new();
-        let found = shake_hands(&socket, &mut decoder, export).map_err(about)?;
+        let mut line = Line::new(Deadline::after(CONNECT_MAX, &socket));
+        let found = shake_hands(&mut line, &mut decoder, export, tls)?;
+        if let Some(session) = line.end()? {
+            // It ends with the sockets it stands between.
+            (socket, _) = pump::start(session, Arc::new(socket))?;
+        }
         let (queue, requests) = mpsc::channel();
         let link = Link { state: LinkState::Up, next_cookie: 1, waiting: BTreeMap::new() };
         let shared = Arc::new(Shared { socket, link: Mutex::new(link), queue });

@@ -1,6 +1,7 @@
 //! A server: exports over block services, clients at one endpoint.
 //!
-//! Threads: one accepts, two serve each connection (see [`connection`]), one per service does what
+//! Threads: one accepts, two serve each connection (see [`connection`]), a third one that is encrypted (see
+//! [`pump`](crate::tls::pump)), one per service does what
 //! must wait for a reply of it (see [`export`]).
 //!
 //! # Invariants
@@ -20,7 +21,6 @@
 mod budget;
 mod change;
 mod connection;
-mod deadline;
 mod export;
 mod failure;
 mod in_flight;
@@ -48,6 +48,7 @@ use self::negotiation::Described;
 use crate::Endpoint;
 use crate::codec::{ExportFlags, PAYLOAD_MAX, TEXT_MAX};
 use crate::socket::{Listener, Socket};
+use crate::tls::TlsServer;
 
 /// The mode of a Unix socket's file unless another is asked for: its owner alone may connect.
 pub const SOCKET_MODE: u32 = 0o600;
@@ -108,6 +109,7 @@ pub struct Server {
     exports: Vec<Arc<LiveExport>>,
     devices: Vec<(Arc<Device>, Events)>,
     bounds: Bounds,
+    tls: Option<TlsServer>,
 }
 
 /// What clients may take of a server. The defaults are what `docs/nbd.md` promises; a test has less
@@ -175,12 +177,25 @@ impl Server {
         }
         let listener = Listener::bind(endpoint, mode)?;
         let (waker, endpoint) = (listener.waker()?, listener.endpoint()?);
-        Ok(Self { listener, waker, endpoint, exports: live, devices, bounds: Bounds::default() })
+        Ok(Self {
+            listener,
+            waker,
+            endpoint,
+            exports: live,
+            devices,
+            bounds: Bounds::default(),
+            tls: None,
+        })
     }
 
     /// The same server with other bounds.
     pub fn with_bounds(self, bounds: Bounds) -> Self {
         Self { bounds, ..self }
+    }
+
+    /// The same server for clients that begin TLS alone: before that they are told nothing.
+    pub fn with_tls(self, tls: TlsServer) -> Self {
+        Self { tls: Some(tls), ..self }
     }
 
     /// Where it listens. If the port was left to the system, this names it.
@@ -192,7 +207,7 @@ impl Server {
     ///
     /// Panics if the system has no thread left.
     pub fn start(self) -> Running {
-        let Self { listener, waker, endpoint, exports, devices, bounds } = self;
+        let Self { listener, waker, endpoint, exports, devices, bounds, tls } = self;
         let mut at_work = Vec::new();
         let mut workers = Vec::new();
         for (device, events) in devices {
@@ -203,6 +218,7 @@ impl Server {
             exports,
             devices: at_work,
             bounds,
+            tls,
             pool: Pool::new(KEPT_MAX),
             budget: Budget::new(bounds.bytes_max, bounds.hold_max),
             stopping: AtomicBool::new(false),
@@ -327,6 +343,7 @@ struct Shared {
     exports: Vec<Arc<LiveExport>>,
     devices: Vec<Arc<Device>>,
     bounds: Bounds,
+    tls: Option<TlsServer>,
     pool: Pool,
     budget: Arc<Budget>,
     stopping: AtomicBool,
@@ -361,6 +378,7 @@ impl Shared {
             in_flight,
             handshake_max: self.bounds.handshake_max,
             pool: self.pool.clone(),
+            tls: self.tls.clone(),
         });
         open.insert(id, Arc::clone(&connection));
         drop(open);

@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "every test file uses another part")]
 
+pub(crate) mod pki;
+
 use std::io::{self, Read, Write};
 use std::ops::Deref;
 use std::os::unix::net::UnixStream;
@@ -44,9 +46,14 @@ impl Served {
     }
 
     pub(crate) fn bounded(exports: Vec<Export>, bounds: Bounds) -> Self {
+        Self::of(exports, |server| server.with_bounds(bounds))
+    }
+
+    /// A server that is changed before it starts.
+    pub(crate) fn of(exports: Vec<Export>, change: impl FnOnce(Server) -> Server) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let endpoint = Endpoint::Unix(dir.path().join("nbd.sock"));
-        let running = Server::bind(&endpoint, exports).unwrap().with_bounds(bounds).start();
+        let running = change(Server::bind(&endpoint, exports).unwrap()).start();
         Self { running, dir }
     }
 
