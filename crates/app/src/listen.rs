@@ -1,16 +1,18 @@
 //! Where a device is served over NBD: under which names, to whom, and how many of them.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use levelhead_block::BlockService;
-use levelhead_nbd::{Access, Bounds, Endpoint, Export, Server};
+use levelhead_nbd::{Access, Bounds, Endpoint, Export, Server, TlsServer};
 use levelhead_units::Nanos;
 use serde::Serialize;
 
-use crate::{AppError, uri};
+use crate::AppError;
+use crate::files::absolute;
 
 /// The most exports of one server.
 pub const EXPORTS_MAX: usize = 64;
@@ -30,6 +32,19 @@ pub struct Listen {
     pub connections_max: usize,
     /// The most time for a client's handshake.
     pub handshake_max: Nanos,
+    /// What it encrypts with. Then it serves nothing that is not encrypted.
+    pub tls: Option<TlsFiles>,
+}
+
+/// Certificates and keys, all PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The server's certificate, and those that lead to its issuer.
+    pub cert: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// Those who issue certificates to clients; without them every client is let in.
+    pub client_ca: Option<PathBuf>,
 }
 
 /// An export as it is written: `NAME` or `NAME,ro`.
@@ -94,20 +109,36 @@ impl Listen {
             access: self.access_of(export),
         });
         let exports = exports.collect();
+        let tls = self.tls.as_ref().map(|TlsFiles { cert, key, client_ca }| {
+            TlsServer::load(cert, key, client_ca.as_deref()).map_err(AppError::usage)
+        });
+        let tls = tls.transpose()?;
         let server = Server::bind_with_mode(&self.endpoint, exports, self.socket_mode);
         let bounds = Bounds {
             connections_max: self.connections_max,
             handshake_max: Duration::from(self.handshake_max),
             ..Bounds::default()
         };
-        Ok(server.map_err(AppError::usage)?.with_bounds(bounds))
+        let server = server.map_err(AppError::usage)?.with_bounds(bounds);
+        Ok(match tls {
+            Some(tls) => server.with_tls(tls),
+            None => server,
+        })
     }
 
     /// Its exports, as clients reach them at `endpoint`.
     pub(crate) fn exported(&self, endpoint: &Endpoint) -> Vec<Exported> {
+        // Wherever clients are started.
+        let endpoint = match endpoint {
+            Endpoint::Unix(path) => Endpoint::Unix(absolute(path)),
+            Endpoint::Tcp(_) => endpoint.clone(),
+        };
         let exported = |export: &ExportName| Exported {
             name: export.name.clone(),
-            uri: uri(endpoint, &export.name),
+            uri: match &self.tls {
+                None => endpoint.uri(&export.name),
+                Some(_) => endpoint.tls_uri(&export.name),
+            },
             read_only: self.access_of(export) == Access::ReadOnly,
         };
         self.exports.iter().map(exported).collect()
@@ -119,14 +150,20 @@ impl Listen {
         if addr.ip().to_canonical().is_loopback() {
             return None;
         }
-        let all = || self.exports.iter().all(|export| self.access_of(export) == Access::ReadOnly);
-        let verb = if all() { "read" } else { "read and change" };
-        Some(format!(
-            "everyone who reaches {} can {verb} all data, and everyone on the way can listen, because \
-             nothing there is encrypted: a Unix socket, or tcp:PORT for this machine alone, keeps \
-             strangers out",
-            self.endpoint
-        ))
+        let reads = self.exports.iter().all(|export| self.access_of(export) == Access::ReadOnly);
+        let verb = if reads { "read" } else { "read and change" };
+        let who = format!("everyone who reaches {} can {verb} all data", self.endpoint);
+        match &self.tls {
+            Some(TlsFiles { client_ca: Some(_), .. }) => None,
+            Some(TlsFiles { client_ca: None, .. }) => Some(format!(
+                "{who}: with --tls-client-ca only clients with a certificate are let in"
+            )),
+            None => Some(format!(
+                "{who}, and everyone on the way can listen, because nothing there is encrypted: use \
+                 --tls-cert, --tls-key and --tls-client-ca, or a Unix socket, or tcp:PORT for this machine \
+                 alone"
+            )),
+        }
     }
 
     fn access_of(&self, export: &ExportName) -> Access {
@@ -164,6 +201,7 @@ mod tests {
             socket_mode: 0o600,
             connections_max: 1,
             handshake_max: Nanos::from_secs(1),
+            tls: None,
         };
         for endpoint in ["unix:a", "tcp:1", "tcp:127.3.2.1:1", "tcp:[::1]:1"] {
             assert_eq!(listen(endpoint).warning(), None, "{endpoint}");
@@ -175,5 +213,10 @@ mod tests {
         }
         let read_only = Listen { access: Access::ReadOnly, ..listen("tcp:[::]:1") };
         assert!(read_only.warning().unwrap().contains(" can read all data"));
+        let files = |client_ca| TlsFiles { cert: "c".into(), key: "k".into(), client_ca };
+        let encrypted = |ca| Listen { tls: Some(files(ca)), ..listen("tcp:0.0.0.0:1") };
+        let open = encrypted(None).warning().unwrap();
+        assert!(open.contains("--tls-client-ca") && !open.contains("listen"), "{open}");
+        assert_eq!(encrypted(Some("ca".into())).warning(), None);
     }
 }

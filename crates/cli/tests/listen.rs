@@ -1,5 +1,8 @@
 //! Where a served array is found, under which names, and who may do what: by the program.
 
+#[path = "../../nbd/tests/common/pki.rs"]
+#[allow(dead_code, reason = "the program reads the files by itself")]
+mod pki;
 mod support;
 
 use std::fs;
@@ -87,6 +90,59 @@ fn port_that_others_reach_is_warned_about_and_one_that_they_do_not_is_not() {
         serving.signal(Signal::TERM);
         let ended = serving.end();
         assert_eq!(ended.err.lines().filter(|line| warned(line)).count(), expected, "{ended:?}");
+    }
+}
+
+#[test]
+fn array_that_encrypts_serves_those_who_are_known_and_nothing_else() {
+    let (shelf, folder) = (Shelf::new(), tempfile::tempdir().unwrap());
+    pki::make(folder.path());
+    let certificates = folder.path().display().to_string();
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let drives = shelf.array(DRIVE);
+    let (cert, key, ca) = (file("server-cert.pem"), file("server-key.pem"), file("ca-cert.pem"));
+    for options in [
+        ["--tls-cert", &cert, "--tls-key", &key, "--tls-client-ca", &ca],
+        ["--tls-certificates", &certificates, "--tls-client-ca", &ca, "--export", "x"],
+    ] {
+        let serving = serve(&shelf, &drives, &options);
+        let uri = serving.uri();
+        assert!(uri.starts_with("nbds+unix:///"), "{uri}");
+        let open = |more: &str| Client::open(&format!("{uri}{more}").parse().unwrap());
+        let client = open(&format!("&tls-certificates={certificates}")).unwrap();
+        client.write_at(Bytes::new(5), b"encrypted", Durability::Durable).unwrap();
+        let mut bytes = [0; 9];
+        client.read_at(Bytes::new(5), &mut bytes).unwrap();
+        assert_eq!(&bytes, b"encrypted");
+        let plain = Client::connect(&Endpoint::Unix(shelf.path("nbd.sock").into()), "");
+        assert!(plain.err().unwrap().to_string().contains("nothing without TLS"));
+        drop(client);
+        serving.stop();
+    }
+}
+
+#[test]
+fn certificates_that_cannot_be_used_are_refused_and_named() {
+    let (shelf, folder) = (Shelf::new(), tempfile::tempdir().unwrap());
+    pki::make(folder.path());
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let drives = shelf.array(DRIVE);
+    let (cert, key, other) =
+        (file("server-cert.pem"), file("server-key.pem"), file("client-key.pem"));
+    let nowhere = shelf.path("nowhere");
+    for (options, parts) in [
+        (vec!["--tls-cert", &cert], ["required", "--tls-key"]),
+        (vec!["--tls-key", &key], ["required", "--tls-cert"]),
+        (vec!["--tls-client-ca", &cert], ["--tls-client-ca needs a certificate", "--tls-cert"]),
+        (vec!["--tls-cert", &cert, "--tls-key", &other], ["client-key.pem", "cannot be used"]),
+        (vec!["--tls-cert", &key, "--tls-key", &key], ["server-key.pem", "holds no certificate"]),
+        (vec!["--tls-certificates", &nowhere], ["nowhere/server-cert.pem", "cannot read"]),
+    ] {
+        let serve = [&["array", "serve", "--nbd", "tcp:0"][..], &options, &refs(&drives)].concat();
+        let ended = levelhead(&serve);
+        for part in parts {
+            assert!(ended.refusal().contains(part), "{options:?}: {ended:?}");
+        }
     }
 }
 

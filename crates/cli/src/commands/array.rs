@@ -200,7 +200,7 @@ fn show_events(array: PathBuf, follow: bool, output: Output) -> Result<(), AppEr
 fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
     let ask = Serve {
         members: args.members,
-        nbd: args.nbd.into(),
+        nbd: args.nbd.listen()?,
         control: args.control,
         policy: args.policy,
         window: args.window,

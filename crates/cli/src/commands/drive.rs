@@ -97,7 +97,7 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
     match options {
         Options::Emulate(args) => {
             let EmulateArgs { member, faults, cache, nbd } = *args;
-            let nbd = nbd.into();
+            let nbd = nbd.listen()?;
             let stop = stop_on_signals()?;
             emulate(&Emulate { member, faults, cache, nbd }, &stop, &mut |emulated| {
                 // It serves all the same.
