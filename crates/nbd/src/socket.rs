@@ -10,7 +10,10 @@ use std::time::Duration;
 
 use rustix::fs::{Mode, chmod, fchmod};
 use rustix::io::Errno;
-use rustix::net::sockopt::{Timeout, set_socket_send_buffer_size, set_socket_timeout};
+use rustix::net::sockopt::{
+    Timeout, set_socket_keepalive, set_socket_send_buffer_size, set_socket_timeout,
+    set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl,
+};
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind,
     connect, listen, sendmsg, socket_with,
@@ -23,6 +26,13 @@ const BACKLOG: i32 = 4096;
 
 /// Bytes that a Unix socket is asked to hold until the other side takes them. TCP finds out for itself.
 const SEND_ROOM: usize = 2 << 20;
+
+/// After so long without a packet from the other machine it is asked whether it is still there.
+const QUIET_MAX: Duration = Duration::from_secs(15);
+
+/// How often, and with which pauses.
+const PROBES: u32 = 3;
+const PROBE_PAUSE: Duration = Duration::from_secs(5);
 
 /// A connected socket. Reading and writing need no exclusive access.
 #[derive(Debug)]
@@ -43,6 +53,11 @@ impl Socket {
     fn from_tcp(stream: TcpStream) -> io::Result<Self> {
         // Small replies must not wait for each other.
         stream.set_nodelay(true)?;
+        // The other machine may vanish without a word, and nothing else would ever tell.
+        set_socket_keepalive(&stream, true)?;
+        set_tcp_keepidle(&stream, QUIET_MAX)?;
+        set_tcp_keepintvl(&stream, PROBE_PAUSE)?;
+        set_tcp_keepcnt(&stream, PROBES)?;
         Ok(Self::Tcp(stream))
     }
 

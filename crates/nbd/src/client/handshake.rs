@@ -8,6 +8,7 @@ use crate::codec::{
     Answer, ClientDecoder, ClientFlags, ClientOption, ExportFlags, HandshakeFlags, Info,
     PAYLOAD_MAX, Refusal, ServerMessage, encode_flags, info,
 };
+use crate::server::Access;
 use crate::tls::line::Line;
 
 /// An export as the server describes it.
@@ -16,6 +17,7 @@ pub(super) struct Found {
     pub(super) size: Bytes,
     /// The most bytes of one read or write, a whole number of sectors.
     pub(super) payload_max: u32,
+    pub(super) access: Access,
 }
 
 /// What an export must be capable of to be a block service.
@@ -87,7 +89,9 @@ fn judge(answers: &[Answer], export: &str) -> io::Result<Found> {
             "export '{export}' takes less than {SECTOR_SIZE} bytes at a time"
         )));
     }
-    Ok(Found { size, payload_max })
+    let is_read_only = flags.contains(ExportFlags::READ_ONLY);
+    let access = if is_read_only { Access::ReadOnly } else { Access::ReadWrite };
+    Ok(Found { size, payload_max, access })
 }
 
 struct Hand<'a, 'b> {

@@ -13,8 +13,10 @@
 //! - N2. An operation longer than the server's limit is split, and ends when all its parts have.
 
 mod handshake;
+mod lasting;
 mod operation;
 mod service;
+mod unflushed;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -30,8 +32,8 @@ use levelhead_units::{Bytes, SECTOR_SIZE};
 use rustls::pki_types::ServerName;
 
 use self::handshake::{Found, shake_hands};
+pub use self::lasting::{LastingClient, Recognise};
 use self::operation::{Ask, Ended, Finish, Memory, Operation, Trouble};
-use crate::Endpoint;
 use crate::codec::{
     Chunk, ChunkPosition, ClientDecoder, CommandFlags, CommandKind, Cookie, Errno, ProtocolError,
     RequestHeader, ServerMessage,
@@ -41,6 +43,7 @@ use crate::socket::Socket;
 use crate::tls::line::Line;
 use crate::tls::{TlsClient, pump, server_name};
 use crate::uri::{Place, TlsPart, Uri};
+use crate::{Access, Endpoint};
 
 /// The most bytes of one request that carries none, a whole number of sectors.
 const BARE_MAX: u32 = 1 << 30;
@@ -66,6 +69,10 @@ impl Target {
         let tls = uri.tls.as_ref().map(read).transpose();
         let tls = tls.map_err(|error| io::Error::new(error.kind(), format!("{uri}: {error}")))?;
         Ok(Self { uri: uri.clone(), tls })
+    }
+
+    fn uri(&self) -> &Uri {
+        &self.uri
     }
 }
 
@@ -189,6 +196,16 @@ impl Client {
             return Err(error);
         }
         Ok(Self { shared, found })
+    }
+
+    /// Whether the export takes no writes.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.found.access == Access::ReadOnly
+    }
+
+    /// Breaks the connection off: what is in flight ends as lost.
+    fn hang_up(&self) {
+        self.shared.socket.shutdown(Shutdown::Both);
     }
 
     /// The export's size, which need not be a whole number of sectors.
