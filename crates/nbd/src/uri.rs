@@ -314,7 +314,7 @@ mod tests {
             ("nbd://a:0/", "'0' is no port"),
             ("nbd://[::1/", "'[' is not closed"),
             ("nbd://[x]/", "'[x]' is no host"),
-            ("nbd://me@a/", "NBD has no users"),
+            ("nbd://me@example.org/", "NBD has no users"),
             ("nbd://a/%4", "has a % without two"),
             ("nbd://a/%ff", "'%ff' is not UTF-8"),
             ("nbd://a/?socket=x", "goes with nbd+unix"),

@@ -36,7 +36,8 @@ pub(crate) enum Options {
 pub(crate) struct CreateArgs {
     /// The array, as in eraid:5+1,e=2,chunk=8KiB or raid6:6+2,chunk=64KiB
     array: Spec,
-    /// The drives in order: paths, or emu:PATH?profile=nearline-2tb&size=1GiB&retry-rate=2%
+    /// The drives in order: paths, emu:PATH?profile=nearline-2tb&size=1GiB&retry-rate=2%, or NBD exports:
+    /// nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH, or nbds and &tls-certificates=DIR
     #[arg(required = true)]
     members: Vec<String>,
     /// Trust that what is on the drives is redundant already
@@ -52,7 +53,7 @@ pub(crate) struct CreateArgs {
 
 #[derive(Args)]
 pub(crate) struct ServeArgs {
-    /// The drives in any order
+    /// The drives in any order: paths, emu:PATH?.., nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH, ..
     #[arg(required = true)]
     members: Vec<String>,
     #[command(flatten)]
