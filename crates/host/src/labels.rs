@@ -43,12 +43,14 @@ pub(crate) fn find_second_copies(media: &[Opened], found: &mut [Found]) {
     }
 }
 
-/// Whether what had this first sector may be the drive that has that one now: by the superblocks they are, if the
-/// first was one. Other programs hand in what answers at a place; whether it is still the same is told here.
+/// Whether the drive that has the first sector `now` may be the one that had `before`: by the superblocks they are,
+/// if that one was one. Other programs hand in what answers at a place; whether it is still the same is told here,
+/// and so is a copy of it that is older.
 pub fn is_same_drive(before: &[u8], now: &[u8]) -> bool {
     let Ok(before) = Superblock::decode(before) else { return true };
     let Ok(now) = Superblock::decode(now) else { return false };
-    before.book.array == now.book.array && before.own.drive == now.own.drive
+    let place = |of: &Superblock| (of.book.array, of.own.drive);
+    place(&before) == place(&now) && before.book.generation <= now.book.generation
 }
 
 fn read(medium: &Opened, lba: Lba) -> Copy {

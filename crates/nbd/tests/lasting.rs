@@ -249,6 +249,29 @@ fn another_drive_at_the_same_place_is_not_taken_for_it() {
     server.stop();
 }
 
+/// A sector that was written and is not safe yet may be as it was before.
+#[test]
+fn drive_is_recognised_by_its_first_sector_as_it_is_there_for_sure() {
+    for (durability, expected) in [(Durability::Durable, 9), (Durability::Cached, 8)] {
+        let (folder, disk) = (TempDir::new().unwrap(), Disk::new(16));
+        let server = serve(folder.path(), disk.clone());
+        static BEFORE: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+        let client = open_with(folder.path(), |before, _| {
+            BEFORE.lock().unwrap().push(before[0]);
+            true
+        });
+        assert!(run(&client, write(0, 8, Durability::Cached)).outcome.is_good());
+        assert!(run(&client, Request::bare(Command::Flush)).outcome.is_good());
+        assert!(run(&client, write(0, 9, durability)).outcome.is_good());
+        server.stop();
+        let server = serve(folder.path(), disk);
+        wait_for_return(&client);
+        assert_eq!(BEFORE.lock().unwrap().pop(), Some(expected));
+        assert_eq!(read(&client, 0), 9);
+        server.stop();
+    }
+}
+
 #[test]
 fn drive_of_another_size_is_not_taken_for_it() {
     let folder = TempDir::new().unwrap();

@@ -315,6 +315,30 @@ fn killed_server_that_stays_away_is_a_lost_drive_and_says_why() {
     assert!(ended.refusal().starts_with(&expected), "{ended:?}");
 }
 
+/// A copy from before the array was served: what it says is right, and old.
+#[test]
+fn older_copy_at_the_same_place_is_not_taken_for_the_drive() {
+    if !is_there("nbdkit") {
+        return;
+    }
+    let mut bench = Bench::new(&[]);
+    let (file, copy) = (bench.shelf.path("d1.img"), bench.shelf.path("copy"));
+    std::fs::copy(&file, &copy).unwrap();
+    let serving = bench.serve(&["--lost-after", "60s"]);
+    bench.servers[1].kill();
+    std::fs::rename(&copy, &file).unwrap();
+    bench.servers[1].start_again();
+    let mut model = std::mem::take(&mut bench.model);
+    scribble(&connect(&bench.socket()), &mut model, 3);
+    bench.model = model;
+    wait_until("it is lost", || drive(&serving.status(), 1)["state"] == "failed");
+    let failure = drive(&serving.status(), 1)["failure"].clone();
+    let expected = format!("another drive answers at {} now", bench.servers[1].uri());
+    assert_eq!(failure, expected.as_str());
+    bench.check();
+    serving.stop();
+}
+
 /// The servers are this program's, too, so nothing has to be installed. One of them encrypts.
 #[test]
 fn arrays_stand_on_exports_of_this_program() {

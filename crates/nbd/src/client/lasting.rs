@@ -19,6 +19,8 @@
 //! - V4. A connection is never broken off from here because a server takes its time: it might carry out later
 //!   what it had got, after something newer. A server that closes a connection is believed to be done with it. How
 //!   long a drive is waited for is its array's to decide.
+//! - V5. The next connection begins when every command of the last one has ended, so that nothing is written again
+//!   while something newer is on its way.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
@@ -26,7 +28,7 @@ use std::thread;
 use std::time::Duration;
 
 use levelhead_block::{
-    BlockService, Buf, Command, Done, Durability, Effort, Outcome, Payload, Reply, Request,
+    BlockService, Buf, Command, Done, Durability, Effort, Outcome, Payload, Piece, Reply, Request,
 };
 use levelhead_units::{Extent, Lba, SECTOR_SIZE, Sectors};
 
@@ -58,8 +60,6 @@ struct Shared {
     target: Target,
     size: Sectors,
     recognise: Recognise,
-    /// Its first sector when it was opened, if that could be read.
-    first: Option<Buf>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -68,8 +68,12 @@ struct State {
     link: Link,
     /// How many connections there were.
     connection: u64,
+    /// Commands under way on the last of them.
+    inside: usize,
     unflushed: Unflushed,
     flushing: Flushing,
+    /// Its first sector as it is there for sure, if that could be read.
+    first: Option<Box<[u8]>>,
 }
 
 enum Link {
@@ -92,7 +96,8 @@ enum Flushing {
 enum Note {
     Nothing,
     Write(Promise),
-    Durable(Extent),
+    /// And the first sector, if it is among them.
+    Durable(Extent, Option<Box<[u8]>>),
     Flush(Mark),
 }
 
@@ -111,15 +116,17 @@ impl LastingClient {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
         }
         let size = client.size();
-        let first = first_sector(&client).ok();
+        let first = first_sector(&client).ok().map(|sector| Box::from(sector.as_slice()));
         let state = State {
             link: Link::Up(Arc::new(client)),
             connection: 1,
+            inside: 0,
             unflushed: Unflushed::default(),
             flushing: Flushing::No,
+            first,
         };
         let (state, changed) = (Mutex::new(state), Condvar::new());
-        let shared = Arc::new(Shared { target, size, recognise, first, state, changed });
+        let shared = Arc::new(Shared { target, size, recognise, state, changed });
         let keeper = Arc::clone(&shared);
         thread::Builder::new().name("nbd-keeper".to_owned()).spawn(move || keeper.keep())?;
         Ok(Self { shared })
@@ -160,6 +167,7 @@ impl BlockService for LastingClient {
         };
         let connection = state.connection;
         let (request, note) = state.note(request);
+        state.inside += 1;
         drop(state);
         let shared = Arc::clone(&self.shared);
         let finish = move |reply: Reply, is_lost: bool| {
@@ -183,15 +191,36 @@ impl State {
                 None => {
                     let durability = Durability::Durable;
                     let command = Command::Write { extent, durability, zero_tail };
-                    (Request { command, ..request }, Note::Durable(extent))
+                    let first = first_of(extent, &request.payload);
+                    (Request { command, ..request }, Note::Durable(extent, first))
                 }
             },
-            (Command::Write { extent, .. }, _) => (request, Note::Durable(extent)),
+            (Command::Write { extent, .. }, payload) => {
+                let first = first_of(extent, payload);
+                (request, Note::Durable(extent, first))
+            }
             (Command::Flush, _) => (request, Note::Flush(self.unflushed.mark())),
             // What was trimmed is some value that stays, so that the next one may be any, too.
-            (Command::Trim { extent }, _) => (request, Note::Durable(extent)),
+            (Command::Trim { extent }, _) => (request, Note::Durable(extent, None)),
             (Command::Read { .. } | Command::WriteZeroes { .. }, _) => (request, Note::Nothing),
         }
+    }
+}
+
+impl State {
+    fn handle_flushed(&mut self, mark: Mark) {
+        let first = self.unflushed.handle_flushed(mark);
+        self.first = first.or(self.first.take());
+    }
+}
+
+/// The bytes of the first sector, if a write is about it.
+fn first_of(extent: Extent, payload: &Payload) -> Option<Box<[u8]>> {
+    match payload {
+        Payload::Pieces(pieces) if extent.lba == Lba::ZERO => {
+            Piece::each_sector(pieces).next().map(Box::from)
+        }
+        Payload::Pieces(_) | Payload::Room(_) | Payload::None => None,
     }
 }
 
@@ -205,6 +234,7 @@ impl Shared {
         is_lost: bool,
     ) -> Reply {
         let mut state = self.lock();
+        self.note_ended(&mut state);
         if is_lost {
             if let Note::Write(promise) = &note {
                 state.unflushed.withdraw(promise);
@@ -218,15 +248,24 @@ impl Shared {
             Note::Nothing => {}
             Note::Write(promise) if is_good => state.unflushed.keep(promise),
             Note::Write(promise) => state.unflushed.withdraw(&promise),
-            Note::Durable(extent) if is_good => {
+            Note::Durable(extent, first) if is_good => {
                 state.unflushed.forget(extent.lba.get()..extent.end().get());
+                state.first = first.or(state.first.take());
             }
-            Note::Durable(_) => {}
-            Note::Flush(mark) if is_good => state.unflushed.handle_flushed(mark),
+            Note::Durable(..) => {}
+            Note::Flush(mark) if is_good => state.handle_flushed(mark),
             Note::Flush(_) => self.handle_unsafe(&mut state, &reply), // V3
         }
         self.flush_early(state);
         reply
+    }
+
+    /// A command has ended, one way or the other.
+    fn note_ended(&self, state: &mut State) {
+        state.inside = state.inside.checked_sub(1).expect("a command ends once");
+        if state.inside == 0 && !matches!(state.link, Link::Up(_)) {
+            self.changed.notify_all();
+        }
     }
 
     /// The connection of that number is lost.
@@ -255,11 +294,13 @@ impl Shared {
         let Link::Up(client) = &state.link else { return };
         let client = Arc::clone(client);
         state.flushing = Flushing::Yes;
+        state.inside += 1;
         let (mark, connection) = (state.unflushed.mark(), state.connection);
         drop(state);
         let shared = Arc::clone(self);
         let finish = move |reply: Reply, is_lost: bool| {
             let mut state = shared.lock();
+            shared.note_ended(&mut state);
             if is_lost {
                 shared.handle_lost(&mut state, connection, "the connection was lost");
                 return;
@@ -268,7 +309,7 @@ impl Shared {
                 state.flushing = Flushing::No;
             }
             match reply.outcome.is_good() {
-                true => state.unflushed.handle_flushed(mark),
+                true => state.handle_flushed(mark),
                 false => shared.handle_unsafe(&mut state, &reply), // V3
             }
         };
@@ -285,9 +326,13 @@ impl Shared {
                 pause = PAUSE_MIN;
             }
             let is_away = |state: &mut State| matches!(state.link, Link::Away(_));
+            // A server that says that it is about to end still answers what it has (V5).
+            let waits = |state: &mut State| is_away(state) && state.inside > 0;
+            let state =
+                self.changed.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner);
             let waited = self.changed.wait_timeout_while(state, pause, is_away);
-            let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-            if !matches!(state.link, Link::Away(_)) {
+            let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            if !is_away(&mut state) {
                 return;
             }
             drop(state);
@@ -321,8 +366,8 @@ impl Shared {
             return Err(Failure::Later(format!("{uri}: the export is read-only")));
         }
         let now = first_sector(&client)?;
-        let is_same = |first: &Buf| (self.recognise)(first.as_slice(), now.as_slice());
-        if !self.first.as_ref().is_none_or(is_same) {
+        let first = self.lock().first.clone();
+        if !first.is_none_or(|first| (self.recognise)(&first, now.as_slice())) {
             return Err(Failure::Never(format!("another drive answers at {uri} now")));
         }
         let (runs, mark) = {
@@ -335,7 +380,7 @@ impl Shared {
             run(&client, Request::write(extent, Durability::Cached, Buf::copy_of(&bytes)))?;
         }
         run(&client, Request::bare(Command::Flush))?;
-        self.lock().unflushed.handle_flushed(mark);
+        self.lock().handle_flushed(mark);
         Ok(client)
     }
 

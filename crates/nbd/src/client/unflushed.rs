@@ -11,6 +11,7 @@
 //! - U2. At most [`KEPT_MAX`] sectors are kept or promised a place. A write that finds none must be durable.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Range;
 
 use levelhead_block::Piece;
@@ -85,9 +86,15 @@ impl Unflushed {
         Mark(self.answered)
     }
 
-    /// A flush that began then has ended well.
-    pub(super) fn handle_flushed(&mut self, Mark(answered): Mark) {
-        self.sectors.retain(|_, kept| kept.write > answered);
+    /// A flush that began then has ended well: the bytes of the first sector, if that is safe with it.
+    pub(super) fn handle_flushed(&mut self, Mark(answered): Mark) -> Option<Box<[u8]>> {
+        let is_safe = |kept: &Kept| kept.write <= answered;
+        let first = match self.sectors.entry(0) {
+            Entry::Occupied(entry) if is_safe(entry.get()) => Some(entry.remove().bytes),
+            Entry::Occupied(_) | Entry::Vacant(_) => None,
+        };
+        self.sectors.retain(|_, kept| !is_safe(kept));
+        first
     }
 
     /// Sectors kept or promised a place.
@@ -154,9 +161,10 @@ mod tests {
         let mark = log.mark();
         log.keep(late);
         write(&mut log, 1, 3, 1);
-        log.handle_flushed(mark);
+        let first = log.handle_flushed(mark).expect("the first sector is safe");
+        assert_eq!(first[0], 1);
         assert_eq!(runs(&log), [(1, vec![3]), (5, vec![2])]);
-        log.handle_flushed(log.mark());
+        assert_eq!(log.handle_flushed(log.mark()), None);
         assert_eq!((runs(&log), log.len()), (vec![], 0));
     }
 
