@@ -333,6 +333,21 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(
+            scheme in "nbds?(\\+unix)?://",
+            rest in "(\\[[0-9a-f:%]*\\]?)?[a-z0-9:%/?=&@ä-]{0,40}",
+            any in ".{0,20}",
+        ) {
+            let _either = any.parse::<Uri>();
+            let text = format!("{scheme}{rest}{any}");
+            if let Ok(uri) = text.parse::<Uri>() {
+                proptest::prop_assert_eq!(uri.to_string(), text);
+            }
+        }
+    }
+
     #[test]
     fn uris_of_one_export_are_told_by_place_and_name() {
         let same = |left: &str, right: &str| uri(left).is_same_export(&uri(right));

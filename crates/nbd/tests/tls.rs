@@ -231,6 +231,39 @@ fn server_ends_although_an_encrypted_client_takes_no_answers() {
     drop(sender);
 }
 
+/// What it keeps is given back when another needs it, as without TLS.
+#[test]
+fn encrypted_client_that_takes_no_answers_is_disconnected_when_others_wait() {
+    use levelhead_block::{BlockService, Effort, Request};
+    use levelhead_units::{Extent, Lba};
+    let certificates = certificates();
+    let (bytes_max, hold_max) = (16 << 20, Duration::from_millis(100));
+    let bounds = Bounds { bytes_max, hold_max, ..Bounds::default() };
+    let served = Served::of(vec![export(memory(8192))], |server| {
+        server.with_tls(pki::server(certificates.path())).with_bounds(bounds)
+    });
+    let greedy = Client::open(&uri(&served, certificates.path())).unwrap();
+    // The first callback does not come back, so nothing more is read.
+    let (sender, receiver) = std::sync::mpsc::channel::<()>();
+    let (began, has_begun) = std::sync::mpsc::channel();
+    let extent = |sectors| Extent::new(Lba::ZERO, Sectors::new(sectors));
+    let done = Box::new(move |_| {
+        began.send(()).unwrap();
+        let _end = receiver.recv();
+    });
+    greedy.submit(Request::read(extent(1), Effort::Full), done);
+    has_begun.recv().unwrap();
+    for _ in 0..4 {
+        greedy.submit(Request::read(extent(4096), Effort::Full), Box::new(|_| {}));
+    }
+    let other = Client::open(&uri(&served, certificates.path())).unwrap();
+    wait_until("the greedy one has left", || {
+        other.read_at(Bytes::new(0), &mut [0; 4096]).unwrap();
+        served.running.connections() == 1
+    });
+    drop(sender);
+}
+
 #[test]
 fn dropped_encrypted_client_gets_what_is_in_flight_first() {
     use levelhead_block::{BlockService, Effort, Request};

@@ -141,7 +141,7 @@ impl Client {
     /// No server answers within [`CONNECT_MAX`], what answers is no NBD server, or it has no such export, or the
     /// export cannot flush, write durably or take whole sectors.
     pub fn connect(endpoint: &Endpoint, export: &str) -> io::Result<Self> {
-        Self::begin(endpoint, export, None).map_err(|error| {
+        Self::begin(endpoint, export, None, CONNECT_MAX).map_err(|error| {
             io::Error::new(error.kind(), format!("NBD server at {endpoint}: {error}"))
         })
     }
@@ -162,7 +162,7 @@ impl Client {
         let session = || tls.as_ref().map(|(tls, name)| tls.session(name.clone())).transpose();
         let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
         for endpoint in endpoints(&uri.place).map_err(about)? {
-            match Self::begin(&endpoint, &uri.export, session().map_err(about)?) {
+            match Self::begin(&endpoint, &uri.export, session().map_err(about)?, CONNECT_MAX) {
                 Ok(client) => return Ok(client),
                 Err(error) => last = error,
             }
@@ -174,10 +174,11 @@ impl Client {
         endpoint: &Endpoint,
         export: &str,
         tls: Option<rustls::Connection>,
+        limit: Duration,
     ) -> io::Result<Self> {
-        let mut socket = Socket::connect(endpoint, CONNECT_MAX)?;
+        let mut socket = Socket::connect(endpoint, limit)?;
         let mut decoder = ClientDecoder::new();
-        let mut line = Line::new(Deadline::after(CONNECT_MAX, &socket));
+        let mut line = Line::new(Deadline::after(limit, &socket));
         let found = shake_hands(&mut line, &mut decoder, export, tls)?;
         if let Some(session) = line.end()? {
             // It ends with the sockets it stands between.
@@ -484,5 +485,26 @@ fn flags(durability: Durability) -> CommandFlags {
     match durability {
         Durability::Cached => CommandFlags::NONE,
         Durability::Durable => CommandFlags::FUA,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    /// One whose process is stopped: its machine connects clients for it until the queue is full.
+    #[test]
+    fn server_that_accepts_no_one_or_says_nothing_is_given_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("nbd.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let endpoint = Endpoint::Unix(path);
+        for _ in 0..3 {
+            let begun = Client::begin(&endpoint, "", None, Duration::from_millis(50));
+            assert_eq!(begun.err().unwrap().kind(), io::ErrorKind::TimedOut);
+        }
     }
 }
