@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn nonsense_is_refused_with_what_is_wrong() {
         for (text, problem) in [
-            ("http://a", "expected nbd://HOST:PORT/EXPORT"),
+            ("http://example.org", "expected nbd://HOST:PORT/EXPORT"),
             ("nbd://", "a host is missing"),
             ("nbd://a:70000/", "'70000' is no port"),
             ("nbd://a:0/", "'0' is no port"),
