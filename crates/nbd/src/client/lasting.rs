@@ -32,6 +32,7 @@ use levelhead_block::{
 };
 use levelhead_units::{Extent, Lba, SECTOR_SIZE, Sectors};
 
+use super::service::Source;
 use super::unflushed::{KEPT_MAX, Mark, Promise, Unflushed};
 use super::{Client, Target};
 use crate::uri::Uri;
@@ -170,8 +171,12 @@ impl BlockService for LastingClient {
         state.inside += 1;
         drop(state);
         let shared = Arc::clone(&self.shared);
-        let finish = move |reply: Reply, is_lost: bool| {
-            done(shared.handle_ended(connection, note, reply, is_lost));
+        let finish = move |reply: Reply, source: Source| {
+            let reply = match source {
+                Source::Server => shared.handle_answered(note, reply),
+                Source::Loss => shared.handle_unanswered(connection, &note, reply),
+            };
+            done(reply);
         };
         client.run(request, Box::new(finish));
     }
@@ -205,9 +210,8 @@ impl State {
             (Command::Read { .. } | Command::WriteZeroes { .. }, _) => (request, Note::Nothing),
         }
     }
-}
 
-impl State {
+    /// A flush that began then has ended well.
     fn handle_flushed(&mut self, mark: Mark) {
         let first = self.unflushed.handle_flushed(mark);
         self.first = first.or(self.first.take());
@@ -225,24 +229,22 @@ fn first_of(extent: Extent, payload: &Payload) -> Option<Box<[u8]>> {
 }
 
 impl Shared {
-    /// A command has ended: what its caller is told.
-    fn handle_ended(
-        self: &Arc<Self>,
-        connection: u64,
-        note: Note,
-        reply: Reply,
-        is_lost: bool,
-    ) -> Reply {
+    /// A command was not answered: what its caller is told.
+    fn handle_unanswered(&self, connection: u64, note: &Note, reply: Reply) -> Reply {
         let mut state = self.lock();
         self.note_ended(&mut state);
-        if is_lost {
-            if let Note::Write(promise) = &note {
-                state.unflushed.withdraw(promise);
-            }
-            let why = reply.reason.unwrap_or_else(|| "the connection was lost".to_owned());
-            self.handle_lost(&mut state, connection, &why);
-            return refused(&why);
+        if let Note::Write(promise) = note {
+            state.unflushed.withdraw(promise);
         }
+        let why = reply.reason.unwrap_or_else(|| "the connection was lost".to_owned());
+        self.handle_lost(&mut state, connection, &why);
+        refused(&why)
+    }
+
+    /// A command was answered: what its caller is told.
+    fn handle_answered(self: &Arc<Self>, note: Note, reply: Reply) -> Reply {
+        let mut state = self.lock();
+        self.note_ended(&mut state);
         let is_good = reply.outcome.is_good();
         match note {
             Note::Nothing => {}
@@ -298,12 +300,11 @@ impl Shared {
         let (mark, connection) = (state.unflushed.mark(), state.connection);
         drop(state);
         let shared = Arc::clone(self);
-        let finish = move |reply: Reply, is_lost: bool| {
+        let finish = move |reply: Reply, source: Source| {
             let mut state = shared.lock();
             shared.note_ended(&mut state);
-            if is_lost {
-                shared.handle_lost(&mut state, connection, "the connection was lost");
-                return;
+            if source == Source::Loss {
+                return shared.handle_lost(&mut state, connection, "the connection was lost");
             }
             if state.connection == connection {
                 state.flushing = Flushing::No;
@@ -415,22 +416,22 @@ fn first_sector(client: &Client) -> Result<Buf, Failure> {
 /// One command, waited for, though not for long.
 fn run(client: &Client, request: Request) -> Result<Reply, Failure> {
     let (sender, receiver) = mpsc::channel();
-    let finish = move |reply: Reply, is_lost: bool| drop(sender.send((reply, is_lost)));
+    let finish = move |reply: Reply, source: Source| drop(sender.send((reply, source)));
     let is_read = matches!(request.command, Command::Read { .. });
     client.run(request, Box::new(finish));
-    let Ok((reply, is_lost)) = receiver.recv_timeout(ANSWER_MAX) else {
+    let Ok((reply, source)) = receiver.recv_timeout(ANSWER_MAX) else {
         // Nothing newer was said over this connection, so it may be broken off.
         client.hang_up();
         return Err(Failure::Later(format!("no answer for {} s", ANSWER_MAX.as_secs())));
     };
     let why = || reply.reason.clone().unwrap_or_else(|| "it answered with an error".to_owned());
-    match (is_lost, reply.outcome.is_good()) {
-        (false, true) => Ok(reply),
-        (true, _) => Err(Failure::Later(why())),
-        (false, false) if is_read || reply.outcome == Outcome::Refused => {
+    match (source, reply.outcome.is_good()) {
+        (Source::Server, true) => Ok(reply),
+        (Source::Loss, _) => Err(Failure::Later(why())),
+        (Source::Server, false) if is_read || reply.outcome == Outcome::Refused => {
             Err(Failure::Later(why()))
         }
-        (false, false) => {
+        (Source::Server, false) => {
             Err(Failure::Never(format!("what it had lost could not be written again: {}", why())))
         }
     }

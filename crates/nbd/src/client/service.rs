@@ -24,13 +24,20 @@ impl BlockService for Client {
     }
 
     fn submit(&self, request: Request, done: Done) {
-        self.run(request, Box::new(|reply, _is_lost| done(reply)));
+        self.run(request, Box::new(|reply, _source| done(reply)));
     }
 }
 
-/// What to call when a request has ended: with its reply, and whether it has none because the connection was
-/// lost or the server is about to end.
-pub(super) type Told = Box<dyn FnOnce(Reply, bool) + Send>;
+/// Where the reply to a request comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    Server,
+    /// There was no answer: the connection was lost, or the server is about to end.
+    Loss,
+}
+
+/// What to call when a request has ended.
+pub(super) type Told = Box<dyn FnOnce(Reply, Source) + Send>;
 
 impl Client {
     /// Submits a request.
@@ -56,8 +63,8 @@ impl Client {
                 Memory::Bytes(_) => panic!("sectors were lent, bytes came back"),
             };
             let reason = troubles.first().map(reason);
-            let is_lost = troubles.iter().any(is_loss);
-            told(Reply { outcome: outcome(&command, &troubles), data, reason }, is_lost);
+            let source = if troubles.iter().any(is_loss) { Source::Loss } else { Source::Server };
+            told(Reply { outcome: outcome(&command, &troubles), data, reason }, source);
         };
         self.start(ask(&command), memory, Box::new(finish));
     }
