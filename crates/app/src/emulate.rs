@@ -5,12 +5,11 @@ use std::sync::Arc;
 use levelhead_block::BlockService;
 use levelhead_drive::{CacheMode, Faults};
 use levelhead_host::{LoneDrive, MemberSpec};
-use levelhead_nbd::{Access, Endpoint, Export, Server};
 use levelhead_report::json;
 use levelhead_units::Bytes;
 use serde::Serialize;
 
-use crate::{AppError, Show, Stop, uri};
+use crate::{AppError, Exported, Listen, Show, Stop};
 
 /// What to emulate.
 #[derive(Clone, Debug)]
@@ -22,9 +21,7 @@ pub struct Emulate {
     /// What it uses its memory for, instead of what its name says.
     pub cache: Option<CacheMode>,
     /// Where NBD clients find it.
-    pub nbd: Endpoint,
-    /// The name of the export.
-    pub export: String,
+    pub nbd: Listen,
 }
 
 /// A drive that has begun to serve.
@@ -32,16 +29,24 @@ pub struct Emulate {
 pub struct Emulated {
     /// The drive.
     pub drive: String,
-    /// How NBD clients reach it.
+    /// How NBD clients reach the first of its exports.
     pub uri: String,
+    /// Its exports.
+    pub exports: Vec<Exported>,
     /// Its size.
     pub size_bytes: u64,
+    /// Sentences worth reading before it is used.
+    pub remarks: Vec<String>,
 }
 
 impl Show for Emulated {
     fn text(&self) -> String {
-        let Self { drive, uri, size_bytes } = self;
-        format!("{drive}\nsize: {}\nnbd: {uri}\nCtrl-C stops it", Bytes::new(*size_bytes).short())
+        let Self { drive, uri: _, exports, size_bytes, remarks } = self;
+        let mut text = format!("{drive}\nsize: {}\n", Bytes::new(*size_bytes).short());
+        exports.iter().for_each(|export| text.push_str(&format!("{export}\n")));
+        remarks.iter().for_each(|remark| text.push_str(&format!("{remark}\n")));
+        text.push_str("Ctrl-C stops it");
+        text
     }
 
     fn json(&self) -> String {
@@ -73,23 +78,23 @@ pub fn emulate(
     };
     let is_new = !member.path().exists();
     let drive = Arc::new(LoneDrive::open(&member).map_err(AppError::usage)?);
-    let size = drive.size();
-    let export = Export {
-        name: ask.export.clone(),
-        description: format!("levelhead {member}"),
-        service: drive,
-        access: Access::ReadWrite,
-    };
-    let server = Server::bind(&ask.nbd, vec![export]).map_err(|error| {
+    let size_bytes = drive.size().bytes().get();
+    let device = drive as Arc<dyn BlockService>;
+    let server = ask.nbd.bind(&device, &format!("levelhead {member}")).inspect_err(|_| {
         if is_new {
             // As far as it goes: the error that led here is the one to tell.
             drop(std::fs::remove_file(member.path()));
         }
-        AppError::usage(error)
     })?;
     let running = server.start();
-    let uri = uri(running.endpoint(), &ask.export);
-    ready(&Emulated { drive: ask.member.clone(), uri, size_bytes: size.bytes().get() });
+    let exports = ask.nbd.exported(running.endpoint());
+    ready(&Emulated {
+        drive: ask.member.clone(),
+        uri: exports[0].uri.clone(),
+        exports,
+        size_bytes,
+        remarks: ask.nbd.warning().into_iter().collect(),
+    });
     stop.wait();
     running.stop();
     Ok(())

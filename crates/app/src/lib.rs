@@ -11,6 +11,7 @@ pub mod demo;
 mod emulate;
 mod error;
 mod files;
+mod listen;
 mod measure;
 mod model;
 pub mod plan;
@@ -24,6 +25,7 @@ pub mod study;
 
 pub use emulate::{Emulate, Emulated, emulate};
 pub use error::AppError;
+pub use listen::{EXPORTS_MAX, ExportName, Exported, Listen, TlsFiles};
 pub use measure::{DriveMeasured, Measure, measure_drive};
 pub use model::{Makes, Model, Modelled, drive_makes, model_drive};
 pub use probe::{Probed, probe_device};
@@ -31,15 +33,5 @@ pub use progress::{NoProgress, Progress, Task};
 pub use show::Show;
 pub use stop::Stop;
 
-use levelhead_nbd::Endpoint;
-
 /// The program's version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-/// The URI by which clients reach `export`, wherever they are started.
-fn uri(endpoint: &Endpoint, export: &str) -> String {
-    match endpoint {
-        Endpoint::Unix(path) => Endpoint::Unix(files::absolute(path)).uri(export),
-        Endpoint::Tcp(_) => endpoint.uri(export),
-    }
-}

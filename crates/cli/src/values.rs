@@ -1,6 +1,6 @@
 //! Options whose text is more than a number, and numbers with the limits in the message.
 
-use std::fmt::Display;
+use std::fmt::{self, Display, Formatter};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
@@ -11,6 +11,16 @@ use levelhead_planner::code::LENGTH_MAX;
 use levelhead_planner::sequential::SECTORS_MAX;
 use levelhead_planner::system::Capacities;
 use levelhead_units::{Bytes, DriveIdx, Nanos};
+
+/// A file's mode, written in octal digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mode(pub(crate) u32);
+
+impl Display for Mode {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{:03o}", self.0)
+    }
+}
 
 /// `DRIVE=FACTOR`, as in `3=10`.
 pub(crate) fn slow_drive(text: &str) -> Result<(u8, f64), String> {
@@ -124,6 +134,31 @@ pub(crate) fn patience(text: &str) -> Result<Nanos, String> {
     let time: Nanos = text.parse().map_err(|error| format!("{error}"))?;
     let range = Nanos::from_secs(1)..=Nanos::from_secs(3_600);
     range.contains(&time).then_some(time).ok_or_else(|| format!("'{text}' is not from 1s to 1h"))
+}
+
+/// Connections of a server.
+pub(crate) fn connections(text: &str) -> Result<usize, String> {
+    whole_in(text, 1..=1024)
+}
+
+/// A file's mode, in octal digits: read, write and no more, because a socket is not run.
+pub(crate) fn mode(text: &str) -> Result<Mode, String> {
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| mode & !0o666 == 0);
+    mode.map(Mode).ok_or_else(|| {
+        format!(
+            "'{text}' is no mode of a socket: expected octal digits up to 666, as in 600 or 660"
+        )
+    })
+}
+
+/// How long a client's handshake may take.
+pub(crate) fn handshake(text: &str) -> Result<Nanos, String> {
+    let time: Nanos = text.parse().map_err(|error| format!("{error}"))?;
+    let range = Nanos::from_millis(100)..=Nanos::from_secs(600);
+    range
+        .contains(&time)
+        .then_some(time)
+        .ok_or_else(|| format!("'{text}' is not from 100ms to 10min"))
 }
 
 /// Bytes a second, some of them.

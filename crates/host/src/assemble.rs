@@ -2,8 +2,8 @@
 //!
 //! [`quorum`] decides; here members are opened, and what it decided is put into sentences that name them.
 
+use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
 
 use levelhead_array::membership::{Membership, Why};
 use levelhead_array::quorum::{Assembly, Doubt, Found, Refusal, quorum};
@@ -17,6 +17,7 @@ use crate::error::{HostError, fail};
 use crate::labels;
 use crate::medium::Medium;
 use crate::member::MemberSpec;
+use crate::opened::Opened;
 use crate::random::draw_uuid;
 
 /// How an array is assembled.
@@ -38,13 +39,13 @@ pub struct Assembled {
 #[derive(Debug)]
 pub(crate) struct Seat {
     pub(crate) member: MemberSpec,
-    pub(crate) medium: Arc<Medium>,
+    pub(crate) opened: Opened,
 }
 
 impl Seat {
     /// The model in front of what is opened, as this drive of its array; nothing for a real drive.
     pub(crate) fn model(&self, drive: DriveIdx, window: u32) -> Result<Option<Model>, HostError> {
-        self.member.model(self.medium.size(), window, &format!("drive/{drive}"))
+        self.member.model(self.opened.size(), window, &format!("drive/{drive}"))
     }
 }
 
@@ -118,7 +119,7 @@ impl Assembled {
 /// it survives that; they are recorded as missing before something is written, and not sooner.
 pub fn assemble(members: &[MemberSpec], options: AssembleOptions) -> Result<Assembled, HostError> {
     check_distinct(members)?;
-    let media = members.iter().map(open).collect::<Result<Vec<Medium>, HostError>>()?;
+    let media = members.iter().map(open).collect::<Result<Vec<Opened>, HostError>>()?;
     let mut found: Vec<Found> = media.iter().map(labels::find).collect();
     labels::find_second_copies(&media, &mut found);
     let assembly = quorum(&found).map_err(|refusal| HostError::new(tell(&refusal, members)))?;
@@ -127,11 +128,11 @@ pub fn assemble(members: &[MemberSpec], options: AssembleOptions) -> Result<Asse
     {
         return fail(tell_doubt(doubt, &assembly));
     }
-    let mut media: Vec<Option<Medium>> = media.into_iter().map(Some).collect();
+    let mut media: Vec<Option<Opened>> = media.into_iter().map(Some).collect();
     let seats = assembly.places.iter().map(|place| {
         let at = place.as_ref()?.found;
-        let medium = media[at].take().expect("a member has one place");
-        Some(Seat { member: members[at].clone(), medium: Arc::new(medium) })
+        let opened = media[at].take().expect("a member has one place");
+        Some(Seat { member: members[at].clone(), opened })
     });
     let seats = seats.collect();
     Ok(Assembled { assembly, seats })
@@ -139,22 +140,34 @@ pub fn assemble(members: &[MemberSpec], options: AssembleOptions) -> Result<Asse
 
 /// The array that a file or device is a drive of. It is only read, also while the array is served.
 pub fn array_of(path: &Path) -> Result<Uuid, HostError> {
-    let medium = Medium::open_to_read(path)?;
-    let stranger = || HostError::new(format!("{} is no drive of an array", path.display()));
-    if medium.size() == Sectors::ZERO {
-        return Err(stranger());
-    }
-    let found = labels::find(&medium);
-    let good = found.copies.iter().find_map(labels::good);
-    good.map(|superblock| superblock.book.array).ok_or_else(stranger)
+    let opened = Opened::from(Medium::open_to_read(path)?);
+    array_on(&opened).ok_or_else(|| stranger(&path.display()))
 }
 
-fn open(member: &MemberSpec) -> Result<Medium, HostError> {
-    let medium = member.open()?;
-    if medium.size() == Sectors::ZERO {
+/// The array that a member is a drive of, if it was handed in; another one is opened for that, exclusively.
+pub fn array_of_member(member: &MemberSpec) -> Result<Uuid, HostError> {
+    array_on(&member.open()?).ok_or_else(|| stranger(member))
+}
+
+fn array_on(opened: &Opened) -> Option<Uuid> {
+    if opened.size() == Sectors::ZERO {
+        return None;
+    }
+    let found = labels::find(opened);
+    let good = found.copies.iter().find_map(labels::good);
+    good.map(|superblock| superblock.book.array)
+}
+
+fn stranger(name: &dyn fmt::Display) -> HostError {
+    HostError::new(format!("{name} is no drive of an array"))
+}
+
+fn open(member: &MemberSpec) -> Result<Opened, HostError> {
+    let opened = member.open()?;
+    if opened.size() == Sectors::ZERO {
         return fail(format!("{member} is empty"));
     }
-    Ok(medium)
+    Ok(opened)
 }
 
 /// Why the members are no array, in one sentence.

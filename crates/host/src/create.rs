@@ -16,8 +16,9 @@ use levelhead_units::{DriveIdx, Sectors};
 
 use crate::error::{HostError, fail};
 use crate::labels;
-use crate::medium::{Identity, Medium, identify};
+use crate::medium::{Identity, Medium};
 use crate::member::MemberSpec;
+use crate::opened::Opened;
 use crate::random::draw_uuid;
 use crate::signature;
 
@@ -80,7 +81,7 @@ pub struct CreatedDrive {
 struct Candidate<'a> {
     member: &'a MemberSpec,
     /// Absent where the file is yet to be created.
-    medium: Option<Medium>,
+    medium: Option<Opened>,
     size: Sectors,
 }
 
@@ -121,7 +122,7 @@ fn check_count(spec: Spec, members: &[MemberSpec]) -> Result<(), HostError> {
 pub(crate) fn check_distinct(members: &[MemberSpec]) -> Result<(), HostError> {
     let mut seen: Vec<(Option<Identity>, &MemberSpec)> = Vec::new();
     for member in members {
-        let identity = identify(member.path())?;
+        let identity = member.identify()?;
         let same = |(other, earlier): &&(Option<Identity>, &MemberSpec)| match identity {
             Some(_) => *other == identity,
             None => earlier.path() == member.path(),
@@ -137,7 +138,7 @@ pub(crate) fn check_distinct(members: &[MemberSpec]) -> Result<(), HostError> {
 impl<'a> Candidate<'a> {
     fn find(member: &'a MemberSpec) -> Result<Self, HostError> {
         if let Some(size) = member.size_wanted()
-            && identify(member.path())?.is_none()
+            && member.identify()?.is_none()
         {
             member.check_size(size)?;
             return Ok(Self { member, medium: None, size });

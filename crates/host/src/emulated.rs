@@ -310,7 +310,7 @@ mod tests {
         let path = dir.path().join("a.img");
         std::fs::write(&path, vec![1; 64 * SECTOR_SIZE]).unwrap();
         let member: MemberSpec = format!("emu:{}?{options}", path.display()).parse().unwrap();
-        let medium = member.open().unwrap();
+        let medium = member.open_medium().unwrap();
         let model = member.model(medium.size(), 32, "drive/0").unwrap().unwrap();
         let (sender, ended) = mpsc::channel();
         let disk = Shared(Arc::new(medium));

@@ -8,11 +8,11 @@ use levelhead_array::superblock::{Superblock, SuperblockError, copies_of_unknown
 use levelhead_block::Buf;
 use levelhead_units::{Lba, Sectors};
 
-use crate::medium::Medium;
+use crate::opened::Opened;
 
 /// What a member's two copies say: the second one is where the first says that it is. The member has at
 /// least one sector.
-pub(crate) fn find(medium: &Medium) -> Found {
+pub(crate) fn find(medium: &Opened) -> Found {
     let size = medium.size();
     let [first, last] = copies_of_unknown(size);
     let first = read(medium, first);
@@ -26,7 +26,7 @@ pub(crate) fn find(medium: &Medium) -> Found {
 
 /// Looks for the second copies of members whose first is damaged and that have grown since: where the other
 /// members' own sizes put theirs.
-pub(crate) fn find_second_copies(media: &[Medium], found: &mut [Found]) {
+pub(crate) fn find_second_copies(media: &[Opened], found: &mut [Found]) {
     let sizes: BTreeSet<Sectors> =
         found.iter().filter_map(|found| Some(good(&found.copies[0])?.own.size)).collect();
     for (medium, found) in media.iter().zip(found) {
@@ -43,7 +43,17 @@ pub(crate) fn find_second_copies(media: &[Medium], found: &mut [Found]) {
     }
 }
 
-fn read(medium: &Medium, lba: Lba) -> Copy {
+/// Whether the drive that has the first sector `now` may be the one that had `before`: by the superblocks they are,
+/// if that one was one. Other programs hand in what answers at a place; whether it is still the same is told here,
+/// and so is a copy of it that is older.
+pub fn is_same_drive(before: &[u8], now: &[u8]) -> bool {
+    let Ok(before) = Superblock::decode(before) else { return true };
+    let Ok(now) = Superblock::decode(now) else { return false };
+    let place = |of: &Superblock| (of.book.array, of.own.drive);
+    place(&before) == place(&now) && before.book.generation <= now.book.generation
+}
+
+fn read(medium: &Opened, lba: Lba) -> Copy {
     let mut sector = Buf::zeroed(Sectors::new(1));
     match medium.read(lba, sector.as_mut_slice()) {
         Ok(()) => Copy::Read(Box::new(Superblock::decode(sector.as_slice()))),
@@ -70,7 +80,7 @@ pub(crate) fn damage(copy: &Copy) -> Option<&SuperblockError> {
 }
 
 /// Writes both copies, the second once the first is safe.
-pub(crate) fn write(medium: &Medium, superblock: &Superblock) -> io::Result<()> {
+pub(crate) fn write(medium: &Opened, superblock: &Superblock) -> io::Result<()> {
     let sector = Buf::copy_of(&superblock.encode());
     for lba in superblock.own.copies() {
         medium.write(lba, sector.as_slice())?;
@@ -80,7 +90,7 @@ pub(crate) fn write(medium: &Medium, superblock: &Superblock) -> io::Result<()> 
 }
 
 /// Both copies as they are, to be put back if something goes wrong.
-pub(crate) fn save(medium: &Medium) -> io::Result<[Buf; 2]> {
+pub(crate) fn save(medium: &Opened) -> io::Result<[Buf; 2]> {
     let mut saved = [(); 2].map(|()| Buf::zeroed(Sectors::new(1)));
     for (lba, sector) in copies_of_unknown(medium.size()).into_iter().zip(&mut saved) {
         medium.read(lba, sector.as_mut_slice())?;
@@ -89,7 +99,7 @@ pub(crate) fn save(medium: &Medium) -> io::Result<[Buf; 2]> {
 }
 
 /// Puts back what [`save`] found.
-pub(crate) fn restore(medium: &Medium, saved: &[Buf; 2]) -> io::Result<()> {
+pub(crate) fn restore(medium: &Opened, saved: &[Buf; 2]) -> io::Result<()> {
     for (lba, sector) in copies_of_unknown(medium.size()).into_iter().zip(saved) {
         medium.write(lba, sector.as_slice())?;
     }

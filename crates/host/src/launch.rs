@@ -7,6 +7,7 @@
 //! | a file on a file system that a program or another machine answers for | [`Threads`], a few for each |
 //! | any file or device by threads | [`Threads`], a few for each |
 //! | an emulated drive | [`EmulatedDrive`], one thread each |
+//! | what was handed in | whoever has done that, through [`FarMember`] |
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +26,10 @@ use crate::devices::sysfs::Sysfs;
 use crate::emulated::EmulatedDrive;
 use crate::engine::own::{Own, ring};
 use crate::error::HostError;
+use crate::far::{Far, FarMember};
 use crate::medium::Shared;
+use crate::member::MemberSpec;
+use crate::opened::Opened;
 use crate::seat::{Backend, Seat, Work};
 use crate::threads::Threads;
 use crate::uring::{self, Kernel, Under};
@@ -97,7 +101,11 @@ impl Launch {
         lanes: &mut Vec<Arc<Under>>,
     ) -> Result<Seat, HostError> {
         let Self { window, io: asked, clock } = self;
-        let assemble::Seat { member, medium, .. } = seat;
+        let assemble::Seat { member, opened } = seat;
+        let medium = match opened {
+            Opened::Medium(medium) => medium,
+            Opened::Far(far) => return Ok(far_seat(member, far)),
+        };
         let model = seat.model(drive, window)?;
         let fast = Arc::new(match (&model, io) {
             (Some(_), _) => FastFail::emulated(),
@@ -128,6 +136,18 @@ impl Launch {
         let name = Some(member.to_string());
         let work = Work::default();
         Ok(Seat { name, backend: Some(backend), fast: Some(fast), poller, watch: None, work })
+    }
+}
+
+/// A member that was handed in, which is at work already.
+fn far_seat(member: &MemberSpec, far: &Far) -> Seat {
+    Seat {
+        name: Some(member.to_string()),
+        backend: Some(Backend::Member(Box::new(FarMember(far.clone())))),
+        fast: Some(Arc::new(FastFail::none("what answers for it cannot be told"))),
+        poller: None,
+        watch: None,
+        work: Work::default(),
     }
 }
 

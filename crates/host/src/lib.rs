@@ -11,8 +11,9 @@
 //!                                                               or an emulated drive)
 //! ```
 //!
-//! A member is a file, a block device or an emulated drive, named by a text ([`MemberSpec`]). It is
-//! opened exclusively and known by its superblock, not by its path. What a real drive can do beyond
+//! A member is a file, a block device or an emulated drive, named by a text ([`MemberSpec`]), or a service that
+//! is handed in ([`MemberSpec::handed_in`]). What has a path is
+//! opened exclusively, and each is known by its superblock, not by its name. What a real drive can do beyond
 //! reading and writing is found out at the start: see [`probe`].
 //!
 //! # What it leaves out
@@ -36,6 +37,7 @@ mod engine;
 mod errno;
 mod error;
 mod event_log;
+mod far;
 mod gate;
 mod ioctl;
 mod labels;
@@ -43,6 +45,7 @@ mod launch;
 mod lone;
 mod medium;
 mod member;
+mod opened;
 mod profiles;
 mod random;
 mod reader;
@@ -60,7 +63,7 @@ mod uring;
 mod walk;
 mod watch;
 
-pub use assemble::{AssembleOptions, Assembled, array_of, assemble};
+pub use assemble::{AssembleOptions, Assembled, array_of, array_of_member, assemble};
 pub use backend::Io;
 pub use create::{CreateOptions, Created, CreatedDrive, Journaling, create};
 pub use devices::Fact;
@@ -75,6 +78,7 @@ pub use engine::{Engine, OnEvent};
 pub use error::HostError;
 pub use event_log::{EVENTS_MAX, EventsSince, LostMember, NumberedEvent};
 pub use gate::Bound;
+pub use labels::is_same_drive;
 pub use lone::LoneDrive;
 pub use member::MemberSpec;
 pub use profiles::load_profile;

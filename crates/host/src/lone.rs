@@ -38,7 +38,7 @@ impl LoneDrive {
             member.check_size(size)?;
             Medium::create(member.path(), size)?;
         }
-        let medium = Arc::new(member.open()?);
+        let medium = Arc::new(member.open_medium()?);
         let model = member.model(medium.size(), QUEUE_DEPTH_MAX, "drive/0")?;
         let disk = Shared(medium);
         let drive: Box<dyn Member> = match model {

@@ -12,14 +12,18 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
+use levelhead_block::BlockService;
 use levelhead_drive::{CacheMode, Faults, Scheduler, Settings};
 use levelhead_stats::Streams;
 use levelhead_units::{Bytes, Sectors};
 
 use crate::emulated::Model;
 use crate::error::{HostError, fail};
-use crate::medium::{Medium, Transfer};
+use crate::far::Far;
+use crate::medium::{Identity, Medium, Transfer, identify};
+use crate::opened::Opened;
 use crate::profiles::load_profile;
 
 const PREFIX: &str = "emu:";
@@ -39,6 +43,8 @@ const AGE_WEIGHT: f64 = 0.01;
 pub struct MemberSpec {
     path: PathBuf,
     emulation: Option<Emulation>,
+    /// What answers for it, if it has no path.
+    far: Option<Far>,
 }
 
 /// A drive's model in front of a file.
@@ -52,7 +58,13 @@ pub(crate) struct Emulation {
 }
 
 impl MemberSpec {
-    /// The file or device.
+    /// A member that `service` answers for, under a name of the caller's: an export of another machine, perhaps.
+    /// It is to refuse what it cannot do now and may do later.
+    pub fn handed_in(name: &str, service: Arc<dyn BlockService>) -> Self {
+        Self { path: name.into(), emulation: None, far: Some(Far(service)) }
+    }
+
+    /// The file or device, or the name of what was handed in.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -111,8 +123,24 @@ impl MemberSpec {
         Ok(Some(model))
     }
 
-    /// Opens it exclusively and checks it against what was said about it.
-    pub(crate) fn open(&self) -> Result<Medium, HostError> {
+    /// Opens it and checks it against what was said about it.
+    pub(crate) fn open(&self) -> Result<Opened, HostError> {
+        match &self.far {
+            Some(far) => Ok(Opened::Far(far.clone())),
+            None => self.open_medium().map(Opened::from),
+        }
+    }
+
+    /// What tells it from another name of the same drive; nothing if its name does.
+    pub(crate) fn identify(&self) -> Result<Option<Identity>, HostError> {
+        match &self.far {
+            Some(_) => Ok(None),
+            None => identify(&self.path),
+        }
+    }
+
+    /// Opens the file or device exclusively and checks it against what was said about it.
+    pub(crate) fn open_medium(&self) -> Result<Medium, HostError> {
         let transfer = match self.emulation {
             // The model's own time is what counts; the machine's disk is not to add to it.
             Some(_) => Transfer::Cached,
@@ -147,7 +175,7 @@ impl FromStr for MemberSpec {
             if text.is_empty() {
                 return fail("a member of an array is a path, got nothing");
             }
-            return Ok(Self { path: text.into(), emulation: None });
+            return Ok(Self { path: text.into(), emulation: None, far: None });
         };
         let (path, options) = rest.split_once('?').unwrap_or((rest, ""));
         if path.is_empty() {
@@ -169,7 +197,7 @@ impl FromStr for MemberSpec {
                 .set(key, value)
                 .map_err(|problem| HostError::new(format!("'{option}' in '{text}': {problem}")))?;
         }
-        let member = Self { path: path.into(), emulation: Some(emulation) };
+        let member = Self { path: path.into(), emulation: Some(emulation), far: None };
         let faults = member.emulation.as_ref().map_or(Faults::NONE, |emulation| emulation.faults);
         faults.check().map_err(|error| member.blame(error))?;
         Ok(member)
@@ -237,7 +265,10 @@ mod tests {
         let size = Some(Sectors::new(262_144));
         let (profile, cache) = ("nearline-2tb".into(), CacheMode::Read);
         let emulation = Emulation { profile, cache, faults, size, seed: 7 };
-        assert_eq!(member, MemberSpec { path: "d/a.img".into(), emulation: Some(emulation) });
+        assert_eq!(
+            member,
+            MemberSpec { path: "d/a.img".into(), emulation: Some(emulation), far: None }
+        );
         assert_eq!(member.to_string(), "emu:d/a.img");
         let other: Faults = "death=3s".parse().unwrap();
         let changed = member.clone().with_faults(other);
@@ -250,7 +281,7 @@ mod tests {
     #[test]
     fn path_alone_is_a_real_drive() {
         let member: MemberSpec = "/dev/sdb".parse().unwrap();
-        assert_eq!(member, MemberSpec { path: "/dev/sdb".into(), emulation: None });
+        assert_eq!(member, MemberSpec { path: "/dev/sdb".into(), emulation: None, far: None });
         assert_eq!(member.model(Sectors::new(9), 4, "drive/0").unwrap().map(|_| ()), None);
     }
 

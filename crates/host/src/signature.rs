@@ -8,7 +8,7 @@ use std::io;
 use levelhead_block::Buf;
 use levelhead_units::{Lba, SECTOR_SIZE, Sectors};
 
-use crate::medium::Medium;
+use crate::opened::Opened;
 
 /// What is looked at, at both ends: 1 MiB.
 const SPAN: Sectors = Sectors::new(256);
@@ -51,7 +51,7 @@ const MARKS: [Mark; 17] = [
 ];
 
 /// What the drive holds, in words that follow "holds"; nothing if it counts as empty.
-pub(crate) fn content(medium: &Medium) -> io::Result<Option<String>> {
+pub(crate) fn content(medium: &Opened) -> io::Result<Option<String>> {
     let size = medium.size();
     let head = read(medium, Lba::ZERO, size.min(SPAN))?;
     let bytes = head.as_slice();
@@ -71,7 +71,7 @@ pub(crate) fn content(medium: &Medium) -> io::Result<Option<String>> {
     Ok(first.map(|byte| format!("data: byte {byte} is not zero")))
 }
 
-fn read(medium: &Medium, lba: Lba, sectors: Sectors) -> io::Result<Buf> {
+fn read(medium: &Opened, lba: Lba, sectors: Sectors) -> io::Result<Buf> {
     let mut buf = Buf::zeroed(sectors);
     medium.read(lba, buf.as_mut_slice())?;
     assert_eq!(buf.as_slice().len(), sectors.as_usize() * SECTOR_SIZE);
@@ -86,14 +86,14 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::medium::Transfer;
+    use crate::medium::{Medium, Transfer};
 
     fn content_of(bytes: &[u8], offset: u64) -> Option<String> {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("a.img");
         Medium::create(&path, Sectors::new(1_000)).unwrap();
         File::options().write(true).open(&path).unwrap().write_all_at(bytes, offset).unwrap();
-        content(&Medium::open(&path, Transfer::Direct).unwrap()).unwrap()
+        content(&Medium::open(&path, Transfer::Direct).unwrap().into()).unwrap()
     }
 
     #[test]

@@ -20,13 +20,22 @@ pub enum Endpoint {
 impl Endpoint {
     /// The URI by which NBD clients reach `export` here.
     pub fn uri(&self, export: &str) -> String {
+        self.uri_with("nbd", export)
+    }
+
+    /// The same at a server that encrypts. Clients have to be told besides whom to believe.
+    pub fn tls_uri(&self, export: &str) -> String {
+        self.uri_with("nbds", export)
+    }
+
+    fn uri_with(&self, scheme: &str, export: &str) -> String {
         let export = escape(export.as_bytes());
         match self {
             Self::Unix(path) => {
                 let path = escape(path.as_os_str().as_encoded_bytes());
-                format!("nbd+unix:///{export}?socket={path}")
+                format!("{scheme}+unix:///{export}?socket={path}")
             }
-            Self::Tcp(addr) => format!("nbd://{addr}/{export}"),
+            Self::Tcp(addr) => format!("{scheme}://{addr}/{export}"),
         }
     }
 }
@@ -122,5 +131,6 @@ mod tests {
         assert_eq!(unix.uri("x&y"), "nbd+unix:///x%26y?socket=/run/a%20b%3F.sock");
         let tcp = Endpoint::Tcp("[::1]:10809".parse().unwrap());
         assert_eq!(tcp.uri(""), "nbd://[::1]:10809/");
+        assert_eq!(tcp.tls_uri("x"), "nbds://[::1]:10809/x");
     }
 }

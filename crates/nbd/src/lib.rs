@@ -4,6 +4,8 @@
 //! ```text
 //!   Server   many exports, many clients, many requests in flight     threads and sockets
 //!   Client   one export                                              threads and sockets
+//!   LastingClient   the same, which comes back when it was away      threads and sockets
+//!   tls      what carries encrypted bytes behind either              threads and sockets
 //!   codec    bytes <-> messages, for both                            neither
 //! ```
 //!
@@ -18,12 +20,18 @@
 
 mod client;
 pub mod codec;
+mod deadline;
 mod endpoint;
 mod server;
 mod socket;
+mod tls;
+mod uri;
 
-pub use client::Client;
+pub use client::{CONNECT_MAX, Client, LastingClient, Recognise};
 pub use endpoint::{Endpoint, ParseEndpointError};
 pub use server::{
-    Access, BYTES_MAX, Bounds, CONNECTIONS_MAX, Export, HANDSHAKE_MAX, HOLD_MAX, Running, Server,
+    Access, BYTES_MAX, Bounds, CONNECTIONS_MAX, Export, HANDSHAKE_MAX, HOLD_MAX, Running,
+    SOCKET_MODE, Server,
 };
+pub use tls::{TlsClient, TlsServer};
+pub use uri::{ParseUriError, Uri};

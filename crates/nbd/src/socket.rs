@@ -2,20 +2,37 @@
 
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::{Mode, chmod, fchmod};
 use rustix::io::Errno;
-use rustix::net::sockopt::set_socket_send_buffer_size;
-use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+use rustix::net::sockopt::{
+    Timeout, set_socket_keepalive, set_socket_send_buffer_size, set_socket_timeout,
+    set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl,
+};
+use rustix::net::{
+    AddressFamily, SendAncillaryBuffer, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind,
+    connect, listen, sendmsg, socket_with,
+};
 
 use crate::Endpoint;
 
+/// Clients that may wait to be accepted; the system may allow fewer.
+const BACKLOG: i32 = 4096;
+
 /// Bytes that a Unix socket is asked to hold until the other side takes them. TCP finds out for itself.
 const SEND_ROOM: usize = 2 << 20;
+
+/// After so long without a packet from the other machine it is asked whether it is still there.
+const QUIET_MAX: Duration = Duration::from_secs(15);
+
+/// How often, and with which pauses.
+const PROBES: u32 = 3;
+const PROBE_PAUSE: Duration = Duration::from_secs(5);
 
 /// A connected socket. Reading and writing need no exclusive access.
 #[derive(Debug)]
@@ -25,16 +42,22 @@ pub(crate) enum Socket {
 }
 
 impl Socket {
-    pub(crate) fn connect(endpoint: &Endpoint) -> io::Result<Self> {
+    /// Connects within `limit`.
+    pub(crate) fn connect(endpoint: &Endpoint, limit: Duration) -> io::Result<Self> {
         match endpoint {
-            Endpoint::Unix(path) => UnixStream::connect(path).map(Self::Unix),
-            Endpoint::Tcp(addr) => TcpStream::connect(addr).and_then(Self::from_tcp),
+            Endpoint::Unix(path) => connect_unix(path, limit).map(Self::Unix),
+            Endpoint::Tcp(addr) => TcpStream::connect_timeout(addr, limit).and_then(Self::from_tcp),
         }
     }
 
     fn from_tcp(stream: TcpStream) -> io::Result<Self> {
         // Small replies must not wait for each other.
         stream.set_nodelay(true)?;
+        // The other machine may vanish without a word, and nothing else would ever tell.
+        set_socket_keepalive(&stream, true)?;
+        set_tcp_keepidle(&stream, QUIET_MAX)?;
+        set_tcp_keepintvl(&stream, PROBE_PAUSE)?;
+        set_tcp_keepcnt(&stream, PROBES)?;
         Ok(Self::Tcp(stream))
     }
 
@@ -119,6 +142,14 @@ impl Socket {
         }
     }
 
+    /// Lets reads and writes end as [`io::ErrorKind::WouldBlock`] instead of waiting, for every clone.
+    pub(crate) fn set_nonblocking(&self) -> io::Result<()> {
+        match self {
+            Self::Unix(stream) => stream.set_nonblocking(true),
+            Self::Tcp(stream) => stream.set_nonblocking(true),
+        }
+    }
+
     /// Lets every read end as [`io::ErrorKind::WouldBlock`] that has waited for `time`. Without
     /// a `time` reads wait for as long as it takes.
     pub(crate) fn limit_reads(&self, time: Option<Duration>) -> io::Result<()> {
@@ -137,6 +168,15 @@ impl Socket {
     }
 }
 
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Unix(stream) => stream.as_fd(),
+            Self::Tcp(stream) => stream.as_fd(),
+        }
+    }
+}
+
 /// A listening socket. Its file, if it has one, goes when it is dropped.
 #[derive(Debug)]
 pub(crate) enum Listener {
@@ -145,12 +185,12 @@ pub(crate) enum Listener {
 }
 
 impl Listener {
-    /// Listens at `endpoint`. A socket file at which no server answers is replaced.
-    pub(crate) fn bind(endpoint: &Endpoint) -> io::Result<Self> {
+    /// Listens at `endpoint`. A socket file at which no server answers is replaced; the new one has this mode.
+    pub(crate) fn bind(endpoint: &Endpoint, mode: u32) -> io::Result<Self> {
         match endpoint {
             Endpoint::Unix(path) => {
                 remove_stale(path)?;
-                let listener = UnixListener::bind(path).map_err(|e| about(endpoint, &e))?;
+                let listener = bind_unix(path, mode).map_err(|e| about(endpoint, &e))?;
                 let file = SocketFile::at(path)?;
                 Ok(Self::Unix { listener, file })
             }
@@ -193,6 +233,42 @@ impl Listener {
             }
         })
     }
+}
+
+/// Connects to the socket at `path` within `limit`: a server that accepts none may have its queue full.
+fn connect_unix(path: &Path, limit: Duration) -> io::Result<UnixStream> {
+    let addr = SocketAddrUnix::new(path)?;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(limit))?;
+    connect(&socket, &addr).map_err(|error| match error {
+        Errno::AGAIN => io::Error::from(io::ErrorKind::TimedOut),
+        error => error.into(),
+    })?;
+    set_socket_timeout(&socket, Timeout::Send, None)?;
+    Ok(UnixStream::from(socket))
+}
+
+/// Listens at `path`, whose file has this mode from the moment it is there.
+fn bind_unix(path: &Path, mode: u32) -> io::Result<UnixListener> {
+    let addr = SocketAddrUnix::new(path)?;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    let mode = Mode::from_raw_mode(mode);
+    // Linux makes the file with the mode that the socket has, less what the umask forbids.
+    fchmod(&socket, mode)?;
+    bind(&socket, &addr)?;
+    let listening = || -> io::Result<()> {
+        let made = Mode::from_raw_mode(path.symlink_metadata()?.mode() & 0o777);
+        if made != mode {
+            chmod(path, mode)?;
+        }
+        Ok(listen(&socket, BACKLOG)?)
+    };
+    if let Err(error) = listening() {
+        // The error that led here is the one to tell.
+        let _left = std::fs::remove_file(path);
+        return Err(error);
+    }
+    Ok(UnixListener::from(socket))
 }
 
 /// The file of a listening Unix socket.

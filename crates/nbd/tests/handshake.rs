@@ -113,6 +113,11 @@ fn time_for_the_handshake_is_no_time_for_what_follows() {
 fn limit_is_what_the_documentation_says() {
     assert_eq!(Bounds::default().handshake_max, HANDSHAKE_MAX);
     let page = include_str!("../../../docs/nbd.md");
-    let row = format!("to the choice of an export | {} s |", HANDSHAKE_MAX.as_secs());
+    let row = format!(
+        "to the choice of an export | {} s (`--handshake-limit`) |",
+        HANDSHAKE_MAX.as_secs()
+    );
+    assert!(page.contains(&row));
+    let row = format!("| connections | {CONNECTIONS_MAX} (`--max-connections`) |");
     assert!(page.contains(&row));
 }

@@ -225,6 +225,66 @@ fn fio_jobs_on_connections_of_their_own_verify_too() {
     run("fio", &[&FIO[..], &jobs, &["--rw=randwrite", "--iodepth=8", &uri]].concat());
 }
 
+/// What libnbd sends once it is told to check nothing: each is answered with the error that other servers have for
+/// it, and the connection is as good as before.
+const UNCHECKED: &str = r#"
+import errno, nbd, sys
+h = nbd.NBD()
+h.set_strict_mode(0)
+h.set_uri_allow_local_file(True)
+h.connect_uri(sys.argv[1])
+size = h.get_size()
+byte = bytearray(b"x")
+def fails(error, call):
+    try:
+        call()
+    except nbd.Error as e:
+        assert e.errnum == error, (call, e)
+    else:
+        assert False, call
+write = {"disk": lambda error: error, "look": lambda error: errno.EPERM}[sys.argv[2]]
+for _ in range(2):
+    fails(errno.EINVAL, lambda: h.pread(512, size))
+    fails(errno.EINVAL, lambda: h.pread(0, 0))
+    fails(errno.EINVAL, lambda: h.pread((32 << 20) + 512, 0))
+    fails(errno.EINVAL, lambda: h.pread(512, 0, 1 << 15))
+    fails(write(errno.ENOSPC), lambda: h.pwrite(byte, size))
+    fails(write(errno.ENOSPC), lambda: h.zero(512, size))
+    fails(write(errno.EINVAL), lambda: h.trim(512, size))
+    fails(write(errno.EINVAL), lambda: h.trim(0, 0))
+    fails(errno.EINVAL, lambda: h.cache(512, size))
+    fails(errno.EINVAL, lambda: h.flush(nbd.CMD_FLAG_NO_HOLE))
+    if sys.argv[2] == "disk":
+        h.pwrite(byte, size - 1, nbd.CMD_FLAG_FUA)
+    assert len(h.pread(1, size - 1)) == 1
+h.shutdown()
+"#;
+
+#[test]
+fn libnbd_that_checks_nothing_gets_errors_and_goes_on() {
+    const PYTHON: &str = "/usr/bin/python3";
+    let has_libnbd = Command::new(PYTHON).args(["-c", "import nbd"]).stderr(Stdio::null()).status();
+    if !has_libnbd.is_ok_and(|status| status.success()) {
+        assert!(std::env::var_os("CI").is_none(), "python3-libnbd is not installed");
+        return eprintln!("SKIPPED: python3-libnbd is not installed");
+    }
+    let service = memory(SIZE / 4096);
+    let (name, access) = ("look".to_owned(), Access::ReadOnly);
+    let look = Export { name, access, ..export(Arc::clone(&service)) };
+    let served = Served::new(vec![export(service), look]);
+    for name in ["disk", "look"] {
+        let uri = served.running.endpoint().uri(name);
+        run(PYTHON, &["-c", UNCHECKED, &uri, name]);
+    }
+    let certificates = tempfile::tempdir().unwrap();
+    common::pki::make(certificates.path());
+    let tls = common::pki::server(certificates.path());
+    let served = Served::of(vec![export(memory(SIZE / 4096))], |server| server.with_tls(tls));
+    let uri = served.running.endpoint().tls_uri("disk");
+    let uri = format!("{uri}&tls-certificates={}", certificates.path().display());
+    run(PYTHON, &["-c", UNCHECKED, &uri, "disk"]);
+}
+
 /// The other way round: our client on a server that others wrote.
 #[test]
 fn client_on_qemu_nbd_is_a_block_service() {

@@ -4,9 +4,12 @@ use std::fmt;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use levelhead_host::array_of;
+use levelhead_array::superblock::Uuid;
+use levelhead_host::{MemberSpec, array_of, array_of_member};
+use levelhead_nbd::{Client, Uri};
 use levelhead_report::{Column, Table, json};
 use levelhead_units::Bytes;
 use serde::de::DeserializeOwned;
@@ -38,6 +41,19 @@ fn converse<T: DeserializeOwned>(array: &Path, verb: Verb) -> Result<Option<T>, 
     }
 }
 
+/// The array that a file, a device or an NBD export is a drive of.
+fn uuid_of(member: &Path) -> Result<Uuid, AppError> {
+    match member.to_str().filter(|text| Uri::is_one(text)) {
+        None => array_of(member).map_err(AppError::usage),
+        Some(text) => {
+            let uri: Uri = text.parse().map_err(AppError::usage)?;
+            let client = Client::open(&uri).map_err(AppError::usage)?;
+            let member = MemberSpec::handed_in(text, Arc::new(client));
+            array_of_member(&member).map_err(AppError::usage)
+        }
+    }
+}
+
 /// A connection to a running array.
 pub(super) struct Conversation {
     path: PathBuf,
@@ -55,7 +71,7 @@ impl Conversation {
             return Ok(begun);
         }
         let name = array.display();
-        let uuid = array_of(array).map_err(|error| {
+        let uuid = uuid_of(array).map_err(|error| {
             AppError::usage(format!("no running array answers at {name}: {error}"))
         })?;
         let places = socket_path::of_client(uuid);

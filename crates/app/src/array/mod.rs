@@ -19,11 +19,52 @@ pub use follow::{Events, Heard, events};
 pub use serve::{Audience, Serve, Serving, serve};
 pub use verbs::{Make, OFFERS, Offer, Verb};
 
-use levelhead_host::MemberSpec;
+use std::sync::Arc;
+
+use levelhead_host::{MemberSpec, is_same_drive};
+use levelhead_nbd::{LastingClient, Uri};
 
 use crate::AppError;
 
-/// Members as they were typed.
+/// Members as they were typed. Those that are NBD exports are connected to.
 fn members(texts: &[String]) -> Result<Vec<MemberSpec>, AppError> {
-    texts.iter().map(|text| text.parse().map_err(AppError::usage)).collect()
+    // All of it is looked at before any server is asked.
+    let parsed = texts.iter().map(|text| parse(text)).collect::<Result<Vec<_>, AppError>>()?;
+    for (at, member) in parsed.iter().enumerate() {
+        let is_same = |other: &&Parsed| match (member, other) {
+            (Parsed::Export(uri), Parsed::Export(other)) => uri.is_same_export(other),
+            // The host tells files and devices, whatever their names.
+            (Parsed::Here(_), _) | (_, Parsed::Here(_)) => false,
+        };
+        if let Some(earlier) = parsed[..at].iter().position(|other| is_same(&other)) {
+            let (earlier, text) = (&texts[earlier], &texts[at]);
+            return Err(AppError::usage(format!("{earlier} and {text} are the same drive")));
+        }
+    }
+    parsed.into_iter().map(Parsed::connect).collect()
+}
+
+/// A member of which it is known where it is.
+enum Parsed {
+    Here(Box<MemberSpec>),
+    Export(Uri),
+}
+
+fn parse(text: &str) -> Result<Parsed, AppError> {
+    if Uri::is_one(text) {
+        return text.parse().map(Parsed::Export).map_err(AppError::usage);
+    }
+    text.parse().map(Box::new).map(Parsed::Here).map_err(AppError::usage)
+}
+
+impl Parsed {
+    fn connect(self) -> Result<MemberSpec, AppError> {
+        match self {
+            Self::Here(member) => Ok(*member),
+            Self::Export(uri) => {
+                let client = LastingClient::open(&uri, is_same_drive).map_err(AppError::usage)?;
+                Ok(MemberSpec::handed_in(&uri.to_string(), Arc::new(client)))
+            }
+        }
+    }
 }

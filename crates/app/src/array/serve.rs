@@ -11,15 +11,15 @@ use levelhead_erasure::Kernel;
 use levelhead_host::{
     ArrayHandle, AssembleOptions, Bound, Io, NumberedEvent, ServeOptions, assemble,
 };
-use levelhead_nbd::{Access, Endpoint, Export, Server};
 use levelhead_report::json;
 use levelhead_units::{Bytes, Nanos, Sectors};
 use serde::Serialize;
 
+use super::event_json::Priority;
 use super::events::Tell;
 use super::{control, events, members, socket_path};
 use crate::files::absolute;
-use crate::{AppError, Progress, Show, Stop, uri};
+use crate::{AppError, Exported, Listen, Progress, Show, Stop};
 
 /// What to serve, and how.
 #[derive(Clone, Debug)]
@@ -27,9 +27,7 @@ pub struct Serve {
     /// The drives, in any order.
     pub members: Vec<String>,
     /// Where NBD clients find it.
-    pub nbd: Endpoint,
-    /// The name of the export.
-    pub export: String,
+    pub nbd: Listen,
     /// Where it listens for control; in the run-time folder if nowhere else.
     pub control: Option<PathBuf>,
     /// How reads are served.
@@ -78,8 +76,10 @@ pub struct Serving {
     pub array: String,
     /// Its size.
     pub size_bytes: u64,
-    /// How NBD clients reach it.
+    /// How NBD clients reach the first of its exports.
     pub uri: String,
+    /// Its exports.
+    pub exports: Vec<Exported>,
     /// Where it listens for control.
     pub control: PathBuf,
     /// Sentences worth reading before it is used.
@@ -88,9 +88,11 @@ pub struct Serving {
 
 impl Show for Serving {
     fn text(&self) -> String {
-        let Self { array, size_bytes, uri, control, remarks } = self;
+        let Self { array, size_bytes, uri: _, exports, control, remarks } = self;
         let (size, control) = (Bytes::new(*size_bytes).short(), control.display());
-        let mut text = format!("{array}\nsize: {size}\nnbd: {uri}\ncontrol: {control}\n");
+        let mut text = format!("{array}\nsize: {size}\n");
+        exports.iter().for_each(|export| text.push_str(&format!("{export}\n")));
+        text.push_str(&format!("control: {control}\n"));
         remarks.iter().for_each(|remark| text.push_str(&format!("{remark}\n")));
         text.push_str("Ctrl-C stops it in good order");
         text
@@ -105,12 +107,12 @@ impl Show for Serving {
 const BOUND: Bound = Bound { requests: 256, sectors: Sectors::new(1 << 14) };
 
 /// The array as the server sees it: its size at once, and the array itself before the first client.
-struct Exported {
+struct Awaited {
     size: Sectors,
     array: OnceLock<ArrayHandle>,
 }
 
-impl BlockService for Exported {
+impl BlockService for Awaited {
     fn size(&self) -> Sectors {
         self.size
     }
@@ -152,6 +154,7 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
     };
     let mut serving = Serving {
         uri: String::new(),
+        exports: Vec::new(),
         control: absolute(&control),
         array: assembled.spec().to_string(),
         size_bytes: assembled.size().bytes().get(),
@@ -170,14 +173,13 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
     }
     // Both sockets are bound before the drives are touched.
     let listener = control::Listener::bind(&control)?;
-    let exported = Arc::new(Exported { size: assembled.size(), array: OnceLock::new() });
-    let export = Export {
-        name: ask.export.clone(),
-        description: format!("levelhead {}", serving.array),
-        service: Arc::clone(&exported) as Arc<dyn BlockService>,
-        access: Access::ReadWrite,
-    };
-    let server = Server::bind(&ask.nbd, vec![export]).map_err(AppError::usage)?;
+    let awaited = Arc::new(Awaited { size: assembled.size(), array: OnceLock::new() });
+    let device = Arc::clone(&awaited) as Arc<dyn BlockService>;
+    let server = ask.nbd.bind(&device, &format!("levelhead {}", serving.array))?;
+    if let Some(warning) = ask.nbd.warning() {
+        tell(Priority::Warning, &warning);
+        serving.remarks.push(warning);
+    }
     let listening = events::listen(ask.on_event.clone(), tell);
     // The first event comes before the first command.
     let (begun, pass_on) = (Mutex::new(Some(begun)), listening.on_event);
@@ -199,9 +201,10 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
         on_event: Some(Box::new(on_event)),
     };
     let handle = assembled.serve(options).map_err(AppError::usage)?;
-    assert!(exported.array.set(handle.clone()).is_ok(), "it is set here alone");
+    assert!(awaited.array.set(handle.clone()).is_ok(), "it is set here alone");
     let running = server.start();
-    serving.uri = uri(running.endpoint(), &ask.export);
+    serving.exports = ask.nbd.exported(running.endpoint());
+    serving.uri = serving.exports[0].uri.clone();
     let controlled = listener.start(link.as_deref(), handle.clone(), stop.clone());
     ready(&serving);
     let shown = show_resync(handle.clone(), stop.clone(), progress);

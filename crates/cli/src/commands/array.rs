@@ -13,9 +13,9 @@ use levelhead_app::{AppError, Stop};
 use levelhead_array::{HostOrder, Policy, Spec};
 use levelhead_erasure::Kernel;
 use levelhead_host::{CreateOptions, Io, Journaling};
-use levelhead_nbd::Endpoint;
 use levelhead_units::Nanos;
 
+use super::listen::ListenArgs;
 use crate::printer::{self, Printer};
 use crate::signals::{stop_on_signals, stop_once_begun};
 use crate::{Output, journal, progress, values};
@@ -36,7 +36,8 @@ pub(crate) enum Options {
 pub(crate) struct CreateArgs {
     /// The array, as in eraid:5+1,e=2,chunk=8KiB or raid6:6+2,chunk=64KiB
     array: Spec,
-    /// The drives in order: paths, or emu:PATH?profile=nearline-2tb&size=1GiB&retry-rate=2%
+    /// The drives in order: paths, emu:PATH?profile=nearline-2tb&size=1GiB&retry-rate=2%, or NBD exports:
+    /// nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH, or nbds and &tls-certificates=DIR
     #[arg(required = true)]
     members: Vec<String>,
     /// Trust that what is on the drives is redundant already
@@ -55,16 +56,11 @@ pub(crate) struct CreateArgs {
 
 #[derive(Args)]
 pub(crate) struct ServeArgs {
-    /// The drives in any order
+    /// The drives in any order: paths, emu:PATH?.., nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH, ..
     #[arg(required = true)]
     members: Vec<String>,
-    /// Where NBD clients find it: unix:PATH, a path ending in .sock, tcp:PORT on this machine, or
-    /// tcp:ADDRESS:PORT
-    #[arg(long)]
-    nbd: Endpoint,
-    /// The export's name
-    #[arg(long, default_value = "")]
-    export: String,
+    #[command(flatten)]
+    nbd: ListenArgs,
     /// Where it listens for control; by default UUID.control in $XDG_RUNTIME_DIR/levelhead, or in
     /// /run/levelhead for root
     #[arg(long)]
@@ -208,8 +204,7 @@ fn show_events(array: PathBuf, follow: bool, output: Output) -> Result<(), AppEr
 fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
     let ask = Serve {
         members: args.members,
-        nbd: args.nbd,
-        export: args.export,
+        nbd: args.nbd.listen()?,
         control: args.control,
         policy: args.policy,
         window: args.window,

@@ -9,8 +9,8 @@ use levelhead_app::{
 };
 use levelhead_drive::measure::Thoroughness;
 use levelhead_drive::{CacheMode, Faults};
-use levelhead_nbd::Endpoint;
 
+use super::listen::ListenArgs;
 use crate::signals::stop_on_signals;
 use crate::{Output, faults, progress, values};
 
@@ -44,13 +44,8 @@ pub(crate) struct EmulateArgs {
     /// write-back a drive that is killed (kill -9) loses what was neither flushed nor written yet
     #[arg(long, value_name = "MODE")]
     cache: Option<CacheMode>,
-    /// Where NBD clients find it: unix:PATH, a path ending in .sock, tcp:PORT on this machine, or
-    /// tcp:ADDRESS:PORT
-    #[arg(long)]
-    nbd: Endpoint,
-    /// The export's name
-    #[arg(long, default_value = "")]
-    export: String,
+    #[command(flatten)]
+    nbd: ListenArgs,
 }
 
 #[derive(Args)]
@@ -101,9 +96,10 @@ pub(crate) struct ModelArgs {
 pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
     match options {
         Options::Emulate(args) => {
-            let EmulateArgs { member, faults, cache, nbd, export } = *args;
+            let EmulateArgs { member, faults, cache, nbd } = *args;
+            let nbd = nbd.listen()?;
             let stop = stop_on_signals()?;
-            emulate(&Emulate { member, faults, cache, nbd, export }, &stop, &mut |emulated| {
+            emulate(&Emulate { member, faults, cache, nbd }, &stop, &mut |emulated| {
                 // It serves all the same.
                 drop(output.print(emulated));
             })

@@ -4,6 +4,7 @@ mod array;
 mod completions;
 mod demo;
 mod drive;
+mod listen;
 mod man;
 mod plan;
 mod replay;

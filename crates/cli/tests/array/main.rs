@@ -2,8 +2,12 @@
 
 mod control;
 mod events;
+mod far;
 mod hang;
 mod life;
+#[path = "../../../nbd/tests/common/pki.rs"]
+#[allow(dead_code, reason = "the program reads the files by itself")]
+mod pki;
 mod resync;
 mod slow;
 mod stops;

@@ -8,7 +8,8 @@ use crate::codec::{
     Answer, ClientDecoder, ClientFlags, ClientOption, ExportFlags, HandshakeFlags, Info,
     PAYLOAD_MAX, Refusal, ServerMessage, encode_flags, info,
 };
-use crate::socket::Socket;
+use crate::server::Access;
+use crate::tls::line::Line;
 
 /// An export as the server describes it.
 #[derive(Clone, Copy, Debug)]
@@ -16,19 +17,21 @@ pub(super) struct Found {
     pub(super) size: Bytes,
     /// The most bytes of one read or write, a whole number of sectors.
     pub(super) payload_max: u32,
+    pub(super) access: Access,
 }
 
 /// What an export must be capable of to be a block service.
 const NEEDED: [(ExportFlags, &str); 2] =
     [(ExportFlags::SEND_FLUSH, "flush"), (ExportFlags::SEND_FUA, "write durably (FUA)")];
 
-/// Agrees with the server on `export`; requests may follow.
+/// Agrees with the server on `export`, after TLS has begun if there is a session for it; requests may follow.
 pub(super) fn shake_hands(
-    socket: &Socket,
+    line: &mut Line<'_>,
     decoder: &mut ClientDecoder,
     export: &str,
+    tls: Option<rustls::Connection>,
 ) -> io::Result<Found> {
-    let mut hand = Hand { socket, decoder };
+    let mut hand = Hand { line, decoder };
     let ServerMessage::Greeting(offered) = hand.receive()? else {
         return Err(broken("the server did not greet"));
     };
@@ -39,7 +42,10 @@ pub(super) fn shake_hands(
     let no_zeroes = offered.contains(HandshakeFlags::NO_ZEROES);
     let chosen = if no_zeroes { ClientFlags::NO_ZEROES } else { ClientFlags::NONE };
     encode_flags(chosen | ClientFlags::FIXED_NEWSTYLE, &mut bytes);
-    socket.write_both(&bytes, [])?;
+    hand.line.write(&bytes)?;
+    if let Some(session) = tls {
+        hand.encrypt(session)?;
+    }
     // Both answers will do: replies of either kind are understood.
     let _either = hand.ask(&ClientOption::StructuredReply)?;
     let wanted = vec![info::BLOCK_SIZE];
@@ -83,22 +89,44 @@ fn judge(answers: &[Answer], export: &str) -> io::Result<Found> {
             "export '{export}' takes less than {SECTOR_SIZE} bytes at a time"
         )));
     }
-    Ok(Found { size, payload_max })
+    let is_read_only = flags.contains(ExportFlags::READ_ONLY);
+    let access = if is_read_only { Access::ReadOnly } else { Access::ReadWrite };
+    Ok(Found { size, payload_max, access })
 }
 
-struct Hand<'a> {
-    socket: &'a Socket,
+struct Hand<'a, 'b> {
+    line: &'a mut Line<'b>,
     decoder: &'a mut ClientDecoder,
 }
 
-impl Hand<'_> {
+impl Hand<'_, '_> {
+    fn encrypt(&mut self, session: rustls::Connection) -> io::Result<()> {
+        match self.ask(&ClientOption::StartTls)?.last() {
+            Some(Answer::Ack) => {}
+            Some(Answer::Refused { reason, .. }) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::PermissionDenied,
+                    format!("the server does not encrypt: {reason}"),
+                ));
+            }
+            Some(_) | None => return Err(broken("the server answered something else to TLS")),
+        }
+        // Anyone on the way could have put in what came behind this answer, to pass for encrypted.
+        if !self.decoder.is_drained() {
+            return Err(broken("the server went on before TLS had begun"));
+        }
+        self.line.encrypt(session).map_err(|error| {
+            io::Error::new(error.kind(), format!("TLS does not come about: {error}"))
+        })
+    }
+
     fn receive(&mut self) -> io::Result<ServerMessage> {
         loop {
             // Nothing was read yet, so no reply to a read can come.
             if let Some(message) = self.decoder.next(&mut |_| None)? {
                 return Ok(message);
             }
-            match self.socket.read(self.decoder.space())? {
+            match self.line.read(self.decoder.space())? {
                 0 => {
                     let message = "the server closed the connection during the handshake";
                     return Err(io::Error::new(io::ErrorKind::UnexpectedEof, message));
@@ -114,7 +142,7 @@ impl Hand<'_> {
         const ANSWERS_MAX: usize = 64;
         let mut bytes = Vec::new();
         option.encode(&mut bytes);
-        self.socket.write_both(&bytes, [])?;
+        self.line.write(&bytes)?;
         let mut answers = Vec::new();
         loop {
             let ServerMessage::Answer { option: to, answer } = self.receive()? else {

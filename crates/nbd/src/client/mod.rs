@@ -13,33 +13,78 @@
 //! - N2. An operation longer than the server's limit is split, and ends when all its parts have.
 
 mod handshake;
+mod lasting;
 mod operation;
 mod service;
+mod unflushed;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::Shutdown;
+use std::net::{Shutdown, ToSocketAddrs};
 use std::ops::Range;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use levelhead_block::Durability;
 use levelhead_units::{Bytes, SECTOR_SIZE};
+use rustls::pki_types::ServerName;
 
 use self::handshake::{Found, shake_hands};
+pub use self::lasting::{LastingClient, Recognise};
 use self::operation::{Ask, Ended, Finish, Memory, Operation, Trouble};
-use crate::Endpoint;
 use crate::codec::{
     Chunk, ChunkPosition, ClientDecoder, CommandFlags, CommandKind, Cookie, Errno, ProtocolError,
     RequestHeader, ServerMessage,
 };
+use crate::deadline::Deadline;
 use crate::socket::Socket;
+use crate::tls::line::Line;
+use crate::tls::{TlsClient, pump, server_name};
+use crate::uri::{Place, TlsPart, Uri};
+use crate::{Access, Endpoint};
 
 /// The most bytes of one request that carries none, a whole number of sectors.
 const BARE_MAX: u32 = 1 << 30;
 
 const _: () = assert!(BARE_MAX.is_multiple_of(SECTOR_SIZE as u32));
+
+/// How long a server may take to accept a client, and as long again to agree on an export.
+pub const CONNECT_MAX: Duration = Duration::from_secs(10);
+
+/// An export, and what it takes to be believed there.
+#[derive(Debug)]
+pub(crate) struct Target {
+    uri: Uri,
+    tls: Option<(TlsClient, ServerName<'static>)>,
+}
+
+impl Target {
+    /// Reads the certificates, if there are to be some.
+    pub(crate) fn of(uri: &Uri) -> io::Result<Self> {
+        let read = |part: &TlsPart| -> io::Result<(TlsClient, ServerName<'static>)> {
+            Ok((TlsClient::load(&part.certificates)?, server_name(&part.hostname)?))
+        };
+        let tls = uri.tls.as_ref().map(read).transpose();
+        let tls = tls.map_err(|error| io::Error::new(error.kind(), format!("{uri}: {error}")))?;
+        Ok(Self { uri: uri.clone(), tls })
+    }
+
+    fn uri(&self) -> &Uri {
+        &self.uri
+    }
+}
+
+/// Where a server of that place may listen.
+fn endpoints(place: &Place) -> io::Result<Vec<Endpoint>> {
+    match place {
+        Place::Unix(path) => Ok(vec![Endpoint::Unix(path.clone())]),
+        Place::Host { name, port } => {
+            Ok((name.as_str(), *port).to_socket_addrs()?.map(Endpoint::Tcp).collect())
+        }
+    }
+}
 
 /// A connection to an export. Dropping it says goodbye to the server, which finishes what is in
 /// flight first.
@@ -88,20 +133,57 @@ enum Outgoing {
 }
 
 impl Client {
-    /// Connects to `export` of the server at `endpoint`. The empty name is the server's default
-    /// export.
+    /// Connects to `export` of the server at `endpoint`, without encryption. The empty name is the server's
+    /// default export.
     ///
     /// # Errors
     ///
-    /// No server answers, what answers is no NBD server, or it has no such export, or the export cannot
-    /// flush, write durably or take whole sectors.
+    /// No server answers within [`CONNECT_MAX`], what answers is no NBD server, or it has no such export, or the
+    /// export cannot flush, write durably or take whole sectors.
     pub fn connect(endpoint: &Endpoint, export: &str) -> io::Result<Self> {
-        let about = |error: io::Error| {
+        Self::begin(endpoint, export, None, CONNECT_MAX).map_err(|error| {
             io::Error::new(error.kind(), format!("NBD server at {endpoint}: {error}"))
-        };
-        let socket = Socket::connect(endpoint).map_err(about)?;
+        })
+    }
+
+    /// Connects to an export by its URI.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::connect`], and certificates that cannot be used or that the other side does not believe.
+    pub fn open(uri: &Uri) -> io::Result<Self> {
+        Self::dial(&Target::of(uri)?)
+    }
+
+    /// The same, where the certificates have been read already.
+    pub(crate) fn dial(target: &Target) -> io::Result<Self> {
+        let Target { uri, tls } = target;
+        let about = |error: io::Error| io::Error::new(error.kind(), format!("{uri}: {error}"));
+        let session = || tls.as_ref().map(|(tls, name)| tls.session(name.clone())).transpose();
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+        for endpoint in endpoints(&uri.place).map_err(about)? {
+            match Self::begin(&endpoint, &uri.export, session().map_err(about)?, CONNECT_MAX) {
+                Ok(client) => return Ok(client),
+                Err(error) => last = error,
+            }
+        }
+        Err(about(last))
+    }
+
+    fn begin(
+        endpoint: &Endpoint,
+        export: &str,
+        tls: Option<rustls::Connection>,
+        limit: Duration,
+    ) -> io::Result<Self> {
+        let mut socket = Socket::connect(endpoint, limit)?;
         let mut decoder = ClientDecoder::new();
-        let found = shake_hands(&socket, &mut decoder, export).map_err(about)?;
+        let mut line = Line::new(Deadline::after(limit, &socket));
+        let found = shake_hands(&mut line, &mut decoder, export, tls)?;
+        if let Some(session) = line.end()? {
+            // It ends with the sockets it stands between.
+            (socket, _) = pump::start(session, Arc::new(socket))?;
+        }
         let (queue, requests) = mpsc::channel();
         let link = Link { state: LinkState::Up, next_cookie: 1, waiting: BTreeMap::new() };
         let shared = Arc::new(Shared { socket, link: Mutex::new(link), queue });
@@ -115,6 +197,16 @@ impl Client {
             return Err(error);
         }
         Ok(Self { shared, found })
+    }
+
+    /// Whether the export takes no writes.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.found.access == Access::ReadOnly
+    }
+
+    /// Breaks the connection off: what is in flight ends as lost.
+    fn hang_up(&self) {
+        self.shared.socket.shutdown(Shutdown::Both);
     }
 
     /// The export's size, which need not be a whole number of sectors.
@@ -393,5 +485,26 @@ fn flags(durability: Durability) -> CommandFlags {
     match durability {
         Durability::Cached => CommandFlags::NONE,
         Durability::Durable => CommandFlags::FUA,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    /// One whose process is stopped: its machine connects clients for it until the queue is full.
+    #[test]
+    fn server_that_accepts_no_one_or_says_nothing_is_given_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("nbd.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let endpoint = Endpoint::Unix(path);
+        for _ in 0..3 {
+            let begun = Client::begin(&endpoint, "", None, Duration::from_millis(50));
+            assert_eq!(begun.err().unwrap().kind(), io::ErrorKind::TimedOut);
+        }
     }
 }

@@ -24,6 +24,24 @@ impl BlockService for Client {
     }
 
     fn submit(&self, request: Request, done: Done) {
+        self.run(request, Box::new(|reply, _source| done(reply)));
+    }
+}
+
+/// Where the reply to a request comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    Server,
+    /// There was no answer: the connection was lost, or the server is about to end.
+    Loss,
+}
+
+/// What to call when a request has ended.
+pub(super) type Told = Box<dyn FnOnce(Reply, Source) + Send>;
+
+impl Client {
+    /// Submits a request.
+    pub(super) fn run(&self, request: Request, told: Told) {
         let Request { command, payload, .. } = request;
         assert!(command.fits(self.size()), "{command:?} past the end");
         let memory = match (&command, payload) {
@@ -45,9 +63,18 @@ impl BlockService for Client {
                 Memory::Bytes(_) => panic!("sectors were lent, bytes came back"),
             };
             let reason = troubles.first().map(reason);
-            done(Reply { outcome: outcome(&command, &troubles), data, reason });
+            let source = if troubles.iter().any(is_loss) { Source::Loss } else { Source::Server };
+            told(Reply { outcome: outcome(&command, &troubles), data, reason }, source);
         };
         self.start(ask(&command), memory, Box::new(finish));
+    }
+}
+
+/// Whether it is not known what the server has done, because it does not answer any more.
+fn is_loss(trouble: &Trouble) -> bool {
+    match trouble {
+        Trouble::Lost => true,
+        Trouble::Failed { error, .. } => *error == Errno::ShuttingDown,
     }
 }
 
@@ -74,11 +101,7 @@ fn ask(command: &Command) -> Ask {
 }
 
 fn outcome(command: &Command, troubles: &[Trouble]) -> Outcome {
-    let gone = |trouble: &Trouble| match trouble {
-        Trouble::Lost => true,
-        Trouble::Failed { error, .. } => *error == Errno::ShuttingDown,
-    };
-    if troubles.iter().any(gone) {
+    if troubles.iter().any(is_loss) {
         return Outcome::Gone;
     }
     let refused = |trouble: &Trouble| match trouble {

@@ -57,6 +57,12 @@ impl ClientDecoder {
         self.input.filled(count);
     }
 
+    /// Whether it holds no byte that is not part of a message it has given: before TLS begins there must be
+    /// none, because that would count as encrypted.
+    pub fn is_drained(&self) -> bool {
+        self.input.is_empty()
+    }
+
     /// Copies as many of `bytes` as there is space for; how many that was.
     pub fn feed(&mut self, bytes: &[u8]) -> usize {
         self.input.feed(bytes)

@@ -66,6 +66,11 @@ impl Input {
         count
     }
 
+    /// Whether nothing waits to be understood.
+    pub(super) fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
     /// The next `count` bytes, if they are there.
     pub(super) fn peek(&self, count: usize) -> Option<&[u8]> {
         assert!(count <= BUFFER);

@@ -28,7 +28,7 @@
 //!
 //! # Leaves out
 //!
-//! The oldstyle handshake, TLS, extended headers (64-bit lengths), resizing.
+//! The oldstyle handshake, extended headers (64-bit lengths), resizing.
 
 mod client_decoder;
 mod from_client;

@@ -12,6 +12,7 @@
 //! be sent, and the connection lasts until the service has answered everything.
 
 use std::io;
+use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -19,18 +20,20 @@ use std::time::Duration;
 
 use levelhead_block::{Command, Effort, Pool, Reply, Request};
 
-use super::deadline::Deadline;
 use super::export::LiveExport;
 use super::failure::{Failure, check_outcome};
 use super::in_flight::{InFlight, Permit};
-use super::negotiation::{ALLOCATION_ID, Agreed, Described, Negotiation, Replies, Step};
+use super::negotiation::{ALLOCATION_ID, Agreed, Described, Negotiation, Privacy, Replies, Step};
 use super::outbox::{Outbox, Sender};
 use super::task::{Rules, Task, task};
 use crate::codec::{
     Body, Chunk, ChunkPosition, ClientMessage, CommandKind, Cookie, ErrorChunk, Payload,
     RequestHeader, ServerDecoder, ServerMessage, StatusRun,
 };
+use crate::deadline::Deadline;
 use crate::socket::Socket;
+use crate::tls::line::Line;
+use crate::tls::{TlsServer, pump};
 
 /// A client's socket, and what it has in flight.
 pub(super) struct Connection {
@@ -40,53 +43,88 @@ pub(super) struct Connection {
     pub(super) handshake_max: Duration,
     /// Memory for the bytes of writes.
     pub(super) pool: Pool,
+    /// What it is encrypted with, if it has to be.
+    pub(super) tls: Option<TlsServer>,
 }
 
 /// Serves a client until it leaves, breaks the protocol, takes too long for its handshake, or
 /// `stopping` is set and the socket's reading half shut down. Every request has been answered by the service when this returns.
 pub(super) fn serve(
-    Connection { socket, in_flight, handshake_max, pool }: &Connection,
+    connection: &Connection,
     exports: &[Arc<LiveExport>],
     stopping: &AtomicBool,
 ) -> io::Result<()> {
+    let Connection { socket, in_flight, handshake_max, pool, tls } = connection;
     let mut decoder = ServerDecoder::with_pool(pool.clone());
-    let deadline = Deadline::after(*handshake_max, socket);
-    let Some(agreed) = negotiate(&deadline, &mut decoder, exports)? else { return Ok(()) };
-    deadline.lift()?;
-    let export = Arc::clone(&exports[agreed.export]);
-    let result = thread::scope(|scope| {
-        let (outbox, answers) = Outbox::new(Arc::clone(socket));
-        let writer = thread::Builder::new().name("nbd-writer".to_owned());
-        writer.spawn_scoped(scope, move || outbox.write())?;
-        Reader { agreed, export: &export, in_flight, answers }.run(socket, &mut decoder, stopping)
-    });
-    in_flight.wait_empty();
+    let mut line = Line::new(Deadline::after(*handshake_max, socket));
+    let agreed = negotiate(&mut line, &mut decoder, exports, tls.as_ref())?;
+    let Some(agreed) = agreed else { return Ok(()) };
+    let export = &exports[agreed.export];
+    let mut transmission = Transmission { agreed, export, in_flight, decoder, stopping };
+    let Some(session) = line.end()? else { return transmission.run(socket) };
+    let (own, pump) = pump::start(session, Arc::clone(socket))?;
+    let own = Arc::new(own);
+    let result = transmission.run(&own);
+    own.shutdown(Shutdown::Both);
+    // One that panicked has said so on its own.
+    drop(pump.join());
     result
 }
 
+/// What both sides have agreed on, and what it takes to do that.
+struct Transmission<'a> {
+    agreed: Agreed,
+    export: &'a Arc<LiveExport>,
+    in_flight: &'a Arc<InFlight>,
+    decoder: ServerDecoder,
+    stopping: &'a AtomicBool,
+}
+
+impl Transmission<'_> {
+    fn run(&mut self, socket: &Arc<Socket>) -> io::Result<()> {
+        let Self { agreed, export, in_flight, decoder, stopping } = self;
+        let result = thread::scope(|scope| {
+            let (outbox, answers) = Outbox::new(Arc::clone(socket));
+            let writer = thread::Builder::new().name("nbd-writer".to_owned());
+            writer.spawn_scoped(scope, move || outbox.write())?;
+            Reader { agreed: *agreed, export, in_flight, answers }.run(socket, decoder, stopping)
+        });
+        in_flight.wait_empty();
+        result
+    }
+}
+
 fn negotiate(
-    socket: &Deadline<'_>,
+    line: &mut Line<'_>,
     decoder: &mut ServerDecoder,
     exports: &[Arc<LiveExport>],
+    tls: Option<&TlsServer>,
 ) -> io::Result<Option<Agreed>> {
     let described: Vec<Described> = exports.iter().map(|export| export.described.clone()).collect();
-    let mut negotiation = Negotiation::new(&described);
+    let privacy = if tls.is_some() { Privacy::Required } else { Privacy::None };
+    let mut negotiation = Negotiation::new(&described, privacy);
     let mut bytes = Vec::new();
     Negotiation::greeting().encode(&mut bytes);
-    socket.write(&bytes)?;
-    while let Some(message) = receive(decoder, |space| socket.read(space))? {
+    line.write(&bytes)?;
+    while let Some(message) = receive(decoder, |space| line.read(space))? {
         let mut answers = Vec::new();
         let step = negotiation.handle(message, &mut answers);
         bytes.clear();
         answers.iter().for_each(|answer| answer.encode(&mut bytes));
-        socket.write(&bytes)?;
-        match step {
-            Step::Continue => {}
-            Step::Begin(agreed) => {
+        line.write(&bytes)?;
+        match (step, tls) {
+            (Step::Continue, _) => {}
+            (Step::Encrypt, Some(tls)) if decoder.is_drained() => {
+                line.encrypt(tls.session()?)?;
+                negotiation.handle_encrypted();
+            }
+            // Anyone on the way could have put in what came behind this option, to pass for encrypted.
+            (Step::Encrypt, _) => return Ok(None),
+            (Step::Begin(agreed), _) => {
                 decoder.begin_transmission();
                 return Ok(Some(agreed));
             }
-            Step::Close => return Ok(None),
+            (Step::Close, _) => return Ok(None),
         }
     }
     Ok(None)
@@ -95,7 +133,7 @@ fn negotiate(
 /// The next message, or nothing if the client has gone.
 fn receive(
     decoder: &mut ServerDecoder,
-    read: impl Fn(&mut [u8]) -> io::Result<usize>,
+    mut read: impl FnMut(&mut [u8]) -> io::Result<usize>,
 ) -> io::Result<Option<ClientMessage>> {
     loop {
         if let Some(message) = decoder.next()? {
@@ -193,8 +231,9 @@ impl Reader<'_> {
         // Of the write whose bytes come next.
         let mut permit = None;
         while let Some(message) = receive(decoder, |space| socket.read(space))? {
-            // A client that keeps sending would keep the socket readable without end.
-            if stopping.load(Ordering::Relaxed) {
+            // A client that keeps sending would keep the socket readable without end, and what one that has gone
+            // has asked for is not to be done any more.
+            if stopping.load(Ordering::Relaxed) || self.answers.is_broken() {
                 return Ok(());
             }
             let next = match message {
@@ -250,7 +289,7 @@ impl Reader<'_> {
                 self.read(request, pending, header.offset, skew, len);
             }
             Ok(Task::Change(change)) => {
-                self.export.start(change, Box::new(move |result| pending.end(result)));
+                self.export.device.start(change, Box::new(move |result| pending.end(result)));
             }
         }
         Next::Stay
@@ -277,7 +316,7 @@ impl Reader<'_> {
         let done = move |reply: Reply| {
             pending.end(check_outcome(&reply.outcome, &command));
         };
-        self.export.service.submit(request, Box::new(done));
+        self.export.device.service.submit(request, Box::new(done));
     }
 
     fn read(&self, request: Request, pending: Pending, offset: u64, skew: usize, len: usize) {
@@ -286,7 +325,7 @@ impl Reader<'_> {
             Ok(()) => pending.succeed_with(offset, Payload::part_of(reply.data, skew, len)),
             Err(failure) => pending.fail(failure),
         };
-        self.export.service.submit(request, Box::new(done));
+        self.export.device.service.submit(request, Box::new(done));
     }
 }
 

@@ -1,8 +1,9 @@
-//! One export at work: runs changes over its service, each with its sectors to itself.
+//! One device at work: runs changes over its service, each with its sectors to itself. Exports of the same
+//! service share it.
 //!
 //! A change of one command goes straight to the service. Whatever must be done after a reply of the
 //! service or after another change (the next command, a change that waited) is left to one thread
-//! per export, because a service's callback must neither wait nor submit.
+//! per device, because a service's callback must neither wait nor submit.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +21,11 @@ use super::negotiation::Described;
 pub(super) struct LiveExport {
     pub(super) described: Described,
     pub(super) access: Access,
+    pub(super) device: Arc<Device>,
+}
+
+/// A service that exports share.
+pub(super) struct Device {
     pub(super) service: Arc<dyn BlockService>,
     locks: Mutex<SectorLocks<Box<Ongoing>>>,
     later: Sender<Event>,
@@ -42,21 +48,22 @@ enum Event {
     Stop,
 }
 
-/// The events of one export, for [`LiveExport::run`].
+/// The events of one device, for [`Device::run`].
 pub(super) struct Events(Receiver<Event>);
 
-impl LiveExport {
-    pub(super) fn new(
-        described: Described,
-        access: Access,
-        service: Arc<dyn BlockService>,
-    ) -> (Arc<Self>, Events) {
+impl Device {
+    pub(super) fn new(service: Arc<dyn BlockService>) -> (Arc<Self>, Events) {
         let (later, events) = mpsc::channel();
         let locks = Mutex::new(SectorLocks::new());
-        (Arc::new(Self { described, access, service, locks, later }), Events(events))
+        (Arc::new(Self { service, locks, later }), Events(events))
     }
 
-    /// What the export's own thread does until [`LiveExport::stop`].
+    /// Whether it is this service.
+    pub(super) fn is_of(&self, service: &Arc<dyn BlockService>) -> bool {
+        std::ptr::addr_eq(Arc::as_ptr(&self.service), Arc::as_ptr(service))
+    }
+
+    /// What the device's own thread does until [`Device::stop`].
     pub(super) fn run(self: &Arc<Self>, events: &Events) {
         for event in &events.0 {
             match event {
@@ -66,7 +73,7 @@ impl LiveExport {
         }
     }
 
-    /// Ends [`LiveExport::run`] once no change is under way.
+    /// Ends [`Device::run`] once no change is under way.
     pub(super) fn stop(&self) {
         self.leave(Event::Stop);
     }
@@ -118,7 +125,7 @@ impl LiveExport {
     }
 
     fn leave(&self, event: Event) {
-        // Without its thread an export has no connections, hence no changes.
-        self.later.send(event).expect("the export's thread outlives its connections");
+        // Without its thread a device has no connections, hence no changes.
+        self.later.send(event).expect("the device's thread outlives its connections");
     }
 }

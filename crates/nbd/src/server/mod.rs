@@ -1,7 +1,8 @@
 //! A server: exports over block services, clients at one endpoint.
 //!
-//! Threads: one accepts, two serve each connection (see [`connection`]), one per export does what
-//! must wait for a reply of the service (see [`export`]).
+//! Threads: one accepts, two serve each connection (see [`connection`]), a third one that is encrypted (see
+//! [`pump`](crate::tls::pump)), one per service does what
+//! must wait for a reply of it (see [`export`]).
 //!
 //! # Invariants
 //!
@@ -10,16 +11,16 @@
 //! - S2. A connection has at most 128 requests and 64 MiB in flight, the one being received included,
 //!   and all connections together [`BYTES_MAX`]; past that a socket is not read. The bytes of a write
 //!   count before there is memory for them. A server has at most [`CONNECTIONS_MAX`] connections, and a
-//!   client that has not agreed on an export within [`HANDSHAKE_MAX`] is not one of them any more.
+//!   client that has not agreed on an export within [`HANDSHAKE_MAX`] is not one of them any more
+//!   ([`Bounds`] may say other figures).
 //! - S3. Of two changes to one sector that are in flight together, on whatever connections, the
-//!   service sees one after the other has ended.
+//!   service sees one after the other has ended, also if they came through different exports of it.
 //! - S4. A service's callback never waits for a client.
 //! - S5. [`Running::stop`] returns after the service has answered everything.
 
 mod budget;
 mod change;
 mod connection;
-mod deadline;
 mod export;
 mod failure;
 mod in_flight;
@@ -41,12 +42,16 @@ use levelhead_units::{SECTOR_SIZE, Sectors};
 
 use self::budget::Budget;
 use self::connection::Connection;
-use self::export::{Events, LiveExport};
+use self::export::{Device, Events, LiveExport};
 use self::in_flight::{InFlight, LIMITS};
 use self::negotiation::Described;
 use crate::Endpoint;
 use crate::codec::{ExportFlags, PAYLOAD_MAX, TEXT_MAX};
 use crate::socket::{Listener, Socket};
+use crate::tls::TlsServer;
+
+/// The mode of a Unix socket's file unless another is asked for: its owner alone may connect.
+pub const SOCKET_MODE: u32 = 0o600;
 
 /// The most connections at the same time. Further clients are turned away.
 pub const CONNECTIONS_MAX: usize = 64;
@@ -101,14 +106,18 @@ pub struct Server {
     /// Wakes the thread that waits for clients.
     waker: Socket,
     endpoint: Endpoint,
-    exports: Vec<(Arc<LiveExport>, Events)>,
+    exports: Vec<Arc<LiveExport>>,
+    devices: Vec<(Arc<Device>, Events)>,
     bounds: Bounds,
+    tls: Option<TlsServer>,
 }
 
 /// What clients may take of a server. The defaults are what `docs/nbd.md` promises; a test has less
 /// to wait for with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
+    /// The most connections at the same time.
+    pub connections_max: usize,
     /// The most time for a handshake, all of it.
     pub handshake_max: Duration,
     /// The most bytes that the requests of all connections have in flight together. A request of more
@@ -121,38 +130,72 @@ pub struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { handshake_max: HANDSHAKE_MAX, bytes_max: BYTES_MAX, hold_max: HOLD_MAX }
+        Self {
+            connections_max: CONNECTIONS_MAX,
+            handshake_max: HANDSHAKE_MAX,
+            bytes_max: BYTES_MAX,
+            hold_max: HOLD_MAX,
+        }
     }
 }
 
 impl Server {
-    /// Listens at `endpoint`. The first export is the one for clients that name none.
+    /// Listens at `endpoint`. The first export is the one for clients that name none. Exports of one service
+    /// are one device.
     ///
-    /// The file of a Unix socket at which no server answers is replaced.
+    /// The file of a Unix socket at which no server answers is replaced. The new one has the mode
+    /// [`SOCKET_MODE`], whatever the umask is.
     ///
     /// # Errors
     ///
     /// No exports, two of one name, a name, text or device too long, or an endpoint that cannot be
     /// used: the error says which.
     pub fn bind(endpoint: &Endpoint, exports: Vec<Export>) -> io::Result<Self> {
+        Self::bind_with_mode(endpoint, exports, SOCKET_MODE)
+    }
+
+    /// The same, where the file of a Unix socket has this mode: one from 0 to 0o777.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::bind`].
+    pub fn bind_with_mode(
+        endpoint: &Endpoint,
+        exports: Vec<Export>,
+        mode: u32,
+    ) -> io::Result<Self> {
         if exports.is_empty() {
             return Err(wrong("a server needs at least one export".to_owned()));
         }
-        let mut live: Vec<(Arc<LiveExport>, Events)> = Vec::new();
+        let mut live: Vec<Arc<LiveExport>> = Vec::new();
+        let mut devices: Vec<(Arc<Device>, Events)> = Vec::new();
         for export in exports {
-            if live.iter().any(|(other, _)| other.described.name == export.name) {
+            if live.iter().any(|other| other.described.name == export.name) {
                 return Err(wrong(format!("two exports are called '{}'", export.name)));
             }
-            live.push(enliven(export)?);
+            live.push(enliven(export, &mut devices)?);
         }
-        let listener = Listener::bind(endpoint)?;
+        let listener = Listener::bind(endpoint, mode)?;
         let (waker, endpoint) = (listener.waker()?, listener.endpoint()?);
-        Ok(Self { listener, waker, endpoint, exports: live, bounds: Bounds::default() })
+        Ok(Self {
+            listener,
+            waker,
+            endpoint,
+            exports: live,
+            devices,
+            bounds: Bounds::default(),
+            tls: None,
+        })
     }
 
     /// The same server with other bounds.
     pub fn with_bounds(self, bounds: Bounds) -> Self {
         Self { bounds, ..self }
+    }
+
+    /// The same server for clients that begin TLS alone: before that they are told nothing.
+    pub fn with_tls(self, tls: TlsServer) -> Self {
+        Self { tls: Some(tls), ..self }
     }
 
     /// Where it listens. If the port was left to the system, this names it.
@@ -164,16 +207,18 @@ impl Server {
     ///
     /// Panics if the system has no thread left.
     pub fn start(self) -> Running {
-        let Self { listener, waker, endpoint, exports, bounds } = self;
-        let mut live = Vec::new();
+        let Self { listener, waker, endpoint, exports, devices, bounds, tls } = self;
+        let mut at_work = Vec::new();
         let mut workers = Vec::new();
-        for (export, events) in exports {
-            live.push(Arc::clone(&export));
-            workers.push(spawn("nbd-export", move || export.run(&events)));
+        for (device, events) in devices {
+            at_work.push(Arc::clone(&device));
+            workers.push(spawn("nbd-export", move || device.run(&events)));
         }
         let shared = Arc::new(Shared {
-            exports: live,
-            handshake_max: bounds.handshake_max,
+            exports,
+            devices: at_work,
+            bounds,
+            tls,
             pool: Pool::new(KEPT_MAX),
             budget: Budget::new(bounds.bytes_max, bounds.hold_max),
             stopping: AtomicBool::new(false),
@@ -186,7 +231,11 @@ impl Server {
     }
 }
 
-fn enliven(export: Export) -> io::Result<(Arc<LiveExport>, Events)> {
+/// The export at work, over its service's device, which is added if it is not there yet.
+fn enliven(
+    export: Export,
+    devices: &mut Vec<(Arc<Device>, Events)>,
+) -> io::Result<Arc<LiveExport>> {
     let Export { name, description, service, access } = export;
     for (text, what) in [(&name, "name"), (&description, "description")] {
         if text.len() > TEXT_MAX {
@@ -204,7 +253,16 @@ fn enliven(export: Export) -> io::Result<(Arc<LiveExport>, Events)> {
     }
     let size = service.size().bytes();
     let described = Described { name, description, size, flags: flags(access) };
-    Ok(LiveExport::new(described, access, service))
+    let known = devices.iter().find(|(device, _)| device.is_of(&service));
+    let device = match known {
+        Some((device, _)) => Arc::clone(device),
+        None => {
+            let (device, events) = Device::new(service);
+            devices.push((Arc::clone(&device), events));
+            device
+        }
+    };
+    Ok(Arc::new(LiveExport { described, access, device }))
 }
 
 /// Clients keep sizes as signed bytes.
@@ -272,18 +330,20 @@ impl Drop for Running {
             acceptor.join().expect("the accepting thread does not panic");
         }
         self.shared.close_all();
-        for export in &self.shared.exports {
-            export.stop();
+        for device in &self.shared.devices {
+            device.stop();
         }
         for worker in self.workers.drain(..) {
-            worker.join().expect("an export's thread does not panic");
+            worker.join().expect("a device's thread does not panic");
         }
     }
 }
 
 struct Shared {
     exports: Vec<Arc<LiveExport>>,
-    handshake_max: Duration,
+    devices: Vec<Arc<Device>>,
+    bounds: Bounds,
+    tls: Option<TlsServer>,
     pool: Pool,
     budget: Arc<Budget>,
     stopping: AtomicBool,
@@ -308,7 +368,7 @@ impl Shared {
 
     fn admit(self: &Arc<Self>, id: u64, socket: Socket) {
         let mut open = self.lock_open();
-        if open.len() >= CONNECTIONS_MAX {
+        if open.len() >= self.bounds.connections_max {
             return;
         }
         let socket = Arc::new(socket);
@@ -316,8 +376,9 @@ impl Shared {
         let connection = Arc::new(Connection {
             socket,
             in_flight,
-            handshake_max: self.handshake_max,
+            handshake_max: self.bounds.handshake_max,
             pool: self.pool.clone(),
+            tls: self.tls.clone(),
         });
         open.insert(id, Arc::clone(&connection));
         drop(open);

@@ -6,6 +6,9 @@
 //!                |
 //!                +--(ABORT, or EXPORT_NAME of another)--> closed
 //! ```
+//!
+//! A server that encrypts answers no other option before `STARTTLS` than `ABORT`: neither what exports there
+//! are nor any of their bytes can be had without TLS.
 
 use levelhead_units::{Bytes, SECTOR_SIZE};
 
@@ -46,6 +49,16 @@ pub(super) enum Status {
     Chosen,
 }
 
+/// Whether what is said is encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Privacy {
+    /// It is not, and will not be.
+    None,
+    /// It is not yet, and has to be.
+    Required,
+    Encrypted,
+}
+
 /// What both sides agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Agreed {
@@ -59,6 +72,8 @@ pub(super) struct Agreed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Continue,
+    /// Begin TLS, then go on.
+    Encrypt,
     Begin(Agreed),
     Close,
 }
@@ -66,6 +81,7 @@ pub(super) enum Step {
 /// A handshake in progress.
 pub(super) struct Negotiation<'a> {
     exports: &'a [Described],
+    privacy: Privacy,
     padding: Padding,
     replies: Replies,
     /// The export whose block status the client chose.
@@ -74,9 +90,15 @@ pub(super) struct Negotiation<'a> {
 
 impl<'a> Negotiation<'a> {
     /// A handshake over `exports`; the first is the default one.
-    pub(super) fn new(exports: &'a [Described]) -> Self {
+    pub(super) fn new(exports: &'a [Described], privacy: Privacy) -> Self {
         let (padding, replies) = (Padding::Zeroes, Replies::Simple);
-        Self { exports, padding, replies, status_of: None }
+        Self { exports, privacy, padding, replies, status_of: None }
+    }
+
+    /// TLS has begun.
+    pub(super) fn handle_encrypted(&mut self) {
+        assert_eq!(self.privacy, Privacy::Required, "it is agreed on once, by those who need it");
+        self.privacy = Privacy::Encrypted;
     }
 
     /// What to say first.
@@ -99,10 +121,17 @@ impl<'a> Negotiation<'a> {
             }
             ClientMessage::Option(option) => {
                 let mut answers = Answers { option: option.number(), messages: answers };
-                self.answer(option, &mut answers)
+                match self.privacy {
+                    Privacy::Required => unencrypted(&option, &mut answers),
+                    Privacy::None | Privacy::Encrypted => self.answer(option, &mut answers),
+                }
             }
             // There is no way to refuse this one.
             ClientMessage::BadOption { option: option::EXPORT_NAME, .. } => Step::Close,
+            ClientMessage::BadOption { option, .. } if self.privacy == Privacy::Required => {
+                answers.push(ServerMessage::Answer { option, answer: needs_tls() });
+                Step::Continue
+            }
             ClientMessage::BadOption { option, refusal, reason } => {
                 answers.push(ServerMessage::Answer { option, answer: refused(refusal, reason) });
                 Step::Continue
@@ -126,9 +155,12 @@ impl<'a> Negotiation<'a> {
                 }
                 answers.say(Answer::Ack);
             }
-            ClientOption::StartTls => {
-                answers.say(refused(Refusal::Unsupported, "this server does not encrypt"));
-            }
+            ClientOption::StartTls => answers.say(match self.privacy {
+                Privacy::Encrypted => refused(Refusal::Invalid, "TLS has begun already"),
+                Privacy::None | Privacy::Required => {
+                    refused(Refusal::Unsupported, "this server does not encrypt")
+                }
+            }),
             ClientOption::StructuredReply => {
                 self.replies = Replies::Structured;
                 answers.say(Answer::Ack);
@@ -224,6 +256,35 @@ impl<'a> Negotiation<'a> {
     }
 }
 
+/// What a client gets that has to begin TLS first.
+fn unencrypted(option: &ClientOption, answers: &mut Answers<'_>) -> Step {
+    match option {
+        ClientOption::StartTls => {
+            answers.say(Answer::Ack);
+            Step::Encrypt
+        }
+        ClientOption::Abort => {
+            answers.say(Answer::Ack);
+            Step::Close
+        }
+        // There is no way to refuse this one.
+        ClientOption::ExportName(_) => Step::Close,
+        ClientOption::List
+        | ClientOption::Info { .. }
+        | ClientOption::Go { .. }
+        | ClientOption::StructuredReply
+        | ClientOption::ListMetaContext { .. }
+        | ClientOption::SetMetaContext { .. } => {
+            answers.say(needs_tls());
+            Step::Continue
+        }
+    }
+}
+
+fn needs_tls() -> Answer {
+    refused(Refusal::TlsRequired, "this server serves nothing without TLS: begin it first")
+}
+
 /// The answers to one option.
 struct Answers<'a> {
     option: u32,
@@ -280,7 +341,7 @@ mod tests {
     #[test]
     fn go_describes_the_export_and_begins() {
         let exports = exports();
-        let mut negotiation = Negotiation::new(&exports);
+        let mut negotiation = Negotiation::new(&exports, Privacy::None);
         let wanted = vec![info::NAME, info::DESCRIPTION];
         let option = ClientOption::Go { export: String::new(), wanted };
         let (answers, step) = ask(&mut negotiation, option);
@@ -302,7 +363,7 @@ mod tests {
     #[test]
     fn unknown_export_is_refused_and_the_handshake_goes_on() {
         let exports = exports();
-        let mut negotiation = Negotiation::new(&exports);
+        let mut negotiation = Negotiation::new(&exports, Privacy::None);
         let (answers, step) = ask(&mut negotiation, go("c"));
         assert!(is_refused(&answers, Refusal::UnknownExport), "{answers:?}");
         assert_eq!(step, Step::Continue);
@@ -311,7 +372,7 @@ mod tests {
     #[test]
     fn info_describes_and_does_not_begin() {
         let exports = exports();
-        let mut negotiation = Negotiation::new(&exports);
+        let mut negotiation = Negotiation::new(&exports, Privacy::None);
         let option = ClientOption::Info { export: "b".to_owned(), wanted: Vec::new() };
         let (answers, step) = ask(&mut negotiation, option);
         assert_eq!(answers.len(), 3);
@@ -321,7 +382,7 @@ mod tests {
     #[test]
     fn export_name_of_nothing_closes_because_it_cannot_be_refused() {
         let exports = exports();
-        let mut negotiation = Negotiation::new(&exports);
+        let mut negotiation = Negotiation::new(&exports, Privacy::None);
         let mut answers = Vec::new();
         let ask = ClientMessage::Option(ClientOption::ExportName("c".to_owned()));
         assert_eq!(negotiation.handle(ask, &mut answers), Step::Close);
@@ -337,7 +398,7 @@ mod tests {
         for (flags, expected) in
             [(ClientFlags::NONE, Padding::Zeroes), (ClientFlags::NO_ZEROES, Padding::None)]
         {
-            let mut negotiation = Negotiation::new(&exports);
+            let mut negotiation = Negotiation::new(&exports, Privacy::None);
             let mut answers = Vec::new();
             negotiation.handle(ClientMessage::Flags(flags), &mut answers);
             let name = ClientMessage::Option(ClientOption::ExportName("b".to_owned()));
@@ -350,7 +411,7 @@ mod tests {
     #[test]
     fn list_names_every_export() {
         let exports = exports();
-        let (answers, _) = ask(&mut Negotiation::new(&exports), ClientOption::List);
+        let (answers, _) = ask(&mut Negotiation::new(&exports, Privacy::None), ClientOption::List);
         assert_eq!(answers.len(), 3);
         let (name, description) = ("b".to_owned(), "about b".to_owned());
         assert_eq!(answers[1..], [Answer::Server { name, description }, Answer::Ack]);
@@ -359,7 +420,7 @@ mod tests {
     #[test]
     fn encryption_and_unknown_options_are_refused_and_the_handshake_goes_on() {
         let exports = exports();
-        let mut negotiation = Negotiation::new(&exports);
+        let mut negotiation = Negotiation::new(&exports, Privacy::None);
         let (answers, step) = ask(&mut negotiation, ClientOption::StartTls);
         assert!(is_refused(&answers, Refusal::Unsupported), "{answers:?}");
         assert_eq!(step, Step::Continue);
@@ -375,7 +436,7 @@ mod tests {
     #[test]
     fn block_status_needs_structured_replies_and_the_same_export() {
         let exports = exports();
-        let mut negotiation = Negotiation::new(&exports);
+        let mut negotiation = Negotiation::new(&exports, Privacy::None);
         let (answers, _) = ask(&mut negotiation, choose("a", ALLOCATION));
         assert!(is_refused(&answers, Refusal::Invalid), "{answers:?}");
         ask(&mut negotiation, ClientOption::StructuredReply);
@@ -395,9 +456,45 @@ mod tests {
     }
 
     #[test]
+    fn server_that_encrypts_says_nothing_before_and_everything_after_tls() {
+        let exports = exports();
+        let mut negotiation = Negotiation::new(&exports, Privacy::Required);
+        let (export, queries) = ("a".to_owned(), Vec::new());
+        for option in [
+            go("a"),
+            ClientOption::List,
+            ClientOption::StructuredReply,
+            ClientOption::Info { export: export.clone(), wanted: Vec::new() },
+            ClientOption::ListMetaContext { export: export.clone(), queries: queries.clone() },
+            ClientOption::SetMetaContext { export: export.clone(), queries },
+        ] {
+            let (answers, step) = ask(&mut negotiation, option.clone());
+            assert!(is_refused(&answers, Refusal::TlsRequired), "{option:?}: {answers:?}");
+            assert_eq!(step, Step::Continue);
+        }
+        let bad = |option, refusal| ClientMessage::BadOption { option, refusal, reason: "no" };
+        let mut messages = Vec::new();
+        let unknown = bad(option::EXTENDED_HEADERS, Refusal::Unsupported);
+        assert_eq!(negotiation.handle(unknown, &mut messages), Step::Continue);
+        let expected =
+            ServerMessage::Answer { option: option::EXTENDED_HEADERS, answer: needs_tls() };
+        assert_eq!(messages, [expected]);
+        assert_eq!(ask(&mut negotiation, ClientOption::ExportName(export)), (vec![], Step::Close));
+        let (answers, step) = ask(&mut negotiation, ClientOption::StartTls);
+        assert_eq!((answers, step), (vec![Answer::Ack], Step::Encrypt));
+        negotiation.handle_encrypted();
+        let (answers, _) = ask(&mut negotiation, ClientOption::StartTls);
+        assert!(is_refused(&answers, Refusal::Invalid), "{answers:?}");
+        let (_, step) = ask(&mut negotiation, go("a"));
+        // What was asked for before TLS is not agreed on.
+        let (replies, status) = (Replies::Simple, Status::NotChosen);
+        assert_eq!(step, Step::Begin(Agreed { export: 0, replies, status }));
+    }
+
+    #[test]
     fn abort_is_acknowledged_and_closes() {
         let exports = exports();
-        let answer = ask(&mut Negotiation::new(&exports), ClientOption::Abort);
+        let answer = ask(&mut Negotiation::new(&exports, Privacy::None), ClientOption::Abort);
         assert_eq!(answer, (vec![Answer::Ack], Step::Close));
     }
 }

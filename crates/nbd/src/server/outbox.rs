@@ -17,6 +17,7 @@
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::in_flight::Permit;
@@ -44,6 +45,8 @@ pub(super) struct Outbox {
     socket: Arc<Socket>,
     state: Mutex<OutboxState>,
     changed: Condvar,
+    /// Whether the client takes nothing any more: what the state says, for those who do not hold it.
+    is_broken: AtomicBool,
 }
 
 #[derive(Default)]
@@ -112,7 +115,12 @@ impl Outbox {
     /// For the client at `socket`, and what answers are given to.
     pub(super) fn new(socket: Arc<Socket>) -> (Arc<Self>, Sender) {
         let state = Mutex::new(OutboxState { senders: 1, ..OutboxState::default() });
-        let outbox = Arc::new(Self { socket, state, changed: Condvar::new() });
+        let outbox = Arc::new(Self {
+            socket,
+            state,
+            changed: Condvar::new(),
+            is_broken: AtomicBool::new(false),
+        });
         (Arc::clone(&outbox), Sender(outbox))
     }
 
@@ -170,9 +178,10 @@ impl Outbox {
         }
     }
 
-    /// The client takes nothing any more. The reader learns of that from the socket.
+    /// The client takes nothing any more. The reader learns of that from the socket, or when it looks.
     fn end(&self, mut state: MutexGuard<'_, OutboxState>) {
         state.broken = true;
+        self.is_broken.store(true, Ordering::Relaxed);
         let unsent = std::mem::take(&mut state.queue);
         self.wake(&mut state);
         drop(state);
@@ -243,6 +252,13 @@ impl Sender {
         let mut head = Vec::with_capacity(HEAD_USUAL);
         message.encode_head(&mut head);
         self.0.send(Outgoing { head, data: message.into_payload(), sent: 0, permit });
+    }
+}
+
+impl Sender {
+    /// Whether the client has been seen to take no answers any more.
+    pub(super) fn is_broken(&self) -> bool {
+        self.0.is_broken.load(Ordering::Relaxed)
     }
 }
 

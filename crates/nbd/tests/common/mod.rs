@@ -3,6 +3,8 @@
 
 #![allow(dead_code, reason = "every test file uses another part")]
 
+pub(crate) mod pki;
+
 use std::io::{self, Read, Write};
 use std::ops::Deref;
 use std::os::unix::net::UnixStream;
@@ -44,9 +46,14 @@ impl Served {
     }
 
     pub(crate) fn bounded(exports: Vec<Export>, bounds: Bounds) -> Self {
+        Self::of(exports, |server| server.with_bounds(bounds))
+    }
+
+    /// A server that is changed before it starts.
+    pub(crate) fn of(exports: Vec<Export>, change: impl FnOnce(Server) -> Server) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let endpoint = Endpoint::Unix(dir.path().join("nbd.sock"));
-        let running = Server::bind(&endpoint, exports).unwrap().with_bounds(bounds).start();
+        let running = change(Server::bind(&endpoint, exports).unwrap()).start();
         Self { running, dir }
     }
 
@@ -284,7 +291,17 @@ impl RawClient {
         for option in options {
             assert_eq!(self.ask(option).last(), Some(&Answer::Ack), "{option:?}");
         }
-        let go = ClientOption::Go { export: String::new(), wanted: Vec::new() };
+        self.choose("");
+    }
+
+    /// Greets, and goes for the export of that name.
+    pub(crate) fn go_to(&mut self, export: &str) {
+        self.greet();
+        self.choose(export);
+    }
+
+    fn choose(&mut self, export: &str) {
+        let go = ClientOption::Go { export: export.to_owned(), wanted: Vec::new() };
         assert_eq!(self.ask(&go).last(), Some(&Answer::Ack));
         self.1.begin_transmission();
     }

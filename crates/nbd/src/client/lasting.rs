@@ -1,0 +1,442 @@
+//! A client that comes back to its export: what a drive is that may be away for a while.
+//!
+//! ```text
+//!        +-----> up ----(the connection is lost)----> away
+//!        |                                             |  dials, waiting longer each time
+//!        +--(the same drive answers; unflushed writes  |
+//!            are written again and flushed)------------+
+//!                                                      |
+//!        gone <---(another drive answers, or what was answered cannot be written again)
+//! ```
+//!
+//! # Invariants
+//!
+//! - V1. A command whose connection is lost, and one that comes while the export is away, is refused: the same
+//!   command may be sent again. Nothing is kept waiting here.
+//! - V2. What was written and answered reads back after the export was away, whatever the server has lost of its
+//!   memory: see [`Unflushed`].
+//! - V3. A flush that the server answers with an error is never asked for again: the export is gone.
+//! - V4. A connection is never broken off from here because a server takes its time: it might carry out later
+//!   what it had got, after something newer. A server that closes a connection is believed to be done with it. How
+//!   long a drive is waited for is its array's to decide.
+//! - V5. The next connection begins when every command of the last one has ended, so that nothing is written again
+//!   while something newer is on its way.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use levelhead_block::{
+    BlockService, Buf, Command, Done, Durability, Effort, Outcome, Payload, Piece, Reply, Request,
+};
+use levelhead_units::{Extent, Lba, SECTOR_SIZE, Sectors};
+
+use super::service::Source;
+use super::unflushed::{KEPT_MAX, Mark, Promise, Unflushed};
+use super::{Client, Target};
+use crate::uri::Uri;
+
+/// The wait before the first attempt to come back; it doubles with each.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+
+/// The longest wait between two attempts.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// How long a server may take for one command before clients of this one are welcome again.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
+
+/// Past so many unflushed sectors a flush is asked for that no one else has asked for.
+const FLUSH_AT: usize = KEPT_MAX / 2;
+
+/// Whether a drive whose first sector was like that may be the one whose first sector is like this now.
+pub type Recognise = fn(before: &[u8], now: &[u8]) -> bool;
+
+/// An export that may be away for a while. See the module.
+pub struct LastingClient {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    target: Target,
+    size: Sectors,
+    recognise: Recognise,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    link: Link,
+    /// How many connections there were.
+    connection: u64,
+    /// Commands under way on the last of them.
+    inside: usize,
+    unflushed: Unflushed,
+    flushing: Flushing,
+    /// Its first sector as it is there for sure, if that could be read.
+    first: Option<Box<[u8]>>,
+}
+
+enum Link {
+    Up(Arc<Client>),
+    /// Why the last connection was lost, or none came about.
+    Away(String),
+    Gone(String),
+    /// No one wants it any more.
+    Left,
+}
+
+/// Whether a flush is under way that no one else has asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flushing {
+    No,
+    Yes,
+}
+
+/// What is to be remembered of a command until it ends.
+enum Note {
+    Nothing,
+    Write(Promise),
+    /// And the first sector, if it is among them.
+    Durable(Extent, Option<Box<[u8]>>),
+    Flush(Mark),
+}
+
+impl LastingClient {
+    /// Connects to an export that can be written. `recognise` decides whether a drive that answers there later is
+    /// still the same.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::open`], and an export that is read-only.
+    pub fn open(uri: &Uri, recognise: Recognise) -> io::Result<Self> {
+        let target = Target::of(uri)?;
+        let client = Client::dial(&target)?;
+        if client.is_read_only() {
+            let message = format!("{uri}: the export is read-only");
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
+        }
+        let size = client.size();
+        let first = first_sector(&client).ok().map(|sector| Box::from(sector.as_slice()));
+        let state = State {
+            link: Link::Up(Arc::new(client)),
+            connection: 1,
+            inside: 0,
+            unflushed: Unflushed::default(),
+            flushing: Flushing::No,
+            first,
+        };
+        let (state, changed) = (Mutex::new(state), Condvar::new());
+        let shared = Arc::new(Shared { target, size, recognise, state, changed });
+        let keeper = Arc::clone(&shared);
+        thread::Builder::new().name("nbd-keeper".to_owned()).spawn(move || keeper.keep())?;
+        Ok(Self { shared })
+    }
+}
+
+impl Drop for LastingClient {
+    fn drop(&mut self) {
+        // The connection says goodbye, and the keeper ends by itself.
+        let link = std::mem::replace(&mut self.shared.lock().link, Link::Left);
+        self.shared.changed.notify_all();
+        drop(link);
+    }
+}
+
+impl BlockService for LastingClient {
+    fn size(&self) -> Sectors {
+        self.shared.size
+    }
+
+    fn submit(&self, request: Request, done: Done) {
+        let command = request.command;
+        assert!(command.fits(self.shared.size), "{command:?} past the end");
+        let mut state = self.shared.lock();
+        let client = match &state.link {
+            Link::Up(client) => Arc::clone(client),
+            Link::Away(why) => {
+                let reply = refused(why);
+                drop(state);
+                return done(reply);
+            }
+            Link::Gone(why) => {
+                let reply = Reply::gone(why.clone());
+                drop(state);
+                return done(reply);
+            }
+            Link::Left => unreachable!("it is left when it is dropped"),
+        };
+        let connection = state.connection;
+        let (request, note) = state.note(request);
+        state.inside += 1;
+        drop(state);
+        let shared = Arc::clone(&self.shared);
+        let finish = move |reply: Reply, source: Source| {
+            let reply = match source {
+                Source::Server => shared.handle_answered(note, reply),
+                Source::Loss => shared.handle_unanswered(connection, &note, reply),
+            };
+            done(reply);
+        };
+        client.run(request, Box::new(finish));
+    }
+}
+
+impl State {
+    /// What to remember of a request, and the request: durable if what it writes cannot be kept here.
+    fn note(&mut self, request: Request) -> (Request, Note) {
+        // Zeroes are kept like any other bytes.
+        let request = request.spelled_out();
+        match (request.command, &request.payload) {
+            (
+                Command::Write { extent, durability: Durability::Cached, zero_tail },
+                Payload::Pieces(pieces),
+            ) => match self.unflushed.promise(extent.lba.get(), pieces) {
+                Some(promise) => (request, Note::Write(promise)),
+                None => {
+                    let durability = Durability::Durable;
+                    let command = Command::Write { extent, durability, zero_tail };
+                    let first = first_of(extent, &request.payload);
+                    (Request { command, ..request }, Note::Durable(extent, first))
+                }
+            },
+            (Command::Write { extent, .. }, payload) => {
+                let first = first_of(extent, payload);
+                (request, Note::Durable(extent, first))
+            }
+            (Command::Flush, _) => (request, Note::Flush(self.unflushed.mark())),
+            // What was trimmed is some value that stays, so that the next one may be any, too.
+            (Command::Trim { extent }, _) => (request, Note::Durable(extent, None)),
+            (Command::Read { .. } | Command::WriteZeroes { .. }, _) => (request, Note::Nothing),
+        }
+    }
+
+    /// A flush that began then has ended well.
+    fn handle_flushed(&mut self, mark: Mark) {
+        let first = self.unflushed.handle_flushed(mark);
+        self.first = first.or(self.first.take());
+    }
+}
+
+/// The bytes of the first sector, if a write is about it.
+fn first_of(extent: Extent, payload: &Payload) -> Option<Box<[u8]>> {
+    match payload {
+        Payload::Pieces(pieces) if extent.lba == Lba::ZERO => {
+            Piece::each_sector(pieces).next().map(Box::from)
+        }
+        Payload::Pieces(_) | Payload::Room(_) | Payload::None => None,
+    }
+}
+
+impl Shared {
+    /// A command was not answered: what its caller is told.
+    fn handle_unanswered(&self, connection: u64, note: &Note, reply: Reply) -> Reply {
+        let mut state = self.lock();
+        self.note_ended(&mut state);
+        if let Note::Write(promise) = note {
+            state.unflushed.withdraw(promise);
+        }
+        let why = reply.reason.unwrap_or_else(|| "the connection was lost".to_owned());
+        self.handle_lost(&mut state, connection, &why);
+        refused(&why)
+    }
+
+    /// A command was answered: what its caller is told.
+    fn handle_answered(self: &Arc<Self>, note: Note, reply: Reply) -> Reply {
+        let mut state = self.lock();
+        self.note_ended(&mut state);
+        let is_good = reply.outcome.is_good();
+        match note {
+            Note::Nothing => {}
+            Note::Write(promise) if is_good => state.unflushed.keep(promise),
+            Note::Write(promise) => state.unflushed.withdraw(&promise),
+            Note::Durable(extent, first) if is_good => {
+                state.unflushed.forget(extent.lba.get()..extent.end().get());
+                state.first = first.or(state.first.take());
+            }
+            Note::Durable(..) => {}
+            Note::Flush(mark) if is_good => state.handle_flushed(mark),
+            Note::Flush(_) => self.handle_unsafe(&mut state, &reply), // V3
+        }
+        self.flush_early(state);
+        reply
+    }
+
+    /// A command has ended, one way or the other.
+    fn note_ended(&self, state: &mut State) {
+        state.inside = state.inside.checked_sub(1).expect("a command ends once");
+        if state.inside == 0 && !matches!(state.link, Link::Up(_)) {
+            self.changed.notify_all();
+        }
+    }
+
+    /// The connection of that number is lost.
+    fn handle_lost(&self, state: &mut State, connection: u64, why: &str) {
+        if state.connection == connection && matches!(state.link, Link::Up(_)) {
+            state.link = Link::Away(why.to_owned());
+            state.flushing = Flushing::No;
+            self.changed.notify_all();
+        }
+    }
+
+    /// A flush has failed: nothing is known of what was written before it.
+    fn handle_unsafe(&self, state: &mut State, reply: &Reply) {
+        if !matches!(state.link, Link::Left) {
+            let why = reply.reason.as_deref().unwrap_or("it answered with an error");
+            state.link = Link::Gone(format!("a flush has failed: {why}"));
+            self.changed.notify_all();
+        }
+    }
+
+    /// Asks for a flush if much is kept.
+    fn flush_early(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        if state.unflushed.len() < FLUSH_AT || state.flushing == Flushing::Yes {
+            return;
+        }
+        let Link::Up(client) = &state.link else { return };
+        let client = Arc::clone(client);
+        state.flushing = Flushing::Yes;
+        state.inside += 1;
+        let (mark, connection) = (state.unflushed.mark(), state.connection);
+        drop(state);
+        let shared = Arc::clone(self);
+        let finish = move |reply: Reply, source: Source| {
+            let mut state = shared.lock();
+            shared.note_ended(&mut state);
+            if source == Source::Loss {
+                return shared.handle_lost(&mut state, connection, "the connection was lost");
+            }
+            if state.connection == connection {
+                state.flushing = Flushing::No;
+            }
+            match reply.outcome.is_good() {
+                true => state.handle_flushed(mark),
+                false => shared.handle_unsafe(&mut state, &reply), // V3
+            }
+        };
+        client.run(Request::bare(Command::Flush), Box::new(finish));
+    }
+
+    /// Brings the export back whenever it is away, until it is left or gone.
+    fn keep(self: Arc<Self>) {
+        let mut pause = PAUSE_MIN;
+        loop {
+            let mut state = self.lock();
+            while matches!(state.link, Link::Up(_)) {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                pause = PAUSE_MIN;
+            }
+            let is_away = |state: &mut State| matches!(state.link, Link::Away(_));
+            // A server that says that it is about to end still answers what it has (V5).
+            let waits = |state: &mut State| is_away(state) && state.inside > 0;
+            let state =
+                self.changed.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner);
+            let waited = self.changed.wait_timeout_while(state, pause, is_away);
+            let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            if !is_away(&mut state) {
+                return;
+            }
+            drop(state);
+            pause = (pause * 2).min(PAUSE_MAX);
+            let result = Client::dial(&self.target)
+                .map_err(Failure::from)
+                .and_then(|client| self.come_back(client));
+            let mut state = self.lock();
+            if !matches!(state.link, Link::Away(_)) {
+                return;
+            }
+            match result {
+                Ok(client) => {
+                    state.connection += 1;
+                    state.link = Link::Up(Arc::new(client));
+                }
+                Err(Failure::Later(why)) => state.link = Link::Away(why),
+                Err(Failure::Never(why)) => state.link = Link::Gone(why),
+            }
+        }
+    }
+
+    /// Sees to it that it is the same drive and that it has what it had.
+    fn come_back(&self, client: Client) -> Result<Client, Failure> {
+        let uri = self.target.uri();
+        if client.size() != self.size {
+            let (now, before) = (client.size().bytes(), self.size.bytes());
+            return Err(Failure::Never(format!("{uri} has {now} now, it had {before}")));
+        }
+        if client.is_read_only() {
+            return Err(Failure::Later(format!("{uri}: the export is read-only")));
+        }
+        let now = first_sector(&client)?;
+        let first = self.lock().first.clone();
+        if !first.is_none_or(|first| (self.recognise)(&first, now.as_slice())) {
+            return Err(Failure::Never(format!("another drive answers at {uri} now")));
+        }
+        let (runs, mark) = {
+            let state = self.lock();
+            (state.unflushed.runs(), state.unflushed.mark())
+        };
+        for (first, bytes) in runs {
+            let sectors = Sectors::new((bytes.len() / SECTOR_SIZE) as u64);
+            let extent = Extent::new(Lba::new(first), sectors);
+            run(&client, Request::write(extent, Durability::Cached, Buf::copy_of(&bytes)))?;
+        }
+        run(&client, Request::bare(Command::Flush))?;
+        self.lock().handle_flushed(mark);
+        Ok(client)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why the export is still away.
+enum Failure {
+    /// Another attempt may do.
+    Later(String),
+    /// No attempt will.
+    Never(String),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Later(error.to_string())
+    }
+}
+
+fn first_sector(client: &Client) -> Result<Buf, Failure> {
+    let extent = Extent::new(Lba::ZERO, Sectors::new(1));
+    if !extent.fits(client.size()) {
+        return Ok(Buf::empty());
+    }
+    let reply = run(client, Request::read(extent, Effort::Full))?;
+    Ok(reply.data.into_buf())
+}
+
+/// One command, waited for, though not for long.
+fn run(client: &Client, request: Request) -> Result<Reply, Failure> {
+    let (sender, receiver) = mpsc::channel();
+    let finish = move |reply: Reply, source: Source| drop(sender.send((reply, source)));
+    let is_read = matches!(request.command, Command::Read { .. });
+    client.run(request, Box::new(finish));
+    let Ok((reply, source)) = receiver.recv_timeout(ANSWER_MAX) else {
+        // Nothing newer was said over this connection, so it may be broken off.
+        client.hang_up();
+        return Err(Failure::Later(format!("no answer for {} s", ANSWER_MAX.as_secs())));
+    };
+    let why = || reply.reason.clone().unwrap_or_else(|| "it answered with an error".to_owned());
+    match (source, reply.outcome.is_good()) {
+        (Source::Server, true) => Ok(reply),
+        (Source::Loss, _) => Err(Failure::Later(why())),
+        (Source::Server, false) if is_read || reply.outcome == Outcome::Refused => {
+            Err(Failure::Later(why()))
+        }
+        (Source::Server, false) => {
+            Err(Failure::Never(format!("what it had lost could not be written again: {}", why())))
+        }
+    }
+}
+
+fn refused(why: &str) -> Reply {
+    Reply { reason: Some(why.to_owned()), ..Reply::bare(Outcome::Refused) }
+}

@@ -1,0 +1,53 @@
+//! Certificates for a test: made when it starts, with the names that nbdkit and QEMU have for them.
+
+use std::fs;
+use std::path::Path;
+
+use levelhead_nbd::TlsServer;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
+};
+
+/// A folder with `ca-cert.pem`, `server-cert.pem`, `server-key.pem`, `client-cert.pem` and `client-key.pem`. The
+/// server's certificate is for `localhost` and 127.0.0.1.
+pub(crate) fn make(folder: &Path) {
+    let ca_key = KeyPair::generate().unwrap();
+    let mut ca = CertificateParams::new(Vec::new()).unwrap();
+    ca.distinguished_name.push(DnType::CommonName, "test CA");
+    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    write(folder, "ca-cert.pem", &ca.self_signed(&ca_key).unwrap().pem());
+    let issuer = Issuer::new(ca, ca_key);
+    for (name, names, purpose) in [
+        ("server", &["localhost", "127.0.0.1"][..], ExtendedKeyUsagePurpose::ServerAuth),
+        ("client", &["somebody"], ExtendedKeyUsagePurpose::ClientAuth),
+    ] {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![purpose];
+        let key = KeyPair::generate().unwrap();
+        let cert = params.signed_by(&key, &issuer).unwrap();
+        write(folder, &format!("{name}-cert.pem"), &cert.pem());
+        write(folder, &format!("{name}-key.pem"), &key.serialize_pem());
+    }
+}
+
+fn write(folder: &Path, name: &str, text: &str) {
+    fs::write(folder.join(name), text).unwrap();
+}
+
+/// What a server of that folder is known by, for any client.
+pub(crate) fn server(folder: &Path) -> TlsServer {
+    let file = |name| folder.join(name);
+    TlsServer::load(&file("server-cert.pem"), &file("server-key.pem"), None).unwrap()
+}
+
+/// The same, for clients with a certificate of the same issuer alone.
+pub(crate) fn server_for_known(folder: &Path) -> TlsServer {
+    let file = |name| folder.join(name);
+    let (cert, key) = (file("server-cert.pem"), file("server-key.pem"));
+    TlsServer::load(&cert, &key, Some(&file("ca-cert.pem"))).unwrap()
+}
