@@ -25,5 +25,6 @@ mod socket;
 pub use client::Client;
 pub use endpoint::{Endpoint, ParseEndpointError};
 pub use server::{
-    Access, BYTES_MAX, Bounds, CONNECTIONS_MAX, Export, HANDSHAKE_MAX, HOLD_MAX, Running, Server,
+    Access, BYTES_MAX, Bounds, CONNECTIONS_MAX, Export, HANDSHAKE_MAX, HOLD_MAX, Look, Running,
+    Server, Traffic,
 };

@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use levelhead_block::{Command, Effort, Pool, Reply, Request};
 
+use super::Counts;
 use super::deadline::Deadline;
 use super::export::LiveExport;
 use super::failure::{Failure, check_outcome};
@@ -40,12 +41,14 @@ pub(super) struct Connection {
     pub(super) handshake_max: Duration,
     /// Memory for the bytes of writes.
     pub(super) pool: Pool,
+    /// What is counted of all connections.
+    pub(super) counts: Arc<Counts>,
 }
 
 /// Serves a client until it leaves, breaks the protocol, takes too long for its handshake, or
 /// `stopping` is set and the socket's reading half shut down. Every request has been answered by the service when this returns.
 pub(super) fn serve(
-    Connection { socket, in_flight, handshake_max, pool }: &Connection,
+    Connection { socket, in_flight, handshake_max, pool, counts }: &Connection,
     exports: &[Arc<LiveExport>],
     stopping: &AtomicBool,
 ) -> io::Result<()> {
@@ -58,7 +61,8 @@ pub(super) fn serve(
         let (outbox, answers) = Outbox::new(Arc::clone(socket));
         let writer = thread::Builder::new().name("nbd-writer".to_owned());
         writer.spawn_scoped(scope, move || outbox.write())?;
-        Reader { agreed, export: &export, in_flight, answers }.run(socket, &mut decoder, stopping)
+        let reader = Reader { agreed, export: &export, in_flight, counts, answers };
+        reader.run(socket, &mut decoder, stopping)
     });
     in_flight.wait_empty();
     result
@@ -180,6 +184,7 @@ struct Reader<'a> {
     agreed: Agreed,
     export: &'a Arc<LiveExport>,
     in_flight: &'a Arc<InFlight>,
+    counts: &'a Counts,
     answers: Sender,
 }
 
@@ -238,6 +243,7 @@ impl Reader<'_> {
             return Next::Leave;
         };
         permit.received();
+        self.counts.requests.fetch_add(1, Ordering::Relaxed);
         let pending = self.pending(header, permit);
         match task {
             Err(failure) => pending.fail(failure),
