@@ -7,7 +7,10 @@ mod event_json;
 mod events;
 mod follow;
 mod messages;
+mod metrics;
+mod process;
 mod serve;
+mod snapshot;
 mod socket_path;
 mod verbs;
 

@@ -17,6 +17,8 @@ use levelhead_units::{Bytes, Nanos, Sectors};
 use serde::Serialize;
 
 use super::events::Tell;
+use super::metrics::{Devices, Scrapes};
+use super::snapshot::Snapshots;
 use super::{control, events, members, socket_path};
 use crate::files::absolute;
 use crate::{AppError, Progress, Show, Stop, uri};
@@ -50,6 +52,8 @@ pub struct Serve {
     pub seed: u64,
     /// How long a drive may be silent before the array does without it.
     pub lost_after: Nanos,
+    /// Where its metrics are to be had, if anywhere.
+    pub metrics: Option<levelhead_metrics::Address>,
 }
 
 /// A drive counts as silent after the usual time, or after half of that after which it is lost.
@@ -82,15 +86,20 @@ pub struct Serving {
     pub uri: String,
     /// Where it listens for control.
     pub control: PathBuf,
+    /// Where its metrics are to be had, if anywhere.
+    pub metrics: Option<String>,
     /// Sentences worth reading before it is used.
     pub remarks: Vec<String>,
 }
 
 impl Show for Serving {
     fn text(&self) -> String {
-        let Self { array, size_bytes, uri, control, remarks } = self;
+        let Self { array, size_bytes, uri, control, metrics, remarks } = self;
         let (size, control) = (Bytes::new(*size_bytes).short(), control.display());
         let mut text = format!("{array}\nsize: {size}\nnbd: {uri}\ncontrol: {control}\n");
+        if let Some(metrics) = metrics {
+            text.push_str(&format!("metrics: {metrics}\n"));
+        }
         remarks.iter().for_each(|remark| text.push_str(&format!("{remark}\n")));
         text.push_str("Ctrl-C stops it in good order");
         text
@@ -153,6 +162,7 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
     let mut serving = Serving {
         uri: String::new(),
         control: absolute(&control),
+        metrics: None,
         array: assembled.spec().to_string(),
         size_bytes: assembled.size().bytes().get(),
         remarks: Vec::new(),
@@ -168,7 +178,7 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
             stripes - synced
         ));
     }
-    // Both sockets are bound before the drives are touched.
+    // All sockets are bound before the drives are touched.
     let listener = control::Listener::bind(&control)?;
     let exported = Arc::new(Exported { size: assembled.size(), array: OnceLock::new() });
     let export = Export {
@@ -178,6 +188,9 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
         access: Access::ReadWrite,
     };
     let server = Server::bind(&ask.nbd, vec![export]).map_err(AppError::usage)?;
+    let metrics = ask.metrics.map(levelhead_metrics::Server::bind).transpose();
+    let metrics = metrics.map_err(AppError::usage)?;
+    let (uuid, devices) = (assembled.uuid().to_string(), Devices::of(&members));
     let listening = events::listen(ask.on_event.clone(), tell);
     // The first event comes before the first command.
     let (begun, pass_on) = (Mutex::new(Some(begun)), listening.on_event);
@@ -202,6 +215,11 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
     assert!(exported.array.set(handle.clone()).is_ok(), "it is set here alone");
     let running = server.start();
     serving.uri = uri(running.endpoint(), &ask.export);
+    let scrapes =
+        Scrapes { uuid, snapshots: Snapshots::new(handle.clone()), nbd: running.look(), devices };
+    let metered = metrics.map(|server| server.start(Box::new(move || scrapes.scrape())));
+    let metered = metered.transpose().map_err(AppError::trouble)?;
+    serving.metrics = metered.as_ref().map(|metered| metered.address().to_string());
     let controlled = listener.start(link.as_deref(), handle.clone(), stop.clone());
     ready(&serving);
     let shown = show_resync(handle.clone(), stop.clone(), progress);
@@ -215,6 +233,7 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
     handle.stop_soon();
     running.stop();
     let stopped = handle.stop().map_err(|error| error.to_string());
+    drop(metered);
     listening.outbox.close();
     drop(watcher.join());
     controlled.end(stopped.clone());

@@ -13,6 +13,7 @@ use levelhead_app::{AppError, Stop};
 use levelhead_array::{HostOrder, Policy, Spec};
 use levelhead_erasure::Kernel;
 use levelhead_host::{CreateOptions, Io};
+use levelhead_metrics::Address;
 use levelhead_nbd::Endpoint;
 use levelhead_units::Nanos;
 
@@ -97,6 +98,10 @@ pub(crate) struct ServeArgs {
     /// layout survives that; 1s to 1h
     #[arg(long, default_value = "60s", value_parser = values::patience)]
     lost_after: Nanos,
+    /// Where metrics are to be had over HTTP, for Prometheus and its kin: PORT for this machine only, ADDRESS:PORT,
+    /// or [ADDRESS]:PORT
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<Address>,
 }
 
 /// A verb for a running array, as the table of verbs offers it.
@@ -217,6 +222,7 @@ fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
         kernel: args.kernel,
         seed: args.seed,
         lost_after: args.lost_after,
+        metrics: args.metrics,
     };
     let (stop, begun) = stop_once_begun()?;
     // Printed on threads of their own: what reads them may be slow, or read nothing at all.

@@ -4,6 +4,7 @@ mod control;
 mod events;
 mod hang;
 mod life;
+mod metrics;
 mod resync;
 mod slow;
 mod stops;
