@@ -13,6 +13,7 @@ mod serve;
 mod snapshot;
 mod socket_path;
 mod verbs;
+mod watch;
 
 pub use client::ask;
 pub use create::{Create, MadeArray, create};
@@ -21,6 +22,7 @@ pub use events::Tell;
 pub use follow::{Events, Heard, events};
 pub use serve::{Audience, Serve, Serving, serve};
 pub use verbs::{Make, OFFERS, Offer, Verb};
+pub use watch::{Watch, watch};
 
 use levelhead_host::MemberSpec;
 

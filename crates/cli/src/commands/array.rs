@@ -1,5 +1,6 @@
 //! `levelhead array ..`.
 
+use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -7,7 +8,8 @@ use std::time::Instant;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use levelhead_app::array::{
-    Audience, Create, Events, Heard, Make, OFFERS, Serve, Serving, Verb, ask, create, events, serve,
+    Audience, Create, Events, Heard, Make, OFFERS, Serve, Serving, Verb, Watch, ask, create,
+    events, serve, watch,
 };
 use levelhead_app::{AppError, Stop};
 use levelhead_array::{HostOrder, Policy, Spec};
@@ -27,6 +29,8 @@ pub(crate) enum Options {
     Create(CreateArgs),
     /// Serve an array over NBD until it is stopped
     Serve(Box<ServeArgs>),
+    /// Show how a running array is
+    Status(StatusArgs),
     /// Show what has happened to a running array and its drives
     Events(EventsArgs),
     #[command(flatten)]
@@ -163,6 +167,18 @@ pub(crate) struct Running {
 }
 
 #[derive(Args)]
+#[command(after_help = "With --watch and --json it prints one JSON object a line.")]
+pub(crate) struct StatusArgs {
+    /// The array's control socket, or any of its drives
+    array: PathBuf,
+    /// Look again every so many seconds, 0.1 to 3600, and show what was done meanwhile, until Ctrl-C or the
+    /// array's end
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1")]
+    #[arg(value_parser = values::look_every)]
+    watch: Option<Nanos>,
+}
+
+#[derive(Args)]
 #[command(after_help = "With --json it prints one JSON object a line.")]
 pub(crate) struct EventsArgs {
     /// The array's control socket, or any of its drives
@@ -189,10 +205,43 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
             output.print(&create(&Create { spec: array, members, options })?)
         }
         Options::Serve(args) => run_serve(*args, output),
+        Options::Status(StatusArgs { array, watch: None }) => {
+            output.print(ask(&array, Verb::Status)?.as_ref())
+        }
+        Options::Status(StatusArgs { array, watch: Some(every) }) => {
+            watch_status(Watch { array, every }, output)
+        }
         Options::Events(EventsArgs { array, follow }) => show_events(array, follow, output),
         Options::Ask(Ask { array, verb }) => output.print(ask(&array, verb)?.as_ref()),
     }
 }
+
+/// On a terminal each look takes the place of the one before.
+fn watch_status(ask: Watch, output: Output) -> Result<(), AppError> {
+    let is_redrawn = !output.json && std::io::stdout().is_terminal();
+    let stop = stop_on_signals()?;
+    let mut is_first = true;
+    let has_ended = watch(&ask, &stop, &mut |look| {
+        let Some(look) = look else {
+            let is_over = crate::is_unread();
+            return Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
+        };
+        let between = match (is_redrawn, output.json || is_first) {
+            (true, _) => CLEAR,
+            (false, true) => "",
+            (false, false) => "\n",
+        };
+        is_first = false;
+        output.print_after(between, look)
+    })?;
+    if has_ended {
+        crate::say("levelhead: the array has stopped");
+    }
+    Ok(())
+}
+
+/// Moves to the top of the terminal, and takes away what is there (ECMA-48: CUP, ED).
+const CLEAR: &str = "\x1b[H\x1b[2J";
 
 fn show_events(array: PathBuf, follow: bool, output: Output) -> Result<(), AppError> {
     let stop = if follow { stop_on_signals()? } else { Stop::new() };

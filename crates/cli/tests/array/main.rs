@@ -10,6 +10,7 @@ mod slow;
 mod stops;
 #[path = "../support/mod.rs"]
 mod support;
+mod watch;
 
 use levelhead_block::Durability;
 use levelhead_nbd::Client;
