@@ -8,6 +8,7 @@
 mod commands;
 mod faults;
 mod journal;
+mod manager;
 mod printer;
 mod progress;
 mod signals;

@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use levelhead_array::{Counter, DriveCounters, Resync};
@@ -37,7 +38,7 @@ type Labels = Vec<(&'static str, String)>;
 /// Where the metrics come from.
 pub(super) struct Scrapes {
     pub(super) uuid: String,
-    pub(super) snapshots: Snapshots,
+    pub(super) snapshots: Arc<Snapshots>,
     pub(super) nbd: Look,
     pub(super) devices: Devices,
 }

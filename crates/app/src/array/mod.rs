@@ -10,6 +10,7 @@ mod messages;
 mod metrics;
 mod process;
 mod serve;
+mod service;
 mod snapshot;
 mod socket_path;
 mod verbs;
@@ -21,6 +22,7 @@ pub use event_json::Priority;
 pub use events::Tell;
 pub use follow::{Events, Heard, events};
 pub use serve::{Audience, Serve, Serving, serve};
+pub use service::{Notice, Service, stop_bound};
 pub use verbs::{Make, OFFERS, Offer, Verb};
 pub use watch::{Watch, watch};
 

@@ -18,6 +18,7 @@ use serde::Serialize;
 
 use super::events::Tell;
 use super::metrics::{Devices, Scrapes};
+use super::service::{Pulse, Service, stop_bound};
 use super::snapshot::Snapshots;
 use super::{control, events, members, socket_path};
 use crate::files::absolute;
@@ -141,6 +142,8 @@ pub struct Audience<'a> {
     pub tell: Tell,
     /// Sees how far a resync is, from a thread of its own, which may wait.
     pub progress: Box<dyn Progress>,
+    /// A service manager, where one waits to be told.
+    pub service: Option<Service>,
 }
 
 /// How long the end waits for a progress bar to go away.
@@ -148,7 +151,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Serves until `stop` is wished.
 pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), AppError> {
-    let Audience { begun, ready, tell, progress } = audience;
+    let Audience { begun, ready, tell, progress, service } = audience;
     let kernel = kernel(ask.kernel)?;
     let members = members(&ask.members)?;
     let assembled =
@@ -215,13 +218,15 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
     assert!(exported.array.set(handle.clone()).is_ok(), "it is set here alone");
     let running = server.start();
     serving.uri = uri(running.endpoint(), &ask.export);
-    let scrapes =
-        Scrapes { uuid, snapshots: Snapshots::new(handle.clone()), nbd: running.look(), devices };
+    let snapshots = Arc::new(Snapshots::new(handle.clone()));
+    let nbd = running.look();
+    let scrapes = Scrapes { uuid, snapshots: Arc::clone(&snapshots), nbd, devices };
     let metered = metrics.map(|server| server.start(Box::new(move || scrapes.scrape())));
     let metered = metered.transpose().map_err(AppError::trouble)?;
     serving.metrics = metered.as_ref().map(|metered| metered.address().to_string());
     let controlled = listener.start(link.as_deref(), handle.clone(), stop.clone());
     ready(&serving);
+    let pulse = service.map(|service| Pulse::start(service, snapshots));
     let shown = show_resync(handle.clone(), stop.clone(), progress);
     let (watched, wish) = (handle.clone(), stop.clone());
     // An array that ends by itself has nothing left to serve.
@@ -230,6 +235,9 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
         wish.wish();
     });
     stop.wait();
+    if let Some(pulse) = &pulse {
+        pulse.stopping(stop_bound(patience(ask.lost_after)));
+    }
     handle.stop_soon();
     running.stop();
     let stopped = handle.stop().map_err(|error| error.to_string());
@@ -239,6 +247,7 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
     controlled.end(stopped.clone());
     // A terminal that takes nothing is left behind.
     let _left_behind = shown.recv_timeout(FAREWELL);
+    drop(pulse);
     stopped.map_err(AppError::trouble)
 }
 

@@ -64,7 +64,7 @@ impl Snapshots {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::mpsc;
     use std::thread;
 
@@ -78,7 +78,8 @@ mod tests {
 
     use super::*;
 
-    fn array(dir: &TempDir) -> ArrayHandle {
+    /// A running array of two files.
+    pub(in crate::array) fn array(dir: &TempDir) -> ArrayHandle {
         let members = [0, 1].map(|at| {
             let path = dir.path().join(format!("{at}.img"));
             std::fs::File::create(&path).unwrap().set_len(8 << 20).unwrap();

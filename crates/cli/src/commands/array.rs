@@ -8,8 +8,8 @@ use std::time::Instant;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use levelhead_app::array::{
-    Audience, Create, Events, Heard, Make, OFFERS, Serve, Serving, Verb, Watch, ask, create,
-    events, serve, watch,
+    Audience, Create, Events, Heard, Make, Notice, OFFERS, Serve, Service, Serving, Verb, Watch,
+    ask, create, events, serve, watch,
 };
 use levelhead_app::{AppError, Stop};
 use levelhead_array::{HostOrder, Policy, Spec};
@@ -19,6 +19,7 @@ use levelhead_metrics::Address;
 use levelhead_nbd::Endpoint;
 use levelhead_units::Nanos;
 
+use crate::manager::Manager;
 use crate::printer::{self, Printer};
 use crate::signals::{stop_on_signals, stop_once_begun};
 use crate::{Output, journal, progress, values};
@@ -209,7 +210,7 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
             output.print(ask(&array, Verb::Status)?.as_ref())
         }
         Options::Status(StatusArgs { array, watch: Some(every) }) => {
-            watch_status(Watch { array, every }, output)
+            watch_status(&Watch { array, every }, output)
         }
         Options::Events(EventsArgs { array, follow }) => show_events(array, follow, output),
         Options::Ask(Ask { array, verb }) => output.print(ask(&array, verb)?.as_ref()),
@@ -217,11 +218,11 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
 }
 
 /// On a terminal each look takes the place of the one before.
-fn watch_status(ask: Watch, output: Output) -> Result<(), AppError> {
+fn watch_status(ask: &Watch, output: Output) -> Result<(), AppError> {
     let is_redrawn = !output.json && std::io::stdout().is_terminal();
     let stop = stop_on_signals()?;
     let mut is_first = true;
-    let has_ended = watch(&ask, &stop, &mut |look| {
+    let has_ended = watch(ask, &stop, &mut |look| {
         let Some(look) = look else {
             let is_over = crate::is_unread();
             return Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
@@ -280,6 +281,19 @@ fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
         drop(output.print(&serving));
     });
     let err = Printer::start(|line: String| crate::say(&line));
+    let manager = Manager::of_environment(&|name| std::env::var_os(name));
+    let manager = manager.unwrap_or_else(|sentence| {
+        drop(err.lines().send(format!("levelhead: {sentence}")));
+        None
+    });
+    let is_managed = manager.is_some();
+    let watchdog = manager.as_ref().and_then(Manager::watchdog);
+    let notices = Printer::start(move |notice: Notice| {
+        if let Some(manager) = &manager {
+            manager.tell(&notice);
+        }
+    });
+    let told = notices.lines();
     let (to_journal, lines) = (journal::is_standard_error(), err.lines());
     let audience = Audience {
         begun: Box::new(move || begun.note()),
@@ -288,10 +302,13 @@ fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
             drop(lines.send(journal::line(to_journal, priority, sentence)));
         }),
         progress: progress::bars(output),
+        service: is_managed
+            .then(|| Service { tell: Box::new(move |notice| drop(told.send(notice))), watchdog }),
     };
     let served = serve(&ask, &stop, audience);
     let by = Instant::now() + printer::FAREWELL;
     out.end(by);
     err.end(by);
+    notices.end(by);
     served
 }

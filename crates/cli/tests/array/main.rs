@@ -6,6 +6,7 @@ mod hang;
 mod life;
 mod metrics;
 mod resync;
+mod service;
 mod slow;
 mod stops;
 #[path = "../support/mod.rs"]
