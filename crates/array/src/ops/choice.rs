@@ -65,7 +65,10 @@ pub(crate) fn slow_now(core: &mut Core, now: Instant, asked: DriveSet) -> Slow {
 pub(crate) fn needed(word: &Codeword, data: usize) -> SymbolSet {
     let own = word.subject.and(word.usable);
     if own == word.subject || word.usable.len() < data {
-        return own;
+        return own.minus(word.have);
     }
-    own.iter().chain(word.usable.minus(own).iter()).take(data.max(own.len())).collect()
+    let first = own.or(word.have);
+    let others = word.usable.minus(first);
+    let all: SymbolSet = first.iter().chain(others.iter()).take(data.max(first.len())).collect();
+    all.minus(word.have)
 }

@@ -100,7 +100,8 @@ impl ReadOp {
         fetch.codewords.reserve_exact(codewords);
         for ArraySector { row, symbol, lba } in sectors {
             if fetch.codewords.last().is_none_or(|word| word.row != row) {
-                fetch.add(&core.layout, row, usable(core, row));
+                let usable = usable(core, row);
+                fetch.begin(core, row, usable);
             }
             let idx = fetch.codewords.len() - 1;
             let word = &mut fetch.codewords[idx];
@@ -160,12 +161,12 @@ impl ReadOp {
                 _ if prompt.len() < data => wanted,
                 First::Wanted if wanted.and(aside).is_empty() => wanted,
                 First::Wanted => {
-                    let own = wanted.minus(aside);
+                    let own = wanted.minus(aside).or(word.have);
                     let mut others: Vec<usize> = prompt.minus(own).iter().collect();
                     others.sort_by_key(|&symbol| {
                         waits[layout.cell(word.row, symbol).drive.as_usize()]
                     });
-                    own.iter().chain(others).take(data).collect()
+                    own.iter().chain(others).take(data.max(own.len())).collect()
                 }
                 First::Spare(drives) => {
                     prompt.iter().take(data + usize::from(drives) * expansion).collect()
@@ -173,9 +174,13 @@ impl ReadOp {
                 First::Group => prompt,
             }
         };
+        let lacking = |word: &Codeword| {
+            let is_had = word.subject.minus(word.have).is_empty();
+            if is_had { SymbolSet::EMPTY } else { first(word).minus(word.have) }
+        };
         let wish = |(word, symbols)| Wish { word, symbols };
         let wishes: Vec<Wish> =
-            self.fetch.codewords.iter().map(first).enumerate().map(wish).collect();
+            self.fetch.codewords.iter().map(lacking).enumerate().map(wish).collect();
         self.ask(core, now, &wishes, self.plan.effort, End::Tail);
     }
 
