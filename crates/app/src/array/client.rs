@@ -126,11 +126,21 @@ impl StatusJson {
         let Self { array, uuid, policy, state, resync, outstanding, .. } = self;
         let size = Bytes::new(self.size_bytes).short();
         let forced = if self.forced { ", forced: some of its data may be wrong" } else { "" };
+        let journal = self.journal_line();
         format!(
             "array: {array}, {uuid}\nsize: {size}\nstate: {state}{forced}\npolicy: {policy}\n\
-             redundancy: {:.1} % valid (resync {resync})\nin progress: {outstanding} requests\n",
+             redundancy: {:.1} % valid (resync {resync})\n{journal}\nin progress: {outstanding} requests\n",
             self.synced_percent
         )
+    }
+
+    fn journal_line(&self) -> String {
+        let Some(journal) = &self.journal else {
+            return "journal: none: a crash may leave redundancy that is wrong".to_owned();
+        };
+        let state = if journal.recovering { "recovering" } else { "on every drive" };
+        let (open, unplaced) = (journal.open_transactions, journal.unplaced_sectors);
+        format!("journal: {state}, {open} transactions, {unplaced} sectors not in place")
     }
 
     /// How long requests took lately.

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use levelhead_array::{Counter, DriveCounters, Resync};
+use levelhead_array::{Counter, DriveCounters, JournalStatus, Resync};
 use levelhead_block::Health;
 use levelhead_host::{
     Answered, ArrayState, DriveState, DriveStatus, MemberSpec, Operation, Status,
@@ -89,6 +89,7 @@ struct OfDrive(&'static str, Kind, &'static str, fn(&DriveStatus) -> Option<(Lab
 
 const STATES: &[&str] = &["whole", "degraded", "failed"];
 const RESYNC: &[&str] = &["idle", "running", "stuck"];
+const JOURNAL: &[&str] = &["none", "recovering", "kept"];
 const DRIVE_STATES: &[&str] = &["present", "failed", "lost", "missing"];
 
 const OF_ARRAY: &[OfArray] = &[
@@ -136,6 +137,26 @@ const OF_ARRAY: &[OfArray] = &[
         };
         alone(Value::OneOf { states: RESYNC, is })
     }),
+    OfArray("_journal", Kind::StateSet, "What its journal does, if it keeps one.", |status| {
+        let is = match status.journal {
+            None => "none",
+            Some(JournalStatus { is_recovering: true, .. }) => "recovering",
+            Some(JournalStatus { is_recovering: false, .. }) => "kept",
+        };
+        alone(Value::OneOf { states: JOURNAL, is })
+    }),
+    OfArray(
+        "_journal_open_transactions",
+        Kind::Gauge,
+        "Transactions of the journal that are not over.",
+        |status| of_journal(status, |journal| journal.open),
+    ),
+    OfArray(
+        "_journal_unplaced_sectors",
+        Kind::Gauge,
+        "Sectors that are safe in the journal and not in their places.",
+        |status| of_journal(status, |journal| journal.unplaced),
+    ),
     OfArray("_outstanding_requests", Kind::Gauge, "Requests that clients wait for.", |status| {
         alone(Value::Whole(status.outstanding.into()))
     }),
@@ -336,6 +357,11 @@ const OF_DRIVE: &[OfDrive] = &[
 
 fn alone(value: Value) -> Vec<(Labels, Value)> {
     vec![(Vec::new(), value)]
+}
+
+/// Nothing where no journal is kept.
+fn of_journal(status: &Status, of: fn(JournalStatus) -> usize) -> Vec<(Labels, Value)> {
+    status.journal.map_or_else(Vec::new, |journal| alone(Value::Whole(of(journal) as u64)))
 }
 
 fn just(value: Value) -> Option<(Labels, Value)> {

@@ -50,6 +50,7 @@ fn status_tells_what_an_array_does_while_it_serves() {
         "events",
         "forced",
         "held",
+        "journal",
         "journal_appends",
         "journal_flushes",
         "journal_marks",
