@@ -195,6 +195,21 @@ mod tests {
         assert_eq!(parse(b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n"), Err(Refusal::Malformed));
     }
 
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_are_more_than_a_request_or_a_refusal(
+            bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300),
+            accept in "[a-z*/;,=.q0-9 \"-]{0,80}",
+        ) {
+            let is_one = parse(&bytes).is_ok();
+            proptest::prop_assert!(!is_one || bytes.starts_with(b"GET ") || bytes.starts_with(b"HEAD "));
+            let head = format!("GET /metrics HTTP/1.1\r\nHost: a\r\nAccept: {accept}\r\n\r\n");
+            proptest::prop_assert!(parse(head.as_bytes()).is_ok());
+            let end = end_of_head(head.as_bytes());
+            proptest::prop_assert_eq!(end, Some(head.len()));
+        }
+    }
+
     #[test]
     fn head_ends_with_an_empty_line() {
         assert_eq!(end_of_head(b"GET / HTTP/1.0\r\n\r\nrest"), Some(18));
