@@ -1,6 +1,7 @@
-//! What an array counts: one table, from which everything that shows counters is made.
+//! What is counted of an array and of its drives: two tables, from which everything that shows counters is made.
 //!
-//! A counter is a line of the table and the place where it is counted.
+//! A counter is a line of a table and the place where it is counted. Those of an array are counted here, those
+//! of a drive by the runtime that it hangs on.
 
 use crate::action::Cost;
 
@@ -18,14 +19,14 @@ pub struct Counter {
 }
 
 macro_rules! counters {
-    ($($name:ident, $unit:literal, $help:literal;)+) => {
-        /// What an array has done since it was started.
+    ($(#[doc = $what:literal])+ $table:ident: $($name:ident, $unit:literal, $help:literal;)+) => {
+        $(#[doc = $what])+
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub struct Counters {
+        pub struct $table {
             $(#[doc = $help] pub $name: u64,)+
         }
 
-        impl Counters {
+        impl $table {
             /// All counters, in the order in which they are shown.
             pub fn table(&self) -> impl Iterator<Item = Counter> + use<> {
                 let table = [$(Counter {
@@ -41,6 +42,8 @@ macro_rules! counters {
 }
 
 counters! {
+    /// What an array has done since it was started.
+    Counters:
     requests, "requests", "Requests that were answered; a server counts each MiB of a large one.";
     subrequests, "commands", "Commands put into the drives' queues for requests.";
     removed, "commands", "Those of them that were withdrawn before a drive had them.";
@@ -53,6 +56,23 @@ counters! {
     journal_appends, "commands", "Commands that put records onto a ring, one or more at a time.";
     journal_places, "commands", "Commands that wrote in place what the journal held.";
     journal_flushes, "commands", "Flushes of a drive that made such writes safe.";
+}
+
+counters! {
+    /// What a drive has done for its array since that was started.
+    DriveCounters:
+    reads, "commands", "Reads that the drive has ended, whatever came of them.";
+    writes, "commands", "Writes that the drive has ended, those of zeroes included.";
+    flushes, "commands", "Flushes that the drive has ended.";
+    trims, "commands", "Trims that the drive has ended.";
+    read_bytes, "bytes", "Bytes that those reads asked for.";
+    written_bytes, "bytes", "Bytes that those writes were to store.";
+    unknown_sectors, "sectors", "Sectors that reads did not give because they were told not to retry.";
+    damaged_sectors, "sectors", "Sectors that the drive could not read or write with everything it has.";
+    refused_commands, "commands", "Commands for which the machine had no room, and which are sent again.";
+    gone_commands, "commands", "Commands that the drive has ended with nothing but that it failed.";
+    busy, "nanoseconds", "Time in which something was inside the drive.";
+    inside, "nanoseconds", "Time that commands have spent inside the drive, one by one, summed.";
 }
 
 impl Counters {
@@ -73,10 +93,12 @@ mod tests {
 
     #[test]
     fn every_counter_has_a_name_of_its_own_a_unit_and_a_sentence() {
-        let table: Vec<Counter> = Counters::default().table().collect();
-        for (at, counter) in table.iter().enumerate() {
-            assert!(table[..at].iter().all(|other| other.name != counter.name), "{counter:?}");
-            assert!(!counter.unit.is_empty() && counter.help.ends_with('.'), "{counter:?}");
+        let drives = DriveCounters::default();
+        for table in [Counters::default().table().collect(), drives.table().collect::<Vec<_>>()] {
+            for (at, counter) in table.iter().enumerate() {
+                assert!(table[..at].iter().all(|other| other.name != counter.name), "{counter:?}");
+                assert!(!counter.unit.is_empty() && counter.help.ends_with('.'), "{counter:?}");
+            }
         }
     }
 

@@ -63,7 +63,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 pub use action::{Action, Answer, Cost, Deliver, SubId, Submit, Sums};
 pub use background::budget::Budget;
 pub use background::progress::{Resync, ResyncProgress};
-pub use counters::{Counter, Counters};
+pub use counters::{Counter, Counters, DriveCounters};
 pub use drives::detect::{self, DriveEvent, EventKind, Figures, Refusal};
 pub use drives::queue::HostOrder;
 pub use drives::silence::Patience;

@@ -35,6 +35,7 @@ mod health;
 mod memory;
 mod names;
 mod request;
+mod silent;
 
 pub use buf::{Buf, Pool};
 pub use command::{Command, Durability, Effort, Outcome, SectorSet, ZeroTail};
@@ -42,6 +43,7 @@ pub use health::Health;
 pub use memory::Memory;
 pub use names::{BufId, Combine, Place, RequestId, Segment};
 pub use request::{Data, Payload, Piece, Reply, Request};
+pub use silent::{Flip, Silent, SilentWrite};
 
 use levelhead_units::Sectors;
 

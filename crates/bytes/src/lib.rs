@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   array:  BufId, Combine, Segment ..  --->  Buffers   names -> bytes
-//!   drive:  Completion { outcome, missing }  --->  Platter   [ waiting sectors ] over a Storage
+//!   drive:  Completion { outcome, silent }  --->  Platter   [ waiting sectors ] over a Storage
 //! ```
 //!
 //! - [`Buffers`]: lends, shares, combines.
@@ -23,7 +23,7 @@ mod unwritten;
 pub use buffers::Buffers;
 pub use platter::{Caching, Ended, Failed, Platter};
 pub use storage::Storage;
-pub use unwritten::Unwritten;
+pub use unwritten::{Fate, Unwritten};
 
 use levelhead_block::{Buf, SectorSet};
 

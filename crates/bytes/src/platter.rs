@@ -9,15 +9,17 @@
 //!
 //! # Invariants
 //!
-//! - P1. Sectors that a completion calls missing keep their old bytes, in memory and on the medium.
+//! - P1. What a completion says was silently wrong ([`Silent`]) is a state of the medium: of a cached write it
+//!   shows when the write has left the memory, be it for the medium or for nowhere, and never before. What
+//!   shows then is what the write before it had left, U1 of [`Unwritten`].
 //! - P2. Sectors that an outcome names as not read hold [`GARBAGE`](crate::GARBAGE) in what is handed on.
 
 use levelhead_block::{
-    Buf, Command, Data, Durability, Outcome, Payload, Piece, Reply, Request, SectorSet,
+    Buf, Command, Data, Durability, Outcome, Payload, Piece, Reply, Request, Silent,
 };
-use levelhead_units::{Extent, Lba};
+use levelhead_units::{Extent, Lba, SECTOR_SIZE, Sectors};
 
-use crate::{Storage, Unwritten, spoil};
+use crate::{Fate, Storage, Unwritten, spoil};
 
 /// See the module.
 #[derive(Debug)]
@@ -32,9 +34,15 @@ pub struct Platter<S> {
 pub enum Caching {
     /// It goes to the storage at once.
     WriteThrough,
-    /// It goes into memory, from where [`Platter::destage`] takes it. Right for any drive: of one that
-    /// has no memory the model says at once that everything is on the medium.
+    /// It goes into memory, from where [`Platter::destage`] takes it.
     WriteBack,
+}
+
+impl Caching {
+    /// That of a drive in whose memory alone writes may be, or not.
+    pub const fn of(writes_back: bool) -> Self {
+        if writes_back { Self::WriteBack } else { Self::WriteThrough }
+    }
 }
 
 /// How the model says that a command has ended.
@@ -42,8 +50,8 @@ pub enum Caching {
 pub struct Ended {
     /// As the client will hear it.
     pub outcome: Outcome,
-    /// Sectors of a write that never reached the medium, of which no client is told.
-    pub missing: SectorSet,
+    /// What it did besides, of which no client is told.
+    pub silent: Silent,
 }
 
 /// A request whose bytes could not be moved, because the storage under the model failed.
@@ -90,7 +98,7 @@ impl<S: Storage> Platter<S> {
                     Payload::Room(buf) => buf,
                     Payload::None | Payload::Pieces(_) => Buf::zeroed(extent.sectors),
                 };
-                if let Err(error) = self.read(extent, buf.as_mut_slice()) {
+                if let Err(error) = self.give(extent, buf.as_mut_slice(), &ended.silent) {
                     return Err(failed(Payload::Room(buf), error));
                 }
                 spoil(&mut buf, unknown);
@@ -98,11 +106,12 @@ impl<S: Storage> Platter<S> {
                 Data::Buf(buf)
             }
             (Command::Write { extent, durability, .. }, Payload::Pieces(pieces)) => {
-                if let Err(error) = self.write(extent, &pieces, durability, &ended.missing) {
+                if let Err(error) = self.write(extent, &pieces, durability, &ended.silent) {
                     return Err(failed(Payload::Pieces(pieces), error));
                 }
                 Data::None
             }
+            (Command::Flush, _) if ended.silent == Silent::Flush => Data::None,
             (Command::Flush, payload) => {
                 if let Err(error) = self.flush() {
                     return Err(failed(payload, error));
@@ -116,13 +125,23 @@ impl<S: Storage> Platter<S> {
         Ok(Reply { outcome: ended.outcome, data, reason: None })
     }
 
-    /// Fills `bytes` with what a read of `extent` gives.
+    /// Fills `bytes` with what a read of `extent` gives, if nothing is silently wrong with it.
     ///
     /// # Errors
     ///
     /// The storage's.
     pub fn read(&mut self, extent: Extent, bytes: &mut [u8]) -> Result<(), S::Error> {
+        self.give(extent, bytes, &Silent::Nothing)
+    }
+
+    fn give(&mut self, extent: Extent, bytes: &mut [u8], silent: &Silent) -> Result<(), S::Error> {
         self.storage.read(extent.lba, bytes)?;
+        if let Silent::Read { flips } = silent {
+            for flip in flips {
+                flip.apply(&mut bytes[flip.offset as usize * SECTOR_SIZE..][..SECTOR_SIZE]);
+            }
+        }
+        // What waits in memory has not changed on the medium.
         self.unwritten.overlay(extent, bytes);
         Ok(())
     }
@@ -132,27 +151,23 @@ impl<S: Storage> Platter<S> {
         extent: Extent,
         pieces: &[Piece],
         durability: Durability,
-        missing: &SectorSet,
+        silent: &Silent,
     ) -> Result<(), S::Error> {
-        let sectors = (0..).zip(extent.iter().zip(Piece::each_sector(pieces)));
-        let mut reached =
-            sectors.filter(|(at, _)| !missing.contains(*at)).map(|(_, sector)| sector);
-        match (durability, self.caching) {
-            (Durability::Cached, Caching::WriteBack) => {
-                reached.for_each(|(lba, bytes)| self.unwritten.put(lba, bytes));
-                Ok(())
-            }
-            (Durability::Durable, _) | (_, Caching::WriteThrough) if missing.is_empty() => {
-                reached.for_each(|(lba, _)| self.unwritten.forget(lba));
-                self.storage.write(extent.lba, pieces, durability)
-            }
-            (Durability::Durable, _) | (_, Caching::WriteThrough) => {
-                reached.try_for_each(|(lba, bytes)| {
-                    self.unwritten.forget(lba);
-                    self.storage.write_sector(lba, bytes)
-                })
+        let Self { storage, unwritten, caching } = self;
+        let waits = durability == Durability::Cached && *caching == Caching::WriteBack;
+        for (at, (lba, bytes)) in (0..).zip(extent.iter().zip(Piece::each_sector(pieces))) {
+            let fate = fate(extent, at, silent);
+            unwritten.make_way(lba, fate, |lba, bytes| storage.write_sector(lba, bytes))?;
+            if waits {
+                unwritten.put(lba, bytes, fate);
+            } else if *silent != Silent::Nothing {
+                fate.store(bytes, |lba, bytes| storage.write_sector(lba, bytes))?;
             }
         }
+        if waits || *silent != Silent::Nothing {
+            return Ok(());
+        }
+        storage.write(extent.lba, pieces, durability)
     }
 
     /// A flush has ended: all that was taken before it began is on the medium, and commands end here in
@@ -181,12 +196,26 @@ impl<S: Storage> Platter<S> {
     }
 }
 
+/// What becomes of sector number `at` of a write of `extent`.
+fn fate(extent: Extent, at: u32, silent: &Silent) -> Fate {
+    let distance = Sectors::new(at.into());
+    match silent {
+        Silent::Write(wrong) if wrong.missing.contains(at) => Fate::Lost,
+        Silent::Write(wrong) => Fate::Stored {
+            lba: wrong.landed.unwrap_or(extent.lba) + distance,
+            flip: wrong.flips.iter().find(|flip| flip.offset == at).copied(),
+        },
+        Silent::Nothing | Silent::Read { .. } | Silent::Flush => {
+            Fate::Stored { lba: extent.lba + distance, flip: None }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use levelhead_block::{Effort, Memory};
-    use levelhead_units::{SECTOR_SIZE, Sectors};
+    use levelhead_block::{Effort, Flip, Memory, SectorSet, SilentWrite};
 
     use super::*;
     use crate::GARBAGE;
@@ -201,8 +230,20 @@ mod tests {
         offsets.iter().copied().collect()
     }
 
-    fn good(missing: &[u32]) -> Ended {
-        Ended { outcome: Outcome::GOOD, missing: set(missing) }
+    fn ended(silent: Silent) -> Ended {
+        Ended { outcome: Outcome::GOOD, silent }
+    }
+
+    fn good() -> Ended {
+        ended(Silent::Nothing)
+    }
+
+    fn silent_write(wrong: SilentWrite) -> Silent {
+        Silent::Write(Box::new(wrong))
+    }
+
+    fn lost(missing: &[u32]) -> Silent {
+        silent_write(SilentWrite { missing: set(missing), ..SilentWrite::default() })
     }
 
     /// Writes sectors 2 to 5, in two pieces.
@@ -210,13 +251,13 @@ mod tests {
         platter: &mut Platter<Memory>,
         value: u8,
         durability: Durability,
-        missing: &[u32],
+        silent: Silent,
     ) -> Outcome {
         let extent = Extent::new(Lba::new(2), Sectors::new(4));
         let whole = Piece::whole(Arc::new(Buf::copy_of(&[value; 4 * SECTOR_SIZE])));
         let pieces = vec![whole.part(0, 1), whole.part(1, 3)];
         let request = Request::write_pieces(extent, durability, pieces);
-        let Ok(reply) = platter.end(request, good(missing));
+        let Ok(reply) = platter.end(request, ended(silent));
         reply.outcome
     }
 
@@ -224,41 +265,114 @@ mod tests {
         bytes.chunks_exact(SECTOR_SIZE).map(|sector| sector[0]).collect()
     }
 
-    /// What a read gives, and what is on the medium.
-    fn look(platter: &mut Platter<Memory>) -> [Vec<u8>; 2] {
-        let Ok(reply) = platter.end(Request::read(ALL, Effort::Full), good(&[]));
-        let seen = reply.data.into_buf();
-        [values(seen.as_slice()), values(platter.storage_mut().bytes(ALL))]
+    /// What a read gives.
+    fn seen(platter: &mut Platter<Memory>, silent: Silent) -> Vec<u8> {
+        let Ok(reply) = platter.end(Request::read(ALL, Effort::Full), ended(silent));
+        reply.data.into_buf().as_slice().to_vec()
     }
 
-    #[test]
-    fn missing_sectors_keep_their_old_bytes_however_a_write_is_stored() {
+    /// The first byte of each sector that a read gives, and of each on the medium.
+    fn look(platter: &mut Platter<Memory>) -> [Vec<u8>; 2] {
+        let seen = values(&seen(platter, Silent::Nothing));
+        [seen, values(platter.storage_mut().bytes(ALL))]
+    }
+
+    /// What is silently wrong with a write of twos over ones shows on the medium at once where the write goes
+    /// there, and otherwise when it has left the memory.
+    #[track_caller]
+    fn check_silent(silent: &Silent, expected: [u8; 8]) {
         for caching in [Caching::WriteThrough, Caching::WriteBack] {
             for durability in [Durability::Cached, Durability::Durable] {
                 let mut platter = platter(caching);
-                assert!(write(&mut platter, 1, durability, &[]).is_good());
-                assert!(write(&mut platter, 2, durability, &[1, 3]).is_good());
-                let [seen, medium] = look(&mut platter);
-                let expected = [0, 0, 2, 1, 2, 1, 0, 0];
-                assert_eq!(seen, expected, "{caching:?}, {durability:?}");
+                assert!(write(&mut platter, 1, Durability::Durable, Silent::Nothing).is_good());
+                assert!(write(&mut platter, 2, durability, silent.clone()).is_good());
                 let waits = caching == Caching::WriteBack && durability == Durability::Cached;
-                assert_eq!(medium, if waits { [0; 8] } else { expected });
+                let (twos, ones) = ([0, 0, 2, 2, 2, 2, 0, 0], [0, 0, 1, 1, 1, 1, 0, 0]);
+                let before = if waits { [twos, ones] } else { [expected; 2] };
+                assert_eq!(
+                    look(&mut platter),
+                    before.map(Vec::from),
+                    "{caching:?}, {durability:?}"
+                );
                 assert_eq!(platter.unwritten_len(), if waits { 4 } else { 0 });
                 let Ok(()) = platter.flush();
-                assert_eq!(look(&mut platter), [expected, expected].map(Vec::from));
+                platter.lose_power();
+                assert_eq!(look(&mut platter), [expected; 2].map(Vec::from), "P1");
             }
+        }
+    }
+
+    #[test]
+    fn missing_sectors_keep_what_the_medium_had_however_a_write_is_stored() {
+        check_silent(&lost(&[1, 3]), [0, 0, 2, 1, 2, 1, 0, 0]);
+        check_silent(&lost(&[0, 1, 2, 3]), [0, 0, 1, 1, 1, 1, 0, 0]);
+    }
+
+    #[test]
+    fn misdirected_write_lies_where_it_landed_and_the_wanted_place_keeps_what_it_had() {
+        let landed = |missing: &[u32], lba| {
+            let (missing, landed) = (set(missing), Some(Lba::new(lba)));
+            silent_write(SilentWrite { missing, landed, flips: Vec::new() })
+        };
+        // Near enough to show the order of the sectors as well.
+        check_silent(&landed(&[], 4), [0, 0, 1, 1, 2, 2, 2, 2]);
+        check_silent(&landed(&[3], 0), [2, 2, 2, 1, 1, 1, 0, 0]);
+        check_silent(&landed(&[0, 1, 2, 3], 0), [0, 0, 1, 1, 1, 1, 0, 0]);
+    }
+
+    #[test]
+    fn flipped_bit_is_the_only_difference_and_missing_sectors_have_none() {
+        let (flips, missing) = (vec![Flip { offset: 0, bit: 6 }, Flip { offset: 1, bit: 5 }], [1]);
+        let silent = silent_write(SilentWrite { missing: set(&missing), landed: None, flips });
+        check_silent(&silent, [0, 0, 2 ^ 64, 1, 2, 2, 0, 0]);
+        let mut platter = platter(Caching::WriteThrough);
+        write(&mut platter, 2, Durability::Cached, silent);
+        let stored = platter.storage_mut().bytes(ALL);
+        let wrong = stored[2 * SECTOR_SIZE..3 * SECTOR_SIZE].iter().filter(|&&byte| byte != 2);
+        assert_eq!(wrong.collect::<Vec<_>>(), [&(2 ^ 64)]);
+    }
+
+    #[test]
+    fn bits_that_have_changed_at_rest_show_in_reads_of_the_medium_and_not_of_the_memory() {
+        let mut platter = platter(Caching::WriteBack);
+        write(&mut platter, 1, Durability::Durable, Silent::Nothing);
+        let flips = vec![Flip { offset: 1, bit: 7 }, Flip { offset: 4, bit: 32_767 }];
+        let silent = Silent::Read { flips };
+        let read = seen(&mut platter, silent.clone());
+        assert_eq!(values(&read), [0, 128, 1, 1, 1, 1, 0, 0]);
+        assert_eq!(read[5 * SECTOR_SIZE - 1], 1 ^ 128);
+        write(&mut platter, 2, Durability::Cached, Silent::Nothing);
+        let read = seen(&mut platter, silent);
+        assert_eq!((read[SECTOR_SIZE], read[5 * SECTOR_SIZE - 1]), (128, 2));
+        assert_eq!(look(&mut platter)[0], [0, 0, 2, 2, 2, 2, 0, 0]);
+    }
+
+    #[test]
+    fn lying_flush_leaves_everything_where_the_power_takes_it() {
+        for (silent, left) in [(Silent::Nothing, 2), (Silent::Flush, 1)] {
+            let mut platter = platter(Caching::WriteBack);
+            write(&mut platter, 1, Durability::Durable, Silent::Nothing);
+            write(&mut platter, 2, Durability::Cached, Silent::Nothing);
+            let Ok(reply) = platter.end(Request::bare(Command::Flush), ended(silent));
+            assert!(reply.outcome.is_good());
+            assert_eq!(look(&mut platter)[0], [0, 0, 2, 2, 2, 2, 0, 0]);
+            platter.lose_power();
+            let left = [0, 0, left, left, left, left, 0, 0];
+            assert_eq!(look(&mut platter), [left; 2].map(Vec::from));
         }
     }
 
     #[test]
     fn power_loss_takes_what_was_neither_destaged_nor_written_durably() {
         let mut platter = platter(Caching::WriteBack);
-        write(&mut platter, 1, Durability::Cached, &[]);
-        write(&mut platter, 2, Durability::Durable, &[0, 1]);
+        write(&mut platter, 1, Durability::Cached, Silent::Nothing);
         let waiting = Extent::new(Lba::new(2), Sectors::new(1));
         let Ok(()) = platter.destage(&[waiting]);
+        write(&mut platter, 3, Durability::Cached, Silent::Nothing);
+        write(&mut platter, 2, Durability::Durable, lost(&[0, 1]));
         platter.lose_power();
-        let left = vec![0, 0, 0, 1, 2, 2, 0, 0];
+        // What was lost of the durable write has left the cached one before it there.
+        let left = vec![0, 0, 3, 3, 2, 2, 0, 0];
         assert_eq!(look(&mut platter), [left.clone(), left]);
     }
 
@@ -266,7 +380,7 @@ mod tests {
     fn sectors_that_were_not_read_cannot_be_used() {
         let mut platter = platter(Caching::WriteThrough);
         let outcome = Outcome::Done { unknown: set(&[1]), damaged: set(&[6]) };
-        let ended = Ended { outcome: outcome.clone(), missing: SectorSet::EMPTY };
+        let ended = Ended { outcome: outcome.clone(), silent: Silent::Nothing };
         let room = Request::read_into(ALL, Effort::Full, Buf::zeroed(ALL.sectors));
         let Ok(reply) = platter.end(room, ended);
         assert_eq!(reply.outcome, outcome);
@@ -277,7 +391,7 @@ mod tests {
     #[test]
     fn command_that_was_not_carried_out_moves_nothing() {
         let mut platter = platter(Caching::WriteThrough);
-        let ended = Ended { outcome: Outcome::Gone, missing: SectorSet::EMPTY };
+        let ended = Ended { outcome: Outcome::Gone, silent: Silent::Nothing };
         let write = Request::write(ALL, Durability::Durable, Buf::copy_of(&[1; 8 * SECTOR_SIZE]));
         let Ok(reply) = platter.end(write, ended.clone());
         assert_eq!(reply.outcome, Outcome::Gone);
@@ -289,11 +403,11 @@ mod tests {
     #[test]
     fn zeroes_are_stored_and_a_trim_changes_nothing() {
         let mut platter = platter(Caching::WriteBack);
-        write(&mut platter, 1, Durability::Cached, &[]);
+        write(&mut platter, 1, Durability::Cached, Silent::Nothing);
         let extent = Extent::new(Lba::new(3), Sectors::new(2));
         let zeroes = Command::WriteZeroes { extent, durability: Durability::Durable };
         for command in [zeroes, Command::Trim { extent: ALL }, Command::Flush] {
-            let Ok(reply) = platter.end(Request::bare(command), good(&[]));
+            let Ok(reply) = platter.end(Request::bare(command), good());
             assert!(reply.outcome.is_good());
         }
         let left = vec![0, 0, 1, 0, 0, 1, 0, 0];

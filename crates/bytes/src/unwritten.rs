@@ -2,25 +2,74 @@
 //!
 //! For a runtime that keeps the bytes of a device with a volatile write cache. The medium keeps the old bytes
 //! until the device says that the new ones are there; until then the new ones wait here, and reads see
-//! them. Losing power is dropping what waits.
+//! them. Losing power is dropping what waits. What silently becomes of a sector on its way to the medium
+//! ([`Fate`]) waits with it: reads see what was written until the medium has it, or has it not.
 //!
 //! ```text
 //!   write --> put --------> [ waiting sectors ] --destage--> medium
-//!   durable write --forget-->       |
+//!   durable write --make_way-->     |
 //!   read  <-- overlay --------------'
 //! ```
 //!
-//! - U1. A sector waits here only if the device named it at the last [`Unwritten::destage`], or if it was
+//! - U1. A write that goes astray leaves the medium as if the one before it, of the same sector, had arrived,
+//!   whether that one still waits or not: when the device takes it out of its memory is no event, so nothing
+//!   may depend on that ([`Unwritten::make_way`]).
+//! - U2. A sector waits here only if the device named it at the last [`Unwritten::destage`], or if it was
 //!   put here since. So after a destage there are never more sectors than the device's cache holds.
 
 use std::collections::BTreeMap;
 
+use levelhead_block::Flip;
 use levelhead_units::{Extent, Lba, SECTOR_SIZE};
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub struct Unwritten {
-    sectors: BTreeMap<Lba, Box<[u8]>>,
+    sectors: BTreeMap<Lba, Waiting>,
+}
+
+/// What becomes of a sector on its way to the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It never gets there.
+    Lost,
+    /// It is stored.
+    Stored {
+        /// Where; a device in good order stores it where it was wanted.
+        lba: Lba,
+        /// The bit that changes on the way.
+        flip: Option<Flip>,
+    },
+}
+
+impl Fate {
+    /// Whether it is stored where it was wanted, `lba`, as it is.
+    fn is_good(&self, lba: Lba) -> bool {
+        *self == Self::Stored { lba, flip: None }
+    }
+
+    /// Stores the bytes of a sector as they arrive.
+    pub(crate) fn store<E>(
+        &self,
+        bytes: &[u8],
+        store: impl FnOnce(Lba, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        match *self {
+            Self::Lost => Ok(()),
+            Self::Stored { lba, flip: None } => store(lba, bytes),
+            Self::Stored { lba, flip: Some(flip) } => {
+                let mut changed = bytes.to_vec();
+                flip.apply(&mut changed);
+                store(lba, &changed)
+            }
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Waiting {
+    bytes: Box<[u8]>,
+    fate: Fate,
 }
 
 impl Unwritten {
@@ -42,14 +91,26 @@ impl Unwritten {
     /// The device has taken these bytes for `lba`, instead of any that waited.
     ///
     /// Panics unless `bytes` is one sector.
-    pub fn put(&mut self, lba: Lba, bytes: &[u8]) {
+    pub fn put(&mut self, lba: Lba, bytes: &[u8], fate: Fate) {
         assert_eq!(bytes.len(), SECTOR_SIZE, "one sector at a time");
-        self.sectors.insert(lba, bytes.into());
+        self.sectors.insert(lba, Waiting { bytes: bytes.into(), fate });
     }
 
-    /// The medium has newer bytes for `lba` than those that waited, if any did.
-    pub fn forget(&mut self, lba: Lba) {
+    /// The device has newer bytes for `lba` than those that wait, if any do; this becomes of the newer ones.
+    ///
+    /// The error of `store`, and what waited goes on waiting.
+    pub fn make_way<E>(
+        &mut self,
+        lba: Lba,
+        newer: Fate,
+        store: impl FnOnce(Lba, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Some(Waiting { bytes, fate }) = self.sectors.get(&lba) else { return Ok(()) };
+        if !fate.is_good(lba) || !newer.is_good(lba) {
+            fate.store(bytes, store)?; // U1
+        }
         self.sectors.remove(&lba);
+        Ok(())
     }
 
     /// Puts what waits over `bytes`, which were read from the medium at `extent`.
@@ -57,13 +118,14 @@ impl Unwritten {
     /// Panics unless `bytes` has as many sectors as `extent`.
     pub fn overlay(&self, extent: Extent, bytes: &mut [u8]) {
         assert_eq!(bytes.len(), extent.sectors.as_usize() * SECTOR_SIZE, "all of {extent:?}");
-        for (&lba, sector) in self.sectors.range(extent.lba..extent.end()) {
+        for (&lba, waiting) in self.sectors.range(extent.lba..extent.end()) {
             let start = (lba - extent.lba).as_usize() * SECTOR_SIZE;
-            bytes[start..start + SECTOR_SIZE].copy_from_slice(sector);
+            bytes[start..start + SECTOR_SIZE].copy_from_slice(&waiting.bytes);
         }
     }
 
-    /// Stores, lowest first, what is not in `unwritten`: the device has brought it to the medium.
+    /// Stores, lowest first, what is not in `unwritten`: the device has brought it to the medium, or what
+    /// it takes for that.
     /// `unwritten` names what it has not, lowest first and apart from each other.
     ///
     /// Ends at the first error of `store`; that sector and those after it go on waiting.
@@ -77,11 +139,11 @@ impl Unwritten {
             unwritten.get(at).is_some_and(|extent| extent.contains(lba))
         };
         let mut result = Ok(());
-        self.sectors.retain(|&lba, bytes| {
+        self.sectors.retain(|&lba, Waiting { bytes, fate }| {
             if result.is_err() || waits(lba) {
                 return true;
             }
-            result = store(lba, bytes);
+            result = fate.store(bytes, &mut store);
             result.is_err()
         });
         result
@@ -110,13 +172,18 @@ mod tests {
         [value; SECTOR_SIZE]
     }
 
+    /// Where it was wanted.
+    fn good(lba: u64) -> Fate {
+        Fate::Stored { lba: Lba::new(lba), flip: None }
+    }
+
     #[test]
     fn reads_see_what_waits_and_the_medium_does_not() {
         let mut unwritten = Unwritten::new();
-        unwritten.put(Lba::new(5), &sector(1));
-        unwritten.put(Lba::new(6), &sector(2));
-        unwritten.put(Lba::new(6), &sector(3));
-        unwritten.put(Lba::new(9), &sector(4));
+        unwritten.put(Lba::new(5), &sector(1), good(5));
+        unwritten.put(Lba::new(6), &sector(2), good(6));
+        unwritten.put(Lba::new(6), &sector(3), good(6));
+        unwritten.put(Lba::new(9), &sector(4), good(9));
         let mut bytes = [0; 3 * SECTOR_SIZE];
         unwritten.overlay(extent(4, 3), &mut bytes);
         assert_eq!([0, 1, 2].map(|at| bytes[at * SECTOR_SIZE]), [0, 1, 3]);
@@ -126,11 +193,62 @@ mod tests {
     #[test]
     fn failed_store_keeps_its_sector_and_those_after_it() {
         let mut unwritten = Unwritten::new();
-        (0..4).for_each(|lba| unwritten.put(Lba::new(lba), &sector(1)));
+        (0..4).for_each(|lba| unwritten.put(Lba::new(lba), &sector(1), good(lba)));
         let broken = |lba: Lba, _: &[u8]| if lba == Lba::new(1) { Err("broken") } else { Ok(()) };
         assert_eq!(unwritten.destage(&[], broken), Err("broken"));
         assert_eq!(unwritten.len(), 3);
         assert_eq!(unwritten.destage(&[extent(2, 1)], |_, _| Ok::<(), ()>(())), Ok(()));
+        assert_eq!(unwritten.len(), 1);
+    }
+
+    #[test]
+    fn fate_of_a_sector_shows_once_it_has_left_memory() {
+        let mut unwritten = Unwritten::new();
+        let flip = Some(Flip { offset: 0, bit: 8 * 3 + 1 });
+        unwritten.put(Lba::new(0), &sector(4), Fate::Lost);
+        unwritten.put(Lba::new(1), &sector(5), Fate::Stored { lba: Lba::new(3), flip: None });
+        unwritten.put(Lba::new(2), &sector(6), Fate::Stored { lba: Lba::new(2), flip });
+        let mut seen = vec![0; 4 * SECTOR_SIZE];
+        unwritten.overlay(extent(0, 4), &mut seen);
+        assert_eq!(seen, [4, 5, 6, 0].map(sector).concat());
+        let mut medium = vec![9; 4 * SECTOR_SIZE];
+        let store = |lba: Lba, bytes: &[u8]| {
+            medium[lba.get() as usize * SECTOR_SIZE..][..SECTOR_SIZE].copy_from_slice(bytes);
+            Ok::<(), Infallible>(())
+        };
+        let Ok(()) = unwritten.destage(&[], store);
+        let mut expected = [9, 9, 6, 5].map(sector).concat();
+        expected[2 * SECTOR_SIZE + 3] = 4;
+        assert_eq!((medium, unwritten.len()), (expected, 0));
+    }
+
+    #[test]
+    fn write_that_goes_astray_leaves_what_the_one_before_it_would_have_left() {
+        let good = |at: u64| Fate::Stored { lba: Lba::new(at), flip: None };
+        for (older, newer, stored) in [
+            (good(1), good(1), None),
+            (good(1), Fate::Lost, Some(1)),
+            (good(1), good(2), Some(1)),
+            (good(2), good(1), Some(2)),
+            (Fate::Lost, good(1), None),
+        ] {
+            let mut unwritten = Unwritten::new();
+            unwritten.put(Lba::new(1), &sector(4), older);
+            let mut place = None;
+            let store = |lba: Lba, bytes: &[u8]| {
+                assert_eq!(bytes, sector(4));
+                place = Some(lba.get());
+                Ok::<(), Infallible>(())
+            };
+            let Ok(()) = unwritten.make_way(Lba::new(1), newer, store);
+            assert_eq!((place, unwritten.len()), (stored, 0), "{older:?}, {newer:?}");
+        }
+        let mut unwritten = Unwritten::new();
+        unwritten.put(Lba::new(1), &sector(4), good(1));
+        assert_eq!(
+            unwritten.make_way(Lba::new(1), Fate::Lost, |_, _| Err("broken")),
+            Err("broken")
+        );
         assert_eq!(unwritten.len(), 1);
     }
 
@@ -146,7 +264,9 @@ mod tests {
                 let at = rng.below(SIZE);
                 match rng.below(8) {
                     0 => {
-                        unwritten.forget(Lba::new(at));
+                        let lba = Lba::new(at);
+                        let never = |_, _: &[u8]| -> Result<(), Infallible> { panic!("no need") };
+                        let Ok(()) = unwritten.make_way(lba, good(at), never);
                         for bytes in [&mut medium, &mut newest, &mut destaged] {
                             bytes[at as usize] = value;
                         }
@@ -165,14 +285,14 @@ mod tests {
                             }
                         }
                         let most: u64 = named.iter().map(|extent| extent.sectors.get()).sum();
-                        assert!(unwritten.len() as u64 <= most, "U1, seed {seed}");
+                        assert!(unwritten.len() as u64 <= most, "U2, seed {seed}");
                     }
                     2 if rng.below(4) == 0 => {
                         unwritten.lose();
                         newest = destaged;
                     }
                     _ => {
-                        unwritten.put(Lba::new(at), &sector(value));
+                        unwritten.put(Lba::new(at), &sector(value), good(at));
                         newest[at as usize] = value;
                     }
                 }

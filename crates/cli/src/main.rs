@@ -8,6 +8,7 @@
 mod commands;
 mod faults;
 mod journal;
+mod manager;
 mod printer;
 mod progress;
 mod signals;
@@ -50,9 +51,14 @@ impl Output {
 
     /// The same for one of many results: a break if standard output is not read any more.
     fn print_on(self, result: &dyn Show) -> Result<ControlFlow<()>, AppError> {
+        self.print_after("", result)
+    }
+
+    /// The same with something before it.
+    fn print_after(self, before: &str, result: &dyn Show) -> Result<ControlFlow<()>, AppError> {
         use std::io::{ErrorKind, Write};
         let text = if self.json { result.json() } else { result.text() };
-        match writeln!(std::io::stdout(), "{}", text.trim_end()) {
+        match writeln!(std::io::stdout(), "{before}{}", text.trim_end()) {
             Ok(()) => Ok(ControlFlow::Continue(())),
             // A reader that has gone away has seen enough.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),

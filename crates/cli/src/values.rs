@@ -161,6 +161,20 @@ pub(crate) fn handshake(text: &str) -> Result<Nanos, String> {
         .ok_or_else(|| format!("'{text}' is not from 100ms to 10min"))
 }
 
+/// How often a running array is looked at: seconds, or a time with its unit.
+pub(crate) fn look_every(text: &str) -> Result<Nanos, String> {
+    let seconds = text.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0);
+    let time = match seconds {
+        Some(seconds) => Nanos::new((seconds.min(1e6) * 1e9) as u64),
+        None => text.parse().map_err(|_| format!("'{text}' is no number of seconds"))?,
+    };
+    let range = Nanos::from_millis(100)..=Nanos::from_secs(3_600);
+    range
+        .contains(&time)
+        .then_some(time)
+        .ok_or_else(|| format!("'{text}' is not from 0.1 s to 1 h"))
+}
+
 /// Bytes a second, some of them.
 pub(crate) fn rate(text: &str) -> Result<Bytes, String> {
     let rate: Bytes = text.parse().map_err(|error| format!("{error}"))?;

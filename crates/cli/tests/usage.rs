@@ -274,7 +274,7 @@ fn numbers_out_of_range_are_refused_with_the_range() {
         ("--rotations", "1001", ["1 to 1000", "1001"]),
         ("--rotations", "x", ["--rotations", "'x'"]),
         ("--rotations", "uniform:3", ["uniform:3", "uniform:1-7, geometric:3 or 1:80%+30:20%"]),
-        ("--faults", "rpm=9", ["'rpm=9'", "stalls, lost-writes, torn-writes, death"]),
+        ("--faults", "rpm=9", ["'rpm=9'", "misdirected-writes, flips, lying-flush, death"]),
         ("--faults", "episodes=1s/1s/0", ["slowed down 1 to 1000 times", "not 0 times"]),
         ("--adjacency", "-1", ["adjacency", "-1"]),
         ("--adjacency", "x", ["--adjacency", "'x' is not a number"]),

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use levelhead_block::{Command, Durability, Effort, Health, Outcome, SectorSet};
+use levelhead_block::{Command, Durability, Effort, Health, Outcome, SectorSet, Silent};
 use levelhead_stats::{Streams, hash_of};
 use levelhead_units::{Extent, Instant, Nanos, Ratio, Sectors};
 
@@ -12,7 +12,7 @@ use crate::faults::{Misbehaviour, Unread};
 use crate::health::{Account, Counters, Entry};
 use crate::mechanics::{Pass, TURN};
 use crate::queue::{Queue, Waiting};
-use crate::{Faults, FaultsError, Profile, Settings, SettingsError};
+use crate::{CacheMode, Faults, FaultsError, Profile, Settings, SettingsError};
 
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,9 +28,9 @@ pub struct Completion {
     /// How long the drive was busy with it, retries included, its wait in the queue not, nor a
     /// stall that held the answer back.
     pub service: Nanos,
-    /// Sectors of a write that never reached the medium although the outcome does not say so: a
-    /// silent failure. Only the runtime that keeps the bytes may use this: it leaves the old ones there.
-    pub missing: SectorSet,
+    /// What it did to the bytes although the outcome does not say so. Only the runtime that keeps the
+    /// bytes may use this.
+    pub silent: Silent,
 }
 
 /// One drive. See the crate's documentation for what it models.
@@ -96,7 +96,7 @@ impl Drive {
             disk: Disk::new(&profile, settings.cache, hash_of(key, &[]) % TURN),
             settings,
             size,
-            faults: Misbehaviour::new(&settings.faults, key),
+            faults: Misbehaviour::new(&settings.faults, key, size),
             queue: Queue::new(settings.scheduler),
             state: ServiceState::Idle,
             account: Account::default(),
@@ -129,6 +129,11 @@ impl Drive {
     /// How many sectors it has.
     pub fn size(&self) -> Sectors {
         self.size
+    }
+
+    /// Whether what it has taken may be in its memory only.
+    pub fn writes_back(&self) -> bool {
+        self.settings.cache == CacheMode::WriteBack
     }
 
     /// Whether it can take another command.
@@ -277,19 +282,21 @@ impl Drive {
     fn begin(&mut self, Waiting { id, command, origin, submitted, .. }: Waiting) -> Active {
         let start = self.faults.stall_end(self.disk.free().max(submitted));
         let slowdown = self.faults.slowdown(start);
-        let missing = SectorSet::EMPTY;
         let Some((extent, pass)) = pass(&command) else {
-            let work = if command == Command::Flush { Work::Flush } else { Work::Nothing };
+            let is_flush = command == Command::Flush;
+            let silent = if is_flush { self.faults.flush(origin) } else { Silent::Nothing };
+            let is_honest = silent == Silent::Nothing;
+            let work = if is_flush && is_honest { Work::Flush } else { Work::Nothing };
             let served = self.disk.serve(start, work);
             let service = slowed(served.end - start, slowdown);
             let ended = self.faults.stall_end(start + service);
             let outcome = Outcome::GOOD;
-            let completion = Completion { id, outcome, ended, retries: 0, service, missing };
+            let completion = Completion { id, outcome, ended, retries: 0, service, silent };
             return Active { completion, submitted, effect: Effect::None };
         };
-        let (unread, missing) = match pass {
-            Pass::Read => (self.faults.first_pass(extent, origin), missing),
-            Pass::Write => (Unread::default(), self.faults.missing(extent, origin)),
+        let (unread, silent) = match pass {
+            Pass::Read => (self.faults.first_pass(extent, origin), self.faults.read(extent)),
+            Pass::Write => (Unread::default(), self.faults.write(extent, origin)),
         };
         let sectors_failed = unread.len();
         let Retry { rotations, unknown, damaged } = match command {
@@ -315,7 +322,6 @@ impl Drive {
         let entry = Entry {
             sectors_read: if pass == Pass::Read { extent.sectors.get() } else { 0 },
             sectors_failed,
-            sectors_missing: missing.len() as u64,
             first_pass,
             retrying: total - first_pass,
             rotations,
@@ -327,18 +333,19 @@ impl Drive {
         let outcome = Outcome::Done { unknown, damaged };
         let ended = self.faults.stall_end(start + total);
         let completion =
-            Completion { id, outcome, ended, retries: rotations, service: total, missing };
+            Completion { id, outcome, ended, retries: rotations, service: total, silent };
         Active { completion, submitted, effect }
     }
 
     /// The command in service has ended.
     fn end(&mut self, Active { completion, effect, .. }: Active) {
+        self.account.add_silent(&completion.silent);
         match effect {
             Effect::None => self.account.add_idle(completion.service),
             Effect::Read(entry) => self.account.add(entry),
             Effect::Write(entry, extent) => {
                 self.account.add(entry);
-                self.faults.mend(extent, &completion.missing);
+                self.faults.mend(extent, &completion.silent);
             }
         }
         self.disk.finish(completion.ended);
@@ -358,7 +365,7 @@ impl Drive {
             ended,
             retries: 0,
             service: Nanos::ZERO,
-            missing: SectorSet::EMPTY,
+            silent: Silent::Nothing,
         });
     }
 

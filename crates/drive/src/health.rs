@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use levelhead_block::Health;
+use levelhead_block::{Health, Silent, SilentWrite};
 use levelhead_units::{Instant, Nanos, Ratio};
 
 /// How many commands the account covers.
@@ -29,8 +29,51 @@ pub struct Counters {
     pub retrying: Nanos,
     /// Time spent on commands, retries included.
     pub busy: Nanos,
-    /// Sectors of writes that silently did not reach the medium. A real drive does not know.
+    /// What was silently wrong. A real drive does not know.
+    pub silent: SilentCounters,
+}
+
+/// How often something was silently wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SilentCounters {
+    /// Sectors of writes that did not reach the medium.
     pub sectors_missing: u64,
+    /// Writes of which something reached it somewhere else.
+    pub writes_misdirected: u64,
+    /// Sectors of writes and reads that were stored or read with another content.
+    pub sectors_flipped: u64,
+    /// Flushes that made nothing safe.
+    pub flushes_lying: u64,
+}
+
+impl SilentCounters {
+    /// Of one command.
+    fn of(silent: &Silent) -> Self {
+        let none = Self::default();
+        match silent {
+            Silent::Nothing => none,
+            Silent::Flush => Self { flushes_lying: 1, ..none },
+            Silent::Read { flips } => Self { sectors_flipped: flips.len() as u64, ..none },
+            Silent::Write(wrong) => {
+                let SilentWrite { missing, landed, flips } = &**wrong;
+                let flipped = flips.iter().filter(|flip| !missing.contains(flip.offset));
+                Self {
+                    sectors_missing: missing.len() as u64,
+                    writes_misdirected: landed.map_or(0, |_| 1),
+                    sectors_flipped: flipped.count() as u64,
+                    ..none
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        let Self { sectors_missing, writes_misdirected, sectors_flipped, flushes_lying } = other;
+        self.sectors_missing += sectors_missing;
+        self.writes_misdirected += writes_misdirected;
+        self.sectors_flipped += sectors_flipped;
+        self.flushes_lying += flushes_lying;
+    }
 }
 
 /// One read or write, as the account remembers it.
@@ -38,7 +81,6 @@ pub struct Counters {
 pub(crate) struct Entry {
     pub(crate) sectors_read: u64,
     pub(crate) sectors_failed: u64,
-    pub(crate) sectors_missing: u64,
     /// The time without retries.
     pub(crate) first_pass: Nanos,
     /// The time of the retries, and the revolutions they took.
@@ -76,7 +118,6 @@ impl Account {
         counters.retries += u64::from(entry.rotations > 0);
         counters.rotations += u64::from(entry.rotations);
         counters.retrying += entry.retrying;
-        counters.sectors_missing += entry.sectors_missing;
         counters.busy += entry.first_pass + entry.retrying;
         if self.window.len() == WINDOW {
             let oldest = self.window.pop_front().expect("the window is full");
@@ -86,6 +127,11 @@ impl Account {
         self.sums = self.sums.with(&entry, u64::wrapping_add);
         let mean = self.sums.retrying.checked_div(self.sums.retried).map(Nanos::new);
         self.retry_latency_last = mean.or(self.retry_latency_last);
+    }
+
+    /// This was silently wrong with a command.
+    pub(crate) fn add_silent(&mut self, silent: &Silent) {
+        self.counters.silent.add(SilentCounters::of(silent));
     }
 
     /// A command that moves nothing has ended.
@@ -136,7 +182,6 @@ mod tests {
         Entry {
             sectors_read: 4,
             sectors_failed: failed,
-            sectors_missing: 0,
             first_pass: Nanos::from_millis(10),
             retrying: Nanos::from_millis(8) * u64::from(rotations),
             rotations,

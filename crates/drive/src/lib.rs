@@ -80,6 +80,6 @@ pub use faults::{
     ParseFaultsError, Periodic, ROTATION_LIST_MAX, RotationList, Rotations, Stalls,
 };
 pub use figures::ZoneFigures;
-pub use health::Counters;
+pub use health::{Counters, SilentCounters};
 pub use profile::{Profile, ProfileError};
 pub use settings::{CacheMode, QUEUE_DEPTH_MAX, Scheduler, Settings, SettingsError};

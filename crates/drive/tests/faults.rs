@@ -1,7 +1,7 @@
 //! What a misbehaving drive does, on a small disk: every kind shows in its completions, at the rate of
 //! its closed form and independently of who asks when.
 
-use levelhead_block::{Command, Durability, Effort, Outcome, SectorSet, ZeroTail};
+use levelhead_block::{Command, Durability, Effort, Outcome, SectorSet, Silent, ZeroTail};
 use levelhead_drive::{CacheMode, Completion, Drive, Faults, Profile, Scheduler, Settings};
 use levelhead_stats::Streams;
 use levelhead_units::{Extent, Instant, Lba, Nanos, Sectors};
@@ -100,6 +100,8 @@ fn every_kind_shows_in_what_the_drive_answers() {
         "stalls=10s/1s",
         "lost-writes=1%",
         "torn-writes=1%",
+        "misdirected-writes=3%",
+        "flips=1%",
         "death=500s",
     ] {
         assert_ne!(lonely_run(text), good, "{text}");
@@ -254,49 +256,147 @@ fn nothing_begins_and_nothing_is_answered_in_a_stall() {
     assert!((least - error..=most + error).contains(&share), "{least} <= {share} <= {most}");
 }
 
+/// The sectors of a write that did not reach the medium.
+fn missing(silent: &Silent) -> SectorSet {
+    match silent {
+        Silent::Nothing => SectorSet::EMPTY,
+        Silent::Write(wrong) => {
+            assert_eq!((wrong.landed, wrong.flips.len()), (None, 0));
+            wrong.missing.clone()
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn lost_and_torn_writes_look_good_and_say_what_is_missing_to_the_runtime_only() {
     let text = "lost-writes=10%,torn-writes=20%";
     let (mut bad, mut good) = (drive(text), drive("none"));
-    let (n, mut lost, mut torn, mut missing) = (20_000_u64, 0, 0, 0);
+    let (n, mut lost, mut torn, mut sum) = (20_000_u64, 0, 0, 0);
     for origin in 0..n {
         let (now, command) = (at(origin * 100), write(origin * 7 % 190, 4));
         let answer = run(&mut bad, now, command, origin);
         let plain = run(&mut good, now, command, origin);
         assert_eq!((&answer.outcome, answer.ended), (&plain.outcome, plain.ended));
-        assert!(plain.missing.is_empty());
-        assert!(answer.missing.iter().eq(4 - answer.missing.len() as u32..4), "the last ones");
-        match answer.missing.len() {
+        assert_eq!(plain.silent, Silent::Nothing);
+        let missing = missing(&answer.silent);
+        assert!(missing.iter().eq(4 - missing.len() as u32..4), "the last ones");
+        match missing.len() {
             0 => {}
             4 => lost += 1,
             _ => torn += 1,
         }
-        missing += answer.missing.len() as u64;
+        sum += missing.len() as u64;
     }
     check_share("lost", lost, n, 0.1);
     check_share("torn", torn, n, 0.9 * 0.2);
-    assert_eq!(bad.counters().sectors_missing, missing);
+    assert_eq!(bad.counters().silent.sectors_missing, sum);
     // A read is not concerned.
-    assert!(
-        (0..100).all(|n| run(&mut bad, at(9_000_000), read(n, 4, Effort::Full), n).missing
-            == SectorSet::EMPTY)
-    );
+    assert!((0..100).all(
+        |n| run(&mut bad, at(9_000_000), read(n, 4, Effort::Full), n).silent == Silent::Nothing
+    ));
 }
 
 #[test]
-fn a_lost_write_mends_nothing_and_a_torn_one_what_it_stored() {
-    let damaged = |drive: &mut Drive| match run(drive, at(0), read(20, 4, Effort::Full), 1).outcome
+fn misdirected_writes_look_good_and_take_the_time_of_the_wanted_place() {
+    let (mut bad, mut good) = (drive("misdirected-writes=10%"), drive("none"));
+    let (n, mut stray) = (20_000_u64, 0);
+    for origin in 0..n {
+        let (now, first) = (at(origin * 100), origin * 7 % 190);
+        let answer = run(&mut bad, now, write(first, 4), origin);
+        let plain = run(&mut good, now, write(first, 4), origin);
+        assert_eq!((&answer.outcome, answer.ended), (&plain.outcome, plain.ended));
+        let Silent::Write(wrong) = &answer.silent else {
+            assert_eq!(answer.silent, Silent::Nothing);
+            continue;
+        };
+        assert!(wrong.missing.is_empty() && wrong.flips.is_empty());
+        let lba = wrong.landed.unwrap();
+        assert!(lba.get() + 4 <= 200 && lba.get().abs_diff(first) >= 4, "{lba:?} for {first}");
+        stray += 1;
+    }
+    check_share("misdirected", stray, n, 0.1);
+    assert_eq!(bad.counters().silent.writes_misdirected, stray);
+}
+
+#[test]
+fn flips_are_the_same_in_every_read_until_the_sector_is_written() {
+    let flips = |completion: Completion| match completion.silent {
+        Silent::Nothing => Vec::new(),
+        Silent::Read { flips } => flips,
+        Silent::Write(wrong) => wrong.flips,
+        Silent::Flush => panic!("no flush was asked for"),
+    };
+    let mut bad = drive("flips=10%");
+    let all = |effort| read(0, 200, effort);
+    let at_rest = flips(run(&mut bad, at(0), all(Effort::Full), 1));
+    assert_eq!(at_rest, flips(run(&mut bad, at(9_000), all(Effort::Fast), 2)));
+    check_share("at rest", at_rest.len() as u64, 200, 0.1);
+    // What is stored flipped is so on the medium: a read of it has nothing to tell.
+    let n = 2_000;
+    let stored: usize = (0..n)
+        .map(|n| flips(run(&mut bad, at(20_000 + n * 100), write(50, 10), 3 + n)).len())
+        .sum();
+    check_share("stored", stored as u64, n * 10, 0.1);
+    let left = flips(run(&mut bad, at(900_000), all(Effort::Full), 1));
+    let untouched = at_rest.iter().filter(|flip| !(50..60).contains(&flip.offset));
+    assert!(left.iter().eq(untouched) && left.len() < at_rest.len());
+    let sum = (2 * at_rest.len() + left.len() + stored) as u64;
+    assert_eq!(bad.counters().silent.sectors_flipped, sum);
+}
+
+#[test]
+fn a_lying_flush_ends_at_once_and_leaves_the_memory_as_it_was() {
+    let memory = "[cache]\nsegments = 2\nsegment_blocks = 20\nread_ahead_blocks = 8\n\
+                  write_blocks = 40\nwrite_delay = \"100s\"\nflush_overhead = \"7ms\"\n[seek]";
+    let profile = Profile::parse(&TINY.replace("[seek]", memory)).unwrap();
+    let flushed = |text: &str| {
+        let settings = Settings {
+            queue_depth: 32,
+            scheduler: Scheduler::SOONEST,
+            cache: CacheMode::WriteBack,
+            faults: faults(text),
+            size: None,
+        };
+        let streams = Streams::new(1);
+        let mut drive = Drive::new(profile.clone(), settings, streams, "drive/0").unwrap();
+        let written = run(&mut drive, at(0), write(50, 4), 1).ended;
+        let flush = run(&mut drive, written, Command::Flush, 2);
+        assert!(flush.outcome.is_good());
+        let unwritten = drive.handle_power_cut(flush.ended);
+        (flush.silent, flush.ended - written, unwritten, drive.counters().silent.flushes_lying)
+    };
+    let (silent, time, unwritten, lying) = flushed("none");
+    assert_eq!((silent, unwritten, lying), (Silent::Nothing, vec![], 0));
+    assert!(time > Nanos::from_millis(7), "{time}");
+    let (silent, time, unwritten, lying) = flushed("lying-flush=100%");
+    let waiting = vec![Extent::new(Lba::new(50), Sectors::new(4))];
+    assert_eq!((silent, unwritten, lying), (Silent::Flush, waiting, 1));
+    assert_eq!(time, Nanos::from_micros(500), "the overhead of a command");
+}
+
+#[test]
+fn a_write_mends_what_it_stored_where_it_stored_it() {
+    let damaged = |drive: &mut Drive| match run(drive, at(0), read(0, 200, Effort::Full), 1).outcome
     {
         Outcome::Done { damaged, .. } => damaged,
         other => panic!("{other:?}"),
     };
+    let all_but = |mended: std::ops::Range<u32>| {
+        (0..200).filter(|at| !mended.contains(at)).collect::<SectorSet>()
+    };
     let mut lossy = drive("hard-rate=100%,lost-writes=100%");
     run(&mut lossy, at(0), write(20, 4), 5);
-    assert_eq!(damaged(&mut lossy).len(), 4);
+    assert_eq!(damaged(&mut lossy).len(), 200);
     let mut tearing = drive("hard-rate=100%,torn-writes=100%");
-    let missing = run(&mut tearing, at(0), write(20, 4), 5).missing;
+    let missing = missing(&run(&mut tearing, at(0), write(20, 4), 5).silent);
     assert!(!missing.is_empty() && missing.len() < 4);
-    assert_eq!(damaged(&mut tearing), missing);
+    assert_eq!(damaged(&mut tearing), all_but(20..24 - missing.len() as u32));
+    let mut straying = drive("hard-rate=100%,misdirected-writes=100%");
+    let silent = run(&mut straying, at(0), write(20, 4), 5).silent;
+    let Silent::Write(wrong) = silent else { panic!("{silent:?}") };
+    let first = wrong.landed.unwrap().get() as u32;
+    assert_eq!(damaged(&mut straying), all_but(first..first + 4));
 }
 
 #[test]
@@ -372,7 +472,8 @@ fn new_faults_leave_the_queue_the_account_and_the_mended_sectors_alone() {
 fn random_run(seed: u64, is_prompt: bool) -> Vec<Completion> {
     const TEXT: &str = "retry-rate=5%,adjacency=2,bursts=256KiB/geometric:32KiB/50%,\
                         rotations=geometric:3,hard-rate=2%,episodes=1s/2s/3,periodic=3s/500ms/2,\
-                        field=1s,stalls=1s/100ms,lost-writes=5%,torn-writes=5%,death=20s";
+                        field=1s,stalls=1s/100ms,lost-writes=5%,torn-writes=5%,\
+                        misdirected-writes=5%,flips=2%,lying-flush=20%,death=20s";
     let mut rng = Streams::new(seed).stream("commands");
     let mut drive = named(TEXT, &format!("drive/{seed}"));
     let (mut now, mut ends) = (Instant::ZERO, Vec::new());

@@ -5,8 +5,8 @@
 //! wakes up late delays one report and nothing after it.
 //!
 //! New faults take effect with the next command that the drive begins; queue, arm and health page stay
-//! as they are. Sectors of a write that silently did not reach the platter (the core's completion says
-//! which, and no client hears of it) keep their old bytes in the file.
+//! as they are. What is silently wrong with a command (the core's completion says it, and no client hears of
+//! it) is wrong in the file: sectors that did not reach the platter keep their old bytes, for example.
 //!
 //! # Memory
 //!
@@ -28,7 +28,7 @@ use std::thread::JoinHandle;
 
 use levelhead_block::{BlockService, Command, Done, Health, Outcome, Payload, Reply, Request};
 use levelhead_bytes::{Caching, Ended, Failed, Platter};
-use levelhead_drive::{CacheMode, Completion, Drive, Faults, Profile, Settings, SettingsError};
+use levelhead_drive::{Completion, Drive, Faults, Profile, Settings, SettingsError};
 use levelhead_stats::Streams;
 use levelhead_units::{Nanos, Sectors};
 
@@ -83,10 +83,7 @@ impl<D: Disk> EmulatedDrive<D> {
         let drive = model.drive().map_err(|error| HostError::new(error.to_string()))?;
         let (sender, messages) = mpsc::channel();
         let health = Arc::new(Mutex::new(Health::default()));
-        let caching = match model.settings.cache {
-            CacheMode::Off | CacheMode::Read => Caching::WriteThrough,
-            CacheMode::WriteBack => Caching::WriteBack,
-        };
+        let caching = Caching::of(drive.writes_back());
         let worker = Worker {
             drive,
             platter: Platter::new(disk.clone(), caching),
@@ -255,9 +252,9 @@ impl<D: Disk> Worker<D> {
 
     /// Moves the bytes of what has ended and answers it.
     fn finish(&mut self) {
-        while let Some(Completion { id, outcome, missing, .. }) = self.drive.poll() {
+        while let Some(Completion { id, outcome, silent, .. }) = self.drive.poll() {
             let (request, done) = self.inside.remove(&id).expect("it was submitted");
-            let mut reply = self.platter.end(request, Ended { outcome, missing });
+            let mut reply = self.platter.end(request, Ended { outcome, silent });
             if let Ok(Reply { outcome: Outcome::Gone, reason, .. }) = &mut reply {
                 *reason = self.failure.take();
             }
@@ -301,7 +298,7 @@ mod tests {
         drive: EmulatedDrive<Shared>,
         sender: Sender<Reply>,
         ended: Receiver<Reply>,
-        _dir: TempDir,
+        dir: TempDir,
     }
 
     /// A drive whose every sector is full of ones, with these options.
@@ -315,10 +312,14 @@ mod tests {
         let (sender, ended) = mpsc::channel();
         let disk = Shared(Arc::new(medium));
         let drive = EmulatedDrive::start(&model, disk, Clock::start()).unwrap();
-        Bench { drive, sender, ended, _dir: dir }
+        Bench { drive, sender, ended, dir }
     }
 
     impl Bench {
+        fn path(&self) -> std::path::PathBuf {
+            self.dir.path().join("a.img")
+        }
+
         /// Asks for two sectors.
         fn ask(&mut self, effort: Effort) {
             let extent = Extent::new(Lba::new(7), Sectors::new(2));
@@ -379,6 +380,24 @@ mod tests {
         assert_eq!(health.retry_rate, Ratio::new(0.5));
     }
 
+    /// Writes twos to sectors 7 to 10, from two places, as writes of an array come.
+    fn write_twos(bench: &Bench, durability: Durability) {
+        let extent = Extent::new(Lba::new(7), Sectors::new(4));
+        let whole = Piece::whole(Arc::new(Buf::copy_of(&[2; 4 * SECTOR_SIZE])));
+        let pieces = vec![whole.part(0, 2), whole.part(2, 2)];
+        let write = Request::write_pieces(extent, durability, pieces);
+        bench.submit(write.with_origin(2));
+        assert_eq!(bench.ended.recv().unwrap().outcome, Outcome::GOOD);
+    }
+
+    /// Every sector of the drive as it reads.
+    fn read_all(bench: &Bench) -> Vec<Vec<u8>> {
+        let extent = Extent::new(Lba::ZERO, Sectors::new(64));
+        bench.submit(Request::read(extent, Effort::Full).with_origin(3));
+        let buf = bench.ended.recv().unwrap().data.into_buf();
+        buf.as_slice().chunks(SECTOR_SIZE).map(Vec::from).collect()
+    }
+
     #[test]
     fn sectors_that_a_write_silently_missed_keep_their_old_bytes() {
         for (options, expected) in [
@@ -388,17 +407,88 @@ mod tests {
             ("torn-writes=100%", [2, 1, 1, 1]),
         ] {
             let bench = bench(options);
-            let extent = Extent::new(Lba::new(7), Sectors::new(4));
-            // From two places, as writes of an array come.
-            let whole = Piece::whole(Arc::new(Buf::copy_of(&[2; 4 * SECTOR_SIZE])));
-            let pieces = vec![whole.part(0, 2), whole.part(2, 2)];
-            let write = Request::write_pieces(extent, Durability::Durable, pieces);
-            bench.submit(write.with_origin(2));
-            assert_eq!(bench.ended.recv().unwrap().outcome, Outcome::GOOD, "{options}");
-            bench.submit(Request::read(extent, Effort::Full).with_origin(3));
-            let buf = bench.ended.recv().unwrap().data.into_buf();
-            let seen = [0, 1, 2, 3].map(|at| buf.part(at, 1)[0]);
-            assert_eq!(seen, expected, "{options}");
+            write_twos(&bench, Durability::Durable);
+            let seen = read_all(&bench);
+            assert_eq!([7, 8, 9, 10].map(|at: usize| seen[at][0]), expected, "{options}");
+        }
+    }
+
+    #[test]
+    fn misdirected_write_is_whole_somewhere_else_in_the_file() {
+        let bench = bench("misdirected-writes=100%");
+        write_twos(&bench, Durability::Cached);
+        let seen = read_all(&bench);
+        let twos: Vec<usize> = (0..64).filter(|&at| seen[at] == [2; SECTOR_SIZE]).collect();
+        let first = twos[0];
+        assert_eq!(twos, [first, first + 1, first + 2, first + 3]);
+        assert!(first >= 11 || first + 4 <= 7, "{twos:?}");
+        assert!((0..64).all(|at| twos.contains(&at) || seen[at] == [1; SECTOR_SIZE]));
+        assert_eq!(std::fs::read(bench.path()).unwrap(), seen.concat());
+    }
+
+    #[test]
+    fn every_sector_flips_one_bit_at_rest_in_reads_and_as_it_is_stored_in_the_file() {
+        let bench = bench("flips=100%");
+        let wrong = |sector: &[u8], value: u8| {
+            sector.iter().map(|byte| (byte ^ value).count_ones()).sum::<u32>()
+        };
+        let before = read_all(&bench);
+        assert!(before.iter().all(|sector| wrong(sector, 1) == 1));
+        assert_eq!(read_all(&bench), before, "the same ones in every read");
+        write_twos(&bench, Durability::Durable);
+        let file = std::fs::read(bench.path()).unwrap();
+        let file: Vec<&[u8]> = file.chunks(SECTOR_SIZE).collect();
+        let seen = read_all(&bench);
+        for at in 0..64 {
+            let (value, flipped) = if (7..11).contains(&at) { (2, 1) } else { (1, 0) };
+            assert_eq!(wrong(file[at], value), flipped, "sector {at} of the file");
+            assert_eq!(wrong(&seen[at], value), 1, "sector {at} as it reads");
+        }
+        assert_eq!(seen[7..11].concat(), file[7..11].concat());
+    }
+
+    /// Keeps what it was given in memory for a day, unless it is told otherwise.
+    const FORGETFUL: &str = r#"
+        name = "forgetful"
+        block_size = 4096
+        rpm = 60000
+        heads = 4
+        overhead = "0.001ms"
+        head_switch = "0.01ms"
+        write_settle = "0.01ms"
+        [cache]
+        segments = 2
+        segment_blocks = 20
+        read_ahead_blocks = 8
+        write_blocks = 64
+        write_delay = "86400s"
+        flush_overhead = "0.1ms"
+        [seek]
+        points = [[1, "0.01ms"], [99, "0.1ms"]]
+        [[zone]]
+        cylinders = 100
+        blocks_per_track = 100
+        track_skew = 10
+        cylinder_skew = 10
+    "#;
+
+    #[test]
+    fn lying_flush_leaves_the_file_as_it_was_and_the_end_in_good_order_does_not() {
+        let dir = TempDir::new().unwrap();
+        let profile = dir.path().join("forgetful.toml");
+        std::fs::write(&profile, FORGETFUL).unwrap();
+        for (options, flushed) in [("", 2), ("&lying-flush=100%", 1)] {
+            let options = format!("profile={}&cache=write-back{options}", profile.display());
+            let bench = bench(&options);
+            write_twos(&bench, Durability::Cached);
+            bench.submit(Request::bare(Command::Flush).with_origin(4));
+            assert_eq!(bench.ended.recv().unwrap().outcome, Outcome::GOOD);
+            let path = bench.path();
+            let stored = || std::fs::read(&path).unwrap()[7 * SECTOR_SIZE];
+            assert_eq!(stored(), flushed, "{options}");
+            let Bench { drive, dir: _dir, .. } = bench;
+            drop(drive);
+            assert_eq!(stored(), 2, "{options}: told to stop, it writes");
         }
     }
 

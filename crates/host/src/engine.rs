@@ -274,7 +274,7 @@ impl Engine {
 
     fn handle_ended(&mut self, Ended { drive, sub, command, reply }: Ended) {
         let now = self.now();
-        self.parts.seats[drive.as_usize()].work.handle_ended(&command, &reply);
+        self.parts.seats[drive.as_usize()].work.handle_ended(now, &command, &reply);
         if let Some(id) = self.lent.remove(&sub) {
             self.parts.buffers.give_back(id, reply.data);
         }
@@ -322,6 +322,7 @@ impl Engine {
     }
 
     fn submit(&mut self, Submit { drive, sub, command, segments, origin }: Submit) {
+        let now = self.now();
         let Parts { buffers, seats, inputs, own, .. } = &mut self.parts;
         let payload = match (&command, segments.as_slice()) {
             (Command::Read { .. }, [segment]) => {
@@ -333,7 +334,7 @@ impl Engine {
             (_, segments) => Payload::Pieces(buffers.share(segments)),
         };
         let seat = &mut seats[drive.as_usize()];
-        seat.work.handle_submitted();
+        seat.work.handle_submitted(now);
         let backend = seat.backend.as_ref();
         let backend = backend.expect("an array never asks a drive that it has lost");
         let request = Request::new(command, payload).with_origin(origin);
@@ -385,7 +386,8 @@ impl Engine {
 
     fn answer(&mut self, Answer { request, outcome, cost: _ }: Answer) {
         let pending = self.requests.remove(&request).expect("the array answers what was asked");
-        self.latencies.note(self.now().saturating_since(pending.submitted));
+        let latency = self.now().saturating_since(pending.submitted);
+        self.latencies.note(&pending.command, &outcome, latency);
         let buffers = &mut self.parts.buffers;
         let data = match pending.command {
             Command::Read { extent, .. } => {

@@ -11,7 +11,7 @@
 //! - G3. Once it is closed there are no more events, and nobody waits. It is closed when the engine has
 //!   ended, so whoever waits sees what happened last.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use levelhead_array::Event;
@@ -67,6 +67,8 @@ struct Kept {
     events: VecDeque<NumberedEvent>,
     /// The number of the last event, 0 if there was none.
     last: u64,
+    /// How often each thing has happened, by its name.
+    counts: BTreeMap<&'static str, u64>,
     has_ended: bool,
 }
 
@@ -81,6 +83,7 @@ impl EventLog {
         let mut kept = self.lock();
         assert!(!kept.has_ended, "G3");
         kept.last += 1;
+        *kept.counts.entry(event.name()).or_default() += 1;
         let numbered = NumberedEvent { number: kept.last, at, event, lost };
         if kept.events.len() == EVENTS_MAX {
             kept.events.pop_front();
@@ -106,6 +109,11 @@ impl EventLog {
     /// All that are kept.
     pub(crate) fn kept(&self) -> Vec<NumberedEvent> {
         self.lock().events.iter().cloned().collect()
+    }
+
+    /// How often each thing has happened, by its name.
+    pub(crate) fn counts(&self) -> BTreeMap<&'static str, u64> {
+        self.lock().counts.clone()
     }
 
     /// The events after number `after`; where there are none, waits for one, for the array's end, or
@@ -169,6 +177,7 @@ mod tests {
         assert_eq!(read + missed, (0..300).map(|round| round % 90).sum::<u64>());
         assert!(missed > 0);
         assert_eq!(log.kept().len(), EVENTS_MAX);
+        assert!(log.counts().into_iter().eq([("resync-done", read + missed)]));
     }
 
     #[test]

@@ -83,6 +83,7 @@ pub use lone::LoneDrive;
 pub use member::MemberSpec;
 pub use profiles::load_profile;
 pub use reader::{ReadDone, Reader};
-pub use service::{ArrayHandle, PIECE_MAX, ServeOptions};
+pub use requests::{Answered, Operation};
+pub use service::{ArrayHandle, Asked, PIECE_MAX, ServeOptions};
 pub use status::{ArrayState, DriveState, DriveStatus, Status};
 pub use walk::{Walked, walk};

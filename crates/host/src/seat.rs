@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use levelhead_array::DriveCounters;
 use levelhead_block::{Command, Health, Outcome, Reply};
+use levelhead_units::Instant;
 
 use crate::backend::{Emulated, Look, Member};
 use crate::devices::fast::FastFail;
@@ -112,18 +114,24 @@ pub(crate) struct Work {
     error: Option<String>,
     /// Why it was lost, unless somebody wanted that.
     failure: Option<String>,
+    counters: DriveCounters,
+    /// When the time inside was last added up.
+    counted_until: Instant,
 }
 
 impl Work {
     /// It has got a command.
-    pub(crate) fn handle_submitted(&mut self) {
+    pub(crate) fn handle_submitted(&mut self, now: Instant) {
+        self.let_pass(now);
         self.inside += 1;
     }
 
     /// It has ended a command.
-    pub(crate) fn handle_ended(&mut self, command: &Command, reply: &Reply) {
+    pub(crate) fn handle_ended(&mut self, now: Instant, command: &Command, reply: &Reply) {
         assert!(self.inside > 0, "a drive ends what it was asked");
+        self.let_pass(now);
         self.inside -= 1;
+        self.count(command, &reply.outcome);
         match (&reply.reason, &reply.outcome) {
             (Some(reason), _) => self.error = Some(reason.clone()),
             (None, Outcome::Gone) => self.error = Some("it does not answer any more".to_owned()),
@@ -134,6 +142,54 @@ impl Work {
             }
             (None, Outcome::Done { .. }) => {}
         }
+    }
+
+    /// Time passes with what is inside.
+    fn let_pass(&mut self, now: Instant) {
+        let passed = now.saturating_since(self.counted_until).get();
+        self.counted_until = now;
+        if self.inside > 0 {
+            self.counters.busy += passed;
+            self.counters.inside += passed * u64::from(self.inside);
+        }
+    }
+
+    fn count(&mut self, command: &Command, outcome: &Outcome) {
+        let counters = &mut self.counters;
+        let bytes = command.extent().map_or(0, |extent| extent.sectors.bytes().get());
+        match command {
+            Command::Read { .. } => {
+                counters.reads += 1;
+                counters.read_bytes += bytes;
+            }
+            Command::Write { .. } | Command::WriteZeroes { .. } => {
+                counters.writes += 1;
+                counters.written_bytes += bytes;
+            }
+            Command::Flush => counters.flushes += 1,
+            Command::Trim { .. } => counters.trims += 1,
+        }
+        match outcome {
+            Outcome::Done { unknown, damaged } => {
+                counters.unknown_sectors += unknown.len() as u64;
+                counters.damaged_sectors += damaged.len() as u64;
+            }
+            Outcome::Refused => counters.refused_commands += 1,
+            Outcome::Gone => counters.gone_commands += 1,
+        }
+    }
+
+    /// What the drive has done.
+    pub(crate) fn counters(&self, now: Instant) -> DriveCounters {
+        let mut until_now = Self { counters: self.counters, ..Self::default() };
+        (until_now.inside, until_now.counted_until) = (self.inside, self.counted_until);
+        until_now.let_pass(now);
+        until_now.counters
+    }
+
+    /// How many commands are inside it.
+    pub(crate) fn inside(&self) -> u32 {
+        self.inside
     }
 
     /// It has failed in some other way.
@@ -160,5 +216,51 @@ impl Work {
     /// Whether something is inside it.
     pub(crate) fn is_at_work(&self) -> bool {
         self.inside > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use levelhead_block::{Data, Durability, Effort, SectorSet, ZeroTail};
+    use levelhead_units::{Extent, Lba, Sectors};
+
+    use super::*;
+
+    #[test]
+    fn what_a_drive_ends_is_counted_with_the_time_that_it_was_inside() {
+        let at = Instant::from_nanos;
+        let extent = Extent::new(Lba::ZERO, Sectors::new(2));
+        let read = Command::Read { extent, effort: Effort::Full };
+        let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
+        let write = Command::Write { extent, durability, zero_tail };
+        let sectors = |offsets: &[u32]| offsets.iter().copied().collect::<SectorSet>();
+        let reply = |outcome| Reply { outcome, data: Data::None, reason: None };
+        let mut work = Work::default();
+        work.handle_submitted(at(10));
+        work.handle_submitted(at(20));
+        let (unknown, damaged) = (sectors(&[0]), sectors(&[1]));
+        work.handle_ended(at(50), &read, &reply(Outcome::Done { unknown, damaged }));
+        let seen = work.counters(at(60));
+        assert_eq!((seen.busy, seen.inside, work.inside()), (50, 10 + 2 * 30 + 10, 1));
+        work.handle_ended(at(100), &write, &reply(Outcome::Refused));
+        for (command, outcome) in [(Command::Flush, Outcome::GOOD), (write, Outcome::Gone)] {
+            work.handle_submitted(at(200));
+            work.handle_ended(at(201), &command, &reply(outcome));
+        }
+        let expected = DriveCounters {
+            reads: 1,
+            writes: 2,
+            flushes: 1,
+            trims: 0,
+            read_bytes: 8192,
+            written_bytes: 2 * 8192,
+            unknown_sectors: 1,
+            damaged_sectors: 1,
+            refused_commands: 1,
+            gone_commands: 1,
+            busy: 90 + 2,
+            inside: 10 + 2 * 30 + 50 + 2,
+        };
+        assert_eq!(work.counters(at(999)), expected);
     }
 }

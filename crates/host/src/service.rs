@@ -7,7 +7,7 @@
 //! - V2. Whoever asks for more than the bound waits, unless it is the engine's own thread, which alone
 //!   can make room: an answer may ask for the next thing.
 
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
 
@@ -202,13 +202,45 @@ impl ArrayHandle {
         self.0.log.wait_for_close();
     }
 
+    /// Asks what the array says about itself, and does not wait.
+    pub fn ask_status(&self) -> Result<Asked<Status>, HostError> {
+        self.begin(|reply| {
+            Box::new(move |engine| drop(reply.send(engine.obey(|own| own.status()))))
+        })
+    }
+
     fn ask<T>(&self, order: impl FnOnce(Sender<T>) -> Order) -> Result<T, HostError> {
+        self.begin(order)?.0.recv().map_err(|_| gone())
+    }
+
+    fn begin<T>(&self, order: impl FnOnce(Sender<T>) -> Order) -> Result<Asked<T>, HostError> {
         assert!(!self.0.is_engine(), "an answer must not wait for the engine");
         let (reply, answer) = mpsc::channel();
-        let gone = || HostError::new("the array is not running any more");
         self.0.inputs.send(Input::Order(order(reply))).map_err(|_| gone())?;
-        answer.recv().map_err(|_| gone())
+        Ok(Asked(answer))
     }
+}
+
+/// A question that the engine will answer between two other things.
+pub struct Asked<T>(Receiver<T>);
+
+impl<T> Asked<T> {
+    /// The answer, if it comes within `patience`. It comes once.
+    ///
+    /// # Errors
+    ///
+    /// The array has ended.
+    pub fn wait(&self, patience: Nanos) -> Result<Option<T>, HostError> {
+        match self.0.recv_timeout(patience.into()) {
+            Ok(answer) => Ok(Some(answer)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(gone()),
+        }
+    }
+}
+
+fn gone() -> HostError {
+    HostError::new("the array is not running any more")
 }
 
 impl Inner {

@@ -1,14 +1,17 @@
 //! What a running array says about itself: plain values, a snapshot.
 
+use std::collections::BTreeMap;
+
 use levelhead_array::superblock::Uuid;
 use levelhead_array::tau::DriveView;
-use levelhead_array::{Counters, Figures, JournalStatus, Policy, Resync, Spec};
+use levelhead_array::{Counters, DriveCounters, Figures, JournalStatus, Policy, Resync, Spec};
 use levelhead_block::Health;
 use levelhead_stats::Summary;
-use levelhead_units::{Ratio, Sectors};
+use levelhead_units::{Instant, Ratio, Sectors};
 
 use crate::devices::fast::FastFailState;
 use crate::event_log::NumberedEvent;
+use crate::requests::{Answered, Operation};
 
 /// A running array at one moment.
 #[derive(Clone, Debug)]
@@ -39,8 +42,16 @@ pub struct Status {
     pub counters: Counters,
     /// How long the last requests took, at most 4096 of them.
     pub latency: Summary,
+    /// How requests have ended since it was started, in the order of [`Operation::ALL`].
+    pub answered: [Answered; Operation::ALL.len()],
+    /// What its own buffers take.
+    pub buffers: Sectors,
     /// What happened, the last [`EVENTS_MAX`](crate::EVENTS_MAX) times.
     pub events: Vec<NumberedEvent>,
+    /// How often each thing has happened since it was started, by its name.
+    pub event_counts: BTreeMap<&'static str, u64>,
+    /// When this was so, since it was started.
+    pub at: Instant,
 }
 
 /// Whether an array has the drives it needs.
@@ -65,6 +76,10 @@ pub struct DriveStatus {
     pub failure: Option<String>,
     /// Commands waiting for it or inside it.
     pub queue_len: usize,
+    /// Commands inside it.
+    pub inside: u32,
+    /// What it has done for the array since that was started.
+    pub counters: DriveCounters,
     /// What it says about itself, if it says anything.
     pub health: Option<Health>,
     /// How it is told to try less; nothing for a drive that was missing from the start.

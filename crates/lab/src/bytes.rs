@@ -4,7 +4,9 @@ use std::collections::{BTreeSet, VecDeque};
 
 use levelhead_array::journal::record::{Record, checksums};
 use levelhead_array::{BufId, Combine, RequestId, Submit, Sums};
-use levelhead_block::{Buf, Command, Memory, Outcome, Payload, Piece, Place, Request, SectorSet};
+use levelhead_block::{
+    BlockDevice, Buf, Command, Memory, Outcome, Payload, Piece, Place, Request, Silent, SilentWrite,
+};
 use levelhead_bytes::{Buffers, Caching, Ended, GARBAGE, Platter};
 use levelhead_erasure::Kernel;
 use levelhead_units::{DriveIdx, Extent, Lba, Sectors};
@@ -27,13 +29,13 @@ pub(crate) struct WorldBytes {
 
 impl WorldBytes {
     /// Platters full of zeroes, which are a consistent array.
-    pub(crate) fn new(drives: usize, size: Sectors) -> Self {
-        let platter = |_| Platter::new(Memory::new(size), Caching::WriteBack);
+    pub(crate) fn new(cachings: impl Iterator<Item = Caching>, size: Sectors) -> Self {
+        let platter = |caching| Platter::new(Memory::new(size), caching);
         // The checker computes with the kernel that defines the meaning.
         Self {
             buffers: Buffers::new(Kernel::Naive),
             rooms: BTreeSet::new(),
-            platters: (0..drives).map(platter).collect(),
+            platters: cachings.map(platter).collect(),
         }
     }
 
@@ -68,9 +70,8 @@ impl WorldBytes {
         self.buffers.inscribe(into, &record.encode(&sums));
     }
 
-    /// Moves the bytes of a command that a drive has just ended. The sectors of a write in `missing`
-    /// never reached the platter, though no outcome says so.
-    pub(crate) fn transfer(&mut self, submit: &Submit, outcome: &Outcome, missing: &SectorSet) {
+    /// Moves the bytes of a command that a drive has just ended, as well as the drive has done so.
+    pub(crate) fn transfer(&mut self, submit: &Submit, outcome: &Outcome, silent: &Silent) {
         // Of a drive that was given up, what it was to write may have been released.
         let Outcome::Done { .. } = outcome else { return };
         let Submit { drive, command, origin, segments, .. } = submit;
@@ -84,8 +85,9 @@ impl WorldBytes {
             (None, segments) => Payload::Pieces(self.buffers.share(segments)),
         };
         let request = Request::new(*command, payload).with_origin(*origin);
-        let ended = Ended { outcome: outcome.clone(), missing: missing.clone() };
-        let Ok(reply) = self.platters[drive.as_usize()].end(request, ended);
+        let platter = &mut self.platters[drive.as_usize()];
+        let silent = within(platter.storage_mut().size(), command, silent);
+        let Ok(reply) = platter.end(request, Ended { outcome: outcome.clone(), silent });
         if let Some(id) = room {
             self.buffers.give_back(id, reply.data);
         }
@@ -136,4 +138,18 @@ impl WorldBytes {
     pub(crate) fn platter_mut(&mut self, drive: DriveIdx) -> &mut Memory {
         self.platters[drive.as_usize()].storage_mut()
     }
+}
+
+/// The same on a platter of which only the first `size` sectors are kept: what lands past them is nowhere.
+fn within(size: Sectors, command: &Command, silent: &Silent) -> Silent {
+    let (Silent::Write(wrong), Some(extent)) = (silent, command.extent()) else {
+        return silent.clone();
+    };
+    let Some(lba) = wrong.landed else { return silent.clone() };
+    let past = (0_u32..)
+        .zip(Extent::new(lba, extent.sectors).iter())
+        .filter(|(_, lba)| *lba >= Lba::ZERO + size)
+        .map(|(at, _)| at);
+    let missing = wrong.missing.iter().chain(past).collect();
+    Silent::Write(Box::new(SilentWrite { missing, ..(**wrong).clone() }))
 }

@@ -20,7 +20,7 @@ pub struct Lone {
 impl Lone {
     /// Gives a drive its bytes.
     pub fn new(drive: Drive) -> Self {
-        let platter = Platter::new(Memory::new(drive.size()), Caching::WriteBack);
+        let platter = Platter::new(Memory::new(drive.size()), Caching::of(drive.writes_back()));
         Self { drive, platter, inside: BTreeMap::new(), now: Instant::ZERO }
     }
 
@@ -94,11 +94,16 @@ impl Lone {
         self.platter.unwritten_len()
     }
 
+    /// What is on the medium, to look at it or to change it behind the drive's back.
+    pub fn platter_mut(&mut self) -> &mut Memory {
+        self.platter.storage_mut()
+    }
+
     fn collect(&mut self) -> Vec<(u64, Reply)> {
         let mut ended = Vec::new();
-        while let Some(Completion { id, outcome, missing, .. }) = self.drive.poll() {
+        while let Some(Completion { id, outcome, silent, .. }) = self.drive.poll() {
             let request = self.inside.remove(&id).expect("it was submitted");
-            let Ok(reply) = self.platter.end(request, Ended { outcome, missing });
+            let Ok(reply) = self.platter.end(request, Ended { outcome, silent });
             ended.push((id, reply));
         }
         ended

@@ -89,6 +89,10 @@ pub enum Sabotage {
     LoseWrites,
     /// Some writes reach it in part only.
     TearWrites,
+    /// Some writes land somewhere else on it.
+    MisdirectWrites,
+    /// A bit of some sectors changes as they are stored.
+    FlipStored,
 }
 
 /// Runs one seed.
@@ -102,6 +106,8 @@ pub fn run(seed: u64, requests: u64, sabotage: Sabotage) -> Report {
             Sabotage::None | Sabotage::FlipBits => {}
             Sabotage::LoseWrites => faults.lost_rate = Ratio::of(5, 100),
             Sabotage::TearWrites => faults.torn_rate = Ratio::of(20, 100),
+            Sabotage::MisdirectWrites => faults.misdirected_rate = Ratio::of(5, 100),
+            Sabotage::FlipStored => faults.flip_rate = Ratio::of(2, 100),
         }
     }
     let hard = settings.drives[0].faults.hard_rate > Ratio::ZERO;

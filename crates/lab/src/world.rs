@@ -11,6 +11,7 @@ use levelhead_array::{
     Ending, HostOrder, JournalSettings, Policy, Refusal, RequestId, Settings, Spec, SubId, Submit,
 };
 use levelhead_block::{Buf, Command, Memory, Outcome};
+use levelhead_bytes::Caching;
 use levelhead_drive::{Drive, Profile, SettingsError};
 use levelhead_sim::{EventQueue, LogHash};
 use levelhead_stats::Streams;
@@ -215,7 +216,10 @@ impl World {
         };
         let array = Array::new(&array_settings, streams);
         let bytes = match settings.content {
-            Content::Carried => Some(WorldBytes::new(count, end - Lba::ZERO)),
+            Content::Carried => {
+                let cachings = drives.iter().map(|bay| Caching::of(bay.drive.writes_back()));
+                Some(WorldBytes::new(cachings, end - Lba::ZERO))
+            }
             Content::Absent => None,
         };
         let mut events = EventQueue::new();
@@ -506,7 +510,7 @@ impl World {
             if let (Some(bytes), Some(submit)) = (&mut self.bytes, submit) {
                 let shelf = self.shelf.as_mut();
                 match shelf.filter(|_| done.outcome.is_good()).and_then(|s| s.delay(&submit)) {
-                    None => bytes.transfer(&submit, &done.outcome, &done.missing),
+                    None => bytes.transfer(&submit, &done.outcome, &done.silent),
                     Some(earlier) => bytes.postpone(&submit, earlier),
                 }
             }

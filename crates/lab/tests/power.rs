@@ -46,6 +46,8 @@ fn settings(faults: Faults) -> Settings {
     Settings { queue_depth, scheduler, cache: CacheMode::WriteBack, faults, size: None }
 }
 
+const RETRIES: &str = "retry-rate=2%,rotations=1";
+
 /// Whether flushes reach the drives.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flushes {
@@ -320,13 +322,13 @@ impl Sector {
 }
 
 /// Sectors that one seed's power cuts have set back.
-fn lone(seed: u64, flushes: Flushes) -> u64 {
-    let profile = Profile::parse(SMALL).unwrap();
-    let drive = Drive::new(profile, settings(Faults::NONE), Streams::new(seed), "drive/0").unwrap();
+fn lone(seed: u64, flushes: Flushes, faults: &str) -> u64 {
+    let (profile, faults) = (Profile::parse(SMALL).unwrap(), faults.parse().unwrap());
+    let drive = Drive::new(profile, settings(faults), Streams::new(seed), "drive/0").unwrap();
     Checker::new(seed, Lone::new(drive), flushes).run()
 }
 
-fn array(seed: u64, flushes: Flushes) -> u64 {
+fn array(seed: u64, flushes: Flushes, faults: &str) -> u64 {
     let mut rng = Streams::new(seed).stream("power/array");
     let layouts = ["raid0:3,chunk=8KiB", "raid5:3+1,chunk=8KiB", "eraid:3+2,e=2,chunk=8KiB"];
     let mut pick = |count: usize| rng.below(count as u64) as usize;
@@ -338,7 +340,7 @@ fn array(seed: u64, flushes: Flushes) -> u64 {
         order: HostOrder::Elevator,
         content: Content::Carried,
         profile: Arc::new(Profile::parse(SMALL).unwrap()),
-        drives: vec![settings("retry-rate=2%,rotations=1".parse().unwrap())],
+        drives: vec![settings(faults.parse().unwrap())],
         area: None,
         journal: None,
         seed,
@@ -349,14 +351,14 @@ fn array(seed: u64, flushes: Flushes) -> u64 {
 
 #[test]
 fn a_drive_that_loses_power_keeps_what_it_promised() {
-    let lost: u64 = (0..150).map(|seed| lone(seed, Flushes::Done)).sum();
+    let lost: u64 = (0..150).map(|seed| lone(seed, Flushes::Done, "none")).sum();
     // Power cuts that lose nothing prove nothing.
     assert!(lost > 500, "only {lost} sectors were set back");
 }
 
 #[test]
 fn an_array_whose_drives_lose_power_keeps_what_it_promised() {
-    let lost: u64 = (0..40).map(|seed| array(seed, Flushes::Done)).sum();
+    let lost: u64 = (0..40).map(|seed| array(seed, Flushes::Done, RETRIES)).sum();
     assert!(lost > 100, "only {lost} sectors were set back");
 }
 
@@ -365,7 +367,7 @@ fn an_array_whose_drives_lose_power_keeps_what_it_promised() {
 #[should_panic(expected = "what was safe is gone")]
 fn flushes_that_a_drive_never_sees_are_caught() {
     for seed in 0..20 {
-        lone(seed, Flushes::Ignored);
+        lone(seed, Flushes::Ignored, "none");
     }
 }
 
@@ -373,6 +375,22 @@ fn flushes_that_a_drive_never_sees_are_caught() {
 #[should_panic(expected = "what was safe is gone")]
 fn flushes_that_an_array_never_sees_are_caught() {
     for seed in 0..20 {
-        array(seed, Flushes::Ignored);
+        array(seed, Flushes::Ignored, RETRIES);
+    }
+}
+
+#[test]
+#[should_panic(expected = "what was safe is gone")]
+fn drive_whose_flushes_lie_is_caught() {
+    for seed in 0..20 {
+        lone(seed, Flushes::Done, "lying-flush=50%");
+    }
+}
+
+#[test]
+#[should_panic(expected = "what was safe is gone")]
+fn array_over_drives_whose_flushes_lie_is_caught() {
+    for seed in 0..20 {
+        array(seed, Flushes::Done, "lying-flush=50%");
     }
 }

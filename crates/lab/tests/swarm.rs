@@ -38,6 +38,18 @@ fn torn_writes_are_caught() {
     (0..8).for_each(|seed| drop(run(seed, REQUESTS, Sabotage::TearWrites)));
 }
 
+#[test]
+#[should_panic(expected = "other bytes than were written")]
+fn misdirected_writes_are_caught() {
+    (0..8).for_each(|seed| drop(run(seed, REQUESTS, Sabotage::MisdirectWrites)));
+}
+
+#[test]
+#[should_panic(expected = "other bytes than were written")]
+fn bits_that_flip_as_sectors_are_stored_are_caught() {
+    (0..8).for_each(|seed| drop(run(seed, REQUESTS, Sabotage::FlipStored)));
+}
+
 /// The canary.
 #[test]
 #[should_panic(expected = "other bytes than were written")]

@@ -30,8 +30,8 @@ mod uri;
 pub use client::{CONNECT_MAX, Client, LastingClient, Recognise};
 pub use endpoint::{Endpoint, ParseEndpointError};
 pub use server::{
-    Access, BYTES_MAX, Bounds, CONNECTIONS_MAX, Export, HANDSHAKE_MAX, HOLD_MAX, Running,
-    SOCKET_MODE, Server,
+    Access, BYTES_MAX, Bounds, CONNECTIONS_MAX, Export, HANDSHAKE_MAX, HOLD_MAX, Look, Running,
+    SOCKET_MODE, Server, Traffic,
 };
 pub use tls::{TlsClient, TlsServer};
 pub use uri::{ParseUriError, Uri};

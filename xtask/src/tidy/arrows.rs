@@ -28,15 +28,16 @@ const HOUSE: &[(u8, &str, &str)] = &[
     (4, "fuse", "fs block"),
     (4, "nbd", "block"),
     (4, "report", "stats"),
+    (4, "metrics", ""),
     (
         5,
         "app",
-        "fuse nbd report host lab array fs drive trace block planner sim ldpc fleet stats erasure",
+        "fuse nbd metrics report host lab array fs drive trace block planner sim ldpc fleet stats erasure",
     ),
     (
         6,
         "cli",
-        "app fuse nbd report host array fs drive trace block planner sim ldpc fleet stats erasure",
+        "app fuse nbd metrics report host array fs drive trace block planner sim ldpc fleet stats erasure",
     ),
     (
         6,
@@ -55,6 +56,7 @@ const NEVER: &[(&str, &str)] = &[
     ("sim", "*"),
     ("planner", "erasure"),
     ("report", "*"),
+    ("metrics", "*"),
 ];
 
 /// What a test may use of its own floor: the runtime of an array's tests holds its bytes.

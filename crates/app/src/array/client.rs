@@ -14,7 +14,7 @@ use levelhead_report::{Column, Table, json};
 use levelhead_units::Bytes;
 use serde::de::DeserializeOwned;
 
-use super::messages::{Reply, StatusJson};
+use super::messages::{DriveJson, Reply, StatusJson};
 use super::socket_path;
 use super::verbs::Verb;
 use crate::{AppError, Show};
@@ -113,6 +113,11 @@ impl Conversation {
         serde_json::from_slice(line).map_err(|error| self.blame(format!("odd answer: {error}")))
     }
 
+    /// Where the array was found to listen.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(super) fn blame(&self, error: impl fmt::Display) -> AppError {
         AppError::trouble(format!("{}: {error}", self.path.display()))
     }
@@ -131,32 +136,64 @@ impl Show for Done {
     }
 }
 
+impl StatusJson {
+    /// What an array is, and how: the lines above the table of its drives.
+    pub(super) fn head(&self) -> String {
+        let Self { array, uuid, policy, state, resync, outstanding, .. } = self;
+        let size = Bytes::new(self.size_bytes).short();
+        let forced = if self.forced { ", forced: some of its data may be wrong" } else { "" };
+        let journal = self.journal_line();
+        format!(
+            "array: {array}, {uuid}\nsize: {size}\nstate: {state}{forced}\npolicy: {policy}\n\
+             redundancy: {:.1} % valid (resync {resync})\n{journal}\nin progress: {outstanding} requests\n",
+            self.synced_percent
+        )
+    }
+
+    fn journal_line(&self) -> String {
+        let Some(journal) = &self.journal else {
+            return "journal: none: a crash may leave redundancy that is wrong".to_owned();
+        };
+        let state = if journal.recovering { "recovering" } else { "on every drive" };
+        let (open, unplaced) = (journal.open_transactions, journal.unplaced_sectors);
+        format!("journal: {state}, {open} transactions, {unplaced} sectors not in place")
+    }
+
+    /// How long requests took lately.
+    pub(super) fn latencies(&self) -> String {
+        format!(
+            "latency of the last requests: mean {:.3} ms, p50 {:.3}, p99 {:.3}, max {:.3}\n",
+            self.mean_ms, self.p50_ms, self.p99_ms, self.max_ms
+        )
+    }
+
+    /// Why drives have failed.
+    pub(super) fn failures(&self) -> String {
+        let failed =
+            self.drives.iter().filter_map(|drive| Some((drive.drive, drive.failure.as_ref()?)));
+        failed.map(|(drive, why)| format!("drive {drive} has failed: {why}\n")).collect()
+    }
+}
+
+impl DriveJson {
+    /// How it is, in a word or two.
+    pub(super) fn standing(&self) -> String {
+        match (self.silent, self.sits_out) {
+            (true, _) => "silent".to_owned(),
+            (false, true) => "sits out".to_owned(),
+            (false, false) => self.state.clone(),
+        }
+    }
+}
+
 impl Show for StatusJson {
     fn text(&self) -> String {
-        let Self { array, uuid, policy, state, resync, outstanding, .. } = self;
-        let mut text =
-            format!("array: {array}, {uuid}\nsize: {}\n", Bytes::new(self.size_bytes).short());
-        let forced = if self.forced { ", forced: some of its data may be wrong" } else { "" };
-        text.push_str(&format!(
-            "state: {state}{forced}\npolicy: {policy}\nredundancy: {:.1} % valid (resync {resync})\n",
-            self.synced_percent
-        ));
-        text.push_str(&match &self.journal {
-            None => "journal: none: a crash may leave redundancy that is wrong\n".to_owned(),
-            Some(journal) => {
-                let state = if journal.recovering { "recovering" } else { "on every drive" };
-                let (open, unplaced) = (journal.open_transactions, journal.unplaced_sectors);
-                format!("journal: {state}, {open} transactions, {unplaced} sectors not in place\n")
-            }
-        });
-        text.push_str(&format!("in progress: {outstanding} requests\nsince the start: "));
         let counted =
             self.counted().map(|(name, value)| format!("{} {value}", name.replace('_', " ")));
-        text.push_str(&format!("{}\n", counted.collect::<Vec<_>>().join(", ")));
-        text.push_str(&format!(
-            "latency of the last requests: mean {:.3} ms, p50 {:.3}, p99 {:.3}, max {:.3}\n\n",
-            self.mean_ms, self.p50_ms, self.p99_ms, self.max_ms
-        ));
+        let counted: Vec<String> = counted.collect();
+        let mut text = self.head();
+        text.push_str(&format!("since the start: {}\n", counted.join(", ")));
+        text.push_str(&format!("{}\n", self.latencies()));
         let names = ["queue", "retry rate %", "retry ms", "service ms"];
         let left = ["drive", "state", "member", "fast-fail"].map(Column::left);
         let mut table = Table::new(left.into_iter().chain(names.map(Column::right)));
@@ -165,11 +202,7 @@ impl Show for StatusJson {
         for drive in &self.drives {
             table.push([
                 drive.drive.to_string(),
-                match (drive.silent, drive.sits_out) {
-                    (true, _) => "silent".to_owned(),
-                    (false, true) => "sits out".to_owned(),
-                    (false, false) => drive.state.clone(),
-                },
+                drive.standing(),
                 drive.member.clone().unwrap_or_else(|| "-".to_owned()),
                 drive.fast_fail.clone().unwrap_or_else(|| "-".to_owned()),
                 drive.queue.to_string(),
@@ -179,11 +212,7 @@ impl Show for StatusJson {
             ]);
         }
         text.push_str(&table.to_text());
-        for drive in &self.drives {
-            if let Some(failure) = &drive.failure {
-                text.push_str(&format!("drive {} has failed: {failure}\n", drive.drive));
-            }
-        }
+        text.push_str(&self.failures());
         for event in &self.events {
             text.push_str(&format!("{}\n", event.sentence()));
         }

@@ -55,6 +55,27 @@ impl From<Event> for Priority {
     }
 }
 
+/// The names of all events.
+pub(crate) const EVENTS: [&str; 17] = [
+    "silent",
+    "heard",
+    "slow",
+    "sat-out",
+    "sat-out-by-hand",
+    "admitted",
+    "admitted-by-hand",
+    "admitted-in-need",
+    "lost",
+    "array-failed",
+    "assembled",
+    "resync-begun",
+    "resync-stuck",
+    "resync-done",
+    "stopped",
+    "stopped-failed",
+    "stopped-unsafe",
+];
+
 /// Something that happened, with the facts behind it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct EventJson {
@@ -387,6 +408,20 @@ mod tests {
             expected.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
             assert_eq!(serde_json::to_value(&event).unwrap(), expected);
         }
+    }
+
+    #[test]
+    fn names_of_all_events_are_known_and_on_the_page_for_users() {
+        let page = include_str!("../../../../docs/control.md");
+        let (_, rows) = page.split_once("| `event` | what happened |").unwrap();
+        let named: Vec<&str> = rows
+            .lines()
+            .skip(2)
+            .map_while(|row| row.strip_prefix('|')?.split('|').next())
+            .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+            .collect();
+        assert_eq!(named, EVENTS);
+        assert!(all().iter().all(|(told, ..)| EVENTS.contains(&told.event.name())));
     }
 
     #[test]

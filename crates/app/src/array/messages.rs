@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use levelhead_array::tau::DriveView;
-use levelhead_array::{Counters, JournalStatus, Resync};
+use levelhead_array::{Counter, Counters, JournalStatus, Resync};
 use levelhead_host::{ArrayState, DriveState, EventsSince, Status};
 use levelhead_units::{Nanos, Ratio};
 use serde::{Deserialize, Serialize};
@@ -63,6 +63,8 @@ pub(crate) struct StatusJson {
     pub(crate) max_ms: f64,
     pub(crate) drives: Vec<DriveJson>,
     pub(crate) events: Vec<EventJson>,
+    /// When this was so, since the array was started.
+    pub(crate) at_seconds: f64,
     /// What the array counts, by the names of [`Counters`].
     #[serde(flatten)]
     pub(crate) counters: BTreeMap<String, Value>,
@@ -97,6 +99,18 @@ pub(crate) struct DriveJson {
     pub(crate) median_ms: f64,
     /// What policies decide from.
     pub(crate) estimates: EstimatesJson,
+    /// Commands inside the drive.
+    pub(crate) inflight: u32,
+    /// What it has done for the array, by the names of [`DriveCounters`](levelhead_array::DriveCounters).
+    #[serde(flatten)]
+    pub(crate) counters: BTreeMap<String, Value>,
+}
+
+impl DriveJson {
+    /// What is counted under this name of [`DriveCounters`](levelhead_array::DriveCounters).
+    pub(crate) fn counted(&self, name: &str) -> Option<u64> {
+        self.counters.get(name)?.as_u64()
+    }
 }
 
 /// What policies decide from: the names are those of docs/level.md and of the paper.
@@ -176,6 +190,8 @@ impl From<&Status> for StatusJson {
             silent: is.is_silent,
             median_ms: millis(is.figures.median),
             estimates: EstimatesJson::from(&is.view),
+            inflight: is.inside,
+            counters: by_name(is.counters.table()),
         });
         Self {
             array: status.spec.to_string(),
@@ -204,13 +220,14 @@ impl From<&Status> for StatusJson {
             max_ms: millis(status.latency.max),
             drives: drives.collect(),
             events: status.events.iter().map(EventJson::from).collect(),
-            counters: status
-                .counters
-                .table()
-                .map(|counter| (counter.name.to_owned(), counter.value.into()))
-                .collect(),
+            at_seconds: status.at.as_nanos() as f64 / 1e9,
+            counters: by_name(status.counters.table()),
         }
     }
+}
+
+fn by_name(counters: impl Iterator<Item = Counter>) -> BTreeMap<String, Value> {
+    counters.map(|counter| (counter.name.to_owned(), counter.value.into())).collect()
 }
 
 fn percent(share: Ratio) -> f64 {

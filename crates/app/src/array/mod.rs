@@ -7,9 +7,14 @@ mod event_json;
 mod events;
 mod follow;
 mod messages;
+mod metrics;
+mod process;
 mod serve;
+mod service;
+mod snapshot;
 mod socket_path;
 mod verbs;
+mod watch;
 
 pub use client::ask;
 pub use create::{Create, MadeArray, create};
@@ -17,7 +22,9 @@ pub use event_json::Priority;
 pub use events::Tell;
 pub use follow::{Events, Heard, events};
 pub use serve::{Audience, Serve, Serving, serve};
+pub use service::{Notice, Service, stop_bound};
 pub use verbs::{Make, OFFERS, Offer, Verb};
+pub use watch::{Watch, watch};
 
 use std::sync::Arc;
 

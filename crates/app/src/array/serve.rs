@@ -17,6 +17,9 @@ use serde::Serialize;
 
 use super::event_json::Priority;
 use super::events::Tell;
+use super::metrics::{Devices, Scrapes};
+use super::service::{Pulse, Service, stop_bound};
+use super::snapshot::Snapshots;
 use super::{control, events, members, socket_path};
 use crate::files::absolute;
 use crate::{AppError, Exported, Listen, Progress, Show, Stop};
@@ -48,6 +51,8 @@ pub struct Serve {
     pub seed: u64,
     /// How long a drive may be silent before the array does without it.
     pub lost_after: Nanos,
+    /// Where its metrics are to be had, if anywhere.
+    pub metrics: Option<levelhead_metrics::Address>,
 }
 
 /// A drive counts as silent after the usual time, or after half of that after which it is lost.
@@ -82,17 +87,22 @@ pub struct Serving {
     pub exports: Vec<Exported>,
     /// Where it listens for control.
     pub control: PathBuf,
+    /// Where its metrics are to be had, if anywhere.
+    pub metrics: Option<String>,
     /// Sentences worth reading before it is used.
     pub remarks: Vec<String>,
 }
 
 impl Show for Serving {
     fn text(&self) -> String {
-        let Self { array, size_bytes, uri: _, exports, control, remarks } = self;
+        let Self { array, size_bytes, uri: _, exports, control, metrics, remarks } = self;
         let (size, control) = (Bytes::new(*size_bytes).short(), control.display());
         let mut text = format!("{array}\nsize: {size}\n");
         exports.iter().for_each(|export| text.push_str(&format!("{export}\n")));
         text.push_str(&format!("control: {control}\n"));
+        if let Some(metrics) = metrics {
+            text.push_str(&format!("metrics: {metrics}\n"));
+        }
         remarks.iter().for_each(|remark| text.push_str(&format!("{remark}\n")));
         text.push_str("Ctrl-C stops it in good order");
         text
@@ -134,6 +144,8 @@ pub struct Audience<'a> {
     pub tell: Tell,
     /// Sees how far a resync is, from a thread of its own, which may wait.
     pub progress: Box<dyn Progress>,
+    /// A service manager, where one waits to be told.
+    pub service: Option<Service>,
 }
 
 /// How long the end waits for a progress bar to go away.
@@ -141,7 +153,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Serves until `stop` is wished.
 pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), AppError> {
-    let Audience { begun, ready, tell, progress } = audience;
+    let Audience { begun, ready, tell, progress, service } = audience;
     let kernel = kernel(ask.kernel)?;
     let members = members(&ask.members)?;
     let assembled =
@@ -156,6 +168,7 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
         uri: String::new(),
         exports: Vec::new(),
         control: absolute(&control),
+        metrics: None,
         array: assembled.spec().to_string(),
         size_bytes: assembled.size().bytes().get(),
         remarks: Vec::new(),
@@ -171,7 +184,7 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
             stripes - synced
         ));
     }
-    // Both sockets are bound before the drives are touched.
+    // All sockets are bound before the drives are touched.
     let listener = control::Listener::bind(&control)?;
     let awaited = Arc::new(Awaited { size: assembled.size(), array: OnceLock::new() });
     let device = Arc::clone(&awaited) as Arc<dyn BlockService>;
@@ -180,6 +193,9 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
         tell(Priority::Warning, &warning);
         serving.remarks.push(warning);
     }
+    let metrics = ask.metrics.map(levelhead_metrics::Server::bind).transpose();
+    let metrics = metrics.map_err(AppError::usage)?;
+    let (uuid, devices) = (assembled.uuid().to_string(), Devices::of(&members));
     let listening = events::listen(ask.on_event.clone(), tell);
     // The first event comes before the first command.
     let (begun, pass_on) = (Mutex::new(Some(begun)), listening.on_event);
@@ -205,8 +221,15 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
     let running = server.start();
     serving.exports = ask.nbd.exported(running.endpoint());
     serving.uri = serving.exports[0].uri.clone();
+    let snapshots = Arc::new(Snapshots::new(handle.clone()));
+    let nbd = running.look();
+    let scrapes = Scrapes { uuid, snapshots: Arc::clone(&snapshots), nbd, devices };
+    let metered = metrics.map(|server| server.start(Box::new(move || scrapes.scrape())));
+    let metered = metered.transpose().map_err(AppError::trouble)?;
+    serving.metrics = metered.as_ref().map(|metered| metered.address().to_string());
     let controlled = listener.start(link.as_deref(), handle.clone(), stop.clone());
     ready(&serving);
+    let pulse = service.map(|service| Pulse::start(service, snapshots));
     let shown = show_resync(handle.clone(), stop.clone(), progress);
     let (watched, wish) = (handle.clone(), stop.clone());
     // An array that ends by itself has nothing left to serve.
@@ -215,14 +238,19 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
         wish.wish();
     });
     stop.wait();
+    if let Some(pulse) = &pulse {
+        pulse.stopping(stop_bound(patience(ask.lost_after)));
+    }
     handle.stop_soon();
     running.stop();
     let stopped = handle.stop().map_err(|error| error.to_string());
+    drop(metered);
     listening.outbox.close();
     drop(watcher.join());
     controlled.end(stopped.clone());
     // A terminal that takes nothing is left behind.
     let _left_behind = shown.recv_timeout(FAREWELL);
+    drop(pulse);
     stopped.map_err(AppError::trouble)
 }
 

@@ -1,5 +1,6 @@
 //! `levelhead array ..`.
 
+use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -7,15 +8,18 @@ use std::time::Instant;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use levelhead_app::array::{
-    Audience, Create, Events, Heard, Make, OFFERS, Serve, Serving, Verb, ask, create, events, serve,
+    Audience, Create, Events, Heard, Make, Notice, OFFERS, Serve, Service, Serving, Verb, Watch,
+    ask, create, events, serve, watch,
 };
 use levelhead_app::{AppError, Stop};
 use levelhead_array::{HostOrder, Policy, Spec};
 use levelhead_erasure::Kernel;
 use levelhead_host::{CreateOptions, Io, Journaling};
+use levelhead_metrics::Address;
 use levelhead_units::Nanos;
 
 use super::listen::ListenArgs;
+use crate::manager::Manager;
 use crate::printer::{self, Printer};
 use crate::signals::{stop_on_signals, stop_once_begun};
 use crate::{Output, journal, progress, values};
@@ -26,6 +30,8 @@ pub(crate) enum Options {
     Create(CreateArgs),
     /// Serve an array over NBD until it is stopped
     Serve(Box<ServeArgs>),
+    /// Show how a running array is
+    Status(StatusArgs),
     /// Show what has happened to a running array and its drives
     Events(EventsArgs),
     #[command(flatten)]
@@ -96,6 +102,10 @@ pub(crate) struct ServeArgs {
     /// layout survives that; 1s to 1h
     #[arg(long, default_value = "60s", value_parser = values::patience)]
     lost_after: Nanos,
+    /// Where metrics are to be had over HTTP, for Prometheus and its kin: PORT for this machine only, ADDRESS:PORT,
+    /// or [ADDRESS]:PORT
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<Address>,
 }
 
 /// A verb for a running array, as the table of verbs offers it.
@@ -157,6 +167,18 @@ pub(crate) struct Running {
 }
 
 #[derive(Args)]
+#[command(after_help = "With --watch and --json it prints one JSON object a line.")]
+pub(crate) struct StatusArgs {
+    /// The array's control socket, or any of its drives
+    array: PathBuf,
+    /// Look again every so many seconds, 0.1 to 3600, and show what was done meanwhile, until Ctrl-C or the
+    /// array's end
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1")]
+    #[arg(value_parser = values::look_every)]
+    watch: Option<Nanos>,
+}
+
+#[derive(Args)]
 #[command(after_help = "With --json it prints one JSON object a line.")]
 pub(crate) struct EventsArgs {
     /// The array's control socket, or any of its drives
@@ -183,10 +205,43 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
             output.print(&create(&Create { spec: array, members, options })?)
         }
         Options::Serve(args) => run_serve(*args, output),
+        Options::Status(StatusArgs { array, watch: None }) => {
+            output.print(ask(&array, Verb::Status)?.as_ref())
+        }
+        Options::Status(StatusArgs { array, watch: Some(every) }) => {
+            watch_status(&Watch { array, every }, output)
+        }
         Options::Events(EventsArgs { array, follow }) => show_events(array, follow, output),
         Options::Ask(Ask { array, verb }) => output.print(ask(&array, verb)?.as_ref()),
     }
 }
+
+/// On a terminal each look takes the place of the one before.
+fn watch_status(ask: &Watch, output: Output) -> Result<(), AppError> {
+    let is_redrawn = !output.json && std::io::stdout().is_terminal();
+    let stop = stop_on_signals()?;
+    let mut is_first = true;
+    let has_ended = watch(ask, &stop, &mut |look| {
+        let Some(look) = look else {
+            let is_over = crate::is_unread();
+            return Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
+        };
+        let between = match (is_redrawn, output.json || is_first) {
+            (true, _) => CLEAR,
+            (false, true) => "",
+            (false, false) => "\n",
+        };
+        is_first = false;
+        output.print_after(between, look)
+    })?;
+    if has_ended {
+        crate::say("levelhead: the array has stopped");
+    }
+    Ok(())
+}
+
+/// Moves to the top of the terminal, and takes away what is there (ECMA-48: CUP, ED).
+const CLEAR: &str = "\x1b[H\x1b[2J";
 
 fn show_events(array: PathBuf, follow: bool, output: Output) -> Result<(), AppError> {
     let stop = if follow { stop_on_signals()? } else { Stop::new() };
@@ -215,6 +270,7 @@ fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
         kernel: args.kernel,
         seed: args.seed,
         lost_after: args.lost_after,
+        metrics: args.metrics,
     };
     let (stop, begun) = stop_once_begun()?;
     // Printed on threads of their own: what reads them may be slow, or read nothing at all.
@@ -223,6 +279,19 @@ fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
         drop(output.print(&serving));
     });
     let err = Printer::start(|line: String| crate::say(&line));
+    let manager = Manager::of_environment(&|name| std::env::var_os(name));
+    let manager = manager.unwrap_or_else(|sentence| {
+        drop(err.lines().send(format!("levelhead: {sentence}")));
+        None
+    });
+    let is_managed = manager.is_some();
+    let watchdog = manager.as_ref().and_then(Manager::watchdog);
+    let notices = Printer::start(move |notice: Notice| {
+        if let Some(manager) = &manager {
+            manager.tell(&notice);
+        }
+    });
+    let told = notices.lines();
     let (to_journal, lines) = (journal::is_standard_error(), err.lines());
     let audience = Audience {
         begun: Box::new(move || begun.note()),
@@ -231,10 +300,13 @@ fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
             drop(lines.send(journal::line(to_journal, priority, sentence)));
         }),
         progress: progress::bars(output),
+        service: is_managed
+            .then(|| Service { tell: Box::new(move |notice| drop(told.send(notice))), watchdog }),
     };
     let served = serve(&ask, &stop, audience);
     let by = Instant::now() + printer::FAREWELL;
     out.end(by);
     err.end(by);
+    notices.end(by);
     served
 }

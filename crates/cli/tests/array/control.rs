@@ -15,6 +15,22 @@ use crate::support::{
 };
 use crate::{DRIVE, SIZE, keys, synced, without};
 
+/// What is counted of each drive.
+const COUNTED: [&str; 12] = [
+    "writes",
+    "reads",
+    "flushes",
+    "trims",
+    "read_bytes",
+    "written_bytes",
+    "unknown_sectors",
+    "damaged_sectors",
+    "refused_commands",
+    "gone_commands",
+    "busy",
+    "inside",
+];
+
 #[test]
 fn status_tells_what_an_array_does_while_it_serves() {
     let shelf = Shelf::new();
@@ -28,6 +44,7 @@ fn status_tells_what_an_array_does_while_it_serves() {
     let status = serving.status();
     let expected = [
         "array",
+        "at_seconds",
         "decoded",
         "drives",
         "events",
@@ -75,7 +92,7 @@ fn status_tells_what_an_array_does_while_it_serves() {
             "drive": drive, "member": member, "state": state, "failure": null, "queue": 0,
             "commands": null, "first_pass_failures": null, "retries": null,
             "retry_rate_percent": null, "retry_latency_ms": null, "service_time_ms": null,
-            "fast_fail": fast_fail, "fast_fail_detail": why
+            "fast_fail": fast_fail, "fast_fail_detail": why, "inflight": 0
         })
     };
     let why = &status["drives"][4]["fast_fail_detail"];
@@ -88,6 +105,9 @@ fn status_tells_what_an_array_does_while_it_serves() {
         assert!(learnt.iter().all(Option::is_some), "{status}");
         assert_eq!(fields.remove("sits_out"), Some(json!(false)));
         assert_eq!(fields.remove("silent"), Some(json!(false)));
+        let counted = COUNTED.map(|key| fields.remove(key).and_then(|value| value.as_u64()));
+        assert!(counted.iter().all(Option::is_some), "{status}");
+        assert_eq!(counted[0] > Some(0), drive != 5, "a drive that is missing has done nothing");
         value
     };
     assert_eq!(said(4), drive(4, json!(drives[4]), "present", json!("none"), why));

@@ -5,14 +5,17 @@ mod events;
 mod far;
 mod hang;
 mod life;
+mod metrics;
 #[path = "../../../nbd/tests/common/pki.rs"]
 #[allow(dead_code, reason = "the program reads the files by itself")]
 mod pki;
 mod resync;
+mod service;
 mod slow;
 mod stops;
 #[path = "../support/mod.rs"]
 mod support;
+mod watch;
 
 use levelhead_block::Durability;
 use levelhead_nbd::Client;

@@ -1,10 +1,13 @@
 //! What all kinds together mean for one drive.
 
-use levelhead_block::SectorSet;
+use levelhead_block::{SectorSet, Silent, SilentWrite};
 use levelhead_units::{Extent, Instant, Lba, Sectors};
 
 use super::bursts::BurstMap;
-use super::hard::Hard;
+use super::flips::Flips;
+use super::flushes::Flushes;
+use super::latent::Latent;
+use super::misdirected::Misdirected;
 use super::retries::SoftFailures;
 use super::slowness::Slowness;
 use super::stalls::StallMap;
@@ -18,10 +21,14 @@ pub(crate) struct Misbehaviour {
     soft: SoftFailures,
     bursts: Option<BurstMap>,
     rotations: Rotations,
-    hard: Hard,
+    hard: Latent,
     slowness: Slowness,
     stalls: Option<StallMap>,
     writes: Writes,
+    misdirected: Misdirected,
+    flips: Flips,
+    flushes: Flushes,
+    size: Sectors,
     death: Option<Instant>,
 }
 
@@ -59,18 +66,22 @@ impl Unread {
 }
 
 impl Misbehaviour {
-    /// What `faults` means for the drive with this key.
-    pub(crate) fn new(faults: &Faults, key: u64) -> Self {
+    /// What `faults` means for the drive of `size` sectors with this key.
+    pub(crate) fn new(faults: &Faults, key: u64, size: Sectors) -> Self {
         let key = Key::new(key);
         Self {
             key,
             soft: SoftFailures::new(faults, key),
             bursts: faults.bursts.as_ref().map(|bursts| BurstMap::new(bursts, key)),
             rotations: faults.rotations,
-            hard: Hard::new(faults.hard_rate.get(), key),
+            hard: Latent::new(faults.hard_rate.get(), key, Coin::Hard),
             slowness: Slowness::new(faults, key),
             stalls: faults.stalls.as_ref().map(|stalls| StallMap::new(stalls, key)),
             writes: Writes::new(faults, key),
+            misdirected: Misdirected::new(faults, key, size),
+            flips: Flips::new(faults, key),
+            flushes: Flushes::new(faults, key),
+            size,
             death: faults.death,
         }
     }
@@ -78,11 +89,12 @@ impl Misbehaviour {
     /// The drive has these faults from `now` on. Sectors that were mended stay so, and
     /// a dead drive stays dead.
     pub(crate) fn change(&mut self, now: Instant, faults: &Faults) {
-        let mut hard = self.hard.clone();
+        let (mut hard, mut flips) = (self.hard.clone(), self.flips.clone());
         hard.set_rate(faults.hard_rate.get());
+        flips.set_rate(faults.flip_rate.get());
         let died = self.death.filter(|&death| death <= now);
         let death = died.or(faults.death.map(|death| death.max(now)));
-        *self = Self { hard, death, ..Self::new(faults, self.key.0) };
+        *self = Self { hard, flips, death, ..Self::new(faults, self.key.0, self.size) };
     }
 
     /// What the first pass over `extent` fails to read on behalf of `origin`.
@@ -121,15 +133,41 @@ impl Misbehaviour {
         self.stalls.as_ref().map_or(at, |stalls| stalls.end(at))
     }
 
-    /// The sectors of a write that silently do not reach the medium: none, all, or the last ones.
-    pub(crate) fn missing(&self, extent: Extent, origin: u64) -> SectorSet {
-        self.writes.missing(extent, origin)
+    /// What is silently wrong with a read of `extent`.
+    pub(crate) fn read(&self, extent: Extent) -> Silent {
+        let flips = self.flips.at_rest(extent);
+        if flips.is_empty() { Silent::Nothing } else { Silent::Read { flips } }
     }
 
-    /// The first `stored` sectors of `extent` have been written.
-    pub(crate) fn mend(&mut self, extent: Extent, missing: &SectorSet) {
-        let stored = extent.sectors.saturating_sub(Sectors::new(missing.len() as u64));
-        self.hard.mend(Extent::new(extent.lba, stored));
+    /// What is silently wrong with a write of `extent`.
+    pub(crate) fn write(&self, extent: Extent, origin: u64) -> Silent {
+        let missing = self.writes.missing(extent, origin);
+        let is_lost = missing.len() as u64 == extent.sectors.get();
+        let landed = if is_lost { None } else { self.misdirected.landing(extent, origin) };
+        let flips = self.flips.stored(extent, origin);
+        if missing.is_empty() && landed.is_none() && flips.is_empty() {
+            return Silent::Nothing;
+        }
+        Silent::Write(Box::new(SilentWrite { missing, landed, flips }))
+    }
+
+    /// What is silently wrong with a flush.
+    pub(crate) fn flush(&self, origin: u64) -> Silent {
+        if self.flushes.lies(origin) { Silent::Flush } else { Silent::Nothing }
+    }
+
+    /// `extent` has been written, except for what was silently wrong with that.
+    pub(crate) fn mend(&mut self, extent: Extent, silent: &Silent) {
+        let stored = match silent {
+            // The missing ones are the last ones.
+            Silent::Write(wrong) => Extent::new(
+                wrong.landed.unwrap_or(extent.lba),
+                extent.sectors.saturating_sub(Sectors::new(wrong.missing.len() as u64)),
+            ),
+            Silent::Nothing | Silent::Read { .. } | Silent::Flush => extent,
+        };
+        self.hard.mend(stored);
+        self.flips.mend(stored);
     }
 
     /// When it dies or died, if it does.
@@ -163,9 +201,13 @@ mod tests {
         Extent::new(Lba::new(lba), Sectors::new(sectors))
     }
 
+    fn new(faults: &Faults, key: u64) -> Misbehaviour {
+        Misbehaviour::new(faults, key, Sectors::new(40_000))
+    }
+
     #[test]
     fn failures_do_not_depend_on_how_a_request_is_cut() {
-        let map = Misbehaviour::new(&every_kind(), 5);
+        let map = new(&every_kind(), 5);
         let whole = map.first_pass(extent(0, 500), 9);
         for cut in 1..500_u32 {
             let (left, right) = (
@@ -179,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_soft_failure_belongs_to_one_request_and_a_hard_one_to_the_medium() {
-        let map = Misbehaviour::new(&faults(0.1, 2.0, 0.1), 5);
+        let map = new(&faults(0.1, 2.0, 0.1), 5);
         let (one, other) = (map.first_pass(extent(0, 300), 1), map.first_pass(extent(0, 300), 2));
         assert_eq!(one, map.first_pass(extent(0, 300), 1));
         assert_ne!(one.soft, other.soft);
@@ -193,9 +235,7 @@ mod tests {
         let soft = Faults { retry_rate: all.retry_rate, bursts: all.bursts, ..Faults::NONE };
         let n = 100_000_u64;
         let failed = (0..n)
-            .filter(|&drive| {
-                !Misbehaviour::new(&soft, drive).first_pass(extent(7, 1), 1).is_empty()
-            })
+            .filter(|&drive| !new(&soft, drive).first_pass(extent(7, 1), 1).is_empty())
             .count() as f64;
         let (share, law) = (failed / n as f64, soft.retry_rate_total());
         assert!(
@@ -206,7 +246,7 @@ mod tests {
 
     /// What a drive shows of one kind of misbehaviour over a while, as a text.
     fn shows(kind: &str, faults: &Faults) -> String {
-        let map = Misbehaviour::new(faults, 5);
+        let map = new(faults, 5);
         let at = |n: u64| Instant::ZERO + Nanos::from_millis(n * 37);
         let show = |n: u64| match kind {
             // Hard failures hide soft ones: the kinds are asked one level down.
@@ -227,7 +267,14 @@ mod tests {
             "hard" => map.hard.contains(Lba::new(n)).to_string(),
             "slowness" => map.slowdown(at(n)).to_string(),
             "stalls" => format!("{:?}", map.stall_end(at(n))),
-            "writes" => format!("{:?}", map.missing(extent(n, 9), n)),
+            "writes" => format!("{:?}", map.writes.missing(extent(n, 9), n)),
+            "misdirected" => format!("{:?}", map.misdirected.landing(extent(n, 9), n)),
+            "flips" => format!(
+                "{:?} {:?}",
+                map.flips.stored(extent(n, 9), n),
+                map.flips.at_rest(extent(n, 9))
+            ),
+            "flushes" => map.flushes.lies(n).to_string(),
             "death" => format!("{:?}", map.death().filter(|&death| death <= at(n))),
             other => panic!("{other}"),
         };
@@ -235,7 +282,7 @@ mod tests {
     }
 
     /// Each kind alone: its name, the faults with nothing else, those with everything but it.
-    fn each_kind() -> [(&'static str, Faults, Faults); 8] {
+    fn each_kind() -> [(&'static str, Faults, Faults); 11] {
         let (all, none) = (every_kind(), Faults::NONE);
         let pair = |kind: &'static str, take: fn(&mut Faults, &Faults)| {
             let (mut alone, mut without) = (none, all);
@@ -258,6 +305,9 @@ mod tests {
             pair("writes", |to, from| {
                 (to.lost_rate, to.torn_rate) = (from.lost_rate, from.torn_rate);
             }),
+            pair("misdirected", |to, from| to.misdirected_rate = from.misdirected_rate),
+            pair("flips", |to, from| to.flip_rate = from.flip_rate),
+            pair("flushes", |to, from| to.lying_rate = from.lying_rate),
             pair("death", |to, from| to.death = from.death),
         ]
     }

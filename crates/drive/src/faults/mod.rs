@@ -5,10 +5,14 @@
 //! | soft failures of sectors, alone or in pairs | origin, sector | `retries` |
 //! | bad stretches of the disk | stretch: sector; failure: origin, sector | `bursts` |
 //! | revolutions a retry takes | origin, first failed sector | `rotations` |
-//! | hard failures of sectors | sector, what was written since | `hard` |
+//! | hard failures of sectors | sector, what was written since | `latent` |
 //! | slowness: constant, episodes, periods, the field's | time | `slowness` |
 //! | stalls | time | `stalls` |
 //! | lost and torn writes | origin, first sector | `writes` |
+//! | misdirected writes, and where they land | origin, first sector | `misdirected` |
+//! | flipped bits, as sectors are stored | origin, sector | `flips` |
+//! | flipped bits at rest | sector, what was written since | `flips`, `latent` |
+//! | lying flushes | origin | `flushes` |
 //! | death | time | `misbehaviour` |
 //!
 //! Chance is a hash, not a stream: what happens depends on what the table says, and on nothing else
@@ -29,8 +33,11 @@
 
 mod bursts;
 mod error;
-mod hard;
+mod flips;
+mod flushes;
+mod latent;
 mod misbehaviour;
+mod misdirected;
 mod parts;
 mod points;
 mod retries;
@@ -149,6 +156,17 @@ faults! {
     /// Share of the other writes, of two sectors or more, of which only the first part is stored.
     torn_rate: Ratio = Ratio::ZERO,
         "torn-writes" = "SHARE", ["0.1%"], fine, [Torn = 14, Tear = 15];
+    /// Share of writes that are answered as stored and land at another place of the drive: the wanted one
+    /// keeps what it had.
+    misdirected_rate: Ratio = Ratio::ZERO,
+        "misdirected-writes" = "SHARE", ["0.1%"], fine, [Misdirected = 18, Landing = 19];
+    /// Share of sectors of which a bit changes as they are stored, or has changed at rest where nothing
+    /// has been written yet.
+    flip_rate: Ratio = Ratio::ZERO,
+        "flips" = "SHARE", ["0.1%"], fine, [FlipStored = 20, FlipAtRest = 21, FlipBit = 22];
+    /// Share of flushes that are answered at once and make nothing safe.
+    lying_rate: Ratio = Ratio::ZERO,
+        "lying-flush" = "SHARE", ["1%"], fine, [Lie = 23];
     /// When the drive dies, from the beginning on.
     death: Option<Instant> = None,
         "death" = "TIME", ["30s"], fine, [];
@@ -230,7 +248,7 @@ impl Key {
 fn every_kind() -> Faults {
     "retry-rate=20%,adjacency=2,bursts=1MiB/geometric:256KiB/50%,rotations=uniform:1-9,\
      hard-rate=10%,slowdown=2,episodes=1s/1s/3,periodic=10s/3s/5,field=1s/40%,stalls=1s/100ms,\
-     lost-writes=20%,torn-writes=20%,death=100s"
+     lost-writes=20%,torn-writes=20%,misdirected-writes=20%,flips=10%,lying-flush=20%,death=100s"
         .parse()
         .unwrap()
 }

@@ -134,7 +134,8 @@ mod tests {
     const ALL: &str = "retry-rate=2%,adjacency=2,bursts=10GiB/geometric:1MiB/50%,\
                        rotations=1:80%+30:20%,hard-rate=0.1%,slowdown=1.5,episodes=20s/300s/5,\
                        periodic=7200s/240s/5/600s,field=3600s/40%,stalls=600s/5s,lost-writes=0.1%,\
-                       torn-writes=0.2%,death=30s";
+                       torn-writes=0.2%,misdirected-writes=0.3%,flips=0.4%,lying-flush=1%,\
+                       death=30s";
 
     #[test]
     fn every_key_is_read_and_printed() {

@@ -144,7 +144,7 @@ impl Engine {
 
     /// What the array says about itself.
     pub fn status(&self) -> Status {
-        let Parts { array, seats, gate, .. } = &self.parts;
+        let Parts { array, seats, gate, buffers, log, .. } = &self.parts;
         let now = self.now();
         let drives = (0..seats.len()).map(DriveIdx::from_usize).zip(seats);
         let drives = drives.map(|(drive, seat)| {
@@ -162,6 +162,8 @@ impl Engine {
                 state,
                 failure,
                 queue_len,
+                inside: seat.work.inside(),
+                counters: seat.work.counters(now),
                 health: seat.health(),
                 fast_fail,
                 sits_out: array.sat_out().contains(drive),
@@ -189,7 +191,11 @@ impl Engine {
             outstanding: gate.requests(),
             counters: array.counters(),
             latency: self.latencies.summary(),
-            events: self.parts.log.kept(),
+            answered: self.latencies.answered(),
+            buffers: buffers.own_sectors(),
+            events: log.kept(),
+            event_counts: log.counts(),
+            at: now,
         }
     }
 }

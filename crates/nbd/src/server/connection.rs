@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use levelhead_block::{Command, Effort, Pool, Reply, Request};
 
+use super::Counts;
 use super::export::LiveExport;
 use super::failure::{Failure, check_outcome};
 use super::in_flight::{InFlight, Permit};
@@ -45,6 +46,8 @@ pub(super) struct Connection {
     pub(super) pool: Pool,
     /// What it is encrypted with, if it has to be.
     pub(super) tls: Option<TlsServer>,
+    /// What is counted of all connections.
+    pub(super) counts: Arc<Counts>,
 }
 
 /// Serves a client until it leaves, breaks the protocol, takes too long for its handshake, or
@@ -54,13 +57,13 @@ pub(super) fn serve(
     exports: &[Arc<LiveExport>],
     stopping: &AtomicBool,
 ) -> io::Result<()> {
-    let Connection { socket, in_flight, handshake_max, pool, tls } = connection;
+    let Connection { socket, in_flight, handshake_max, pool, tls, counts } = connection;
     let mut decoder = ServerDecoder::with_pool(pool.clone());
     let mut line = Line::new(Deadline::after(*handshake_max, socket));
     let agreed = negotiate(&mut line, &mut decoder, exports, tls.as_ref())?;
     let Some(agreed) = agreed else { return Ok(()) };
     let export = &exports[agreed.export];
-    let mut transmission = Transmission { agreed, export, in_flight, decoder, stopping };
+    let mut transmission = Transmission { agreed, export, in_flight, counts, decoder, stopping };
     let Some(session) = line.end()? else { return transmission.run(socket) };
     let (own, pump) = pump::start(session, Arc::clone(socket))?;
     let own = Arc::new(own);
@@ -76,18 +79,20 @@ struct Transmission<'a> {
     agreed: Agreed,
     export: &'a Arc<LiveExport>,
     in_flight: &'a Arc<InFlight>,
+    counts: &'a Counts,
     decoder: ServerDecoder,
     stopping: &'a AtomicBool,
 }
 
 impl Transmission<'_> {
     fn run(&mut self, socket: &Arc<Socket>) -> io::Result<()> {
-        let Self { agreed, export, in_flight, decoder, stopping } = self;
+        let Self { agreed, export, in_flight, counts, decoder, stopping } = self;
         let result = thread::scope(|scope| {
             let (outbox, answers) = Outbox::new(Arc::clone(socket));
             let writer = thread::Builder::new().name("nbd-writer".to_owned());
             writer.spawn_scoped(scope, move || outbox.write())?;
-            Reader { agreed: *agreed, export, in_flight, answers }.run(socket, decoder, stopping)
+            let reader = Reader { agreed: *agreed, export, in_flight, counts, answers };
+            reader.run(socket, decoder, stopping)
         });
         in_flight.wait_empty();
         result
@@ -218,6 +223,7 @@ struct Reader<'a> {
     agreed: Agreed,
     export: &'a Arc<LiveExport>,
     in_flight: &'a Arc<InFlight>,
+    counts: &'a Counts,
     answers: Sender,
 }
 
@@ -277,6 +283,7 @@ impl Reader<'_> {
             return Next::Leave;
         };
         permit.received();
+        self.counts.requests.fetch_add(1, Ordering::Relaxed);
         let pending = self.pending(header, permit);
         match task {
             Err(failure) => pending.fail(failure),

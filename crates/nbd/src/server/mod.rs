@@ -32,7 +32,7 @@ mod task;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::Shutdown;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -215,6 +215,7 @@ impl Server {
             workers.push(spawn("nbd-export", move || device.run(&events)));
         }
         let shared = Arc::new(Shared {
+            counts: Arc::default(),
             exports,
             devices: at_work,
             bounds,
@@ -314,6 +315,11 @@ impl Running {
         self.shared.lock_open().len()
     }
 
+    /// A look at the clients from elsewhere, also when the server has stopped.
+    pub fn look(&self) -> Look {
+        Look(Arc::clone(&self.shared))
+    }
+
     /// Turns new clients away, removes the socket's file, waits until the service has answered every
     /// request, gives the answers a moment to be sent, and closes the connections.
     pub fn stop(self) {
@@ -339,7 +345,46 @@ impl Drop for Running {
     }
 }
 
+/// See [`Running::look`].
+#[derive(Clone)]
+pub struct Look(Arc<Shared>);
+
+impl Look {
+    /// What clients do and have done.
+    pub fn traffic(&self) -> Traffic {
+        let Counts { accepted, refused, requests } = &*self.0.counts;
+        Traffic {
+            open: self.0.lock_open().len() as u64,
+            accepted: accepted.load(Ordering::Relaxed),
+            refused: refused.load(Ordering::Relaxed),
+            requests: requests.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// What clients do and have done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Clients that are connected, those that left with requests in flight included.
+    pub open: u64,
+    /// Connections that were served.
+    pub accepted: u64,
+    /// Connections that were closed at once because there were too many.
+    pub refused: u64,
+    /// Requests that have come, good or not.
+    pub requests: u64,
+}
+
+/// What is counted of all connections.
+#[derive(Debug, Default)]
+struct Counts {
+    accepted: AtomicU64,
+    refused: AtomicU64,
+    requests: AtomicU64,
+}
+
 struct Shared {
+    counts: Arc<Counts>,
     exports: Vec<Arc<LiveExport>>,
     devices: Vec<Arc<Device>>,
     bounds: Bounds,
@@ -369,8 +414,10 @@ impl Shared {
     fn admit(self: &Arc<Self>, id: u64, socket: Socket) {
         let mut open = self.lock_open();
         if open.len() >= self.bounds.connections_max {
+            self.counts.refused.fetch_add(1, Ordering::Relaxed);
             return;
         }
+        self.counts.accepted.fetch_add(1, Ordering::Relaxed);
         let socket = Arc::new(socket);
         let in_flight = InFlight::new(LIMITS, Arc::clone(&self.budget), Arc::clone(&socket));
         let connection = Arc::new(Connection {
@@ -379,6 +426,7 @@ impl Shared {
             handshake_max: self.bounds.handshake_max,
             pool: self.pool.clone(),
             tls: self.tls.clone(),
+            counts: Arc::clone(&self.counts),
         });
         open.insert(id, Arc::clone(&connection));
         drop(open);
