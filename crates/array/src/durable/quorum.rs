@@ -206,7 +206,7 @@ pub fn quorum(found: &[Found]) -> Result<Assembly, Refusal> {
     let (spec, stripes) = (right.spec, right.stripes());
     let absent = places.iter().enumerate().filter(|(_, place)| place.is_none());
     let absent: DriveSet = absent.map(|(at, _)| DriveIdx::from_usize(at)).collect();
-    if absent.len() as usize > spec.redundant() {
+    if !spec.survives(absent) {
         return Err(Refusal::TooFew { spec, absent });
     }
     let is_clean = right.state == State::Clean;
@@ -214,6 +214,9 @@ pub fn quorum(found: &[Found]) -> Result<Assembly, Refusal> {
         _ if spec.redundant() == 0 => (stripes, None),
         (true, true) => (right.synced, None),
         (false, true) => (0, None),
+        // Nothing is computed: every copy that is left has all writes that were answered.
+        (false, false) if spec.is_mirror() => (0, None),
+        (true, false) if spec.is_mirror() => (right.synced, None),
         (false, false) => (right.synced_last, Some(Doubt::Unclean)),
         (true, false) if right.synced < stripes => {
             (right.synced_last, Some(Doubt::Unsynced { stripes: stripes - right.synced }))
@@ -237,7 +240,7 @@ impl Assembly {
             "Q1: {} places",
             places.len()
         );
-        assert!(absent.len() as usize <= book.spec.redundant(), "Q2: {absent} are absent");
+        assert!(book.spec.survives(*absent), "Q2: {absent} are absent");
         assert!(lagging.and(*absent).is_empty(), "Q1: absent drives say something: {lagging}");
         for (at, place) in places.iter().enumerate() {
             let drive = DriveIdx::from_usize(at);

@@ -34,7 +34,7 @@ use crate::policy::tau::{DriveView, Share};
 const SLOW_WAIT: f64 = 3.0;
 
 /// And if its pace is more than this multiple of the median, because a long queue alone does not make a drive slow.
-const SLOW_PACE: f64 = 1.5;
+pub(crate) const SLOW_PACE: f64 = 1.5;
 
 /// The policy and its option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,8 +69,14 @@ impl Level {
         let is_group = slack > 0 && costs.may_save() && costs.group() < costs.wanted();
         // Without slack what fails must be retried: at once rather than on a second trip.
         let is_fast = slack > 0 && (is_group || costs.is_fast());
+        let first = match view.mirror {
+            // Two copies: of more, each further one gains less and costs as much.
+            Some(_) if is_group => First::Spare(1),
+            None if is_group => First::Group,
+            Some(_) | None => First::Wanted,
+        };
         Plan {
-            first: if is_group { First::Group } else { First::Wanted },
+            first,
             effort: if is_fast { Effort::Fast } else { Effort::Full },
             answer: AnswerWhen::Decodable,
             surplus: Surplus::Removed,
@@ -97,7 +103,8 @@ pub fn slow(view: &View<'_>) -> DriveSet {
         let is_slow = |share: &&Share| {
             let Share { idx, drive, .. } = **share;
             let lags = drive.wait() > wait_max && drive.pace_alone > pace_max;
-            (lags || sat_out.contains(idx)) && !aside.or(kept).contains(idx)
+            let is_open = !aside.or(kept).contains(idx) && view.can_spare(aside.with(idx));
+            (lags || sat_out.contains(idx)) && is_open
         };
         let by_wait =
             |left: &&Share, right: &&Share| left.drive.wait().total_cmp(&right.drive.wait());
@@ -171,7 +178,8 @@ mod tests {
         let [sat_out, by_hand, persistent] = [DriveSet::EMPTY; 3];
         let seen = shares.iter().map(|share| share.drive.queued).sum::<f64>() / 6.0;
         let arrivals = Arrivals::Independent;
-        View { shares, spare, arrivals, window: 32.0, seen, sat_out, by_hand, persistent }
+        let mirror = None;
+        View { shares, spare, mirror, arrivals, window: 32.0, seen, sat_out, by_hand, persistent }
     }
 
     fn decide(shares: &[Share], spare: usize) -> Plan {
