@@ -15,10 +15,11 @@ pub(crate) fn plan(core: &mut Core, now: Instant, fetch: &Fetch, policy: Policy)
     if core.code.is_none() || !synced {
         return Plan::NORMAL;
     }
+    let among = among(core, fetch);
     let mut shares = core.take_shares();
     if policy.looks_at_drives() {
         let data = core.layout.data_symbols();
-        for idx in among(core, fetch).iter() {
+        for idx in among.iter() {
             shares.push(Share { idx, drive: core.drives.view(now, idx), wanted: 0 });
         }
         for word in &fetch.codewords {
@@ -30,7 +31,7 @@ pub(crate) fn plan(core: &mut Core, now: Instant, fetch: &Fetch, policy: Policy)
             }
         }
     }
-    let plan = policy.decide(&view_of(core, &shares));
+    let plan = policy.decide(&view_of(core, among, &shares));
     core.drives.note_views(&shares);
     core.give_back_shares(shares);
     core.drives.note_aside(plan.aside);
@@ -47,14 +48,15 @@ pub(crate) struct Slow {
 
 /// The drives that `level` does without at this moment in a read that asked `asked` first.
 pub(crate) fn slow_now(core: &mut Core, now: Instant, fetch: &Fetch, asked: DriveSet) -> Slow {
+    let among = among(core, fetch);
     let mut shares = core.take_shares();
     // Of a mirror one copy is requested, also where several were asked for.
     let wanted = if core.layout.spec().is_mirror() { requested(core, fetch) } else { asked };
-    for idx in among(core, fetch).iter() {
+    for idx in among.iter() {
         let wanted = u32::from(wanted.contains(idx));
         shares.push(Share { idx, drive: core.drives.view(now, idx), wanted });
     }
-    let view = view_of(core, &shares);
+    let view = view_of(core, among, &shares);
     let aside = level::slow(&view);
     let rest_max = Costs::of(&view, aside).rest_max();
     core.give_back_shares(shares);
@@ -83,12 +85,11 @@ fn requested(core: &Core, fetch: &Fetch) -> DriveSet {
 
 /// What a decision is made from. A mirror's reads have to do with the drives that hold what they read, and with no
 /// others.
-fn view_of<'a>(core: &Core, shares: &'a [Share]) -> View<'a> {
+fn view_of<'a>(core: &Core, among: DriveSet, shares: &'a [Share]) -> View<'a> {
     let all = View { shares, ..core.drives.overview() };
     if all.mirror.is_none() {
         return all;
     }
-    let among: DriveSet = shares.iter().map(|share| share.idx).collect();
     let others = shares.iter().filter(|share| share.wanted == 0).count();
     let [sat_out, by_hand] = [all.sat_out, all.by_hand].map(|drives| drives.and(among));
     View { spare: others, sat_out, by_hand, ..all }

@@ -57,7 +57,7 @@ const WEIGHT_SECOND: f64 = 0.75;
 
 /// How much the delay of a second trip counts when the whole group is weighed against it: second trips are
 /// the slowest reads.
-pub(crate) const SECOND_TRIP: f64 = 2.2;
+pub(super) const SECOND_TRIP: f64 = 2.2;
 
 /// Extra reads must save more than they cost by this multiple of one drive's wait.
 const MARGIN: f64 = 0.07;
@@ -105,8 +105,6 @@ pub(crate) struct Costs {
     unlike_own: f64,
     /// The same for the `needed` drives with the shortest waits.
     unlike_any: f64,
-    /// Whether the drives hold copies. Then the group is two copies of everything.
-    is_mirror: bool,
     /// How likely one of the other drives answers before one of these: 1 where all are alike.
     helpful: f64,
 }
@@ -194,14 +192,10 @@ impl Costs {
             }
         }
         let wanted = own.count;
-        let is_mirror = view.mirror.is_some();
         let asked = if is_redirected { needed.max(wanted) } else { wanted };
         let price_extra = if is_redirected {
             // In place of others those are asked that have the shortest waits; the rest is extra.
             longest.prices(drives - asked, all.pace / drives.max(1) as f64)
-        } else if is_mirror {
-            let others = (drives - wanted.min(drives)).max(1);
-            (all.price - own.price).max(0.0) / others as f64 * wanted.min(others) as f64
         } else {
             (all.price - own.price).max(0.0)
         };
@@ -233,7 +227,6 @@ impl Costs {
             fails: 1.0 - own.good,
             retry_time: all.retry_time / count,
             excess: own.excess,
-            is_mirror,
             unlike_own: if asked > wanted || wanted == 0 { all.unlike() } else { own.unlike() }
                 / mean,
             unlike_any: any / mean,
@@ -281,21 +274,9 @@ impl Costs {
 
     /// How long it takes on average until as many drives have answered as are needed, if all are asked.
     fn time_any(&self) -> f64 {
-        if self.is_mirror {
-            return self.time_copies();
-        }
         let alike = harmonic(self.drives) - harmonic(self.drives - self.needed);
         let alone = harmonic(self.needed);
         self.unlike_any * self.time(self.queued, alone + self.helpful * (alike - alone))
-    }
-
-    /// How long it takes until one of two copies of everything is there: half as long as one copy, if the times are
-    /// exponential.
-    fn time_copies(&self) -> f64 {
-        let others = self.drives - self.wanted.min(self.drives);
-        let paired = others.min(self.wanted) as f64 / self.wanted.max(1) as f64;
-        let order = harmonic(self.wanted) * (1.0 - paired / 2.0);
-        self.unlike_any * self.time(self.queued, order)
     }
 
     /// How long it takes until all drives have answered that must be asked.

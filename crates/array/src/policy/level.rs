@@ -34,7 +34,7 @@ use crate::policy::tau::{DriveView, Share};
 const SLOW_WAIT: f64 = 3.0;
 
 /// And if its pace is more than this multiple of the median, because a long queue alone does not make a drive slow.
-pub(crate) const SLOW_PACE: f64 = 1.5;
+pub(super) const SLOW_PACE: f64 = 1.5;
 
 /// The policy and its option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,17 +66,14 @@ impl Level {
         let aside = slow(view);
         let slack = view.spare.saturating_sub(aside.len() as usize);
         let costs = Costs::of(view, aside);
-        let is_group = slack > 0 && costs.may_save() && costs.group() < costs.wanted();
+        // Of a mirror one copy is read. A second one occupies a drive for as long as it saves the first one, and takes
+        // both arms to the same place.
+        let may_take_group = view.mirror.is_none() && slack > 0 && costs.may_save();
+        let is_group = may_take_group && costs.group() < costs.wanted();
         // Without slack what fails must be retried: at once rather than on a second trip.
         let is_fast = slack > 0 && (is_group || costs.is_fast());
-        let first = match view.mirror {
-            // Two copies: of more, each further one gains less and costs as much.
-            Some(_) if is_group => First::Spare(1),
-            None if is_group => First::Group,
-            Some(_) | None => First::Wanted,
-        };
         Plan {
-            first,
+            first: if is_group { First::Group } else { First::Wanted },
             effort: if is_fast { Effort::Fast } else { Effort::Full },
             answer: AnswerWhen::Decodable,
             surplus: Surplus::Removed,
