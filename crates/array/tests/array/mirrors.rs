@@ -1,9 +1,12 @@
 //! Mirrors: which copy is read, what is written where, and which losses are survived.
 
+use std::collections::BTreeSet;
+
 use levelhead_array::quorum::{Refusal, quorum};
 use levelhead_array::superblock::State;
 use levelhead_array::{ArrayEvent, Policy, Resync, Settings, Spec};
 use levelhead_block::{Command, Effort};
+use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos, Sectors};
 
 use crate::books::{PATIENCE, found, has_generation, only, says, started, whole};
@@ -61,6 +64,32 @@ fn level_reads_the_copy_with_the_shorter_queue_and_no_second_one() {
     }
     assert_eq!(run.inside.len(), 20);
     run.run_until_quiet();
+}
+
+#[test]
+fn reads_are_balanced_over_like_copies() {
+    for text in [MIRROR, "raid1:3,chunk=4KiB", "raid10:5,chunk=4KiB"] {
+        let mut run = known(text);
+        let mut rng = Streams::new(3).stream("test/reads");
+        let mut counts = vec![0_usize; run.drives.len()];
+        for id in 1..=1_000 {
+            let before: Vec<usize> =
+                (0..counts.len()).map(|drive| inside_of(&run, drive)).collect();
+            run.read(id, extent(rng.below(run.array.size().get()), 1));
+            for (drive, count) in counts.iter_mut().enumerate() {
+                *count += inside_of(&run, drive) - before[drive];
+            }
+            // Drives that serve one command in 5 ms each.
+            while run.inside.len() > 2 * counts.len() {
+                run.wait(Nanos::from_millis(5));
+                let busy: BTreeSet<usize> = asked(&run).into_iter().collect();
+                busy.into_iter().for_each(|drive| finish(&mut run, drive));
+            }
+        }
+        let even = 1_000 / counts.len();
+        assert!(counts.iter().all(|count| count.abs_diff(even) < even / 6), "{text}: {counts:?}");
+        run.run_until_quiet();
+    }
 }
 
 #[test]
