@@ -293,6 +293,9 @@ impl Run {
     fn misfortune(&mut self) {
         let drives = self.world.array().layout().spec().drives() as u64;
         let drive = DriveIdx::from_usize(self.rng.below(drives) as usize);
+        if self.rng.below(10) == 0 {
+            self.world.resync(self.now);
+        }
         let is_synced = self.is_synced();
         let is_there = !self.world.array().lost().or(self.disconnected).contains(drive);
         if self.rng.below(25) == 0 && self.can_do_without(drive) && is_synced && is_there {
@@ -420,8 +423,13 @@ impl Run {
             if self.is_synced() || is_stuck {
                 break;
             }
+            let before = self.world.array().synced();
             self.world.resync(self.now);
             self.pass(None, None);
+            // It waits for a client's write where drives are missing.
+            if self.world.array().synced() == before {
+                break;
+            }
         }
     }
 

@@ -35,7 +35,11 @@ impl Array {
 
     fn has_resync_step(&self) -> bool {
         let is_done = self.core.synced == self.core.layout.stripes();
-        self.resync == Resync::Idle && !is_done && self.core.code.is_some()
+        // The first write opens the array, and what is not there then is recorded as missing. A client's write may
+        // do that, the array by itself does not: drives of a mirror may still come back.
+        let is_opening = self.core.layout.spec().is_mirror() && !self.core.may_write;
+        let waits = is_opening && !self.core.drives.lost().is_empty();
+        self.resync == Resync::Idle && !is_done && self.core.code.is_some() && !waits
     }
 
     fn resync_step(&mut self, now: Instant) {
