@@ -1,10 +1,11 @@
 //! What the array asks of its runtime. The bytes it talks about have the names of `levelhead_block`.
 
-use levelhead_block::{BufId, Combine, Command, Outcome, Place, RequestId, Segment};
-use levelhead_units::{DriveIdx, Sectors};
+use levelhead_block::{BufId, Combine, Command, Outcome, Place, RequestId, SectorSet, Segment};
+use levelhead_units::{DriveIdx, Lba, Sectors};
 
 use crate::durable::superblock::Superblock;
 use crate::event::{Ending, Event};
+use crate::journal::record::{Record, RingName};
 
 /// A command to one drive, named by the array. Never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,6 +35,27 @@ pub enum Action {
         /// What it says.
         superblock: Box<Superblock>,
     },
+    /// Put the header of a record of the journal into a buffer, with the checksums of what it is about.
+    Log {
+        /// Where: one sector.
+        into: Place,
+        /// What it says.
+        record: Box<Record>,
+        /// The checksums of the sectors of its runs, in order.
+        sums: Sums,
+    },
+    /// Look for records of the journal in what a drive has read. The findings go to
+    /// [`Array::handle_examined`](crate::Array::handle_examined) before the next action is polled.
+    Examine {
+        /// The buffer.
+        buf: BufId,
+        /// The address of its first sector on the drive.
+        first: Lba,
+        /// Sectors of it that the drive did not give.
+        unreadable: SectorSet,
+        /// The ring that is read.
+        ring: RingName,
+    },
     /// The array has come to its end after [`Array::handle_stop`](crate::Array::handle_stop).
     Stopped(Ending),
     /// Something happened that an operator may want to know. The runtime has nothing to do.
@@ -42,6 +64,15 @@ pub enum Action {
     Deliver(Deliver),
     /// A request has ended.
     Answer(Answer),
+}
+
+/// Checksums of sectors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sums {
+    /// Those of what is there.
+    Of(Vec<Segment>),
+    /// These.
+    Known(Vec<u32>),
 }
 
 /// A command for one drive.

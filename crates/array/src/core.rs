@@ -9,20 +9,21 @@ use levelhead_block::{
 use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
-use crate::action::{Action, Answer, Deliver, SubId, Submit};
+use crate::action::{Action, Answer, Deliver, SubId, Submit, Sums};
 use crate::counters::Counters;
 use crate::drives::detect::DriveEvent;
 use crate::drives::queue::End;
 use crate::drives::{Drives, Ended, EndedRead, Fate, Left, Load, Push, Reader};
 use crate::event::Event;
+use crate::journal::contents::Contents;
+use crate::journal::record::Record;
+use crate::journal::unplaced::Unplaced;
+pub(crate) use crate::ops::id::OpId;
 use crate::ops::postponed::Postponed;
 use crate::policy::tau::Share;
 use crate::shape::redundancy::Redundancy;
 use crate::shape::{Area, Layout};
 use crate::{Content, Settings};
-
-/// An operation in progress: a read, a write, a flush or a resync. Numbered from 1.
-pub(crate) type OpId = u64;
 
 /// What a command to a drive is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +34,10 @@ pub(crate) enum Purpose {
     Probe,
     /// It keeps the array's books; its address is the drive's own.
     Ledger,
+    /// It writes or reads a ring of the journal; its address is the drive's own.
+    Ring,
+    /// It brings what the journal holds to its place.
+    Place,
     /// The operation that asked for it does not wait for it any more.
     Abandoned,
 }
@@ -68,6 +73,18 @@ pub(crate) struct Core {
     pub(crate) has_lost_writes: bool,
     /// Redundancy of stripes from here on is not valid yet.
     pub(crate) synced: u64,
+    /// What is committed and not in its place.
+    pub(crate) unplaced: Unplaced,
+    /// Whether what is to be written goes to the journal first.
+    pub(crate) is_journaled: bool,
+    /// The name of the journal's next transaction, once all others are over.
+    pub(crate) journal_next: Option<u64>,
+    /// What operations want to be written, on its way to the journal.
+    pub(crate) to_journal: VecDeque<Contents>,
+    /// How often buffers are to be released before they are, besides once.
+    retained: BTreeMap<BufId, u32>,
+    /// Where the last command began that each drive was given, as the drive counts its sectors.
+    arms: Vec<Lba>,
     pub(crate) actions: VecDeque<Action>,
     pub(crate) counters: Counters,
     /// Reads of a mirror that were begun: its copies take turns.
@@ -140,6 +157,12 @@ impl Core {
             writes_flushed: 0,
             has_lost_writes: false,
             synced: settings.synced.min(layout.stripes()),
+            unplaced: Unplaced::new(count),
+            is_journaled: settings.journal.is_some(),
+            journal_next: None,
+            to_journal: VecDeque::new(),
+            retained: BTreeMap::new(),
+            arms: vec![Lba::ZERO; count],
             actions: VecDeque::new(),
             counters: Counters::default(),
             turn: 0,
@@ -168,7 +191,7 @@ impl Core {
             sub.drive == drive
                 && match &sub.purpose {
                     Purpose::Op(op) => waits(op),
-                    Purpose::Ledger => true,
+                    Purpose::Ledger | Purpose::Ring | Purpose::Place => true,
                     Purpose::Probe | Purpose::Abandoned => false,
                 }
         })
@@ -184,7 +207,12 @@ impl Core {
     ) -> bool {
         self.subs.values().any(|sub| {
             let is_old = sub.drive == drive && sub.enqueued + time <= now;
-            is_old && matches!(&sub.purpose, Purpose::Op(op) if is_meant(op))
+            is_old
+                && match &sub.purpose {
+                    Purpose::Op(op) => is_meant(op),
+                    Purpose::Ring | Purpose::Place => true,
+                    Purpose::Ledger | Purpose::Probe | Purpose::Abandoned => false,
+                }
         })
     }
 
@@ -244,8 +272,36 @@ impl Core {
         buf
     }
 
+    /// Lets go of a buffer: it is released when all have let go of it that retained it.
     pub(crate) fn release(&mut self, buf: BufId) {
-        self.actions.push_back(Action::Release(buf));
+        match self.retained.get_mut(&buf) {
+            None => self.actions.push_back(Action::Release(buf)),
+            Some(1) => {
+                self.retained.remove(&buf);
+            }
+            Some(count) => *count -= 1,
+        }
+    }
+
+    /// One more needs a buffer, and will release it.
+    pub(crate) fn retain(&mut self, buf: BufId) {
+        *self.retained.entry(buf).or_default() += 1;
+    }
+
+    /// Has the header of a record put into a buffer.
+    pub(crate) fn log(&mut self, into: Place, record: Record, sums: Sums) {
+        match self.content {
+            Content::Carried => {
+                let record = Box::new(record);
+                self.actions.push_back(Action::Log { into, record, sums });
+            }
+            Content::Absent => {}
+        }
+    }
+
+    /// Where a drive is, as it counts its sectors.
+    pub(crate) fn arm(&self, drive: DriveIdx) -> Lba {
+        self.arms[drive.as_usize()]
     }
 
     /// Puts a command into a drive's queue.
@@ -402,7 +458,11 @@ impl Core {
             let buf = segment.place.buf;
             self.actions.push_back(Action::Acquire { buf, sectors: extent.sectors });
         }
-        self.actions.push_back(Action::Submit(submit(&self.area, sub, state)));
+        let submit = submit(&self.area, sub, state);
+        if let Some(extent) = submit.command.extent() {
+            self.arms[drive.as_usize()] = extent.lba;
+        }
+        self.actions.push_back(Action::Submit(submit));
     }
 
     /// What a command is for, and its drive.
@@ -438,7 +498,7 @@ impl Core {
             self.drives.note_late(drive, now > due);
         }
         self.note_event(event);
-        if state.command == Command::Flush || state.purpose == Purpose::Ledger {
+        if state.command == Command::Flush || matches!(state.purpose, Purpose::Ledger) {
             return state;
         }
         let read = ended_read(&state, outcome);
@@ -467,7 +527,10 @@ impl Core {
     /// The commands inside `drive`. No operation waits for them any more; they stay known, because the drive may
     /// still end them and give back their buffers.
     pub(crate) fn give_up_inside(&mut self, drive: DriveIdx) -> Vec<(SubId, Box<Sub>)> {
-        let waited = |purpose| matches!(purpose, Purpose::Op(_) | Purpose::Ledger);
+        let waited = |purpose| match purpose {
+            Purpose::Op(_) | Purpose::Ledger | Purpose::Ring | Purpose::Place => true,
+            Purpose::Probe | Purpose::Abandoned => false,
+        };
         let inside =
             self.subs.iter_mut().filter(|(_, sub)| sub.drive == drive && waited(sub.purpose));
         inside
@@ -523,7 +586,7 @@ fn ended_read(sub: &Sub, outcome: &Outcome) -> Option<EndedRead> {
     let Command::Read { extent, effort } = sub.command else { return None };
     let reader = match sub.purpose {
         Purpose::Probe | Purpose::Abandoned => Reader::None,
-        Purpose::Op(_) | Purpose::Ledger => Reader::Operation,
+        Purpose::Op(_) | Purpose::Ledger | Purpose::Ring | Purpose::Place => Reader::Operation,
     };
     let unread = match (effort, outcome) {
         (Effort::Fast, Outcome::Done { unknown, .. }) => Some(unknown.len()),
@@ -553,8 +616,8 @@ fn submit(area: &Area, sub: SubId, state: &Sub) -> Submit {
 /// A command as its drive gets it.
 fn on_drive(area: &Area, sub: &Sub) -> Command {
     match (sub.purpose, sub.command.extent()) {
-        (Purpose::Ledger, _) | (_, None) => sub.command,
-        (Purpose::Op(_) | Purpose::Probe | Purpose::Abandoned, Some(extent)) => {
+        (Purpose::Ledger | Purpose::Ring, _) | (_, None) => sub.command,
+        (Purpose::Op(_) | Purpose::Place | Purpose::Probe | Purpose::Abandoned, Some(extent)) => {
             sub.command.at(area.on_drive(extent).lba)
         }
     }

@@ -46,6 +46,7 @@ mod counters;
 mod drives;
 mod durable;
 mod event;
+pub mod journal;
 mod ops;
 pub mod policy;
 mod settings;
@@ -59,7 +60,7 @@ use levelhead_block::{Command, Health, Outcome};
 use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
-pub use action::{Action, Answer, Cost, Deliver, SubId, Submit};
+pub use action::{Action, Answer, Cost, Deliver, SubId, Submit, Sums};
 pub use background::budget::Budget;
 pub use background::progress::{Resync, ResyncProgress};
 pub use counters::{Counter, Counters};
@@ -71,7 +72,7 @@ pub use durable::{membership, quorum, reserve, superblock};
 pub use event::{ArrayEvent, Ending, Event};
 pub use levelhead_block::{BufId, Combine, Place, RequestId, Segment};
 pub use policy::{Again, AnswerWhen, Assisted, First, Late, Plan, Policy, Surplus, tau};
-pub use settings::{Content, Settings};
+pub use settings::{Content, JournalSettings, Left, Settings};
 pub use shape::{Area, Cell, DriveCounts, Family, Layout, Parity, Row, Spec, SpecError};
 
 use crate::background::budget::Pacer;
@@ -80,6 +81,8 @@ use crate::durable::ledger::Ledger;
 use crate::durable::membership::{Member, Why};
 use crate::durable::superblock::{Forced, Uuid};
 use crate::event::ResyncTold;
+use crate::journal::Journal;
+use crate::journal::record::FoundRecord;
 use crate::ops::fetch::FetchEnded;
 use crate::ops::flush::FlushOp;
 use crate::ops::locks::{Access, StripeLocks};
@@ -108,7 +111,9 @@ pub struct Array {
     resync_told: ResyncTold,
     /// What is recorded of the array, where something is.
     ledger: Option<Ledger>,
-    /// Writes that hold their stripes and wait for the ledger to be open.
+    /// Where what is written goes first, where a journal is kept.
+    journal: Option<Journal>,
+    /// Operations that hold their stripes and wait for the ledger to be open, or for the journal.
     unopened: Vec<OpId>,
     stop: Stop,
     /// When the array ends whether or not everything is safe.
@@ -188,6 +193,7 @@ impl Array {
             pacer: Pacer::new(settings.background),
             resync_told: ResyncTold::default(),
             ledger: settings.books.as_ref().map(Ledger::new),
+            journal: Journal::new(settings),
             unopened: Vec::new(),
             stop: Stop::No,
             stop_by: None,
@@ -392,6 +398,13 @@ impl Array {
         self.ledger.as_ref().map(Ledger::generation)
     }
 
+    /// What was found in a buffer that was to be examined.
+    pub fn handle_examined(&mut self, now: Instant, buf: BufId, found: Vec<FoundRecord>) {
+        let journal = self.journal.as_mut().expect("only a journal has buffers examined");
+        journal.handle_examined(buf, found);
+        self.move_on(now);
+    }
+
     /// A drive's own account of itself.
     pub fn handle_health(&mut self, drive: DriveIdx, health: Health) {
         self.core.drives.handle_health(drive, health);
@@ -419,8 +432,8 @@ impl Array {
                 Some(Duty::Silence) => self.look_for_silence(now),
                 Some(Duty::Answer) => self.give_up_overdue(now),
                 Some(Duty::Probe) => self.core.probe(now),
-                // `move_on` below looks after these two.
-                Some(Duty::Background | Duty::Stop) | None => {}
+                // `move_on` below looks after these.
+                Some(Duty::Journal | Duty::Background | Duty::Stop) | None => {}
             }
         }
         self.move_on(now);
@@ -436,6 +449,7 @@ impl Array {
             }
             Duty::Answer => self.answer_at(),
             Duty::Probe => self.core.drives.probe_at(),
+            Duty::Journal => self.journal.as_ref().and_then(Journal::due_at),
             Duty::Background => self.resync_at(),
             Duty::Stop => self.stop_by.filter(|_| self.stop == Stop::Wanted),
         }
@@ -489,7 +503,8 @@ impl Array {
                 self.begin(now, op);
             }
             self.keep_books(now);
-            if self.granted.is_empty()
+            if self.keep_journal(now) == Moved::No
+                && self.granted.is_empty()
                 && self.lose_overdue(now) == Moved::No
                 && self.resync_within_budget(now) == Moved::No
             {
@@ -514,6 +529,9 @@ impl Array {
 
     /// Begins an operation that holds its stripes; a write waits until the ledger is open (G1).
     fn begin(&mut self, now: Instant, op: OpId) {
+        if self.journal.as_ref().is_some_and(|journal| !journal.is_ready()) {
+            return self.unopened.push(op);
+        }
         if let (Some(Op::Locked(Start::Write(_))), Some(ledger)) =
             (self.ops.get(&op), &mut self.ledger)
             && !ledger.is_open()
@@ -529,12 +547,38 @@ impl Array {
         self.start(now, op, start);
     }
 
+    /// Moves the journal on, and tells operations what has become of what they gave it.
+    fn keep_journal(&mut self, now: Instant) -> Moved {
+        let Some(journal) = &mut self.journal else { return Moved::No };
+        let was_ready = journal.is_ready();
+        journal.advance(&mut self.core, now);
+        let ended = journal.take_ended();
+        if !was_ready && journal.is_ready() {
+            self.granted.extend(self.unopened.drain(..));
+        }
+        let moved = if ended.is_empty() { Moved::No } else { Moved::Yes };
+        for (op, logged) in ended {
+            let Some(Op::Write(write)) = self.ops.get_mut(&op) else {
+                unreachable!("W4: operation {op} waits for the journal")
+            };
+            write.handle_logged(logged);
+            self.advance(now, op);
+        }
+        moved
+    }
+
     /// Moves the ledger on, and what waits for it.
     fn keep_books(&mut self, now: Instant) {
         if self.ledger.is_none() && self.stop == Stop::No {
             return;
         }
-        let is_done = self.stop == Stop::Wanted && self.ops.is_empty();
+        let mut is_done = self.stop == Stop::Wanted && self.ops.is_empty();
+        if let (true, Some(journal)) = (is_done, &mut self.journal) {
+            journal.drain();
+            journal.advance(&mut self.core, now);
+            is_done = journal.is_drained() || self.core.has_failed();
+            self.core.journal_next = journal.is_drained().then(|| journal.next());
+        }
         let ending = match &mut self.ledger {
             None if self.core.has_failed() => Some(Ending::Failed),
             None => Some(Ending::Clean),
@@ -542,10 +586,14 @@ impl Array {
                 if is_done {
                     ledger.close(&mut self.core, now);
                 }
+                if self.journal.as_ref().is_some_and(|journal| !journal.is_ready()) {
+                    ledger.open(&self.core); // X1
+                }
                 let silent = self.core.drives.silent();
                 ledger.advance(&mut self.core, now, silent);
                 self.core.may_write = ledger.is_open();
-                if ledger.is_open() || self.core.has_failed() {
+                let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);
+                if is_ready && (ledger.is_open() || self.core.has_failed()) {
                     self.granted.extend(self.unopened.drain(..));
                 }
                 ledger.ending(&self.core)
@@ -637,6 +685,13 @@ impl Array {
             (Purpose::Ledger, Some(ledger)) if !self.core.drives.lost().contains(state.drive) => {
                 ledger.handle_done(&mut self.core, now, state.drive, sub);
             }
+            (Purpose::Ring | Purpose::Place, _)
+                if !self.core.drives.lost().contains(state.drive) =>
+            {
+                let journal = self.journal.as_mut().expect("it has asked for this");
+                let ended = journal::Ended { drive: state.drive, sub, buf, outcome };
+                journal.handle_done(&mut self.core, now, ended);
+            }
             // A late completion: the answer has been given, or the drive was given up.
             _ => buf.into_iter().for_each(|buf| self.core.release(buf)),
         }
@@ -680,6 +735,9 @@ impl Array {
                 self.core.unrecorded = self.core.unrecorded.with(drive);
             }
             ledger.handle_lost(&mut self.core, drive, why);
+        }
+        if let Some(journal) = &mut self.journal {
+            journal.handle_lost(&mut self.core, drive);
         }
         self.core.actions.push_back(Action::Event(Event::Lost { drive, why }));
         let (lost, spec) = (self.core.drives.lost(), *self.core.layout.spec());

@@ -1,6 +1,6 @@
 //! What an array is started with.
 
-use levelhead_units::DriveSet;
+use levelhead_units::{DriveSet, Extent};
 
 use crate::background::budget::Budget;
 use crate::drives::queue::HostOrder;
@@ -30,10 +30,32 @@ pub struct Settings {
     pub lost: DriveSet,
     /// What the array records of itself on its drives; nothing for a study, whose array is started once.
     pub books: Option<Books>,
+    /// The redo journal that closes the write hole; nothing where writes go to their places at once.
+    pub journal: Option<JournalSettings>,
     /// How long it waits for a drive. Absent in a study, whose drives end every command.
     pub patience: Option<Patience>,
     /// How much of the drives its own work may use. Absent in a study, where nothing begins by itself.
     pub background: Option<Budget>,
+}
+
+/// Where the journal lies, and how it was left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JournalSettings {
+    /// The places on every drive that its ring lies in, in order, as the drive counts its sectors.
+    pub pieces: Vec<Extent>,
+    /// Every transaction below this one is over.
+    pub floor: u64,
+    /// Whether it may hold what is not in place.
+    pub left: Left,
+}
+
+/// How a journal was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// Everything in it is over.
+    Drained,
+    /// The array was cut off: what is in the journal must be looked at first.
+    CutOff,
 }
 
 /// Whether buffers have bytes.

@@ -35,6 +35,8 @@ pub(crate) enum Duty {
     Answer,
     /// A drive that no read asks is probed, to learn how fast it is.
     Probe,
+    /// The journal writes a mark, or flushes a drive.
+    Journal,
     /// The next step of the array's own work begins.
     Background,
     /// The array ends, whether or not everything is safe.
@@ -43,11 +45,18 @@ pub(crate) enum Duty {
 
 impl Duty {
     /// All of them, in the order in which those of the same time are done.
-    pub(crate) const ALL: [Self; 6] =
-        [Self::SendAgain, Self::Silence, Self::Answer, Self::Probe, Self::Background, Self::Stop];
+    pub(crate) const ALL: [Self; 7] = [
+        Self::SendAgain,
+        Self::Silence,
+        Self::Answer,
+        Self::Probe,
+        Self::Journal,
+        Self::Background,
+        Self::Stop,
+    ];
 
     /// Those of them that an array has which waits for its drives without a limit.
-    pub(crate) const WITHOUT_PATIENCE: [Self; 2] = [Self::Probe, Self::Background];
+    pub(crate) const WITHOUT_PATIENCE: [Self; 3] = [Self::Probe, Self::Journal, Self::Background];
 }
 
 /// See the module.

@@ -251,6 +251,7 @@ fn commit<'a>(
         forced: Forced::No,
         synced,
         synced_last: synced,
+        journal: None,
         members: (0..candidates.len()).map(draw).collect::<Result<_, HostError>>()?,
     };
     for (at, candidate) in candidates.iter().enumerate() {

@@ -35,11 +35,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
+use levelhead_array::journal::record::{checksums, examine};
 use levelhead_array::membership::Why;
 use levelhead_array::{
-    Action, Answer, Array, BufId, Deliver, Ending, Event, RequestId, SubId, Submit,
+    Action, Answer, Array, BufId, Deliver, Ending, Event, RequestId, SubId, Submit, Sums,
 };
-use levelhead_block::{Command, Data, Outcome, Payload, Pool, Reply, Request};
+use levelhead_block::{Command, Data, Outcome, Payload, Piece, Pool, Reply, Request};
 use levelhead_bytes::Buffers;
 use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos, Sectors};
 
@@ -295,6 +296,20 @@ impl Engine {
                 Action::Release(buf) => self.parts.buffers.discard(buf),
                 Action::Inscribe { into, superblock } => {
                     self.parts.buffers.inscribe(into, &superblock.encode());
+                }
+                Action::Log { into, record, sums } => {
+                    let sums = match sums {
+                        Sums::Known(sums) => sums,
+                        Sums::Of(contents) => {
+                            checksums(self.parts.buffers.share(&contents).iter().map(Piece::bytes))
+                        }
+                    };
+                    self.parts.buffers.inscribe(into, &record.encode(&sums));
+                }
+                Action::Examine { buf, first, unreadable, ring } => {
+                    let found = examine(self.parts.buffers.bytes(buf), first, &unreadable, ring);
+                    let now = self.now();
+                    self.parts.array.handle_examined(now, buf, found);
                 }
                 Action::Stopped(ending) => self.ending = Some(ending),
                 Action::Event(event) => self.tell(event),

@@ -113,6 +113,7 @@ impl Assembled {
             books: Some(self.books()?),
             patience: Some(options.patience),
             background: Some(Budget::DEFAULT),
+            journal: None,
         };
         let array = Array::new(&settings, Streams::new(options.seed));
         let size = array.size();

@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use levelhead_array::{BufId, Combine, RequestId, Submit};
-use levelhead_block::{Buf, Command, Memory, Outcome, Payload, Piece, Request, SectorSet};
+use levelhead_array::journal::record::{Record, checksums};
+use levelhead_array::{BufId, Combine, RequestId, Submit, Sums};
+use levelhead_block::{Buf, Command, Memory, Outcome, Payload, Piece, Place, Request, SectorSet};
 use levelhead_bytes::{Buffers, Caching, Ended, GARBAGE, Platter};
 use levelhead_erasure::Kernel;
 use levelhead_units::{DriveIdx, Extent, Lba, Sectors};
 
 /// A sector that is on its way to a medium.
 #[derive(Clone, Debug)]
-pub(crate) struct Record {
+pub(crate) struct LateCopy {
     pub(crate) lba: Lba,
     pub(crate) sector: Vec<u8>,
 }
@@ -58,6 +59,15 @@ impl WorldBytes {
         self.buffers.combine(combine);
     }
 
+    /// Puts the header of a record into a buffer.
+    pub(crate) fn log(&mut self, into: Place, record: &Record, sums: Sums) {
+        let sums = match sums {
+            Sums::Known(sums) => sums,
+            Sums::Of(contents) => checksums(self.buffers.share(&contents).iter().map(Piece::bytes)),
+        };
+        self.buffers.inscribe(into, &record.encode(&sums));
+    }
+
     /// Moves the bytes of a command that a drive has just ended. The sectors of a write in `missing`
     /// never reached the platter, though no outcome says so.
     pub(crate) fn transfer(&mut self, submit: &Submit, outcome: &Outcome, missing: &SectorSet) {
@@ -83,13 +93,13 @@ impl WorldBytes {
 
     /// A record that its drive has ended goes to the medium when the drive has ended both copies of the next
     /// one: a canary's bug.
-    pub(crate) fn postpone(&mut self, submit: &Submit, late: &mut VecDeque<Record>) {
+    pub(crate) fn postpone(&mut self, submit: &Submit, late: &mut VecDeque<LateCopy>) {
         let Some(extent) = submit.command.extent() else { return };
         let pieces = self.buffers.share(&submit.segments);
         let sector = pieces.iter().flat_map(Piece::bytes).copied().collect();
-        late.push_back(Record { lba: extent.lba, sector });
+        late.push_back(LateCopy { lba: extent.lba, sector });
         if late.len() > 2
-            && let Some(Record { lba, sector }) = late.pop_front()
+            && let Some(LateCopy { lba, sector }) = late.pop_front()
         {
             let place = Extent::new(lba, Sectors::new(1));
             self.platter_mut(submit.drive).bytes_mut(place).copy_from_slice(&sector);

@@ -28,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+pub mod crash;
 mod lone;
 mod pumped;
 pub mod replay;

@@ -11,7 +11,7 @@ use levelhead_array::superblock::Superblock;
 use levelhead_block::Command;
 use levelhead_units::{Lba, Sectors};
 
-use crate::bytes::Record;
+use crate::bytes::LateCopy;
 
 /// A bug in the keeping of the books, for a canary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) struct Shelf {
     /// How many times the array was started.
     pub(crate) runs: u64,
     /// The last records of each drive, where records are late.
-    pub(crate) late: Vec<VecDeque<Record>>,
+    pub(crate) late: Vec<VecDeque<LateCopy>>,
     /// Commands that kept the books.
     pub(crate) writes: u64,
 }
@@ -77,7 +77,7 @@ impl Shelf {
     }
 
     /// Where the record before this one is kept, if records are late: see [`Planted::RecordLate`].
-    pub(crate) fn delay(&mut self, submit: &Submit) -> Option<&mut VecDeque<Record>> {
+    pub(crate) fn delay(&mut self, submit: &Submit) -> Option<&mut VecDeque<LateCopy>> {
         let is_late = self.planted == Planted::RecordLate && self.is_record(submit);
         is_late.then(|| &mut self.late[submit.drive.as_usize()])
     }

@@ -12,7 +12,7 @@ use levelhead_array::superblock::{Book, Forced, Own, State, Superblock, Uuid};
 use levelhead_array::{Books, Budget, Content, Patience, Settings};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
 
-use crate::bytes::{Record, WorldBytes};
+use crate::bytes::{LateCopy, WorldBytes};
 use crate::shelf::{Planted, Shelf};
 use crate::{World, WorldError, WorldSettings};
 
@@ -61,6 +61,7 @@ impl World {
             forced: Forced::No,
             synced: 0,
             synced_last: 0,
+            journal: None,
             members: (0..sizes.len()).map(member).collect(),
         };
         // Zeroes are a codeword of every code.
@@ -135,7 +136,7 @@ impl World {
     pub(crate) fn land_late_records(&mut self) {
         let (Some(shelf), Some(bytes)) = (&mut self.shelf, &mut self.bytes) else { return };
         for (at, late) in shelf.late.iter_mut().enumerate() {
-            for Record { lba, sector } in late.drain(..) {
+            for LateCopy { lba, sector } in late.drain(..) {
                 let place = Extent::new(lba, Sectors::new(1));
                 let medium = bytes.platter_mut(DriveIdx::from_usize(at));
                 medium.bytes_mut(place).copy_from_slice(&sector);

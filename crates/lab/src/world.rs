@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use levelhead_array::journal::record::examine;
 use levelhead_array::membership::Why;
 use levelhead_array::{
     self as array, Action, Answer, Area, Array, ArrayEvent, BufId, Content, Deliver, DriveEvent,
@@ -208,6 +209,7 @@ impl World {
             books: None,
             patience: None,
             background: None,
+            journal: None,
         };
         let array = Array::new(&array_settings, streams);
         let bytes = match settings.content {
@@ -574,6 +576,15 @@ impl World {
                     };
                     let bytes = self.bytes.as_mut().expect("an array that keeps books has bytes");
                     bytes.buffers.inscribe(into, &written.encode());
+                }
+                Action::Log { into, record, sums } => {
+                    let bytes = self.bytes.as_mut().expect("records are about bytes");
+                    bytes.log(into, &record, sums);
+                }
+                Action::Examine { buf, first, unreadable, ring } => {
+                    let bytes = self.bytes.as_ref().expect("records are about bytes");
+                    let found = examine(bytes.buffers.bytes(buf), first, &unreadable, ring);
+                    self.array.handle_examined(now, buf, found);
                 }
                 Action::Event(array::Event::Lost { drive, why }) => {
                     self.note(now, Note::Lost, &[drive.as_usize() as u64, why as u64]);

@@ -487,6 +487,10 @@ impl Ledger {
             forced: self.forced(),
             synced,
             synced_last,
+            journal: match state {
+                State::Clean => core.journal_next.or(self.book.journal),
+                State::Dirty => self.book.journal,
+            },
             members: self.members.clone(),
             ..self.book.clone()
         };

@@ -11,7 +11,8 @@
 //! - Q1. The members of an assembly say the same of the array, except that some of them may have missed the last
 //!   change of its state or of its members.
 //! - Q2. A member that missed more than that, or that the array did without, is never part of an assembly.
-//! - Q3. Redundancy is trusted only where the array was stopped in good order, or by an operator's word.
+//! - Q3. Redundancy is trusted only where the array was stopped in good order or keeps a journal, or by an
+//!   operator's word.
 //!
 //! A change that makes what a member holds worthless is therefore recorded twice in a row, as two
 //! generations: a copy of a member made before it is then two behind.
@@ -213,6 +214,8 @@ pub fn quorum(found: &[Found]) -> Result<Assembly, Refusal> {
     let (trusted, doubt) = match (is_clean, absent.is_empty()) {
         _ if spec.redundant() == 0 => (stripes, None),
         (true, true) => (right.synced, None),
+        // What was being written is in the journal, and all else is as it was (J).
+        (false, _) if right.journal.is_some() => (right.synced_last, None),
         (false, true) => (0, None),
         // Nothing is computed: every copy that is left has all writes that were answered.
         (false, false) if spec.is_mirror() => (0, None),
@@ -224,7 +227,8 @@ pub fn quorum(found: &[Found]) -> Result<Assembly, Refusal> {
         (true, false) => (right.synced, None),
     };
     let is_trusted = trusted > 0 && spec.redundant() > 0;
-    assert!(is_clean || !is_trusted || doubt.is_some(), "Q3: {trusted} stripes are trusted");
+    let is_sure = is_clean || doubt.is_some() || right.journal.is_some();
+    assert!(is_sure || !is_trusted, "Q3: {trusted} stripes are trusted");
     let assembly = Assembly { book: right.clone(), area, places, absent, lagging, trusted, doubt };
     assembly.check();
     Ok(assembly)

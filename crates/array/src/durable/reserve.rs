@@ -8,8 +8,9 @@
 //! ```
 //!
 //! The journal (J) lies in pieces over the whole drive, so that one of them is near whatever the drive does.
-//! It is a 64th of the smallest member and at most 64 MiB, in at most 16 pieces of at least 32 KiB; a
-//! member that is too small for one piece has none.
+//! It is a 64th of the smallest member, at least 256 KiB and at most 64 MiB, but never more than a quarter of what
+//! the superblocks and the maps leave; in at most 16 pieces of at least 256 KiB, or in one. A member with less than
+//! 64 KiB for it has none.
 
 use levelhead_units::{Extent, Lba, Sectors};
 
@@ -29,8 +30,14 @@ const JOURNAL_MAX: Sectors = Sectors::new(16_384);
 /// The journal's share of a member, as a divisor.
 const JOURNAL_SHARE: u64 = 64;
 
-/// The least piece of a journal: 32 KiB.
-const PIECE_MIN: Sectors = Sectors::new(8);
+/// The least piece of a journal that is in several: 256 KiB.
+const PIECE_MIN: Sectors = Sectors::new(64);
+
+/// The least piece of a journal that a program may be given: two marks, and a record of one sector.
+pub(crate) const JOURNAL_PIECE_MIN: Sectors = Sectors::new(4);
+
+/// The least journal: 64 KiB.
+const JOURNAL_MIN: Sectors = Sectors::new(16);
 
 const PIECES_MAX: u64 = 16;
 
@@ -101,8 +108,10 @@ impl Division {
         }
         let room = smallest - HEAD - TAIL;
         let journal = Sectors::new(smallest.get() / JOURNAL_SHARE).min(JOURNAL_MAX);
-        let journal = journal.min(room - spec.chunk());
-        let count = (journal.get() / PIECE_MIN.get()).min(PIECES_MAX);
+        let journal = journal.max(PIECE_MIN).min(Sectors::new((room - spec.chunk()).get() / 4));
+        let has_journal = spec.redundant() > 0 && journal >= JOURNAL_MIN;
+        let most = if has_journal { PIECES_MAX } else { 0 };
+        let count = (journal.get() / PIECE_MIN.get()).clamp(u64::from(has_journal), most);
         let piece = journal.get().checked_div(count).unwrap_or(0);
         let chunks = (room.get() - count * piece) / spec.chunk().get();
         let mut common = vec![

@@ -16,7 +16,7 @@ use std::fmt;
 use levelhead_units::{DriveIdx, Extent, Lba, SECTOR_SIZE, Sectors};
 
 use super::membership::{MEMBERSHIP_BYTES, Member, Membership};
-use super::reserve::{RESERVED_MAX, Reserved, Use};
+use super::reserve::{JOURNAL_PIECE_MIN, RESERVED_MAX, Reserved, Use};
 pub use super::uuid::Uuid;
 use crate::shape::{Area, DriveCounts, Family, Layout, Parity, Spec, SpecError};
 
@@ -34,6 +34,9 @@ const DRIVES_MAX: usize = DriveIdx::MAX as usize;
 
 /// No member has more sectors: 2^52 bytes, 4 PiB.
 pub const DRIVE_SECTORS_MAX: u64 = 1 << 40;
+
+/// The feature of an array that keeps a journal: who does not know it must not use the array.
+const JOURNAL_FEATURE: u64 = 1;
 
 /// Bytes of a reserved place: its first sector, its sectors, its use, two zeroes.
 const RESERVED_BYTES: usize = 16;
@@ -66,9 +69,10 @@ mod at {
     pub(super) const MEMBER_SIZE: usize = 128;
     pub(super) const SYNCED: usize = 136;
     pub(super) const SYNCED_LAST: usize = 144;
-    pub(super) const DRIVE_COUNT: usize = 152;
+    pub(super) const JOURNAL: usize = 152;
+    pub(super) const DRIVE_COUNT: usize = 160;
     /// The first byte that no field names.
-    pub(super) const END: usize = 153;
+    pub(super) const END: usize = 161;
     pub(super) const MEMBERSHIPS: usize = 256;
     pub(super) const UUIDS: usize = MEMBERSHIPS + DRIVES_MAX * MEMBERSHIP_BYTES;
     pub(super) const RESERVED: usize = UUIDS + DRIVES_MAX * 16;
@@ -116,6 +120,8 @@ pub struct Book {
     pub synced: u64,
     /// What `synced` was when the array was last known to be in good order.
     pub synced_last: u64,
+    /// The first transaction of the journal that may not be over; nothing where none is kept.
+    pub journal: Option<u64>,
     /// The places of the array, in order.
     pub members: Vec<Member>,
 }
@@ -246,6 +252,12 @@ impl Own {
         Area::around(&extents, drive_size, Lba::ZERO + self.size)
     }
 
+    /// Where its part of the journal lies.
+    pub fn journal(&self) -> Vec<Extent> {
+        let pieces = self.reserved.iter().filter(|place| place.purpose == Use::Journal);
+        pieces.map(|place| place.extent).collect()
+    }
+
     /// Where the copies of its superblock lie, in the order in which they are written.
     pub fn copies(&self) -> [Lba; 2] {
         let mut copies = self
@@ -284,6 +296,10 @@ impl Superblock {
         put(&mut bytes, at::VERSION, &VERSION.to_le_bytes());
         put(&mut bytes, at::CODE_VERSION, &CODE_VERSION.to_le_bytes());
         put(&mut bytes, at::READ_ONLY, &read_only.to_le_bytes());
+        if let Some(first) = book.journal {
+            put(&mut bytes, at::INCOMPATIBLE, &JOURNAL_FEATURE.to_le_bytes());
+            put(&mut bytes, at::JOURNAL, &first.to_le_bytes());
+        }
         put(&mut bytes, at::GENERATION, &book.generation.to_le_bytes());
         put(&mut bytes, at::ARRAY, &book.array.0);
         put(&mut bytes, at::MEMBER, &self.member().0);
@@ -347,10 +363,9 @@ impl Superblock {
         if version != VERSION {
             return Err(SuperblockError::Version { version });
         }
-        // No feature is known yet.
-        let incompatible = u64_at(bytes, at::INCOMPATIBLE);
-        if incompatible != 0 {
-            return Err(SuperblockError::Features { bits: incompatible });
+        let unknown = u64_at(bytes, at::INCOMPATIBLE) & !JOURNAL_FEATURE;
+        if unknown != 0 {
+            return Err(SuperblockError::Features { bits: unknown });
         }
         let code_version = u32_at(bytes, at::CODE_VERSION);
         if code_version != CODE_VERSION {
@@ -408,11 +423,16 @@ fn book_of(bytes: &[u8]) -> Result<Book, SuperblockError> {
         forced,
         synced: u64_at(bytes, at::SYNCED),
         synced_last: u64_at(bytes, at::SYNCED_LAST),
+        journal: (u64_at(bytes, at::INCOMPATIBLE) & JOURNAL_FEATURE != 0)
+            .then(|| u64_at(bytes, at::JOURNAL)),
         members: members.collect::<Result<_, SuperblockError>>()?,
     };
     // One a nanosecond would take three hundred years.
     if book.generation > 1 << 63 {
         return Err(field("generation", book.generation));
+    }
+    if let Some(first) = book.journal.filter(|first| !(1..=1 << 62).contains(first)) {
+        return Err(field("first transaction", first));
     }
     let size = book.drive_size.get();
     if size > DRIVE_SECTORS_MAX || book.stripes() == 0 {
@@ -466,6 +486,11 @@ fn own_of(bytes: &[u8], book: &Book) -> Result<Own, SuperblockError> {
     // No chunk lies in two runs.
     if area.runs().any(|run| !run.sectors.get().is_multiple_of(chunk)) {
         return Err(field("drive size", book.drive_size.get()));
+    }
+    if book.journal.is_some()
+        && !own.journal().iter().any(|piece| piece.sectors >= JOURNAL_PIECE_MIN)
+    {
+        return Err(field("number of places for a journal", count.into()));
     }
     // A member that the array does without is never written to, so none says that of itself.
     match book.members[own.drive.as_usize()].membership {

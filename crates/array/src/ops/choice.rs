@@ -100,7 +100,10 @@ fn view_of<'a>(core: &Core, among: DriveSet, shares: &'a [Share]) -> View<'a> {
 pub(crate) fn needed(word: &Codeword, data: usize) -> SymbolSet {
     let own = word.subject.and(word.usable);
     if own == word.subject || word.usable.len() < data {
-        return own;
+        return own.minus(word.have);
     }
-    own.iter().chain(word.usable.minus(own).iter()).take(data.max(own.len())).collect()
+    let first = own.or(word.have);
+    let others = word.usable.minus(first);
+    let all: SymbolSet = first.iter().chain(others.iter()).take(data.max(first.len())).collect();
+    all.minus(word.have)
 }

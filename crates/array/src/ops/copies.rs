@@ -22,6 +22,11 @@ pub(crate) fn choose(core: &mut Core, now: Instant, fetch: &mut Fetch, policy: P
     let mut chosen: Vec<Chosen> = Vec::new();
     for at in 0..fetch.codewords.len() {
         let word = &fetch.codewords[at];
+        if let Some(had) = word.have.iter().next() {
+            // It is in memory: what the journal has not put into its place yet.
+            fetch.codewords[at].subject = std::iter::once(had).collect();
+            continue;
+        }
         let among = on(core, word);
         let known = chosen.iter().find(|known| known.among == among).map(|known| known.drive);
         let Some(drive) = known.or_else(|| pick(core, now, &fetch.codewords, at, policy)) else {

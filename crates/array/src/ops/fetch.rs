@@ -125,7 +125,25 @@ impl Fetch {
         Self { op, origin, codewords, since, subs, filled }
     }
 
-    /// Adds a codeword without subject; rows come in ascending order.
+    /// Adds a codeword without subject; rows come in ascending order. What is not in its place yet is had from
+    /// the start (J6).
+    pub(crate) fn begin(&mut self, core: &mut Core, row: Row, usable: SymbolSet) {
+        self.add(&core.layout, row, usable);
+        if core.unplaced.is_empty() {
+            return;
+        }
+        let word = self.codewords.last_mut().expect("it was added");
+        for symbol in usable.iter() {
+            let Some(place) = core.unplaced.find(core.layout.cell(row, symbol)) else { continue };
+            word.have = word.have.with(symbol);
+            word.tried = word.tried.with(symbol);
+            word.places[symbol] = Some(place);
+            core.retain(place.buf);
+            self.filled.push(place.buf);
+        }
+    }
+
+    /// Adds a codeword of which nothing is had.
     pub(crate) fn add(&mut self, layout: &Layout, row: Row, usable: SymbolSet) {
         assert!(self.codewords.last().is_none_or(|last| last.row < row));
         let (subject, tried, pending) = Default::default();

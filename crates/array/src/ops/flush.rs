@@ -78,7 +78,10 @@ impl Array {
                 },
             )
         };
-        let drives: Vec<DriveIdx> = self.core.drives.present().iter().collect();
+        // What the journal has committed is safe already.
+        let is_needed = !self.core.is_journaled;
+        let drives = self.core.drives.present().iter().filter(|_| is_needed);
+        let drives: Vec<DriveIdx> = drives.collect();
         let pending: Vec<SubId> =
             drives.into_iter().map(|drive| flush(&mut self.core, drive)).collect();
         let subs = pending.len() as u32;

@@ -4,6 +4,7 @@ pub(crate) mod choice;
 pub(crate) mod copies;
 pub(crate) mod fetch;
 pub(crate) mod flush;
+pub(crate) mod id;
 pub(crate) mod lateness;
 pub(crate) mod locks;
 pub(crate) mod overdue;

@@ -101,7 +101,8 @@ impl ReadOp {
         fetch.codewords.reserve_exact(codewords);
         for ArraySector { row, symbol, lba } in sectors {
             if fetch.codewords.last().is_none_or(|word| word.row != row) {
-                fetch.add(&core.layout, row, usable(core, row));
+                let usable = usable(core, row);
+                fetch.begin(core, row, usable);
             }
             let idx = fetch.codewords.len() - 1;
             let word = &mut fetch.codewords[idx];
@@ -170,10 +171,13 @@ impl ReadOp {
                 // A codeword that cannot do without the drives set aside is read as if they were not.
                 _ if prompt.len() < data => wanted,
                 First::Wanted if wanted.and(aside).is_empty() => wanted,
-                First::Wanted => soonest_first(word, wanted.minus(aside), prompt, data),
+                First::Wanted => {
+                    let own = wanted.minus(aside).or(word.have);
+                    soonest_first(word, own, prompt, data.max(own.len()))
+                }
                 First::Spare(drives) if is_mirror => {
-                    let count = data + usize::from(drives);
-                    soonest_first(word, wanted.minus(aside), prompt, count)
+                    let own = wanted.minus(aside).or(word.have);
+                    soonest_first(word, own, prompt, data + usize::from(drives))
                 }
                 First::Spare(drives) => {
                     prompt.iter().take(data + usize::from(drives) * expansion).collect()
@@ -181,9 +185,13 @@ impl ReadOp {
                 First::Group => prompt,
             }
         };
+        let lacking = |word: &Codeword| {
+            let is_had = word.subject.minus(word.have).is_empty();
+            if is_had { SymbolSet::EMPTY } else { first(word).minus(word.have) }
+        };
         let wish = |(word, symbols)| Wish { word, symbols };
         let wishes: Vec<Wish> =
-            self.fetch.codewords.iter().map(first).enumerate().map(wish).collect();
+            self.fetch.codewords.iter().map(lacking).enumerate().map(wish).collect();
         self.ask(core, now, &wishes, self.plan.effort, End::Tail);
     }
 

@@ -22,6 +22,7 @@
 //! - W1. Nothing is written before everything to be read was read.
 //! - W2. A write answers well only after its last sub-write has ended, and holds its stripes and its clients'
 //!   buffers until then, even if its clients were told before that it has failed.
+//! - W4. What the journal was given it keeps until it is over; the write has ended when it is committed.
 //! - W3. A write that cannot keep a codeword consistent writes nothing and names its sectors; one that
 //!   others joined to does so only for the parts that touch that codeword.
 
@@ -35,6 +36,7 @@ use crate::action::{Answer, Cost, SubId};
 use crate::core::{Core, Enqueue, OpId, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
+use crate::journal::contents::{Contents, Stored};
 use crate::ops::fetch::{ArraySector, Codeword, Fetch, Manner, Wish, sectors_of, writable};
 use crate::ops::read::{append, decode, on_drives};
 use crate::shape::{Area, Cell, Layout, Row};
@@ -76,8 +78,20 @@ pub(crate) struct WriteOp {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
     Reading,
+    /// The journal has it: it is committed all at once.
+    Logging(Logged),
     /// These sub-writes have not ended.
     Writing(Vec<SubId>),
+}
+
+/// What has become of what the journal was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Logged {
+    NotYet,
+    /// It will outlast a crash.
+    Committed,
+    /// The array has failed before.
+    Never,
 }
 
 /// Whether its clients wait for it.
@@ -100,13 +114,6 @@ struct Value {
 struct Change {
     row: Row,
     value: Value,
-}
-
-/// A sector of a drive, and where its new bytes are.
-#[derive(Clone, Copy, Debug)]
-struct Stored {
-    cell: Cell,
-    place: Place,
 }
 
 /// Neighbouring sectors of one drive that become one sub-write.
@@ -143,16 +150,16 @@ pub(crate) enum Progress {
 
 impl WriteOp {
     /// Starts a write whose stripes are locked; [`WriteOp::advance`] comes next.
-    pub(crate) fn start(core: &Core, now: Instant, op: OpId, cause: Cause) -> Self {
-        let layout = &core.layout;
+    pub(crate) fn start(core: &mut Core, now: Instant, op: OpId, cause: Cause) -> Self {
         let mut changes: Vec<Vec<Value>> = Vec::new();
         let fetch = match &cause {
             Cause::Client(parts) => {
                 let mut fetch = Fetch::new(op, parts[0].request.0, Some(now));
-                for Change { row, value } in changes_of(layout, parts) {
+                for Change { row, value } in changes_of(&core.layout, parts) {
                     let symbol = value.symbol;
                     if fetch.codewords.last().is_none_or(|word| word.row != row) {
-                        fetch.add(layout, row, writable(core, row));
+                        let usable = writable(core, row);
+                        fetch.begin(core, row, usable);
                         changes.push(Vec::new());
                     }
                     let idx = fetch.codewords.len() - 1;
@@ -167,10 +174,11 @@ impl WriteOp {
             }
             &Cause::Resync { first, end } => {
                 let mut fetch = Fetch::new(op, resync_origin(op), None);
-                let rows = (first..end)
-                    .flat_map(|stripe| (0..layout.rows()).map(move |row| Row { stripe, row }));
+                let (rows, symbols) = (core.layout.rows(), core.layout.symbols());
+                let rows =
+                    (first..end).flat_map(|stripe| (0..rows).map(move |row| Row { stripe, row }));
                 for row in rows {
-                    fetch.add(layout, row, SymbolSet::first(layout.symbols()));
+                    fetch.begin(core, row, SymbolSet::first(symbols));
                     changes.push(Vec::new());
                 }
                 fetch
@@ -199,6 +207,12 @@ impl WriteOp {
         pending.swap_remove(at.expect("the sub-write is this operation's"));
     }
 
+    /// The journal has committed what it was given, or never will.
+    pub(crate) fn handle_logged(&mut self, logged: Logged) {
+        assert_eq!(self.phase, Phase::Logging(Logged::NotYet), "W4: operation {}", self.op);
+        self.phase = Phase::Logging(logged);
+    }
+
     /// Moves on as the facts demand.
     pub(crate) fn advance(&mut self, core: &mut Core, now: Instant) -> Progress {
         if self.phase == Phase::Reading {
@@ -225,12 +239,27 @@ impl WriteOp {
                 self.cost.subs += self.fetch.ask(core, now, &wishes, manner);
                 return Progress::NotYet;
             }
-            self.phase = Phase::Writing(self.write(core, now, &ways));
+            let words = self.contents(core, now, &ways);
+            self.phase = match self.cause {
+                Cause::Client(_) if core.is_journaled => {
+                    let (op, since) = (self.op, self.began);
+                    core.to_journal.push_back(Contents { op, since, codewords: words });
+                    Phase::Logging(Logged::NotYet)
+                }
+                Cause::Client(_) | Cause::Resync { .. } => {
+                    Phase::Writing(self.write(core, now, words))
+                }
+            };
         }
-        if self.phase != Phase::Writing(Vec::new()) {
-            return Progress::NotYet;
-        }
-        let end = if self.is_safe(core) { Progress::Done } else { Progress::Failed };
+        let is_safe = match &self.phase {
+            Phase::Logging(Logged::Committed) => self.is_safe(core),
+            Phase::Logging(Logged::Never) => false,
+            Phase::Writing(pending) if pending.is_empty() => self.is_safe(core),
+            Phase::Reading | Phase::Logging(Logged::NotYet) | Phase::Writing(_) => {
+                return Progress::NotYet;
+            }
+        };
+        let end = if is_safe { Progress::Done } else { Progress::Failed };
         self.finish(core, now, end);
         end
     }
@@ -279,15 +308,21 @@ impl WriteOp {
         true
     }
 
-    /// Computes redundancy and puts all sub-writes into the queues.
-    fn write(&mut self, core: &mut Core, now: Instant, ways: &[Way]) -> Vec<SubId> {
+    /// Computes redundancy: what is to be written, for every codeword in the order of its symbols.
+    fn contents(&mut self, core: &mut Core, now: Instant, ways: &[Way]) -> Vec<Vec<Stored>> {
         assert!(self.fetch.subs.is_empty(), "W1: something is still being read");
-        let mut cells = match core.layout.spec().is_mirror() {
+        let codewords = match core.layout.spec().is_mirror() {
             true => self.copies(core),
             false => self.data_and_redundancy(core, ways),
         };
         self.fetch.close(core, now, false, None);
+        codewords
+    }
+
+    /// Puts all sub-writes into the queues.
+    fn write(&mut self, core: &mut Core, now: Instant, codewords: Vec<Vec<Stored>>) -> Vec<SubId> {
         let durability = self.durability();
+        let mut cells: Vec<Stored> = codewords.into_iter().flatten().collect();
         cells.sort_unstable_by_key(|stored| stored.cell);
         let mut pending = Vec::new();
         for Run { drive, extent, segments } in join(&core.area, &cells) {
@@ -312,39 +347,39 @@ impl WriteOp {
     }
 
     /// What a mirror stores: the new data as it lies in memory, or what was read of one copy, on every other one.
-    fn copies(&mut self, core: &Core) -> Vec<Stored> {
-        let mut cells = Vec::new();
-        for (word, changes) in self.fetch.codewords.iter().zip(&self.changes) {
+    fn copies(&mut self, core: &Core) -> Vec<Vec<Stored>> {
+        let stored = |(word, changes): (&Codeword, &Vec<Value>)| {
             let new = changes.first().map(|value| value.place);
             let source = word.have.iter().next().filter(|_| new.is_none());
-            let Some(place) = new.or(source.map(|symbol| word.place(symbol))) else { continue };
-            for symbol in word.usable.iter().filter(|&symbol| Some(symbol) != source) {
-                cells.push(Stored { cell: core.layout.cell(word.row, symbol), place });
-            }
-        }
+            let Some(place) = new.or(source.map(|symbol| word.place(symbol))) else {
+                return Vec::new();
+            };
+            let others = word.usable.iter().filter(|&symbol| Some(symbol) != source);
+            others
+                .map(|symbol| Stored { cell: core.layout.cell(word.row, symbol), place })
+                .collect()
+        };
+        let codewords = self.fetch.codewords.iter().zip(&self.changes).map(stored).collect();
         self.scratch.extend(self.fetch.take_filled());
-        cells
+        codewords
     }
 
     /// What every other array stores.
-    fn data_and_redundancy(&mut self, core: &mut Core, ways: &[Way]) -> Vec<Stored> {
-        let mut cells: Vec<Stored> = Vec::new();
-        for (word, changes) in self.fetch.codewords.iter().zip(&self.changes) {
-            for &Value { symbol, place } in changes {
-                if word.usable.contains(symbol) {
-                    cells.push(Stored { cell: core.layout.cell(word.row, symbol), place });
-                }
-            }
-        }
+    fn data_and_redundancy(&mut self, core: &mut Core, ways: &[Way]) -> Vec<Vec<Stored>> {
         let redundant = self.place_redundant(core, ways);
+        let mut codewords = Vec::with_capacity(ways.len());
         for (idx, way) in ways.iter().enumerate() {
             self.compute(core, idx, way.method, &redundant[idx]);
-            let row = self.fetch.codewords[idx].row;
-            for &Value { symbol, place } in &redundant[idx] {
-                cells.push(Stored { cell: core.layout.cell(row, symbol), place });
-            }
+            let word = &self.fetch.codewords[idx];
+            let changes =
+                self.changes[idx].iter().filter(|change| word.usable.contains(change.symbol));
+            let stored = |value: &Value| Stored {
+                cell: core.layout.cell(word.row, value.symbol),
+                place: value.place,
+            };
+            codewords.push(changes.chain(&redundant[idx]).map(stored).collect());
         }
-        cells
+        codewords
     }
 
     /// Gives each redundant symbol that will be written a place, in the order of the drives, so that
@@ -543,11 +578,12 @@ impl WriteOp {
         for part in parts {
             let damaged = match (end, &self.phase) {
                 (Progress::Done | Progress::NotYet, _) => Vec::new(),
-                (Progress::Failed, Phase::Writing(_)) => unsafe_sectors(core, part),
-                // W3: nothing was written.
-                (Progress::Failed, Phase::Reading) => {
-                    (0..part.extent.sectors.get() as u32).collect()
+                (Progress::Failed, Phase::Logging(Logged::Never)) => all_of(part),
+                (Progress::Failed, Phase::Writing(_) | Phase::Logging(_)) => {
+                    unsafe_sectors(core, part)
                 }
+                // W3: nothing was written.
+                (Progress::Failed, Phase::Reading) => all_of(part),
             };
             let (unknown, damaged) = (SectorSet::EMPTY, damaged.into_iter().collect());
             let outcome = Outcome::Done { unknown, damaged };
@@ -576,6 +612,10 @@ fn unsafe_sectors(core: &Core, part: &Part) -> Vec<u32> {
     };
     let sectors = (0_u32..).zip(part.extent.iter());
     sectors.filter(|&(_, lba)| is_unsafe(lba)).map(|(sector, _)| sector).collect()
+}
+
+fn all_of(part: &Part) -> Vec<u32> {
+    (0..part.extent.sectors.get() as u32).collect()
 }
 
 /// What clients change, by row and symbol, and in the order of their arrival where that is the same.

@@ -44,6 +44,7 @@ pub(crate) fn started_on(
         forced: Forced::No,
         synced: 0,
         synced_last: 0,
+        journal: None,
         members: (0..spec.drives() as u8).map(member).collect(),
     };
     if is_synced {

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::runtime::{Runtime, settings, survivable};
-use levelhead_array::{Cell, Policy, Spec};
+use crate::runtime::{Runtime, journaled, settings, survivable};
+use levelhead_array::{Cell, Policy, Settings, Spec};
 use levelhead_block::{Buf, Command, Memory};
 use levelhead_stats::{Rng, Streams};
-use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos, Sectors};
 
 const LAYOUTS: [&str; 14] = [
     "raid0:3,chunk=8KiB",
@@ -85,7 +85,12 @@ impl Client {
 
 fn check(spec: Spec, policy: Policy, lost: DriveSet, requests: u64, seed: u64) {
     let context = format!("{spec}, {policy}, lost {{{lost}}}, seed {seed}");
-    let mut run = Runtime::new(&settings(spec, 24, policy, lost), seed);
+    check_with(&settings(spec, 24, policy, lost), requests, seed, &context);
+}
+
+fn check_with(settings: &Settings, requests: u64, seed: u64, context: &str) {
+    let Settings { spec, lost, .. } = *settings;
+    let mut run = Runtime::new(settings, seed);
     run.soft_per_mille = 50;
     let mut client = Client::new(run.array.size(), seed);
     for id in 0..requests {
@@ -93,20 +98,23 @@ fn check(spec: Spec, policy: Policy, lost: DriveSet, requests: u64, seed: u64) {
         while client.in_flight.len() > 6 || (!run.inside.is_empty() && client.rng.below(3) == 0) {
             let at = client.rng.below(run.inside.len() as u64) as usize;
             run.finish(at);
-            client.check(&mut run, &context);
+            client.check(&mut run, context);
         }
     }
     run.run_until_quiet();
-    client.check(&mut run, &context);
+    client.check(&mut run, context);
     assert_eq!(client.in_flight, [], "{context}: unanswered");
+    if settings.journal.is_some() {
+        run.run_for(Nanos::from_secs(20));
+    }
     assert!(run.array.is_quiet(), "{context}");
     assert!(run.buffers.is_empty(), "A4, {context}: {} buffers are left", run.buffers.len());
     if spec.is_mirror() {
-        assert_copies(&run, &client, &context);
+        assert_copies(&run, &client, context);
         assert_eq!(run.combined, 0, "{context}: copies need no arithmetic");
     }
     if lost.is_empty() {
-        assert_redundant(&mut run, &mut client, spec, &context);
+        assert_redundant(&mut run, &mut client, spec, context);
     }
 }
 
@@ -177,6 +185,20 @@ fn every_policy_equals_memory() {
             "raid10:4,chunk=4KiB",
         ] {
             check(text.parse().unwrap(), policy, DriveSet::EMPTY, REQUESTS / 2, 99);
+        }
+    }
+}
+
+/// Everything goes through a journal that is nearly full.
+#[test]
+fn journaled_layouts_equal_memory_with_every_survivable_loss() {
+    let policies = Policy::all();
+    for spec in specs().filter(|spec| spec.redundant() > 0) {
+        for (seed, lost) in (1..).zip(survivable(&spec)) {
+            let policy = policies[seed as usize % policies.len()];
+            let context = format!("journal, {spec}, {policy}, lost {{{lost}}}, seed {seed}");
+            let settings = journaled(settings(spec, 24, policy, lost));
+            check_with(&settings, 2_000, seed, &context);
         }
     }
 }
@@ -253,10 +275,8 @@ fn loss_beyond_redundancy_is_named_and_never_wrong() {
 #[test]
 fn resync_makes_garbage_redundant_and_stale_parity_is_never_used() {
     for spec in specs().filter(|spec| spec.redundant() > 0) {
-        let unsynced = levelhead_array::Settings {
-            synced: 0,
-            ..settings(spec, 150, Policy::DEFAULT, DriveSet::EMPTY)
-        };
+        let unsynced =
+            Settings { synced: 0, ..settings(spec, 150, Policy::DEFAULT, DriveSet::EMPTY) };
         let mut run = Runtime::new(&unsynced, 3);
         let mut rng = Streams::new(3).stream("test/garbage");
         for drive in &mut run.drives {

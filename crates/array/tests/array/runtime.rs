@@ -3,12 +3,14 @@
 
 use std::collections::BTreeSet;
 
+use levelhead_array::journal::record::{checksums, examine};
 use levelhead_array::membership::Why;
 use levelhead_array::{
     Action, Answer, Area, Array, ArrayEvent, BufId, Content, Cost, Deliver, DriveEvent, Ending,
-    Event, HostOrder, Policy, Refusal, RequestId, Settings, Spec, Submit,
+    Event, HostOrder, JournalSettings, Left, Policy, Refusal, RequestId, Settings, Spec, Submit,
+    Sums,
 };
-use levelhead_block::{Buf, Command, Data, Durability, Effort, Memory, Outcome, ZeroTail};
+use levelhead_block::{Buf, Command, Data, Durability, Effort, Memory, Outcome, Piece, ZeroTail};
 use levelhead_bytes::Buffers;
 use levelhead_erasure::Kernel;
 use levelhead_stats::{Rng, Streams};
@@ -58,13 +60,24 @@ pub(crate) fn settings(spec: Spec, stripes: u64, policy: Policy, lost: DriveSet)
         books: None,
         patience: None,
         background: None,
+        journal: None,
     }
+}
+
+/// The same array with a journal in two pieces behind its data, so small that it is always nearly full.
+pub(crate) fn journaled(settings: Settings) -> Settings {
+    let end = settings.area.size().get();
+    let pieces = vec![extent(end, 24), extent(end + 24, 30)];
+    let journal = JournalSettings { pieces, floor: 1, left: Left::Drained };
+    Settings { journal: Some(journal), ..settings }
 }
 
 impl Runtime {
     /// Drives full of zeroes, which is a consistent array; lost ones are full of garbage.
     pub(crate) fn new(settings: &Settings, seed: u64) -> Self {
-        Self::with_drives_of(settings, seed, settings.area.size())
+        let journal = settings.journal.iter().flat_map(|journal| &journal.pieces);
+        let journal: Sectors = journal.map(|piece| piece.sectors).sum();
+        Self::with_drives_of(settings, seed, settings.area.size() + journal)
     }
 
     /// The same over drives of so many sectors, of which the array's area is a part.
@@ -300,6 +313,19 @@ impl Runtime {
                 }
                 Action::Inscribe { into, superblock } => {
                     self.buffers.inscribe(into, &superblock.encode());
+                }
+                Action::Log { into, record, sums } => {
+                    let sums = match sums {
+                        Sums::Known(sums) => sums,
+                        Sums::Of(contents) => {
+                            checksums(self.buffers.share(&contents).iter().map(Piece::bytes))
+                        }
+                    };
+                    self.buffers.inscribe(into, &record.encode(&sums));
+                }
+                Action::Examine { buf, first, unreadable, ring } => {
+                    let found = examine(self.buffers.bytes(buf), first, &unreadable, ring);
+                    self.array.handle_examined(self.now, buf, found);
                 }
                 Action::Stopped(ending) => self.ending = Some(ending),
                 Action::Event(Event::Standing(event)) => self.events.push(event),

@@ -24,6 +24,7 @@ fn book() -> Book {
         forced: Forced::No,
         synced: 0,
         synced_last: 0,
+        journal: None,
         members: (0..3).map(member).collect(),
     };
     (book.synced, book.synced_last) = (book.stripes(), book.stripes());

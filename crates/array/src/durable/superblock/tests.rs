@@ -30,6 +30,7 @@ fn example() -> Superblock {
         forced: Forced::Yes,
         synced: 0,
         synced_last: 1_000,
+        journal: Some(0x1112_1314_1516_1718),
         members: members.collect(),
     };
     let own = Own {
@@ -150,7 +151,7 @@ fn impossible_fields_are_refused_in_one_sentence() {
         &[9],
         "the superblock describes no array: a stripe of eraid lies on all drives, got 6 of 9",
     );
-    check(at::DRIVE_COUNT, &[6], "byte 152 of the superblock is not zero and means nothing");
+    check(at::DRIVE_COUNT, &[6], "byte 160 of the superblock is not zero and means nothing");
     cannot(at::PARITY, &[2], "2 as its parity");
     cannot(at::STATE, &[2], "2 as its state");
     cannot(at::FORCED, &[2], "2 as its mark of what was forced");

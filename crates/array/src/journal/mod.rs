@@ -1,0 +1,646 @@
+//! The journal: what is to be written is recorded before it is written, so that a crash leaves the whole of it or
+//! nothing, and so that a client has its answer before the places are written.
+//!
+//! ```text
+//!   an operation's sectors --> records, one on the ring of every participant
+//!                                   | all durable
+//!                                   v
+//!                              committed: the client is answered; reads come from memory
+//!                                   | enough rings say so for good
+//!                                   v
+//!                              written in place --> flushed --> over: the records' space is free again
+//! ```
+//!
+//! Every drive that is there keeps a ring of records. A *transaction* is what changes on all drives together; its
+//! *participants* are the drives that it changes. Rings are *enough* if the layout does not survive the loss of all
+//! of them together with the drives that are recorded as lost: of them one is left after every further loss that it
+//! survives. Where `k` drives are redundant, whichever they are, and `l` are recorded as lost, these are any
+//! `c = k + 1 - l` rings.
+//!
+//! # Invariants
+//!
+//! - J1. A transaction is committed when the record of every participant is durable. A participant that is lost
+//!   counts once its loss is recorded for good.
+//! - J2. No sector of a transaction is written in place before enough rings say for good that it is committed.
+//! - J3. To one sector, places are written in the order of the transactions.
+//! - J4. A transaction is over when on every participant a flush is over that began after its sectors were in their
+//!   places, or the loss of that participant is recorded for good.
+//! - J5. A transaction gets the space of all its records at once, so that no two wait for each other's.
+//! - J6. Until a sector is in its place, it is read from memory.
+
+pub(crate) mod contents;
+pub(crate) mod placer;
+pub mod record;
+pub(crate) mod recovery;
+pub(crate) mod ring;
+pub(crate) mod transaction;
+pub(crate) mod unplaced;
+mod verdict;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use levelhead_block::{BufId, Command, Durability, Outcome, Place, Segment, ZeroTail};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
+
+use self::contents::{Contents, Stored};
+use self::placer::{BACKLOG_MAX, Haste, Placer};
+use self::record::{FoundRecord, Kind, Record, RingName};
+use self::recovery::Recovery;
+use self::ring::{Append, Entry, Ring, Watermarks};
+use self::transaction::{Transaction, split};
+use self::unplaced::Version;
+use crate::action::SubId;
+use crate::action::Sums;
+use crate::core::{Core, Enqueue, OpId, Purpose};
+use crate::drives::Fate;
+use crate::drives::queue::End;
+use crate::durable::superblock::Uuid;
+use crate::ops::write::Logged;
+use crate::settings::{Left, Settings};
+use crate::shape::Spec;
+
+/// Places wait so long for a record that says that their transactions are committed; then a mark says it.
+const MARK_PAUSE: Nanos = Nanos::from_millis(200);
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    /// The ring of every drive.
+    rings: Vec<Ring>,
+    placers: Vec<Placer>,
+    /// Transactions that are not over.
+    open: BTreeMap<u64, Transaction>,
+    uncommitted: BTreeSet<u64>,
+    /// The name of the next one.
+    next: u64,
+    /// What waits for room, in order.
+    waiting: VecDeque<Waiting>,
+    /// For each operation how many of its transactions are not committed.
+    pending: BTreeMap<OpId, usize>,
+    /// Operations that are to be told what has become of what they wanted.
+    ended: Vec<(OpId, Logged)>,
+    /// What the first one that waits, waits for.
+    blocked: Option<Blocked>,
+    /// Lost drives whose loss counted at the last look.
+    settled: DriveSet,
+    /// Since when some places wait for a mark.
+    unmarked_since: Option<Instant>,
+    spec: Spec,
+    record_max: Sectors,
+    /// Whether everything is to be in its place soon.
+    drains: bool,
+    /// What comes first, if the array was cut off.
+    recovery: Option<Box<Recovery>>,
+}
+
+/// The end of a command of the journal's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended<'a> {
+    pub(crate) drive: DriveIdx,
+    pub(crate) sub: SubId,
+    /// What a read filled.
+    pub(crate) buf: Option<BufId>,
+    pub(crate) outcome: &'a Outcome,
+}
+
+/// What a transaction waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Blocked {
+    /// Space on the ring of a drive.
+    Space(DriveIdx),
+    /// That fewer sectors wait for their places on a drive.
+    Backlog(DriveIdx),
+}
+
+/// A transaction that waits for room.
+#[derive(Debug)]
+struct Waiting {
+    op: OpId,
+    since: Instant,
+    cells: Vec<Stored>,
+}
+
+impl Journal {
+    /// A journal of which everything is over. Nothing if the array keeps none.
+    pub(crate) fn new(settings: &Settings) -> Option<Self> {
+        let Some(known) = &settings.journal else { return None };
+        let drives = settings.spec.drives();
+        let ring = |at: usize| {
+            let name = match &settings.books {
+                None => RingName { array: Uuid::default(), member: Uuid([at as u8; 16]) },
+                Some(books) => {
+                    RingName { array: books.book.array, member: books.book.members[at].uuid }
+                }
+            };
+            Ring::new(DriveIdx::from_usize(at), name, &known.pieces)
+        };
+        let rings: Vec<Ring> = (0..drives).map(ring).collect();
+        let record_max = rings.iter().map(Ring::record_max).min().expect("an array has drives");
+        Some(Self {
+            rings,
+            placers: (0..drives).map(|at| Placer::new(DriveIdx::from_usize(at))).collect(),
+            open: BTreeMap::new(),
+            uncommitted: BTreeSet::new(),
+            next: known.floor.max(1),
+            waiting: VecDeque::new(),
+            pending: BTreeMap::new(),
+            ended: Vec::new(),
+            blocked: None,
+            settled: DriveSet::EMPTY,
+            unmarked_since: None,
+            spec: settings.spec,
+            record_max,
+            drains: false,
+            recovery: match known.left {
+                Left::Drained => None,
+                Left::CutOff => Some(Box::new(Recovery::new(known.floor))),
+            },
+        })
+    }
+
+    /// An operation wants this to be written. It is told when all of it is committed.
+    pub(crate) fn begin(&mut self, wanted: Contents) {
+        let Contents { op, since, codewords } = wanted;
+        let transactions = split(codewords, self.record_max);
+        assert!(!transactions.is_empty(), "operation {op} writes nothing");
+        self.pending.insert(op, transactions.len());
+        let waiting = transactions.into_iter().map(|cells| Waiting { op, since, cells });
+        self.waiting.extend(waiting);
+    }
+
+    /// Everything is to be in its place soon.
+    pub(crate) fn drain(&mut self) {
+        self.drains = true;
+    }
+
+    /// Whether nothing is left to do.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.is_ready()
+            && self.open.is_empty()
+            && self.waiting.is_empty()
+            && self.rings.iter().all(Ring::is_idle)
+    }
+
+    /// The name of the next transaction; all below it are over if the journal is drained.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Operations that are to be told what has become of what they wanted.
+    pub(crate) fn take_ended(&mut self) -> Vec<(OpId, Logged)> {
+        std::mem::take(&mut self.ended)
+    }
+
+    /// Whether operations may begin: what was cut off is in its place.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.recovery.is_none()
+    }
+
+    /// What was found in a buffer that was to be examined.
+    pub(crate) fn handle_examined(&mut self, buf: BufId, found: Vec<FoundRecord>) {
+        let recovery = self.recovery.as_mut().expect("X: only a recovery has buffers examined");
+        recovery.handle_examined(buf, found);
+    }
+
+    /// When there is something to do that comes with time.
+    pub(crate) fn due_at(&self) -> Option<Instant> {
+        if let Some(recovery) = &self.recovery {
+            return (!recovery.has_begun()).then_some(Instant::ZERO);
+        }
+        let mark = self.unmarked_since.map(|since| since + MARK_PAUSE);
+        let flushes = self.placers.iter().filter_map(Placer::flush_at);
+        flushes.chain(mark).min()
+    }
+
+    /// A drive has ended a command of the journal's, and is not lost.
+    pub(crate) fn handle_done(&mut self, core: &mut Core, now: Instant, ended: Ended<'_>) {
+        let Ended { drive, sub, buf, outcome } = ended;
+        if let Some(recovery) = &mut self.recovery {
+            return recovery.handle_done(core, sub, outcome, buf);
+        }
+        buf.into_iter().for_each(|buf| core.release(buf));
+        let at = drive.as_usize();
+        if self.rings[at].append.as_ref().is_some_and(|append| append.sub == sub) {
+            let Append { buf, entries, .. } = self.rings[at].handle_appended();
+            core.release(buf);
+            entries.iter().for_each(|entry| self.note_logged(core, now, entry));
+            return;
+        }
+        if let Some(cells) = self.placers[at].take_placed(sub) {
+            for placing in cells {
+                let cell = crate::shape::Cell { drive, lba: placing.lba };
+                let versions = core.unplaced.take(cell, placing.id);
+                self.placers[at].note_placed(now, versions.iter().map(|version| version.id));
+                versions.iter().for_each(|version| self.note_left(core, *version));
+            }
+            return;
+        }
+        if let Some(ids) = self.placers[at].take_flushed(now, sub) {
+            for id in ids {
+                self.note_safe(drive, id);
+            }
+        }
+    }
+
+    /// A record is durable.
+    fn note_logged(&mut self, core: &mut Core, now: Instant, entry: &Entry) {
+        let Some(transaction) = self.open.get_mut(&entry.id) else { return };
+        transaction.logged = transaction.logged.with(entry.subject);
+        self.look_at(core, now, entry.id);
+    }
+
+    /// A sector of a transaction is safe in its place, or a later one is.
+    fn note_safe(&mut self, drive: DriveIdx, id: u64) {
+        let transaction = self.open.get_mut(&id).expect("J4: it has sectors at risk");
+        let left = transaction.at_risk.get_mut(&drive).expect("J4: this drive has some");
+        *left -= 1;
+        if *left == 0 {
+            transaction.at_risk.remove(&drive);
+        }
+        self.end_if_over(id);
+    }
+
+    /// The memory of a sector is not needed any more, except by those that read it now.
+    fn note_left(&mut self, core: &mut Core, version: Version) {
+        let Some(transaction) = self.open.get_mut(&version.id) else {
+            unreachable!("J4: transaction {} has ended before its sectors left", version.id)
+        };
+        transaction.unplaced -= 1;
+        if transaction.unplaced == 0 {
+            transaction.bufs().into_iter().for_each(|buf| core.release(buf));
+        }
+    }
+
+    /// Commits a transaction if it can be (J1).
+    fn look_at(&mut self, core: &mut Core, now: Instant, id: u64) {
+        let settled = self.settled;
+        let transaction = self.open.get_mut(&id).expect("it is open");
+        let missing = transaction.participants.without(transaction.logged).without(settled);
+        if transaction.is_committed || !missing.is_empty() {
+            return self.end_if_over(id);
+        }
+        transaction.is_committed = true;
+        self.uncommitted.remove(&id);
+        let op = transaction.op;
+        let lost = core.drives.lost();
+        let mut left = Vec::new();
+        for Stored { cell, place } in &transaction.cells {
+            let version = Version { id, place: *place };
+            if lost.contains(cell.drive) {
+                left.push(version);
+            } else {
+                core.unplaced.insert(*cell, version);
+            }
+        }
+        left.into_iter().for_each(|version| self.note_left(core, version));
+        self.unmarked_since = self.unmarked_since.or(Some(now));
+        let pending = self.pending.get_mut(&op).expect("its operation waits");
+        *pending -= 1;
+        if *pending == 0 {
+            self.pending.remove(&op);
+            self.ended.push((op, Logged::Committed));
+        }
+        self.end_if_over(id);
+    }
+
+    /// J4.
+    fn end_if_over(&mut self, id: u64) {
+        let transaction = &self.open[&id];
+        let is_safe = transaction.at_risk.keys().all(|&drive| self.settled.contains(drive));
+        if transaction.is_committed && is_safe && transaction.unplaced == 0 {
+            self.open.remove(&id);
+        }
+    }
+
+    /// The array does without a drive from now on.
+    pub(crate) fn handle_lost(&mut self, core: &mut Core, drive: DriveIdx) {
+        if let Some(recovery) = &mut self.recovery {
+            return recovery.handle_lost(drive);
+        }
+        let at = drive.as_usize();
+        let buf = self.rings[at].handle_lost();
+        buf.into_iter().for_each(|buf| core.release(buf));
+        self.placers[at].handle_lost();
+        let versions = core.unplaced.take_all(drive);
+        versions.into_iter().for_each(|version| self.note_left(core, version));
+    }
+
+    /// Moves on as the facts demand.
+    pub(crate) fn advance(&mut self, core: &mut Core, now: Instant) {
+        if !self.recover(core, now) {
+            return;
+        }
+        while let Some(wanted) = core.to_journal.pop_front() {
+            self.begin(wanted);
+        }
+        self.look_at_losses(core, now);
+        if core.has_failed() {
+            return self.fail(core);
+        }
+        while self.begin_waiting(core) {}
+        self.append(core, now);
+        self.place(core, now);
+        self.mark(core, now);
+        self.flush(core, now);
+    }
+
+    /// Moves the recovery on, if there is one; returns whether there is none any more.
+    fn recover(&mut self, core: &mut Core, now: Instant) -> bool {
+        let Some(recovery) = &mut self.recovery else { return true };
+        if core.has_failed() {
+            if recovery.give_up(core) {
+                self.recovery = None;
+            }
+            return false;
+        }
+        recovery.advance(core, now, &mut self.rings);
+        let Some(next) = recovery.ended() else { return false };
+        self.next = next;
+        self.recovery = None;
+        true
+    }
+
+    /// Losses that are recorded for good by now count.
+    fn look_at_losses(&mut self, core: &mut Core, now: Instant) {
+        let settled = core.drives.lost().without(core.unrecorded);
+        if settled == self.settled {
+            return;
+        }
+        self.settled = settled;
+        let all: Vec<u64> = self.open.keys().copied().collect();
+        all.into_iter().for_each(|id| self.look_at(core, now, id));
+    }
+
+    /// The array has failed: nothing will be committed any more, and operations are told. Memory is kept until the
+    /// drives have ended what is inside them.
+    fn fail(&mut self, core: &mut Core) {
+        self.waiting.clear();
+        self.unmarked_since = None;
+        let never = std::mem::take(&mut self.pending).into_keys().map(|op| (op, Logged::Never));
+        self.ended.extend(never);
+        self.rings.iter_mut().for_each(|ring| ring.waiting.clear());
+        let is_quiet =
+            self.rings.iter().all(Ring::is_idle) && self.placers.iter().all(Placer::is_idle);
+        if !is_quiet {
+            return;
+        }
+        for at in 0..self.rings.len() {
+            self.handle_lost(core, DriveIdx::from_usize(at));
+        }
+        for transaction in std::mem::take(&mut self.open).into_values() {
+            if transaction.unplaced > 0 {
+                transaction.bufs().into_iter().for_each(|buf| core.release(buf));
+            }
+        }
+        self.uncommitted.clear();
+    }
+
+    /// Gives the first transaction that waits its name and its space, if there is room for it (J5).
+    fn begin_waiting(&mut self, core: &mut Core) -> bool {
+        self.blocked = None;
+        let Some(first) = self.waiting.front() else { return false };
+        let lost = core.drives.lost();
+        let cells: Vec<Stored> = first.cells.clone();
+        let transaction = Transaction::new(first.op, first.since, cells);
+        let mut places = Vec::new();
+        for drive in transaction.participants.without(lost).iter() {
+            let sectors = transaction.record_sectors(drive);
+            let backlog = core.unplaced.of(drive).len();
+            if backlog > 0 && backlog + sectors.as_usize() > BACKLOG_MAX {
+                self.blocked = Some(Blocked::Backlog(drive));
+                return false;
+            }
+            let ring = &self.rings[drive.as_usize()];
+            let Some(place) = ring.room(sectors, core.arm(drive)) else {
+                self.blocked = Some(Blocked::Space(drive));
+                return false;
+            };
+            places.push(Entry { id: self.next, subject: drive, place, sectors });
+        }
+        self.waiting.pop_front();
+        for entry in places {
+            self.rings[entry.subject.as_usize()].enter(entry);
+        }
+        transaction.bufs().into_iter().for_each(|buf| core.retain(buf));
+        self.uncommitted.insert(self.next);
+        self.open.insert(self.next, transaction);
+        self.next += 1;
+        true
+    }
+
+    /// How far the journal is.
+    fn watermarks(&self) -> Watermarks {
+        let first = |ids: Option<&u64>| ids.copied().unwrap_or(self.next);
+        Watermarks {
+            committed: first(self.uncommitted.first()) - 1,
+            retired: first(self.open.keys().next()),
+        }
+    }
+
+    /// Up to which transaction enough rings say for good that it is committed.
+    fn marked(&self, core: &Core) -> u64 {
+        let ring = |drive: DriveIdx| self.rings[drive.as_usize()].durable.committed;
+        let mut present: Vec<DriveIdx> = core.drives.present().iter().collect();
+        present.sort_unstable_by_key(|&drive| Reverse(ring(drive)));
+        let mut say_it = self.settled;
+        let enough = present.into_iter().find(|&drive| {
+            say_it = say_it.with(drive);
+            !self.spec.survives(say_it)
+        });
+        enough.map_or(0, ring)
+    }
+
+    /// Hands every ring that is idle what waits for it.
+    fn append(&mut self, core: &mut Core, now: Instant) {
+        for drive in core.drives.present().iter() {
+            let at = drive.as_usize();
+            let entries = self.rings[at].take_append();
+            if !entries.is_empty() {
+                self.append_to(core, now, drive, entries);
+            }
+        }
+    }
+
+    fn append_to(&mut self, core: &mut Core, now: Instant, drive: DriveIdx, entries: Vec<Entry>) {
+        let says = self.watermarks();
+        let buf = core.acquire(Sectors::new(entries.len() as u64));
+        let mut segments: Vec<Segment> = Vec::new();
+        let mut since = None;
+        for (entry, sector) in entries.iter().zip(0..) {
+            let into = Place { buf, sector };
+            self.inscribe(core, drive, entry, says, into);
+            segments.push(Segment { place: into, sectors: 1 });
+            if let Some(transaction) = self.open.get(&entry.id) {
+                segments.extend(transaction.segments(Some(entry.subject)));
+                since = since.or(Some(transaction.since));
+            }
+        }
+        core.counters.journal_appends += 1;
+        core.counters.journal_records +=
+            entries.iter().filter(|entry| entry.id != 0).count() as u64;
+        core.counters.journal_marks += entries.iter().filter(|entry| entry.id == 0).count() as u64;
+        let sectors = entries.iter().map(|entry| entry.sectors).sum();
+        let extent = Extent::new(entries[0].place, sectors);
+        let (durability, zero_tail) = (Durability::Durable, ZeroTail::None);
+        let command = Command::Write { extent, durability, zero_tail };
+        let sub = core.enqueue(
+            now,
+            Enqueue {
+                purpose: Purpose::Ring,
+                drive,
+                command,
+                segments,
+                origin: core.own_origin(),
+                end: End::Head,
+                fate: Fate::Certain,
+                since,
+            },
+        );
+        self.rings[drive.as_usize()].append = Some(Append { sub, buf, entries, says });
+    }
+
+    /// Has the header of a record put into a buffer.
+    fn inscribe(
+        &self,
+        core: &mut Core,
+        on: DriveIdx,
+        entry: &Entry,
+        says: Watermarks,
+        into: Place,
+    ) {
+        let transaction = self.open.get(&entry.id);
+        let record = Record {
+            ring: self.rings[on.as_usize()].name,
+            place: entry.place,
+            kind: if transaction.is_some() { Kind::Payload } else { Kind::Mark },
+            id: entry.id,
+            drive: entry.subject,
+            participants: transaction.map_or(DriveSet::EMPTY, |known| known.participants),
+            runs: transaction.map_or_else(Vec::new, |known| known.runs(entry.subject)),
+            committed: says.committed,
+            retired: says.retired,
+            dropped: Vec::new(),
+        };
+        let contents = transaction.map_or_else(Vec::new, |known| known.segments(None));
+        core.log(into, record, Sums::Of(contents));
+    }
+
+    /// Writes what is marked in its places (J2).
+    fn place(&mut self, core: &mut Core, now: Instant) {
+        if core.unplaced.is_empty() {
+            self.unmarked_since = None;
+            return;
+        }
+        let marked = self.marked(core);
+        if marked >= self.watermarks().committed {
+            self.unmarked_since = None;
+        }
+        let haste = self.place_haste();
+        for drive in core.drives.present().iter() {
+            let at = drive.as_usize();
+            while let Some(next) = {
+                let queue = core.drives.queue_len(drive);
+                self.placers[at].next(&core.unplaced, &core.area, marked, haste, queue)
+            } {
+                let (extent, segments) = (next.extent, next.segments.clone());
+                let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
+                let command = Command::Write { extent, durability, zero_tail };
+                let sub = self.ask(core, now, drive, command, segments);
+                core.counters.journal_places += 1;
+                self.placers[at].note_begun(sub, next);
+            }
+        }
+    }
+
+    /// Whether something waits for places.
+    fn place_haste(&self) -> Haste {
+        if self.drains || self.blocked.is_some() { Haste::Now } else { Haste::Idle }
+    }
+
+    /// Whether something waits for transactions to be over.
+    fn flush_haste(&self) -> Haste {
+        let is_blocked = matches!(self.blocked, Some(Blocked::Space(_)));
+        if self.drains || is_blocked { Haste::Now } else { Haste::Idle }
+    }
+
+    /// Writes marks where no other record says in time what they say.
+    fn mark(&mut self, core: &mut Core, now: Instant) {
+        self.mark_retired(core);
+        let is_late = self.unmarked_since.is_some_and(|since| since + MARK_PAUSE <= now);
+        if self.unmarked_since.is_some() && (is_late || self.place_haste() == Haste::Now) {
+            let is_enough = self.mark_committed(core);
+            self.unmarked_since = (!is_enough).then_some(now);
+        }
+        self.append(core, now);
+    }
+
+    /// A ring whose space is waited for gets a mark that makes it free.
+    fn mark_retired(&mut self, core: &Core) {
+        let Some(Blocked::Space(drive)) = self.blocked else { return };
+        let retired = self.watermarks().retired;
+        let ring = &mut self.rings[drive.as_usize()];
+        let would_free = ring.durable.retired < retired && ring.holds_below(retired);
+        if ring.is_idle() && would_free {
+            ring.enter_mark(core.arm(drive));
+        }
+    }
+
+    /// As many rings as are needed get marks that say which transactions are committed; returns whether enough say
+    /// so then.
+    fn mark_committed(&mut self, core: &Core) -> bool {
+        let committed = self.watermarks().committed;
+        let present: Vec<DriveIdx> = core.drives.present().iter().collect();
+        let will_say = |ring: &Ring| {
+            let coming = ring.append.as_ref().map_or(0, |append| append.says.committed);
+            !ring.waiting.is_empty() || coming.max(ring.durable.committed) >= committed
+        };
+        let of = |journal: &Self, drive: DriveIdx| will_say(&journal.rings[drive.as_usize()]);
+        let saying = present.iter().copied().filter(|&drive| of(self, drive));
+        let mut say_it = saying.fold(self.settled, DriveSet::with);
+        for drive in present {
+            let is_needed = self.spec.survives(say_it) && !of(self, drive);
+            if is_needed && self.rings[drive.as_usize()].is_idle() {
+                self.rings[drive.as_usize()].enter_mark(core.arm(drive));
+                say_it = say_it.with(drive);
+            }
+        }
+        !self.spec.survives(say_it)
+    }
+
+    /// Flushes the drives that have much in place that is not safe.
+    fn flush(&mut self, core: &mut Core, now: Instant) {
+        let haste = self.flush_haste();
+        for drive in core.drives.present().iter() {
+            if self.placers[drive.as_usize()].wants_flush(now, haste) {
+                let sub = self.ask(core, now, drive, Command::Flush, Vec::new());
+                core.counters.journal_flushes += 1;
+                self.placers[drive.as_usize()].note_flush(sub);
+            }
+        }
+    }
+
+    fn ask(
+        &self,
+        core: &mut Core,
+        now: Instant,
+        drive: DriveIdx,
+        command: Command,
+        segments: Vec<Segment>,
+    ) -> SubId {
+        let origin = core.own_origin();
+        core.enqueue(
+            now,
+            Enqueue {
+                purpose: Purpose::Place,
+                drive,
+                command,
+                segments,
+                origin,
+                end: End::Tail,
+                fate: Fate::Certain,
+                since: None,
+            },
+        )
+    }
+}

@@ -1,0 +1,192 @@
+//! Writes in place: for each drive the sectors that are on their way there, and what a flush has still to make safe.
+//!
+//! Places are written beside what clients ask: while a drive has nothing else to do, and in any case
+//! once many wait for it. A flush of the drive makes them safe, many at a time.
+
+use levelhead_block::Segment;
+use levelhead_units::{DriveIdx, Extent, Instant, Lba, Nanos, Sectors};
+
+use super::unplaced::{Pick, Unplaced};
+use crate::action::SubId;
+use crate::ops::read::append;
+use crate::shape::Area;
+
+/// The most sectors that wait for their places on one drive: after a crash they are written in a few seconds.
+pub(crate) const BACKLOG_MAX: usize = 1_000;
+
+/// From so many sectors on places are written although clients keep the drive busy.
+const PRESSING: usize = BACKLOG_MAX / 8;
+
+/// The most commands that write places on one drive at a time.
+const COMMANDS_MAX: usize = 4;
+
+/// The most sectors of one such command: 1 MiB.
+const COMMAND_MAX: u64 = 256;
+
+/// From so many sectors on that are in their places and not safe, a drive is flushed.
+const FLUSH_SECTORS: usize = 512;
+
+/// So long after the first of them it is flushed although they are few.
+const FLUSH_PAUSE: Nanos = Nanos::from_secs(5);
+
+/// A sector that is on its way to its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Placing {
+    pub(crate) lba: Lba,
+    pub(crate) id: u64,
+}
+
+/// A write in place that the drive has not ended.
+#[derive(Debug)]
+struct Command {
+    sub: SubId,
+    cells: Vec<Placing>,
+}
+
+/// How urgent it is that places are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Haste {
+    /// When the drive has nothing else to do.
+    Idle,
+    /// Now: something waits for it.
+    Now,
+}
+
+/// The next write in place.
+#[derive(Debug)]
+pub(crate) struct Next {
+    pub(crate) extent: Extent,
+    pub(crate) segments: Vec<Segment>,
+    cells: Vec<Placing>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Placer {
+    drive: DriveIdx,
+    commands: Vec<Command>,
+    /// Where the last command ended.
+    arm: Lba,
+    /// Transactions of sectors that are in place and not safe, once for each sector.
+    unsafe_ids: Vec<u64>,
+    /// Since when there are some.
+    unsafe_since: Instant,
+    flush: Option<Flush>,
+}
+
+#[derive(Debug)]
+struct Flush {
+    sub: SubId,
+    covers: Vec<u64>,
+}
+
+impl Placer {
+    pub(crate) fn new(drive: DriveIdx) -> Self {
+        Self {
+            drive,
+            commands: Vec::new(),
+            arm: Lba::ZERO,
+            unsafe_ids: Vec::new(),
+            unsafe_since: Instant::ZERO,
+            flush: None,
+        }
+    }
+
+    /// The next write in place, if it is time for one: of what waits the sectors from the last one on, as long as
+    /// they are neighbours. `queue` commands wait for the drive or are inside it.
+    pub(crate) fn next(
+        &self,
+        unplaced: &Unplaced,
+        area: &Area,
+        marked: u64,
+        haste: Haste,
+        queue: usize,
+    ) -> Option<Next> {
+        let backlog = unplaced.of(self.drive);
+        let most = match haste {
+            Haste::Now => COMMANDS_MAX,
+            Haste::Idle if backlog.len() >= 4 * PRESSING => COMMANDS_MAX,
+            Haste::Idle if backlog.len() >= PRESSING => 1,
+            Haste::Idle => usize::from(queue == 0),
+        };
+        if backlog.len() == 0 || self.commands.len() >= most {
+            return None;
+        }
+        let is_free = |pick: &Pick| {
+            let cells = self.commands.iter().flat_map(|command| &command.cells);
+            !cells.into_iter().any(|placing| placing.lba == pick.lba)
+        };
+        let mut picks = backlog.from(self.arm, marked).filter(is_free);
+        let first = picks.next()?;
+        let mut next = Next {
+            extent: Extent::new(first.lba, Sectors::ZERO),
+            segments: Vec::new(),
+            cells: Vec::new(),
+        };
+        for pick in std::iter::once(first).chain(picks) {
+            let end = next.extent.end();
+            let is_first = next.cells.is_empty();
+            let is_next = pick.lba == end && (is_first || area.are_neighbours(end, end));
+            if !is_next || next.extent.sectors.get() == COMMAND_MAX {
+                break;
+            }
+            next.extent.sectors += Sectors::new(1);
+            append(&mut next.segments, pick.version.place);
+            next.cells.push(Placing { lba: pick.lba, id: pick.version.id });
+        }
+        Some(next)
+    }
+
+    pub(crate) fn note_begun(&mut self, sub: SubId, next: Next) {
+        self.arm = next.extent.end();
+        self.commands.push(Command { sub, cells: next.cells });
+    }
+
+    /// A write in place has ended: the sectors that it wrote, if it was one of these.
+    pub(crate) fn take_placed(&mut self, sub: SubId) -> Option<Vec<Placing>> {
+        let at = self.commands.iter().position(|command| command.sub == sub)?;
+        Some(self.commands.swap_remove(at).cells)
+    }
+
+    /// These transactions have a sector in its place that a flush must make safe.
+    pub(crate) fn note_placed(&mut self, now: Instant, ids: impl IntoIterator<Item = u64>) {
+        if self.unsafe_ids.is_empty() {
+            self.unsafe_since = now;
+        }
+        self.unsafe_ids.extend(ids);
+    }
+
+    /// When the drive is flushed for what is in place, at the latest.
+    pub(crate) fn flush_at(&self) -> Option<Instant> {
+        let is_due = self.flush.is_none() && !self.unsafe_ids.is_empty();
+        is_due.then(|| self.unsafe_since + FLUSH_PAUSE)
+    }
+
+    /// Whether the drive is to be flushed now.
+    pub(crate) fn wants_flush(&self, now: Instant, haste: Haste) -> bool {
+        let Some(at) = self.flush_at() else { return false };
+        haste == Haste::Now || self.unsafe_ids.len() >= FLUSH_SECTORS || at <= now
+    }
+
+    pub(crate) fn note_flush(&mut self, sub: SubId) {
+        assert!(self.flush.is_none(), "drive {} is being flushed", self.drive);
+        self.flush = Some(Flush { sub, covers: std::mem::take(&mut self.unsafe_ids) });
+    }
+
+    /// A flush has ended: the transactions that it made safe, once for each sector, if it was this one.
+    pub(crate) fn take_flushed(&mut self, now: Instant, sub: SubId) -> Option<Vec<u64>> {
+        let flush = self.flush.take_if(|flush| flush.sub == sub)?;
+        self.unsafe_since = now;
+        Some(flush.covers)
+    }
+
+    /// Whether nothing is inside the drive.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.commands.is_empty() && self.flush.is_none()
+    }
+
+    /// The drive is lost.
+    pub(crate) fn handle_lost(&mut self) {
+        *self = Self::new(self.drive);
+    }
+}

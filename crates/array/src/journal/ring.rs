@@ -1,0 +1,278 @@
+//! The ring of one member: where its records lie, and which of that space may be written over.
+//!
+//! ```text
+//!   piece:   | mark | mark | record, payload .. | free .. | record, payload .. | free .. |
+//! ```
+//!
+//! A ring lies in pieces over the whole drive. A record goes into the piece nearest to where the drive is, behind
+//! the record before it, so that records that come together are one command. Marks have two sectors of
+//! their own in every piece: there is always room for the mark that makes room.
+//!
+//! # Invariants
+//!
+//! - I1. The space of a record is written over only when a record that lies on this very ring, and is durable,
+//!   says that its transaction is over.
+//! - I2. The durable record with the ring's highest watermarks is never written over.
+//! - I3. One append is inside the drive at a time, so that a later one says at least what an earlier one said.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use levelhead_block::BufId;
+use levelhead_units::{DriveIdx, Extent, Lba, Sectors};
+
+use super::record::{FoundRecord, RingName};
+use crate::action::SubId;
+use crate::durable::reserve::JOURNAL_PIECE_MIN;
+
+/// Sectors of a piece that are for marks.
+const MARKS: u64 = 2;
+
+/// The most sectors of one append: 1 MiB.
+const APPEND_MAX: Sectors = Sectors::new(256);
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    pub(crate) drive: DriveIdx,
+    pub(crate) name: RingName,
+    pieces: Vec<Stretch>,
+    /// What lies where: records, by their first sector.
+    held: BTreeMap<Lba, Held>,
+    /// Records that have a place and are not with the drive yet.
+    pub(crate) waiting: VecDeque<Entry>,
+    pub(crate) append: Option<Append>,
+    /// The record that must not be written over (I2).
+    latest: Option<Lba>,
+    /// What the ring says for good.
+    pub(crate) durable: Watermarks,
+}
+
+/// How far the journal is.
+/// Of one ring, a later record says no less than an earlier one, of both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Watermarks {
+    /// Every transaction below this one is over.
+    pub(crate) retired: u64,
+    /// Every transaction up to this one is committed.
+    pub(crate) committed: u64,
+}
+
+#[derive(Debug)]
+struct Stretch {
+    extent: Extent,
+    /// Where the next record goes.
+    head: Lba,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    sectors: Sectors,
+    id: u64,
+}
+
+/// A record on its way to the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// Whose; 0 of a mark.
+    pub(crate) id: u64,
+    /// The drive that its payload is for.
+    pub(crate) subject: DriveIdx,
+    pub(crate) place: Lba,
+    /// Header and payload.
+    pub(crate) sectors: Sectors,
+}
+
+/// Records on their way into the drive, in one command.
+#[derive(Debug)]
+pub(crate) struct Append {
+    pub(crate) sub: SubId,
+    /// Where the headers are.
+    pub(crate) buf: BufId,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) says: Watermarks,
+}
+
+impl Ring {
+    /// A ring of which nothing is known but that everything on it is over.
+    pub(crate) fn new(drive: DriveIdx, name: RingName, pieces: &[Extent]) -> Self {
+        let piece = |&extent: &Extent| {
+            assert!(extent.sectors >= JOURNAL_PIECE_MIN, "{extent:?} holds no record");
+            Stretch { extent, head: body(extent).lba }
+        };
+        Self {
+            drive,
+            name,
+            pieces: pieces.iter().map(piece).collect(),
+            held: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            append: None,
+            latest: None,
+            durable: Watermarks::default(),
+        }
+    }
+
+    /// The most sectors that a record may have, header and payload: half of the largest piece, so that a ring is
+    /// never full with a single one.
+    pub(crate) fn record_max(&self) -> Sectors {
+        let largest = self.pieces.iter().map(|piece| body(piece.extent).sectors.get()).max();
+        let largest = largest.unwrap_or(0);
+        Sectors::new((largest / 2).max(2.min(largest))).min(APPEND_MAX)
+    }
+
+    /// Nothing is known of what is here.
+    pub(crate) fn forget(&mut self) {
+        self.held.clear();
+        self.waiting.clear();
+        (self.latest, self.durable) = (None, Watermarks::default());
+    }
+
+    /// A record was found here after a crash. It counts if its transaction is not below `retired`.
+    pub(crate) fn hold_found(&mut self, found: &FoundRecord, retired: u64) {
+        let FoundRecord { record, is_whole, .. } = found;
+        if *is_whole && record.id >= retired {
+            let sectors = Sectors::new(1) + record.payload();
+            self.held.insert(record.place, Held { sectors, id: record.id });
+        }
+        let says = Watermarks { committed: record.committed, retired: record.retired };
+        if self.latest.is_none() || says > self.durable {
+            (self.latest, self.durable) = (Some(record.place), says);
+        }
+    }
+
+    /// Holds a place that [`Ring::room`] has found, for a record that is written at once.
+    pub(crate) fn reserve(&mut self, place: Lba, sectors: Sectors, id: u64) {
+        assert!(self.is_free(Extent::new(place, sectors)), "I1: drive {}", self.drive);
+        self.held.insert(place, Held { sectors, id });
+    }
+
+    /// A place for a mark that is written at once, and says this.
+    pub(crate) fn take_mark(&mut self, near: Lba, says: Watermarks) -> Lba {
+        let place = self.mark_place(near);
+        (self.latest, self.durable) = (Some(place), says);
+        place
+    }
+
+    /// Lets go of the space of what is over (I1, I2).
+    pub(crate) fn reclaim(&mut self) {
+        let (latest, retired) = (self.latest, self.durable.retired);
+        self.held.retain(|&at, held| held.id >= retired || Some(at) == latest);
+    }
+
+    /// The nearest place for a mark that may be written over.
+    fn mark_place(&self, near: Lba) -> Lba {
+        let slots = self
+            .pieces
+            .iter()
+            .flat_map(|piece| (0..MARKS).map(|at| piece.extent.lba + Sectors::new(at)));
+        let free = slots.filter(|&slot| self.latest != Some(slot)); // I2
+        let place = free.min_by_key(|&slot| distance(Extent::new(slot, Sectors::new(1)), near));
+        place.expect("a piece has two places for marks")
+    }
+
+    /// A place for a record, if there is one, as near as possible to where the drive is.
+    pub(crate) fn room(&self, sectors: Sectors, near: Lba) -> Option<Lba> {
+        let mut order: Vec<&Stretch> = self.pieces.iter().collect();
+        order.sort_by_key(|piece| distance(piece.extent, near));
+        order.into_iter().find_map(|piece| self.room_in(piece, sectors))
+    }
+
+    fn room_in(&self, piece: &Stretch, sectors: Sectors) -> Option<Lba> {
+        let body = body(piece.extent);
+        let is_free =
+            |at: Lba| at + sectors <= body.end() && self.is_free(Extent::new(at, sectors));
+        if is_free(piece.head) {
+            return Some(piece.head);
+        }
+        let behind = self.held.range(body.lba..body.end()).map(|(&at, held)| at + held.sectors);
+        std::iter::once(body.lba).chain(behind).find(|&at| is_free(at))
+    }
+
+    fn is_free(&self, extent: Extent) -> bool {
+        let before = self.held.range(..extent.end()).next_back();
+        before.is_none_or(|(&at, held)| at + held.sectors <= extent.lba)
+    }
+
+    /// Gives a record its place, which [`Ring::room`] has found, and puts it into the queue.
+    pub(crate) fn enter(&mut self, entry: Entry) {
+        let extent = Extent::new(entry.place, entry.sectors);
+        assert!(self.is_free(extent), "I1: {extent:?} of drive {}", self.drive);
+        self.held.insert(entry.place, Held { sectors: entry.sectors, id: entry.id });
+        let piece = self.pieces.iter_mut().find(|piece| piece.extent.contains(entry.place));
+        piece.expect("the place is in a piece").head = extent.end();
+        self.waiting.push_back(entry);
+    }
+
+    /// Puts a mark into the queue, as near as possible to where the drive is.
+    pub(crate) fn enter_mark(&mut self, near: Lba) {
+        assert!(self.is_idle(), "I3: drive {}", self.drive);
+        let place = self.mark_place(near);
+        let (drive, sectors) = (self.drive, Sectors::new(1));
+        self.waiting.push_back(Entry { id: 0, subject: drive, place, sectors });
+    }
+
+    /// The next records that lie side by side, taken from the queue; none while an append is under way (I3).
+    pub(crate) fn take_append(&mut self) -> Vec<Entry> {
+        let mut entries: Vec<Entry> = Vec::new();
+        if self.append.is_some() {
+            return entries;
+        }
+        let mut sectors = Sectors::ZERO;
+        while let Some(&next) = self.waiting.front() {
+            let end = entries.last().map(|last| last.place + last.sectors);
+            let is_far = end.is_some_and(|end| end != next.place);
+            if is_far || (!entries.is_empty() && sectors + next.sectors > APPEND_MAX) {
+                break;
+            }
+            sectors += next.sectors;
+            entries.push(next);
+            self.waiting.pop_front();
+        }
+        entries
+    }
+
+    /// The append under way is durable: what the ring says counts, and space comes free.
+    pub(crate) fn handle_appended(&mut self) -> Append {
+        let append = self.append.take().expect("I3: an append is under way");
+        let last = append.entries.last().expect("an append has a record");
+        let Watermarks { committed, retired } = self.durable;
+        assert!(append.says.committed >= committed && append.says.retired >= retired, "I3");
+        (self.durable, self.latest) = (append.says, Some(last.place));
+        self.reclaim();
+        append
+    }
+
+    /// The drive is lost: nothing is on its way any more. Returns the buffer of what was.
+    pub(crate) fn handle_lost(&mut self) -> Option<BufId> {
+        self.waiting.clear();
+        self.append.take().map(|append| append.buf)
+    }
+
+    /// Whether it keeps what is over, if `retired` says where that begins.
+    pub(crate) fn holds_below(&self, retired: u64) -> bool {
+        self.held.values().any(|held| held.id < retired)
+    }
+
+    /// Whether nothing is on its way.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.append.is_none() && self.waiting.is_empty()
+    }
+
+    /// The pieces, as they lie on the drive.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = Extent> {
+        self.pieces.iter().map(|piece| piece.extent)
+    }
+}
+
+/// The part of a piece that is for records.
+fn body(piece: Extent) -> Extent {
+    let marks = Sectors::new(MARKS);
+    Extent::new(piece.lba + marks, piece.sectors - marks)
+}
+
+fn distance(extent: Extent, near: Lba) -> u64 {
+    if extent.contains(near) {
+        return 0;
+    }
+    let to_start = extent.lba.get().abs_diff(near.get());
+    to_start.min(extent.end().get().abs_diff(near.get()))
+}

@@ -1,0 +1,155 @@
+//! A transaction: what changes on all drives together, or, after a crash, not at all.
+
+use std::collections::BTreeMap;
+
+use levelhead_block::{BufId, Segment};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
+
+use super::contents::Stored;
+use super::record::{ChangedRun, Record};
+use crate::ops::id::OpId;
+use crate::ops::read::append;
+use crate::shape::Cell;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Transaction {
+    pub(crate) op: OpId,
+    pub(crate) since: Instant,
+    /// In the order of the drives and their sectors.
+    pub(crate) cells: Vec<Stored>,
+    pub(crate) participants: DriveSet,
+    /// Participants whose own record is durable.
+    pub(crate) logged: DriveSet,
+    pub(crate) is_committed: bool,
+    /// Sectors that are not in their places, nor replaced there by later ones.
+    pub(crate) unplaced: usize,
+    /// For each participant its sectors that a crash may still take away.
+    pub(crate) at_risk: BTreeMap<DriveIdx, usize>,
+}
+
+impl Transaction {
+    pub(crate) fn new(op: OpId, since: Instant, mut cells: Vec<Stored>) -> Self {
+        cells.sort_unstable_by_key(|stored| stored.cell);
+        let mut at_risk: BTreeMap<DriveIdx, usize> = BTreeMap::new();
+        for stored in &cells {
+            *at_risk.entry(stored.cell.drive).or_default() += 1;
+        }
+        Self {
+            op,
+            since,
+            participants: at_risk.keys().copied().collect(),
+            logged: DriveSet::EMPTY,
+            is_committed: false,
+            unplaced: cells.len(),
+            at_risk,
+            cells,
+        }
+    }
+
+    /// Sectors of the record for a drive, header included.
+    pub(crate) fn record_sectors(&self, drive: DriveIdx) -> Sectors {
+        Sectors::new(1 + self.at_risk.get(&drive).copied().unwrap_or(0) as u64)
+    }
+
+    /// All that it changes, for the record with the contents for a drive.
+    pub(crate) fn runs(&self, subject: DriveIdx) -> Vec<ChangedRun> {
+        runs_of(self.cells.iter().map(|stored| (stored.cell, stored.cell.drive == subject)))
+    }
+
+    /// Where the new bytes are, in the order of the runs: of one drive, or of all.
+    pub(crate) fn segments(&self, of: Option<DriveIdx>) -> Vec<Segment> {
+        let mut segments = Vec::new();
+        for stored in &self.cells {
+            if of.is_none_or(|drive| drive == stored.cell.drive) {
+                append(&mut segments, stored.place);
+            }
+        }
+        segments
+    }
+
+    /// The buffers that its bytes are in, each once.
+    pub(crate) fn bufs(&self) -> Vec<BufId> {
+        let mut bufs: Vec<BufId> = self.cells.iter().map(|stored| stored.place.buf).collect();
+        bufs.sort_unstable();
+        bufs.dedup();
+        bufs
+    }
+}
+
+/// Sectors, in order, as runs of neighbours; each with whether its contents are in the record.
+pub(crate) fn runs_of(cells: impl IntoIterator<Item = (Cell, bool)>) -> Vec<ChangedRun> {
+    let mut runs: Vec<ChangedRun> = Vec::new();
+    for (Cell { drive, lba }, is_here) in cells {
+        match runs.last_mut() {
+            Some(run)
+                if run.drive == drive && run.extent.end() == lba && run.is_here == is_here =>
+            {
+                run.extent.sectors += Sectors::new(1);
+            }
+            Some(_) | None => {
+                runs.push(ChangedRun { drive, extent: Extent::new(lba, Sectors::new(1)), is_here });
+            }
+        }
+    }
+    runs
+}
+
+/// Puts codewords together into as few transactions as their records have room for: `record_max` sectors on a
+/// drive, header included, and one header for all runs and checksums.
+pub(crate) fn split(codewords: Vec<Vec<Stored>>, record_max: Sectors) -> Vec<Vec<Stored>> {
+    let mut all: Vec<Vec<Stored>> = Vec::new();
+    let mut size = Size::default();
+    for cells in codewords {
+        let mut grown = size.clone();
+        grown.add(&cells);
+        match all.last_mut() {
+            Some(last) if grown.fits(record_max) => {
+                last.extend(cells);
+                size = grown;
+            }
+            Some(_) | None => {
+                size = Size::default();
+                size.add(&cells);
+                assert!(size.fits(record_max), "a codeword fits into a record");
+                all.push(cells);
+            }
+        }
+    }
+    all
+}
+
+/// What a transaction takes on its records.
+#[derive(Clone, Debug, Default)]
+struct Size {
+    /// For each drive its last sector and how many there are.
+    drives: BTreeMap<DriveIdx, DriveSize>,
+    runs: usize,
+    sectors: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct DriveSize {
+    last: Cell,
+    sectors: u64,
+}
+
+impl Size {
+    /// In the order of the codewords, a drive's sectors come in ascending order.
+    fn add(&mut self, cells: &[Stored]) {
+        for &Stored { cell, .. } in cells {
+            self.sectors += 1;
+            let known = self.drives.get(&cell.drive).copied();
+            let goes_on = known.is_some_and(|known| known.last.lba + Sectors::new(1) == cell.lba);
+            self.runs += usize::from(!goes_on);
+            let sectors = 1 + known.map_or(0, |known| known.sectors);
+            self.drives.insert(cell.drive, DriveSize { last: cell, sectors });
+        }
+    }
+
+    fn fits(&self, record_max: Sectors) -> bool {
+        let most = self.drives.values().map(|drive| drive.sectors).max().unwrap_or(0);
+        // After a crash a record may have to hold some of a drive's sectors and not others, each a run of its own.
+        most < record_max.get() && Record::has_room(self.runs + most as usize, self.sectors)
+    }
+}

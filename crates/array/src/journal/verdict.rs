@@ -1,0 +1,234 @@
+//! What the records say that were found after a crash: which content every sector has at last, and where that is.
+//!
+//! ```text
+//!   records --> live transactions --> for each sector the last one that has it
+//!                                        |
+//!        its record was found <----------+----------> it was not
+//!        copy it from there                 compute it from the rest of its codeword, all of it at its last content
+//!                                             | not possible
+//!                                             v
+//!                       the transaction was never committed: it counts as never begun
+//! ```
+//!
+//! # Invariants
+//!
+//! - V1. Only the last transaction of a codeword can be uncommitted: the next one begins when the one before is
+//!   committed.
+//! - V2. A transaction up to `committed` never counts as never begun: some of its sectors may be in their places.
+//! - V3. What is computed is computed once, from the last contents of the other sectors; their places may hold
+//!   anything between.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use levelhead_erasure::SymbolSet;
+use levelhead_units::{DriveIdx, DriveSet, Lba, Sectors};
+
+use super::record::{FoundRecord, Kind, Record};
+use crate::shape::{Area, Cell, Layout, Row};
+
+/// A record and the ring on which it was found.
+#[derive(Clone, Debug)]
+pub(crate) struct OnRing {
+    pub(crate) ring: DriveIdx,
+    pub(crate) found: FoundRecord,
+}
+
+/// What is known besides the records.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known<'a> {
+    pub(crate) layout: &'a Layout,
+    pub(crate) area: &'a Area,
+    /// Drives that are there.
+    pub(crate) present: DriveSet,
+    /// Stripes below this number have redundancy that may be trusted.
+    pub(crate) synced: u64,
+    /// Transactions below this one are over.
+    pub(crate) floor: u64,
+    /// Sectors that their drive did not give.
+    pub(crate) unreadable: &'a BTreeSet<Cell>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Verdict {
+    /// Every transaction below this one is over.
+    pub(crate) retired: u64,
+    /// Every transaction up to this one is committed.
+    pub(crate) committed: u64,
+    /// The last transaction of which anything was found.
+    pub(crate) newest: u64,
+    /// Transactions that count as never begun.
+    pub(crate) dropped: BTreeSet<u64>,
+    /// The last content of every sector that a live transaction changed.
+    pub(crate) finals: BTreeMap<Cell, Final>,
+    /// What each live transaction changed, and the checksums of that.
+    pub(crate) changed: BTreeMap<u64, BTreeMap<Cell, u32>>,
+}
+
+/// The last content of a sector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Final {
+    /// The transaction that gave it.
+    pub(crate) id: u64,
+    pub(crate) source: Source,
+}
+
+/// Where the last content of a sector is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// On a ring, at this address of the drive.
+    Ring { drive: DriveIdx, lba: Lba },
+    /// In the rest of its codeword.
+    Codeword,
+    /// Nowhere, and it is not needed: its drive is not there.
+    Absent,
+    /// Nowhere.
+    Lost,
+}
+
+/// What live transactions gave to which sectors.
+#[derive(Debug, Default)]
+struct Touched {
+    /// For every sector the transactions that gave it a content, and where each of these was found.
+    cells: BTreeMap<Cell, BTreeMap<u64, Option<Source>>>,
+    /// For every transaction the codewords that it changed.
+    rows: BTreeMap<u64, BTreeSet<Row>>,
+}
+
+impl Verdict {
+    pub(crate) fn of(records: &[OnRing], known: Known<'_>) -> Self {
+        let of = |number: fn(&Record) -> u64| {
+            records.iter().map(|on| number(&on.found.record)).max().unwrap_or(0)
+        };
+        let dropped = records.iter().flat_map(|on| on.found.record.dropped.iter().copied());
+        let mut verdict = Self {
+            retired: of(|record| record.retired).max(known.floor),
+            committed: of(|record| record.committed),
+            newest: of(|record| record.id),
+            dropped: dropped.collect(),
+            finals: BTreeMap::new(),
+            changed: BTreeMap::new(),
+        };
+        let touched = verdict.touched(records, known);
+        while verdict.decide(&touched, known) {}
+        verdict
+    }
+
+    /// What live transactions gave to which sectors.
+    fn touched(&mut self, records: &[OnRing], known: Known<'_>) -> Touched {
+        let mut touched = Touched::default();
+        for OnRing { ring, found } in records {
+            let record = &found.record;
+            let is_live =
+                record.kind == Kind::Payload && record.id >= self.retired && fits(record, known);
+            if !is_live {
+                continue;
+            }
+            let changed = self.changed.entry(record.id).or_default();
+            let mut lba = record.place;
+            let mut sums = found.sums.iter();
+            for run in &record.runs {
+                for (at, &sum) in run.extent.iter().zip(&mut sums) {
+                    let cell = Cell { drive: run.drive, lba: at };
+                    changed.insert(cell, sum);
+                    touched.rows.entry(record.id).or_default().insert(known.layout.symbol(cell).0);
+                    let version = touched.cells.entry(cell).or_default();
+                    let version = version.entry(record.id).or_default();
+                    if run.is_here {
+                        lba = lba + Sectors::new(1);
+                        if found.is_whole {
+                            *version = Some(Source::Ring { drive: *ring, lba });
+                        }
+                    }
+                }
+            }
+        }
+        touched
+    }
+
+    /// Finds the last contents; returns whether another transaction was dropped, so that they are to be found anew.
+    fn decide(&mut self, touched: &Touched, known: Known<'_>) -> bool {
+        let last_of = |(&cell, versions): (&Cell, &BTreeMap<u64, Option<Source>>)| {
+            let mut live = versions.iter().rev().filter(|(id, _)| !self.dropped.contains(id));
+            let (&id, source) = live.next()?;
+            let is_there = known.present.contains(cell.drive);
+            let source = source.unwrap_or(if is_there { Source::Codeword } else { Source::Absent });
+            Some((cell, Final { id, source }))
+        };
+        self.finals = touched.cells.iter().filter_map(last_of).collect();
+        let hopeless = self.hopeless(known);
+        let last = self.last_of_rows(known);
+        let mut is_new = false;
+        for row in &hopeless {
+            let id = last[row];
+            let is_last = touched.rows[&id].iter().all(|row| last.get(row) == Some(&id));
+            if id > self.committed && is_last {
+                is_new |= self.dropped.insert(id); // V1, V2
+            }
+        }
+        if !is_new {
+            self.give_up(&hopeless, known);
+        }
+        is_new
+    }
+
+    /// The codewords that were changed, and the last transaction of each.
+    fn last_of_rows(&self, known: Known<'_>) -> BTreeMap<Row, u64> {
+        let mut last: BTreeMap<Row, u64> = BTreeMap::new();
+        for (&cell, known_last) in &self.finals {
+            let (row, _) = known.layout.symbol(cell);
+            let id = last.entry(row).or_default();
+            *id = (*id).max(known_last.id);
+        }
+        last
+    }
+
+    /// The codewords of which something is to be computed and cannot be.
+    fn hopeless(&self, known: Known<'_>) -> BTreeSet<Row> {
+        let layout = known.layout;
+        let lacking = self.finals.iter().filter(|(_, last)| last.source == Source::Codeword);
+        let rows: BTreeSet<Row> = lacking.map(|(&cell, _)| layout.symbol(cell).0).collect();
+        let can = |row: &Row| {
+            // Of a mirror every copy that is there was changed alike.
+            let is_valid = row.stripe < known.synced || layout.spec().is_mirror();
+            is_valid && self.sources(*row, known).len() >= layout.data_symbols()
+        };
+        rows.into_iter().filter(|row| !can(row)).collect()
+    }
+
+    /// The symbols of a codeword whose last contents are to be had.
+    pub(crate) fn sources(&self, row: Row, known: Known<'_>) -> SymbolSet {
+        let is_had = |&symbol: &usize| {
+            let cell = known.layout.cell(row, symbol);
+            match self.finals.get(&cell).map(|last| last.source) {
+                Some(Source::Ring { .. }) => true,
+                Some(Source::Codeword | Source::Absent | Source::Lost) => false,
+                None => known.present.contains(cell.drive) && !known.unreadable.contains(&cell),
+            }
+        };
+        (0..known.layout.symbols()).filter(is_had).collect()
+    }
+
+    /// Of these codewords nothing can be computed.
+    fn give_up(&mut self, hopeless: &BTreeSet<Row>, known: Known<'_>) {
+        for (&cell, last) in &mut self.finals {
+            if last.source == Source::Codeword && hopeless.contains(&known.layout.symbol(cell).0) {
+                last.source = Source::Lost;
+            }
+        }
+    }
+}
+
+/// Whether a record is about sectors that the array has.
+fn fits(record: &Record, known: Known<'_>) -> bool {
+    let end = Lba::ZERO + known.area.size();
+    let chunks = known.layout.chunks() * known.layout.spec().chunk().get();
+    let is_used =
+        |drive, lba| known.layout.symbol(Cell { drive, lba }).0.stripe < known.layout.stripes();
+    record.runs.iter().all(|run| {
+        run.drive.as_usize() < known.layout.spec().drives()
+            && run.extent.end() <= end
+            && run.extent.end().get() <= chunks
+            && run.extent.iter().all(|lba| is_used(run.drive, lba))
+    })
+}

@@ -1,0 +1,112 @@
+//! A disk of a crash swarm: what it has stored for good, and what a crash may take away.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use levelhead_stats::Rng;
+use levelhead_units::{Extent, Lba, SECTOR_SIZE, Sectors};
+
+/// What a disk does with flushes and durable writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manners {
+    /// It does what it says.
+    Honest,
+    /// It ends them at once and keeps the bytes in its cache.
+    Lying,
+}
+
+type Sector = Arc<[u8]>;
+
+/// A sector in the cache.
+#[derive(Clone, Debug)]
+struct Cached {
+    lba: Lba,
+    bytes: Sector,
+}
+
+/// See the module. A clone shares its sectors.
+#[derive(Clone, Debug)]
+pub struct Disk {
+    medium: Vec<Sector>,
+    /// In the order of their arrival.
+    cache: Vec<Cached>,
+    /// Sectors that it does not give until they are written.
+    pub(crate) bad: BTreeSet<Lba>,
+    manners: Manners,
+}
+
+impl Disk {
+    /// A disk full of zeroes.
+    pub fn new(size: Sectors, manners: Manners) -> Self {
+        let zeroes: Sector = vec![0; SECTOR_SIZE].into();
+        let medium = vec![zeroes; size.as_usize()];
+        Self { medium, cache: Vec::new(), bad: BTreeSet::new(), manners }
+    }
+
+    /// How many sectors it has.
+    pub fn size(&self) -> Sectors {
+        Sectors::new(self.medium.len() as u64)
+    }
+
+    /// What a read gives, but for sectors that are bad.
+    pub fn read(&self, extent: Extent) -> Vec<u8> {
+        extent.iter().flat_map(|lba| self.sector(lba).iter().copied()).collect()
+    }
+
+    fn sector(&self, lba: Lba) -> &Sector {
+        let cached = self.cache.iter().rev().find(|cached| cached.lba == lba);
+        cached.map_or(&self.medium[lba.get() as usize], |cached| &cached.bytes)
+    }
+
+    /// Whether a sector is anything but zeroes.
+    pub(crate) fn holds_something(&self, lba: Lba) -> bool {
+        self.sector(lba).iter().any(|&byte| byte != 0)
+    }
+
+    /// A write into the cache has ended.
+    pub fn write(&mut self, extent: Extent, bytes: &[u8]) {
+        for (lba, sector) in extent.iter().zip(bytes.chunks_exact(SECTOR_SIZE)) {
+            self.bad.remove(&lba);
+            self.cache.push(Cached { lba, bytes: sector.into() });
+        }
+    }
+
+    /// A durable write has ended. It goes past the cache: what else is there stays there.
+    pub fn write_durably(&mut self, extent: Extent, bytes: &[u8]) {
+        if self.manners == Manners::Lying {
+            return self.write(extent, bytes);
+        }
+        self.cache.retain(|cached| !extent.contains(cached.lba));
+        for (lba, sector) in extent.iter().zip(bytes.chunks_exact(SECTOR_SIZE)) {
+            self.bad.remove(&lba);
+            self.medium[lba.get() as usize] = sector.into();
+        }
+    }
+
+    /// A flush has ended.
+    pub fn flush(&mut self) {
+        if self.manners == Manners::Lying {
+            return;
+        }
+        self.settle();
+    }
+
+    /// Everything is stored for good, whatever its manners.
+    pub fn settle(&mut self) {
+        for Cached { lba, bytes } in std::mem::take(&mut self.cache) {
+            self.medium[lba.get() as usize] = bytes;
+        }
+    }
+
+    /// The power fails. Of every sector in the cache any version may have come to the medium, or none.
+    pub fn crash(&mut self, rng: &mut Rng) {
+        let mut cached = std::mem::take(&mut self.cache);
+        cached.sort_by_key(|cached| cached.lba); // stable
+        for versions in cached.chunk_by(|left, right| left.lba == right.lba) {
+            let chosen = rng.below(versions.len() as u64 + 1) as usize;
+            if let Some(Cached { lba, bytes }) = chosen.checked_sub(1).map(|at| &versions[at]) {
+                self.medium[lba.get() as usize] = Arc::clone(bytes);
+            }
+        }
+    }
+}
