@@ -4,6 +4,7 @@ mod control;
 mod events;
 mod hang;
 mod life;
+mod mirrors;
 mod resync;
 mod slow;
 mod stops;
