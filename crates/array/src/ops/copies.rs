@@ -1,13 +1,11 @@
 //! A mirror's copies: which of them a read takes, and what of a codeword may be read at all.
 
-use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveIdx, DriveSet, Instant};
 
 use crate::core::Core;
 use crate::ops::fetch::{Codeword, Fetch, present};
 use crate::policy::Policy;
 use crate::policy::mirror::{Copy, soonest};
-use crate::shape::Row;
 
 /// The copy that was chosen among those on some drives.
 #[derive(Clone, Copy, Debug)]
@@ -92,12 +90,6 @@ fn copy(core: &Core, now: Instant, word: &Codeword, drive: DriveIdx) -> Copy {
     let distance = lba.map_or(0, |lba| core.drives.distance(drive, lba).get());
     let size = core.area.size().get();
     Copy { drive: core.drives.view(now, drive), distance: distance as f64 / size as f64 }
-}
-
-/// The copies of a row that a read may take, where they may differ: one, always the same as long as it can be had, so
-/// that what was read once is read again. Every copy has all writes that were answered.
-pub(crate) fn usable_unsynced(core: &Core, row: Row) -> SymbolSet {
-    present(core, row, core.layout.symbols()).iter().take(1).collect()
 }
 
 /// Where copies may differ, and the one that may be read is gone or damaged, the next one may be read.

@@ -17,7 +17,6 @@ use crate::action::SubId;
 use crate::core::{Core, Enqueue, OpId, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
-use crate::ops::copies::usable_unsynced;
 use crate::shape::{Cell, Layout, Row};
 
 /// The widest gap between two sub-requests to one drive that become one. Reading 64 KiB more takes under a
@@ -361,7 +360,9 @@ pub(crate) fn usable(core: &Core, row: Row) -> SymbolSet {
     if row.stripe < core.synced {
         present(core, row, layout.symbols())
     } else if layout.spec().is_mirror() {
-        usable_unsynced(core, row)
+        // Copies may differ there: always the same one is read, as long as it can be had, so that what was read
+        // once is read again. Every copy has all writes that were answered.
+        present(core, row, layout.symbols()).iter().take(1).collect()
     } else {
         present(core, row, layout.data_symbols())
     }
