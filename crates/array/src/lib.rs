@@ -83,6 +83,7 @@ use crate::durable::superblock::{Forced, Uuid};
 use crate::event::ResyncTold;
 use crate::journal::Journal;
 use crate::journal::record::FoundRecord;
+pub use crate::journal::status::JournalStatus;
 use crate::ops::fetch::FetchEnded;
 use crate::ops::flush::FlushOp;
 use crate::ops::locks::{Access, StripeLocks};
@@ -391,6 +392,16 @@ impl Array {
     /// Whether an operator has made it go on where data may be wrong.
     pub fn forced(&self) -> Forced {
         self.ledger.as_ref().map_or(Forced::No, Ledger::forced)
+    }
+
+    /// What its journal has, where one is kept.
+    pub fn journal_status(&self) -> Option<JournalStatus> {
+        let journal = self.journal.as_ref()?;
+        Some(JournalStatus {
+            is_recovering: !journal.is_ready(),
+            open: journal.open(),
+            unplaced: self.core.unplaced.len(),
+        })
     }
 
     /// The generation of what is recorded, where something is.

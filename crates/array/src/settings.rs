@@ -6,6 +6,9 @@ use crate::background::budget::Budget;
 use crate::drives::queue::HostOrder;
 use crate::drives::silence::Patience;
 use crate::durable::books::Books;
+use crate::durable::quorum::Assembly;
+use crate::durable::superblock::State;
+use crate::journal::rules::Rules;
 use crate::policy::Policy;
 use crate::shape::{Area, Spec};
 
@@ -47,6 +50,21 @@ pub struct JournalSettings {
     pub floor: u64,
     /// Whether it may hold what is not in place.
     pub left: Left,
+    /// Which rules are kept: all of them, but where a test must notice that one is not.
+    pub rules: Rules,
+}
+
+impl JournalSettings {
+    /// The journal of an array that was found, if it keeps one.
+    pub fn of(assembly: &Assembly) -> Option<Self> {
+        let floor = assembly.book.journal?;
+        let member = assembly.places.iter().flatten().next().expect("an array has a member");
+        let left = match assembly.book.state {
+            State::Clean => Left::Drained,
+            State::Dirty => Left::CutOff,
+        };
+        Some(Self { pieces: member.own.journal(), floor, left, rules: Rules::ALL })
+    }
 }
 
 /// How a journal was left.

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use levelhead_app::replay::OUTSTANDING_MAX;
 use levelhead_drive::QUEUE_DEPTH_MAX;
+use levelhead_host::Journaling;
 use levelhead_planner::code::LENGTH_MAX;
 use levelhead_planner::sequential::SECTORS_MAX;
 use levelhead_planner::system::Capacities;
@@ -43,6 +44,15 @@ pub(crate) fn outstanding(text: &str) -> Result<usize, String> {
 /// A drive's number in an array.
 pub(crate) fn drive(text: &str) -> Result<u8, String> {
     whole_in(text, 0..=DriveIdx::MAX - 1)
+}
+
+/// Where an array keeps its journal.
+pub(crate) fn journaling(text: &str) -> Result<Journaling, String> {
+    match text {
+        "members" => Ok(Journaling::Members),
+        "none" => Ok(Journaling::None),
+        _ => Err(format!("'{text}' is no place for a journal: expected members or none")),
+    }
 }
 
 /// Any seed.

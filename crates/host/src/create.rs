@@ -30,6 +30,18 @@ pub struct CreateOptions {
     pub dry_run: bool,
     /// Take drives that hold something: another array, a file system, any other data.
     pub force: bool,
+    /// Where the array keeps its journal.
+    pub journal: Journaling,
+}
+
+/// Where an array keeps its journal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Journaling {
+    /// On every drive, if the array is redundant.
+    #[default]
+    Members,
+    /// Nowhere: after a crash the array is resynced, and what it holds of a drive that is lost then may be wrong.
+    None,
 }
 
 /// What was made, or would be.
@@ -45,6 +57,8 @@ pub struct Created {
     pub drive_size: Sectors,
     /// Whether its redundancy is valid from the start.
     pub is_synced: bool,
+    /// Sectors of every drive that hold its journal; nothing where it keeps none.
+    pub journal: Option<Sectors>,
     /// Its drives, in order.
     pub drives: Vec<CreatedDrive>,
 }
@@ -184,6 +198,16 @@ fn plan(
     let smallest = smallest.expect("every array has drives");
     let division = Division::of(&spec, smallest).expect("every member is large enough");
     let drive_size = division.drive_size;
+    let journal = match options.journal {
+        Journaling::Members if spec.redundant() > 0 => Some(division.journal()),
+        Journaling::Members | Journaling::None => None,
+    };
+    if journal == Some(Sectors::ZERO) {
+        let has = smallest.bytes();
+        return fail(format!(
+            "drives of {has} are too small for a journal, only --journal none does without"
+        ));
+    }
     let is_zero = candidates.iter().all(|candidate| candidate.medium.is_none());
     let drives = candidates.iter().map(|candidate| CreatedDrive {
         member: candidate.member.clone(),
@@ -198,6 +222,7 @@ fn plan(
         drive_size,
         // Zeroes are a codeword of every code.
         is_synced: is_zero || options.assume_clean || spec.redundant() == 0,
+        journal,
         drives: drives.collect(),
     })
 }
@@ -251,7 +276,7 @@ fn commit<'a>(
         forced: Forced::No,
         synced,
         synced_last: synced,
-        journal: None,
+        journal: created.journal.map(|_| 1),
         members: (0..candidates.len()).map(draw).collect::<Result<_, HostError>>()?,
     };
     for (at, candidate) in candidates.iter().enumerate() {

@@ -62,7 +62,7 @@ mod watch;
 
 pub use assemble::{AssembleOptions, Assembled, array_of, assemble};
 pub use backend::Io;
-pub use create::{CreateOptions, Created, CreatedDrive, create};
+pub use create::{CreateOptions, Created, CreatedDrive, Journaling, create};
 pub use devices::Fact;
 pub use devices::ata::ErrorRecovery;
 pub use devices::cdl::{Expiry, Limit, ReadLimit};

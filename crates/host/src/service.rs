@@ -11,7 +11,9 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
 
-use levelhead_array::{Array, Budget, Content, HostOrder, Patience, Policy, Settings};
+use levelhead_array::{
+    Array, Budget, Content, HostOrder, JournalSettings, Patience, Policy, Settings,
+};
 use levelhead_block::{BlockService, Done, Request};
 use levelhead_bytes::Buffers;
 use levelhead_drive::QUEUE_DEPTH_MAX;
@@ -113,7 +115,7 @@ impl Assembled {
             books: Some(self.books()?),
             patience: Some(options.patience),
             background: Some(Budget::DEFAULT),
-            journal: None,
+            journal: JournalSettings::of(&self.assembly),
         };
         let array = Array::new(&settings, Streams::new(options.seed));
         let size = array.size();

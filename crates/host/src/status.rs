@@ -2,7 +2,7 @@
 
 use levelhead_array::superblock::Uuid;
 use levelhead_array::tau::DriveView;
-use levelhead_array::{Counters, Figures, Policy, Resync, Spec};
+use levelhead_array::{Counters, Figures, JournalStatus, Policy, Resync, Spec};
 use levelhead_block::Health;
 use levelhead_stats::Summary;
 use levelhead_units::{Ratio, Sectors};
@@ -25,6 +25,8 @@ pub struct Status {
     pub state: ArrayState,
     /// Whether an operator has ever made it go on where data may be wrong.
     pub is_forced: bool,
+    /// What its journal has; nothing where it keeps none, and a crash leaves redundancy that may be wrong.
+    pub journal: Option<JournalStatus>,
     /// Its drives, in order.
     pub drives: Vec<DriveStatus>,
     /// Share of its stripes whose redundancy is valid.

@@ -44,5 +44,5 @@ mod world;
 pub use lone::Lone;
 pub use pumped::{Pump, Pumped};
 pub use shelf::Planted;
-pub use start::{Force, NoStart};
+pub use start::{Force, Journaling, NoStart};
 pub use world::{World, WorldError, WorldSettings};

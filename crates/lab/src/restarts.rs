@@ -28,7 +28,7 @@ use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, SECTOR_SIZE, Sectors};
 
 use crate::shelf::Planted;
-use crate::start::{Force, NoStart};
+use crate::start::{Force, Journaling, NoStart};
 use crate::{World, WorldSettings};
 
 const LAYOUTS: [&str; 10] = [
@@ -107,8 +107,14 @@ impl fmt::Display for Report {
 pub fn run(seed: u64, planted: Planted) -> Report {
     let mut rng = Streams::new(seed).stream("restarts/plan");
     let settings = draw(&mut rng, seed);
-    let world = World::create(&settings, planted).expect("the settings above are valid");
+    let journaling = match planted {
+        Planted::None if rng.below(2) == 0 => Journaling::Members,
+        _ => Journaling::None,
+    };
+    let world = World::create(&settings, journaling, planted);
+    let world = world.expect("the settings above are valid");
     let mut run = Run::new(seed, &settings, world, rng);
+    run.journaling = journaling;
     for _ in 0..LIVES {
         run.live();
         run.look_at_everything();
@@ -199,6 +205,7 @@ struct Run {
     disconnected: DriveSet,
     /// A copy of a member, made in this life.
     copy: Option<(DriveIdx, Memory)>,
+    journaling: Journaling,
     report: Report,
 }
 
@@ -233,6 +240,7 @@ impl Run {
             gone: DriveSet::EMPTY,
             disconnected: DriveSet::EMPTY,
             copy: None,
+            journaling: Journaling::None,
             report,
         }
     }
@@ -393,7 +401,10 @@ impl Run {
             left_out = left_out.with(one);
         }
         let layout = self.world.array().layout();
-        let written = self.unflushed.values().flat_map(|&(extent, _)| layout.stripes_of(extent));
+        let is_open = self.journaling == Journaling::None;
+        let written = self.unflushed.iter().filter(|_| is_open).map(|(_, written)| written);
+        let written = written.flat_map(|&(extent, _)| layout.stripes_of(extent));
+        let written: Vec<u64> = written.collect();
         self.suspect.extend(written);
         self.unflushed.clear();
         let started = match self.start(left_out, Force::No) {
@@ -568,6 +579,11 @@ impl Run {
                 }
             }
             Inside::Write(extent, durability) => {
+                // What the journal has is safe.
+                let durability = match self.journaling {
+                    Journaling::Members => Durability::Durable,
+                    Journaling::None => durability,
+                };
                 for lba in extent.iter() {
                     let sector = &mut self.sectors[lba.get() as usize];
                     sector.answered = sector.numbers.len();

@@ -9,7 +9,7 @@ use levelhead_array::membership::{Member, Membership};
 use levelhead_array::quorum::{Assembly, Copy, Found, Refusal, quorum};
 use levelhead_array::reserve::Division;
 use levelhead_array::superblock::{Book, Forced, Own, State, Superblock, Uuid};
-use levelhead_array::{Books, Budget, Content, Patience, Settings};
+use levelhead_array::{Books, Budget, Content, JournalSettings, Patience, Settings};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
 
 use crate::bytes::{LateCopy, WorldBytes};
@@ -19,6 +19,15 @@ use crate::{World, WorldError, WorldSettings};
 /// What a resync takes that goes on beside requests: so little at a time that they meet.
 const SMALL_STEPS: Budget =
     Budget { step: Sectors::new(64), memory: Sectors::new(1 << 10), pause: Nanos::from_millis(20) };
+
+/// Whether an array keeps a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Journaling {
+    /// On its members.
+    Members,
+    /// It keeps none.
+    None,
+}
 
 /// Whether the array is made to go on where data may be wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +51,11 @@ impl World {
     /// A new array over drives that are large enough for its superblocks, started.
     ///
     /// Panics unless bytes are carried and the whole drives are the array's.
-    pub fn create(settings: &WorldSettings, planted: Planted) -> Result<Self, WorldError> {
+    pub fn create(
+        settings: &WorldSettings,
+        journaling: Journaling,
+        planted: Planted,
+    ) -> Result<Self, WorldError> {
         assert!(settings.content == Content::Carried && settings.area.is_none());
         let mut world = Self::new(settings)?;
         let sizes: Vec<Sectors> = world.drives.iter().map(|bay| bay.drive.size()).collect();
@@ -61,7 +74,10 @@ impl World {
             forced: Forced::No,
             synced: 0,
             synced_last: 0,
-            journal: None,
+            journal: match journaling {
+                Journaling::Members => Some(1),
+                Journaling::None => None,
+            },
             members: (0..sizes.len()).map(member).collect(),
         };
         // Zeroes are a codeword of every code.
@@ -162,6 +178,7 @@ impl World {
             books: Some(Books::of(assembly, Uuid(run))),
             patience: Some(Patience::DEFAULT),
             background: runs.is_multiple_of(2).then_some(SMALL_STEPS),
+            journal: JournalSettings::of(assembly),
             ..self.array_settings().clone()
         }
     }

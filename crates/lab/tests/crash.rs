@@ -1,5 +1,9 @@
 //! Crash swarms over arrays with a journal.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use levelhead_array::journal::rules::{Rule, Rules};
+use levelhead_lab::crash::disk::Manners;
 use levelhead_lab::crash::{Aim, Tally, run};
 
 /// Runs so many seeds from `first` on.
@@ -19,4 +23,41 @@ fn no_crash_breaks_the_promise() {
     let count = std::env::var("CRASH_SEEDS").ok().and_then(|text| text.parse().ok());
     let first = std::env::var("CRASH_FIRST").ok().and_then(|text| text.parse().ok());
     swarm(first.unwrap_or(0), count.unwrap_or(20), Aim::DEFAULT);
+}
+
+/// How many seeds it takes until the swarm notices that something is wrong with arrays like these.
+fn seeds_to_find(what: &str, aim: Aim) -> u64 {
+    let most = std::env::var("CANARY_SEEDS").ok().and_then(|text| text.parse().ok());
+    let most = most.unwrap_or(3_000);
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut tally = Tally::default();
+    let is_broken = |seed: &u64| {
+        let run = catch_unwind(AssertUnwindSafe(|| run(*seed, aim, &mut tally)));
+        !matches!(run, Ok(Ok(())))
+    };
+    let found = (0..most).find(is_broken);
+    std::panic::set_hook(hook);
+    eprintln!("{what}: {found:?}, {} images", tally.images);
+    found.map_or(most + 1, |seed| seed + 1)
+}
+
+#[test]
+fn every_rule_that_is_left_out_is_noticed() {
+    let mut missed = Vec::new();
+    for rule in Rule::ALL {
+        let aim = Aim { rules: Rules::without(rule), ..Aim::DEFAULT };
+        if seeds_to_find(&format!("without {rule:?}"), aim) > 3_000 {
+            missed.push(rule);
+        }
+    }
+    assert_eq!(missed, [], "not noticed");
+}
+
+#[test]
+fn array_without_a_journal_and_disks_that_lie_are_noticed() {
+    let open = Aim { has_journal: false, ..Aim::DEFAULT };
+    assert!(seeds_to_find("no journal", open) <= 100);
+    let lying = Aim { manners: Manners::Lying, ..Aim::DEFAULT };
+    assert!(seeds_to_find("disks that lie", lying) <= 100);
 }

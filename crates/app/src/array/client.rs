@@ -125,6 +125,14 @@ impl Show for StatusJson {
             "state: {state}{forced}\npolicy: {policy}\nredundancy: {:.1} % valid (resync {resync})\n",
             self.synced_percent
         ));
+        text.push_str(&match &self.journal {
+            None => "journal: none: a crash may leave redundancy that is wrong\n".to_owned(),
+            Some(journal) => {
+                let state = if journal.recovering { "recovering" } else { "on every drive" };
+                let (open, unplaced) = (journal.open_transactions, journal.unplaced_sectors);
+                format!("journal: {state}, {open} transactions, {unplaced} sectors not in place\n")
+            }
+        });
         text.push_str(&format!("in progress: {outstanding} requests\nsince the start: "));
         let counted =
             self.counted().map(|(name, value)| format!("{} {value}", name.replace('_', " ")));

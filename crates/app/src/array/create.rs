@@ -42,6 +42,8 @@ struct Json {
     size_bytes: u64,
     drive_data_bytes: u64,
     synced: bool,
+    /// Null where none is kept.
+    journal_bytes: Option<u64>,
     dry_run: bool,
     drives: Vec<JsonDrive>,
 }
@@ -56,10 +58,15 @@ struct JsonDrive {
 
 impl Show for MadeArray {
     fn text(&self) -> String {
-        let Created { spec, uuid, size, drive_size, is_synced, drives } = &self.created;
+        let Created { spec, uuid, size, drive_size, is_synced, journal, drives } = &self.created;
         let mut text = if self.dry_run { "would make" } else { "made" }.to_owned();
         text.push_str(&format!(" {spec}, {uuid}\nsize: {}\n", size.bytes().short()));
         text.push_str(&format!("data on each drive: {}\n", drive_size.bytes().short()));
+        text.push_str(&match journal {
+            Some(sectors) => format!("journal: {} of each drive\n", sectors.bytes().short()),
+            None if spec.redundant() == 0 => String::new(),
+            None => "journal: none: a crash may leave redundancy that is wrong\n".to_owned(),
+        });
         for drive in drives {
             let new = if drive.is_new { ", a new file" } else { "" };
             text.push_str(&format!(
@@ -85,7 +92,7 @@ impl Show for MadeArray {
     }
 
     fn json(&self) -> String {
-        let Created { spec, uuid, size, drive_size, is_synced, drives } = &self.created;
+        let Created { spec, uuid, size, drive_size, is_synced, journal, drives } = &self.created;
         let drive = |drive: &levelhead_host::CreatedDrive| JsonDrive {
             member: drive.member.to_string(),
             size_bytes: drive.size.bytes().get(),
@@ -98,6 +105,7 @@ impl Show for MadeArray {
             size_bytes: size.bytes().get(),
             drive_data_bytes: drive_size.bytes().get(),
             synced: *is_synced,
+            journal_bytes: journal.map(|sectors| sectors.bytes().get()),
             dry_run: self.dry_run,
             drives: drives.iter().map(drive).collect(),
         };

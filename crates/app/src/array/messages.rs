@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use levelhead_array::tau::DriveView;
-use levelhead_array::{Counters, Resync};
+use levelhead_array::{Counters, JournalStatus, Resync};
 use levelhead_host::{ArrayState, DriveState, EventsSince, Status};
 use levelhead_units::{Nanos, Ratio};
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,21 @@ pub(crate) enum Answer {
     Events(EventsJson),
 }
 
+/// What a journal has, as JSON.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct JournalJson {
+    pub(crate) recovering: bool,
+    pub(crate) open_transactions: usize,
+    pub(crate) unplaced_sectors: usize,
+}
+
+impl JournalJson {
+    fn of(journal: JournalStatus) -> Self {
+        let JournalStatus { is_recovering, open, unplaced } = journal;
+        Self { recovering: is_recovering, open_transactions: open, unplaced_sectors: unplaced }
+    }
+}
+
 /// A [`Status`] as JSON.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct StatusJson {
@@ -37,6 +52,8 @@ pub(crate) struct StatusJson {
     pub(crate) policy: String,
     pub(crate) state: String,
     pub(crate) forced: bool,
+    /// Null where none is kept.
+    pub(crate) journal: Option<JournalJson>,
     pub(crate) synced_percent: f64,
     pub(crate) resync: String,
     pub(crate) outstanding: u32,
@@ -172,6 +189,7 @@ impl From<&Status> for StatusJson {
             }
             .to_owned(),
             forced: status.is_forced,
+            journal: status.journal.map(JournalJson::of),
             synced_percent: percent(status.synced),
             resync: match status.resync {
                 Resync::Idle => "idle",

@@ -78,7 +78,7 @@ impl Bed {
     fn create(&self) -> Result<Sectors, AppError> {
         let size = self.drive_size;
         let members = self.members(|path| format!("emu:{path}?profile={PROFILE}&size={size}"))?;
-        let options = CreateOptions { assume_clean: false, dry_run: false, force: false };
+        let options = CreateOptions::default();
         let created = create(spec(), &members, options).map_err(AppError::trouble)?;
         Ok(created.size)
     }

@@ -136,6 +136,12 @@ impl Division {
         Some(Self { drive_size, area, smallest, common })
     }
 
+    /// Sectors of every member that hold the journal.
+    pub fn journal(&self) -> Sectors {
+        let pieces = self.common.iter().filter(|place| place.purpose == Use::Journal);
+        pieces.map(|place| place.extent.sectors).sum()
+    }
+
     /// All places that a member of this size reserves, in order.
     ///
     /// Panics if the member is smaller than the smallest one that the division was made for.

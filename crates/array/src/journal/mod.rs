@@ -33,6 +33,8 @@ pub(crate) mod placer;
 pub mod record;
 pub(crate) mod recovery;
 pub(crate) mod ring;
+pub mod rules;
+pub mod status;
 pub(crate) mod transaction;
 pub(crate) mod unplaced;
 mod verdict;
@@ -48,6 +50,7 @@ use self::placer::{BACKLOG_MAX, Haste, Placer};
 use self::record::{FoundRecord, Kind, Record, RingName};
 use self::recovery::Recovery;
 use self::ring::{Append, Entry, Ring, Watermarks};
+use self::rules::{Rule, Rules};
 use self::transaction::{Transaction, split};
 use self::unplaced::Version;
 use crate::action::SubId;
@@ -86,6 +89,9 @@ pub(crate) struct Journal {
     settled: DriveSet,
     /// Since when some places wait for a mark.
     unmarked_since: Option<Instant>,
+    rules: Rules,
+    /// The array has failed: nothing comes with time any more.
+    has_failed: bool,
     spec: Spec,
     record_max: Sectors,
     /// Whether everything is to be in its place soon.
@@ -133,7 +139,7 @@ impl Journal {
                     RingName { array: books.book.array, member: books.book.members[at].uuid }
                 }
             };
-            Ring::new(DriveIdx::from_usize(at), name, &known.pieces)
+            Ring::new(DriveIdx::from_usize(at), name, &known.pieces, known.rules)
         };
         let rings: Vec<Ring> = (0..drives).map(ring).collect();
         let record_max = rings.iter().map(Ring::record_max).min().expect("an array has drives");
@@ -149,12 +155,14 @@ impl Journal {
             blocked: None,
             settled: DriveSet::EMPTY,
             unmarked_since: None,
+            rules: known.rules,
+            has_failed: false,
             spec: settings.spec,
             record_max,
             drains: false,
             recovery: match known.left {
                 Left::Drained => None,
-                Left::CutOff => Some(Box::new(Recovery::new(known.floor))),
+                Left::CutOff => Some(Box::new(Recovery::new(known.floor, known.rules))),
             },
         })
     }
@@ -197,6 +205,11 @@ impl Journal {
         self.recovery.is_none()
     }
 
+    /// How many transactions are not over.
+    pub(crate) fn open(&self) -> usize {
+        self.open.len() + self.waiting.len()
+    }
+
     /// What was found in a buffer that was to be examined.
     pub(crate) fn handle_examined(&mut self, buf: BufId, found: Vec<FoundRecord>) {
         let recovery = self.recovery.as_mut().expect("X: only a recovery has buffers examined");
@@ -207,6 +220,9 @@ impl Journal {
     pub(crate) fn due_at(&self) -> Option<Instant> {
         if let Some(recovery) = &self.recovery {
             return (!recovery.has_begun()).then_some(Instant::ZERO);
+        }
+        if self.has_failed {
+            return None;
         }
         let mark = self.unmarked_since.map(|since| since + MARK_PAUSE);
         let flushes = self.placers.iter().filter_map(Placer::flush_at);
@@ -233,6 +249,10 @@ impl Journal {
                 let versions = core.unplaced.take(cell, placing.id);
                 self.placers[at].note_placed(now, versions.iter().map(|version| version.id));
                 versions.iter().for_each(|version| self.note_left(core, *version));
+            }
+            if !self.rules.keep(Rule::Flush) {
+                let ids = self.placers[at].take_unsafe();
+                ids.into_iter().for_each(|id| self.note_safe(drive, id));
             }
             return;
         }
@@ -276,7 +296,10 @@ impl Journal {
     fn look_at(&mut self, core: &mut Core, now: Instant, id: u64) {
         let settled = self.settled;
         let transaction = self.open.get_mut(&id).expect("it is open");
-        let missing = transaction.participants.without(transaction.logged).without(settled);
+        let mut missing = transaction.participants.without(transaction.logged).without(settled);
+        if !self.rules.keep(Rule::Records) {
+            missing = DriveSet::EMPTY;
+        }
         if transaction.is_committed || !missing.is_empty() {
             return self.end_if_over(id);
         }
@@ -363,7 +386,10 @@ impl Journal {
 
     /// Losses that are recorded for good by now count.
     fn look_at_losses(&mut self, core: &mut Core, now: Instant) {
-        let settled = core.drives.lost().without(core.unrecorded);
+        let mut settled = core.drives.lost().without(core.unrecorded);
+        if !self.rules.keep(Rule::Loss) {
+            settled = core.drives.lost();
+        }
         if settled == self.settled {
             return;
         }
@@ -375,6 +401,7 @@ impl Journal {
     /// The array has failed: nothing will be committed any more, and operations are told. Memory is kept until the
     /// drives have ended what is inside them.
     fn fail(&mut self, core: &mut Core) {
+        self.has_failed = true;
         self.waiting.clear();
         self.unmarked_since = None;
         let never = std::mem::take(&mut self.pending).into_keys().map(|op| (op, Logged::Never));
@@ -399,6 +426,8 @@ impl Journal {
     /// Gives the first transaction that waits its name and its space, if there is room for it (J5).
     fn begin_waiting(&mut self, core: &mut Core) -> bool {
         self.blocked = None;
+        let retired = self.watermarks().retired;
+        self.rings.iter_mut().for_each(|ring| ring.reclaim_below(retired));
         let Some(first) = self.waiting.front() else { return false };
         let lost = core.drives.lost();
         let cells: Vec<Stored> = first.cells.clone();
@@ -425,6 +454,9 @@ impl Journal {
         transaction.bufs().into_iter().for_each(|buf| core.retain(buf));
         self.uncommitted.insert(self.next);
         self.open.insert(self.next, transaction);
+        if !self.rules.keep(Rule::Records) {
+            self.look_at(core, Instant::ZERO, self.next);
+        }
         self.next += 1;
         true
     }
@@ -440,6 +472,9 @@ impl Journal {
 
     /// Up to which transaction enough rings say for good that it is committed.
     fn marked(&self, core: &Core) -> u64 {
+        if !self.rules.keep(Rule::Mark) {
+            return u64::MAX;
+        }
         let ring = |drive: DriveIdx| self.rings[drive.as_usize()].durable.committed;
         let mut present: Vec<DriveIdx> = core.drives.present().iter().collect();
         present.sort_unstable_by_key(|&drive| Reverse(ring(drive)));

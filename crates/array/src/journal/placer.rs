@@ -173,6 +173,11 @@ impl Placer {
         self.flush = Some(Flush { sub, covers: std::mem::take(&mut self.unsafe_ids) });
     }
 
+    /// Takes what is in place and not safe, as if it were.
+    pub(crate) fn take_unsafe(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.unsafe_ids)
+    }
+
     /// A flush has ended: the transactions that it made safe, once for each sector, if it was this one.
     pub(crate) fn take_flushed(&mut self, now: Instant, sub: SubId) -> Option<Vec<u64>> {
         let flush = self.flush.take_if(|flush| flush.sub == sub)?;

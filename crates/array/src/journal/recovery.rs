@@ -26,6 +26,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
 use super::record::{FoundRecord, Kind, Record};
 use super::ring::{Ring, Watermarks};
+use super::rules::{Rule, Rules};
 use super::transaction::runs_of;
 use super::verdict::{Final, Known, OnRing, Source, Verdict};
 use crate::action::{Action, SubId, Sums};
@@ -63,6 +64,7 @@ pub(crate) struct Recovery {
     torn: BTreeSet<At>,
     /// Transactions below this one are over.
     floor: u64,
+    rules: Rules,
     verdict: Verdict,
     /// Transactions of which something is to be computed.
     to_compute: VecDeque<u64>,
@@ -175,7 +177,7 @@ impl At {
 }
 
 impl Recovery {
-    pub(crate) fn new(floor: u64) -> Self {
+    pub(crate) fn new(floor: u64, rules: Rules) -> Self {
         Self {
             step: Step::Again,
             has_begun: false,
@@ -186,6 +188,7 @@ impl Recovery {
             unreadable: BTreeSet::new(),
             torn: BTreeSet::new(),
             floor,
+            rules,
             verdict: Verdict::default(),
             to_compute: VecDeque::new(),
             to_place: VecDeque::new(),
@@ -308,7 +311,9 @@ impl Recovery {
             Step::Flushing => {
                 let next = self.next();
                 let says = Watermarks { committed: next - 1, retired: next };
-                self.mark(core, now, rings, says);
+                if self.rules.keep(Rule::Conclude) {
+                    self.mark(core, now, rings, says);
+                }
                 self.step = Step::Concluding;
             }
             Step::Concluding => {
@@ -432,6 +437,7 @@ impl Recovery {
             synced: core.synced,
             floor: self.floor,
             unreadable: &self.unreadable,
+            rules: self.rules,
         }
     }
 
@@ -447,7 +453,9 @@ impl Recovery {
         let Some(id) = self.to_compute.pop_front() else {
             let Verdict { retired, committed, newest, .. } = self.verdict;
             let says = Watermarks { committed: committed.max(newest), retired };
-            self.mark(core, now, rings, says);
+            if self.rules.keep(Rule::Decide) {
+                self.mark(core, now, rings, says);
+            }
             self.plan_places();
             self.step = Step::Marking;
             return;

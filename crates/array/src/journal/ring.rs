@@ -21,6 +21,7 @@ use levelhead_block::BufId;
 use levelhead_units::{DriveIdx, Extent, Lba, Sectors};
 
 use super::record::{FoundRecord, RingName};
+use super::rules::{Rule, Rules};
 use crate::action::SubId;
 use crate::durable::reserve::JOURNAL_PIECE_MIN;
 
@@ -45,6 +46,7 @@ pub(crate) struct Ring {
     latest: Option<Lba>,
     /// What the ring says for good.
     pub(crate) durable: Watermarks,
+    rules: Rules,
 }
 
 /// How far the journal is.
@@ -94,7 +96,7 @@ pub(crate) struct Append {
 
 impl Ring {
     /// A ring of which nothing is known but that everything on it is over.
-    pub(crate) fn new(drive: DriveIdx, name: RingName, pieces: &[Extent]) -> Self {
+    pub(crate) fn new(drive: DriveIdx, name: RingName, pieces: &[Extent], rules: Rules) -> Self {
         let piece = |&extent: &Extent| {
             assert!(extent.sectors >= JOURNAL_PIECE_MIN, "{extent:?} holds no record");
             Stretch { extent, head: body(extent).lba }
@@ -108,6 +110,7 @@ impl Ring {
             append: None,
             latest: None,
             durable: Watermarks::default(),
+            rules,
         }
     }
 
@@ -139,6 +142,13 @@ impl Ring {
         }
     }
 
+    /// A rule is left out: space comes free as soon as it is over.
+    pub(crate) fn reclaim_below(&mut self, retired: u64) {
+        if !self.rules.keep(Rule::Reuse) {
+            self.held.retain(|_, held| held.id >= retired);
+        }
+    }
+
     /// Holds a place that [`Ring::room`] has found, for a record that is written at once.
     pub(crate) fn reserve(&mut self, place: Lba, sectors: Sectors, id: u64) {
         assert!(self.is_free(Extent::new(place, sectors)), "I1: drive {}", self.drive);
@@ -154,7 +164,8 @@ impl Ring {
 
     /// Lets go of the space of what is over (I1, I2).
     pub(crate) fn reclaim(&mut self) {
-        let (latest, retired) = (self.latest, self.durable.retired);
+        let latest = self.latest.filter(|_| self.rules.keep(Rule::Latest));
+        let retired = self.durable.retired;
         self.held.retain(|&at, held| held.id >= retired || Some(at) == latest);
     }
 
@@ -164,7 +175,8 @@ impl Ring {
             .pieces
             .iter()
             .flat_map(|piece| (0..MARKS).map(|at| piece.extent.lba + Sectors::new(at)));
-        let free = slots.filter(|&slot| self.latest != Some(slot)); // I2
+        let is_free = |slot| self.latest != Some(slot) || !self.rules.keep(Rule::Latest); // I2
+        let free = slots.filter(|&slot| is_free(slot));
         let place = free.min_by_key(|&slot| distance(Extent::new(slot, Sectors::new(1)), near));
         place.expect("a piece has two places for marks")
     }

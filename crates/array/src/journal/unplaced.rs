@@ -52,6 +52,11 @@ impl Unplaced {
         Some(versions.last().expect("U1: a sector has a version").place)
     }
 
+    /// How many sectors are not in their places.
+    pub(crate) fn len(&self) -> usize {
+        self.drives.iter().map(|backlog| backlog.cells.len()).sum()
+    }
+
     /// Whether every sector is in its place.
     pub(crate) fn is_empty(&self) -> bool {
         self.drives.iter().all(|backlog| backlog.versions == 0)

@@ -24,6 +24,7 @@ use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveIdx, DriveSet, Lba, Sectors};
 
 use super::record::{FoundRecord, Kind, Record};
+use super::rules::{Rule, Rules};
 use crate::shape::{Area, Cell, Layout, Row};
 
 /// A record and the ring on which it was found.
@@ -46,6 +47,7 @@ pub(crate) struct Known<'a> {
     pub(crate) floor: u64,
     /// Sectors that their drive did not give.
     pub(crate) unreadable: &'a BTreeSet<Cell>,
+    pub(crate) rules: Rules,
 }
 
 /// See the module.
@@ -149,8 +151,9 @@ impl Verdict {
     /// Finds the last contents; returns whether another transaction was dropped, so that they are to be found anew.
     fn decide(&mut self, touched: &Touched, known: Known<'_>) -> bool {
         let last_of = |(&cell, versions): (&Cell, &BTreeMap<u64, Option<Source>>)| {
-            let mut live = versions.iter().rev().filter(|(id, _)| !self.dropped.contains(id));
-            let (&id, source) = live.next()?;
+            let mut live = versions.iter().filter(|(id, _)| !self.dropped.contains(id));
+            let is_last = known.rules.keep(Rule::Order);
+            let (&id, source) = if is_last { live.next_back()? } else { live.next()? };
             let is_there = known.present.contains(cell.drive);
             let source = source.unwrap_or(if is_there { Source::Codeword } else { Source::Absent });
             Some((cell, Final { id, source }))
@@ -162,7 +165,8 @@ impl Verdict {
         for row in &hopeless {
             let id = last[row];
             let is_last = touched.rows[&id].iter().all(|row| last.get(row) == Some(&id));
-            if id > self.committed && is_last {
+            let may_drop = id > self.committed || !known.rules.keep(Rule::Committed);
+            if may_drop && is_last {
                 is_new |= self.dropped.insert(id); // V1, V2
             }
         }
@@ -191,7 +195,9 @@ impl Verdict {
         let can = |row: &Row| {
             // Of a mirror every copy that is there was changed alike.
             let is_valid = row.stripe < known.synced || layout.spec().is_mirror();
-            is_valid && self.sources(*row, known).len() >= layout.data_symbols()
+            known.rules.keep(Rule::Complete)
+                && is_valid
+                && self.sources(*row, known).len() >= layout.data_symbols()
         };
         rows.into_iter().filter(|row| !can(row)).collect()
     }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use levelhead_array::journal::record::{checksums, examine};
+use levelhead_array::journal::rules::Rules;
 use levelhead_array::membership::Why;
 use levelhead_array::{
     Action, Answer, Area, Array, ArrayEvent, BufId, Content, Cost, Deliver, DriveEvent, Ending,
@@ -68,7 +69,7 @@ pub(crate) fn settings(spec: Spec, stripes: u64, policy: Policy, lost: DriveSet)
 pub(crate) fn journaled(settings: Settings) -> Settings {
     let end = settings.area.size().get();
     let pieces = vec![extent(end, 24), extent(end + 24, 30)];
-    let journal = JournalSettings { pieces, floor: 1, left: Left::Drained };
+    let journal = JournalSettings { pieces, floor: 1, left: Left::Drained, rules: Rules::ALL };
     Settings { journal: Some(journal), ..settings }
 }
 

@@ -12,7 +12,7 @@ use levelhead_app::array::{
 use levelhead_app::{AppError, Stop};
 use levelhead_array::{HostOrder, Policy, Spec};
 use levelhead_erasure::Kernel;
-use levelhead_host::{CreateOptions, Io};
+use levelhead_host::{CreateOptions, Io, Journaling};
 use levelhead_nbd::Endpoint;
 use levelhead_units::Nanos;
 
@@ -48,6 +48,9 @@ pub(crate) struct CreateArgs {
     /// Take drives that hold something: another array, a file system, any other data
     #[arg(long)]
     force: bool,
+    /// Where what is written goes first, so that a crash leaves all of it or nothing: members, or none
+    #[arg(long, value_parser = values::journaling, default_value = "members")]
+    journal: Journaling,
 }
 
 #[derive(Args)]
@@ -179,8 +182,8 @@ pub(crate) struct OfDrive {
 pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
     match options {
         Options::Create(args) => {
-            let CreateArgs { array, members, assume_clean, dry_run, force } = args;
-            let options = CreateOptions { assume_clean, dry_run, force };
+            let CreateArgs { array, members, assume_clean, dry_run, force, journal } = args;
+            let options = CreateOptions { assume_clean, dry_run, force, journal };
             output.print(&create(&Create { spec: array, members, options })?)
         }
         Options::Serve(args) => run_serve(*args, output),

@@ -195,6 +195,7 @@ impl Engine {
             policy: array.policy(),
             state,
             is_forced: array.forced() == Forced::Yes,
+            journal: array.journal_status(),
             drives: drives.collect(),
             synced: Ratio::of(array.synced(), array.layout().stripes()),
             resync: array.resync(),

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::assemble::{AssembleOptions, assemble};
-use crate::create::{CreateOptions, create};
+use crate::create::{CreateOptions, Journaling, create};
 use crate::medium::{Medium, Transfer};
 use crate::member::MemberSpec;
 use crate::status::DriveState;
@@ -41,7 +41,9 @@ fn bench(folder: TempDir, io: Io) -> Option<Bench> {
     for member in &members {
         std::fs::File::create(member.path()).unwrap().set_len(600 * 4096).unwrap();
     }
-    let options = CreateOptions { assume_clean: true, ..CreateOptions::default() };
+    // What is in a journal is read from memory.
+    let journal = Journaling::None;
+    let options = CreateOptions { assume_clean: true, journal, ..CreateOptions::default() };
     create("raid5:2+1,chunk=8KiB".parse().unwrap(), &members, options).unwrap();
     let assembled = assemble(&members, AssembleOptions::default()).unwrap();
     let strings = Arc::new(Strings::default());

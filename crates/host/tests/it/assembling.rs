@@ -165,7 +165,7 @@ fn drive_that_has_shrunk_is_refused() {
     let file = std::fs::File::options().write(true).open(members[1].path()).unwrap();
     file.set_len(1 << 20).unwrap();
     let expected = format!(
-        "{} has shrunk to 1MiB, it had 2208KiB when it joined its array",
+        "{} has shrunk to 1MiB, it had 2176KiB when it joined its array",
         path(&members[1])
     );
     check_refused(&members, &expected);

@@ -10,8 +10,8 @@ use levelhead_block::conformance::{SuiteSettings, check_service};
 use levelhead_block::{BlockService, Buf, Command, Durability, Effort, Outcome, Request, ZeroTail};
 use levelhead_drive::Faults;
 use levelhead_host::{
-    ArrayHandle, ArrayState, Bound, DriveState, EventsSince, Io, LostMember, NumberedEvent,
-    OnEvent, ServeOptions,
+    ArrayHandle, ArrayState, Bound, CreateOptions, DriveState, EventsSince, Io, Journaling,
+    LostMember, NumberedEvent, OnEvent, ServeOptions,
 };
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos, Ratio, Sectors};
 
@@ -30,11 +30,17 @@ fn conform(array: &ArrayHandle, seed: u64, requests: u32) {
 
 /// Conforms with all drives, and again with as many lost as the shape survives, by every kind of I/O.
 fn check_files(spec: &str, policy: &str) {
+    check_files_with(spec, policy, UNKNOWN, 40);
+    check_files_with(spec, policy, CreateOptions { journal: Journaling::Members, ..UNKNOWN }, 400);
+}
+
+/// The same on drives with so many sectors of data.
+fn check_files_with(spec: &str, policy: &str, made: CreateOptions, data: u64) {
     for io in [Io::Threads, Io::Uring] {
         let shelf = Shelf::new();
         let shape: levelhead_array::Spec = spec.parse().unwrap();
-        let members = shelf.files(shape.drives(), 40);
-        make(spec, &members, UNKNOWN);
+        let members = shelf.files(shape.drives(), data);
+        make(spec, &members, made);
         let array = match gather(&members).unwrap().serve(ServeOptions { io, ..options(policy) }) {
             Ok(array) => array,
             Err(error) => {

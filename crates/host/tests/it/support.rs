@@ -13,7 +13,7 @@ use levelhead_block::{
 use levelhead_erasure::Kernel;
 use levelhead_host::{
     ArrayHandle, AssembleOptions, Assembled, Bound, CreateOptions, Created, HostError, Io,
-    MemberSpec, ServeOptions, assemble, create,
+    Journaling, MemberSpec, ServeOptions, assemble, create,
 };
 use levelhead_stats::Streams;
 use levelhead_units::{Bytes, Extent, Lba, SECTOR_SIZE, Sectors};
@@ -24,7 +24,7 @@ const END: u64 = 256;
 
 /// The size of a drive with so many sectors of data, in sectors.
 pub(crate) fn size_for(data: u64) -> u64 {
-    let spec = "raid0:2,chunk=4KiB".parse().unwrap();
+    let spec = "raid5:2+1,chunk=4KiB".parse().unwrap();
     let holds = |size: &u64| {
         let division = Division::of(&spec, Sectors::new(*size));
         division.is_some_and(|division| division.drive_size.get() >= data)
@@ -131,7 +131,7 @@ impl Shelf {
 }
 
 pub(crate) const CLEAN: CreateOptions =
-    CreateOptions { assume_clean: true, dry_run: false, force: false };
+    CreateOptions { assume_clean: true, dry_run: false, force: false, journal: Journaling::None };
 pub(crate) const UNKNOWN: CreateOptions = CreateOptions { assume_clean: false, ..CLEAN };
 
 pub(crate) fn make(spec: &str, members: &[MemberSpec], options: CreateOptions) -> Created {

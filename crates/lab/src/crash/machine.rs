@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use levelhead_array::journal::record::{checksums, examine};
+use levelhead_array::journal::rules::Rules;
 use levelhead_array::membership::{Member, Membership, Why};
 use levelhead_array::quorum::{Copy, Found, Refusal, quorum};
 use levelhead_array::reserve::{Reserved, Use};
 use levelhead_array::superblock::{Book, Forced, Own, State, Superblock, Uuid};
 use levelhead_array::{
     Action, Answer, Array, Books, BufId, Content, Deliver, Ending, HostOrder, JournalSettings,
-    Layout, Left, Policy, RequestId, Settings, Spec, Submit, Sums,
+    Layout, Policy, RequestId, Settings, Spec, Submit, Sums,
 };
 use levelhead_block::{
     Buf, Command, Data, Durability, Effort, Outcome, Piece, SectorSet, ZeroTail,
@@ -137,6 +138,7 @@ impl Machine {
         disks: Vec<Disk>,
         promise: Promise,
         left_out: DriveSet,
+        rules: Rules,
         seed: u64,
     ) -> Result<Self, String> {
         let mut left_out = left_out;
@@ -157,16 +159,6 @@ impl Machine {
         if let Some(doubt) = assembly.doubt {
             return Err(format!("the array is in doubt: {doubt}"));
         }
-        let own = assembly.places.iter().flatten().next().expect("an array has members");
-        let pieces = own.own.journal();
-        let journal = assembly.book.journal.map(|floor| JournalSettings {
-            pieces,
-            floor,
-            left: match assembly.book.state {
-                State::Clean => Left::Drained,
-                State::Dirty => Left::CutOff,
-            },
-        });
         let settings = Settings {
             spec: assembly.book.spec,
             area: assembly.area.clone(),
@@ -179,7 +171,7 @@ impl Machine {
             books: Some(Books::of(&assembly, Uuid(u128::from(seed).to_le_bytes()))),
             patience: None,
             background: None,
-            journal,
+            journal: JournalSettings::of(&assembly).map(|known| JournalSettings { rules, ..known }),
         };
         let mut machine = Self {
             array: Array::new(&settings, Streams::new(seed)),

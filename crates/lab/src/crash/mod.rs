@@ -21,6 +21,7 @@ pub mod promise;
 
 use std::fmt;
 
+use levelhead_array::journal::rules::Rules;
 use levelhead_array::{Layout, Spec};
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Sectors};
@@ -51,6 +52,8 @@ const DEPTH_MAX: u32 = 3;
 pub struct Aim {
     /// What its disks do with flushes.
     pub manners: Manners,
+    /// Which rules the array keeps.
+    pub rules: Rules,
     /// Whether the array keeps a journal.
     pub has_journal: bool,
     /// The most writes of one life.
@@ -61,8 +64,13 @@ pub struct Aim {
 
 impl Aim {
     /// Honest disks, a journal, an image at every boundary of up to three writes.
-    pub const DEFAULT: Self =
-        Self { manners: Manners::Honest, has_journal: true, writes: 3, one_of: 1 };
+    pub const DEFAULT: Self = Self {
+        manners: Manners::Honest,
+        rules: Rules::ALL,
+        has_journal: true,
+        writes: 3,
+        one_of: 1,
+    };
 }
 
 /// What runs have come to.
@@ -125,7 +133,13 @@ impl Run<'_> {
     fn all(&mut self, make: Make) -> Result<(), String> {
         let disks = make.disks();
         let size = self.size_of(&make);
-        let machine = Machine::start(disks, Promise::new(size), DriveSet::EMPTY, self.rng.bits())?;
+        let machine = Machine::start(
+            disks,
+            Promise::new(size),
+            DriveSet::EMPTY,
+            self.aim.rules,
+            self.rng.bits(),
+        )?;
         self.life(machine, 0)
     }
 
@@ -227,7 +241,8 @@ impl Run<'_> {
             }
         }
         let Image { disks, promise, .. } = image;
-        let mut machine = Machine::start(disks, promise, left_out, self.rng.bits())?;
+        let mut machine =
+            Machine::start(disks, promise, left_out, self.aim.rules, self.rng.bits())?;
         if depth < DEPTH_MAX && self.rng.below(3) == 0 {
             for _ in 0..self.rng.below(60) {
                 machine.step(&mut self.rng);

@@ -1,0 +1,67 @@
+//! The rules that keep data safe, by name, so that a test can leave one out and must notice.
+//!
+//! A server keeps all of them.
+
+/// A rule of the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// J1: a transaction is committed when all its records are durable, not before.
+    Records,
+    /// J2: enough rings say for good that a transaction is committed before it is written in place.
+    Mark,
+    /// J4: what is in its place is safe after a flush that began later, not at once.
+    Flush,
+    /// J4: a lost participant counts once its loss is recorded for good, not before.
+    Loss,
+    /// I1: space is written over once a durable record on the same ring says that it may be, not before.
+    Reuse,
+    /// I2: the record that says most is never written over.
+    Latest,
+    /// V2, V3: what is missing of a transaction is computed where that is possible.
+    Complete,
+    /// V3: the last content of a sector counts, not an earlier one.
+    Order,
+    /// V2: a transaction whose places may be written is never dropped.
+    Committed,
+    /// X2: what a recovery has decided is on the rings for good before it writes in place.
+    Decide,
+    /// X3: a recovery ends with marks that everything is over.
+    Conclude,
+}
+
+impl Rule {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Records,
+        Self::Mark,
+        Self::Flush,
+        Self::Loss,
+        Self::Reuse,
+        Self::Latest,
+        Self::Complete,
+        Self::Order,
+        Self::Committed,
+        Self::Decide,
+        Self::Conclude,
+    ];
+}
+
+/// Which rules are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    left_out: Option<Rule>,
+}
+
+impl Rules {
+    /// All.
+    pub const ALL: Self = Self { left_out: None };
+
+    /// All but this one.
+    pub const fn without(rule: Rule) -> Self {
+        Self { left_out: Some(rule) }
+    }
+
+    pub(crate) fn keep(self, rule: Rule) -> bool {
+        self.left_out != Some(rule)
+    }
+}
