@@ -7,10 +7,11 @@ use serde_json::{Value, json};
 use crate::support::{Shelf, assert_same, connect, levelhead, read_all, refs};
 use crate::{DRIVE, scribble};
 
-/// Makes an array of new files, all alike.
-fn make(shelf: &Shelf, array: &str, count: usize) -> Vec<String> {
+/// Makes an array of new files, all alike, with a journal on its members or none.
+fn make(shelf: &Shelf, array: &str, count: usize, journal: &str) -> Vec<String> {
     let drives = shelf.drives(count, DRIVE);
-    levelhead(&[&["array", "create", array, "--assume-clean"][..], &refs(&drives)].concat()).good();
+    let create = ["array", "create", array, "--assume-clean", "--journal", journal];
+    levelhead(&[&create[..], &refs(&drives)].concat()).good();
     drives
 }
 
@@ -25,7 +26,7 @@ fn states(status: &Value, count: usize) -> Vec<String> {
 #[test]
 fn members_of_a_mirror_hold_the_same_bytes_and_each_is_enough() {
     let shelf = Shelf::new();
-    let drives = make(&shelf, "raid1:3", 3);
+    let drives = make(&shelf, "raid1:3", 3, "none");
     let serving = shelf.serve(&drives);
     assert_eq!(serving.text("array"), "raid1:3,chunk=64KiB");
     let mut model = model(serving.size());
@@ -49,7 +50,7 @@ fn members_of_a_mirror_hold_the_same_bytes_and_each_is_enough() {
 #[test]
 fn a_drive_of_each_pair_may_fail_and_not_both_of_one() {
     let shelf = Shelf::new();
-    let drives = make(&shelf, "raid10:4,chunk=8KiB", 4);
+    let drives = make(&shelf, "raid10:4,chunk=8KiB", 4, "members");
     let socket = shelf.path("nbd.sock");
     let serving = shelf.serve(&drives);
     let mut model = model(serving.size());
@@ -82,7 +83,7 @@ fn a_drive_of_each_pair_may_fail_and_not_both_of_one() {
 #[test]
 fn mirror_whose_server_was_killed_starts_with_any_of_its_drives() {
     let shelf = Shelf::new();
-    let drives = make(&shelf, "raid1:2", 2);
+    let drives = make(&shelf, "raid1:2", 2, "none");
     let socket = shelf.path("nbd.sock");
     let serving = shelf.serve(&drives);
     let mut model = model(serving.size());
