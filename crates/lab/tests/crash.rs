@@ -22,7 +22,9 @@ fn swarm(first: u64, count: u64, aim: Aim) -> Tally {
 fn no_crash_breaks_the_promise() {
     let count = std::env::var("CRASH_SEEDS").ok().and_then(|text| text.parse().ok());
     let first = std::env::var("CRASH_FIRST").ok().and_then(|text| text.parse().ok());
-    swarm(first.unwrap_or(0), count.unwrap_or(20), Aim::DEFAULT);
+    let (first, count) = (first.unwrap_or(0), count.unwrap_or(20));
+    swarm(first, count, Aim::DEFAULT);
+    swarm(first, count, Aim::LONG);
 }
 
 /// How many seeds it takes until the swarm notices that something is wrong with arrays like these.
@@ -46,7 +48,9 @@ fn seeds_to_find(what: &str, aim: Aim) -> u64 {
 fn every_rule_that_is_left_out_is_noticed() {
     let mut missed = Vec::new();
     for rule in Rule::ALL {
-        let aim = Aim { rules: Rules::without(rule), ..Aim::DEFAULT };
+        let long = std::env::var("CANARY_LONG").is_ok();
+        let aim = if long { Aim::LONG } else { Aim::DEFAULT };
+        let aim = Aim { rules: Rules::without(rule), ..aim };
         if seeds_to_find(&format!("without {rule:?}"), aim) > 3_000 {
             missed.push(rule);
         }

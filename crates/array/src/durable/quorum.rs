@@ -211,20 +211,20 @@ pub fn quorum(found: &[Found]) -> Result<Assembly, Refusal> {
         return Err(Refusal::TooFew { spec, absent });
     }
     let is_clean = right.state == State::Clean;
-    let (trusted, doubt) = match (is_clean, absent.is_empty()) {
+    // What was being written is in the journal, and all else is as it was (J).
+    let known =
+        if is_clean { Some(right.synced) } else { right.journal.and(Some(right.synced_last)) };
+    let (trusted, doubt) = match (known, absent.is_empty()) {
         _ if spec.redundant() == 0 => (stripes, None),
-        (true, true) => (right.synced, None),
-        // What was being written is in the journal, and all else is as it was (J).
-        (false, _) if right.journal.is_some() => (right.synced_last, None),
-        (false, true) => (0, None),
+        (Some(known), true) => (known, None),
         // Nothing is computed: every copy that is left has all writes that were answered.
-        (false, false) if spec.is_mirror() => (0, None),
-        (true, false) if spec.is_mirror() => (right.synced, None),
-        (false, false) => (right.synced_last, Some(Doubt::Unclean)),
-        (true, false) if right.synced < stripes => {
-            (right.synced_last, Some(Doubt::Unsynced { stripes: stripes - right.synced }))
+        (known, false) if spec.is_mirror() => (known.unwrap_or(0), None),
+        (Some(known), false) if known == stripes => (known, None),
+        (Some(known), false) => {
+            (right.synced_last, Some(Doubt::Unsynced { stripes: stripes - known }))
         }
-        (true, false) => (right.synced, None),
+        (None, true) => (0, None),
+        (None, false) => (right.synced_last, Some(Doubt::Unclean)),
     };
     let is_trusted = trusted > 0 && spec.redundant() > 0;
     let is_sure = is_clean || doubt.is_some() || right.journal.is_some();

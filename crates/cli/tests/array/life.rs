@@ -21,7 +21,16 @@ fn dry_run_checks_everything_and_changes_nothing() {
     let before = shelf.content();
     let create = [&["array", "create", ARRAY, "--dry-run"][..], &refs(&drives)].concat();
     let value = levelhead(&[&create[..], &["--json"]].concat()).json();
-    let fields = ["array", "drive_data_bytes", "drives", "dry_run", "size_bytes", "synced", "uuid"];
+    let fields = [
+        "array",
+        "drive_data_bytes",
+        "drives",
+        "dry_run",
+        "journal_bytes",
+        "size_bytes",
+        "synced",
+        "uuid",
+    ];
     assert_eq!(keys(&value), fields);
     assert_eq!((&value["array"], &value["dry_run"]), (&json!(ARRAY), &json!(true)));
     assert_eq!((&value["size_bytes"], &value["synced"]), (&json!(SIZE), &json!(false)));
@@ -183,7 +192,7 @@ fn people_are_told_how_to_go_on() {
     levelhead(&["array", "stop", &drives[0]]).good();
     assert_eq!(support::end(child, "the server").code, Some(0));
     assert_eq!(text[0], ARRAY);
-    assert_eq!(text[1], "size: 29.4MiB");
+    assert_eq!(text[1], "size: 28.8MiB");
     assert!(text[2].starts_with("nbd: nbd://127.0.0.1:"), "{text:?}");
     let control = text[3].strip_prefix("control: ").unwrap();
     let uuid = Path::new(control).file_stem().unwrap().to_str().unwrap();

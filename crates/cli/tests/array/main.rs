@@ -19,8 +19,8 @@ use serde_json::Value;
 
 pub(crate) const DRIVE: u64 = 8 << 20;
 
-/// 1 MiB is reserved at both ends of every drive, and a 64th of it for the journal.
-pub(crate) const SIZE: u64 = 5 * (DRIVE - (2 << 20) - DRIVE / 64);
+/// 1 MiB is reserved at both ends of every drive, and 256 KiB for the journal.
+pub(crate) const SIZE: u64 = 5 * (DRIVE - (2 << 20) - (256 << 10));
 
 pub(crate) fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()

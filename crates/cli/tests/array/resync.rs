@@ -27,7 +27,7 @@ fn resync_is_seen_to_go_to_its_end_and_then_a_drive_can_go() {
     let slow: Vec<String> = files.iter().map(|path| format!("emu:{path}?slowdown=4")).collect();
     let serving = shelf.serve(&slow);
     let remarks = serving.said["remarks"].to_string();
-    assert!(remarks.contains("redundancy of 752 of 752 stripes is being made valid"), "{remarks}");
+    assert!(remarks.contains("redundancy of 736 of 736 stripes is being made valid"), "{remarks}");
     let first = serving.status();
     assert!(synced(&first) < 100.0, "{first}");
     assert_eq!(first["resync"], "running");
@@ -62,12 +62,12 @@ fn drive_that_alone_holds_data_is_not_given_up() {
     let ended = levelhead(&["array", "fail", serving.control(), "1"]);
     let sentence = ended.refusal();
     assert!(sentence.contains("drive 1 holds data that nothing else does"), "{sentence}");
-    assert!(sentence.contains("of 752 stripes is not valid yet"), "{sentence}");
+    assert!(sentence.contains("of 736 stripes is not valid yet"), "{sentence}");
     serving.stop();
     let (socket, left) = (shelf.path("nbd.sock"), without(&files, 1));
     let serve = [&["array", "serve", "--nbd", &socket][..], &refs(&left)].concat();
     let ended = levelhead(&serve);
-    assert!(ended.refusal().contains("of 752 stripes is not known to be valid"), "{ended:?}");
+    assert!(ended.refusal().contains("of 736 stripes is not known to be valid"), "{ended:?}");
     let serving = shelf.serve_with(&left, &["--nbd", &socket, "--force"]);
     let client = connect(&socket);
     let mut refused = 0;
@@ -97,12 +97,48 @@ fn content_of_copies(files: &[String]) -> Vec<u8> {
     bytes
 }
 
+/// A journal has what was being written, so redundancy is right at once, with a drive less, too.
 #[test]
-fn array_whose_server_was_killed_is_served_again_and_resynced() {
+fn array_whose_server_was_killed_is_served_again_at_once_with_a_drive_less() {
     let shelf = Shelf::new();
     let drives = shelf.array(DRIVE);
-    let socket = shelf.path("nbd.sock");
+    let (socket, model) = kill_a_server(&shelf, &drives);
+    let serving = shelf.serve(&drives[1..]);
+    assert_same(&read_all(&socket), &model);
+    let status = serving.status();
+    assert_eq!((synced(&status), &status["forced"]), (100.0, &false.into()), "{status}");
+    assert_eq!(status["journal"]["recovering"], false);
+    serving.stop();
+}
+
+#[test]
+fn array_without_a_journal_whose_server_was_killed_is_served_again_and_resynced() {
+    let shelf = Shelf::new();
+    let drives = shelf.drives(6, DRIVE);
+    let create = ["array", "create", ARRAY, "--assume-clean", "--journal", "none"];
+    let text = levelhead(&[&create[..], &refs(&drives)].concat()).good();
+    assert!(text.contains("journal: none: a crash may leave redundancy that is wrong"), "{text}");
+    let (socket, model) = kill_a_server(&shelf, &drives);
+    // With a drive less it cannot be known what was being written there.
+    let serve = ["array", "serve", "--nbd", &socket];
+    let ended = levelhead(&[&serve[..], &refs(&drives[1..])].concat());
+    assert!(ended.refusal().contains("was not stopped in good order"), "{ended:?}");
     let serving = shelf.serve(&drives);
+    let remarks = serving.said["remarks"].to_string();
+    assert!(remarks.contains("is being made valid"), "{remarks}");
+    assert_eq!(serving.status()["journal"], serde_json::Value::Null);
+    assert_same(&read_all(&socket), &model);
+    wait_until_synced(&serving);
+    serving.stop();
+    let serving = shelf.serve(&drives[1..]);
+    assert_same(&read_all(&socket), &model);
+    serving.stop();
+}
+
+/// Serves an array, writes to it and kills the server; returns where clients found it and what they wrote.
+fn kill_a_server(shelf: &Shelf, drives: &[String]) -> (String, Vec<u8>) {
+    let socket = shelf.path("nbd.sock");
+    let serving = shelf.serve(drives);
     let mut model = vec![0; SIZE as usize];
     scribble(&connect(&socket), &mut model, 9);
     let control = serving.control().to_owned();
@@ -112,17 +148,5 @@ fn array_whose_server_was_killed_is_served_again_and_resynced() {
     assert!(shelf.names().contains(&"nbd.sock".to_owned()), "{:?}", shelf.names());
     assert!(fs::symlink_metadata(&control).is_ok(), "{control}");
     assert!(levelhead(&["array", "status", &drives[0]]).refusal().contains("no running array"));
-    // With a drive less it cannot be known what was being written there.
-    let serve = ["array", "serve", "--nbd", &socket];
-    let ended = levelhead(&[&serve[..], &refs(&drives[1..])].concat());
-    assert!(ended.refusal().contains("was not stopped in good order"), "{ended:?}");
-    let serving = shelf.serve(&drives);
-    let remarks = serving.said["remarks"].to_string();
-    assert!(remarks.contains("is being made valid"), "{remarks}");
-    assert_same(&read_all(&socket), &model);
-    wait_until_synced(&serving);
-    serving.stop();
-    let serving = shelf.serve(&drives[1..]);
-    assert_same(&read_all(&socket), &model);
-    serving.stop();
+    (socket, model)
 }

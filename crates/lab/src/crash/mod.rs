@@ -60,6 +60,10 @@ pub struct Aim {
     pub writes: u64,
     /// Of how many effect boundaries one is made an image of.
     pub one_of: u64,
+    /// Of how many images one goes on with more writes once it is read.
+    pub goes_on: u64,
+    /// The fewest redundant disks of the arrays.
+    pub redundant_min: usize,
 }
 
 impl Aim {
@@ -70,7 +74,12 @@ impl Aim {
         has_journal: true,
         writes: 3,
         one_of: 1,
+        goes_on: 16,
+        redundant_min: 1,
     };
+
+    /// Many writes, so that the space of the journal is used again, and images of some moments only.
+    pub const LONG: Self = Self { writes: 60, one_of: 12, goes_on: 3, ..Self::DEFAULT };
 }
 
 /// What runs have come to.
@@ -106,7 +115,14 @@ impl fmt::Display for Broken {
 /// One run: an array, a script, and images of it at its effect boundaries.
 pub fn run(seed: u64, aim: Aim, tally: &mut Tally) -> Result<(), Broken> {
     let mut rng = Streams::new(seed).stream("crash");
-    let spec = LAYOUTS[rng.below(LAYOUTS.len() as u64) as usize];
+    let layouts: Vec<&str> = LAYOUTS
+        .into_iter()
+        .filter(|text| {
+            let spec: Spec = text.parse().expect("the layouts are good");
+            spec.redundant() >= aim.redundant_min
+        })
+        .collect();
+    let spec = layouts[rng.below(layouts.len() as u64) as usize];
     let piece = if aim.has_journal { 10 + rng.below(24) } else { 0 };
     let make = Make {
         spec: spec.parse().expect("the layouts are good"),
@@ -253,8 +269,8 @@ impl Run<'_> {
             return self.crash(again, faults, depth + 1);
         }
         machine.verify(&mut self.rng)?;
-        if depth < DEPTH_MAX && self.rng.below(16) == 0 {
-            let aim = Aim { one_of: 8, ..self.aim };
+        if depth < DEPTH_MAX && self.rng.below(self.aim.goes_on) == 0 {
+            let aim = Aim { one_of: 8 * self.aim.one_of, ..self.aim };
             let rng = Streams::new(self.rng.bits()).stream("crash/next");
             let mut next = Run { rng, aim, tally: self.tally, spec: self.spec };
             return next.life(machine, depth + 1);
