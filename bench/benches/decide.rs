@@ -57,6 +57,7 @@ fn decide(bencher: Bencher<'_, '_>, policy: &str, drives: usize, spare: usize) {
         let view = View {
             shares: black_box(&shares),
             spare,
+            mirror: None,
             arrivals: Arrivals::Independent,
             window: 32.0,
             seen: 3.0,

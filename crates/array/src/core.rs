@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, VecDeque};
 use levelhead_block::{
     BufId, Combine, Command, Effort, Outcome, Place, RequestId, SectorSet, Segment,
 };
-use levelhead_erasure::Code;
 use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
@@ -22,6 +21,7 @@ use crate::journal::unplaced::Unplaced;
 pub(crate) use crate::ops::id::OpId;
 use crate::ops::postponed::Postponed;
 use crate::policy::tau::Share;
+use crate::shape::redundancy::Redundancy;
 use crate::shape::{Area, Layout};
 use crate::{Content, Settings};
 
@@ -52,7 +52,7 @@ pub(crate) struct Core {
     /// Where the layout's sectors lie on the drives.
     pub(crate) area: Area,
     /// Absent where nothing is redundant.
-    pub(crate) code: Option<Code>,
+    pub(crate) code: Option<Redundancy>,
     /// All that is known of the drives.
     pub(crate) drives: Drives,
     /// Whether data may be written: where books are kept, once they are open for that.
@@ -87,6 +87,8 @@ pub(crate) struct Core {
     arms: Vec<Lba>,
     pub(crate) actions: VecDeque<Action>,
     pub(crate) counters: Counters,
+    /// Reads of a mirror that were begun: its copies take turns.
+    pub(crate) turn: u64,
     /// Room for decisions.
     shares: Vec<Share>,
     content: Content,
@@ -141,14 +143,10 @@ impl Core {
     pub(crate) fn new(settings: &Settings, streams: Streams) -> Self {
         let layout = Layout::new(settings.spec, settings.area.size());
         let count = settings.spec.drives();
-        let redundant = layout.symbols() - layout.data_symbols();
-        let code = (redundant > 0).then(|| {
-            Code::new(layout.data_symbols(), redundant).expect("a spec's codeword is not too long")
-        });
         Self {
+            code: Redundancy::of(&layout),
             layout,
             area: settings.area.clone(),
-            code,
             drives: Drives::new(settings, streams),
             may_write: settings.books.is_none(),
             unrecorded: DriveSet::EMPTY,
@@ -167,6 +165,7 @@ impl Core {
             arms: vec![Lba::ZERO; count],
             actions: VecDeque::new(),
             counters: Counters::default(),
+            turn: 0,
             shares: Vec::with_capacity(count),
             content: settings.content,
             subs: BTreeMap::new(),
@@ -228,11 +227,11 @@ impl Core {
     /// Reads a little from drives that no read asks, to learn how fast they are.
     pub(crate) fn probe(&mut self, now: Instant) {
         for drive in self.drives.present().iter() {
-            let Some(stripe) = self.drives.take_probe(now, drive, self.layout.stripes()) else {
+            let Some(chunk_idx) = self.drives.take_probe(now, drive, self.layout.chunks()) else {
                 continue;
             };
             let chunk = self.layout.spec().chunk();
-            let lba = Lba::new(stripe * chunk.get());
+            let lba = Lba::new(chunk_idx * chunk.get());
             let sectors = chunk.min(PROBE_SIZE);
             let place = Place { buf: self.name_buf(), sector: 0 };
             let count = sectors.get() as u32;
@@ -338,10 +337,16 @@ impl Core {
         self.drives.has_failed()
     }
 
+    /// Whether the array holds what was written to the stripes below `end` as often as it can. Every write of a mirror
+    /// goes to all copies, whatever else these hold.
+    pub(crate) fn is_redundant(&self, end: u64) -> bool {
+        end <= self.synced || self.layout.spec().is_mirror()
+    }
+
     /// A drive was just lost: whether writes that were answered and not flushed may be gone with it, because some
     /// stripes have no valid redundancy.
     pub(crate) fn loses_writes(&self) -> bool {
-        let is_covered = self.synced == self.layout.stripes() && !self.has_failed();
+        let is_covered = self.is_redundant(self.layout.stripes()) && !self.has_failed();
         !is_covered && self.writes_ended > self.writes_flushed
     }
 

@@ -45,7 +45,7 @@ pub enum ArrayEvent {
     Failed {
         /// The lost drives.
         lost: DriveSet,
-        /// How many the layout survives the loss of.
+        /// How many the layout survives the loss of, whichever they are.
         survives: usize,
     },
     /// It has come to its end.

@@ -739,7 +739,7 @@ impl Array {
         if self.core.drives.lost().contains(drive) {
             return;
         }
-        let event = self.core.drives.handle_lost(now, drive);
+        let events = self.core.drives.handle_lost(now, drive);
         self.note_lost_writes();
         if let Some(ledger) = &mut self.ledger {
             if ledger.records_losses() {
@@ -751,11 +751,12 @@ impl Array {
             journal.handle_lost(&mut self.core, drive);
         }
         self.core.actions.push_back(Action::Event(Event::Lost { drive, why }));
-        let (lost, survives) = (self.core.drives.lost(), self.core.layout.spec().redundant());
-        if lost.len() as usize == survives + 1 {
-            self.tell(ArrayEvent::Failed { lost, survives });
+        let (lost, spec) = (self.core.drives.lost(), *self.core.layout.spec());
+        let before = lost.without(DriveSet::EMPTY.with(drive));
+        if self.core.has_failed() && spec.survives(before) {
+            self.tell(ArrayEvent::Failed { lost, survives: spec.redundant() });
         }
-        self.core.note_event(event);
+        self.core.note_events(events);
         // A drive that hangs may never end the commands inside it, so no operation waits for them either.
         let mut given_up = self.core.drain_waiting(drive);
         given_up.extend(self.core.give_up_inside(drive));

@@ -33,6 +33,7 @@ fn no_policy_allocates_when_it_decides() {
     let view = View {
         shares: &shares,
         spare: 2,
+        mirror: None,
         arrivals: Arrivals::Independent,
         window: 32.0,
         seen: 3.0,

@@ -229,6 +229,9 @@ fn tell(refusal: &Refusal, members: &[MemberSpec]) -> String {
         ),
         Refusal::TooFew { ref spec, absent } => {
             let (survives, missing) = (spec.redundant(), absent.len());
+            if spec.width() < spec.drives() {
+                return format!("{spec} does not survive that drives {absent} are missing");
+            }
             format!(
                 "{spec} survives the loss of {survives} drives, {missing} are missing: drives {absent}"
             )

@@ -381,7 +381,7 @@ impl Engine {
 
     fn is_beyond_repair(&self) -> bool {
         let array = &self.parts.array;
-        array.lost().len() as usize > array.layout().spec().redundant()
+        !array.layout().spec().survives(array.lost())
     }
 
     fn answer(&mut self, Answer { request, outcome, cost: _ }: Answer) {

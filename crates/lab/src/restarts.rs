@@ -31,13 +31,17 @@ use crate::shelf::Planted;
 use crate::start::{Force, Journaling, NoStart};
 use crate::{World, WorldSettings};
 
-const LAYOUTS: [&str; 6] = [
+const LAYOUTS: [&str; 10] = [
     "raid4:2+1,chunk=8KiB",
     "raid5:3+1,chunk=8KiB",
     "raid5:5+1,chunk=4KiB",
     "raid6:3+2,chunk=8KiB",
     "eraid:3+1,e=2,chunk=8KiB",
     "eraid:2+3,e=2,chunk=8KiB",
+    "raid1:2,chunk=8KiB",
+    "raid1:3,chunk=16KiB",
+    "raid10:4,chunk=8KiB",
+    "raid10:5,chunk=4KiB",
 ];
 
 /// Sectors of a member: hardly more than its superblocks need, so that requests meet.
@@ -149,6 +153,8 @@ struct Sector {
     numbers: Vec<u64>,
     /// How many of them have been answered.
     answered: usize,
+    /// What another copy of a mirror may hold instead of the safe number, until the copies are made alike.
+    twins: Vec<u64>,
 }
 
 impl Sector {
@@ -156,7 +162,9 @@ impl Sector {
     fn make_safe(&mut self, number: u64) {
         // Something newer may have been made safe meanwhile.
         if let Some(at) = self.numbers.iter().position(|&other| other == number) {
-            self.numbers.drain(..at);
+            if self.numbers.drain(..at).len() > 0 {
+                self.twins.clear();
+            }
             self.answered = self.answered.saturating_sub(at).max(1);
         }
     }
@@ -193,8 +201,8 @@ struct Run {
     suspect: BTreeSet<u64>,
     /// Stripes whose redundancy may be wrong for good: the write hole of an array that was made to go on.
     tainted: BTreeSet<u64>,
-    /// Drives that the array can still do without.
-    spare: usize,
+    /// Drives that it does without, or did for a while.
+    gone: DriveSet,
     disconnected: DriveSet,
     /// A copy of a member, made in this life.
     copy: Option<(DriveIdx, Memory)>,
@@ -224,13 +232,13 @@ impl Run {
             rng,
             world,
             now: Instant::ZERO,
-            sectors: vec![Sector { numbers: vec![0], answered: 1 }; count],
+            sectors: vec![Sector { numbers: vec![0], answered: 1, twins: Vec::new() }; count],
             inside: BTreeMap::new(),
             id_next: 1,
             unflushed: BTreeMap::new(),
             suspect: BTreeSet::new(),
             tainted: BTreeSet::new(),
-            spare: settings.spec.redundant(),
+            gone: DriveSet::EMPTY,
             disconnected: DriveSet::EMPTY,
             copy: None,
             journaling: Journaling::None,
@@ -280,7 +288,7 @@ impl Run {
         self.report.stops += 1;
         self.unflushed.clear();
         if self.is_synced() {
-            self.suspect.clear();
+            self.forget_suspects();
         }
         for sector in &mut self.sectors {
             let newest = sector.numbers[sector.answered - 1];
@@ -294,10 +302,13 @@ impl Run {
     fn misfortune(&mut self) {
         let drives = self.world.array().layout().spec().drives() as u64;
         let drive = DriveIdx::from_usize(self.rng.below(drives) as usize);
+        if self.rng.below(10) == 0 {
+            self.world.resync(self.now);
+        }
         let is_synced = self.is_synced();
         let is_there = !self.world.array().lost().or(self.disconnected).contains(drive);
-        if self.rng.below(25) == 0 && self.spare > 0 && is_synced && is_there {
-            self.spare -= 1;
+        if self.rng.below(25) == 0 && self.can_do_without(drive) && is_synced && is_there {
+            self.gone = self.gone.with(drive);
             // Long enough to be silent, and not long enough to be lost.
             let until = self.now + Nanos::from_millis(5_000 + self.rng.below(40_000));
             match self.rng.below(4) {
@@ -323,12 +334,13 @@ impl Run {
     fn after_a_stop(&mut self, writes_before: u64) {
         let copy = self.copy.take();
         let was_opened = self.world.ledger_writes() > writes_before;
-        let may_lose = self.spare > 0 && self.is_synced() && was_opened;
+        let may_lose = self.is_synced() && was_opened;
         match self.rng.below(4) {
             0 if may_lose => self.peek_without_one(),
             1 if may_lose => {
                 if let Some((drive, medium)) = copy
                     && !self.disconnected.contains(drive)
+                    && self.can_do_without(drive)
                 {
                     *self.world.platter_mut(drive).expect("bytes are carried") = medium;
                 }
@@ -348,7 +360,12 @@ impl Run {
     fn peek_without_one(&mut self) {
         let drives = self.world.array().layout().spec().drives();
         let gone = self.world.array().lost().or(self.disconnected);
-        let there: Vec<DriveIdx> = DriveSet::first(drives as u8).without(gone).iter().collect();
+        let there = DriveSet::first(drives as u8).without(gone);
+        let there: Vec<DriveIdx> =
+            there.iter().filter(|&drive| self.can_do_without(drive)).collect();
+        if there.is_empty() {
+            return;
+        }
         let one = there[self.rng.below(there.len() as u64) as usize];
         let left_out = DriveSet::EMPTY.with(one);
         self.start(left_out, Force::No).expect("the array survives the loss of one more");
@@ -378,7 +395,10 @@ impl Run {
         let mut left_out = DriveSet::EMPTY;
         if self.rng.below(2) == 0 {
             left_out = self.disconnected; // They stay away; else they come back.
-        } else if self.rng.below(4) == 0 && self.spare > 0 && !self.disconnected.contains(one) {
+        } else if self.rng.below(4) == 0
+            && self.can_do_without(one)
+            && !self.disconnected.contains(one)
+        {
             left_out = left_out.with(one);
         }
         let layout = self.world.array().layout();
@@ -410,11 +430,18 @@ impl Run {
         // All redundancy is made valid, or part of it.
         let steps = if self.rng.below(4) == 0 { self.rng.below(3) } else { u64::MAX };
         for _ in 0..steps {
-            if self.is_synced() || !self.world.array().lost().is_empty() {
+            // Copies are made alike also without some drives.
+            let is_stuck = !self.world.array().lost().is_empty() && !self.is_mirror();
+            if self.is_synced() || is_stuck {
                 break;
             }
+            let before = self.world.array().synced();
             self.world.resync(self.now);
             self.pass(None, None);
+            // It waits for a client's write where drives are missing.
+            if self.world.array().synced() == before {
+                break;
+            }
         }
     }
 
@@ -428,9 +455,23 @@ impl Run {
     }
 
     fn note_absent(&mut self, absent: DriveSet) {
-        let redundant = self.world.array().layout().spec().redundant();
-        self.spare = redundant - absent.len() as usize;
-        self.disconnected = absent;
+        (self.gone, self.disconnected) = (absent, absent);
+    }
+
+    /// Whether the array survives the loss of this drive besides all that is gone.
+    fn can_do_without(&self, drive: DriveIdx) -> bool {
+        let spec = self.world.array().layout().spec();
+        !self.gone.contains(drive) && spec.survives(self.gone.with(drive))
+    }
+
+    fn is_mirror(&self) -> bool {
+        self.world.array().layout().spec().is_mirror()
+    }
+
+    /// All redundancy is valid, and that is safe.
+    fn forget_suspects(&mut self) {
+        self.suspect.clear();
+        self.sectors.iter_mut().for_each(|sector| sector.twins.clear());
     }
 
     fn is_synced(&self) -> bool {
@@ -558,7 +599,7 @@ impl Run {
             }
             Inside::Flush(Covers { numbers, writes, is_synced }) => {
                 if is_synced {
-                    self.suspect.clear();
+                    self.forget_suspects();
                 }
                 for (sector, number) in self.sectors.iter_mut().zip(numbers) {
                     sector.make_safe(number);
@@ -603,16 +644,22 @@ impl Run {
         let Outcome::Done { damaged, .. } = outcome else { panic!("{}: gone", self.context()) };
         assert!(!damaged.contains(at), "{}: {lba:?} is not to be had", self.context());
         let number = self.number(lba, bytes);
-        let context = self.context();
+        let (context, is_mirror) = (self.context(), self.is_mirror());
+        let stripe = self.world.array().layout().find(lba).0.stripe;
         let sector = &mut self.sectors[lba.get() as usize];
         assert!(
-            sector.numbers.contains(&number),
+            sector.numbers.contains(&number) || sector.twins.contains(&number),
             "{context}: {lba:?}: what was safe is gone: {number} of {:?}",
             sector.numbers
         );
         self.report.verified += 1;
         self.report.set_back += u64::from(number != sector.numbers[sector.answered - 1]);
-        *sector = Sector { numbers: vec![number], answered: 1 };
+        let mut twins = Vec::new();
+        if is_mirror && self.suspect.contains(&stripe) {
+            twins
+                .extend(sector.numbers.iter().chain(&sector.twins).filter(|&&twin| twin != number));
+        }
+        *sector = Sector { numbers: vec![number], answered: 1, twins };
     }
 
     fn is_tainted(&self, lba: Lba) -> bool {

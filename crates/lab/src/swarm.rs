@@ -1,8 +1,8 @@
 //! Random arrays, random traffic, random misfortune; every byte compared with plain memory.
 //!
 //! A seed decides all of it: layout, policy, window, order, failures, slowness, stalls, when drives
-//! disappear. The misfortune comes out of a *budget*: at most as many drives disappear as the layout
-//! survives, and sectors that no retry mends only where no drive does. Within the budget no sector may be
+//! disappear. The misfortune comes out of a *budget*: only such drives disappear as the layout survives
+//! the loss of, and sectors that no retry mends only where no drive does. Within the budget no sector may be
 //! missing. A sector that is missing all the same must be named in the answer, and no sector may be wrong.
 //!
 //! Two phases: trouble with traffic (safety), then no more trouble and no more traffic, in which
@@ -18,11 +18,11 @@ use levelhead_block::{
 };
 use levelhead_drive::{CacheMode, Faults, Profile, Scheduler, Settings};
 use levelhead_stats::{Rng, Streams};
-use levelhead_units::{DriveIdx, Extent, Lba, Nanos, Ratio, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos, Ratio, Sectors};
 
 use crate::{World, WorldSettings};
 
-const LAYOUTS: [&str; 8] = [
+const LAYOUTS: [&str; 12] = [
     "raid0:3,chunk=8KiB",
     "raid4:3+1,chunk=8KiB",
     "raid5:5+1,chunk=16KiB",
@@ -31,6 +31,10 @@ const LAYOUTS: [&str; 8] = [
     "eraid:5+1,e=2,chunk=8KiB",
     "eraid:4+2,e=3,chunk=12KiB",
     "eraid:2+3,e=2,chunk=8KiB",
+    "raid1:2,chunk=8KiB",
+    "raid1:3,chunk=16KiB",
+    "raid10:4,chunk=8KiB",
+    "raid10:5,chunk=4KiB",
 ];
 
 /// What drives suffer from besides, for a while or all the time. None of it loses anything.
@@ -179,9 +183,8 @@ struct Swarm {
     in_flight: BTreeMap<RequestId, Expected>,
     /// Whether some sectors are beyond mending.
     hard: bool,
-    /// Drives that may still disappear.
-    budget: u32,
-    lost: u32,
+    /// Drives that have disappeared.
+    lost: DriveSet,
     verified: u64,
     named: u64,
     decoded: u64,
@@ -208,8 +211,7 @@ impl Swarm {
             undefined: vec![false; size.as_usize()],
             in_flight: BTreeMap::new(),
             hard,
-            budget: if hard { 0 } else { spec.redundant() as u32 },
-            lost: 0,
+            lost: DriveSet::EMPTY,
             verified: 0,
             named: 0,
             decoded: 0,
@@ -251,12 +253,16 @@ impl Swarm {
 
     /// Perhaps a drive disappears.
     fn misfortune(&mut self, requests: u64) {
-        if self.budget > 0 && self.rng.below(requests / 2 + 1) == 0 {
-            let drives = self.world.array().layout().spec().drives() as u64;
-            let drive = DriveIdx::from_usize(self.rng.below(drives) as usize);
-            self.world.kill(self.world.now(), drive);
+        if !self.hard && self.rng.below(requests / 2 + 1) == 0 {
+            let spec = *self.world.array().layout().spec();
+            let drive = DriveIdx::from_usize(self.rng.below(spec.drives() as u64) as usize);
             // The array learns of it at the next command; the budget is spent either way.
-            (self.budget, self.lost) = (self.budget - 1, self.lost + 1);
+            let lost = self.lost.with(drive);
+            if lost == self.lost || !spec.survives(lost) {
+                return;
+            }
+            self.world.kill(self.world.now(), drive);
+            self.lost = lost;
             self.check();
         }
     }
@@ -357,7 +363,7 @@ impl Swarm {
             requests,
             verified: self.verified,
             named: self.named,
-            lost: self.lost,
+            lost: self.lost.len(),
             decoded: self.decoded,
             log: self.world.log().get(),
         }

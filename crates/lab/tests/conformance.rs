@@ -36,7 +36,12 @@ fn lone_drive_conforms_with_a_memory_and_without() {
 
 #[test]
 fn array_of_modelled_drives_conforms() {
-    for spec in ["raid5:2+1,chunk=8KiB", "eraid:2+2,e=2,chunk=8KiB"] {
+    for spec in [
+        "raid5:2+1,chunk=8KiB",
+        "eraid:2+2,e=2,chunk=8KiB",
+        "raid1:2,chunk=8KiB",
+        "raid10:3,chunk=8KiB",
+    ] {
         for cache in [CacheMode::Off, CacheMode::WriteBack] {
             let settings = WorldSettings {
                 spec: spec.parse().unwrap(),

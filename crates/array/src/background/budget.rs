@@ -38,7 +38,7 @@ impl Budget {
     pub(crate) fn stripes(self, layout: &Layout) -> u64 {
         let spec = layout.spec();
         let sectors = self.step.get().min(self.memory.get() / spec.drives() as u64);
-        (sectors / spec.chunk().get()).max(1)
+        layout.stripes_in(sectors / spec.chunk().get()).max(1)
     }
 }
 
@@ -120,5 +120,7 @@ mod tests {
         assert_eq!(stripes("raid5:5+1,chunk=64KiB"), 64, "4 MiB of each of six drives");
         assert_eq!(stripes("raid6:30+2,chunk=64KiB"), 32, "64 MiB of 32 drives");
         assert_eq!(stripes("raid5:2+1,chunk=8MiB"), 1);
+        assert_eq!(stripes("raid1:2,chunk=64KiB"), 64);
+        assert_eq!(stripes("raid10:8,chunk=64KiB"), 256, "four in each row of chunks");
     }
 }

@@ -35,16 +35,25 @@ impl Array {
 
     fn has_resync_step(&self) -> bool {
         let is_done = self.core.synced == self.core.layout.stripes();
-        self.resync == Resync::Idle && !is_done && self.core.code.is_some()
+        // The first write opens the array, and what is not there then is recorded as missing. A client's write may
+        // do that, the array by itself does not: drives of a mirror may still come back.
+        let is_opening = self.core.layout.spec().is_mirror() && !self.core.may_write;
+        let waits = is_opening && !self.core.drives.lost().is_empty();
+        self.resync == Resync::Idle && !is_done && self.core.code.is_some() && !waits
     }
 
     fn resync_step(&mut self, now: Instant) {
         if !self.has_resync_step() {
             return;
         }
-        if !self.core.drives.lost().is_empty() {
+        let (spec, lost) = (*self.core.layout.spec(), self.core.drives.lost());
+        // Copies are made of what is left; redundancy that is computed needs all drives.
+        if self.core.has_failed() || !(lost.is_empty() || spec.is_mirror()) {
             self.resync = Resync::Stuck;
             return self.tell_resync();
+        }
+        if spec.groups().all(|group| group.without(lost).len() <= 1) {
+            return self.note_synced(now, self.core.layout.stripes());
         }
         self.resync = Resync::Running;
         self.pacer.note_begin();
@@ -61,13 +70,7 @@ impl Array {
             (Progress::NotYet, _) | (Progress::Failed, Cause::Client(_)) => {}
             (Progress::Done, &Cause::Resync { first, end }) => {
                 assert_eq!(first, self.core.synced, "one step at a time");
-                self.core.synced = end;
-                if end == self.core.layout.stripes()
-                    && let Some(ledger) = &mut self.ledger
-                {
-                    ledger.handle_synced(&mut self.core, now);
-                }
-                self.resync = Resync::Idle;
+                self.note_synced(now, end);
             }
             (Progress::Failed, Cause::Resync { .. }) => self.resync = Resync::Stuck,
             (Progress::Done, Cause::Client(parts)) => {
@@ -78,5 +81,16 @@ impl Array {
                 }
             }
         }
+    }
+
+    /// Redundancy of the stripes below `end` is valid.
+    fn note_synced(&mut self, now: Instant, end: u64) {
+        self.core.synced = end;
+        if end == self.core.layout.stripes()
+            && let Some(ledger) = &mut self.ledger
+        {
+            ledger.handle_synced(&mut self.core, now);
+        }
+        self.resync = Resync::Idle;
     }
 }

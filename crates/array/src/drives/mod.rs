@@ -39,14 +39,14 @@ pub(crate) mod track;
 
 use levelhead_block::Health;
 use levelhead_stats::{Rng, Streams};
-use levelhead_units::{DriveIdx, DriveSet, Instant, Lba, Nanos};
+use levelhead_units::{DriveIdx, DriveSet, Instant, Lba, Nanos, Sectors};
 
 use crate::Settings;
 use crate::action::SubId;
-use crate::policy::View;
 use crate::policy::level;
 use crate::policy::tau::{DriveView, Share};
 use crate::policy::tolerant::Streaks;
+use crate::policy::{Mirror, View};
 use admission::{Awaited, Holding};
 use detect::{DriveEvent, Figures, Refusal};
 pub(crate) use facts::{Ended, EndedRead, Fate, Left, Load, Push, Reader, Silenced};
@@ -93,6 +93,8 @@ struct Drive {
     heard: Heard,
     /// Commands that it has ended.
     ended: u64,
+    /// Where the command begins that was put into its queue last.
+    asked_last: Lba,
 }
 
 /// Quantiles of what commands take, over all drives.
@@ -124,13 +126,13 @@ impl Drives {
                 awaited: Awaited::default(),
                 heard: Heard::default(),
                 ended: 0,
+                asked_last: Lba::ZERO,
             }
         };
         let practice = if settings.policy.sits_out() { Practice::SitOut } else { Practice::Name };
-        let redundant = settings.spec.redundant();
         Self {
             each: (0..count).map(drive).collect(),
-            standings: Standings::new(count, redundant, settings.lost, practice),
+            standings: Standings::new(settings.spec, settings.lost, practice),
             streaks: Streaks::new(count),
             times: Times {
                 median: Quantile::new(0.5),
@@ -172,9 +174,15 @@ impl Drives {
         self.standings.present()
     }
 
-    /// How many more drives the layout can lose.
-    pub(crate) fn spare(&self) -> usize {
-        self.standings.spare()
+    /// Whether the layout survives the loss of these drives, besides those that are lost.
+    pub(crate) fn can_spare(&self, drives: DriveSet) -> bool {
+        self.standings.can_spare(drives)
+    }
+
+    /// Whether it survives that of one more, whichever.
+    pub(crate) fn can_spare_one(&self, drives: DriveSet) -> bool {
+        let others = self.present().without(drives);
+        others.iter().any(|drive| self.can_spare(drives.with(drive)))
     }
 
     /// Whether more drives are lost than the layout survives.
@@ -213,7 +221,7 @@ impl Drives {
     }
 
     /// The array does without a drive from now on.
-    pub(crate) fn handle_lost(&mut self, now: Instant, drive: DriveIdx) -> Option<DriveEvent> {
+    pub(crate) fn handle_lost(&mut self, now: Instant, drive: DriveIdx) -> Vec<DriveEvent> {
         self.streaks.forget(drive);
         self.standings.handle_lost(now, drive)
     }
@@ -304,14 +312,18 @@ impl Drives {
 
     /// What a decision is made from, but for the drives' shares.
     pub(crate) fn overview(&self) -> View<'static> {
+        // Of an array that has failed some drives may sit out that another one's loss makes needed.
+        let spared = |drives| if self.can_spare(drives) { drives } else { DriveSet::EMPTY };
+        let (spec, lost) = (*self.standings.spec(), self.lost());
         View {
             shares: &[],
-            spare: self.spare(),
+            mirror: spec.is_mirror().then_some(Mirror { spec, lost }),
+            spare: self.standings.spare(),
             arrivals: self.holding.arrivals(),
             window: self.window,
             seen: self.seen,
-            sat_out: self.sat_out(),
-            by_hand: self.not_to_be_read(),
+            sat_out: spared(self.sat_out()),
+            by_hand: spared(self.not_to_be_read()),
             persistent: self.streaks.persistent().without(self.sat_out()),
         }
     }
@@ -319,9 +331,10 @@ impl Drives {
     /// Drives that an operator sat out and, as far as the layout can do without more, those that are silent.
     fn not_to_be_read(&self) -> DriveSet {
         let by_hand = self.standings.by_hand();
-        let room = self.spare().saturating_sub(by_hand.len() as usize);
         let silent = self.silent().without(self.lost()).without(by_hand);
-        silent.iter().take(room).fold(by_hand, DriveSet::with)
+        silent.iter().fold(by_hand, |all, drive| {
+            if self.can_spare(all.with(drive)) { all.with(drive) } else { all }
+        })
     }
 
     /// A read has looked at the drives that are there.
@@ -354,6 +367,11 @@ impl Drives {
             pace.get() * (drive.queue.len() as u64 + 1)
         };
         self.each.iter().map(wait).collect()
+    }
+
+    /// From where the command begins that a drive was given last to a sector of it.
+    pub(crate) fn distance(&self, drive: DriveIdx, lba: Lba) -> Sectors {
+        Sectors::new(self.each[drive.as_usize()].asked_last.get().abs_diff(lba.get()))
     }
 
     /// Commands at a drive that is there, on average.
@@ -421,10 +439,13 @@ impl Drives {
     pub(crate) fn push(&mut self, now: Instant, push: Push) {
         let Push { drive, sub, lba, end, load } = push;
         assert!(!self.lost().contains(drive), "A2: drive {drive} is lost");
-        let Drive { queue, track, .. } = self.of(drive);
+        let Drive { queue, track, asked_last, .. } = self.of(drive);
         queue.push(sub, lba, end);
         match load {
-            Load::Sectors => track.handle_asked(now),
+            Load::Sectors => {
+                track.handle_asked(now);
+                *asked_last = lba;
+            }
             Load::Nothing => {}
         }
     }

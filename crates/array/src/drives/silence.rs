@@ -12,8 +12,8 @@
 //! # Invariants
 //!
 //! - S1. A drive is lost for its silence only if a write, a flush or the ledger waits for it, and the layout
-//!   survives the loss of every silent drive. If more drives are silent than that, losing some of them would help
-//!   no request.
+//!   survives the loss of every silent drive that shares a stripe with it. If more drives are silent than that,
+//!   losing some of them would help no request.
 //! - S2. Where it cannot be lost, the requests that wait for it are answered with a failure: no client waits longer
 //!   than [`Patience::answer`].
 //! - S3. A drive that ends commands now and then, but not the one that a write or a flush has waited for as long as

@@ -21,8 +21,8 @@
 //!
 //! # Invariants
 //!
-//! - D1. Of lost drives and those that sit out there are together at most as many as the layout can lose,
-//!   unless more than that are lost. Of lost drives and those that a read sets aside there are, too.
+//! - D1. The layout survives the loss of all lost drives together with those that sit out, unless it does not survive
+//!   that of the lost ones. It survives that of the lost drives and those that a read sets aside, too.
 //! - D2. A drive that sits out by hand comes back by hand, or when the layout needs it.
 //! - D3. A lost drive does not sit out, is not set aside, is not overdue and is not probed. That it is silent
 //!   still counts for the end of the array, which does not wait for commands inside silent drives.
@@ -30,6 +30,7 @@
 use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos};
 
 use super::detect::{Detector, DriveEvent, EventKind, Figures, FoundSlow, Refusal};
+use crate::shape::Spec;
 
 /// How long a drive sits out at least, the first time and at most.
 const TERM: Nanos = Nanos::from_secs(5);
@@ -87,7 +88,7 @@ pub(crate) enum Practice {
 pub(crate) struct Standings {
     records: Vec<Record>,
     detector: Detector,
-    redundant: usize,
+    spec: Spec,
     practice: Practice,
     // Sets of what the records say, kept because they are asked for at every read.
     lost: DriveSet,
@@ -101,8 +102,8 @@ pub(crate) struct Standings {
 }
 
 impl Standings {
-    pub(crate) fn new(drives: usize, redundant: usize, lost: DriveSet, practice: Practice) -> Self {
-        let none = DriveSet::EMPTY;
+    pub(crate) fn new(spec: Spec, lost: DriveSet, practice: Practice) -> Self {
+        let (drives, none) = (spec.drives(), DriveSet::EMPTY);
         let record = |at| {
             let is_lost = lost.contains(DriveIdx::from_usize(at));
             let standing = if is_lost { Standing::Lost } else { Standing::CountedOn };
@@ -111,7 +112,7 @@ impl Standings {
         Self {
             records: (0..drives).map(record).collect(),
             detector: Detector::new(drives),
-            redundant,
+            spec,
             practice,
             lost,
             sat_out: none,
@@ -126,6 +127,11 @@ impl Standings {
         DriveSet::first(self.records.len() as u8)
     }
 
+    /// The array's shape.
+    pub(crate) fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
     /// Drives that the array does without.
     pub(crate) fn lost(&self) -> DriveSet {
         self.lost
@@ -136,14 +142,19 @@ impl Standings {
         self.all().without(self.lost)
     }
 
-    /// How many more drives the layout can lose.
+    /// How many more drives the layout can lose, whichever they are.
     pub(crate) fn spare(&self) -> usize {
-        self.redundant.saturating_sub(self.lost.len() as usize)
+        self.spec.redundant().saturating_sub(self.lost.len() as usize)
+    }
+
+    /// Whether the layout survives the loss of these drives, too.
+    pub(crate) fn can_spare(&self, drives: DriveSet) -> bool {
+        self.spec.survives(self.lost.or(drives))
     }
 
     /// Whether more drives are lost than the layout survives.
     pub(crate) fn has_failed(&self) -> bool {
-        self.lost.len() as usize > self.redundant
+        !self.spec.survives(self.lost)
     }
 
     /// Drives that sit out.
@@ -230,7 +241,7 @@ impl Standings {
         found: FoundSlow,
     ) -> Option<DriveEvent> {
         let FoundSlow { figures, is_new } = found;
-        if self.practice == Practice::SitOut && self.can_sit_out() {
+        if self.practice == Practice::SitOut && self.can_sit_out(drive) {
             self.put_out(now, drive, Standing::SatOut);
             return Some(DriveEvent { at: now, drive, kind: EventKind::SatOut, figures });
         }
@@ -238,9 +249,9 @@ impl Standings {
         is_new.then_some(DriveEvent { at: now, drive, kind: EventKind::Slow, figures })
     }
 
-    /// Whether one more drive may sit out (D1).
-    fn can_sit_out(&self) -> bool {
-        (self.lost.or(self.sat_out).len() as usize) < self.redundant
+    /// Whether this drive may sit out besides those that do (D1).
+    fn can_sit_out(&self, drive: DriveIdx) -> bool {
+        self.can_spare(self.sat_out.with(drive))
     }
 
     fn put_out(&mut self, now: Instant, drive: DriveIdx, standing: fn(Term) -> Standing) {
@@ -267,8 +278,8 @@ impl Standings {
         match self.of(drive) {
             Standing::Lost => return Err(Refusal::Lost),
             Standing::SatOutByHand(_) => return Err(Refusal::Already),
-            Standing::CountedOn if !self.can_sit_out() => {
-                return Err(Refusal::Needed { spare: self.redundant });
+            Standing::CountedOn if !self.can_sit_out(drive) => {
+                return Err(Refusal::Needed { spare: self.spec.redundant() });
             }
             Standing::CountedOn | Standing::SatOut(_) => {}
         }
@@ -288,20 +299,22 @@ impl Standings {
         Ok(DriveEvent { at: now, drive, kind: EventKind::AdmittedByHand, figures })
     }
 
-    /// A drive is lost: another may be needed again (D1), the one that has sat out longest, and one
+    /// A drive is lost: others may be needed again (D1), the one that has sat out longest first, and one
     /// that sits out by hand only if there is no other.
-    pub(crate) fn handle_lost(&mut self, now: Instant, drive: DriveIdx) -> Option<DriveEvent> {
+    pub(crate) fn handle_lost(&mut self, now: Instant, drive: DriveIdx) -> Vec<DriveEvent> {
         self.bring_in(now, drive);
         self.records[drive.as_usize()].standing = Standing::Lost;
         self.lost = self.lost.with(drive);
         self.overdue = self.overdue.without(self.lost); // D3
-        let event = self.bring_in_needed(now);
+        let fellows = self.spec.fellows(drive);
+        let events = std::iter::from_fn(|| self.bring_in_needed(now, fellows)).collect();
         self.check();
-        event
+        events
     }
 
-    fn bring_in_needed(&mut self, now: Instant) -> Option<DriveEvent> {
-        if self.lost.or(self.sat_out).len() as usize <= self.redundant {
+    /// Brings in one of the `fellows` of a drive that was just lost, if the array needs one of them.
+    fn bring_in_needed(&mut self, now: Instant, fellows: DriveSet) -> Option<DriveEvent> {
+        if self.can_spare(self.sat_out) {
             return None;
         }
         let merit = |drive: &DriveIdx| match self.of(*drive) {
@@ -309,9 +322,10 @@ impl Standings {
             Standing::SatOutByHand(term) => Some((true, term.since)),
             Standing::CountedOn | Standing::Lost => None,
         };
-        let needed = self.sat_out.iter().min_by_key(merit)?;
-        let is_by_hand = self.by_hand().contains(needed);
-        assert!(!is_by_hand || self.by_hand() == self.sat_out, "D2: drive {needed} comes back");
+        let needed = self.sat_out.and(fellows).iter().min_by_key(merit)?;
+        let (by_hand, others) = (self.by_hand(), self.sat_out.without(self.by_hand()));
+        let is_last = others.and(fellows).is_empty();
+        assert!(!by_hand.contains(needed) || is_last, "D2: drive {needed} comes back");
         let figures = self.figures(now, needed);
         self.bring_in(now, needed);
         Some(DriveEvent { at: now, drive: needed, kind: EventKind::AdmittedInNeed, figures })
@@ -352,7 +366,8 @@ impl Standings {
     /// A read does without these drives: they are probed if nothing is heard of them.
     pub(crate) fn note_aside(&mut self, aside: DriveSet) {
         assert!(aside.and(self.lost).is_empty(), "D3: lost drives are set aside: {aside}");
-        assert!(aside.len() as usize <= self.spare(), "D1: too many are set aside: {aside}");
+        let is_spared = aside.is_empty() || self.can_spare(aside);
+        assert!(is_spared, "D1: too many are set aside: {aside}");
         self.aside = aside;
         self.stale = self.stale.or(aside.without(self.sat_out));
     }
@@ -387,7 +402,7 @@ impl Standings {
 
     /// Called after every change of a standing; there are few.
     fn check(&self) {
-        let is_spared = self.lost.or(self.sat_out).len() as usize <= self.redundant;
+        let is_spared = self.can_spare(self.sat_out);
         assert!(is_spared || self.has_failed(), "D1: {} sit out", self.sat_out);
         assert!(self.sat_out.and(self.lost).is_empty(), "D3: {} sit out", self.sat_out);
         assert!(self.overdue.and(self.lost).is_empty(), "D3: {} are overdue", self.overdue);

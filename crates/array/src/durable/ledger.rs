@@ -11,13 +11,17 @@
 //! ordinary commands to absolute addresses: the first copy of the superblock, and when that is safe, the second.
 //!
 //! ```text
-//!   begun --> safe: on k + 1 - l drives --> complete: on all that answer --> the next entry
+//!   begun --> safe: on enough drives --> complete: on all that answer --> the next entry
 //!              |
 //!              +--> answers that rely on it go out, writes that wait for the opening begin
 //! ```
 //!
-//! `k` drives are redundant and `l` are not present. The array survives the loss of `k - l` more drives, so one of
-//! `k + 1 - l` copies is left then.
+//! An entry is on enough drives if the layout does not survive the loss of all of them together with those that are
+//! not present. So whatever loss the array survives, one of the copies is left: if it were all of them, the layout
+//! would not survive it. Where `k` drives are redundant, whichever they are, and `l` are not present, that is
+//! `k + 1 - l` copies. For `raid10` a number would be wrong both ways: with a drive of another pair lost it survives
+//! the loss of more than `k - l`, and of `k + 1` drives of different pairs it survives the loss of all; what is needed
+//! is both drives of some pair, or the other one where one is not present.
 //!
 //! # Invariants
 //!
@@ -400,9 +404,10 @@ impl Ledger {
     fn look_at_entry(&mut self, core: &mut Core, now: Instant, silent: DriveSet) {
         let Some(entry) = &mut self.entry else { return };
         let away = not_present(&self.book.members);
-        let needed = core.layout.spec().redundant() + 1 - away.len() as usize;
-        let copies = entry.progress.iter().filter(|progress| progress.has_copy()).count();
-        if !entry.is_safe && copies >= needed {
+        let has_copy = |(_, progress): &(usize, &Progress)| progress.has_copy();
+        let copies = entry.progress.iter().enumerate().filter(has_copy);
+        let copies: DriveSet = copies.map(|(at, _)| DriveIdx::from_usize(at)).collect();
+        if !entry.is_safe && !core.layout.spec().survives(away.or(copies)) {
             entry.is_safe = true;
             core.note_recorded(away); // G3
             if self.phase == Phase::Opening && self.due.is_empty() {
@@ -412,8 +417,8 @@ impl Ledger {
         // G2: no more silent drives are left behind than the layout can do without, and none by the last entries,
         // because there would be no later entry to give it what it missed.
         let silent = silent.without(core.drives.lost());
-        let may_lag = (silent.len() as usize) <= core.drives.spare()
-            && matches!(self.phase, Phase::Opening | Phase::Open);
+        let may_lag =
+            core.drives.can_spare(silent) && matches!(self.phase, Phase::Opening | Phase::Open);
         let is_waited_for = |(at, progress): (usize, &Progress)| match progress {
             Progress::NotAsked | Progress::Done => false,
             Progress::Waiting { .. } | Progress::First { .. } | Progress::Second { .. } => {
@@ -465,7 +470,7 @@ impl Ledger {
     /// The book gets its next generation.
     fn turn_over(&mut self, core: &Core, state: State) {
         let away = not_present(&self.members);
-        assert!(away.len() as usize <= core.layout.spec().redundant(), "G4: {away}");
+        assert!(core.layout.spec().survives(away), "G4: {away}");
         assert_eq!(away, core.drives.lost(), "the book and the drives say the same");
         assert!(state == State::Dirty || self.phase == Phase::Closing, "G6");
         let synced = match state {

@@ -207,7 +207,7 @@ pub fn quorum(found: &[Found]) -> Result<Assembly, Refusal> {
     let (spec, stripes) = (right.spec, right.stripes());
     let absent = places.iter().enumerate().filter(|(_, place)| place.is_none());
     let absent: DriveSet = absent.map(|(at, _)| DriveIdx::from_usize(at)).collect();
-    if absent.len() as usize > spec.redundant() {
+    if !spec.survives(absent) {
         return Err(Refusal::TooFew { spec, absent });
     }
     let is_clean = right.state == State::Clean;
@@ -217,6 +217,8 @@ pub fn quorum(found: &[Found]) -> Result<Assembly, Refusal> {
     let (trusted, doubt) = match (known, absent.is_empty()) {
         _ if spec.redundant() == 0 => (stripes, None),
         (Some(known), true) => (known, None),
+        // Nothing is computed: every copy that is left has all writes that were answered.
+        (known, false) if spec.is_mirror() => (known.unwrap_or(0), None),
         (Some(known), false) if known == stripes => (known, None),
         (Some(known), false) => {
             (right.synced_last, Some(Doubt::Unsynced { stripes: stripes - known }))
@@ -242,7 +244,7 @@ impl Assembly {
             "Q1: {} places",
             places.len()
         );
-        assert!(absent.len() as usize <= book.spec.redundant(), "Q2: {absent} are absent");
+        assert!(book.spec.survives(*absent), "Q2: {absent} are absent");
         assert!(lagging.and(*absent).is_empty(), "Q1: absent drives say something: {lagging}");
         for (at, place) in places.iter().enumerate() {
             let drive = DriveIdx::from_usize(at);

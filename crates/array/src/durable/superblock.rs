@@ -70,8 +70,9 @@ mod at {
     pub(super) const SYNCED: usize = 136;
     pub(super) const SYNCED_LAST: usize = 144;
     pub(super) const JOURNAL: usize = 152;
+    pub(super) const DRIVE_COUNT: usize = 160;
     /// The first byte that no field names.
-    pub(super) const END: usize = 160;
+    pub(super) const END: usize = 161;
     pub(super) const MEMBERSHIPS: usize = 256;
     pub(super) const UUIDS: usize = MEMBERSHIPS + DRIVES_MAX * MEMBERSHIP_BYTES;
     pub(super) const RESERVED: usize = UUIDS + DRIVES_MAX * 16;
@@ -308,6 +309,8 @@ impl Superblock {
         bytes[at::FAMILY] = family_code(book.spec.family());
         bytes[at::DATA] = book.spec.data() as u8;
         bytes[at::REDUNDANT] = book.spec.redundant() as u8;
+        let is_whole = book.spec.width() == book.spec.drives();
+        bytes[at::DRIVE_COUNT] = if is_whole { 0 } else { book.spec.drives() as u8 };
         put(&mut bytes, at::EXPANSION, &(book.spec.expansion() as u32).to_le_bytes());
         put(&mut bytes, at::CHUNK, &(book.spec.chunk().get() as u32).to_le_bytes());
         bytes[at::PARITY] = match book.spec.parity() {
@@ -441,7 +444,7 @@ fn book_of(bytes: &[u8]) -> Result<Book, SuperblockError> {
         }
     }
     let away = super::membership::not_present(&book.members);
-    if away.len() as usize > book.spec.redundant() {
+    if !book.spec.survives(away) {
         return Err(field("number of drives that are not present", away.len().into()));
     }
     Ok(book)
@@ -499,6 +502,8 @@ fn own_of(bytes: &[u8], book: &Book) -> Result<Own, SuperblockError> {
 fn spec_of(bytes: &[u8]) -> Result<Spec, SuperblockError> {
     let family = match bytes[at::FAMILY] {
         0 => Family::Raid0,
+        1 => Family::Raid1,
+        10 => Family::Raid10,
         4 => Family::Raid4,
         5 => Family::Raid5,
         6 => Family::Raid6,
@@ -511,7 +516,11 @@ fn spec_of(bytes: &[u8]) -> Result<Spec, SuperblockError> {
         other => return Err(field("parity", other.into())),
     };
     let (data, redundant) = (bytes[at::DATA].into(), bytes[at::REDUNDANT].into());
-    let drives = DriveCounts { data, redundant };
+    let drives = match bytes[at::DRIVE_COUNT] {
+        0 => data + redundant,
+        count => count.into(),
+    };
+    let drives = DriveCounts { drives, data, redundant };
     let chunk = Sectors::new(u32_at(bytes, at::CHUNK).into());
     Spec::new(family, drives, u32_at(bytes, at::EXPANSION), chunk, parity)
         .map_err(SuperblockError::Spec)
@@ -520,6 +529,8 @@ fn spec_of(bytes: &[u8]) -> Result<Spec, SuperblockError> {
 const fn family_code(family: Family) -> u8 {
     match family {
         Family::Raid0 => 0,
+        Family::Raid1 => 1,
+        Family::Raid10 => 10,
         Family::Raid4 => 4,
         Family::Raid5 => 5,
         Family::Raid6 => 6,

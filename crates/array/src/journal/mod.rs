@@ -12,14 +12,16 @@
 //! ```
 //!
 //! Every drive that is there keeps a ring of records. A *transaction* is what changes on all drives together; its
-//! *participants* are the drives that it changes. `k` drives are redundant, and `c = k + 1 - l` where `l` drives
-//! are recorded as lost: of `c` rings one is left after every further loss that the layout survives.
+//! *participants* are the drives that it changes. Rings are *enough* if the layout does not survive the loss of all
+//! of them together with the drives that are recorded as lost: of them one is left after every further loss that it
+//! survives. Where `k` drives are redundant, whichever they are, and `l` are recorded as lost, these are any
+//! `c = k + 1 - l` rings.
 //!
 //! # Invariants
 //!
 //! - J1. A transaction is committed when the record of every participant is durable. A participant that is lost
 //!   counts once its loss is recorded for good.
-//! - J2. No sector of a transaction is written in place before `c` rings say for good that it is committed.
+//! - J2. No sector of a transaction is written in place before enough rings say for good that it is committed.
 //! - J3. To one sector, places are written in the order of the transactions.
 //! - J4. A transaction is over when on every participant a flush is over that began after its sectors were in their
 //!   places, or the loss of that participant is recorded for good.
@@ -37,6 +39,7 @@ pub(crate) mod transaction;
 pub(crate) mod unplaced;
 mod verdict;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use levelhead_block::{BufId, Command, Durability, Outcome, Place, Segment, ZeroTail};
@@ -58,6 +61,7 @@ use crate::drives::queue::End;
 use crate::durable::superblock::Uuid;
 use crate::ops::write::Logged;
 use crate::settings::{Left, Settings};
+use crate::shape::Spec;
 
 /// Places wait so long for a record that says that their transactions are committed; then a mark says it.
 const MARK_PAUSE: Nanos = Nanos::from_millis(200);
@@ -88,7 +92,7 @@ pub(crate) struct Journal {
     rules: Rules,
     /// The array has failed: nothing comes with time any more.
     has_failed: bool,
-    redundant: usize,
+    spec: Spec,
     record_max: Sectors,
     /// Whether everything is to be in its place soon.
     drains: bool,
@@ -153,7 +157,7 @@ impl Journal {
             unmarked_since: None,
             rules: known.rules,
             has_failed: false,
-            redundant: settings.spec.redundant(),
+            spec: settings.spec,
             record_max,
             drains: false,
             recovery: match known.left {
@@ -467,21 +471,20 @@ impl Journal {
         }
     }
 
-    /// How many rings must say that a transaction is committed: `c` of the module.
-    fn copies(&self) -> usize {
-        (self.redundant + 1).saturating_sub(self.settled.len() as usize).max(1)
-    }
-
-    /// Up to which transaction `c` rings say for good that it is committed.
+    /// Up to which transaction enough rings say for good that it is committed.
     fn marked(&self, core: &Core) -> u64 {
         if !self.rules.keep(Rule::Mark) {
             return u64::MAX;
         }
-        let present = core.drives.present();
         let ring = |drive: DriveIdx| self.rings[drive.as_usize()].durable.committed;
-        let mut says: Vec<u64> = present.iter().map(ring).collect();
-        says.sort_unstable_by(|left, right| right.cmp(left));
-        says.get(self.copies() - 1).copied().unwrap_or(0)
+        let mut present: Vec<DriveIdx> = core.drives.present().iter().collect();
+        present.sort_unstable_by_key(|&drive| Reverse(ring(drive)));
+        let mut say_it = self.settled;
+        let enough = present.into_iter().find(|&drive| {
+            say_it = say_it.with(drive);
+            !self.spec.survives(say_it)
+        });
+        enough.map_or(0, ring)
     }
 
     /// Hands every ring that is idle what waits for it.
@@ -633,15 +636,16 @@ impl Journal {
             !ring.waiting.is_empty() || coming.max(ring.durable.committed) >= committed
         };
         let of = |journal: &Self, drive: DriveIdx| will_say(&journal.rings[drive.as_usize()]);
-        let saying = present.iter().filter(|&&drive| of(self, drive)).count();
-        let mut needed = self.copies().saturating_sub(saying);
+        let saying = present.iter().copied().filter(|&drive| of(self, drive));
+        let mut say_it = saying.fold(self.settled, DriveSet::with);
         for drive in present {
-            if needed > 0 && !of(self, drive) && self.rings[drive.as_usize()].is_idle() {
+            let is_needed = self.spec.survives(say_it) && !of(self, drive);
+            if is_needed && self.rings[drive.as_usize()].is_idle() {
                 self.rings[drive.as_usize()].enter_mark(core.arm(drive));
-                needed -= 1;
+                say_it = say_it.with(drive);
             }
         }
-        needed == 0
+        !self.spec.survives(say_it)
     }
 
     /// Flushes the drives that have much in place that is not safe.

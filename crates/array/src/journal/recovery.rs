@@ -529,14 +529,10 @@ impl Recovery {
         let (row, symbol) = core.layout.symbol(cell);
         let sources = self.verdict.sources(row, self.known(core));
         let code = core.code.as_ref().expect("only a redundant array computes");
-        let rows = code.rows(&sources, &[symbol]).expect("V: enough symbols are had");
-        let from: Vec<(u8, Place)> = rows
-            .sources()
-            .iter()
-            .enumerate()
-            .map(|(at, &source)| {
-                let place = self.had[&self.source_at(core.layout.cell(row, source))];
-                (rows.coefficient(0, at), place)
+        let terms = code.compute(&sources, symbol).into_iter();
+        let from: Vec<(u8, Place)> = terms
+            .map(|(coefficient, source)| {
+                (coefficient, self.had[&self.source_at(core.layout.cell(row, source))])
             })
             .collect();
         core.combine(into, from);

@@ -193,8 +193,10 @@ impl Verdict {
         let lacking = self.finals.iter().filter(|(_, last)| last.source == Source::Codeword);
         let rows: BTreeSet<Row> = lacking.map(|(&cell, _)| layout.symbol(cell).0).collect();
         let can = |row: &Row| {
+            // Of a mirror every copy that is there was changed alike.
+            let is_valid = row.stripe < known.synced || layout.spec().is_mirror();
             known.rules.keep(Rule::Complete)
-                && row.stripe < known.synced
+                && is_valid
                 && self.sources(*row, known).len() >= layout.data_symbols()
         };
         rows.into_iter().filter(|row| !can(row)).collect()
@@ -226,10 +228,13 @@ impl Verdict {
 /// Whether a record is about sectors that the array has.
 fn fits(record: &Record, known: Known<'_>) -> bool {
     let end = Lba::ZERO + known.area.size();
-    let stripes = known.layout.stripes() * known.layout.spec().chunk().get();
+    let chunks = known.layout.chunks() * known.layout.spec().chunk().get();
+    let is_used =
+        |drive, lba| known.layout.symbol(Cell { drive, lba }).0.stripe < known.layout.stripes();
     record.runs.iter().all(|run| {
         run.drive.as_usize() < known.layout.spec().drives()
             && run.extent.end() <= end
-            && run.extent.end().get() <= stripes
+            && run.extent.end().get() <= chunks
+            && run.extent.iter().all(|lba| is_used(run.drive, lba))
     })
 }

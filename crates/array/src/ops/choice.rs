@@ -15,10 +15,11 @@ pub(crate) fn plan(core: &mut Core, now: Instant, fetch: &Fetch, policy: Policy)
     if core.code.is_none() || !synced {
         return Plan::NORMAL;
     }
+    let among = among(core, fetch);
     let mut shares = core.take_shares();
     if policy.looks_at_drives() {
         let data = core.layout.data_symbols();
-        for idx in core.drives.present().iter() {
+        for idx in among.iter() {
             shares.push(Share { idx, drive: core.drives.view(now, idx), wanted: 0 });
         }
         for word in &fetch.codewords {
@@ -30,7 +31,7 @@ pub(crate) fn plan(core: &mut Core, now: Instant, fetch: &Fetch, policy: Policy)
             }
         }
     }
-    let plan = policy.decide(&View { shares: &shares, ..core.drives.overview() });
+    let plan = policy.decide(&view_of(core, among, &shares));
     core.drives.note_views(&shares);
     core.give_back_shares(shares);
     core.drives.note_aside(plan.aside);
@@ -46,18 +47,52 @@ pub(crate) struct Slow {
 }
 
 /// The drives that `level` does without at this moment in a read that asked `asked` first.
-pub(crate) fn slow_now(core: &mut Core, now: Instant, asked: DriveSet) -> Slow {
+pub(crate) fn slow_now(core: &mut Core, now: Instant, fetch: &Fetch, asked: DriveSet) -> Slow {
+    let among = among(core, fetch);
     let mut shares = core.take_shares();
-    for idx in core.drives.present().iter() {
-        let wanted = u32::from(asked.contains(idx));
+    // Of a mirror one copy is requested, also where several were asked for.
+    let wanted = if core.layout.spec().is_mirror() { requested(core, fetch) } else { asked };
+    for idx in among.iter() {
+        let wanted = u32::from(wanted.contains(idx));
         shares.push(Share { idx, drive: core.drives.view(now, idx), wanted });
     }
-    let view = View { shares: &shares, ..core.drives.overview() };
+    let view = view_of(core, among, &shares);
     let aside = level::slow(&view);
     let rest_max = Costs::of(&view, aside).rest_max();
     core.give_back_shares(shares);
     core.drives.note_aside(aside);
     Slow { aside, rest_max }
+}
+
+/// The drives that a decision about a read looks at: all that are there, or those with copies of what is read.
+fn among(core: &Core, fetch: &Fetch) -> DriveSet {
+    let present = core.drives.present();
+    if !core.layout.spec().is_mirror() {
+        return present;
+    }
+    let groups = fetch.codewords.iter().map(|word| core.layout.group(word.row.stripe));
+    groups.fold(DriveSet::EMPTY, DriveSet::or).and(present)
+}
+
+/// The drives with requested data.
+fn requested(core: &Core, fetch: &Fetch) -> DriveSet {
+    let drives = |word: &Codeword| {
+        let row = word.row;
+        word.subject.iter().map(|symbol| core.layout.cell(row, symbol).drive).collect()
+    };
+    fetch.codewords.iter().map(drives).fold(DriveSet::EMPTY, DriveSet::or)
+}
+
+/// What a decision is made from. A mirror's reads have to do with the drives that hold what they read, and with no
+/// others.
+fn view_of<'a>(core: &Core, among: DriveSet, shares: &'a [Share]) -> View<'a> {
+    let all = View { shares, ..core.drives.overview() };
+    if all.mirror.is_none() {
+        return all;
+    }
+    let others = shares.iter().filter(|share| share.wanted == 0).count();
+    let [sat_out, by_hand] = [all.sat_out, all.by_hand].map(|drives| drives.and(among));
+    View { spare: others, sat_out, by_hand, ..all }
 }
 
 /// The symbols that must be read to give what is wanted: the wanted symbols themselves or, if some of them are on

@@ -317,6 +317,11 @@ impl Fetch {
         self.subs.iter().map(|sub| sub.drive).collect()
     }
 
+    /// The filled buffers, which the caller releases.
+    pub(crate) fn take_filled(&mut self) -> Vec<BufId> {
+        std::mem::take(&mut self.filled)
+    }
+
     /// Releases every filled buffer and, if `withdraw` says so, withdraws the sub-requests that still wait in the
     /// host's queues. The buffer of a sub-request inside a drive is released when it ends; its drive is noted as
     /// late if that is after `due`. Returns how many sub-requests were withdrawn.
@@ -352,7 +357,28 @@ impl Fetch {
 /// that is not valid yet.
 pub(crate) fn usable(core: &Core, row: Row) -> SymbolSet {
     let layout = &core.layout;
-    let count = if row.stripe < core.synced { layout.symbols() } else { layout.data_symbols() };
+    if row.stripe < core.synced {
+        present(core, row, layout.symbols())
+    } else if layout.spec().is_mirror() {
+        // Copies may differ there: always the same one is read, as long as it can be had, so that what was read
+        // once is read again. Every copy has all writes that were answered.
+        present(core, row, layout.symbols()).iter().take(1).collect()
+    } else {
+        present(core, row, layout.data_symbols())
+    }
+}
+
+/// The symbols of a row that a write may change: what may be used, and all copies of a mirror.
+pub(crate) fn writable(core: &Core, row: Row) -> SymbolSet {
+    match core.layout.spec().is_mirror() {
+        true => present(core, row, core.layout.symbols()),
+        false => usable(core, row),
+    }
+}
+
+/// Those of the first `count` symbols of a row that lie on drives that are there.
+pub(crate) fn present(core: &Core, row: Row, count: usize) -> SymbolSet {
+    let layout = &core.layout;
     if core.drives.lost().is_empty() {
         return SymbolSet::first(count);
     }

@@ -133,6 +133,10 @@ impl Lateness {
             self.answered.push(Answered { drive, took: now.saturating_since(self.began) });
             self.expect(core, fetch);
         }
+        if is_through && core.layout.spec().is_mirror() {
+            // It answers: where the other copy is late, too, it is asked for what it was not asked for before.
+            self.late = self.late.without(DriveSet::EMPTY.with(drive));
+        }
     }
 
     /// The deadline has come.

@@ -1,6 +1,7 @@
 //! Operations: what becomes of a client's request, from its stripes to its answer.
 
 pub(crate) mod choice;
+pub(crate) mod copies;
 pub(crate) mod fetch;
 pub(crate) mod flush;
 pub(crate) mod id;

@@ -123,13 +123,14 @@ impl Array {
     }
 
     /// Whether a write, a flush or the ledger waits for a drive, and the layout survives the loss of every drive
-    /// that is silent (S1 of [`silence`](crate::drives::silence)).
+    /// that is silent and shares a stripe with it (S1 of [`silence`](crate::drives::silence)).
     fn may_lose(&self, drive: DriveIdx) -> bool {
-        let is_redundant = self.core.synced == self.core.layout.stripes();
+        let is_redundant = self.core.is_redundant(self.core.layout.stripes());
         let waits = |op: &OpId| matches!(self.ops.get(op), Some(Op::Write(_) | Op::Flush(_)));
         let drives = &self.core.drives;
-        let silent = drives.silent().or(self.kept_waiting).without(drives.lost()).len() as usize;
-        is_redundant && silent <= self.core.drives.spare() && self.core.is_waited_for(drive, waits)
+        let fellows = self.core.layout.spec().fellows(drive);
+        let silent = drives.silent().or(self.kept_waiting).and(fellows.with(drive));
+        is_redundant && drives.can_spare(silent) && self.core.is_waited_for(drive, waits)
     }
 
     /// Answers the requests of an operation with a failure.

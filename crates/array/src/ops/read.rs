@@ -31,11 +31,12 @@ use crate::core::{Core, OpId};
 use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::ops::choice::{Slow, needed, plan, slow_now};
+use crate::ops::copies;
 use crate::ops::fetch::{
     ArraySector, Codeword, Fetch, FetchEnded, Manner, Wish, sectors_of, usable,
 };
 use crate::ops::lateness::Lateness;
-use crate::ops::rule::{Doubtful, Need, Rule};
+use crate::ops::rule::{Doubtful, Need, Rest, Rule};
 use crate::policy::{First, Late, Plan, Policy, Surplus};
 use crate::shape::Layout;
 
@@ -108,6 +109,9 @@ impl ReadOp {
             word.subject = word.subject.with(symbol);
             targets[(lba - extent.lba).as_usize()] = Target { word: idx, symbol };
         }
+        if core.layout.spec().is_mirror() {
+            copies::choose(core, now, &mut fetch, policy);
+        }
         let plan = plan(core, now, &fetch, policy);
         let mut read = Self {
             request,
@@ -123,7 +127,7 @@ impl ReadOp {
         };
         read.first_ask(core, now);
         read.lateness.note_asked(core, &read.fetch);
-        let can_spare = (plan.aside.len() as usize) < core.drives.spare();
+        let can_spare = core.drives.can_spare_one(plan.aside);
         core.drives.note_asked(read.lateness.asked().len(), can_spare);
         read
     }
@@ -151,7 +155,14 @@ impl ReadOp {
         let data = layout.data_symbols();
         let expansion = layout.spec().expansion();
         // Asked for only where something is computed instead of read.
-        let waits = if self.plan.aside.is_empty() { Vec::new() } else { core.drives.waits(now) };
+        let is_mirror = layout.spec().is_mirror();
+        let needs_waits = is_mirror || !self.plan.aside.is_empty();
+        let waits = if needs_waits { core.drives.waits(now) } else { Vec::new() };
+        let soonest_first = |word: &Codeword, own: SymbolSet, prompt: SymbolSet, count| {
+            let mut others: Vec<usize> = prompt.minus(own).iter().collect();
+            others.sort_by_key(|&symbol| waits[layout.cell(word.row, symbol).drive.as_usize()]);
+            own.iter().chain(others).take(count).collect()
+        };
         let first = |word: &Codeword| {
             let aside = on_drives(layout, word, self.plan.aside);
             let prompt = word.usable.minus(aside);
@@ -162,11 +173,11 @@ impl ReadOp {
                 First::Wanted if wanted.and(aside).is_empty() => wanted,
                 First::Wanted => {
                     let own = wanted.minus(aside).or(word.have);
-                    let mut others: Vec<usize> = prompt.minus(own).iter().collect();
-                    others.sort_by_key(|&symbol| {
-                        waits[layout.cell(word.row, symbol).drive.as_usize()]
-                    });
-                    own.iter().chain(others).take(data.max(own.len())).collect()
+                    soonest_first(word, own, prompt, data.max(own.len()))
+                }
+                First::Spare(drives) if is_mirror => {
+                    let own = wanted.minus(aside).or(word.have);
+                    soonest_first(word, own, prompt, data + usize::from(drives))
                 }
                 First::Spare(drives) => {
                     prompt.iter().take(data + usize::from(drives) * expansion).collect()
@@ -208,19 +219,23 @@ impl ReadOp {
     /// Moves on as the facts demand. Returns true once the read has been answered.
     pub(crate) fn advance(&mut self, core: &mut Core, now: Instant) -> bool {
         self.fetch.handle_lost(&core.layout, core.drives.lost());
+        if core.layout.spec().is_mirror() {
+            copies::renew(core, &mut self.fetch);
+        }
         let data = core.layout.data_symbols();
         let retry = self.may_retry();
         // Drives that are slow now count, not those that were slow when the read began.
         let Slow { aside, rest_max } = match self.plan.late {
             Late::WhenSlow if !self.fetch.subs.is_empty() || self.has_failures() => {
-                slow_now(core, now, self.lateness.asked())
+                slow_now(core, now, &self.fetch, self.lateness.asked())
             }
             Late::Never | Late::TimesMedian(_) | Late::Noted(_) | Late::WhenSlow => {
                 Slow { aside: self.plan.aside, rest_max: usize::MAX }
             }
         };
         let rest_max = rest_max.saturating_mul(core.layout.spec().expansion());
-        let rule = Rule { data, plan: self.plan, retry, rest_max };
+        let rest = if core.layout.spec().is_mirror() { Rest::Fewest } else { Rest::Whole };
+        let rule = Rule { data, plan: self.plan, retry, rest, rest_max };
         let layout = &core.layout;
         let next = |word: &Codeword| {
             let [aside, late] =
@@ -347,16 +362,21 @@ impl ReadOp {
         self.effort != Effort::Fast && self.plan.effort == Effort::Fast
     }
 
-    /// Lost drives that hold requested data and whose loss is not recorded yet. If the array crashed now and took
-    /// them for good ones at its next start, a later read would give older data than this one.
+    /// Lost drives that hold requested data, or a copy of it, and whose loss is not recorded yet. If the array crashed
+    /// now and took them for good ones at its next start, a later read would give older data than this one.
     fn relies_on(&self, core: &Core) -> DriveSet {
         if core.unrecorded.is_empty() {
             return DriveSet::EMPTY;
         }
-        let drive = |target: &Target| {
-            core.layout.cell(self.fetch.codewords[target.word].row, target.symbol).drive
+        let layout = &core.layout;
+        let drives = |target: &Target| {
+            let row = self.fetch.codewords[target.word].row;
+            match layout.spec().is_mirror() {
+                true => layout.group(row.stripe),
+                false => DriveSet::EMPTY.with(layout.cell(row, target.symbol).drive),
+            }
         };
-        self.targets.iter().map(drive).collect::<DriveSet>().and(core.unrecorded)
+        self.targets.iter().map(drives).fold(DriveSet::EMPTY, DriveSet::or).and(core.unrecorded)
     }
 
     /// Says where the requested data lie; returns the sectors that could not be had. Sectors that were read stay
@@ -365,7 +385,14 @@ impl ReadOp {
     fn deliver(&mut self, core: &mut Core) -> Vec<u32> {
         let data = core.layout.data_symbols();
         let words = &self.fetch.codewords;
-        let has = |target: &&Target| words[target.word].have.contains(target.symbol);
+        let is_mirror = core.layout.spec().is_mirror();
+        // The symbol whose bytes are the requested ones: of a mirror any copy.
+        let given = |target: &Target| {
+            let have = words[target.word].have;
+            if is_mirror { have.iter().next() } else { Some(target.symbol) }
+                .filter(|&symbol| have.contains(symbol))
+        };
+        let has = |target: &&Target| given(target).is_some();
         let others = self.targets.len() - self.targets.iter().filter(has).count();
         let is_carried = core.carries_content();
         let scratch = (others > 0 && is_carried).then(|| core.acquire(Sectors::new(others as u64)));
@@ -373,9 +400,10 @@ impl ReadOp {
         let mut missing = Vec::new();
         let mut decoded: BTreeSet<usize> = BTreeSet::new();
         let mut segments: Vec<Segment> = Vec::new();
-        for (sector, &Target { word: idx, symbol }) in (0_u32..).zip(&self.targets) {
+        for (sector, target) in (0_u32..).zip(&self.targets) {
+            let &Target { word: idx, symbol } = target;
             let word = &words[idx];
-            let place = if word.have.contains(symbol) {
+            let place = if let Some(symbol) = given(target) {
                 is_carried.then(|| word.place(symbol))
             } else {
                 let mut from = Vec::new();
@@ -416,9 +444,8 @@ pub(crate) fn append(segments: &mut Vec<Segment>, place: Place) {
 pub(crate) fn decode(core: &Core, word: &Codeword, symbol: usize) -> Vec<(u8, Place)> {
     let code = core.code.as_ref().expect("only a redundant array decodes");
     assert!(word.row.stripe < core.synced, "A3: {:?} is not in sync", word.row);
-    let rows = code.rows(&word.have, &[symbol]).expect("enough symbols are had");
-    let sources = rows.sources().iter().enumerate();
-    sources.map(|(at, &source)| (rows.coefficient(0, at), word.place(source))).collect()
+    let terms = code.compute(&word.have, symbol).into_iter();
+    terms.map(|(coefficient, source)| (coefficient, word.place(source))).collect()
 }
 
 /// The symbols of a codeword that lie on these drives.

@@ -48,8 +48,19 @@ pub(crate) struct Rule {
     pub(crate) plan: Plan,
     /// Whether asking again with retries is possible.
     pub(crate) retry: bool,
+    /// How much of the rest of a codeword is asked for.
+    pub(crate) rest: Rest,
     /// The most untried symbols that are asked for where retries of lost ones would do, too.
     pub(crate) rest_max: usize,
+}
+
+/// How much of the rest of a codeword is asked for after a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// All of it: the first answers will do.
+    Whole,
+    /// As much as is needed: of copies, one.
+    Fewest,
 }
 
 impl Rule {
@@ -107,10 +118,10 @@ impl Rule {
     /// Which untried symbols are asked for when `needed` of them are needed: all, or only that number where a drive
     /// is late and no sector has failed.
     fn rest(&self, word: &Codeword, untried: SymbolSet, needed: usize) -> SymbolSet {
-        match self.plan.late {
-            Late::Never | Late::Noted(_) => untried,
-            Late::WhenSlow if !word.unknown.is_empty() => untried,
-            Late::TimesMedian(_) | Late::WhenSlow => {
+        match (self.rest, self.plan.late) {
+            (Rest::Whole, Late::Never | Late::Noted(_)) => untried,
+            (Rest::Whole, Late::WhenSlow) if !word.unknown.is_empty() => untried,
+            (Rest::Fewest, _) | (_, Late::TimesMedian(_) | Late::WhenSlow) => {
                 let redundant = untried.minus(SymbolSet::first(self.data));
                 redundant.iter().chain(untried.minus(redundant).iter()).take(needed).collect()
             }
@@ -162,6 +173,7 @@ mod tests {
         data: 4,
         plan: Plan { again: Again::Fewest, ..LATE },
         retry: true,
+        rest: Rest::Whole,
         rest_max: usize::MAX,
     };
 

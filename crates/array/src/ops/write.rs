@@ -37,7 +37,7 @@ use crate::core::{Core, Enqueue, OpId, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::journal::contents::{Contents, Stored};
-use crate::ops::fetch::{ArraySector, Codeword, Fetch, Manner, Wish, sectors_of, usable};
+use crate::ops::fetch::{ArraySector, Codeword, Fetch, Manner, Wish, sectors_of, writable};
 use crate::ops::read::{append, decode, on_drives};
 use crate::shape::{Area, Cell, Layout, Row};
 
@@ -158,7 +158,7 @@ impl WriteOp {
                 for Change { row, value } in changes_of(&core.layout, parts) {
                     let symbol = value.symbol;
                     if fetch.codewords.last().is_none_or(|word| word.row != row) {
-                        let usable = usable(core, row);
+                        let usable = writable(core, row);
                         fetch.begin(core, row, usable);
                         changes.push(Vec::new());
                     }
@@ -275,6 +275,7 @@ impl WriteOp {
             Cause::Client(_) => {
                 cheapest(word, data, on_drives(&core.layout, word, core.drives.sat_out()))
             }
+            Cause::Resync { .. } if core.layout.spec().is_mirror() => copying(word),
             Cause::Resync { .. } => {
                 let way = Way { method: Method::Reconstruct, reads: data };
                 data.minus(readable(word)).is_empty().then_some(way)
@@ -310,19 +311,10 @@ impl WriteOp {
     /// Computes redundancy: what is to be written, for every codeword in the order of its symbols.
     fn contents(&mut self, core: &mut Core, now: Instant, ways: &[Way]) -> Vec<Vec<Stored>> {
         assert!(self.fetch.subs.is_empty(), "W1: something is still being read");
-        let redundant = self.place_redundant(core, ways);
-        let mut codewords = Vec::with_capacity(ways.len());
-        for (idx, way) in ways.iter().enumerate() {
-            self.compute(core, idx, way.method, &redundant[idx]);
-            let word = &self.fetch.codewords[idx];
-            let changes =
-                self.changes[idx].iter().filter(|change| word.usable.contains(change.symbol));
-            let stored = |value: &Value| Stored {
-                cell: core.layout.cell(word.row, value.symbol),
-                place: value.place,
-            };
-            codewords.push(changes.chain(&redundant[idx]).map(stored).collect());
-        }
+        let codewords = match core.layout.spec().is_mirror() {
+            true => self.copies(core),
+            false => self.data_and_redundancy(core, ways),
+        };
         self.fetch.close(core, now, false, None);
         codewords
     }
@@ -352,6 +344,42 @@ impl WriteOp {
             self.cost.subs += 1;
         }
         pending
+    }
+
+    /// What a mirror stores: the new data as it lies in memory, or what was read of one copy, on every other one.
+    fn copies(&mut self, core: &Core) -> Vec<Vec<Stored>> {
+        let stored = |(word, changes): (&Codeword, &Vec<Value>)| {
+            let new = changes.first().map(|value| value.place);
+            let source = word.have.iter().next().filter(|_| new.is_none());
+            let Some(place) = new.or(source.map(|symbol| word.place(symbol))) else {
+                return Vec::new();
+            };
+            let others = word.usable.iter().filter(|&symbol| Some(symbol) != source);
+            others
+                .map(|symbol| Stored { cell: core.layout.cell(word.row, symbol), place })
+                .collect()
+        };
+        let codewords = self.fetch.codewords.iter().zip(&self.changes).map(stored).collect();
+        self.scratch.extend(self.fetch.take_filled());
+        codewords
+    }
+
+    /// What every other array stores.
+    fn data_and_redundancy(&mut self, core: &mut Core, ways: &[Way]) -> Vec<Vec<Stored>> {
+        let redundant = self.place_redundant(core, ways);
+        let mut codewords = Vec::with_capacity(ways.len());
+        for (idx, way) in ways.iter().enumerate() {
+            self.compute(core, idx, way.method, &redundant[idx]);
+            let word = &self.fetch.codewords[idx];
+            let changes =
+                self.changes[idx].iter().filter(|change| word.usable.contains(change.symbol));
+            let stored = |value: &Value| Stored {
+                cell: core.layout.cell(word.row, value.symbol),
+                place: value.place,
+            };
+            codewords.push(changes.chain(&redundant[idx]).map(stored).collect());
+        }
+        codewords
     }
 
     /// Gives each redundant symbol that will be written a place, in the order of the drives, so that
@@ -451,6 +479,7 @@ impl WriteOp {
                 core.drives.lost().is_empty()
                     || parts.iter().all(|part| unsafe_sectors(core, part).is_empty())
             }
+            Cause::Resync { .. } if core.layout.spec().is_mirror() => !core.has_failed(),
             Cause::Resync { .. } => core.drives.lost().is_empty(),
         }
     }
@@ -579,7 +608,7 @@ fn unsafe_sectors(core: &Core, part: &Part) -> Vec<u32> {
     let is_unsafe = |lba: Lba| {
         let (row, symbol) = layout.find(lba);
         let lost = (0..layout.symbols()).filter(|&symbol| on_lost(row, symbol)).count();
-        on_lost(row, symbol) && (lost > redundant || row.stripe >= core.synced)
+        on_lost(row, symbol) && (lost > redundant || !core.is_redundant(row.stripe + 1))
     };
     let sectors = (0_u32..).zip(part.extent.iter());
     sectors.filter(|&(_, lba)| is_unsafe(lba)).map(|(sector, _)| sector).collect()
@@ -631,6 +660,16 @@ fn cheapest(word: &Codeword, data: SymbolSet, avoided: SymbolSet) -> Option<Way>
 /// The symbols that were read or may yet be read. A symbol that was not given with retries cannot be read.
 fn readable(word: &Codeword) -> SymbolSet {
     word.usable.minus(word.damaged).minus(word.unknown).or(word.have)
+}
+
+/// How the copies of a codeword are made alike: one of them is read. Where one is left, nothing is to be done.
+fn copying(word: &Codeword) -> Option<Way> {
+    let reads: SymbolSet = match word.usable.len() {
+        0 | 1 => SymbolSet::EMPTY,
+        _ if !word.have.is_empty() => word.have,
+        _ => std::iter::once(readable(word).iter().next()?).collect(),
+    };
+    Some(Way { method: Method::Reconstruct, reads })
 }
 
 /// As many readable symbols as there are data symbols: those already had, then data, then redundant.

@@ -57,7 +57,7 @@ const WEIGHT_SECOND: f64 = 0.75;
 
 /// How much the delay of a second trip counts when the whole group is weighed against it: second trips are
 /// the slowest reads.
-const SECOND_TRIP: f64 = 2.2;
+pub(super) const SECOND_TRIP: f64 = 2.2;
 
 /// Extra reads must save more than they cost by this multiple of one drive's wait.
 const MARGIN: f64 = 0.07;

@@ -34,7 +34,7 @@ use crate::policy::tau::{DriveView, Share};
 const SLOW_WAIT: f64 = 3.0;
 
 /// And if its pace is more than this multiple of the median, because a long queue alone does not make a drive slow.
-const SLOW_PACE: f64 = 1.5;
+pub(super) const SLOW_PACE: f64 = 1.5;
 
 /// The policy and its option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,10 @@ impl Level {
         let aside = slow(view);
         let slack = view.spare.saturating_sub(aside.len() as usize);
         let costs = Costs::of(view, aside);
-        let is_group = slack > 0 && costs.may_save() && costs.group() < costs.wanted();
+        // Of a mirror one copy is read. A second one occupies a drive for as long as it saves the first one, and takes
+        // both arms to the same place.
+        let may_take_group = view.mirror.is_none() && slack > 0 && costs.may_save();
+        let is_group = may_take_group && costs.group() < costs.wanted();
         // Without slack what fails must be retried: at once rather than on a second trip.
         let is_fast = slack > 0 && (is_group || costs.is_fast());
         Plan {
@@ -97,7 +100,8 @@ pub fn slow(view: &View<'_>) -> DriveSet {
         let is_slow = |share: &&Share| {
             let Share { idx, drive, .. } = **share;
             let lags = drive.wait() > wait_max && drive.pace_alone > pace_max;
-            (lags || sat_out.contains(idx)) && !aside.or(kept).contains(idx)
+            let is_open = !aside.or(kept).contains(idx) && view.can_spare(aside.with(idx));
+            (lags || sat_out.contains(idx)) && is_open
         };
         let by_wait =
             |left: &&Share, right: &&Share| left.drive.wait().total_cmp(&right.drive.wait());
@@ -171,7 +175,8 @@ mod tests {
         let [sat_out, by_hand, persistent] = [DriveSet::EMPTY; 3];
         let seen = shares.iter().map(|share| share.drive.queued).sum::<f64>() / 6.0;
         let arrivals = Arrivals::Independent;
-        View { shares, spare, arrivals, window: 32.0, seen, sat_out, by_hand, persistent }
+        let mirror = None;
+        View { shares, spare, mirror, arrivals, window: 32.0, seen, sat_out, by_hand, persistent }
     }
 
     fn decide(shares: &[Share], spare: usize) -> Plan {

@@ -25,6 +25,7 @@
 
 pub(crate) mod cost;
 pub mod level;
+pub(crate) mod mirror;
 pub mod tau;
 pub mod tolerant;
 
@@ -35,6 +36,7 @@ use levelhead_block::Effort;
 use levelhead_units::DriveSet;
 
 use crate::policy::tau::{Form, Share, net_latency};
+use crate::shape::Spec;
 use level::{Admission, Level};
 use tolerant::Tolerant;
 
@@ -170,8 +172,11 @@ pub struct View<'a> {
     /// The drives that are there, with their shares of the read. Policies that
     /// [do not look](Policy::looks_at_drives) are given none.
     pub shares: &'a [Share],
-    /// How many drives may be done without: redundant drives less lost ones.
+    /// How many drives may be done without: redundant drives less lost ones. Of a mirror those of `shares` less those
+    /// with requested data.
     pub spare: usize,
+    /// Present if the array is a mirror: `shares` are then the drives with copies of what is read.
+    pub mirror: Option<Mirror>,
     /// When requests come.
     pub arrivals: Arrivals,
     /// Commands inside a drive at most.
@@ -184,6 +189,25 @@ pub struct View<'a> {
     pub by_hand: DriveSet,
     /// Drives that were late in every one of their last reads, for `tolerant:adaptive`.
     pub persistent: DriveSet,
+}
+
+/// What decides which drives of a mirror can be done without together.
+#[derive(Clone, Copy, Debug)]
+pub struct Mirror {
+    /// Its shape.
+    pub spec: Spec,
+    /// The drives that it does without already.
+    pub lost: DriveSet,
+}
+
+impl View<'_> {
+    /// Whether these drives can be done without.
+    pub(crate) fn can_spare(&self, aside: DriveSet) -> bool {
+        match self.mirror {
+            None => aside.len() as usize <= self.spare,
+            Some(Mirror { spec, lost }) => spec.survives(lost.or(aside)),
+        }
+    }
 }
 
 /// When requests come.

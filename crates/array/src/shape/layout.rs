@@ -12,12 +12,25 @@
 //! Parity moves one drive to the left with each stripe and data begins to the right of it
 //! (left-symmetric), so that consecutive chunks visit all drives in turn.
 //!
+//! A mirror's stripe is one chunk and its copies, on consecutive drives; stripes follow each other without a gap,
+//! row after row of chunks. So `raid1` has one stripe in a row, and `raid10` of an odd number of drives has stripes
+//! with copies in two rows.
+//!
+//! ```text
+//!   raid1:2, chunk of 2 sectors      raid10:4, the same                raid10:3, the same
+//!
+//!     drive 0   drive 1            drive 0   1     2     3            drive 0   1     2
+//!       0 1       0 1                0 1   0 1   2 3   2 3              0 1   0 1   2 3
+//!       2 3       2 3                4 5   4 5   6 7   6 7              2 3   4 5   4 5
+//! ```
+//!
 //! A codeword numbers its sectors as *symbols*: data chunk `d` holds symbols `d*e` to `d*e + e - 1`,
-//! redundant chunk `r` those from `(data + r) * e` on.
+//! redundant chunk `r` those from `(data + r) * e` on. Of a mirror symbol 0 is the data, the others are its
+//! copies.
 
 use std::ops::Range;
 
-use levelhead_units::{DriveIdx, Extent, Lba, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Sectors};
 
 use crate::shape::{Parity, Spec};
 
@@ -50,7 +63,9 @@ impl Layout {
     /// The array of this shape over drives with `drive_size` sectors each. What is left of a drive
     /// beyond the last whole chunk is not used.
     pub fn new(spec: Spec, drive_size: Sectors) -> Self {
-        Self { spec, stripes: drive_size.get() / spec.chunk().get() }
+        let mut layout = Self { spec, stripes: drive_size.get() / spec.chunk().get() };
+        layout.stripes = layout.stripes_in(layout.stripes);
+        layout
     }
 
     /// The shape.
@@ -63,6 +78,16 @@ impl Layout {
         self.stripes
     }
 
+    /// Chunks of every drive that stripes may lie on. A chunk beyond the last stripe's is one of them.
+    pub fn chunks(&self) -> u64 {
+        (self.stripes * self.spec.width() as u64).div_ceil(self.spec.drives() as u64)
+    }
+
+    /// How many whole stripes lie in so many chunks of every drive.
+    pub(crate) fn stripes_in(&self, chunks: u64) -> u64 {
+        chunks * self.spec.drives() as u64 / self.spec.width() as u64
+    }
+
     /// How many sectors the array has.
     pub fn size(&self) -> Sectors {
         self.spec.chunk() * (self.stripes * self.spec.data() as u64)
@@ -70,7 +95,7 @@ impl Layout {
 
     /// Symbols in a codeword.
     pub const fn symbols(&self) -> usize {
-        self.spec.drives() * self.spec.expansion()
+        self.spec.width() * self.spec.expansion()
     }
 
     /// Data symbols in a codeword.
@@ -105,29 +130,48 @@ impl Layout {
     pub fn cell(&self, Row { stripe, row }: Row, symbol: usize) -> Cell {
         assert!(symbol < self.symbols());
         let e = self.spec.expansion();
-        let lba =
-            stripe * self.spec.chunk().get() + u64::from(row) * e as u64 + (symbol % e) as u64;
-        Cell { drive: self.drive(stripe, symbol / e), lba: Lba::new(lba) }
+        let (drive, chunk) = self.place(stripe, symbol / e);
+        let lba = chunk * self.spec.chunk().get() + u64::from(row) * e as u64 + (symbol % e) as u64;
+        Cell { drive, lba: Lba::new(lba) }
     }
 
     /// The codeword and symbol that a sector of a drive holds.
     pub fn symbol(&self, Cell { drive, lba }: Cell) -> (Row, usize) {
         let chunk = self.spec.chunk().get();
         let e = self.spec.expansion() as u64;
-        let (stripe, offset) = (lba.get() / chunk, lba.get() % chunk);
-        let slot = self.slot(stripe, drive) as u64;
+        let (chunk_idx, offset) = (lba.get() / chunk, lba.get() % chunk);
+        let (stripe, slot) = self.slot(chunk_idx, drive);
         (Row { stripe, row: (offset / e) as u32 }, (slot * e + offset % e) as usize)
     }
 
-    /// The drive that holds chunk `slot` of a stripe; slots from `data` on are redundant.
-    fn drive(&self, stripe: u64, slot: usize) -> DriveIdx {
-        DriveIdx::from_usize((self.origin(stripe) + slot) % self.spec.drives())
+    /// The drives that a stripe lies on.
+    pub(crate) fn group(&self, stripe: u64) -> DriveSet {
+        (0..self.spec.width()).map(|slot| self.place(stripe, slot).0).collect()
     }
 
-    fn slot(&self, stripe: u64, drive: DriveIdx) -> usize {
+    /// The drive that holds chunk `slot` of a stripe, and which of its chunks that is; slots from `data` on are
+    /// redundant.
+    fn place(&self, stripe: u64, slot: usize) -> (DriveIdx, u64) {
+        let drives = self.spec.drives() as u64;
+        if self.spec.is_mirror() {
+            let at = stripe * self.spec.width() as u64 + slot as u64;
+            return (DriveIdx::from_usize((at % drives) as usize), at / drives);
+        }
+        let drive = (self.origin(stripe) + slot) % drives as usize;
+        (DriveIdx::from_usize(drive), stripe)
+    }
+
+    /// The stripe and the slot in it that chunk `chunk_idx` of a drive is.
+    fn slot(&self, chunk_idx: u64, drive: DriveIdx) -> (u64, u64) {
         let drives = self.spec.drives();
         assert!(drive.as_usize() < drives);
-        (drive.as_usize() + drives - self.origin(stripe)) % drives
+        if self.spec.is_mirror() {
+            let width = self.spec.width() as u64;
+            let at = chunk_idx * drives as u64 + drive.as_usize() as u64;
+            return (at / width, at % width);
+        }
+        let slot = (drive.as_usize() + drives - self.origin(chunk_idx)) % drives;
+        (chunk_idx, slot as u64)
     }
 
     /// The drive of a stripe's first data chunk.
@@ -165,6 +209,35 @@ mod tests {
         assert_eq!(layout.size(), Sectors::new(18));
     }
 
+    #[test]
+    fn pictures_of_mirrors_in_the_module_doc_are_true() {
+        // What each drive holds, chunk after chunk, as the array's first sectors of these chunks.
+        let picture = |text: &str| -> Vec<Vec<u64>> {
+            let layout = layout(text, 2);
+            let held = |drive: usize, chunk: u64| {
+                let drive = DriveIdx::from_usize(drive);
+                let (row, _) = layout.symbol(Cell { drive, lba: Lba::new(2 * chunk) });
+                2 * row.stripe
+            };
+            let drives = 0..layout.spec().drives();
+            (0..2).map(|chunk| drives.clone().map(|drive| held(drive, chunk)).collect()).collect()
+        };
+        assert_eq!(picture("raid1:2,chunk=8KiB"), [[0, 0], [2, 2]]);
+        assert_eq!(picture("raid10:4,chunk=8KiB"), [[0, 0, 2, 2], [4, 4, 6, 6]]);
+        assert_eq!(picture("raid10:3,chunk=8KiB"), [[0, 0, 2], [2, 4, 4]]);
+    }
+
+    #[test]
+    fn copies_of_one_stripe_lie_on_drives_that_share_it() {
+        for text in ["raid1:3,chunk=8KiB", "raid10:6,chunk=8KiB", "raid10:5,chunk=4KiB"] {
+            let layout = layout(text, 11);
+            let groups: BTreeSet<DriveSet> = layout.spec().groups().collect();
+            let found: BTreeSet<DriveSet> =
+                (0..layout.stripes()).map(|stripe| layout.group(stripe)).collect();
+            assert_eq!(found, groups, "{text}");
+        }
+    }
+
     /// Every sector of every drive is exactly one symbol, and every array sector exactly one cell.
     #[test]
     fn addresses_are_a_bijection() {
@@ -177,6 +250,12 @@ mod tests {
             "eraid:5+1,e=2,chunk=8KiB",
             "eraid:3+3,e=3,chunk=24KiB",
             "eraid:2+1,e=2,chunk=16KiB,parity=fixed",
+            "raid1:2,chunk=8KiB",
+            "raid1:4,chunk=4KiB",
+            "raid10:4,chunk=8KiB",
+            "raid10:6,chunk=12KiB",
+            "raid10:3,chunk=8KiB",
+            "raid10:7,chunk=4KiB",
         ] {
             let layout = layout(text, 13);
             let mut cells = BTreeSet::new();
@@ -195,11 +274,11 @@ mod tests {
                 }
             }
             let spec = layout.spec();
-            assert_eq!(
-                cells.len() as u64,
-                13 * spec.chunk().get() * spec.drives() as u64,
-                "{text}"
-            );
+            // Of an odd number of chunks of two copies each one chunk is left.
+            let left = 13 * spec.drives() as u64 % spec.width() as u64;
+            let chunks = 13 * spec.drives() as u64 - left;
+            assert_eq!(cells.len() as u64, chunks * spec.chunk().get(), "{text}");
+            assert_eq!(layout.chunks(), 13, "{text}");
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod area;
 mod layout;
+pub(crate) mod redundancy;
 mod spec;
 
 pub use area::Area;

@@ -1,9 +1,9 @@
-//! What an array is made of, and how people write it: `eraid:5+1,e=2,chunk=8KiB`.
+//! What an array is made of, and how people write it: `eraid:5+1,e=2,chunk=8KiB`, `raid10:4,chunk=64KiB`.
 
 use std::fmt;
 use std::str::FromStr;
 
-use levelhead_units::{Bytes, DriveIdx, Sectors};
+use levelhead_units::{Bytes, DriveIdx, DriveSet, Sectors};
 
 /// The most symbols of one codeword over GF(2^8).
 const CODEWORD_MAX: u32 = 256;
@@ -19,6 +19,10 @@ const STRIPE_MAX: Sectors = Sectors::new(1 << 16);
 pub enum Family {
     /// Striping, no redundancy.
     Raid0,
+    /// Every drive is a copy of every other one.
+    Raid1,
+    /// Two copies of every chunk, on neighbouring drives.
+    Raid10,
     /// One parity drive.
     Raid4,
     /// One drive's worth of parity, rotating.
@@ -42,6 +46,7 @@ pub enum Parity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spec {
     family: Family,
+    drives: u8,
     data: u8,
     redundant: u8,
     expansion: u32,
@@ -49,13 +54,22 @@ pub struct Spec {
     parity: Parity,
 }
 
-/// How many drives of each kind an array has.
+/// How many drives an array has, and how many of them hold what of one stripe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriveCounts {
-    /// Drives' worth of data.
+    /// All drives. Where that is more than the next two together, a stripe lies on some of them.
+    pub drives: u32,
+    /// Data chunks in a stripe.
     pub data: u32,
-    /// Drives' worth of redundancy.
+    /// Redundant chunks in a stripe.
     pub redundant: u32,
+}
+
+impl DriveCounts {
+    /// Of an array whose stripes lie on all its drives.
+    const fn whole(data: u32, redundant: u32) -> Self {
+        Self { drives: data.saturating_add(redundant), data, redundant }
+    }
 }
 
 /// A shape that cannot be, in one sentence.
@@ -75,12 +89,22 @@ fn fail<T>(sentence: String) -> Result<T, SpecError> {
 }
 
 impl Family {
-    const ALL: [Self; 5] = [Self::Raid0, Self::Raid4, Self::Raid5, Self::Raid6, Self::Eraid];
+    const ALL: [Self; 7] = [
+        Self::Raid0,
+        Self::Raid1,
+        Self::Raid10,
+        Self::Raid4,
+        Self::Raid5,
+        Self::Raid6,
+        Self::Eraid,
+    ];
 
     /// The family's name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Raid0 => "raid0",
+            Self::Raid1 => "raid1",
+            Self::Raid10 => "raid10",
             Self::Raid4 => "raid4",
             Self::Raid5 => "raid5",
             Self::Raid6 => "raid6",
@@ -92,15 +116,34 @@ impl Family {
     const fn redundant(self) -> Option<u8> {
         match self {
             Self::Raid0 => Some(0),
-            Self::Raid4 | Self::Raid5 => Some(1),
+            Self::Raid4 | Self::Raid5 | Self::Raid10 => Some(1),
             Self::Raid6 => Some(2),
-            Self::Eraid => None,
+            Self::Eraid | Self::Raid1 => None,
+        }
+    }
+
+    /// The fewest drives of an array with so many redundant ones.
+    const fn drives_min(self, redundant: u32) -> u32 {
+        match self {
+            Self::Raid1 => 2,
+            // Of two drives there is one pair: a mirror.
+            Self::Raid10 => 3,
+            Self::Eraid => redundant.saturating_add(1),
+            Self::Raid0 | Self::Raid4 | Self::Raid5 | Self::Raid6 => redundant.saturating_add(2),
+        }
+    }
+
+    /// Whether what is redundant is a copy of the data.
+    const fn is_mirror(self) -> bool {
+        match self {
+            Self::Raid1 | Self::Raid10 => true,
+            Self::Raid0 | Self::Raid4 | Self::Raid5 | Self::Raid6 | Self::Eraid => false,
         }
     }
 
     const fn parity(self) -> Parity {
         match self {
-            Self::Raid0 | Self::Raid4 => Parity::Fixed,
+            Self::Raid0 | Self::Raid1 | Self::Raid10 | Self::Raid4 => Parity::Fixed,
             Self::Raid5 | Self::Raid6 | Self::Eraid => Parity::Rotating,
         }
     }
@@ -111,36 +154,24 @@ impl Spec {
     /// sectors; or the sentence that says what is wrong with it.
     pub fn new(
         family: Family,
-        drives: DriveCounts,
+        counts: DriveCounts,
         expansion: u32,
         chunk: Sectors,
         parity: Parity,
     ) -> Result<Self, SpecError> {
-        let DriveCounts { data, redundant } = drives;
+        check_drives(family, counts)?;
         let name = family.name();
-        let drives = u64::from(data) + u64::from(redundant);
-        if let Some(fixed) = family.redundant()
-            && redundant != u32::from(fixed)
-        {
-            return fail(format!("{name} has {fixed} redundant drives, got {redundant}"));
-        }
-        let data_min = if family == Family::Eraid { 1 } else { 2 };
-        if data < data_min {
-            let least = data_min + redundant;
-            return fail(format!("{name} needs at least {least} drives, got {drives}"));
-        }
-        if drives > u64::from(DriveIdx::MAX) {
-            let limit = DriveIdx::MAX;
-            return fail(format!(
-                "an array has at most {limit} drives, {name}:{data}+{redundant} has {drives}"
-            ));
+        if family.is_mirror() && parity != family.parity() {
+            return fail(format!("{name} has copies and no parity that could rotate"));
         }
         if expansion == 0 || (expansion != 1 && family != Family::Eraid) {
             return fail(format!(
                 "{name} cannot have e={expansion}: only eraid has an expansion, of at least 1"
             ));
         }
-        let symbols = drives * u64::from(expansion);
+        let DriveCounts { drives, data, redundant } = counts;
+        let width = u64::from(data) + u64::from(redundant);
+        let symbols = width * u64::from(expansion);
         if symbols > u64::from(CODEWORD_MAX) {
             return fail(format!(
                 "a codeword has at most {CODEWORD_MAX} sectors, {name}:{data}+{redundant} with e={expansion} has {symbols}"
@@ -156,13 +187,13 @@ impl Spec {
                 "a chunk of {size} is {count} sectors, which e={expansion} sectors do not divide"
             ));
         }
-        let stripe = chunk * drives;
+        let stripe = chunk * width;
         if stripe > STRIPE_MAX {
             let (stripe, most) = (stripe.bytes(), STRIPE_MAX.bytes());
-            return fail(format!("a stripe has at most {most}, {drives} chunks have {stripe}"));
+            return fail(format!("a stripe has at most {most}, {width} chunks have {stripe}"));
         }
-        let (data, redundant) = (data as u8, redundant as u8);
-        Ok(Self { family, data, redundant, expansion, chunk, parity })
+        let (drives, data, redundant) = (drives as u8, data as u8, redundant as u8);
+        Ok(Self { family, drives, data, redundant, expansion, chunk, parity })
     }
 
     /// The family.
@@ -175,14 +206,49 @@ impl Spec {
         self.data as usize
     }
 
-    /// Redundant chunks in a stripe, and so the number of drives that may be lost.
+    /// Redundant chunks in a stripe, and so the number of drives that may be lost, whichever they are. What
+    /// [`Spec::survives`] may be more.
     pub const fn redundant(&self) -> usize {
         self.redundant as usize
     }
 
-    /// Drives, which is also chunks in a stripe.
-    pub const fn drives(&self) -> usize {
+    /// Chunks in a stripe.
+    pub const fn width(&self) -> usize {
         self.data() + self.redundant()
+    }
+
+    /// Drives. A stripe lies on [`Spec::width`] of them, which is all, but for `raid10`.
+    pub const fn drives(&self) -> usize {
+        self.drives as usize
+    }
+
+    /// Whether what is redundant is a copy of the data, and any copy will do.
+    pub const fn is_mirror(&self) -> bool {
+        self.family.is_mirror()
+    }
+
+    /// Whether all data can be had without these drives.
+    pub fn survives(&self, lost: DriveSet) -> bool {
+        let is_survived = |group: DriveSet| group.and(lost).len() as usize <= self.redundant();
+        lost.len() as usize <= self.redundant() || self.groups().all(is_survived)
+    }
+
+    /// The drives that share a stripe with this one.
+    pub fn fellows(&self, drive: DriveIdx) -> DriveSet {
+        let shares = self.groups().filter(|group| group.contains(drive));
+        shares.fold(DriveSet::EMPTY, DriveSet::or).without(DriveSet::EMPTY.with(drive))
+    }
+
+    /// The sets of drives that a stripe lies on.
+    pub fn groups(&self) -> impl Iterator<Item = DriveSet> {
+        let (drives, width) = (self.drives(), self.width());
+        // Stripes follow each other without a gap, so the next one begins where this one ends: at every drive
+        // in turn, unless the width divides the drives.
+        let step = if drives.is_multiple_of(width) { width } else { 1 };
+        let on = move |first: usize| {
+            (first..first + width).map(|at| DriveIdx::from_usize(at % drives)).collect()
+        };
+        (0..drives).step_by(step).map(on)
     }
 
     /// Sectors that one codeword takes of every drive.
@@ -204,7 +270,10 @@ impl Spec {
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (family, data, redundant) = (self.family.name(), self.data, self.redundant);
-        write!(f, "{family}:{data}+{redundant}")?;
+        match self.is_mirror() {
+            true => write!(f, "{family}:{}", self.drives)?,
+            false => write!(f, "{family}:{data}+{redundant}")?,
+        }
         if self.family == Family::Eraid {
             write!(f, ",e={}", self.expansion)?;
         }
@@ -224,7 +293,7 @@ impl FromStr for Spec {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         let Some(family) = Family::ALL.into_iter().find(|family| family.name() == name) else {
             return fail(format!(
-                "'{name}' is no array: expected raid0, raid4, raid5, raid6 or eraid, as in eraid:5+1,e=2,chunk=8KiB"
+                "'{name}' is no array: expected raid0, raid1, raid10, raid4, raid5, raid6 or eraid, as in eraid:5+1,e=2,chunk=8KiB"
             ));
         };
         let mut parts = rest.split(',');
@@ -234,6 +303,9 @@ impl FromStr for Spec {
             match part.split_once('=') {
                 Some(("e", value)) => expansion = Some(number(part, value)?),
                 Some(("chunk", value)) => chunk = Some(chunk_size(value)?),
+                Some(("parity", _)) if family.is_mirror() => {
+                    return fail(format!("'{part}' in '{text}': {name} has copies and no parity"));
+                }
                 Some(("parity", "fixed")) => parity = Parity::Fixed,
                 Some(("parity", "rotating")) => parity = Parity::Rotating,
                 Some(_) | None => {
@@ -251,22 +323,59 @@ impl FromStr for Spec {
     }
 }
 
+/// Whether an array of this family can have these drives.
+fn check_drives(family: Family, counts: DriveCounts) -> Result<(), SpecError> {
+    let DriveCounts { drives, data, redundant } = counts;
+    let (name, width) = (family.name(), u64::from(data) + u64::from(redundant));
+    if let Some(fixed) = family.redundant()
+        && redundant != u32::from(fixed)
+    {
+        return fail(format!("{name} has {fixed} redundant drives, got {redundant}"));
+    }
+    if family.is_mirror() && data != 1 {
+        return fail(format!("a stripe of {name} has one data chunk, got {data}"));
+    }
+    let least = family.drives_min(redundant);
+    if drives < least {
+        return fail(format!("{name} needs at least {least} drives, got {drives}"));
+    }
+    if drives > u32::from(DriveIdx::MAX) {
+        let limit = DriveIdx::MAX;
+        let what = match family.is_mirror() {
+            true => format!("{name}:{drives}"),
+            false => format!("{name}:{data}+{redundant}"),
+        };
+        return fail(format!("an array has at most {limit} drives, {what} has {drives}"));
+    }
+    if family != Family::Raid10 && u64::from(drives) != width {
+        return fail(format!("a stripe of {name} lies on all drives, got {width} of {drives}"));
+    }
+    Ok(())
+}
+
 /// `5+1`, or just `6` for families that know how many of their drives are redundant.
 fn drive_counts(family: Family, text: &str) -> Result<DriveCounts, SpecError> {
+    let name = family.name();
+    if family.is_mirror() {
+        let Ok(drives) = text.parse::<u32>() else {
+            return fail(format!("'{text}' is no number of drives: expected one, as in {name}:4"));
+        };
+        let redundant = family.redundant().map_or(drives.saturating_sub(1), u32::from);
+        return Ok(DriveCounts { drives, data: 1, redundant });
+    }
     if let Some((data, redundant)) = text.split_once('+') {
         let (data, redundant) = (number(text, data)?, number(text, redundant)?);
-        return Ok(DriveCounts { data, redundant });
+        return Ok(DriveCounts::whole(data, redundant));
     }
     match family.redundant() {
         Some(redundant) => {
             let drives = number(text, text)?;
             let redundant = u32::from(redundant);
             match drives.checked_sub(redundant) {
-                Some(data) => Ok(DriveCounts { data, redundant }),
+                Some(data) => Ok(DriveCounts::whole(data, redundant)),
                 None => fail(format!(
-                    "{} needs at least {} drives, got {drives}",
-                    family.name(),
-                    redundant + 2
+                    "{name} needs at least {} drives, got {drives}",
+                    family.drives_min(redundant)
                 )),
             }
         }
@@ -306,6 +415,15 @@ mod tests {
             let spec: Spec = text.parse().unwrap();
             assert_eq!(spec.to_string(), text);
         }
+        for text in [
+            "raid1:2,chunk=64KiB",
+            "raid1:5,chunk=4KiB",
+            "raid10:4,chunk=64KiB",
+            "raid10:3,chunk=8KiB",
+        ] {
+            let spec: Spec = text.parse().unwrap();
+            assert_eq!(spec.to_string(), text);
+        }
         let short: Spec = "raid6:8".parse().unwrap();
         assert_eq!(short.to_string(), "raid6:6+2,chunk=64KiB");
     }
@@ -330,9 +448,64 @@ mod tests {
             ("eraid:5+1,size=3", "'size=3' in 'eraid:5+1,size=3'"),
             ("eraid:5+1,chunk=0KiB", "a chunk is from 4KiB to 64MiB, got 0B"),
             ("eraid:5+x", "'x' in '5+x' is no number"),
+            ("raid1:1", "raid1 needs at least 2 drives, got 1"),
+            ("raid1:0", "raid1 needs at least 2 drives, got 0"),
+            ("raid1:1+1", "'1+1' is no number of drives: expected one, as in raid1:4"),
+            ("raid1:65", "an array has at most 64 drives, raid1:65 has 65"),
+            ("raid1:4294967295", "an array has at most 64 drives, raid1:4294967295"),
+            ("raid1:2,e=2", "raid1 cannot have e=2"),
+            ("raid1:2,parity=fixed", "'parity=fixed' in 'raid1:2,parity=fixed': raid1 has copies"),
+            ("raid1:64,chunk=8MiB", "a stripe has at most 256MiB, 64 chunks have 512MiB"),
+            ("raid10:2", "raid10 needs at least 3 drives, got 2"),
+            ("raid10:", "'' is no number of drives"),
+            ("raid10:70", "an array has at most 64 drives"),
+            ("raid5:1+1", "raid5 needs at least 3 drives, got 2"),
         ] {
             let error = text.parse::<Spec>().unwrap_err().to_string();
             assert!(error.contains(sentence), "{text}: {error}");
         }
+    }
+
+    /// Every set of so many drives.
+    fn sets(drives: usize) -> impl Iterator<Item = DriveSet> {
+        (0..1_u64 << drives).map(DriveSet::from_bits)
+    }
+
+    fn set(drives: &[u8]) -> DriveSet {
+        drives.iter().copied().map(DriveIdx::new).collect()
+    }
+
+    #[test]
+    fn layouts_whose_stripes_lie_on_all_drives_survive_a_number_of_losses() {
+        for text in ["raid0:3", "raid1:2", "raid1:4", "raid5:5", "raid6:6", "eraid:2+3"] {
+            let spec: Spec = text.parse().unwrap();
+            for lost in sets(spec.drives()) {
+                let survives = lost.len() as usize <= spec.redundant();
+                assert_eq!(spec.survives(lost), survives, "{text}: {lost}");
+            }
+            let fellows = spec.fellows(DriveIdx::new(1));
+            assert_eq!(fellows.with(DriveIdx::new(1)), DriveSet::first(spec.drives() as u8));
+        }
+    }
+
+    #[test]
+    fn pairs_survive_the_loss_of_one_drive_each() {
+        let pairs: Spec = "raid10:6".parse().unwrap();
+        assert!(pairs.survives(set(&[0, 3, 4])) && pairs.survives(set(&[1, 2])));
+        assert!(!pairs.survives(set(&[0, 1])) && !pairs.survives(set(&[1, 4, 5])));
+        assert_eq!(pairs.fellows(DriveIdx::new(3)), set(&[2]));
+        assert_eq!(pairs.groups().collect::<Vec<_>>(), [set(&[0, 1]), set(&[2, 3]), set(&[4, 5])]);
+        let survived = sets(6).filter(|&lost| pairs.survives(lost)).count();
+        assert_eq!(survived, 27, "each of three pairs has both, the first or the second");
+    }
+
+    #[test]
+    fn of_an_odd_number_of_drives_neighbours_in_the_ring_share_stripes() {
+        let ring: Spec = "raid10:5".parse().unwrap();
+        assert!(ring.survives(set(&[0, 2])) && ring.survives(set(&[1, 4])));
+        assert!(!ring.survives(set(&[0, 4])) && !ring.survives(set(&[2, 3])));
+        assert_eq!(ring.fellows(DriveIdx::new(0)), set(&[1, 4]));
+        let three: Spec = "raid10:3".parse().unwrap();
+        assert!(sets(3).all(|lost| three.survives(lost) == (lost.len() <= 1)));
     }
 }

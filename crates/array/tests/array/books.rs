@@ -128,7 +128,7 @@ fn nothing_is_written_before_the_array_is_open() {
     }
 }
 
-fn has_generation(run: &Runtime, drive: usize, generation: u64) -> bool {
+pub(crate) fn has_generation(run: &Runtime, drive: usize, generation: u64) -> bool {
     let sector = run.drives[drive].bytes(extent(0, 1));
     Superblock::decode(sector).is_ok_and(|found| found.book.generation >= generation)
 }

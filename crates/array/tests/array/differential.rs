@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use crate::runtime::{Runtime, journaled, settings, survivable};
-use levelhead_array::{Policy, Settings, Spec};
+use levelhead_array::{Cell, Policy, Settings, Spec};
 use levelhead_block::{Buf, Command, Memory};
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos, Sectors};
 
-const LAYOUTS: [&str; 9] = [
+const LAYOUTS: [&str; 14] = [
     "raid0:3,chunk=8KiB",
     "raid4:3+1,chunk=8KiB",
     "raid5:5+1,chunk=4KiB",
@@ -19,6 +19,11 @@ const LAYOUTS: [&str; 9] = [
     "eraid:5+1,e=2,chunk=8KiB",
     "eraid:3+2,e=3,chunk=24KiB",
     "eraid:2+3,e=2,chunk=16KiB",
+    "raid1:2,chunk=8KiB",
+    "raid1:3,chunk=16KiB",
+    "raid10:4,chunk=8KiB",
+    "raid10:6,chunk=4KiB",
+    "raid10:5,chunk=8KiB",
 ];
 
 const REQUESTS: u64 = 10_000;
@@ -104,6 +109,10 @@ fn check_with(settings: &Settings, requests: u64, seed: u64, context: &str) {
     }
     assert!(run.array.is_quiet(), "{context}");
     assert!(run.buffers.is_empty(), "A4, {context}: {} buffers are left", run.buffers.len());
+    if spec.is_mirror() {
+        assert_copies(&run, &client, context);
+        assert_eq!(run.combined, 0, "{context}: copies need no arithmetic");
+    }
     if lost.is_empty() {
         assert_redundant(&mut run, &mut client, spec, context);
     }
@@ -111,9 +120,11 @@ fn check_with(settings: &Settings, requests: u64, seed: u64, context: &str) {
 
 /// All redundancy is right: any survivable loss now leaves every byte readable.
 fn assert_redundant(run: &mut Runtime, client: &mut Client, spec: Spec, context: &str) {
-    for drive in (0..spec.redundant()).map(DriveIdx::from_usize) {
-        run.lose(drive);
-    }
+    // Of copies the first ones, so that others must be right.
+    let lost = (0..spec.drives()).map(DriveIdx::from_usize).fold(DriveSet::EMPTY, |lost, drive| {
+        if spec.survives(lost.with(drive)) { lost.with(drive) } else { lost }
+    });
+    lost.iter().for_each(|drive| run.lose(drive));
     let whole = Extent::new(Lba::ZERO, run.array.size());
     run.read(u64::MAX - 1, whole);
     run.run_until_quiet();
@@ -122,11 +133,27 @@ fn assert_redundant(run: &mut Runtime, client: &mut Client, spec: Spec, context:
     assert!(buf.as_slice() == client.model.bytes(whole), "{context}: redundancy is wrong");
 }
 
+/// Every copy of a mirror holds the same bytes, each in its place.
+fn assert_copies(run: &Runtime, client: &Client, context: &str) {
+    let layout = run.array.layout();
+    for lba in (0..layout.size().get()).map(Lba::new) {
+        let expected = client.model.bytes(Extent::new(lba, Sectors::new(1)));
+        let (row, _) = layout.find(lba);
+        for copy in 0..layout.symbols() {
+            let Cell { drive, lba: at } = layout.cell(row, copy);
+            if !run.array.lost().contains(drive) {
+                let held = run.drives[drive.as_usize()].bytes(Extent::new(at, Sectors::new(1)));
+                assert!(held == expected, "{context}: sector {} on drive {drive}", lba.get());
+            }
+        }
+    }
+}
+
 /// Ten thousand requests for each survivable loss; all policies in turn, so that each layout meets
 /// each of them.
 fn check_every_loss(spec: Spec) {
     let policies = Policy::all();
-    for (seed, lost) in (1..).zip(survivable(spec.drives(), spec.redundant())) {
+    for (seed, lost) in (1..).zip(survivable(&spec)) {
         check(spec, policies[seed as usize % policies.len()], lost, REQUESTS, seed);
     }
 }
@@ -150,7 +177,13 @@ fn layouts_with_three_redundant_drives_equal_memory_with_every_survivable_loss()
 #[test]
 fn every_policy_equals_memory() {
     for policy in Policy::all() {
-        for text in ["raid5:5+1,chunk=4KiB", "eraid:5+1,e=2,chunk=8KiB", "raid6:4+2,chunk=8KiB"] {
+        for text in [
+            "raid5:5+1,chunk=4KiB",
+            "eraid:5+1,e=2,chunk=8KiB",
+            "raid6:4+2,chunk=8KiB",
+            "raid1:3,chunk=8KiB",
+            "raid10:4,chunk=4KiB",
+        ] {
             check(text.parse().unwrap(), policy, DriveSet::EMPTY, REQUESTS / 2, 99);
         }
     }
@@ -161,7 +194,7 @@ fn every_policy_equals_memory() {
 fn journaled_layouts_equal_memory_with_every_survivable_loss() {
     let policies = Policy::all();
     for spec in specs().filter(|spec| spec.redundant() > 0) {
-        for (seed, lost) in (1..).zip(survivable(spec.drives(), spec.redundant())) {
+        for (seed, lost) in (1..).zip(survivable(&spec)) {
             let policy = policies[seed as usize % policies.len()];
             let context = format!("journal, {spec}, {policy}, lost {{{lost}}}, seed {seed}");
             let settings = journaled(settings(spec, 24, policy, lost));
@@ -183,7 +216,7 @@ fn losses_under_way_cost_no_byte() {
             let mut run = Runtime::new(&settings, seed);
             run.soft_per_mille = 20;
             let mut client = Client::new(run.array.size(), seed);
-            let mut losses = spec.redundant();
+            let mut is_survived = true;
             for id in 0..600 {
                 client.send(&mut run, id);
                 while client.in_flight.len() > 6 {
@@ -191,10 +224,17 @@ fn losses_under_way_cost_no_byte() {
                     run.finish(at);
                     client.check(&mut run, &context);
                 }
-                if losses > 0 && client.rng.below(150) == 0 {
+                if is_survived && client.rng.below(150) == 0 {
                     let drive = client.rng.below(spec.drives() as u64) as usize;
-                    run.lose(DriveIdx::from_usize(drive));
-                    losses = spec.redundant() - run.array.lost().len() as usize;
+                    let drive = DriveIdx::from_usize(drive);
+                    if spec.survives(run.array.lost().with(drive)) {
+                        run.lose(drive);
+                    }
+                    let all = (0..spec.drives()).map(DriveIdx::from_usize);
+                    let lost = run.array.lost();
+                    is_survived = all
+                        .filter(|&drive| !lost.contains(drive))
+                        .any(|drive| spec.survives(lost.with(drive)));
                 }
             }
             run.run_until_quiet();

@@ -22,7 +22,8 @@ fn interleave(
     choices: &[usize],
 ) -> (Vec<u8>, Vec<usize>) {
     let mut run = Runtime::new(&settings(spec, 2, policy, DriveSet::EMPTY), 1);
-    let width = run.array.layout().data_symbols() as u64;
+    // A mirror's codeword has one data symbol: there two of them that are written and locked together.
+    let width = run.array.layout().data_symbols().max(2) as u64;
     run.write(0, extent(0, width), &vec![OLD; width as usize * 4096]);
     run.run_until_quiet();
     run.take(0).unwrap();
@@ -73,7 +74,13 @@ fn for_each_order(depth: usize, run: &mut dyn FnMut(&[usize]) -> Vec<usize>) -> 
 #[test]
 fn a_read_at_any_boundary_of_a_write_gives_old_or_new_and_never_a_mixture() {
     let mut runs = 0;
-    for text in ["raid5:2+1,chunk=4KiB", "raid6:2+2,chunk=4KiB", "eraid:2+1,e=2,chunk=8KiB"] {
+    for text in [
+        "raid5:2+1,chunk=4KiB",
+        "raid6:2+2,chunk=4KiB",
+        "eraid:2+1,e=2,chunk=8KiB",
+        "raid1:2,chunk=8KiB",
+        "raid10:3,chunk=8KiB",
+    ] {
         let spec: Spec = text.parse().unwrap();
         for policy in
             ["normal", "assisted", "on-failure", "level"].map(|name| name.parse().unwrap())

@@ -9,5 +9,6 @@ mod given_up;
 mod interleaving;
 mod late;
 mod level;
+mod mirrors;
 mod runtime;
 mod trouble;

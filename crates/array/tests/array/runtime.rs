@@ -388,12 +388,10 @@ impl Runtime {
     }
 }
 
-/// Every set of at most `count` of `drives` drives.
-pub(crate) fn survivable(drives: usize, count: usize) -> Vec<DriveSet> {
-    (0..1_u64 << drives)
-        .map(DriveSet::from_bits)
-        .filter(|set| set.len() as usize <= count)
-        .collect()
+/// Every set of drives whose loss the layout survives.
+pub(crate) fn survivable(spec: &Spec) -> Vec<DriveSet> {
+    let sets = (0..1_u64 << spec.drives()).map(DriveSet::from_bits);
+    sets.filter(|&set| spec.survives(set)).collect()
 }
 
 pub(crate) fn extent(lba: u64, sectors: u64) -> Extent {

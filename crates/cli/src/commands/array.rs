@@ -40,7 +40,7 @@ pub(crate) enum Options {
 
 #[derive(Args)]
 pub(crate) struct CreateArgs {
-    /// The array, as in eraid:5+1,e=2,chunk=8KiB or raid6:6+2,chunk=64KiB
+    /// The array, as in eraid:5+1,e=2,chunk=8KiB, raid6:6+2,chunk=64KiB, raid1:2 or raid10:4
     array: Spec,
     /// The drives in order: paths, emu:PATH?profile=nearline-2tb&size=1GiB&retry-rate=2%, or NBD exports:
     /// nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH, or nbds and &tls-certificates=DIR

@@ -6,6 +6,7 @@ mod far;
 mod hang;
 mod life;
 mod metrics;
+mod mirrors;
 #[path = "../../../nbd/tests/common/pki.rs"]
 #[allow(dead_code, reason = "the program reads the files by itself")]
 mod pki;

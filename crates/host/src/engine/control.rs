@@ -77,14 +77,21 @@ impl Engine {
         if lost.contains(drive) {
             return fail(format!("drive {drive} is lost already"));
         }
-        let (survives, count) = (spec.redundant(), lost.len());
-        if count as usize >= survives {
-            return fail(format!(
-                "{spec} survives the loss of {survives} drives, {count} are lost already"
-            ));
+        if !spec.survives(lost.with(drive)) {
+            return fail(match spec.fellows(drive).and(lost) {
+                fellows if spec.width() < spec.drives() => format!(
+                    "drive {drive} holds data that nothing else does: drives {fellows} are lost already"
+                ),
+                _ => format!(
+                    "{spec} survives the loss of {} drives, {} are lost already",
+                    spec.redundant(),
+                    lost.len()
+                ),
+            });
         }
         let (synced, stripes) = (self.parts.array.synced(), self.parts.array.layout().stripes());
-        if synced < stripes {
+        // Every copy of a mirror has all that was written.
+        if synced < stripes && !spec.is_mirror() {
             let left = stripes - synced;
             return fail(format!(
                 "drive {drive} holds data that nothing else does: the redundancy of {left} of \
@@ -100,10 +107,16 @@ impl Engine {
     pub fn sit_out(&mut self, drive: DriveIdx) -> Result<(), HostError> {
         self.seat(drive)?;
         let now = self.now();
+        let spec = *self.parts.array.layout().spec();
+        // Which drives can be done without is no number then.
+        let is_split = spec.width() < spec.drives();
         let done = self.parts.array.handle_sit_out(now, drive);
         done.or_else(|refusal| match refusal {
             Refusal::Lost => fail(format!("drive {drive} is lost")),
             Refusal::Already => fail(format!("drive {drive} sits out by hand already")),
+            Refusal::Needed { .. } if is_split => fail(format!(
+                "the array does without another copy of what drive {drive} holds: it is needed"
+            )),
             Refusal::Needed { spare } => fail(format!(
                 "the array can do without {spare} drives, and does already: drive {drive} is needed"
             )),

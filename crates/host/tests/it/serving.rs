@@ -50,9 +50,13 @@ fn check_files_with(spec: &str, policy: &str, made: CreateOptions, data: u64) {
         };
         conform(&array, 1, 300);
         wait_for_resync(&array);
-        for idx in 0..shape.redundant() as u8 {
-            array.lose(drive(idx)).unwrap();
-            conform(&array, 2 + u64::from(idx), 300);
+        let mut lost = DriveSet::EMPTY;
+        for idx in (0..shape.drives() as u8).map(drive) {
+            if shape.survives(lost.with(idx)) {
+                array.lose(idx).unwrap();
+                lost = lost.with(idx);
+                conform(&array, 1 + u64::from(lost.len()), 300);
+            }
         }
         array.stop().unwrap();
     }
@@ -108,6 +112,26 @@ fn raid6_on_files_conforms() {
 #[test]
 fn eraid_on_files_conforms() {
     check_files("eraid:5+1,e=2,chunk=8KiB", "level");
+}
+
+#[test]
+fn raid1_on_files_conforms() {
+    check_files("raid1:3,chunk=8KiB", "level");
+}
+
+#[test]
+fn raid10_on_files_conforms() {
+    check_files("raid10:4,chunk=8KiB", "normal");
+}
+
+#[test]
+fn raid10_of_an_odd_number_of_files_conforms() {
+    check_files("raid10:5,chunk=16KiB", "level");
+}
+
+#[test]
+fn raid1_on_emulated_drives_conforms() {
+    check_emulated("raid1:2,chunk=8KiB", "level");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use levelhead_array::reserve::{Reserved, Use};
 use levelhead_array::superblock::{Book, Forced, Own, State, Superblock, Uuid};
 use levelhead_array::{
     Action, Answer, Array, Books, BufId, Content, Deliver, Ending, HostOrder, JournalSettings,
-    Policy, RequestId, Settings, Spec, Submit, Sums,
+    Layout, Policy, RequestId, Settings, Spec, Submit, Sums,
 };
 use levelhead_block::{
     Buf, Command, Data, Durability, Effort, Outcome, Piece, SectorSet, ZeroTail,
@@ -97,7 +97,7 @@ impl Make {
             reserved.push(place(one + piece + half, piece, Use::Journal));
         }
         reserved.push(place(size - one, one, Use::Superblock));
-        let drives = self.spec.drives();
+        let (drives, stripes) = (self.spec.drives(), Layout::new(self.spec, data).stripes());
         let member =
             |at: usize| Member { uuid: Uuid([at as u8 + 1; 16]), membership: Membership::Present };
         let book = Book {
@@ -108,8 +108,8 @@ impl Make {
             drive_size: data,
             state: State::Clean,
             forced: Forced::No,
-            synced: self.stripes,
-            synced_last: self.stripes,
+            synced: stripes,
+            synced_last: stripes,
             journal: (self.piece > 0).then_some(1),
             members: (0..drives).map(member).collect(),
         };

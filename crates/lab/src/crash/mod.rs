@@ -21,8 +21,8 @@ pub mod promise;
 
 use std::fmt;
 
-use levelhead_array::Spec;
 use levelhead_array::journal::rules::Rules;
+use levelhead_array::{Layout, Spec};
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Sectors};
 
@@ -30,7 +30,7 @@ use self::disk::Manners;
 use self::machine::{Image, Machine, Make};
 use self::promise::Promise;
 
-const LAYOUTS: [&str; 7] = [
+const LAYOUTS: [&str; 11] = [
     "raid4:2+1,chunk=4KiB",
     "raid5:3+1,chunk=4KiB",
     "raid5:2+1,chunk=8KiB",
@@ -38,6 +38,10 @@ const LAYOUTS: [&str; 7] = [
     "raid6:3+2,chunk=8KiB",
     "eraid:2+1,e=2,chunk=8KiB",
     "eraid:2+2,e=2,chunk=8KiB",
+    "raid1:2,chunk=8KiB",
+    "raid1:3,chunk=4KiB",
+    "raid10:4,chunk=4KiB",
+    "raid10:3,chunk=8KiB",
 ];
 
 /// How deep crashes inside recoveries go.
@@ -126,7 +130,7 @@ pub fn run(seed: u64, aim: Aim, tally: &mut Tally) -> Result<(), Broken> {
         piece,
         manners: aim.manners,
     };
-    let mut run = Run { rng, aim, tally, redundant: make.spec.redundant() };
+    let mut run = Run { rng, aim, tally, spec: make.spec };
     run.all(make).map_err(|how| Broken {
         seed,
         what: format!("{spec}, {} stripes, pieces of {piece}", make.stripes),
@@ -138,7 +142,7 @@ struct Run<'a> {
     rng: Rng,
     aim: Aim,
     tally: &'a mut Tally,
-    redundant: usize,
+    spec: Spec,
 }
 
 impl Run<'_> {
@@ -156,7 +160,7 @@ impl Run<'_> {
     }
 
     fn size_of(&self, make: &Make) -> u64 {
-        make.stripes * make.spec.chunk().get() * make.spec.data() as u64
+        Layout::new(make.spec, make.spec.chunk() * make.stripes).size().get()
     }
 
     /// Some writes, with an image at the boundaries between their effects.
@@ -171,7 +175,7 @@ impl Run<'_> {
             }
             if losses && self.rng.below(30) == 0 {
                 losses = false;
-                self.lose(&mut machine, 0);
+                self.lose(&mut machine);
             }
             let is_over = !machine.step(&mut self.rng) && writes == 0;
             if is_over {
@@ -179,7 +183,7 @@ impl Run<'_> {
             }
             if self.rng.below(self.aim.one_of) == 0 {
                 let image = machine.image();
-                self.crash(image, 0, depth)?;
+                self.crash(image, DriveSet::EMPTY, depth)?;
             }
         }
         if machine.failed > 0 {
@@ -207,31 +211,50 @@ impl Run<'_> {
         Extent::new(Lba::new(lba), Sectors::new(sectors))
     }
 
-    /// Takes a disk away if the layout survives that; `faults` count like lost disks.
-    fn lose(&mut self, machine: &mut Machine, faults: usize) {
+    /// Takes a disk away if the layout survives that.
+    fn lose(&mut self, machine: &mut Machine) {
         let lost = machine.array.lost();
-        if lost.len() as usize + faults >= self.redundant {
+        if !self.can_lose_one(lost) {
             return;
         }
-        let drives = machine.array.layout().spec().drives() as u64;
-        let drive = DriveIdx::from_usize(self.rng.below(drives) as usize);
-        if !lost.contains(drive) {
+        let drive = self.any();
+        if self.can_lose(lost, drive) {
             machine.lose(drive);
         }
     }
 
-    /// The power fails, and the array is started again, perhaps several times.
-    fn crash(&mut self, mut image: Image, faults: usize, depth: u32) -> Result<(), String> {
+    fn any(&mut self) -> DriveIdx {
+        DriveIdx::from_usize(self.rng.below(self.spec.drives() as u64) as usize)
+    }
+
+    /// Whether the layout survives the loss of this disk besides the others.
+    fn can_lose(&self, gone: DriveSet, drive: DriveIdx) -> bool {
+        !gone.contains(drive) && self.spec.survives(gone.with(drive))
+    }
+
+    fn can_lose_one(&self, gone: DriveSet) -> bool {
+        let all = DriveSet::first(self.spec.drives() as u8);
+        all.iter().any(|drive| self.can_lose(gone, drive))
+    }
+
+    /// The power fails, and the array is started again, perhaps several times. Disks with `faults` count like lost
+    /// ones.
+    fn crash(&mut self, mut image: Image, faults: DriveSet, depth: u32) -> Result<(), String> {
         image.crash(&mut self.rng);
         self.tally.images += 1;
         let (mut left_out, mut faults) = (image.lost, faults);
-        let drives = image.disks.len() as u64;
-        while (left_out.len() as usize) + faults < self.redundant && self.rng.below(3) == 0 {
-            left_out = left_out.with(DriveIdx::from_usize(self.rng.below(drives) as usize));
-            self.tally.without += 1;
+        while self.can_lose_one(left_out.or(faults)) && self.rng.below(3) == 0 {
+            let drive = self.any();
+            if self.spec.survives(left_out.or(faults).with(drive)) {
+                left_out = left_out.with(drive);
+                self.tally.without += 1;
+            }
         }
-        if (left_out.len() as usize) + faults < self.redundant && self.rng.below(3) == 0 {
-            faults += usize::from(self.spoil(&mut image, left_out));
+        if self.can_lose_one(left_out.or(faults)) && self.rng.below(3) == 0 {
+            let drive = self.any();
+            if self.can_lose(left_out.or(faults), drive) && self.spoil(&mut image, drive) {
+                faults = faults.with(drive);
+            }
         }
         let Image { disks, promise, .. } = image;
         let mut machine =
@@ -249,21 +272,18 @@ impl Run<'_> {
         if depth < DEPTH_MAX && self.rng.below(self.aim.goes_on) == 0 {
             let aim = Aim { one_of: 8 * self.aim.one_of, ..self.aim };
             let rng = Streams::new(self.rng.bits()).stream("crash/next");
-            let mut next = Run { rng, aim, tally: self.tally, redundant: self.redundant };
+            let mut next = Run { rng, aim, tally: self.tally, spec: self.spec };
             return next.life(machine, depth + 1);
         }
-        while machine.array.lost().len() < self.redundant as u32 {
-            self.lose(&mut machine, 0);
+        while self.can_lose_one(machine.array.lost()) {
+            self.lose(&mut machine);
         }
         machine.verify(&mut self.rng).map_err(|how| format!("with disks less, {how}"))
     }
 
     /// A sector of a journal cannot be read any more.
-    fn spoil(&mut self, image: &mut Image, left_out: DriveSet) -> bool {
-        let drive = self.rng.below(image.disks.len() as u64) as usize;
-        if left_out.contains(DriveIdx::from_usize(drive)) {
-            return false;
-        }
+    fn spoil(&mut self, image: &mut Image, drive: DriveIdx) -> bool {
+        let drive = drive.as_usize();
         let Some(sectors) = machine::journal_of(&image.disks[drive]) else { return false };
         let records: Vec<Lba> = sectors
             .iter()

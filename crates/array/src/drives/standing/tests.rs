@@ -1,6 +1,11 @@
 use super::*;
 use crate::drives::detect::AGE_MAX;
 
+/// Of drives that are all there.
+fn started(text: &str, practice: Practice) -> Standings {
+    Standings::new(text.parse().unwrap(), DriveSet::EMPTY, practice)
+}
+
 /// Feeds every drive `rounds` times, 20 ms apart; drive `at` takes `slow` ms, the others 8.
 fn feed(
     standings: &mut Standings,
@@ -27,8 +32,7 @@ fn kinds(events: &[DriveEvent]) -> Vec<(u8, EventKind)> {
 
 #[test]
 fn slow_drive_sits_out_with_the_numbers_and_comes_back_by_probes_after_its_term() {
-    let (mut standings, mut now) =
-        (Standings::new(6, 1, DriveSet::EMPTY, Practice::SitOut), Instant::ZERO);
+    let (mut standings, mut now) = (started("eraid:5+1", Practice::SitOut), Instant::ZERO);
     assert!(feed(&mut standings, &mut now, 100, &[(2, 20)]).is_empty(), "2.5 times is not slow");
     let events = feed(&mut standings, &mut now, 100, &[(2, 80)]);
     assert_eq!(kinds(&events), [(2, EventKind::SatOut)]);
@@ -44,23 +48,21 @@ fn slow_drive_sits_out_with_the_numbers_and_comes_back_by_probes_after_its_term(
 
 #[test]
 fn no_more_drives_sit_out_than_the_layout_can_lose() {
-    let (mut standings, mut now) =
-        (Standings::new(8, 2, DriveSet::EMPTY, Practice::SitOut), Instant::ZERO);
+    let (mut standings, mut now) = (started("eraid:6+2", Practice::SitOut), Instant::ZERO);
     let events = feed(&mut standings, &mut now, 100, &[(1, 80), (3, 90), (5, 70)]);
     assert_eq!(
         kinds(&events),
         [(1, EventKind::SatOut), (3, EventKind::SatOut), (5, EventKind::Slow)]
     );
     assert_eq!(standings.sit_out(now, DriveIdx::new(0)), Err(Refusal::Needed { spare: 2 }));
-    let event = standings.handle_lost(now, DriveIdx::new(7)).unwrap();
+    let event = standings.handle_lost(now, DriveIdx::new(7)).remove(0);
     assert_eq!(event.kind, EventKind::AdmittedInNeed);
     assert_eq!(standings.sat_out().len(), 1);
 }
 
 #[test]
 fn what_was_sat_out_by_hand_comes_back_by_hand_alone() {
-    let (mut standings, mut now) =
-        (Standings::new(4, 1, DriveSet::EMPTY, Practice::SitOut), Instant::ZERO);
+    let (mut standings, mut now) = (started("eraid:3+1", Practice::SitOut), Instant::ZERO);
     let drive = DriveIdx::new(3);
     assert_eq!(standings.admit(now, drive), Err(Refusal::Already));
     assert_eq!(standings.sit_out(now, drive).unwrap().kind, EventKind::SatOutByHand);
@@ -71,8 +73,7 @@ fn what_was_sat_out_by_hand_comes_back_by_hand_alone() {
 
 #[test]
 fn a_policy_that_does_without_no_drive_is_told_once() {
-    let (mut standings, mut now) =
-        (Standings::new(6, 1, DriveSet::EMPTY, Practice::Name), Instant::ZERO);
+    let (mut standings, mut now) = (started("eraid:5+1", Practice::Name), Instant::ZERO);
     let events = feed(&mut standings, &mut now, 500, &[(4, 80)]);
     assert_eq!(kinds(&events), [(4, EventKind::Slow)]);
     assert!(standings.sat_out().is_empty());
@@ -80,8 +81,7 @@ fn a_policy_that_does_without_no_drive_is_told_once() {
 
 #[test]
 fn a_relapse_doubles_the_term() {
-    let (mut standings, mut now) =
-        (Standings::new(6, 1, DriveSet::EMPTY, Practice::SitOut), Instant::ZERO);
+    let (mut standings, mut now) = (started("eraid:5+1", Practice::SitOut), Instant::ZERO);
     let mut terms = Vec::new();
     for _ in 0..3 {
         feed(&mut standings, &mut now, 100, &[(0, 80)]);
@@ -93,8 +93,7 @@ fn a_relapse_doubles_the_term() {
 
 #[test]
 fn a_drive_that_answers_seldom_is_found_all_the_same() {
-    let (mut standings, mut now) =
-        (Standings::new(6, 1, DriveSet::EMPTY, Practice::SitOut), Instant::ZERO);
+    let (mut standings, mut now) = (started("eraid:5+1", Practice::SitOut), Instant::ZERO);
     let mut events = Vec::new();
     for _ in 0..40 {
         feed(&mut standings, &mut now, 35, &[(0, 8)]);
@@ -102,8 +101,7 @@ fn a_drive_that_answers_seldom_is_found_all_the_same() {
         events.extend(all);
     }
     assert!(events.is_empty(), "one slow command in 36 is no slow drive");
-    let (mut standings, mut events) =
-        (Standings::new(6, 1, DriveSet::EMPTY, Practice::SitOut), Vec::new());
+    let (mut standings, mut events) = (started("eraid:5+1", Practice::SitOut), Vec::new());
     for round in 0..2_000 {
         now = now + Nanos::from_millis(20);
         for at in 1..6 {
@@ -120,18 +118,16 @@ fn a_drive_that_answers_seldom_is_found_all_the_same() {
 
 #[test]
 fn a_lost_drive_has_no_standing() {
-    let (mut standings, mut now) =
-        (Standings::new(6, 2, DriveSet::EMPTY, Practice::SitOut), Instant::ZERO);
+    let (mut standings, mut now) = (started("eraid:4+2", Practice::SitOut), Instant::ZERO);
     feed(&mut standings, &mut now, 100, &[]);
-    assert_eq!(standings.handle_lost(now, DriveIdx::new(1)), None);
+    assert_eq!(standings.handle_lost(now, DriveIdx::new(1)), []);
     assert!(feed(&mut standings, &mut now, 200, &[(1, 90)]).is_empty());
     assert!(standings.sat_out().is_empty());
 }
 
 #[test]
 fn quick_probes_alone_bring_a_drive_of_an_idle_array_back() {
-    let (mut standings, mut now) =
-        (Standings::new(6, 1, DriveSet::EMPTY, Practice::SitOut), Instant::ZERO);
+    let (mut standings, mut now) = (started("eraid:5+1", Practice::SitOut), Instant::ZERO);
     feed(&mut standings, &mut now, 100, &[(0, 80)]);
     assert_eq!(standings.sat_out().len(), 1);
     now = now + AGE_MAX;
@@ -148,7 +144,7 @@ fn quick_probes_alone_bring_a_drive_of_an_idle_array_back() {
 
 #[test]
 fn the_one_that_has_sat_out_longest_is_needed_first_and_one_sat_out_by_hand_last() {
-    let mut standings = Standings::new(8, 3, DriveSet::EMPTY, Practice::SitOut);
+    let mut standings = started("eraid:5+3", Practice::SitOut);
     let at = |secs| Instant::ZERO + Nanos::from_secs(secs);
     standings.put_out(at(1), DriveIdx::new(4), Standing::SatOutByHand);
     // The term of the first is longer: it came back and relapsed.
@@ -157,7 +153,9 @@ fn the_one_that_has_sat_out_longest_is_needed_first_and_one_sat_out_by_hand_last
     standings.put_out(at(50), DriveIdx::new(1), Standing::SatOut);
     let mut needed = Vec::new();
     for lost in [5, 6, 7] {
-        needed.push(standings.handle_lost(at(60), DriveIdx::new(lost)).unwrap().drive);
+        needed.extend(
+            standings.handle_lost(at(60), DriveIdx::new(lost)).iter().map(|event| event.drive),
+        );
     }
     assert_eq!(needed, [0, 1, 4].map(DriveIdx::new));
 }
@@ -175,8 +173,7 @@ fn feed_each(
 
 #[test]
 fn what_was_measured_over_a_minute_ago_counts_no_more() {
-    let (mut standings, mut now) =
-        (Standings::new(6, 1, DriveSet::EMPTY, Practice::SitOut), Instant::ZERO);
+    let (mut standings, mut now) = (started("eraid:5+1", Practice::SitOut), Instant::ZERO);
     feed(&mut standings, &mut now, 100, &[]);
     assert!(feed(&mut standings, &mut now, 24, &[(3, 80)]).is_empty(), "one look found it slow");
     assert_eq!(standings.figures(now, DriveIdx::new(3)).median, Nanos::from_millis(80));
@@ -188,8 +185,7 @@ fn what_was_measured_over_a_minute_ago_counts_no_more() {
 
 #[test]
 fn a_drive_no_slower_than_an_arm_can_be_is_never_slow() {
-    let (mut standings, mut now) =
-        (Standings::new(6, 1, DriveSet::EMPTY, Practice::SitOut), Instant::ZERO);
+    let (mut standings, mut now) = (started("eraid:5+1", Practice::SitOut), Instant::ZERO);
     let events = feed_each(&mut standings, &mut now, 500, [1, 1, 14, 1, 1, 1]);
     assert!(events.is_empty(), "14 times its fellows, which read ahead: {events:?}");
     let events = feed_each(&mut standings, &mut now, 500, [1, 1, 17, 1, 1, 1]);
@@ -199,8 +195,7 @@ fn a_drive_no_slower_than_an_arm_can_be_is_never_slow() {
 /// M = 16 ms and MAD = 6 ms: the limit is 16 + 6 * 1.4826 * 6 = 69 ms.
 #[test]
 fn among_drives_that_differ_widely_slow_is_slower() {
-    let (mut standings, mut now) =
-        (Standings::new(6, 1, DriveSet::EMPTY, Practice::SitOut), Instant::ZERO);
+    let (mut standings, mut now) = (started("eraid:5+1", Practice::SitOut), Instant::ZERO);
     let events = feed_each(&mut standings, &mut now, 500, [10, 12, 16, 30, 34, 65]);
     assert!(events.is_empty(), "four times the median, and not slow: {events:?}");
     let events = feed_each(&mut standings, &mut now, 500, [10, 12, 16, 30, 34, 75]);
@@ -210,8 +205,7 @@ fn among_drives_that_differ_widely_slow_is_slower() {
 /// M = 10 ms and MAD = 1 ms: the limit is 3 M, which is more than 10 + 6 * 1.4826 ms.
 #[test]
 fn among_drives_that_differ_little_slow_is_three_times_the_median() {
-    let (mut standings, mut now) =
-        (Standings::new(6, 1, DriveSet::EMPTY, Practice::SitOut), Instant::ZERO);
+    let (mut standings, mut now) = (started("eraid:5+1", Practice::SitOut), Instant::ZERO);
     let events = feed_each(&mut standings, &mut now, 500, [8, 9, 10, 11, 12, 29]);
     assert!(events.is_empty(), "{events:?}");
     let events = feed_each(&mut standings, &mut now, 500, [8, 9, 10, 11, 12, 32]);
@@ -220,8 +214,7 @@ fn among_drives_that_differ_little_slow_is_three_times_the_median() {
 
 #[test]
 fn a_drive_is_judged_by_sixteen_commands_and_a_second_look() {
-    let (mut standings, mut now) =
-        (Standings::new(6, 1, DriveSet::EMPTY, Practice::SitOut), Instant::ZERO);
+    let (mut standings, mut now) = (started("eraid:5+1", Practice::SitOut), Instant::ZERO);
     assert!(
         feed(&mut standings, &mut now, 23, &[(2, 80)]).is_empty(),
         "one look at enough of them"
@@ -231,8 +224,7 @@ fn a_drive_is_judged_by_sixteen_commands_and_a_second_look() {
 
 #[test]
 fn a_drive_that_is_quick_again_sits_out_its_term_all_the_same() {
-    let (mut standings, mut now) =
-        (Standings::new(6, 1, DriveSet::EMPTY, Practice::SitOut), Instant::ZERO);
+    let (mut standings, mut now) = (started("eraid:5+1", Practice::SitOut), Instant::ZERO);
     while feed(&mut standings, &mut now, 1, &[(2, 80)]).is_empty() {}
     let until = now + TERM;
     while now + Nanos::from_millis(20) < until {
@@ -243,8 +235,7 @@ fn a_drive_that_is_quick_again_sits_out_its_term_all_the_same() {
 
 #[test]
 fn four_quick_probes_are_too_few() {
-    let (mut standings, mut now) =
-        (Standings::new(6, 1, DriveSet::EMPTY, Practice::SitOut), Instant::ZERO);
+    let (mut standings, mut now) = (started("eraid:5+1", Practice::SitOut), Instant::ZERO);
     while feed(&mut standings, &mut now, 1, &[(2, 80)]).is_empty() {}
     now = now + AGE_MAX;
     let mut probes = Vec::new();
@@ -258,8 +249,7 @@ fn four_quick_probes_are_too_few() {
 
 #[test]
 fn a_drive_comes_back_when_it_takes_less_than_two_and_a_half_times_what_the_others_take() {
-    let (mut standings, mut now) =
-        (Standings::new(6, 1, DriveSet::EMPTY, Practice::SitOut), Instant::ZERO);
+    let (mut standings, mut now) = (started("eraid:5+1", Practice::SitOut), Instant::ZERO);
     let events = feed_each(&mut standings, &mut now, 100, [80, 20, 20, 20, 20, 20]);
     assert_eq!(kinds(&events), [(0, EventKind::SatOut)]);
     let events = feed_each(&mut standings, &mut now, 1_000, [51, 20, 20, 20, 20, 20]);
@@ -270,8 +260,7 @@ fn a_drive_comes_back_when_it_takes_less_than_two_and_a_half_times_what_the_othe
 
 #[test]
 fn a_drive_that_did_well_for_a_minute_gets_the_first_term_again() {
-    let (mut standings, mut now) =
-        (Standings::new(6, 1, DriveSet::EMPTY, Practice::SitOut), Instant::ZERO);
+    let (mut standings, mut now) = (started("eraid:5+1", Practice::SitOut), Instant::ZERO);
     let mut terms = Vec::new();
     // Of 20 ms each: half a minute, and one and a half.
     for rounds in [1_500, 4_500, 0] {
@@ -280,4 +269,29 @@ fn a_drive_that_did_well_for_a_minute_gets_the_first_term_again() {
         feed(&mut standings, &mut now, rounds, &[]);
     }
     assert_eq!(terms, [TERM, Nanos::new(2 * TERM.get()), TERM]);
+}
+
+#[test]
+fn of_pairs_one_drive_each_may_sit_out_and_its_fellow_is_needed_then() {
+    let (mut standings, mut now) = (started("raid10:6", Practice::SitOut), Instant::ZERO);
+    let events = feed(&mut standings, &mut now, 100, &[(1, 80), (3, 90)]);
+    assert_eq!(kinds(&events), [(1, EventKind::SatOut), (3, EventKind::SatOut)]);
+    let refused = standings.sit_out(now, DriveIdx::new(2));
+    assert_eq!(refused, Err(Refusal::Needed { spare: 1 }));
+    assert_eq!(standings.handle_lost(now, DriveIdx::new(4)), [], "neither is needed for it");
+    let needed = standings.handle_lost(now, DriveIdx::new(0));
+    assert_eq!(kinds(&needed), [(1, EventKind::AdmittedInNeed)]);
+    assert!(!standings.has_failed() && standings.spare() == 0);
+    assert!(standings.can_spare(DriveSet::EMPTY.with(DriveIdx::new(2))));
+}
+
+#[test]
+fn in_a_ring_the_loss_of_a_drive_may_need_both_its_neighbours() {
+    let (mut standings, now) = (started("raid10:5", Practice::SitOut), Instant::ZERO);
+    for drive in [0, 2] {
+        standings.sit_out(now, DriveIdx::new(drive)).unwrap();
+    }
+    let needed = standings.handle_lost(now, DriveIdx::new(1));
+    assert_eq!(kinds(&needed), [(0, EventKind::AdmittedInNeed), (2, EventKind::AdmittedInNeed)]);
+    assert!(standings.sat_out().is_empty());
 }

@@ -57,7 +57,16 @@ fn seal(bytes: &mut [u8]) {
 
 #[test]
 fn what_was_encoded_decodes_to_the_same() {
-    for text in ["raid0:3", "raid4:3+1", "raid5:5+1,chunk=512KiB", "raid6:6+2,parity=fixed"] {
+    for text in [
+        "raid0:3",
+        "raid4:3+1",
+        "raid5:5+1,chunk=512KiB",
+        "raid6:6+2,parity=fixed",
+        "raid1:2",
+        "raid1:5,chunk=4KiB",
+        "raid10:4",
+        "raid10:7,chunk=8KiB",
+    ] {
         let spec: Spec = text.parse().unwrap();
         let mut superblock = example();
         superblock.book.spec = spec;
@@ -132,6 +141,17 @@ fn impossible_fields_are_refused_in_one_sentence() {
         "the superblock describes no array: a chunk of 8KiB is 2 sectors, which e=3 sectors do not divide",
     );
     cannot(at::FAMILY, &[7], "7 as its family");
+    check(
+        at::FAMILY,
+        &[10],
+        "the superblock describes no array: a stripe of raid10 has one data chunk, got 5",
+    );
+    check(
+        at::DRIVE_COUNT,
+        &[9],
+        "the superblock describes no array: a stripe of eraid lies on all drives, got 6 of 9",
+    );
+    check(at::DRIVE_COUNT, &[6], "byte 160 of the superblock is not zero and means nothing");
     cannot(at::PARITY, &[2], "2 as its parity");
     cannot(at::STATE, &[2], "2 as its state");
     cannot(at::FORCED, &[2], "2 as its mark of what was forced");
@@ -152,6 +172,28 @@ fn impossible_fields_are_refused_in_one_sentence() {
     cannot(at::RESERVED + 4 * RESERVED_BYTES, &[0xA1], "261600 as its drive size");
     let short = Superblock::decode(&[0; 512]).unwrap_err().to_string();
     assert_eq!(short, "a superblock has 4096 bytes, got 512");
+}
+
+#[test]
+fn copies_of_one_pair_cannot_both_be_gone() {
+    let spec: Spec = "raid10:4".parse().unwrap();
+    let with = |gone: &[u8]| {
+        let mut superblock = example();
+        superblock.book.spec = spec;
+        superblock.book.drive_size = spec.chunk() * 3;
+        superblock.book.synced_last = 0;
+        let lost = Membership::Lost { why: Why::Failed };
+        let member = |at| Member {
+            uuid: Uuid([at; 16]),
+            membership: if gone.contains(&at) { lost } else { Membership::Present },
+        };
+        superblock.book.members = (0..4).map(member).collect();
+        superblock.own.drive = DriveIdx::new(3);
+        Superblock::decode(&superblock.encode()).map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(with(&[0, 2]), Ok(()));
+    let refused = "the superblock cannot have 2 as its number of drives that are not present";
+    assert_eq!(with(&[0, 1]), Err(refused.to_owned()));
 }
 
 /// A later program may use what this one does not name; it says so by a feature.

@@ -1,11 +1,13 @@
-//! Our policy against those of the papers: case by case, and over the whole range of loads and troubles.
+//! Our policy against those of the papers: case by case, over the whole range of loads and troubles, and on
+//! mirrors.
 
 mod all;
+mod mirrors;
 mod points;
 mod sweep;
 
 use super::Study;
 
 pub(super) fn studies() -> Vec<Study> {
-    vec![all::ALL, sweep::SWEEP]
+    vec![all::ALL, sweep::SWEEP, mirrors::MIRRORS]
 }
