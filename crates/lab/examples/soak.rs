@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use levelhead_lab::crash::{self, Aim, Tally};
 use levelhead_lab::swarm::{self, Sabotage};
 use levelhead_lab::{Planted, restarts};
 
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     while begun.elapsed() < ask.time {
         failed += run("swarm", seed, |seed| drop(swarm::run(seed, REQUESTS, Sabotage::None)));
         failed += run("restarts", seed, |seed| drop(restarts::run(seed, Planted::None)));
+        failed += run("crash", seed, crashes);
         seed += 1;
         if (seed - ask.first).is_multiple_of(100) {
             let minutes = begun.elapsed().as_secs_f64() / 60.0;
@@ -38,6 +40,13 @@ fn main() -> ExitCode {
     }
     println!("soak: {} seeds, {failed} failed", seed - ask.first);
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Crashes at every effect boundary of a short script, and at some of a long one.
+fn crashes(seed: u64) {
+    for aim in [Aim::DEFAULT, Aim::LONG] {
+        crash::run(seed, aim, &mut Tally::default()).unwrap_or_else(|broken| panic!("{broken}"));
+    }
 }
 
 /// Runs one seed of a swarm; 1 if it has failed.

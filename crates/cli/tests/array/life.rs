@@ -85,7 +85,7 @@ fn what_was_written_is_read_again_after_a_loss_a_stop_and_a_start() {
     let serving = shelf.serve(&drives);
     assert_eq!(
         keys(&serving.said),
-        ["array", "control", "metrics", "remarks", "size_bytes", "uri"]
+        ["array", "control", "exports", "metrics", "remarks", "size_bytes", "uri"]
     );
     assert_eq!((serving.text("array"), serving.size()), (ARRAY, SIZE));
     let uuid = serving.status()["uuid"].as_str().unwrap().to_owned();

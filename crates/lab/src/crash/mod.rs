@@ -64,6 +64,8 @@ pub struct Aim {
     pub goes_on: u64,
     /// The fewest redundant disks of the arrays.
     pub redundant_min: usize,
+    /// A piece of a journal has from 10 sectors to this many more.
+    pub more_space: u64,
 }
 
 impl Aim {
@@ -76,10 +78,12 @@ impl Aim {
         one_of: 1,
         goes_on: 16,
         redundant_min: 1,
+        more_space: 24,
     };
 
     /// Many writes, so that the space of the journal is used again, and images of some moments only.
-    pub const LONG: Self = Self { writes: 60, one_of: 12, goes_on: 3, ..Self::DEFAULT };
+    pub const LONG: Self =
+        Self { writes: 60, one_of: 12, goes_on: 3, more_space: 3, ..Self::DEFAULT };
 }
 
 /// What runs have come to.
@@ -123,7 +127,7 @@ pub fn run(seed: u64, aim: Aim, tally: &mut Tally) -> Result<(), Broken> {
         })
         .collect();
     let spec = layouts[rng.below(layouts.len() as u64) as usize];
-    let piece = if aim.has_journal { 10 + rng.below(24) } else { 0 };
+    let piece = if aim.has_journal { 10 + rng.below(aim.more_space) } else { 0 };
     let make = Make {
         spec: spec.parse().expect("the layouts are good"),
         stripes: 1 + rng.below(3),
