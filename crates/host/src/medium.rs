@@ -36,6 +36,8 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use levelhead_block::{Buf, Durability, Piece};
 use levelhead_bytes::Storage;
@@ -115,24 +117,39 @@ pub(crate) fn identify(path: &Path) -> Result<Option<Identity>, HostError> {
 }
 
 impl Medium {
-    /// Opens what is there, for nobody else to use.
+    /// Opens what is there, for nobody else to use. What another process has is tried again for a while: the kernel
+    /// lets go of what a killed server had only when the drives have ended what was inside them.
     pub(crate) fn open(path: &Path, transfer: Transfer) -> Result<Self, HostError> {
+        let begun = Instant::now();
+        loop {
+            match Self::open_now(path, transfer)? {
+                Some(medium) => return Ok(medium),
+                None if begun.elapsed() < IN_USE_MAX => thread::sleep(Duration::from_millis(20)),
+                None => return fail(format!("{} is in use by another process", path.display())),
+            }
+        }
+    }
+
+    /// Nothing if another process has it.
+    fn open_now(path: &Path, transfer: Transfer) -> Result<Option<Self>, HostError> {
         let name = path.display();
         let flags = match identify(path)? {
             None => return fail(format!("{name} does not exist")),
             Some(Identity::File { .. }) => OFlags::empty(),
             Some(Identity::Device(_)) => OFlags::EXCL,
         };
-        let opened = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(flags.bits() as i32)
-            .open(path)
-            .map_err(|error| match error.kind() {
-                io::ErrorKind::ResourceBusy => in_use(path),
-                _ => HostError::new(format!("cannot open {name}: {error}")),
-            });
-        Self::claim(opened?, path, transfer)
+        let opened =
+            OpenOptions::new().read(true).write(true).custom_flags(flags.bits() as i32).open(path);
+        let file = match opened {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => return Ok(None),
+            Err(error) => return fail(format!("cannot open {name}: {error}")),
+            Ok(file) => file,
+        };
+        match file.try_lock() {
+            Ok(()) => Self::measure(file, path, transfer).map(Some),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => fail(format!("cannot lock {name}: {error}")),
+        }
     }
 
     /// Opens what is there for reading alone, whoever else uses it.
@@ -151,17 +168,6 @@ impl Medium {
         let created = File::create_new(path).and_then(|file| file.set_len(size.bytes().get()));
         created
             .map_err(|error| HostError::new(format!("cannot create {}: {error}", path.display())))
-    }
-
-    fn claim(file: File, path: &Path, transfer: Transfer) -> Result<Self, HostError> {
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(in_use(path)),
-            Err(TryLockError::Error(error)) => {
-                return fail(format!("cannot lock {}: {error}", path.display()));
-            }
-        }
-        Self::measure(file, path, transfer)
     }
 
     fn measure(mut file: File, path: &Path, transfer: Transfer) -> Result<Self, HostError> {
@@ -398,13 +404,12 @@ fn lies_far(file: &File) -> bool {
     fstatfs(file).is_ok_and(|system| FAR.contains(&(system.f_type as u64 & 0xFFFF_FFFF)))
 }
 
+/// So long a member that another process has is tried again.
+const IN_USE_MAX: Duration = Duration::from_secs(1);
+
 /// Where a sector begins in its file.
 pub(crate) fn byte_offset(lba: Lba) -> u64 {
     lba.get() * SECTOR_SIZE as u64
-}
-
-fn in_use(path: &Path) -> HostError {
-    HostError::new(format!("{} is in use by another process", path.display()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `levelhead array ..`: an array's life on this machine, and what is heard of it.
 
 mod control;
+mod crashes;
 mod events;
 mod far;
 mod hang;
