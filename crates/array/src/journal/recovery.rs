@@ -17,6 +17,7 @@
 //!   the same, whichever drive it takes away.
 //! - X3. Nothing is served before every ring that is there says for good that everything is over.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use levelhead_block::{
@@ -68,6 +69,8 @@ pub(crate) struct Recovery {
     verdict: Verdict,
     /// Transactions of which something is to be computed.
     to_compute: VecDeque<u64>,
+    /// Where the records go that are missing.
+    reserved: BTreeMap<Missing, Lba>,
     /// Sectors that are to be written in place, and where their contents are.
     to_place: VecDeque<Move>,
     moving: Vec<Move>,
@@ -143,6 +146,13 @@ struct Filled {
     at: At,
 }
 
+/// A record that was not found and is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Missing {
+    id: u64,
+    drive: DriveIdx,
+}
+
 /// A record, and what it is about.
 #[derive(Debug)]
 struct Written {
@@ -191,6 +201,7 @@ impl Recovery {
             rules,
             verdict: Verdict::default(),
             to_compute: VecDeque::new(),
+            reserved: BTreeMap::new(),
             to_place: VecDeque::new(),
             moving: Vec::new(),
             filled: Vec::new(),
@@ -423,10 +434,46 @@ impl Recovery {
             let own = self.records.iter().filter(|on| on.ring == drive);
             own.for_each(|on| ring.hold_found(&on.found, *retired));
         }
-        let lacking = finals.values().filter(|last| last.source == Source::Codeword);
-        let ids: BTreeSet<u64> = lacking.map(|last| last.id).collect();
+        let lacking = finals.iter().filter(|(_, last)| last.source == Source::Codeword);
+        let mut records: BTreeMap<Missing, u64> = BTreeMap::new();
+        for (cell, last) in lacking {
+            *records.entry(Missing { id: last.id, drive: cell.drive }).or_default() += 1;
+        }
+        let ids: BTreeSet<u64> = records.keys().map(|missing| missing.id).collect();
         self.to_compute = ids.into_iter().collect();
+        self.reserve(core, rings, records);
+        rings.iter_mut().for_each(Ring::hold_latest);
         self.step = Step::Choosing;
+    }
+
+    /// Gives the records that are missing their space: each of them had some that was large enough, so the largest
+    /// ones come first, and what was there before counts for nothing.
+    fn reserve(&mut self, core: &Core, rings: &mut [Ring], records: BTreeMap<Missing, u64>) {
+        let mut records: Vec<(Missing, u64)> = records.into_iter().collect();
+        records.sort_by_key(|&(_, sectors)| Reverse(sectors));
+        self.reserved.clear();
+        for (missing, sectors) in records {
+            let Missing { id, drive } = missing;
+            let (ring, sectors) = (&mut rings[drive.as_usize()], Sectors::new(1 + sectors));
+            match ring.room(sectors, core.arm(drive)) {
+                Some(place) => {
+                    ring.reserve(place, sectors, id);
+                    self.reserved.insert(missing, place);
+                }
+                // No program of ours leaves such a ring.
+                None => self.verdict.give_up_on(id, drive),
+            }
+        }
+        let known = Known {
+            layout: &core.layout,
+            area: &core.area,
+            present: core.drives.present(),
+            synced: core.synced,
+            floor: self.floor,
+            unreadable: &self.unreadable,
+            rules: self.rules,
+        };
+        self.verdict.give_up_hopeless(known);
     }
 
     fn known<'a>(&'a self, core: &'a Core) -> Known<'a> {
@@ -544,16 +591,13 @@ impl Recovery {
         &mut self,
         core: &mut Core,
         now: Instant,
-        rings: &mut [Ring],
+        rings: &[Ring],
         id: u64,
         cells: &[Cell],
     ) {
         let drive = cells[0].drive;
-        let ring = &mut rings[drive.as_usize()];
-        let sectors = Sectors::new(1 + cells.len() as u64);
-        let place = ring.room(sectors, core.arm(drive));
-        let place = place.expect("J5: the record that is missing had this space");
-        ring.reserve(place, sectors, id);
+        let ring = &rings[drive.as_usize()];
+        let place = self.reserved[&Missing { id, drive }];
         let mut contents: Vec<Segment> = Vec::new();
         for (&cell, lba) in cells.iter().zip(1..) {
             append(&mut contents, self.had[&At::one(drive, Space::Layout, cell.lba)]);

@@ -155,6 +155,14 @@ impl Ring {
         }
     }
 
+    /// The record that says most keeps its place, unless something else was given that (I2).
+    pub(crate) fn hold_latest(&mut self) {
+        let one = Sectors::new(1);
+        if let Some(place) = self.latest.filter(|&place| self.is_free(Extent::new(place, one))) {
+            self.held.insert(place, Held { sectors: one, id: 0 });
+        }
+    }
+
     /// Holds a place that [`Ring::room`] has found, for a record that is written at once.
     pub(crate) fn reserve(&mut self, place: Lba, sectors: Sectors, id: u64) {
         assert!(self.is_free(Extent::new(place, sectors)), "I1: drive {}", self.drive);

@@ -215,6 +215,21 @@ impl Verdict {
         (0..known.layout.symbols()).filter(is_had).collect()
     }
 
+    /// What this transaction gave to a drive cannot be put onto its ring.
+    pub(crate) fn give_up_on(&mut self, id: u64, drive: DriveIdx) {
+        for (cell, last) in &mut self.finals {
+            if cell.drive == drive && last.id == id && last.source == Source::Codeword {
+                last.source = Source::Lost;
+            }
+        }
+    }
+
+    /// Gives up what cannot be computed any more.
+    pub(crate) fn give_up_hopeless(&mut self, known: Known<'_>) {
+        let hopeless = self.hopeless(known);
+        self.give_up(&hopeless, known);
+    }
+
     /// Of these codewords nothing can be computed.
     fn give_up(&mut self, hopeless: &BTreeSet<Row>, known: Known<'_>) {
         for (&cell, last) in &mut self.finals {
