@@ -310,7 +310,7 @@ mod tests {
     use super::*;
     use crate::assemble::{AssembleOptions, assemble};
     use crate::backend::Member;
-    use crate::create::{CreateOptions, create};
+    use crate::create::{CreateOptions, Journaling, create};
     use crate::event_log::{LostMember, NumberedEvent};
     use crate::member::MemberSpec;
     use crate::status::DriveState;
@@ -356,7 +356,9 @@ mod tests {
                 path.display().to_string().parse().unwrap()
             })
             .collect();
-        let options = CreateOptions { assume_clean: true, ..CreateOptions::default() };
+        // What is in a journal is read from memory, and waits for no drive.
+        let journal = Journaling::None;
+        let options = CreateOptions { assume_clean: true, journal, ..CreateOptions::default() };
         create("raid5:2+1,chunk=8KiB".parse().unwrap(), &members, options).unwrap();
         let assembled = assemble(&members, AssembleOptions::default()).unwrap();
         let hangs = Arc::new(AtomicBool::new(false));
