@@ -29,8 +29,8 @@
 //!
 //! # What it leaves out
 //!
-//! Closing the write hole after a crash (the whole array is resynced instead), rebuilding a
-//! replaced drive, and repairing the sectors that a drive reports as damaged.
+//! Rebuilding a replaced drive, and repairing the sectors that a drive reports as damaged. Without a journal
+//! the write hole is open, and the whole array is resynced after a crash.
 //!
 //! # References
 //!

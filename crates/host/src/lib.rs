@@ -18,8 +18,7 @@
 //!
 //! # What it leaves out
 //!
-//! Putting a drive back (an array only ever loses drives), and closing the write hole: an array that
-//! was not stopped in good order is resynced.
+//! Putting a drive back: an array only ever loses drives.
 
 #![deny(unsafe_code)]
 

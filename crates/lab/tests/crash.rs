@@ -53,13 +53,6 @@ fn rules_that_are_left_out_are_noticed() {
     }
 }
 
-/// Space is used again only in long runs.
-#[test]
-fn space_that_is_used_again_too_early_is_noticed() {
-    let aim = Aim { rules: Rules::without(Rule::Reuse), ..Aim::LONG };
-    assert!(seeds_to_find("without Reuse", aim) <= 1_000);
-}
-
 #[test]
 fn array_without_a_journal_and_disks_that_lie_are_noticed() {
     let open = Aim { has_journal: false, ..Aim::DEFAULT };

@@ -36,6 +36,9 @@ const PIECE_MIN: Sectors = Sectors::new(64);
 /// The least piece of a journal that a program may be given: two marks, and a record of one sector.
 pub(crate) const JOURNAL_PIECE_MIN: Sectors = Sectors::new(4);
 
+/// Sectors of every piece that are for marks.
+pub(crate) const JOURNAL_MARKS: u64 = 2;
+
 /// The least journal: 64 KiB.
 const JOURNAL_MIN: Sectors = Sectors::new(16);
 
@@ -113,6 +116,8 @@ impl Division {
         let most = if has_journal { PIECES_MAX } else { 0 };
         let count = (journal.get() / PIECE_MIN.get()).clamp(u64::from(has_journal), most);
         let piece = journal.get().checked_div(count).unwrap_or(0);
+        let is_enough = takes_codewords(Sectors::new(piece), spec);
+        let (count, piece) = if is_enough { (count, piece) } else { (0, 0) };
         let chunks = (room.get() - count * piece) / spec.chunk().get();
         let mut common = vec![
             Reserved { extent: Extent::new(Lba::ZERO, Sectors::new(1)), purpose: Use::Superblock },
@@ -153,6 +158,12 @@ impl Division {
             [between(member - TAIL, last), Reserved { extent: second, purpose: Use::Superblock }];
         self.common.iter().copied().chain(tail).collect()
     }
+}
+
+/// Whether a piece of a journal has room for two records of a codeword.
+pub(crate) fn takes_codewords(piece: Sectors, spec: &Spec) -> bool {
+    let record = 1 + spec.expansion() as u64;
+    piece.get() >= JOURNAL_MARKS + 2 * record
 }
 
 fn between(start: Sectors, end: Sectors) -> Reserved {

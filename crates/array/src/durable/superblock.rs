@@ -16,7 +16,7 @@ use std::fmt;
 use levelhead_units::{DriveIdx, Extent, Lba, SECTOR_SIZE, Sectors};
 
 use super::membership::{MEMBERSHIP_BYTES, Member, Membership};
-use super::reserve::{JOURNAL_PIECE_MIN, RESERVED_MAX, Reserved, Use};
+use super::reserve::{JOURNAL_PIECE_MIN, RESERVED_MAX, Reserved, Use, takes_codewords};
 pub use super::uuid::Uuid;
 use crate::shape::{Area, DriveCounts, Family, Layout, Parity, Spec, SpecError};
 
@@ -487,9 +487,10 @@ fn own_of(bytes: &[u8], book: &Book) -> Result<Own, SuperblockError> {
     if area.runs().any(|run| !run.sectors.get().is_multiple_of(chunk)) {
         return Err(field("drive size", book.drive_size.get()));
     }
-    if book.journal.is_some()
-        && !own.journal().iter().any(|piece| piece.sectors >= JOURNAL_PIECE_MIN)
-    {
+    let pieces = own.journal();
+    let are_large = pieces.iter().all(|piece| piece.sectors >= JOURNAL_PIECE_MIN);
+    let takes_all = pieces.iter().any(|piece| takes_codewords(piece.sectors, &book.spec));
+    if book.journal.is_some() && !(are_large && takes_all) {
         return Err(field("number of places for a journal", count.into()));
     }
     // A member that the array does without is never written to, so none says that of itself.

@@ -300,7 +300,10 @@ impl Recovery {
         match self.step {
             Step::Again => self.begin(core, now, rings),
             Step::Reading => self.examine(core, now, rings),
-            Step::Opening if core.may_write => self.decide(core, rings),
+            // X1
+            Step::Opening if core.may_write && core.unrecorded.is_empty() => {
+                self.decide(core, rings);
+            }
             Step::Opening | Step::Done => {}
             Step::Choosing => self.compute_next(core, now, rings),
             Step::Fetching(id) => self.compute(core, now, rings, id),
@@ -427,11 +430,12 @@ impl Recovery {
     /// Decides what is the last content of every sector, and holds the space of all that counts.
     fn decide(&mut self, core: &Core, rings: &mut [Ring]) {
         self.verdict = Verdict::of(&self.records, self.known(core));
-        let Verdict { retired, finals, .. } = &self.verdict;
+        let Verdict { retired, finals, dropped, .. } = &self.verdict;
         for ring in rings.iter_mut() {
             ring.forget();
             let drive = ring.drive;
             let own = self.records.iter().filter(|on| on.ring == drive);
+            let own = own.filter(|on| !dropped.contains(&on.found.record.id));
             own.for_each(|on| ring.hold_found(&on.found, *retired));
         }
         let lacking = finals.iter().filter(|(_, last)| last.source == Source::Codeword);
@@ -441,8 +445,8 @@ impl Recovery {
         }
         let ids: BTreeSet<u64> = records.keys().map(|missing| missing.id).collect();
         self.to_compute = ids.into_iter().collect();
-        self.reserve(core, rings, records);
         rings.iter_mut().for_each(Ring::hold_latest);
+        self.reserve(core, rings, records);
         self.step = Step::Choosing;
     }
 
@@ -455,7 +459,8 @@ impl Recovery {
         for (missing, sectors) in records {
             let Missing { id, drive } = missing;
             let (ring, sectors) = (&mut rings[drive.as_usize()], Sectors::new(1 + sectors));
-            match ring.room(sectors, core.arm(drive)) {
+            let room = ring.room(sectors, core.arm(drive));
+            match room.or_else(|| ring.room_without_latest(sectors, core.arm(drive))) {
                 Some(place) => {
                     ring.reserve(place, sectors, id);
                     self.reserved.insert(missing, place);

@@ -23,10 +23,10 @@ use levelhead_units::{DriveIdx, Extent, Instant, Lba, Nanos, Sectors};
 use super::record::{FoundRecord, RingName};
 use super::rules::{Rule, Rules};
 use crate::action::SubId;
-use crate::durable::reserve::JOURNAL_PIECE_MIN;
+use crate::durable::reserve::{JOURNAL_MARKS, JOURNAL_PIECE_MIN};
 
 /// Sectors of a piece that are for marks.
-const MARKS: u64 = 2;
+const MARKS: u64 = JOURNAL_MARKS;
 
 /// The most sectors of one append: 1 MiB.
 const APPEND_MAX: Sectors = Sectors::new(256);
@@ -143,7 +143,8 @@ impl Ring {
             self.held.insert(record.place, Held { sectors, id: record.id });
         }
         let says = Watermarks { committed: record.committed, retired: record.retired };
-        if self.latest.is_none() || says > self.durable {
+        // One that is not whole was never durable.
+        if *is_whole && (self.latest.is_none() || says > self.durable) {
             (self.latest, self.durable) = (Some(record.place), says);
         }
     }
@@ -155,7 +156,14 @@ impl Ring {
         }
     }
 
-    /// The record that says most keeps its place, unless something else was given that (I2).
+    /// A place for a record on a ring that is so full that what says most must give way to it.
+    pub(crate) fn room_without_latest(&mut self, sectors: Sectors, near: Lba) -> Option<Lba> {
+        let latest = self.latest.filter(|at| self.held.get(at).is_some_and(|held| held.id == 0))?;
+        self.held.remove(&latest);
+        self.room(sectors, near)
+    }
+
+    /// The record that says most keeps its place (I2).
     pub(crate) fn hold_latest(&mut self) {
         let one = Sectors::new(1);
         if let Some(place) = self.latest.filter(|&place| self.is_free(Extent::new(place, one))) {
