@@ -282,8 +282,8 @@ mod tests {
         check_planted("erasure", "levelhead-stats", Dev, &[]);
         check_planted("host", "levelhead-drive", Normal, &[]);
         check_planted("cli", "levelhead-sim", Normal, &[]);
-        let cli = "cli must not use lab; it may use: units app fuse nbd report host array fs drive \
-                   trace block planner sim ldpc fleet stats erasure";
+        let cli = "cli must not use lab; it may use: units app fuse nbd metrics report host array fs \
+                   drive trace block planner sim ldpc fleet stats erasure";
         check_planted("cli", "levelhead-lab", Normal, &[cli]);
         let unknown = "array uses vault, which is not in the table of the house";
         check_planted("array", "levelhead-vault", Normal, &[unknown]);
