@@ -210,8 +210,8 @@ impl Core {
             is_old
                 && match &sub.purpose {
                     Purpose::Op(op) => is_meant(op),
-                    Purpose::Ring | Purpose::Place => true,
-                    Purpose::Ledger | Purpose::Probe | Purpose::Abandoned => false,
+                    Purpose::Ledger | Purpose::Ring | Purpose::Place => true,
+                    Purpose::Probe | Purpose::Abandoned => false,
                 }
         })
     }

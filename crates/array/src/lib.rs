@@ -541,6 +541,9 @@ impl Array {
     /// Begins an operation that holds its stripes; a write waits until the ledger is open (G1).
     fn begin(&mut self, now: Instant, op: OpId) {
         if self.journal.as_ref().is_some_and(|journal| !journal.is_ready()) {
+            if self.core.has_failed() {
+                return self.give_up_op(now, op); // What is in place may be anything.
+            }
             return self.unopened.push(op);
         }
         if let (Some(Op::Locked(Start::Write(_))), Some(ledger)) =
@@ -564,7 +567,7 @@ impl Array {
         let was_ready = journal.is_ready();
         journal.advance(&mut self.core, now);
         let ended = journal.take_ended();
-        if !was_ready && journal.is_ready() {
+        if !was_ready && (journal.is_ready() || self.core.has_failed()) {
             self.granted.extend(self.unopened.drain(..));
         }
         let moved = if ended.is_empty() { Moved::No } else { Moved::Yes };
@@ -587,7 +590,11 @@ impl Array {
         if let (true, Some(journal)) = (is_done, &mut self.journal) {
             journal.drain();
             journal.advance(&mut self.core, now);
-            is_done = journal.is_drained() || self.core.has_failed();
+            let has_failed = self.core.has_failed();
+            if has_failed {
+                journal.let_go(&mut self.core);
+            }
+            is_done = has_failed || journal.is_drained();
             self.core.journal_next = journal.is_drained().then(|| journal.next());
         }
         let ending = match &mut self.ledger {
@@ -604,7 +611,7 @@ impl Array {
                 ledger.advance(&mut self.core, now, silent);
                 self.core.may_write = ledger.is_open();
                 let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);
-                if is_ready && (ledger.is_open() || self.core.has_failed()) {
+                if (is_ready && ledger.is_open()) || self.core.has_failed() {
                     self.granted.extend(self.unopened.drain(..));
                 }
                 ledger.ending(&self.core)

@@ -78,7 +78,7 @@ pub(crate) struct Journal {
     /// The name of the next one.
     next: u64,
     /// What waits for room, in order.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<Transaction>,
     /// For each operation how many of its transactions are not committed.
     pending: BTreeMap<OpId, usize>,
     /// Operations that are to be told what has become of what they wanted.
@@ -117,14 +117,6 @@ enum Blocked {
     Space(DriveIdx),
     /// That fewer sectors wait for their places on a drive.
     Backlog(DriveIdx),
-}
-
-/// A transaction that waits for room.
-#[derive(Debug)]
-struct Waiting {
-    op: OpId,
-    since: Instant,
-    cells: Vec<Stored>,
 }
 
 impl Journal {
@@ -173,7 +165,7 @@ impl Journal {
         let transactions = split(codewords, self.record_max);
         assert!(!transactions.is_empty(), "operation {op} writes nothing");
         self.pending.insert(op, transactions.len());
-        let waiting = transactions.into_iter().map(|cells| Waiting { op, since, cells });
+        let waiting = transactions.into_iter().map(|cells| Transaction::new(op, since, cells));
         self.waiting.extend(waiting);
     }
 
@@ -295,6 +287,9 @@ impl Journal {
 
     /// Commits a transaction if it can be (J1).
     fn look_at(&mut self, core: &mut Core, now: Instant, id: u64) {
+        if self.has_failed {
+            return; // Its operation was told.
+        }
         let settled = self.settled;
         let transaction = self.open.get_mut(&id).expect("it is open");
         let mut missing = transaction.participants.without(transaction.logged).without(settled);
@@ -373,9 +368,7 @@ impl Journal {
     fn recover(&mut self, core: &mut Core, now: Instant) -> bool {
         let Some(recovery) = &mut self.recovery else { return true };
         if core.has_failed() {
-            if recovery.give_up(core) {
-                self.recovery = None;
-            }
+            recovery.give_up(core);
             return false;
         }
         recovery.advance(core, now, &mut self.rings);
@@ -399,8 +392,9 @@ impl Journal {
         all.into_iter().for_each(|id| self.look_at(core, now, id));
     }
 
-    /// The array has failed: nothing will be committed any more, and operations are told. Memory is kept until the
-    /// drives have ended what is inside them.
+    /// The array has failed: nothing will be committed or placed any more, and operations are told. What was
+    /// committed is still read from memory where its drive is there (J6), until [`Journal::let_go`]. The memory of
+    /// other transactions is kept until the drives have ended what is inside them.
     fn fail(&mut self, core: &mut Core) {
         self.has_failed = true;
         self.waiting.clear();
@@ -408,20 +402,25 @@ impl Journal {
         let never = std::mem::take(&mut self.pending).into_keys().map(|op| (op, Logged::Never));
         self.ended.extend(never);
         self.rings.iter_mut().for_each(|ring| ring.waiting.clear());
+        if self.rings.iter().all(Ring::is_idle) {
+            for id in std::mem::take(&mut self.uncommitted) {
+                let transaction = self.open.remove(&id).expect("it is open");
+                transaction.bufs().into_iter().for_each(|buf| core.release(buf));
+            }
+        }
+    }
+
+    /// The array has failed and ends: nothing is read any more. Memory that a drive still writes from is kept.
+    pub(crate) fn let_go(&mut self, core: &mut Core) {
         let is_quiet =
             self.rings.iter().all(Ring::is_idle) && self.placers.iter().all(Placer::is_idle);
-        if !is_quiet {
+        if !is_quiet || !self.is_ready() {
             return;
         }
         for at in 0..self.rings.len() {
             self.handle_lost(core, DriveIdx::from_usize(at));
         }
-        for transaction in std::mem::take(&mut self.open).into_values() {
-            if transaction.unplaced > 0 {
-                transaction.bufs().into_iter().for_each(|buf| core.release(buf));
-            }
-        }
-        self.uncommitted.clear();
+        self.open.clear();
     }
 
     /// Gives the first transaction that waits its name and its space, if there is room for it (J5).
@@ -429,10 +428,11 @@ impl Journal {
         self.blocked = None;
         let retired = self.watermarks().retired;
         self.rings.iter_mut().for_each(|ring| ring.reclaim_below(retired));
-        let Some(first) = self.waiting.front() else { return false };
+        let Some(transaction) = self.waiting.front() else { return false };
+        if self.uncommitted.len() >= Record::DROPPED_MAX {
+            return false; // After a crash a mark may have to name all of them.
+        }
         let lost = core.drives.lost();
-        let cells: Vec<Stored> = first.cells.clone();
-        let transaction = Transaction::new(first.op, first.since, cells);
         let mut places = Vec::new();
         for drive in transaction.participants.without(lost).iter() {
             let sectors = transaction.record_sectors(drive);
@@ -448,7 +448,7 @@ impl Journal {
             };
             places.push(Entry { id: self.next, subject: drive, place, sectors });
         }
-        self.waiting.pop_front();
+        let transaction = self.waiting.pop_front().expect("it was looked at above");
         for entry in places {
             self.rings[entry.subject.as_usize()].enter(now, entry);
         }

@@ -3,6 +3,8 @@
 //! Places are written beside what clients ask: while a drive has nothing else to do, and in any case
 //! once many wait for it. A flush of the drive makes them safe, many at a time.
 
+use std::collections::BTreeSet;
+
 use levelhead_block::Segment;
 use levelhead_units::{DriveIdx, Extent, Instant, Lba, Nanos, Sectors};
 
@@ -14,7 +16,7 @@ use crate::shape::Area;
 /// The most sectors that wait for their places on one drive: after a crash they are written in a few seconds.
 pub(crate) const BACKLOG_MAX: usize = 1_000;
 
-/// From so many sectors on places are written although clients keep the drive busy.
+/// A drive that clients keep busy gets one command for every 128 sectors that wait for their places.
 const PRESSING: usize = 128;
 
 /// The most commands that write places on one drive at a time.
@@ -23,10 +25,10 @@ const COMMANDS_MAX: usize = 64;
 /// The most sectors of one such command: 1 MiB.
 const COMMAND_MAX: u64 = 256;
 
-/// From so many sectors on that are in their places and not safe, a drive is flushed.
+/// A drive is flushed when this number of sectors is in their places and not safe,
 const FLUSH_SECTORS: usize = 512;
 
-/// So long after the first of them it is flushed although they are few.
+/// or this long after the first of them.
 const FLUSH_PAUSE: Nanos = Nanos::from_secs(5);
 
 /// A sector that is on its way to its place.
@@ -74,6 +76,8 @@ pub(crate) struct Next {
 pub(crate) struct Placer {
     drive: DriveIdx,
     commands: Vec<Command>,
+    /// The sectors of all of these.
+    inside: BTreeSet<Lba>,
     /// Transactions of sectors that are in place and not safe, once for each sector.
     unsafe_ids: Vec<u64>,
     /// Since when there are some.
@@ -92,6 +96,7 @@ impl Placer {
         Self {
             drive,
             commands: Vec::new(),
+            inside: BTreeSet::new(),
             unsafe_ids: Vec::new(),
             unsafe_since: Instant::ZERO,
             flush: None,
@@ -113,13 +118,11 @@ impl Placer {
             Haste::Now => COMMANDS_MAX,
             Haste::Idle => usize::from(drive.queue == 0).max(backlog.len() / PRESSING),
         };
-        if backlog.len() == 0 || self.commands.len() >= most {
+        let is_all_inside = backlog.sectors() == self.inside.len();
+        if is_all_inside || self.commands.len() >= most {
             return None;
         }
-        let is_free = |pick: &Pick| {
-            let cells = self.commands.iter().flat_map(|command| &command.cells);
-            !cells.into_iter().any(|placing| placing.lba == pick.lba)
-        };
+        let is_free = |pick: &Pick| !self.inside.contains(&pick.lba);
         let mut picks = backlog.from(area.count_at(drive.arm), marked).filter(is_free);
         let first = picks.next()?;
         let mut next = Next {
@@ -142,13 +145,18 @@ impl Placer {
     }
 
     pub(crate) fn note_begun(&mut self, sub: SubId, next: Next) {
+        self.inside.extend(next.cells.iter().map(|placing| placing.lba));
         self.commands.push(Command { sub, cells: next.cells });
     }
 
     /// A write in place has ended: the sectors that it wrote, if it was one of these.
     pub(crate) fn take_placed(&mut self, sub: SubId) -> Option<Vec<Placing>> {
         let at = self.commands.iter().position(|command| command.sub == sub)?;
-        Some(self.commands.swap_remove(at).cells)
+        let cells = self.commands.swap_remove(at).cells;
+        for placing in &cells {
+            self.inside.remove(&placing.lba);
+        }
+        Some(cells)
     }
 
     /// These transactions have a sector in its place that a flush must make safe.

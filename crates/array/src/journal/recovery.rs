@@ -274,13 +274,12 @@ impl Recovery {
         self.has_begun
     }
 
-    /// The array has failed. Returns whether the drives have ended what was inside them.
-    pub(crate) fn give_up(&mut self, core: &mut Core) -> bool {
+    /// The array has failed: what was cut off never comes to its place.
+    pub(crate) fn give_up(&mut self, core: &mut Core) {
+        self.has_begun = true;
         if self.inside.is_empty() && self.examined.is_empty() {
             self.release(core);
-            return true;
         }
-        false
     }
 
     /// Moves on as the facts demand.

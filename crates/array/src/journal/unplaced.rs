@@ -94,6 +94,11 @@ impl Unplaced {
 }
 
 impl Backlog {
+    /// How many sectors wait.
+    pub(crate) fn sectors(&self) -> usize {
+        self.cells.len()
+    }
+
     /// How many versions there are.
     pub(crate) fn len(&self) -> usize {
         self.versions

@@ -134,7 +134,7 @@ impl Array {
     }
 
     /// Answers the requests of an operation with a failure.
-    fn give_up_op(&mut self, now: Instant, op: OpId) {
+    pub(crate) fn give_up_op(&mut self, now: Instant, op: OpId) {
         let Some(state) = self.ops.get_mut(&op) else { return };
         match state {
             Op::Locked(start) => {

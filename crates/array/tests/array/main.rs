@@ -7,6 +7,7 @@ mod delivery;
 mod differential;
 mod given_up;
 mod interleaving;
+mod journal;
 mod late;
 mod level;
 mod mirrors;

@@ -1,0 +1,79 @@
+//! Arrays with a journal that lose more drives than they survive: what was answered is still right where its drive is
+//! there, and nothing waits.
+
+use levelhead_array::{JournalSettings, Left, Policy, Settings, Spec};
+use levelhead_block::Outcome;
+use levelhead_units::{DriveIdx, DriveSet, Nanos};
+
+use crate::runtime::{Runtime, extent, journaled, settings};
+
+fn array(left: Left) -> Runtime {
+    let spec: Spec = "raid5:3+1,chunk=4KiB".parse().unwrap();
+    let settings = journaled(settings(spec, 8, Policy::Normal, DriveSet::EMPTY));
+    let journal = settings.journal.clone().map(|known| JournalSettings { left, ..known });
+    Runtime::new(&Settings { journal, ..settings }, 1)
+}
+
+fn lose_two(run: &mut Runtime) {
+    [1, 2].map(|drive| run.lose(DriveIdx::new(drive)));
+}
+
+fn is_all_damaged(outcome: &Outcome, sectors: u32) -> bool {
+    matches!(outcome, Outcome::Done { damaged, .. } if (0..sectors).all(|at| damaged.contains(at)))
+}
+
+#[test]
+fn what_was_answered_and_is_not_in_place_is_read_after_the_array_has_failed() {
+    let mut run = array(Left::Drained);
+    run.write(0, extent(0, 3), &[7; 3 * 4096]);
+    run.run_until_quiet();
+    assert!(run.take(0).unwrap().0.outcome.is_good());
+    let (placed, first) = (run.array.counters().journal_places, extent(0, 1));
+    assert_eq!(placed, 0, "it is in memory alone");
+    lose_two(&mut run);
+    run.run_for(Nanos::from_secs(20));
+    run.read(1, first);
+    run.run_until_quiet();
+    let (answer, bytes) = run.take(1).unwrap();
+    assert!(answer.outcome.is_good() && bytes.as_slice().iter().all(|&byte| byte == 7));
+    run.stop();
+    run.run_until_quiet();
+    assert!(run.buffers.is_empty() && run.ending.is_some(), "{} left", run.buffers.len());
+}
+
+/// The last record of a write ends after the array has failed.
+#[test]
+fn write_whose_records_end_after_the_array_has_failed_is_answered_once_as_failed() {
+    let mut run = array(Left::Drained);
+    run.write(0, extent(0, 3), &[7; 3 * 4096]);
+    while run.inside.iter().any(|sub| !sub.command.is_write()) {
+        run.finish(0);
+    }
+    assert_eq!(run.array.counters().journal_records, 4);
+    lose_two(&mut run);
+    run.run_until_quiet();
+    assert!(is_all_damaged(&run.take(0).unwrap().0.outcome, 3));
+    run.stop();
+    run.run_until_quiet();
+    assert!(run.buffers.is_empty() && run.ending.is_some(), "{} left", run.buffers.len());
+}
+
+/// What is in place may be anything.
+#[test]
+fn array_that_fails_while_it_recovers_gives_nothing() {
+    let mut run = array(Left::CutOff);
+    run.read(0, extent(0, 2));
+    run.write(1, extent(0, 1), &[7; 4096]);
+    assert!(run.take(0).is_none() && !run.inside.is_empty(), "it waits for the rings");
+    lose_two(&mut run);
+    run.run_until_quiet();
+    run.read(2, extent(3, 1));
+    run.run_until_quiet();
+    for (id, sectors) in [(0, 2), (1, 1), (2, 1)] {
+        let (answer, _) = run.take(id).unwrap_or_else(|| panic!("{id} waits"));
+        assert!(is_all_damaged(&answer.outcome, sectors), "{id}: {:?}", answer.outcome);
+    }
+    run.stop();
+    run.run_until_quiet();
+    assert!(run.ending.is_some());
+}
