@@ -1,7 +1,7 @@
 //! Where a served array is found, under which names, and who may do what: by the program.
 
 #[path = "../../nbd/tests/common/pki.rs"]
-#[allow(dead_code, reason = "the program reads the files by itself")]
+#[expect(dead_code, reason = "the program reads the files by itself")]
 mod pki;
 mod support;
 

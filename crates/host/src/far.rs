@@ -1,7 +1,7 @@
 //! A member that something outside of this crate answers for: an export of another program or machine, as a
 //! service that was handed in.
 //!
-//! It is opened by whoever hands it in, and nobody else can be kept out of it from here.
+//! The program that hands it in has opened it; other programs cannot be kept out of it from here.
 
 use std::fmt;
 use std::io;

@@ -7,7 +7,7 @@
 //! | a file on a file system that a program or another machine answers for | [`Threads`], a few for each |
 //! | any file or device by threads | [`Threads`], a few for each |
 //! | an emulated drive | [`EmulatedDrive`], one thread each |
-//! | what was handed in | whoever has done that, through [`FarMember`] |
+//! | what was handed in | the caller that handed it in, through [`FarMember`] |
 
 use std::path::Path;
 use std::sync::Arc;

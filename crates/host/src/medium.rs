@@ -117,7 +117,7 @@ pub(crate) fn identify(path: &Path) -> Result<Option<Identity>, HostError> {
 }
 
 impl Medium {
-    /// Opens what is there, for nobody else to use. What another process has is tried again for a while: the kernel
+    /// Opens what is there, for this process alone. What another process has is tried again for a while: the kernel
     /// lets go of what a killed server had only when the drives have ended what was inside them.
     pub(crate) fn open(path: &Path, transfer: Transfer) -> Result<Self, HostError> {
         let begun = Instant::now();
@@ -404,7 +404,7 @@ fn lies_far(file: &File) -> bool {
     fstatfs(file).is_ok_and(|system| FAR.contains(&(system.f_type as u64 & 0xFFFF_FFFF)))
 }
 
-/// So long a member that another process has is tried again.
+/// How long a member that another process has is tried again.
 const IN_USE_MAX: Duration = Duration::from_secs(1);
 
 /// Where a sector begins in its file.

@@ -6,7 +6,7 @@ use levelhead_array::journal::rules::{Rule, Rules};
 use levelhead_lab::crash::disk::Manners;
 use levelhead_lab::crash::{Aim, Tally, run};
 
-/// Runs so many seeds from `first` on.
+/// Runs `count` seeds from `first` on.
 fn swarm(first: u64, count: u64, aim: Aim) -> Tally {
     let mut tally = Tally::default();
     for seed in first..first + count {

@@ -12,7 +12,7 @@ use levelhead_lab::Lone;
 use levelhead_stats::Streams;
 use levelhead_units::{Extent, Lba, Nanos, SECTOR_SIZE, Sectors};
 
-/// 200 sectors, of which sixty fit into memory, until somebody flushes.
+/// 200 sectors, of which sixty fit into memory, until a flush.
 const SMALL: &str = r#"
     name = "small"
     block_size = 4096

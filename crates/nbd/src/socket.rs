@@ -27,7 +27,7 @@ const BACKLOG: i32 = 4096;
 /// Bytes that a Unix socket is asked to hold until the other side takes them. TCP finds out for itself.
 const SEND_ROOM: usize = 2 << 20;
 
-/// After so long without a packet from the other machine it is asked whether it is still there.
+/// After this time without a packet from the other machine it is asked whether it is still there.
 const QUIET_MAX: Duration = Duration::from_secs(15);
 
 /// How often, and with which pauses.

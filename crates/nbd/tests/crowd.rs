@@ -85,7 +85,7 @@ fn clients_that_ask_for_much_and_read_nothing_hold_no_more_than_the_bounds() {
             client.0
         })
         .collect();
-    // Those who wait for room have those disconnected that keep it, until nobody is left.
+    // Those who wait for room have those disconnected that keep it, until none of them is left.
     wait_until("those who keep the room have gone", || served.running.connections() <= 4);
     works(&served);
     drop(greedy);

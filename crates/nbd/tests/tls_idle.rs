@@ -25,7 +25,7 @@ fn busy() -> Vec<u64> {
     tasks.filter_map(time).collect()
 }
 
-/// Panics unless there are so many pumps and none is busy, which one that does not wait is each time.
+/// Panics unless there are this number of pumps and none is busy, which one that does not wait is each time.
 #[track_caller]
 fn check_idle(pumps: usize, when: &str) {
     const LOOK: Duration = Duration::from_millis(500);

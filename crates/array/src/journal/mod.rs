@@ -63,7 +63,7 @@ use crate::ops::write::Logged;
 use crate::settings::{Left, Settings};
 use crate::shape::Spec;
 
-/// Places wait so long for a record that says that their transactions are committed; then a mark says it.
+/// How long places wait for a record that says that their transactions are committed, before a mark says it.
 const MARK_PAUSE: Nanos = Nanos::from_millis(200);
 
 /// See the module.

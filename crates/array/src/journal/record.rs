@@ -152,7 +152,7 @@ impl fmt::Display for RecordError {
 impl std::error::Error for RecordError {}
 
 impl Record {
-    /// Whether a header has room for a transaction of so many runs and sectors.
+    /// Whether a header has room for a transaction with this number of runs and of sectors.
     pub(crate) fn has_room(runs: usize, sectors: usize) -> bool {
         runs * RUN_BYTES + sectors * SUM_BYTES <= LISTS_BYTES
     }

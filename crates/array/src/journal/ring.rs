@@ -31,7 +31,7 @@ const MARKS: u64 = JOURNAL_MARKS;
 /// The most sectors of one append: 1 MiB.
 const APPEND_MAX: Sectors = Sectors::new(256);
 
-/// So long records wait for others before they go to a drive that is busy.
+/// How long records wait for others before they go to a drive that is busy.
 const GATHER: Nanos = Nanos::from_millis(15);
 
 /// See the module.
@@ -54,7 +54,8 @@ pub(crate) struct Ring {
     rules: Rules,
 }
 
-/// How far the journal is.
+/// How far the journal is, as its records say.
+///
 /// Of one ring, a later record says no less than an earlier one, of both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Watermarks {

@@ -83,7 +83,7 @@ impl Layout {
         (self.stripes * self.spec.width() as u64).div_ceil(self.spec.drives() as u64)
     }
 
-    /// How many whole stripes lie in so many chunks of every drive.
+    /// How many whole stripes lie in this number of chunks of every drive.
     pub(crate) fn stripes_in(&self, chunks: u64) -> u64 {
         chunks * self.spec.drives() as u64 / self.spec.width() as u64
     }

@@ -122,7 +122,7 @@ impl Family {
         }
     }
 
-    /// The fewest drives of an array with so many redundant ones.
+    /// The fewest drives of an array with this number of redundant ones.
     const fn drives_min(self, redundant: u32) -> u32 {
         match self {
             Self::Raid1 => 2,
@@ -466,7 +466,7 @@ mod tests {
         }
     }
 
-    /// Every set of so many drives.
+    /// Every set of the drives of an array with this number of them.
     fn sets(drives: usize) -> impl Iterator<Item = DriveSet> {
         (0..1_u64 << drives).map(DriveSet::from_bits)
     }

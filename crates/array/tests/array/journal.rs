@@ -15,7 +15,7 @@ fn array(left: Left) -> Runtime {
 }
 
 fn lose_two(run: &mut Runtime) {
-    [1, 2].map(|drive| run.lose(DriveIdx::new(drive)));
+    [1, 2].into_iter().for_each(|drive| run.lose(DriveIdx::new(drive)));
 }
 
 fn is_all_damaged(outcome: &Outcome, sectors: u32) -> bool {

@@ -401,7 +401,7 @@ fn silent_drive_is_lost_where_its_fellow_answers_also_if_another_pair_is_silent(
     assert!(run.take(2).unwrap().0.outcome.is_good(), "the pair that is left of it answers");
     assert!(run.take(3).is_none());
     run.run_for(PATIENCE.lost);
-    assert!(!run.take(3).unwrap().0.outcome.is_good(), "nobody has stored it");
+    assert!(!run.take(3).unwrap().0.outcome.is_good(), "no drive has stored it");
 }
 
 /// The bytes of a write go to every copy as they lie in memory.

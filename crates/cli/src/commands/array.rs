@@ -171,7 +171,7 @@ pub(crate) struct Running {
 pub(crate) struct StatusArgs {
     /// The array's control socket, or any of its drives
     array: PathBuf,
-    /// Look again every so many seconds, 0.1 to 3600, and show what was done meanwhile, until Ctrl-C or the
+    /// Look again after this number of seconds, 0.1 to 3600, and show what was done meanwhile, until Ctrl-C or the
     /// array's end
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1")]
     #[arg(value_parser = values::look_every)]

@@ -1,14 +1,14 @@
 //! Servers that are killed under load, again and again: no write that was answered is gone, and none is in pieces.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use levelhead_block::Durability;
 use levelhead_stats::Streams;
 use levelhead_units::Bytes;
 use rustix::process::Signal;
 
-use crate::support::{Shelf, connect, read_all};
+use crate::support::{Shelf, connect, read_all, wait_until};
 use crate::{DRIVE, SIZE, without};
 
 const SECTOR: usize = 4096;
@@ -41,7 +41,7 @@ impl Part {
     }
 
     /// Writes until the server is gone.
-    fn write_until_killed(&mut self, socket: &str, at: usize, seed: u64) {
+    fn write_until_killed(&mut self, socket: &str, at: usize, seed: u64, answered: &AtomicU64) {
         let client = connect(socket);
         let mut rng = Streams::new(seed).stream("crashes");
         loop {
@@ -58,6 +58,7 @@ impl Part {
             }
             self.answered[first..first + sectors].fill(write.number);
             self.under_way = None;
+            answered.fetch_add(1, Ordering::SeqCst);
         }
     }
 
@@ -92,18 +93,20 @@ fn what_was_answered_survives_servers_that_are_killed_and_then_a_drive() {
         for (part, bytes) in parts.iter_mut().zip(bytes.chunks_exact(PART * SECTOR)) {
             part.check(bytes, &format!("round {round}"));
         }
+        let answered = AtomicU64::new(0);
         thread::scope(|scope| {
             for (at, part) in parts.iter_mut().enumerate() {
                 let (socket, seed) = (&socket, round * WRITERS as u64 + at as u64);
-                scope.spawn(move || part.write_until_killed(socket, at, seed));
+                let answered = &answered;
+                scope.spawn(move || part.write_until_killed(socket, at, seed, answered));
             }
-            thread::sleep(Duration::from_millis(40 + 37 * (round % 11)));
+            let enough = 1 + 37 * (round % 11);
+            wait_until("enough is written", || answered.load(Ordering::SeqCst) >= enough);
             serving.signal(Signal::KILL);
         });
         assert_eq!(serving.end().code, None);
     }
     let written: u64 = parts.iter().map(|part| part.next - 1).sum();
-    assert!(written > 20 * count, "{written} writes are too few to mean anything");
     eprintln!("{count} servers killed under {written} writes");
     let serving = shelf.serve(&without(&drives, 2));
     let bytes = read_all(&socket);

@@ -1,4 +1,4 @@
-//! Arrays whose drives are NBD exports: of nbdkit, whose filters are faults that nobody here wrote, of processes
+//! Arrays whose drives are NBD exports: of nbdkit, whose filters are faults of other authors, of processes
 //! that are stopped or killed, and of this program. Without nbdkit most of it is skipped, loudly.
 
 use std::io::{Read, Write};

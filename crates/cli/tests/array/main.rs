@@ -9,7 +9,7 @@ mod life;
 mod metrics;
 mod mirrors;
 #[path = "../../../nbd/tests/common/pki.rs"]
-#[allow(dead_code, reason = "the program reads the files by itself")]
+#[expect(dead_code, reason = "the program reads the files by itself")]
 mod pki;
 mod resync;
 mod service;

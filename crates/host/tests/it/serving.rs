@@ -34,7 +34,7 @@ fn check_files(spec: &str, policy: &str) {
     check_files_with(spec, policy, CreateOptions { journal: Journaling::Members, ..UNKNOWN }, 400);
 }
 
-/// The same on drives with so many sectors of data.
+/// The same on drives with `data` sectors of data.
 fn check_files_with(spec: &str, policy: &str, made: CreateOptions, data: u64) {
     for io in [Io::Threads, Io::Uring] {
         let shelf = Shelf::new();

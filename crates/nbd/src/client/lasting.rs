@@ -46,7 +46,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// How long a server may take for one command before clients of this one are welcome again.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 
-/// Past so many unflushed sectors a flush is asked for that no one else has asked for.
+/// Past this number of unflushed sectors the client asks for a flush by itself.
 const FLUSH_AT: usize = KEPT_MAX / 2;
 
 /// Whether a drive whose first sector was like that may be the one whose first sector is like this now.

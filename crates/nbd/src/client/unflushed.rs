@@ -60,7 +60,7 @@ impl Unflushed {
         Some(Promise { first, sectors })
     }
 
-    /// The write did not come about, or nobody knows.
+    /// The write did not come about, or it is not known whether it did.
     pub(super) fn withdraw(&mut self, promise: &Promise) {
         self.promised -= promise.sectors.len();
     }

@@ -21,7 +21,7 @@ pub(crate) fn make(folder: &Path) {
     let issuer = Issuer::new(ca, ca_key);
     for (name, names, purpose) in [
         ("server", &["localhost", "127.0.0.1"][..], ExtendedKeyUsagePurpose::ServerAuth),
-        ("client", &["somebody"], ExtendedKeyUsagePurpose::ClientAuth),
+        ("client", &["client"], ExtendedKeyUsagePurpose::ClientAuth),
     ] {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).unwrap();
