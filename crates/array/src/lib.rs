@@ -78,11 +78,10 @@ pub use shape::{Area, Cell, DriveCounts, Family, Layout, Parity, Row, Spec, Spec
 use crate::background::budget::Pacer;
 use crate::core::{Core, OpId, Purpose, Sub, loses_drive};
 use crate::durable::ledger::Ledger;
-use crate::durable::membership::{Member, Why};
-use crate::durable::superblock::{Forced, Uuid};
+use crate::durable::membership::Why;
+use crate::durable::superblock::Forced;
 use crate::event::ResyncTold;
 use crate::journal::Journal;
-use crate::journal::record::FoundRecord;
 pub use crate::journal::status::JournalStatus;
 use crate::ops::fetch::FetchEnded;
 use crate::ops::flush::FlushOp;
@@ -379,43 +378,6 @@ impl Array {
         self.core.drives.patience()
     }
 
-    /// How the array stands with each of its drives, where that is recorded.
-    pub fn members(&self) -> Option<&[Member]> {
-        self.ledger.as_ref().map(Ledger::members)
-    }
-
-    /// What tells it from other arrays, where that is recorded.
-    pub fn uuid(&self) -> Option<Uuid> {
-        self.ledger.as_ref().map(Ledger::array)
-    }
-
-    /// Whether an operator has made it go on where data may be wrong.
-    pub fn forced(&self) -> Forced {
-        self.ledger.as_ref().map_or(Forced::No, Ledger::forced)
-    }
-
-    /// What its journal has, where one is kept.
-    pub fn journal_status(&self) -> Option<JournalStatus> {
-        let journal = self.journal.as_ref()?;
-        Some(JournalStatus {
-            is_recovering: !journal.is_ready(),
-            open: journal.open(),
-            unplaced: self.core.unplaced.len(),
-        })
-    }
-
-    /// The generation of what is recorded, where something is.
-    pub fn generation(&self) -> Option<u64> {
-        self.ledger.as_ref().map(Ledger::generation)
-    }
-
-    /// What was found in a buffer that was to be examined.
-    pub fn handle_examined(&mut self, now: Instant, buf: BufId, found: Vec<FoundRecord>) {
-        let journal = self.journal.as_mut().expect("only a journal has buffers examined");
-        journal.handle_examined(buf, found);
-        self.move_on(now);
-    }
-
     /// A drive's own account of itself.
     pub fn handle_health(&mut self, drive: DriveIdx, health: Health) {
         self.core.drives.handle_health(drive, health);
@@ -559,76 +521,6 @@ impl Array {
             unreachable!("only a waiting operation is granted its stripes")
         };
         self.start(now, op, start);
-    }
-
-    /// Moves the journal on, and tells operations what has become of what they gave it.
-    fn keep_journal(&mut self, now: Instant) -> Moved {
-        let Some(journal) = &mut self.journal else { return Moved::No };
-        let was_ready = journal.is_ready();
-        journal.advance(&mut self.core, now);
-        let ended = journal.take_ended();
-        if !was_ready && (journal.is_ready() || self.core.has_failed()) {
-            self.granted.extend(self.unopened.drain(..));
-        }
-        let moved = if ended.is_empty() { Moved::No } else { Moved::Yes };
-        for (op, logged) in ended {
-            let Some(Op::Write(write)) = self.ops.get_mut(&op) else {
-                unreachable!("W4: operation {op} waits for the journal")
-            };
-            write.handle_logged(logged);
-            self.advance(now, op);
-        }
-        moved
-    }
-
-    /// Moves the ledger on, and what waits for it.
-    fn keep_books(&mut self, now: Instant) {
-        if self.ledger.is_none() && self.stop == Stop::No {
-            return;
-        }
-        let mut is_done = self.stop == Stop::Wanted && self.ops.is_empty();
-        if let (true, Some(journal)) = (is_done, &mut self.journal) {
-            journal.drain();
-            journal.advance(&mut self.core, now);
-            let has_failed = self.core.has_failed();
-            if has_failed {
-                journal.let_go(&mut self.core);
-            }
-            is_done = has_failed || journal.is_drained();
-            self.core.journal_next = journal.is_drained().then(|| journal.next());
-        }
-        let ending = match &mut self.ledger {
-            None if self.core.has_failed() => Some(Ending::Failed),
-            None => Some(Ending::Clean),
-            Some(ledger) => {
-                if is_done {
-                    ledger.close(&mut self.core, now);
-                }
-                if self.journal.as_ref().is_some_and(|journal| !journal.is_ready()) {
-                    ledger.open(&self.core); // X1
-                }
-                let silent = self.core.drives.silent();
-                ledger.advance(&mut self.core, now, silent);
-                self.core.may_write = ledger.is_open();
-                let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);
-                if (is_ready && ledger.is_open()) || self.core.has_failed() {
-                    self.granted.extend(self.unopened.drain(..));
-                }
-                ledger.ending(&self.core)
-            }
-        };
-        let ending = ending.filter(|_| is_done && self.core.is_quiet_but_for_silent());
-        if let Some(ending) = ending {
-            self.end(ending);
-        } else if self.stop == Stop::Wanted && self.stop_by.is_some_and(|by| by <= now) {
-            self.end(Ending::Unsafe { silent: self.core.drives.silent() });
-        }
-    }
-
-    fn end(&mut self, ending: Ending) {
-        self.stop = Stop::Told;
-        self.tell(ArrayEvent::Stopped(ending));
-        self.core.actions.push_back(Action::Stopped(ending));
     }
 
     fn claim(&mut self, now: Instant, start: Start) {

@@ -1,6 +1,7 @@
 //! What must survive a crash: its format, who is right about it, and what is written before what.
 
 pub(crate) mod books;
+mod keeping;
 pub(crate) mod ledger;
 pub mod membership;
 pub mod quorum;

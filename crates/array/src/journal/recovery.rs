@@ -17,7 +17,8 @@
 //!   the same, whichever drive it takes away.
 //! - X3. Nothing is served before every ring that is there says for good that everything is over.
 
-use std::cmp::Reverse;
+mod computing;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use levelhead_block::{
@@ -28,14 +29,13 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 use super::record::{FoundRecord, Kind, Record};
 use super::ring::{Ring, Watermarks};
 use super::rules::{Rule, Rules};
-use super::transaction::runs_of;
 use super::verdict::{Final, Known, OnRing, Source, Verdict};
 use crate::action::{Action, SubId, Sums};
 use crate::core::{Core, Enqueue, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::ops::read::append;
-use crate::shape::{Cell, Row};
+use crate::shape::Cell;
 
 /// The most sectors that are read or written at a time, of all drives together: 32 MiB.
 const BATCH: u64 = 1 << 13;
@@ -137,6 +137,24 @@ struct Move {
 struct Inside {
     drive: DriveIdx,
     what: What,
+}
+
+/// A command to a drive.
+#[derive(Debug)]
+struct Asked {
+    drive: DriveIdx,
+    space: Space,
+    command: Command,
+    segments: Vec<Segment>,
+    what: What,
+}
+
+/// Neighbouring sectors that are written in place together.
+#[derive(Debug)]
+struct PlaceRun {
+    drive: DriveIdx,
+    extent: Extent,
+    segments: Vec<Segment>,
 }
 
 /// A buffer that was filled from there.
@@ -379,28 +397,20 @@ impl Recovery {
         let extent = Extent::new(at.lba, at.sectors);
         let command = Command::Read { extent, effort: Effort::Full };
         let segments = vec![Segment { place, sectors: at.sectors.get() as u32 }];
-        self.ask(core, now, at.drive, at.space, command, segments, What::Read(at));
+        let (drive, space, what) = (at.drive, at.space, What::Read(at));
+        self.ask(core, now, Asked { drive, space, command, segments, what });
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one place asks for everything")]
-    fn ask(
-        &mut self,
-        core: &mut Core,
-        now: Instant,
-        drive: DriveIdx,
-        space: Space,
-        command: Command,
-        segments: Vec<Segment>,
-        what: What,
-    ) {
+    fn ask(&mut self, core: &mut Core, now: Instant, asked: Asked) {
+        let Asked { drive, space, command, segments, what } = asked;
         let purpose = match space {
             Space::Drive => Purpose::Ring,
             Space::Layout => Purpose::Place,
         };
         let origin = core.own_origin();
         let (end, fate, since) = (End::Tail, Fate::Certain, None);
-        let what_for = Enqueue { purpose, drive, command, segments, origin, end, fate, since };
-        let sub = core.enqueue(now, what_for);
+        let enqueued = Enqueue { purpose, drive, command, segments, origin, end, fate, since };
+        let sub = core.enqueue(now, enqueued);
         self.inside.insert(sub, Inside { drive, what });
     }
 
@@ -449,85 +459,8 @@ impl Recovery {
         self.step = Step::Choosing;
     }
 
-    /// Gives the records that are missing their space: each of them had some that was large enough, so the largest
-    /// ones come first, and what was there before counts for nothing.
-    fn reserve(&mut self, core: &Core, rings: &mut [Ring], records: BTreeMap<Missing, u64>) {
-        let mut records: Vec<(Missing, u64)> = records.into_iter().collect();
-        records.sort_by_key(|&(_, sectors)| Reverse(sectors));
-        self.reserved.clear();
-        for (missing, sectors) in records {
-            let Missing { id, drive } = missing;
-            let (ring, sectors) = (&mut rings[drive.as_usize()], Sectors::new(1 + sectors));
-            let room = ring.room(sectors, core.arm(drive));
-            match room.or_else(|| ring.room_without_latest(sectors, core.arm(drive))) {
-                Some(place) => {
-                    ring.reserve(place, sectors, id);
-                    self.reserved.insert(missing, place);
-                }
-                // No program of ours leaves such a ring.
-                None => self.verdict.give_up_on(id, drive),
-            }
-        }
-        let known = Known {
-            layout: &core.layout,
-            area: &core.area,
-            present: core.drives.present(),
-            synced: core.synced,
-            floor: self.floor,
-            unreadable: &self.unreadable,
-            rules: self.rules,
-        };
-        self.verdict.give_up_hopeless(known);
-    }
-
     fn known<'a>(&'a self, core: &'a Core) -> Known<'a> {
-        Known {
-            layout: &core.layout,
-            area: &core.area,
-            present: core.drives.present(),
-            synced: core.synced,
-            floor: self.floor,
-            unreadable: &self.unreadable,
-            rules: self.rules,
-        }
-    }
-
-    /// The codewords of which something is to be computed that this transaction gave.
-    fn rows_of(&self, core: &Core, id: u64) -> BTreeSet<Row> {
-        let finals = self.verdict.finals.iter();
-        let lacking = finals.filter(|(_, last)| last.id == id && last.source == Source::Codeword);
-        lacking.map(|(&cell, _)| core.layout.symbol(cell).0).collect()
-    }
-
-    /// Reads what is needed to compute the next transaction's missing parts; marks if there is none.
-    fn compute_next(&mut self, core: &mut Core, now: Instant, rings: &mut [Ring]) {
-        let Some(id) = self.to_compute.pop_front() else {
-            let Verdict { retired, committed, newest, .. } = self.verdict;
-            let says = Watermarks { committed: committed.max(newest), retired };
-            if self.rules.keep(Rule::Decide) {
-                self.mark(core, now, rings, says);
-            }
-            self.plan_places();
-            self.step = Step::Marking;
-            return;
-        };
-        let mut wanted: BTreeSet<At> = BTreeSet::new();
-        for row in self.rows_of(core, id) {
-            let sources = self.verdict.sources(row, self.known(core));
-            for symbol in sources.iter() {
-                wanted.insert(self.source_at(core.layout.cell(row, symbol)));
-            }
-        }
-        self.fetch(core, now, &wanted);
-        self.step = Step::Fetching(id);
-    }
-
-    /// Where the last content of a sector is that can be had.
-    fn source_at(&self, cell: Cell) -> At {
-        match self.verdict.finals.get(&cell).map(|last| last.source) {
-            Some(Source::Ring { drive, lba }) => At::one(drive, Space::Drive, lba),
-            _ => At::one(cell.drive, Space::Layout, cell.lba),
-        }
+        known(core, self.floor, &self.unreadable, self.rules)
     }
 
     /// Reads sectors, neighbours together.
@@ -547,88 +480,6 @@ impl Recovery {
         runs.into_iter().for_each(|run| self.read(core, now, run));
     }
 
-    /// Computes what is missing of a transaction, and puts it onto the rings.
-    fn compute(&mut self, core: &mut Core, now: Instant, rings: &mut [Ring], id: u64) {
-        let rows = self.rows_of(core, id);
-        let is_all_there = rows.iter().all(|&row| {
-            let sources = self.verdict.sources(row, self.known(core));
-            sources.iter().all(|symbol| {
-                let at = self.source_at(core.layout.cell(row, symbol));
-                self.had.contains_key(&at)
-            })
-        });
-        if !is_all_there {
-            // A sector was not given: everything is decided anew without it.
-            self.step = Step::Again;
-            return;
-        }
-        let finals = self.verdict.finals.iter();
-        let lacking = finals.filter(|(_, last)| last.id == id && last.source == Source::Codeword);
-        let cells: Vec<Cell> = lacking.map(|(&cell, _)| cell).collect();
-        let buf = core.acquire(Sectors::new(cells.len() as u64));
-        self.bufs.push(buf);
-        for (&cell, sector) in cells.iter().zip(0..) {
-            self.compute_cell(core, cell, Place { buf, sector });
-        }
-        for own in cells.chunk_by(|left, right| left.drive == right.drive) {
-            self.append_computed(core, now, rings, id, own);
-        }
-        self.step = Step::Appending;
-    }
-
-    fn compute_cell(&mut self, core: &mut Core, cell: Cell, into: Place) {
-        let (row, symbol) = core.layout.symbol(cell);
-        let sources = self.verdict.sources(row, self.known(core));
-        let code = core.code.as_ref().expect("only a redundant array computes");
-        let terms = code.compute(&sources, symbol).into_iter();
-        let from: Vec<(u8, Place)> = terms
-            .map(|(coefficient, source)| {
-                (coefficient, self.had[&self.source_at(core.layout.cell(row, source))])
-            })
-            .collect();
-        core.combine(into, from);
-        self.had.insert(At::one(cell.drive, Space::Layout, cell.lba), into);
-    }
-
-    /// Puts computed sectors of one drive onto its ring (X2).
-    fn append_computed(
-        &mut self,
-        core: &mut Core,
-        now: Instant,
-        rings: &[Ring],
-        id: u64,
-        cells: &[Cell],
-    ) {
-        let drive = cells[0].drive;
-        let ring = &rings[drive.as_usize()];
-        let place = self.reserved[&Missing { id, drive }];
-        let mut contents: Vec<Segment> = Vec::new();
-        for (&cell, lba) in cells.iter().zip(1..) {
-            append(&mut contents, self.had[&At::one(drive, Space::Layout, cell.lba)]);
-            let last = self.verdict.finals.get_mut(&cell).expect("it is lacking");
-            last.source = Source::Ring { drive, lba: place + Sectors::new(lba) };
-        }
-        // All that it changed, so that one such record says what a whole one says.
-        let changed = &self.verdict.changed[&id];
-        let runs = runs_of(changed.keys().map(|&cell| (cell, cells.contains(&cell))));
-        let sums: Vec<u32> = changed.values().copied().collect();
-        let participants = changed.keys().map(|cell| cell.drive).collect();
-        let Verdict { retired, committed, .. } = self.verdict;
-        let record = Record {
-            ring: ring.name,
-            place,
-            kind: Kind::Payload,
-            id,
-            drive,
-            participants,
-            runs,
-            committed,
-            retired,
-            dropped: Vec::new(),
-        };
-        self.write_record(core, now, drive, Written { record, sums, contents });
-    }
-
     fn write_record(&mut self, core: &mut Core, now: Instant, drive: DriveIdx, written: Written) {
         let Written { record, sums, contents } = written;
         let header = Place { buf: core.acquire(Sectors::new(1)), sector: 0 };
@@ -639,7 +490,8 @@ impl Recovery {
         segments.extend(contents);
         let (durability, zero_tail) = (Durability::Durable, ZeroTail::None);
         let command = Command::Write { extent, durability, zero_tail };
-        self.ask(core, now, drive, Space::Drive, command, segments, What::Change);
+        let (space, what) = (Space::Drive, What::Change);
+        self.ask(core, now, Asked { drive, space, command, segments, what });
     }
 
     /// Every ring that is there gets a mark.
@@ -686,8 +538,9 @@ impl Recovery {
         self.moving = self.to_place.drain(..count).collect();
         if self.moving.is_empty() {
             for drive in core.drives.present().iter() {
-                let what = What::Change;
-                self.ask(core, now, drive, Space::Layout, Command::Flush, Vec::new(), what);
+                let (space, command) = (Space::Layout, Command::Flush);
+                let (segments, what) = (Vec::new(), What::Change);
+                self.ask(core, now, Asked { drive, space, command, segments, what });
             }
             self.step = Step::Flushing;
             return;
@@ -704,41 +557,50 @@ impl Recovery {
         }
         let mut moving = std::mem::take(&mut self.moving);
         moving.sort_by_key(|moved| moved.to);
-        let mut run: Option<(Cell, Extent, Vec<Segment>)> = None;
+        let mut runs: Vec<PlaceRun> = Vec::new();
         for Move { to, from } in moving {
             let place = self.had[&from];
-            let goes_on = run.as_ref().is_some_and(|(first, extent, _)| {
-                first.drive == to.drive
-                    && extent.end() == to.lba
-                    && core.area.are_neighbours(to.lba, to.lba)
-                    && extent.sectors.get() < COMMAND_MAX
-            });
-            match &mut run {
-                Some((_, extent, segments)) if goes_on => {
-                    extent.sectors += Sectors::new(1);
-                    append(segments, place);
+            match runs.last_mut() {
+                Some(run)
+                    if run.drive == to.drive
+                        && run.extent.end() == to.lba
+                        && core.area.are_neighbours(to.lba, to.lba)
+                        && run.extent.sectors.get() < COMMAND_MAX =>
+                {
+                    run.extent.sectors += Sectors::new(1);
+                    append(&mut run.segments, place);
                 }
-                _ => {
+                Some(_) | None => {
                     let extent = Extent::new(to.lba, Sectors::new(1));
-                    let next = (to, extent, vec![Segment { place, sectors: 1 }]);
-                    if let Some(run) = run.replace(next) {
-                        self.write_place(core, now, run);
-                    }
+                    let segments = vec![Segment { place, sectors: 1 }];
+                    runs.push(PlaceRun { drive: to.drive, extent, segments });
                 }
             }
         }
-        run.into_iter().for_each(|run| self.write_place(core, now, run));
+        for PlaceRun { drive, extent, segments } in runs {
+            let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
+            let command = Command::Write { extent, durability, zero_tail };
+            let (space, what) = (Space::Layout, What::Change);
+            self.ask(core, now, Asked { drive, space, command, segments, what });
+        }
         self.step = Step::Placing;
     }
+}
 
-    fn write_place(
-        &mut self,
-        core: &mut Core,
-        now: Instant,
-        (first, extent, segments): (Cell, Extent, Vec<Segment>),
-    ) {
-        let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
-        let command = Command::Write { extent, durability, zero_tail };
-        self.ask(core, now, first.drive, Space::Layout, command, segments, What::Change);
+/// What is known besides the records.
+fn known<'a>(
+    core: &'a Core,
+    floor: u64,
+    unreadable: &'a BTreeSet<Cell>,
+    rules: Rules,
+) -> Known<'a> {
+    Known {
+        layout: &core.layout,
+        area: &core.area,
+        present: core.drives.present(),
+        synced: core.synced,
+        floor,
+        unreadable,
+        rules,
     }
 }

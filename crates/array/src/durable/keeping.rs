@@ -1,0 +1,83 @@
+//! How the array and its ledger work together, up to the array's end.
+
+use levelhead_units::Instant;
+
+use super::ledger::Ledger;
+use super::membership::Member;
+use super::superblock::{Forced, Uuid};
+use crate::action::Action;
+use crate::event::{ArrayEvent, Ending};
+use crate::journal::Journal;
+use crate::{Array, Stop};
+
+impl Array {
+    /// How the array stands with each of its drives, where that is recorded.
+    pub fn members(&self) -> Option<&[Member]> {
+        self.ledger.as_ref().map(Ledger::members)
+    }
+
+    /// What tells it from other arrays, where that is recorded.
+    pub fn uuid(&self) -> Option<Uuid> {
+        self.ledger.as_ref().map(Ledger::array)
+    }
+
+    /// Whether an operator has made it go on where data may be wrong.
+    pub fn forced(&self) -> Forced {
+        self.ledger.as_ref().map_or(Forced::No, Ledger::forced)
+    }
+
+    /// The generation of what is recorded, where something is.
+    pub fn generation(&self) -> Option<u64> {
+        self.ledger.as_ref().map(Ledger::generation)
+    }
+
+    /// Moves the ledger on, and what waits for it.
+    pub(crate) fn keep_books(&mut self, now: Instant) {
+        if self.ledger.is_none() && self.stop == Stop::No {
+            return;
+        }
+        let mut is_done = self.stop == Stop::Wanted && self.ops.is_empty();
+        if let (true, Some(journal)) = (is_done, &mut self.journal) {
+            journal.drain();
+            journal.advance(&mut self.core, now);
+            let has_failed = self.core.has_failed();
+            if has_failed {
+                journal.let_go(&mut self.core);
+            }
+            is_done = has_failed || journal.is_drained();
+            self.core.journal_next = journal.is_drained().then(|| journal.next());
+        }
+        let ending = match &mut self.ledger {
+            None if self.core.has_failed() => Some(Ending::Failed),
+            None => Some(Ending::Clean),
+            Some(ledger) => {
+                if is_done {
+                    ledger.close(&mut self.core, now);
+                }
+                if self.journal.as_ref().is_some_and(|journal| !journal.is_ready()) {
+                    ledger.open(&self.core); // X1
+                }
+                let silent = self.core.drives.silent();
+                ledger.advance(&mut self.core, now, silent);
+                self.core.may_write = ledger.is_open();
+                let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);
+                if (is_ready && ledger.is_open()) || self.core.has_failed() {
+                    self.granted.extend(self.unopened.drain(..));
+                }
+                ledger.ending(&self.core)
+            }
+        };
+        let ending = ending.filter(|_| is_done && self.core.is_quiet_but_for_silent());
+        if let Some(ending) = ending {
+            self.end(ending);
+        } else if self.stop == Stop::Wanted && self.stop_by.is_some_and(|by| by <= now) {
+            self.end(Ending::Unsafe { silent: self.core.drives.silent() });
+        }
+    }
+
+    fn end(&mut self, ending: Ending) {
+        self.stop = Stop::Told;
+        self.tell(ArrayEvent::Stopped(ending));
+        self.core.actions.push_back(Action::Stopped(ending));
+    }
+}

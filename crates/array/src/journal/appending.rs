@@ -1,0 +1,169 @@
+//! What goes onto the rings: records of transactions, and marks where no record says in time how far the journal is.
+
+use std::cmp::Reverse;
+
+use levelhead_block::{Command, Durability, Place, Segment, ZeroTail};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
+
+use super::placer::Haste;
+use super::record::{Kind, Record};
+use super::ring::{Append, Entry, Ring, Watermarks};
+use super::rules::Rule;
+use super::{Blocked, Journal};
+use crate::action::Sums;
+use crate::core::{Core, Enqueue, Purpose};
+use crate::drives::Fate;
+use crate::drives::queue::End;
+
+/// How long places wait for a record that says that their transactions are committed, before a mark says it.
+pub(super) const MARK_PAUSE: Nanos = Nanos::from_millis(200);
+
+impl Journal {
+    /// How far the journal is.
+    pub(super) fn watermarks(&self) -> Watermarks {
+        let first = |ids: Option<&u64>| ids.copied().unwrap_or(self.next);
+        Watermarks {
+            committed: first(self.uncommitted.first()) - 1,
+            retired: first(self.open.keys().next()),
+        }
+    }
+
+    /// Up to which transaction enough rings say for good that it is committed.
+    pub(super) fn marked(&self, core: &Core) -> u64 {
+        if !self.rules.keep(Rule::Mark) {
+            return u64::MAX;
+        }
+        let ring = |drive: DriveIdx| self.rings[drive.as_usize()].durable.committed;
+        let mut present: Vec<DriveIdx> = core.drives.present().iter().collect();
+        present.sort_unstable_by_key(|&drive| Reverse(ring(drive)));
+        let mut say_it = self.settled;
+        let enough = present.into_iter().find(|&drive| {
+            say_it = say_it.with(drive);
+            !self.spec.survives(say_it)
+        });
+        enough.map_or(0, ring)
+    }
+
+    /// Hands every ring that is idle what waits for it.
+    pub(super) fn append(&mut self, core: &mut Core, now: Instant) {
+        for drive in core.drives.present().iter() {
+            let at = drive.as_usize();
+            let is_busy = core.drives.queue_len(drive) > 1 && !self.drains;
+            if is_busy && self.rings[at].gathered_at().is_some_and(|gathered| now < gathered) {
+                continue;
+            }
+            let entries = self.rings[at].take_append();
+            if !entries.is_empty() {
+                self.append_to(core, now, drive, entries);
+            }
+        }
+    }
+
+    fn append_to(&mut self, core: &mut Core, now: Instant, drive: DriveIdx, entries: Vec<Entry>) {
+        let says = self.watermarks();
+        let buf = core.acquire(Sectors::new(entries.len() as u64));
+        let mut segments: Vec<Segment> = Vec::new();
+        let mut since = None;
+        for (entry, sector) in entries.iter().zip(0..) {
+            let into = Place { buf, sector };
+            self.inscribe(core, drive, entry, says, into);
+            segments.push(Segment { place: into, sectors: 1 });
+            if let Some(transaction) = self.open.get(&entry.id) {
+                segments.extend(transaction.segments(Some(entry.subject)));
+                since = since.or(Some(transaction.since));
+            }
+        }
+        core.counters.journal_appends += 1;
+        core.counters.journal_records +=
+            entries.iter().filter(|entry| entry.id != 0).count() as u64;
+        core.counters.journal_marks += entries.iter().filter(|entry| entry.id == 0).count() as u64;
+        let sectors = entries.iter().map(|entry| entry.sectors).sum();
+        let extent = Extent::new(entries[0].place, sectors);
+        let (durability, zero_tail) = (Durability::Durable, ZeroTail::None);
+        let command = Command::Write { extent, durability, zero_tail };
+        let sub = core.enqueue(
+            now,
+            Enqueue {
+                purpose: Purpose::Ring,
+                drive,
+                command,
+                segments,
+                origin: core.own_origin(),
+                end: End::Head,
+                fate: Fate::Certain,
+                since,
+            },
+        );
+        self.rings[drive.as_usize()].append = Some(Append { sub, buf, entries, says });
+    }
+
+    /// Has the header of a record put into a buffer.
+    fn inscribe(
+        &self,
+        core: &mut Core,
+        on: DriveIdx,
+        entry: &Entry,
+        says: Watermarks,
+        into: Place,
+    ) {
+        let transaction = self.open.get(&entry.id);
+        let record = Record {
+            ring: self.rings[on.as_usize()].name,
+            place: entry.place,
+            kind: if transaction.is_some() { Kind::Payload } else { Kind::Mark },
+            id: entry.id,
+            drive: entry.subject,
+            participants: transaction.map_or(DriveSet::EMPTY, |known| known.participants),
+            runs: transaction.map_or_else(Vec::new, |known| known.runs(entry.subject)),
+            committed: says.committed,
+            retired: says.retired,
+            dropped: Vec::new(),
+        };
+        let contents = transaction.map_or_else(Vec::new, |known| known.segments(None));
+        core.log(into, record, Sums::Of(contents));
+    }
+
+    /// Writes marks where no other record says in time what they say.
+    pub(super) fn mark(&mut self, core: &mut Core, now: Instant) {
+        self.mark_retired(core);
+        let is_late = self.unmarked_since.is_some_and(|since| since + MARK_PAUSE <= now);
+        if self.unmarked_since.is_some() && (is_late || self.place_haste() == Haste::Now) {
+            let is_enough = self.mark_committed(core);
+            self.unmarked_since = (!is_enough).then_some(now);
+        }
+        self.append(core, now);
+    }
+
+    /// A ring whose space is waited for gets a mark that makes it free.
+    fn mark_retired(&mut self, core: &Core) {
+        let Some(Blocked::Space(drive)) = self.blocked else { return };
+        let retired = self.watermarks().retired;
+        let ring = &mut self.rings[drive.as_usize()];
+        let would_free = ring.durable.retired < retired && ring.holds_below(retired);
+        if ring.is_idle() && would_free {
+            ring.enter_mark(core.arm(drive));
+        }
+    }
+
+    /// As many rings as are needed get marks that say which transactions are committed; returns whether enough say
+    /// so then.
+    fn mark_committed(&mut self, core: &Core) -> bool {
+        let committed = self.watermarks().committed;
+        let present: Vec<DriveIdx> = core.drives.present().iter().collect();
+        let will_say = |ring: &Ring| {
+            let coming = ring.append.as_ref().map_or(0, |append| append.says.committed);
+            !ring.waiting.is_empty() || coming.max(ring.durable.committed) >= committed
+        };
+        let of = |journal: &Self, drive: DriveIdx| will_say(&journal.rings[drive.as_usize()]);
+        let saying = present.iter().copied().filter(|&drive| of(self, drive));
+        let mut say_it = saying.fold(self.settled, DriveSet::with);
+        for drive in present {
+            let is_needed = self.spec.survives(say_it) && !of(self, drive);
+            if is_needed && self.rings[drive.as_usize()].is_idle() {
+                self.rings[drive.as_usize()].enter_mark(core.arm(drive));
+                say_it = say_it.with(drive);
+            }
+        }
+        !self.spec.survives(say_it)
+    }
+}

@@ -1,0 +1,47 @@
+//! How the array and its journal work together.
+
+use levelhead_block::BufId;
+use levelhead_units::Instant;
+
+use super::record::FoundRecord;
+use super::status::JournalStatus;
+use crate::{Array, Moved, Op};
+
+impl Array {
+    /// What its journal has, where one is kept.
+    pub fn journal_status(&self) -> Option<JournalStatus> {
+        let journal = self.journal.as_ref()?;
+        Some(JournalStatus {
+            is_recovering: !journal.is_ready(),
+            open: journal.open(),
+            unplaced: self.core.unplaced.len(),
+        })
+    }
+
+    /// What was found in a buffer that was to be examined.
+    pub fn handle_examined(&mut self, now: Instant, buf: BufId, found: Vec<FoundRecord>) {
+        let journal = self.journal.as_mut().expect("only a journal has buffers examined");
+        journal.handle_examined(buf, found);
+        self.move_on(now);
+    }
+
+    /// Moves the journal on, and tells operations what has become of what they gave it.
+    pub(crate) fn keep_journal(&mut self, now: Instant) -> Moved {
+        let Some(journal) = &mut self.journal else { return Moved::No };
+        let was_ready = journal.is_ready();
+        journal.advance(&mut self.core, now);
+        let ended = journal.take_ended();
+        if !was_ready && (journal.is_ready() || self.core.has_failed()) {
+            self.granted.extend(self.unopened.drain(..));
+        }
+        let moved = if ended.is_empty() { Moved::No } else { Moved::Yes };
+        for (op, logged) in ended {
+            let Some(Op::Write(write)) = self.ops.get_mut(&op) else {
+                unreachable!("W4: operation {op} waits for the journal")
+            };
+            write.handle_logged(logged);
+            self.advance(now, op);
+        }
+        moved
+    }
+}
