@@ -56,6 +56,12 @@ pub enum Action {
         /// The ring that is read.
         ring: RingName,
     },
+    /// Compute the checksum, CRC-32C, of every sector of a buffer. They go to
+    /// [`Array::handle_summed`](crate::Array::handle_summed) before the next action is polled.
+    Sum {
+        /// The buffer.
+        buf: BufId,
+    },
     /// The array has come to its end after [`Array::handle_stop`](crate::Array::handle_stop).
     Stopped(Ending),
     /// Something happened that an operator may want to know. The runtime has nothing to do.

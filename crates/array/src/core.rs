@@ -15,7 +15,8 @@ use crate::drives::detect::DriveEvent;
 use crate::drives::queue::End;
 use crate::drives::{Drives, Ended, EndedRead, Fate, Left, Load, Push, Reader};
 use crate::event::Event;
-use crate::journal::contents::Contents;
+use crate::journal::at_risk::AtRisk;
+use crate::journal::contents::{Contents, InPlace};
 use crate::journal::record::Record;
 use crate::journal::unplaced::Unplaced;
 pub(crate) use crate::ops::id::OpId;
@@ -81,6 +82,10 @@ pub(crate) struct Core {
     pub(crate) journal_next: Option<u64>,
     /// What operations want to be written, on its way to the journal.
     pub(crate) to_journal: VecDeque<Contents>,
+    /// Operations that have written in place what the journal has only announced.
+    pub(crate) in_place: VecDeque<InPlace>,
+    /// What they have written so and no flush has made safe.
+    pub(crate) intents_at_risk: AtRisk,
     /// How often buffers are to be released before they are, besides once.
     retained: BTreeMap<BufId, u32>,
     /// Where the last command began that each drive was given, as the drive counts its sectors.
@@ -161,6 +166,8 @@ impl Core {
             is_journaled: settings.journal.is_some(),
             journal_next: None,
             to_journal: VecDeque::new(),
+            in_place: VecDeque::new(),
+            intents_at_risk: AtRisk::default(),
             retained: BTreeMap::new(),
             arms: vec![Lba::ZERO; count],
             actions: VecDeque::new(),
@@ -302,6 +309,11 @@ impl Core {
     /// Where a drive is, as it counts its sectors.
     pub(crate) fn arm(&self, drive: DriveIdx) -> Lba {
         self.arms[drive.as_usize()]
+    }
+
+    /// What a sector held is nowhere.
+    pub(crate) fn note_damaged(&mut self, cell: crate::shape::Cell) {
+        debug_assert!(false, "there is no list of damaged sectors yet: {cell:?}");
     }
 
     /// Puts a command into a drive's queue.

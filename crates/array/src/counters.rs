@@ -52,6 +52,7 @@ counters! {
     held, "requests", "Answers that waited until the loss of a drive was safely recorded.";
     ledger_entries, "entries", "Changes of what the drives say of the array, each written to all of them.";
     journal_records, "records", "Records of transactions that were put onto the drives' rings.";
+    journal_intents, "transactions", "Transactions of whole codewords that were announced on the rings and not logged.";
     journal_marks, "records", "Records without a transaction, which only say how far the journal is.";
     journal_appends, "commands", "Commands that put records onto a ring, one or more at a time.";
     journal_places, "commands", "Commands that wrote in place what the journal held.";

@@ -1,5 +1,7 @@
 //! What an array is started with.
 
+use std::num::NonZeroU32;
+
 use levelhead_units::{DriveSet, Extent};
 
 use crate::background::budget::Budget;
@@ -7,7 +9,7 @@ use crate::drives::queue::HostOrder;
 use crate::drives::silence::Patience;
 use crate::durable::books::Books;
 use crate::durable::quorum::Assembly;
-use crate::durable::superblock::State;
+use crate::durable::superblock::{Kept, Logs, State};
 use crate::journal::rules::Rules;
 use crate::policy::Policy;
 use crate::shape::{Area, Spec};
@@ -50,20 +52,32 @@ pub struct JournalSettings {
     pub floor: u64,
     /// Whether it may hold what is not in place.
     pub left: Left,
+    /// A write with at least this number of whole codewords is announced and not logged, or all writes of whole
+    /// codewords where much is under way; nothing if the contents of every write are logged.
+    pub intents_from: Option<NonZeroU32>,
     /// Which rules are kept: all of them, but where a test must notice that one is not.
     pub rules: Rules,
 }
 
 impl JournalSettings {
+    /// From 64 codewords, 256 KiB on each drive, writes are announced and not logged: less is written faster twice,
+    /// because it need not be in its place before the answer. Measured over `nearline-2tb`, raid5:5+1, full stripes in
+    /// random places: 1.25 MiB, 8 at a time, 54 a second logged and 70 announced; 320 KiB, 16 at a time, 105 and 94.
+    pub const INTENTS_FROM: Option<NonZeroU32> = NonZeroU32::new(64);
+
     /// The journal of an array that was found, if it keeps one.
     pub fn of(assembly: &Assembly) -> Option<Self> {
-        let floor = assembly.book.journal?;
+        let Kept { first: floor, logs } = assembly.book.journal?;
         let member = assembly.places.iter().flatten().next().expect("an array has a member");
+        let intents_from = match logs {
+            Logs::All => None,
+            Logs::Parts => Self::INTENTS_FROM,
+        };
         let left = match assembly.book.state {
             State::Clean => Left::Drained,
             State::Dirty => Left::CutOff,
         };
-        Some(Self { pieces: member.own.journal(), floor, left, rules: Rules::ALL })
+        Some(Self { pieces: member.own.journal(), floor, left, intents_from, rules: Rules::ALL })
     }
 }
 

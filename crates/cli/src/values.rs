@@ -60,8 +60,9 @@ pub(crate) fn drive(text: &str) -> Result<u8, String> {
 pub(crate) fn journaling(text: &str) -> Result<Journaling, String> {
     match text {
         "members" => Ok(Journaling::Members),
+        "all" => Ok(Journaling::All),
         "none" => Ok(Journaling::None),
-        _ => Err(format!("'{text}' is no place for a journal: expected members or none")),
+        _ => Err(format!("'{text}' is no journal: expected members, all or none")),
     }
 }
 

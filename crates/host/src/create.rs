@@ -9,7 +9,9 @@ use std::path::Path;
 
 use levelhead_array::membership::{Member, Membership};
 use levelhead_array::reserve::Division;
-use levelhead_array::superblock::{Book, DRIVE_SECTORS_MAX, Forced, Own, State, Superblock, Uuid};
+use levelhead_array::superblock::{
+    Book, DRIVE_SECTORS_MAX, Forced, Kept, Logs, Own, State, Superblock, Uuid,
+};
 use levelhead_array::{Layout, Spec};
 use levelhead_block::Buf;
 use levelhead_units::{DriveIdx, Sectors};
@@ -38,12 +40,18 @@ pub struct CreateOptions {
 /// Where an array keeps its journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Journaling {
-    /// On every drive, if the array is redundant.
+    /// On every drive, if the array is redundant. Long writes of whole codewords are announced there and not logged.
     #[default]
     Members,
+    /// The same, but all writes are logged, whatever their length: it never happens that a crash and the loss of a drive
+    /// at the same time leave damaged sectors, and long writes take twice as long.
+    All,
     /// Nowhere: after a crash the array is resynced, and what it holds of a drive that is lost then may be wrong.
     None,
 }
+
+/// Whether long writes may be announced and not logged: once there is a list of damaged sectors.
+const INTENTS: bool = false;
 
 /// What was made, or would be.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +68,8 @@ pub struct Created {
     pub is_synced: bool,
     /// Sectors of every drive that hold its journal; nothing where it keeps none.
     pub journal: Option<Sectors>,
+    /// What is in it.
+    pub logs: Logs,
     /// Its drives, in order.
     pub drives: Vec<CreatedDrive>,
 }
@@ -83,6 +93,14 @@ struct Candidate<'a> {
     /// Absent where the file is yet to be created.
     medium: Option<Opened>,
     size: Sectors,
+}
+
+impl Candidate<'_> {
+    /// Whether a crash leaves every sector of 4 KiB as it was or as it was written. A file that is yet to be created is a
+    /// file like others.
+    fn writes_whole_sectors(&self) -> bool {
+        self.medium.as_ref().is_none_or(Opened::writes_whole_sectors)
+    }
 }
 
 /// Makes the array `spec` over `members`, in their order.
@@ -200,8 +218,13 @@ fn plan(
     let division = Division::of(&spec, smallest).expect("every member is large enough");
     let drive_size = division.drive_size;
     let journal = match options.journal {
-        Journaling::Members if spec.redundant() > 0 => Some(division.journal()),
-        Journaling::Members | Journaling::None => None,
+        Journaling::Members | Journaling::All if spec.redundant() > 0 => Some(division.journal()),
+        Journaling::Members | Journaling::All | Journaling::None => None,
+    };
+    let are_whole = candidates.iter().all(Candidate::writes_whole_sectors);
+    let logs = match options.journal {
+        Journaling::Members if are_whole && INTENTS => Logs::Parts,
+        Journaling::Members | Journaling::All | Journaling::None => Logs::All,
     };
     if journal == Some(Sectors::ZERO) {
         let has = smallest.bytes();
@@ -224,6 +247,7 @@ fn plan(
         // Zeroes are a codeword of every code.
         is_synced: is_zero || options.assume_clean || spec.redundant() == 0,
         journal,
+        logs,
         drives: drives.collect(),
     })
 }
@@ -277,7 +301,7 @@ fn commit<'a>(
         forced: Forced::No,
         synced,
         synced_last: synced,
-        journal: created.journal.map(|_| 1),
+        journal: created.journal.map(|_| Kept { first: 1, logs: created.logs }),
         members: (0..candidates.len()).map(draw).collect::<Result<_, HostError>>()?,
     };
     for (at, candidate) in candidates.iter().enumerate() {

@@ -311,6 +311,11 @@ impl Engine {
                     let now = self.now();
                     self.parts.array.handle_examined(now, buf, found);
                 }
+                Action::Sum { buf } => {
+                    let sums = checksums(std::iter::once(self.parts.buffers.bytes(buf)));
+                    let now = self.now();
+                    self.parts.array.handle_summed(now, buf, &sums);
+                }
                 Action::Stopped(ending) => self.ending = Some(ending),
                 Action::Event(event) => self.tell(event),
                 Action::Deliver(Deliver { request, segments }) => {

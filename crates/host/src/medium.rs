@@ -45,6 +45,7 @@ use levelhead_units::{Bytes, Lba, SECTOR_SIZE, Sectors};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl, fstatfs};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 
+use crate::devices::sysfs::Sysfs;
 use crate::errno::SyncFailed;
 use crate::error::{HostError, fail};
 
@@ -208,6 +209,22 @@ impl Medium {
     /// How many whole sectors it has.
     pub(crate) fn size(&self) -> Sectors {
         self.size
+    }
+
+    /// Whether a crash leaves every sector of 4 KiB as it was or as it was written: a file, or a device that says that its
+    /// own sectors are no smaller.
+    pub(crate) fn writes_whole_sectors(&self) -> bool {
+        match self.kind {
+            Kind::File => true,
+            Kind::Device => {
+                let number = self.file.metadata().map(|metadata| metadata.rdev());
+                let Ok(number) = number else { return false };
+                let number = (rustix::fs::major(number), rustix::fs::minor(number));
+                let disk = Sysfs::new().disk(number);
+                let bytes = disk.and_then(|disk| disk.number("queue/physical_block_size"));
+                bytes.is_ok_and(|bytes| bytes >= SECTOR_SIZE as u64)
+            }
+        }
     }
 
     /// The descriptor, open for as long as this is.

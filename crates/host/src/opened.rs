@@ -26,6 +26,14 @@ impl Opened {
         }
     }
 
+    /// Whether a crash leaves every sector of 4 KiB as it was or as it was written, as far as is known.
+    pub(crate) fn writes_whole_sectors(&self) -> bool {
+        match self {
+            Self::Medium(medium) => medium.writes_whole_sectors(),
+            Self::Far(_) => false,
+        }
+    }
+
     /// Fills `bytes` from sector `lba` on. The memory is aligned to a sector.
     pub(crate) fn read(&self, lba: Lba, bytes: &mut [u8]) -> io::Result<()> {
         match self {

@@ -46,7 +46,9 @@ fn settings(spec: Spec, with_journal: bool, seed: u64) -> WorldSettings {
         .map(|place| place.extent)
         .collect();
     let (floor, left, rules) = (1, Left::Drained, Rules::ALL);
-    let journal = JournalSettings { pieces, floor, left, rules };
+    let intents_from =
+        std::env::var("FROM").map_or(JournalSettings::INTENTS_FROM, |from| from.parse().ok());
+    let journal = JournalSettings { pieces, floor, left, intents_from, rules };
     WorldSettings {
         area: Some(division.area.clone()),
         journal: with_journal.then_some(journal),
@@ -66,7 +68,15 @@ fn main() {
         for with_journal in [false, true] {
             let settings = settings(spec, with_journal, 1);
             let size = World::new(&settings).unwrap().size();
-            let arrivals = synthetic.generate(size, Streams::new(1)).unwrap();
+            let mut arrivals = synthetic.generate(size, Streams::new(1)).unwrap();
+            if let Ok(part) = std::env::var("SEQ") {
+                let part: f64 = part.parse().unwrap();
+                let mut at = Sectors::new((size.get() as f64 * part) as u64 / 80 * 80);
+                for arrival in &mut arrivals {
+                    arrival.extent.lba = levelhead_units::Lba::ZERO + at;
+                    at += arrival.extent.sectors;
+                }
+            }
             let sending = closed.map_or(Sending::Open, |depth| Sending::Closed(depth as usize));
             let ask = replay::Ask { sending, ..replay::Ask::open(&arrivals) };
             let run = replay::run(&settings, &ask, &mut |_| {}).unwrap();

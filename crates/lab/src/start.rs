@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use levelhead_array::membership::{Member, Membership};
 use levelhead_array::quorum::{Assembly, Copy, Found, Refusal, quorum};
 use levelhead_array::reserve::Division;
-use levelhead_array::superblock::{Book, Forced, Own, State, Superblock, Uuid};
+use levelhead_array::superblock::{Book, Forced, Kept, Logs, Own, State, Superblock, Uuid};
 use levelhead_array::{Books, Budget, Content, JournalSettings, Patience, Settings};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
 
@@ -75,7 +75,7 @@ impl World {
             synced: 0,
             synced_last: 0,
             journal: match journaling {
-                Journaling::Members => Some(1),
+                Journaling::Members => Some(Kept { first: 1, logs: Logs::All }),
                 Journaling::None => None,
             },
             members: (0..sizes.len()).map(member).collect(),

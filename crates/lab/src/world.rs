@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use levelhead_array::journal::record::examine;
+use levelhead_array::journal::record::{checksums, examine};
 use levelhead_array::membership::Why;
 use levelhead_array::{
     self as array, Action, Answer, Area, Array, ArrayEvent, BufId, Content, Deliver, DriveEvent,
@@ -591,6 +591,11 @@ impl World {
                     let bytes = self.bytes.as_ref().expect("records are about bytes");
                     let found = examine(bytes.buffers.bytes(buf), first, &unreadable, ring);
                     self.array.handle_examined(now, buf, found);
+                }
+                Action::Sum { buf } => {
+                    let bytes = self.bytes.as_ref().expect("checksums are of bytes");
+                    let sums = checksums(std::iter::once(bytes.buffers.bytes(buf)));
+                    self.array.handle_summed(now, buf, &sums);
                 }
                 Action::Event(array::Event::Lost { drive, why }) => {
                     self.note(now, Note::Lost, &[drive.as_usize() as u64, why as u64]);

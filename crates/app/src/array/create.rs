@@ -1,6 +1,7 @@
 //! `levelhead array create`.
 
 use levelhead_array::Spec;
+use levelhead_array::superblock::Logs;
 use levelhead_host::{CreateOptions, Created};
 use levelhead_report::json;
 use levelhead_units::Sectors;
@@ -44,6 +45,7 @@ struct Json {
     synced: bool,
     /// Null where none is kept.
     journal_bytes: Option<u64>,
+    journal_logs: Option<&'static str>,
     dry_run: bool,
     drives: Vec<JsonDrive>,
 }
@@ -58,12 +60,19 @@ struct JsonDrive {
 
 impl Show for MadeArray {
     fn text(&self) -> String {
-        let Created { spec, uuid, size, drive_size, is_synced, journal, drives } = &self.created;
+        let Created { spec, uuid, size, drive_size, is_synced, journal, logs, drives } =
+            &self.created;
         let mut text = if self.dry_run { "would make" } else { "made" }.to_owned();
         text.push_str(&format!(" {spec}, {uuid}\nsize: {}\n", size.bytes().short()));
         text.push_str(&format!("data on each drive: {}\n", drive_size.bytes().short()));
         text.push_str(&match journal {
-            Some(sectors) => format!("journal: {} of each drive\n", sectors.bytes().short()),
+            Some(sectors) => {
+                let of = match logs {
+                    Logs::All => "every write is logged",
+                    Logs::Parts => "long writes are announced",
+                };
+                format!("journal: {} of each drive, {of}\n", sectors.bytes().short())
+            }
             None if spec.redundant() == 0 => String::new(),
             None => "journal: none: a crash may leave redundancy that is wrong\n".to_owned(),
         });
@@ -92,7 +101,8 @@ impl Show for MadeArray {
     }
 
     fn json(&self) -> String {
-        let Created { spec, uuid, size, drive_size, is_synced, journal, drives } = &self.created;
+        let Created { spec, uuid, size, drive_size, is_synced, journal, logs, drives } =
+            &self.created;
         let drive = |drive: &levelhead_host::CreatedDrive| JsonDrive {
             member: drive.member.to_string(),
             size_bytes: drive.size.bytes().get(),
@@ -106,9 +116,17 @@ impl Show for MadeArray {
             drive_data_bytes: drive_size.bytes().get(),
             synced: *is_synced,
             journal_bytes: journal.map(|sectors| sectors.bytes().get()),
+            journal_logs: journal.map(|_| logs_name(*logs)),
             dry_run: self.dry_run,
             drives: drives.iter().map(drive).collect(),
         };
         json::pretty(&value).expect("numbers and names are JSON")
+    }
+}
+/// Of which writes a journal has the contents, by the name that `--json` gives it.
+fn logs_name(logs: Logs) -> &'static str {
+    match logs {
+        Logs::All => "all",
+        Logs::Parts => "parts",
     }
 }

@@ -46,7 +46,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 use super::books::Books;
 use super::membership::{Member, Membership, Why, not_present};
 use super::quorum::Doubt;
-use super::superblock::{Book, Forced, Own, State, Superblock, Uuid};
+use super::superblock::{Book, Forced, Kept, Own, State, Superblock, Uuid};
 use crate::action::{Action, SubId};
 use crate::core::{Core, Enqueue, Purpose};
 use crate::drives::Fate;
@@ -487,10 +487,10 @@ impl Ledger {
             forced: self.forced(),
             synced,
             synced_last,
-            journal: match state {
-                State::Clean => core.journal_next.or(self.book.journal),
-                State::Dirty => self.book.journal,
-            },
+            journal: self.book.journal.map(|kept| match state {
+                State::Clean => Kept { first: core.journal_next.unwrap_or(kept.first), ..kept },
+                State::Dirty => kept,
+            }),
             members: self.members.clone(),
             ..self.book.clone()
         };

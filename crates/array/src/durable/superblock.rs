@@ -38,6 +38,12 @@ pub const DRIVE_SECTORS_MAX: u64 = 1 << 40;
 /// The feature of an array that keeps a journal: who does not know it must not use the array.
 const JOURNAL_FEATURE: u64 = 1;
 
+/// The feature of an array whose journal only announces writes of whole codewords.
+const INTENTS_FEATURE: u64 = 1 << 4;
+
+/// All features without which an array must not be used.
+const KNOWN_FEATURES: u64 = JOURNAL_FEATURE | INTENTS_FEATURE;
+
 /// Bytes of a reserved place: its first sector, its sectors, its use, two zeroes.
 const RESERVED_BYTES: usize = 16;
 
@@ -99,6 +105,24 @@ pub enum Forced {
     Yes,
 }
 
+/// The journal that an array keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// The first transaction that may not be over.
+    pub first: u64,
+    /// What is in it.
+    pub logs: Logs,
+}
+
+/// Of which writes a journal has the contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Logs {
+    /// Of all.
+    All,
+    /// Of those that change parts of codewords. Others it may only announce.
+    Parts,
+}
+
 /// What all members of an array say alike. See the page for the meaning of each field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Book {
@@ -120,8 +144,8 @@ pub struct Book {
     pub synced: u64,
     /// What `synced` was when the array was last known to be in good order.
     pub synced_last: u64,
-    /// The first transaction of the journal that may not be over; nothing where none is kept.
-    pub journal: Option<u64>,
+    /// Its journal; nothing where none is kept.
+    pub journal: Option<Kept>,
     /// The places of the array, in order.
     pub members: Vec<Member>,
 }
@@ -296,8 +320,12 @@ impl Superblock {
         put(&mut bytes, at::VERSION, &VERSION.to_le_bytes());
         put(&mut bytes, at::CODE_VERSION, &CODE_VERSION.to_le_bytes());
         put(&mut bytes, at::READ_ONLY, &read_only.to_le_bytes());
-        if let Some(first) = book.journal {
-            put(&mut bytes, at::INCOMPATIBLE, &JOURNAL_FEATURE.to_le_bytes());
+        if let Some(Kept { first, logs }) = book.journal {
+            let features = match logs {
+                Logs::All => JOURNAL_FEATURE,
+                Logs::Parts => JOURNAL_FEATURE | INTENTS_FEATURE,
+            };
+            put(&mut bytes, at::INCOMPATIBLE, &features.to_le_bytes());
             put(&mut bytes, at::JOURNAL, &first.to_le_bytes());
         }
         put(&mut bytes, at::GENERATION, &book.generation.to_le_bytes());
@@ -363,7 +391,7 @@ impl Superblock {
         if version != VERSION {
             return Err(SuperblockError::Version { version });
         }
-        let unknown = u64_at(bytes, at::INCOMPATIBLE) & !JOURNAL_FEATURE;
+        let unknown = u64_at(bytes, at::INCOMPATIBLE) & !KNOWN_FEATURES;
         if unknown != 0 {
             return Err(SuperblockError::Features { bits: unknown });
         }
@@ -413,6 +441,9 @@ fn book_of(bytes: &[u8]) -> Result<Book, SuperblockError> {
             .ok_or(field("state of a drive", membership[0].into()))?;
         Ok(Member { uuid: Uuid(array_at(bytes, at::UUIDS + place * 16)), membership })
     });
+    let features = u64_at(bytes, at::INCOMPATIBLE);
+    let logs = if features & INTENTS_FEATURE != 0 { Logs::Parts } else { Logs::All };
+    let kept = Kept { first: u64_at(bytes, at::JOURNAL), logs };
     let book = Book {
         generation: u64_at(bytes, at::GENERATION),
         array: Uuid(array_at(bytes, at::ARRAY)),
@@ -423,16 +454,18 @@ fn book_of(bytes: &[u8]) -> Result<Book, SuperblockError> {
         forced,
         synced: u64_at(bytes, at::SYNCED),
         synced_last: u64_at(bytes, at::SYNCED_LAST),
-        journal: (u64_at(bytes, at::INCOMPATIBLE) & JOURNAL_FEATURE != 0)
-            .then(|| u64_at(bytes, at::JOURNAL)),
+        journal: (features & JOURNAL_FEATURE != 0).then_some(kept),
         members: members.collect::<Result<_, SuperblockError>>()?,
     };
     // One a nanosecond would take three hundred years.
     if book.generation > 1 << 63 {
         return Err(field("generation", book.generation));
     }
-    if let Some(first) = book.journal.filter(|first| !(1..=1 << 62).contains(first)) {
-        return Err(field("first transaction", first));
+    if let Some(kept) = book.journal.filter(|kept| !(1..=1 << 62).contains(&kept.first)) {
+        return Err(field("first transaction", kept.first));
+    }
+    if book.journal.is_none() && features & INTENTS_FEATURE != 0 {
+        return Err(field("features", features));
     }
     let size = book.drive_size.get();
     if size > DRIVE_SECTORS_MAX || book.stripes() == 0 {

@@ -6,9 +6,10 @@ use levelhead_block::{Command, Durability, Place, Segment, ZeroTail};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
 
 use super::placer::Haste;
-use super::record::{Kind, Record};
+use super::record::{ChangedRun, Kind, Record};
 use super::ring::{Append, Entry, Ring, Watermarks};
 use super::rules::Rule;
+use super::transaction::{Manner, Transaction};
 use super::{Blocked, Journal};
 use crate::action::Sums;
 use crate::core::{Core, Enqueue, Purpose};
@@ -17,6 +18,9 @@ use crate::drives::queue::End;
 
 /// How long places wait for a record that says that their transactions are committed, before a mark says it.
 pub(super) const MARK_PAUSE: Nanos = Nanos::from_millis(200);
+
+/// How much longer intents wait for others.
+const INTENTS_GATHER: Nanos = Nanos::from_millis(100);
 
 impl Journal {
     /// How far the journal is.
@@ -49,7 +53,7 @@ impl Journal {
         for drive in core.drives.present().iter() {
             let at = drive.as_usize();
             let is_busy = core.drives.queue_len(drive) > 1 && !self.drains;
-            if is_busy && self.rings[at].gathered_at().is_some_and(|gathered| now < gathered) {
+            if is_busy && self.gathered_at(&self.rings[at]).is_some_and(|gathered| now < gathered) {
                 continue;
             }
             let entries = self.rings[at].take_append();
@@ -57,6 +61,16 @@ impl Journal {
                 self.append_to(core, now, drive, entries);
             }
         }
+    }
+
+    /// When what waits for a ring goes to its drive, if that is busy.
+    pub(super) fn gathered_at(&self, ring: &Ring) -> Option<Instant> {
+        let gathered = ring.gathered_at()?;
+        let is_intent = |entry: &Entry| {
+            self.open.get(&entry.id).is_some_and(|known| known.manner == Manner::Intent)
+        };
+        let may_gather = self.intents.may_gather() && ring.waiting.iter().all(is_intent);
+        Some(if may_gather { gathered + INTENTS_GATHER } else { gathered })
     }
 
     fn append_to(&mut self, core: &mut Core, now: Instant, drive: DriveIdx, entries: Vec<Entry>) {
@@ -68,8 +82,11 @@ impl Journal {
             let into = Place { buf, sector };
             self.inscribe(core, drive, entry, says, into);
             segments.push(Segment { place: into, sectors: 1 });
-            if let Some(transaction) = self.open.get(&entry.id) {
-                segments.extend(transaction.segments(Some(entry.subject)));
+            if let Some(transaction) = self.open.get_mut(&entry.id) {
+                if transaction.manner == Manner::Intent {
+                    self.intents.note_sent(transaction);
+                }
+                segments.extend(payload(transaction, entry.subject));
                 since = since.or(Some(transaction.since));
             }
         }
@@ -107,14 +124,19 @@ impl Journal {
         into: Place,
     ) {
         let transaction = self.open.get(&entry.id);
+        let kind = match transaction.map(|known| known.manner) {
+            Some(Manner::Payload) => Kind::Payload,
+            Some(Manner::Intent) => Kind::Intent,
+            None => Kind::Mark,
+        };
         let record = Record {
             ring: self.rings[on.as_usize()].name,
             place: entry.place,
-            kind: if transaction.is_some() { Kind::Payload } else { Kind::Mark },
+            kind,
             id: entry.id,
             drive: entry.subject,
-            participants: transaction.map_or(DriveSet::EMPTY, |known| known.participants),
-            runs: transaction.map_or_else(Vec::new, |known| known.runs(entry.subject)),
+            participants: transaction.map_or(DriveSet::EMPTY, |known| known.holders),
+            runs: transaction.map_or_else(Vec::new, |known| runs(known, entry.subject)),
             committed: says.committed,
             retired: says.retired,
             dropped: Vec::new(),
@@ -166,4 +188,18 @@ impl Journal {
         }
         !self.spec.survives(say_it)
     }
+}
+
+/// What the record of a transaction on the ring of a drive has behind its header.
+fn payload(transaction: &Transaction, drive: DriveIdx) -> Vec<Segment> {
+    match transaction.manner {
+        Manner::Payload => transaction.segments(Some(drive)),
+        Manner::Intent => Vec::new(),
+    }
+}
+
+/// What it says that the transaction changes.
+fn runs(transaction: &Transaction, drive: DriveIdx) -> Vec<ChangedRun> {
+    let subject = Some(drive).filter(|_| transaction.manner == Manner::Payload);
+    transaction.runs(subject)
 }

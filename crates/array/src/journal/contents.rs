@@ -1,10 +1,10 @@
 //! What an operation gives to the journal.
 
-use levelhead_block::Place;
+use levelhead_block::{Durability, Place};
 use levelhead_units::Instant;
 
 use crate::ops::id::OpId;
-use crate::shape::Cell;
+use crate::shape::{Cell, Row};
 
 /// A sector of a drive, and where its new bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,11 +13,35 @@ pub(crate) struct Stored {
     pub(crate) place: Place,
 }
 
-/// What an operation wants to be written, for every codeword its sectors.
+/// How much of the data of a codeword changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Coverage {
+    All,
+    Part,
+}
+
+/// What changes of a codeword.
+#[derive(Clone, Debug)]
+pub(crate) struct Changed {
+    pub(crate) row: Row,
+    pub(crate) coverage: Coverage,
+    /// In the order of its symbols.
+    pub(crate) cells: Vec<Stored>,
+}
+
+/// What an operation wants to be written.
 #[derive(Debug)]
 pub(crate) struct Contents {
     pub(crate) op: OpId,
     /// Since when a client waits for it.
     pub(crate) since: Instant,
-    pub(crate) codewords: Vec<Vec<Stored>>,
+    /// In the order of the codewords.
+    pub(crate) codewords: Vec<Changed>,
+}
+
+/// An operation has written in place what the journal has only announced.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InPlace {
+    pub(crate) op: OpId,
+    pub(crate) durability: Durability,
 }

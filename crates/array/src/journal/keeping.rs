@@ -3,6 +3,7 @@
 use levelhead_block::BufId;
 use levelhead_units::Instant;
 
+use super::Told;
 use super::record::FoundRecord;
 use super::status::JournalStatus;
 use crate::{Array, Moved, Op};
@@ -25,6 +26,13 @@ impl Array {
         self.move_on(now);
     }
 
+    /// The checksums of the sectors of a buffer, in order.
+    pub fn handle_summed(&mut self, now: Instant, buf: BufId, sums: &[u32]) {
+        let journal = self.journal.as_mut().expect("only a journal has checksums computed");
+        journal.handle_summed(buf, sums);
+        self.move_on(now);
+    }
+
     /// Moves the journal on, and tells operations what has become of what they gave it.
     pub(crate) fn keep_journal(&mut self, now: Instant) -> Moved {
         let Some(journal) = &mut self.journal else { return Moved::No };
@@ -34,13 +42,17 @@ impl Array {
         if !was_ready && (journal.is_ready() || self.core.has_failed()) {
             self.granted.extend(self.unopened.drain(..));
         }
-        let moved = if ended.is_empty() { Moved::No } else { Moved::Yes };
-        for (op, logged) in ended {
+        let is_safe = self.core.intents_at_risk.take_changed();
+        let moved = if ended.is_empty() && !is_safe { Moved::No } else { Moved::Yes };
+        for Told { op, logged, to_place } in ended {
             let Some(Op::Write(write)) = self.ops.get_mut(&op) else {
                 unreachable!("W4: operation {op} waits for the journal")
             };
-            write.handle_logged(logged);
+            write.handle_logged(&mut self.core, now, logged, to_place);
             self.advance(now, op);
+        }
+        if is_safe {
+            self.advance_flushes(now);
         }
         moved
     }

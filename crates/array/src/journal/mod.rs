@@ -29,7 +29,9 @@
 //! - J6. Until a sector is in its place, it is read from memory.
 
 mod appending;
+pub(crate) mod at_risk;
 pub(crate) mod contents;
+mod intents;
 mod keeping;
 pub(crate) mod placer;
 pub mod record;
@@ -46,13 +48,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use levelhead_block::{BufId, Command, Durability, Outcome, Segment, ZeroTail};
 use levelhead_units::{DriveIdx, DriveSet, Instant, Sectors};
 
-use self::contents::{Contents, Stored};
+use self::contents::{Contents, Coverage, Stored};
+use self::intents::Intents;
 use self::placer::{BACKLOG_MAX, Busy, Haste, Placer};
 use self::record::{FoundRecord, Record, RingName};
 use self::recovery::Recovery;
 use self::ring::{Append, Entry, Ring};
 use self::rules::{Rule, Rules};
-use self::transaction::{Transaction, split};
+use self::transaction::{Manner, Transaction, split};
 use self::unplaced::Version;
 use crate::action::SubId;
 use crate::core::{Core, Enqueue, OpId, Purpose};
@@ -62,6 +65,9 @@ use crate::durable::superblock::Uuid;
 use crate::ops::write::Logged;
 use crate::settings::{Left, Settings};
 use crate::shape::Spec;
+
+/// Of so many transactions that wait one may begin before others that wait for an intent.
+const LOOK_AHEAD: usize = 64;
 
 /// See the module.
 #[derive(Debug)]
@@ -76,10 +82,11 @@ pub(crate) struct Journal {
     next: u64,
     /// What waits for room, in order.
     waiting: VecDeque<Transaction>,
-    /// For each operation how many of its transactions are not committed.
-    pending: BTreeMap<OpId, usize>,
+    /// Operations that wait until all of theirs is committed.
+    pending: BTreeMap<OpId, Pending>,
     /// Operations that are to be told what has become of what they wanted.
-    ended: Vec<(OpId, Logged)>,
+    ended: Vec<Told>,
+    intents: Intents,
     /// What the first one that waits, waits for.
     blocked: Option<Blocked>,
     /// Lost drives whose loss counted at the last look.
@@ -107,6 +114,28 @@ pub(crate) struct Ended<'a> {
     pub(crate) outcome: &'a Outcome,
 }
 
+/// What an operation waits for.
+#[derive(Debug, Default)]
+struct Pending {
+    /// Its transactions that are not committed.
+    left: usize,
+    /// The codewords that it replaces as a whole.
+    whole: usize,
+    /// Its intents,
+    intents: Vec<u64>,
+    /// and all sectors of these.
+    to_place: Vec<Stored>,
+}
+
+/// What an operation is told.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) op: OpId,
+    pub(crate) logged: Logged,
+    /// What it is to write in place itself.
+    pub(crate) to_place: Vec<Stored>,
+}
+
 /// What a transaction waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Blocked {
@@ -114,6 +143,8 @@ enum Blocked {
     Space(DriveIdx),
     /// That fewer sectors wait for their places on a drive.
     Backlog(DriveIdx),
+    /// That an intent of one of its codewords is over.
+    Intent,
 }
 
 impl Journal {
@@ -141,6 +172,7 @@ impl Journal {
             waiting: VecDeque::new(),
             pending: BTreeMap::new(),
             ended: Vec::new(),
+            intents: Intents::new(known.intents_from, known.rules),
             blocked: None,
             settled: DriveSet::EMPTY,
             unmarked_since: None,
@@ -159,11 +191,19 @@ impl Journal {
     /// An operation wants this to be written. It is told when all of it is committed.
     pub(crate) fn begin(&mut self, wanted: Contents) {
         let Contents { op, since, codewords } = wanted;
-        let transactions = split(codewords, self.record_max);
-        assert!(!transactions.is_empty(), "operation {op} writes nothing");
-        self.pending.insert(op, transactions.len());
-        let waiting = transactions.into_iter().map(|cells| Transaction::new(op, since, cells));
-        self.waiting.extend(waiting);
+        let whole = codewords.iter().filter(|changed| changed.coverage == Coverage::All).count();
+        let may_announce = self.intents.begin(whole);
+        let (all, parts) = codewords
+            .into_iter()
+            .partition(|changed| may_announce && changed.coverage == Coverage::All);
+        let before = self.waiting.len();
+        for (manner, codewords) in [(Manner::Payload, parts), (Manner::Intent, all)] {
+            let transactions = split(codewords, self.record_max).into_iter();
+            self.waiting.extend(transactions.map(|all| Transaction::new(op, since, manner, all)));
+        }
+        let left = self.waiting.len() - before;
+        assert!(left > 0, "operation {op} writes nothing");
+        self.pending.insert(op, Pending { left, whole, ..Pending::default() });
     }
 
     /// Everything is to be in its place soon.
@@ -185,7 +225,7 @@ impl Journal {
     }
 
     /// Operations that are to be told what has become of what they wanted.
-    pub(crate) fn take_ended(&mut self) -> Vec<(OpId, Logged)> {
+    pub(crate) fn take_ended(&mut self) -> Vec<Told> {
         std::mem::take(&mut self.ended)
     }
 
@@ -205,6 +245,12 @@ impl Journal {
         recovery.handle_examined(buf, found);
     }
 
+    /// The checksums of the sectors of a buffer that were to be computed.
+    pub(crate) fn handle_summed(&mut self, buf: BufId, sums: &[u32]) {
+        let recovery = self.recovery.as_mut().expect("X: only a recovery has checksums computed");
+        recovery.handle_summed(buf, sums);
+    }
+
     /// When there is something to do that comes with time.
     pub(crate) fn due_at(&self) -> Option<Instant> {
         if let Some(recovery) = &self.recovery {
@@ -215,7 +261,7 @@ impl Journal {
         }
         let mark = self.unmarked_since.map(|since| since + appending::MARK_PAUSE);
         let flushes = self.placers.iter().filter_map(Placer::flush_at);
-        let gathered = self.rings.iter().filter_map(Ring::gathered_at);
+        let gathered = self.rings.iter().filter_map(|ring| self.gathered_at(ring));
         flushes.chain(mark).chain(gathered).min()
     }
 
@@ -242,13 +288,13 @@ impl Journal {
             }
             if !self.rules.keep(Rule::Flush) {
                 let ids = self.placers[at].take_unsafe();
-                ids.into_iter().for_each(|id| self.note_safe(drive, id));
+                ids.into_iter().for_each(|id| self.note_safe(core, drive, id));
             }
             return;
         }
         if let Some(ids) = self.placers[at].take_flushed(now, sub) {
             for id in ids {
-                self.note_safe(drive, id);
+                self.note_safe(core, drive, id);
             }
         }
     }
@@ -261,14 +307,14 @@ impl Journal {
     }
 
     /// A sector of a transaction is safe in its place, or a later one is.
-    fn note_safe(&mut self, drive: DriveIdx, id: u64) {
+    fn note_safe(&mut self, core: &mut Core, drive: DriveIdx, id: u64) {
         let transaction = self.open.get_mut(&id).expect("J4: it has sectors at risk");
         let left = transaction.at_risk.get_mut(&drive).expect("J4: this drive has some");
         *left -= 1;
         if *left == 0 {
             transaction.at_risk.remove(&drive);
         }
-        self.end_if_over(id);
+        self.end_if_over(core, id);
     }
 
     /// The memory of a sector is not needed any more, except by those that read it now.
@@ -289,17 +335,24 @@ impl Journal {
         }
         let settled = self.settled;
         let transaction = self.open.get_mut(&id).expect("it is open");
-        let mut missing = transaction.participants.without(transaction.logged).without(settled);
-        if !self.rules.keep(Rule::Records) {
-            missing = DriveSet::EMPTY;
-        }
-        if transaction.is_committed || !missing.is_empty() {
-            return self.end_if_over(id);
+        let logged = transaction.logged;
+        let is_logged = match transaction.manner {
+            Manner::Payload => transaction.participants.without(logged).without(settled).is_empty(),
+            Manner::Intent => !self.spec.survives(settled.or(logged.and(core.drives.present()))),
+        };
+        let may_commit = is_logged || !self.rules.keep(Rule::Records);
+        if transaction.is_committed || !may_commit {
+            return self.end_if_over(core, id);
         }
         transaction.is_committed = true;
         self.uncommitted.remove(&id);
         let op = transaction.op;
         let lost = core.drives.lost();
+        if transaction.manner == Manner::Intent {
+            transaction.bufs().into_iter().for_each(|buf| core.release(buf));
+            self.note_committed(op);
+            return;
+        }
         let mut left = Vec::new();
         for Stored { cell, place } in &transaction.cells {
             let version = Version { id, place: *place };
@@ -311,21 +364,29 @@ impl Journal {
         }
         left.into_iter().for_each(|version| self.note_left(core, version));
         self.unmarked_since = self.unmarked_since.or(Some(now));
+        self.note_committed(op);
+        self.end_if_over(core, id);
+    }
+
+    /// Another transaction of an operation is committed.
+    fn note_committed(&mut self, op: OpId) {
         let pending = self.pending.get_mut(&op).expect("its operation waits");
-        *pending -= 1;
-        if *pending == 0 {
-            self.pending.remove(&op);
-            self.ended.push((op, Logged::Committed));
+        pending.left -= 1;
+        if pending.left == 0 {
+            let Pending { intents, to_place, whole, .. } =
+                self.pending.remove(&op).expect("it is there");
+            self.intents.note_placing(op, intents, whole);
+            self.ended.push(Told { op, logged: Logged::Committed, to_place });
         }
-        self.end_if_over(id);
     }
 
     /// J4.
-    fn end_if_over(&mut self, id: u64) {
+    fn end_if_over(&mut self, core: &mut Core, id: u64) {
         let transaction = &self.open[&id];
         let is_safe = transaction.at_risk.keys().all(|&drive| self.settled.contains(drive));
         if transaction.is_committed && is_safe && transaction.unplaced == 0 {
             self.open.remove(&id);
+            core.intents_at_risk.end(id);
         }
     }
 
@@ -349,6 +410,9 @@ impl Journal {
         }
         while let Some(wanted) = core.to_journal.pop_front() {
             self.begin(wanted);
+        }
+        while let Some(in_place) = core.in_place.pop_front() {
+            self.note_in_place(core, now, in_place);
         }
         self.look_at_losses(core, now);
         if core.has_failed() {
@@ -396,8 +460,10 @@ impl Journal {
         self.has_failed = true;
         self.waiting.clear();
         self.unmarked_since = None;
-        let never = std::mem::take(&mut self.pending).into_keys().map(|op| (op, Logged::Never));
-        self.ended.extend(never);
+        let never = std::mem::take(&mut self.pending).into_keys();
+        let tell = |op| Told { op, logged: Logged::Never, to_place: Vec::new() };
+        self.ended.extend(never.map(tell));
+        core.intents_at_risk.fail();
         self.rings.iter_mut().for_each(|ring| ring.waiting.clear());
         if self.rings.iter().all(Ring::is_idle) {
             for id in std::mem::take(&mut self.uncommitted) {
@@ -424,32 +490,44 @@ impl Journal {
     fn begin_waiting(&mut self, core: &mut Core, now: Instant) -> bool {
         self.blocked = None;
         let retired = self.watermarks().retired;
+        self.intents.forget_below(retired);
         self.rings.iter_mut().for_each(|ring| ring.reclaim_below(retired));
-        let Some(transaction) = self.waiting.front() else { return false };
         if self.uncommitted.len() >= Record::DROPPED_MAX {
             return false; // After a crash a mark may have to name all of them.
         }
-        let lost = core.drives.lost();
-        let mut places = Vec::new();
-        for drive in transaction.participants.without(lost).iter() {
-            let sectors = transaction.record_sectors(drive);
-            let backlog = core.unplaced.of(drive).len();
-            if backlog > 0 && backlog + sectors.as_usize() > BACKLOG_MAX {
-                self.blocked = Some(Blocked::Backlog(drive));
+        // What waits for an intent keeps nothing else waiting: two that wait never share a codeword.
+        let meets_none = |at: &usize| self.intents.manner_of(core, &self.waiting[*at]).is_some();
+        let Some(at) = (0..self.waiting.len().min(LOOK_AHEAD)).find(meets_none) else {
+            self.blocked = (!self.waiting.is_empty()).then_some(Blocked::Intent);
+            return false;
+        };
+        let transaction = &self.waiting[at];
+        let manner = self.intents.manner_of(core, transaction).expect("it meets no intent");
+        let entries = match manner {
+            Manner::Payload => self.room_for_payload(core, transaction),
+            Manner::Intent => self.room_for_intent(core),
+        };
+        let entries = match entries {
+            Ok(entries) => entries,
+            Err(blocked) => {
+                self.blocked = Some(blocked);
                 return false;
             }
-            let ring = &self.rings[drive.as_usize()];
-            let Some(place) = ring.room(sectors, core.arm(drive)) else {
-                self.blocked = Some(Blocked::Space(drive));
-                return false;
-            };
-            places.push(Entry { id: self.next, subject: drive, place, sectors });
+        };
+        let mut transaction = self.waiting.remove(at).expect("it was looked at above");
+        transaction.manner = manner;
+        transaction.bufs().into_iter().for_each(|buf| core.retain(buf));
+        self.intents.note_begun(self.next, &transaction);
+        if manner == Manner::Intent {
+            transaction.announce_on(entries.iter().map(|entry| entry.subject).collect());
+            let pending = self.pending.get_mut(&transaction.op).expect("its operation waits");
+            pending.intents.push(self.next);
+            pending.to_place.extend(&transaction.cells);
+            core.counters.journal_intents += 1;
         }
-        let transaction = self.waiting.pop_front().expect("it was looked at above");
-        for entry in places {
+        for entry in entries {
             self.rings[entry.subject.as_usize()].enter(now, entry);
         }
-        transaction.bufs().into_iter().for_each(|buf| core.retain(buf));
         self.uncommitted.insert(self.next);
         self.open.insert(self.next, transaction);
         if !self.rules.keep(Rule::Records) {
@@ -457,6 +535,26 @@ impl Journal {
         }
         self.next += 1;
         true
+    }
+
+    /// The space of a transaction's records, if there is room for all of them (J5).
+    fn room_for_payload(
+        &self,
+        core: &Core,
+        transaction: &Transaction,
+    ) -> Result<Vec<Entry>, Blocked> {
+        let mut entries = Vec::new();
+        for drive in transaction.participants.without(core.drives.lost()).iter() {
+            let sectors = transaction.record_sectors(drive);
+            let backlog = core.unplaced.of(drive).len();
+            if backlog > 0 && backlog + sectors.as_usize() > BACKLOG_MAX {
+                return Err(Blocked::Backlog(drive));
+            }
+            let ring = &self.rings[drive.as_usize()];
+            let place = ring.room(sectors, core.arm(drive)).ok_or(Blocked::Space(drive))?;
+            entries.push(Entry { id: self.next, subject: drive, place, sectors });
+        }
+        Ok(entries)
     }
 
     /// Writes what is marked in its places (J2).
@@ -493,13 +591,16 @@ impl Journal {
 
     /// Whether something waits for transactions to be over.
     fn flush_haste(&self) -> Haste {
-        let is_blocked = matches!(self.blocked, Some(Blocked::Space(_)));
+        let is_blocked = matches!(self.blocked, Some(Blocked::Space(_) | Blocked::Intent));
         if self.drains || is_blocked { Haste::Now } else { Haste::Idle }
     }
 
     /// Flushes the drives that have much in place that is not safe.
     fn flush(&mut self, core: &mut Core, now: Instant) {
-        let haste = self.flush_haste();
+        let haste = match core.intents_at_risk.is_awaited() {
+            true => Haste::Now,
+            false => self.flush_haste(),
+        };
         for drive in core.drives.present().iter() {
             if self.placers[drive.as_usize()].wants_flush(now, haste) {
                 let sub = self.ask(core, now, drive, Command::Flush, Vec::new());

@@ -28,6 +28,9 @@ const COMMAND_MAX: u64 = 256;
 /// A drive is flushed when this number of sectors is in their places and not safe,
 const FLUSH_SECTORS: usize = 512;
 
+/// or of intents this number, 32 MiB, which a recovery reads in less than a second,
+const FLUSH_STREAMED: usize = 8_192;
+
 /// or this long after the first of them.
 const FLUSH_PAUSE: Nanos = Nanos::from_secs(5);
 
@@ -80,6 +83,8 @@ pub(crate) struct Placer {
     inside: BTreeSet<Lba>,
     /// Transactions of sectors that are in place and not safe, once for each sector.
     unsafe_ids: Vec<u64>,
+    /// How many sectors the intents among them have.
+    streamed: usize,
     /// Since when there are some.
     unsafe_since: Instant,
     flush: Option<Flush>,
@@ -98,6 +103,7 @@ impl Placer {
             commands: Vec::new(),
             inside: BTreeSet::new(),
             unsafe_ids: Vec::new(),
+            streamed: 0,
             unsafe_since: Instant::ZERO,
             flush: None,
         }
@@ -167,6 +173,12 @@ impl Placer {
         self.unsafe_ids.extend(ids);
     }
 
+    /// An intent has this many sectors in their places that a flush must make safe.
+    pub(crate) fn note_streamed(&mut self, now: Instant, id: u64, sectors: usize) {
+        self.note_placed(now, [id]);
+        self.streamed += sectors;
+    }
+
     /// When the drive is flushed for what is in place, at the latest.
     pub(crate) fn flush_at(&self) -> Option<Instant> {
         let is_due = self.flush.is_none() && !self.unsafe_ids.is_empty();
@@ -176,11 +188,13 @@ impl Placer {
     /// Whether the drive is to be flushed now.
     pub(crate) fn wants_flush(&self, now: Instant, haste: Haste) -> bool {
         let Some(at) = self.flush_at() else { return false };
-        haste == Haste::Now || self.unsafe_ids.len() >= FLUSH_SECTORS || at <= now
+        let is_much = self.unsafe_ids.len() >= FLUSH_SECTORS || self.streamed >= FLUSH_STREAMED;
+        haste == Haste::Now || is_much || at <= now
     }
 
     pub(crate) fn note_flush(&mut self, sub: SubId) {
         assert!(self.flush.is_none(), "drive {} is being flushed", self.drive);
+        self.streamed = 0;
         self.flush = Some(Flush { sub, covers: std::mem::take(&mut self.unsafe_ids) });
     }
 

@@ -65,6 +65,8 @@ pub enum Kind {
     Payload,
     /// It holds nothing; its watermarks count.
     Mark,
+    /// It says that whole codewords are being written in place, and holds nothing of them but their checksums.
+    Intent,
 }
 
 /// Neighbouring sectors of one drive that a transaction changes.
@@ -98,9 +100,9 @@ pub struct Record {
     pub kind: Kind,
     /// Which transaction it belongs to; 0 of a mark.
     pub id: u64,
-    /// The drive that the payload is for; of a mark the one that it lies on.
+    /// The drive that the payload is for; of a mark or an intent the one that it lies on.
     pub drive: DriveIdx,
-    /// All drives for which the transaction has a record.
+    /// All drives for which the transaction has a record; of an intent those on whose rings it has one.
     pub participants: DriveSet,
     /// All that the transaction changes, in order, on all drives.
     pub runs: Vec<ChangedRun>,
@@ -279,7 +281,12 @@ impl Record {
                 Err(RecordError::Field("payload"))
             }
             Kind::Mark if !self.runs.is_empty() || self.id != 0 => Err(RecordError::Field("mark")),
-            Kind::Payload | Kind::Mark => Ok(()),
+            Kind::Intent
+                if !is_empty || self.runs.is_empty() || !self.participants.contains(self.drive) =>
+            {
+                Err(RecordError::Field("intent"))
+            }
+            Kind::Payload | Kind::Mark | Kind::Intent => Ok(()),
         }
     }
 }
@@ -353,6 +360,7 @@ const fn kind_code(kind: Kind) -> u8 {
     match kind {
         Kind::Payload => 1,
         Kind::Mark => 2,
+        Kind::Intent => 3,
     }
 }
 
@@ -360,6 +368,7 @@ const fn kind_of(code: u8) -> Option<Kind> {
     match code {
         1 => Some(Kind::Payload),
         2 => Some(Kind::Mark),
+        3 => Some(Kind::Intent),
         _ => None,
     }
 }

@@ -18,6 +18,7 @@
 //! - X3. Nothing is served before every ring that is there says for good that everything is over.
 
 mod computing;
+mod judging;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -26,6 +27,8 @@ use levelhead_block::{
 };
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
+use self::judging::Announced;
+use super::contents::Stored;
 use super::record::{FoundRecord, Kind, Record};
 use super::ring::{Ring, Watermarks};
 use super::rules::{Rule, Rules};
@@ -71,6 +74,10 @@ pub(crate) struct Recovery {
     to_compute: VecDeque<u64>,
     /// Where the records go that are missing.
     reserved: BTreeMap<Missing, Lba>,
+    /// Codewords that were being replaced as a whole.
+    announced: Announced,
+    /// Buffers of which checksums are being computed, and what they hold.
+    summed: BTreeMap<BufId, At>,
     /// Sectors that are to be written in place, and where their contents are.
     to_place: VecDeque<Move>,
     moving: Vec<Move>,
@@ -89,6 +96,12 @@ enum Step {
     Reading,
     /// Everything was read; the drives that are not there are being recorded.
     Opening,
+    /// Codewords that were being replaced as a whole are being read,
+    Summing,
+    /// their checksums computed,
+    Judging,
+    /// and what was not right is being written.
+    Mending,
     /// The next thing to compute is being chosen.
     Choosing,
     /// What is needed to compute a part of a transaction is being read.
@@ -220,6 +233,8 @@ impl Recovery {
             verdict: Verdict::default(),
             to_compute: VecDeque::new(),
             reserved: BTreeMap::new(),
+            announced: Announced::default(),
+            summed: BTreeMap::new(),
             to_place: VecDeque::new(),
             moving: Vec::new(),
             filled: Vec::new(),
@@ -295,18 +310,23 @@ impl Recovery {
     /// The array has failed: what was cut off never comes to its place.
     pub(crate) fn give_up(&mut self, core: &mut Core) {
         self.has_begun = true;
-        if self.inside.is_empty() && self.examined.is_empty() {
+        if self.is_idle() {
             self.release(core);
         }
+    }
+
+    /// Whether nothing is under way.
+    fn is_idle(&self) -> bool {
+        self.inside.is_empty() && self.examined.is_empty() && self.summed.is_empty()
     }
 
     /// Moves on as the facts demand.
     pub(crate) fn advance(&mut self, core: &mut Core, now: Instant, rings: &mut [Ring]) {
         self.has_begun = true;
-        while self.inside.is_empty() && self.examined.is_empty() && self.step != Step::Done {
+        while self.is_idle() && self.step != Step::Done {
             let step = self.step;
             self.step(core, now, rings);
-            if step == self.step && self.inside.is_empty() && self.examined.is_empty() {
+            if step == self.step && self.is_idle() {
                 return; // It waits for the books.
             }
         }
@@ -322,6 +342,9 @@ impl Recovery {
                 self.decide(core, rings);
             }
             Step::Opening | Step::Done => {}
+            Step::Summing => self.sum(core),
+            Step::Judging => self.judge(core, now),
+            Step::Mending => self.judge_next(core, now),
             Step::Choosing => self.compute_next(core, now, rings),
             Step::Fetching(id) => self.compute(core, now, rings, id),
             Step::Appending => {
@@ -364,6 +387,7 @@ impl Recovery {
     fn begin(&mut self, core: &mut Core, now: Instant, rings: &[Ring]) {
         self.release(core);
         self.records.clear();
+        self.announced.clear();
         let mut pieces: Vec<At> = Vec::new();
         for drive in core.drives.present().iter() {
             pieces.extend(rings[drive.as_usize()].pieces().map(|extent| At {
@@ -439,6 +463,8 @@ impl Recovery {
     /// Decides what is the last content of every sector, and holds the space of all that counts.
     fn decide(&mut self, core: &Core, rings: &mut [Ring]) {
         self.verdict = Verdict::of(&self.records, self.known(core));
+        self.find_unwritten(core);
+        self.find_announced(core);
         let Verdict { retired, finals, dropped, .. } = &self.verdict;
         for ring in rings.iter_mut() {
             ring.forget();
@@ -456,7 +482,7 @@ impl Recovery {
         self.to_compute = ids.into_iter().collect();
         rings.iter_mut().for_each(Ring::hold_latest);
         self.reserve(core, rings, records);
-        self.step = Step::Choosing;
+        self.step = Step::Mending;
     }
 
     fn known<'a>(&'a self, core: &'a Core) -> Known<'a> {
@@ -555,11 +581,18 @@ impl Recovery {
             self.step = Step::Again;
             return;
         }
-        let mut moving = std::mem::take(&mut self.moving);
-        moving.sort_by_key(|moved| moved.to);
+        let moving = std::mem::take(&mut self.moving).into_iter();
+        let placed = moving.map(|moved| Stored { cell: moved.to, place: self.had[&moved.from] });
+        let placed = placed.collect();
+        self.write_in_place(core, now, placed);
+        self.step = Step::Placing;
+    }
+
+    /// Writes sectors in place, neighbours together.
+    fn write_in_place(&mut self, core: &mut Core, now: Instant, mut placed: Vec<Stored>) {
+        placed.sort_by_key(|stored| stored.cell);
         let mut runs: Vec<PlaceRun> = Vec::new();
-        for Move { to, from } in moving {
-            let place = self.had[&from];
+        for Stored { cell: to, place } in placed {
             match runs.last_mut() {
                 Some(run)
                     if run.drive == to.drive
@@ -583,7 +616,6 @@ impl Recovery {
             let (space, what) = (Space::Layout, What::Change);
             self.ask(core, now, Asked { drive, space, command, segments, what });
         }
-        self.step = Step::Placing;
     }
 }
 

@@ -9,6 +9,8 @@ pub enum Rule {
     Records,
     /// J2: enough rings say for good that a transaction is committed before it is written in place.
     Mark,
+    /// N1: an intent and a payload never share a codeword.
+    Apart,
     /// J4: what is in its place is safe after a flush that began later, not at once.
     Flush,
     /// J4: a lost participant counts once its loss is recorded for good, not before.
@@ -31,9 +33,10 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Records,
         Self::Mark,
+        Self::Apart,
         Self::Flush,
         Self::Loss,
         Self::Reuse,

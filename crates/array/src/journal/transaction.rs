@@ -5,41 +5,65 @@ use std::collections::BTreeMap;
 use levelhead_block::{BufId, Segment};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
-use super::contents::Stored;
+use super::contents::{Changed, Stored};
 use super::record::{ChangedRun, Record};
 use crate::ops::id::OpId;
 use crate::ops::read::append;
-use crate::shape::Cell;
+use crate::shape::{Cell, Row};
+
+/// How a transaction outlasts a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// Its contents are on the rings: each participant's on its own.
+    Payload,
+    /// It replaces whole codewords. Enough rings say so, and its operation writes it in place itself.
+    Intent,
+}
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Transaction {
     pub(crate) op: OpId,
     pub(crate) since: Instant,
+    pub(crate) manner: Manner,
+    /// The codewords that it changes, in order.
+    pub(crate) rows: Vec<Row>,
     /// In the order of the drives and their sectors.
     pub(crate) cells: Vec<Stored>,
     pub(crate) participants: DriveSet,
-    /// Participants whose own record is durable.
+    /// The rings that get a record: those of the participants, or of an intent any that are enough.
+    pub(crate) holders: DriveSet,
+    /// Those of them whose record is durable.
     pub(crate) logged: DriveSet,
+    /// Whether a record of it has gone to a drive.
+    pub(crate) is_sent: bool,
     pub(crate) is_committed: bool,
-    /// Sectors that are not in their places, nor replaced there by later ones.
+    /// Sectors that are not in their places, nor replaced there by later ones; none of an intent.
     pub(crate) unplaced: usize,
-    /// For each participant its sectors that a crash may still take away.
+    /// For each participant its sectors that a crash may still take away; of an intent all of them count as one.
     pub(crate) at_risk: BTreeMap<DriveIdx, usize>,
 }
 
 impl Transaction {
-    pub(crate) fn new(op: OpId, since: Instant, mut cells: Vec<Stored>) -> Self {
+    pub(crate) fn new(op: OpId, since: Instant, manner: Manner, codewords: Vec<Changed>) -> Self {
+        let rows = codewords.iter().map(|changed| changed.row).collect();
+        let mut cells: Vec<Stored> =
+            codewords.into_iter().flat_map(|changed| changed.cells).collect();
         cells.sort_unstable_by_key(|stored| stored.cell);
         let mut at_risk: BTreeMap<DriveIdx, usize> = BTreeMap::new();
         for stored in &cells {
             *at_risk.entry(stored.cell.drive).or_default() += 1;
         }
+        let participants: DriveSet = at_risk.keys().copied().collect();
         Self {
             op,
             since,
-            participants: at_risk.keys().copied().collect(),
+            manner,
+            rows,
+            participants,
+            holders: participants,
             logged: DriveSet::EMPTY,
+            is_sent: false,
             is_committed: false,
             unplaced: cells.len(),
             at_risk,
@@ -47,14 +71,22 @@ impl Transaction {
         }
     }
 
+    /// From now on it is an intent, on the rings of these drives.
+    pub(crate) fn announce_on(&mut self, holders: DriveSet) {
+        assert_eq!(self.manner, Manner::Intent, "only whole codewords are announced");
+        (self.holders, self.unplaced) = (holders, 0);
+        self.at_risk.values_mut().for_each(|sectors| *sectors = 1);
+    }
+
     /// Sectors of the record for a drive, header included.
     pub(crate) fn record_sectors(&self, drive: DriveIdx) -> Sectors {
         Sectors::new(1 + self.at_risk.get(&drive).copied().unwrap_or(0) as u64)
     }
 
-    /// All that it changes, for the record with the contents for a drive.
-    pub(crate) fn runs(&self, subject: DriveIdx) -> Vec<ChangedRun> {
-        runs_of(self.cells.iter().map(|stored| (stored.cell, stored.cell.drive == subject)))
+    /// All that it changes, for the record with the contents for a drive, if for any.
+    pub(crate) fn runs(&self, subject: Option<DriveIdx>) -> Vec<ChangedRun> {
+        let is_here = |cell: Cell| subject == Some(cell.drive);
+        runs_of(self.cells.iter().map(|stored| (stored.cell, is_here(stored.cell))))
     }
 
     /// Where the new bytes are, in the order of the runs: of one drive, or of all.
@@ -97,22 +129,22 @@ pub(crate) fn runs_of(cells: impl IntoIterator<Item = (Cell, bool)>) -> Vec<Chan
 
 /// Puts codewords together into as few transactions as their records have room for: `record_max` sectors on a
 /// drive, header included, and one header for all runs and checksums.
-pub(crate) fn split(codewords: Vec<Vec<Stored>>, record_max: Sectors) -> Vec<Vec<Stored>> {
-    let mut all: Vec<Vec<Stored>> = Vec::new();
+pub(crate) fn split(codewords: Vec<Changed>, record_max: Sectors) -> Vec<Vec<Changed>> {
+    let mut all: Vec<Vec<Changed>> = Vec::new();
     let mut size = Size::default();
-    for cells in codewords {
+    for changed in codewords {
         let mut grown = size.clone();
-        grown.add(&cells);
+        grown.add(&changed.cells);
         match all.last_mut() {
             Some(last) if grown.fits(record_max) => {
-                last.extend(cells);
+                last.push(changed);
                 size = grown;
             }
             Some(_) | None => {
                 size = Size::default();
-                size.add(&cells);
+                size.add(&changed.cells);
                 assert!(size.fits(record_max), "a codeword fits into a record");
-                all.push(cells);
+                all.push(vec![changed]);
             }
         }
     }

@@ -241,7 +241,7 @@ impl Verdict {
 }
 
 /// Whether a record is about sectors that the array has.
-fn fits(record: &Record, known: Known<'_>) -> bool {
+pub(crate) fn fits(record: &Record, known: Known<'_>) -> bool {
     let end = Lba::ZERO + known.area.size();
     let chunks = known.layout.chunks() * known.layout.spec().chunk().get();
     let is_used =

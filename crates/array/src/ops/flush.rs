@@ -3,13 +3,14 @@
 //! # Invariants
 //!
 //! - Z1. A flush answers well only if every drive that is there has ended a flush that began after it came, and no
-//!   write that was answered before it may be gone with a drive.
+//!   write that was answered before it may be gone with a drive. With a journal only what that has announced and not
+//!   logged needs to be flushed, and the journal does so.
 
 use levelhead_block::{Command, Outcome, RequestId};
 use levelhead_units::{DriveIdx, Instant};
 
 use crate::action::{Answer, Cost, SubId};
-use crate::core::{Core, Enqueue, Purpose};
+use crate::core::{Core, Enqueue, OpId, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::{Array, Op};
@@ -22,6 +23,8 @@ pub(crate) struct FlushOp {
     pending: Vec<SubId>,
     /// How many there were.
     subs: u32,
+    /// The last intent that must be safe before it is answered.
+    awaits: Option<u64>,
     /// Writes that had ended when it began.
     covers: u64,
     /// Whether some of them may be gone with a drive.
@@ -36,7 +39,8 @@ impl FlushOp {
 
     /// Answers it if all its commands have ended; returns whether they have.
     pub(crate) fn advance(&self, core: &mut Core) -> bool {
-        if !self.pending.is_empty() {
+        let is_at_risk = self.awaits.is_some_and(|id| core.intents_at_risk.holds_up_to(id));
+        if !self.pending.is_empty() || is_at_risk {
             return false;
         }
         // Later flushes do not fail for what this one says: later writes go to the other drives.
@@ -87,9 +91,17 @@ impl Array {
         let subs = pending.len() as u32;
         let covers = self.core.writes_ended;
         let has_lost_writes = std::mem::take(&mut self.core.has_lost_writes);
-        let flush = FlushOp { request, pending, subs, covers, has_lost_writes };
+        let awaits = self.core.intents_at_risk.wait();
+        let flush = FlushOp { request, pending, subs, awaits, covers, has_lost_writes };
         self.ops.insert(op, Op::Flush(flush));
         self.advance(now, op);
+    }
+
+    /// What flushes wait for may be safe.
+    pub(crate) fn advance_flushes(&mut self, now: Instant) {
+        let is_flush = |(&op, state): (&OpId, &Op)| matches!(state, Op::Flush(_)).then_some(op);
+        let flushes: Vec<OpId> = self.ops.iter().filter_map(is_flush).collect();
+        flushes.into_iter().for_each(|op| self.advance(now, op));
     }
 
     /// A drive was just lost. If writes may be gone with it, all flushes under way say so, and if none of them

@@ -1,6 +1,8 @@
 //! One write of an array: data and redundancy change together, or a failure is reported.
 //!
 //! ```text
+//!   (locked) --> Reading --> Logging --> Writing --> Answered      with a journal; after Logging it may have ended
+//!
 //!   (locked) --> Reading --> Writing --> Answered
 //!                 |   ^         |           ^
 //!                 +---+         |           |   all sub-writes have ended
@@ -22,7 +24,8 @@
 //! - W1. Nothing is written before everything to be read was read.
 //! - W2. A write answers well only after its last sub-write has ended, and holds its stripes and its clients'
 //!   buffers until then, even if its clients were told before that it has failed.
-//! - W4. What the journal was given it keeps until it is over; the write has ended when it is committed.
+//! - W4. What the journal was given it keeps until it is over; the write has ended when it is committed, and what the
+//!   journal has only announced is in its place.
 //! - W3. A write that cannot keep a codeword consistent writes nothing and names its sectors; one that
 //!   others joined to does so only for the parts that touch that codeword.
 
@@ -36,7 +39,7 @@ use crate::action::{Answer, Cost, SubId};
 use crate::core::{Core, Enqueue, OpId, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
-use crate::journal::contents::{Contents, Stored};
+use crate::journal::contents::{Changed, Contents, Coverage, InPlace, Stored};
 use crate::ops::fetch::{ArraySector, Codeword, Fetch, Manner, Wish, sectors_of, writable};
 use crate::ops::read::{append, decode, on_drives};
 use crate::shape::{Area, Cell, Layout, Row};
@@ -68,6 +71,8 @@ pub(crate) struct WriteOp {
     /// The new values of the symbols that change, for each codeword of `fetch`.
     changes: Vec<Vec<Value>>,
     phase: Phase,
+    /// Whether the journal has announced what it writes in place.
+    is_announced: bool,
     clients: Clients,
     /// The array's own buffers that it needs until its end, and their sectors.
     scratch: Vec<BufId>,
@@ -191,6 +196,7 @@ impl WriteOp {
             fetch,
             changes,
             phase: Phase::Reading,
+            is_announced: false,
             clients: Clients::Wait,
             scratch: Vec::new(),
             scratch_sectors: Sectors::ZERO,
@@ -208,9 +214,19 @@ impl WriteOp {
     }
 
     /// The journal has committed what it was given, or never will.
-    pub(crate) fn handle_logged(&mut self, logged: Logged) {
+    pub(crate) fn handle_logged(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        logged: Logged,
+        to_place: Vec<Stored>,
+    ) {
         assert_eq!(self.phase, Phase::Logging(Logged::NotYet), "W4: operation {}", self.op);
         self.phase = Phase::Logging(logged);
+        if !to_place.is_empty() {
+            self.is_announced = true;
+            self.phase = Phase::Writing(self.write(core, now, to_place));
+        }
     }
 
     /// Moves on as the facts demand.
@@ -247,14 +263,21 @@ impl WriteOp {
                     Phase::Logging(Logged::NotYet)
                 }
                 Cause::Client(_) | Cause::Resync { .. } => {
-                    Phase::Writing(self.write(core, now, words))
+                    let cells = words.into_iter().flat_map(|changed| changed.cells).collect();
+                    Phase::Writing(self.write(core, now, cells))
                 }
             };
         }
         let is_safe = match &self.phase {
             Phase::Logging(Logged::Committed) => self.is_safe(core),
             Phase::Logging(Logged::Never) => false,
-            Phase::Writing(pending) if pending.is_empty() => self.is_safe(core),
+            Phase::Writing(pending) if pending.is_empty() => {
+                if self.is_announced {
+                    let (op, durability) = (self.op, self.durability());
+                    core.in_place.push_back(InPlace { op, durability });
+                }
+                self.is_safe(core)
+            }
             Phase::Reading | Phase::Logging(Logged::NotYet) | Phase::Writing(_) => {
                 return Progress::NotYet;
             }
@@ -309,20 +332,28 @@ impl WriteOp {
     }
 
     /// Computes redundancy: what is to be written, for every codeword in the order of its symbols.
-    fn contents(&mut self, core: &mut Core, now: Instant, ways: &[Way]) -> Vec<Vec<Stored>> {
+    fn contents(&mut self, core: &mut Core, now: Instant, ways: &[Way]) -> Vec<Changed> {
         assert!(self.fetch.subs.is_empty(), "W1: something is still being read");
-        let codewords = match core.layout.spec().is_mirror() {
+        let cells = match core.layout.spec().is_mirror() {
             true => self.copies(core),
             false => self.data_and_redundancy(core, ways),
         };
+        let data = SymbolSet::first(core.layout.data_symbols());
+        let changed = |(word, cells): (&Codeword, Vec<Stored>)| {
+            let is_whole = data.minus(word.subject).is_empty();
+            let coverage = if is_whole { Coverage::All } else { Coverage::Part };
+            Changed { row: word.row, coverage, cells }
+        };
+        let codewords = self.fetch.codewords.iter().zip(cells).map(changed).collect();
         self.fetch.close(core, now, false, None);
         codewords
     }
 
     /// Puts all sub-writes into the queues.
-    fn write(&mut self, core: &mut Core, now: Instant, codewords: Vec<Vec<Stored>>) -> Vec<SubId> {
+    fn write(&mut self, core: &mut Core, now: Instant, mut cells: Vec<Stored>) -> Vec<SubId> {
         let durability = self.durability();
-        let mut cells: Vec<Stored> = codewords.into_iter().flatten().collect();
+        let lost = core.drives.lost();
+        cells.retain(|stored| !lost.contains(stored.cell.drive));
         cells.sort_unstable_by_key(|stored| stored.cell);
         let mut pending = Vec::new();
         for Run { drive, extent, segments } in join(&core.area, &cells) {

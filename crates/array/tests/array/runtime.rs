@@ -69,7 +69,13 @@ pub(crate) fn settings(spec: Spec, stripes: u64, policy: Policy, lost: DriveSet)
 pub(crate) fn journaled(settings: Settings) -> Settings {
     let end = settings.area.size().get();
     let pieces = vec![extent(end, 24), extent(end + 24, 30)];
-    let journal = JournalSettings { pieces, floor: 1, left: Left::Drained, rules: Rules::ALL };
+    let journal = JournalSettings {
+        pieces,
+        floor: 1,
+        left: Left::Drained,
+        intents_from: std::num::NonZeroU32::new(2),
+        rules: Rules::ALL,
+    };
     Settings { journal: Some(journal), ..settings }
 }
 
@@ -323,6 +329,10 @@ impl Runtime {
                         }
                     };
                     self.buffers.inscribe(into, &record.encode(&sums));
+                }
+                Action::Sum { buf } => {
+                    let sums = checksums(std::iter::once(self.buffers.bytes(buf)));
+                    self.array.handle_summed(self.now, buf, &sums);
                 }
                 Action::Examine { buf, first, unreadable, ring } => {
                     let found = examine(self.buffers.bytes(buf), first, &unreadable, ring);

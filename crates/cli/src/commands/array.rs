@@ -55,7 +55,8 @@ pub(crate) struct CreateArgs {
     /// Take drives that hold something: another array, a file system, any other data
     #[arg(long)]
     force: bool,
-    /// Where what is written goes first, so that a crash leaves all of it or nothing: members, or none
+    /// Where what is written goes first, so that a crash leaves all of it or nothing: members, all (the same, and also
+    /// long writes are logged, not only announced), or none
     #[arg(long, value_parser = values::journaling, default_value = "members")]
     journal: Journaling,
 }

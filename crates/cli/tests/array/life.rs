@@ -27,6 +27,7 @@ fn dry_run_checks_everything_and_changes_nothing() {
         "drives",
         "dry_run",
         "journal_bytes",
+        "journal_logs",
         "size_bytes",
         "synced",
         "uuid",

@@ -7,7 +7,7 @@ use levelhead_array::journal::rules::Rules;
 use levelhead_array::membership::{Member, Membership, Why};
 use levelhead_array::quorum::{Copy, Found, Refusal, quorum};
 use levelhead_array::reserve::{Reserved, Use};
-use levelhead_array::superblock::{Book, Forced, Own, State, Superblock, Uuid};
+use levelhead_array::superblock::{Book, Forced, Kept, Logs, Own, State, Superblock, Uuid};
 use levelhead_array::{
     Action, Answer, Array, Books, BufId, Content, Deliver, Ending, HostOrder, JournalSettings,
     Layout, Policy, RequestId, Settings, Spec, Submit, Sums,
@@ -110,7 +110,7 @@ impl Make {
             forced: Forced::No,
             synced: stripes,
             synced_last: stripes,
-            journal: (self.piece > 0).then_some(1),
+            journal: (self.piece > 0).then_some(Kept { first: 1, logs: Logs::All }),
             members: (0..drives).map(member).collect(),
         };
         let disk = |at: usize| {
@@ -378,6 +378,10 @@ impl Machine {
                 Action::Examine { buf, first, unreadable, ring } => {
                     let found = examine(self.buffers.bytes(buf), first, &unreadable, ring);
                     self.array.handle_examined(self.now, buf, found);
+                }
+                Action::Sum { buf } => {
+                    let sums = checksums(std::iter::once(self.buffers.bytes(buf)));
+                    self.array.handle_summed(self.now, buf, &sums);
                 }
                 Action::Stopped(ending) => self.ending = Some(ending),
                 Action::Event(_) => {}

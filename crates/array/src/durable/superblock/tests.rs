@@ -30,7 +30,7 @@ fn example() -> Superblock {
         forced: Forced::Yes,
         synced: 0,
         synced_last: 1_000,
-        journal: Some(0x1112_1314_1516_1718),
+        journal: Some(Kept { first: 0x1112_1314_1516_1718, logs: Logs::Parts }),
         members: members.collect(),
     };
     let own = Own {

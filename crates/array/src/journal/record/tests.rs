@@ -34,6 +34,11 @@ fn mark() -> Record {
     Record { kind, id, runs, participants: DriveSet::EMPTY, dropped: vec![7, 9], ..example() }
 }
 
+fn intent() -> Record {
+    let runs = example().runs.into_iter().map(|run| ChangedRun { is_here: false, ..run });
+    Record { kind: Kind::Intent, runs: runs.collect(), ..example() }
+}
+
 fn lines(bytes: &[u8]) -> Vec<String> {
     let rows = bytes.chunks(16).enumerate().filter(|(_, row)| row.iter().any(|&b| b != 0));
     let hex = |row: &[u8]| row.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ");
@@ -53,7 +58,7 @@ fn page_and_code_have_the_same_bytes() {
 
 #[test]
 fn flip_of_any_bit_is_detected() {
-    for (record, sums) in [(example(), &SUMS[..]), (mark(), &[])] {
+    for (record, sums) in [(example(), &SUMS[..]), (mark(), &[]), (intent(), &SUMS[..])] {
         let good = record.encode(sums);
         assert_eq!(Record::decode(&good), Ok((record, sums.to_vec())));
         for bit in 0..SECTOR_SIZE * 8 {
@@ -77,7 +82,8 @@ fn refusal(change: impl FnOnce(&mut [u8; SECTOR_SIZE])) -> RecordError {
 fn what_cannot_be_is_refused_by_the_name_of_the_field() {
     assert_eq!(refusal(|bytes| bytes[at::VERSION] = 2), RecordError::Version(2));
     let named = |at: usize, value: u8| refusal(|bytes| bytes[at] = value);
-    assert_eq!(named(at::KIND, 3), RecordError::Field("kind"));
+    assert_eq!(named(at::KIND, 4), RecordError::Field("kind"));
+    assert_eq!(named(at::KIND, 3), RecordError::Field("intent"), "an intent with a payload");
     assert_eq!(named(at::DRIVE, 64), RecordError::Field("drive"));
     assert_eq!(named(at::RUNS + 1, 0xFF), RecordError::Field("lists"));
     assert_eq!(named(at::SUMS, 2), RecordError::Field("checksums"));

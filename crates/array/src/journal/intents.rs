@@ -1,0 +1,225 @@
+//! Intents: writes that replace whole codewords are announced on the rings and not logged, so that a stream is not
+//! written twice.
+//!
+//! ```text
+//!   the record without contents --> on enough rings for good --> the operation writes in place --> answered
+//!                                                                                                     |
+//!                                    over <-- flushed, because a client asks or with time <-----------+
+//! ```
+//!
+//! A whole codeword needs nothing of what was there before: after a crash its redundancy is computed from its data,
+//! old and new. Only what was on a drive that is lost as well may then be nowhere.
+//!
+//! # Invariants
+//!
+//! - N1. A codeword is never in an intent that may be found after a crash and in such a payload. Intents may follow
+//!   intents.
+//! - N2. An intent is written in place when it is on enough rings for good, and not before.
+//! - N3. What an intent gave a drive is safe after a flush of it that began after the write in place; a flush that a
+//!   client asks for waits for that.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZeroU32;
+
+use levelhead_block::Durability;
+use levelhead_units::{DriveIdx, DriveSet, Instant, Sectors};
+
+use super::contents::InPlace;
+use super::ring::Entry;
+use super::rules::{Rule, Rules};
+use super::transaction::{Manner, Transaction};
+use super::{Blocked, Journal};
+use crate::core::{Core, OpId};
+use crate::shape::Row;
+
+/// Where so many times as much is under way as a single operation is announced for, all are.
+const STREAM: usize = 12;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Intents {
+    from: Option<NonZeroU32>,
+    /// The last transaction of each manner that may be found after a crash, of every codeword that has one.
+    payloads: BTreeMap<Row, u64>,
+    intents: BTreeMap<Row, u64>,
+    /// The codewords of each, in the order of the transactions.
+    known: VecDeque<Known>,
+    /// Operations that write in place.
+    placing: BTreeMap<OpId, Placing>,
+    /// Whole codewords of operations that are not over.
+    under_way: usize,
+    /// Sectors of intents that are not in place,
+    not_in_place: usize,
+    /// and those of them whose records have not gone to a drive.
+    gathered: usize,
+    /// On which ring the next intent begins to look for room.
+    turn: usize,
+    rules: Rules,
+}
+
+/// What an operation writes in place.
+#[derive(Debug)]
+struct Placing {
+    ids: Vec<u64>,
+    whole: usize,
+}
+
+#[derive(Debug)]
+struct Known {
+    id: u64,
+    manner: Manner,
+    rows: Vec<Row>,
+}
+
+impl Intents {
+    pub(super) fn new(from: Option<NonZeroU32>, rules: Rules) -> Self {
+        Self {
+            from,
+            payloads: BTreeMap::new(),
+            intents: BTreeMap::new(),
+            known: VecDeque::new(),
+            placing: BTreeMap::new(),
+            under_way: 0,
+            not_in_place: 0,
+            gathered: 0,
+            turn: 0,
+            rules,
+        }
+    }
+
+    /// An operation with this number of whole codewords begins: whether it is announced. Where little is written,
+    /// logging it is faster, because it need not be in place before the answer.
+    pub(super) fn begin(&mut self, whole: usize) -> bool {
+        let Some(from) = self.from else { return false };
+        self.under_way += whole;
+        let from = from.get() as usize;
+        whole > 0 && (whole >= from || self.under_way >= STREAM * from)
+    }
+
+    /// An operation that was logged, not announced, is over.
+    pub(super) fn end(&mut self, whole: usize) {
+        self.under_way = self.under_way.saturating_sub(whole);
+    }
+
+    /// How a transaction that waits is to be kept now; nothing if it must wait for an intent (N1).
+    pub(super) fn manner_of(&self, core: &Core, transaction: &Transaction) -> Option<Manner> {
+        if self.from.is_none() {
+            return Some(Manner::Payload);
+        }
+        let rows = &transaction.rows;
+        let is_apart = self.rules.keep(Rule::Apart);
+        let meets_payload = rows.iter().any(|row| self.payloads.contains_key(row));
+        // What was on a drive that is lost may be nowhere after a crash: then all is logged.
+        let is_whole = core.drives.lost().is_empty();
+        if transaction.manner == Manner::Intent && is_whole && !(is_apart && meets_payload) {
+            return Some(Manner::Intent);
+        }
+        let meets_intent = rows.iter().any(|row| self.intents.contains_key(row));
+        (!(is_apart && meets_intent)).then_some(Manner::Payload)
+    }
+
+    /// A transaction has its name.
+    pub(super) fn note_begun(&mut self, id: u64, transaction: &Transaction) {
+        if self.from.is_none() {
+            return;
+        }
+        let (manner, rows) = (transaction.manner, transaction.rows.clone());
+        if manner == Manner::Intent {
+            self.not_in_place += transaction.cells.len();
+            self.gathered += transaction.cells.len();
+        }
+        let last = self.last_mut(manner);
+        last.extend(rows.iter().map(|&row| (row, id)));
+        self.known.push_back(Known { id, manner, rows });
+    }
+
+    /// Transactions below this one are not looked at after a crash: every record from now on says so.
+    pub(super) fn forget_below(&mut self, retired: u64) {
+        while self.known.front().is_some_and(|known| known.id < retired) {
+            let Known { id, manner, rows } = self.known.pop_front().expect("there is a first one");
+            let last = self.last_mut(manner);
+            for row in rows {
+                if last.get(&row) == Some(&id) {
+                    last.remove(&row);
+                }
+            }
+        }
+    }
+
+    fn last_mut(&mut self, manner: Manner) -> &mut BTreeMap<Row, u64> {
+        match manner {
+            Manner::Payload => &mut self.payloads,
+            Manner::Intent => &mut self.intents,
+        }
+    }
+
+    /// The record of an intent has gone to the first drive.
+    pub(super) fn note_sent(&mut self, transaction: &mut Transaction) {
+        if !std::mem::replace(&mut transaction.is_sent, true) {
+            self.gathered -= transaction.cells.len();
+        }
+    }
+
+    /// Whether it is better that more intents gather: a drive that streams goes far for every record, and has enough
+    /// to do with what was announced before.
+    pub(super) fn may_gather(&self) -> bool {
+        2 * self.gathered < self.not_in_place
+    }
+
+    /// An operation may write these in place.
+    pub(super) fn note_placing(&mut self, op: OpId, ids: Vec<u64>, whole: usize) {
+        match ids.is_empty() {
+            true => self.end(whole),
+            false => {
+                self.placing.insert(op, Placing { ids, whole });
+            }
+        }
+    }
+}
+
+impl Journal {
+    /// Room for the record of an intent on enough rings, if there is some: on those where it is one command with
+    /// others, else in turns.
+    pub(super) fn room_for_intent(&mut self, core: &Core) -> Result<Vec<Entry>, Blocked> {
+        let mut present: Vec<DriveIdx> = core.drives.present().iter().collect();
+        let count = present.len();
+        present.rotate_left(self.intents.turn % count.max(1));
+        present.sort_by_key(|drive| self.rings[drive.as_usize()].waiting.is_empty());
+        let mut holders = self.settled;
+        let mut entries = Vec::new();
+        for drive in present {
+            if !self.spec.survives(holders) {
+                break;
+            }
+            let (ring, sectors) = (&self.rings[drive.as_usize()], Sectors::new(1));
+            let place = ring.room(sectors, core.arm(drive)).ok_or(Blocked::Space(drive))?;
+            entries.push(Entry { id: self.next, subject: drive, place, sectors });
+            holders = holders.with(drive);
+        }
+        self.intents.turn += entries.len();
+        Ok(entries)
+    }
+
+    /// An operation has ended its writes in place.
+    pub(super) fn note_in_place(&mut self, core: &mut Core, now: Instant, done: InPlace) {
+        let Some(Placing { ids, whole }) = self.intents.placing.remove(&done.op) else { return };
+        self.intents.end(whole);
+        for id in ids {
+            let Some(transaction) = self.open.get(&id) else { continue };
+            let drives: DriveSet = transaction.at_risk.keys().copied().collect();
+            self.intents.not_in_place -= transaction.cells.len();
+            let sectors = transaction.cells.len() / drives.iter().count().max(1);
+            if done.durability == Durability::Cached {
+                core.intents_at_risk.begin(id);
+            }
+            for drive in drives.without(core.drives.lost()).iter() {
+                match done.durability {
+                    Durability::Durable => self.note_safe(core, drive, id),
+                    Durability::Cached => {
+                        self.placers[drive.as_usize()].note_streamed(now, id, sectors);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Codewords that were being replaced as a whole when the array was cut off: each of their sectors is in its place,
+//! old or new. Their redundancy is made right again.
+//!
+//! ```text
+//!   intents --> one that some ring must have, and has not: never written in place, counts as never begun
+//!      |
+//!      v
+//!   read their codewords --> checksums --> enough is of one intent: the rest is computed from that
+//!                                     |
+//!                                     +--> all data is there: redundancy is computed from the data
+//!                                     |
+//!                                     +--> data of a lost drive is nowhere: damaged, by name, and counts as zeroes
+//! ```
+//!
+//! Data that is there is never changed but to the whole of an intent. So another crash finds what this one found, or
+//! what this one has made.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use levelhead_block::{BufId, Place};
+use levelhead_erasure::SymbolSet;
+use levelhead_units::{DriveSet, Instant, Sectors};
+
+use super::{At, BATCH, Filled, Recovery, Space, Step, known};
+use crate::action::Action;
+use crate::core::Core;
+use crate::journal::contents::Stored;
+use crate::journal::record::{FoundRecord, Kind};
+use crate::journal::verdict::{OnRing, fits};
+use crate::shape::{Cell, Row};
+
+/// What intents gave to the sectors of codewords.
+#[derive(Debug, Default)]
+pub(super) struct Announced {
+    /// For every codeword its intents, and for each of these the checksums of the sectors.
+    rows: BTreeMap<Row, BTreeMap<u64, BTreeMap<Cell, u32>>>,
+    /// Those that are being looked at.
+    batch: BTreeMap<Row, BTreeMap<u64, BTreeMap<Cell, u32>>>,
+    /// The checksums of what is in place.
+    in_place: BTreeMap<Cell, u32>,
+}
+
+/// What becomes of a codeword.
+#[derive(Debug, PartialEq, Eq)]
+enum Judgement {
+    /// These symbols are of one intent: the others are computed from them.
+    Whole(SymbolSet),
+    /// All data is there, and redundancy is computed from it.
+    Mixed(SymbolSet),
+    /// These data symbols are nowhere.
+    Damaged(SymbolSet),
+}
+
+impl Announced {
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl Recovery {
+    /// Intents of which a ring that is there should have a record and has none: they were never on enough rings, so
+    /// that nothing was written in place.
+    pub(super) fn find_unwritten(&mut self, core: &Core) {
+        let present = core.drives.present();
+        let unread: DriveSet = self.torn.iter().map(|torn| torn.drive).collect();
+        let mut holders: BTreeMap<u64, DriveSet> = BTreeMap::new();
+        let mut found: BTreeMap<u64, DriveSet> = BTreeMap::new();
+        for OnRing { ring, found: FoundRecord { record, .. } } in self.intents() {
+            holders.insert(record.id, record.participants);
+            let on = found.entry(record.id).or_default();
+            *on = on.with(*ring);
+        }
+        let unwritten = holders.iter().filter(|(id, holders)| {
+            !holders.and(present).without(unread).without(found[id]).is_empty()
+        });
+        let unwritten: Vec<u64> = unwritten.map(|(&id, _)| id).collect();
+        self.verdict.dropped.extend(unwritten);
+    }
+
+    /// The records of intents that are not over.
+    fn intents(&self) -> impl Iterator<Item = &OnRing> {
+        let is_live = |on: &&OnRing| {
+            let record = &on.found.record;
+            record.kind == Kind::Intent && record.id >= self.verdict.retired
+        };
+        self.records.iter().filter(is_live)
+    }
+
+    /// Finds the codewords that are to be judged.
+    pub(super) fn find_announced(&mut self, core: &Core) {
+        let mut announced = Announced::default();
+        for OnRing { found: FoundRecord { record, sums, .. }, .. } in self.intents() {
+            let known = known(core, self.floor, &self.unreadable, self.rules);
+            if self.verdict.dropped.contains(&record.id) || !fits(record, known) {
+                continue;
+            }
+            let cells = record
+                .runs
+                .iter()
+                .flat_map(|run| run.extent.iter().map(|lba| Cell { drive: run.drive, lba }));
+            for (cell, &sum) in cells.zip(sums) {
+                let row = announced.rows.entry(core.layout.symbol(cell).0).or_default();
+                row.entry(record.id).or_default().insert(cell, sum);
+            }
+        }
+        self.announced = announced;
+    }
+
+    /// Reads the next codewords that are to be judged; goes on if there are none.
+    pub(super) fn judge_next(&mut self, core: &mut Core, now: Instant) {
+        self.release(core);
+        let symbols = core.layout.symbols();
+        let most = (BATCH as usize / symbols).max(1);
+        self.announced.batch.clear();
+        self.announced.in_place.clear();
+        while self.announced.batch.len() < most
+            && let Some((row, intents)) = self.announced.rows.pop_first()
+        {
+            self.announced.batch.insert(row, intents);
+        }
+        if self.announced.batch.is_empty() {
+            self.step = Step::Choosing;
+            return;
+        }
+        let present = core.drives.present();
+        let cells = self.announced.batch.keys().flat_map(|&row| {
+            let layout = &core.layout;
+            (0..symbols).map(move |symbol| layout.cell(row, symbol))
+        });
+        let wanted: BTreeSet<At> = cells
+            .filter(|cell| present.contains(cell.drive) && !self.unreadable.contains(cell))
+            .map(|cell| At::one(cell.drive, Space::Layout, cell.lba))
+            .collect();
+        self.fetch(core, now, &wanted);
+        self.step = Step::Summing;
+    }
+
+    /// Has the checksums computed of what was read.
+    pub(super) fn sum(&mut self, core: &mut Core) {
+        for Filled { buf, at } in std::mem::take(&mut self.filled) {
+            self.summed.insert(buf, at);
+            core.actions.push_back(Action::Sum { buf });
+        }
+        self.step = Step::Judging;
+    }
+
+    /// The checksums of the sectors of a buffer.
+    pub(crate) fn handle_summed(&mut self, buf: BufId, sums: &[u32]) {
+        let at = self.summed.remove(&buf).expect("X: it was to be summed");
+        for (one, &sum) in at.each().zip(sums) {
+            if self.had.contains_key(&one) {
+                self.announced.in_place.insert(Cell { drive: one.drive, lba: one.lba }, sum);
+            }
+        }
+    }
+
+    /// Makes the codewords right that were read.
+    pub(super) fn judge(&mut self, core: &mut Core, now: Instant) {
+        let batch = std::mem::take(&mut self.announced.batch);
+        let mut placed: Vec<Stored> = Vec::new();
+        for (row, intents) in &batch {
+            let (judgement, changes) = self.judge_row(core, *row, intents);
+            if let Judgement::Damaged(symbols) = &judgement {
+                for symbol in symbols.iter() {
+                    core.note_damaged(core.layout.cell(*row, symbol));
+                }
+            }
+            if changes.is_empty() {
+                continue;
+            }
+            let buf = core.acquire(Sectors::new(changes.len() as u64));
+            self.bufs.push(buf);
+            for (&symbol, sector) in changes.iter().zip(0..) {
+                let into = Place { buf, sector };
+                self.make(core, *row, &judgement, symbol, into);
+                placed.push(Stored { cell: core.layout.cell(*row, symbol), place: into });
+            }
+        }
+        self.write_in_place(core, now, placed);
+        self.step = Step::Mending;
+    }
+
+    /// What becomes of a codeword, and which of its symbols are to be written.
+    fn judge_row(
+        &self,
+        core: &Core,
+        row: Row,
+        intents: &BTreeMap<u64, BTreeMap<Cell, u32>>,
+    ) -> (Judgement, Vec<usize>) {
+        let layout = &core.layout;
+        let (symbols, count) = (layout.symbols(), layout.data_symbols());
+        let sum = |symbol: usize| self.announced.in_place.get(&layout.cell(row, symbol));
+        let there: SymbolSet = (0..symbols).filter(|&symbol| sum(symbol).is_some()).collect();
+        let present = core.drives.present();
+        let may_write: SymbolSet = (0..symbols)
+            .filter(|&symbol| present.contains(layout.cell(row, symbol).drive))
+            .collect();
+        for sums in intents.values().rev() {
+            let is_new = |&symbol: &usize| {
+                sum(symbol) == sums.get(&layout.cell(row, symbol)) && sum(symbol).is_some()
+            };
+            let new: SymbolSet = (0..symbols).filter(is_new).collect();
+            if new.len() >= count {
+                return (Judgement::Whole(new), may_write.minus(new).iter().collect());
+            }
+        }
+        if layout.spec().is_mirror() && !there.is_empty() {
+            let source: SymbolSet = there.iter().take(1).collect();
+            return (Judgement::Mixed(source), may_write.minus(source).iter().collect());
+        }
+        let data = SymbolSet::first(count);
+        let redundant: Vec<usize> = may_write.minus(data).iter().collect();
+        let missing = data.minus(there);
+        match missing.is_empty() {
+            true => (Judgement::Mixed(data), redundant),
+            false => (Judgement::Damaged(missing), redundant),
+        }
+    }
+
+    /// Computes a symbol of a codeword that was judged.
+    fn make(&self, core: &mut Core, row: Row, judgement: &Judgement, symbol: usize, into: Place) {
+        let code = core.code.as_ref().expect("only a redundant array announces");
+        let count = core.layout.data_symbols();
+        let terms: Vec<(u8, usize)> = match judgement {
+            Judgement::Whole(sources) | Judgement::Mixed(sources) => code.compute(sources, symbol),
+            Judgement::Damaged(missing) => {
+                let there = SymbolSet::first(count).minus(*missing);
+                there
+                    .iter()
+                    .map(|column| (code.coefficient(symbol - count, column), column))
+                    .collect()
+            }
+        };
+        let from = terms
+            .into_iter()
+            .map(|(coefficient, source)| {
+                let Cell { drive, lba } = core.layout.cell(row, source);
+                (coefficient, self.had[&At::one(drive, Space::Layout, lba)])
+            })
+            .collect();
+        core.combine(into, from);
+    }
+}
