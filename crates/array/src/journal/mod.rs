@@ -335,11 +335,9 @@ impl Journal {
         }
         let settled = self.settled;
         let transaction = self.open.get_mut(&id).expect("it is open");
-        let logged = transaction.logged;
-        let is_logged = match transaction.manner {
-            Manner::Payload => transaction.participants.without(logged).without(settled).is_empty(),
-            Manner::Intent => !self.spec.survives(settled.or(logged.and(core.drives.present()))),
-        };
+        // Also of an intent: a recovery takes a ring that is there and lacks it for a proof that it never counted.
+        let missing = transaction.holders.without(transaction.logged).without(settled);
+        let is_logged = missing.is_empty();
         let may_commit = is_logged || !self.rules.keep(Rule::Records);
         if transaction.is_committed || !may_commit {
             return self.end_if_over(core, id);
