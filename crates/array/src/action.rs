@@ -3,6 +3,7 @@
 use levelhead_block::{BufId, Combine, Command, Outcome, Place, RequestId, SectorSet, Segment};
 use levelhead_units::{DriveIdx, Lba, Sectors};
 
+use crate::durable::damaged::Listing;
 use crate::durable::superblock::Superblock;
 use crate::event::{Ending, Event};
 use crate::journal::record::{Record, RingName};
@@ -34,6 +35,13 @@ pub enum Action {
         into: Place,
         /// What it says.
         superblock: Box<Superblock>,
+    },
+    /// Put a list of damaged sectors into a buffer.
+    Enlist {
+        /// Where: as many sectors as it takes.
+        into: Place,
+        /// What it says.
+        listing: Box<Listing>,
     },
     /// Put the header of a record of the journal into a buffer, with the checksums of what it is about.
     Log {

@@ -14,6 +14,8 @@ use crate::counters::Counters;
 use crate::drives::detect::DriveEvent;
 use crate::drives::queue::End;
 use crate::drives::{Drives, Ended, EndedRead, Fate, Left, Load, Push, Reader};
+use crate::durable::damaged::DamagedList;
+use crate::durable::listing::Damaged;
 use crate::event::Event;
 use crate::journal::at_risk::AtRisk;
 use crate::journal::contents::{Contents, InPlace};
@@ -39,6 +41,8 @@ pub(crate) enum Purpose {
     Ring,
     /// It brings what the journal holds to its place.
     Place,
+    /// It writes the list of damaged sectors; its address is the drive's own.
+    List,
     /// The operation that asked for it does not wait for it any more.
     Abandoned,
 }
@@ -76,6 +80,8 @@ pub(crate) struct Core {
     pub(crate) synced: u64,
     /// What is committed and not in its place.
     pub(crate) unplaced: Unplaced,
+    /// What can be had no more.
+    pub(crate) damaged: Damaged,
     /// Whether what is to be written goes to the journal first.
     pub(crate) is_journaled: bool,
     /// The name of the journal's next transaction, once all others are over.
@@ -163,6 +169,10 @@ impl Core {
             has_lost_writes: false,
             synced: settings.synced.min(layout.stripes()),
             unplaced: Unplaced::new(count),
+            damaged: match &settings.books {
+                None => Damaged::new(DamagedList::default(), None),
+                Some(books) => Damaged::new(books.damaged.list.clone(), books.listed()),
+            },
             is_journaled: settings.journal.is_some(),
             journal_next: None,
             to_journal: VecDeque::new(),
@@ -198,7 +208,7 @@ impl Core {
             sub.drive == drive
                 && match &sub.purpose {
                     Purpose::Op(op) => waits(op),
-                    Purpose::Ledger | Purpose::Ring | Purpose::Place => true,
+                    Purpose::Ledger | Purpose::Ring | Purpose::Place | Purpose::List => true,
                     Purpose::Probe | Purpose::Abandoned => false,
                 }
         })
@@ -217,7 +227,7 @@ impl Core {
             is_old
                 && match &sub.purpose {
                     Purpose::Op(op) => is_meant(op),
-                    Purpose::Ledger | Purpose::Ring | Purpose::Place => true,
+                    Purpose::Ledger | Purpose::Ring | Purpose::Place | Purpose::List => true,
                     Purpose::Probe | Purpose::Abandoned => false,
                 }
         })
@@ -309,11 +319,6 @@ impl Core {
     /// Where a drive is, as it counts its sectors.
     pub(crate) fn arm(&self, drive: DriveIdx) -> Lba {
         self.arms[drive.as_usize()]
-    }
-
-    /// What a sector held is nowhere.
-    pub(crate) fn note_damaged(&mut self, cell: crate::shape::Cell) {
-        debug_assert!(false, "there is no list of damaged sectors yet: {cell:?}");
     }
 
     /// Puts a command into a drive's queue.
@@ -510,7 +515,9 @@ impl Core {
             self.drives.note_late(drive, now > due);
         }
         self.note_event(event);
-        if state.command == Command::Flush || matches!(state.purpose, Purpose::Ledger) {
+        if state.command == Command::Flush
+            || matches!(state.purpose, Purpose::Ledger | Purpose::List)
+        {
             return state;
         }
         let read = ended_read(&state, outcome);
@@ -540,7 +547,9 @@ impl Core {
     /// still end them and give back their buffers.
     pub(crate) fn give_up_inside(&mut self, drive: DriveIdx) -> Vec<(SubId, Box<Sub>)> {
         let waited = |purpose| match purpose {
-            Purpose::Op(_) | Purpose::Ledger | Purpose::Ring | Purpose::Place => true,
+            Purpose::Op(_) | Purpose::Ledger | Purpose::Ring | Purpose::Place | Purpose::List => {
+                true
+            }
             Purpose::Probe | Purpose::Abandoned => false,
         };
         let inside =
@@ -598,7 +607,9 @@ fn ended_read(sub: &Sub, outcome: &Outcome) -> Option<EndedRead> {
     let Command::Read { extent, effort } = sub.command else { return None };
     let reader = match sub.purpose {
         Purpose::Probe | Purpose::Abandoned => Reader::None,
-        Purpose::Op(_) | Purpose::Ledger | Purpose::Ring | Purpose::Place => Reader::Operation,
+        Purpose::Op(_) | Purpose::Ledger | Purpose::Ring | Purpose::Place | Purpose::List => {
+            Reader::Operation
+        }
     };
     let unread = match (effort, outcome) {
         (Effort::Fast, Outcome::Done { unknown, .. }) => Some(unknown.len()),
@@ -628,7 +639,7 @@ fn submit(area: &Area, sub: SubId, state: &Sub) -> Submit {
 /// A command as its drive gets it.
 fn on_drive(area: &Area, sub: &Sub) -> Command {
     match (sub.purpose, sub.command.extent()) {
-        (Purpose::Ledger | Purpose::Ring, _) | (_, None) => sub.command,
+        (Purpose::Ledger | Purpose::Ring | Purpose::List, _) | (_, None) => sub.command,
         (Purpose::Op(_) | Purpose::Place | Purpose::Probe | Purpose::Abandoned, Some(extent)) => {
             sub.command.at(area.on_drive(extent).lba)
         }

@@ -51,6 +51,7 @@ counters! {
     decoded, "codewords", "Codewords of which a part was computed from redundancy.";
     held, "requests", "Answers that waited until the loss of a drive was safely recorded.";
     ledger_entries, "entries", "Changes of what the drives say of the array, each written to all of them.";
+    damaged_reads, "sectors", "Sectors that clients wanted and did not get because they are on the list of damaged sectors.";
     journal_records, "records", "Records of transactions that were put onto the drives' rings.";
     journal_intents, "transactions", "Transactions of whole codewords that were announced on the rings and not logged.";
     journal_marks, "records", "Records without a transaction, which only say how far the journal is.";

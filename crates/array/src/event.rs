@@ -1,6 +1,6 @@
 //! What an array tells its operators. A runtime has nothing to do for an event.
 
-use levelhead_units::{DriveIdx, DriveSet};
+use levelhead_units::{DriveIdx, DriveSet, Extent};
 
 use crate::background::progress::{Resync, ResyncProgress};
 use crate::drives::detect::DriveEvent;
@@ -41,6 +41,20 @@ pub enum ArrayEvent {
     ResyncStuck(ResyncProgress),
     /// All redundancy is valid.
     ResyncDone,
+    /// What these sectors held can be had neither from their drive nor from redundancy.
+    Damaged {
+        /// The drive.
+        drive: DriveIdx,
+        /// Its sectors, as the layout counts them.
+        extent: Extent,
+    },
+    /// A client wanted some of the damaged sectors of this range. Told once for each range.
+    DamagedRead {
+        /// The drive.
+        drive: DriveIdx,
+        /// Its sectors, as the layout counts them.
+        extent: Extent,
+    },
     /// More drives are lost than the layout survives.
     Failed {
         /// The lost drives.
@@ -77,6 +91,8 @@ impl Event {
             Self::Array(ArrayEvent::ResyncBegun(_)) => "resync-begun",
             Self::Array(ArrayEvent::ResyncStuck(_)) => "resync-stuck",
             Self::Array(ArrayEvent::ResyncDone) => "resync-done",
+            Self::Array(ArrayEvent::Damaged { .. }) => "damaged",
+            Self::Array(ArrayEvent::DamagedRead { .. }) => "damaged-read",
             Self::Array(ArrayEvent::Failed { .. }) => "array-failed",
             Self::Array(ArrayEvent::Stopped(Ending::Clean)) => "stopped",
             Self::Array(ArrayEvent::Stopped(Ending::Failed)) => "stopped-failed",

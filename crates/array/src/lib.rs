@@ -68,7 +68,8 @@ pub use drives::detect::{self, DriveEvent, EventKind, Figures, Refusal};
 pub use drives::queue::HostOrder;
 pub use drives::silence::Patience;
 pub use durable::books::Books;
-pub use durable::{membership, quorum, reserve, superblock};
+pub use durable::listing::DamagedSummary;
+pub use durable::{damaged, membership, quorum, reserve, superblock};
 pub use event::{ArrayEvent, Ending, Event};
 pub use levelhead_block::{BufId, Combine, Place, RequestId, Segment};
 pub use policy::{Again, AnswerWhen, Assisted, First, Late, Plan, Policy, Surplus, tau};
@@ -78,6 +79,7 @@ pub use shape::{Area, Cell, DriveCounts, Family, Layout, Parity, Row, Spec, Spec
 use crate::background::budget::Pacer;
 use crate::core::{Core, OpId, Purpose, Sub, loses_drive};
 use crate::durable::ledger::Ledger;
+use crate::durable::list_copies::ListCopies;
 use crate::durable::membership::Why;
 use crate::durable::superblock::Forced;
 use crate::event::ResyncTold;
@@ -111,6 +113,8 @@ pub struct Array {
     resync_told: ResyncTold,
     /// What is recorded of the array, where something is.
     ledger: Option<Ledger>,
+    /// The list of damaged sectors on the drives.
+    list_copies: ListCopies,
     /// Where what is written goes first, where a journal is kept.
     journal: Option<Journal>,
     /// Operations that hold their stripes and wait for the ledger to be open, or for the journal.
@@ -193,6 +197,7 @@ impl Array {
             pacer: Pacer::new(settings.background),
             resync_told: ResyncTold::default(),
             ledger: settings.books.as_ref().map(Ledger::new),
+            list_copies: settings.books.as_ref().map(ListCopies::new).unwrap_or_default(),
             journal: Journal::new(settings),
             unopened: Vec::new(),
             stop: Stop::No,
@@ -227,6 +232,11 @@ impl Array {
     /// Where everything lies.
     pub fn layout(&self) -> &Layout {
         &self.core.layout
+    }
+
+    /// Where the layout's sectors lie on every drive.
+    pub fn area(&self) -> &Area {
+        &self.core.area
     }
 
     /// The lost drives.
@@ -477,6 +487,7 @@ impl Array {
             }
             self.keep_books(now);
             if self.keep_journal(now) == Moved::No
+                && self.keep_damaged(now) == Moved::No
                 && self.granted.is_empty()
                 && self.lose_overdue(now) == Moved::No
                 && self.resync_within_budget(now) == Moved::No
@@ -595,6 +606,9 @@ impl Array {
             (Purpose::Ledger, Some(ledger)) if !self.core.drives.lost().contains(state.drive) => {
                 ledger.handle_done(&mut self.core, now, state.drive, sub);
             }
+            (Purpose::List, _) if !self.core.drives.lost().contains(state.drive) => {
+                self.list_copies.handle_done(&mut self.core, state.drive, sub);
+            }
             (Purpose::Ring | Purpose::Place, _)
                 if !self.core.drives.lost().contains(state.drive) =>
             {
@@ -649,6 +663,7 @@ impl Array {
         if let Some(journal) = &mut self.journal {
             journal.handle_lost(&mut self.core, drive);
         }
+        self.list_copies.handle_lost(&mut self.core, drive);
         self.core.actions.push_back(Action::Event(Event::Lost { drive, why }));
         let (lost, spec) = (self.core.drives.lost(), *self.core.layout.spec());
         let before = lost.without(DriveSet::EMPTY.with(drive));

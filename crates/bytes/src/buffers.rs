@@ -212,12 +212,13 @@ impl Buffers {
         }
     }
 
-    /// Puts one sector into a buffer.
+    /// Puts sectors into a buffer.
     ///
-    /// Panics if the buffer is with a drive, or `sector` is not a sector.
-    pub fn inscribe(&mut self, into: Place, sector: &[u8]) {
+    /// Panics if the buffer is with a drive, or `sectors` are not whole ones.
+    pub fn inscribe(&mut self, into: Place, sectors: &[u8]) {
         let mut target = self.lend(into.buf);
-        target.part_mut(into.sector as usize, 1).copy_from_slice(sector);
+        let count = sectors.len() / SECTOR_SIZE;
+        target.part_mut(into.sector as usize, count).copy_from_slice(sectors);
         self.give_back(into.buf, Data::Buf(target));
     }
 

@@ -227,6 +227,9 @@ fn tell(refusal: &Refusal, members: &[MemberSpec]) -> String {
             "{} holds old data: it is at generation {own}, {} at {right}",
             members[stale], members[newest]
         ),
+        Refusal::NoList { drives } => format!(
+            "drives {drives} do not give their lists of damaged sectors, and the others may have an older one"
+        ),
         Refusal::TooFew { ref spec, absent } => {
             let (survives, missing) = (spec.redundant(), absent.len());
             if spec.width() < spec.drives() {

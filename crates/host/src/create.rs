@@ -50,9 +50,6 @@ pub enum Journaling {
     None,
 }
 
-/// Whether long writes may be announced and not logged: once there is a list of damaged sectors.
-const INTENTS: bool = false;
-
 /// What was made, or would be.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Created {
@@ -223,7 +220,7 @@ fn plan(
     };
     let are_whole = candidates.iter().all(Candidate::writes_whole_sectors);
     let logs = match options.journal {
-        Journaling::Members if are_whole && INTENTS => Logs::Parts,
+        Journaling::Members if are_whole => Logs::Parts,
         Journaling::Members | Journaling::All | Journaling::None => Logs::All,
     };
     if journal == Some(Sectors::ZERO) {

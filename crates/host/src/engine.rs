@@ -297,6 +297,9 @@ impl Engine {
                 Action::Inscribe { into, superblock } => {
                     self.parts.buffers.inscribe(into, &superblock.encode());
                 }
+                Action::Enlist { into, listing } => {
+                    self.parts.buffers.inscribe(into, &listing.encode());
+                }
                 Action::Log { into, record, sums } => {
                     let sums = match sums {
                         Sums::Known(sums) => sums,

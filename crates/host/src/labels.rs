@@ -6,7 +6,7 @@ use std::io;
 use levelhead_array::quorum::{Copy, Found};
 use levelhead_array::superblock::{Superblock, SuperblockError, copies_of_unknown};
 use levelhead_block::Buf;
-use levelhead_units::{Lba, Sectors};
+use levelhead_units::{Extent, Lba, Sectors};
 
 use crate::opened::Opened;
 
@@ -21,7 +21,9 @@ pub(crate) fn find(medium: &Opened) -> Found {
         Some(_) | None => last,
     };
     let second = read(medium, second);
-    Found { copies: [first, second], size }
+    let mut found = Found::new([first, second], size);
+    found.read_lists(|extent| read_sectors(medium, extent));
+    found
 }
 
 /// Looks for the second copies of members whose first is damaged and that have grown since: where the other
@@ -37,6 +39,7 @@ pub(crate) fn find_second_copies(media: &[Opened], found: &mut [Found]) {
             let copy = read(medium, copies_of_unknown(size)[1]);
             if good(&copy).is_some_and(|superblock| superblock.own.size == size) {
                 found.copies[1] = copy;
+                found.read_lists(|extent| read_sectors(medium, extent));
                 break;
             }
         }
@@ -51,6 +54,12 @@ pub fn is_same_drive(before: &[u8], now: &[u8]) -> bool {
     let Ok(now) = Superblock::decode(now) else { return false };
     let place = |of: &Superblock| (of.book.array, of.own.drive);
     place(&before) == place(&now) && before.book.generation <= now.book.generation
+}
+
+fn read_sectors(medium: &Opened, extent: Extent) -> Option<Vec<u8>> {
+    let mut sectors = Buf::zeroed(extent.sectors);
+    medium.read(extent.lba, sectors.as_mut_slice()).ok()?;
+    Some(sectors.as_slice().to_vec())
 }
 
 fn read(medium: &Opened, lba: Lba) -> Copy {

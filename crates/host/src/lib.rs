@@ -84,5 +84,5 @@ pub use profiles::load_profile;
 pub use reader::{ReadDone, Reader};
 pub use requests::{Answered, Operation};
 pub use service::{ArrayHandle, Asked, PIECE_MAX, ServeOptions};
-pub use status::{ArrayState, DriveState, DriveStatus, Status};
+pub use status::{ArrayState, Damaged, DriveState, DriveStatus, FoundRange, Status};
 pub use walk::{Walked, walk};

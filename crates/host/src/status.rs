@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use levelhead_array::damaged::DamagedRange;
 use levelhead_array::superblock::Uuid;
 use levelhead_array::tau::DriveView;
-use levelhead_array::{Counters, DriveCounters, Figures, JournalStatus, Policy, Resync, Spec};
+use levelhead_array::{
+    Counters, DamagedSummary, DriveCounters, Figures, JournalStatus, Policy, Resync, Spec,
+};
 use levelhead_block::Health;
 use levelhead_stats::Summary;
-use levelhead_units::{Instant, Ratio, Sectors};
+use levelhead_units::{Instant, Lba, Ratio, Sectors};
 
 use crate::devices::fast::FastFailState;
 use crate::event_log::NumberedEvent;
@@ -30,6 +33,8 @@ pub struct Status {
     pub is_forced: bool,
     /// What its journal has; nothing where it keeps none, and a crash leaves redundancy that may be wrong.
     pub journal: Option<JournalStatus>,
+    /// How much of it is damaged.
+    pub damaged: DamagedSummary,
     /// Its drives, in order.
     pub drives: Vec<DriveStatus>,
     /// Share of its stripes whose redundancy is valid.
@@ -52,6 +57,24 @@ pub struct Status {
     pub event_counts: BTreeMap<&'static str, u64>,
     /// When this was so, since it was started.
     pub at: Instant,
+}
+
+/// The damaged sectors of a running array.
+#[derive(Clone, Debug)]
+pub struct Damaged {
+    /// How many there are.
+    pub summary: DamagedSummary,
+    /// Where, by drive and by address.
+    pub ranges: Vec<FoundRange>,
+}
+
+/// A range of damaged sectors.
+#[derive(Clone, Copy, Debug)]
+pub struct FoundRange {
+    /// As the layout counts the sectors of a drive.
+    pub range: DamagedRange,
+    /// Its first sector as the drive counts.
+    pub on_drive: Lba,
 }
 
 /// Whether an array has the drives it needs.

@@ -75,7 +75,7 @@ impl World {
             synced: 0,
             synced_last: 0,
             journal: match journaling {
-                Journaling::Members => Some(Kept { first: 1, logs: Logs::All }),
+                Journaling::Members => Some(Kept { first: 1, logs: Logs::Parts }),
                 Journaling::None => None,
             },
             members: (0..sizes.len()).map(member).collect(),
@@ -193,7 +193,9 @@ impl World {
             let sector = medium.bytes(Extent::new(lba, Sectors::new(1)));
             Copy::Read(Box::new(Superblock::decode(sector)))
         };
-        Found { copies: copies.map(read), size }
+        let mut found = Found::new(copies.map(read), size);
+        found.read_lists(|extent| Some(medium.bytes(extent).to_vec()));
+        found
     }
 
     /// The bug: what the newest member says is put onto a stale one.

@@ -583,6 +583,10 @@ impl World {
                     let bytes = self.bytes.as_mut().expect("an array that keeps books has bytes");
                     bytes.buffers.inscribe(into, &written.encode());
                 }
+                Action::Enlist { into, listing } => {
+                    let bytes = self.bytes.as_mut().expect("an array that keeps books has bytes");
+                    bytes.buffers.inscribe(into, &listing.encode());
+                }
                 Action::Log { into, record, sums } => {
                     let bytes = self.bytes.as_mut().expect("records are about bytes");
                     bytes.log(into, &record, sums);

@@ -14,7 +14,7 @@ use levelhead_report::{Column, Table, json};
 use levelhead_units::Bytes;
 use serde::de::DeserializeOwned;
 
-use super::messages::{DriveJson, Reply, StatusJson};
+use super::messages::{DamagedJson, DriveJson, Reply, StatusJson};
 use super::socket_path;
 use super::verbs::Verb;
 use crate::{AppError, Show};
@@ -25,6 +25,11 @@ pub fn ask(array: &Path, verb: Verb) -> Result<Box<dyn Show>, AppError> {
         let status: Option<Box<StatusJson>> = converse(array, verb)?;
         let status = status.ok_or_else(|| AppError::trouble("the array gave no status"))?;
         return Ok(status);
+    }
+    if verb == Verb::Damaged {
+        let damaged: Option<DamagedJson> = converse(array, verb)?;
+        let damaged = damaged.ok_or_else(|| AppError::trouble("the array gave no list"))?;
+        return Ok(Box::new(damaged));
     }
     converse::<serde_json::Value>(array, verb)?;
     Ok(Box::new(Done(verb.done())))
@@ -159,6 +164,18 @@ impl StatusJson {
         format!("journal: {state}, {open} transactions, {unplaced} sectors not in place")
     }
 
+    /// What can be had no more, where there is something.
+    pub(super) fn damaged_line(&self) -> String {
+        let damaged = &self.damaged;
+        match damaged.sectors {
+            0 => String::new(),
+            sectors => format!(
+                "damaged: {sectors} sectors in {} ranges (status --damaged lists them)\n",
+                damaged.ranges
+            ),
+        }
+    }
+
     /// How long requests took lately.
     pub(super) fn latencies(&self) -> String {
         format!(
@@ -183,6 +200,34 @@ impl DriveJson {
             (false, true) => "sits out".to_owned(),
             (false, false) => self.state.clone(),
         }
+    }
+}
+
+impl Show for DamagedJson {
+    fn text(&self) -> String {
+        if self.ranges.is_empty() {
+            return "no sector is damaged".to_owned();
+        }
+        let names = ["drive", "first sector", "sectors", "on the drive from"];
+        let mut table = Table::new(names.map(Column::right));
+        for range in &self.ranges {
+            let numbers = [range.first_sector, range.sectors, range.on_drive];
+            let [first, sectors, on_drive] = numbers.map(|number| number.to_string());
+            table.push([range.drive.to_string(), first, sectors, on_drive]);
+        }
+        let mut text = format!("{} sectors are damaged until they are written\n", self.sectors);
+        if self.full {
+            text.push_str("the list was full: it covers sectors that were not damaged\n");
+        }
+        if !self.kept {
+            text.push_str("the drives have no place for the list: it is gone after a stop\n");
+        }
+        text.push_str(&table.to_text());
+        text
+    }
+
+    fn json(&self) -> String {
+        json::pretty(self).expect("numbers are JSON")
     }
 }
 
@@ -213,6 +258,7 @@ impl Show for StatusJson {
         }
         text.push_str(&table.to_text());
         text.push_str(&self.failures());
+        text.push_str(&self.damaged_line());
         for event in &self.events {
             text.push_str(&format!("{}\n", event.sentence()));
         }

@@ -38,6 +38,8 @@ impl From<Event> for Priority {
             Event::Lost { .. } => Self::Warning,
             Event::Array(event) => match event {
                 ArrayEvent::Failed { .. }
+                | ArrayEvent::Damaged { .. }
+                | ArrayEvent::DamagedRead { .. }
                 | ArrayEvent::Stopped(Ending::Failed | Ending::Unsafe { .. }) => Self::Error,
                 ArrayEvent::ResyncStuck(_) => Self::Warning,
                 ArrayEvent::Assembled { absent, forced, unsynced } => {
@@ -56,7 +58,7 @@ impl From<Event> for Priority {
 }
 
 /// The names of all events.
-pub(crate) const EVENTS: [&str; 17] = [
+pub(crate) const EVENTS: [&str; 19] = [
     "silent",
     "heard",
     "slow",
@@ -66,6 +68,8 @@ pub(crate) const EVENTS: [&str; 17] = [
     "admitted-by-hand",
     "admitted-in-need",
     "lost",
+    "damaged",
+    "damaged-read",
     "array-failed",
     "assembled",
     "resync-begun",
@@ -94,6 +98,7 @@ pub(crate) struct EventJson {
 pub(crate) enum Facts {
     Standing { drive: u8, median_ms: f64, cohort_median_ms: f64, cohort_mad_ms: f64, samples: u32 },
     Lost { drive: u8, why: String, member: Option<String>, reason: Option<String> },
+    Damaged { drive: u8, first_sector: u64, sectors: u64 },
     Failed { lost: Vec<u8>, survives: usize },
     Assembled { absent: Vec<u8>, forced: bool, unsynced_stripes: u64 },
     Resync { synced_stripes: u64, stripes: u64 },
@@ -135,6 +140,13 @@ impl From<&NumberedEvent> for Facts {
                 let (member, reason) = (known.name, known.reason);
                 Self::Lost { drive: number(drive), why: why.to_owned(), member, reason }
             }
+            Event::Array(
+                ArrayEvent::Damaged { drive, extent } | ArrayEvent::DamagedRead { drive, extent },
+            ) => Self::Damaged {
+                drive: number(drive),
+                first_sector: extent.lba.get(),
+                sectors: extent.sectors.get(),
+            },
             Event::Array(ArrayEvent::Failed { lost, survives }) => {
                 Self::Failed { lost: numbers(lost), survives }
             }
@@ -188,6 +200,14 @@ impl EventJson {
                     (_, None) => format!("drive {drive}{name} has failed"),
                 }
             }
+            Facts::Damaged { drive, first_sector, sectors } if event == "damaged-read" => format!(
+                "a client wanted what can be had no more: {sectors} sectors from {first_sector} on of \
+                 drive {drive} are damaged until they are written"
+            ),
+            Facts::Damaged { drive, first_sector, sectors } => format!(
+                "{sectors} sectors from {first_sector} on of drive {drive} are damaged: neither the \
+                 drive nor redundancy gives them"
+            ),
             Facts::Failed { lost, survives } => format!(
                 "the array has failed: drives {} are lost, it survives the loss of {survives}",
                 list(lost)
@@ -257,7 +277,7 @@ fn millis(time: Nanos) -> f64 {
 mod tests {
     use levelhead_array::{DriveEvent, ResyncProgress};
     use levelhead_host::LostMember;
-    use levelhead_units::Instant;
+    use levelhead_units::{Extent, Instant, Lba, Sectors};
     use serde_json::{Value, json};
 
     use super::*;
@@ -287,6 +307,7 @@ mod tests {
         let assembled =
             |absent, forced, unsynced| array(ArrayEvent::Assembled { absent, forced, unsynced });
         let none = DriveSet::EMPTY;
+        let extent = Extent::new(Lba::new(1_000), Sectors::new(3));
         use Priority::{Error, Info, Notice, Warning};
         vec![
             (
@@ -336,6 +357,20 @@ mod tests {
                 Warning,
                 json!({ "drive": 2, "why": "by-hand", "member": "d2.img", "reason": null }),
                 "drive 2, d2.img, is lost: an operator wanted it",
+            ),
+            (
+                array(ArrayEvent::Damaged { drive, extent }),
+                Error,
+                json!({ "drive": 2, "first_sector": 1000, "sectors": 3 }),
+                "3 sectors from 1000 on of drive 2 are damaged: neither the drive nor redundancy \
+                 gives them",
+            ),
+            (
+                array(ArrayEvent::DamagedRead { drive, extent }),
+                Error,
+                json!({ "drive": 2, "first_sector": 1000, "sectors": 3 }),
+                "a client wanted what can be had no more: 3 sectors from 1000 on of drive 2 are \
+                 damaged until they are written",
             ),
             (
                 array(ArrayEvent::Failed { lost: drives, survives: 1 }),

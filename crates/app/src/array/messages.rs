@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use levelhead_array::tau::DriveView;
-use levelhead_array::{Counter, Counters, JournalStatus, Resync};
-use levelhead_host::{ArrayState, DriveState, EventsSince, Status};
+use levelhead_array::{Counter, Counters, DamagedSummary, JournalStatus, Resync};
+use levelhead_host::{ArrayState, Damaged, DriveState, EventsSince, FoundRange, Status};
 use levelhead_units::{Nanos, Ratio};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -26,6 +26,62 @@ pub(crate) enum Reply<T> {
 pub(crate) enum Answer {
     Status(Box<StatusJson>),
     Events(EventsJson),
+    Damaged(DamagedJson),
+}
+
+/// The list of damaged sectors as JSON.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct DamagedJson {
+    pub(crate) sectors: u64,
+    /// Whether it was full once and covers more than is damaged.
+    pub(crate) full: bool,
+    /// Whether the drives have it.
+    pub(crate) kept: bool,
+    pub(crate) ranges: Vec<RangeJson>,
+}
+
+/// A range of damaged sectors.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct RangeJson {
+    pub(crate) drive: u8,
+    /// As the layout counts the sectors of a drive.
+    pub(crate) first_sector: u64,
+    pub(crate) sectors: u64,
+    /// The first sector as the drive counts it.
+    pub(crate) on_drive: u64,
+}
+
+impl From<&Damaged> for DamagedJson {
+    fn from(damaged: &Damaged) -> Self {
+        let range = |found: &FoundRange| RangeJson {
+            drive: found.range.drive.as_usize() as u8,
+            first_sector: found.range.extent.lba.get(),
+            sectors: found.range.extent.sectors.get(),
+            on_drive: found.on_drive.get(),
+        };
+        Self {
+            sectors: damaged.summary.sectors.get(),
+            full: damaged.summary.is_widened,
+            kept: damaged.summary.is_kept,
+            ranges: damaged.ranges.iter().map(range).collect(),
+        }
+    }
+}
+
+/// How much is on that list, as JSON.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub(crate) struct DamagedSummaryJson {
+    pub(crate) sectors: u64,
+    pub(crate) ranges: usize,
+    pub(crate) full: bool,
+    pub(crate) kept: bool,
+}
+
+impl From<DamagedSummary> for DamagedSummaryJson {
+    fn from(damaged: DamagedSummary) -> Self {
+        let DamagedSummary { sectors, ranges, is_widened, is_kept } = damaged;
+        Self { sectors: sectors.get(), ranges, full: is_widened, kept: is_kept }
+    }
 }
 
 /// What a journal has, as JSON.
@@ -54,6 +110,7 @@ pub(crate) struct StatusJson {
     pub(crate) forced: bool,
     /// Null where none is kept.
     pub(crate) journal: Option<JournalJson>,
+    pub(crate) damaged: DamagedSummaryJson,
     pub(crate) synced_percent: f64,
     pub(crate) resync: String,
     pub(crate) outstanding: u32,
@@ -206,6 +263,7 @@ impl From<&Status> for StatusJson {
             .to_owned(),
             forced: status.is_forced,
             journal: status.journal.map(JournalJson::of),
+            damaged: status.damaged.into(),
             synced_percent: percent(status.synced),
             resync: match status.resync {
                 Resync::Idle => "idle",

@@ -8,7 +8,7 @@ use levelhead_host::{ArrayHandle, HostError};
 use levelhead_units::{DriveIdx, Nanos};
 use serde::{Deserialize, Serialize};
 
-use super::messages::{Answer, EventsJson, StatusJson};
+use super::messages::{Answer, DamagedJson, EventsJson, StatusJson};
 
 /// What can be asked of a running array.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
@@ -40,6 +40,8 @@ pub enum Verb {
         #[serde(default)]
         follow: bool,
     },
+    /// Say which sectors are damaged.
+    Damaged,
     /// Stop in good order.
     Stop,
 }
@@ -64,8 +66,8 @@ pub enum Make {
     OfDrive(fn(u8) -> Verb),
 }
 
-/// The verbs that change a running array, in the order of the help. `status` and `events` are not among them: they have
-/// options and outputs of their own.
+/// The verbs that change a running array, in the order of the help. `status`, `damaged` and `events` are not among them:
+/// they have options and outputs of their own.
 pub const OFFERS: [Offer; 4] = [
     Offer {
         name: "fail",
@@ -101,6 +103,12 @@ impl Verb {
                 let status = array.status().map_err(|error: HostError| error.to_string())?;
                 return Ok(Some(Answer::Status(Box::new(StatusJson::from(&status)))));
             }
+            Self::Damaged => {
+                let damaged = array
+                    .command(|engine| Ok(engine.damaged()))
+                    .map_err(|error: HostError| error.to_string())?;
+                return Ok(Some(Answer::Damaged(DamagedJson::from(&damaged))));
+            }
             Self::Events { after, follow: _ } => {
                 let since = array
                     .events(after, Nanos::ZERO)
@@ -127,7 +135,9 @@ impl Verb {
     /// What the client says once it is done, for a verb that is answered with nothing else.
     pub(super) fn done(self) -> String {
         match self {
-            Self::Status | Self::Events { .. } => "the array has answered".to_owned(),
+            Self::Status | Self::Damaged | Self::Events { .. } => {
+                "the array has answered".to_owned()
+            }
             Self::Fail { drive } => format!("the array does without drive {drive}"),
             Self::SitOut { drive } => {
                 format!("the array reads drive {drive} only where nothing else will do")
@@ -169,9 +179,9 @@ mod tests {
     }
 
     #[test]
-    fn every_verb_but_status_and_events_is_offered_once() {
+    fn every_verb_but_those_with_options_of_their_own_is_offered_once() {
         let mut offered: Vec<&str> = OFFERS.iter().map(|offer| offer.name).collect();
-        offered.extend(["events", "status"]);
+        offered.extend(["damaged", "events", "status"]);
         offered.sort_unstable();
         // What the parser itself says that it knows.
         let error = serde_json::from_value::<Verb>(json!({ "verb": "dance" })).unwrap_err();

@@ -2,7 +2,7 @@
 
 use levelhead_units::DriveSet;
 
-use super::quorum::{Assembly, Doubt, Placed};
+use super::quorum::{Assembly, Doubt, FoundDamaged, Placed};
 use super::superblock::{Book, Own};
 use super::uuid::Uuid;
 
@@ -19,9 +19,17 @@ pub struct Books {
     pub forced_over: Option<Doubt>,
     /// Drives that missed the last change of the book.
     pub lagging: DriveSet,
+    /// The list of damaged sectors that was found.
+    pub damaged: FoundDamaged,
 }
 
 impl Books {
+    /// The generation of the list of damaged sectors, if the drives have a place for one.
+    pub(crate) fn listed(&self) -> Option<u64> {
+        let mut owns = self.owns.iter().flatten();
+        owns.any(|own| own.damaged().is_some()).then_some(self.damaged.generation)
+    }
+
     /// The books of an array that was found, and that the run `run` goes on with.
     pub fn of(assembly: &Assembly, run: Uuid) -> Self {
         let own = |place: &Option<Placed>| Some(place.as_ref()?.own.clone());
@@ -31,6 +39,7 @@ impl Books {
             run,
             forced_over: assembly.doubt,
             lagging: assembly.lagging,
+            damaged: assembly.damaged.clone(),
         }
     }
 }

@@ -36,7 +36,8 @@ impl Array {
         if self.ledger.is_none() && self.stop == Stop::No {
             return;
         }
-        let mut is_done = self.stop == Stop::Wanted && self.ops.is_empty();
+        let is_listed = self.core.damaged.is_safe() || self.core.has_failed();
+        let mut is_done = self.stop == Stop::Wanted && self.ops.is_empty() && is_listed;
         if let (true, Some(journal)) = (is_done, &mut self.journal) {
             journal.drain();
             journal.advance(&mut self.core, now);

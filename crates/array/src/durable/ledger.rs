@@ -162,7 +162,7 @@ impl Progress {
 
 impl Ledger {
     pub(crate) fn new(books: &Books) -> Self {
-        let Books { book, owns, run, forced_over, lagging } = books.clone();
+        let Books { book, owns, run, forced_over, lagging, damaged: _ } = books.clone();
         assert_eq!(owns.len(), book.spec.drives(), "Q1: what drives say of themselves");
         assert_eq!(owns.len(), book.members.len(), "Q1: members");
         for (at, own) in owns.iter().enumerate() {

@@ -1,8 +1,11 @@
 //! What must survive a crash: its format, who is right about it, and what is written before what.
 
 pub(crate) mod books;
+pub mod damaged;
 mod keeping;
 pub(crate) mod ledger;
+pub(crate) mod list_copies;
+pub(crate) mod listing;
 pub mod membership;
 pub mod quorum;
 pub mod reserve;

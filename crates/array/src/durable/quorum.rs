@@ -19,8 +19,9 @@
 
 use std::fmt;
 
-use levelhead_units::{DriveIdx, DriveSet, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Sectors};
 
+use super::damaged::{self, DamagedList, ListCopy};
 use super::membership::Membership;
 use super::superblock::{Book, Own, State, Superblock, SuperblockError, Uuid};
 use crate::shape::{Area, Spec};
@@ -39,8 +40,25 @@ pub enum Copy {
 pub struct Found {
     /// The first copy, and the second: where the first says that it is, or in the last sector.
     pub copies: [Copy; 2],
+    /// What its slots for the list of damaged sectors hold.
+    pub lists: [ListCopy; 2],
     /// The member's size.
     pub size: Sectors,
+}
+
+impl Found {
+    /// What was found of a member's superblock; its lists are to be read once that is known to be good.
+    pub fn new(copies: [Copy; 2], size: Sectors) -> Self {
+        Self { copies, lists: [ListCopy::Nothing, ListCopy::Nothing], size }
+    }
+
+    /// Looks for the member's lists of damaged sectors where its superblock says that they are. `read` gives
+    /// sectors of the member, if it can.
+    pub fn read_lists(&mut self, read: impl FnMut(Extent) -> Option<Vec<u8>>) {
+        if let Ok(word) = word(0, self) {
+            self.lists = damaged::find(word.own.damaged(), read);
+        }
+    }
 }
 
 /// An array as its members describe it.
@@ -61,6 +79,28 @@ pub struct Assembly {
     pub trusted: u64,
     /// Why an operator must say that the array shall go on; nothing where it may.
     pub doubt: Option<Doubt>,
+    /// The sectors that are damaged.
+    pub damaged: FoundDamaged,
+}
+
+/// The newest list of damaged sectors.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundDamaged {
+    /// What it says.
+    pub list: DamagedList,
+    /// Its generation, 0 if there was none.
+    pub generation: u64,
+    /// The newest list that each drive has, in the order of the drives.
+    pub newest: Vec<Option<Newest>>,
+}
+
+/// The newest list on a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Newest {
+    /// Its generation.
+    pub generation: u64,
+    /// The slot that it is in.
+    pub slot: usize,
 }
 
 /// A member in its place.
@@ -167,6 +207,11 @@ pub enum Refusal {
         /// Their generations.
         generations: [u64; 2],
     },
+    /// Of the list of damaged sectors there may be a newer one, on drives that do not give it.
+    NoList {
+        /// Those that do not.
+        drives: DriveSet,
+    },
     /// More drives are absent than the array survives.
     TooFew {
         /// The array's shape.
@@ -210,6 +255,7 @@ pub fn quorum(found: &[Found]) -> Result<Assembly, Refusal> {
     if !spec.survives(absent) {
         return Err(Refusal::TooFew { spec, absent });
     }
+    let damaged = newest_list(found, &places, right, absent)?;
     let is_clean = right.state == State::Clean;
     // What was being written is in the journal, and all else is as it was (J).
     let known =
@@ -229,7 +275,8 @@ pub fn quorum(found: &[Found]) -> Result<Assembly, Refusal> {
     let is_trusted = trusted > 0 && spec.redundant() > 0;
     let is_sure = is_clean || doubt.is_some() || right.journal.is_some();
     assert!(is_sure || !is_trusted, "Q3: {trusted} stripes are trusted");
-    let assembly = Assembly { book: right.clone(), area, places, absent, lagging, trusted, doubt };
+    let book = right.clone();
+    let assembly = Assembly { book, area, places, absent, lagging, trusted, doubt, damaged };
     assembly.check();
     Ok(assembly)
 }
@@ -255,6 +302,56 @@ impl Assembly {
             assert_eq!(membership, Membership::Present, "Q2: drive {drive}");
         }
     }
+}
+
+/// The newest list of damaged sectors that a member has.
+///
+/// A list that does not fit the array, like one that a drive does not give, may be the newest one.
+fn newest_list(
+    found: &[Found],
+    places: &[Option<Placed>],
+    book: &Book,
+    absent: DriveSet,
+) -> Result<FoundDamaged, Refusal> {
+    let mut damaged = FoundDamaged::default();
+    let mut unreadable = DriveSet::EMPTY;
+    for (at, place) in places.iter().enumerate() {
+        let mut newest: Option<Newest> = None;
+        let lists = place.iter().flat_map(|place| found[place.found].lists.iter().enumerate());
+        for (slot, copy) in lists {
+            let listing = match copy {
+                ListCopy::Nothing => continue,
+                ListCopy::Read(listing) => listing,
+                ListCopy::Unreadable => {
+                    unreadable = unreadable.with(DriveIdx::from_usize(at));
+                    continue;
+                }
+            };
+            if listing.array != book.array || listing.member != book.members[at].uuid {
+                continue; // It was there before the array.
+            }
+            let fits = listing.list.ranges().all(|range| {
+                range.drive.as_usize() < book.spec.drives()
+                    && range.extent.end() <= Lba::ZERO + book.drive_size
+            });
+            if !fits {
+                unreadable = unreadable.with(DriveIdx::from_usize(at));
+                continue;
+            }
+            let generation = listing.generation;
+            if newest.is_none_or(|newest| newest.generation < generation) {
+                newest = Some(Newest { generation, slot });
+            }
+            if damaged.generation < generation {
+                (damaged.generation, damaged.list) = (generation, listing.list.clone());
+            }
+        }
+        damaged.newest.push(newest);
+    }
+    if !unreadable.is_empty() && !book.spec.survives(absent.or(unreadable)) {
+        return Err(Refusal::NoList { drives: unreadable });
+    }
+    Ok(damaged)
 }
 
 /// What a member says: the newer of its copies.

@@ -1,10 +1,10 @@
 //! What a member keeps for the array itself, and where the data lies around it.
 //!
 //! ```text
-//!   0    1      64   192   256                                                     n-256      n-1
-//!   +----+------+----+-----+--------+---+----------------+---+--------- .. --+------+----------+
-//!   | sb | free |maps| free|  data  | J |      data      | J |          data |unused| free |sb 2|
-//!   +----+------+----+-----+--------+---+----------------+---+--------- .. --+------+----------+
+//!   0    1      64   192   256                                           n-256     n-128  n-1
+//!   +----+------+----+-----+--------+---+--------+---+--------- .. --+------+---------+------+----+
+//!   | sb | free |maps| free|  data  | J |  data  | J |          data |unused| damaged | free |sb 2|
+//!   +----+------+----+-----+--------+---+--------+---+--------- .. --+------+---------+------+----+
 //! ```
 //!
 //! The journal (J) lies in pieces over the whole drive, so that one of them is near whatever the drive does.
@@ -14,12 +14,13 @@
 
 use levelhead_units::{Extent, Lba, Sectors};
 
+use super::damaged::DAMAGED_PLACE;
 use crate::shape::{Area, Spec};
 
 /// Sectors before the data, for the first superblock and the maps.
 pub const HEAD: Sectors = Sectors::new(256);
 
-/// Sectors behind the data; the very last one is the second superblock.
+/// Sectors behind the data: the list of damaged sectors first, the second superblock last.
 pub const TAIL: Sectors = Sectors::new(256);
 
 const MAPS: Extent = Extent::new(Lba::new(64), Sectors::new(128));
@@ -47,7 +48,8 @@ const PIECES_MAX: u64 = 16;
 /// The most places that a member reserves.
 pub const RESERVED_MAX: usize = 96;
 
-const _: () = assert!(PIECES_MAX as usize + 5 <= RESERVED_MAX);
+const _: () = assert!(PIECES_MAX as usize + 6 <= RESERVED_MAX);
+const _: () = assert!(DAMAGED_PLACE.get() < TAIL.get());
 
 /// What a reserved place is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,11 +62,18 @@ pub enum Use {
     Maps,
     /// Nothing yet.
     Free,
+    /// The list of damaged sectors.
+    Damaged,
 }
 
 impl Use {
-    const ALL: [(Self, u16); 4] =
-        [(Self::Superblock, 1), (Self::Journal, 2), (Self::Maps, 3), (Self::Free, 4)];
+    const ALL: [(Self, u16); 5] = [
+        (Self::Superblock, 1),
+        (Self::Journal, 2),
+        (Self::Maps, 3),
+        (Self::Free, 4),
+        (Self::Damaged, 5),
+    ];
 
     pub(super) fn code(self) -> u16 {
         let found = Self::ALL.iter().find(|(of, _)| *of == self);
@@ -154,8 +163,12 @@ impl Division {
         assert!(member >= self.smallest, "{} sectors are too few", member.get());
         let last = member - Sectors::new(1);
         let second = Extent::new(Lba::ZERO + last, Sectors::new(1));
-        let tail =
-            [between(member - TAIL, last), Reserved { extent: second, purpose: Use::Superblock }];
+        let damaged = Extent::new(Lba::ZERO + (member - TAIL), DAMAGED_PLACE);
+        let tail = [
+            Reserved { extent: damaged, purpose: Use::Damaged },
+            between(member - TAIL + DAMAGED_PLACE, last),
+            Reserved { extent: second, purpose: Use::Superblock },
+        ];
         self.common.iter().copied().chain(tail).collect()
     }
 }

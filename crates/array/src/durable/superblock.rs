@@ -15,6 +15,7 @@ use std::fmt;
 
 use levelhead_units::{DriveIdx, Extent, Lba, SECTOR_SIZE, Sectors};
 
+use super::damaged::{DAMAGED_PLACE, SECTORS_MAX};
 use super::membership::{MEMBERSHIP_BYTES, Member, Membership};
 use super::reserve::{JOURNAL_PIECE_MIN, RESERVED_MAX, Reserved, Use, takes_codewords};
 pub use super::uuid::Uuid;
@@ -35,14 +36,20 @@ const DRIVES_MAX: usize = DriveIdx::MAX as usize;
 /// No member has more sectors: 2^52 bytes, 4 PiB.
 pub const DRIVE_SECTORS_MAX: u64 = 1 << 40;
 
+const _: () = assert!(SECTORS_MAX == DRIVE_SECTORS_MAX);
+
 /// The feature of an array that keeps a journal: who does not know it must not use the array.
 const JOURNAL_FEATURE: u64 = 1;
+
+/// The feature of an array whose members have a place for the list of damaged sectors: a program that does not know
+/// it would give clients what that list says cannot be had.
+const DAMAGED_FEATURE: u64 = 2;
 
 /// The feature of an array whose journal only announces writes of whole codewords.
 const INTENTS_FEATURE: u64 = 1 << 4;
 
 /// All features without which an array must not be used.
-const KNOWN_FEATURES: u64 = JOURNAL_FEATURE | INTENTS_FEATURE;
+const KNOWN_FEATURES: u64 = JOURNAL_FEATURE | DAMAGED_FEATURE | INTENTS_FEATURE;
 
 /// Bytes of a reserved place: its first sector, its sectors, its use, two zeroes.
 const RESERVED_BYTES: usize = 16;
@@ -282,6 +289,12 @@ impl Own {
         pieces.map(|place| place.extent).collect()
     }
 
+    /// Where its copy of the list of damaged sectors lies.
+    pub fn damaged(&self) -> Option<Extent> {
+        let place = self.reserved.iter().find(|place| place.purpose == Use::Damaged)?;
+        Some(place.extent)
+    }
+
     /// Where the copies of its superblock lie, in the order in which they are written.
     pub fn copies(&self) -> [Lba; 2] {
         let mut copies = self
@@ -320,14 +333,18 @@ impl Superblock {
         put(&mut bytes, at::VERSION, &VERSION.to_le_bytes());
         put(&mut bytes, at::CODE_VERSION, &CODE_VERSION.to_le_bytes());
         put(&mut bytes, at::READ_ONLY, &read_only.to_le_bytes());
+        let mut features = 0;
+        if own.damaged().is_some() {
+            features |= DAMAGED_FEATURE;
+        }
         if let Some(Kept { first, logs }) = book.journal {
-            let features = match logs {
+            features |= match logs {
                 Logs::All => JOURNAL_FEATURE,
                 Logs::Parts => JOURNAL_FEATURE | INTENTS_FEATURE,
             };
-            put(&mut bytes, at::INCOMPATIBLE, &features.to_le_bytes());
             put(&mut bytes, at::JOURNAL, &first.to_le_bytes());
         }
+        put(&mut bytes, at::INCOMPATIBLE, &features.to_le_bytes());
         put(&mut bytes, at::GENERATION, &book.generation.to_le_bytes());
         put(&mut bytes, at::ARRAY, &book.array.0);
         put(&mut bytes, at::MEMBER, &self.member().0);
@@ -513,6 +530,13 @@ fn own_of(bytes: &[u8], book: &Book) -> Result<Own, SuperblockError> {
     let are_good = copies.clone().all(|place| place.extent.sectors == Sectors::new(1));
     if copies.count() != 2 || !are_good {
         return Err(field("number of places for superblocks", count.into()));
+    }
+    let mut lists = own.reserved.iter().filter(|place| place.purpose == Use::Damaged);
+    let list = lists.next().map(|place| place.extent.sectors);
+    let has_feature = u64_at(bytes, at::INCOMPATIBLE) & DAMAGED_FEATURE != 0;
+    let is_good = list.is_none_or(|sectors| sectors == DAMAGED_PLACE) && lists.next().is_none();
+    if !is_good || list.is_some() != has_feature {
+        return Err(field("number of places for lists of damaged sectors", count.into()));
     }
     let area = own.area(book.drive_size).ok_or(field("size of the member", size))?;
     let chunk = book.spec.chunk().get();

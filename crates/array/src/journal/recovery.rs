@@ -78,6 +78,8 @@ pub(crate) struct Recovery {
     announced: Announced,
     /// Buffers of which checksums are being computed, and what they hold.
     summed: BTreeMap<BufId, At>,
+    /// Sectors on the list of damaged sectors that are to be taken off it.
+    made_right: Vec<Cell>,
     /// Sectors that are to be written in place, and where their contents are.
     to_place: VecDeque<Move>,
     moving: Vec<Move>,
@@ -235,6 +237,7 @@ impl Recovery {
             reserved: BTreeMap::new(),
             announced: Announced::default(),
             summed: BTreeMap::new(),
+            made_right: Vec::new(),
             to_place: VecDeque::new(),
             moving: Vec::new(),
             filled: Vec::new(),
@@ -363,6 +366,10 @@ impl Recovery {
                 self.load(core, now);
             }
             Step::Flushing => {
+                core.damaged.take_off(std::mem::take(&mut self.made_right));
+                if !core.damaged.is_safe() {
+                    return; // It waits for the list of damaged sectors.
+                }
                 let next = self.next();
                 let says = Watermarks { committed: next - 1, retired: next };
                 if self.rules.keep(Rule::Conclude) {
@@ -388,6 +395,7 @@ impl Recovery {
         self.release(core);
         self.records.clear();
         self.announced.clear();
+        self.made_right.clear();
         let mut pieces: Vec<At> = Vec::new();
         for drive in core.drives.present().iter() {
             pieces.extend(rings[drive.as_usize()].pieces().map(|extent| At {

@@ -40,8 +40,10 @@ pub(crate) struct Codeword {
     pub(crate) unknown: SymbolSet,
     /// Asked for again, with retries.
     pub(crate) retried: SymbolSet,
-    /// The drive tried everything.
+    /// The drive tried everything, or the symbol is on the list of damaged sectors.
     pub(crate) damaged: SymbolSet,
+    /// On that list, and not in memory: no other symbols say what it holds.
+    pub(crate) listed: SymbolSet,
     places: Vec<Option<Place>>,
 }
 
@@ -128,13 +130,22 @@ impl Fetch {
     /// the start (J6).
     pub(crate) fn begin(&mut self, core: &mut Core, row: Row, usable: SymbolSet) {
         self.add(&core.layout, row, usable);
-        if core.unplaced.is_empty() {
+        if core.unplaced.is_empty() && core.damaged.list().is_empty() {
             return;
         }
+        let word = self.codewords.last_mut().expect("it was added");
+        // Y1: what is on the list is not read, and not asked for.
+        let listed: SymbolSet = (0..core.layout.symbols())
+            .filter(|&symbol| core.damaged.covers(core.layout.cell(row, symbol)))
+            .collect();
+        (word.damaged, word.tried, word.listed) = (listed, listed, listed);
+        self.know_listed(core);
         let word = self.codewords.last_mut().expect("it was added");
         for symbol in usable.iter() {
             let Some(place) = core.unplaced.find(core.layout.cell(row, symbol)) else { continue };
             word.have = word.have.with(symbol);
+            word.damaged = word.damaged.without(symbol);
+            word.listed = word.listed.without(symbol);
             word.tried = word.tried.with(symbol);
             word.places[symbol] = Some(place);
             core.retain(place.buf);
@@ -142,11 +153,29 @@ impl Fetch {
         }
     }
 
+    /// Redundancy counts data on the list as zeroes, so it is known as that for every computation.
+    fn know_listed(&mut self, core: &mut Core) {
+        let word = self.codewords.last_mut().expect("it was added");
+        let data = SymbolSet::first(core.layout.data_symbols());
+        let known = word.listed.and(data);
+        // A list that was full covers data that redundancy counts as what it is.
+        let is_exact = !core.layout.spec().is_mirror() && !core.damaged.list().is_widened();
+        if known.is_empty() || !is_exact {
+            return;
+        }
+        let place = Place { buf: core.acquire(Sectors::new(1)), sector: 0 };
+        core.combine(place, Vec::new());
+        self.filled.push(place.buf);
+        word.have = word.have.or(known);
+        known.iter().for_each(|symbol| word.places[symbol] = Some(place));
+    }
+
     /// Adds a codeword of which nothing is had.
     pub(crate) fn add(&mut self, layout: &Layout, row: Row, usable: SymbolSet) {
         assert!(self.codewords.last().is_none_or(|last| last.row < row));
         let (subject, tried, pending) = Default::default();
         let (have, unknown, retried, damaged) = Default::default();
+        let listed = SymbolSet::EMPTY;
         let places = vec![None; layout.symbols()];
         self.codewords.push(Codeword {
             row,
@@ -158,6 +187,7 @@ impl Fetch {
             unknown,
             retried,
             damaged,
+            listed,
             places,
         });
     }

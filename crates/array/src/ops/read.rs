@@ -26,19 +26,19 @@ use levelhead_block::{Effort, Outcome, Place, RequestId, Segment};
 use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
-use crate::action::{Answer, Cost};
+use crate::action::{Action, Answer, Cost};
 use crate::core::{Core, OpId};
 use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::ops::choice::{Slow, needed, plan, slow_now};
 use crate::ops::copies;
 use crate::ops::fetch::{
-    ArraySector, Codeword, Fetch, FetchEnded, Manner, Wish, sectors_of, usable,
+    ArraySector, Codeword, Fetch, FetchEnded, Manner, Wish, present, sectors_of, usable,
 };
 use crate::ops::lateness::Lateness;
 use crate::ops::rule::{Doubtful, Need, Rest, Rule};
 use crate::policy::{First, Late, Plan, Policy, Surplus};
-use crate::shape::Layout;
+use crate::shape::{Layout, Row};
 
 /// See the module.
 #[derive(Debug)]
@@ -64,6 +64,17 @@ struct Target {
     /// The codeword's place in [`Fetch::codewords`].
     word: usize,
     symbol: usize,
+    /// Whether it is on the list of damaged sectors.
+    is_listed: bool,
+}
+
+/// The requested sectors that could not be had.
+#[derive(Debug, Default)]
+struct Lacking {
+    /// No symbols that could be read say what they hold.
+    missing: Vec<u32>,
+    /// They are on the list of damaged sectors.
+    listed: Vec<u32>,
 }
 
 /// What a client reads, and how.
@@ -103,11 +114,16 @@ impl ReadOp {
             if fetch.codewords.last().is_none_or(|word| word.row != row) {
                 let usable = usable(core, row);
                 fetch.begin(core, row, usable);
+                let word = fetch.codewords.last_mut().expect("it was begun");
+                word.usable = word.usable.minus(word.listed);
             }
             let idx = fetch.codewords.len() - 1;
             let word = &mut fetch.codewords[idx];
-            word.subject = word.subject.with(symbol);
-            targets[(lba - extent.lba).as_usize()] = Target { word: idx, symbol };
+            let is_listed = is_listed(core, word, symbol);
+            if !is_listed {
+                word.subject = word.subject.with(symbol);
+            }
+            targets[(lba - extent.lba).as_usize()] = Target { word: idx, symbol, is_listed };
         }
         if core.layout.spec().is_mirror() {
             copies::choose(core, now, &mut fetch, policy);
@@ -321,7 +337,7 @@ impl ReadOp {
         }
         self.lateness.note_spread(core, now, &self.fetch);
         let relies_on = self.relies_on(core);
-        let missing = self.deliver(core);
+        let Lacking { missing, listed } = self.deliver(core);
         let withdraw = self.plan.surplus == Surplus::Removed;
         let due = self.lateness.note_late(core, now);
         self.cost.removed += self.fetch.close(core, now, withdraw, due);
@@ -331,7 +347,7 @@ impl ReadOp {
         };
         let outcome = Outcome::Done {
             unknown: unknown.into_iter().collect(),
-            damaged: damaged.into_iter().collect(),
+            damaged: damaged.into_iter().chain(listed).collect(),
         };
         core.drives.note_latency(now.saturating_since(self.began));
         let (request, cost) = (self.request, self.cost);
@@ -382,7 +398,7 @@ impl ReadOp {
     /// Says where the requested data lie; returns the sectors that could not be had. Sectors that were read stay
     /// where they are. Sectors that are computed are put into one more buffer, and so are zeroes for those that
     /// could not be had.
-    fn deliver(&mut self, core: &mut Core) -> Vec<u32> {
+    fn deliver(&mut self, core: &mut Core) -> Lacking {
         let data = core.layout.data_symbols();
         let words = &self.fetch.codewords;
         let is_mirror = core.layout.spec().is_mirror();
@@ -390,30 +406,33 @@ impl ReadOp {
         let given = |target: &Target| {
             let have = words[target.word].have;
             if is_mirror { have.iter().next() } else { Some(target.symbol) }
-                .filter(|&symbol| have.contains(symbol))
+                .filter(|&symbol| have.contains(symbol) && !target.is_listed)
         };
         let has = |target: &&Target| given(target).is_some();
         let others = self.targets.len() - self.targets.iter().filter(has).count();
         let is_carried = core.carries_content();
         let scratch = (others > 0 && is_carried).then(|| core.acquire(Sectors::new(others as u64)));
         let mut free = scratch.map(|buf| Place { buf, sector: 0 });
-        let mut missing = Vec::new();
+        let mut lacking = Lacking::default();
         let mut decoded: BTreeSet<usize> = BTreeSet::new();
         let mut segments: Vec<Segment> = Vec::new();
         for (sector, target) in (0_u32..).zip(&self.targets) {
-            let &Target { word: idx, symbol } = target;
+            let &Target { word: idx, symbol, is_listed } = target;
             let word = &words[idx];
             let place = if let Some(symbol) = given(target) {
                 is_carried.then(|| word.place(symbol))
             } else {
                 let mut from = Vec::new();
-                if word.have.len() >= data {
+                if is_listed {
+                    note_damaged(core, word.row, symbol);
+                    lacking.listed.push(sector);
+                } else if word.have.len() >= data {
                     if is_carried {
                         from = decode(core, word, symbol);
                     }
                     decoded.insert(idx);
                 } else {
-                    missing.push(sector);
+                    lacking.missing.push(sector);
                 }
                 let into = free;
                 free = into.map(|place| place.plus(1));
@@ -428,8 +447,26 @@ impl ReadOp {
         }
         scratch.into_iter().for_each(|buf| core.release(buf));
         self.cost.decoded = decoded.len() as u32;
-        missing
+        lacking
     }
+}
+
+/// Whether a requested sector is on the list of damaged sectors: of a mirror all copies that are there.
+fn is_listed(core: &Core, word: &Codeword, symbol: usize) -> bool {
+    if word.listed.is_empty() {
+        return false;
+    }
+    if !core.layout.spec().is_mirror() {
+        return word.listed.contains(symbol);
+    }
+    present(core, word.row, core.layout.symbols()).minus(word.listed).is_empty()
+}
+
+/// A client does not get a sector that is on the list.
+fn note_damaged(core: &mut Core, row: Row, symbol: usize) {
+    core.counters.damaged_reads += 1;
+    let event = core.damaged.note_read(core.layout.cell(row, symbol));
+    core.actions.extend(event.map(Action::Event));
 }
 
 /// Adds a sector to the last segment, if it lies right behind that, or else as a new segment.

@@ -68,7 +68,7 @@ impl Array {
     fn is_awaited(&self, purpose: Purpose) -> bool {
         match purpose {
             Purpose::Op(op) => self.ops.contains_key(&op),
-            Purpose::Ledger | Purpose::Ring | Purpose::Place => true,
+            Purpose::Ledger | Purpose::Ring | Purpose::Place | Purpose::List => true,
             Purpose::Probe | Purpose::Abandoned => false,
         }
     }

@@ -35,7 +35,7 @@ use levelhead_block::{
 use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
-use crate::action::{Answer, Cost, SubId};
+use crate::action::{Action, Answer, Cost, SubId};
 use crate::core::{Core, Enqueue, OpId, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
@@ -238,6 +238,10 @@ impl WriteOp {
             self.fetch.handle_lost(&core.layout, core.drives.lost());
             // An array that has failed takes no write: some of its sectors could be read back as old data.
             let ways = if core.has_failed() { None } else { self.ways(core) };
+            let ways = match ways {
+                None if self.give_up_unreadable(core) => self.ways(core),
+                ways => ways,
+            };
             let Some(ways) = ways else {
                 if self.drop_hopeless(core, now) {
                     return self.advance(core, now);
@@ -272,7 +276,7 @@ impl WriteOp {
             Phase::Logging(Logged::Committed) => self.is_safe(core),
             Phase::Logging(Logged::Never) => false,
             Phase::Writing(pending) if pending.is_empty() => {
-                if self.is_announced {
+                if std::mem::take(&mut self.is_announced) {
                     let (op, durability) = (self.op, self.durability());
                     core.in_place.push_back(InPlace { op, durability });
                 }
@@ -282,9 +286,46 @@ impl WriteOp {
                 return Progress::NotYet;
             }
         };
+        if is_safe && !self.clear_listed(core) {
+            return Progress::NotYet;
+        }
         let end = if is_safe { Progress::Done } else { Progress::Failed };
         self.finish(core, now, end);
         end
+    }
+
+    /// A resync whose data a drive does not give goes on without: nothing else says what was there, and what is
+    /// redundant counts it as zeroes from now on. Returns whether there was such data, and on no lost drive.
+    fn give_up_unreadable(&mut self, core: &mut Core) -> bool {
+        let Cause::Resync { .. } = self.cause else { return false };
+        if core.layout.spec().is_mirror() || core.has_failed() || !core.drives.lost().is_empty() {
+            return false;
+        }
+        let data = SymbolSet::first(core.layout.data_symbols());
+        for word in &mut self.fetch.codewords {
+            let given_up = data.and(word.damaged).minus(word.have).minus(word.listed);
+            word.listed = word.listed.or(given_up);
+            for symbol in given_up.iter() {
+                let Cell { drive, lba } = core.layout.cell(word.row, symbol);
+                let event = core.damaged.add(drive, Extent::new(lba, Sectors::new(1)));
+                core.actions.extend(event.map(Action::Event));
+            }
+        }
+        true
+    }
+
+    /// Takes what was written off the list of damaged sectors; returns whether the drives say so (Y2).
+    fn clear_listed(&self, core: &mut Core) -> bool {
+        let Cause::Client(_) = self.cause else { return core.damaged.wait(self.op) };
+        let met = self.fetch.codewords.iter().filter(|word| !word.listed.is_empty());
+        let layout = &core.layout;
+        let is_mirror = layout.spec().is_mirror();
+        let written = met.flat_map(|word| {
+            let redundant = word.usable.minus(SymbolSet::first(layout.data_symbols()));
+            let symbols = if is_mirror { word.usable } else { word.subject.or(redundant) };
+            symbols.iter().map(|symbol| layout.cell(word.row, symbol)).collect::<Vec<Cell>>()
+        });
+        core.damaged.clear(self.op, written)
     }
 
     /// How each codeword is written; `None` if one of them cannot be.
@@ -300,8 +341,9 @@ impl WriteOp {
             }
             Cause::Resync { .. } if core.layout.spec().is_mirror() => copying(word),
             Cause::Resync { .. } => {
-                let way = Way { method: Method::Reconstruct, reads: data };
-                data.minus(readable(word)).is_empty().then_some(way)
+                let reads = data.minus(word.listed);
+                let way = Way { method: Method::Reconstruct, reads };
+                reads.minus(readable(word)).is_empty().then_some(way)
             }
         }
     }
@@ -461,7 +503,11 @@ impl WriteOp {
                     }
                 }
                 Method::Reconstruct | Method::Decode => {
-                    for column in 0..data {
+                    // What is damaged counts as zeroes.
+                    let is_known = |column: &usize| {
+                        changed(*column).is_some() || !word.listed.contains(*column)
+                    };
+                    for column in (0..data).filter(is_known) {
                         let computed = decoded.iter().find(|known| known.symbol == column);
                         let value = changed(column)
                             .or(computed.map(|known| known.place))
@@ -478,7 +524,7 @@ impl WriteOp {
     fn decode_unchanged(&mut self, core: &mut Core, idx: usize) -> Vec<Value> {
         let data = SymbolSet::first(core.layout.data_symbols());
         let word = &self.fetch.codewords[idx];
-        let missing = data.minus(word.subject).minus(word.have);
+        let missing = data.minus(word.subject).minus(word.have).minus(word.listed);
         if missing.is_empty() {
             return Vec::new();
         }
@@ -552,6 +598,10 @@ impl WriteOp {
     }
 
     fn durability(&self) -> Durability {
+        // Y2: a sector leaves the list of damaged sectors only after it was written for good.
+        if self.fetch.codewords.iter().any(|word| !word.listed.is_empty()) {
+            return Durability::Durable;
+        }
         let durable = |part: &Part| part.durability == Durability::Durable;
         match &self.cause {
             Cause::Client(parts) if parts.iter().any(durable) => Durability::Durable,
@@ -674,7 +724,8 @@ fn cheapest(word: &Codeword, data: SymbolSet, avoided: SymbolSet) -> Option<Way>
     }
     let readable = readable(word);
     let decode = enough(word.have, readable, data);
-    let reconstruct = Way { method: Method::Reconstruct, reads: data.minus(changed) };
+    let reads = data.minus(changed).minus(word.listed);
+    let reconstruct = Way { method: Method::Reconstruct, reads };
     let modify = Way { method: Method::Modify, reads: changed.or(redundant) };
     let mut ways: Vec<Way> = [reconstruct, modify]
         .into_iter()

@@ -54,7 +54,7 @@ pub(crate) fn started_on(
         let own = Own { drive, size, reserved: division.reserved(size) };
         let superblock = Superblock { book: book.clone(), own, read_only: 0 };
         let copy = Copy::Read(Box::new(Ok(superblock)));
-        Found { copies: [copy.clone(), copy], size }
+        Found::new([copy.clone(), copy], size)
     };
     let shown = DriveSet::first(spec.drives() as u8).without(left_out);
     let assembly = quorum(&shown.iter().map(found).collect::<Vec<_>>()).unwrap();
@@ -85,7 +85,9 @@ pub(crate) fn found(run: &Runtime, drives: &[usize]) -> Vec<Found> {
             let sector = run.drives[drive].bytes(extent(lba, 1));
             Copy::Read(Box::new(Superblock::decode(sector)))
         };
-        Found { copies: [copy(0), copy(size.get() - 1)], size }
+        let mut found = Found::new([copy(0), copy(size.get() - 1)], size);
+        found.read_lists(|extent| Some(run.drives[drive].bytes(extent).to_vec()));
+        found
     };
     drives.iter().map(of).collect()
 }

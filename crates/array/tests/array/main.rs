@@ -3,6 +3,7 @@
 mod admission;
 mod background;
 mod books;
+mod damaged;
 mod delivery;
 mod differential;
 mod given_up;

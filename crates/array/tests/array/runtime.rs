@@ -321,6 +321,9 @@ impl Runtime {
                 Action::Inscribe { into, superblock } => {
                     self.buffers.inscribe(into, &superblock.encode());
                 }
+                Action::Enlist { into, listing } => {
+                    self.buffers.inscribe(into, &listing.encode());
+                }
                 Action::Log { into, record, sums } => {
                     let sums = match sums {
                         Sums::Known(sums) => sums,

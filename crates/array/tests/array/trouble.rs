@@ -151,10 +151,11 @@ fn pro_active_knows_what_a_degraded_read_needs_anyway() {
 
 #[test]
 fn resync_goes_on_once_what_stopped_it_was_written() {
-    let spec: Spec = "raid5:3+1,chunk=4KiB".parse().unwrap();
+    let spec: Spec = "raid1:2,chunk=4KiB".parse().unwrap();
     let start = settings(spec, 8, Policy::Normal, DriveSet::EMPTY);
     let mut run = Runtime::new(&Settings { synced: 0, ..start }, 1);
     run.bad.insert((DriveIdx::new(0), Lba::ZERO));
+    run.bad.insert((DriveIdx::new(1), Lba::ZERO));
     run.resync();
     run.run_until_quiet();
     assert_eq!((run.array.resync(), run.array.synced()), (Resync::Stuck, 0));

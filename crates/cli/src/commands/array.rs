@@ -177,6 +177,9 @@ pub(crate) struct StatusArgs {
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1")]
     #[arg(value_parser = values::look_every)]
     watch: Option<Nanos>,
+    /// Show only which sectors are damaged: what they held can be had neither from their drives nor from redundancy
+    #[arg(long, conflicts_with = "watch")]
+    damaged: bool,
 }
 
 #[derive(Args)]
@@ -206,10 +209,13 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
             output.print(&create(&Create { spec: array, members, options })?)
         }
         Options::Serve(args) => run_serve(*args, output),
-        Options::Status(StatusArgs { array, watch: None }) => {
+        Options::Status(StatusArgs { array, watch: None, damaged: true }) => {
+            output.print(ask(&array, Verb::Damaged)?.as_ref())
+        }
+        Options::Status(StatusArgs { array, watch: None, damaged: false }) => {
             output.print(ask(&array, Verb::Status)?.as_ref())
         }
-        Options::Status(StatusArgs { array, watch: Some(every) }) => {
+        Options::Status(StatusArgs { array, watch: Some(every), damaged: _ }) => {
             watch_status(&Watch { array, every }, output)
         }
         Options::Events(EventsArgs { array, follow }) => show_events(array, follow, output),

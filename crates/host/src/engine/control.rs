@@ -4,17 +4,18 @@
 use std::sync::mpsc::Sender;
 
 use levelhead_array::Refusal;
+use levelhead_array::damaged::DamagedRange;
 use levelhead_array::membership::Why;
 use levelhead_array::superblock::Forced;
 use levelhead_drive::Faults;
-use levelhead_units::{DriveIdx, Instant, Ratio};
+use levelhead_units::{DriveIdx, Extent, Instant, Ratio, Sectors};
 
 use super::Engine;
 use crate::backend::Emulated;
 use crate::engine::Parts;
 use crate::error::{HostError, fail};
 use crate::seat::Seat;
-use crate::status::{ArrayState, DriveState, DriveStatus, Status};
+use crate::status::{ArrayState, Damaged, DriveState, DriveStatus, FoundRange, Status};
 
 /// An operator who waits until the loss of a drive is safely recorded.
 pub(super) struct Recording {
@@ -155,6 +156,17 @@ impl Engine {
         })
     }
 
+    /// Which sectors are damaged.
+    pub fn damaged(&self) -> Damaged {
+        let array = &self.parts.array;
+        let found = |range: DamagedRange| {
+            let first = Extent::new(range.extent.lba, Sectors::new(1));
+            FoundRange { range, on_drive: array.area().on_drive(first).lba }
+        };
+        let ranges = array.damaged().ranges().map(found).collect();
+        Damaged { summary: array.damaged_summary(), ranges }
+    }
+
     /// What the array says about itself.
     pub fn status(&self) -> Status {
         let Parts { array, seats, gate, buffers, log, .. } = &self.parts;
@@ -198,6 +210,7 @@ impl Engine {
             state,
             is_forced: array.forced() == Forced::Yes,
             journal: array.journal_status(),
+            damaged: array.damaged_summary(),
             drives: drives.collect(),
             synced: Ratio::of(array.synced(), array.layout().stripes()),
             resync: array.resync(),

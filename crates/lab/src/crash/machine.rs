@@ -366,6 +366,9 @@ impl Machine {
                 Action::Inscribe { into, superblock } => {
                     self.buffers.inscribe(into, &superblock.encode());
                 }
+                Action::Enlist { into, listing } => {
+                    self.buffers.inscribe(into, &listing.encode());
+                }
                 Action::Log { into, record, sums } => {
                     let sums = match sums {
                         Sums::Known(sums) => sums,
@@ -460,7 +463,10 @@ fn find(disk: &Disk) -> Found {
         let sector = disk.read(Extent::new(lba, Sectors::new(1)));
         Copy::Read(Box::new(Superblock::decode(&sector)))
     };
-    Found { copies: [Lba::ZERO, Lba::ZERO + (size - Sectors::new(1))].map(read), size }
+    let copies = [Lba::ZERO, Lba::ZERO + (size - Sectors::new(1))].map(read);
+    let mut found = Found::new(copies, size);
+    found.read_lists(|extent| Some(disk.read(extent)));
+    found
 }
 
 /// Where the journal of a member lies.

@@ -43,7 +43,7 @@ fn read(superblock: Superblock) -> Copy {
 
 fn found(book: &Book, drive: u8) -> Found {
     let copy = read(superblock(book, drive));
-    Found { copies: [copy.clone(), copy], size: SIZE }
+    Found::new([copy.clone(), copy], SIZE)
 }
 
 /// Members at these generations of an otherwise equal book.
@@ -138,7 +138,7 @@ fn member_that_shrank_by_a_single_sector_is_refused() {
 fn one_good_copy_is_enough_and_the_newer_of_two_counts() {
     let (old, new) = (book(), Book { generation: 11, ..book() });
     let newer = Book { generation: 12, ..book() };
-    let member = |copies| [Found { copies, size: SIZE }, found(&new, 1), found(&new, 2)];
+    let member = |copies| [Found::new(copies, SIZE), found(&new, 1), found(&new, 2)];
     let torn = Copy::Read(Box::new(Err(SuperblockError::Checksum { stored: 1, computed: 2 })));
     let absent = Copy::Read(Box::new(Err(SuperblockError::Absent)));
     for other in [Copy::Unreadable, torn.clone(), absent.clone(), read(superblock(&old, 0))] {
@@ -195,7 +195,7 @@ fn copy_of_a_newer_program_is_not_passed_over_for_the_other_one() {
 fn array_with_unknown_features_is_not_written() {
     let mut member = superblock(&book(), 0);
     member.read_only = 8;
-    let members = [Found { copies: [read(member.clone()), read(member)], size: SIZE }];
+    let members = [Found::new([read(member.clone()), read(member)], SIZE)];
     assert_eq!(quorum(&members), Err(Refusal::ReadOnly { found: 0, features: 8 }));
     assert_eq!(superblock(&book(), 0).own.copies()[1], Lba::new(1_999));
 }

@@ -42,7 +42,8 @@ fn example() -> Superblock {
             place(64, 128, Use::Maps),
             place(192, 64, Use::Free),
             place(100_256, 16, Use::Journal),
-            place(261_888, 255, Use::Free),
+            place(261_888, 128, Use::Damaged),
+            place(262_016, 127, Use::Free),
             place(262_143, 1, Use::Superblock),
         ],
     };

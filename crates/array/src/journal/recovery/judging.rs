@@ -12,14 +12,15 @@
 //!                                     +--> data of a lost drive is nowhere: damaged, by name, and counts as zeroes
 //! ```
 //!
-//! Data that is there is never changed but to the whole of an intent. So another crash finds what this one found, or
+//! What is missing is on the list of damaged sectors before anything is served, and what is made right is taken off it once
+//! it is in place for good. Data that is there is never changed but to the whole of an intent. So another crash finds what this one found, or
 //! what this one has made.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use levelhead_block::{BufId, Place};
 use levelhead_erasure::SymbolSet;
-use levelhead_units::{DriveSet, Instant, Sectors};
+use levelhead_units::{DriveSet, Extent, Instant, Sectors};
 
 use super::{At, BATCH, Filled, Recovery, Space, Step, known};
 use crate::action::Action;
@@ -160,9 +161,19 @@ impl Recovery {
         let mut placed: Vec<Stored> = Vec::new();
         for (row, intents) in &batch {
             let (judgement, changes) = self.judge_row(core, *row, intents);
-            if let Judgement::Damaged(symbols) = &judgement {
-                for symbol in symbols.iter() {
-                    core.note_damaged(core.layout.cell(*row, symbol));
+            match &judgement {
+                Judgement::Whole(_) => {
+                    let cells =
+                        (0..core.layout.symbols()).map(|symbol| core.layout.cell(*row, symbol));
+                    self.made_right.extend(cells.filter(|&cell| core.damaged.covers(cell)));
+                }
+                Judgement::Mixed(_) => {}
+                Judgement::Damaged(symbols) => {
+                    for symbol in symbols.iter() {
+                        let Cell { drive, lba } = core.layout.cell(*row, symbol);
+                        let event = core.damaged.add(drive, Extent::new(lba, Sectors::new(1)));
+                        core.actions.extend(event.map(Action::Event));
+                    }
                 }
             }
             if changes.is_empty() {
@@ -210,7 +221,10 @@ impl Recovery {
         }
         let data = SymbolSet::first(count);
         let redundant: Vec<usize> = may_write.minus(data).iter().collect();
-        let missing = data.minus(there);
+        // What is on the list already counts as zeroes, whatever is in place.
+        let is_listed = |&symbol: &usize| core.damaged.covers(layout.cell(row, symbol));
+        let listed: SymbolSet = (0..count).filter(is_listed).collect();
+        let missing = data.minus(there).or(listed);
         match missing.is_empty() {
             true => (Judgement::Mixed(data), redundant),
             false => (Judgement::Damaged(missing), redundant),
