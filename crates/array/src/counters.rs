@@ -58,6 +58,7 @@ counters! {
     journal_appends, "commands", "Commands that put records onto a ring, one or more at a time.";
     journal_places, "commands", "Commands that wrote in place what the journal held.";
     journal_flushes, "commands", "Flushes of a drive that made such writes safe.";
+    journal_unrecovered, "sectors", "Sectors of drives whose last content a start after a crash could not bring back.";
 }
 
 counters! {

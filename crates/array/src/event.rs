@@ -62,6 +62,12 @@ pub enum ArrayEvent {
         /// How many the layout survives the loss of, whichever they are.
         survives: usize,
     },
+    /// After a crash what these of its sectors held last could not be brought back from the journal: they hold
+    /// something older.
+    Unrecovered {
+        /// Which.
+        extent: Extent,
+    },
     /// It has come to its end.
     Stopped(Ending),
 }
@@ -94,6 +100,7 @@ impl Event {
             Self::Array(ArrayEvent::Damaged { .. }) => "damaged",
             Self::Array(ArrayEvent::DamagedRead { .. }) => "damaged-read",
             Self::Array(ArrayEvent::Failed { .. }) => "array-failed",
+            Self::Array(ArrayEvent::Unrecovered { .. }) => "unrecovered",
             Self::Array(ArrayEvent::Stopped(Ending::Clean)) => "stopped",
             Self::Array(ArrayEvent::Stopped(Ending::Failed)) => "stopped-failed",
             Self::Array(ArrayEvent::Stopped(Ending::Unsafe { .. })) => "stopped-unsafe",

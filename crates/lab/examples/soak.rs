@@ -44,7 +44,7 @@ fn main() -> ExitCode {
 
 /// Crashes at every effect boundary of a short script, and at some of a long one.
 fn crashes(seed: u64) {
-    for aim in [Aim::DEFAULT, Aim::LONG] {
+    for (_, aim) in Aim::ALL {
         crash::run(seed, aim, &mut Tally::default()).unwrap_or_else(|broken| panic!("{broken}"));
     }
 }

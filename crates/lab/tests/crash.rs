@@ -23,8 +23,10 @@ fn no_crash_breaks_the_promise() {
     let count = std::env::var("CRASH_SEEDS").ok().and_then(|text| text.parse().ok());
     let first = std::env::var("CRASH_FIRST").ok().and_then(|text| text.parse().ok());
     let (first, count) = (first.unwrap_or(0), count.unwrap_or(40));
-    swarm(first, count, Aim::DEFAULT);
-    swarm(first, count, Aim::LONG);
+    for (name, aim) in Aim::ALL {
+        print!("{name}: ");
+        swarm(first, count, aim);
+    }
 }
 
 /// How many seeds it takes until the swarm notices that something is wrong with arrays like these.

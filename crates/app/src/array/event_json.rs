@@ -40,6 +40,7 @@ impl From<Event> for Priority {
                 ArrayEvent::Failed { .. }
                 | ArrayEvent::Damaged { .. }
                 | ArrayEvent::DamagedRead { .. }
+                | ArrayEvent::Unrecovered { .. }
                 | ArrayEvent::Stopped(Ending::Failed | Ending::Unsafe { .. }) => Self::Error,
                 ArrayEvent::ResyncStuck(_) => Self::Warning,
                 ArrayEvent::Assembled { absent, forced, unsynced } => {
@@ -58,7 +59,7 @@ impl From<Event> for Priority {
 }
 
 /// The names of all events.
-pub(crate) const EVENTS: [&str; 19] = [
+pub(crate) const EVENTS: [&str; 20] = [
     "silent",
     "heard",
     "slow",
@@ -75,6 +76,7 @@ pub(crate) const EVENTS: [&str; 19] = [
     "resync-begun",
     "resync-stuck",
     "resync-done",
+    "unrecovered",
     "stopped",
     "stopped-failed",
     "stopped-unsafe",
@@ -103,6 +105,7 @@ pub(crate) enum Facts {
     Assembled { absent: Vec<u8>, forced: bool, unsynced_stripes: u64 },
     Resync { synced_stripes: u64, stripes: u64 },
     Silent { silent: Vec<u8> },
+    Unrecovered { first_sector: u64, sectors: u64 },
     None {},
 }
 
@@ -157,6 +160,10 @@ impl From<&NumberedEvent> for Facts {
             },
             Event::Array(ArrayEvent::ResyncBegun(now) | ArrayEvent::ResyncStuck(now)) => {
                 Self::Resync { synced_stripes: now.synced, stripes: now.stripes }
+            }
+            Event::Array(ArrayEvent::Unrecovered { extent }) => {
+                let (first_sector, sectors) = (extent.lba.get(), extent.sectors.get());
+                Self::Unrecovered { first_sector, sectors }
             }
             Event::Array(ArrayEvent::Stopped(Ending::Unsafe { silent })) => {
                 Self::Silent { silent: numbers(silent) }
@@ -238,6 +245,10 @@ impl EventJson {
             Facts::Silent { silent } => format!(
                 "the array was not stopped in good order: drives {} do not answer",
                 list(silent)
+            ),
+            Facts::Unrecovered { first_sector, sectors } => format!(
+                "{sectors} sectors from sector {first_sector} on may hold something older than was \
+                 written last before the crash: the journal could not give it"
             ),
             Facts::None {} => match event.as_str() {
                 "resync-done" => "all redundancy is valid".to_owned(),
@@ -411,6 +422,13 @@ mod tests {
                  there cannot be read",
             ),
             (array(ArrayEvent::ResyncDone), Info, json!({}), "all redundancy is valid"),
+            (
+                array(ArrayEvent::Unrecovered { extent: Extent::new(Lba::new(8), Sectors::new(3)) }),
+                Error,
+                json!({ "first_sector": 8, "sectors": 3 }),
+                "3 sectors from sector 8 on may hold something older than was written last before \
+                 the crash: the journal could not give it",
+            ),
             (
                 array(ArrayEvent::Stopped(Ending::Clean)),
                 Info,

@@ -20,7 +20,7 @@
 //! # Invariants
 //!
 //! - J1. A transaction is committed when the record of every participant is durable. A participant that is lost
-//!   counts once its loss is recorded for good.
+//!   counts once its loss is recorded for good, and none begins before the losses are recorded that it does without.
 //! - J2. No sector of a transaction is written in place before enough rings say for good that it is committed.
 //! - J3. To one sector, places are written in the order of the transactions.
 //! - J4. A transaction is over when on every participant a flush is over that began after its sectors were in their
@@ -492,6 +492,9 @@ impl Journal {
         self.rings.iter_mut().for_each(|ring| ring.reclaim_below(retired));
         if self.uncommitted.len() >= Record::DROPPED_MAX {
             return false; // After a crash a mark may have to name all of them.
+        }
+        if !core.unrecorded.is_empty() {
+            return false; // It may do without a drive that is still a member after a crash (J1).
         }
         // What waits for an intent keeps nothing else waiting: two that wait never share a codeword.
         let meets_none = |at: &usize| self.intents.manner_of(core, &self.waiting[*at]).is_some();

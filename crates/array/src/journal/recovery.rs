@@ -16,9 +16,14 @@
 //! - X2. Nothing is written in place before all that was decided is on the rings for good. Another crash then finds
 //!   the same, whichever drive it takes away.
 //! - X3. Nothing is served before every ring that is there says for good that everything is over.
+//! - X4. It ends, whatever sectors drives do not give: each time it begins anew because of one, that is a sector more
+//!   which counts as unreadable. A sector of a ring counts as readable again when it is written; one that then is not
+//!   given is not written any more.
+//! - X5. What is computed is written only if it has the checksum that its transaction's records name.
 
 mod computing;
 mod judging;
+mod telling;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -32,7 +37,7 @@ use super::contents::Stored;
 use super::record::{FoundRecord, Kind, Record};
 use super::ring::{Ring, Watermarks};
 use super::rules::{Rule, Rules};
-use super::verdict::{Final, Known, OnRing, Source, Verdict};
+use super::verdict::{Final, Known, Missing, OnRing, Source, Verdict};
 use crate::action::{Action, SubId, Sums};
 use crate::core::{Core, Enqueue, Purpose};
 use crate::drives::Fate;
@@ -64,8 +69,16 @@ pub(crate) struct Recovery {
     records: Vec<OnRing>,
     /// Sectors in place that drives did not give.
     unreadable: BTreeSet<Cell>,
-    /// The same of rings.
+    /// The same of rings, until they are written again.
     torn: BTreeSet<At>,
+    /// Sectors of rings that this recovery has written although they were not given before.
+    rewritten: BTreeSet<At>,
+    /// Those of them that were not given again: nothing is written to them any more (X4).
+    worn: BTreeSet<At>,
+    /// What was computed and did not have its checksum.
+    wrong: BTreeSet<Missing>,
+    /// Transactions for whose missing records there was no room.
+    homeless: BTreeSet<u64>,
     /// Transactions below this one are over.
     floor: u64,
     rules: Rules,
@@ -80,6 +93,10 @@ pub(crate) struct Recovery {
     summed: BTreeMap<BufId, At>,
     /// Sectors on the list of damaged sectors that are to be taken off it.
     made_right: Vec<Cell>,
+    /// Records that were computed and are not on their rings yet.
+    computed: Vec<Computed>,
+    /// Those of them whose payload is being held against its checksums.
+    checked: BTreeMap<BufId, Missing>,
     /// Sectors that are to be written in place, and where their contents are.
     to_place: VecDeque<Move>,
     moving: Vec<Move>,
@@ -89,6 +106,8 @@ pub(crate) struct Recovery {
     had: BTreeMap<At, Place>,
     /// Buffers that are released at the end of the step.
     bufs: Vec<BufId>,
+    /// Whether some drive did not give a sector that was relied on.
+    came_short: bool,
 }
 
 /// What is going on.
@@ -108,7 +127,9 @@ enum Step {
     Choosing,
     /// What is needed to compute a part of a transaction is being read.
     Fetching(u64),
-    /// What was computed of it is being put onto its rings.
+    /// What was computed of it is being held against its checksums.
+    Checking,
+    /// It is being put onto its rings.
     Appending,
     /// What was decided is being marked.
     Marking,
@@ -179,21 +200,23 @@ struct Filled {
     at: At,
 }
 
-/// A record that was not found and is computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Missing {
-    id: u64,
-    drive: DriveIdx,
+/// A record that was not found and was computed.
+#[derive(Clone, Debug)]
+struct Computed {
+    missing: Missing,
+    /// Header and payload.
+    buf: BufId,
+    place: Lba,
+    /// The sectors of its payload.
+    cells: Vec<Cell>,
 }
 
-/// A record, and what it is about.
-#[derive(Debug)]
-struct Written {
-    record: Record,
-    /// The checksums of all that its transaction changed.
-    sums: Vec<u32>,
-    /// Its payload.
-    contents: Vec<Segment>,
+/// Whether the rings have room for what is to be put onto them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    Enough,
+    /// Without this transaction there may be.
+    NotFor(u64),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -230,6 +253,10 @@ impl Recovery {
             records: Vec::new(),
             unreadable: BTreeSet::new(),
             torn: BTreeSet::new(),
+            rewritten: BTreeSet::new(),
+            worn: BTreeSet::new(),
+            wrong: BTreeSet::new(),
+            homeless: BTreeSet::new(),
             floor,
             rules,
             verdict: Verdict::default(),
@@ -238,11 +265,14 @@ impl Recovery {
             announced: Announced::default(),
             summed: BTreeMap::new(),
             made_right: Vec::new(),
+            computed: Vec::new(),
+            checked: BTreeMap::new(),
             to_place: VecDeque::new(),
             moving: Vec::new(),
             filled: Vec::new(),
             had: BTreeMap::new(),
             bufs: Vec::new(),
+            came_short: false,
         }
     }
 
@@ -276,12 +306,16 @@ impl Recovery {
             Outcome::Refused | Outcome::Gone => true,
         };
         for (one, sector) in at.each().zip(0..) {
+            self.came_short |= missing(sector);
             match (missing(sector), one.space) {
                 (false, _) if self.step == Step::Reading => {}
                 (false, _) => {
                     self.had.insert(one, Place { buf, sector });
                 }
                 (true, Space::Drive) => {
+                    if self.rewritten.contains(&one) {
+                        self.worn.insert(one); // X4
+                    }
                     self.torn.insert(one);
                 }
                 (true, Space::Layout) => {
@@ -293,6 +327,13 @@ impl Recovery {
 
     /// What was found in a buffer.
     pub(crate) fn handle_examined(&mut self, buf: BufId, found: Vec<FoundRecord>) {
+        if let Some(missing) = self.checked.remove(&buf) {
+            if !found.iter().any(|found| found.is_whole) {
+                self.wrong.insert(missing);
+                self.came_short = true;
+            }
+            return;
+        }
         let ring = self.examined.remove(&buf).expect("X: it was to be examined");
         self.records.extend(found.into_iter().map(|found| OnRing { ring, found }));
     }
@@ -313,23 +354,24 @@ impl Recovery {
     /// The array has failed: what was cut off never comes to its place.
     pub(crate) fn give_up(&mut self, core: &mut Core) {
         self.has_begun = true;
-        if self.is_idle() {
+        if self.is_quiet() {
             self.release(core);
         }
     }
 
-    /// Whether nothing is under way.
-    fn is_idle(&self) -> bool {
-        self.inside.is_empty() && self.examined.is_empty() && self.summed.is_empty()
+    /// Whether everything has ended that the step has begun.
+    fn is_quiet(&self) -> bool {
+        let is_known = self.examined.is_empty() && self.checked.is_empty();
+        self.inside.is_empty() && is_known && self.summed.is_empty()
     }
 
     /// Moves on as the facts demand.
     pub(crate) fn advance(&mut self, core: &mut Core, now: Instant, rings: &mut [Ring]) {
         self.has_begun = true;
-        while self.is_idle() && self.step != Step::Done {
+        while self.is_quiet() && self.step != Step::Done {
             let step = self.step;
             self.step(core, now, rings);
-            if step == self.step && self.is_idle() {
+            if step == self.step && self.is_quiet() {
                 return; // It waits for the books.
             }
         }
@@ -349,7 +391,8 @@ impl Recovery {
             Step::Judging => self.judge(core, now),
             Step::Mending => self.judge_next(core, now),
             Step::Choosing => self.compute_next(core, now, rings),
-            Step::Fetching(id) => self.compute(core, now, rings, id),
+            Step::Fetching(id) => self.compute(core, rings, id),
+            Step::Checking => self.append_computed(core, now),
             Step::Appending => {
                 self.release(core);
                 self.step = Step::Choosing;
@@ -388,6 +431,7 @@ impl Recovery {
     fn release(&mut self, core: &mut Core) {
         self.had.clear();
         self.filled.clear();
+        self.computed.clear();
         self.bufs.drain(..).for_each(|buf| core.release(buf));
     }
 
@@ -396,6 +440,7 @@ impl Recovery {
         self.records.clear();
         self.announced.clear();
         self.made_right.clear();
+        self.came_short = false;
         let mut pieces: Vec<At> = Vec::new();
         for drive in core.drives.present().iter() {
             pieces.extend(rings[drive.as_usize()].pieces().map(|extent| At {
@@ -470,31 +515,50 @@ impl Recovery {
 
     /// Decides what is the last content of every sector, and holds the space of all that counts.
     fn decide(&mut self, core: &Core, rings: &mut [Ring]) {
-        self.verdict = Verdict::of(&self.records, self.known(core));
-        self.find_unwritten(core);
-        self.find_announced(core);
-        let Verdict { retired, finals, dropped, .. } = &self.verdict;
-        for ring in rings.iter_mut() {
-            ring.forget();
-            let drive = ring.drive;
-            let own = self.records.iter().filter(|on| on.ring == drive);
-            let own = own.filter(|on| !dropped.contains(&on.found.record.id));
-            own.for_each(|on| ring.hold_found(&on.found, *retired));
+        self.came_short = false; // What was not given of the rings is known by now.
+        loop {
+            self.verdict = Verdict::of(&self.records, self.known(core));
+            self.find_unwritten(core);
+            self.find_announced(core);
+            let Verdict { retired, finals, dropped, .. } = &self.verdict;
+            for ring in rings.iter_mut() {
+                ring.forget();
+                let drive = ring.drive;
+                let own = self.records.iter().filter(|on| on.ring == drive);
+                let own = own.filter(|on| !dropped.contains(&on.found.record.id));
+                own.for_each(|on| ring.hold_found(&on.found, *retired));
+                let worn = self.worn.iter().filter(|worn| worn.drive == drive);
+                worn.for_each(|worn| ring.give_up_sector(worn.lba));
+            }
+            let lacking = finals.iter().filter(|(_, last)| last.source == Source::Codeword);
+            let mut records: BTreeMap<Missing, u64> = BTreeMap::new();
+            for (cell, last) in lacking {
+                *records.entry(Missing { id: last.id, drive: cell.drive }).or_default() += 1;
+            }
+            let ids: BTreeSet<u64> = records.keys().map(|missing| missing.id).collect();
+            self.to_compute = ids.into_iter().collect();
+            rings.iter_mut().for_each(Ring::hold_latest);
+            match self.reserve(core, rings, records) {
+                Room::Enough => break,
+                // One transaction less each time.
+                Room::NotFor(id) => self.homeless.insert(id),
+            };
         }
-        let lacking = finals.iter().filter(|(_, last)| last.source == Source::Codeword);
-        let mut records: BTreeMap<Missing, u64> = BTreeMap::new();
-        for (cell, last) in lacking {
-            *records.entry(Missing { id: last.id, drive: cell.drive }).or_default() += 1;
-        }
-        let ids: BTreeSet<u64> = records.keys().map(|missing| missing.id).collect();
-        self.to_compute = ids.into_iter().collect();
-        rings.iter_mut().for_each(Ring::hold_latest);
-        self.reserve(core, rings, records);
         self.step = Step::Mending;
     }
 
     fn known<'a>(&'a self, core: &'a Core) -> Known<'a> {
-        known(core, self.floor, &self.unreadable, self.rules)
+        Known {
+            layout: &core.layout,
+            area: &core.area,
+            present: core.drives.present(),
+            synced: core.synced,
+            floor: self.floor,
+            unreadable: &self.unreadable,
+            wrong: &self.wrong,
+            dropped: &self.homeless,
+            rules: self.rules,
+        }
     }
 
     /// Reads sectors, neighbours together.
@@ -514,18 +578,26 @@ impl Recovery {
         runs.into_iter().for_each(|run| self.read(core, now, run));
     }
 
-    fn write_record(&mut self, core: &mut Core, now: Instant, drive: DriveIdx, written: Written) {
-        let Written { record, sums, contents } = written;
-        let header = Place { buf: core.acquire(Sectors::new(1)), sector: 0 };
-        self.bufs.push(header.buf);
-        let extent = Extent::new(record.place, Sectors::new(1) + record.payload());
-        core.log(header, record, Sums::Known(sums));
-        let mut segments = vec![Segment { place: header, sectors: 1 }];
-        segments.extend(contents);
-        let (durability, zero_tail) = (Durability::Durable, ZeroTail::None);
+    /// Puts a record onto a ring: all of a buffer.
+    fn write_record(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        at: At,
+        buf: BufId,
+        durability: Durability,
+    ) {
+        for one in at.each() {
+            if self.torn.remove(&one) {
+                self.rewritten.insert(one);
+            }
+        }
+        let At { drive, space, lba, sectors } = at;
+        let (extent, zero_tail) = (Extent::new(lba, sectors), ZeroTail::None);
         let command = Command::Write { extent, durability, zero_tail };
-        let (space, what) = (Space::Drive, What::Change);
-        self.ask(core, now, Asked { drive, space, command, segments, what });
+        let place = Place { buf, sector: 0 };
+        let segments = vec![Segment { place, sectors: sectors.get() as u32 }];
+        self.ask(core, now, Asked { drive, space, command, segments, what: What::Change });
     }
 
     /// Every ring that is there gets a mark.
@@ -548,8 +620,11 @@ impl Recovery {
                 retired,
                 dropped: dropped.clone(),
             };
-            let (sums, contents) = (Vec::new(), Vec::new());
-            self.write_record(core, now, drive, Written { record, sums, contents });
+            let at = At::one(drive, Space::Drive, record.place);
+            let buf = core.acquire(Sectors::new(1));
+            self.bufs.push(buf);
+            core.log(Place { buf, sector: 0 }, record, Sums::Known(Vec::new()));
+            self.write_record(core, now, at, buf, Durability::Durable);
         }
     }
 
@@ -585,7 +660,7 @@ impl Recovery {
 
     /// Writes in place what was read.
     fn place(&mut self, core: &mut Core, now: Instant) {
-        if !self.moving.iter().all(|moved| self.had.contains_key(&moved.from)) {
+        if self.came_short {
             self.step = Step::Again;
             return;
         }
@@ -624,23 +699,5 @@ impl Recovery {
             let (space, what) = (Space::Layout, What::Change);
             self.ask(core, now, Asked { drive, space, command, segments, what });
         }
-    }
-}
-
-/// What is known besides the records.
-fn known<'a>(
-    core: &'a Core,
-    floor: u64,
-    unreadable: &'a BTreeSet<Cell>,
-    rules: Rules,
-) -> Known<'a> {
-    Known {
-        layout: &core.layout,
-        area: &core.area,
-        present: core.drives.present(),
-        synced: core.synced,
-        floor,
-        unreadable,
-        rules,
     }
 }

@@ -158,10 +158,45 @@ impl Ring {
     }
 
     /// A place for a record on a ring that is so full that what says most must give way to it.
-    pub(crate) fn room_without_latest(&mut self, sectors: Sectors, near: Lba) -> Option<Lba> {
+    pub(crate) fn room_without_latest(&mut self, sectors: Sectors) -> Option<Lba> {
         let latest = self.latest.filter(|at| self.held.get(at).is_some_and(|held| held.id == 0))?;
-        self.held.remove(&latest);
-        self.room(sectors, near)
+        let held = self.held.remove(&latest);
+        let room = self.tightest(sectors);
+        if let (None, Some(held)) = (room, held) {
+            self.held.insert(latest, held);
+        }
+        room
+    }
+
+    /// The smallest free stretch that has room for a record, so that larger ones are left for larger records.
+    pub(crate) fn tightest(&self, sectors: Sectors) -> Option<Lba> {
+        let free = self.pieces.iter().flat_map(|piece| self.free_in(body(piece.extent)));
+        let large = free.filter(|free| free.sectors >= sectors);
+        large.min_by_key(|free| free.sectors).map(|free| free.lba)
+    }
+
+    /// The free stretches of a part of the ring.
+    fn free_in(&self, part: Extent) -> Vec<Extent> {
+        let mut free = Vec::new();
+        let mut from = part.lba;
+        for (&at, held) in self.held.range(part.lba..part.end()) {
+            if from < at {
+                free.push(Extent::new(from, at - from));
+            }
+            from = at + held.sectors;
+        }
+        if from < part.end() {
+            free.push(Extent::new(from, part.end() - from));
+        }
+        free
+    }
+
+    /// Nothing is written to this sector any more: it does not give what was written to it.
+    pub(crate) fn give_up_sector(&mut self, lba: Lba) {
+        let one = Sectors::new(1);
+        if self.is_free(Extent::new(lba, one)) {
+            self.held.insert(lba, Held { sectors: one, id: u64::MAX });
+        }
     }
 
     /// The record that says most keeps its place (I2).
@@ -200,7 +235,10 @@ impl Ring {
             .flat_map(|piece| (0..MARKS).map(|at| piece.extent.lba + Sectors::new(at)));
         let is_free = |slot| self.latest != Some(slot) || !self.rules.keep(Rule::Latest); // I2
         let free = slots.filter(|&slot| is_free(slot));
-        let place = free.min_by_key(|&slot| distance(Extent::new(slot, Sectors::new(1)), near));
+        let is_given_up = |slot| self.held.get(&slot).is_some_and(|held| held.id == u64::MAX);
+        let place = free.min_by_key(|&slot| {
+            (is_given_up(slot), distance(Extent::new(slot, Sectors::new(1)), near))
+        });
         place.expect("a piece has two places for marks")
     }
 

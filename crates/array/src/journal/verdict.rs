@@ -47,7 +47,18 @@ pub(crate) struct Known<'a> {
     pub(crate) floor: u64,
     /// Sectors that their drive did not give.
     pub(crate) unreadable: &'a BTreeSet<Cell>,
+    /// What cannot be computed: the result was not what the transaction had written.
+    pub(crate) wrong: &'a BTreeSet<Missing>,
+    /// Transactions that are to count as never begun, whatever was found of them.
+    pub(crate) dropped: &'a BTreeSet<u64>,
     pub(crate) rules: Rules,
+}
+
+/// What a transaction gave to a drive, if no ring has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Missing {
+    pub(crate) id: u64,
+    pub(crate) drive: DriveIdx,
 }
 
 /// See the module.
@@ -65,6 +76,8 @@ pub(crate) struct Verdict {
     pub(crate) finals: BTreeMap<Cell, Final>,
     /// What each live transaction changed, and the checksums of that.
     pub(crate) changed: BTreeMap<u64, BTreeMap<Cell, u32>>,
+    /// For each of them the codewords that it changed.
+    rows: BTreeMap<u64, BTreeSet<Row>>,
 }
 
 /// The last content of a sector.
@@ -89,13 +102,9 @@ pub(crate) enum Source {
 }
 
 /// What live transactions gave to which sectors.
-#[derive(Debug, Default)]
-struct Touched {
-    /// For every sector the transactions that gave it a content, and where each of these was found.
-    cells: BTreeMap<Cell, BTreeMap<u64, Option<Source>>>,
-    /// For every transaction the codewords that it changed.
-    rows: BTreeMap<u64, BTreeSet<Row>>,
-}
+///
+/// For every sector the transactions that gave it a content, and where each of these was found.
+type Touched = BTreeMap<Cell, BTreeMap<u64, Option<Source>>>;
 
 impl Verdict {
     pub(crate) fn of(records: &[OnRing], known: Known<'_>) -> Self {
@@ -107,9 +116,10 @@ impl Verdict {
             retired: of(|record| record.retired).max(known.floor),
             committed: of(|record| record.committed),
             newest: of(|record| record.id),
-            dropped: dropped.collect(),
+            dropped: dropped.chain(known.dropped.iter().copied()).collect(),
             finals: BTreeMap::new(),
             changed: BTreeMap::new(),
+            rows: BTreeMap::new(),
         };
         let touched = verdict.touched(records, known);
         while verdict.decide(&touched, known) {}
@@ -133,8 +143,8 @@ impl Verdict {
                 for (at, &sum) in run.extent.iter().zip(&mut sums) {
                     let cell = Cell { drive: run.drive, lba: at };
                     changed.insert(cell, sum);
-                    touched.rows.entry(record.id).or_default().insert(known.layout.symbol(cell).0);
-                    let version = touched.cells.entry(cell).or_default();
+                    self.rows.entry(record.id).or_default().insert(known.layout.symbol(cell).0);
+                    let version = touched.entry(cell).or_default();
                     let version = version.entry(record.id).or_default();
                     if run.is_here {
                         lba = lba + Sectors::new(1);
@@ -158,22 +168,31 @@ impl Verdict {
             let source = source.unwrap_or(if is_there { Source::Codeword } else { Source::Absent });
             Some((cell, Final { id, source }))
         };
-        self.finals = touched.cells.iter().filter_map(last_of).collect();
+        self.finals = touched.iter().filter_map(last_of).collect();
         let hopeless = self.hopeless(known);
         let last = self.last_of_rows(known);
         let mut is_new = false;
         for row in &hopeless {
             let id = last[row];
-            let is_last = touched.rows[&id].iter().all(|row| last.get(row) == Some(&id));
-            let may_drop = id > self.committed || !known.rules.keep(Rule::Committed);
-            if may_drop && is_last {
-                is_new |= self.dropped.insert(id); // V1, V2
+            if self.may_drop(id, &last, known) {
+                is_new |= self.dropped.insert(id);
             }
         }
         if !is_new {
             self.give_up(&hopeless, known);
         }
         is_new
+    }
+
+    /// Whether a transaction may count as never begun, `last` being the last one of every codeword (V1, V2).
+    fn may_drop(&self, id: u64, last: &BTreeMap<Row, u64>, known: Known<'_>) -> bool {
+        let is_last = self.rows[&id].iter().all(|row| last.get(row) == Some(&id));
+        is_last && (id > self.committed || !known.rules.keep(Rule::Committed))
+    }
+
+    /// Whether this transaction may count as never begun although it could be completed.
+    pub(crate) fn may_give_up(&self, id: u64, known: Known<'_>) -> bool {
+        self.may_drop(id, &self.last_of_rows(known), known)
     }
 
     /// The codewords that were changed, and the last transaction of each.
@@ -191,12 +210,19 @@ impl Verdict {
     fn hopeless(&self, known: Known<'_>) -> BTreeSet<Row> {
         let layout = known.layout;
         let lacking = self.finals.iter().filter(|(_, last)| last.source == Source::Codeword);
+        let is_wrong = |drive: DriveIdx, id: u64| known.wrong.contains(&Missing { id, drive });
+        let wrong: BTreeSet<Row> = lacking
+            .clone()
+            .filter(|(cell, last)| is_wrong(cell.drive, last.id))
+            .map(|(&cell, _)| layout.symbol(cell).0)
+            .collect();
         let rows: BTreeSet<Row> = lacking.map(|(&cell, _)| layout.symbol(cell).0).collect();
         let can = |row: &Row| {
             // Of a mirror every copy that is there was changed alike.
             let is_valid = row.stripe < known.synced || layout.spec().is_mirror();
             known.rules.keep(Rule::Complete)
                 && is_valid
+                && !wrong.contains(row)
                 && self.sources(*row, known).len() >= layout.data_symbols()
         };
         rows.into_iter().filter(|row| !can(row)).collect()
@@ -216,7 +242,7 @@ impl Verdict {
     }
 
     /// What this transaction gave to a drive cannot be put onto its ring.
-    pub(crate) fn give_up_on(&mut self, id: u64, drive: DriveIdx) {
+    pub(crate) fn give_up_on(&mut self, Missing { id, drive }: Missing) {
         for (cell, last) in &mut self.finals {
             if cell.drive == drive && last.id == id && last.source == Source::Codeword {
                 last.source = Source::Lost;

@@ -396,6 +396,10 @@ impl WriteOp {
         let durability = self.durability();
         let lost = core.drives.lost();
         cells.retain(|stored| !lost.contains(stored.cell.drive));
+        if let Cause::Resync { .. } = self.cause {
+            // What the journal has not put in place yet it will, in its order (J3).
+            cells.retain(|stored| core.unplaced.find(stored.cell).is_none());
+        }
         cells.sort_unstable_by_key(|stored| stored.cell);
         let mut pending = Vec::new();
         for Run { drive, extent, segments } in join(&core.area, &cells) {

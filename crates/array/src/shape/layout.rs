@@ -126,6 +126,14 @@ impl Layout {
         (Row { stripe, row: (offset / e) as u32 }, (slot * e + offset % e) as usize)
     }
 
+    /// The array's sector that a codeword's data symbol is.
+    pub fn sector(&self, Row { stripe, row }: Row, symbol: usize) -> Lba {
+        assert!(symbol < self.data_symbols(), "symbol {symbol} is redundant");
+        let (chunk, e) = (self.spec.chunk().get(), self.spec.expansion());
+        let chunk_idx = stripe * self.spec.data() as u64 + (symbol / e) as u64;
+        Lba::new(chunk_idx * chunk + u64::from(row) * e as u64 + (symbol % e) as u64)
+    }
+
     /// Where a codeword's symbol lies.
     pub fn cell(&self, Row { stripe, row }: Row, symbol: usize) -> Cell {
         assert!(symbol < self.symbols());

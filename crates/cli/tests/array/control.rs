@@ -57,6 +57,7 @@ fn status_tells_what_an_array_does_while_it_serves() {
         "journal_marks",
         "journal_places",
         "journal_records",
+        "journal_unrecovered",
         "ledger_entries",
         "max_ms",
         "mean_ms",

@@ -50,7 +50,9 @@ impl Disk {
 
     /// What a read gives, but for sectors that are bad.
     pub fn read(&self, extent: Extent) -> Vec<u8> {
-        extent.iter().flat_map(|lba| self.sector(lba).iter().copied()).collect()
+        let mut bytes = Vec::with_capacity(extent.sectors.as_usize() * SECTOR_SIZE);
+        extent.iter().for_each(|lba| bytes.extend_from_slice(self.sector(lba)));
+        bytes
     }
 
     fn sector(&self, lba: Lba) -> &Sector {
@@ -61,6 +63,11 @@ impl Disk {
     /// Whether a sector is anything but zeroes.
     pub(crate) fn holds_something(&self, lba: Lba) -> bool {
         self.sector(lba).iter().any(|&byte| byte != 0)
+    }
+
+    /// Cannot give a sector any more, until that is written.
+    pub(crate) fn spoil(&mut self, lba: Lba) {
+        self.bad.insert(lba);
     }
 
     /// A write into the cache has ended.

@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 
 use levelhead_array::journal::record::{checksums, examine};
 use levelhead_array::journal::rules::Rules;
-use levelhead_array::membership::{Member, Membership, Why};
-use levelhead_array::quorum::{Copy, Found, Refusal, quorum};
-use levelhead_array::reserve::{Reserved, Use};
-use levelhead_array::superblock::{Book, Forced, Kept, Logs, Own, State, Superblock, Uuid};
+use levelhead_array::membership::Why;
+use levelhead_array::superblock::Uuid;
 use levelhead_array::{
-    Action, Answer, Array, Books, BufId, Content, Deliver, Ending, HostOrder, JournalSettings,
-    Layout, Policy, RequestId, Settings, Spec, Submit, Sums,
+    Action, Answer, Array, ArrayEvent, Books, BufId, Content, Deliver, Ending, Event, HostOrder,
+    JournalSettings, Patience, Policy, RequestId, Settings, Submit, Sums,
 };
 use levelhead_block::{
     Buf, Command, Data, Durability, Effort, Outcome, Piece, SectorSet, ZeroTail,
@@ -20,38 +18,40 @@ use levelhead_erasure::Kernel;
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
-use super::disk::{Disk, Manners};
+use super::disk::Disk;
+use super::image::{Assembled, Image, Torn, assemble, with_bad_places};
 use super::promise::{Promise, Sent};
 
-/// What an array of a crash swarm is like.
-#[derive(Clone, Copy, Debug)]
-pub struct Make {
-    /// Its shape.
-    pub spec: Spec,
-    /// Stripes.
-    pub stripes: u64,
-    /// Sectors of each of the two pieces of its journal; without one if that is 0.
-    pub piece: u64,
-    /// What its disks do with flushes.
-    pub manners: Manners,
+/// What is wrong with a disk for a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wrong {
+    /// It ends nothing.
+    Hangs,
+    /// There is often no room for a command of its.
+    Refuses,
+    /// There is no room for any write.
+    Full,
+    /// It may not be written.
+    ReadOnly,
 }
 
-/// A write that was inside a disk when the power failed.
-#[derive(Clone, Debug)]
-struct Torn {
-    drive: DriveIdx,
-    extent: Extent,
-    durability: Durability,
-    bytes: Vec<u8>,
+/// A disk with which something is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    pub(crate) drive: DriveIdx,
+    pub(crate) wrong: Wrong,
 }
 
-/// What is left of a machine whose power fails at some moment.
-#[derive(Clone, Debug)]
-pub struct Image {
-    pub(crate) disks: Vec<Disk>,
-    torn: Vec<Torn>,
-    pub(crate) promise: Promise,
-    pub(crate) lost: DriveSet,
+/// How a machine is started.
+#[derive(Debug)]
+pub(crate) struct Start {
+    /// What the last run has left.
+    pub(crate) image: Image,
+    /// Disks that are not shown to the array.
+    pub(crate) hidden: DriveSet,
+    pub(crate) rules: Rules,
+    pub(crate) patience: Option<Patience>,
+    pub(crate) seed: u64,
 }
 
 /// A command inside a disk, and what it writes.
@@ -59,6 +59,14 @@ pub struct Image {
 struct Inside {
     submit: Submit,
     pieces: Vec<Piece>,
+}
+
+/// A read that was sent.
+#[derive(Debug)]
+struct Asked {
+    extent: Extent,
+    /// What each of its sectors must be at least, where the read is beside writes.
+    floors: Option<Vec<usize>>,
 }
 
 /// See the module.
@@ -71,91 +79,29 @@ pub struct Machine {
     pub(crate) now: Instant,
     request_next: u64,
     writes: BTreeMap<RequestId, Sent>,
-    reads: BTreeMap<RequestId, Extent>,
-    /// Reads that were answered.
+    flushes: u64,
+    reads: BTreeMap<RequestId, Asked>,
+    /// Reads of the whole array that were answered.
     delivered: BTreeMap<RequestId, (Answer, Data)>,
     pub(crate) promise: Promise,
+    pub(crate) trouble: Option<Trouble>,
+    has_patience: bool,
+    /// Disks that never come back.
+    pub(crate) dead: DriveSet,
+    spoilt: DriveSet,
     ending: Option<Ending>,
-    /// What was answered badly.
-    pub(crate) failed: u64,
-}
-
-impl Make {
-    /// Disks with a new array on them.
-    pub fn disks(&self) -> Vec<Disk> {
-        let (data, piece) = (self.spec.chunk() * self.stripes, Sectors::new(self.piece));
-        let size = Sectors::new(2) + data + piece * 2;
-        let half = self.spec.chunk() * (self.stripes / 2);
-        let one = Sectors::new(1);
-        let place = |at: Sectors, sectors: Sectors, purpose| Reserved {
-            extent: Extent::new(Lba::ZERO + at, sectors),
-            purpose,
-        };
-        let mut reserved = vec![place(Sectors::ZERO, one, Use::Superblock)];
-        if piece > Sectors::ZERO {
-            reserved.push(place(one, piece, Use::Journal));
-            reserved.push(place(one + piece + half, piece, Use::Journal));
-        }
-        reserved.push(place(size - one, one, Use::Superblock));
-        let (drives, stripes) = (self.spec.drives(), Layout::new(self.spec, data).stripes());
-        let member =
-            |at: usize| Member { uuid: Uuid([at as u8 + 1; 16]), membership: Membership::Present };
-        let book = Book {
-            generation: 1,
-            array: Uuid([0xA1; 16]),
-            run: Uuid([0; 16]),
-            spec: self.spec,
-            drive_size: data,
-            state: State::Clean,
-            forced: Forced::No,
-            synced: stripes,
-            synced_last: stripes,
-            journal: (self.piece > 0).then_some(Kept { first: 1, logs: Logs::All }),
-            members: (0..drives).map(member).collect(),
-        };
-        let disk = |at: usize| {
-            let mut disk = Disk::new(size, self.manners);
-            let own = Own { drive: DriveIdx::from_usize(at), size, reserved: reserved.clone() };
-            let copies = own.copies();
-            let sector = Superblock { book: book.clone(), own, read_only: 0 }.encode();
-            for lba in copies {
-                disk.write(Extent::new(lba, one), &sector);
-            }
-            disk.flush();
-            disk
-        };
-        let mut disks: Vec<Disk> = (0..drives).map(disk).collect();
-        // Also those that lie have this on their media.
-        disks.iter_mut().for_each(Disk::settle);
-        disks
-    }
+    /// What was answered and must not have been.
+    broken: Option<String>,
+    /// Sectors that the array said it could not bring back.
+    pub(crate) given_up: u64,
 }
 
 impl Machine {
-    /// Finds the array on its disks and starts it. Disks in `left_out` are not shown to it, and others are left
-    /// out that hold old data.
-    pub fn start(
-        disks: Vec<Disk>,
-        promise: Promise,
-        left_out: DriveSet,
-        rules: Rules,
-        seed: u64,
-    ) -> Result<Self, String> {
-        let mut left_out = left_out;
-        let assembly = loop {
-            let shown: Vec<usize> = (0..disks.len())
-                .filter(|&at| !left_out.contains(DriveIdx::from_usize(at)))
-                .collect();
-            let found: Vec<Found> = shown.iter().map(|&at| find(&disks[at])).collect();
-            match quorum(&found) {
-                Ok(assembly) => break assembly,
-                Err(
-                    Refusal::Stale { found: [stale, _], .. }
-                    | Refusal::LeftBehind { found: stale, .. },
-                ) => left_out = left_out.with(DriveIdx::from_usize(shown[stale])),
-                Err(refusal) => return Err(format!("the array was refused: {refusal:?}")),
-            }
-        };
+    /// Finds the array on its disks and starts it.
+    pub(crate) fn start(start: Start) -> Result<Self, String> {
+        let Start { image, hidden, rules, patience, seed } = start;
+        let Image { disks, promise, lost, dead, spoilt, .. } = image;
+        let Assembled { assembly, .. } = assemble(&disks, hidden, lost)?;
         if let Some(doubt) = assembly.doubt {
             return Err(format!("the array is in doubt: {doubt}"));
         }
@@ -169,7 +115,7 @@ impl Machine {
             synced: assembly.trusted,
             lost: assembly.absent,
             books: Some(Books::of(&assembly, Uuid(u128::from(seed).to_le_bytes()))),
-            patience: None,
+            patience,
             background: None,
             journal: JournalSettings::of(&assembly).map(|known| JournalSettings { rules, ..known }),
         };
@@ -181,11 +127,17 @@ impl Machine {
             now: Instant::ZERO,
             request_next: 0,
             writes: BTreeMap::new(),
+            flushes: 0,
             reads: BTreeMap::new(),
             delivered: BTreeMap::new(),
             promise,
+            trouble: None,
+            has_patience: patience.is_some(),
+            dead,
+            spoilt,
             ending: None,
-            failed: 0,
+            broken: None,
+            given_up: 0,
         };
         machine.carry_out();
         Ok(machine)
@@ -201,32 +153,63 @@ impl Machine {
             }
         }
         let (disks, promise) = (self.disks.clone(), self.promise.clone());
-        Image { disks, torn, promise, lost: self.array.lost() }
+        let (lost, dead, spoilt) = (self.array.lost(), self.dead, self.spoilt);
+        Image { disks, torn, promise, lost, dead, spoilt }
     }
 
-    /// Whether the array has nothing to do, but for what comes with time.
-    pub fn is_quiet(&self) -> bool {
-        self.inside.is_empty()
+    /// What was answered and must not have been.
+    pub(crate) fn is_good(&mut self) -> Result<(), String> {
+        self.broken.take().map_or(Ok(()), Err)
+    }
+
+    /// Disks that count like lost ones.
+    pub(crate) fn faults(&self) -> DriveSet {
+        let troubled = self.trouble.iter().map(|trouble| trouble.drive).collect();
+        self.spoilt.or(with_bad_places(&self.disks)).or(troubled)
+    }
+
+    /// The recovery is over: no unreadable sector of a journal matters any more.
+    pub(crate) fn note_recovered(&mut self) {
+        self.spoilt = DriveSet::EMPTY;
+    }
+
+    /// Whether something may be wrong with a disk for a time: the array does not wait for it for ever.
+    pub(crate) fn has_patience(&self) -> bool {
+        self.has_patience
     }
 
     /// Requests that are not answered.
     pub fn outstanding(&self) -> usize {
-        self.writes.len() + self.reads.len()
+        self.writes.len() + self.reads.len() + self.flushes as usize
     }
 
     /// Sends a write.
-    pub fn write(&mut self, extent: Extent) {
+    pub fn write(&mut self, extent: Extent, durability: Durability) {
         let sent = self.promise.send(extent);
-        let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
+        let zero_tail = ZeroTail::None;
         let id = self.name();
         self.writes.insert(id, sent);
         self.buffers.insert(BufId::Client(id), Buf::copy_of(&sent.bytes()));
         self.send(id, Command::Write { extent, durability, zero_tail });
     }
 
+    /// Sends a read beside writes.
+    pub fn read(&mut self, extent: Extent) {
+        let floors = Some(self.promise.floors(extent));
+        self.ask(extent, floors);
+    }
+
+    fn ask(&mut self, extent: Extent, floors: Option<Vec<usize>>) -> RequestId {
+        let id = self.name();
+        self.reads.insert(id, Asked { extent, floors });
+        self.send(id, Command::Read { extent, effort: Effort::Full });
+        id
+    }
+
     /// Sends a flush.
     pub fn flush(&mut self) {
         let id = self.name();
+        self.flushes += 1;
         self.send(id, Command::Flush);
     }
 
@@ -246,6 +229,12 @@ impl Machine {
         self.carry_out();
     }
 
+    /// The next step of making redundancy valid.
+    pub fn resync(&mut self) {
+        self.array.handle_resync(self.now);
+        self.carry_out();
+    }
+
     /// The array is to end.
     pub fn stop(&mut self) {
         self.array.handle_stop(self.now);
@@ -261,17 +250,27 @@ impl Machine {
     /// anything to do.
     pub fn step(&mut self, rng: &mut Rng) -> bool {
         self.now = self.now + Nanos::from_micros(100);
-        let waits_for_time = self.inside.is_empty() || rng.below(12) == 0;
+        let hangs = |drive: DriveIdx| {
+            self.trouble == Some(Trouble { drive, wrong: Wrong::Hangs })
+                && !self.array.lost().contains(drive)
+        };
+        let able: Vec<usize> =
+            (0..self.inside.len()).filter(|&at| !hangs(self.inside[at].submit.drive)).collect();
+        let waits_for_time = able.is_empty() || rng.below(12) == 0;
+        // A disk with which nothing is wrong is never found silent.
+        let may_wait = |at: Instant| {
+            !self.has_patience || able.is_empty() || at < self.now + Nanos::from_secs(1)
+        };
         match self.array.deadline() {
-            Some(at) if waits_for_time => {
+            Some(at) if waits_for_time && may_wait(at) => {
                 self.now = self.now.max(at);
                 self.array.handle_timeout(self.now);
                 self.carry_out();
             }
-            Some(_) | None if self.inside.is_empty() => return false,
+            Some(_) | None if able.is_empty() => return false,
             Some(_) | None => {
-                let at = rng.below(self.inside.len() as u64) as usize;
-                self.finish(at);
+                let at = able[rng.below(able.len() as u64) as usize];
+                self.finish(at, rng);
             }
         }
         true
@@ -292,24 +291,59 @@ impl Machine {
 
     /// Reads the whole array and holds it against the promise.
     pub fn verify(&mut self, rng: &mut Rng) -> Result<(), String> {
-        let id = self.name();
-        let extent = Extent::new(Lba::ZERO, self.array.size());
-        self.reads.insert(id, extent);
-        self.send(id, Command::Read { extent, effort: Effort::Full });
         self.run_until_answered(rng)?;
+        let extent = Extent::new(Lba::ZERO, self.array.size());
+        let id = self.ask(extent, None);
+        self.run_until_answered(rng)?;
+        self.is_good()?;
         let (answer, data) = self.delivered.remove(&id).expect("it was answered");
-        if !answer.outcome.is_good() {
-            return Err(format!("the array cannot be read: {:?}", answer.outcome));
-        }
+        self.may_fail(extent, &answer.outcome)?;
         self.promise.check(extent, data.into_buf().as_slice())
     }
 
-    fn finish(&mut self, at: usize) {
+    /// Whether a read may have ended so: only sectors may be missing that the array has given up.
+    fn may_fail(&self, extent: Extent, outcome: &Outcome) -> Result<(), String> {
+        let is_given_up = |offset: u32| {
+            let lba = extent.lba + Sectors::new(offset.into());
+            self.promise.is_given_up(lba.get())
+        };
+        match outcome {
+            Outcome::Done { unknown, damaged } if unknown.is_empty() => {
+                match damaged.iter().find(|&offset| !is_given_up(offset)) {
+                    None => Ok(()),
+                    Some(offset) => Err(format!("sector {offset} of {extent:?} cannot be read")),
+                }
+            }
+            outcome => Err(format!("{extent:?} cannot be read: {outcome:?}")),
+        }
+    }
+
+    fn finish(&mut self, at: usize, rng: &mut Rng) {
         let inside = self.inside.remove(at);
-        let outcome = self.execute(&inside);
+        let outcome = self.hindered(&inside, rng).unwrap_or_else(|| self.execute(&inside));
         let Inside { submit, .. } = inside;
         self.array.handle_done(self.now, submit.sub, &outcome);
         self.carry_out();
+    }
+
+    /// How a command ends that a disk does not carry out because something is wrong with it.
+    fn hindered(&self, inside: &Inside, rng: &mut Rng) -> Option<Outcome> {
+        let Submit { drive, command, .. } = &inside.submit;
+        let trouble = self.trouble.filter(|trouble| trouble.drive == *drive)?;
+        if self.array.lost().contains(*drive) {
+            return None;
+        }
+        let is_write = matches!(command, Command::Write { .. });
+        match trouble.wrong {
+            Wrong::Refuses => (rng.below(2) == 0).then_some(Outcome::Refused),
+            Wrong::Full => is_write.then_some(Outcome::Refused),
+            Wrong::ReadOnly => {
+                let extent = command.extent().filter(|_| is_write)?;
+                let damaged = SectorSet::first(extent.sectors);
+                Some(Outcome::Done { unknown: SectorSet::EMPTY, damaged })
+            }
+            Wrong::Hangs => None,
+        }
     }
 
     fn execute(&mut self, inside: &Inside) -> Outcome {
@@ -387,6 +421,10 @@ impl Machine {
                     self.array.handle_summed(self.now, buf, &sums);
                 }
                 Action::Stopped(ending) => self.ending = Some(ending),
+                Action::Event(Event::Array(ArrayEvent::Unrecovered { extent })) => {
+                    self.given_up += extent.sectors.get();
+                    self.promise.give_up(extent);
+                }
                 Action::Event(_) => {}
                 Action::Answer(answer) => self.note_answer(answer),
             }
@@ -417,61 +455,34 @@ impl Machine {
 
     fn note_answer(&mut self, answer: Answer) {
         let id = answer.request;
-        if self.reads.remove(&id).is_some() {
+        if let Some(Asked { extent, floors }) = self.reads.remove(&id) {
             let data = self.buffers.take_delivered(BufId::Client(id));
             let data = data.unwrap_or(Data::None);
-            self.delivered.insert(id, (answer, data));
-            return;
+            let Some(floors) = floors else {
+                self.delivered.insert(id, (answer, data));
+                return;
+            };
+            let seen = self.may_fail(extent, &answer.outcome).and_then(|()| {
+                let bytes = data.into_buf();
+                self.promise.see(extent, &floors, bytes.as_slice())
+            });
+            return self.note(seen);
         }
-        let Some(sent) = self.writes.remove(&id) else { return };
-        if answer.outcome.is_good() {
-            self.promise.answer(sent);
-        } else {
-            self.failed += 1;
-        }
-    }
-}
-
-impl Image {
-    /// The power fails: what was inside the disks is carried out in part, and what was in their caches may be gone.
-    pub fn crash(&mut self, rng: &mut Rng) {
-        for Torn { drive, extent, durability, bytes } in std::mem::take(&mut self.torn) {
-            let disk = &mut self.disks[drive.as_usize()];
-            let how = rng.below(4);
-            for (lba, sector) in extent.iter().zip(bytes.chunks_exact(4096)) {
-                let is_written = match how {
-                    0 => false,
-                    1 => true,
-                    _ => rng.below(2) == 0,
-                };
-                let one = Extent::new(lba, Sectors::new(1));
-                match durability {
-                    _ if !is_written => {}
-                    Durability::Cached => disk.write(one, sector),
-                    Durability::Durable => disk.write_durably(one, sector),
+        match self.writes.remove(&id) {
+            Some(sent) if answer.outcome.is_good() => self.promise.answer(sent),
+            Some(sent) => self.note(Err(format!("{sent:?} failed: {:?}", answer.outcome))),
+            None => {
+                self.flushes -= 1;
+                if !answer.outcome.is_good() {
+                    self.note(Err(format!("a flush failed: {:?}", answer.outcome)));
                 }
             }
         }
-        self.disks.iter_mut().for_each(|disk| disk.crash(rng));
     }
-}
 
-/// What is on a member.
-fn find(disk: &Disk) -> Found {
-    let size = disk.size();
-    let read = |lba: Lba| {
-        let sector = disk.read(Extent::new(lba, Sectors::new(1)));
-        Copy::Read(Box::new(Superblock::decode(&sector)))
-    };
-    let copies = [Lba::ZERO, Lba::ZERO + (size - Sectors::new(1))].map(read);
-    let mut found = Found::new(copies, size);
-    found.read_lists(|extent| Some(disk.read(extent)));
-    found
-}
-
-/// Where the journal of a member lies.
-pub(crate) fn journal_of(disk: &Disk) -> Option<Vec<Extent>> {
-    let sector = disk.read(Extent::new(Lba::ZERO, Sectors::new(1)));
-    let superblock = Superblock::decode(&sector).ok()?;
-    Some(superblock.own.journal())
+    fn note(&mut self, seen: Result<(), String>) {
+        if let Err(broken) = seen {
+            self.broken.get_or_insert(broken);
+        }
+    }
 }

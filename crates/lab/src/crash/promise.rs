@@ -13,14 +13,16 @@ pub struct Promise {
 #[derive(Clone, Debug)]
 struct History {
     versions: Vec<u64>,
-    /// The first of them that it may hold after a crash: the last one that was answered.
+    /// The first of them that it may hold from now on: the last one that was answered or read.
     floor: usize,
+    /// The array has said that it could not bring the last of them back.
+    is_given_up: bool,
 }
 
 impl Promise {
     /// Of an array full of zeroes.
     pub fn new(sectors: u64) -> Self {
-        let zero = History { versions: vec![0], floor: 0 };
+        let zero = History { versions: vec![0], floor: 0, is_given_up: false };
         Self { sectors: vec![zero; sectors as usize], next: 1 }
     }
 
@@ -41,7 +43,46 @@ impl Promise {
             let at = history.versions.iter().position(|&version| version == sent.number);
             // A crash has let go of what came before the version that was read after it.
             history.floor = history.floor.max(at.unwrap_or(0));
+            history.is_given_up &= at.is_none();
         }
+    }
+
+    /// The array says that it could not bring back what these sectors held.
+    pub fn give_up(&mut self, extent: Extent) {
+        for lba in extent.iter() {
+            self.sectors[lba.get() as usize].is_given_up = true;
+        }
+    }
+
+    /// Whether the array may fail to give a sector.
+    pub fn is_given_up(&self, sector: u64) -> bool {
+        self.sectors[sector as usize].is_given_up
+    }
+
+    /// What a read that is sent now must bring at least, of each of its sectors.
+    pub fn floors(&self, extent: Extent) -> Vec<usize> {
+        extent.iter().map(|lba| self.sectors[lba.get() as usize].floor).collect()
+    }
+
+    /// Bytes were read beside writes: of each sector the whole of a version, from the floor on that it had when the
+    /// read was sent. What was read counts from now on like a write that was answered.
+    pub fn see(&mut self, extent: Extent, floors: &[usize], bytes: &[u8]) -> Result<(), String> {
+        let sectors = extent.iter().zip(floors).zip(bytes.chunks_exact(SECTOR_SIZE));
+        for ((lba, &floor), sector) in sectors {
+            let history = &mut self.sectors[lba.get() as usize];
+            if history.is_given_up {
+                continue;
+            }
+            let number = number_of(sector);
+            let known = |number| history.versions.iter().rposition(|&version| version == number);
+            let at = number.and_then(known).filter(|&at| at >= floor).ok_or_else(|| {
+                let versions = &history.versions;
+                let number = number.map_or("a mixture".into(), |number| number.to_string());
+                format!("a read finds {number} in sector {}, of {versions:?} from {floor}", lba.get())
+            })?;
+            history.floor = history.floor.max(at);
+        }
+        Ok(())
     }
 
     /// Bytes were read of a part of the array that nothing is writing: each sector must hold one of the versions that
@@ -49,7 +90,10 @@ impl Promise {
     pub fn check(&mut self, extent: Extent, bytes: &[u8]) -> Result<(), String> {
         for (lba, sector) in extent.iter().zip(bytes.chunks_exact(SECTOR_SIZE)) {
             let history = &mut self.sectors[lba.get() as usize];
-            let History { versions, floor } = history;
+            let History { versions, floor, is_given_up } = history;
+            if *is_given_up {
+                continue;
+            }
             let number = number_of(sector).ok_or_else(|| {
                 format!("sector {} holds a mixture, of {versions:?} from {floor}", lba.get())
             })?;
@@ -60,7 +104,7 @@ impl Promise {
                     lba.get()
                 ));
             }
-            *history = History { versions: vec![number], floor: 0 };
+            *history = History { versions: vec![number], floor: 0, is_given_up: false };
         }
         Ok(())
     }

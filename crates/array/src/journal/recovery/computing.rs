@@ -3,46 +3,56 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use levelhead_block::{Place, Segment};
+use levelhead_block::{BufId, Durability, Place, SectorSet};
 use levelhead_units::{Instant, Sectors};
 
-use super::{At, Missing, Recovery, Space, Step, Written, known};
+use super::{At, Computed, Recovery, Room, Space, Step};
+use crate::action::{Action, Sums};
 use crate::core::Core;
 use crate::journal::record::{Kind, Record};
 use crate::journal::ring::{Ring, Watermarks};
 use crate::journal::rules::Rule;
 use crate::journal::transaction::runs_of;
-use crate::journal::verdict::{Source, Verdict};
-use crate::ops::read::append;
+use crate::journal::verdict::{Missing, Source, Verdict};
 use crate::shape::{Cell, Row};
 
 impl Recovery {
     /// Gives the records that are missing their space: each of them had some that was large enough, so the largest
-    /// ones come first, and what was there before counts for nothing.
+    /// ones come first, each into the smallest free stretch that it fits into. What was there before counts for nothing.
     pub(super) fn reserve(
         &mut self,
         core: &Core,
         rings: &mut [Ring],
         records: BTreeMap<Missing, u64>,
-    ) {
+    ) -> Room {
         let mut records: Vec<(Missing, u64)> = records.into_iter().collect();
         records.sort_by_key(|&(_, sectors)| Reverse(sectors));
         self.reserved.clear();
+        let mut homeless: Vec<Missing> = Vec::new();
         for (missing, sectors) in records {
             let Missing { id, drive } = missing;
             let (ring, sectors) = (&mut rings[drive.as_usize()], Sectors::new(1 + sectors));
-            let room = ring.room(sectors, core.arm(drive));
-            match room.or_else(|| ring.room_without_latest(sectors, core.arm(drive))) {
+            match ring.tightest(sectors).or_else(|| ring.room_without_latest(sectors)) {
                 Some(place) => {
                     ring.reserve(place, sectors, id);
                     self.reserved.insert(missing, place);
                 }
-                // No program of ours leaves such a ring.
-                None => self.verdict.give_up_on(id, drive),
+                None => homeless.push(missing),
             }
         }
-        let known = known(core, self.floor, &self.unreadable, self.rules);
-        self.verdict.give_up_hopeless(known);
+        // No program of ours leaves such a ring, but sectors may have worn out since.
+        for missing in &homeless {
+            if self.verdict.may_give_up(missing.id, self.known(core)) {
+                return Room::NotFor(missing.id);
+            }
+        }
+        for &missing in &homeless {
+            self.verdict.give_up_on(missing);
+        }
+        let mut verdict = std::mem::take(&mut self.verdict);
+        verdict.give_up_hopeless(self.known(core));
+        self.verdict = verdict;
+        Room::Enough
     }
 
     /// The codewords of which something is to be computed that this transaction gave.
@@ -57,6 +67,7 @@ impl Recovery {
         let Some(id) = self.to_compute.pop_front() else {
             let Verdict { retired, committed, newest, .. } = self.verdict;
             let says = Watermarks { committed: committed.max(newest), retired };
+            self.tell(core);
             if self.rules.keep(Rule::Decide) {
                 self.mark(core, now, rings, says);
             }
@@ -83,17 +94,9 @@ impl Recovery {
         }
     }
 
-    /// Computes what is missing of a transaction, and puts it onto the rings.
-    pub(super) fn compute(&mut self, core: &mut Core, now: Instant, rings: &mut [Ring], id: u64) {
-        let rows = self.rows_of(core, id);
-        let is_all_there = rows.iter().all(|&row| {
-            let sources = self.verdict.sources(row, self.known(core));
-            sources.iter().all(|symbol| {
-                let at = self.source_at(core.layout.cell(row, symbol));
-                self.had.contains_key(&at)
-            })
-        });
-        if !is_all_there {
+    /// Computes what is missing of a transaction, and has it held against its checksums.
+    pub(super) fn compute(&mut self, core: &mut Core, rings: &[Ring], id: u64) {
+        if self.came_short {
             // A sector was not given: everything is decided anew without it.
             self.step = Step::Again;
             return;
@@ -101,15 +104,16 @@ impl Recovery {
         let finals = self.verdict.finals.iter();
         let lacking = finals.filter(|(_, last)| last.id == id && last.source == Source::Codeword);
         let cells: Vec<Cell> = lacking.map(|(&cell, _)| cell).collect();
-        let buf = core.acquire(Sectors::new(cells.len() as u64));
-        self.bufs.push(buf);
-        for (&cell, sector) in cells.iter().zip(0..) {
-            self.compute_cell(core, cell, Place { buf, sector });
-        }
         for own in cells.chunk_by(|left, right| left.drive == right.drive) {
-            self.append_computed(core, now, rings, id, own);
+            let missing = Missing { id, drive: own[0].drive };
+            let buf = core.acquire(Sectors::new(1 + own.len() as u64));
+            self.bufs.push(buf);
+            for (&cell, sector) in own.iter().zip(1..) {
+                self.compute_cell(core, cell, Place { buf, sector });
+            }
+            self.check(core, &rings[missing.drive.as_usize()], missing, buf, own);
         }
-        self.step = Step::Appending;
+        self.step = Step::Checking;
     }
 
     fn compute_cell(&mut self, core: &mut Core, cell: Cell, into: Place) {
@@ -123,27 +127,12 @@ impl Recovery {
             })
             .collect();
         core.combine(into, from);
-        self.had.insert(At::one(cell.drive, Space::Layout, cell.lba), into);
     }
 
-    /// Puts computed sectors of one drive onto its ring (X2).
-    fn append_computed(
-        &mut self,
-        core: &mut Core,
-        now: Instant,
-        rings: &[Ring],
-        id: u64,
-        cells: &[Cell],
-    ) {
-        let drive = cells[0].drive;
-        let ring = &rings[drive.as_usize()];
-        let place = self.reserved[&Missing { id, drive }];
-        let mut contents: Vec<Segment> = Vec::new();
-        for (&cell, lba) in cells.iter().zip(1..) {
-            append(&mut contents, self.had[&At::one(drive, Space::Layout, cell.lba)]);
-            let last = self.verdict.finals.get_mut(&cell).expect("it is lacking");
-            last.source = Source::Ring { drive, lba: place + Sectors::new(lba) };
-        }
+    /// Makes a record of what was computed of one drive, and has it examined (X5).
+    fn check(&mut self, core: &mut Core, ring: &Ring, missing: Missing, buf: BufId, cells: &[Cell]) {
+        let Missing { id, drive } = missing;
+        let place = self.reserved[&missing];
         // All that it changed, so that one such record says what a whole one says.
         let changed = &self.verdict.changed[&id];
         let runs = runs_of(changed.keys().map(|&cell| (cell, cells.contains(&cell))));
@@ -162,6 +151,35 @@ impl Recovery {
             retired,
             dropped: Vec::new(),
         };
-        self.write_record(core, now, drive, Written { record, sums, contents });
+        core.log(Place { buf, sector: 0 }, record, Sums::Known(sums));
+        self.computed.push(Computed { missing, buf, place, cells: cells.to_vec() });
+        if core.carries_content() {
+            self.checked.insert(buf, missing);
+            let (unreadable, ring) = (SectorSet::EMPTY, ring.name);
+            core.actions.push_back(Action::Examine { buf, first: place, unreadable, ring });
+        }
+    }
+
+    /// Puts what was computed onto its rings (X2).
+    pub(super) fn append_computed(&mut self, core: &mut Core, now: Instant) {
+        if self.came_short {
+            // It was computed from something that is not what it was: everything is decided anew without it.
+            self.step = Step::Again;
+            return;
+        }
+        let is_kept = self.rules.keep(Rule::Decide);
+        let durability = if is_kept { Durability::Durable } else { Durability::Cached };
+        for Computed { missing: Missing { drive, .. }, buf, place, cells } in
+            std::mem::take(&mut self.computed)
+        {
+            for (cell, lba) in cells.iter().zip(1..) {
+                let last = self.verdict.finals.get_mut(cell).expect("it is lacking");
+                last.source = Source::Ring { drive, lba: place + Sectors::new(lba) };
+            }
+            let sectors = Sectors::new(1 + cells.len() as u64);
+            let at = At { drive, space: Space::Drive, lba: place, sectors };
+            self.write_record(core, now, at, buf, durability);
+        }
+        self.step = Step::Appending;
     }
 }

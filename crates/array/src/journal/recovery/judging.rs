@@ -22,7 +22,7 @@ use levelhead_block::{BufId, Place};
 use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveSet, Extent, Instant, Sectors};
 
-use super::{At, BATCH, Filled, Recovery, Space, Step, known};
+use super::{At, BATCH, Filled, Recovery, Space, Step};
 use crate::action::Action;
 use crate::core::Core;
 use crate::journal::contents::Stored;
@@ -91,8 +91,7 @@ impl Recovery {
     pub(super) fn find_announced(&mut self, core: &Core) {
         let mut announced = Announced::default();
         for OnRing { found: FoundRecord { record, sums, .. }, .. } in self.intents() {
-            let known = known(core, self.floor, &self.unreadable, self.rules);
-            if self.verdict.dropped.contains(&record.id) || !fits(record, known) {
+            if self.verdict.dropped.contains(&record.id) || !fits(record, self.known(core)) {
                 continue;
             }
             let cells = record
@@ -188,6 +187,7 @@ impl Recovery {
             }
         }
         self.write_in_place(core, now, placed);
+        self.came_short = false; // What was not given is accounted for.
         self.step = Step::Mending;
     }
 

@@ -1,0 +1,41 @@
+//! What a recovery could not bring back is told, sector by sector as clients count them.
+
+use levelhead_units::{Extent, Lba, Sectors};
+
+use super::Recovery;
+use crate::action::Action;
+use crate::core::Core;
+use crate::event::{ArrayEvent, Event};
+use crate::journal::verdict::{Missing, Source};
+use crate::shape::{Cell, Layout};
+
+impl Recovery {
+    /// Tells what is lost: the decision is made, and is on the rings next.
+    pub(super) fn tell(&self, core: &mut Core) {
+        let lost = self.verdict.finals.iter().filter(|(_, last)| last.source == Source::Lost);
+        let mut cells: Vec<Cell> = lost.map(|(&cell, _)| cell).collect();
+        // These were perhaps answered: all of what they changed is as it was.
+        let wrong = self.wrong.iter().map(|&Missing { id, .. }| id);
+        for id in self.homeless.iter().copied().chain(wrong) {
+            if self.verdict.dropped.contains(&id) {
+                cells.extend(self.verdict.changed[&id].keys().copied());
+            }
+        }
+        core.counters.journal_unrecovered += cells.len() as u64;
+        let mut sectors: Vec<Lba> =
+            cells.into_iter().filter_map(|cell| sector_of(&core.layout, cell)).collect();
+        sectors.sort_unstable();
+        sectors.dedup();
+        for run in sectors.chunk_by(|&left, &right| left + Sectors::new(1) == right) {
+            let extent = Extent::new(run[0], Sectors::new(run.len() as u64));
+            core.actions.push_back(Action::Event(Event::Array(ArrayEvent::Unrecovered { extent })));
+        }
+    }
+}
+
+/// The client's sector that a sector of a drive holds, or holds a copy of.
+fn sector_of(layout: &Layout, cell: Cell) -> Option<Lba> {
+    let (row, symbol) = layout.symbol(cell);
+    let symbol = if layout.spec().is_mirror() { 0 } else { symbol };
+    (symbol < layout.data_symbols()).then(|| layout.sector(row, symbol))
+}

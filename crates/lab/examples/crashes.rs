@@ -1,0 +1,40 @@
+//! Crash swarms by hand: `crashes [AIM|all] [FIRST] [COUNT]`. Prints every seed that breaks the promise, what each swarm
+//! has met, and its crash images a minute of one core.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use levelhead_lab::crash::{Aim, Tally, run};
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize, default: u64| args.get(at).map_or(Ok(default), |text| text.parse());
+    let name = args.first().map_or("all", String::as_str);
+    let aims = Aim::ALL.into_iter().filter(|(known, _)| name == "all" || name == *known);
+    let aims: Vec<(&str, Aim)> = aims.collect();
+    let (Ok(first), Ok(count), false) = (number(1, 0), number(2, 100), aims.is_empty()) else {
+        let known = Aim::ALL.map(|(name, _)| name).join(", ");
+        eprintln!("crashes: expected [AIM] [FIRST] [COUNT]: all, or one of {known}; two numbers");
+        return ExitCode::from(2);
+    };
+    let mut broken = 0_u64;
+    for (name, aim) in aims {
+        let (begun, mut tally) = (Instant::now(), Tally::default());
+        for seed in first..first + count {
+            let ended = catch_unwind(AssertUnwindSafe(|| run(seed, aim, &mut tally)));
+            if let Ok(Ok(())) = ended {
+                continue;
+            }
+            broken += 1;
+            match ended {
+                Ok(Ok(())) => {}
+                Ok(Err(how)) => println!("{name}: {how}"),
+                Err(_) => println!("{name}: seed {seed} panics"),
+            }
+        }
+        let minutes = begun.elapsed().as_secs_f64() / 60.0;
+        println!("{name}: {tally:?}, {:.0} images a minute", tally.images as f64 / minutes);
+    }
+    if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

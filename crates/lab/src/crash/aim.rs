@@ -1,0 +1,132 @@
+//! What crash swarms aim at.
+
+use levelhead_array::journal::rules::Rules;
+
+use super::disk::Manners;
+
+/// What a run is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Aim {
+    /// What its disks do with flushes.
+    pub manners: Manners,
+    /// Which rules the array keeps.
+    pub rules: Rules,
+    /// Whether the array keeps a journal.
+    pub has_journal: bool,
+    /// The most writes of one life.
+    pub writes: u64,
+    /// Where most of them go: single sectors of this many at the beginning. Anywhere if that is 0.
+    pub focus: u64,
+    /// Of how many effect boundaries one is made an image of.
+    pub one_of: u64,
+    /// Of how many images one goes on with more writes once it is read.
+    pub goes_on: u64,
+    /// The fewest redundant disks of the arrays.
+    pub redundant_min: usize,
+    /// A piece of a journal has from 10 sectors to this many more.
+    pub more_space: u64,
+    /// How often mishaps come.
+    pub odds: Odds,
+}
+
+/// How often mishaps come: of how many occasions one brings each, or none if that is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Odds {
+    /// Of arrays: the redundancy of some stripes is not valid yet.
+    pub unsynced: u64,
+    /// Of lives: a disk is lost.
+    pub loss: u64,
+    /// Of lives: something is wrong with a disk for a time: it hangs, has no room, or may not be written.
+    pub trouble: u64,
+    /// Of steps: a read beside the writes.
+    pub read: u64,
+    /// Of steps: a flush.
+    pub flush: u64,
+    /// Of lives: the array is stopped in good order.
+    pub stop: u64,
+    /// Of crashes, again and again: a disk does not come back.
+    pub without: u64,
+    /// Of crashes: a sector of a journal cannot be read.
+    pub record: u64,
+    /// Of crashes: a sector that holds data or redundancy cannot be read.
+    pub place: u64,
+    /// Of starts: a disk is lost while the array recovers.
+    pub loss_again: u64,
+    /// Of starts: the power fails again while the array recovers.
+    pub again: u64,
+}
+
+impl Odds {
+    /// Something of everything.
+    pub const DEFAULT: Self = Self {
+        unsynced: 8,
+        loss: 3,
+        trouble: 6,
+        read: 16,
+        flush: 64,
+        stop: 4,
+        without: 3,
+        record: 3,
+        place: 6,
+        loss_again: 6,
+        again: 3,
+    };
+}
+
+impl Aim {
+    /// Honest disks, a journal, an image at every boundary of up to three writes.
+    pub const DEFAULT: Self = Self {
+        manners: Manners::Honest,
+        rules: Rules::ALL,
+        has_journal: true,
+        writes: 3,
+        focus: 0,
+        one_of: 1,
+        goes_on: 16,
+        redundant_min: 1,
+        more_space: 24,
+        odds: Odds::DEFAULT,
+    };
+
+    /// Many writes, so that the space of the journal is used again, and images of some moments only.
+    pub const LONG: Self =
+        Self { writes: 60, one_of: 12, goes_on: 3, more_space: 3, ..Self::DEFAULT };
+
+    /// Many writes of very few sectors: the same few rings are filled again and again, and older records of the same
+    /// sectors lie beside newer ones.
+    pub const FOCUSED: Self = Self { writes: 80, focus: 2, more_space: 1, one_of: 6, ..Self::LONG };
+
+    /// Disks are lost, and come back before that is recorded.
+    pub const LOSSES: Self = Self {
+        writes: 8,
+        one_of: 2,
+        odds: Odds { loss: 1, unsynced: 0, trouble: 0, ..Odds::DEFAULT },
+        ..Self::DEFAULT
+    };
+
+    /// Recoveries that are cut off again and again, with a disk less each time.
+    pub const AGAIN: Self = Self {
+        writes: 6,
+        one_of: 3,
+        odds: Odds { again: 1, without: 2, unsynced: 0, ..Odds::DEFAULT },
+        ..Self::DEFAULT
+    };
+
+    /// Arrays whose redundancy is not valid yet.
+    pub const UNSYNCED: Self = Self {
+        writes: 8,
+        one_of: 2,
+        odds: Odds { unsynced: 1, record: 2, ..Odds::DEFAULT },
+        ..Self::DEFAULT
+    };
+
+    /// Each aim, and its name.
+    pub const ALL: [(&'static str, Self); 6] = [
+        ("short", Self::DEFAULT),
+        ("long", Self::LONG),
+        ("focused", Self::FOCUSED),
+        ("losses", Self::LOSSES),
+        ("again", Self::AGAIN),
+        ("unsynced", Self::UNSYNCED),
+    ];
+}

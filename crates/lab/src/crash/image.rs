@@ -1,0 +1,140 @@
+//! What is left of a machine whose power fails, and what its disks then say of their array.
+
+use levelhead_array::quorum::{Assembly, Copy, Found, Refusal, quorum};
+use levelhead_array::superblock::Superblock;
+use levelhead_block::Durability;
+use levelhead_stats::Rng;
+use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, SECTOR_SIZE, Sectors};
+
+use super::disk::Disk;
+use super::promise::Promise;
+
+/// A write that was inside a disk when the power failed.
+#[derive(Clone, Debug)]
+pub(crate) struct Torn {
+    pub(crate) drive: DriveIdx,
+    pub(crate) extent: Extent,
+    pub(crate) durability: Durability,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// What is left of a machine whose power fails at some moment.
+#[derive(Clone, Debug)]
+pub struct Image {
+    pub(crate) disks: Vec<Disk>,
+    pub(crate) torn: Vec<Torn>,
+    pub(crate) promise: Promise,
+    /// Disks that the array did without.
+    pub(crate) lost: DriveSet,
+    /// Those of them that never come back.
+    pub(crate) dead: DriveSet,
+    /// Disks with a sector of a journal that has become unreadable since the last recovery was over.
+    pub(crate) spoilt: DriveSet,
+}
+
+impl Image {
+    /// The power fails: what was inside the disks is carried out in part, and what was in their caches may be gone.
+    pub fn crash(&mut self, rng: &mut Rng) {
+        for Torn { drive, extent, durability, bytes } in std::mem::take(&mut self.torn) {
+            let disk = &mut self.disks[drive.as_usize()];
+            let how = rng.below(4);
+            for (lba, sector) in extent.iter().zip(bytes.chunks_exact(SECTOR_SIZE)) {
+                let is_written = match how {
+                    0 => false,
+                    1 => true,
+                    _ => rng.below(2) == 0,
+                };
+                let one = Extent::new(lba, Sectors::new(1));
+                match durability {
+                    _ if !is_written => {}
+                    Durability::Cached => disk.write(one, sector),
+                    Durability::Durable => disk.write_durably(one, sector),
+                }
+            }
+        }
+        self.disks.iter_mut().for_each(|disk| disk.crash(rng));
+    }
+
+    /// Disks that count like lost ones: some sector of theirs cannot be read that the array may need.
+    pub(crate) fn faults(&self) -> DriveSet {
+        self.spoilt.or(with_bad_places(&self.disks))
+    }
+}
+
+/// Disks with an unreadable sector outside their journals.
+pub(crate) fn with_bad_places(disks: &[Disk]) -> DriveSet {
+    let has_some = |(at, disk): (usize, &Disk)| {
+        if disk.bad.is_empty() {
+            return None;
+        }
+        let journal = journal_of(disk).unwrap_or_default();
+        let is_place = |lba: &Lba| !journal.iter().any(|extent| extent.contains(*lba));
+        disk.bad.iter().any(is_place).then(|| DriveIdx::from_usize(at))
+    };
+    disks.iter().enumerate().filter_map(has_some).collect()
+}
+
+/// Which disks are the array.
+#[derive(Clone, Debug)]
+pub(crate) struct Assembled {
+    pub(crate) assembly: Assembly,
+    /// Disks that were not shown, or hold old data.
+    pub(crate) absent: DriveSet,
+}
+
+/// Finds the array on its disks, except for those that are `hidden`. A disk with old data is left out; where two
+/// disks went different ways, those are that the last run did without.
+pub(crate) fn assemble(
+    disks: &[Disk],
+    hidden: DriveSet,
+    last_lost: DriveSet,
+) -> Result<Assembled, String> {
+    let mut hidden = hidden;
+    loop {
+        let shown: Vec<usize> =
+            (0..disks.len()).filter(|&at| !hidden.contains(DriveIdx::from_usize(at))).collect();
+        let found: Vec<Found> = shown.iter().map(|&at| find(&disks[at])).collect();
+        hidden = match quorum(&found) {
+            Ok(assembly) => {
+                let absent = assembly.absent;
+                return Ok(Assembled { assembly, absent });
+            }
+            Err(Refusal::Stale { found: [stale, _], .. })
+            | Err(Refusal::LeftBehind { found: stale, .. }) => {
+                hidden.with(DriveIdx::from_usize(shown[stale]))
+            }
+            Err(Refusal::DifferentWays { .. }) if !last_lost.without(hidden).is_empty() => {
+                hidden.or(last_lost)
+            }
+            Err(refusal) => return Err(format!("the array was refused: {refusal:?}")),
+        };
+    }
+}
+
+/// What is on a member.
+fn find(disk: &Disk) -> Found {
+    let size = disk.size();
+    let read = |lba: Lba| {
+        let sector = disk.read(Extent::new(lba, Sectors::new(1)));
+        Copy::Read(Box::new(Superblock::decode(&sector)))
+    };
+    let copies = [Lba::ZERO, Lba::ZERO + (size - Sectors::new(1))].map(read);
+    let mut found = Found::new(copies, size);
+    found.read_lists(|extent| Some(disk.read(extent)));
+    found
+}
+
+/// Where the journal of a member lies.
+pub(crate) fn journal_of(disk: &Disk) -> Option<Vec<Extent>> {
+    let sector = disk.read(Extent::new(Lba::ZERO, Sectors::new(1)));
+    let superblock = Superblock::decode(&sector).ok()?;
+    Some(superblock.own.journal())
+}
+
+/// Where the data of a member lies.
+pub(crate) fn places_of(disk: &Disk) -> Option<Vec<Extent>> {
+    let sector = disk.read(Extent::new(Lba::ZERO, Sectors::new(1)));
+    let superblock = Superblock::decode(&sector).ok()?;
+    let area = superblock.own.area(superblock.book.drive_size)?;
+    Some(area.runs().collect())
+}

@@ -1,0 +1,297 @@
+//! The life of an array of a crash swarm: writes, reads, flushes and mishaps, with an image at the boundaries between
+//! their effects.
+
+use levelhead_array::{Ending, Layout, Patience, Spec};
+use levelhead_block::Durability;
+use levelhead_stats::{Rng, Streams};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Sectors};
+
+use super::aim::{Aim, Odds};
+use super::image::{Image, assemble, journal_of, places_of};
+use super::machine::{Machine, Start, Trouble, Wrong};
+use super::make::Make;
+use super::promise::Promise;
+use super::{DEPTH_MAX, Tally};
+
+/// Steps after the last request of a life: places are written and flushed in fewer.
+const LAST_STEPS: u64 = 400;
+
+/// One array, from its creation on.
+pub(super) struct Run<'a> {
+    pub(super) rng: Rng,
+    pub(super) aim: Aim,
+    pub(super) tally: &'a mut Tally,
+    pub(super) spec: Spec,
+}
+
+impl Run<'_> {
+    pub(super) fn all(&mut self, make: Make) -> Result<(), String> {
+        let image = Image {
+            disks: make.disks(&mut self.rng),
+            torn: Vec::new(),
+            promise: Promise::new(make.layout().size().get()),
+            lost: DriveSet::EMPTY,
+            dead: DriveSet::EMPTY,
+            spoilt: DriveSet::EMPTY,
+        };
+        let machine = self.start(image, DriveSet::EMPTY)?;
+        self.life(machine, 0)
+    }
+
+    fn odds(&self) -> Odds {
+        self.aim.odds
+    }
+
+    /// One occasion of `odds`.
+    fn happens(&mut self, odds: u64) -> bool {
+        odds > 0 && self.rng.below(odds) == 0
+    }
+
+    fn start(&mut self, image: Image, hidden: DriveSet) -> Result<Machine, String> {
+        let has_patience = self.odds().trouble > 0 && self.rng.below(2) == 0;
+        let patience = has_patience.then_some(Patience::DEFAULT);
+        let (rules, seed) = (self.aim.rules, self.rng.bits());
+        Machine::start(Start { image, hidden, rules, patience, seed })
+    }
+
+    /// Some writes, with an image at the boundaries between their effects.
+    pub(super) fn life(&mut self, mut machine: Machine, depth: u32) -> Result<(), String> {
+        let mut writes = 1 + self.rng.below(self.aim.writes);
+        let mut losses = self.happens(self.odds().loss);
+        let mut troubles = machine.has_patience() && self.happens(self.odds().trouble);
+        let mut steps_left = LAST_STEPS;
+        while steps_left > 0 {
+            let may_send = machine.outstanding() < 3;
+            if writes > 0 && may_send && self.rng.below(4) == 0 {
+                writes -= 1;
+                let extent = self.extent(&machine);
+                let is_durable = self.rng.below(8) == 0;
+                let durability = if is_durable { Durability::Durable } else { Durability::Cached };
+                machine.write(extent, durability);
+            }
+            if writes > 0 && may_send && self.happens(self.odds().read) {
+                let extent = self.extent(&machine);
+                machine.read(extent);
+            }
+            if writes > 0 && may_send && self.happens(self.odds().flush) {
+                machine.flush();
+            }
+            if losses && self.rng.below(30) == 0 {
+                losses = false;
+                self.lose(&mut machine);
+            }
+            if troubles && self.rng.below(30) == 0 {
+                troubles = false;
+                self.begin_trouble(&mut machine);
+            }
+            if machine.trouble.is_some() && self.rng.below(80) == 0 {
+                machine.trouble = None;
+            }
+            let is_unsynced = machine.array.synced() < machine.array.layout().stripes();
+            if is_unsynced && self.rng.below(20) == 0 {
+                machine.resync();
+            }
+            if !machine.step(&mut self.rng) && writes == 0 {
+                break;
+            }
+            machine.is_good()?;
+            if self.happens(self.aim.one_of) {
+                self.crash(machine.image(), depth)?;
+            }
+            if writes == 0 && machine.outstanding() == 0 {
+                steps_left -= 1;
+            }
+        }
+        machine.trouble = None;
+        machine.verify(&mut self.rng)?;
+        if self.happens(self.odds().stop) { self.stop(machine, depth) } else { Ok(()) }
+    }
+
+    /// The array is stopped in good order, with images of that too, and started again.
+    fn stop(&mut self, mut machine: Machine, depth: u32) -> Result<(), String> {
+        self.tally.stops += 1;
+        machine.stop();
+        for _ in 0..20_000 {
+            if machine.ending().is_some() {
+                break;
+            }
+            if !machine.step(&mut self.rng) {
+                return Err("a stop never ends".into());
+            }
+            if self.happens(self.aim.one_of) {
+                self.crash(machine.image(), depth)?;
+            }
+        }
+        if machine.ending() != Some(Ending::Clean) {
+            return Err(format!("a stop has ended as {:?}", machine.ending()));
+        }
+        self.crash(machine.image(), depth)
+    }
+
+    /// What a write is of: anything from a sector to all, and often whole stripes.
+    fn extent(&mut self, machine: &Machine) -> Extent {
+        let size = machine.array.size().get();
+        let spec = machine.array.layout().spec();
+        let stripe = spec.chunk().get() * spec.data() as u64;
+        let focus = self.aim.focus.min(size);
+        let (lba, sectors) = match self.rng.below(4) {
+            _ if focus > 0 && self.rng.below(16) > 0 => (self.rng.below(focus), 1),
+            0 => (self.rng.below(size / stripe) * stripe, stripe),
+            1 => {
+                let lba = self.rng.below(size);
+                (lba, 1 + self.rng.below(size - lba))
+            }
+            _ => (self.rng.below(size), 1),
+        };
+        Extent::new(Lba::new(lba), Sectors::new(sectors))
+    }
+
+    /// Takes a disk away if the layout survives that. Half of them come back after a crash.
+    fn lose(&mut self, machine: &mut Machine) {
+        let Some(drive) = self.one_to_lose(machine) else { return };
+        if self.rng.below(2) == 0 {
+            machine.dead = machine.dead.with(drive);
+        }
+        machine.lose(drive);
+        self.tally.lost += 1;
+    }
+
+    fn begin_trouble(&mut self, machine: &mut Machine) {
+        let Some(drive) = self.one_to_lose(machine) else { return };
+        let wrong = [Wrong::Hangs, Wrong::Refuses, Wrong::Full, Wrong::ReadOnly];
+        let wrong = wrong[self.rng.below(wrong.len() as u64) as usize];
+        machine.trouble = Some(Trouble { drive, wrong });
+        self.tally.troubled += 1;
+    }
+
+    /// A disk that the layout can do without besides all others that are lost or count like that.
+    fn one_to_lose(&mut self, machine: &Machine) -> Option<DriveIdx> {
+        let is_valid = machine.array.synced() == machine.array.layout().stripes();
+        let gone = machine.array.lost().or(machine.faults());
+        let drive = self.any();
+        (is_valid && self.can_lose(gone, drive)).then_some(drive)
+    }
+
+    fn any(&mut self) -> DriveIdx {
+        DriveIdx::from_usize(self.rng.below(self.spec.drives() as u64) as usize)
+    }
+
+    /// Whether the layout survives the loss of this disk besides the others.
+    fn can_lose(&self, gone: DriveSet, drive: DriveIdx) -> bool {
+        !gone.contains(drive) && self.spec.survives(gone.with(drive))
+    }
+
+    fn can_lose_one(&self, gone: DriveSet) -> bool {
+        let all = DriveSet::first(self.spec.drives() as u8);
+        all.iter().any(|drive| self.can_lose(gone, drive))
+    }
+
+    /// The power fails, and the array is started again, perhaps several times.
+    fn crash(&mut self, mut image: Image, depth: u32) -> Result<(), String> {
+        image.crash(&mut self.rng);
+        self.tally.images += 1;
+        let known = assemble(&image.disks, image.dead, image.lost)?;
+        let mut gone = known.absent;
+        self.tally.back += u64::from(!image.lost.without(gone).is_empty());
+        let layout = Layout::new(self.spec, known.assembly.area.size());
+        let is_valid = known.assembly.trusted == layout.stripes();
+        if known.assembly.doubt.is_some() {
+            // A disk was lost when all redundancy was valid, before that was recorded.
+            self.tally.doubts += 1;
+            return Ok(());
+        }
+        // Disks with old data are shown as often as not; the array must leave them out.
+        let mut hidden = if self.rng.below(2) == 0 { gone } else { image.dead };
+        while is_valid
+            && self.can_lose_one(gone.or(image.faults()))
+            && self.happens(self.odds().without)
+        {
+            let drive = self.any();
+            if !self.can_lose(gone.or(image.faults()), drive) {
+                continue;
+            }
+            let later = assemble(&image.disks, hidden.with(drive), image.lost)?;
+            if later.assembly.doubt.is_some() {
+                break; // That all redundancy is valid is recorded on this disk alone.
+            }
+            (hidden, gone) = (hidden.with(drive), gone.with(drive));
+            if self.rng.below(2) == 0 {
+                image.dead = image.dead.with(drive);
+            }
+            self.tally.without += 1;
+        }
+        if self.happens(self.odds().record) {
+            let drive = self.any();
+            let is_within = self.can_lose(gone.or(image.faults()), drive);
+            if is_within && self.spoil_record(&mut image, drive) {
+                image.spoilt = image.spoilt.with(drive);
+                self.tally.unreadable += 1;
+            }
+        }
+        if is_valid && self.happens(self.odds().place) {
+            let drive = self.any();
+            if self.can_lose(gone.or(image.faults()), drive) && self.spoil_place(&mut image, drive) {
+                self.tally.bad_places += 1;
+            }
+        }
+        let mut machine = self.start(image, hidden)?;
+        if self.happens(self.odds().loss_again) {
+            for _ in 0..self.rng.below(60) {
+                machine.step(&mut self.rng);
+            }
+            self.lose(&mut machine);
+        }
+        if depth < DEPTH_MAX && self.happens(self.odds().again) {
+            for _ in 0..self.rng.below(60) {
+                machine.step(&mut self.rng);
+            }
+            machine.is_good()?;
+            self.tally.again += 1;
+            return self.crash(machine.image(), depth + 1);
+        }
+        machine.verify(&mut self.rng)?;
+        if is_valid && machine.given_up > 0 {
+            return Err(format!("{} sectors were given up without need", machine.given_up));
+        }
+        self.tally.given_up += machine.given_up;
+        machine.note_recovered();
+        if depth < DEPTH_MAX && self.happens(self.aim.goes_on) {
+            let aim = Aim { one_of: 8 * self.aim.one_of, ..self.aim };
+            let rng = Streams::new(self.rng.bits()).stream("crash/next");
+            let mut next = Run { rng, aim, tally: self.tally, spec: self.spec };
+            return next.life(machine, depth + 1);
+        }
+        let is_valid = machine.array.synced() == machine.array.layout().stripes();
+        if is_valid {
+            while self.can_lose_one(machine.array.lost().or(machine.faults())) {
+                self.lose(&mut machine);
+            }
+        }
+        machine.verify(&mut self.rng).map_err(|how| format!("with disks less, {how}"))
+    }
+
+    /// A sector of a journal that holds something cannot be read any more.
+    fn spoil_record(&mut self, image: &mut Image, drive: DriveIdx) -> bool {
+        let disk = &mut image.disks[drive.as_usize()];
+        let Some(sectors) = journal_of(disk) else { return false };
+        let records = sectors.iter().flat_map(|extent| extent.iter());
+        let records: Vec<Lba> = records.filter(|&lba| disk.holds_something(lba)).collect();
+        if records.is_empty() {
+            return false;
+        }
+        disk.spoil(records[self.rng.below(records.len() as u64) as usize]);
+        true
+    }
+
+    /// A sector that holds data or redundancy cannot be read any more.
+    fn spoil_place(&mut self, image: &mut Image, drive: DriveIdx) -> bool {
+        let disk = &mut image.disks[drive.as_usize()];
+        let places: Vec<Lba> =
+            places_of(disk).iter().flatten().flat_map(|extent| extent.iter()).collect();
+        if places.is_empty() {
+            return false;
+        }
+        disk.spoil(places[self.rng.below(places.len() as u64) as usize]);
+        true
+    }
+}

@@ -1,0 +1,94 @@
+//! The disks that a crash swarm begins with.
+
+use levelhead_array::membership::{Member, Membership};
+use levelhead_array::reserve::{Reserved, Use};
+use levelhead_array::superblock::{Book, Forced, Kept, Logs, Own, State, Superblock, Uuid};
+use levelhead_array::{Layout, Row, Spec};
+use levelhead_stats::Rng;
+use levelhead_units::{DriveIdx, Extent, Lba, SECTOR_SIZE, Sectors};
+
+use super::disk::{Disk, Manners};
+
+/// What an array of a crash swarm is like.
+#[derive(Clone, Copy, Debug)]
+pub struct Make {
+    /// Its shape.
+    pub spec: Spec,
+    /// Stripes.
+    pub stripes: u64,
+    /// Stripes whose redundancy is valid, from the first on; that of the others is noise.
+    pub synced: u64,
+    /// Sectors of each of the two pieces of its journal; without one if that is 0.
+    pub piece: u64,
+    /// What its disks do with flushes.
+    pub manners: Manners,
+}
+
+impl Make {
+    /// Where everything lies.
+    pub fn layout(&self) -> Layout {
+        Layout::new(self.spec, self.spec.chunk() * self.stripes)
+    }
+
+    /// Disks with a new array on them, and noise where redundancy is not valid.
+    pub fn disks(&self, rng: &mut Rng) -> Vec<Disk> {
+        let (data, piece) = (self.spec.chunk() * self.stripes, Sectors::new(self.piece));
+        let size = Sectors::new(2) + data + piece * 2;
+        let half = self.spec.chunk() * (self.stripes / 2);
+        let one = Sectors::new(1);
+        let place = |at: Sectors, sectors: Sectors, purpose| Reserved {
+            extent: Extent::new(Lba::ZERO + at, sectors),
+            purpose,
+        };
+        let mut reserved = vec![place(Sectors::ZERO, one, Use::Superblock)];
+        if piece > Sectors::ZERO {
+            reserved.push(place(one, piece, Use::Journal));
+            reserved.push(place(one + piece + half, piece, Use::Journal));
+        }
+        reserved.push(place(size - one, one, Use::Superblock));
+        let layout = self.layout();
+        let member =
+            |at: usize| Member { uuid: Uuid([at as u8 + 1; 16]), membership: Membership::Present };
+        let synced = self.synced.min(layout.stripes());
+        let book = Book {
+            generation: 1,
+            array: Uuid([0xA1; 16]),
+            run: Uuid([0; 16]),
+            spec: self.spec,
+            drive_size: data,
+            state: State::Clean,
+            forced: Forced::No,
+            synced,
+            synced_last: synced,
+            journal: (self.piece > 0).then_some(Kept { first: 1, logs: Logs::All }),
+            members: (0..self.spec.drives()).map(member).collect(),
+        };
+        let disk = |at: usize| {
+            let mut disk = Disk::new(size, self.manners);
+            let own = Own { drive: DriveIdx::from_usize(at), size, reserved: reserved.clone() };
+            let copies = own.copies();
+            let sector = Superblock { book: book.clone(), own, read_only: 0 }.encode();
+            for lba in copies {
+                disk.write(Extent::new(lba, one), &sector);
+            }
+            disk
+        };
+        let mut disks: Vec<Disk> = (0..self.spec.drives()).map(disk).collect();
+        let own = Own { drive: DriveIdx::new(0), size, reserved };
+        let area = own.area(data).expect("the places leave room for the data");
+        for stripe in synced..layout.stripes() {
+            for row in 0..layout.rows() {
+                for symbol in layout.data_symbols()..layout.symbols() {
+                    let cell = layout.cell(Row { stripe, row }, symbol);
+                    let mut noise = [0; SECTOR_SIZE];
+                    rng.fill(&mut noise);
+                    let extent = area.on_drive(Extent::new(cell.lba, one));
+                    disks[cell.drive.as_usize()].write(extent, &noise);
+                }
+            }
+        }
+        // Also those that lie have this on their media.
+        disks.iter_mut().for_each(Disk::settle);
+        disks
+    }
+}
