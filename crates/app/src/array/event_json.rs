@@ -423,7 +423,9 @@ mod tests {
             ),
             (array(ArrayEvent::ResyncDone), Info, json!({}), "all redundancy is valid"),
             (
-                array(ArrayEvent::Unrecovered { extent: Extent::new(Lba::new(8), Sectors::new(3)) }),
+                array(ArrayEvent::Unrecovered {
+                    extent: Extent::new(Lba::new(8), Sectors::new(3)),
+                }),
                 Error,
                 json!({ "first_sector": 8, "sectors": 3 }),
                 "3 sectors from sector 8 on may hold something older than was written last before \

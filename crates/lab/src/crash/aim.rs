@@ -32,6 +32,8 @@ pub struct Aim {
 /// How often mishaps come: of how many occasions one brings each, or none if that is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Odds {
+    /// Of arrays: writes of whole codewords are announced and not logged, even the shortest.
+    pub announced: u64,
     /// Of arrays: the redundancy of some stripes is not valid yet.
     pub unsynced: u64,
     /// Of lives: a disk is lost.
@@ -59,6 +61,7 @@ pub struct Odds {
 impl Odds {
     /// Something of everything.
     pub const DEFAULT: Self = Self {
+        announced: 2,
         unsynced: 8,
         loss: 3,
         trouble: 6,
@@ -120,13 +123,22 @@ impl Aim {
         ..Self::DEFAULT
     };
 
+    /// Whole codewords, announced, and flushes.
+    pub const ANNOUNCED: Self = Self {
+        writes: 6,
+        one_of: 2,
+        odds: Odds { announced: 1, flush: 12, unsynced: 0, ..Odds::DEFAULT },
+        ..Self::DEFAULT
+    };
+
     /// Each aim, and its name.
-    pub const ALL: [(&'static str, Self); 6] = [
+    pub const ALL: [(&'static str, Self); 7] = [
         ("short", Self::DEFAULT),
         ("long", Self::LONG),
         ("focused", Self::FOCUSED),
         ("losses", Self::LOSSES),
         ("again", Self::AGAIN),
         ("unsynced", Self::UNSYNCED),
+        ("announced", Self::ANNOUNCED),
     ];
 }

@@ -29,7 +29,7 @@ impl Run<'_> {
         let image = Image {
             disks: make.disks(&mut self.rng),
             torn: Vec::new(),
-            promise: Promise::new(make.layout().size().get()),
+            promise: Promise::new(make.layout().size().get(), make.logs),
             lost: DriveSet::EMPTY,
             dead: DriveSet::EMPTY,
             spoilt: DriveSet::EMPTY,
@@ -103,6 +103,7 @@ impl Run<'_> {
             }
         }
         machine.trouble = None;
+        machine.flush(); // What is read from now on outlasts a crash.
         machine.verify(&mut self.rng)?;
         if self.happens(self.odds().stop) { self.stop(machine, depth) } else { Ok(()) }
     }
@@ -230,7 +231,8 @@ impl Run<'_> {
         }
         if is_valid && self.happens(self.odds().place) {
             let drive = self.any();
-            if self.can_lose(gone.or(image.faults()), drive) && self.spoil_place(&mut image, drive) {
+            if self.can_lose(gone.or(image.faults()), drive) && self.spoil_place(&mut image, drive)
+            {
                 self.tally.bad_places += 1;
             }
         }
@@ -254,6 +256,7 @@ impl Run<'_> {
             return Err(format!("{} sectors were given up without need", machine.given_up));
         }
         self.tally.given_up += machine.given_up;
+        self.tally.damaged += std::mem::take(&mut machine.damaged);
         machine.note_recovered();
         if depth < DEPTH_MAX && self.happens(self.aim.goes_on) {
             let aim = Aim { one_of: 8 * self.aim.one_of, ..self.aim };

@@ -1,14 +1,15 @@
 //! A machine with an array over the disks of a crash swarm. Who ends first is drawn, and so is when time passes.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use levelhead_array::journal::record::{checksums, examine};
 use levelhead_array::journal::rules::Rules;
 use levelhead_array::membership::Why;
 use levelhead_array::superblock::Uuid;
 use levelhead_array::{
-    Action, Answer, Array, ArrayEvent, Books, BufId, Content, Deliver, Ending, Event, HostOrder,
-    JournalSettings, Patience, Policy, RequestId, Settings, Submit, Sums,
+    Action, Answer, Array, ArrayEvent, Books, BufId, Cell, Content, Deliver, Ending, Event,
+    HostOrder, JournalSettings, Patience, Policy, RequestId, Settings, Submit, Sums,
 };
 use levelhead_block::{
     Buf, Command, Data, Durability, Effort, Outcome, Piece, SectorSet, ZeroTail,
@@ -69,6 +70,13 @@ struct Asked {
     floors: Option<Vec<usize>>,
 }
 
+/// A write that was sent.
+#[derive(Clone, Copy, Debug)]
+struct Wrote {
+    sent: Sent,
+    durability: Durability,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Machine {
@@ -78,8 +86,9 @@ pub struct Machine {
     inside: Vec<Inside>,
     pub(crate) now: Instant,
     request_next: u64,
-    writes: BTreeMap<RequestId, Sent>,
-    flushes: u64,
+    writes: BTreeMap<RequestId, Wrote>,
+    /// What was answered when they were sent.
+    flushes: BTreeMap<RequestId, Vec<Sent>>,
     reads: BTreeMap<RequestId, Asked>,
     /// Reads of the whole array that were answered.
     delivered: BTreeMap<RequestId, (Answer, Data)>,
@@ -94,6 +103,8 @@ pub struct Machine {
     broken: Option<String>,
     /// Sectors that the array said it could not bring back.
     pub(crate) given_up: u64,
+    /// Sectors that are damaged.
+    pub(crate) damaged: u64,
 }
 
 impl Machine {
@@ -117,7 +128,12 @@ impl Machine {
             books: Some(Books::of(&assembly, Uuid(u128::from(seed).to_le_bytes()))),
             patience,
             background: None,
-            journal: JournalSettings::of(&assembly).map(|known| JournalSettings { rules, ..known }),
+            journal: JournalSettings::of(&assembly).map(|known| JournalSettings {
+                rules,
+                // Also the shortest.
+                intents_from: known.intents_from.and(NonZeroU32::new(1)),
+                ..known
+            }),
         };
         let mut machine = Self {
             array: Array::new(&settings, Streams::new(seed)),
@@ -127,7 +143,7 @@ impl Machine {
             now: Instant::ZERO,
             request_next: 0,
             writes: BTreeMap::new(),
-            flushes: 0,
+            flushes: BTreeMap::new(),
             reads: BTreeMap::new(),
             delivered: BTreeMap::new(),
             promise,
@@ -138,6 +154,7 @@ impl Machine {
             ending: None,
             broken: None,
             given_up: 0,
+            damaged: 0,
         };
         machine.carry_out();
         Ok(machine)
@@ -180,7 +197,7 @@ impl Machine {
 
     /// Requests that are not answered.
     pub fn outstanding(&self) -> usize {
-        self.writes.len() + self.reads.len() + self.flushes as usize
+        self.writes.len() + self.reads.len() + self.flushes.len()
     }
 
     /// Sends a write.
@@ -188,7 +205,7 @@ impl Machine {
         let sent = self.promise.send(extent);
         let zero_tail = ZeroTail::None;
         let id = self.name();
-        self.writes.insert(id, sent);
+        self.writes.insert(id, Wrote { sent, durability });
         self.buffers.insert(BufId::Client(id), Buf::copy_of(&sent.bytes()));
         self.send(id, Command::Write { extent, durability, zero_tail });
     }
@@ -209,7 +226,7 @@ impl Machine {
     /// Sends a flush.
     pub fn flush(&mut self) {
         let id = self.name();
-        self.flushes += 1;
+        self.flushes.insert(id, self.promise.answered());
         self.send(id, Command::Flush);
     }
 
@@ -298,7 +315,11 @@ impl Machine {
         self.is_good()?;
         let (answer, data) = self.delivered.remove(&id).expect("it was answered");
         self.may_fail(extent, &answer.outcome)?;
-        self.promise.check(extent, data.into_buf().as_slice())
+        let lacking = match &answer.outcome {
+            Outcome::Done { damaged, .. } => damaged.clone(),
+            Outcome::Refused | Outcome::Gone => SectorSet::EMPTY,
+        };
+        self.promise.check(extent, data.into_buf().as_slice(), &lacking)
     }
 
     /// Whether a read may have ended so: only sectors may be missing that the array has given up.
@@ -425,6 +446,9 @@ impl Machine {
                     self.given_up += extent.sectors.get();
                     self.promise.give_up(extent);
                 }
+                Action::Event(Event::Array(ArrayEvent::Damaged { drive, extent })) => {
+                    self.note_damaged(drive, extent);
+                }
                 Action::Event(_) => {}
                 Action::Answer(answer) => self.note_answer(answer),
             }
@@ -469,13 +493,33 @@ impl Machine {
             return self.note(seen);
         }
         match self.writes.remove(&id) {
-            Some(sent) if answer.outcome.is_good() => self.promise.answer(sent),
-            Some(sent) => self.note(Err(format!("{sent:?} failed: {:?}", answer.outcome))),
+            Some(Wrote { sent, durability }) if answer.outcome.is_good() => {
+                self.promise.answer(sent, durability);
+            }
+            Some(Wrote { sent, .. }) => {
+                self.note(Err(format!("{sent:?} failed: {:?}", answer.outcome)))
+            }
             None => {
-                self.flushes -= 1;
-                if !answer.outcome.is_good() {
+                let safe = self.flushes.remove(&id).expect("it was sent");
+                if answer.outcome.is_good() {
+                    self.promise.flush(&safe);
+                } else {
                     self.note(Err(format!("a flush failed: {:?}", answer.outcome)));
                 }
+            }
+        }
+    }
+
+    /// Data may be nowhere if it was being replaced when the power failed, and the disk is not there.
+    fn note_damaged(&mut self, drive: DriveIdx, extent: Extent) {
+        for lba in extent.iter() {
+            let (row, symbol) = self.array.layout().symbol(Cell { drive, lba });
+            let symbol = if self.array.layout().spec().is_mirror() { 0 } else { symbol };
+            if symbol < self.array.layout().data_symbols() {
+                self.damaged += 1;
+                let sector = self.array.layout().sector(row, symbol);
+                let seen = self.promise.damage(sector);
+                self.note(seen);
             }
         }
     }

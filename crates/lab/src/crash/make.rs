@@ -1,5 +1,6 @@
 //! The disks that a crash swarm begins with.
 
+use levelhead_array::damaged::DAMAGED_PLACE;
 use levelhead_array::membership::{Member, Membership};
 use levelhead_array::reserve::{Reserved, Use};
 use levelhead_array::superblock::{Book, Forced, Kept, Logs, Own, State, Superblock, Uuid};
@@ -20,6 +21,8 @@ pub struct Make {
     pub synced: u64,
     /// Sectors of each of the two pieces of its journal; without one if that is 0.
     pub piece: u64,
+    /// Of which writes the journal has the contents.
+    pub logs: Logs,
     /// What its disks do with flushes.
     pub manners: Manners,
 }
@@ -33,7 +36,11 @@ impl Make {
     /// Disks with a new array on them, and noise where redundancy is not valid.
     pub fn disks(&self, rng: &mut Rng) -> Vec<Disk> {
         let (data, piece) = (self.spec.chunk() * self.stripes, Sectors::new(self.piece));
-        let size = Sectors::new(2) + data + piece * 2;
+        let list = match self.logs {
+            Logs::All => Sectors::ZERO,
+            Logs::Parts => DAMAGED_PLACE,
+        };
+        let size = Sectors::new(2) + data + piece * 2 + list;
         let half = self.spec.chunk() * (self.stripes / 2);
         let one = Sectors::new(1);
         let place = |at: Sectors, sectors: Sectors, purpose| Reserved {
@@ -44,6 +51,9 @@ impl Make {
         if piece > Sectors::ZERO {
             reserved.push(place(one, piece, Use::Journal));
             reserved.push(place(one + piece + half, piece, Use::Journal));
+        }
+        if list > Sectors::ZERO {
+            reserved.push(place(size - one - list, list, Use::Damaged));
         }
         reserved.push(place(size - one, one, Use::Superblock));
         let layout = self.layout();
@@ -60,7 +70,7 @@ impl Make {
             forced: Forced::No,
             synced,
             synced_last: synced,
-            journal: (self.piece > 0).then_some(Kept { first: 1, logs: Logs::All }),
+            journal: (self.piece > 0).then_some(Kept { first: 1, logs: self.logs }),
             members: (0..self.spec.drives()).map(member).collect(),
         };
         let disk = |at: usize| {

@@ -26,6 +26,7 @@ pub mod promise;
 use std::fmt;
 
 use levelhead_array::Spec;
+use levelhead_array::superblock::Logs;
 use levelhead_stats::Streams;
 
 pub use self::aim::{Aim, Odds};
@@ -72,6 +73,8 @@ pub struct Tally {
     pub stops: u64,
     /// Sectors that arrays said they could not bring back.
     pub given_up: u64,
+    /// Sectors that were being replaced and are damaged.
+    pub damaged: u64,
     /// Arrays that an operator had to make go on, because redundancy was not valid for good.
     pub doubts: u64,
 }
@@ -109,10 +112,13 @@ pub fn run(seed: u64, aim: Aim, tally: &mut Tally) -> Result<(), Broken> {
     let stripes = 1 + rng.below(3);
     let is_unsynced = aim.odds.unsynced > 0 && rng.below(aim.odds.unsynced) == 0;
     let synced = if is_unsynced { rng.below(stripes) } else { u64::MAX };
-    let make = Make { spec, stripes, synced, piece, manners: aim.manners };
+    let is_announced = aim.odds.announced > 0 && rng.below(aim.odds.announced) == 0;
+    let logs = if is_announced { Logs::Parts } else { Logs::All };
+    let make = Make { spec, stripes, synced, piece, logs, manners: aim.manners };
     let mut run = Run { rng, aim, tally, spec };
     run.all(make).map_err(|how| {
         let valid = if is_unsynced { format!(", {synced} valid") } else { String::new() };
-        Broken { seed, what: format!("{text}, {stripes} stripes{valid}, pieces of {piece}"), how }
+        let what = format!("{text}, {stripes} stripes{valid}, pieces of {piece}, logs {logs:?}");
+        Broken { seed, what, how }
     })
 }

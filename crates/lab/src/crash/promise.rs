@@ -1,12 +1,17 @@
 //! What an array has promised of every sector, and whether it holds.
 
-use levelhead_units::{Extent, SECTOR_SIZE};
+use levelhead_array::superblock::Logs;
+use levelhead_block::{Durability, SectorSet};
+use levelhead_units::{Extent, Lba, SECTOR_SIZE};
 
 /// The promise for every sector of an array.
 #[derive(Clone, Debug)]
 pub struct Promise {
     sectors: Vec<History>,
     next: u64,
+    logs: Logs,
+    /// What was answered and no flush has made durable, where that is needed.
+    answered: Vec<Sent>,
 }
 
 /// The writes of a sector that it may hold, in order, each by its number.
@@ -17,13 +22,15 @@ struct History {
     floor: usize,
     /// The array has said that it could not bring the last of them back.
     is_given_up: bool,
+    /// It was being replaced when the power failed, and is nowhere.
+    is_damaged: bool,
 }
 
 impl Promise {
-    /// Of an array full of zeroes.
-    pub fn new(sectors: u64) -> Self {
-        let zero = History { versions: vec![0], floor: 0, is_given_up: false };
-        Self { sectors: vec![zero; sectors as usize], next: 1 }
+    /// Of an array full of zeroes, with a journal of these writes.
+    pub fn new(sectors: u64, logs: Logs) -> Self {
+        let zero = History { versions: vec![0], floor: 0, is_given_up: false, is_damaged: false };
+        Self { sectors: vec![zero; sectors as usize], next: 1, logs, answered: Vec::new() }
     }
 
     /// A write of this is sent: its bytes, every sector full of a number of its own.
@@ -37,7 +44,40 @@ impl Promise {
     }
 
     /// It was answered well.
-    pub fn answer(&mut self, sent: Sent) {
+    pub fn answer(&mut self, sent: Sent, durability: Durability) {
+        for lba in sent.extent.iter() {
+            self.sectors[lba.get() as usize].is_damaged = false;
+        }
+        match (self.logs, durability) {
+            (Logs::All, _) | (Logs::Parts, Durability::Durable) => self.keep(sent),
+            (Logs::Parts, Durability::Cached) => self.answered.push(sent),
+        }
+    }
+
+    /// What was answered and is not durable for sure.
+    pub fn answered(&self) -> Vec<Sent> {
+        self.answered.clone()
+    }
+
+    /// A flush was answered well that was sent when this had been answered.
+    pub fn flush(&mut self, safe: &[Sent]) {
+        self.answered.retain(|sent| !safe.contains(sent));
+        safe.iter().for_each(|&sent| self.keep(sent));
+    }
+
+    /// The array says that what a sector held is nowhere.
+    pub fn damage(&mut self, sector: Lba) -> Result<(), String> {
+        let history = &mut self.sectors[sector.get() as usize];
+        let is_being_replaced = history.versions.len() > history.floor + 1;
+        let may_be = self.logs == Logs::Parts && (is_being_replaced || history.is_damaged);
+        history.is_damaged = true;
+        may_be.then_some(()).ok_or_else(|| {
+            format!("sector {} is damaged and was not being replaced: {history:?}", sector.get())
+        })
+    }
+
+    /// It will outlast a crash.
+    fn keep(&mut self, sent: Sent) {
         for lba in sent.extent.iter() {
             let history = &mut self.sectors[lba.get() as usize];
             let at = history.versions.iter().position(|&version| version == sent.number);
@@ -56,7 +96,8 @@ impl Promise {
 
     /// Whether the array may fail to give a sector.
     pub fn is_given_up(&self, sector: u64) -> bool {
-        self.sectors[sector as usize].is_given_up
+        let history = &self.sectors[sector as usize];
+        history.is_given_up || history.is_damaged
     }
 
     /// What a read that is sent now must bring at least, of each of its sectors.
@@ -70,7 +111,7 @@ impl Promise {
         let sectors = extent.iter().zip(floors).zip(bytes.chunks_exact(SECTOR_SIZE));
         for ((lba, &floor), sector) in sectors {
             let history = &mut self.sectors[lba.get() as usize];
-            if history.is_given_up {
+            if history.is_given_up || history.is_damaged {
                 continue;
             }
             let number = number_of(sector);
@@ -78,20 +119,32 @@ impl Promise {
             let at = number.and_then(known).filter(|&at| at >= floor).ok_or_else(|| {
                 let versions = &history.versions;
                 let number = number.map_or("a mixture".into(), |number| number.to_string());
-                format!("a read finds {number} in sector {}, of {versions:?} from {floor}", lba.get())
+                format!(
+                    "a read finds {number} in sector {}, of {versions:?} from {floor}",
+                    lba.get()
+                )
             })?;
-            history.floor = history.floor.max(at);
+            if self.logs == Logs::All {
+                history.floor = history.floor.max(at);
+            }
         }
         Ok(())
     }
 
     /// Bytes were read of a part of the array that nothing is writing: each sector must hold one of the versions that
     /// it may. From now on it holds this one.
-    pub fn check(&mut self, extent: Extent, bytes: &[u8]) -> Result<(), String> {
-        for (lba, sector) in extent.iter().zip(bytes.chunks_exact(SECTOR_SIZE)) {
+    pub fn check(
+        &mut self,
+        extent: Extent,
+        bytes: &[u8],
+        lacking: &SectorSet,
+    ) -> Result<(), String> {
+        self.answered.clear();
+        let sectors = (0..).zip(extent.iter()).zip(bytes.chunks_exact(SECTOR_SIZE));
+        for ((offset, lba), sector) in sectors {
             let history = &mut self.sectors[lba.get() as usize];
-            let History { versions, floor, is_given_up } = history;
-            if *is_given_up {
+            let History { versions, floor, is_given_up, is_damaged } = history;
+            if *is_given_up || (*is_damaged && lacking.contains(offset)) {
                 continue;
             }
             let number = number_of(sector).ok_or_else(|| {
@@ -104,7 +157,8 @@ impl Promise {
                     lba.get()
                 ));
             }
-            *history = History { versions: vec![number], floor: 0, is_given_up: false };
+            *history =
+                History { versions: vec![number], floor: 0, is_given_up: false, is_damaged: false };
         }
         Ok(())
     }

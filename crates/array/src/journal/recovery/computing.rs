@@ -130,7 +130,14 @@ impl Recovery {
     }
 
     /// Makes a record of what was computed of one drive, and has it examined (X5).
-    fn check(&mut self, core: &mut Core, ring: &Ring, missing: Missing, buf: BufId, cells: &[Cell]) {
+    fn check(
+        &mut self,
+        core: &mut Core,
+        ring: &Ring,
+        missing: Missing,
+        buf: BufId,
+        cells: &[Cell],
+    ) {
         let Missing { id, drive } = missing;
         let place = self.reserved[&missing];
         // All that it changed, so that one such record says what a whole one says.
