@@ -346,6 +346,8 @@ impl Journal {
         self.uncommitted.remove(&id);
         let op = transaction.op;
         let lost = core.drives.lost();
+        // What was committed after it may be marked now.
+        self.unmarked_since = self.unmarked_since.or(Some(now));
         if transaction.manner == Manner::Intent {
             transaction.bufs().into_iter().for_each(|buf| core.release(buf));
             self.note_committed(op);
@@ -361,7 +363,6 @@ impl Journal {
             }
         }
         left.into_iter().for_each(|version| self.note_left(core, version));
-        self.unmarked_since = self.unmarked_since.or(Some(now));
         self.note_committed(op);
         self.end_if_over(core, id);
     }

@@ -397,11 +397,7 @@ impl Recovery {
                 self.release(core);
                 self.step = Step::Choosing;
             }
-            Step::Marking => {
-                self.release(core);
-                self.step = Step::Loading;
-                self.load(core, now);
-            }
+            Step::Marking => self.judge_next(core, now),
             Step::Loading => self.place(core, now),
             Step::Placing => {
                 self.release(core);
@@ -544,7 +540,7 @@ impl Recovery {
                 Room::NotFor(id) => self.homeless.insert(id),
             };
         }
-        self.step = Step::Mending;
+        self.step = Step::Choosing;
     }
 
     fn known<'a>(&'a self, core: &'a Core) -> Known<'a> {
@@ -676,6 +672,7 @@ impl Recovery {
         placed.sort_by_key(|stored| stored.cell);
         let mut runs: Vec<PlaceRun> = Vec::new();
         for Stored { cell: to, place } in placed {
+            self.unreadable.remove(&to); // A drive gives what was written to it.
             match runs.last_mut() {
                 Some(run)
                     if run.drive == to.drive

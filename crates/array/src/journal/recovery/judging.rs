@@ -60,7 +60,8 @@ impl Announced {
 
 impl Recovery {
     /// Intents of which a ring that is there should have a record and has none: they were never on enough rings, so
-    /// that nothing was written in place.
+    /// that nothing was written in place. Not so below what some ring says is committed: another recovery may have
+    /// missed such a ring, and decided that they count (V2).
     pub(super) fn find_unwritten(&mut self, core: &Core) {
         let present = core.drives.present();
         let unread: DriveSet = self.torn.iter().map(|torn| torn.drive).collect();
@@ -72,7 +73,8 @@ impl Recovery {
             *on = on.with(*ring);
         }
         let unwritten = holders.iter().filter(|(id, holders)| {
-            !holders.and(present).without(unread).without(found[id]).is_empty()
+            let without = holders.and(present).without(unread).without(found[id]);
+            **id > self.verdict.committed && !without.is_empty()
         });
         let unwritten: Vec<u64> = unwritten.map(|(&id, _)| id).collect();
         self.verdict.dropped.extend(unwritten);
@@ -119,8 +121,8 @@ impl Recovery {
             self.announced.batch.insert(row, intents);
         }
         if self.announced.batch.is_empty() {
-            self.step = Step::Choosing;
-            return;
+            self.step = Step::Loading;
+            return self.load(core, now);
         }
         let present = core.drives.present();
         let cells = self.announced.batch.keys().flat_map(|&row| {
