@@ -193,7 +193,7 @@ impl Journal {
             }
             let (ring, sectors) = (&self.rings[drive.as_usize()], Sectors::new(1));
             let place = ring.room(sectors, core.arm(drive)).ok_or(Blocked::Space(drive))?;
-            entries.push(Entry { id: self.next, subject: drive, place, sectors });
+            entries.push(Entry { id: self.next, ring: drive, subject: drive, place, sectors });
             holders = holders.with(drive);
         }
         self.intents.turn += entries.len();

@@ -27,6 +27,8 @@
 //!   places, or the loss of that participant is recorded for good.
 //! - J5. A transaction gets the space of all its records at once, so that no two wait for each other's.
 //! - J6. Until a sector is in its place, it is read from memory.
+//! - J7. Where redundancy is not valid yet, the record of a participant lies on enough rings, so that one that cannot be
+//!   read costs nothing.
 
 mod appending;
 pub(crate) mod at_risk;
@@ -37,6 +39,7 @@ pub(crate) mod placer;
 pub mod record;
 pub(crate) mod recovery;
 pub(crate) mod ring;
+mod room;
 pub mod rules;
 pub mod status;
 pub(crate) mod transaction;
@@ -50,10 +53,11 @@ use levelhead_units::{DriveIdx, DriveSet, Instant, Sectors};
 
 use self::contents::{Contents, Coverage, Stored};
 use self::intents::Intents;
-use self::placer::{BACKLOG_MAX, Busy, Haste, Placer};
+use self::placer::{Busy, Haste, Placer};
 use self::record::{FoundRecord, Record, RingName};
 use self::recovery::Recovery;
-use self::ring::{Append, Entry, Ring};
+use self::ring::{Append, Copied, Entry, Ring};
+use self::room::Begun;
 use self::rules::{Rule, Rules};
 use self::transaction::{Manner, Transaction, split};
 use self::unplaced::Version;
@@ -78,6 +82,8 @@ pub(crate) struct Journal {
     /// Transactions that are not over.
     open: BTreeMap<u64, Transaction>,
     uncommitted: BTreeSet<u64>,
+    /// Their sectors.
+    begun: Begun,
     /// The name of the next one.
     next: u64,
     /// What waits for room, in order.
@@ -168,6 +174,7 @@ impl Journal {
             placers: (0..drives).map(|at| Placer::new(DriveIdx::from_usize(at))).collect(),
             open: BTreeMap::new(),
             uncommitted: BTreeSet::new(),
+            begun: Begun::new(drives),
             next: known.floor.max(1),
             waiting: VecDeque::new(),
             pending: BTreeMap::new(),
@@ -276,7 +283,7 @@ impl Journal {
         if self.rings[at].append.as_ref().is_some_and(|append| append.sub == sub) {
             let Append { buf, entries, .. } = self.rings[at].handle_appended();
             core.release(buf);
-            entries.iter().for_each(|entry| self.note_logged(core, now, entry));
+            entries.iter().for_each(|entry| self.note_logged(core, now, drive, entry));
             return;
         }
         if let Some(cells) = self.placers[at].take_placed(sub) {
@@ -300,9 +307,13 @@ impl Journal {
     }
 
     /// A record is durable.
-    fn note_logged(&mut self, core: &mut Core, now: Instant, entry: &Entry) {
+    fn note_logged(&mut self, core: &mut Core, now: Instant, ring: DriveIdx, entry: &Entry) {
         let Some(transaction) = self.open.get_mut(&entry.id) else { return };
-        transaction.logged = transaction.logged.with(entry.subject);
+        if entry.subject == ring {
+            transaction.logged = transaction.logged.with(ring);
+        } else {
+            transaction.copies.remove(&Copied { ring, subject: entry.subject });
+        }
         self.look_at(core, now, entry.id);
     }
 
@@ -337,12 +348,14 @@ impl Journal {
         let transaction = self.open.get_mut(&id).expect("it is open");
         // Also of an intent: a recovery takes a ring that is there and lacks it for a proof that it never counted.
         let missing = transaction.holders.without(transaction.logged).without(settled);
-        let is_logged = missing.is_empty();
+        let is_copied = transaction.copies.iter().all(|copied| settled.contains(copied.ring));
+        let is_logged = missing.is_empty() && is_copied;
         let may_commit = is_logged || !self.rules.keep(Rule::Records);
         if transaction.is_committed || !may_commit {
             return self.end_if_over(core, id);
         }
         transaction.is_committed = true;
+        self.begun.remove(transaction);
         self.uncommitted.remove(&id);
         let op = transaction.op;
         let lost = core.drives.lost();
@@ -503,32 +516,36 @@ impl Journal {
             self.blocked = (!self.waiting.is_empty()).then_some(Blocked::Intent);
             return false;
         };
-        let transaction = &self.waiting[at];
-        let manner = self.intents.manner_of(core, transaction).expect("it meets no intent");
-        let entries = match manner {
-            Manner::Payload => self.room_for_payload(core, transaction),
+        let mut transaction = self.waiting.remove(at).expect("it was looked at above");
+        let manner = self.intents.manner_of(core, &transaction).expect("it meets no intent");
+        let room = match manner {
+            Manner::Payload => self.room_for_payload(core, &transaction),
             Manner::Intent => self.room_for_intent(core),
         };
-        let entries = match entries {
+        let entries = match room {
             Ok(entries) => entries,
             Err(blocked) => {
+                self.waiting.insert(at, transaction);
                 self.blocked = Some(blocked);
                 return false;
             }
         };
-        let mut transaction = self.waiting.remove(at).expect("it was looked at above");
         transaction.manner = manner;
         transaction.bufs().into_iter().for_each(|buf| core.retain(buf));
         self.intents.note_begun(self.next, &transaction);
         if manner == Manner::Intent {
-            transaction.announce_on(entries.iter().map(|entry| entry.subject).collect());
+            transaction.announce_on(entries.iter().map(|entry| entry.ring).collect());
             let pending = self.pending.get_mut(&transaction.op).expect("its operation waits");
             pending.intents.push(self.next);
             pending.to_place.extend(&transaction.cells);
             core.counters.journal_intents += 1;
         }
+        self.begun.add(&transaction);
         for entry in entries {
-            self.rings[entry.subject.as_usize()].enter(now, entry);
+            if let (Manner::Payload, Some(copied)) = (manner, entry.copied()) {
+                transaction.copies.insert(copied);
+            }
+            self.rings[entry.ring.as_usize()].enter(now, entry);
         }
         self.uncommitted.insert(self.next);
         self.open.insert(self.next, transaction);
@@ -537,26 +554,6 @@ impl Journal {
         }
         self.next += 1;
         true
-    }
-
-    /// The space of a transaction's records, if there is room for all of them (J5).
-    fn room_for_payload(
-        &self,
-        core: &Core,
-        transaction: &Transaction,
-    ) -> Result<Vec<Entry>, Blocked> {
-        let mut entries = Vec::new();
-        for drive in transaction.participants.without(core.drives.lost()).iter() {
-            let sectors = transaction.record_sectors(drive);
-            let backlog = core.unplaced.of(drive).len();
-            if backlog > 0 && backlog + sectors.as_usize() > BACKLOG_MAX {
-                return Err(Blocked::Backlog(drive));
-            }
-            let ring = &self.rings[drive.as_usize()];
-            let place = ring.room(sectors, core.arm(drive)).ok_or(Blocked::Space(drive))?;
-            entries.push(Entry { id: self.next, subject: drive, place, sectors });
-        }
-        Ok(entries)
     }
 
     /// Writes what is marked in its places (J2).

@@ -625,8 +625,11 @@ impl Recovery {
     }
 
     /// What is to be written in place.
-    fn plan_places(&mut self) {
+    fn plan_places(&mut self, core: &Core) {
+        let present = core.drives.present();
         let of = |(&to, last): (&Cell, &Final)| match last.source {
+            // A copy of it may be there although its drive is not.
+            Source::Ring { .. } if !present.contains(to.drive) => None,
             Source::Ring { drive, lba } => {
                 Some(Move { to, from: At::one(drive, Space::Drive, lba) })
             }

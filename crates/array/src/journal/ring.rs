@@ -83,11 +83,28 @@ struct Held {
 pub(crate) struct Entry {
     /// Whose; 0 of a mark.
     pub(crate) id: u64,
+    /// The drive that it goes to.
+    pub(crate) ring: DriveIdx,
     /// The drive that its payload is for.
     pub(crate) subject: DriveIdx,
     pub(crate) place: Lba,
     /// Header and payload.
     pub(crate) sectors: Sectors,
+}
+
+/// A record on the ring of another drive than its payload is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Copied {
+    pub(crate) ring: DriveIdx,
+    pub(crate) subject: DriveIdx,
+}
+
+impl Entry {
+    /// What it is a copy of, if it is one.
+    pub(crate) fn copied(&self) -> Option<Copied> {
+        let &Self { ring, subject, .. } = self;
+        (ring != subject).then_some(Copied { ring, subject })
+    }
 }
 
 /// Records on their way into the drive, in one command.
@@ -213,6 +230,11 @@ impl Ring {
         self.held.insert(place, Held { sectors, id });
     }
 
+    /// Lets go of the places that were held for a transaction.
+    pub(crate) fn let_go(&mut self, id: u64) {
+        self.held.retain(|_, held| held.id != id);
+    }
+
     /// A place for a mark that is written at once, and says this.
     pub(crate) fn take_mark(&mut self, near: Lba, says: Watermarks) -> Lba {
         let place = self.mark_place(near);
@@ -289,7 +311,7 @@ impl Ring {
         assert!(self.is_idle(), "I3: drive {}", self.drive);
         let place = self.mark_place(near);
         let (drive, sectors) = (self.drive, Sectors::new(1));
-        self.waiting.push_back(Entry { id: 0, subject: drive, place, sectors });
+        self.waiting.push_back(Entry { id: 0, ring: drive, subject: drive, place, sectors });
     }
 
     /// The next records that lie side by side, taken from the queue; none while an append is under way (I3).
@@ -335,6 +357,11 @@ impl Ring {
     /// Whether it keeps what is over, if `retired` says where that begins.
     pub(crate) fn holds_below(&self, retired: u64) -> bool {
         self.held.values().any(|held| held.id < retired)
+    }
+
+    /// Whether it keeps nothing below `next` but the record that says most.
+    pub(crate) fn is_spent(&self, next: u64) -> bool {
+        self.held.iter().all(|(&at, held)| held.id >= next || Some(at) == self.latest)
     }
 
     /// Whether nothing is on its way.

@@ -1,12 +1,13 @@
 //! A transaction: what changes on all drives together, or, after a crash, not at all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use levelhead_block::{BufId, Segment};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
 use super::contents::{Changed, Stored};
 use super::record::{ChangedRun, Record};
+use super::ring::Copied;
 use crate::ops::id::OpId;
 use crate::ops::read::append;
 use crate::shape::{Cell, Row};
@@ -35,6 +36,8 @@ pub(crate) struct Transaction {
     pub(crate) holders: DriveSet,
     /// Those of them whose record is durable.
     pub(crate) logged: DriveSet,
+    /// Copies of its records on other rings that are not durable yet (J7).
+    pub(crate) copies: BTreeSet<Copied>,
     /// Whether a record of it has gone to a drive.
     pub(crate) is_sent: bool,
     pub(crate) is_committed: bool,
@@ -63,6 +66,7 @@ impl Transaction {
             participants,
             holders: participants,
             logged: DriveSet::EMPTY,
+            copies: BTreeSet::new(),
             is_sent: false,
             is_committed: false,
             unplaced: cells.len(),

@@ -71,7 +71,7 @@ impl Recovery {
             if self.rules.keep(Rule::Decide) {
                 self.mark(core, now, rings, says);
             }
-            self.plan_places();
+            self.plan_places(core);
             self.step = Step::Marking;
             return;
         };

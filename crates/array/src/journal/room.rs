@@ -1,0 +1,119 @@
+//! Room for the records of a transaction that is logged: on the ring of every participant, and on more of them where
+//! redundancy is not valid yet (J7).
+
+use levelhead_units::{DriveIdx, DriveSet};
+
+use super::placer::BACKLOG_MAX;
+use super::ring::{Copied, Entry};
+use super::transaction::{Manner, Transaction};
+use super::{Blocked, Journal};
+use crate::core::Core;
+
+/// For every drive the sectors of transactions that were begun, are not committed, and then wait for their places.
+#[derive(Debug)]
+pub(super) struct Begun(Vec<usize>);
+
+impl Begun {
+    pub(super) fn new(drives: usize) -> Self {
+        Self(vec![0; drives])
+    }
+
+    /// A transaction was begun.
+    pub(super) fn add(&mut self, transaction: &Transaction) {
+        self.each(transaction, |count| count + 1);
+    }
+
+    /// It was committed.
+    pub(super) fn remove(&mut self, transaction: &Transaction) {
+        self.each(transaction, |count| count - 1);
+    }
+
+    fn each(&mut self, transaction: &Transaction, change: impl Fn(usize) -> usize) {
+        match transaction.manner {
+            Manner::Intent => {}
+            Manner::Payload => {
+                for stored in &transaction.cells {
+                    let count = &mut self.0[stored.cell.drive.as_usize()];
+                    *count = change(*count);
+                }
+            }
+        }
+    }
+
+    fn of(&self, drive: DriveIdx) -> usize {
+        self.0[drive.as_usize()]
+    }
+}
+
+impl Journal {
+    /// The space of a transaction's records, if there is room for all of them (J5).
+    pub(super) fn room_for_payload(
+        &mut self,
+        core: &Core,
+        transaction: &Transaction,
+    ) -> Result<Vec<Entry>, Blocked> {
+        let id = self.next;
+        let own: Vec<DriveIdx> =
+            transaction.participants.without(core.drives.lost()).iter().collect();
+        for &drive in &own {
+            let sectors = transaction.record_sectors(drive).as_usize();
+            let backlog = core.unplaced.of(drive).len() + self.begun.of(drive);
+            if backlog > 0 && backlog + sectors > BACKLOG_MAX {
+                return Err(Blocked::Backlog(drive));
+            }
+        }
+        let copies = self.copies(core, transaction, &own);
+        let wanted = own.iter().map(|&drive| Copied { ring: drive, subject: drive }).chain(copies);
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut full = None;
+        for Copied { ring, subject } in wanted {
+            let sectors = transaction.record_sectors(subject);
+            let Some(place) = self.rings[ring.as_usize()].room(sectors, core.arm(ring)) else {
+                full = Some(ring);
+                break;
+            };
+            // Two of them may go to one ring.
+            self.rings[ring.as_usize()].reserve(place, sectors, id);
+            entries.push(Entry { id, ring, subject, place, sectors });
+        }
+        self.rings.iter_mut().for_each(|ring| ring.let_go(id));
+        match full {
+            None => Ok(entries),
+            // A ring too small for all copies at once does without some.
+            Some(ring) if self.is_as_free_as_can_be(ring) && entries.len() >= own.len() => {
+                Ok(entries)
+            }
+            Some(ring) => Err(Blocked::Space(ring)),
+        }
+    }
+
+    /// Whether a ring will never have more room.
+    fn is_as_free_as_can_be(&self, ring: DriveIdx) -> bool {
+        let ring = &self.rings[ring.as_usize()];
+        self.open.is_empty() && ring.is_idle() && ring.is_spent(self.next)
+    }
+
+    /// Which rings get a copy of which drive's record: where redundancy is not valid yet, as many as make it enough,
+    /// in turns.
+    fn copies(&self, core: &Core, transaction: &Transaction, own: &[DriveIdx]) -> Vec<Copied> {
+        let end = transaction.rows.iter().map(|row| row.stripe + 1).max();
+        if core.is_redundant(end.unwrap_or(0)) {
+            return Vec::new();
+        }
+        let present: Vec<DriveIdx> = core.drives.present().iter().collect();
+        let mut copies = Vec::new();
+        for &subject in own {
+            let mut on: DriveSet = self.settled.with(subject);
+            let at = present.iter().position(|&drive| drive == subject).unwrap_or(0);
+            for turn in 1..present.len() {
+                if !self.spec.survives(on) {
+                    break;
+                }
+                let ring = present[(at + turn) % present.len()];
+                copies.push(Copied { ring, subject });
+                on = on.with(ring);
+            }
+        }
+        copies
+    }
+}
