@@ -84,6 +84,8 @@ pub(crate) struct Core {
     pub(crate) damaged: Damaged,
     /// Whether what is to be written goes to the journal first.
     pub(crate) is_journaled: bool,
+    /// Drives that no write of a journal should wait for.
+    pub(crate) hindering: DriveSet,
     /// The name of the journal's next transaction, once all others are over.
     pub(crate) journal_next: Option<u64>,
     /// What operations want to be written, on its way to the journal.
@@ -174,6 +176,7 @@ impl Core {
                 Some(books) => Damaged::new(books.damaged.list.clone(), books.listed()),
             },
             is_journaled: settings.journal.is_some(),
+            hindering: DriveSet::EMPTY,
             journal_next: None,
             to_journal: VecDeque::new(),
             in_place: VecDeque::new(),
@@ -432,6 +435,17 @@ impl Core {
         self.drives.leave(state.drive, sub);
     }
 
+    /// The operation that asked for a command goes on without it: it is withdrawn, or what it brings is released.
+    pub(crate) fn abandon(&mut self, now: Instant, sub: SubId) {
+        if self.withdraw(now, sub) {
+            return;
+        }
+        self.leave(sub, None);
+        if let Some(state) = self.subs.get_mut(&sub) {
+            state.purpose = Purpose::Abandoned;
+        }
+    }
+
     /// Whether the drive of a command has lost or forgotten it: it has ended nothing for `patience`, or too many
     /// other commands since.
     pub(crate) fn is_stuck(&self, now: Instant, sub: SubId, patience: Nanos) -> bool {
@@ -647,6 +661,11 @@ fn on_drive(area: &Area, sub: &Sub) -> Command {
 }
 
 impl Sub {
+    /// How long ago it came into its drive's queue.
+    pub(crate) fn age(&self, now: Instant) -> Nanos {
+        now.saturating_since(self.enqueued)
+    }
+
     fn lba(&self) -> Lba {
         self.command.extent().map_or(Lba::ZERO, |extent: Extent| extent.lba)
     }

@@ -53,6 +53,7 @@ counters! {
     ledger_entries, "entries", "Changes of what the drives say of the array, each written to all of them.";
     damaged_reads, "sectors", "Sectors that clients wanted and did not get because they are on the list of damaged sectors.";
     journal_records, "records", "Records of transactions that were put onto the drives' rings.";
+    journal_hints, "records", "Records that were put onto other rings than that of the drive they are for.";
     journal_intents, "transactions", "Transactions of whole codewords that were announced on the rings and not logged.";
     journal_marks, "records", "Records without a transaction, which only say how far the journal is.";
     journal_appends, "commands", "Commands that put records onto a ring, one or more at a time.";

@@ -432,7 +432,10 @@ impl Array {
             }
             Duty::Answer => self.answer_at(),
             Duty::Probe => self.core.drives.probe_at(),
-            Duty::Journal => self.journal.as_ref().and_then(Journal::due_at),
+            Duty::Journal => {
+                let journal = self.journal.as_ref()?;
+                [journal.due_at(), journal.stall_at(&self.core)].into_iter().flatten().min()
+            }
             Duty::Background => self.resync_at(),
             Duty::Stop => self.stop_by.filter(|_| self.stop == Stop::Wanted),
         }
@@ -613,7 +616,8 @@ impl Array {
                 if !self.core.drives.lost().contains(state.drive) =>
             {
                 let journal = self.journal.as_mut().expect("it has asked for this");
-                let ended = journal::Ended { drive: state.drive, sub, buf, outcome };
+                let ended =
+                    journal::Ended { drive: state.drive, sub, buf, outcome, took: state.age(now) };
                 journal.handle_done(&mut self.core, now, ended);
             }
             // A late completion: the answer has been given, or the drive was given up.

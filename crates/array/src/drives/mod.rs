@@ -243,6 +243,21 @@ impl Drives {
         watched.iter().filter_map(at).min()
     }
 
+    /// Drives that have had something to do for this long, and ended nothing.
+    pub(crate) fn stalled(&self, now: Instant, time: Nanos) -> DriveSet {
+        let is_stalled = |&drive: &DriveIdx| {
+            let since = self.each[drive.as_usize()].heard.silent_since();
+            since.is_some_and(|since| now.saturating_since(since) >= time)
+        };
+        self.present().iter().filter(is_stalled).collect()
+    }
+
+    /// When [`Drives::stalled`] has another one, besides these.
+    pub(crate) fn stall_at(&self, known: DriveSet, time: Nanos) -> Option<Instant> {
+        let since = |drive: DriveIdx| self.each[drive.as_usize()].heard.silent_since();
+        self.present().without(known).iter().filter_map(since).min().map(|since| since + time)
+    }
+
     /// Finds drives that have just become silent, and those that have been silent for [`Patience::lost`] and are
     /// overdue.
     pub(crate) fn look_for_silence(&mut self, now: Instant) -> Silenced {

@@ -135,7 +135,7 @@ impl Journal {
             kind,
             id: entry.id,
             drive: entry.subject,
-            participants: transaction.map_or(DriveSet::EMPTY, |known| known.holders),
+            participants: transaction.map_or(DriveSet::EMPTY, |known| known.named()),
             runs: transaction.map_or_else(Vec::new, |known| runs(known, entry.subject)),
             committed: says.committed,
             retired: says.retired,
@@ -171,7 +171,8 @@ impl Journal {
     /// so then.
     fn mark_committed(&mut self, core: &Core) -> bool {
         let committed = self.watermarks().committed;
-        let present: Vec<DriveIdx> = core.drives.present().iter().collect();
+        let mut present: Vec<DriveIdx> = core.drives.present().iter().collect();
+        present.sort_by_key(|&drive| core.hindering.contains(drive));
         let will_say = |ring: &Ring| {
             let coming = ring.append.as_ref().map_or(0, |append| append.says.committed);
             !ring.waiting.is_empty() || coming.max(ring.durable.committed) >= committed

@@ -109,8 +109,13 @@ impl Intents {
         let rows = &transaction.rows;
         let is_apart = self.rules.keep(Rule::Apart);
         let meets_payload = rows.iter().any(|row| self.payloads.contains_key(row));
-        // What was on a drive that is lost may be nowhere after a crash: then all is logged.
-        let is_whole = core.drives.lost().is_empty();
+        // What was on a drive that is lost may be nowhere after a crash: then all is logged. So it is where a drive
+        // cannot be computed because redundancy is not valid yet.
+        // Nor can an intent be in place before its answer where a drive hinders.
+        let end = rows.iter().map(|row| row.stripe + 1).max();
+        let is_whole = core.drives.lost().is_empty()
+            && core.hindering.is_empty()
+            && core.is_redundant(end.unwrap_or(0));
         if transaction.manner == Manner::Intent && is_whole && !(is_apart && meets_payload) {
             return Some(Manner::Intent);
         }

@@ -6,6 +6,7 @@ use levelhead_units::Instant;
 use super::Told;
 use super::record::FoundRecord;
 use super::status::JournalStatus;
+use crate::core::OpId;
 use crate::{Array, Moved, Op};
 
 impl Array {
@@ -37,6 +38,7 @@ impl Array {
     pub(crate) fn keep_journal(&mut self, now: Instant) -> Moved {
         let Some(journal) = &mut self.journal else { return Moved::No };
         let was_ready = journal.is_ready();
+        let before = self.core.hindering;
         journal.advance(&mut self.core, now);
         let ended = journal.take_ended();
         if !was_ready && (journal.is_ready() || self.core.has_failed()) {
@@ -54,6 +56,20 @@ impl Array {
         if is_safe {
             self.advance_flushes(now);
         }
+        if !self.core.hindering.without(before).is_empty() {
+            self.leave_hindering(now);
+        }
         moved
+    }
+
+    /// Writes that read from drives that hinder do without, if they can.
+    fn leave_hindering(&mut self, now: Instant) {
+        let ops: Vec<OpId> = self.ops.keys().copied().collect();
+        for op in ops {
+            let Some(Op::Write(write)) = self.ops.get_mut(&op) else { continue };
+            if write.leave_hindering(&mut self.core, now) {
+                self.advance(now, op);
+            }
+        }
     }
 }

@@ -29,12 +29,16 @@
 //! - J6. Until a sector is in its place, it is read from memory.
 //! - J7. Where redundancy is not valid yet, the record of a participant lies on enough rings, so that one that cannot be
 //!   read costs nothing.
+//! - J8. The record of a participant that hinders may lie on enough other rings and not on its own. Its places are written
+//!   when it comes to them.
 
 mod appending;
 pub(crate) mod at_risk;
 pub(crate) mod contents;
+mod hedging;
 mod intents;
 mod keeping;
+mod pace;
 pub(crate) mod placer;
 pub mod record;
 pub(crate) mod recovery;
@@ -49,10 +53,12 @@ mod verdict;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use levelhead_block::{BufId, Command, Durability, Outcome, Segment, ZeroTail};
-use levelhead_units::{DriveIdx, DriveSet, Instant, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos, Sectors};
 
 use self::contents::{Contents, Coverage, Stored};
+use self::hedging::LeftBehind;
 use self::intents::Intents;
+use self::pace::Paces;
 use self::placer::{Busy, Haste, Placer};
 use self::record::{FoundRecord, Record, RingName};
 use self::recovery::Recovery;
@@ -84,6 +90,8 @@ pub(crate) struct Journal {
     uncommitted: BTreeSet<u64>,
     /// Their sectors.
     begun: Begun,
+    paces: Paces,
+    left_behind: Vec<LeftBehind>,
     /// The name of the next one.
     next: u64,
     /// What waits for room, in order.
@@ -118,6 +126,8 @@ pub(crate) struct Ended<'a> {
     /// What a read filled.
     pub(crate) buf: Option<BufId>,
     pub(crate) outcome: &'a Outcome,
+    /// How long it took, with its wait in the queue.
+    pub(crate) took: Nanos,
 }
 
 /// What an operation waits for.
@@ -175,6 +185,8 @@ impl Journal {
             open: BTreeMap::new(),
             uncommitted: BTreeSet::new(),
             begun: Begun::new(drives),
+            paces: Paces::new(drives),
+            left_behind: Vec::new(),
             next: known.floor.max(1),
             waiting: VecDeque::new(),
             pending: BTreeMap::new(),
@@ -274,19 +286,24 @@ impl Journal {
 
     /// A drive has ended a command of the journal's, and is not lost.
     pub(crate) fn handle_done(&mut self, core: &mut Core, now: Instant, ended: Ended<'_>) {
-        let Ended { drive, sub, buf, outcome } = ended;
+        let Ended { drive, sub, buf, outcome, took } = ended;
         if let Some(recovery) = &mut self.recovery {
             return recovery.handle_done(core, sub, outcome, buf);
         }
         buf.into_iter().for_each(|buf| core.release(buf));
         let at = drive.as_usize();
         if self.rings[at].append.as_ref().is_some_and(|append| append.sub == sub) {
+            self.paces.note(drive, took);
             let Append { buf, entries, .. } = self.rings[at].handle_appended();
             core.release(buf);
-            entries.iter().for_each(|entry| self.note_logged(core, now, drive, entry));
+            for entry in entries {
+                self.let_go_behind(core, drive, Some(entry.id));
+                self.note_logged(core, now, drive, &entry);
+            }
             return;
         }
         if let Some(cells) = self.placers[at].take_placed(sub) {
+            self.paces.note(drive, took);
             for placing in cells {
                 let cell = crate::shape::Cell { drive, lba: placing.lba };
                 let versions = core.unplaced.take(cell, placing.id);
@@ -411,6 +428,7 @@ impl Journal {
         let buf = self.rings[at].handle_lost();
         buf.into_iter().for_each(|buf| core.release(buf));
         self.placers[at].handle_lost();
+        self.let_go_behind(core, drive, None);
         let versions = core.unplaced.take_all(drive);
         versions.into_iter().for_each(|version| self.note_left(core, version));
     }
@@ -427,9 +445,11 @@ impl Journal {
             self.note_in_place(core, now, in_place);
         }
         self.look_at_losses(core, now);
+        self.look_at_paces(core, now);
         if core.has_failed() {
             return self.fail(core);
         }
+        self.hedge(core, now);
         while self.begin_waiting(core, now) {}
         self.append(core, now);
         self.place(core, now);
@@ -519,7 +539,7 @@ impl Journal {
         let mut transaction = self.waiting.remove(at).expect("it was looked at above");
         let manner = self.intents.manner_of(core, &transaction).expect("it meets no intent");
         let room = match manner {
-            Manner::Payload => self.room_for_payload(core, &transaction),
+            Manner::Payload => self.room_for_payload(core, &mut transaction),
             Manner::Intent => self.room_for_intent(core),
         };
         let entries = match room {
@@ -544,6 +564,7 @@ impl Journal {
         for entry in entries {
             if let (Manner::Payload, Some(copied)) = (manner, entry.copied()) {
                 transaction.copies.insert(copied);
+                core.counters.journal_hints += 1;
             }
             self.rings[entry.ring.as_usize()].enter(now, entry);
         }

@@ -526,7 +526,9 @@ impl Recovery {
                 let worn = self.worn.iter().filter(|worn| worn.drive == drive);
                 worn.for_each(|worn| ring.give_up_sector(worn.lba));
             }
-            let lacking = finals.iter().filter(|(_, last)| last.source == Source::Codeword);
+            let lacking = finals.iter().filter(|(cell, last)| {
+                self.verdict.is_to_log(**cell, **last, core.drives.present())
+            });
             let mut records: BTreeMap<Missing, u64> = BTreeMap::new();
             for (cell, last) in lacking {
                 *records.entry(Missing { id: last.id, drive: cell.drive }).or_default() += 1;

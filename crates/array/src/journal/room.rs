@@ -5,6 +5,7 @@ use levelhead_units::{DriveIdx, DriveSet};
 
 use super::placer::BACKLOG_MAX;
 use super::ring::{Copied, Entry};
+use super::rules::Rule;
 use super::transaction::{Manner, Transaction};
 use super::{Blocked, Journal};
 use crate::core::Core;
@@ -50,7 +51,7 @@ impl Journal {
     pub(super) fn room_for_payload(
         &mut self,
         core: &Core,
-        transaction: &Transaction,
+        transaction: &mut Transaction,
     ) -> Result<Vec<Entry>, Blocked> {
         let id = self.next;
         let own: Vec<DriveIdx> =
@@ -62,8 +63,14 @@ impl Journal {
                 return Err(Blocked::Backlog(drive));
             }
         }
-        let copies = self.copies(core, transaction, &own);
-        let wanted = own.iter().map(|&drive| Copied { ring: drive, subject: drive }).chain(copies);
+        let hints = self.hints(core, transaction, &own);
+        let hinted: DriveSet = hints.iter().map(|hint| hint.subject).collect();
+        let on_own = own.iter().filter(|drive| !hinted.contains(**drive));
+        let mut wanted: Vec<Copied> =
+            on_own.map(|&drive| Copied { ring: drive, subject: drive }).collect();
+        wanted.extend(hints);
+        let needed = wanted.len();
+        wanted.extend(self.copies(core, transaction, &own));
         let mut entries: Vec<Entry> = Vec::new();
         let mut full = None;
         for Copied { ring, subject } in wanted {
@@ -78,19 +85,58 @@ impl Journal {
         }
         self.rings.iter_mut().for_each(|ring| ring.let_go(id));
         match full {
-            None => Ok(entries),
+            None => {}
             // A ring too small for all copies at once does without some.
-            Some(ring) if self.is_as_free_as_can_be(ring) && entries.len() >= own.len() => {
-                Ok(entries)
+            Some(ring) if !self.is_as_free_as_can_be(ring) || entries.len() < needed => {
+                return Err(Blocked::Space(ring));
             }
-            Some(ring) => Err(Blocked::Space(ring)),
+            Some(_) => {}
         }
+        transaction.holders = transaction.participants.without(hinted);
+        Ok(entries)
     }
 
     /// Whether a ring will never have more room.
     fn is_as_free_as_can_be(&self, ring: DriveIdx) -> bool {
         let ring = &self.rings[ring.as_usize()];
         self.open.is_empty() && ring.is_idle() && ring.is_spent(self.next)
+    }
+
+    /// Which rings get the records of drives that hinder: enough of those that do not (J8).
+    pub(super) fn hints(
+        &self,
+        core: &Core,
+        transaction: &Transaction,
+        own: &[DriveIdx],
+    ) -> Vec<Copied> {
+        let end = transaction.rows.iter().map(|row| row.stripe + 1).max();
+        if core.hindering.is_empty() || !core.is_redundant(end.unwrap_or(0)) {
+            return Vec::new();
+        }
+        let others: Vec<DriveIdx> = core.drives.present().without(core.hindering).iter().collect();
+        let mut hints = Vec::new();
+        for (&subject, turn) in own.iter().zip(self.next as usize..) {
+            if !core.hindering.contains(subject) {
+                continue;
+            }
+            let mut on = self.settled;
+            let mut rings = Vec::new();
+            for at in 0..others.len() {
+                if !self.spec.survives(on) {
+                    break;
+                }
+                let ring = others[(at + turn) % others.len()];
+                rings.push(Copied { ring, subject });
+                on = on.with(ring);
+            }
+            if !self.spec.survives(on) {
+                if !self.rules.keep(Rule::Hints) && rings.len() > 1 {
+                    rings.pop();
+                }
+                hints.extend(rings);
+            }
+        }
+        hints
     }
 
     /// Which rings get a copy of which drive's record: where redundancy is not valid yet, as many as make it enough,

@@ -11,6 +11,8 @@ pub enum Rule {
     Mark,
     /// N1: an intent and a payload never share a codeword.
     Apart,
+    /// J8: what a drive that hinders is to get lies on enough other rings, not on one less.
+    Hints,
     /// J4: what is in its place is safe after a flush that began later, not at once.
     Flush,
     /// J4: a lost participant counts once its loss is recorded for good, not before.
@@ -33,10 +35,11 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Records,
         Self::Mark,
         Self::Apart,
+        Self::Hints,
         Self::Flush,
         Self::Loss,
         Self::Reuse,

@@ -82,6 +82,14 @@ impl Transaction {
         self.at_risk.values_mut().for_each(|sectors| *sectors = 1);
     }
 
+    /// The drives that its records name.
+    pub(crate) fn named(&self) -> DriveSet {
+        match self.manner {
+            Manner::Payload => self.participants,
+            Manner::Intent => self.holders,
+        }
+    }
+
     /// Sectors of the record for a drive, header included.
     pub(crate) fn record_sectors(&self, drive: DriveIdx) -> Sectors {
         Sectors::new(1 + self.at_risk.get(&drive).copied().unwrap_or(0) as u64)

@@ -228,6 +228,16 @@ impl Verdict {
         rows.into_iter().filter(|row| !can(row)).collect()
     }
 
+    /// Whether a sector's last content is to go onto the ring of its drive before it is written in place: it is
+    /// computed, or lies on other rings that may be too few.
+    pub(crate) fn is_to_log(&self, cell: Cell, last: Final, present: DriveSet) -> bool {
+        match last.source {
+            Source::Codeword => true,
+            Source::Ring { drive, .. } => drive != cell.drive && present.contains(cell.drive),
+            Source::Absent | Source::Lost => false,
+        }
+    }
+
     /// The symbols of a codeword whose last contents are to be had.
     pub(crate) fn sources(&self, row: Row, known: Known<'_>) -> SymbolSet {
         let is_had = |&symbol: &usize| {
@@ -239,6 +249,15 @@ impl Verdict {
             }
         };
         (0..known.layout.symbols()).filter(is_had).collect()
+    }
+
+    /// Whether something that this transaction gave to a drive is nowhere but in the rest of its codeword.
+    pub(crate) fn is_lacking(&self, missing: Missing) -> bool {
+        let Missing { id, drive } = missing;
+        let mut finals = self.finals.iter();
+        finals.any(|(cell, last)| {
+            cell.drive == drive && last.id == id && last.source == Source::Codeword
+        })
     }
 
     /// What this transaction gave to a drive cannot be put onto its ring.

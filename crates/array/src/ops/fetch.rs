@@ -342,6 +342,17 @@ impl Fetch {
         }
     }
 
+    /// Waits no more for what these drives were asked for.
+    pub(crate) fn leave(&mut self, core: &mut Core, now: Instant, drives: DriveSet) {
+        for Asked { id, .. } in self.subs.extract_if(.., |asked| drives.contains(asked.drive)) {
+            core.abandon(now, id);
+        }
+        for word in &mut self.codewords {
+            let lies = |&symbol: &usize| drives.contains(core.layout.cell(word.row, symbol).drive);
+            word.pending = word.pending.minus(word.pending.iter().filter(lies).collect());
+        }
+    }
+
     /// The drives that still have something to do for this.
     pub(crate) fn pending_drives(&self) -> DriveSet {
         self.subs.iter().map(|sub| sub.drive).collect()

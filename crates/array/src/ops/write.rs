@@ -229,6 +229,28 @@ impl WriteOp {
         }
     }
 
+    /// Reads nothing from drives that hinder, if there is a way without them; returns whether that has changed anything.
+    pub(crate) fn leave_hindering(&mut self, core: &mut Core, now: Instant) -> bool {
+        let late = self.fetch.pending_drives().and(core.hindering);
+        let is_client = matches!(self.cause, Cause::Client(_));
+        if self.phase != Phase::Reading || late.is_empty() || !is_client {
+            return false;
+        }
+        let before: Vec<SymbolSet> = self.fetch.codewords.iter().map(|word| word.unknown).collect();
+        for word in &mut self.fetch.codewords {
+            let left = on_drives(&core.layout, word, late).and(word.pending);
+            word.unknown = word.unknown.or(left);
+        }
+        if self.ways(core).is_none() {
+            for (word, unknown) in self.fetch.codewords.iter_mut().zip(before) {
+                word.unknown = unknown;
+            }
+            return false;
+        }
+        self.fetch.leave(core, now, late);
+        true
+    }
+
     /// Moves on as the facts demand.
     pub(crate) fn advance(&mut self, core: &mut Core, now: Instant) -> Progress {
         if self.phase == Phase::Reading {
@@ -238,6 +260,7 @@ impl WriteOp {
             self.fetch.handle_lost(&core.layout, core.drives.lost());
             // An array that has failed takes no write: some of its sectors could be read back as old data.
             let ways = if core.has_failed() { None } else { self.ways(core) };
+            let ways = ways.or_else(|| self.ways_with_all(core));
             let ways = match ways {
                 None if self.give_up_unreadable(core) => self.ways(core),
                 ways => ways,
@@ -333,11 +356,21 @@ impl WriteOp {
         self.fetch.codewords.iter().map(|word| self.way(core, word)).collect()
     }
 
+    /// The same with the drives that it did without because they hinder; `None` if there are none.
+    fn ways_with_all(&mut self, core: &Core) -> Option<Vec<Way>> {
+        if !core.is_journaled || core.has_failed() {
+            return None;
+        }
+        self.fetch.codewords.iter_mut().for_each(|word| word.unknown = SymbolSet::EMPTY);
+        self.ways(core)
+    }
+
     fn way(&self, core: &Core, word: &Codeword) -> Option<Way> {
         let data = SymbolSet::first(core.layout.data_symbols());
         match self.cause {
             Cause::Client(_) => {
-                cheapest(word, data, on_drives(&core.layout, word, core.drives.sat_out()))
+                let avoided = core.drives.sat_out().or(core.hindering);
+                cheapest(word, data, on_drives(&core.layout, word, avoided))
             }
             Cause::Resync { .. } if core.layout.spec().is_mirror() => copying(word),
             Cause::Resync { .. } => {

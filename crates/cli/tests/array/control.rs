@@ -53,6 +53,7 @@ fn status_tells_what_an_array_does_while_it_serves() {
         "journal",
         "journal_appends",
         "journal_flushes",
+        "journal_hints",
         "journal_intents",
         "journal_marks",
         "journal_places",

@@ -40,6 +40,8 @@ pub struct Odds {
     pub loss: u64,
     /// Of lives: something is wrong with a disk for a time: it hangs, has no room, or may not be written.
     pub trouble: u64,
+    /// Of lives: a disk sits out, so that writes do not wait for it.
+    pub aside: u64,
     /// Of steps: a read beside the writes.
     pub read: u64,
     /// Of steps: a flush.
@@ -65,6 +67,7 @@ impl Odds {
         unsynced: 8,
         loss: 3,
         trouble: 6,
+        aside: 3,
         read: 16,
         flush: 64,
         stop: 4,
@@ -131,8 +134,16 @@ impl Aim {
         ..Self::DEFAULT
     };
 
+    /// Disks that sit out, and recoveries that are cut off.
+    pub const ASIDE: Self = Self {
+        writes: 12,
+        one_of: 3,
+        odds: Odds { aside: 1, announced: 0, again: 2, without: 2, unsynced: 0, ..Odds::DEFAULT },
+        ..Self::DEFAULT
+    };
+
     /// Each aim, and its name.
-    pub const ALL: [(&'static str, Self); 7] = [
+    pub const ALL: [(&'static str, Self); 8] = [
         ("short", Self::DEFAULT),
         ("long", Self::LONG),
         ("focused", Self::FOCUSED),
@@ -140,5 +151,6 @@ impl Aim {
         ("again", Self::AGAIN),
         ("unsynced", Self::UNSYNCED),
         ("announced", Self::ANNOUNCED),
+        ("aside", Self::ASIDE),
     ];
 }

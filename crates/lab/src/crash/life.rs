@@ -59,6 +59,7 @@ impl Run<'_> {
         let mut writes = 1 + self.rng.below(self.aim.writes);
         let mut losses = self.happens(self.odds().loss);
         let mut troubles = machine.has_patience() && self.happens(self.odds().trouble);
+        let has_asides = self.happens(self.odds().aside);
         let mut steps_left = LAST_STEPS;
         while steps_left > 0 {
             let may_send = machine.outstanding() < 3;
@@ -83,6 +84,10 @@ impl Run<'_> {
             if troubles && self.rng.below(30) == 0 {
                 troubles = false;
                 self.begin_trouble(&mut machine);
+            }
+            if has_asides && self.rng.below(25) == 0 {
+                let drive = self.any();
+                self.tally.aside += u64::from(machine.turn_aside(drive));
             }
             if machine.trouble.is_some() && self.rng.below(80) == 0 {
                 machine.trouble = None;

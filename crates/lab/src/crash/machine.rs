@@ -252,6 +252,17 @@ impl Machine {
         self.carry_out();
     }
 
+    /// A disk sits out from now on, or is admitted again if it does. Returns whether it sits out now.
+    pub fn turn_aside(&mut self, drive: DriveIdx) -> bool {
+        let was_aside = self.array.sat_out().contains(drive);
+        let turned = match was_aside {
+            true => self.array.handle_admit(self.now, drive),
+            false => self.array.handle_sit_out(self.now, drive),
+        };
+        self.carry_out();
+        turned.is_ok() && !was_aside
+    }
+
     /// The array is to end.
     pub fn stop(&mut self) {
         self.array.handle_stop(self.now);
@@ -455,12 +466,15 @@ impl Machine {
         }
     }
 
-    /// A command goes into a disk. What is being written there is neither read nor written meanwhile.
+    /// A command goes into a disk. What is being written there is neither read for a purpose nor written meanwhile.
     fn take(&mut self, submit: Submit) {
+        // What a probe reads goes nowhere, and so does what a read brings that is not waited for any more.
+        let is_probe = matches!(submit.command, Command::Read { effort: Effort::Fast, .. });
         if let Some(extent) = submit.command.extent() {
             let meets = |Inside { submit: other, .. }: &&Inside| {
                 other.drive == submit.drive
-                    && (other.command.is_write() || submit.command.is_write())
+                    && other.command.is_write()
+                    && !is_probe
                     && other
                         .command
                         .extent()

@@ -69,6 +69,8 @@ pub struct Tally {
     pub lost: u64,
     /// Disks with which something was wrong for a time.
     pub troubled: u64,
+    /// Disks that sat out for a time.
+    pub aside: u64,
     /// Stops in good order.
     pub stops: u64,
     /// Sectors that arrays said they could not bring back.

@@ -40,6 +40,8 @@ impl Recovery {
                 None => homeless.push(missing),
             }
         }
+        // What lies on other rings only goes from there to its place.
+        homeless.retain(|&missing| self.verdict.is_lacking(missing));
         // No program of ours leaves such a ring, but sectors may have worn out since.
         for missing in &homeless {
             if self.verdict.may_give_up(missing.id, self.known(core)) {
@@ -76,6 +78,10 @@ impl Recovery {
             return;
         };
         let mut wanted: BTreeSet<At> = BTreeSet::new();
+        wanted.extend(self.to_log(core, id).into_iter().filter_map(|cell| {
+            let is_on_a_ring = matches!(self.verdict.finals[&cell].source, Source::Ring { .. });
+            is_on_a_ring.then(|| self.source_at(cell))
+        }));
         for row in self.rows_of(core, id) {
             let sources = self.verdict.sources(row, self.known(core));
             for symbol in sources.iter() {
@@ -101,9 +107,7 @@ impl Recovery {
             self.step = Step::Again;
             return;
         }
-        let finals = self.verdict.finals.iter();
-        let lacking = finals.filter(|(_, last)| last.id == id && last.source == Source::Codeword);
-        let cells: Vec<Cell> = lacking.map(|(&cell, _)| cell).collect();
+        let cells = self.to_log(core, id);
         for own in cells.chunk_by(|left, right| left.drive == right.drive) {
             let missing = Missing { id, drive: own[0].drive };
             let buf = core.acquire(Sectors::new(1 + own.len() as u64));
@@ -116,7 +120,20 @@ impl Recovery {
         self.step = Step::Checking;
     }
 
+    /// What this transaction gave that is to go onto the rings of its drives, where there is room.
+    fn to_log(&self, core: &Core, id: u64) -> Vec<Cell> {
+        let present = core.drives.present();
+        let finals = self.verdict.finals.iter().filter(|(_, last)| last.id == id);
+        let to_log = finals.filter(|(cell, last)| self.verdict.is_to_log(**cell, **last, present));
+        let has_room = |cell: &Cell| self.reserved.contains_key(&Missing { id, drive: cell.drive });
+        to_log.map(|(&cell, _)| cell).filter(has_room).collect()
+    }
+
     fn compute_cell(&mut self, core: &mut Core, cell: Cell, into: Place) {
+        if let Source::Ring { .. } = self.verdict.finals[&cell].source {
+            let from = self.had[&self.source_at(cell)];
+            return core.combine(into, vec![(1, from)]);
+        }
         let (row, symbol) = core.layout.symbol(cell);
         let sources = self.verdict.sources(row, self.known(core));
         let code = core.code.as_ref().expect("only a redundant array computes");
