@@ -78,6 +78,8 @@ pub(crate) struct Core {
     pub(crate) has_lost_writes: bool,
     /// Redundancy of stripes from here on is not valid yet.
     pub(crate) synced: u64,
+    /// The same as a start after a crash would know it.
+    pub(crate) synced_for_good: u64,
     /// What is committed and not in its place.
     pub(crate) unplaced: Unplaced,
     /// What can be had no more.
@@ -170,6 +172,7 @@ impl Core {
             writes_flushed: 0,
             has_lost_writes: false,
             synced: settings.synced.min(layout.stripes()),
+            synced_for_good: settings.synced,
             unplaced: Unplaced::new(count),
             damaged: match &settings.books {
                 None => Damaged::new(DamagedList::default(), None),

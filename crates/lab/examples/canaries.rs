@@ -1,4 +1,4 @@
-//! Which rule of the journal, left out, crash swarms notice, and after how many images: `canaries [IMAGES]`.
+//! Which rule of the journal, left out, crash swarms notice, and after how many images: `canaries [IMAGES] [RULE] [AIM]`.
 //!
 //! Those that CI waits for are in `tests/crash.rs`; the others need two or three faults at one moment.
 
@@ -17,20 +17,32 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    let name = std::env::args().nth(2);
+    let is_meant = |rule: &Rule| name.as_ref().is_none_or(|name| *name == format!("{rule:?}"));
+    let rules: Vec<Rule> = Rule::ALL.into_iter().filter(is_meant).collect();
     set_hook(Box::new(|_| {}));
-    for rule in Rule::ALL {
+    let aim = std::env::args().nth(3);
+    let is_aim = |(name, _): &(&str, Aim)| aim.as_ref().is_none_or(|aim| aim == name);
+    let aims: Vec<(&str, Aim)> = Aim::ALL.into_iter().filter(is_aim).collect();
+    if rules.is_empty() || aims.is_empty() {
+        eprintln!("canaries: no rule or no aim has that name");
+        return ExitCode::from(2);
+    }
+    for rule in rules {
         let mut tally = Tally::default();
         let found = (0_u64..).find_map(|seed| {
             if tally.images > most {
                 return Some(None);
             }
-            let aim = if seed % 4 == 0 { Aim::DEFAULT } else { Aim::LONG };
+            let (name, aim) = aims[(seed % aims.len() as u64) as usize];
             let aim = Aim { rules: Rules::without(rule), ..aim };
             let ended = catch_unwind(AssertUnwindSafe(|| run(seed, aim, &mut tally)));
-            (!matches!(ended, Ok(Ok(())))).then_some(Some(seed))
+            (!matches!(ended, Ok(Ok(())))).then_some(Some((seed, name)))
         });
         match found.flatten() {
-            Some(seed) => println!("without {rule:?}: seed {seed}, {} images", tally.images),
+            Some((seed, name)) => {
+                println!("without {rule:?}: seed {seed}, aim {name}, {} images", tally.images);
+            }
             None => println!("without {rule:?}: not noticed in {} images", tally.images),
         }
     }

@@ -410,6 +410,7 @@ impl Ledger {
         if !entry.is_safe && !core.layout.spec().survives(away.or(copies)) {
             entry.is_safe = true;
             core.note_recorded(away); // G3
+            core.synced_for_good = core.synced_for_good.max(self.book.synced_last);
             if self.phase == Phase::Opening && self.due.is_empty() {
                 self.phase = Phase::Open; // G1
             }

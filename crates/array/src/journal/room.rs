@@ -142,8 +142,8 @@ impl Journal {
     /// Which rings get a copy of which drive's record: where redundancy is not valid yet, as many as make it enough,
     /// in turns.
     fn copies(&self, core: &Core, transaction: &Transaction, own: &[DriveIdx]) -> Vec<Copied> {
-        let end = transaction.rows.iter().map(|row| row.stripe + 1).max();
-        if core.is_redundant(end.unwrap_or(0)) {
+        let end = transaction.rows.iter().map(|row| row.stripe + 1).max().unwrap_or(0);
+        if end <= core.synced_for_good || self.spec.is_mirror() {
             return Vec::new();
         }
         let present: Vec<DriveIdx> = core.drives.present().iter().collect();

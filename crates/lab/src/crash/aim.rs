@@ -23,6 +23,8 @@ pub struct Aim {
     pub goes_on: u64,
     /// The fewest redundant disks of the arrays.
     pub redundant_min: usize,
+    /// Whether what the array records of itself is carried out late.
+    pub slow_books: bool,
     /// A piece of a journal has from 10 sectors to this many more.
     pub more_space: u64,
     /// How often mishaps come.
@@ -90,6 +92,7 @@ impl Aim {
         one_of: 1,
         goes_on: 16,
         redundant_min: 1,
+        slow_books: false,
         more_space: 24,
         odds: Odds::DEFAULT,
     };
@@ -109,6 +112,10 @@ impl Aim {
         odds: Odds { loss: 1, unsynced: 0, trouble: 0, ..Odds::DEFAULT },
         ..Self::DEFAULT
     };
+
+    /// The same in busy arrays, whose books are late.
+    pub const LATE_BOOKS: Self =
+        Self { writes: 40, focus: 4, slow_books: true, more_space: 1, ..Self::LOSSES };
 
     /// Recoveries that are cut off again and again, with a disk less each time.
     pub const AGAIN: Self = Self {
@@ -148,6 +155,7 @@ impl Aim {
         ("long", Self::LONG),
         ("focused", Self::FOCUSED),
         ("losses", Self::LOSSES),
+        ("late-books", Self::LATE_BOOKS),
         ("again", Self::AGAIN),
         ("unsynced", Self::UNSYNCED),
         ("announced", Self::ANNOUNCED),

@@ -51,7 +51,8 @@ impl Run<'_> {
         let has_patience = self.odds().trouble > 0 && self.rng.below(2) == 0;
         let patience = has_patience.then_some(Patience::DEFAULT);
         let (rules, seed) = (self.aim.rules, self.rng.bits());
-        Machine::start(Start { image, hidden, rules, patience, seed })
+        let slow_books = self.aim.slow_books;
+        Machine::start(Start { image, hidden, rules, patience, slow_books, seed })
     }
 
     /// Some writes, with an image at the boundaries between their effects.

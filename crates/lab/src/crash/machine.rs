@@ -52,6 +52,7 @@ pub(crate) struct Start {
     pub(crate) hidden: DriveSet,
     pub(crate) rules: Rules,
     pub(crate) patience: Option<Patience>,
+    pub(crate) slow_books: bool,
     pub(crate) seed: u64,
 }
 
@@ -95,6 +96,7 @@ pub struct Machine {
     pub(crate) promise: Promise,
     pub(crate) trouble: Option<Trouble>,
     has_patience: bool,
+    slow_books: bool,
     /// Disks that never come back.
     pub(crate) dead: DriveSet,
     spoilt: DriveSet,
@@ -110,7 +112,7 @@ pub struct Machine {
 impl Machine {
     /// Finds the array on its disks and starts it.
     pub(crate) fn start(start: Start) -> Result<Self, String> {
-        let Start { image, hidden, rules, patience, seed } = start;
+        let Start { image, hidden, rules, patience, slow_books, seed } = start;
         let Image { disks, promise, lost, dead, spoilt, .. } = image;
         let Assembled { assembly, .. } = assemble(&disks, hidden, lost)?;
         if let Some(doubt) = assembly.doubt {
@@ -149,6 +151,7 @@ impl Machine {
             promise,
             trouble: None,
             has_patience: patience.is_some(),
+            slow_books,
             dead,
             spoilt,
             ending: None,
@@ -282,8 +285,16 @@ impl Machine {
             self.trouble == Some(Trouble { drive, wrong: Wrong::Hangs })
                 && !self.array.lost().contains(drive)
         };
-        let able: Vec<usize> =
+        let mut able: Vec<usize> =
             (0..self.inside.len()).filter(|&at| !hangs(self.inside[at].submit.drive)).collect();
+        let is_of_books = |at: &usize| {
+            let Submit { drive, command, .. } = &self.inside[*at].submit;
+            let last = Lba::ZERO + (self.disks[drive.as_usize()].size() - Sectors::new(1));
+            command.extent().is_some_and(|extent| extent.lba == Lba::ZERO || extent.lba == last)
+        };
+        if self.slow_books && !able.iter().all(is_of_books) && rng.below(16) > 0 {
+            able.retain(|at| !is_of_books(at));
+        }
         let waits_for_time = able.is_empty() || rng.below(12) == 0;
         // A disk with which nothing is wrong is never found silent.
         let may_wait = |at: Instant| {
