@@ -20,14 +20,15 @@ fn swarm(first: u64, count: u64, aim: Aim) -> Tally {
 
 /// Seeds of each aim: more than 20,000 crash images together, in less than a minute of one core. Without
 /// optimization a tenth of them.
-const SEEDS: [(&str, u64); 7] = [
-    ("short", 60),
+const SEEDS: [(&str, u64); 8] = [
+    ("short", 55),
     ("long", 60),
     ("focused", 30),
     ("losses", 60),
     ("late-books", 30),
     ("again", 60),
     ("unsynced", 40),
+    ("announced", 30),
 ];
 
 #[test]
