@@ -47,6 +47,7 @@ mod drives;
 mod durable;
 mod event;
 pub mod journal;
+pub mod offline;
 mod ops;
 pub mod policy;
 mod settings;
@@ -74,6 +75,7 @@ pub use event::{ArrayEvent, Ending, Event};
 pub use levelhead_block::{BufId, Combine, Place, RequestId, Segment};
 pub use policy::{Again, AnswerWhen, Assisted, First, Late, Plan, Policy, Surplus, tau};
 pub use settings::{Content, JournalSettings, Left, Settings};
+pub use shape::redundancy::{Redundancy, Term};
 pub use shape::{Area, Cell, DriveCounts, Family, Layout, Parity, Row, Spec, SpecError};
 
 use crate::background::budget::Pacer;

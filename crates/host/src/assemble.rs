@@ -3,10 +3,9 @@
 //! [`quorum`] decides; here members are opened, and what it decided is put into sentences that name them.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use levelhead_array::membership::{Membership, Why};
-use levelhead_array::quorum::{Assembly, Doubt, Found, Refusal, quorum};
+use levelhead_array::quorum::{Assembly, Found, quorum};
 use levelhead_array::superblock::{Forced, State, Uuid};
 use levelhead_array::{Area, Books, Layout, Spec};
 use levelhead_units::{DriveIdx, DriveSet, Sectors};
@@ -19,6 +18,9 @@ use crate::medium::Medium;
 use crate::member::MemberSpec;
 use crate::opened::Opened;
 use crate::random::draw_uuid;
+use crate::refusals::{tell, tell_doubt};
+use crate::scan::{choose, scan};
+use crate::select::{LeftOut, Selection, select};
 
 /// How an array is assembled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +35,7 @@ pub struct Assembled {
     pub(crate) assembly: Assembly,
     /// One place a drive.
     pub(crate) seats: Vec<Option<Seat>>,
+    left_out: Vec<LeftOut>,
 }
 
 /// A drive that is there.
@@ -105,6 +108,35 @@ impl Assembled {
         (self.assembly.trusted, self.layout().stripes())
     }
 
+    /// What the start does first, because the array was not stopped in good order.
+    pub fn recovery(&self) -> Recovery {
+        match (self.state(), self.assembly.book.journal) {
+            (State::Clean, _) => Recovery::None,
+            (State::Dirty, Some(_)) => Recovery::Journal,
+            (State::Dirty, None) => Recovery::Resync,
+        }
+    }
+
+    /// Whether it keeps a journal.
+    pub fn has_journal(&self) -> bool {
+        self.assembly.book.journal.is_some()
+    }
+
+    /// Counts changes of its state.
+    pub fn generation(&self) -> u64 {
+        self.assembly.book.generation
+    }
+
+    /// Why it is not served unless an operator says so, in one sentence.
+    pub fn doubt(&self) -> Option<String> {
+        self.assembly.doubt.map(|doubt| tell_doubt(doubt, &self.assembly))
+    }
+
+    /// Drives that were found in the folders that were searched, say that they are the array's, and are not taken.
+    pub fn left_out(&self) -> &[LeftOut] {
+        &self.left_out
+    }
+
     /// What a server of it records, as a run of its own.
     pub(crate) fn books(&self) -> Result<Books, HostError> {
         Ok(Books::of(&self.assembly, draw_uuid()?))
@@ -115,19 +147,57 @@ impl Assembled {
     }
 }
 
+/// What a start does first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// Nothing: the array was stopped in good order.
+    None,
+    /// What is in the journal goes to its place, or counts as never begun.
+    Journal,
+    /// The redundancy of the whole array is made valid.
+    Resync,
+}
+
 /// Finds the array that `members` belong to, in any order. It goes on without drives that are missing, if
 /// it survives that; they are recorded as missing before something is written, and not sooner.
 pub fn assemble(members: &[MemberSpec], options: AssembleOptions) -> Result<Assembled, HostError> {
+    let (media, found) = look(members)?;
+    let assembly = quorum(&found).map_err(|refusal| HostError::new(tell(&refusal, members)))?;
+    seat(members, media, assembly, Vec::new()).check(options)
+}
+
+/// The same with the drives of one array that lie in these folders: the only array there, or the one whose UUID
+/// begins with `array`. Drives that cannot be part of it are [left out](Assembled::left_out).
+pub fn assemble_among(
+    folders: &[PathBuf],
+    array: Option<&str>,
+    options: AssembleOptions,
+) -> Result<Assembled, HostError> {
+    let mut scan = scan(folders)?;
+    let uuid = choose(&scan, folders, array)?;
+    let seen = scan.arrays.remove(&uuid).expect("it was chosen among them");
+    let members: Vec<MemberSpec> = seen.into_iter().map(|seen| seen.member).collect();
+    let (media, found) = look(&members)?;
+    let Selection { left_out, outcome, .. } = select(&members, &found);
+    let assembly = outcome.map_err(|refused| HostError::new(refused.sentence))?;
+    seat(&members, media, assembly, left_out).check(options)
+}
+
+/// Opens drives for this process alone and reads their superblocks.
+fn look(members: &[MemberSpec]) -> Result<(Vec<Opened>, Vec<Found>), HostError> {
     check_distinct(members)?;
     let media = members.iter().map(open).collect::<Result<Vec<Opened>, HostError>>()?;
     let mut found: Vec<Found> = media.iter().map(labels::find).collect();
     labels::find_second_copies(&media, &mut found);
-    let assembly = quorum(&found).map_err(|refusal| HostError::new(tell(&refusal, members)))?;
-    if let Some(doubt) = assembly.doubt
-        && !options.force
-    {
-        return fail(tell_doubt(doubt, &assembly));
-    }
+    Ok((media, found))
+}
+
+fn seat(
+    members: &[MemberSpec],
+    media: Vec<Opened>,
+    assembly: Assembly,
+    left_out: Vec<LeftOut>,
+) -> Assembled {
     let mut media: Vec<Option<Opened>> = media.into_iter().map(Some).collect();
     let seats = assembly.places.iter().map(|place| {
         let at = place.as_ref()?.found;
@@ -135,7 +205,17 @@ pub fn assemble(members: &[MemberSpec], options: AssembleOptions) -> Result<Asse
         Some(Seat { member: members[at].clone(), opened })
     });
     let seats = seats.collect();
-    Ok(Assembled { assembly, seats })
+    Assembled { assembly, seats, left_out }
+}
+
+impl Assembled {
+    /// Refuses to go on where data may be wrong, unless an operator says so.
+    fn check(self, options: AssembleOptions) -> Result<Self, HostError> {
+        match self.doubt() {
+            Some(sentence) if !options.force => fail(sentence),
+            Some(_) | None => Ok(self),
+        }
+    }
 }
 
 /// The array that a file or device is a drive of. It is only read, also while the array is served.
@@ -168,92 +248,4 @@ fn open(member: &MemberSpec) -> Result<Opened, HostError> {
         return fail(format!("{member} is empty"));
     }
     Ok(opened)
-}
-
-/// Why the members are no array, in one sentence.
-fn tell(refusal: &Refusal, members: &[MemberSpec]) -> String {
-    match *refusal {
-        Refusal::Nothing => "an array is assembled from its drives, got none".to_owned(),
-        Refusal::Stranger { found } => format!("{} is no drive of an array", members[found]),
-        Refusal::Unreadable { found } => {
-            format!("cannot read {}: neither copy of its superblock can be had", members[found])
-        }
-        Refusal::Damaged { found, ref error } => {
-            format!("{} cannot be used: {error}", members[found])
-        }
-        Refusal::TwoOwners { found, arrays: [first, second] } => format!(
-            "{} has two superblocks that do not belong together, of the arrays {first} and {second}",
-            members[found]
-        ),
-        Refusal::Shrunk { found, has, had } => {
-            let (has, had) = (has.bytes(), had.bytes());
-            format!("{} has shrunk to {has}, it had {had} when it joined its array", members[found])
-        }
-        Refusal::ReadOnly { found, features } => format!(
-            "{} may only be read by this program, because it uses unknown features: bits \
-             {features:#x}",
-            members[found]
-        ),
-        Refusal::DifferentArrays { found: [first, other], arrays: [right, own] } => format!(
-            "{} and {} belong to different arrays, {right} and {own}",
-            members[first], members[other]
-        ),
-        Refusal::DifferentWays { found: [first, other] } => format!(
-            "{} and {} have gone different ways since they were one array",
-            members[first], members[other]
-        ),
-        Refusal::SamePlace { found: [first, other], drive } => format!(
-            "{} and {} both say that they are drive {drive}",
-            members[first], members[other]
-        ),
-        Refusal::LeftBehind { found, drive, membership } => {
-            let how = match membership {
-                Membership::Missing { since } => {
-                    format!("did not have it as drive {drive} at generation {since}")
-                }
-                Membership::Lost { why: Why::ByHand } => {
-                    format!("was told to do without drive {drive}")
-                }
-                Membership::Lost { why: Why::Failed | Why::Silent } => {
-                    format!("lost it as drive {drive}")
-                }
-                Membership::Filling { .. } => format!("had not filled it as drive {drive}"),
-                Membership::Spare => format!("had it as a spare in place {drive}"),
-                Membership::Present => unreachable!("a drive that is present is not left behind"),
-            };
-            format!("{} holds old data: the array {how} and must go on without it", members[found])
-        }
-        Refusal::Stale { found: [stale, newest], generations: [own, right] } => format!(
-            "{} holds old data: it is at generation {own}, {} at {right}",
-            members[stale], members[newest]
-        ),
-        Refusal::NoList { drives } => format!(
-            "drives {drives} do not give their lists of damaged sectors, and the others may have an older one"
-        ),
-        Refusal::TooFew { ref spec, absent } => {
-            let (survives, missing) = (spec.redundant(), absent.len());
-            if spec.width() < spec.drives() {
-                return format!("{spec} does not survive that drives {absent} are missing");
-            }
-            format!(
-                "{spec} survives the loss of {survives} drives, {missing} are missing: drives {absent}"
-            )
-        }
-    }
-}
-
-/// What may come out wrong, in one sentence.
-fn tell_doubt(doubt: Doubt, assembly: &Assembly) -> String {
-    let absent = assembly.absent;
-    match doubt {
-        Doubt::Unclean => format!(
-            "the array was not stopped in good order and drives {absent} are missing: what they held \
-             may come out wrong, only --force goes on"
-        ),
-        Doubt::Unsynced { stripes } => format!(
-            "drives {absent} are missing and the redundancy of {stripes} of {} stripes is not known to be \
-             valid: what they held there may be wrong or gone, only --force goes on",
-            assembly.book.stripes()
-        ),
-    }
 }

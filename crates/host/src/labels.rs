@@ -29,21 +29,35 @@ pub(crate) fn find(medium: &Opened) -> Found {
 /// Looks for the second copies of members whose first is damaged and that have grown since: where the other
 /// members' own sizes put theirs.
 pub(crate) fn find_second_copies(media: &[Opened], found: &mut [Found]) {
-    let sizes: BTreeSet<Sectors> =
-        found.iter().filter_map(|found| Some(good(&found.copies[0])?.own.size)).collect();
+    let sizes: BTreeSet<Sectors> = found.iter().filter_map(size_of_first).collect();
     for (medium, found) in media.iter().zip(found) {
-        if found.copies.iter().any(|copy| good(copy).is_some()) {
-            continue;
-        }
-        for &size in sizes.iter().filter(|&&size| size < found.size) {
-            let copy = read(medium, copies_of_unknown(size)[1]);
-            if good(&copy).is_some_and(|superblock| superblock.own.size == size) {
-                found.copies[1] = copy;
-                found.read_lists(|extent| read_sectors(medium, extent));
-                break;
-            }
+        if found.copies.iter().all(|copy| good(copy).is_none()) {
+            find_second_copy(medium, found, &sizes);
         }
     }
+}
+
+/// The size that a member had, as the first copy of its superblock says.
+pub(crate) fn size_of_first(found: &Found) -> Option<Sectors> {
+    Some(good(&found.copies[0])?.own.size)
+}
+
+/// Looks for the second copy of a member that has no good one, where members of these sizes have theirs.
+pub(crate) fn find_second_copy(medium: &Opened, found: &mut Found, sizes: &BTreeSet<Sectors>) {
+    for &size in sizes.iter().filter(|&&size| size < found.size) {
+        let copy = read(medium, copies_of_unknown(size)[1]);
+        if good(&copy).is_some_and(|superblock| superblock.own.size == size) {
+            found.copies[1] = copy;
+            found.read_lists(|extent| read_sectors(medium, extent));
+            break;
+        }
+    }
+}
+
+/// What a member says: the newer of its good copies.
+pub(crate) fn newest(found: &Found) -> Option<&Superblock> {
+    // Of equals the first.
+    found.copies.iter().rev().filter_map(good).max_by_key(|word| word.book.generation)
 }
 
 /// Whether the drive that has the first sector `now` may be the one that had `before`: by the superblocks they are,

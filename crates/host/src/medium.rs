@@ -61,8 +61,17 @@ pub(crate) enum Transfer {
     Cached,
 }
 
-/// What tells two names of the same drive.
+/// What something is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    /// To be changed, by this process alone.
+    ReadWrite,
+    /// To be read while it does not change.
+    Read,
+}
+
+/// What tells two names of the same drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Identity {
     File { device: u64, inode: u64 },
     Device(u64),
@@ -121,9 +130,23 @@ impl Medium {
     /// Opens what is there, for this process alone. What another process has is tried again for a while: the kernel
     /// lets go of what a killed server had only when the drives have ended what was inside them.
     pub(crate) fn open(path: &Path, transfer: Transfer) -> Result<Self, HostError> {
+        Self::open_until(path, transfer, Access::ReadWrite)
+    }
+
+    /// Opens what is there for reading, and keeps out those that would write to it.
+    pub(crate) fn open_unchanging(path: &Path) -> Result<Self, HostError> {
+        Self::open_until(path, Transfer::Direct, Access::Read)
+    }
+
+    /// Whether another process has it open to write to it.
+    pub(crate) fn is_in_use(path: &Path) -> bool {
+        Self::open_now(path, Transfer::Cached, Access::Read).is_ok_and(|opened| opened.is_none())
+    }
+
+    fn open_until(path: &Path, transfer: Transfer, access: Access) -> Result<Self, HostError> {
         let begun = Instant::now();
         loop {
-            match Self::open_now(path, transfer)? {
+            match Self::open_now(path, transfer, access)? {
                 Some(medium) => return Ok(medium),
                 None if begun.elapsed() < IN_USE_MAX => thread::sleep(Duration::from_millis(20)),
                 None => return fail(format!("{} is in use by another process", path.display())),
@@ -132,21 +155,31 @@ impl Medium {
     }
 
     /// Nothing if another process has it.
-    fn open_now(path: &Path, transfer: Transfer) -> Result<Option<Self>, HostError> {
+    fn open_now(
+        path: &Path,
+        transfer: Transfer,
+        access: Access,
+    ) -> Result<Option<Self>, HostError> {
         let name = path.display();
         let flags = match identify(path)? {
             None => return fail(format!("{name} does not exist")),
             Some(Identity::File { .. }) => OFlags::empty(),
             Some(Identity::Device(_)) => OFlags::EXCL,
         };
+        let is_written = access == Access::ReadWrite;
+        let mut options = OpenOptions::new();
         let opened =
-            OpenOptions::new().read(true).write(true).custom_flags(flags.bits() as i32).open(path);
+            options.read(true).write(is_written).custom_flags(flags.bits() as i32).open(path);
         let file = match opened {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => return Ok(None),
             Err(error) => return fail(format!("cannot open {name}: {error}")),
             Ok(file) => file,
         };
-        match file.try_lock() {
+        let locked = match access {
+            Access::ReadWrite => file.try_lock(),
+            Access::Read => file.try_lock_shared(),
+        };
+        match locked {
             Ok(()) => Self::measure(file, path, transfer).map(Some),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => fail(format!("cannot lock {name}: {error}")),

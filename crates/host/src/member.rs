@@ -131,6 +131,20 @@ impl MemberSpec {
         }
     }
 
+    /// The same to read it only, while no other program changes it; what is in front of an emulated drive does not
+    /// matter.
+    pub(crate) fn open_unchanging(&self) -> Result<Opened, HostError> {
+        match &self.far {
+            Some(far) => Ok(Opened::Far(far.clone())),
+            None => Medium::open_unchanging(&self.path).map(Opened::from),
+        }
+    }
+
+    /// A file or device under this path.
+    pub(crate) fn at(path: &Path) -> Self {
+        Self { path: path.to_owned(), emulation: None, far: None }
+    }
+
     /// What tells it from another name of the same drive; nothing if its name does.
     pub(crate) fn identify(&self) -> Result<Option<Identity>, HostError> {
         match &self.far {

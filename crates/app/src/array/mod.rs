@@ -1,30 +1,40 @@
 //! `levelhead array ..`: arrays on this machine's drives.
 
+mod check;
 mod client;
 mod control;
 mod create;
+mod drives;
 mod event_json;
 mod events;
 mod follow;
+mod list;
 mod messages;
 mod metrics;
 mod process;
+mod salvage;
 mod serve;
 mod service;
 mod snapshot;
 mod socket_path;
 mod verbs;
 mod watch;
+mod would;
 
+pub use check::{Check, CheckedArray, check};
 pub use client::ask;
 pub use create::{Create, MadeArray, create};
+pub use drives::Drives;
 pub use event_json::Priority;
 pub use events::Tell;
 pub use follow::{Events, Heard, events};
+pub use list::{Listed, list};
+pub use salvage::{Salvage, SalvagedArray, salvage};
 pub use serve::{Audience, Serve, Serving, serve};
 pub use service::{Notice, Service, stop_bound};
 pub use verbs::{Make, OFFERS, Offer, Verb};
 pub use watch::{Watch, watch};
+pub use would::{Assemble, WouldServe, would_serve};
 
 use std::sync::Arc;
 

@@ -9,26 +9,27 @@ use levelhead_array::{HostOrder, Patience, Policy};
 use levelhead_block::{BlockService, Done, Request};
 use levelhead_erasure::Kernel;
 use levelhead_host::{
-    ArrayHandle, AssembleOptions, Bound, Io, NumberedEvent, ServeOptions, assemble,
+    ArrayHandle, AssembleOptions, Bound, Io, MemberSpec, NumberedEvent, ServeOptions,
 };
 use levelhead_report::json;
 use levelhead_units::{Bytes, Nanos, Sectors};
 use serde::Serialize;
 
+use super::drives::Drives;
 use super::event_json::Priority;
 use super::events::Tell;
 use super::metrics::{Devices, Scrapes};
 use super::service::{Pulse, Service, stop_bound};
 use super::snapshot::Snapshots;
-use super::{control, events, members, socket_path};
+use super::{control, events, socket_path, would};
 use crate::files::absolute;
 use crate::{AppError, Exported, Listen, Progress, Show, Stop};
 
 /// What to serve, and how.
 #[derive(Clone, Debug)]
 pub struct Serve {
-    /// The drives, in any order.
-    pub members: Vec<String>,
+    /// The drives.
+    pub drives: Drives,
     /// Where NBD clients find it.
     pub nbd: Listen,
     /// Where it listens for control; in the run-time folder if nowhere else.
@@ -62,7 +63,7 @@ fn patience(lost: Nanos) -> Patience {
 }
 
 /// The kernel asked for, if this processor has its instructions.
-fn kernel(asked: Option<Kernel>) -> Result<Kernel, AppError> {
+pub(super) fn kernel(asked: Option<Kernel>) -> Result<Kernel, AppError> {
     match asked {
         Some(kernel) if !kernel.is_available() => {
             let available: Vec<&str> = Kernel::available().map(Kernel::name).collect();
@@ -155,9 +156,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), AppError> {
     let Audience { begun, ready, tell, progress, service } = audience;
     let kernel = kernel(ask.kernel)?;
-    let members = members(&ask.members)?;
-    let assembled =
-        assemble(&members, AssembleOptions { force: ask.force }).map_err(AppError::usage)?;
+    let assembled = ask.drives.assemble(AssembleOptions { force: ask.force })?;
     let usual = socket_path::of_server(assembled.uuid());
     let (control, link) = match (&ask.control, usual) {
         (None, usual) => (usual?, None),
@@ -171,19 +170,8 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
         metrics: None,
         array: assembled.spec().to_string(),
         size_bytes: assembled.size().bytes().get(),
-        remarks: Vec::new(),
+        remarks: would::sentences(&assembled),
     };
-    let lost = assembled.lost();
-    if !lost.is_empty() {
-        serving.remarks.push(format!("drives {lost} are missing, their data is computed"));
-    }
-    let (synced, stripes) = assembled.synced();
-    if synced < stripes {
-        serving.remarks.push(format!(
-            "redundancy of {} of {stripes} stripes is being made valid",
-            stripes - synced
-        ));
-    }
     // All sockets are bound before the drives are touched.
     let listener = control::Listener::bind(&control)?;
     let awaited = Arc::new(Awaited { size: assembled.size(), array: OnceLock::new() });
@@ -195,6 +183,7 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
     }
     let metrics = ask.metrics.map(levelhead_metrics::Server::bind).transpose();
     let metrics = metrics.map_err(AppError::usage)?;
+    let members: Vec<MemberSpec> = assembled.drives().into_iter().flatten().cloned().collect();
     let (uuid, devices) = (assembled.uuid().to_string(), Devices::of(&members));
     let listening = events::listen(ask.on_event.clone(), tell);
     // The first event comes before the first command.

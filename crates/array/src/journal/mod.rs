@@ -48,7 +48,7 @@ pub mod rules;
 pub mod status;
 pub(crate) mod transaction;
 pub(crate) mod unplaced;
-mod verdict;
+pub(crate) mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -270,6 +270,7 @@ mod tests {
             for lba in 0..layout.size().get() {
                 let (row, symbol) = layout.find(Lba::new(lba));
                 assert!(symbol < layout.data_symbols());
+                assert_eq!(layout.sector(row, symbol), Lba::new(lba), "{text}");
                 let cell = layout.cell(row, symbol);
                 assert_eq!(layout.symbol(cell), (row, symbol), "{text}");
                 assert!(cells.insert(cell), "{text}: {cell:?} holds two sectors");

@@ -8,21 +8,21 @@ use levelhead_erasure::{Code, SymbolSet};
 
 use super::Layout;
 
-/// See the module.
+/// How the redundant symbols of a codeword follow from its data.
 #[derive(Debug)]
-pub(crate) enum Redundancy {
+pub enum Redundancy {
     /// Each redundant symbol is the one data symbol.
     Copies,
     /// Each is a combination of all data symbols.
     Code(Code),
 }
 
-/// A symbol as a part of a combination.
-pub(crate) type Term = (u8, usize);
+/// A symbol as a part of a combination: its coefficient, and which.
+pub type Term = (u8, usize);
 
 impl Redundancy {
     /// That of this layout, if something is redundant.
-    pub(crate) fn of(layout: &Layout) -> Option<Self> {
+    pub fn of(layout: &Layout) -> Option<Self> {
         let data = layout.data_symbols();
         let redundant = layout.symbols() - data;
         if redundant == 0 {
@@ -37,7 +37,7 @@ impl Redundancy {
     }
 
     /// The coefficient of data symbol `column` in redundant symbol `row`, counted from 0.
-    pub(crate) fn coefficient(&self, row: usize, column: usize) -> u8 {
+    pub fn coefficient(&self, row: usize, column: usize) -> u8 {
         match self {
             Self::Copies => 1,
             Self::Code(code) => code.coefficient(row, column),
@@ -47,7 +47,7 @@ impl Redundancy {
     /// A symbol as a combination of symbols that are had.
     ///
     /// Panics if these are fewer than the data symbols.
-    pub(crate) fn compute(&self, have: &SymbolSet, symbol: usize) -> Vec<Term> {
+    pub fn compute(&self, have: &SymbolSet, symbol: usize) -> Vec<Term> {
         match self {
             Self::Copies => vec![(1, have.iter().next().expect("a copy is had"))],
             Self::Code(code) => {

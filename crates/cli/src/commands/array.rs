@@ -8,8 +8,9 @@ use std::time::Instant;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use levelhead_app::array::{
-    Audience, Create, Events, Heard, Make, Notice, OFFERS, Serve, Service, Serving, Verb, Watch,
-    ask, create, events, serve, watch,
+    Assemble, Audience, Check, Create, Drives, Events, Heard, Make, Notice, OFFERS, Salvage, Serve,
+    Service, Serving, Verb, Watch, ask, check, create, events, list, salvage, serve, watch,
+    would_serve,
 };
 use levelhead_app::{AppError, Stop};
 use levelhead_array::{HostOrder, Policy, Spec};
@@ -28,6 +29,14 @@ use crate::{Output, journal, progress, values};
 pub(crate) enum Options {
     /// Make an array over files, block devices or emulated drives
     Create(CreateArgs),
+    /// Find the arrays that there are on this machine
+    List(ListArgs),
+    /// Say what serve would do with these drives, and change nothing
+    Assemble(AssembleArgs),
+    /// Look whether an array that is not served is as it should be, and change nothing
+    Check(CheckArgs),
+    /// Read what can be had of an array that is beyond help into a file, and change nothing on its drives
+    Salvage(SalvageArgs),
     /// Serve an array over NBD until it is stopped
     Serve(Box<ServeArgs>),
     /// Show how a running array is
@@ -62,10 +71,73 @@ pub(crate) struct CreateArgs {
 }
 
 #[derive(Args)]
-pub(crate) struct ServeArgs {
+pub(crate) struct ListArgs {
+    /// Folders to look in, or drives to look at; /dev/disk/by-id if none is given
+    #[arg(value_name = "DIR")]
+    folders: Vec<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct AssembleArgs {
+    /// Folders that the drives lie in, or the drives themselves, as serve takes them
+    #[arg(required = true, value_name = "DIR|MEMBER")]
+    drives: Vec<String>,
+    /// How the array's UUID begins, where several arrays have drives in the folders
+    #[arg(long, value_name = "UUID")]
+    array: Option<String>,
+    /// As for serve --force
+    #[arg(long)]
+    force: bool,
+}
+
+/// The drives of an array that exists.
+#[derive(Args)]
+pub(crate) struct DrivesArgs {
     /// The drives in any order: paths, emu:PATH?.., nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH, ..
-    #[arg(required = true)]
+    #[arg(required_unless_present = "scan", conflicts_with = "scan")]
     members: Vec<String>,
+    /// Take the drives of one array that lie in a folder; may be given more than once
+    #[arg(long, value_name = "DIR")]
+    scan: Vec<PathBuf>,
+    /// How the array's UUID begins, where several arrays have drives in the folders
+    #[arg(long, value_name = "UUID", requires = "scan")]
+    array: Option<String>,
+}
+
+impl DrivesArgs {
+    fn drives(self) -> Drives {
+        let Self { members, scan: folders, array } = self;
+        if folders.is_empty() { Drives::Named(members) } else { Drives::Among { folders, array } }
+    }
+}
+
+#[derive(Args)]
+#[command(after_help = "The exit code is 1 if anything is found that is wrong.")]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    drives: DrivesArgs,
+    /// Which code does the arithmetic, as for serve
+    #[arg(long, env = "LEVELHEAD_KERNEL", hide_env_values = true)]
+    kernel: Option<Kernel>,
+}
+
+#[derive(Args)]
+#[command(after_help = "The exit code is 1 if not all of the array could be had.")]
+pub(crate) struct SalvageArgs {
+    #[command(flatten)]
+    drives: DrivesArgs,
+    /// The file that is made; it must not be there yet
+    #[arg(long, value_name = "FILE")]
+    to: PathBuf,
+    /// Which code does the arithmetic, as for serve
+    #[arg(long, env = "LEVELHEAD_KERNEL", hide_env_values = true)]
+    kernel: Option<Kernel>,
+}
+
+#[derive(Args)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    drives: DrivesArgs,
     #[command(flatten)]
     nbd: ListenArgs,
     /// Where it listens for control; by default UUID.control in $XDG_RUNTIME_DIR/levelhead, or in
@@ -208,6 +280,23 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
             let options = CreateOptions { assume_clean, dry_run, force, journal };
             output.print(&create(&Create { spec: array, members, options })?)
         }
+        Options::List(ListArgs { folders }) => output.print(&list(&folders)?),
+        Options::Assemble(AssembleArgs { drives, array, force }) => {
+            let drives = Drives::of(drives, array)?;
+            output.print(&would_serve(&Assemble { drives, force })?)
+        }
+        Options::Check(CheckArgs { drives, kernel }) => {
+            let drives = drives.drives();
+            let checked = check(&Check { drives, kernel }, progress::bars(output).as_ref())?;
+            output.print(&checked)?;
+            checked.trouble().map_or(Ok(()), |trouble| Err(AppError::trouble(trouble)))
+        }
+        Options::Salvage(SalvageArgs { drives, to, kernel }) => {
+            let ask = Salvage { drives: drives.drives(), to, kernel };
+            let salvaged = salvage(&ask, progress::bars(output).as_ref())?;
+            output.print(&salvaged)?;
+            salvaged.trouble().map_or(Ok(()), |trouble| Err(AppError::trouble(trouble)))
+        }
         Options::Serve(args) => run_serve(*args, output),
         Options::Status(StatusArgs { array, watch: None, damaged: true }) => {
             output.print(ask(&array, Verb::Damaged)?.as_ref())
@@ -265,7 +354,7 @@ fn show_events(array: PathBuf, follow: bool, output: Output) -> Result<(), AppEr
 
 fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
     let ask = Serve {
-        members: args.members,
+        drives: args.drives.drives(),
         nbd: args.nbd.listen()?,
         control: args.control,
         policy: args.policy,

@@ -8,6 +8,7 @@ mod hang;
 mod life;
 mod metrics;
 mod mirrors;
+mod offline;
 #[path = "../../../nbd/tests/common/pki.rs"]
 #[expect(dead_code, reason = "the program reads the files by itself")]
 mod pki;

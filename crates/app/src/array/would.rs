@@ -1,0 +1,137 @@
+//! `levelhead array assemble`: what `serve` would do with these drives, and nothing of it done.
+//!
+//! It opens the same drives in the same way and asks the same question; only then it lets go of them.
+
+use levelhead_array::superblock::Forced;
+use levelhead_host::{AssembleOptions, Assembled, Recovery};
+use levelhead_report::{Column, Table, json};
+use levelhead_units::Bytes;
+use serde::Serialize;
+
+use super::drives::{Drives, LeftOutJson};
+use crate::{AppError, Show};
+
+/// Which drives, and what is allowed.
+#[derive(Clone, Debug)]
+pub struct Assemble {
+    /// The drives.
+    pub drives: Drives,
+    /// Whether data may be wrong.
+    pub force: bool,
+}
+
+/// What a start would do.
+#[derive(Debug, Serialize)]
+pub struct WouldServe {
+    uuid: String,
+    array: String,
+    size_bytes: u64,
+    state: &'static str,
+    stopped_in_order: bool,
+    forced: bool,
+    journal: bool,
+    generation: u64,
+    recovery: &'static str,
+    unsynced_stripes: u64,
+    stripes: u64,
+    drives: Vec<DriveJson>,
+    left_out: Vec<LeftOutJson>,
+    /// What it would do first, a sentence each.
+    would: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct DriveJson {
+    drive: usize,
+    state: &'static str,
+    member: Option<String>,
+}
+
+/// Says what `serve` would do.
+pub fn would_serve(ask: &Assemble) -> Result<WouldServe, AppError> {
+    let assembled = ask.drives.assemble(AssembleOptions { force: ask.force })?;
+    Ok(WouldServe::of(&assembled))
+}
+
+impl WouldServe {
+    fn of(assembled: &Assembled) -> Self {
+        let (synced, stripes) = assembled.synced();
+        let recovery = match assembled.recovery() {
+            Recovery::None => "none",
+            Recovery::Journal => "journal",
+            Recovery::Resync => "resync",
+        };
+        let drives = assembled.drives().into_iter().enumerate().map(|(drive, member)| DriveJson {
+            drive,
+            state: if member.is_some() { "taken" } else { "missing" },
+            member: member.map(ToString::to_string),
+        });
+        Self {
+            uuid: assembled.uuid().to_string(),
+            array: assembled.spec().to_string(),
+            size_bytes: assembled.size().bytes().get(),
+            state: if assembled.lost().is_empty() { "whole" } else { "degraded" },
+            stopped_in_order: assembled.recovery() == Recovery::None,
+            forced: assembled.forced() == Forced::Yes,
+            journal: assembled.has_journal(),
+            generation: assembled.generation(),
+            recovery,
+            unsynced_stripes: stripes - synced,
+            stripes,
+            drives: drives.collect(),
+            left_out: assembled.left_out().iter().map(LeftOutJson::of).collect(),
+            would: sentences(assembled),
+        }
+    }
+}
+
+/// What the start of this array is like.
+pub(super) fn sentences(assembled: &Assembled) -> Vec<String> {
+    let mut sentences: Vec<String> = Vec::new();
+    if let Some(doubt) = assembled.doubt() {
+        sentences.push(format!("forced to go on: {doubt}"));
+    }
+    let lost = assembled.lost();
+    if !lost.is_empty() {
+        sentences.push(format!("drives {lost} are missing, their data is computed"));
+    }
+    for left in assembled.left_out() {
+        sentences.push(format!("left out: {}", left.sentence));
+    }
+    if assembled.recovery() == Recovery::Journal {
+        sentences.push(
+            "the array was not stopped in good order: what is in its journal goes to its place first"
+                .to_owned(),
+        );
+    }
+    let (synced, stripes) = assembled.synced();
+    if synced < stripes {
+        let unsynced = stripes - synced;
+        sentences
+            .push(format!("redundancy of {unsynced} of {stripes} stripes is being made valid"));
+    }
+    sentences
+}
+
+impl Show for WouldServe {
+    fn text(&self) -> String {
+        let Self { array, uuid, size_bytes, state, would, .. } = self;
+        let size = Bytes::new(*size_bytes).short();
+        let journal = if self.journal { "on every drive" } else { "none" };
+        let mut text = format!(
+            "would serve {array}, {uuid}\nsize: {size}\nstate: {state}\njournal: {journal}\n"
+        );
+        let mut table = Table::new(["drive", "state", "member"].map(Column::left));
+        for DriveJson { drive, state, member } in &self.drives {
+            let member = member.clone().unwrap_or_else(|| "-".to_owned());
+            table.push([drive.to_string(), (*state).to_owned(), member]);
+        }
+        text.push_str(&table.to_text());
+        would.iter().for_each(|sentence| text.push_str(&format!("{sentence}\n")));
+        text
+    }
+
+    fn json(&self) -> String {
+        json::pretty(self).expect("numbers and names are JSON")
+    }
+}

@@ -1,0 +1,158 @@
+//! The sectors of one window as they are to be taken: in place, or as the journal has them; and which are not to be
+//! had.
+
+use std::collections::BTreeSet;
+
+use levelhead_array::offline::{Content, Overlay};
+use levelhead_array::{Cell, Layout, Row};
+use levelhead_block::Buf;
+use levelhead_erasure::SymbolSet;
+use levelhead_units::{DriveIdx, Lba, Sectors};
+
+use super::Offline;
+use super::reading::Stretch;
+use super::window::Window;
+
+/// See the module.
+pub(crate) struct Places<'a> {
+    layout: &'a Layout,
+    pub(crate) window: Window,
+    /// What each drive that is there has of the window.
+    stretches: Vec<Option<Stretch>>,
+    /// Sectors that are not to be had from a drive that is there: it did not give them, or they are elsewhere.
+    erased: Vec<BTreeSet<usize>>,
+    /// Sectors that the journal has.
+    laid_over: Vec<BTreeSet<usize>>,
+    is_whole: bool,
+}
+
+impl<'a> Places<'a> {
+    /// Lays the journal over what was read.
+    pub(crate) fn new(
+        array: &'a Offline,
+        overlay: &Overlay,
+        window: Window,
+        mut stretches: Vec<Option<Stretch>>,
+    ) -> Self {
+        let mut erased: Vec<BTreeSet<usize>> = Vec::new();
+        let mut laid_over: Vec<BTreeSet<usize>> = Vec::new();
+        for (at, stretch) in stretches.iter_mut().enumerate() {
+            let (mut gone, mut over) = (BTreeSet::new(), BTreeSet::new());
+            if let Some(Stretch { buf, bad }) = stretch {
+                gone.clone_from(bad);
+                let drive = DriveIdx::from_usize(at);
+                for start in window.starts() {
+                    let end = start + Sectors::new(window.len);
+                    for (lba, content) in overlay.between(drive, start, end) {
+                        let index = window.index(Cell { drive, lba });
+                        if lay_over(array, content, buf.part_mut(index, 1)) {
+                            gone.remove(&index);
+                            over.insert(index);
+                        } else {
+                            gone.insert(index);
+                        }
+                    }
+                }
+                take_damaged(array, &window, drive, &over, buf, &mut gone);
+            }
+            erased.push(gone);
+            laid_over.push(over);
+        }
+        let is_whole =
+            stretches.iter().all(Option::is_some) && erased.iter().all(BTreeSet::is_empty);
+        Self { layout: &array.layout, window, stretches, erased, laid_over, is_whole }
+    }
+
+    /// The codewords that lie in the window, stripe after stripe.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = Row> + use<> {
+        let e = self.layout.spec().expansion() as u64;
+        let Window { offset, len, .. } = self.window;
+        let rows = offset / e..(offset + len) / e;
+        self.window
+            .stripes(self.layout)
+            .flat_map(move |stripe| rows.clone().map(move |row| Row { stripe, row: row as u32 }))
+    }
+
+    /// The symbols of a codeword that are to be had.
+    pub(crate) fn had(&self, row: Row) -> SymbolSet {
+        if self.is_whole {
+            return SymbolSet::first(self.layout.symbols());
+        }
+        let is_had = |&symbol: &usize| {
+            let cell = self.layout.cell(row, symbol);
+            let at = cell.drive.as_usize();
+            self.stretches[at].is_some() && !self.erased[at].contains(&self.window.index(cell))
+        };
+        (0..self.layout.symbols()).filter(is_had).collect()
+    }
+
+    /// The bytes of a symbol that is to be had.
+    pub(crate) fn bytes(&self, row: Row, symbol: usize) -> &[u8] {
+        let cell = self.layout.cell(row, symbol);
+        let stretch = self.stretches[cell.drive.as_usize()].as_ref();
+        stretch.expect("the symbol is to be had").buf.part(self.window.index(cell), 1)
+    }
+
+    /// Whether a sector is as the journal has it.
+    pub(crate) fn is_laid_over(&self, cell: Cell) -> bool {
+        self.laid_over[cell.drive.as_usize()].contains(&self.window.index(cell))
+    }
+
+    /// Sectors of drives that were read in vain, whether or not something is stored there.
+    pub(crate) fn bad(&self) -> impl Iterator<Item = Cell> {
+        self.stretches.iter().enumerate().flat_map(move |(at, stretch)| {
+            let bad = stretch.iter().flat_map(|stretch| &stretch.bad);
+            let drive = DriveIdx::from_usize(at);
+            bad.map(move |&index| Cell { drive, lba: self.window.lba(index) })
+        })
+    }
+
+    /// The buffers of the drives, to be filled again.
+    pub(crate) fn into_stretches(self) -> Vec<Option<Stretch>> {
+        self.stretches
+    }
+}
+
+/// Sectors that are on the list of damaged ones: data counts as zeroes, and what is redundant as not there, as do all
+/// copies of a mirror's sector. What the journal has is newer than the list.
+fn take_damaged(
+    array: &Offline,
+    window: &Window,
+    drive: DriveIdx,
+    over: &BTreeSet<usize>,
+    buf: &mut Buf,
+    gone: &mut BTreeSet<usize>,
+) {
+    if array.damaged.is_empty() {
+        return;
+    }
+    for index in (0..window.sectors().as_usize()).filter(|index| !over.contains(index)) {
+        let cell = Cell { drive, lba: window.lba(index) };
+        if !array.damaged.covers(cell) {
+            continue;
+        }
+        let (_, symbol) = array.layout.symbol(cell);
+        if array.layout.spec().is_mirror() || symbol >= array.layout.data_symbols() {
+            gone.insert(index);
+        } else {
+            buf.part_mut(index, 1).fill(0);
+            gone.remove(&index);
+        }
+    }
+}
+
+/// Puts what the journal has into place; returns whether it could.
+fn lay_over(array: &Offline, content: Content, place: &mut [u8]) -> bool {
+    let Content::Ring { drive, lba } = content else { return false };
+    read_one(array, drive, lba).is_some_and(|sector| {
+        place.copy_from_slice(sector.as_slice());
+        true
+    })
+}
+
+fn read_one(array: &Offline, drive: DriveIdx, lba: Lba) -> Option<Buf> {
+    let drive = array.drives[drive.as_usize()].as_ref()?;
+    let mut sector = Buf::zeroed(Sectors::new(1));
+    drive.opened.read(lba, sector.as_mut_slice()).ok()?;
+    Some(sector)
+}

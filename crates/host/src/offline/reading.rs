@@ -1,0 +1,147 @@
+//! Reading drives: what each has of the next windows, by a thread of its own.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::Scope;
+
+use levelhead_array::Area;
+use levelhead_block::Buf;
+use levelhead_units::{Extent, Lba, SECTOR_SIZE, Sectors};
+
+use super::OfflineDrive;
+use super::window::Window;
+use crate::opened::Opened;
+use crate::search::Search;
+
+/// The most sectors of one command: 1 MiB.
+const COMMAND_MAX: u64 = 256;
+
+/// Windows of a drive that are read before they are wanted.
+const AHEAD: usize = 2;
+
+/// What a drive has of a window.
+#[derive(Debug)]
+pub(crate) struct Stretch {
+    pub(crate) buf: Buf,
+    /// Sectors that the drive did not give.
+    pub(crate) bad: BTreeSet<usize>,
+}
+
+/// What a drive has of all windows, one after the other.
+pub(crate) struct Stream {
+    stretches: Receiver<Stretch>,
+    empty: SyncSender<Buf>,
+}
+
+impl Stream {
+    /// Begins to read what lies in these windows.
+    pub(crate) fn start<'scope>(
+        scope: &'scope Scope<'scope, '_>,
+        drive: &OfflineDrive,
+        area: &Area,
+        windows: impl Iterator<Item = Window> + Send + 'scope,
+    ) -> Self {
+        let (sender, stretches) = sync_channel(AHEAD);
+        let (empty, returned) = sync_channel::<Buf>(AHEAD + 2);
+        let (opened, area) = (drive.opened.clone(), area.clone());
+        scope.spawn(move || {
+            for window in windows {
+                let buf = returned.try_recv().ok().filter(|buf| buf.sectors() == window.sectors());
+                let buf = buf.unwrap_or_else(|| Buf::zeroed(window.sectors()));
+                // What is not wanted any more is not read.
+                if sender.send(read_window(&opened, &area, &window, buf)).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { stretches, empty }
+    }
+
+    /// What it has of the next window.
+    pub(crate) fn next(&self) -> Stretch {
+        self.stretches.recv().expect("its thread reads every window")
+    }
+
+    /// Takes a buffer back.
+    pub(crate) fn give_back(&self, buf: Buf) {
+        // Beyond what is read ahead they are not kept.
+        drop(self.empty.try_send(buf));
+    }
+}
+
+/// What lies in a window.
+pub(crate) fn read_window(opened: &Opened, area: &Area, window: &Window, mut buf: Buf) -> Stretch {
+    let mut bad = BTreeSet::new();
+    let mut index = 0;
+    let mut run: Option<Extent> = None;
+    let mut read = |run: Extent, buf: &mut Buf| {
+        read_sectors(opened, run.lba, buf.part_mut(index, run.sectors.as_usize()), |at| {
+            bad.insert(index + at);
+        });
+        index += run.sectors.as_usize();
+    };
+    for start in window.starts() {
+        let next = area.on_drive(Extent::new(start, Sectors::new(window.len)));
+        match &mut run {
+            Some(run) if run.end() == next.lba => run.sectors += next.sectors,
+            Some(_) | None => {
+                if let Some(run) = run.replace(next) {
+                    read(run, &mut buf);
+                }
+            }
+        }
+    }
+    if let Some(run) = run {
+        read(run, &mut buf);
+    }
+    Stretch { buf, bad }
+}
+
+/// Fills `bytes`, whole sectors, from sector `lba` on, and names those that the drive does not give.
+pub(crate) fn read_sectors(
+    opened: &Opened,
+    lba: Lba,
+    bytes: &mut [u8],
+    mut bad: impl FnMut(usize),
+) {
+    let largest = COMMAND_MAX as usize * SECTOR_SIZE;
+    for (at, part) in bytes.chunks_mut(largest).enumerate() {
+        let first = at * COMMAND_MAX as usize;
+        let at = |sector: usize| lba + Sectors::new((first + sector) as u64);
+        let count = part.len() / SECTOR_SIZE;
+        // A drive may have become smaller.
+        let there = opened.size().saturating_sub(at(0) - Lba::ZERO).as_usize().min(count);
+        (there..count).for_each(|sector| bad(first + sector));
+        let part = &mut part[..there * SECTOR_SIZE];
+        if there == 0 {
+            continue;
+        }
+        let count = there;
+        let Err(error) = opened.read(at(0), part) else { continue };
+        if is_gone(&error) {
+            (0..count).for_each(|sector| bad(first + sector));
+            continue;
+        }
+        let mut search = Search::new(0..count as u32);
+        while let Some(range) = search.part() {
+            let range = range.start as usize..range.end as usize;
+            let part = &mut part[range.start * SECTOR_SIZE..range.end * SECTOR_SIZE];
+            match opened.read(at(range.start), part) {
+                Ok(()) => search.handle_read(),
+                Err(_) => search.handle_failed(),
+            }
+        }
+        for sector in search.damaged().iter() {
+            bad(first + sector as usize);
+        }
+    }
+}
+
+/// Whether a drive that says this gives nothing else either: its sectors are not asked for one by one.
+fn is_gone(error: &io::Error) -> bool {
+    const ENXIO: i32 = 6;
+    const ENODEV: i32 = 19;
+    error.kind() == io::ErrorKind::TimedOut
+        || error.raw_os_error().is_some_and(|errno| [ENXIO, ENODEV].contains(&errno))
+}

@@ -1,0 +1,410 @@
+//! Reading what can be had of an array that is beyond help, into a file. No drive is written to.
+//!
+//! # Where a sector comes from
+//!
+//! The first of these that there is:
+//!
+//! 1. the drive that has it, or a copy of it, as it is in place or in the journal;
+//! 2. the rest of its codeword, where redundancy is valid. Where the array was not stopped in good order and keeps no
+//!    journal, what is computed may be wrong: it counts as *doubtful*;
+//! 3. a drive that the array went on without, which may hold something older. Nothing is ever computed from such a
+//!    drive: sectors of different times are no codeword;
+//! 4. nothing: the sector is *lost*, and zeroes in the file.
+
+use std::fs::File;
+use std::io;
+use std::ops::ControlFlow;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use levelhead_array::damaged::{ListCopy, Listing};
+use levelhead_array::membership::Membership;
+use levelhead_array::offline::Overlay;
+use levelhead_array::superblock::{State, Uuid};
+use levelhead_array::{Cell, Layout, Row, Spec};
+use levelhead_erasure::{Kernel, SymbolSet};
+use levelhead_units::{DriveIdx, Extent, Lba, SECTOR_SIZE, Sectors};
+
+use super::check::{read_all, total};
+use super::codewords::Codewords;
+use super::places::Places;
+use super::reading::{Stretch, read_window};
+use super::rings::Rings;
+use super::{Looked, Offline, OfflineDrive, Which};
+use crate::error::{HostError, fail};
+use crate::labels;
+use crate::member::MemberSpec;
+use crate::select::{Cause, Defect, LeftOut, Selection, select};
+
+/// Runs of sectors that are named; those beyond are counted as sectors all the same.
+const NAMED_MAX: usize = 1_000;
+
+/// Where a sector comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// Its own place, or that of a copy.
+    Read,
+    /// The journal.
+    Journal,
+    /// The rest of its codeword.
+    Computed,
+    /// The same, with redundancy that may not match.
+    Doubtful,
+    /// A drive that the array went on without.
+    Old,
+    /// Nowhere.
+    Lost,
+}
+
+impl Origin {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Read, Self::Journal, Self::Computed, Self::Doubtful, Self::Old, Self::Lost];
+
+    /// Its name, in a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Journal => "journal",
+            Self::Computed => "computed",
+            Self::Doubtful => "doubtful",
+            Self::Old => "old",
+            Self::Lost => "lost",
+        }
+    }
+
+    /// Whether it is what the array held last.
+    fn is_sure(self) -> bool {
+        self < Self::Doubtful
+    }
+}
+
+/// What was to be had of an array.
+#[derive(Clone, Debug)]
+pub struct Salvaged {
+    /// The array's shape.
+    pub spec: Spec,
+    /// Its identity.
+    pub uuid: Uuid,
+    /// Its size.
+    pub size: Sectors,
+    /// Its drives, in order; nothing where one is not there.
+    pub drives: Vec<Option<MemberSpec>>,
+    /// Drives that may hold something older, which were asked for what nothing else gives.
+    pub old: Vec<(DriveIdx, MemberSpec)>,
+    /// What no server would take, a sentence each.
+    pub left_out: Vec<LeftOut>,
+    /// Why the array would not be served, if it would not.
+    pub refusal: Option<String>,
+    /// Sectors of each origin, in the order of [`Origin::ALL`].
+    pub sectors: [u64; 6],
+    /// Runs of the array's sectors that are doubtful, old or lost, the first of them.
+    pub named: Vec<(Origin, Extent)>,
+}
+
+/// How it is done.
+#[derive(Clone, Copy, Debug)]
+pub struct SalvageOptions {
+    /// Which code does the arithmetic.
+    pub kernel: Kernel,
+}
+
+/// Why it was not done.
+#[derive(Clone, Debug)]
+pub enum SalvageError {
+    /// What was asked for cannot be, and nothing was written.
+    Refused(HostError),
+    /// The file could not be written; what is there of it is not all.
+    Unwritten(HostError),
+}
+
+/// An array, and drives that may hold what it held earlier.
+struct Wreck {
+    array: Offline,
+    old: Vec<Option<OfflineDrive>>,
+    refusal: Option<String>,
+    /// Whether what is computed may be wrong.
+    is_doubtful: bool,
+}
+
+/// Reads all that can be had of an array into a new file. `progress` is told how much was read, and how much there is,
+/// in bytes.
+pub fn salvage(
+    which: Which<'_>,
+    to: &Path,
+    options: SalvageOptions,
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<Salvaged, SalvageError> {
+    let wreck = Wreck::open(which).map_err(SalvageError::Refused)?;
+    let blame =
+        |error: io::Error| HostError::new(format!("cannot write {}: {error}", to.display()));
+    let file = File::create_new(to).map_err(|error| SalvageError::Refused(blame(error)))?;
+    let array = &wreck.array;
+    let set = file.set_len(array.layout.size().bytes().get());
+    set.map_err(|error| SalvageError::Unwritten(blame(error)))?;
+    let (all, done) = (total(array).get(), AtomicU64::new(0));
+    let note = |sectors: Sectors| {
+        let bytes = sectors.bytes().get();
+        progress(done.fetch_add(bytes, Ordering::Relaxed) + bytes, all);
+    };
+    let overlay = Rings::read(array, &note).overlay(array);
+    let salvaged = wreck.run(&overlay, &file, options, &note);
+    let salvaged = salvaged.and_then(|salvaged| file.sync_all().map(|()| salvaged));
+    salvaged.map_err(|error| SalvageError::Unwritten(blame(error)))
+}
+
+impl Wreck {
+    fn open(which: Which<'_>) -> Result<Self, HostError> {
+        let looked = Looked::at(which)?;
+        let Selection { kept, left_out, outcome } = select(&looked.members, &looked.found);
+        let (mut array, refusal) = match outcome {
+            Ok(assembly) => (Offline::of(assembly, &looked, left_out), None),
+            Err(refused) => match refused.cause {
+                Cause::TooFew => {
+                    let array = Self::of_kept(&looked, &kept, left_out)
+                        .ok_or_else(|| HostError::new(refused.sentence.clone()))?;
+                    (array, Some(refused.sentence))
+                }
+                Cause::Contradiction => return fail(refused.sentence),
+            },
+        };
+        let refusal = refusal.or_else(|| array.doubt.clone());
+        let is_sure = array.book.state == State::Clean || array.book.journal.is_some();
+        array.trusted = match array.book.state {
+            State::Clean => array.book.synced,
+            State::Dirty => array.book.synced_last,
+        };
+        let mut old: Vec<Option<OfflineDrive>> = vec![None; array.drives.len()];
+        let mut left: Vec<OfflineDrive> =
+            array.left_out.iter().filter_map(|left| array.is_of_use(&looked, left)).collect();
+        // The newest first.
+        left.sort_by_key(|drive| {
+            std::cmp::Reverse(labels::newest(&drive.found).map(|w| w.book.generation))
+        });
+        for drive in left {
+            let at = drive.own.drive.as_usize();
+            let word = labels::newest(&drive.found).expect("it is of use");
+            let is_current = word.book.generation + 1 >= array.book.generation
+                && array.book.members[at].membership == Membership::Present;
+            let place = if is_current { &mut array.drives[at] } else { &mut old[at] };
+            if place.is_none() {
+                *place = Some(drive);
+            }
+        }
+        Ok(Self { array, old, refusal, is_doubtful: !is_sure })
+    }
+
+    /// What these drives say, though they are too few.
+    fn of_kept(looked: &Looked, kept: &[usize], left_out: Vec<LeftOut>) -> Option<Offline> {
+        let word = |&at: &usize| labels::newest(&looked.found[at]);
+        let newest = kept.iter().filter_map(word).max_by_key(|word| word.book.generation)?;
+        let (book, area) = (newest.book.clone(), newest.own.area(newest.book.drive_size)?);
+        let mut drives: Vec<Option<OfflineDrive>> = vec![None; book.spec.drives()];
+        for at in kept {
+            let own = word(at)?.own.clone();
+            let place = own.drive.as_usize();
+            drives[place] = Some(looked.drive(*at, own));
+        }
+        let layout = Layout::new(book.spec, book.drive_size);
+        let lists = kept.iter().flat_map(|&at| &looked.found[at].lists);
+        let newest = lists.filter_map(listing).max_by_key(|listing| listing.generation);
+        let damaged = newest.map(|listing| listing.list.clone()).unwrap_or_default();
+        Some(Offline { book, area, layout, trusted: 0, drives, left_out, damaged, doubt: None })
+    }
+
+    fn run(
+        &self,
+        overlay: &Overlay,
+        file: &File,
+        options: SalvageOptions,
+        note: &(dyn Fn(Sectors) + Sync),
+    ) -> io::Result<Salvaged> {
+        let array = &self.array;
+        let mut work = Work {
+            wreck: self,
+            overlay,
+            file,
+            codewords: Codewords::new(&array.layout, options.kernel),
+            sectors: [0; 6],
+            named: Vec::new(),
+            run: None,
+        };
+        let mut result = Ok(());
+        read_all(array, overlay, note, &mut |places| {
+            result = work.take(places);
+            if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        result?;
+        work.end_run();
+        let Work { sectors, mut named, .. } = work;
+        named.sort_by_key(|(_, extent)| extent.lba);
+        let old = self.old.iter().flatten();
+        Ok(Salvaged {
+            spec: array.book.spec,
+            uuid: array.book.array,
+            size: array.layout.size(),
+            drives: array.drives.iter().map(|drive| Some(drive.as_ref()?.member.clone())).collect(),
+            old: old.map(|drive| (drive.own.drive, drive.member.clone())).collect(),
+            left_out: array.left_out.clone(),
+            refusal: self.refusal.clone(),
+            sectors,
+            named,
+        })
+    }
+}
+
+impl Offline {
+    /// A drive that was left out and may still give something of this array.
+    fn is_of_use(&self, looked: &Looked, left: &LeftOut) -> Option<OfflineDrive> {
+        match left.defect {
+            Defect::Shrunk | Defect::Stale => {}
+            Defect::Stranger | Defect::Unreadable | Defect::Damaged | Defect::Foreign => {
+                return None;
+            }
+        }
+        let word = labels::newest(&looked.found[left.found])?;
+        let shape = (word.book.array, word.book.spec, word.book.drive_size);
+        let is_alike = shape == (self.book.array, self.book.spec, self.book.drive_size)
+            && word.own.area(self.book.drive_size).as_ref() == Some(&self.area);
+        is_alike.then(|| looked.drive(left.found, word.own.clone()))
+    }
+}
+
+/// The list of damaged sectors that a slot holds.
+fn listing(copy: &ListCopy) -> Option<&Listing> {
+    match copy {
+        ListCopy::Read(listing) => Some(listing),
+        ListCopy::Nothing | ListCopy::Unreadable => None,
+    }
+}
+
+/// A salvage under way.
+struct Work<'a> {
+    wreck: &'a Wreck,
+    overlay: &'a Overlay,
+    file: &'a File,
+    codewords: Codewords,
+    sectors: [u64; 6],
+    named: Vec<(Origin, Extent)>,
+    /// Sectors of one origin that are worth a name, so far.
+    run: Option<(Origin, Extent)>,
+}
+
+impl Work<'_> {
+    fn take(&mut self, places: &Places<'_>) -> io::Result<()> {
+        let layout = &self.wreck.array.layout;
+        let (spec, window) = (layout.spec(), places.window);
+        let e = spec.expansion() as u64;
+        let mut old: Vec<Option<Stretch>> = self.wreck.old.iter().map(|_| None).collect();
+        let sectors = window.offset..window.offset + window.len;
+        let mut bytes = vec![0; window.len as usize * SECTOR_SIZE];
+        for stripe in window.stripes(layout) {
+            let row = |offset: u64| Row { stripe, row: (offset / e) as u32 };
+            let rows = sectors.clone().step_by(e as usize);
+            let had: Vec<SymbolSet> = rows.map(|offset| places.had(row(offset))).collect();
+            for slot in 0..spec.data() as u64 {
+                bytes.fill(0);
+                for (at, offset) in sectors.clone().enumerate() {
+                    let symbol = (slot * e + offset % e) as usize;
+                    let into = &mut bytes[at * SECTOR_SIZE..][..SECTOR_SIZE];
+                    let had = had[at / e as usize];
+                    let origin = self.sector(places, &mut old, row(offset), had, symbol, into);
+                    self.count(origin, layout.sector(row(offset), symbol));
+                }
+                // What is zero is a hole of the file already.
+                if bytes.iter().any(|&byte| byte != 0) {
+                    let symbol = (slot * e) as usize;
+                    let first = layout.sector(row(window.offset), symbol);
+                    self.file.write_all_at(&bytes, first.get() * SECTOR_SIZE as u64)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds one sector, and where it comes from.
+    fn sector(
+        &mut self,
+        places: &Places<'_>,
+        old: &mut [Option<Stretch>],
+        row: Row,
+        had: SymbolSet,
+        symbol: usize,
+        into: &mut [u8],
+    ) -> Origin {
+        let array = &self.wreck.array;
+        let cell = array.layout.cell(row, symbol);
+        // Nothing is made up for it.
+        if array.damaged.covers(cell) && !places.is_laid_over(cell) {
+            return Origin::Lost;
+        }
+        if had.contains(symbol) {
+            into.copy_from_slice(places.bytes(row, symbol));
+            return if places.is_laid_over(cell) { Origin::Journal } else { Origin::Read };
+        }
+        let spec = array.layout.spec();
+        let is_enough = spec.redundant() > 0 && had.len() >= self.codewords.needed();
+        if is_enough && (spec.is_mirror() || row.stripe < array.trusted) {
+            into.copy_from_slice(self.codewords.compute(places, row, had, symbol));
+            let is_doubtful = self.wreck.is_doubtful || self.overlay.is_announced(row);
+            return match (spec.is_mirror(), is_doubtful) {
+                (true, _) => Origin::Read,
+                (false, true) => Origin::Doubtful,
+                (false, false) => Origin::Computed,
+            };
+        }
+        // Of a mirror every old copy will do.
+        let symbols = if spec.is_mirror() { 0..spec.width() } else { symbol..symbol + 1 };
+        for symbol in symbols {
+            let cell = array.layout.cell(row, symbol);
+            if self.take_old(places, old, cell, into) {
+                return Origin::Old;
+            }
+        }
+        Origin::Lost
+    }
+
+    fn take_old(
+        &self,
+        places: &Places<'_>,
+        old: &mut [Option<Stretch>],
+        cell: Cell,
+        into: &mut [u8],
+    ) -> bool {
+        let at = cell.drive.as_usize();
+        let Some(drive) = &self.wreck.old[at] else { return false };
+        let stretch = old[at].get_or_insert_with(|| {
+            let buf = levelhead_block::Buf::zeroed(places.window.sectors());
+            read_window(&drive.opened, &self.wreck.array.area, &places.window, buf)
+        });
+        let index = places.window.index(cell);
+        if stretch.bad.contains(&index) {
+            return false;
+        }
+        into.copy_from_slice(stretch.buf.part(index, 1));
+        true
+    }
+
+    fn count(&mut self, origin: Origin, lba: Lba) {
+        self.sectors[origin as usize] += 1;
+        match &mut self.run {
+            Some((of, run)) if *of == origin && run.end() == lba => {
+                run.sectors += Sectors::new(1);
+            }
+            Some(_) | None => {
+                self.end_run();
+                let run = (origin, Extent::new(lba, Sectors::new(1)));
+                self.run = (!origin.is_sure()).then_some(run);
+            }
+        }
+    }
+
+    fn end_run(&mut self) {
+        if let Some(run) = self.run.take()
+            && self.named.len() < NAMED_MAX
+        {
+            self.named.push(run);
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! Checks of arrays whose bytes, drives and journals are as a test wants them.
+
+use std::fs;
+use std::sync::Arc;
+
+use levelhead_array::{HostOrder, Patience, Policy};
+use levelhead_block::adapter::Waiting;
+use levelhead_block::{
+    BlockDevice, BlockService, Buf, Command, Data, Done, Durability, Outcome, Reply, Request,
+    SectorSet,
+};
+use levelhead_erasure::Kernel;
+use levelhead_stats::Streams;
+use levelhead_units::{Extent, Lba, SECTOR_SIZE};
+use tempfile::TempDir;
+
+use super::check::{CheckOptions, Checked, check};
+use super::findings::{Finding, FindingKind};
+use super::rings::Rings;
+use super::*;
+use crate::assemble::{AssembleOptions, assemble};
+use crate::backend::Io;
+use crate::create::{CreateOptions, create};
+use crate::gate::Bound;
+use crate::service::{ArrayHandle, ServeOptions};
+
+/// Drives of 4 MiB, in a folder.
+struct Shelf {
+    dir: TempDir,
+    members: Vec<MemberSpec>,
+}
+
+impl Shelf {
+    fn new(spec: &str) -> Self {
+        let dir = TempDir::new().unwrap();
+        let parsed: levelhead_array::Spec = spec.parse().unwrap();
+        let members: Vec<MemberSpec> = (0..parsed.drives())
+            .map(|at| {
+                let path = dir.path().join(format!("{at}.img"));
+                fs::File::create(&path).unwrap().set_len(4 << 20).unwrap();
+                MemberSpec::at(&path)
+            })
+            .collect();
+        create(parsed, &members, CreateOptions { assume_clean: true, ..CreateOptions::default() })
+            .unwrap();
+        Self { dir, members }
+    }
+
+    fn serve(&self) -> ArrayHandle {
+        let options = ServeOptions {
+            policy: Policy::Normal,
+            window: 4,
+            order: HostOrder::Elevator,
+            io: Io::Threads,
+            kernel: Kernel::best(),
+            bound: Bound::DEFAULT,
+            seed: 1,
+            patience: Patience::DEFAULT,
+            on_event: None,
+        };
+        assemble(&self.members, AssembleOptions::default()).unwrap().serve(options).unwrap()
+    }
+
+    /// Copies of the drives as they are at this moment, as a crash would leave them.
+    fn copies(&self) -> Vec<MemberSpec> {
+        let copy = |member: &MemberSpec| {
+            let name = member.path().file_name().unwrap().to_str().unwrap();
+            let path = self.dir.path().join(format!("copy-{name}"));
+            fs::copy(member.path(), &path).unwrap();
+            MemberSpec::at(&path)
+        };
+        self.members.iter().map(copy).collect()
+    }
+
+    /// An array full of noise that was stopped.
+    fn filled(spec: &str) -> Self {
+        let shelf = Self::new(spec);
+        let array = shelf.serve();
+        write(&array, 0, array.size().get(), 1);
+        array.stop().unwrap();
+        shelf
+    }
+}
+
+fn write(array: &ArrayHandle, lba: u64, sectors: u64, seed: u64) {
+    let mut buf = Buf::zeroed(Sectors::new(sectors));
+    Streams::new(seed).stream("noise").fill(buf.as_mut_slice());
+    let extent = Extent::new(Lba::new(lba), Sectors::new(sectors));
+    let request = Request::write(extent, Durability::Cached, buf);
+    let reply = Waiting::new(Arc::new(array.clone())).run(vec![request]).pop().unwrap();
+    assert!(reply.outcome.is_good(), "{:?}", reply.outcome);
+}
+
+fn look(members: &[MemberSpec]) -> Checked {
+    let options = CheckOptions { kernel: Kernel::best() };
+    check(Which::Named(members), options, &|_, _| {}).unwrap()
+}
+
+/// Kind, drives, first sector on the drive and number, first of the array.
+type Named = (FindingKind, String, Option<(u64, u64)>, Option<u64>);
+
+fn named(checked: &Checked) -> Vec<Named> {
+    let of = |finding: &Finding| {
+        let on_drive = finding.on_drive.map(|on| (on.lba.get(), on.sectors.get()));
+        let in_array = finding.in_array.map(|on| on.lba.get());
+        (finding.kind, finding.drives.to_string(), on_drive, in_array)
+    };
+    checked.findings.named.iter().map(of).collect()
+}
+
+/// Flips bits of a sector, of every drive others.
+fn scribble(members: &[MemberSpec], drive: usize, lba: u64) {
+    let path = members[drive].path();
+    let mut bytes = fs::read(path).unwrap();
+    bytes[lba as usize * SECTOR_SIZE + 77] ^= 0x40 + drive as u8;
+    fs::write(path, bytes).unwrap();
+}
+
+/// Where the array's sector lies: the drive, and its sector there.
+fn place(members: &[MemberSpec], lba: u64) -> (usize, u64) {
+    let array = Offline::open(Which::Named(members)).unwrap();
+    let (row, symbol) = array.layout.find(Lba::new(lba));
+    let cell = array.layout.cell(row, symbol);
+    let at = Extent::new(cell.lba, Sectors::new(1));
+    (cell.drive.as_usize(), array.area.on_drive(at).lba.get())
+}
+
+#[test]
+fn array_that_was_stopped_is_as_it_should_be() {
+    for spec in [
+        "raid5:3,chunk=8KiB",
+        "raid6:5,chunk=4KiB",
+        "eraid:3+2,e=2,chunk=16KiB",
+        "raid1:3",
+        "raid10:3,chunk=8KiB",
+        "raid10:4",
+        "raid0:3",
+        "raid5:3,chunk=1MiB",
+    ] {
+        let shelf = Shelf::filled(spec);
+        let checked = look(&shelf.members);
+        assert_eq!(named(&checked), [], "{spec}");
+        let layout = Offline::open(Which::Named(&shelf.members)).unwrap().layout;
+        let rows = layout.stripes() * u64::from(layout.rows());
+        let counts = checked.codewords;
+        let is_redundant = layout.spec().redundant() > 0;
+        let expected = if is_redundant { (rows, 0) } else { (0, rows) };
+        assert_eq!((counts.right, counts.unknown), expected, "{spec}");
+        assert_eq!((counts.wrong, counts.unsynced), (0, 0), "{spec}");
+    }
+}
+
+#[test]
+fn byte_that_has_flipped_is_found_and_with_two_redundant_drives_its_drive_named() {
+    for (spec, is_located) in [
+        ("raid5:3,chunk=8KiB", false),
+        ("raid1:2,chunk=8KiB", false),
+        ("raid6:5,chunk=8KiB", true),
+        ("eraid:3+2,e=2,chunk=8KiB", true),
+        ("raid1:3,chunk=8KiB", true),
+    ] {
+        let shelf = Shelf::filled(spec);
+        let (drive, lba) = place(&shelf.members, 117);
+        scribble(&shelf.members, drive, lba);
+        let checked = look(&shelf.members);
+        let [(kind, drives, on_drive, in_array)] = &named(&checked)[..] else {
+            panic!("{spec}: {checked:?}")
+        };
+        assert_eq!((*kind, checked.codewords.wrong), (FindingKind::Mismatch, 1), "{spec}");
+        assert_eq!(*drives == drive.to_string(), is_located, "{spec}: {drives}");
+        if is_located {
+            assert_eq!((*on_drive, *in_array), (Some((lba, 1)), Some(117)), "{spec}");
+        }
+    }
+}
+
+/// What a recovery would put in place counts, and what is there does not.
+#[test]
+fn journal_of_a_crash_is_laid_over_the_places() {
+    for spec in ["raid5:3,chunk=8KiB", "eraid:3+2,e=2,chunk=8KiB", "raid1:2,chunk=8KiB"] {
+        let shelf = Shelf::filled(spec);
+        let array = shelf.serve();
+        (0..20).for_each(|at| write(&array, 7 * at, 3, 2 + at));
+        let copies = shelf.copies();
+        array.stop().unwrap();
+        let offline = Offline::open(Which::Named(&copies)).unwrap();
+        let overlay = Rings::read(&offline, &|_| {}).overlay(&offline);
+        assert!(!overlay.is_empty(), "{spec}: the journal has nothing");
+        let end = Lba::ZERO + offline.book.drive_size;
+        let mut torn = 0;
+        for drive in offline.present().iter() {
+            for (lba, _) in overlay.between(drive, Lba::ZERO, end) {
+                let at = Extent::new(lba, Sectors::new(1));
+                let at = offline.area.on_drive(at).lba.get();
+                scribble(&copies, drive.as_usize(), at);
+                torn += 1;
+            }
+        }
+        let checked = look(&copies);
+        assert_eq!(named(&checked), [], "{spec}: {torn} torn");
+        let journal = checked.journal.unwrap();
+        assert!(!checked.is_clean && journal.sectors == torn, "{spec}: {journal:?}");
+        // Without it they are found.
+        let mut wrong = 0;
+        let mut codewords = codewords::Codewords::new(&offline.layout, Kernel::best());
+        check::read_all(&offline, &Default::default(), &|_| {}, &mut |places| {
+            for row in places.rows() {
+                let agreement = codewords.judge(places, row, places.had(row));
+                wrong += u64::from(agreement != codewords::Agreement::Right);
+            }
+            std::ops::ControlFlow::Continue(())
+        });
+        assert!(wrong > 0, "{spec}: {torn} torn");
+    }
+}
+
+/// A drive that does not give some of its sectors, and says of a whole read only that it failed.
+struct Holey {
+    bytes: Vec<u8>,
+    holes: Vec<u64>,
+}
+
+impl BlockService for Holey {
+    fn size(&self) -> Sectors {
+        Sectors::new((self.bytes.len() / SECTOR_SIZE) as u64)
+    }
+
+    fn submit(&self, request: Request, done: Done) {
+        let Command::Read { extent, .. } = request.command else { panic!("it is read only") };
+        if self.holes.iter().any(|&hole| extent.contains(Lba::new(hole))) {
+            let (unknown, damaged) = (SectorSet::EMPTY, SectorSet::first(extent.sectors));
+            let data = Data::Buf(Buf::zeroed(extent.sectors));
+            return done(Reply { data, ..Reply::bare(Outcome::Done { unknown, damaged }) });
+        }
+        let start = extent.lba.get() as usize * SECTOR_SIZE;
+        let bytes = &self.bytes[start..start + extent.sectors.as_usize() * SECTOR_SIZE];
+        let (unknown, damaged) = (SectorSet::EMPTY, SectorSet::EMPTY);
+        let data = Data::Buf(Buf::copy_of(bytes));
+        done(Reply { data, ..Reply::bare(Outcome::Done { unknown, damaged }) });
+    }
+}
+
+fn with_holes(member: &MemberSpec, holes: &[u64]) -> MemberSpec {
+    let bytes = fs::read(member.path()).unwrap();
+    let holey = Holey { bytes, holes: holes.to_vec() };
+    MemberSpec::handed_in(&format!("holey {member}"), Arc::new(holey))
+}
+
+#[test]
+fn sectors_that_a_drive_does_not_give_are_named_and_those_that_nothing_gives_are_lost() {
+    let shelf = Shelf::filled("raid5:3,chunk=8KiB");
+    let mut members = shelf.members.clone();
+    // Sectors 0 and 2 of the array are of one codeword.
+    let (one, other) = (place(&members, 0), place(&members, 2));
+    let ring =
+        Offline::open(Which::Named(&members)).unwrap().drives[2].as_ref().unwrap().own.journal();
+    let ring = ring[0].lba.get() + 3;
+    members[one.0] = with_holes(&shelf.members[one.0], &[one.1]);
+    members[2] = with_holes(&shelf.members[2], &[ring]);
+    let checked = look(&members);
+    let drive = one.0.to_string();
+    let unreadable = (FindingKind::Unreadable, drive.clone(), Some((one.1, 1)), Some(0));
+    let of_ring = (FindingKind::Ring, "2".to_owned(), Some((ring, 1)), None);
+    assert_eq!(named(&checked), [of_ring, unreadable.clone()]);
+    assert_eq!((checked.codewords.wrong, checked.codewords.unknown), (0, 1));
+    // A hole in another drive of the codeword.
+    members[other.0] = with_holes(&shelf.members[other.0], &[other.1]);
+    members[2] = if other.0 == 2 { members[2].clone() } else { shelf.members[2].clone() };
+    let checked = look(&members);
+    let (also, other_drive) = (Some((other.1, 1)), other.0.to_string());
+    assert_eq!(
+        named(&checked),
+        [
+            unreadable,
+            (FindingKind::Unreadable, other_drive.clone(), also, Some(2)),
+            (FindingKind::Lost, drive, Some((one.1, 1)), Some(0)),
+            (FindingKind::Lost, other_drive, also, Some(2)),
+        ]
+    );
+}
+
+#[test]
+fn damaged_copy_of_a_superblock_is_found_and_so_is_an_old_one() {
+    let shelf = Shelf::filled("raid5:3,chunk=8KiB");
+    let old = fs::read(shelf.members[1].path()).unwrap();
+    let array = shelf.serve();
+    write(&array, 0, 8, 9);
+    array.stop().unwrap();
+    scribble(&shelf.members, 0, 0);
+    let mut bytes = fs::read(shelf.members[1].path()).unwrap();
+    let last = bytes.len() - SECTOR_SIZE;
+    bytes[last..].copy_from_slice(&old[last..]);
+    fs::write(shelf.members[1].path(), bytes).unwrap();
+    let checked = look(&shelf.members);
+    let at = |drive: &str, lba| (FindingKind::Superblock, drive.to_owned(), Some((lba, 1)), None);
+    assert_eq!(named(&checked), [at("0", 0), at("1", 1023)]);
+    let details: Vec<&str> =
+        checked.findings.named.iter().map(|finding| finding.detail.as_str()).collect();
+    assert!(details[0].starts_with("the superblock is damaged: its checksum"), "{details:?}");
+    assert_eq!(details[1], "it is at generation 5, the array at 9");
+}
+
+#[test]
+fn array_without_a_drive_has_what_is_left_checked() {
+    let shelf = Shelf::filled("raid6:5,chunk=8KiB");
+    let mut left = shelf.members.clone();
+    left.remove(1);
+    scribble(&left, 0, 300);
+    let checked = look(&left);
+    assert_eq!((checked.codewords.wrong, checked.codewords.unknown), (1, 0));
+    left.remove(3);
+    let checked = look(&left);
+    assert_eq!(checked.codewords.right, 0);
+    assert_eq!(named(&checked), [], "nothing is left to tell it by");
+}

@@ -1,0 +1,94 @@
+//! Why members are no array, in sentences that name them.
+
+use levelhead_array::membership::{Membership, Why};
+use levelhead_array::quorum::{Assembly, Doubt, Refusal};
+
+use crate::member::MemberSpec;
+
+/// Why the members are no array, in one sentence.
+pub(crate) fn tell(refusal: &Refusal, members: &[MemberSpec]) -> String {
+    match *refusal {
+        Refusal::Nothing => "an array is assembled from its drives, got none".to_owned(),
+        Refusal::Stranger { found } => format!("{} is no drive of an array", members[found]),
+        Refusal::Unreadable { found } => {
+            format!("cannot read {}: neither copy of its superblock can be had", members[found])
+        }
+        Refusal::Damaged { found, ref error } => {
+            format!("{} cannot be used: {error}", members[found])
+        }
+        Refusal::TwoOwners { found, arrays: [first, second] } => format!(
+            "{} has two superblocks that do not belong together, of the arrays {first} and {second}",
+            members[found]
+        ),
+        Refusal::Shrunk { found, has, had } => {
+            let (has, had) = (has.bytes(), had.bytes());
+            format!("{} has shrunk to {has}, it had {had} when it joined its array", members[found])
+        }
+        Refusal::ReadOnly { found, features } => format!(
+            "{} may only be read by this program, because it uses unknown features: bits \
+             {features:#x}",
+            members[found]
+        ),
+        Refusal::DifferentArrays { found: [first, other], arrays: [right, own] } => format!(
+            "{} and {} belong to different arrays, {right} and {own}",
+            members[first], members[other]
+        ),
+        Refusal::DifferentWays { found: [first, other] } => format!(
+            "{} and {} have gone different ways since they were one array",
+            members[first], members[other]
+        ),
+        Refusal::SamePlace { found: [first, other], drive } => format!(
+            "{} and {} both say that they are drive {drive}",
+            members[first], members[other]
+        ),
+        Refusal::LeftBehind { found, drive, membership } => {
+            let how = match membership {
+                Membership::Missing { since } => {
+                    format!("did not have it as drive {drive} at generation {since}")
+                }
+                Membership::Lost { why: Why::ByHand } => {
+                    format!("was told to do without drive {drive}")
+                }
+                Membership::Lost { why: Why::Failed | Why::Silent } => {
+                    format!("lost it as drive {drive}")
+                }
+                Membership::Filling { .. } => format!("had not filled it as drive {drive}"),
+                Membership::Spare => format!("had it as a spare in place {drive}"),
+                Membership::Present => unreachable!("a drive that is present is not left behind"),
+            };
+            format!("{} holds old data: the array {how} and must go on without it", members[found])
+        }
+        Refusal::Stale { found: [stale, newest], generations: [own, right] } => format!(
+            "{} holds old data: it is at generation {own}, {} at {right}",
+            members[stale], members[newest]
+        ),
+        Refusal::NoList { drives } => format!(
+            "drives {drives} do not give their lists of damaged sectors, and the others may have an older one"
+        ),
+        Refusal::TooFew { ref spec, absent } => {
+            let (survives, missing) = (spec.redundant(), absent.len());
+            if spec.width() < spec.drives() {
+                return format!("{spec} does not survive that drives {absent} are missing");
+            }
+            format!(
+                "{spec} survives the loss of {survives} drives, {missing} are missing: drives {absent}"
+            )
+        }
+    }
+}
+
+/// What may come out wrong, in one sentence.
+pub(crate) fn tell_doubt(doubt: Doubt, assembly: &Assembly) -> String {
+    let absent = assembly.absent;
+    match doubt {
+        Doubt::Unclean => format!(
+            "the array was not stopped in good order and drives {absent} are missing: what they held \
+             may come out wrong, only --force goes on"
+        ),
+        Doubt::Unsynced { stripes } => format!(
+            "drives {absent} are missing and the redundancy of {stripes} of {} stripes is not known to be \
+             valid: what they held there may be wrong or gone, only --force goes on",
+            assembly.book.stripes()
+        ),
+    }
+}

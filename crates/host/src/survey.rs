@@ -1,0 +1,174 @@
+//! Which arrays there are in some folders, as their drives say, without opening any of them for more than a look.
+
+use std::path::PathBuf;
+
+use levelhead_array::membership::Membership;
+use levelhead_array::quorum::Found;
+use levelhead_array::superblock::{Forced, State, Superblock, Uuid};
+use levelhead_array::{Layout, Spec};
+use levelhead_units::{DriveIdx, Sectors};
+
+use crate::error::HostError;
+use crate::labels;
+use crate::medium::Medium;
+use crate::member::MemberSpec;
+use crate::refusals::tell_doubt;
+use crate::scan::{Seen, newest, scan};
+use crate::select::{Cause, LeftOut, Selection, select};
+
+/// What lies in some folders.
+#[derive(Clone, Debug)]
+pub struct Survey {
+    /// The arrays, by their UUIDs.
+    pub arrays: Vec<FoundArray>,
+    /// What has something like a superblock, but no good one: a sentence each.
+    pub damaged: Vec<String>,
+    /// How many files and devices were looked at.
+    pub looked_at: usize,
+    /// Why others could not be, a sentence each.
+    pub closed: Vec<String>,
+}
+
+/// An array as those of its drives say that were found.
+#[derive(Clone, Debug)]
+pub struct FoundArray {
+    /// Its identity.
+    pub uuid: Uuid,
+    /// Its shape.
+    pub spec: Spec,
+    /// Its size.
+    pub size: Sectors,
+    /// How it stands.
+    pub state: FoundState,
+    /// Whether it was stopped in good order.
+    pub is_clean: bool,
+    /// Whether another process has one of its drives open to write to it: a server, most likely.
+    pub is_in_use: bool,
+    /// Whether an operator has ever made it go on where data may be wrong.
+    pub forced: Forced,
+    /// Whether it keeps a journal.
+    pub has_journal: bool,
+    /// Counts changes of its state.
+    pub generation: u64,
+    /// Its places, in order.
+    pub drives: Vec<FoundDrive>,
+    /// Drives that say they are the array's and are none of it.
+    pub left_out: Vec<LeftOut>,
+    /// Why it would not be served, in one sentence.
+    pub refusal: Option<String>,
+}
+
+/// How an array stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FoundState {
+    /// All of its drives are there, and it was stopped in good order.
+    Clean,
+    /// All of its drives are there, and it was not stopped in good order, or is in use.
+    Dirty,
+    /// Drives are missing that it can do without.
+    Degraded,
+    /// More drives are missing than it survives.
+    Lost,
+    /// What its drives say does not go together.
+    Unclear,
+}
+
+impl FoundState {
+    /// Its name, in a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::Dirty => "dirty",
+            Self::Degraded => "degraded",
+            Self::Lost => "lost",
+            Self::Unclear => "unclear",
+        }
+    }
+}
+
+/// One place of an array.
+#[derive(Clone, Debug)]
+pub struct FoundDrive {
+    /// Which.
+    pub drive: DriveIdx,
+    /// What has it: nothing where it is missing, several where each says so.
+    pub members: Vec<MemberSpec>,
+    /// What the array has recorded of it.
+    pub membership: Membership,
+}
+
+impl FoundDrive {
+    /// How the array stands with the place, in a word.
+    pub fn state(&self) -> &'static str {
+        match (self.members.len(), self.membership) {
+            (0, Membership::Lost { .. }) => "lost",
+            (0, Membership::Present | Membership::Missing { .. }) => "missing",
+            (0 | 1, Membership::Filling { .. }) => "filling",
+            (0 | 1, Membership::Spare) => "spare",
+            (1, Membership::Present | Membership::Missing { .. } | Membership::Lost { .. }) => {
+                "present"
+            }
+            (_, _) => "duplicated",
+        }
+    }
+}
+
+/// Looks for arrays in these folders, and among these files and devices.
+pub fn survey(places: &[PathBuf]) -> Result<Survey, HostError> {
+    let scan = scan(places)?;
+    let arrays = scan.arrays.iter().map(|(&uuid, seen)| found_array(uuid, seen)).collect();
+    let (damaged, looked_at, closed) = (scan.damaged, scan.looked_at, scan.closed);
+    Ok(Survey { arrays, damaged, looked_at, closed })
+}
+
+fn found_array(uuid: Uuid, seen: &[Seen]) -> FoundArray {
+    let members: Vec<MemberSpec> = seen.iter().map(|seen| seen.member.clone()).collect();
+    let found: Vec<Found> = seen.iter().map(|seen| seen.found.clone()).collect();
+    let Selection { kept, left_out, outcome } = select(&members, &found);
+    let word = |&at: &usize| labels::newest(&found[at]);
+    // Where nothing can be used, what is known of the array is what the rest says.
+    let of_kept = kept.iter().filter_map(word).max_by_key(|word| word.book.generation);
+    let Superblock { book, .. } = of_kept.unwrap_or_else(|| newest(seen));
+    let is_in_use = members.iter().any(|member| Medium::is_in_use(member.path()));
+    let is_clean = book.state == State::Clean;
+    let drive = |at: usize| {
+        let drive = DriveIdx::from_usize(at);
+        let has_it = kept.iter().filter(|at| word(at).is_some_and(|word| word.own.drive == drive));
+        FoundDrive {
+            drive,
+            members: has_it.map(|&at| members[at].clone()).collect(),
+            membership: book.members[at].membership,
+        }
+    };
+    let (state, refusal) = match outcome {
+        Ok(assembly) => {
+            let state = match (assembly.absent.is_empty(), is_clean) {
+                (false, _) => FoundState::Degraded,
+                (true, false) => FoundState::Dirty,
+                (true, true) => FoundState::Clean,
+            };
+            (state, assembly.doubt.map(|doubt| tell_doubt(doubt, &assembly)))
+        }
+        Err(refused) => {
+            let state = match refused.cause {
+                Cause::TooFew => FoundState::Lost,
+                Cause::Contradiction => FoundState::Unclear,
+            };
+            (state, Some(refused.sentence))
+        }
+    };
+    FoundArray {
+        uuid,
+        spec: book.spec,
+        size: Layout::new(book.spec, book.drive_size).size(),
+        state,
+        is_clean,
+        is_in_use,
+        forced: book.forced,
+        has_journal: book.journal.is_some(),
+        generation: book.generation,
+        drives: (0..book.spec.drives()).map(drive).collect(),
+        left_out,
+        refusal,
+    }
+}
