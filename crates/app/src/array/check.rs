@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use levelhead_erasure::Kernel;
 use levelhead_host::{CheckOptions, Checked, Finding, MemberSpec, Which};
 use levelhead_report::json;
-use levelhead_units::Extent;
+use levelhead_units::{DriveIdx, Extent};
 use serde::Serialize;
 
 use super::drives::{Drives, LeftOutJson};
@@ -136,7 +136,7 @@ impl CheckedArray {
 
 impl FindingJson {
     fn of(finding: &Finding, members: &[Option<MemberSpec>]) -> Self {
-        let drives: Vec<usize> = finding.drives.iter().map(|drive| drive.as_usize()).collect();
+        let drives: Vec<usize> = finding.drives.iter().map(DriveIdx::as_usize).collect();
         let drive = (drives.len() == 1).then(|| drives[0]);
         let member = drive.and_then(|drive| members[drive].as_ref()).map(ToString::to_string);
         let (on_drive, in_array) = (finding.on_drive.map(span), finding.in_array.map(span));

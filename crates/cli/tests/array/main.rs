@@ -12,6 +12,7 @@ mod offline;
 #[path = "../../../nbd/tests/common/pki.rs"]
 #[expect(dead_code, reason = "the program reads the files by itself")]
 mod pki;
+mod refusals;
 mod resync;
 mod service;
 mod slow;

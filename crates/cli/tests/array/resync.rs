@@ -20,7 +20,7 @@ fn wait_until_synced(serving: &Serving) {
 fn resync_is_seen_to_go_to_its_end_and_then_a_drive_can_go() {
     let shelf = Shelf::new();
     let files = shelf.used_drives(6, DRIVE, 40);
-    let create = [&["array", "create", ARRAY][..], &refs(&files)].concat();
+    let create = [&["array", "create", ARRAY, "--force"][..], &refs(&files)].concat();
     let text = levelhead(&create).good();
     assert!(text.ends_with("redundancy: will be made valid while the array is served\n"), "{text}");
     // Drives slow enough to watch.
@@ -55,7 +55,7 @@ fn drive_that_alone_holds_data_is_not_given_up() {
     const STEP: usize = 64 << 10;
     let shelf = Shelf::new();
     let files = shelf.used_drives(6, DRIVE, 50);
-    levelhead(&[&["array", "create", ARRAY][..], &refs(&files)].concat()).good();
+    levelhead(&[&["array", "create", ARRAY, "--force"][..], &refs(&files)].concat()).good();
     let bytes = content_of_copies(&files);
     let slow: Vec<String> = files.iter().map(|path| format!("emu:{path}?slowdown=20")).collect();
     let serving = shelf.serve(&slow);

@@ -143,7 +143,7 @@ fn array_that_is_stopped_at_any_moment_is_served_again() {
     let mut rng = Streams::new(11).stream("moments");
     let shelf = Shelf::new();
     let files = shelf.used_drives(6, 4 << 20, 60);
-    levelhead(&[&["array", "create", ARRAY][..], &refs(&files)].concat()).good();
+    levelhead(&[&["array", "create", ARRAY, "--force"][..], &refs(&files)].concat()).good();
     // Its resync takes longer than any round.
     let slow: Vec<String> = files.iter().map(|path| format!("emu:{path}?slowdown=30")).collect();
     let socket = shelf.path("nbd.sock");
@@ -203,7 +203,7 @@ fn array_that_cannot_be_recorded_is_not_made_and_nothing_has_changed() {
         let program = env!("CARGO_BIN_EXE_levelhead");
         let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
         let mut create = Command::new("sh");
-        create.args(["-c", &script, program, "array", "create", ARRAY]).args(&drives);
+        create.args(["-c", &script, program, "array", "create", ARRAY, "--force"]).args(&drives);
         let ended = crate::support::run(create);
         assert_eq!(ended.code, Some(2), "{ended:?}");
         assert!(ended.err.contains("cannot write to") && ended.err.contains(names), "{ended:?}");

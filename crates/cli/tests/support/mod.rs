@@ -240,7 +240,7 @@ impl Shelf {
         (0..count).map(drive).collect()
     }
 
-    /// [`Shelf::drives`] with old content everywhere but in the first and the last mebibyte.
+    /// [`Shelf::drives`] with old content everywhere but in the first and the last mebibyte: only `--force` takes them.
     pub(crate) fn used_drives(&self, count: usize, size: u64, seed: u64) -> Vec<String> {
         let drives = self.drives(count, size);
         for (idx, path) in drives.iter().enumerate() {

@@ -12,6 +12,7 @@ use crate::support::{CLEAN, Shelf, UNKNOWN, gather, make, size_for};
 fn check_refused(shelf: &Shelf, spec: &str, members: &[MemberSpec], expected: &str) {
     let spec: Spec = spec.parse().unwrap();
     for options in [UNKNOWN, CLEAN, CreateOptions { dry_run: true, ..UNKNOWN }] {
+        let options = CreateOptions { force: false, ..options };
         let before = shelf.content();
         let error = create(spec, members, options).unwrap_err().to_string();
         assert_eq!(error, expected);
@@ -85,7 +86,7 @@ fn drive_of_another_array_is_refused_unless_forced() {
         "{first} is drive 1 of the array {uuid} (raid5:2+1,chunk=8KiB), only --force takes it"
     );
     check_refused(&shelf, "raid4:2+1,chunk=8KiB", &members, &expected);
-    make("raid4:2+1,chunk=8KiB", &members, CreateOptions { force: true, ..UNKNOWN });
+    make("raid4:2+1,chunk=8KiB", &members, UNKNOWN);
     assert_eq!(gather(&members).unwrap().spec().to_string(), "raid4:2+1,chunk=8KiB");
 }
 
@@ -101,13 +102,14 @@ fn drive_with_a_damaged_superblock_is_refused_unless_forced() {
         bytes[last + 100] ^= 1;
         fs::write(member.path(), bytes).unwrap();
     }
-    let error = create("raid5:2+1".parse().unwrap(), &members, CLEAN).unwrap_err().to_string();
+    let careful = CreateOptions { force: false, ..CLEAN };
+    let error = create("raid5:2+1".parse().unwrap(), &members, careful).unwrap_err().to_string();
     let first = members[0].path().display();
     let start = format!("{first} was a drive of an array (the superblock is damaged: its checksum");
     assert!(error.starts_with(&start), "{error}");
     let error = gather(&members).unwrap_err().to_string();
     assert!(error.contains("cannot be used: the superblock is damaged"), "{error}");
-    make("raid5:2+1", &members, CreateOptions { force: true, ..UNKNOWN });
+    make("raid5:2+1", &members, UNKNOWN);
 }
 
 #[test]
@@ -169,9 +171,8 @@ fn array_of_new_files_or_without_redundancy_is_in_sync_from_the_start() {
     assert!(make("raid5:2+1", &shelf.emulated(3, 32, ""), UNKNOWN).is_synced);
     let members = shelf.files(3, 32);
     assert!(!make("raid5:2+1", &members, UNKNOWN).is_synced);
-    let again = CreateOptions { force: true, ..UNKNOWN };
-    assert!(make("raid0:3", &members, again).is_synced);
-    assert!(make("raid5:2+1", &members, CreateOptions { force: true, ..CLEAN }).is_synced);
+    assert!(make("raid0:3", &members, UNKNOWN).is_synced);
+    assert!(make("raid5:2+1", &members, CLEAN).is_synced);
 }
 
 /// A file system is not overwritten without a word.
@@ -179,16 +180,18 @@ fn array_of_new_files_or_without_redundancy_is_in_sync_from_the_start() {
 fn drive_that_holds_something_is_named_and_left_alone() {
     let shelf = Shelf::new();
     let members = shelf.files(3, 32);
-    let mut bytes = fs::read(members[1].path()).unwrap();
+    let mut bytes = vec![0; fs::read(members[1].path()).unwrap().len()];
+    members.iter().for_each(|member| fs::write(member.path(), &bytes).unwrap());
     bytes[0x438..0x43A].copy_from_slice(&[0x53, 0xEF]);
     fs::write(members[1].path(), bytes).unwrap();
     let before = shelf.content();
     let spec: Spec = "raid5:2+1,chunk=8KiB".parse().unwrap();
-    let error = create(spec, &members, CLEAN).unwrap_err().to_string();
+    let careful = CreateOptions { force: false, ..CLEAN };
+    let error = create(spec, &members, careful).unwrap_err().to_string();
     let name = members[1].path().display();
     let expected = format!("{name} holds an ext2, ext3 or ext4 file system; only --force takes it");
     assert_eq!(error, expected);
     assert!(before == shelf.content(), "something has changed");
-    create(spec, &members, CreateOptions { force: true, ..CLEAN }).unwrap();
+    create(spec, &members, CLEAN).unwrap();
     gather(&members).unwrap();
 }

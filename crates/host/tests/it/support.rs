@@ -130,8 +130,9 @@ impl Shelf {
     }
 }
 
+/// The files of a shelf hold something.
 pub(crate) const CLEAN: CreateOptions =
-    CreateOptions { assume_clean: true, dry_run: false, force: false, journal: Journaling::None };
+    CreateOptions { assume_clean: true, dry_run: false, force: true, journal: Journaling::None };
 pub(crate) const UNKNOWN: CreateOptions = CreateOptions { assume_clean: false, ..CLEAN };
 
 pub(crate) fn make(spec: &str, members: &[MemberSpec], options: CreateOptions) -> Created {
