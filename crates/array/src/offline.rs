@@ -271,4 +271,17 @@ mod tests {
             found.between(DriveIdx::new(2), Lba::ZERO, Lba::new(8)).map(|(lba, _)| lba).collect();
         assert_eq!(places, [Lba::ZERO]);
     }
+
+    #[test]
+    fn codewords_of_an_intent_that_is_not_over_are_announced() {
+        let (drive, mut found) = record(5, 0, 0, true);
+        found.record.kind = Kind::Intent;
+        found.record.runs.iter_mut().for_each(|run| run.is_here = false);
+        let row = Row { stripe: 0, row: 0 };
+        let live = overlay(&[(drive, found.clone())], &[]);
+        assert!(live.is_announced(row) && live.is_empty());
+        assert_eq!(live.announced(), 1);
+        found.record.retired = 6;
+        assert_eq!(overlay(&[(drive, found)], &[]).announced(), 0);
+    }
 }

@@ -335,8 +335,9 @@ impl Work<'_> {
     ) -> Origin {
         let array = &self.wreck.array;
         let cell = array.layout.cell(row, symbol);
-        // Nothing is made up for it.
-        if array.damaged.covers(cell) && !places.is_laid_over(cell) {
+        // Nothing is made up for it. Of a mirror another copy may be there.
+        let is_damaged = array.damaged.covers(cell) && !array.layout.spec().is_mirror();
+        if is_damaged && !places.is_laid_over(cell) {
             return Origin::Lost;
         }
         if had.contains(symbol) {

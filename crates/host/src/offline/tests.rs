@@ -3,6 +3,7 @@
 use std::fs;
 use std::sync::Arc;
 
+use levelhead_array::damaged::Listing;
 use levelhead_array::{HostOrder, Patience, Policy};
 use levelhead_block::adapter::Waiting;
 use levelhead_block::{
@@ -17,6 +18,7 @@ use tempfile::TempDir;
 use super::check::{CheckOptions, Checked, check};
 use super::findings::{Finding, FindingKind};
 use super::rings::Rings;
+use super::salvage::{Origin, SalvageOptions, salvage};
 use super::*;
 use crate::assemble::{AssembleOptions, assemble};
 use crate::backend::Io;
@@ -298,6 +300,50 @@ fn damaged_copy_of_a_superblock_is_found_and_so_is_an_old_one() {
         checked.findings.named.iter().map(|finding| finding.detail.as_str()).collect();
     assert!(details[0].starts_with("the superblock is damaged: its checksum"), "{details:?}");
     assert_eq!(details[1], "it is at generation 5, the array at 9");
+}
+
+/// What the array keeps as damaged counts as zeroes, whatever its drive gives, and is never made up.
+#[test]
+fn sectors_on_the_list_of_damaged_ones_are_named_and_nothing_is_made_of_them() {
+    for spec in ["raid5:3,chunk=8KiB", "raid6:5,chunk=8KiB", "raid1:2,chunk=8KiB"] {
+        let shelf = Shelf::new(spec);
+        let (drive, lba) = place(&shelf.members, 21);
+        scribble(&shelf.members, drive, lba);
+        assert!(!named(&look(&shelf.members)).is_empty(), "{spec}");
+        let array = Offline::open(Which::Named(&shelf.members)).unwrap();
+        let (row, symbol) = array.layout.find(Lba::new(21));
+        let cell = array.layout.cell(row, symbol);
+        let mut list = DamagedList::default();
+        list.add(cell.drive, Extent::new(cell.lba, Sectors::new(1)));
+        for (at, of) in array.there() {
+            let listing = Listing {
+                array: array.book.array,
+                member: array.book.members[at.as_usize()].uuid,
+                generation: 1,
+                list: list.clone(),
+            };
+            let mut bytes = fs::read(of.member.path()).unwrap();
+            let slot = of.own.damaged().unwrap().lba.get() as usize * SECTOR_SIZE;
+            let encoded = listing.encode();
+            bytes[slot..slot + encoded.len()].copy_from_slice(&encoded);
+            fs::write(of.member.path(), bytes).unwrap();
+        }
+        drop(array);
+        let checked = look(&shelf.members);
+        let kept = (FindingKind::Damaged, drive.to_string(), Some((lba, 1)), Some(21));
+        assert_eq!(named(&checked), [kept], "{spec}");
+        let mut left = shelf.members.clone();
+        for name in ["whole", "without"] {
+            let to = shelf.dir.path().join(name);
+            let options = SalvageOptions { kernel: Kernel::best() };
+            let salvaged = salvage(Which::Named(&left), &to, options, &|_, _| {}).unwrap();
+            let run = (Origin::Lost, Extent::new(Lba::new(21), Sectors::new(1)));
+            // Of a mirror the other copy is not on the list.
+            let expected = if spec.starts_with("raid1:") { vec![] } else { vec![run] };
+            assert_eq!(salvaged.named, expected, "{spec}, {name}");
+            left.remove(drive);
+        }
+    }
 }
 
 #[test]
