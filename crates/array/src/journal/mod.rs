@@ -29,8 +29,8 @@
 //! - J6. Until a sector is in its place, it is read from memory.
 //! - J7. Where redundancy is not valid yet, the record of a participant lies on enough rings, so that one that cannot be
 //!   read costs nothing.
-//! - J8. The record of a participant that hinders may lie on enough other rings and not on its own. Its places are written
-//!   when it comes to them.
+//! - J8. The record of a participant that hinders may lie on enough other rings. Its own keeps the space, for a recovery.
+//!   Its places are written when it comes to them.
 
 mod appending;
 pub(crate) mod at_risk;
@@ -559,6 +559,9 @@ impl Journal {
             pending.intents.push(self.next);
             pending.to_place.extend(&transaction.cells);
             core.counters.journal_intents += 1;
+        }
+        for Entry { ring, place, sectors, id, .. } in std::mem::take(&mut transaction.spare) {
+            self.rings[ring.as_usize()].reserve(place, sectors, id);
         }
         self.begun.add(&transaction);
         for entry in entries {

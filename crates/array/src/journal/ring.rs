@@ -300,13 +300,12 @@ impl Ring {
         self.since = self.since.or(Some(now));
     }
 
-    /// Takes a record back that waits for its drive, with its space; returns whether it did.
+    /// Takes a record back that waits for its drive, and not its space (J8); returns whether it did.
     pub(crate) fn withdraw(&mut self, id: u64) -> bool {
         let drive = self.drive;
         let is_own = |entry: &Entry| entry.id == id && entry.subject == drive;
         let Some(at) = self.waiting.iter().position(is_own) else { return false };
-        let entry = self.waiting.remove(at).expect("it was found");
-        self.held.remove(&entry.place);
+        self.waiting.remove(at);
         if self.waiting.is_empty() {
             self.since = None;
         }

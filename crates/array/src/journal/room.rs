@@ -10,6 +10,9 @@ use super::transaction::{Manner, Transaction};
 use super::{Blocked, Journal};
 use crate::core::Core;
 
+/// The most sectors that wait for their places on a drive that hinders, 64 MiB: as much as its ring holds.
+const HINDERED_MAX: usize = 1 << 14;
+
 /// For every drive the sectors of transactions that were begun, are not committed, and then wait for their places.
 #[derive(Debug)]
 pub(super) struct Begun(Vec<usize>);
@@ -59,15 +62,17 @@ impl Journal {
         for &drive in &own {
             let sectors = transaction.record_sectors(drive).as_usize();
             let backlog = core.unplaced.of(drive).len() + self.begun.of(drive);
-            if backlog > 0 && backlog + sectors > BACKLOG_MAX {
+            let most = if core.hindering.contains(drive) { HINDERED_MAX } else { BACKLOG_MAX };
+            if backlog > 0 && backlog + sectors > most {
                 return Err(Blocked::Backlog(drive));
             }
         }
         let hints = self.hints(core, transaction, &own);
         let hinted: DriveSet = hints.iter().map(|hint| hint.subject).collect();
-        let on_own = own.iter().filter(|drive| !hinted.contains(**drive));
+        let is_spare =
+            |entry: &Entry| entry.ring == entry.subject && hinted.contains(entry.subject);
         let mut wanted: Vec<Copied> =
-            on_own.map(|&drive| Copied { ring: drive, subject: drive }).collect();
+            own.iter().map(|&drive| Copied { ring: drive, subject: drive }).collect();
         wanted.extend(hints);
         let needed = wanted.len();
         wanted.extend(self.copies(core, transaction, &own));
@@ -93,6 +98,7 @@ impl Journal {
             Some(_) => {}
         }
         transaction.holders = transaction.participants.without(hinted);
+        transaction.spare = entries.extract_if(.., |entry| is_spare(entry)).collect();
         Ok(entries)
     }
 

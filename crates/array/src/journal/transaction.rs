@@ -7,7 +7,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
 use super::contents::{Changed, Stored};
 use super::record::{ChangedRun, Record};
-use super::ring::Copied;
+use super::ring::{Copied, Entry};
 use crate::ops::id::OpId;
 use crate::ops::read::append;
 use crate::shape::{Cell, Row};
@@ -38,6 +38,8 @@ pub(crate) struct Transaction {
     pub(crate) logged: DriveSet,
     /// Copies of its records on other rings that are not durable yet (J7).
     pub(crate) copies: BTreeSet<Copied>,
+    /// Space on the rings of drives whose records lie on others (J8).
+    pub(crate) spare: Vec<Entry>,
     /// Whether a record of it has gone to a drive.
     pub(crate) is_sent: bool,
     pub(crate) is_committed: bool,
@@ -67,6 +69,7 @@ impl Transaction {
             holders: participants,
             logged: DriveSet::EMPTY,
             copies: BTreeSet::new(),
+            spare: Vec::new(),
             is_sent: false,
             is_committed: false,
             unplaced: cells.len(),

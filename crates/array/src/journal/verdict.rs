@@ -169,6 +169,7 @@ impl Verdict {
             Some((cell, Final { id, source }))
         };
         self.finals = touched.iter().filter_map(last_of).collect();
+        self.leave_out_old(known);
         let hopeless = self.hopeless(known);
         let last = self.last_of_rows(known);
         let mut is_new = false;
@@ -193,6 +194,19 @@ impl Verdict {
     /// Whether this transaction may count as never begun although it could be completed.
     pub(crate) fn may_give_up(&self, id: u64, known: Known<'_>) -> bool {
         self.may_drop(id, &self.last_of_rows(known), known)
+    }
+
+    /// What other rings have of a drive that is not there counts only if it is of the last transaction of its codeword: later
+    /// ones may have done without the drive, and have changed what it should hold.
+    fn leave_out_old(&mut self, known: Known<'_>) {
+        let rows = self.last_of_rows(known);
+        for (&cell, last) in &mut self.finals {
+            let (row, _) = known.layout.symbol(cell);
+            let is_had = matches!(last.source, Source::Ring { .. });
+            if is_had && !known.present.contains(cell.drive) && rows[&row] > last.id {
+                last.source = Source::Absent;
+            }
+        }
     }
 
     /// The codewords that were changed, and the last transaction of each.

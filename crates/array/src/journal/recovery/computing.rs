@@ -26,7 +26,10 @@ impl Recovery {
         records: BTreeMap<Missing, u64>,
     ) -> Room {
         let mut records: Vec<(Missing, u64)> = records.into_iter().collect();
-        records.sort_by_key(|&(_, sectors)| Reverse(sectors));
+        // What lies on other rings comes last: it needs its own only for good measure.
+        records.sort_by_key(|&(missing, sectors)| {
+            (!self.verdict.is_lacking(missing), Reverse(sectors))
+        });
         self.reserved.clear();
         let mut homeless: Vec<Missing> = Vec::new();
         for (missing, sectors) in records {
@@ -43,6 +46,7 @@ impl Recovery {
         // What lies on other rings only goes from there to its place.
         homeless.retain(|&missing| self.verdict.is_lacking(missing));
         // No program of ours leaves such a ring, but sectors may have worn out since.
+        if std::env::var("DBG").is_ok() {}
         for missing in &homeless {
             if self.verdict.may_give_up(missing.id, self.known(core)) {
                 return Room::NotFor(missing.id);

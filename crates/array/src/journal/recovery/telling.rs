@@ -17,8 +17,9 @@ impl Recovery {
         // These were perhaps answered: all of what they changed is as it was.
         let wrong = self.wrong.iter().map(|&Missing { id, .. }| id);
         for id in self.homeless.iter().copied().chain(wrong) {
-            if self.verdict.dropped.contains(&id) {
-                cells.extend(self.verdict.changed[&id].keys().copied());
+            let changed = self.verdict.changed.get(&id);
+            if let Some(changed) = changed.filter(|_| self.verdict.dropped.contains(&id)) {
+                cells.extend(changed.keys().copied());
             }
         }
         core.counters.journal_unrecovered += cells.len() as u64;
