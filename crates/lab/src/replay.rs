@@ -12,11 +12,11 @@
 
 use std::collections::VecDeque;
 
-use levelhead_array::{Cost, Counters, DriveEvent, Policy, RequestId};
+use levelhead_array::{Cost, Counters, DriveEvent, Patience, Policy, RequestId};
 use levelhead_block::{Command, Durability, Effort, Outcome, ZeroTail};
 use levelhead_stats::Summary;
 use levelhead_trace::{Arrival, Kind};
-use levelhead_units::{DriveSet, Instant, Nanos};
+use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos};
 
 use crate::{World, WorldError, WorldSettings};
 
@@ -31,6 +31,8 @@ pub const BACKLOG_MAX: Nanos = Nanos::from_secs(60);
 pub struct Served {
     /// Its place in the list of arrivals.
     pub index: u64,
+    /// When it was answered.
+    pub at: Instant,
     /// From its arrival, or in a closed loop from its sending, to its answer.
     pub latency: Nanos,
     /// What it took.
@@ -135,12 +137,25 @@ pub struct Ask<'a> {
     pub sending: Sending,
     /// Drives that the array is told at the start not to read.
     pub sat_out: DriveSet,
+    /// A drive that says nothing for a while.
+    pub hang: Option<Hang>,
+}
+
+/// A drive that hangs: nothing is heard of it for a time, and then of all that it has ended meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub struct Hang {
+    /// Which drive.
+    pub drive: DriveIdx,
+    /// Since when.
+    pub from: Instant,
+    /// For how long.
+    pub time: Nanos,
 }
 
 impl<'a> Ask<'a> {
     /// These requests at their times, to an array that is told nothing.
     pub const fn open(arrivals: &'a [Arrival]) -> Self {
-        Self { arrivals, sending: Sending::Open, sat_out: DriveSet::EMPTY }
+        Self { arrivals, sending: Sending::Open, sat_out: DriveSet::EMPTY, hang: None }
     }
 }
 
@@ -164,6 +179,9 @@ pub fn run(
         assert!((1..=IN_ARRAY_MAX).contains(&outstanding), "{outstanding} requests outstanding");
     }
     let mut world = World::new(settings)?;
+    if ask.hang.is_some() {
+        world.be_patient(Patience::DEFAULT);
+    }
     for drive in ask.sat_out.iter() {
         world.sit_out(Instant::ZERO, drive).expect("the layout can do without it");
     }
@@ -171,6 +189,7 @@ pub fn run(
         world,
         arrivals,
         sending: ask.sending,
+        hang: ask.hang,
         sent_at: Vec::with_capacity(arrivals.len()),
         outside: VecDeque::new(),
         served: Vec::with_capacity(arrivals.len()),
@@ -206,6 +225,8 @@ struct Replay<'a> {
     world: World,
     arrivals: &'a [Arrival],
     sending: Sending,
+    /// The hang that is still to come.
+    hang: Option<Hang>,
     /// When each request came whose time has come.
     sent_at: Vec<Instant>,
     /// Those of them for which the array had no room yet.
@@ -220,7 +241,15 @@ struct Replay<'a> {
 
 impl Replay<'_> {
     fn step(&mut self) {
-        match self.next_arrival() {
+        let arrival = self.next_arrival();
+        if let Some(hang) = self.hang
+            && hang.from <= self.world.next_at()
+            && arrival.is_none_or(|at| hang.from <= at)
+        {
+            self.hang = None;
+            return self.world.stall(hang.from, hang.drive, hang.from + hang.time);
+        }
+        match arrival {
             Some(at) if at <= self.world.next_at() => {
                 self.outside.push_back(self.sent_at.len());
                 self.sent_at.push(at);
@@ -272,6 +301,7 @@ impl Replay<'_> {
             self.last = at;
             self.served.push(Served {
                 index,
+                at,
                 latency: at - self.sent_at[index as usize],
                 cost: answer.cost,
                 verdict: if answer.outcome == Outcome::GOOD {

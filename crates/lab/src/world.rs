@@ -8,7 +8,8 @@ use levelhead_array::journal::record::{checksums, examine};
 use levelhead_array::membership::Why;
 use levelhead_array::{
     self as array, Action, Answer, Area, Array, ArrayEvent, BufId, Content, Deliver, DriveEvent,
-    Ending, HostOrder, JournalSettings, Policy, Refusal, RequestId, Settings, Spec, SubId, Submit,
+    Ending, HostOrder, JournalSettings, Patience, Policy, Refusal, RequestId, Settings, Spec,
+    SubId, Submit,
 };
 use levelhead_block::{Buf, Command, Memory, Outcome};
 use levelhead_bytes::Caching;
@@ -339,6 +340,13 @@ impl World {
         (self.array_settings, self.ending) = (settings, None);
         self.losses.clear();
         self.array_events.clear();
+    }
+
+    /// The array, of which nothing has been asked yet, waits for its drives no longer than this.
+    pub fn be_patient(&mut self, patience: Patience) {
+        assert!(self.submitted == 0, "the array is at work");
+        let patience = Some(patience);
+        self.replace_array(Settings { patience, ..self.array_settings.clone() });
     }
 
     /// What the array was made from.

@@ -7,7 +7,7 @@ use levelhead_lab::studies::{Bed, Load};
 use levelhead_lab::{World, WorldSettings};
 use levelhead_stats::Streams;
 use levelhead_trace::{Arrival, Kind};
-use levelhead_units::{DriveSet, Extent, Instant, Lba, Nanos, Sectors};
+use levelhead_units::{Extent, Instant, Lba, Nanos, Sectors};
 
 fn world(policy: Policy) -> WorldSettings {
     let bed = Bed::paper().with_array("eraid:5+1,e=2,chunk=8KiB");
@@ -20,7 +20,7 @@ fn arrivals(load: &str) -> Vec<Arrival> {
 }
 
 fn run(policy: &str, arrivals: &[Arrival], sending: Sending) -> Run {
-    let ask = replay::Ask { arrivals, sending, sat_out: DriveSet::EMPTY };
+    let ask = replay::Ask { sending, ..replay::Ask::open(arrivals) };
     replay::run(&world(policy.parse().unwrap()), &ask, &mut |_| {}).unwrap()
 }
 

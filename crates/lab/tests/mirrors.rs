@@ -38,8 +38,12 @@ impl Bench {
     fn run(&self, policy: &str, load: &str, sat_out: DriveSet, sending: Sending) -> Run {
         let arrivals = self.arrivals(load);
         let world = self.bed().world(policy.parse().unwrap(), self.seed).unwrap();
-        replay::run(&world, &replay::Ask { arrivals: &arrivals, sending, sat_out }, &mut |_| {})
-            .unwrap()
+        replay::run(
+            &world,
+            &replay::Ask { sending, sat_out, ..replay::Ask::open(&arrivals) },
+            &mut |_| {},
+        )
+        .unwrap()
     }
 
     /// The figures of all reads, the first ones included.

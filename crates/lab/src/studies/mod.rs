@@ -37,6 +37,7 @@ mod plan;
 mod results;
 mod sdhdd;
 mod toleraid;
+mod writes;
 
 pub use bed::{Bed, Load};
 pub use plan::{
@@ -110,8 +111,15 @@ impl Ask {
 
 /// Every study, in the order of the papers.
 pub fn all() -> Vec<Study> {
-    [eraid::studies(), toleraid::studies(), lec::studies(), sdhdd::studies(), level::studies()]
-        .concat()
+    [
+        eraid::studies(),
+        toleraid::studies(),
+        lec::studies(),
+        sdhdd::studies(),
+        level::studies(),
+        writes::studies(),
+    ]
+    .concat()
 }
 
 /// The study of this name.

@@ -129,6 +129,10 @@ pub enum Unit {
     Count,
     /// 0 to 1.
     Probability,
+    /// Requests in a second.
+    PerSecond,
+    /// 10^6 bytes in a second.
+    Megabytes,
 }
 
 impl Unit {
@@ -140,6 +144,8 @@ impl Unit {
             Self::Times => "x",
             Self::Count => "count",
             Self::Probability => "probability",
+            Self::PerSecond => "/s",
+            Self::Megabytes => "MB/s",
         }
     }
 }

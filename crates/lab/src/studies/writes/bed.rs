@@ -1,0 +1,229 @@
+//! The array of the study, and what is sent to it.
+
+use std::sync::Arc;
+
+use levelhead_array::journal::rules::Rules;
+use levelhead_array::reserve::{Division, Use};
+use levelhead_array::{Content, HostOrder, JournalSettings, Layout, Left, Policy, Spec};
+use levelhead_drive::{CacheMode, Faults, Profile, QUEUE_DEPTH_MAX, Scheduler};
+use levelhead_stats::Streams;
+use levelhead_trace::{Arrival, Kind, Synthetic};
+use levelhead_units::{DriveIdx, Extent, Instant, Lba, Nanos, Sectors};
+
+use super::figures::Sent;
+use super::peers::{self, Mechanism};
+use crate::WorldSettings;
+use crate::replay::{self, Hang, Sending};
+use crate::studies::{Cell, Measured};
+
+/// The array.
+const ARRAY: &str = "raid5:5+1,chunk=64KiB";
+
+/// One of its full stripes.
+const STRIPE: Sectors = Sectors::new(5 * 16);
+
+/// Commands inside a drive at a time, as `array serve` has it.
+const WINDOW: u32 = 32;
+
+/// How writes are made durable together, or that they are not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protection {
+    /// Our journal.
+    Journal,
+    /// Our array without one.
+    None,
+    /// A model of what others do.
+    Model(Mechanism),
+}
+
+/// What is wrong with the first drive.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Trouble {
+    /// Nothing.
+    None,
+    /// It takes this number of times as long, always.
+    Slower(f64),
+    /// It is not there.
+    Gone,
+    /// It is there, and hangs once.
+    Hangs {
+        /// Since when, after the beginning.
+        after: Nanos,
+        /// For how long.
+        time: Nanos,
+    },
+}
+
+/// An array.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Site {
+    pub(super) protection: Protection,
+    pub(super) cache: CacheMode,
+    pub(super) trouble: Trouble,
+}
+
+/// Which writes are sent.
+#[derive(Clone, Debug)]
+pub(super) enum Writes {
+    /// Anywhere, aligned to their size.
+    Random {
+        /// The size of each.
+        size: Sectors,
+        /// The mean time between two, of an open loop.
+        interval: Nanos,
+    },
+    /// Full stripes one behind the other.
+    Stripes {
+        /// Where they begin: 0 is the beginning of the drives, 1 means that they end at the end.
+        place: f64,
+    },
+}
+
+/// What is sent, and how.
+#[derive(Clone, Debug)]
+pub(super) struct Load {
+    pub(super) writes: Writes,
+    pub(super) sending: Sending,
+    pub(super) count: u64,
+}
+
+impl Load {
+    /// The size of one write.
+    pub(super) fn size(&self) -> Sectors {
+        match self.writes {
+            Writes::Random { size, .. } => size,
+            Writes::Stripes { .. } => STRIPE,
+        }
+    }
+
+    fn arrivals(&self, array: Sectors, seed: u64) -> Result<Vec<Arrival>, String> {
+        match self.writes {
+            Writes::Random { size, interval } => {
+                let bytes = size.bytes();
+                let text = format!(
+                    "size={bytes},align={bytes},interval={interval},count={},reads=0%",
+                    self.count
+                );
+                let synthetic: Synthetic = text.parse().map_err(|error| format!("{error}"))?;
+                synthetic.generate(array, Streams::new(seed)).map_err(|error| error.to_string())
+            }
+            Writes::Stripes { place } => {
+                let stripes = array.get() / STRIPE.get();
+                let room =
+                    stripes.checked_sub(self.count).ok_or("the array has too few stripes")?;
+                let first = (room as f64 * place) as u64;
+                let arrival = |at: u64| Arrival {
+                    at: Instant::ZERO,
+                    kind: Kind::Write,
+                    extent: Extent::new(Lba::ZERO + STRIPE * (first + at), STRIPE),
+                };
+                Ok((0..self.count).map(arrival).collect())
+            }
+        }
+    }
+}
+
+impl Site {
+    /// Drives without a write cache, of which none is in trouble.
+    pub(super) const fn healthy(protection: Protection) -> Self {
+        Self { protection, cache: CacheMode::Off, trouble: Trouble::None }
+    }
+
+    /// A cell: this array under that load.
+    pub(super) fn cell(self, name: impl Into<String>, load: &Load) -> Cell {
+        let load = load.clone();
+        Cell::new(name, move |seed| self.measure(&load, seed))
+    }
+
+    fn measure(self, load: &Load, seed: u64) -> Result<Measured, String> {
+        let settings = self.world(seed)?;
+        let area = settings.area.as_ref().expect("the study's arrays say where they lie");
+        let size = Layout::new(settings.spec, area.size()).size();
+        let arrivals = load.arrivals(size, seed)?;
+        let sent: Sent = match self.protection {
+            Protection::Model(mechanism) => {
+                peers::send(&settings, mechanism, &arrivals, load.sending)?
+            }
+            Protection::Journal | Protection::None => {
+                let hang = match self.trouble {
+                    Trouble::Hangs { after, time } => {
+                        Some(Hang { drive: DriveIdx::new(0), from: Instant::ZERO + after, time })
+                    }
+                    Trouble::None | Trouble::Slower(_) | Trouble::Gone => None,
+                };
+                let ask =
+                    replay::Ask { sending: load.sending, hang, ..replay::Ask::open(&arrivals) };
+                let run = replay::run(&settings, &ask, &mut |_| {});
+                run.map_err(|error| error.to_string())?.into()
+            }
+        };
+        Ok(sent.measured(load.sending, load.size()))
+    }
+
+    /// The world; with and without a journal the data lie at the same places.
+    fn world(self, seed: u64) -> Result<WorldSettings, String> {
+        let spec: Spec = ARRAY.parse().expect("the array is possible");
+        let profile = Profile::shipped("nearline-2tb").expect("it is shipped");
+        let drive = |faults| levelhead_drive::Settings {
+            queue_depth: QUEUE_DEPTH_MAX,
+            scheduler: Scheduler::SOONEST,
+            cache: self.cache,
+            faults,
+            size: None,
+        };
+        let first = match self.trouble {
+            Trouble::None | Trouble::Hangs { .. } => Faults::NONE,
+            Trouble::Slower(slowdown) => Faults { slowdown, ..Faults::NONE },
+            Trouble::Gone => Faults { death: Some(Instant::ZERO), ..Faults::NONE },
+        };
+        let well = std::iter::repeat_n(Faults::NONE, spec.drives() - 1);
+        let division = Division::of(&spec, profile.size()).ok_or("the drives are too small")?;
+        let pieces = division
+            .reserved(profile.size())
+            .into_iter()
+            .filter(|place| place.purpose == Use::Journal)
+            .map(|place| place.extent)
+            .collect();
+        let journal = JournalSettings {
+            pieces,
+            floor: 1,
+            left: Left::Drained,
+            intents_from: JournalSettings::INTENTS_FROM,
+            rules: Rules::ALL,
+        };
+        Ok(WorldSettings {
+            spec,
+            policy: Policy::DEFAULT,
+            window: WINDOW,
+            order: HostOrder::Elevator,
+            content: Content::Absent,
+            profile: Arc::new(profile),
+            drives: std::iter::once(first).chain(well).map(drive).collect(),
+            area: Some(division.area),
+            journal: (self.protection == Protection::Journal).then_some(journal),
+            seed,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stripes_reach_from_the_beginning_to_the_end() {
+        let load = |place| Load {
+            writes: Writes::Stripes { place },
+            sending: Sending::Closed(4),
+            count: 3,
+        };
+        let array = STRIPE * 10;
+        let firsts = |place| -> Vec<u64> {
+            let arrivals = load(place).arrivals(array, 1).unwrap();
+            arrivals.iter().map(|one| one.extent.lba.get() / STRIPE.get()).collect()
+        };
+        assert_eq!(firsts(0.0), [0, 1, 2]);
+        assert_eq!(firsts(1.0), [7, 8, 9]);
+        assert!(load(0.0).arrivals(STRIPE * 2, 1).is_err());
+    }
+}
