@@ -4,12 +4,14 @@
 //! what it found, and the others go on; the same seed finds the same again. One line a hundred seeds says how
 //! far it is.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use levelhead_lab::crash::{self, Aim, Tally};
 use levelhead_lab::swarm::{self, Sabotage};
+use levelhead_lab::tails::{Aim as TailAim, Swarm};
 use levelhead_lab::{Planted, restarts};
 
 /// Requests of one run of the swarm.
@@ -27,11 +29,16 @@ fn main() -> ExitCode {
     };
     let begun = Instant::now();
     let (mut seed, mut failed) = (ask.first, 0_u64);
+    // Seconds of arrays in the swarm of tails, and seconds that they took.
+    let (simulated, mut spent) = (Cell::new(0.0), 0.0);
     println!("soak: seeds from {seed} on for {} min", ask.time.as_secs() / 60);
     while begun.elapsed() < ask.time {
         failed += run("swarm", seed, |seed| drop(swarm::run(seed, REQUESTS, Sabotage::None)));
         failed += run("restarts", seed, |seed| drop(restarts::run(seed, Planted::None)));
         failed += run("crash", seed, crashes);
+        let before = Instant::now();
+        failed += run("tails", seed, |seed| simulated.set(simulated.get() + tails(seed)));
+        spent += before.elapsed().as_secs_f64();
         seed += 1;
         if (seed - ask.first).is_multiple_of(100) {
             let minutes = begun.elapsed().as_secs_f64() / 60.0;
@@ -39,6 +46,7 @@ fn main() -> ExitCode {
         }
     }
     println!("soak: {} seeds, {failed} failed", seed - ask.first);
+    println!("soak: tails: {:.2} array-years a core-day", simulated.get() / spent / 365.25);
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
@@ -46,6 +54,16 @@ fn main() -> ExitCode {
 fn crashes(seed: u64) {
     for (_, aim) in Aim::ALL {
         crash::run(seed, aim, &mut Tally::default()).unwrap_or_else(|broken| panic!("{broken}"));
+    }
+}
+
+/// Reads beside drives that are slow, hang, retry, fail or lie; for how many seconds the array ran. That reads wait for
+/// writes which wait for such a drive is known.
+fn tails(seed: u64) -> f64 {
+    match Swarm::default().run(seed, &TailAim::DEFAULT) {
+        Ok(report) => report.time.as_secs_f64(),
+        Err(broken) if broken.is_behind_write() => 0.0,
+        Err(broken) => panic!("{broken}"),
     }
 }
 

@@ -38,6 +38,7 @@ mod shelf;
 mod start;
 pub mod studies;
 pub mod swarm;
+pub mod tails;
 pub mod timed;
 mod world;
 

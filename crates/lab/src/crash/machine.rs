@@ -522,7 +522,7 @@ impl Machine {
                 self.promise.answer(sent, durability);
             }
             Some(Wrote { sent, .. }) => {
-                self.note(Err(format!("{sent:?} failed: {:?}", answer.outcome)))
+                self.note(Err(format!("{sent:?} failed: {:?}", answer.outcome)));
             }
             None => {
                 let safe = self.flushes.remove(&id).expect("it was sent");

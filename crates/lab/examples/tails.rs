@@ -1,0 +1,50 @@
+//! How slow reads get at worst: `tails [SEEDS [FIRST]]` runs seeds of the swarm of that name.
+//!
+//! Prints each seed with what came of it, and in the end how many years of an array a day of one core is.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use levelhead_lab::tails::{Aim, Swarm};
+use levelhead_units::Nanos;
+
+fn main() -> ExitCode {
+    let numbers: Result<Vec<u64>, _> = std::env::args().skip(1).map(|text| text.parse()).collect();
+    let [count, first] = match numbers.as_deref() {
+        Ok([]) => [100, 0],
+        Ok([count]) => [*count, 0],
+        Ok([count, first]) => [*count, *first],
+        Ok(_) | Err(_) => {
+            eprintln!(
+                "tails: expected at most two whole numbers, how many seeds and the first of them"
+            );
+            return ExitCode::from(2);
+        }
+    };
+    let (begun, mut swarm) = (Instant::now(), Swarm::default());
+    let (mut time, mut busy) = (Nanos::ZERO, Nanos::ZERO);
+    let (mut broken, mut behind) = (0, 0);
+    for seed in first..first + count {
+        match swarm.run(seed, &Aim::DEFAULT) {
+            Ok(report) => {
+                println!("{report}");
+                (time, busy) = (time + report.time, busy + report.time_busy);
+            }
+            Err(found) => {
+                println!("BROKEN {found}");
+                broken += 1;
+                behind += u64::from(found.is_behind_write());
+            }
+        }
+    }
+    let wall = begun.elapsed().as_secs_f64();
+    // Virtual seconds a second are days a day.
+    let years = |time: Nanos| time.as_secs_f64() / wall / 365.25;
+    println!(
+        "{count} seeds in {wall:.1} s, {broken} broken, {behind} of them behind writes; {:.2} array-years a core-day, \
+         {:.2} of them with requests to serve",
+        years(time),
+        years(busy),
+    );
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,311 @@
+//! What one run is: everything that its seed decides.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use levelhead_array::journal::rules::Rules;
+use levelhead_array::reserve::{Division, Use};
+use levelhead_array::{Content, HostOrder, JournalSettings, Left, Policy, Spec};
+use levelhead_drive::{CacheMode, Faults, Profile, Scheduler, Settings};
+use levelhead_stats::{Rng, Streams};
+use levelhead_trace::{Arrival, Kind};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
+
+use super::Aim;
+use crate::WorldSettings;
+
+const LAYOUTS: [&str; 14] = [
+    "raid4:3+1,chunk=16KiB",
+    "raid5:3+1,chunk=64KiB",
+    "raid5:5+1,chunk=16KiB",
+    "raid5:7+1,chunk=64KiB",
+    "raid6:4+2,chunk=16KiB",
+    "raid6:6+2,chunk=64KiB",
+    "raid6:3+2,chunk=12KiB,parity=fixed",
+    "eraid:5+1,e=2,chunk=16KiB",
+    "eraid:4+2,e=3,chunk=24KiB",
+    "eraid:5+3,e=2,chunk=32KiB",
+    "raid1:2,chunk=16KiB",
+    "raid1:3,chunk=64KiB",
+    "raid10:4,chunk=16KiB",
+    "raid10:5,chunk=64KiB",
+];
+
+/// A drive with the times of a nearline disk over its whole stroke, and few sectors, so that their bytes can be kept.
+const DRIVE: &str = r#"
+    name = "short"
+    block_size = 4096
+    rpm = 7200
+    heads = 1
+    overhead = "0.2ms"
+    head_switch = "0.8ms"
+    write_settle = "0.4ms"
+    [cache]
+    segments = 8
+    segment_blocks = 96
+    read_ahead_blocks = 64
+    write_blocks = 1024
+    write_delay = "100ms"
+    [seek]
+    points = [[1, "1ms"], [2, "1.5ms"], [21, "8.2ms"], [63, "17.1ms"]]
+    [[zone]]
+    cylinders = 64
+    blocks_per_track = 256
+    track_skew = 41
+    cylinder_skew = 41
+"#;
+
+/// How a drive can be bad all the time, and whether it is while it writes, too.
+const FAULTS: [&str; 14] = [
+    "slowdown=3",
+    "slowdown=10",
+    "slowdown=40",
+    "episodes=5s/5s/10",
+    "episodes=500ms/2s/20",
+    "periodic=20s/5s/10",
+    "field=2s/60%,slowdown=2",
+    "retry-rate=3%,rotations=geometric:8",
+    "retry-rate=1%,rotations=1:80%+60:20%",
+    "bursts=4MiB/geometric:512KiB/60%,rotations=12",
+    "stalls=10s/1s",
+    "stalls=3s/100ms",
+    "hard-rate=1%",
+    "death=4s",
+];
+
+/// What the sizes of a run's requests are drawn from, in sectors.
+const SIZES: [&[u64]; 4] = [&[1], &[1, 2, 4, 8], &[16], &[1, 4, 16, 40]];
+
+/// Shares of reads, in percent.
+const READS: [u64; 4] = [100, 100, 95, 80];
+
+/// The fewest reads of a run.
+pub(super) const READS_MIN: u64 = 2_000;
+
+/// Spells of traffic of one run. Between two of them nothing is asked.
+const SPELLS: u64 = 4;
+
+/// Commands inside a drive at a time, as `array serve` has it.
+const WINDOW: u32 = 32;
+
+/// What is wrong with one drive.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Mishap {
+    pub(super) drive: DriveIdx,
+    pub(super) faults: Faults,
+    /// When it says nothing, and until when, in order.
+    pub(super) hangs: Vec<[Instant; 2]>,
+}
+
+impl fmt::Display for Mishap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { drive, faults, hangs } = self;
+        write!(f, "drive {drive}: {faults}")?;
+        for [from, until] in hangs {
+            let [from, until] = [*from, *until].map(|at| (at - Instant::ZERO).as_secs_f64());
+            write!(f, ", hangs from {from:.1} to {until:.1} s")?;
+        }
+        Ok(())
+    }
+}
+
+/// What an array is, but for its troubles: it decides what it carries.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Shape {
+    pub(super) layout: &'static str,
+    pub(super) sizes: &'static [u64],
+    /// In percent.
+    pub(super) reads: u64,
+    /// The drives that will be bad, as bits.
+    pub(super) bad: DriveSet,
+}
+
+/// One run.
+#[derive(Clone, Debug)]
+pub(super) struct Script {
+    pub(super) seed: u64,
+    pub(super) shape: Shape,
+    pub(super) spec: Spec,
+    pub(super) policy: Policy,
+    pub(super) has_journal: bool,
+    /// From how many whole codewords on the journal announces a write and does not log it.
+    intents_from: Option<NonZeroU32>,
+    pub(super) cache: CacheMode,
+    /// In percent of what the array carries without the bad drives.
+    pub(super) load: u64,
+    pub(super) mishaps: Vec<Mishap>,
+    profile: Arc<Profile>,
+    rng: Rng,
+}
+
+impl fmt::Display for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { spec, shape: Shape { sizes, reads, .. }, cache, load, mishaps, .. } = self;
+        let journal = if self.has_journal { "journal" } else { "no journal" };
+        write!(
+            f,
+            "{spec}, {journal}, {cache:?}, {reads} % reads of {sizes:?} sectors at {load} %"
+        )?;
+        mishaps.iter().try_for_each(|mishap| write!(f, "; {mishap}"))
+    }
+}
+
+impl Script {
+    pub(super) fn draw(seed: u64, aim: &Aim) -> Self {
+        let mut rng = Streams::new(seed).stream("tails");
+        let layout = *pick(&mut rng, &LAYOUTS);
+        let spec: Spec = layout.parse().expect("the layouts are possible");
+        let has_journal = rng.below(4) > 0;
+        let intents_from = match rng.below(3) {
+            0 => None,
+            1 => NonZeroU32::new(1),
+            _ => JournalSettings::INTENTS_FROM,
+        };
+        let cache = *pick(&mut rng, &[CacheMode::Off, CacheMode::Read, CacheMode::WriteBack]);
+        let mut bad = DriveSet::EMPTY;
+        for _ in 0..=rng.below(spec.redundant() as u64) {
+            let more = bad.with(DriveIdx::from_usize(rng.below(spec.drives() as u64) as usize));
+            bad = if spec.survives(more) { more } else { bad };
+        }
+        let mishaps = bad.iter().map(|drive| mishap(&mut rng, drive, cache)).collect();
+        let shape = Shape {
+            layout,
+            sizes: SIZES[rng.below(SIZES.len() as u64) as usize],
+            reads: aim.reads.unwrap_or(*pick(&mut rng, &READS)),
+            bad,
+        };
+        Self {
+            seed,
+            shape,
+            spec,
+            policy: aim.policy,
+            has_journal,
+            intents_from,
+            cache,
+            load: 10 + rng.below(51),
+            mishaps,
+            profile: Arc::new(Profile::parse(DRIVE).expect("the drive is possible")),
+            rng,
+        }
+    }
+
+    /// The same array without a journal and its bad drives, and requests to it, of which nothing depends on the seed.
+    pub(super) fn gauge(&self) -> (WorldSettings, Self) {
+        let fixed = Self {
+            shape: self.shape.clone(),
+            spec: self.spec,
+            has_journal: false,
+            ..Self::draw(0, &Aim::DEFAULT)
+        };
+        (fixed.degraded(Content::Absent), fixed)
+    }
+
+    /// The array with its bad drives.
+    pub(super) fn troubled(&self) -> WorldSettings {
+        let faults = |drive: DriveIdx| {
+            let mishap = self.mishaps.iter().find(|mishap| mishap.drive == drive);
+            mishap.map_or(Faults::NONE, |mishap| mishap.faults)
+        };
+        self.world(faults, Content::Carried)
+    }
+
+    /// The array without them.
+    pub(super) fn degraded(&self, content: Content) -> WorldSettings {
+        let gone = Faults { death: Some(Instant::ZERO), ..Faults::NONE };
+        let bad = self.shape.bad;
+        self.world(|drive| if bad.contains(drive) { gone } else { Faults::NONE }, content)
+    }
+
+    fn world(&self, faults: impl Fn(DriveIdx) -> Faults, content: Content) -> WorldSettings {
+        let drive = |at: usize| Settings {
+            queue_depth: WINDOW,
+            scheduler: Scheduler::SOONEST,
+            cache: self.cache,
+            faults: faults(DriveIdx::from_usize(at)),
+            size: None,
+        };
+        let size = self.profile.size();
+        let division = Division::of(&self.spec, size).expect("the drives are large enough");
+        let pieces = division
+            .reserved(size)
+            .into_iter()
+            .filter(|place| place.purpose == Use::Journal)
+            .map(|place| place.extent)
+            .collect();
+        let journal = JournalSettings {
+            pieces,
+            floor: 1,
+            left: Left::Drained,
+            intents_from: self.intents_from,
+            rules: Rules::ALL,
+        };
+        WorldSettings {
+            spec: self.spec,
+            policy: self.policy,
+            window: WINDOW,
+            order: HostOrder::Elevator,
+            content,
+            profile: Arc::clone(&self.profile),
+            drives: (0..self.spec.drives()).map(drive).collect(),
+            area: Some(division.area),
+            journal: self.has_journal.then_some(journal),
+            seed: self.seed,
+        }
+    }
+
+    /// The requests to an array of `size`, that come at `rate` in a second while any come.
+    pub(super) fn arrivals(&self, size: Sectors, rate: f64) -> Vec<Arrival> {
+        let mut rng = self.rng.clone();
+        let mean = Nanos::new((1e9 / rate) as u64);
+        let Shape { sizes, reads, .. } = self.shape;
+        // With a margin, as which are reads is chance.
+        let count = READS_MIN * 110 / reads;
+        let mut at = Instant::ZERO;
+        let mut arrivals = Vec::with_capacity(count as usize);
+        let mut reads_left = READS_MIN;
+        while reads_left > 0 || (arrivals.len() as u64) < count {
+            let is_break = (arrivals.len() as u64 + 1).is_multiple_of(count / SPELLS);
+            at = at + rng.exponential(mean);
+            if is_break {
+                at = at + rng.exponential(Nanos::from_secs(60));
+            }
+            let sectors = *pick(&mut rng, sizes);
+            let lba = rng.below(size.get() - sectors + 1);
+            let kind = if rng.below(100) < reads { Kind::Read } else { Kind::Write };
+            reads_left -= u64::from(kind == Kind::Read).min(reads_left);
+            let extent = Extent::new(Lba::new(lba), Sectors::new(sectors));
+            arrivals.push(Arrival { at, kind, extent });
+        }
+        arrivals
+    }
+}
+
+fn mishap(rng: &mut Rng, drive: DriveIdx, cache: CacheMode) -> Mishap {
+    let hangs = match rng.below(4) {
+        0 => {
+            let mut at = Instant::ZERO;
+            let mut hang = || {
+                let from = at + Nanos::from_millis(500) + rng.exponential(Nanos::from_secs(5));
+                at = from + Nanos::from_secs(1 + rng.below(40));
+                [from, at]
+            };
+            vec![hang(), hang()]
+        }
+        _ => Vec::new(),
+    };
+    // A drive that hangs is well otherwise, now and then.
+    let text = match hangs.is_empty() || rng.below(2) == 0 {
+        true => *pick(rng, &FAULTS),
+        false => "none",
+    };
+    let mut faults: Faults = text.parse().expect("the faults are possible");
+    if cache == CacheMode::WriteBack && rng.below(3) == 0 {
+        faults.lying_rate = levelhead_units::Ratio::ONE;
+    }
+    Mishap { drive, faults, hangs }
+}
+
+fn pick<'a, T>(rng: &mut Rng, choices: &'a [T]) -> &'a T {
+    &choices[rng.below(choices.len() as u64) as usize]
+}

@@ -1,0 +1,305 @@
+//! Swarms with the tail as an invariant: whatever up to `k` drives do, reads are hardly slower than without those drives.
+//!
+//! ```text
+//!   seed --> layout, drives that are bad, load --> requests --+--> array with the bad drives --> right? p99, waits
+//!                                                             |                                     | at most
+//!                                                             +--> the same array without them --> B times p99
+//! ```
+//!
+//! Bad drives are slow, hang, retry, fail or lie about flushes; there are never more of them than the layout can lose.
+//! The load is 10 to 60 % of what the array carries without them, in spells with pauses between.
+//!
+//! # Invariants
+//!
+//! - Y1. Every request is answered once, and in the end nothing is under way.
+//! - Y2. Every sector that is read has the bytes that were last written to it, and none is missing.
+//! - Y3. A drive's queue is no longer than what the outstanding requests can ask of it, and the array itself.
+//! - Y4. The 99th percentile of the reads is at most [`TIMES_MAX`] times that of the same requests on the array without
+//!   the bad drives.
+//! - Y5. While a drive hangs no read waits longer than [`WAIT_MAX`], if it does not on the array without that drive. Reads
+//!   that come before the first answer are excepted: the array knows nothing of its drives yet, and looks after 1 s.
+//!
+//! A read of a stripe that is being written waits for that write, and today a write waits for a slow drive. Whether what
+//! breaks Y4 or Y5 is such a read is said: [`Broken::is_behind_write`].
+//!
+//! It leaves out: silently wrong sectors, which nothing repairs yet; rebuilds, scrubs and replaced drives; drives
+//! that become bad while others are being mended.
+
+mod draw;
+mod pass;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use levelhead_array::{Content, Policy};
+use levelhead_stats::Summary;
+use levelhead_trace::{Arrival, Kind};
+use levelhead_units::{Instant, Nanos, Ratio};
+
+use self::draw::{Script, Shape};
+use self::pass::Outcomes;
+use crate::World;
+use crate::replay::{self, Sending};
+
+/// How many times as long as without the bad drives the 99th percentile may be.
+pub const TIMES_MAX: f64 = 2.5;
+
+/// The longest time that a read waits for a drive that hangs.
+pub const WAIT_MAX: Nanos = Nanos::from_secs(1);
+
+/// What an array carries is measured with this number of requests outstanding,
+const OUTSTANDING: usize = 64;
+
+/// over this number of requests.
+const REQUESTS: u64 = 600;
+
+/// What a run is to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Aim {
+    /// How the array reads.
+    pub policy: Policy,
+    /// The share of reads in percent; drawn if it is not said.
+    pub reads: Option<u64>,
+    /// What is wrong with the world, for a canary.
+    pub planted: Planted,
+}
+
+impl Aim {
+    /// The array as it is served by default.
+    pub const DEFAULT: Self = Self { policy: Policy::DEFAULT, reads: None, planted: Planted::None };
+}
+
+/// Something wrong that must be noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Planted {
+    /// Nothing.
+    None,
+    /// One answer never arrives.
+    Swallow,
+    /// One answer arrives twice.
+    Twice,
+    /// Drives flip bits as they store sectors.
+    Flips,
+    /// The array is asked hundreds of times what it was asked once.
+    Crowd,
+}
+
+/// What one run has come to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// What everything was drawn from.
+    pub seed: u64,
+    /// The array, its drives and its load.
+    pub what: String,
+    /// Reads.
+    pub reads: u64,
+    /// Sectors read and found right, on both arrays.
+    pub verified: u64,
+    /// Codewords decoded by the array with the bad drives.
+    pub decoded: u64,
+    /// The 99th percentile of its reads.
+    pub p99: Nanos,
+    /// That of the array without them.
+    pub p99_without: Nanos,
+    /// How long the array with the bad drives ran.
+    pub time: Nanos,
+    /// How much of that it had requests to serve.
+    pub time_busy: Nanos,
+    /// The hashes of all that happened, on both arrays.
+    pub logs: [u64; 2],
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seed, what, reads, verified, decoded, p99, p99_without, time, logs, .. } = self;
+        let [p99, without] = [p99, p99_without].map(|time| time.as_millis_f64());
+        write!(
+            f,
+            "seed {seed}: {what}: {reads} reads, p99 {p99:.2} ms, {without:.2} ms without, {verified} sectors right, \
+             {decoded} codewords decoded, {:.1} s, logs {:016x} {:016x}",
+            time.as_secs_f64(),
+            logs[0],
+            logs[1],
+        )
+    }
+}
+
+/// An invariant that did not hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Broken {
+    /// The seed of the run.
+    pub seed: u64,
+    /// The array, its drives and its load.
+    pub what: String,
+    /// Which one, and how.
+    pub how: How,
+}
+
+/// Which invariant did not hold.
+#[derive(Clone, Debug, PartialEq)]
+pub enum How {
+    /// Y1, Y2 or Y3, in a sentence.
+    Wrong(String),
+    /// Y4.
+    Tail {
+        /// The 99th percentile.
+        p99: Nanos,
+        /// That without the bad drives.
+        without: Nanos,
+        /// The same of reads that came when no write to their stripes was unanswered.
+        clear: [Nanos; 2],
+    },
+    /// Y5.
+    Waits {
+        /// The read's place in the list.
+        index: u64,
+        /// How long it waited.
+        time: Nanos,
+        /// Whether a write to one of its stripes was unanswered when it came.
+        is_behind_write: bool,
+    },
+}
+
+impl Broken {
+    /// Whether it is one because reads wait for writes to their stripes, and would not be one without those.
+    pub fn is_behind_write(&self) -> bool {
+        match &self.how {
+            How::Wrong(_) => false,
+            How::Tail { clear: [p99, without], .. } => !is_late(*p99, *without),
+            How::Waits { is_behind_write, .. } => *is_behind_write,
+        }
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "seed {}, {}: ", self.seed, self.what)?;
+        let why = if self.is_behind_write() { ", behind writes" } else { "" };
+        match &self.how {
+            How::Wrong(sentence) => f.write_str(sentence),
+            How::Tail { p99, without, .. } => {
+                let times = p99.as_secs_f64() / without.as_secs_f64();
+                let [p99, without] = [p99, without].map(|time| time.as_millis_f64());
+                write!(
+                    f,
+                    "Y4: p99 {p99:.2} ms is {times:.2} times the {without:.2} ms without{why}"
+                )
+            }
+            How::Waits { index, time, .. } => {
+                write!(f, "Y5: read {index} waited {:.2} s{why}", time.as_secs_f64())
+            }
+        }
+    }
+}
+
+/// Runs seeds. What arrays of one shape carry is measured once.
+#[derive(Debug, Default)]
+pub struct Swarm {
+    carried: BTreeMap<Shape, f64>,
+}
+
+impl Swarm {
+    /// Runs one seed. What comes of it does not depend on the seeds before.
+    ///
+    /// # Errors
+    ///
+    /// The first invariant that does not hold.
+    pub fn run(&mut self, seed: u64, aim: &Aim) -> Result<Report, Broken> {
+        let script = Script::draw(seed, aim);
+        let broken = |how| Broken { seed, what: script.to_string(), how };
+        self.run_script(&script, aim).map_err(broken)
+    }
+
+    fn run_script(&mut self, script: &Script, aim: &Aim) -> Result<Report, How> {
+        let carried = *self.carried.entry(script.shape.clone()).or_insert_with(|| carried(script));
+        let mut troubled = script.troubled();
+        if aim.planted == Planted::Flips {
+            troubled.drives.iter_mut().for_each(|drive| drive.faults.flip_rate = Ratio::of(2, 100));
+        }
+        let size =
+            World::new(&script.degraded(Content::Absent)).expect("the world is possible").size();
+        let arrivals = script.arrivals(size, carried * script.load as f64 / 100.0);
+        let with = pass::run(&troubled, &arrivals, &script.mishaps, aim.planted);
+        let with = with.map_err(How::Wrong)?;
+        let degraded = script.degraded(Content::Carried);
+        let without = pass::run(&degraded, &arrivals, &[], Planted::None);
+        let without =
+            without.map_err(|what| How::Wrong(format!("without the bad drives: {what}")))?;
+        judge(script, &arrivals, &with, &without)?;
+        let all = |_: usize| true;
+        Ok(Report {
+            seed: script.seed,
+            what: script.to_string(),
+            reads: arrivals.iter().filter(|arrival| arrival.kind == Kind::Read).count() as u64,
+            verified: with.verified + without.verified,
+            decoded: with.decoded,
+            p99: p99(&arrivals, &with, all),
+            p99_without: p99(&arrivals, &without, all),
+            time: with.span,
+            time_busy: busy(&arrivals, &with),
+            logs: [with.log, without.log],
+        })
+    }
+}
+
+/// What the array carries without its bad drives: requests in a second. The journal's early answers do not count.
+fn carried(script: &Script) -> f64 {
+    let (settings, fixed) = script.gauge();
+    let size = World::new(&settings).expect("the world is possible").size();
+    let mut arrivals = fixed.arrivals(size, 1_000.0);
+    arrivals.truncate(REQUESTS as usize);
+    let ask = replay::Ask { sending: Sending::Closed(OUTSTANDING), ..replay::Ask::open(&arrivals) };
+    replay::run(&settings, &ask, &mut |_| {}).expect("the world is possible").rate()
+}
+
+/// Y4 and Y5.
+fn judge(
+    script: &Script,
+    arrivals: &[Arrival],
+    with: &Outcomes,
+    without: &Outcomes,
+) -> Result<(), How> {
+    let hangs = script.mishaps.iter().flat_map(|mishap| &mishap.hangs);
+    let ends = arrivals.iter().zip(&with.latencies).map(|(arrival, &latency)| arrival.at + latency);
+    let known_from = ends.min().unwrap_or(Instant::ZERO);
+    for &[from, until] in hangs {
+        let known = arrivals.iter().enumerate().skip_while(|(_, arrival)| arrival.at < known_from);
+        for (index, arrival) in known {
+            let [time, other] = [with, without].map(|one| one.latencies[index]);
+            let is_during = arrival.at < until && arrival.at + time > from;
+            let is_read = arrival.kind == Kind::Read;
+            if is_read && is_during && time > WAIT_MAX && other <= WAIT_MAX {
+                let is_behind_write = with.behind_writes[index];
+                return Err(How::Waits { index: index as u64, time, is_behind_write });
+            }
+        }
+    }
+    let [p, q] = [with, without].map(|one| p99(arrivals, one, |_| true));
+    if is_late(p, q) {
+        let clear = [with, without].map(|one| p99(arrivals, one, |at| !with.behind_writes[at]));
+        return Err(How::Tail { p99: p, without: q, clear });
+    }
+    Ok(())
+}
+
+fn is_late(p99: Nanos, without: Nanos) -> bool {
+    p99.as_secs_f64() > without.as_secs_f64() * TIMES_MAX
+}
+
+/// The 99th percentile of the reads that `counts`.
+fn p99(arrivals: &[Arrival], outcomes: &Outcomes, counts: impl Fn(usize) -> bool) -> Nanos {
+    let reads = arrivals.iter().enumerate().filter(|(_, arrival)| arrival.kind == Kind::Read);
+    let counted = reads.filter(|&(index, _)| counts(index));
+    Summary::of(&mut counted.map(|(index, _)| outcomes.latencies[index]).collect::<Vec<_>>()).p99
+}
+
+/// How long at least one request was unanswered.
+fn busy(arrivals: &[Arrival], outcomes: &Outcomes) -> Nanos {
+    let (mut busy, mut until) = (Nanos::ZERO, Instant::ZERO);
+    for (arrival, &latency) in arrivals.iter().zip(&outcomes.latencies) {
+        let end = arrival.at + latency;
+        busy += end.saturating_since(until.max(arrival.at));
+        until = until.max(end);
+    }
+    busy
+}

@@ -1,0 +1,239 @@
+//! One array under one list of requests: what it answered, when, and whether all of it was right.
+
+use std::collections::BTreeMap;
+
+use levelhead_array::{Answer, Patience, RequestId};
+use levelhead_block::{Buf, Command, Durability, Effort, Outcome, ZeroTail};
+use levelhead_trace::{Arrival, Kind};
+use levelhead_units::{DriveIdx, Extent, Instant, Lba, Nanos, SECTOR_SIZE};
+
+use super::Planted;
+use super::draw::Mishap;
+use crate::{World, WorldSettings};
+
+/// The longest time that anything may take once no request comes any more.
+const REST_MAX: Nanos = Nanos::from_secs(600);
+
+/// Commands of the array's own for one drive: places, records, marks, flushes, probes.
+const OWN_MAX: usize = 192;
+
+/// Names of requests that are none of the list's.
+const UNLISTED: u64 = 1 << 40;
+
+/// What has become of the requests.
+#[derive(Debug)]
+pub(super) struct Outcomes {
+    /// For each request how long its answer took.
+    pub(super) latencies: Vec<Nanos>,
+    /// From the beginning until all was at rest.
+    pub(super) span: Nanos,
+    /// Sectors read and found right.
+    pub(super) verified: u64,
+    /// Codewords decoded.
+    pub(super) decoded: u64,
+    /// Reads that came while a write to one of their stripes was unanswered, or had to wait for one.
+    pub(super) behind_writes: Vec<bool>,
+    pub(super) log: u64,
+}
+
+struct Pass<'a> {
+    world: World,
+    arrivals: &'a [Arrival],
+    planted: Planted,
+    /// What every sector was last written with; nothing was written where it is 0.
+    contents: Vec<u64>,
+    /// What each read that is not answered must bring.
+    expected: BTreeMap<u64, Vec<u64>>,
+    /// Sectors of unanswered requests.
+    outstanding: usize,
+    /// For each stripe when its last write was answered, or that it was not.
+    written: BTreeMap<u64, Option<Instant>>,
+    latencies: Vec<Option<Nanos>>,
+    behind_writes: Vec<bool>,
+    verified: u64,
+    decoded: u64,
+}
+
+/// Sends all requests, while the drives hang as `mishaps` say, and lets the array come to rest.
+///
+/// # Errors
+///
+/// What was wrong, in one sentence.
+pub(super) fn run(
+    settings: &WorldSettings,
+    arrivals: &[Arrival],
+    mishaps: &[Mishap],
+    planted: Planted,
+) -> Result<Outcomes, String> {
+    let mut world = World::new(settings).map_err(|error| error.to_string())?;
+    world.be_patient(Patience::DEFAULT);
+    let mut hangs: Vec<(Instant, Instant, DriveIdx)> = mishaps
+        .iter()
+        .flat_map(|mishap| mishap.hangs.iter().map(|&[from, until]| (from, until, mishap.drive)))
+        .collect();
+    hangs.sort();
+    let mut pass = Pass {
+        contents: vec![0; world.size().as_usize()],
+        world,
+        arrivals,
+        planted,
+        expected: BTreeMap::new(),
+        outstanding: 0,
+        written: BTreeMap::new(),
+        latencies: vec![None; arrivals.len()],
+        behind_writes: vec![false; arrivals.len()],
+        verified: 0,
+        decoded: 0,
+    };
+    let mut hangs = hangs.into_iter().peekable();
+    for (index, arrival) in arrivals.iter().enumerate() {
+        while let Some((from, until, drive)) = hangs.next_if(|hang| hang.0 <= arrival.at) {
+            pass.run_until(from)?;
+            pass.world.stall(from, drive, until);
+        }
+        pass.run_until(arrival.at)?;
+        pass.send(index as u64, *arrival)?;
+    }
+    pass.come_to_rest()
+}
+
+impl Pass<'_> {
+    fn run_until(&mut self, at: Instant) -> Result<(), String> {
+        while self.world.next_at() < at {
+            self.world.step();
+            self.check()?;
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, index: u64, Arrival { at, kind, extent }: Arrival) -> Result<(), String> {
+        let (command, buf) = match kind {
+            Kind::Read => {
+                let sectors = self.sectors(extent);
+                let expected = self.contents[sectors].to_vec();
+                self.expected.insert(index, expected);
+                let stripes = self.world.array().layout().stripes_of(extent);
+                self.behind_writes[index as usize] =
+                    stripes.into_iter().any(|stripe| self.written.get(&stripe) == Some(&None));
+                (Command::Read { extent, effort: Effort::Full }, Buf::zeroed(extent.sectors))
+            }
+            Kind::Write => {
+                let number = index + 1;
+                let sectors = self.sectors(extent);
+                self.contents[sectors].fill(number);
+                for stripe in self.world.array().layout().stripes_of(extent) {
+                    self.written.insert(stripe, None);
+                }
+                let mut buf = Buf::zeroed(extent.sectors);
+                for word in buf.as_mut_slice().chunks_exact_mut(8) {
+                    word.copy_from_slice(&number.to_le_bytes());
+                }
+                let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
+                (Command::Write { extent, durability, zero_tail }, buf)
+            }
+        };
+        self.outstanding += extent.sectors.as_usize();
+        self.world.submit(at, RequestId(index), command, Some(buf));
+        if self.planted == Planted::Crowd {
+            for more in 0..400 {
+                let read = Command::Read { extent, effort: Effort::Full };
+                let name = RequestId(UNLISTED + index * 400 + more);
+                self.world.submit(at, name, read, Some(Buf::zeroed(extent.sectors)));
+            }
+        }
+        self.check_queues()?;
+        self.check()
+    }
+
+    fn sectors(&self, extent: Extent) -> std::ops::Range<usize> {
+        let first = (extent.lba - Lba::ZERO).as_usize();
+        first..first + extent.sectors.as_usize()
+    }
+
+    /// Every command of a request reads or writes a sector of a codeword that the request is about, in the first
+    /// pass or in the second.
+    fn check_queues(&self) -> Result<(), String> {
+        let most = 2 * self.outstanding + OWN_MAX;
+        for drive in 0..self.world.array().layout().spec().drives() {
+            let waiting = self.world.array().queue_len(DriveIdx::from_usize(drive));
+            if waiting > most {
+                return Err(format!(
+                    "queue of drive {drive} has {waiting} commands, more than {most}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<(), String> {
+        for (at, answer) in self.world.take_answers() {
+            let index = answer.request.0;
+            let buf = self.world.take_buf(answer.request).expect("bytes are carried");
+            if index >= UNLISTED || (self.planted == Planted::Swallow && index == 1_000) {
+                continue;
+            }
+            let times = if self.planted == Planted::Twice && index == 1_000 { 2 } else { 1 };
+            for _ in 0..times {
+                self.check_answer(at, &answer, buf.as_slice())
+                    .map_err(|what| format!("request {index}: {what}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_answer(&mut self, at: Instant, answer: &Answer, bytes: &[u8]) -> Result<(), String> {
+        let Answer { request, outcome, cost } = answer;
+        let arrival = self.arrivals[request.0 as usize];
+        let latency = &mut self.latencies[request.0 as usize];
+        if latency.is_some() {
+            return Err("answered twice".to_owned());
+        }
+        *latency = Some(at - arrival.at);
+        if *outcome != Outcome::GOOD {
+            return Err(format!("{outcome:?} within the budget"));
+        }
+        self.outstanding -= arrival.extent.sectors.as_usize();
+        self.decoded += u64::from(cost.decoded);
+        if arrival.kind == Kind::Write {
+            for stripe in self.world.array().layout().stripes_of(arrival.extent) {
+                self.written.insert(stripe, Some(at));
+            }
+            return Ok(());
+        }
+        let wanted = self.expected.remove(&request.0).expect("it was asked");
+        for (at, (sector, number)) in bytes.chunks_exact(SECTOR_SIZE).zip(wanted).enumerate() {
+            let word = number.to_le_bytes();
+            if sector.chunks_exact(8).any(|have| have != word) {
+                return Err(format!("sector {at} has other bytes than were written"));
+            }
+            self.verified += 1;
+        }
+        Ok(())
+    }
+
+    /// No more requests: everything must come to its end, and in bounded time.
+    fn come_to_rest(mut self) -> Result<Outcomes, String> {
+        let limit = self.world.now() + REST_MAX;
+        // What the journal keeps in memory is not safe in its place yet, and comes to that.
+        while !self.world.array().is_quiet() || self.world.buffer_count() > 0 {
+            if self.world.now() >= limit {
+                let (rest, held) = (REST_MAX.as_secs_f64(), self.world.buffer_count());
+                return Err(format!("no rest after {rest} s, {held} buffers are held"));
+            }
+            self.world.step();
+            self.check()?;
+        }
+        let unanswered = self.latencies.iter().position(Option::is_none);
+        if let Some(index) = unanswered {
+            return Err(format!("request {index}: unanswered"));
+        }
+        Ok(Outcomes {
+            latencies: self.latencies.into_iter().flatten().collect(),
+            span: self.world.now() - Instant::ZERO,
+            verified: self.verified,
+            decoded: self.decoded,
+            behind_writes: self.behind_writes,
+            log: self.world.log().get(),
+        })
+    }
+}
