@@ -3,7 +3,8 @@
 //! `cargo xtask tidy` checks what the compiler cannot: which crate may see which, what a core must
 //! never touch, where `unsafe` may stand. See [`tidy`].
 //!
-//! `cargo xtask soak` runs what takes too long for every change: swarms with ever new seeds.
+//! `cargo xtask soak` runs what takes too long for every change: 10^5 stripes with silent corruption, and swarms with
+//! ever new seeds.
 
 #![forbid(unsafe_code)]
 
@@ -55,9 +56,18 @@ fn main() -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Builds the swarms as they run fastest, and runs them.
+/// Builds the swarms as they run fastest, and runs them, after the tests that are too long for every change.
 fn soak(minutes: u64, first: u64) -> anyhow::Result<ExitCode> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let tests = ["test", "--release", "--package", "levelhead-array", "--test", "array", "--"];
+    let status = Command::new(&cargo)
+        .args(tests)
+        .args(["--ignored", "soak_"])
+        .current_dir(workspace_root())
+        .status()?;
+    if !status.success() {
+        return Ok(ExitCode::FAILURE);
+    }
     let build = ["run", "--release", "--package", "levelhead-lab", "--example", "soak", "--"];
     let (minutes, first) = (minutes.to_string(), first.to_string());
     let status = Command::new(cargo)

@@ -7,6 +7,7 @@ use crate::durable::damaged::Listing;
 use crate::durable::superblock::Superblock;
 use crate::event::{Ending, Event};
 use crate::journal::record::{Record, RingName};
+use crate::ops::id::OpId;
 
 /// A command to one drive, named by the array. Never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -69,6 +70,14 @@ pub enum Action {
     Sum {
         /// The buffer.
         buf: BufId,
+    },
+    /// See which of these sums are zero. The answer goes to
+    /// [`Array::handle_checked`](crate::Array::handle_checked) before the next action is polled.
+    Check {
+        /// Who wants to know.
+        op: OpId,
+        /// For each sum its terms: one sector each.
+        sums: Vec<Vec<(u8, Place)>>,
     },
     /// The array has come to its end after [`Array::handle_stop`](crate::Array::handle_stop).
     Stopped(Ending),

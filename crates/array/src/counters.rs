@@ -52,6 +52,11 @@ counters! {
     held, "requests", "Answers that waited until the loss of a drive was safely recorded.";
     ledger_entries, "entries", "Changes of what the drives say of the array, each written to all of them.";
     damaged_reads, "sectors", "Sectors that clients wanted and did not get because they are on the list of damaged sectors.";
+    scrubbed_stripes, "stripes", "Stripes of which a scrub has read and compared everything.";
+    repaired_unreadable, "sectors", "Sectors that a drive did not give, and does after they were written anew.";
+    repaired_wrong, "sectors", "Sectors that held something else than what was written, and were written anew.";
+    unrepaired_sectors, "sectors", "Sectors of either kind that could not be repaired.";
+    unlocated_codewords, "codewords", "Codewords that do not match, and of which it cannot be told what is wrong.";
     journal_records, "records", "Records of transactions that were put onto the drives' rings.";
     journal_hints, "records", "Records that were put onto other rings than that of the drive they are for.";
     journal_intents, "transactions", "Transactions of whole codewords that were announced on the rings and not logged.";

@@ -2,7 +2,7 @@
 
 use levelhead_units::{DriveIdx, DriveSet, Extent};
 
-use crate::background::progress::{Resync, ResyncProgress};
+use crate::background::progress::{Fault, Resync, ResyncProgress, ScrubProgress};
 use crate::drives::detect::DriveEvent;
 use crate::durable::membership::Why;
 use crate::durable::superblock::Forced;
@@ -55,6 +55,39 @@ pub enum ArrayEvent {
         /// Its sectors, as the layout counts them.
         extent: Extent,
     },
+    /// Sectors of a drive were not right, and are now, or could not be made so.
+    Repaired {
+        /// The drive.
+        drive: DriveIdx,
+        /// Its sectors, as the layout counts them.
+        extent: Extent,
+        /// What was wrong with them.
+        fault: Fault,
+        /// Whether they were written anew, read again, and found right.
+        is_repaired: bool,
+    },
+    /// What the drives hold of a codeword does not match, and it cannot be told which of them is wrong.
+    Unlocated {
+        /// Its stripe.
+        stripe: u64,
+        /// Its first sector on a drive, as the layout counts them.
+        first_sector: u64,
+    },
+    /// A drive failed too many reads lately.
+    ReadErrors {
+        /// The drive.
+        drive: DriveIdx,
+        /// How many are remembered.
+        errors: u32,
+        /// Whether the array goes on with it, because it cannot do without.
+        is_kept: bool,
+    },
+    /// Everything is being read and compared.
+    ScrubBegun(ScrubProgress),
+    /// An operator wanted that to end.
+    ScrubStopped(ScrubProgress),
+    /// Everything was.
+    ScrubDone(ScrubProgress),
     /// More drives are lost than the layout survives.
     Failed {
         /// The lost drives.
@@ -99,6 +132,13 @@ impl Event {
             Self::Array(ArrayEvent::ResyncDone) => "resync-done",
             Self::Array(ArrayEvent::Damaged { .. }) => "damaged",
             Self::Array(ArrayEvent::DamagedRead { .. }) => "damaged-read",
+            Self::Array(ArrayEvent::Repaired { is_repaired: true, .. }) => "repaired",
+            Self::Array(ArrayEvent::Repaired { is_repaired: false, .. }) => "unrepaired",
+            Self::Array(ArrayEvent::Unlocated { .. }) => "unlocated",
+            Self::Array(ArrayEvent::ReadErrors { .. }) => "read-errors",
+            Self::Array(ArrayEvent::ScrubBegun(_)) => "scrub-begun",
+            Self::Array(ArrayEvent::ScrubStopped(_)) => "scrub-stopped",
+            Self::Array(ArrayEvent::ScrubDone(_)) => "scrub-done",
             Self::Array(ArrayEvent::Failed { .. }) => "array-failed",
             Self::Array(ArrayEvent::Unrecovered { .. }) => "unrecovered",
             Self::Array(ArrayEvent::Stopped(Ending::Clean)) => "stopped",

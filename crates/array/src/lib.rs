@@ -29,7 +29,7 @@
 //!
 //! # What it leaves out
 //!
-//! Rebuilding a replaced drive, and repairing the sectors that a drive reports as damaged. Without a journal
+//! Rebuilding a replaced drive. Without a journal
 //! the write hole is open, and the whole array is resynced after a crash.
 //!
 //! # References
@@ -63,7 +63,9 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
 pub use action::{Action, Answer, Cost, Deliver, SubId, Submit, Sums};
 pub use background::budget::Budget;
-pub use background::progress::{Resync, ResyncProgress};
+pub use background::progress::{
+    Blame, Fault, Resync, ResyncProgress, ScrubFound, ScrubProgress, ScrubState,
+};
 pub use counters::{Counter, Counters, DriveCounters};
 pub use drives::detect::{self, DriveEvent, EventKind, Figures, Refusal};
 pub use drives::queue::HostOrder;
@@ -79,6 +81,7 @@ pub use shape::redundancy::{Redundancy, Term};
 pub use shape::{Area, Cell, DriveCounts, Family, Layout, Parity, Row, Spec, SpecError};
 
 use crate::background::budget::Pacer;
+use crate::background::scrub::Scrub;
 use crate::core::{Core, OpId, Purpose, Sub, loses_drive};
 use crate::durable::ledger::Ledger;
 use crate::durable::list_copies::ListCopies;
@@ -87,6 +90,7 @@ use crate::durable::superblock::Forced;
 use crate::event::ResyncTold;
 use crate::journal::Journal;
 pub use crate::journal::status::JournalStatus;
+use crate::ops::check::{CheckOp, Scope};
 use crate::ops::fetch::FetchEnded;
 use crate::ops::flush::FlushOp;
 use crate::ops::locks::{Access, StripeLocks};
@@ -109,6 +113,7 @@ pub struct Array {
     /// Operations that hold their stripes and have not begun, in order.
     granted: VecDeque<OpId>,
     resync: Resync,
+    scrub: Scrub,
     /// When the next step of it may begin.
     pacer: Pacer,
     /// What has been told of it.
@@ -145,6 +150,7 @@ enum Op {
     Read(Box<ReadOp>),
     Write(Box<WriteOp>),
     Flush(FlushOp),
+    Check(Box<CheckOp>),
 }
 
 /// Whether a step has changed something.
@@ -177,6 +183,7 @@ struct Ended<'a> {
 enum Start {
     Read(Wanted),
     Write(Cause),
+    Check(Scope),
 }
 
 impl Array {
@@ -196,6 +203,7 @@ impl Array {
             op_next: 0,
             granted: VecDeque::new(),
             resync: Resync::Idle,
+            scrub: Scrub::new(settings.spec.drives()),
             pacer: Pacer::new(settings.background),
             resync_told: ResyncTold::default(),
             ledger: settings.books.as_ref().map(Ledger::new),
@@ -438,7 +446,7 @@ impl Array {
                 let journal = self.journal.as_ref()?;
                 [journal.due_at(), journal.stall_at(&self.core)].into_iter().flatten().min()
             }
-            Duty::Background => self.resync_at(),
+            Duty::Background => [self.resync_at(), self.scrub_at()].into_iter().flatten().min(),
             Duty::Stop => self.stop_by.filter(|_| self.stop == Stop::Wanted),
         }
     }
@@ -496,6 +504,7 @@ impl Array {
                 && self.granted.is_empty()
                 && self.lose_overdue(now) == Moved::No
                 && self.resync_within_budget(now) == Moved::No
+                && self.scrub_within_budget(now) == Moved::No
             {
                 break;
             }
@@ -524,7 +533,7 @@ impl Array {
             }
             return self.unopened.push(op);
         }
-        if let (Some(Op::Locked(Start::Write(_))), Some(ledger)) =
+        if let (Some(Op::Locked(Start::Write(_) | Start::Check(Scope::Mend { .. }))), Some(ledger)) =
             (self.ops.get(&op), &mut self.ledger)
             && !ledger.is_open()
             && !self.core.has_failed()
@@ -539,7 +548,7 @@ impl Array {
         self.start(now, op, start);
     }
 
-    fn claim(&mut self, now: Instant, start: Start) {
+    fn claim(&mut self, now: Instant, start: Start) -> Option<OpId> {
         let (stripes, access) = match &start {
             Start::Read(Wanted { extent, .. }) => {
                 (self.core.layout.stripes_of(*extent), Access::Shared)
@@ -548,19 +557,22 @@ impl Array {
                 (self.core.layout.stripes_of(parts[0].extent), Access::Exclusive)
             }
             &Start::Write(Cause::Resync { first, end }) => (first..end, Access::Exclusive),
+            &Start::Check(Scope::Scan { first, end }) => (first..end, Access::Shared),
+            &Start::Check(Scope::Mend { row }) => (row.stripe..row.stripe + 1, Access::Exclusive),
         };
         let is_change = access == Access::Exclusive;
         if is_change && self.locks.would_wait(&stripes, access) && self.joins(&start, &stripes) {
-            return;
+            return None;
         }
         let op = self.name_op();
-        if !matches!(start, Start::Write(Cause::Resync { .. })) {
+        if !matches!(start, Start::Write(Cause::Resync { .. }) | Start::Check(_)) {
             self.note_arrival(now, op);
         }
         if self.locks.claim(op, stripes, access) {
             self.granted.push_back(op);
         }
         self.ops.insert(op, Op::Locked(start));
+        Some(op)
     }
 
     /// Lets a client's write join one that still waits for its stripes, if there is one next to it.
@@ -580,12 +592,22 @@ impl Array {
     }
 
     fn start(&mut self, now: Instant, op: OpId, start: Start) {
+        if let Start::Check(Scope::Mend { row }) = start
+            && !self.is_in_place(row)
+        {
+            self.put_off(row);
+            return self.granted.extend(self.locks.release(op));
+        }
         let core = &mut self.core;
         let started = match start {
             Start::Read(wanted) => {
                 Op::Read(Box::new(ReadOp::start(core, now, op, wanted, self.policy)))
             }
             Start::Write(cause) => Op::Write(Box::new(WriteOp::start(core, now, op, cause))),
+            Start::Check(scope) => {
+                let blame = self.scrub.blame();
+                Op::Check(Box::new(CheckOp::start(core, now, op, scope, blame)))
+            }
         };
         self.ops.insert(op, started);
         // A write has not asked for anything yet, and a read of lost drives only may wait for nothing.
@@ -600,7 +622,7 @@ impl Array {
 
     /// Tells the operation that asked for a command how it ended.
     fn route(&mut self, now: Instant, sub: SubId, state: &Sub, outcome: &Outcome) {
-        if loses_drive(&state.command, outcome) {
+        if loses_drive(&state.command, outcome) && !self.is_spared(state, outcome) {
             self.lose(now, state.drive, Why::Failed);
         }
         let buf = state.read_buf();
@@ -627,6 +649,14 @@ impl Array {
         }
     }
 
+    /// A repair that a drive does not store is no reason to do without one that the array needs.
+    fn is_spared(&self, state: &Sub, outcome: &Outcome) -> bool {
+        let Purpose::Op(op) = state.purpose else { return false };
+        let is_repair = matches!(self.ops.get(&op), Some(Op::Check(_)));
+        let can_spare = self.core.drives.can_spare(DriveSet::EMPTY.with(state.drive));
+        is_repair && !can_spare && *outcome != Outcome::Gone
+    }
+
     /// Tells the operation that a lost drive will not end its command.
     fn give_up(&mut self, now: Instant, sub: SubId, state: &Sub) {
         if let Purpose::Op(op) = state.purpose
@@ -638,6 +668,7 @@ impl Array {
 
     fn hand_over(&mut self, now: Instant, id: OpId, ended: Ended<'_>) {
         let Ended { sub, state, buf, outcome } = ended;
+        let unread = self.unread(id, state, outcome);
         let op = self.ops.get_mut(&id).expect("the caller has looked");
         let fetched = |extent: Extent| FetchEnded { sub, drive: state.drive, extent, buf, outcome };
         match (op, state.command) {
@@ -648,10 +679,17 @@ impl Array {
                 write.fetch.handle_done(&self.core.layout, fetched(extent));
             }
             (Op::Write(write), Command::Write { .. }) => write.handle_written(sub),
+            (Op::Check(check), Command::Read { extent, .. }) => {
+                check.handle_done(&self.core.layout, fetched(extent));
+            }
+            (Op::Check(check), Command::Write { .. }) => check.handle_written(sub),
             (Op::Flush(flush), Command::Flush) => flush.handle_done(sub),
             (op, command) => unreachable!("{op:?} never asked for {command:?}"),
         }
         self.advance(now, id);
+        if let Some(unread) = unread {
+            self.note_unread(now, unread);
+        }
     }
 
     fn lose(&mut self, now: Instant, drive: DriveIdx, why: Why) {
@@ -688,7 +726,7 @@ impl Array {
     /// Lets an operation move on, and those that waited for its stripes after it.
     fn advance(&mut self, now: Instant, op: OpId) {
         let Some(state) = self.ops.get_mut(&op) else { return };
-        let holds_stripes = matches!(state, Op::Read(_) | Op::Write(_));
+        let holds_stripes = matches!(state, Op::Read(_) | Op::Write(_) | Op::Check(_));
         let has_ended = match state {
             Op::Locked(_) => false,
             Op::Read(read) => {
@@ -707,6 +745,14 @@ impl Array {
                 has_ended
             }
             Op::Flush(flush) => flush.advance(&mut self.core),
+            Op::Check(check) => match check.advance(&mut self.core, now) {
+                None => false,
+                Some(checked) => {
+                    let scope = check.scope;
+                    self.note_checked(now, op, scope, checked);
+                    true
+                }
+            },
         };
         if !has_ended {
             return;

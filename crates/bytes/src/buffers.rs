@@ -222,6 +222,16 @@ impl Buffers {
         self.give_back(into.buf, Data::Buf(target));
     }
 
+    /// Whether a sum of sectors is zero.
+    pub fn is_zero_sum(&self, terms: &[(u8, Place)]) -> bool {
+        let mut sum = [0; SECTOR_SIZE];
+        for &(coefficient, place) in terms {
+            let source = &self.bytes(place.buf)[place.sector as usize * SECTOR_SIZE..];
+            multiply_accumulate(self.kernel, coefficient, &source[..SECTOR_SIZE], &mut sum);
+        }
+        sum.iter().all(|&byte| byte == 0)
+    }
+
     /// Carries out a [`Combine`].
     pub fn combine(&mut self, combine: &Combine) {
         let Combine { into, sectors, from } = combine;

@@ -319,6 +319,12 @@ impl Engine {
                     let now = self.now();
                     self.parts.array.handle_summed(now, buf, &sums);
                 }
+                Action::Check { op, sums } => {
+                    let buffers = &self.parts.buffers;
+                    let zero: Vec<bool> = sums.iter().map(|sum| buffers.is_zero_sum(sum)).collect();
+                    let now = self.now();
+                    self.parts.array.handle_checked(now, op, &zero);
+                }
                 Action::Stopped(ending) => self.ending = Some(ending),
                 Action::Event(event) => self.tell(event),
                 Action::Deliver(Deliver { request, segments }) => {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use levelhead_array::ScrubProgress;
 use levelhead_array::damaged::DamagedRange;
 use levelhead_array::superblock::Uuid;
 use levelhead_array::tau::DriveView;
@@ -35,6 +36,8 @@ pub struct Status {
     pub journal: Option<JournalStatus>,
     /// How much of it is damaged.
     pub damaged: DamagedSummary,
+    /// How far a scrub is.
+    pub scrub: ScrubProgress,
     /// Its drives, in order.
     pub drives: Vec<DriveStatus>,
     /// Share of its stripes whose redundancy is valid.

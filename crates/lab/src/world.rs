@@ -609,6 +609,12 @@ impl World {
                     let sums = checksums(std::iter::once(bytes.buffers.bytes(buf)));
                     self.array.handle_summed(now, buf, &sums);
                 }
+                Action::Check { op, sums } => {
+                    let bytes = self.bytes.as_ref().expect("sums are of bytes");
+                    let zero: Vec<bool> =
+                        sums.iter().map(|sum| bytes.buffers.is_zero_sum(sum)).collect();
+                    self.array.handle_checked(now, op, &zero);
+                }
                 Action::Event(array::Event::Lost { drive, why }) => {
                     self.note(now, Note::Lost, &[drive.as_usize() as u64, why as u64]);
                     self.losses.push((drive, why));

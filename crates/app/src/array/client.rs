@@ -15,6 +15,7 @@ use levelhead_units::Bytes;
 use serde::de::DeserializeOwned;
 
 use super::messages::{DamagedJson, DriveJson, Reply, StatusJson};
+use super::scrub_json::ScrubJson;
 use super::socket_path;
 use super::verbs::Verb;
 use crate::{AppError, Show};
@@ -25,6 +26,11 @@ pub fn ask(array: &Path, verb: Verb) -> Result<Box<dyn Show>, AppError> {
         let status: Option<Box<StatusJson>> = converse(array, verb)?;
         let status = status.ok_or_else(|| AppError::trouble("the array gave no status"))?;
         return Ok(status);
+    }
+    if let Verb::Scrub { .. } = verb {
+        let scrub: Option<ScrubJson> = converse(array, verb)?;
+        let scrub = scrub.ok_or_else(|| AppError::trouble("the array said nothing of a scrub"))?;
+        return Ok(Box::new(scrub));
     }
     if verb == Verb::Damaged {
         let damaged: Option<DamagedJson> = converse(array, verb)?;
@@ -259,6 +265,9 @@ impl Show for StatusJson {
         text.push_str(&table.to_text());
         text.push_str(&self.failures());
         text.push_str(&self.damaged_line());
+        if self.scrub.state != "idle" {
+            text.push_str(&format!("{}\n", self.scrub.sentence()));
+        }
         for event in &self.events {
             text.push_str(&format!("{}\n", event.sentence()));
         }

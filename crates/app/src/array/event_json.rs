@@ -6,10 +6,12 @@
 use levelhead_array::detect::Figures;
 use levelhead_array::membership::Why;
 use levelhead_array::superblock::Forced;
-use levelhead_array::{ArrayEvent, Ending, Event, EventKind};
+use levelhead_array::{ArrayEvent, Ending, Event, EventKind, Fault, ScrubFound};
 use levelhead_host::NumberedEvent;
 use levelhead_units::{DriveIdx, DriveSet, Nanos};
 use serde::{Deserialize, Serialize};
+
+use super::scrub_json::ScrubJson;
 
 /// How much an event matters, as a system's log has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +43,18 @@ impl From<Event> for Priority {
                 | ArrayEvent::Damaged { .. }
                 | ArrayEvent::DamagedRead { .. }
                 | ArrayEvent::Unrecovered { .. }
+                | ArrayEvent::Unlocated { .. }
+                | ArrayEvent::Repaired { is_repaired: false, .. }
                 | ArrayEvent::Stopped(Ending::Failed | Ending::Unsafe { .. }) => Self::Error,
-                ArrayEvent::ResyncStuck(_) => Self::Warning,
+                ArrayEvent::ResyncStuck(_)
+                | ArrayEvent::ReadErrors { .. }
+                | ArrayEvent::Repaired { fault: Fault::Wrong, is_repaired: true, .. } => {
+                    Self::Warning
+                }
+                ArrayEvent::Repaired { fault: Fault::Unreadable, is_repaired: true, .. } => {
+                    Self::Notice
+                }
+                ArrayEvent::ScrubDone(done) if done.found != ScrubFound::default() => Self::Warning,
                 ArrayEvent::Assembled { absent, forced, unsynced } => {
                     match (absent.is_empty(), forced, unsynced) {
                         (true, Forced::No, 0) => Self::Info,
@@ -52,6 +64,9 @@ impl From<Event> for Priority {
                 }
                 ArrayEvent::ResyncBegun(_)
                 | ArrayEvent::ResyncDone
+                | ArrayEvent::ScrubBegun(_)
+                | ArrayEvent::ScrubStopped(_)
+                | ArrayEvent::ScrubDone(_)
                 | ArrayEvent::Stopped(Ending::Clean) => Self::Info,
             },
         }
@@ -59,7 +74,7 @@ impl From<Event> for Priority {
 }
 
 /// The names of all events.
-pub(crate) const EVENTS: [&str; 20] = [
+pub(crate) const EVENTS: [&str; 27] = [
     "silent",
     "heard",
     "slow",
@@ -71,6 +86,13 @@ pub(crate) const EVENTS: [&str; 20] = [
     "lost",
     "damaged",
     "damaged-read",
+    "repaired",
+    "unrepaired",
+    "unlocated",
+    "read-errors",
+    "scrub-begun",
+    "scrub-stopped",
+    "scrub-done",
     "array-failed",
     "assembled",
     "resync-begun",
@@ -100,7 +122,11 @@ pub(crate) struct EventJson {
 pub(crate) enum Facts {
     Standing { drive: u8, median_ms: f64, cohort_median_ms: f64, cohort_mad_ms: f64, samples: u32 },
     Lost { drive: u8, why: String, member: Option<String>, reason: Option<String> },
+    Repaired { drive: u8, first_sector: u64, sectors: u64, fault: String },
     Damaged { drive: u8, first_sector: u64, sectors: u64 },
+    Unlocated { stripe: u64, first_sector: u64 },
+    ReadErrors { drive: u8, errors: u32, kept: bool },
+    Scrub(ScrubJson),
     Failed { lost: Vec<u8>, survives: usize },
     Assembled { absent: Vec<u8>, forced: bool, unsynced_stripes: u64 },
     Resync { synced_stripes: u64, stripes: u64 },
@@ -150,6 +176,29 @@ impl From<&NumberedEvent> for Facts {
                 first_sector: extent.lba.get(),
                 sectors: extent.sectors.get(),
             },
+            Event::Array(ArrayEvent::Repaired { drive, extent, fault, is_repaired: _ }) => {
+                Self::Repaired {
+                    drive: number(drive),
+                    first_sector: extent.lba.get(),
+                    sectors: extent.sectors.get(),
+                    fault: match fault {
+                        Fault::Unreadable => "unreadable",
+                        Fault::Wrong => "wrong",
+                    }
+                    .to_owned(),
+                }
+            }
+            Event::Array(ArrayEvent::Unlocated { stripe, first_sector }) => {
+                Self::Unlocated { stripe, first_sector }
+            }
+            Event::Array(ArrayEvent::ReadErrors { drive, errors, is_kept }) => {
+                Self::ReadErrors { drive: number(drive), errors, kept: is_kept }
+            }
+            Event::Array(
+                ArrayEvent::ScrubBegun(now)
+                | ArrayEvent::ScrubStopped(now)
+                | ArrayEvent::ScrubDone(now),
+            ) => Self::Scrub(ScrubJson::from(now)),
             Event::Array(ArrayEvent::Failed { lost, survives }) => {
                 Self::Failed { lost: numbers(lost), survives }
             }
@@ -207,6 +256,29 @@ impl EventJson {
                     (_, None) => format!("drive {drive}{name} has failed"),
                 }
             }
+            Facts::Repaired { drive, first_sector, sectors, fault } => {
+                let fault = match fault.as_str() {
+                    "unreadable" => "could not be read",
+                    _ => "held something else than what was written",
+                };
+                let end = if event == "repaired" {
+                    "and are right again"
+                } else {
+                    "and still are not right"
+                };
+                format!("{sectors} sectors from {first_sector} on of drive {drive} {fault} {end}")
+            }
+            Facts::Unlocated { stripe, first_sector } => format!(
+                "what the drives hold of stripe {stripe} at sector {first_sector} does not match, and it \
+                 cannot be told which is wrong: nothing was changed"
+            ),
+            Facts::ReadErrors { drive, errors, kept: false } => {
+                format!("drive {drive} has failed {errors} reads lately: the array does without it")
+            }
+            Facts::ReadErrors { drive, errors, kept: true } => format!(
+                "drive {drive} has failed {errors} reads lately, and the array cannot do without it"
+            ),
+            Facts::Scrub(scrub) => scrub.sentence(),
             Facts::Damaged { drive, first_sector, sectors } if event == "damaged-read" => format!(
                 "a client wanted what can be had no more: {sectors} sectors from {first_sector} on of \
                  drive {drive} are damaged until they are written"
@@ -286,7 +358,7 @@ fn millis(time: Nanos) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use levelhead_array::{DriveEvent, ResyncProgress};
+    use levelhead_array::{DriveEvent, ResyncProgress, ScrubProgress, ScrubState};
     use levelhead_host::LostMember;
     use levelhead_units::{Extent, Instant, Lba, Sectors};
     use serde_json::{Value, json};
@@ -318,6 +390,8 @@ mod tests {
         let assembled =
             |absent, forced, unsynced| array(ArrayEvent::Assembled { absent, forced, unsynced });
         let none = DriveSet::EMPTY;
+        let found = ScrubFound { unreadable: 1, wrong: 2, unrepaired: 3, unlocated: 4 };
+        let scrub = ScrubProgress { state: ScrubState::Done, to: 30, stripes: 30, found };
         let extent = Extent::new(Lba::new(1_000), Sectors::new(3));
         use Priority::{Error, Info, Notice, Warning};
         vec![
@@ -382,6 +456,68 @@ mod tests {
                 json!({ "drive": 2, "first_sector": 1000, "sectors": 3 }),
                 "a client wanted what can be had no more: 3 sectors from 1000 on of drive 2 are \
                  damaged until they are written",
+            ),
+            (
+                array(ArrayEvent::Repaired {
+                    drive,
+                    extent,
+                    fault: Fault::Unreadable,
+                    is_repaired: true,
+                }),
+                Notice,
+                json!({ "drive": 2, "first_sector": 1000, "sectors": 3, "fault": "unreadable" }),
+                "3 sectors from 1000 on of drive 2 could not be read and are right again",
+            ),
+            (
+                array(ArrayEvent::Repaired {
+                    drive,
+                    extent,
+                    fault: Fault::Wrong,
+                    is_repaired: false,
+                }),
+                Error,
+                json!({ "drive": 2, "first_sector": 1000, "sectors": 3, "fault": "wrong" }),
+                "3 sectors from 1000 on of drive 2 held something else than what was written and \
+                 still are not right",
+            ),
+            (
+                array(ArrayEvent::Unlocated { stripe: 7, first_sector: 112 }),
+                Error,
+                json!({ "stripe": 7, "first_sector": 112 }),
+                "what the drives hold of stripe 7 at sector 112 does not match, and it cannot be told \
+                 which is wrong: nothing was changed",
+            ),
+            (
+                array(ArrayEvent::ReadErrors { drive, errors: 33, is_kept: false }),
+                Warning,
+                json!({ "drive": 2, "errors": 33, "kept": false }),
+                "drive 2 has failed 33 reads lately: the array does without it",
+            ),
+            (
+                array(ArrayEvent::ReadErrors { drive, errors: 33, is_kept: true }),
+                Warning,
+                json!({ "drive": 2, "errors": 33, "kept": true }),
+                "drive 2 has failed 33 reads lately, and the array cannot do without it",
+            ),
+            (
+                array(ArrayEvent::ScrubDone(scrub)),
+                Warning,
+                json!({ "state": "done", "scrubbed_stripes": 30, "stripes": 30, "unreadable": 1,
+                        "wrong": 2, "unrepaired": 3, "unlocated": 4 }),
+                "scrub: done, 30 of 30 stripes; repaired 1 sectors that could not be read and 2 that \
+                 were wrong, 3 could not be repaired; 4 codewords do not match and cannot be told apart",
+            ),
+            (
+                array(ArrayEvent::ScrubBegun(ScrubProgress {
+                    state: ScrubState::Running,
+                    to: 0,
+                    found: ScrubFound::default(),
+                    ..scrub
+                })),
+                Info,
+                json!({ "state": "running", "scrubbed_stripes": 0, "stripes": 30, "unreadable": 0,
+                        "wrong": 0, "unrepaired": 0, "unlocated": 0 }),
+                "scrub: running, 0 of 30 stripes; nothing was wrong",
             ),
             (
                 array(ArrayEvent::Failed { lost: drives, survives: 1 }),

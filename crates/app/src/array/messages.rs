@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::event_json::EventJson;
+use super::scrub_json::ScrubJson;
 
 /// What comes back: `T` where there is something to say.
 #[derive(Debug, Deserialize, Serialize)]
@@ -27,6 +28,7 @@ pub(crate) enum Answer {
     Status(Box<StatusJson>),
     Events(EventsJson),
     Damaged(DamagedJson),
+    Scrub(ScrubJson),
 }
 
 /// The list of damaged sectors as JSON.
@@ -111,6 +113,7 @@ pub(crate) struct StatusJson {
     /// Null where none is kept.
     pub(crate) journal: Option<JournalJson>,
     pub(crate) damaged: DamagedSummaryJson,
+    pub(crate) scrub: ScrubJson,
     pub(crate) synced_percent: f64,
     pub(crate) resync: String,
     pub(crate) outstanding: u32,
@@ -264,6 +267,7 @@ impl From<&Status> for StatusJson {
             forced: status.is_forced,
             journal: status.journal.map(JournalJson::of),
             damaged: status.damaged.into(),
+            scrub: status.scrub.into(),
             synced_percent: percent(status.synced),
             resync: match status.resync {
                 Resync::Idle => "idle",

@@ -13,6 +13,7 @@ mod messages;
 mod metrics;
 mod process;
 mod salvage;
+mod scrub_json;
 mod serve;
 mod service;
 mod snapshot;
@@ -32,7 +33,7 @@ pub use list::{Listed, list};
 pub use salvage::{Salvage, SalvagedArray, salvage};
 pub use serve::{Audience, Serve, Serving, serve};
 pub use service::{Notice, Service, stop_bound};
-pub use verbs::{Make, OFFERS, Offer, Verb};
+pub use verbs::{Make, OFFERS, Offer, ScrubWhat, Verb};
 pub use watch::{Watch, watch};
 pub use would::{Assemble, WouldServe, would_serve};
 

@@ -9,6 +9,7 @@ use levelhead_units::{DriveIdx, Nanos};
 use serde::{Deserialize, Serialize};
 
 use super::messages::{Answer, DamagedJson, EventsJson, StatusJson};
+use super::scrub_json::ScrubJson;
 
 /// What can be asked of a running array.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
@@ -42,8 +43,25 @@ pub enum Verb {
     },
     /// Say which sectors are damaged.
     Damaged,
+    /// Read and compare everything, and repair what can be.
+    Scrub {
+        /// What is to be done about it.
+        what: ScrubWhat,
+    },
     /// Stop in good order.
     Stop,
+}
+
+/// What is to be done about a scrub. Whatever it is, the answer says how far the scrub is then.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScrubWhat {
+    /// Begin one, or go on with one that was stopped.
+    Start,
+    /// End it.
+    Stop,
+    /// Nothing.
+    Status,
 }
 
 /// A verb as the command line offers it.
@@ -109,6 +127,15 @@ impl Verb {
                     .map_err(|error: HostError| error.to_string())?;
                 return Ok(Some(Answer::Damaged(DamagedJson::from(&damaged))));
             }
+            Self::Scrub { what } => {
+                let scrub = array.command(move |engine| match what {
+                    ScrubWhat::Start => engine.start_scrub(),
+                    ScrubWhat::Stop => engine.stop_scrub(),
+                    ScrubWhat::Status => Ok(engine.scrub()),
+                });
+                let scrub = scrub.map_err(|error: HostError| error.to_string())?;
+                return Ok(Some(Answer::Scrub(ScrubJson::from(scrub))));
+            }
             Self::Events { after, follow: _ } => {
                 let since = array
                     .events(after, Nanos::ZERO)
@@ -135,7 +162,7 @@ impl Verb {
     /// What the client says once it is done, for a verb that is answered with nothing else.
     pub(super) fn done(self) -> String {
         match self {
-            Self::Status | Self::Damaged | Self::Events { .. } => {
+            Self::Status | Self::Damaged | Self::Scrub { .. } | Self::Events { .. } => {
                 "the array has answered".to_owned()
             }
             Self::Fail { drive } => format!("the array does without drive {drive}"),
@@ -181,7 +208,7 @@ mod tests {
     #[test]
     fn every_verb_but_those_with_options_of_their_own_is_offered_once() {
         let mut offered: Vec<&str> = OFFERS.iter().map(|offer| offer.name).collect();
-        offered.extend(["damaged", "events", "status"]);
+        offered.extend(["damaged", "events", "scrub", "status"]);
         offered.sort_unstable();
         // What the parser itself says that it knows.
         let error = serde_json::from_value::<Verb>(json!({ "verb": "dance" })).unwrap_err();

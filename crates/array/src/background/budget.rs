@@ -63,6 +63,11 @@ impl Pacer {
         }
     }
 
+    /// Whether the array's own work begins by itself.
+    pub(crate) fn is_automatic(&self) -> bool {
+        self.is_automatic
+    }
+
     pub(crate) fn budget(&self) -> Budget {
         self.budget
     }

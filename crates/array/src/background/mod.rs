@@ -3,3 +3,4 @@
 pub(crate) mod budget;
 pub(crate) mod progress;
 pub(crate) mod resync;
+pub(crate) mod scrub;

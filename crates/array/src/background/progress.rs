@@ -1,4 +1,4 @@
-//! How far a resync is, as people are told.
+//! How far the array's own work is, and what it has found, as people are told.
 
 /// How far the array is with making its redundancy valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,4 +19,62 @@ pub struct ResyncProgress {
     pub synced: u64,
     /// All stripes.
     pub stripes: u64,
+}
+
+/// How a scrub stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ScrubState {
+    /// None was started since the array was.
+    #[default]
+    Idle,
+    /// It is under way.
+    Running,
+    /// An operator stopped it; it goes on from there when it is started.
+    Stopped,
+    /// It has seen everything.
+    Done,
+}
+
+/// How far a scrub is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScrubProgress {
+    /// How it stands.
+    pub state: ScrubState,
+    /// Stripes below this one were looked at.
+    pub to: u64,
+    /// All stripes.
+    pub stripes: u64,
+    /// What it has found.
+    pub found: ScrubFound,
+}
+
+/// What was found wrong, by a scrub or by reads of clients.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScrubFound {
+    /// Sectors that their drives did not give and do again.
+    pub unreadable: u64,
+    /// Sectors that held something else, and hold what was written again.
+    pub wrong: u64,
+    /// Sectors of either kind that could not be repaired.
+    pub unrepaired: u64,
+    /// Codewords that do not match, and of which it cannot be told what is wrong.
+    pub unlocated: u64,
+}
+
+/// What was wrong with a sector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Its drive did not give it.
+    Unreadable,
+    /// It held something else than what was written.
+    Wrong,
+}
+
+/// What a mismatch is blamed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// A drive, whichever of its sectors is wrong. A server does this.
+    Drives,
+    /// One sector. For a test that must notice what that does.
+    Sectors,
 }

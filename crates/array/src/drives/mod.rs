@@ -33,6 +33,7 @@ pub mod detect;
 mod facts;
 pub(crate) mod quantile;
 pub(crate) mod queue;
+pub(crate) mod read_errors;
 pub(crate) mod silence;
 pub(crate) mod standing;
 pub(crate) mod track;

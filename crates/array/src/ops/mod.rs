@@ -1,5 +1,6 @@
 //! Operations: what becomes of a client's request, from its stripes to its answer.
 
+pub(crate) mod check;
 pub(crate) mod choice;
 pub(crate) mod copies;
 pub(crate) mod fetch;

@@ -65,7 +65,9 @@ impl Array {
     /// have ended other commands meanwhile (S3 of [`silence`](crate::drives::silence)).
     fn find_kept_waiting(&self, now: Instant, among: DriveSet) -> DriveSet {
         let Some(patience) = self.core.drives.patience() else { return DriveSet::EMPTY };
-        let is_change = |op: &OpId| matches!(self.ops.get(op), Some(Op::Write(_) | Op::Flush(_)));
+        let is_change = |op: &OpId| {
+            matches!(self.ops.get(op), Some(Op::Write(_) | Op::Flush(_) | Op::Check(_)))
+        };
         let waits =
             |&drive: &DriveIdx| self.core.is_kept_waiting(now, drive, patience.lost, is_change);
         among.iter().filter(waits).collect()
@@ -115,9 +117,13 @@ impl Array {
     fn note_silent(&mut self, now: Instant, silent: DriveSet) {
         let reads = self.ops.iter_mut().filter_map(|(&op, state)| match state {
             Op::Read(read) => read.note_silent(silent).then_some(op),
+            Op::Check(check) => check.is_held_up(silent).then_some(op),
             Op::Locked(_) | Op::Write(_) | Op::Flush(_) => None,
         });
         for op in reads.collect::<Vec<OpId>>() {
+            if let Some(Op::Check(check)) = self.ops.get_mut(&op) {
+                check.is_wanted = false; // It is done again later.
+            }
             self.advance(now, op);
         }
     }
@@ -126,7 +132,9 @@ impl Array {
     /// that is silent and shares a stripe with it (S1 of [`silence`](crate::drives::silence)).
     fn may_lose(&self, drive: DriveIdx) -> bool {
         let is_redundant = self.core.is_redundant(self.core.layout.stripes());
-        let waits = |op: &OpId| matches!(self.ops.get(op), Some(Op::Write(_) | Op::Flush(_)));
+        let waits = |op: &OpId| {
+            matches!(self.ops.get(op), Some(Op::Write(_) | Op::Flush(_) | Op::Check(_)))
+        };
         let drives = &self.core.drives;
         let fellows = self.core.layout.spec().fellows(drive);
         let silent = drives.silent().or(self.kept_waiting).and(fellows.with(drive));
@@ -148,7 +156,7 @@ impl Array {
                     Start::Write(Cause::Client(parts)) => {
                         parts.into_iter().for_each(|part| self.refuse_write(part));
                     }
-                    Start::Write(Cause::Resync { .. }) => return,
+                    Start::Write(Cause::Resync { .. }) | Start::Check(_) => return,
                 }
             }
             Op::Read(read) => {
@@ -163,6 +171,7 @@ impl Array {
                     return; // O2
                 }
             }
+            Op::Check(_) => return,
             Op::Flush(flush) => {
                 flush.give_up(&mut self.core);
                 self.ops.remove(&op);

@@ -13,4 +13,5 @@ mod late;
 mod level;
 mod mirrors;
 mod runtime;
+mod scrub;
 mod trouble;

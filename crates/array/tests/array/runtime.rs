@@ -7,9 +7,9 @@ use levelhead_array::journal::record::{checksums, examine};
 use levelhead_array::journal::rules::Rules;
 use levelhead_array::membership::Why;
 use levelhead_array::{
-    Action, Answer, Area, Array, ArrayEvent, BufId, Content, Cost, Deliver, DriveEvent, Ending,
-    Event, HostOrder, JournalSettings, Left, Policy, Refusal, RequestId, Settings, Spec, Submit,
-    Sums,
+    Action, Answer, Area, Array, ArrayEvent, Blame, BufId, Content, Cost, Deliver, DriveEvent,
+    Ending, Event, HostOrder, JournalSettings, Left, Policy, Refusal, RequestId, ScrubProgress,
+    ScrubState, Settings, Spec, Submit, Sums,
 };
 use levelhead_block::{Buf, Command, Data, Durability, Effort, Memory, Outcome, Piece, ZeroTail};
 use levelhead_bytes::Buffers;
@@ -243,6 +243,13 @@ impl Runtime {
         }
     }
 
+    /// Ends commands in random order until it is so.
+    pub(crate) fn run_until(&mut self, is_so: impl Fn(&Self) -> bool) {
+        while !is_so(self) {
+            self.finish_any();
+        }
+    }
+
     /// So much time passes, and the array is told.
     pub(crate) fn wait(&mut self, time: Nanos) {
         self.now = self.now + time;
@@ -268,6 +275,18 @@ impl Runtime {
         self.tick();
         self.array.handle_resync(self.now);
         self.carry_out();
+    }
+
+    /// A scrub from the first stripe to the last.
+    pub(crate) fn scrub(&mut self, blame: Blame) -> ScrubProgress {
+        self.tick();
+        assert!(self.array.handle_scrub_start(self.now, blame));
+        self.carry_out();
+        while self.array.scrub().state == ScrubState::Running {
+            assert!(!self.inside.is_empty(), "{:?}", self.array.scrub());
+            self.run_until_quiet();
+        }
+        self.array.scrub()
     }
 
     /// The answer to a request that was answered, and the bytes of a read.
@@ -340,6 +359,11 @@ impl Runtime {
                 Action::Examine { buf, first, unreadable, ring } => {
                     let found = examine(self.buffers.bytes(buf), first, &unreadable, ring);
                     self.array.handle_examined(self.now, buf, found);
+                }
+                Action::Check { op, sums } => {
+                    let zero: Vec<bool> =
+                        sums.iter().map(|sum| self.buffers.is_zero_sum(sum)).collect();
+                    self.array.handle_checked(self.now, op, &zero);
                 }
                 Action::Stopped(ending) => self.ending = Some(ending),
                 Action::Event(Event::Standing(event)) => self.events.push(event),

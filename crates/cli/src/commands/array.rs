@@ -8,9 +8,9 @@ use std::time::Instant;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use levelhead_app::array::{
-    Assemble, Audience, Check, Create, Drives, Events, Heard, Make, Notice, OFFERS, Salvage, Serve,
-    Service, Serving, Verb, Watch, ask, check, create, events, list, salvage, serve, watch,
-    would_serve,
+    Assemble, Audience, Check, Create, Drives, Events, Heard, Make, Notice, OFFERS, Salvage,
+    ScrubWhat, Serve, Service, Serving, Verb, Watch, ask, check, create, events, list, salvage,
+    serve, watch, would_serve,
 };
 use levelhead_app::{AppError, Stop};
 use levelhead_array::{HostOrder, Policy, Spec};
@@ -43,6 +43,8 @@ pub(crate) enum Options {
     Status(StatusArgs),
     /// Show what has happened to a running array and its drives
     Events(EventsArgs),
+    /// Read and compare everything in a running array, and repair what can be, beside what clients ask
+    Scrub(ScrubArgs),
     #[command(flatten)]
     Ask(Ask),
 }
@@ -255,6 +257,15 @@ pub(crate) struct StatusArgs {
 }
 
 #[derive(Args)]
+pub(crate) struct ScrubArgs {
+    /// The array's control socket, or any of its drives
+    array: PathBuf,
+    /// start one, or go on with one that was stopped; stop it; or say how far it is
+    #[arg(value_parser = ["start", "stop", "status"], default_value = "start")]
+    what: String,
+}
+
+#[derive(Args)]
 #[command(after_help = "With --json it prints one JSON object a line.")]
 pub(crate) struct EventsArgs {
     /// The array's control socket, or any of its drives
@@ -308,6 +319,14 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
             watch_status(&Watch { array, every }, output)
         }
         Options::Events(EventsArgs { array, follow }) => show_events(array, follow, output),
+        Options::Scrub(ScrubArgs { array, what }) => {
+            let what = match what.as_str() {
+                "stop" => ScrubWhat::Stop,
+                "status" => ScrubWhat::Status,
+                _ => ScrubWhat::Start,
+            };
+            output.print(ask(&array, Verb::Scrub { what })?.as_ref())
+        }
         Options::Ask(Ask { array, verb }) => output.print(ask(&array, verb)?.as_ref()),
     }
 }

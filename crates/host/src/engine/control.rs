@@ -3,10 +3,10 @@
 
 use std::sync::mpsc::Sender;
 
-use levelhead_array::Refusal;
 use levelhead_array::damaged::DamagedRange;
 use levelhead_array::membership::Why;
 use levelhead_array::superblock::Forced;
+use levelhead_array::{Blame, Refusal, ScrubProgress};
 use levelhead_drive::Faults;
 use levelhead_units::{DriveIdx, Extent, Instant, Ratio, Sectors};
 
@@ -156,6 +156,33 @@ impl Engine {
         })
     }
 
+    /// Everything is read and compared from now on, from where a scrub was stopped.
+    pub fn start_scrub(&mut self) -> Result<ScrubProgress, HostError> {
+        let now = self.now();
+        if !self.parts.array.handle_scrub_start(now, Blame::Drives) {
+            let spec = *self.parts.array.layout().spec();
+            return match spec.redundant() {
+                0 => fail(format!("{spec} has nothing to compare: nothing in it is redundant")),
+                _ => fail("more drives are lost than the array survives: nothing can be compared"),
+            };
+        }
+        Ok(self.scrub())
+    }
+
+    /// No more is read for that.
+    pub fn stop_scrub(&mut self) -> Result<ScrubProgress, HostError> {
+        let now = self.now();
+        if !self.parts.array.handle_scrub_stop(now) {
+            return fail("no scrub is under way");
+        }
+        Ok(self.scrub())
+    }
+
+    /// How far a scrub is.
+    pub fn scrub(&self) -> ScrubProgress {
+        self.parts.array.scrub()
+    }
+
     /// Which sectors are damaged.
     pub fn damaged(&self) -> Damaged {
         let array = &self.parts.array;
@@ -211,6 +238,7 @@ impl Engine {
             is_forced: array.forced() == Forced::Yes,
             journal: array.journal_status(),
             damaged: array.damaged_summary(),
+            scrub: array.scrub(),
             drives: drives.collect(),
             synced: Ratio::of(array.synced(), array.layout().stripes()),
             resync: array.resync(),

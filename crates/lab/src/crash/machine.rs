@@ -463,6 +463,11 @@ impl Machine {
                     let sums = checksums(std::iter::once(self.buffers.bytes(buf)));
                     self.array.handle_summed(self.now, buf, &sums);
                 }
+                Action::Check { op, sums } => {
+                    let zero: Vec<bool> =
+                        sums.iter().map(|sum| self.buffers.is_zero_sum(sum)).collect();
+                    self.array.handle_checked(self.now, op, &zero);
+                }
                 Action::Stopped(ending) => self.ending = Some(ending),
                 Action::Event(Event::Array(ArrayEvent::Unrecovered { extent })) => {
                     self.given_up += extent.sectors.get();

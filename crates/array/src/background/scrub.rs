@@ -1,0 +1,325 @@
+//! Scrubbing: everything that is redundant is read and compared, and repaired where that can be done.
+//!
+//! ```text
+//!   Idle, Stopped, Done --> Running: scan, pause, scan .. --> every row was seen and mended --> Done
+//!                             |  suspects
+//!                             v
+//!                           mend one row at a time <-- reads of clients that a drive did not give
+//! ```
+//!
+//! A scan is a step of the array's own work and keeps to its [`Budget`](crate::Budget). What is found is mended at
+//! once, scrub or not: also what a client's read could not be given by a drive.
+
+use std::collections::BTreeSet;
+
+use levelhead_block::{Command, Effort, Outcome};
+use levelhead_units::{DriveIdx, DriveSet, Instant, Lba};
+
+use crate::background::progress::{Blame, Fault, ScrubFound, ScrubProgress, ScrubState};
+use crate::core::{OpId, Sub};
+use crate::drives::read_errors::ReadErrors;
+use crate::durable::membership::Why;
+use crate::event::ArrayEvent;
+use crate::journal::Journal;
+use crate::ops::check::{Checked, Finding, Scope};
+use crate::shape::{Cell, Row};
+use crate::{Array, Moved, Op, Start, Stop};
+
+/// The most rows that wait to be mended.
+const SUSPECTS_MAX: usize = 1 << 10;
+
+/// A scan begins nothing new while more wait.
+const SUSPECTS_PAUSE: usize = 64;
+
+/// How many of them are looked at for one that can be mended now.
+const LOOKS_MAX: usize = 8;
+
+/// The most findings of a run that are told one by one.
+const TOLD_MAX: u32 = 256;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Scrub {
+    state: ScrubState,
+    to: u64,
+    /// What the scans blame.
+    blame: Blame,
+    found: ScrubFound,
+    suspects: BTreeSet<Row>,
+    scan: Option<OpId>,
+    mend: Option<OpId>,
+    told: u32,
+    errors: Vec<ReadErrors>,
+}
+
+/// What a drive did not give.
+#[derive(Debug)]
+pub(crate) struct Unread {
+    drive: DriveIdx,
+    rows: Vec<Row>,
+}
+
+impl Scrub {
+    pub(crate) fn new(drives: usize) -> Self {
+        Self {
+            state: ScrubState::Idle,
+            to: 0,
+            blame: Blame::Drives,
+            found: ScrubFound::default(),
+            suspects: BTreeSet::new(),
+            scan: None,
+            mend: None,
+            told: 0,
+            errors: vec![ReadErrors::default(); drives],
+        }
+    }
+
+    pub(crate) fn blame(&self) -> Blame {
+        self.blame
+    }
+}
+
+impl Array {
+    /// Everything is to be read and compared; goes on where one was stopped. Returns whether there is anything to
+    /// do: nothing is where nothing is redundant.
+    pub fn handle_scrub_start(&mut self, now: Instant, blame: Blame) -> bool {
+        if self.core.code.is_none() || self.core.has_failed() {
+            return false;
+        }
+        let scrub = &mut self.scrub;
+        if scrub.state != ScrubState::Running {
+            if scrub.state != ScrubState::Stopped {
+                (scrub.to, scrub.found, scrub.told) = (0, ScrubFound::default(), 0);
+            }
+            (scrub.state, scrub.blame) = (ScrubState::Running, blame);
+            let progress = self.scrub();
+            self.tell(ArrayEvent::ScrubBegun(progress));
+        }
+        self.move_on(now);
+        true
+    }
+
+    /// No more is to be read for that. Returns whether one was under way.
+    pub fn handle_scrub_stop(&mut self, now: Instant) -> bool {
+        let is_running = self.scrub.state == ScrubState::Running;
+        if is_running {
+            self.scrub.state = ScrubState::Stopped;
+            let progress = self.scrub();
+            self.tell(ArrayEvent::ScrubStopped(progress));
+        }
+        self.move_on(now);
+        is_running
+    }
+
+    /// How far a scrub is.
+    pub fn scrub(&self) -> ScrubProgress {
+        let Scrub { state, to, found, .. } = self.scrub;
+        ScrubProgress { state, to, stripes: self.core.layout.stripes(), found }
+    }
+
+    /// Which of the sums of a [`Action::Check`](crate::Action::Check) were zero, in their order.
+    pub fn handle_checked(&mut self, now: Instant, op: OpId, zero: &[bool]) {
+        if let Some(Op::Check(check)) = self.ops.get_mut(&op) {
+            check.handle_checked(&mut self.core, now, zero);
+            self.advance(now, op);
+        }
+        self.move_on(now);
+    }
+
+    /// When the next scan is to begin by itself although clients wait.
+    pub(crate) fn scrub_at(&self) -> Option<Instant> {
+        self.pacer.next().filter(|_| self.wants_scan())
+    }
+
+    fn may_work(&self) -> bool {
+        let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);
+        let is_ending = self.stop != Stop::No || self.give_up_at.is_some();
+        is_ready && !is_ending && !self.core.has_failed() && self.core.code.is_some()
+    }
+
+    fn wants_scan(&self) -> bool {
+        let scrub = &self.scrub;
+        scrub.state == ScrubState::Running
+            && scrub.scan.is_none()
+            && scrub.suspects.len() < SUSPECTS_PAUSE
+            && scrub.to < self.core.synced
+            && self.core.drives.silent().without(self.core.drives.lost()).is_empty()
+            && self.may_work()
+    }
+
+    /// Starts the next scan if the budget has room for it, and mends what was found.
+    pub(crate) fn scrub_within_budget(&mut self, now: Instant) -> Moved {
+        if self.mend_next(now) == Moved::Yes {
+            return Moved::Yes;
+        }
+        let is_over = self.scrub.state == ScrubState::Running
+            && self.scrub.to >= self.core.synced
+            && self.scrub.scan.is_none()
+            && self.scrub.mend.is_none()
+            && self.scrub.suspects.is_empty();
+        if is_over {
+            self.scrub.state = ScrubState::Done;
+            let progress = self.scrub();
+            self.tell(ArrayEvent::ScrubDone(progress));
+            return Moved::No;
+        }
+        if !self.wants_scan() || !self.pacer.may_begin(now, self.outstanding) {
+            return Moved::No;
+        }
+        self.pacer.note_begin();
+        let first = self.scrub.to;
+        let end = self.core.synced.min(first + self.pacer.budget().stripes(&self.core.layout));
+        self.scrub.scan = self.claim(now, Start::Check(Scope::Scan { first, end }));
+        Moved::Yes
+    }
+
+    /// Begins to mend a row of which nothing waits for its place.
+    fn mend_next(&mut self, now: Instant) -> Moved {
+        if self.scrub.mend.is_some() || self.scrub.suspects.is_empty() || !self.may_work() {
+            return Moved::No;
+        }
+        let core = &self.core;
+        let is_placed = |row: &&Row| {
+            let mut cells =
+                (0..core.layout.symbols()).map(|symbol| core.layout.cell(**row, symbol));
+            core.unplaced.is_empty() || cells.all(|cell| core.unplaced.find(cell).is_none())
+        };
+        let next = self.scrub.suspects.iter().take(LOOKS_MAX).find(is_placed).copied();
+        let Some(row) = next else { return Moved::No };
+        self.scrub.suspects.remove(&row);
+        self.scrub.mend = self.claim(now, Start::Check(Scope::Mend { row }));
+        Moved::Yes
+    }
+
+    /// Whether nothing of a row waits for its place: a client may have written it since it was chosen.
+    pub(crate) fn is_in_place(&self, row: Row) -> bool {
+        let core = &self.core;
+        let mut cells = (0..core.layout.symbols()).map(|symbol| core.layout.cell(row, symbol));
+        core.unplaced.is_empty() || cells.all(|cell| core.unplaced.find(cell).is_none())
+    }
+
+    /// It is tried again later.
+    pub(crate) fn put_off(&mut self, row: Row) {
+        self.scrub.mend = None;
+        self.suspect(row);
+    }
+
+    fn suspect(&mut self, row: Row) {
+        if self.scrub.suspects.len() < SUSPECTS_MAX && row.stripe < self.core.synced {
+            self.scrub.suspects.insert(row);
+        }
+    }
+
+    /// What a read that has ended was not given although the drive tried everything.
+    pub(crate) fn unread(&self, op: OpId, sub: &Sub, outcome: &Outcome) -> Option<Unread> {
+        let Outcome::Done { damaged, .. } = outcome else { return None };
+        let Command::Read { extent, effort: Effort::Full } = sub.command else { return None };
+        // In a study, which looks at what reads cost, nothing begins by itself.
+        let is_minded = self.pacer.is_automatic() && self.core.code.is_some();
+        if damaged.is_empty() || !is_minded || self.scrub.mend == Some(op) {
+            return None;
+        }
+        let row = |offset: u32| {
+            let lba = Lba::new(extent.lba.get() + u64::from(offset));
+            self.core.layout.symbol(Cell { drive: sub.drive, lba }).0
+        };
+        // A scan names its rows when it ends.
+        let is_scan = self.scrub.scan == Some(op);
+        let rows = if is_scan { Vec::new() } else { damaged.iter().map(row).collect() };
+        Some(Unread { drive: sub.drive, rows })
+    }
+
+    /// What a drive did not give is mended, and held against it.
+    pub(crate) fn note_unread(&mut self, now: Instant, unread: Unread) {
+        let Unread { drive, rows } = unread;
+        rows.into_iter().for_each(|row| self.suspect(row));
+        self.note_read_error(now, drive);
+    }
+
+    /// Does without a drive that gives too little, if the layout survives that.
+    fn note_read_error(&mut self, now: Instant, drive: DriveIdx) {
+        let errors = &mut self.scrub.errors[drive.as_usize()];
+        if !errors.note(now) || self.core.drives.lost().contains(drive) {
+            return;
+        }
+        let is_redundant = self.core.is_redundant(self.core.layout.stripes());
+        let may_lose = is_redundant && self.core.drives.can_spare(DriveSet::EMPTY.with(drive));
+        let count = errors.count();
+        if may_lose || errors.tell_once() {
+            self.tell(ArrayEvent::ReadErrors { drive, errors: count, is_kept: !may_lose });
+        }
+        if may_lose {
+            self.lose(now, drive, Why::Failed);
+        }
+    }
+
+    /// A scan or a repair has ended.
+    pub(crate) fn note_checked(&mut self, now: Instant, op: OpId, scope: Scope, checked: Checked) {
+        let Checked { suspects, findings, is_unlocated, is_given_up } = checked;
+        match scope {
+            Scope::Scan { end, .. } => {
+                assert_eq!(self.scrub.scan.take(), Some(op), "B1");
+                self.pacer.note_end(now);
+                if is_given_up {
+                    return;
+                }
+                self.scrub.to = end;
+                self.core.counters.scrubbed_stripes += end - scope.first();
+                suspects.into_iter().for_each(|row| self.suspect(row));
+            }
+            Scope::Mend { row } => {
+                assert_eq!(self.scrub.mend.take(), Some(op), "one at a time");
+                if is_unlocated {
+                    self.scrub.found.unlocated += 1;
+                    self.core.counters.unlocated_codewords += 1;
+                    let Cell { lba, .. } = self.core.layout.cell(row, 0);
+                    let first = lba.get();
+                    let stripe = row.stripe;
+                    self.tell_found(ArrayEvent::Unlocated { stripe, first_sector: first });
+                }
+                findings.into_iter().for_each(|finding| self.note_finding(now, finding));
+            }
+        }
+    }
+
+    fn note_finding(&mut self, now: Instant, finding: Finding) {
+        let Finding { drive, extent, fault, is_repaired } = finding;
+        let sectors = extent.sectors.get();
+        let (found, counters) = (&mut self.scrub.found, &mut self.core.counters);
+        let count = match (is_repaired, fault) {
+            (true, Fault::Unreadable) => {
+                counters.repaired_unreadable += sectors;
+                &mut found.unreadable
+            }
+            (true, Fault::Wrong) => {
+                counters.repaired_wrong += sectors;
+                &mut found.wrong
+            }
+            (false, _) => {
+                counters.unrepaired_sectors += sectors;
+                &mut found.unrepaired
+            }
+        };
+        *count += sectors;
+        self.tell_found(ArrayEvent::Repaired { drive, extent, fault, is_repaired });
+        if !is_repaired {
+            self.note_read_error(now, drive);
+        }
+    }
+
+    fn tell_found(&mut self, event: ArrayEvent) {
+        self.scrub.told += 1;
+        if self.scrub.told <= TOLD_MAX {
+            self.tell(event);
+        }
+    }
+}
+
+impl Scope {
+    fn first(self) -> u64 {
+        match self {
+            Self::Scan { first, .. } => first,
+            Self::Mend { row } => row.stripe,
+        }
+    }
+}
