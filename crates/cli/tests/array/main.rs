@@ -14,6 +14,7 @@ mod offline;
 mod pki;
 mod refusals;
 mod resync;
+mod scrub;
 mod service;
 mod slow;
 mod stops;
