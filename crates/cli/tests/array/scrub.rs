@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 
 use crate::DRIVE;
-use crate::support::{Serving, Shelf, assert_same, connect, levelhead, read_all, refs, wait_until};
 use crate::scribble;
+use crate::support::{Serving, Shelf, assert_same, connect, levelhead, read_all, refs, wait_until};
 
 fn serve(shelf: &Shelf, array: &str, drives: &[String]) -> (Serving, Vec<u8>) {
     let create = ["array", "create", array, "--assume-clean", "--journal", "none"];
@@ -16,19 +16,18 @@ fn serve(shelf: &Shelf, array: &str, drives: &[String]) -> (Serving, Vec<u8>) {
     (serving, model)
 }
 
-/// Changes a sector in the middle of the drive's data.
+/// Changes a sector of the data that the drive holds: in its middle is the place for a journal.
 fn flip(drive: &str) {
     let file = fs::OpenOptions::new().read(true).write(true).open(drive).unwrap();
     let mut sector = [0; 4096];
-    file.read_exact_at(&mut sector, DRIVE / 2).unwrap();
+    file.read_exact_at(&mut sector, DRIVE / 4).unwrap();
     sector.iter_mut().for_each(|byte| *byte ^= 0x55);
-    file.write_all_at(&sector, DRIVE / 2).unwrap();
+    file.write_all_at(&sector, DRIVE / 4).unwrap();
 }
 
 fn scrub(serving: &Serving) -> serde_json::Value {
     levelhead(&["array", "scrub", serving.control()]).good();
-    let status =
-        || levelhead(&["array", "scrub", serving.control(), "status", "--json"]).json();
+    let status = || levelhead(&["array", "scrub", serving.control(), "status", "--json"]).json();
     wait_until("the scrub is over", || status()["state"] == "done");
     status()
 }
