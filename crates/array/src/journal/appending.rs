@@ -135,7 +135,7 @@ impl Journal {
             kind,
             id: entry.id,
             drive: entry.subject,
-            participants: transaction.map_or(DriveSet::EMPTY, |known| known.named()),
+            participants: transaction.map_or(DriveSet::EMPTY, Transaction::named),
             runs: transaction.map_or_else(Vec::new, |known| runs(known, entry.subject)),
             committed: says.committed,
             retired: says.retired,

@@ -46,7 +46,6 @@ impl Recovery {
         // What lies on other rings only goes from there to its place.
         homeless.retain(|&missing| self.verdict.is_lacking(missing));
         // No program of ours leaves such a ring, but sectors may have worn out since.
-        if std::env::var("DBG").is_ok() {}
         for missing in &homeless {
             if self.verdict.may_give_up(missing.id, self.known(core)) {
                 return Room::NotFor(missing.id);
