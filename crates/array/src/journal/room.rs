@@ -56,7 +56,6 @@ impl Journal {
         core: &Core,
         transaction: &mut Transaction,
     ) -> Result<Vec<Entry>, Blocked> {
-        let id = self.next;
         let own: Vec<DriveIdx> =
             transaction.participants.without(core.drives.lost()).iter().collect();
         for &drive in &own {
@@ -68,6 +67,24 @@ impl Journal {
             }
         }
         let hints = self.hints(core, transaction, &own);
+        match self.room_with(core, transaction, &own, hints) {
+            // Rings that are too small for hints as well: the write waits for its drive.
+            Err(Blocked::Space(ring)) if self.is_as_free_as_can_be(ring) => {
+                self.room_with(core, transaction, &own, Vec::new())
+            }
+            room => room,
+        }
+    }
+
+    /// The same with these hints.
+    fn room_with(
+        &mut self,
+        core: &Core,
+        transaction: &mut Transaction,
+        own: &[DriveIdx],
+        hints: Vec<Copied>,
+    ) -> Result<Vec<Entry>, Blocked> {
+        let id = self.next;
         let hinted: DriveSet = hints.iter().map(|hint| hint.subject).collect();
         let is_spare =
             |entry: &Entry| entry.ring == entry.subject && hinted.contains(entry.subject);
@@ -75,7 +92,7 @@ impl Journal {
             own.iter().map(|&drive| Copied { ring: drive, subject: drive }).collect();
         wanted.extend(hints);
         let needed = wanted.len();
-        wanted.extend(self.copies(core, transaction, &own));
+        wanted.extend(self.copies(core, transaction, own));
         let mut entries: Vec<Entry> = Vec::new();
         let mut full = None;
         for Copied { ring, subject } in wanted {
