@@ -43,6 +43,8 @@ pub(crate) enum Purpose {
     Place,
     /// It writes the list of damaged sectors; its address is the drive's own.
     List,
+    /// It makes safe what was copied to a drive that is being filled.
+    Fill,
     /// The operation that asked for it does not wait for it any more.
     Abandoned,
 }
@@ -60,6 +62,9 @@ pub(crate) struct Core {
     pub(crate) code: Option<Redundancy>,
     /// All that is known of the drives.
     pub(crate) drives: Drives,
+    /// For every drive the stripes, from the first on, that it holds: all that was written there. All of them of a
+    /// drive that is there, none of one that is lost, some of one that is being filled.
+    pub(crate) valid: Vec<u64>,
     /// Whether data may be written: where books are kept, once they are open for that.
     pub(crate) may_write: bool,
     /// Those of the lost drives whose loss is not safely recorded yet, where losses are recorded.
@@ -138,6 +143,8 @@ pub(crate) struct Sub {
     due: Option<Instant>,
     /// Commands that its drive had ended when it went in.
     ended_before: u64,
+    /// Whether it is inside a drive whose place has another one now.
+    is_orphan: bool,
 }
 
 /// What to put into a drive's queue.
@@ -163,6 +170,7 @@ impl Core {
             layout,
             area: settings.area.clone(),
             drives: Drives::new(settings, streams),
+            valid: (0..count).map(|at| valid_at_first(settings, at)).collect(),
             may_write: settings.books.is_none(),
             unrecorded: DriveSet::EMPTY,
             held: Vec::new(),
@@ -197,6 +205,11 @@ impl Core {
         }
     }
 
+    /// Whether a drive holds what was written to its part of a stripe.
+    pub(crate) fn holds(&self, drive: DriveIdx, stripe: u64) -> bool {
+        stripe < self.valid[drive.as_usize()]
+    }
+
     /// Room for the shares of a read, to be given back.
     pub(crate) fn take_shares(&mut self) -> Vec<Share> {
         let mut shares = std::mem::take(&mut self.shares);
@@ -214,7 +227,11 @@ impl Core {
             sub.drive == drive
                 && match &sub.purpose {
                     Purpose::Op(op) => waits(op),
-                    Purpose::Ledger | Purpose::Ring | Purpose::Place | Purpose::List => true,
+                    Purpose::Ledger
+                    | Purpose::Ring
+                    | Purpose::Place
+                    | Purpose::List
+                    | Purpose::Fill => true,
                     Purpose::Probe | Purpose::Abandoned => false,
                 }
         })
@@ -233,7 +250,11 @@ impl Core {
             is_old
                 && match &sub.purpose {
                     Purpose::Op(op) => is_meant(op),
-                    Purpose::Ledger | Purpose::Ring | Purpose::Place | Purpose::List => true,
+                    Purpose::Ledger
+                    | Purpose::Ring
+                    | Purpose::Place
+                    | Purpose::List
+                    | Purpose::Fill => true,
                     Purpose::Probe | Purpose::Abandoned => false,
                 }
         })
@@ -327,6 +348,11 @@ impl Core {
         self.arms[drive.as_usize()]
     }
 
+    /// Puts sectors that nothing gives onto the list of damaged ones; false if there is none.
+    pub(crate) fn list_damaged(&mut self, _cells: &[crate::shape::Cell]) -> bool {
+        false
+    }
+
     /// Puts a command into a drive's queue.
     pub(crate) fn enqueue(&mut self, now: Instant, what: Enqueue) -> SubId {
         let Enqueue { purpose, drive, command, segments, origin, end, fate, since } = what;
@@ -347,6 +373,7 @@ impl Core {
             started,
             due,
             ended_before: 0,
+            is_orphan: false,
         };
         let is_flush = state.command.extent().is_none();
         let load = if is_flush { Load::Nothing } else { Load::Sectors };
@@ -527,6 +554,9 @@ impl Core {
         let state = self.subs.remove(&sub).unwrap_or_else(|| panic!("{sub:?} is not known"));
         let started = state.started.unwrap_or_else(|| panic!("{sub:?} is not inside a drive"));
         let drive = state.drive;
+        if state.is_orphan {
+            return state;
+        }
         let Left { inside, event } = self.drives.handle_left(now, drive, sub);
         if let Some(due) = state.due {
             self.drives.note_late(drive, now > due);
@@ -564,9 +594,12 @@ impl Core {
     /// still end them and give back their buffers.
     pub(crate) fn give_up_inside(&mut self, drive: DriveIdx) -> Vec<(SubId, Box<Sub>)> {
         let waited = |purpose| match purpose {
-            Purpose::Op(_) | Purpose::Ledger | Purpose::Ring | Purpose::Place | Purpose::List => {
-                true
-            }
+            Purpose::Op(_)
+            | Purpose::Ledger
+            | Purpose::Ring
+            | Purpose::Place
+            | Purpose::List
+            | Purpose::Fill => true,
             Purpose::Probe | Purpose::Abandoned => false,
         };
         let inside =
@@ -580,14 +613,28 @@ impl Core {
             .collect()
     }
 
+    /// The place of a lost drive has a new drive: what is inside the old one is not the new one's.
+    pub(crate) fn orphan(&mut self, drive: DriveIdx) {
+        for sub in self.subs.values_mut().filter(|sub| sub.drive == drive) {
+            assert_eq!(sub.purpose, Purpose::Abandoned, "drive {drive} is lost");
+            sub.is_orphan = true;
+        }
+    }
+
+    /// Whether a command is inside a drive whose place has another one now.
+    pub(crate) fn is_orphan(&self, sub: SubId) -> bool {
+        self.subs.get(&sub).is_some_and(|sub| sub.is_orphan)
+    }
+
     /// Whether no command is queued or inside a drive, except for those that are silent.
     pub(crate) fn is_quiet_but_for_silent(&self) -> bool {
-        self.subs.values().all(|sub| self.drives.silent().contains(sub.drive))
+        let silent = self.drives.silent();
+        self.subs.values().all(|sub| sub.is_orphan || silent.contains(sub.drive))
     }
 
     /// Whether any command is queued or inside a drive.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.subs.is_empty()
+        self.subs.values().all(|sub| sub.is_orphan)
     }
 
     /// Whether buffers have bytes.
@@ -619,14 +666,26 @@ impl Core {
     }
 }
 
+/// The stripes that a drive holds when the array is started.
+fn valid_at_first(settings: &Settings, at: usize) -> u64 {
+    let drive = DriveIdx::from_usize(at);
+    if !settings.lost.contains(drive) {
+        return u64::MAX;
+    }
+    settings.books.as_ref().and_then(|books| books.filled_to(drive)).unwrap_or(0)
+}
+
 /// What a command says of its drive as a read, if it was one.
 fn ended_read(sub: &Sub, outcome: &Outcome) -> Option<EndedRead> {
     let Command::Read { extent, effort } = sub.command else { return None };
     let reader = match sub.purpose {
         Purpose::Probe | Purpose::Abandoned => Reader::None,
-        Purpose::Op(_) | Purpose::Ledger | Purpose::Ring | Purpose::Place | Purpose::List => {
-            Reader::Operation
-        }
+        Purpose::Op(_)
+        | Purpose::Ledger
+        | Purpose::Ring
+        | Purpose::Place
+        | Purpose::List
+        | Purpose::Fill => Reader::Operation,
     };
     let unread = match (effort, outcome) {
         (Effort::Fast, Outcome::Done { unknown, .. }) => Some(unknown.len()),
@@ -657,9 +716,10 @@ fn submit(area: &Area, sub: SubId, state: &Sub) -> Submit {
 fn on_drive(area: &Area, sub: &Sub) -> Command {
     match (sub.purpose, sub.command.extent()) {
         (Purpose::Ledger | Purpose::Ring | Purpose::List, _) | (_, None) => sub.command,
-        (Purpose::Op(_) | Purpose::Place | Purpose::Probe | Purpose::Abandoned, Some(extent)) => {
-            sub.command.at(area.on_drive(extent).lba)
-        }
+        (
+            Purpose::Op(_) | Purpose::Place | Purpose::Fill | Purpose::Probe | Purpose::Abandoned,
+            Some(extent),
+        ) => sub.command.at(area.on_drive(extent).lba),
     }
 }
 

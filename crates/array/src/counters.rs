@@ -65,6 +65,9 @@ counters! {
     journal_places, "commands", "Commands that wrote in place what the journal held.";
     journal_flushes, "commands", "Flushes of a drive that made such writes safe.";
     journal_unrecovered, "sectors", "Sectors of drives whose last content a start after a crash could not bring back.";
+    rebuild_reads, "commands", "Reads from which a rebuild computed what a new drive is to hold.";
+    rebuild_writes, "commands", "Writes that filled a new drive.";
+    rebuild_damaged, "sectors", "Sectors that a rebuild could get from no drive.";
 }
 
 counters! {

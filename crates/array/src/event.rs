@@ -2,7 +2,7 @@
 
 use levelhead_units::{DriveIdx, DriveSet, Extent};
 
-use crate::background::progress::{Fault, Resync, ResyncProgress, ScrubProgress};
+use crate::background::progress::{Fault, RebuildProgress, Resync, ResyncProgress, ScrubProgress};
 use crate::drives::detect::DriveEvent;
 use crate::durable::membership::Why;
 use crate::durable::superblock::Forced;
@@ -88,6 +88,15 @@ pub enum ArrayEvent {
     ScrubStopped(ScrubProgress),
     /// Everything was.
     ScrubDone(ScrubProgress),
+    /// A drive that has come into the place of a lost one is being filled from a stripe on.
+    RebuildBegun(RebuildProgress),
+    /// The drive that was being filled is lost.
+    RebuildStopped(RebuildProgress),
+    /// A drive was filled, and holds everything.
+    RebuildDone {
+        /// Which.
+        drive: DriveIdx,
+    },
     /// More drives are lost than the layout survives.
     Failed {
         /// The lost drives.
@@ -139,6 +148,9 @@ impl Event {
             Self::Array(ArrayEvent::ScrubBegun(_)) => "scrub-begun",
             Self::Array(ArrayEvent::ScrubStopped(_)) => "scrub-stopped",
             Self::Array(ArrayEvent::ScrubDone(_)) => "scrub-done",
+            Self::Array(ArrayEvent::RebuildBegun(_)) => "rebuild-begun",
+            Self::Array(ArrayEvent::RebuildStopped(_)) => "rebuild-stopped",
+            Self::Array(ArrayEvent::RebuildDone { .. }) => "rebuild-done",
             Self::Array(ArrayEvent::Failed { .. }) => "array-failed",
             Self::Array(ArrayEvent::Unrecovered { .. }) => "unrecovered",
             Self::Array(ArrayEvent::Stopped(Ending::Clean)) => "stopped",

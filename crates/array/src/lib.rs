@@ -29,7 +29,7 @@
 //!
 //! # What it leaves out
 //!
-//! Rebuilding a replaced drive. Without a journal
+//! Without a journal
 //! the write hole is open, and the whole array is resynced after a crash.
 //!
 //! # References
@@ -64,13 +64,15 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 pub use action::{Action, Answer, Cost, Deliver, SubId, Submit, Sums};
 pub use background::budget::Budget;
 pub use background::progress::{
-    Blame, Fault, Resync, ResyncProgress, ScrubFound, ScrubProgress, ScrubState,
+    Blame, Fault, RebuildProgress, Resync, ResyncProgress, ScrubFound, ScrubProgress, ScrubState,
 };
+pub use background::rebuild::{NotReplaced, RebuildWish};
 pub use counters::{Counter, Counters, DriveCounters};
 pub use drives::detect::{self, DriveEvent, EventKind, Figures, Refusal};
 pub use drives::queue::HostOrder;
 pub use drives::silence::Patience;
 pub use durable::books::Books;
+pub use durable::ledger::NewMember;
 pub use durable::listing::DamagedSummary;
 pub use durable::{damaged, membership, quorum, reserve, superblock};
 pub use event::{ArrayEvent, Ending, Event};
@@ -81,6 +83,7 @@ pub use shape::redundancy::{Redundancy, Term};
 pub use shape::{Area, Cell, DriveCounts, Family, Layout, Parity, Row, Spec, SpecError};
 
 use crate::background::budget::Pacer;
+use crate::background::rebuild::Rebuild;
 use crate::background::scrub::Scrub;
 use crate::core::{Core, OpId, Purpose, Sub, loses_drive};
 use crate::durable::ledger::Ledger;
@@ -92,6 +95,7 @@ use crate::journal::Journal;
 pub use crate::journal::status::JournalStatus;
 use crate::ops::check::{CheckOp, Scope};
 use crate::ops::fetch::FetchEnded;
+use crate::ops::fill::{FillOp, Haste, Span};
 use crate::ops::flush::FlushOp;
 use crate::ops::locks::{Access, StripeLocks};
 use crate::ops::read::{ReadOp, Wanted};
@@ -118,6 +122,7 @@ pub struct Array {
     pacer: Pacer,
     /// What has been told of it.
     resync_told: ResyncTold,
+    rebuild: Rebuild,
     /// What is recorded of the array, where something is.
     ledger: Option<Ledger>,
     /// The list of damaged sectors on the drives.
@@ -149,6 +154,7 @@ enum Op {
     // In boxes, so that little is moved when operations come and go.
     Read(Box<ReadOp>),
     Write(Box<WriteOp>),
+    Fill(Box<FillOp>),
     Flush(FlushOp),
     Check(Box<CheckOp>),
 }
@@ -184,6 +190,7 @@ enum Start {
     Read(Wanted),
     Write(Cause),
     Check(Scope),
+    Fill(Span),
 }
 
 impl Array {
@@ -206,6 +213,7 @@ impl Array {
             scrub: Scrub::new(settings.spec.drives()),
             pacer: Pacer::new(settings.background),
             resync_told: ResyncTold::default(),
+            rebuild: Rebuild::new(settings.background),
             ledger: settings.books.as_ref().map(Ledger::new),
             list_copies: settings.books.as_ref().map(ListCopies::new).unwrap_or_default(),
             journal: Journal::new(settings),
@@ -220,17 +228,17 @@ impl Array {
             timers: Timers::default(),
         };
         if let Some(books) = &settings.books {
-            for drive in array.core.drives.present().iter() {
+            for drive in array.core.drives.reachable().iter() {
                 let own = books.owns[drive.as_usize()].as_ref();
                 assert!(own.is_some(), "Q2: drive {drive} is present and was not found");
             }
             array.tell(ArrayEvent::Assembled {
-                absent: array.core.drives.lost(),
+                absent: array.core.drives.away(),
                 forced: if books.forced_over.is_some() { Forced::Yes } else { Forced::No },
                 unsynced: array.core.layout.stripes() - array.core.synced,
             });
         }
-        array.set_timers();
+        array.set_timers(Instant::ZERO);
         array
     }
 
@@ -323,6 +331,7 @@ impl Array {
     pub fn handle_request(&mut self, now: Instant, request: RequestId, command: Command) {
         assert!(command.fits(self.size()), "{command:?} is past the array's end");
         self.core.drives.note_arrival(now, self.outstanding);
+        self.rebuild.note_request(now);
         self.outstanding += 1;
         let start = match command {
             Command::Read { extent, effort } => Start::Read(Wanted { request, extent, effort }),
@@ -383,7 +392,7 @@ impl Array {
     /// [`Array::handle_stop`] will come soon: requests that no drive answers are given up early.
     pub fn handle_stop_soon(&mut self, now: Instant) {
         self.note_end_is_near(now);
-        self.set_timers();
+        self.set_timers(now);
     }
 
     /// From now on requests are given up when a drive that was given a command just now, and ends none, would be
@@ -419,7 +428,7 @@ impl Array {
         }
         for duty in Duty::ALL {
             // The duties before this one may have changed its time.
-            self.timers.set(Timer::Own(duty), self.due_at(duty));
+            self.timers.set(Timer::Own(duty), self.due_at(now, duty));
             match self.timers.take(now, duty) {
                 Some(Duty::SendAgain) => self.send_again(now),
                 Some(Duty::Silence) => self.look_for_silence(now),
@@ -433,7 +442,7 @@ impl Array {
     }
 
     /// When there is something to do of a kind.
-    fn due_at(&self, duty: Duty) -> Option<Instant> {
+    fn due_at(&self, now: Instant, duty: Duty) -> Option<Instant> {
         match duty {
             Duty::SendAgain => self.core.postponed_at(),
             Duty::Silence => {
@@ -446,17 +455,20 @@ impl Array {
                 let journal = self.journal.as_ref()?;
                 [journal.due_at(), journal.stall_at(&self.core)].into_iter().flatten().min()
             }
-            Duty::Background => [self.resync_at(), self.scrub_at()].into_iter().flatten().min(),
+            Duty::Background => {
+                let times = [self.resync_at(), self.scrub_at(), self.rebuild_at(now)];
+                times.into_iter().flatten().min()
+            }
             Duty::Stop => self.stop_by.filter(|_| self.stop == Stop::Wanted),
         }
     }
 
     /// Called at the end of everything that may have changed a time in the table.
-    fn set_timers(&mut self) {
+    fn set_timers(&mut self, now: Instant) {
         let has_patience = self.core.drives.patience().is_some();
         let duties: &[Duty] = if has_patience { &Duty::ALL } else { &Duty::WITHOUT_PATIENCE };
         for &duty in duties {
-            self.timers.set(Timer::Own(duty), self.due_at(duty));
+            self.timers.set(Timer::Own(duty), self.due_at(now, duty));
         }
     }
 
@@ -464,7 +476,7 @@ impl Array {
     pub fn handle_sit_out(&mut self, now: Instant, drive: DriveIdx) -> Result<(), Refusal> {
         let event = self.core.drives.sit_out(now, drive)?;
         self.core.note_event(Some(event));
-        self.set_timers();
+        self.set_timers(now);
         Ok(())
     }
 
@@ -472,7 +484,7 @@ impl Array {
     pub fn handle_admit(&mut self, now: Instant, drive: DriveIdx) -> Result<(), Refusal> {
         let event = self.core.drives.admit(now, drive)?;
         self.core.note_event(Some(event));
-        self.set_timers();
+        self.set_timers(now);
         Ok(())
     }
 
@@ -505,13 +517,14 @@ impl Array {
                 && self.lose_overdue(now) == Moved::No
                 && self.resync_within_budget(now) == Moved::No
                 && self.scrub_within_budget(now) == Moved::No
+                && self.keep_rebuild(now) == Moved::No
             {
                 break;
             }
         }
         self.core.dispatch(now);
         self.tell_resync();
-        self.set_timers();
+        self.set_timers(now);
     }
 
     fn tell(&mut self, event: ArrayEvent) {
@@ -559,6 +572,7 @@ impl Array {
             &Start::Write(Cause::Resync { first, end }) => (first..end, Access::Exclusive),
             &Start::Check(Scope::Scan { first, end }) => (first..end, Access::Shared),
             &Start::Check(Scope::Mend { row }) => (row.stripe..row.stripe + 1, Access::Exclusive),
+            Start::Fill(span) => (span.first..span.end, Access::Shared),
         };
         let is_change = access == Access::Exclusive;
         if is_change && self.locks.would_wait(&stripes, access) && self.joins(&start, &stripes) {
@@ -608,6 +622,7 @@ impl Array {
                 let blame = self.scrub.blame();
                 Op::Check(Box::new(CheckOp::start(core, now, op, scope, blame)))
             }
+            Start::Fill(span) => Op::Fill(Box::new(FillOp::start(core, op, span))),
         };
         self.ops.insert(op, started);
         // A write has not asked for anything yet, and a read of lost drives only may wait for nothing.
@@ -630,20 +645,21 @@ impl Array {
             (Purpose::Op(op), _) if self.ops.contains_key(&op) => {
                 self.hand_over(now, op, Ended { sub, state, buf, outcome });
             }
-            (Purpose::Ledger, Some(ledger)) if !self.core.drives.lost().contains(state.drive) => {
+            (Purpose::Ledger, Some(ledger)) if !self.core.drives.away().contains(state.drive) => {
                 ledger.handle_done(&mut self.core, now, state.drive, sub);
             }
             (Purpose::List, _) if !self.core.drives.lost().contains(state.drive) => {
                 self.list_copies.handle_done(&mut self.core, state.drive, sub);
             }
             (Purpose::Ring | Purpose::Place, _)
-                if !self.core.drives.lost().contains(state.drive) =>
+                if !self.core.drives.away().contains(state.drive) =>
             {
                 let journal = self.journal.as_mut().expect("it has asked for this");
                 let ended =
                     journal::Ended { drive: state.drive, sub, buf, outcome, took: state.age(now) };
                 journal.handle_done(&mut self.core, now, ended);
             }
+            (Purpose::Fill, _) => self.rebuild.handle_flushed(sub),
             // A late completion: the answer has been given, or the drive was given up.
             _ => buf.into_iter().for_each(|buf| self.core.release(buf)),
         }
@@ -683,6 +699,10 @@ impl Array {
                 check.handle_done(&self.core.layout, fetched(extent));
             }
             (Op::Check(check), Command::Write { .. }) => check.handle_written(sub),
+            (Op::Fill(fill), Command::Read { extent, .. }) => {
+                fill.fetch_mut().handle_done(&self.core.layout, fetched(extent));
+            }
+            (Op::Fill(fill), Command::Write { .. }) => fill.handle_written(sub),
             (Op::Flush(flush), Command::Flush) => flush.handle_done(sub),
             (op, command) => unreachable!("{op:?} never asked for {command:?}"),
         }
@@ -693,9 +713,11 @@ impl Array {
     }
 
     fn lose(&mut self, now: Instant, drive: DriveIdx, why: Why) {
-        if self.core.drives.lost().contains(drive) {
+        if self.core.drives.away().contains(drive) {
             return;
         }
+        let survived = !self.core.has_failed();
+        self.core.valid[drive.as_usize()] = 0;
         let events = self.core.drives.handle_lost(now, drive);
         self.note_lost_writes();
         if let Some(ledger) = &mut self.ledger {
@@ -710,8 +732,7 @@ impl Array {
         self.list_copies.handle_lost(&mut self.core, drive);
         self.core.actions.push_back(Action::Event(Event::Lost { drive, why }));
         let (lost, spec) = (self.core.drives.lost(), *self.core.layout.spec());
-        let before = lost.without(DriveSet::EMPTY.with(drive));
-        if self.core.has_failed() && spec.survives(before) {
+        if self.core.has_failed() && survived {
             self.tell(ArrayEvent::Failed { lost, survives: spec.redundant() });
         }
         self.core.note_events(events);
@@ -743,6 +764,10 @@ impl Array {
                     self.note_resync(now, progress, &cause);
                 }
                 has_ended
+            }
+            Op::Fill(fill) => {
+                fill.advance(&mut self.core, now, Haste::Idle);
+                false // Its stripes are held until the front is past them.
             }
             Op::Flush(flush) => flush.advance(&mut self.core),
             Op::Check(check) => match check.advance(&mut self.core, now) {

@@ -77,8 +77,10 @@ impl Overlay {
         let CutOff { layout, area, present, trusted, floor } = array;
         let (synced, rules) = (trusted, Rules::ALL);
         let (wrong, dropped) = (&BTreeSet::new(), &BTreeSet::new());
-        let known =
-            Known { layout, area, present, synced, floor, unreadable, wrong, dropped, rules };
+        let valid = (0..layout.spec().drives()).map(DriveIdx::from_usize);
+        let valid = valid.map(|drive| if present.contains(drive) { u64::MAX } else { 0 });
+        let valid: &Vec<u64> = &valid.collect();
+        let known = Known { layout, area, valid, synced, floor, unreadable, wrong, dropped, rules };
         let records =
             records.iter().map(|(ring, found)| OnRing { ring: *ring, found: found.clone() });
         let records: Vec<OnRing> = records.collect();

@@ -72,6 +72,10 @@ pub struct Report {
     pub stops: u64,
     /// Members that a start refused because they held old data, although they had been connected all the time.
     pub refused: u64,
+    /// Drives that came into the places of lost ones.
+    pub replaced: u64,
+    /// Those of them that were filled and counted again.
+    pub rebuilt: u64,
     /// Drives that ended nothing for a while, or whose machine had no room for a while.
     pub stalls: u64,
     /// The hash of all that happened.
@@ -89,14 +93,16 @@ impl fmt::Display for Report {
             cuts_in_books,
             stops,
             refused,
+            replaced,
+            rebuilt,
             stalls,
             log,
         } = self;
         write!(
             f,
             "seed {seed}: {what}: {verified} sectors right, {set_back} set back, {cuts} power cuts, \
-             {cuts_in_books} of them within the books, {stops} stops, {refused} members refused, {stalls} stalls, \
-             log {log:016x}"
+             {cuts_in_books} of them within the books, {stops} stops, {refused} members refused, {replaced} drives replaced, {rebuilt} rebuilt, \
+             {stalls} stalls, log {log:016x}"
         )
     }
 }
@@ -109,6 +115,7 @@ pub fn run(seed: u64, planted: Planted) -> Report {
     let settings = draw(&mut rng, seed);
     let journaling = match planted {
         Planted::None if rng.below(2) == 0 => Journaling::Members,
+        Planted::MarkBeforeFlush | Planted::CopyWithoutLock => Journaling::Members,
         _ => Journaling::None,
     };
     let world = World::create(&settings, journaling, planted);
@@ -204,6 +211,8 @@ struct Run {
     /// Drives that it does without, or did for a while.
     gone: DriveSet,
     disconnected: DriveSet,
+    /// Drives that are being filled, or were since they were last counted as gone.
+    filled: DriveSet,
     /// A copy of a member, made in this life.
     copy: Option<(DriveIdx, Memory)>,
     journaling: Journaling,
@@ -223,6 +232,8 @@ impl Run {
             cuts_in_books: 0,
             stops: 0,
             refused: 0,
+            replaced: 0,
+            rebuilt: 0,
             stalls: 0,
             log: 0,
         };
@@ -240,6 +251,7 @@ impl Run {
             tainted: BTreeSet::new(),
             gone: DriveSet::EMPTY,
             disconnected: DriveSet::EMPTY,
+            filled: DriveSet::EMPTY,
             copy: None,
             journaling: Journaling::None,
             report,
@@ -300,6 +312,7 @@ impl Run {
     /// Perhaps a cable comes out, a drive hangs for good or for a while, its machine has no room for a while, or
     /// a copy of a member is made.
     fn misfortune(&mut self) {
+        self.replace_lost();
         let drives = self.world.array().layout().spec().drives() as u64;
         let drive = DriveIdx::from_usize(self.rng.below(drives) as usize);
         if self.rng.below(10) == 0 {
@@ -326,6 +339,29 @@ impl Run {
         } else if self.rng.below(10) == 0 && is_there {
             let medium = self.world.platter_mut(drive).expect("bytes are carried");
             self.copy = Some((drive, medium.clone()));
+        }
+    }
+
+    /// Perhaps a lost drive is replaced; what was filled is no longer gone, once that is recorded.
+    fn replace_lost(&mut self) {
+        let lost = self.world.array().lost();
+        let back = self.gone.without(lost).without(self.disconnected);
+        let back = back.and(self.filled);
+        if !back.is_empty() && self.world.array().is_quiet() {
+            self.gone = self.gone.without(back);
+            self.filled = self.filled.without(back);
+            self.report.rebuilt += u64::from(back.len());
+        }
+        let Some(drive) = lost.iter().next() else { return };
+        if self.rng.below(6) == 0 && self.world.replace(self.now, drive).is_ok() {
+            self.report.replaced += 1;
+            let only = DriveSet::EMPTY.with(drive);
+            self.disconnected = self.disconnected.without(only);
+            (self.gone, self.filled) = (self.gone.or(only), self.filled.or(only));
+            if self.copy.as_ref().is_some_and(|(copied, _)| *copied == drive) {
+                self.copy = None;
+            }
+            self.collect();
         }
     }
 
@@ -455,7 +491,10 @@ impl Run {
     }
 
     fn note_absent(&mut self, absent: DriveSet) {
-        (self.gone, self.disconnected) = (absent, absent);
+        // Some of those that are not absent may be filled.
+        let lost = self.world.array().lost();
+        (self.gone, self.disconnected) = (absent.or(lost), absent);
+        self.filled = lost.without(absent);
     }
 
     /// Whether the array survives the loss of this drive besides all that is gone.

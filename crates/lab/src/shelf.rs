@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 
 use levelhead_array::Submit;
+use levelhead_array::journal::rules::{Rule, Rules};
 use levelhead_array::membership::Membership;
 use levelhead_array::superblock::Superblock;
 use levelhead_block::Command;
@@ -27,6 +28,10 @@ pub enum Planted {
     StaleMember,
     /// The drives that the array does without are not recorded.
     LostSet,
+    /// What was copied to a new drive is recorded before it is flushed.
+    MarkBeforeFlush,
+    /// A stripe is copied to a new drive while a write changes it.
+    CopyWithoutLock,
 }
 
 /// What is written on the members, and who reads it.
@@ -44,6 +49,21 @@ pub(crate) struct Shelf {
     pub(crate) writes: u64,
 }
 
+impl Planted {
+    /// The rule of the array that is left out.
+    pub(crate) fn rules(self) -> Rules {
+        match self {
+            Self::MarkBeforeFlush => Rules::without(Rule::FillFlush),
+            Self::CopyWithoutLock => Rules::without(Rule::FillLock),
+            Self::None
+            | Self::RecordLate
+            | Self::SameGeneration
+            | Self::StaleMember
+            | Self::LostSet => Rules::ALL,
+        }
+    }
+}
+
 impl Shelf {
     /// What a member is told to say, with the bug in it.
     pub(crate) fn inscribe(&self, superblock: Superblock) -> Superblock {
@@ -54,7 +74,11 @@ impl Shelf {
                 let members = &mut told.book.members;
                 members.iter_mut().for_each(|member| member.membership = Membership::Present);
             }
-            Planted::None | Planted::RecordLate | Planted::StaleMember => {}
+            Planted::None
+            | Planted::RecordLate
+            | Planted::StaleMember
+            | Planted::MarkBeforeFlush
+            | Planted::CopyWithoutLock => {}
         }
         told
     }

@@ -9,7 +9,9 @@ use levelhead_array::membership::{Member, Membership};
 use levelhead_array::quorum::{Assembly, Copy, Found, Refusal, quorum};
 use levelhead_array::reserve::Division;
 use levelhead_array::superblock::{Book, Forced, Kept, Logs, Own, State, Superblock, Uuid};
-use levelhead_array::{Books, Budget, Content, JournalSettings, Patience, Settings};
+use levelhead_array::{
+    Books, Budget, Content, JournalSettings, NewMember, NotReplaced, Patience, Settings,
+};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
 
 use crate::bytes::{LateCopy, WorldBytes};
@@ -17,8 +19,12 @@ use crate::shelf::{Planted, Shelf};
 use crate::{World, WorldError, WorldSettings};
 
 /// What a resync takes that goes on beside requests: so little at a time that they meet.
-const SMALL_STEPS: Budget =
-    Budget { step: Sectors::new(64), memory: Sectors::new(1 << 10), pause: Nanos::from_millis(20) };
+const SMALL_STEPS: Budget = Budget {
+    step: Sectors::new(64),
+    memory: Sectors::new(1 << 10),
+    pause: Nanos::from_millis(20),
+    mark: Nanos::from_millis(50),
+};
 
 /// Whether an array keeps a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +130,9 @@ impl World {
             let found: Vec<Found> = shown.iter().map(|&at| self.find(at)).collect();
             match quorum(&found) {
                 Ok(assembly) => break assembly,
-                Err(Refusal::Stale { found: [stale, _], .. })
+                // A drive that came into a place just before the power failed may say nothing yet.
+                Err(Refusal::Stranger { found: stale })
+                | Err(Refusal::Stale { found: [stale, _], .. })
                 | Err(Refusal::LeftBehind { found: stale, .. }) => {
                     let stale = DriveIdx::from_usize(shown[stale]);
                     match self.shelf().planted {
@@ -148,6 +156,38 @@ impl World {
         Ok(absent)
     }
 
+    /// The place of a lost drive gets a new one, which is filled.
+    ///
+    /// Panics if the array keeps books and no other member says anything.
+    pub fn replace(&mut self, now: Instant, drive: DriveIdx) -> Result<(), NotReplaced> {
+        assert!(now <= self.next_at(), "{now:?} is past the next event");
+        self.array().may_replace(drive)?;
+        self.replaced += 1;
+        let new = match self.shelf {
+            Some(_) => {
+                let words = (0..self.drives.len()).filter(|&at| at != drive.as_usize());
+                let words = words.collect::<Vec<usize>>();
+                let own = words.into_iter().find_map(|at| self.own_of(at));
+                let own = Own { drive, ..own.expect("a member says something") };
+                let mut uuid = [0xB0; 16];
+                uuid[..8].copy_from_slice(&self.replaced.to_le_bytes());
+                Some(NewMember { uuid: Uuid(uuid), own })
+            }
+            None => None,
+        };
+        self.put_new_drive(drive);
+        self.replace_in_array(now, drive, new)
+    }
+
+    /// What a member says of itself.
+    fn own_of(&mut self, at: usize) -> Option<Own> {
+        let copies = self.find(at).copies;
+        copies.into_iter().find_map(|copy| match copy {
+            Copy::Read(read) => (*read).ok().map(|word| word.own),
+            Copy::Unreadable => None,
+        })
+    }
+
     /// What is late is on the media by the time that an array has ended.
     pub(crate) fn land_late_records(&mut self) {
         let (Some(shelf), Some(bytes)) = (&mut self.shelf, &mut self.bytes) else { return };
@@ -168,17 +208,17 @@ impl World {
         let shelf = self.shelf();
         shelf.runs += 1;
         shelf.late.iter_mut().for_each(VecDeque::clear);
-        let runs = shelf.runs;
+        let (runs, rules) = (shelf.runs, shelf.planted.rules());
         let mut run = [0xF0; 16];
         run[..8].copy_from_slice(&runs.to_le_bytes());
         Settings {
             area: assembly.area.clone(),
             synced: assembly.trusted,
-            lost: assembly.absent,
+            lost: assembly.absent.or(assembly.filling),
             books: Some(Books::of(assembly, Uuid(run))),
             patience: Some(Patience::DEFAULT),
             background: runs.is_multiple_of(2).then_some(SMALL_STEPS),
-            journal: JournalSettings::of(assembly),
+            journal: JournalSettings::of(assembly).map(|known| JournalSettings { rules, ..known }),
             ..self.array_settings().clone()
         }
     }

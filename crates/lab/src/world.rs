@@ -8,11 +8,11 @@ use levelhead_array::journal::record::{checksums, examine};
 use levelhead_array::membership::Why;
 use levelhead_array::{
     self as array, Action, Answer, Area, Array, ArrayEvent, BufId, Content, Deliver, DriveEvent,
-    Ending, HostOrder, JournalSettings, Patience, Policy, Refusal, RequestId, Settings, Spec,
-    SubId, Submit,
+    Ending, HostOrder, JournalSettings, NewMember, NotReplaced, Patience, Policy, RebuildWish,
+    Refusal, RequestId, Settings, Spec, SubId, Submit,
 };
-use levelhead_block::{Buf, Command, Memory, Outcome};
-use levelhead_bytes::Caching;
+use levelhead_block::{BlockDevice, Buf, Command, Memory, Outcome};
+use levelhead_bytes::{Caching, GARBAGE};
 use levelhead_drive::{Drive, Profile, SettingsError};
 use levelhead_sim::{EventQueue, LogHash};
 use levelhead_stats::Streams;
@@ -98,6 +98,12 @@ pub struct World {
     array_settings: Settings,
     streams: Streams,
     pub(crate) drives: Vec<Bay>,
+    /// What they are made like.
+    makes: Makes,
+    /// Drives that came into the places of others.
+    pub(crate) replaced: u64,
+    /// Whether drives that are gone were to fill or to write something.
+    has_orphans: bool,
     /// What is written on the members for the next start, where the array keeps books.
     pub(crate) shelf: Option<Shelf>,
     events: EventQueue<Event>,
@@ -112,6 +118,13 @@ pub struct World {
     /// Commands that drives were given.
     submitted: u64,
     log: LogHash,
+}
+
+/// What drives are made like.
+#[derive(Clone, Debug)]
+struct Makes {
+    profile: Arc<Profile>,
+    drives: Vec<levelhead_drive::Settings>,
 }
 
 /// A drive in its place, with what it is working on.
@@ -134,6 +147,19 @@ pub(crate) struct Bay {
 }
 
 impl Bay {
+    fn new(drive: Drive) -> Self {
+        Self {
+            drive,
+            inside: BTreeMap::new(),
+            is_connected: true,
+            hangs: false,
+            stalls_until: Instant::ZERO,
+            refuses_until: Instant::ZERO,
+            refused: Vec::new(),
+            wake: None,
+        }
+    }
+
     /// The array that asked for the commands inside has ended.
     fn forget(&mut self) {
         while self.drive.poll().is_some() {}
@@ -180,16 +206,7 @@ impl World {
             }
             let profile = Arc::clone(&settings.profile);
             let drive = Drive::new(profile, drive, streams, &format!("drive/{idx}"))?;
-            drives.push(Bay {
-                drive,
-                inside: BTreeMap::new(),
-                is_connected: true,
-                hangs: false,
-                stalls_until: Instant::ZERO,
-                refuses_until: Instant::ZERO,
-                refused: Vec::new(),
-                wake: None,
-            });
+            drives.push(Bay::new(drive));
         }
         let smallest = drives.iter().map(|bay| bay.drive.size()).min();
         let smallest = smallest.expect("an array has drives");
@@ -231,6 +248,12 @@ impl World {
             array_settings,
             streams,
             drives,
+            makes: Makes {
+                profile: Arc::clone(&settings.profile),
+                drives: settings.drives.clone(),
+            },
+            replaced: 0,
+            has_orphans: false,
             shelf: None,
             events,
             bytes,
@@ -297,6 +320,13 @@ impl World {
         self.run_until_quiet(now);
     }
 
+    /// An operator wants the array to do without a drive.
+    pub fn lose(&mut self, now: Instant, drive: DriveIdx) {
+        assert!(now <= self.next_at(), "{now:?} is past the next event");
+        self.array.handle_lost(now, drive, Why::ByHand);
+        self.run_until_quiet(now);
+    }
+
     /// The power of all fails and comes back at `now`, which must not be before the last event nor after
     /// the next. Requests that were not answered never will be, and what drives had in memory only is
     /// gone. The array begins anew, with no redundancy valid until [`World::resync`] has made it so.
@@ -323,7 +353,7 @@ impl World {
 
     /// Begins anew with what `settings` says, in the place of an array that has ended.
     pub(crate) fn replace_array(&mut self, settings: Settings) {
-        let mut leftover = false;
+        let mut leftover = std::mem::take(&mut self.has_orphans);
         for bay in &mut self.drives {
             if std::mem::take(&mut bay.hangs) || bay.stalls_until > Instant::ZERO {
                 leftover |= !bay.inside.is_empty();
@@ -387,6 +417,48 @@ impl World {
         if let Some(bytes) = &mut self.bytes {
             bytes.lose_power_of(drive);
         }
+    }
+
+    /// A new drive, full of garbage, is in the place of another.
+    pub(crate) fn put_new_drive(&mut self, drive: DriveIdx) {
+        let at = drive.as_usize();
+        let mut settings = self.makes.drives[at % self.makes.drives.len()];
+        settings.faults.death = None;
+        let name = format!("drive/{at}/{}", self.replaced);
+        let made = Drive::new(Arc::clone(&self.makes.profile), settings, self.streams, &name);
+        let old = std::mem::replace(
+            &mut self.drives[at],
+            Bay::new(made.expect("the drive before it was made alike")),
+        );
+        self.has_orphans |= !old.inside.is_empty() || !old.refused.is_empty();
+        if let Some(bytes) = &mut self.bytes {
+            bytes.lose_power_of(drive);
+            let medium = bytes.platter_mut(drive);
+            let all = Extent::new(Lba::ZERO, medium.size());
+            medium.bytes_mut(all).fill(GARBAGE);
+        }
+        if let Some(shelf) = &mut self.shelf {
+            shelf.late[at].clear();
+        }
+    }
+
+    /// The array is told of a new drive.
+    pub(crate) fn replace_in_array(
+        &mut self,
+        now: Instant,
+        drive: DriveIdx,
+        new: Option<NewMember>,
+    ) -> Result<(), NotReplaced> {
+        self.array.handle_replaced(now, drive, new)?;
+        self.run_until_quiet(now);
+        Ok(())
+    }
+
+    /// Says how rebuilds go from now on.
+    pub fn wish_of_rebuild(&mut self, now: Instant, wish: RebuildWish) {
+        assert!(now <= self.next_at(), "{now:?} is past the next event");
+        self.array.handle_rebuild_wish(now, wish);
+        self.run_until_quiet(now);
     }
 
     /// Whether a drive hangs or is not connected, until the next start.

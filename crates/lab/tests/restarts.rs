@@ -20,9 +20,11 @@ fn what_was_promised_is_there_after_every_start() {
         sum(|report| report.stops),
         sum(|report| report.refused),
         sum(|report| report.stalls),
+        sum(|report| report.replaced),
+        sum(|report| report.rebuilt),
     ];
     // Runs in which nothing happens prove nothing.
-    let least = [200_000, 100, 300, 100, 300, 20, 50];
+    let least = [200_000, 100, 300, 100, 300, 20, 50, 200, 40];
     assert!(sums.iter().zip(least).all(|(&sum, least)| sum >= least), "{sums:?} of {least:?}");
 }
 
@@ -42,9 +44,14 @@ fn seeds_to_find(planted: Planted) -> u64 {
 /// The canaries. In one test, because they silence the report of a panic for the whole process.
 #[test]
 fn books_that_are_kept_badly_are_found() {
-    for planted in
-        [Planted::RecordLate, Planted::SameGeneration, Planted::StaleMember, Planted::LostSet]
-    {
+    for planted in [
+        Planted::RecordLate,
+        Planted::SameGeneration,
+        Planted::StaleMember,
+        Planted::LostSet,
+        Planted::MarkBeforeFlush,
+        Planted::CopyWithoutLock,
+    ] {
         assert!(seeds_to_find(planted) <= 2_000, "{planted:?}");
     }
 }

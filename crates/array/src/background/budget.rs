@@ -24,14 +24,17 @@ pub struct Budget {
     pub memory: Sectors,
     /// The pause between two steps while clients wait.
     pub pause: Nanos,
+    /// How long what a rebuild has copied is not recorded at most.
+    pub mark: Nanos,
 }
 
 impl Budget {
-    /// 4 MiB of every drive and 64 MiB of all together; 250 ms.
+    /// 4 MiB of every drive and 64 MiB of all together; 250 ms; half a minute.
     pub const DEFAULT: Self = Self {
         step: Sectors::new(1 << 10),
         memory: Sectors::new(1 << 14),
         pause: Nanos::from_millis(250),
+        mark: Nanos::from_secs(30),
     };
 
     /// How many stripes one step covers.

@@ -2,5 +2,6 @@
 
 pub(crate) mod budget;
 pub(crate) mod progress;
+pub(crate) mod rebuild;
 pub(crate) mod resync;
 pub(crate) mod scrub;

@@ -1,5 +1,7 @@
 //! How far the array's own work is, and what it has found, as people are told.
 
+use levelhead_units::DriveIdx;
+
 /// How far the array is with making its redundancy valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resync {
@@ -77,4 +79,17 @@ pub enum Blame {
     Drives,
     /// One sector. For a test that must notice what that does.
     Sectors,
+}
+
+/// How far a rebuild is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RebuildProgress {
+    /// The drive that is filled.
+    pub drive: DriveIdx,
+    /// Stripes below this number are done.
+    pub front: u64,
+    /// Stripes below this number are done for good.
+    pub mark: u64,
+    /// All stripes.
+    pub stripes: u64,
 }

@@ -39,7 +39,8 @@ impl Array {
         // do that, the array by itself does not: drives of a mirror may still come back.
         let is_opening = self.core.layout.spec().is_mirror() && !self.core.may_write;
         let waits = is_opening && !self.core.drives.lost().is_empty();
-        self.resync == Resync::Idle && !is_done && self.core.code.is_some() && !waits
+        let is_alone = !self.is_rebuilding();
+        self.resync == Resync::Idle && !is_done && self.core.code.is_some() && !waits && is_alone
     }
 
     fn resync_step(&mut self, now: Instant) {

@@ -52,7 +52,7 @@ use admission::{Awaited, Holding};
 use detect::{DriveEvent, Figures, Refusal};
 pub(crate) use facts::{Ended, EndedRead, Fate, Left, Load, Push, Reader, Silenced};
 use quantile::Quantile;
-use queue::HostQueue;
+use queue::{HostOrder, HostQueue};
 use silence::{Heard, Patience};
 use standing::{PROBE_INTERVAL, Practice, Standings};
 use track::{DriveTrack, Work};
@@ -83,6 +83,8 @@ pub(crate) struct Drives {
     pace: f64,
     patience: Option<Patience>,
     probe_rng: Rng,
+    order: HostOrder,
+    streams: Streams,
 }
 
 #[derive(Debug)]
@@ -110,10 +112,26 @@ struct Times {
 }
 
 impl Drive {
+    fn new(queue: HostQueue) -> Self {
+        Self {
+            queue,
+            track: DriveTrack::default(),
+            awaited: Awaited::default(),
+            heard: Heard::default(),
+            ended: 0,
+            asked_last: Lba::ZERO,
+        }
+    }
+
     fn work(&self) -> Work {
         let inside = self.queue.inside().len();
         Work { queued: self.queue.len(), inside, since: self.heard.busy_since() }
     }
+}
+
+/// Whether the place of a lost drive has one that is being filled.
+fn is_filled(settings: &Settings, drive: DriveIdx) -> bool {
+    settings.books.as_ref().is_some_and(|books| books.filled_to(drive).is_some())
 }
 
 impl Drives {
@@ -121,19 +139,16 @@ impl Drives {
         let count = settings.spec.drives();
         let drive = |idx| {
             let rng = streams.stream(&format!("array/host-queue/{idx}"));
-            Drive {
-                queue: HostQueue::new(settings.order, settings.window, rng),
-                track: DriveTrack::default(),
-                awaited: Awaited::default(),
-                heard: Heard::default(),
-                ended: 0,
-                asked_last: Lba::ZERO,
-            }
+            Drive::new(HostQueue::new(settings.order, settings.window, rng))
         };
         let practice = if settings.policy.sits_out() { Practice::SitOut } else { Practice::Name };
+        let mut standings = Standings::new(settings.spec, settings.lost, practice);
+        for drive in settings.lost.iter().filter(|&drive| is_filled(settings, drive)) {
+            standings.begin_filling(drive);
+        }
         Self {
             each: (0..count).map(drive).collect(),
-            standings: Standings::new(settings.spec, settings.lost, practice),
+            standings,
             streaks: Streaks::new(count),
             times: Times {
                 median: Quantile::new(0.5),
@@ -146,7 +161,15 @@ impl Drives {
             pace: 0.0,
             patience: settings.patience,
             probe_rng: streams.stream("array/probes"),
+            order: settings.order,
+            streams,
         }
+    }
+
+    /// A drive of which nothing is known, in the place of this one.
+    fn fresh(&self, drive: DriveIdx) -> Drive {
+        let rng = self.streams.stream(&format!("array/host-queue/{drive}/again"));
+        Drive::new(HostQueue::new(self.order, self.window as u32, rng))
     }
 
     fn of(&mut self, drive: DriveIdx) -> &mut Drive {
@@ -173,6 +196,34 @@ impl Drives {
     /// All others.
     pub(crate) fn present(&self) -> DriveSet {
         self.standings.present()
+    }
+
+    /// Those of the lost ones that are being filled.
+    pub(crate) fn filling(&self) -> DriveSet {
+        self.standings.filling()
+    }
+
+    /// Drives that are given no commands.
+    pub(crate) fn away(&self) -> DriveSet {
+        self.lost().without(self.filling())
+    }
+
+    /// All others: those that are there and those that are being filled.
+    pub(crate) fn reachable(&self) -> DriveSet {
+        self.present().or(self.filling())
+    }
+
+    /// The place of a lost drive has a new one, which is to be filled. What the old one has inside it ends, or does
+    /// not, without a trace here.
+    pub(crate) fn begin_filling(&mut self, drive: DriveIdx) {
+        let fresh = self.fresh(drive);
+        *self.of(drive) = fresh;
+        self.standings.begin_filling(drive);
+    }
+
+    /// A drive that was being filled holds everything, and counts.
+    pub(crate) fn end_filling(&mut self, now: Instant, drive: DriveIdx) {
+        self.standings.end_filling(now, drive);
     }
 
     /// Whether the layout survives the loss of these drives, besides those that are lost.
@@ -236,7 +287,7 @@ impl Drives {
     pub(crate) fn silence_at(&self) -> Option<Instant> {
         let patience = self.patience?;
         let silent = self.silent();
-        let watched = self.all().without(self.overdue()).without(self.lost().and(silent));
+        let watched = self.all().without(self.overdue()).without(self.away().and(silent));
         let at = |drive: DriveIdx| {
             let after = if silent.contains(drive) { patience.lost } else { patience.silent };
             Some(self.each[drive.as_usize()].heard.silent_since()? + after)
@@ -272,7 +323,7 @@ impl Drives {
                 found.newly = found.newly.with(drive);
                 found.events.extend(self.standings.note_silent(now, drive));
             }
-            if silent_for >= patience.lost && !self.lost().contains(drive) {
+            if silent_for >= patience.lost && !self.away().contains(drive) {
                 overdue = overdue.with(drive);
             }
         }
@@ -454,7 +505,7 @@ impl Drives {
     /// A command is to wait for its drive.
     pub(crate) fn push(&mut self, now: Instant, push: Push) {
         let Push { drive, sub, lba, end, load } = push;
-        assert!(!self.lost().contains(drive), "A2: drive {drive} is lost");
+        assert!(!self.away().contains(drive), "A2: drive {drive} is lost");
         let Drive { queue, track, asked_last, .. } = self.of(drive);
         queue.push(sub, lba, end);
         match load {

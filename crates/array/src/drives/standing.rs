@@ -8,7 +8,9 @@
 //!     |  |                                                        |
 //!     |  +-- an operator admits it; needed --  SatOutByHand <-----+  an operator wants it, from either
 //!     |
-//!     +--- any of them ---> Lost: for as long as the array runs
+//!     +--- any of them ---> Lost <-- its place gets a new drive, which is filled --+
+//!     |                      +---------------------------------------------------+
+//!     +-- the new drive holds everything
 //!
 //!   and of any drive that is not lost:   (heard) <--- ended a command / ended none for long ---> silent
 //! ```
@@ -24,6 +26,7 @@
 //! - D1. The layout survives the loss of all lost drives together with those that sit out, unless it does not survive
 //!   that of the lost ones. It survives that of the lost drives and those that a read sets aside, too.
 //! - D2. A drive that sits out by hand comes back by hand, or when the layout needs it.
+//! - D4. A drive that is being filled counts as lost, and is the only one of these that is given commands.
 //! - D3. A lost drive does not sit out, is not set aside, is not overdue and is not probed. That it is silent
 //!   still counts for the end of the array, which does not wait for commands inside silent drives.
 
@@ -92,6 +95,8 @@ pub(crate) struct Standings {
     practice: Practice,
     // Sets of what the records say, kept because they are asked for at every read.
     lost: DriveSet,
+    /// Those of the lost ones that are being filled.
+    filling: DriveSet,
     sat_out: DriveSet,
     silent: DriveSet,
     /// Drives that have been silent for [`Patience::lost`](super::silence::Patience::lost), and are to be lost.
@@ -115,6 +120,7 @@ impl Standings {
             spec,
             practice,
             lost,
+            filling: none,
             sat_out: none,
             silent: none,
             overdue: none,
@@ -140,6 +146,28 @@ impl Standings {
     /// All others.
     pub(crate) fn present(&self) -> DriveSet {
         self.all().without(self.lost)
+    }
+
+    /// Lost drives whose place has a drive that is being filled (D4).
+    pub(crate) fn filling(&self) -> DriveSet {
+        self.filling
+    }
+
+    /// The place of a lost drive has a drive that is being filled.
+    pub(crate) fn begin_filling(&mut self, drive: DriveIdx) {
+        assert!(self.lost.contains(drive), "D4: drive {drive} is not lost");
+        self.filling = self.filling.with(drive);
+        self.silent = self.silent.without(self.filling);
+        self.check();
+    }
+
+    /// A drive that was being filled holds everything, and counts.
+    pub(crate) fn end_filling(&mut self, now: Instant, drive: DriveIdx) {
+        assert!(self.filling.contains(drive), "D4: drive {drive} is not being filled");
+        let only = DriveSet::EMPTY.with(drive);
+        (self.lost, self.filling) = (self.lost.without(only), self.filling.without(only));
+        self.bring_in(now, drive);
+        self.check();
     }
 
     /// How many more drives the layout can lose, whichever they are.
@@ -305,7 +333,8 @@ impl Standings {
         self.bring_in(now, drive);
         self.records[drive.as_usize()].standing = Standing::Lost;
         self.lost = self.lost.with(drive);
-        self.overdue = self.overdue.without(self.lost); // D3
+        let only = DriveSet::EMPTY.with(drive);
+        (self.filling, self.overdue) = (self.filling.without(only), self.overdue.without(only)); // D3
         let fellows = self.spec.fellows(drive);
         let events = std::iter::from_fn(|| self.bring_in_needed(now, fellows)).collect();
         self.check();
@@ -339,7 +368,8 @@ impl Standings {
 
     /// These drives, and no others, are to be lost for their silence.
     pub(crate) fn set_overdue(&mut self, overdue: DriveSet) {
-        assert!(overdue.and(self.lost).is_empty(), "D3: {overdue} are overdue");
+        let away = self.lost.without(self.filling);
+        assert!(overdue.and(away).is_empty(), "D3: {overdue} are overdue");
         self.overdue = overdue;
     }
 
@@ -359,8 +389,8 @@ impl Standings {
         drive: DriveIdx,
         kind: EventKind,
     ) -> Option<DriveEvent> {
-        let is_present = !self.lost.contains(drive);
-        is_present.then(|| DriveEvent { at, drive, kind, figures: self.figures(at, drive) })
+        let is_there = !self.lost.without(self.filling).contains(drive);
+        is_there.then(|| DriveEvent { at, drive, kind, figures: self.figures(at, drive) })
     }
 
     /// A read does without these drives: they are probed if nothing is heard of them.
@@ -405,7 +435,9 @@ impl Standings {
         let is_spared = self.can_spare(self.sat_out);
         assert!(is_spared || self.has_failed(), "D1: {} sit out", self.sat_out);
         assert!(self.sat_out.and(self.lost).is_empty(), "D3: {} sit out", self.sat_out);
-        assert!(self.overdue.and(self.lost).is_empty(), "D3: {} are overdue", self.overdue);
+        let away = self.lost.without(self.filling);
+        assert!(self.overdue.and(away).is_empty(), "D3: {} are overdue", self.overdue);
+        assert!(self.filling.without(self.lost).is_empty(), "D4: {} are filled", self.filling);
         for drive in self.all().iter() {
             let standing = self.of(drive);
             let sits_out = matches!(standing, Standing::SatOut(_) | Standing::SatOutByHand(_));

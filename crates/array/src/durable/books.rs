@@ -1,7 +1,8 @@
 //! What an array goes on with: its book as it was found, and who it is now.
 
-use levelhead_units::DriveSet;
+use levelhead_units::{DriveIdx, DriveSet};
 
+use super::membership::Membership;
 use super::quorum::{Assembly, Doubt, FoundDamaged, Placed};
 use super::superblock::{Book, Own};
 use super::uuid::Uuid;
@@ -40,6 +41,18 @@ impl Books {
             forced_over: assembly.doubt,
             lagging: assembly.lagging,
             damaged: assembly.damaged.clone(),
+        }
+    }
+
+    /// Up to which stripe a drive holds what it should, if it is being filled and was found.
+    pub fn filled_to(&self, drive: DriveIdx) -> Option<u64> {
+        self.owns[drive.as_usize()].as_ref()?;
+        match self.book.members[drive.as_usize()].membership {
+            Membership::Filling { to } => Some(to),
+            Membership::Present
+            | Membership::Missing { .. }
+            | Membership::Lost { .. }
+            | Membership::Spare => None,
         }
     }
 }

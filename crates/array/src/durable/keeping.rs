@@ -1,10 +1,10 @@
 //! How the array and its ledger work together, up to the array's end.
 
-use levelhead_units::Instant;
+use levelhead_units::{Instant, Sectors};
 
 use super::ledger::Ledger;
 use super::membership::Member;
-use super::superblock::{Forced, Uuid};
+use super::superblock::{Forced, Own, Uuid};
 use crate::action::Action;
 use crate::event::{ArrayEvent, Ending};
 use crate::journal::Journal;
@@ -14,6 +14,17 @@ impl Array {
     /// How the array stands with each of its drives, where that is recorded.
     pub fn members(&self) -> Option<&[Member]> {
         self.ledger.as_ref().map(Ledger::members)
+    }
+
+    /// What some member says of itself, where books are kept.
+    pub fn own_of_a_member(&self) -> Option<&Own> {
+        let ledger = self.ledger.as_ref()?;
+        self.core.drives.present().iter().next().map(|drive| ledger.own(drive))
+    }
+
+    /// Sectors of every drive that hold data, where books are kept.
+    pub fn drive_size(&self) -> Option<Sectors> {
+        self.ledger.as_ref().map(Ledger::drive_size)
     }
 
     /// What tells it from other arrays, where that is recorded.
@@ -48,6 +59,7 @@ impl Array {
             is_done = has_failed || journal.is_drained();
             self.core.journal_next = journal.is_drained().then(|| journal.next());
         }
+        let opens = self.opens_for_rebuild();
         let ending = match &mut self.ledger {
             None if self.core.has_failed() => Some(Ending::Failed),
             None => Some(Ending::Clean),
@@ -55,7 +67,7 @@ impl Array {
                 if is_done {
                     ledger.close(&mut self.core, now);
                 }
-                if self.journal.as_ref().is_some_and(|journal| !journal.is_ready()) {
+                if opens || self.journal.as_ref().is_some_and(|journal| !journal.is_ready()) {
                     ledger.open(&self.core); // X1
                 }
                 let silent = self.core.drives.silent();

@@ -36,6 +36,8 @@
 //!   made so.
 //! - G6. What says clean is begun after every drive that is present has ended a flush that began after the
 //!   last write.
+//! - G8. What says that a drive is filled up to some stripe is begun after that drive has ended a flush that began
+//!   after all below was copied to it, and once enough rings say for good that what was copied is committed.
 //! - G7. A drive has at most one record inside: an older one can never land after a newer one.
 
 use std::collections::VecDeque;
@@ -44,7 +46,7 @@ use levelhead_block::{BufId, Command, Durability, Place, Segment, ZeroTail};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
 use super::books::Books;
-use super::membership::{Member, Membership, Why, not_present};
+use super::membership::{Member, Membership, Why, done_without, not_present};
 use super::quorum::Doubt;
 use super::superblock::{Book, Forced, Kept, Own, State, Superblock, Uuid};
 use crate::action::{Action, SubId};
@@ -118,6 +120,15 @@ struct FlushPart {
     sub: SubId,
 }
 
+/// A drive that comes into a place of the array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewMember {
+    /// Its identity from now on: random bytes.
+    pub uuid: Uuid,
+    /// What it says of itself.
+    pub own: Own,
+}
+
 /// An entry that is to come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Due {
@@ -173,7 +184,8 @@ impl Ledger {
             };
             assert_eq!(own.drive, drive, "Q1: the place that drive {drive} says it has");
             let membership = book.members[at].membership;
-            assert_eq!(membership, Membership::Present, "Q2: drive {drive}");
+            let is_used = matches!(membership, Membership::Present | Membership::Filling { .. });
+            assert!(is_used, "Q2: drive {drive}: {membership:?}");
         }
         let members = book.members.clone();
         let (phase, synced) = (Phase::Shut, Synced::NotNow);
@@ -233,13 +245,13 @@ impl Ledger {
             return;
         }
         self.phase = Phase::Opening;
-        for drive in core.drives.lost().iter() {
+        for drive in core.drives.away().iter() {
             let member = &mut self.members[drive.as_usize()];
-            if member.membership == Membership::Present {
+            if matches!(member.membership, Membership::Present | Membership::Filling { .. }) {
                 member.membership = Membership::Missing { since: self.book.generation };
             }
         }
-        if !self.lagging.without(core.drives.lost()).is_empty() {
+        if !self.lagging.without(core.drives.away()).is_empty() {
             self.due.push_back(Due::Again); // G2
         }
         // The second one so that a copy of a member from before is two generations behind.
@@ -262,6 +274,36 @@ impl Ledger {
         let own: Vec<Leftover> = own;
         own.iter().for_each(|leftover| core.release(leftover.buf));
         self.note_flushed(|part| part.drive == drive);
+        self.tell_members();
+    }
+
+    /// The place of a lost drive has a new one, which is to be filled and is part of every entry from now on.
+    pub(crate) fn begin_filling(&mut self, core: &Core, drive: DriveIdx, new: NewMember) {
+        let NewMember { uuid, own } = new;
+        assert_eq!(own.drive, drive, "Q1: the place that drive {drive} says it has");
+        self.members[drive.as_usize()] = Member { uuid, membership: Membership::Filling { to: 0 } };
+        self.owns[drive.as_usize()] = Some(own);
+        self.lagging = self.lagging.without(DriveSet::EMPTY.with(drive));
+        match self.phase {
+            Phase::Shut => self.open(core),
+            _ => self.tell_members(),
+        }
+    }
+
+    /// A drive that is being filled holds all stripes below `to` for good (G8).
+    pub(crate) fn note_filled(&mut self, drive: DriveIdx, to: u64) {
+        self.members[drive.as_usize()].membership = Membership::Filling { to };
+        self.tell_members();
+    }
+
+    /// A drive that was being filled holds everything for good (G8).
+    pub(crate) fn end_filling(&mut self, drive: DriveIdx) {
+        self.members[drive.as_usize()].membership = Membership::Present;
+        self.tell_members();
+    }
+
+    /// What has become of the members is recorded, unless another entry is about to say it.
+    fn tell_members(&mut self) {
         let is_told = self.due.is_empty() && self.records_losses() && self.phase != Phase::Closed;
         if is_told {
             self.due.push_back(Due::New(self.book.state));
@@ -276,12 +318,12 @@ impl Ledger {
     }
 
     fn flush(&self, core: &mut Core, now: Instant) -> Flush {
-        let present: Vec<DriveIdx> = core.drives.present().iter().collect();
+        let reachable: Vec<DriveIdx> = core.drives.reachable().iter().collect();
         let ask = |drive| {
             let sub = self.ask(core, now, drive, Command::Flush, Vec::new());
             FlushPart { drive, sub }
         };
-        Flush { pending: present.into_iter().map(ask).collect() }
+        Flush { pending: reachable.into_iter().map(ask).collect() }
     }
 
     /// Some parts of flushes have ended, or will not.
@@ -362,20 +404,20 @@ impl Ledger {
             if self.entry.is_some() {
                 return;
             }
-            let behind = self.lagging.without(core.drives.lost()).without(silent);
+            let behind = self.lagging.without(core.drives.away()).without(silent);
             if !behind.is_empty() && matches!(self.due.front(), Some(Due::New(_))) {
                 self.due.push_front(Due::Again); // G2
             }
             if let Some(due) = self.due.pop_front() {
                 if let Due::New(state) = due {
-                    let lagging = self.lagging.without(core.drives.lost()).without(silent);
+                    let lagging = self.lagging.without(core.drives.away()).without(silent);
                     assert!(lagging.is_empty(), "G2: drives {lagging} would be two behind");
                     self.turn_over(core, state);
                 }
                 self.begin(core, now);
                 continue;
             }
-            let lagging = self.lagging.without(core.drives.lost());
+            let lagging = self.lagging.without(core.drives.away());
             // At the end none may be silent: every drive has just ended a flush.
             let is_again_due = match &self.phase {
                 Phase::Opening | Phase::Open => !lagging.without(silent).is_empty(),
@@ -409,7 +451,7 @@ impl Ledger {
         let copies: DriveSet = copies.map(|(at, _)| DriveIdx::from_usize(at)).collect();
         if !entry.is_safe && !core.layout.spec().survives(away.or(copies)) {
             entry.is_safe = true;
-            core.note_recorded(away); // G3
+            core.note_recorded(done_without(&self.book.members)); // G3
             core.synced_for_good = core.synced_for_good.max(self.book.synced_last);
             if self.phase == Phase::Opening && self.due.is_empty() {
                 self.phase = Phase::Open; // G1
@@ -417,7 +459,7 @@ impl Ledger {
         }
         // G2: no more silent drives are left behind than the layout can do without, and none by the last entries,
         // because there would be no later entry to give it what it missed.
-        let silent = silent.without(core.drives.lost());
+        let silent = silent.without(core.drives.away());
         let may_lag =
             core.drives.can_spare(silent) && matches!(self.phase, Phase::Opening | Phase::Open);
         let is_waited_for = |(at, progress): (usize, &Progress)| match progress {
@@ -470,6 +512,13 @@ impl Ledger {
 
     /// The book gets its next generation.
     fn turn_over(&mut self, core: &Core, state: State) {
+        if self.phase == Phase::Closing {
+            // Everything was flushed, and nothing is in the journal.
+            for drive in core.drives.filling().iter() {
+                let to = core.valid[drive.as_usize()];
+                self.members[drive.as_usize()].membership = Membership::Filling { to };
+            }
+        }
         let away = not_present(&self.members);
         assert!(core.layout.spec().survives(away), "G4: {away}");
         assert_eq!(away, core.drives.lost(), "the book and the drives say the same");
@@ -502,7 +551,7 @@ impl Ledger {
         core.counters.ledger_entries += 1;
         self.entry =
             Some(Entry { progress: vec![Progress::NotAsked; self.members.len()], is_safe: false });
-        for drive in core.drives.present().iter() {
+        for drive in core.drives.reachable().iter() {
             let buf = core.acquire(Sectors::new(1));
             let own = self.own(drive).clone();
             let superblock = Superblock { book: self.book.clone(), own, read_only: 0 };
@@ -514,7 +563,13 @@ impl Ledger {
         }
     }
 
-    fn own(&self, drive: DriveIdx) -> &Own {
+    /// Sectors of every drive that hold data.
+    pub(crate) fn drive_size(&self) -> Sectors {
+        self.book.drive_size
+    }
+
+    /// What a drive that is there says of itself.
+    pub(crate) fn own(&self, drive: DriveIdx) -> &Own {
         self.owns[drive.as_usize()]
             .as_ref()
             .expect("a drive that is present said something of itself")

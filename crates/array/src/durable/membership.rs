@@ -101,6 +101,14 @@ pub fn not_present(members: &[Member]) -> DriveSet {
     away.map(|(at, _)| DriveIdx::from_usize(at)).collect()
 }
 
+/// Those of them that are not being filled either.
+pub(crate) fn done_without(members: &[Member]) -> DriveSet {
+    let is_filling = |drive: &DriveIdx| {
+        matches!(members[drive.as_usize()].membership, Membership::Filling { .. })
+    };
+    not_present(members).iter().filter(|drive| !is_filling(drive)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

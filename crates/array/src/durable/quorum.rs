@@ -72,6 +72,8 @@ pub struct Assembly {
     pub places: Vec<Option<Placed>>,
     /// Drives that the array goes on without: recorded as lost or missing, or not among those found.
     pub absent: DriveSet,
+    /// Drives that were found and are being filled: they count as lost until that is done.
+    pub filling: DriveSet,
     /// Those of its drives of which a copy of the superblock does not say what the book says: they missed the
     /// last change.
     pub lagging: DriveSet,
@@ -252,15 +254,22 @@ pub fn quorum(found: &[Found]) -> Result<Assembly, Refusal> {
     let (spec, stripes) = (right.spec, right.stripes());
     let absent = places.iter().enumerate().filter(|(_, place)| place.is_none());
     let absent: DriveSet = absent.map(|(at, _)| DriveIdx::from_usize(at)).collect();
-    if !spec.survives(absent) {
-        return Err(Refusal::TooFew { spec, absent });
+    let is_filling = |(at, place): &(usize, &Option<Placed>)| {
+        let is_filled = matches!(right.members[*at].membership, Membership::Filling { .. });
+        place.is_some() && is_filled
+    };
+    let filling = places.iter().enumerate().filter(is_filling);
+    let filling: DriveSet = filling.map(|(at, _)| DriveIdx::from_usize(at)).collect();
+    let lacking = absent.or(filling);
+    if !spec.survives(lacking) {
+        return Err(Refusal::TooFew { spec, absent: lacking });
     }
     let damaged = newest_list(found, &places, right, absent)?;
     let is_clean = right.state == State::Clean;
     // What was being written is in the journal, and all else is as it was (J).
     let known =
         if is_clean { Some(right.synced) } else { right.journal.and(Some(right.synced_last)) };
-    let (trusted, doubt) = match (known, absent.is_empty()) {
+    let (trusted, doubt) = match (known, lacking.is_empty()) {
         _ if spec.redundant() == 0 => (stripes, None),
         (Some(known), true) => (known, None),
         // Nothing is computed: every copy that is left has all writes that were answered.
@@ -276,7 +285,8 @@ pub fn quorum(found: &[Found]) -> Result<Assembly, Refusal> {
     let is_sure = is_clean || doubt.is_some() || right.journal.is_some();
     assert!(is_sure || !is_trusted, "Q3: {trusted} stripes are trusted");
     let book = right.clone();
-    let assembly = Assembly { book, area, places, absent, lagging, trusted, doubt, damaged };
+    let assembly =
+        Assembly { book, area, places, absent, filling, lagging, trusted, doubt, damaged };
     assembly.check();
     Ok(assembly)
 }
@@ -284,14 +294,17 @@ pub fn quorum(found: &[Found]) -> Result<Assembly, Refusal> {
 impl Assembly {
     /// Asserts what the array relies on that goes on with it.
     pub(super) fn check(&self) {
-        let Self { book, places, absent, lagging, .. } = self;
+        let Self { book, places, absent, filling, lagging, .. } = self;
         let count = book.spec.drives();
         assert!(
             places.len() == count && book.members.len() == count,
             "Q1: {} places",
             places.len()
         );
-        assert!(book.spec.survives(*absent), "Q2: {absent} are absent");
+        assert!(
+            book.spec.survives(absent.or(*filling)),
+            "Q2: {absent} are absent, {filling} filled"
+        );
         assert!(lagging.and(*absent).is_empty(), "Q1: absent drives say something: {lagging}");
         for (at, place) in places.iter().enumerate() {
             let drive = DriveIdx::from_usize(at);
@@ -299,7 +312,9 @@ impl Assembly {
             let Some(Placed { own, .. }) = place else { continue };
             assert_eq!(own.drive, drive, "Q1: the place that drive {drive} says it has");
             let membership = book.members[at].membership;
-            assert_eq!(membership, Membership::Present, "Q2: drive {drive}");
+            let is_filled = matches!(membership, Membership::Filling { .. });
+            assert_eq!(is_filled, filling.contains(drive), "Q2: drive {drive}");
+            assert!(is_filled || membership == Membership::Present, "Q2: drive {drive}");
         }
     }
 }
@@ -414,11 +429,8 @@ fn check_past(newest: usize, right: &Book, at: usize, word: &Superblock) -> Resu
         _ if member.uuid != word.member() => {
             return Err(Refusal::DifferentWays { found: [newest, at] });
         }
-        Membership::Present => {}
-        membership @ (Membership::Missing { .. }
-        | Membership::Filling { .. }
-        | Membership::Lost { .. }
-        | Membership::Spare) => {
+        Membership::Present | Membership::Filling { .. } => {}
+        membership @ (Membership::Missing { .. } | Membership::Lost { .. } | Membership::Spare) => {
             return Err(Refusal::LeftBehind { found: at, drive, membership });
         }
     }

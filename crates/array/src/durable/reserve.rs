@@ -161,16 +161,20 @@ impl Division {
     /// Panics if the member is smaller than the smallest one that the division was made for.
     pub fn reserved(&self, member: Sectors) -> Vec<Reserved> {
         assert!(member >= self.smallest, "{} sectors are too few", member.get());
-        let last = member - Sectors::new(1);
-        let second = Extent::new(Lba::ZERO + last, Sectors::new(1));
-        let damaged = Extent::new(Lba::ZERO + (member - TAIL), DAMAGED_PLACE);
-        let tail = [
-            Reserved { extent: damaged, purpose: Use::Damaged },
-            between(member - TAIL + DAMAGED_PLACE, last),
-            Reserved { extent: second, purpose: Use::Superblock },
-        ];
-        self.common.iter().copied().chain(tail).collect()
+        self.common.iter().copied().chain(tail(member)).collect()
     }
+}
+
+/// The places behind the data of a member of this size.
+pub(crate) fn tail(member: Sectors) -> [Reserved; 3] {
+    let last = member - Sectors::new(1);
+    let second = Extent::new(Lba::ZERO + last, Sectors::new(1));
+    let damaged = Extent::new(Lba::ZERO + (member - TAIL), DAMAGED_PLACE);
+    [
+        Reserved { extent: damaged, purpose: Use::Damaged },
+        between(member - TAIL + DAMAGED_PLACE, last),
+        Reserved { extent: second, purpose: Use::Superblock },
+    ]
 }
 
 /// Whether a piece of a journal has room for two records of a codeword.

@@ -17,7 +17,7 @@ use levelhead_units::{DriveIdx, Extent, Lba, SECTOR_SIZE, Sectors};
 
 use super::damaged::{DAMAGED_PLACE, SECTORS_MAX};
 use super::membership::{MEMBERSHIP_BYTES, Member, Membership};
-use super::reserve::{JOURNAL_PIECE_MIN, RESERVED_MAX, Reserved, Use, takes_codewords};
+use super::reserve::{JOURNAL_PIECE_MIN, RESERVED_MAX, Reserved, TAIL, Use, tail, takes_codewords};
 pub use super::uuid::Uuid;
 use crate::shape::{Area, DriveCounts, Family, Layout, Parity, Spec, SpecError};
 
@@ -48,8 +48,12 @@ const DAMAGED_FEATURE: u64 = 2;
 /// The feature of an array whose journal only announces writes of whole codewords.
 const INTENTS_FEATURE: u64 = 1 << 4;
 
+/// The feature of an array one of whose drives is being filled: who does not know it would write past that drive, and
+/// leave what the drive is said to hold as it was.
+const FILLING_FEATURE: u64 = 1 << 2;
+
 /// All features without which an array must not be used.
-const KNOWN_FEATURES: u64 = JOURNAL_FEATURE | DAMAGED_FEATURE | INTENTS_FEATURE;
+const KNOWN_FEATURES: u64 = JOURNAL_FEATURE | DAMAGED_FEATURE | FILLING_FEATURE | INTENTS_FEATURE;
 
 /// Bytes of a reserved place: its first sector, its sectors, its use, two zeroes.
 const RESERVED_BYTES: usize = 16;
@@ -283,6 +287,28 @@ impl Own {
         Area::around(&extents, drive_size, Lba::ZERO + self.size)
     }
 
+    /// What another member of the same array says of itself that has this place and size; nothing if it is too small.
+    pub fn on_another(&self, drive: DriveIdx, size: Sectors, drive_size: Sectors) -> Option<Self> {
+        if size < self.size_min(drive_size) {
+            return None;
+        }
+        let end = Lba::ZERO + (self.size - TAIL);
+        let common = self.reserved.iter().filter(|place| place.extent.lba < end);
+        let reserved = common.copied().chain(tail(size)).collect();
+        let own = Self { drive, size, reserved };
+        (own.area(drive_size) == self.area(drive_size)).then_some(own)
+    }
+
+    /// The least size of another member.
+    pub fn size_min(&self, drive_size: Sectors) -> Sectors {
+        let area = self.area(drive_size).expect("a superblock that passed has one");
+        let data = area.runs().last().expect("an area has a run").end();
+        let end = Lba::ZERO + (self.size - TAIL);
+        let common = self.reserved.iter().filter(|place| place.extent.lba < end);
+        let last = common.map(|place| place.extent.end()).fold(data, Lba::max);
+        (last - Lba::ZERO) + TAIL
+    }
+
     /// Where its part of the journal lies.
     pub fn journal(&self) -> Vec<Extent> {
         let pieces = self.reserved.iter().filter(|place| place.purpose == Use::Journal);
@@ -333,15 +359,9 @@ impl Superblock {
         put(&mut bytes, at::VERSION, &VERSION.to_le_bytes());
         put(&mut bytes, at::CODE_VERSION, &CODE_VERSION.to_le_bytes());
         put(&mut bytes, at::READ_ONLY, &read_only.to_le_bytes());
-        let mut features = 0;
-        if own.damaged().is_some() {
-            features |= DAMAGED_FEATURE;
-        }
-        if let Some(Kept { first, logs }) = book.journal {
-            features |= match logs {
-                Logs::All => JOURNAL_FEATURE,
-                Logs::Parts => JOURNAL_FEATURE | INTENTS_FEATURE,
-            };
+        let damaged = if own.damaged().is_some() { DAMAGED_FEATURE } else { 0 };
+        let features = features_of(book) | damaged;
+        if let Some(Kept { first, .. }) = book.journal {
             put(&mut bytes, at::JOURNAL, &first.to_le_bytes());
         }
         put(&mut bytes, at::INCOMPATIBLE, &features.to_le_bytes());
@@ -440,6 +460,18 @@ impl Superblock {
     }
 }
 
+/// The features without which a book's array must not be used, as bits.
+fn features_of(book: &Book) -> u64 {
+    let is_filling = |member: &Member| matches!(member.membership, Membership::Filling { .. });
+    let journal = match book.journal {
+        None => 0,
+        Some(Kept { logs: Logs::All, .. }) => JOURNAL_FEATURE,
+        Some(Kept { logs: Logs::Parts, .. }) => JOURNAL_FEATURE | INTENTS_FEATURE,
+    };
+    let filling = if book.members.iter().any(is_filling) { FILLING_FEATURE } else { 0 };
+    journal | filling
+}
+
 fn book_of(bytes: &[u8]) -> Result<Book, SuperblockError> {
     let spec = spec_of(bytes)?;
     let state = match bytes[at::STATE] {
@@ -492,6 +524,16 @@ fn book_of(bytes: &[u8]) -> Result<Book, SuperblockError> {
         if synced > book.stripes() {
             return Err(field("number of stripes in sync", synced));
         }
+    }
+    for member in &book.members {
+        if let Membership::Filling { to } = member.membership
+            && to > book.stripes()
+        {
+            return Err(field("number of stripes that a drive is filled to", to));
+        }
+    }
+    if features_of(&book) != features & !DAMAGED_FEATURE {
+        return Err(field("features", features));
     }
     let away = super::membership::not_present(&book.members);
     if !book.spec.survives(away) {

@@ -40,7 +40,7 @@ impl Journal {
         let ring = |drive: DriveIdx| self.rings[drive.as_usize()].durable.committed;
         let mut present: Vec<DriveIdx> = core.drives.present().iter().collect();
         present.sort_unstable_by_key(|&drive| Reverse(ring(drive)));
-        let mut say_it = self.settled;
+        let mut say_it = self.settled.or(core.drives.filling());
         let enough = present.into_iter().find(|&drive| {
             say_it = say_it.with(drive);
             !self.spec.survives(say_it)
@@ -50,7 +50,7 @@ impl Journal {
 
     /// Hands every ring that is idle what waits for it.
     pub(super) fn append(&mut self, core: &mut Core, now: Instant) {
-        for drive in core.drives.present().iter() {
+        for drive in core.drives.reachable().iter() {
             let at = drive.as_usize();
             let is_busy = core.drives.queue_len(drive) > 1 && !self.drains;
             if is_busy && self.gathered_at(&self.rings[at]).is_some_and(|gathered| now < gathered) {
@@ -179,7 +179,8 @@ impl Journal {
         };
         let of = |journal: &Self, drive: DriveIdx| will_say(&journal.rings[drive.as_usize()]);
         let saying = present.iter().copied().filter(|&drive| of(self, drive));
-        let mut say_it = saying.fold(self.settled, DriveSet::with);
+        let uncounted = self.settled.or(core.drives.filling());
+        let mut say_it = saying.fold(uncounted, DriveSet::with);
         for drive in present {
             let is_needed = self.spec.survives(say_it) && !of(self, drive);
             if is_needed && self.rings[drive.as_usize()].is_idle() {

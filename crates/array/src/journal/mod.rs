@@ -15,7 +15,7 @@
 //! *participants* are the drives that it changes. Rings are *enough* if the layout does not survive the loss of all
 //! of them together with the drives that are recorded as lost: of them one is left after every further loss that it
 //! survives. Where `k` drives are redundant, whichever they are, and `l` are recorded as lost, these are any
-//! `c = k + 1 - l` rings.
+//! `c = k + 1 - l` rings. The ring of a drive that is being filled never counts among them.
 //!
 //! # Invariants
 //!
@@ -107,6 +107,8 @@ pub(crate) struct Journal {
     settled: DriveSet,
     /// Since when some places wait for a mark.
     unmarked_since: Option<Instant>,
+    /// Up to which transaction a mark is wanted although no place waits for it.
+    mark_wanted: Option<u64>,
     rules: Rules,
     /// The array has failed: nothing comes with time any more.
     has_failed: bool,
@@ -195,6 +197,7 @@ impl Journal {
             blocked: None,
             settled: DriveSet::EMPTY,
             unmarked_since: None,
+            mark_wanted: None,
             rules: known.rules,
             has_failed: false,
             spec: settings.spec,
@@ -364,8 +367,9 @@ impl Journal {
         let settled = self.settled;
         let transaction = self.open.get_mut(&id).expect("it is open");
         // Also of an intent: a recovery takes a ring that is there and lacks it for a proof that it never counted.
-        let missing = transaction.holders.without(transaction.logged).without(settled);
-        let is_copied = transaction.copies.iter().all(|copied| settled.contains(copied.ring));
+        let counted = settled.or(transaction.gone);
+        let missing = transaction.holders.without(transaction.logged).without(counted);
+        let is_copied = transaction.copies.iter().all(|copied| counted.contains(copied.ring));
         let is_logged = missing.is_empty() && is_copied;
         let may_commit = is_logged || !self.rules.keep(Rule::Records);
         if transaction.is_committed || !may_commit {
@@ -375,7 +379,7 @@ impl Journal {
         self.begun.remove(transaction);
         self.uncommitted.remove(&id);
         let op = transaction.op;
-        let lost = core.drives.lost();
+        let away = core.drives.away();
         // What was committed after it may be marked now.
         self.unmarked_since = self.unmarked_since.or(Some(now));
         if transaction.manner == Manner::Intent {
@@ -386,7 +390,7 @@ impl Journal {
         let mut left = Vec::new();
         for Stored { cell, place } in &transaction.cells {
             let version = Version { id, place: *place };
-            if lost.contains(cell.drive) {
+            if away.or(transaction.gone).contains(cell.drive) {
                 left.push(version);
             } else {
                 core.unplaced.insert(*cell, version);
@@ -412,7 +416,8 @@ impl Journal {
     /// J4.
     fn end_if_over(&mut self, core: &mut Core, id: u64) {
         let transaction = &self.open[&id];
-        let is_safe = transaction.at_risk.keys().all(|&drive| self.settled.contains(drive));
+        let settled = self.settled.or(transaction.gone);
+        let is_safe = transaction.at_risk.keys().all(|&drive| settled.contains(drive));
         if transaction.is_committed && is_safe && transaction.unplaced == 0 {
             self.open.remove(&id);
             core.intents_at_risk.end(id);
@@ -431,6 +436,56 @@ impl Journal {
         self.let_go_behind(core, drive, None);
         let versions = core.unplaced.take_all(drive);
         versions.into_iter().for_each(|version| self.note_left(core, version));
+    }
+
+    /// The place of a lost drive, whose loss is recorded, has a new one. What is under way has nothing to do with it.
+    pub(crate) fn begin_filling(&mut self, drive: DriveIdx, member: Option<Uuid>) {
+        assert!(self.is_ready(), "X3: the journal is not ready");
+        let at = drive.as_usize();
+        let RingName { array, member: old } = self.rings[at].name;
+        self.rings[at].renew(RingName { array, member: member.unwrap_or(old) });
+        self.placers[at].handle_lost();
+        self.settled = self.settled.without(DriveSet::EMPTY.with(drive));
+        for transaction in self.open.values_mut().chain(&mut self.waiting) {
+            transaction.gone = transaction.gone.with(drive);
+        }
+    }
+
+    /// Whether every ring that is there says for good that everything below this transaction is over. If not, marks
+    /// are written.
+    pub(crate) fn says_over(&mut self, core: &mut Core, now: Instant, below: u64) -> bool {
+        let says_it = |drive: DriveIdx| self.rings[drive.as_usize()].durable.retired >= below;
+        let others: Vec<DriveIdx> =
+            core.drives.present().iter().filter(|&drive| !says_it(drive)).collect();
+        let is_over = self.watermarks().retired >= below;
+        for &drive in others.iter().filter(|_| is_over) {
+            let ring = &mut self.rings[drive.as_usize()];
+            if ring.is_idle() {
+                ring.enter_mark(core.arm(drive));
+            }
+        }
+        self.append(core, now);
+        others.is_empty()
+    }
+
+    pub(crate) fn rules(&self) -> Rules {
+        self.rules
+    }
+
+    /// A drive that was being filled counts from now on: other rings are enough than before.
+    pub(crate) fn end_filling(&mut self, now: Instant) {
+        self.unmarked_since = self.unmarked_since.or(Some(now));
+    }
+
+    /// Whether enough rings say for good that everything up to this transaction is committed. If they do not, a mark
+    /// is written that says so.
+    pub(crate) fn says(&mut self, core: &Core, now: Instant, committed: u64) -> bool {
+        let says_it = self.marked(core) >= committed;
+        self.mark_wanted = (!says_it).then_some(committed);
+        if !says_it {
+            self.unmarked_since = self.unmarked_since.or(Some(now));
+        }
+        says_it
     }
 
     /// Moves on as the facts demand.
@@ -473,9 +528,9 @@ impl Journal {
 
     /// Losses that are recorded for good by now count.
     fn look_at_losses(&mut self, core: &mut Core, now: Instant) {
-        let mut settled = core.drives.lost().without(core.unrecorded);
+        let mut settled = core.drives.away().without(core.unrecorded);
         if !self.rules.keep(Rule::Loss) {
-            settled = core.drives.lost();
+            settled = core.drives.away();
         }
         if settled == self.settled {
             return;
@@ -582,7 +637,7 @@ impl Journal {
 
     /// Writes what is marked in its places (J2).
     fn place(&mut self, core: &mut Core, now: Instant) {
-        if core.unplaced.is_empty() {
+        if core.unplaced.is_empty() && self.mark_wanted.is_none() {
             self.unmarked_since = None;
             return;
         }
@@ -591,7 +646,7 @@ impl Journal {
             self.unmarked_since = None;
         }
         let haste = self.place_haste();
-        for drive in core.drives.present().iter() {
+        for drive in core.drives.reachable().iter() {
             let at = drive.as_usize();
             while let Some(next) = {
                 let busy = Busy { queue: core.drives.queue_len(drive), arm: core.arm(drive) };
@@ -624,7 +679,7 @@ impl Journal {
             true => Haste::Now,
             false => self.flush_haste(),
         };
-        for drive in core.drives.present().iter() {
+        for drive in core.drives.reachable().iter() {
             if self.placers[drive.as_usize()].wants_flush(now, haste) {
                 let sub = self.ask(core, now, drive, Command::Flush, Vec::new());
                 core.counters.journal_flushes += 1;

@@ -438,7 +438,7 @@ impl Recovery {
         self.made_right.clear();
         self.came_short = false;
         let mut pieces: Vec<At> = Vec::new();
-        for drive in core.drives.present().iter() {
+        for drive in core.drives.reachable().iter() {
             pieces.extend(rings[drive.as_usize()].pieces().map(|extent| At {
                 drive,
                 space: Space::Drive,
@@ -527,7 +527,7 @@ impl Recovery {
                 worn.for_each(|worn| ring.give_up_sector(worn.lba));
             }
             let lacking = finals.iter().filter(|(cell, last)| {
-                self.verdict.is_to_log(**cell, **last, core.drives.present())
+                self.verdict.is_to_log(**cell, **last, core.drives.reachable())
             });
             let mut records: BTreeMap<Missing, u64> = BTreeMap::new();
             for (cell, last) in lacking {
@@ -549,7 +549,7 @@ impl Recovery {
         Known {
             layout: &core.layout,
             area: &core.area,
-            present: core.drives.present(),
+            valid: &core.valid,
             synced: core.synced,
             floor: self.floor,
             unreadable: &self.unreadable,
@@ -604,7 +604,7 @@ impl Recovery {
         let mut dropped: Vec<u64> = self.verdict.dropped.iter().copied().collect();
         dropped.retain(|&id| id >= retired);
         dropped.truncate(Record::DROPPED_MAX);
-        for drive in core.drives.present().iter() {
+        for drive in core.drives.reachable().iter() {
             let ring = &mut rings[drive.as_usize()];
             let record = Record {
                 ring: ring.name,
@@ -628,10 +628,10 @@ impl Recovery {
 
     /// What is to be written in place.
     fn plan_places(&mut self, core: &Core) {
-        let present = core.drives.present();
+        let known = self.known(core);
         let of = |(&to, last): (&Cell, &Final)| match last.source {
-            // A copy of it may be there although its drive is not.
-            Source::Ring { .. } if !present.contains(to.drive) => None,
+            // A copy of it may be there although its drive is not, or is being filled and gets it later.
+            Source::Ring { .. } if !known.holds(to) => None,
             Source::Ring { drive, lba } => {
                 Some(Move { to, from: At::one(drive, Space::Drive, lba) })
             }
@@ -647,7 +647,7 @@ impl Recovery {
         let count = self.to_place.len().min(BATCH as usize);
         self.moving = self.to_place.drain(..count).collect();
         if self.moving.is_empty() {
-            for drive in core.drives.present().iter() {
+            for drive in core.drives.reachable().iter() {
                 let (space, command) = (Space::Layout, Command::Flush);
                 let (segments, what) = (Vec::new(), What::Change);
                 self.ask(core, now, Asked { drive, space, command, segments, what });

@@ -146,6 +146,13 @@ impl Ring {
         Sectors::new((largest / 2).max(2.min(largest))).min(APPEND_MAX)
     }
 
+    /// The ring is on another drive now, on which nothing is of this ring.
+    pub(crate) fn renew(&mut self, name: RingName) {
+        assert!(self.is_idle(), "I3: drive {}", self.drive);
+        let pieces: Vec<Extent> = self.pieces().collect();
+        *self = Self::new(self.drive, name, &pieces, self.rules);
+    }
+
     /// Nothing is known of what is here.
     pub(crate) fn forget(&mut self) {
         self.held.clear();

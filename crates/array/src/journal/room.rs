@@ -56,8 +56,12 @@ impl Journal {
         core: &Core,
         transaction: &mut Transaction,
     ) -> Result<Vec<Entry>, Blocked> {
-        let own: Vec<DriveIdx> =
-            transaction.participants.without(core.drives.lost()).iter().collect();
+        let own: Vec<DriveIdx> = transaction
+            .participants
+            .without(core.drives.away())
+            .without(transaction.gone)
+            .iter()
+            .collect();
         for &drive in &own {
             let sectors = transaction.record_sectors(drive).as_usize();
             let backlog = core.unplaced.of(drive).len() + self.begun.of(drive);
@@ -142,7 +146,7 @@ impl Journal {
             if !core.hindering.contains(subject) {
                 continue;
             }
-            let mut on = self.settled;
+            let mut on = self.settled.or(core.drives.filling());
             let mut rings = Vec::new();
             for at in 0..others.len() {
                 if !self.spec.survives(on) {
@@ -172,7 +176,7 @@ impl Journal {
         let present: Vec<DriveIdx> = core.drives.present().iter().collect();
         let mut copies = Vec::new();
         for &subject in own {
-            let mut on: DriveSet = self.settled.with(subject);
+            let mut on: DriveSet = self.settled.or(core.drives.filling()).with(subject);
             let at = present.iter().position(|&drive| drive == subject).unwrap_or(0);
             for turn in 1..present.len() {
                 if !self.spec.survives(on) {

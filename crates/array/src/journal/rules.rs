@@ -49,10 +49,17 @@ pub enum Rule {
     Decide,
     /// X3: a recovery ends with marks that everything is over.
     Conclude,
+    /// Y2 of `background/rebuild.rs`: what was copied to a drive is flushed before it is recorded.
+    FillFlush,
+    /// N1 of `ops/fill.rs`: no write changes a stripe while it is copied.
+    FillLock,
 }
 
 impl Rule {
-    /// All of them.
+    /// Those that a rebuild keeps.
+    pub const OF_REBUILDS: [Self; 2] = [Self::FillFlush, Self::FillLock];
+
+    /// All others.
     pub const ALL: [Self; 13] = [
         Self::Records,
         Self::Mark,

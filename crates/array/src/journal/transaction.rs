@@ -42,6 +42,8 @@ pub(crate) struct Transaction {
     pub(crate) spare: Vec<Entry>,
     /// Whether a record of it has gone to a drive.
     pub(crate) is_sent: bool,
+    /// Participants that were lost, and whose place has a new drive by now: they do not count, nor does the new one.
+    pub(crate) gone: DriveSet,
     pub(crate) is_committed: bool,
     /// Sectors that are not in their places, nor replaced there by later ones; none of an intent.
     pub(crate) unplaced: usize,
@@ -71,6 +73,7 @@ impl Transaction {
             copies: BTreeSet::new(),
             spare: Vec::new(),
             is_sent: false,
+            gone: DriveSet::EMPTY,
             is_committed: false,
             unplaced: cells.len(),
             at_risk,

@@ -39,8 +39,8 @@ pub(crate) struct OnRing {
 pub(crate) struct Known<'a> {
     pub(crate) layout: &'a Layout,
     pub(crate) area: &'a Area,
-    /// Drives that are there.
-    pub(crate) present: DriveSet,
+    /// For every drive the stripes, from the first on, that it holds.
+    pub(crate) valid: &'a [u64],
     /// Stripes below this number have redundancy that may be trusted.
     pub(crate) synced: u64,
     /// Transactions below this one are over.
@@ -59,6 +59,13 @@ pub(crate) struct Known<'a> {
 pub(crate) struct Missing {
     pub(crate) id: u64,
     pub(crate) drive: DriveIdx,
+}
+
+impl Known<'_> {
+    /// Whether what is in place of this sector is what the array wrote there.
+    pub(crate) fn holds(&self, cell: Cell) -> bool {
+        self.layout.symbol(cell).0.stripe < self.valid[cell.drive.as_usize()]
+    }
 }
 
 /// See the module.
@@ -164,7 +171,7 @@ impl Verdict {
             let mut live = versions.iter().filter(|(id, _)| !self.dropped.contains(id));
             let is_last = known.rules.keep(Rule::Order);
             let (&id, source) = if is_last { live.next_back()? } else { live.next()? };
-            let is_there = known.present.contains(cell.drive);
+            let is_there = known.holds(cell);
             let source = source.unwrap_or(if is_there { Source::Codeword } else { Source::Absent });
             Some((cell, Final { id, source }))
         };
@@ -203,7 +210,7 @@ impl Verdict {
         for (&cell, last) in &mut self.finals {
             let (row, _) = known.layout.symbol(cell);
             let is_had = matches!(last.source, Source::Ring { .. });
-            if is_had && !known.present.contains(cell.drive) && rows[&row] > last.id {
+            if is_had && !known.holds(cell) && rows[&row] > last.id {
                 last.source = Source::Absent;
             }
         }
@@ -259,7 +266,7 @@ impl Verdict {
             match self.finals.get(&cell).map(|last| last.source) {
                 Some(Source::Ring { .. }) => true,
                 Some(Source::Codeword | Source::Absent | Source::Lost) => false,
-                None => known.present.contains(cell.drive) && !known.unreadable.contains(&cell),
+                None => known.holds(cell) && !known.unreadable.contains(&cell),
             }
         };
         (0..known.layout.symbols()).filter(is_had).collect()

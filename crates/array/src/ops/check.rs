@@ -190,7 +190,7 @@ impl CheckOp {
         }
         match self.phase {
             Phase::Reading => {
-                self.fetch.handle_lost(&core.layout, core.drives.lost());
+                self.fetch.handle_lost(core);
                 match self.scope {
                     Scope::Scan { .. } => self.scan(core),
                     Scope::Mend { .. } => self.match_up(core, now),

@@ -328,16 +328,16 @@ impl Fetch {
         }
     }
 
-    /// Drops symbols on lost drives from what may be asked for.
-    pub(crate) fn handle_lost(&mut self, layout: &Layout, lost: DriveSet) {
-        if lost.is_empty() {
+    /// Drops what no drive holds any more from what may be asked for.
+    pub(crate) fn handle_lost(&mut self, core: &Core) {
+        if core.drives.lost().is_empty() {
             return;
         }
         for word in &mut self.codewords {
-            let gone = word
-                .usable
-                .iter()
-                .filter(|&symbol| lost.contains(layout.cell(word.row, symbol).drive));
+            let is_gone = |&symbol: &usize| {
+                !core.holds(core.layout.cell(word.row, symbol).drive, word.row.stripe)
+            };
+            let gone = word.usable.iter().filter(is_gone);
             word.usable = word.usable.minus(gone.collect());
         }
     }
@@ -417,15 +417,13 @@ pub(crate) fn writable(core: &Core, row: Row) -> SymbolSet {
     }
 }
 
-/// Those of the first `count` symbols of a row that lie on drives that are there.
+/// Those of the first `count` symbols of a row that their drives hold.
 pub(crate) fn present(core: &Core, row: Row, count: usize) -> SymbolSet {
     let layout = &core.layout;
     if core.drives.lost().is_empty() {
         return SymbolSet::first(count);
     }
-    (0..count)
-        .filter(|&symbol| !core.drives.lost().contains(layout.cell(row, symbol).drive))
-        .collect()
+    (0..count).filter(|&symbol| core.holds(layout.cell(row, symbol).drive, row.stripe)).collect()
 }
 
 /// The sectors of an extent of the array, each with its codeword and symbol, in the order of the

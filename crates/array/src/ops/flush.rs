@@ -1,9 +1,9 @@
-//! A flush: every drive that is there makes safe what it has ended.
+//! A flush: every drive that is given commands makes safe what it has ended.
 //!
 //! # Invariants
 //!
-//! - Z1. A flush answers well only if every drive that is there has ended a flush that began after it came, and no
-//!   write that was answered before it may be gone with a drive. With a journal only what that has announced and not
+//! - Z1. A flush answers well only if every drive that is there, or is being filled, has ended a flush
+//!   that began after it came, and no write that was answered before it may be gone with a drive. With a journal only what that has announced and not
 //!   logged needs to be flushed, and the journal does so.
 
 use levelhead_block::{Command, Outcome, RequestId};
@@ -84,7 +84,7 @@ impl Array {
         };
         // What the journal has committed is safe already.
         let is_needed = !self.core.is_journaled;
-        let drives = self.core.drives.present().iter().filter(|_| is_needed);
+        let drives = self.core.drives.reachable().iter().filter(|_| is_needed);
         let drives: Vec<DriveIdx> = drives.collect();
         let pending: Vec<SubId> =
             drives.into_iter().map(|drive| flush(&mut self.core, drive)).collect();

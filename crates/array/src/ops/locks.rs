@@ -72,6 +72,12 @@ impl StripeLocks {
         self.waiting.iter().any(|earlier| earlier.conflicts(&claim)) || self.blocked(&claim)
     }
 
+    /// Whether a claim waits for what `owner` holds.
+    pub(crate) fn is_waited_for(&self, owner: u64) -> bool {
+        let held = self.readers.iter().chain(&self.writers).find(|claim| claim.owner == owner);
+        held.is_some_and(|held| self.waiting.iter().any(|waiting| waiting.conflicts(held)))
+    }
+
     /// Gives up what `owner` holds or waits for; returns the owners that hold their stripes now, in order of arrival.
     pub(crate) fn withdraw(&mut self, owner: u64) -> Vec<u64> {
         match self.waiting.iter().position(|claim| claim.owner == owner) {

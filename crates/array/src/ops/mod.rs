@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod choice;
 pub(crate) mod copies;
 pub(crate) mod fetch;
+pub(crate) mod fill;
 pub(crate) mod flush;
 pub(crate) mod id;
 pub(crate) mod lateness;

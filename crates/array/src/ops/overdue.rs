@@ -66,7 +66,8 @@ impl Array {
     fn find_kept_waiting(&self, now: Instant, among: DriveSet) -> DriveSet {
         let Some(patience) = self.core.drives.patience() else { return DriveSet::EMPTY };
         let is_change = |op: &OpId| {
-            matches!(self.ops.get(op), Some(Op::Write(_) | Op::Flush(_) | Op::Check(_)))
+            let op = self.ops.get(op);
+            matches!(op, Some(Op::Write(_) | Op::Fill(_) | Op::Flush(_) | Op::Check(_)))
         };
         let waits =
             |&drive: &DriveIdx| self.core.is_kept_waiting(now, drive, patience.lost, is_change);
@@ -76,7 +77,7 @@ impl Array {
     /// Looks for drives that are silent. Reads do not count on those that have just become so.
     pub(crate) fn look_for_silence(&mut self, now: Instant) {
         self.looked = now;
-        self.kept_waiting = self.find_kept_waiting(now, self.core.drives.present());
+        self.kept_waiting = self.find_kept_waiting(now, self.core.drives.reachable());
         let Silenced { newly, events } = self.core.drives.look_for_silence(now);
         self.core.note_events(events);
         if !newly.is_empty() {
@@ -100,11 +101,11 @@ impl Array {
     pub(crate) fn lose_overdue(&mut self, now: Instant) -> Moved {
         if !self.kept_waiting.is_empty() {
             // What they were waited for may have ended since.
-            let present = self.core.drives.present();
-            self.kept_waiting = self.find_kept_waiting(now, self.kept_waiting.and(present));
+            let reachable = self.core.drives.reachable();
+            self.kept_waiting = self.find_kept_waiting(now, self.kept_waiting.and(reachable));
         }
         let overdue = self.core.drives.overdue().or(self.kept_waiting);
-        let overdue = overdue.without(self.core.drives.lost());
+        let overdue = overdue.without(self.core.drives.away());
         let Some(drive) = overdue.iter().find(|&drive| self.may_lose(drive)) else {
             return Moved::No;
         };
@@ -118,7 +119,7 @@ impl Array {
         let reads = self.ops.iter_mut().filter_map(|(&op, state)| match state {
             Op::Read(read) => read.note_silent(silent).then_some(op),
             Op::Check(check) => check.is_held_up(silent).then_some(op),
-            Op::Locked(_) | Op::Write(_) | Op::Flush(_) => None,
+            Op::Locked(_) | Op::Write(_) | Op::Fill(_) | Op::Flush(_) => None,
         });
         for op in reads.collect::<Vec<OpId>>() {
             if let Some(Op::Check(check)) = self.ops.get_mut(&op) {
@@ -133,7 +134,8 @@ impl Array {
     fn may_lose(&self, drive: DriveIdx) -> bool {
         let is_redundant = self.core.is_redundant(self.core.layout.stripes());
         let waits = |op: &OpId| {
-            matches!(self.ops.get(op), Some(Op::Write(_) | Op::Flush(_) | Op::Check(_)))
+            let op = self.ops.get(op);
+            matches!(op, Some(Op::Write(_) | Op::Fill(_) | Op::Flush(_) | Op::Check(_)))
         };
         let drives = &self.core.drives;
         let fellows = self.core.layout.spec().fellows(drive);
@@ -156,7 +158,7 @@ impl Array {
                     Start::Write(Cause::Client(parts)) => {
                         parts.into_iter().for_each(|part| self.refuse_write(part));
                     }
-                    Start::Write(Cause::Resync { .. }) | Start::Check(_) => return,
+                    Start::Write(Cause::Resync { .. }) | Start::Check(_) | Start::Fill(_) => return,
                 }
             }
             Op::Read(read) => {
@@ -171,7 +173,7 @@ impl Array {
                     return; // O2
                 }
             }
-            Op::Check(_) => return,
+            Op::Check(_) | Op::Fill(_) => return, // No client waits for it.
             Op::Flush(flush) => {
                 flush.give_up(&mut self.core);
                 self.ops.remove(&op);

@@ -234,7 +234,7 @@ impl ReadOp {
 
     /// Moves on as the facts demand. Returns true once the read has been answered.
     pub(crate) fn advance(&mut self, core: &mut Core, now: Instant) -> bool {
-        self.fetch.handle_lost(&core.layout, core.drives.lost());
+        self.fetch.handle_lost(core);
         if core.layout.spec().is_mirror() {
             copies::renew(core, &mut self.fetch);
         }

@@ -41,7 +41,7 @@ impl Array {
     /// where the refusal counts as a failure: in an array without patience, or if the drive is lost.
     pub(crate) fn handle_refused(&mut self, now: Instant, sub: SubId) -> bool {
         let Some((purpose, drive)) = self.core.whose(sub) else { return false };
-        if self.core.drives.patience().is_none() || self.core.drives.lost().contains(drive) {
+        if self.core.drives.patience().is_none() || self.core.drives.away().contains(drive) {
             return false;
         }
         if self.is_awaited(purpose) {
@@ -57,7 +57,7 @@ impl Array {
         while let Some(sub) = self.core.take_postponed(now) {
             let Some((purpose, drive)) = self.core.whose(sub) else { continue };
             // First, because the address of a record is known only while the ledger waits for it.
-            if self.core.drives.lost().contains(drive) || !self.is_awaited(purpose) {
+            if self.core.drives.away().contains(drive) || !self.is_awaited(purpose) {
                 self.drop_refused(now, sub); // P2
             } else if let Some((submit, _)) = self.core.submit_of(sub) {
                 self.core.actions.push_back(Action::Submit(submit));
@@ -68,7 +68,9 @@ impl Array {
     fn is_awaited(&self, purpose: Purpose) -> bool {
         match purpose {
             Purpose::Op(op) => self.ops.contains_key(&op),
-            Purpose::Ledger | Purpose::Ring | Purpose::Place | Purpose::List => true,
+            Purpose::Ledger | Purpose::Ring | Purpose::Place | Purpose::List | Purpose::Fill => {
+                true
+            }
             Purpose::Probe | Purpose::Abandoned => false,
         }
     }

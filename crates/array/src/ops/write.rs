@@ -257,7 +257,7 @@ impl WriteOp {
             if !self.fetch.subs.is_empty() {
                 return Progress::NotYet;
             }
-            self.fetch.handle_lost(&core.layout, core.drives.lost());
+            self.fetch.handle_lost(core);
             // An array that has failed takes no write: some of its sectors could be read back as old data.
             let ways = if core.has_failed() { None } else { self.ways(core) };
             let ways = ways.or_else(|| self.ways_with_all(core));
@@ -427,8 +427,10 @@ impl WriteOp {
     /// Puts all sub-writes into the queues.
     fn write(&mut self, core: &mut Core, now: Instant, mut cells: Vec<Stored>) -> Vec<SubId> {
         let durability = self.durability();
-        let lost = core.drives.lost();
-        cells.retain(|stored| !lost.contains(stored.cell.drive));
+        if !core.drives.lost().is_empty() {
+            let stripe = |stored: &Stored| core.layout.symbol(stored.cell).0.stripe;
+            cells.retain(|stored| core.holds(stored.cell.drive, stripe(stored)));
+        }
         if let Cause::Resync { .. } = self.cause {
             // What the journal has not put in place yet it will, in its order (J3).
             cells.retain(|stored| core.unplaced.find(stored.cell).is_none());
@@ -720,8 +722,7 @@ fn resync_origin(op: OpId) -> u64 {
 /// The sectors of a part that cannot be read back.
 fn unsafe_sectors(core: &Core, part: &Part) -> Vec<u32> {
     let layout = &core.layout;
-    let on_lost =
-        |row: Row, symbol: usize| core.drives.lost().contains(layout.cell(row, symbol).drive);
+    let on_lost = |row: Row, symbol: usize| !core.holds(layout.cell(row, symbol).drive, row.stripe);
     let redundant = layout.symbols() - layout.data_symbols();
     let is_unsafe = |lba: Lba| {
         let (row, symbol) = layout.find(lba);

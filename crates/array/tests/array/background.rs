@@ -8,8 +8,12 @@ use crate::runtime::{Runtime, extent, settings};
 
 const STRIPES: u64 = 40;
 
-const BUDGET: Budget =
-    Budget { step: Sectors::new(4), memory: Sectors::new(64), pause: Nanos::from_millis(250) };
+const BUDGET: Budget = Budget {
+    step: Sectors::new(4),
+    memory: Sectors::new(64),
+    pause: Nanos::from_millis(250),
+    mark: Nanos::from_secs(30),
+};
 
 /// An array of single-sector chunks of which no redundancy is valid: a step is four stripes.
 fn unsynced(background: Option<Budget>) -> Runtime {

@@ -12,6 +12,7 @@ mod journal;
 mod late;
 mod level;
 mod mirrors;
+mod rebuild;
 mod runtime;
 mod scrub;
 mod trouble;

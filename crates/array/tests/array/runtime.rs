@@ -11,7 +11,9 @@ use levelhead_array::{
     Ending, Event, HostOrder, JournalSettings, Left, Policy, Refusal, RequestId, ScrubProgress,
     ScrubState, Settings, Spec, Submit, Sums,
 };
-use levelhead_block::{Buf, Command, Data, Durability, Effort, Memory, Outcome, Piece, ZeroTail};
+use levelhead_block::{
+    BlockDevice, Buf, Command, Data, Durability, Effort, Memory, Outcome, Piece, ZeroTail,
+};
 use levelhead_bytes::Buffers;
 use levelhead_erasure::Kernel;
 use levelhead_stats::{Rng, Streams};
@@ -271,6 +273,17 @@ impl Runtime {
         self.carry_out();
     }
 
+    /// The place of a lost drive has a new one, full of garbage.
+    pub(crate) fn replace(&mut self, drive: DriveIdx) {
+        self.tick();
+        let medium = &mut self.drives[drive.as_usize()];
+        let all = Extent::new(Lba::ZERO, BlockDevice::size(medium));
+        self.rng.fill(medium.bytes_mut(all));
+        let replaced = self.array.handle_replaced(self.now, drive, None);
+        replaced.expect("its drive is lost");
+        self.carry_out();
+    }
+
     pub(crate) fn resync(&mut self) {
         self.tick();
         self.array.handle_resync(self.now);
@@ -317,7 +330,8 @@ impl Runtime {
                     self.buffers.insert(buf, fresh);
                 }
                 Action::Submit(submit) => {
-                    assert!(!self.array.lost().contains(submit.drive), "A2: {submit:?}");
+                    let is_lost = self.array.lost().contains(submit.drive);
+                    assert!(!is_lost || self.array.is_filling(submit.drive), "A2: {submit:?}");
                     if submit.command.is_write() {
                         // As a server does, which hands the bytes over.
                         drop(self.buffers.share(&submit.segments));
@@ -377,7 +391,8 @@ impl Runtime {
     }
 
     fn execute(&mut self, submit: &Submit) -> Outcome {
-        if self.array.lost().contains(submit.drive) {
+        let is_lost = self.array.lost().contains(submit.drive);
+        if is_lost && !self.array.is_filling(submit.drive) {
             return Outcome::Gone;
         }
         if self.refusing.contains(submit.drive) && !matches!(submit.command, Command::Read { .. }) {

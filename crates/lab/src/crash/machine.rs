@@ -126,7 +126,7 @@ impl Machine {
             order: HostOrder::Fcfs,
             content: Content::Carried,
             synced: assembly.trusted,
-            lost: assembly.absent,
+            lost: assembly.absent.or(assembly.filling),
             books: Some(Books::of(&assembly, Uuid(u128::from(seed).to_le_bytes()))),
             patience,
             background: None,

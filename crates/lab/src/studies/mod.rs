@@ -34,6 +34,7 @@ mod interval;
 mod lec;
 mod level;
 mod plan;
+mod rebuild;
 mod results;
 mod sdhdd;
 mod toleraid;
@@ -111,15 +112,9 @@ impl Ask {
 
 /// Every study, in the order of the papers.
 pub fn all() -> Vec<Study> {
-    [
-        eraid::studies(),
-        toleraid::studies(),
-        lec::studies(),
-        sdhdd::studies(),
-        level::studies(),
-        writes::studies(),
-    ]
-    .concat()
+    let papers = [eraid::studies(), toleraid::studies(), lec::studies(), sdhdd::studies()];
+    let ours = [level::studies(), writes::studies(), vec![rebuild::REBUILD]];
+    [papers.concat(), ours.concat()].concat()
 }
 
 /// The study of this name.

@@ -3,6 +3,7 @@
 use levelhead_units::Lba;
 
 use super::*;
+use crate::durable::books::Books;
 use crate::durable::membership::{Member, Why};
 use crate::durable::reserve::Division;
 use crate::durable::superblock::Forced;
@@ -99,6 +100,27 @@ fn drive_that_the_array_did_without_is_refused_by_place_and_reason() {
     let assembly = quorum(&members[..2]).unwrap();
     assert_eq!((assembly.absent.len(), assembly.doubt), (1, None));
     assert_eq!(assembly.book.members[2].membership, membership);
+}
+
+/// A drive that is being filled is part of the array, and counts as lost.
+#[test]
+fn drive_that_is_being_filled_is_found_and_counts_for_none() {
+    let mut filling = book();
+    filling.members[2].membership = Membership::Filling { to: 5 };
+    let all: Vec<Found> = (0..3).map(|drive| found(&filling, drive)).collect();
+    let assembly = quorum(&all).unwrap();
+    let third = DriveSet::EMPTY.with(DriveIdx::new(2));
+    assert_eq!((assembly.absent, assembly.filling), (DriveSet::EMPTY, third));
+    let books = Books::of(&assembly, Uuid([1; 16]));
+    let filled = [0, 1, 2].map(|drive| books.filled_to(DriveIdx::new(drive)));
+    assert_eq!(filled, [None, None, Some(5)]);
+    // Without it, it is absent; with another one absent it does not help.
+    let assembly = quorum(&all[..2]).unwrap();
+    assert_eq!((assembly.absent, assembly.filling), (third, DriveSet::EMPTY));
+    let absent = third.with(DriveIdx::new(1));
+    let spec = filling.spec;
+    let left = [all[0].clone(), all[2].clone()];
+    assert_eq!(quorum(&left), Err(Refusal::TooFew { spec, absent }));
 }
 
 #[test]

@@ -199,6 +199,26 @@ fn copies_of_one_pair_cannot_both_be_gone() {
 
 /// A later program may use what this one does not name; it says so by a feature.
 #[test]
+fn drive_that_is_being_filled_is_a_feature_that_is_there_then_and_only_then() {
+    let mut superblock = example();
+    superblock.book.members[2].membership = Membership::Filling { to: 99 };
+    let bytes = superblock.encode();
+    assert_eq!(u64_at(&bytes, at::INCOMPATIBLE), u64_at(&example().encode(), at::INCOMPATIBLE) | 4);
+    assert_eq!(Superblock::decode(&bytes), Ok(superblock.clone()));
+    for (book, features) in [(superblock, 0x11_u64), (example(), 0x15)] {
+        let mut bytes = book.encode();
+        put(&mut bytes, at::INCOMPATIBLE, &features.to_le_bytes());
+        seal(&mut bytes);
+        let refused = Superblock::decode(&bytes).unwrap_err();
+        assert_eq!(refused, SuperblockError::Field { name: "features", value: features });
+    }
+    let mut too_far = example();
+    let to = too_far.book.stripes() + 1;
+    too_far.book.members[2].membership = Membership::Filling { to };
+    assert!(Superblock::decode(&too_far.encode()).is_err());
+}
+
+#[test]
 fn bytes_without_a_name_are_zero_unless_a_feature_says_otherwise() {
     for offset in [at::END, at::MEMBERSHIPS - 1, at::RESERVED + 14, at::CHECKSUM - 1] {
         let expected = format!("byte {offset} of the superblock is not zero and means nothing");
@@ -211,8 +231,8 @@ fn bytes_without_a_name_are_zero_unless_a_feature_says_otherwise() {
             assert_eq!(Superblock::decode(&bytes), Ok(Superblock { read_only, ..example() }));
         }
     }
-    let unknown = "the array uses features that this program does not know: bits 0x4";
-    assert_eq!(sentence(at::INCOMPATIBLE, &[4]), unknown);
+    let unknown = "the array uses features that this program does not know: bits 0x8";
+    assert_eq!(sentence(at::INCOMPATIBLE, &[8]), unknown);
 }
 
 /// Whatever the bytes, the answer is a superblock that encodes to itself or an error. The

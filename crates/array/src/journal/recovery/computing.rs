@@ -125,7 +125,7 @@ impl Recovery {
 
     /// What this transaction gave that is to go onto the rings of its drives, where there is room.
     fn to_log(&self, core: &Core, id: u64) -> Vec<Cell> {
-        let present = core.drives.present();
+        let present = core.drives.reachable();
         let finals = self.verdict.finals.iter().filter(|(_, last)| last.id == id);
         let to_log = finals.filter(|(cell, last)| self.verdict.is_to_log(**cell, **last, present));
         let has_room = |cell: &Cell| self.reserved.contains_key(&Missing { id, drive: cell.drive });

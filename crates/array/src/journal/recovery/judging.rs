@@ -124,13 +124,12 @@ impl Recovery {
             self.step = Step::Loading;
             return self.load(core, now);
         }
-        let present = core.drives.present();
         let cells = self.announced.batch.keys().flat_map(|&row| {
             let layout = &core.layout;
             (0..symbols).map(move |symbol| layout.cell(row, symbol))
         });
         let wanted: BTreeSet<At> = cells
-            .filter(|cell| present.contains(cell.drive) && !self.unreadable.contains(cell))
+            .filter(|&cell| is_held(core, cell) && !self.unreadable.contains(&cell))
             .map(|cell| At::one(cell.drive, Space::Layout, cell.lba))
             .collect();
         self.fetch(core, now, &wanted);
@@ -204,10 +203,8 @@ impl Recovery {
         let (symbols, count) = (layout.symbols(), layout.data_symbols());
         let sum = |symbol: usize| self.announced.in_place.get(&layout.cell(row, symbol));
         let there: SymbolSet = (0..symbols).filter(|&symbol| sum(symbol).is_some()).collect();
-        let present = core.drives.present();
-        let may_write: SymbolSet = (0..symbols)
-            .filter(|&symbol| present.contains(layout.cell(row, symbol).drive))
-            .collect();
+        let may_write: SymbolSet =
+            (0..symbols).filter(|&symbol| is_held(core, layout.cell(row, symbol))).collect();
         for sums in intents.values().rev() {
             let is_new = |&symbol: &usize| {
                 sum(symbol) == sums.get(&layout.cell(row, symbol)) && sum(symbol).is_some()
@@ -256,4 +253,9 @@ impl Recovery {
             .collect();
         core.combine(into, from);
     }
+}
+
+/// Whether the drive of a sector holds what was written there.
+fn is_held(core: &Core, cell: Cell) -> bool {
+    core.holds(cell.drive, core.layout.symbol(cell).0.stripe)
 }

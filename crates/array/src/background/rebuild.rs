@@ -1,0 +1,524 @@
+//! Filling a drive that has come into the place of a lost one, beside what clients ask.
+//!
+//! ```text
+//!   replaced --> steps, in order --> its front moves on --> flushed --> recorded: its mark --> .. --> present
+//! ```
+//!
+//! Below its *front* a drive holds everything, and is read and written like any other. Below its *mark* that is on
+//! all drives for good: the next start goes on from there. It counts as lost until it is full.
+//!
+//! A step takes some MiB of every drive. While clients are about, its commands wait until a drive has nothing else to
+//! do, and the next step comes after a pause, unless a rate was asked for that is not kept otherwise. While none are
+//! about, steps follow each other closely enough to keep the drive that is filled busy.
+//!
+//! # Invariants
+//!
+//! - Y1. The front moves over a step when all of it is copied, and over the steps in their order.
+//! - Y2. The mark moves to where the front was when a flush of the drive was begun, once that flush has ended and
+//!   enough rings say for good that all transactions of that time are committed.
+//! - Y3. A sector that nothing gives never stops a rebuild, and never costs another drive.
+
+use std::collections::VecDeque;
+
+use levelhead_block::Command;
+use levelhead_units::{Bytes, DriveIdx, Instant, Nanos, SECTOR_SIZE, Sectors};
+
+use super::budget::Budget;
+use super::progress::{RebuildProgress, Resync};
+use crate::action::SubId;
+use crate::core::{Core, Enqueue, OpId, Purpose};
+use crate::drives::Fate;
+use crate::drives::queue::End;
+use crate::durable::ledger::NewMember;
+use crate::event::ArrayEvent;
+use crate::journal::Journal;
+use crate::journal::rules::Rule;
+use crate::ops::fill::{Haste, Span};
+use crate::ops::locks::Access;
+use crate::{Array, Moved, Op, Start, Stop};
+
+/// Steps under way while no clients are about, at most. Every drive is to have several commands inside: a drive that
+/// gets the next one when it has ended one loses most of a rotation each time.
+const STEPS_MAX: usize = 8;
+
+/// What they have in memory at most, unless one step alone takes more: 120 MiB.
+const MEMORY_MAX: Sectors = Sectors::new(30 << 10);
+
+/// A step that has waited this long for drives that have nothing else to do waits no longer: they may be busy for good
+/// with something that they have forgotten.
+const WAIT_MAX: Nanos = Nanos::from_secs(5);
+
+/// A step in which a sector could not be had, nor named, is taken again after this time.
+const RETRY: Nanos = Nanos::from_secs(60);
+
+/// Clients count as being about for this long after their last request.
+const ABOUT: Nanos = Nanos::from_millis(500);
+
+/// While clients are about and no rate is asked for, the next step begins this long after the last one has ended.
+const PAUSE: Nanos = Nanos::from_secs(2);
+
+/// The mark follows the front after the time that the budget says, or this many bytes of the drive.
+const MARK_BYTES: u64 = 4 << 30;
+
+/// What an operator has said of rebuilds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RebuildWish {
+    /// Bytes of the filled drive a second that are kept whatever clients ask.
+    pub rate_min: Option<Bytes>,
+    /// Whether nothing is copied for now.
+    pub is_paused: bool,
+}
+
+/// Why a drive cannot come into a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotReplaced {
+    /// The array has the drive of that place.
+    Present,
+    /// It is being filled already.
+    Filling,
+    /// Its loss is not recorded yet.
+    Unrecorded,
+    /// More drives are lost than the layout survives.
+    Failed,
+    /// Nothing is redundant.
+    NotRedundant,
+    /// What an earlier crash left is being brought to its place.
+    Recovering,
+    /// The array is ending.
+    Ending,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Rebuild {
+    wish: RebuildWish,
+    budget: Budget,
+    /// The drive that is filled now.
+    drive: Option<DriveIdx>,
+    /// Steps in order.
+    steps: VecDeque<OpId>,
+    /// Where the next step begins.
+    next: u64,
+    /// When the next step begins beside clients.
+    next_at: Instant,
+    /// When the step under way should have begun, where a rate is to be kept.
+    slot: Instant,
+    /// When the step under way is in haste.
+    due_at: Instant,
+    /// Whether steps that are under way are to be taken again, because a sector cannot be had and not be named either.
+    is_back: bool,
+    /// Whether they wait for their time although no clients are about.
+    waits: bool,
+    /// Whether the step under way began at its time, where a rate is to be kept.
+    is_kept: bool,
+    mark: u64,
+    /// Transactions below this one began before the place had its new drive.
+    before: u64,
+    marked_at: Instant,
+    marking: Option<Marking>,
+    /// When a client asked for something last.
+    asked_last: Option<Instant>,
+}
+
+/// The mark is moving.
+#[derive(Clone, Copy, Debug)]
+struct Marking {
+    to: u64,
+    /// The flush that has not ended.
+    flush: Option<SubId>,
+    /// The last transaction of that time.
+    committed: u64,
+}
+
+impl Rebuild {
+    pub(crate) fn new(budget: Option<Budget>) -> Self {
+        Self {
+            wish: RebuildWish::default(),
+            budget: budget.unwrap_or(Budget::DEFAULT),
+            drive: None,
+            steps: VecDeque::new(),
+            next: 0,
+            next_at: Instant::ZERO,
+            slot: Instant::ZERO,
+            due_at: Instant::ZERO,
+            is_back: false,
+            waits: false,
+            is_kept: false,
+            mark: 0,
+            before: 0,
+            marked_at: Instant::ZERO,
+            marking: None,
+            asked_last: None,
+        }
+    }
+
+    pub(crate) fn note_request(&mut self, now: Instant) {
+        self.asked_last = Some(now);
+    }
+
+    fn are_clients_about(&self, now: Instant, outstanding: usize) -> bool {
+        outstanding > 0 || self.asked_last.is_some_and(|last| now < last + ABOUT)
+    }
+
+    /// A flush has ended.
+    pub(crate) fn handle_flushed(&mut self, sub: SubId) {
+        if let Some(marking) = &mut self.marking {
+            marking.flush.take_if(|flush| *flush == sub);
+        }
+    }
+
+    /// Forgets the drive that was being filled.
+    fn forget(&mut self) {
+        (self.drive, self.marking) = (None, None);
+        assert!(self.steps.is_empty(), "Y1: steps are under way");
+    }
+}
+
+impl Array {
+    /// How far the rebuild is, if a drive is being filled: the one that is filled now, or the next one.
+    pub fn rebuild(&self) -> Option<RebuildProgress> {
+        let drive = self.rebuild.drive.or_else(|| self.core.drives.filling().iter().next())?;
+        let is_now = self.rebuild.drive == Some(drive);
+        let front = self.core.valid[drive.as_usize()];
+        let mark = if is_now { self.rebuild.mark } else { front };
+        Some(RebuildProgress { drive, front, mark, stripes: self.core.layout.stripes() })
+    }
+
+    /// What an operator has said of rebuilds.
+    pub fn rebuild_wish(&self) -> RebuildWish {
+        self.rebuild.wish
+    }
+
+    /// An operator says how rebuilds go from now on.
+    pub fn handle_rebuild_wish(&mut self, now: Instant, wish: RebuildWish) {
+        self.rebuild.wish = wish;
+        self.move_on(now);
+    }
+
+    /// The place of a lost drive has a new one, of which nothing is used: it is filled. `new` is what the books say of
+    /// it, where books are kept.
+    pub fn handle_replaced(
+        &mut self,
+        now: Instant,
+        drive: DriveIdx,
+        new: Option<NewMember>,
+    ) -> Result<(), NotReplaced> {
+        self.may_replace(drive)?;
+        assert_eq!(self.ledger.is_some(), new.is_some(), "G: what the books say of drive {drive}");
+        self.core.orphan(drive);
+        self.core.drives.begin_filling(drive);
+        self.core.valid[drive.as_usize()] = 0;
+        if let Some(journal) = &mut self.journal {
+            journal.begin_filling(drive, new.as_ref().map(|new| new.uuid));
+            self.rebuild.before = journal.next();
+        }
+        if let (Some(ledger), Some(new)) = (&mut self.ledger, new) {
+            ledger.begin_filling(&self.core, drive, new);
+        }
+        self.move_on(now);
+        Ok(())
+    }
+
+    /// Whether a new drive may come into a place now.
+    pub fn may_replace(&self, drive: DriveIdx) -> Result<(), NotReplaced> {
+        let drives = &self.core.drives;
+        let is_recovering = self.journal.as_ref().is_some_and(|journal| !journal.is_ready());
+        match () {
+            () if self.core.code.is_none() => Err(NotReplaced::NotRedundant),
+            () if !drives.lost().contains(drive) => Err(NotReplaced::Present),
+            () if drives.filling().contains(drive) => Err(NotReplaced::Filling),
+            () if self.core.has_failed() => Err(NotReplaced::Failed),
+            () if self.core.unrecorded.contains(drive) => Err(NotReplaced::Unrecorded),
+            () if is_recovering => Err(NotReplaced::Recovering),
+            () if self.stop != Stop::No || self.give_up_at.is_some() => Err(NotReplaced::Ending),
+            () => Ok(()),
+        }
+    }
+
+    /// Whether a command is inside a drive whose place has another one now.
+    pub fn is_orphan(&self, sub: SubId) -> bool {
+        self.core.is_orphan(sub)
+    }
+
+    /// Whether this drive is being filled.
+    pub fn is_filling(&self, drive: DriveIdx) -> bool {
+        self.core.drives.filling().contains(drive)
+    }
+
+    /// Whether a rebuild goes on that was under way when the array ended, so that the books are opened for it. They are
+    /// not where drives are away: those would be recorded as missing, and may still come back.
+    pub(crate) fn opens_for_rebuild(&self) -> bool {
+        let is_ending = self.stop != Stop::No || self.give_up_at.is_some();
+        self.is_rebuilding() && self.core.drives.away().is_empty() && !is_ending
+    }
+
+    /// Whether a drive is being filled.
+    pub(crate) fn is_rebuilding(&self) -> bool {
+        !self.core.drives.filling().is_empty()
+    }
+
+    /// When there is something to do that comes with time.
+    pub(crate) fn rebuild_at(&self, now: Instant) -> Option<Instant> {
+        let rebuild = &self.rebuild;
+        let drive = rebuild.drive?;
+        let is_behind = self.core.valid[drive.as_usize()] > rebuild.mark;
+        let mark_at = rebuild.marked_at + rebuild.budget.mark;
+        let may_mark = is_behind && rebuild.marking.is_none() && self.stop == Stop::No;
+        let mark_at = may_mark.then_some(mark_at);
+        let wants = self.wants_step() && rebuild.steps.is_empty();
+        let about = rebuild.asked_last.map(|last| last + ABOUT).filter(|&at| at > now);
+        let about_until = about.filter(|_| !rebuild.waits);
+        let next_at = about_until.map_or(rebuild.next_at, |at| at.min(rebuild.next_at));
+        let step_at = (wants && next_at > now).then_some(next_at);
+        let due_at = rebuild.due_at;
+        let due_at = (due_at > now && !rebuild.steps.is_empty()).then_some(due_at);
+        let quiet_at = about.filter(|_| !rebuild.steps.is_empty());
+        [mark_at, step_at, due_at, quiet_at].into_iter().flatten().min()
+    }
+
+    fn wants_step(&self) -> bool {
+        let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);
+        let is_ending = self.stop != Stop::No || self.give_up_at.is_some();
+        let rebuild = &self.rebuild;
+        rebuild.drive.is_some()
+            && self.core.may_write
+            && is_ready
+            && !is_ending
+            && !rebuild.wish.is_paused
+            && !self.core.has_failed()
+            && rebuild.next < self.core.layout.stripes()
+    }
+
+    /// Moves the rebuild on.
+    pub(crate) fn keep_rebuild(&mut self, now: Instant) -> Moved {
+        if !self.is_rebuilding() && self.rebuild.drive.is_none() {
+            return Moved::No;
+        }
+        let mut moved = self.choose_drive(now);
+        if self.begin_step(now) == Moved::Yes {
+            moved = Moved::Yes;
+        }
+        if self.move_steps(now) == Moved::Yes {
+            moved = Moved::Yes;
+        }
+        self.move_mark(now);
+        moved
+    }
+
+    /// Begins with the next drive that is to be filled, or lets go of one that is lost.
+    fn choose_drive(&mut self, now: Instant) -> Moved {
+        let filling = self.core.drives.filling();
+        match self.rebuild.drive {
+            Some(drive) if filling.contains(drive) => Moved::No,
+            Some(_) if !self.rebuild.steps.is_empty() => Moved::No,
+            Some(drive) => {
+                let stripes = self.core.layout.stripes();
+                let (front, mark) = (self.rebuild.next, self.rebuild.mark);
+                self.rebuild.forget();
+                let progress = RebuildProgress { drive, front, mark, stripes };
+                self.tell(ArrayEvent::RebuildStopped(progress));
+                Moved::Yes
+            }
+            None => {
+                let Some(drive) = filling.iter().next() else { return Moved::No };
+                let front = self.core.valid[drive.as_usize()];
+                let rebuild = &mut self.rebuild;
+                (rebuild.drive, rebuild.next, rebuild.mark) = (Some(drive), front, front);
+                (rebuild.next_at, rebuild.marked_at) = (now, now);
+                let progress = self.rebuild().expect("a drive is filled");
+                self.tell(ArrayEvent::RebuildBegun(progress));
+                Moved::Yes
+            }
+        }
+    }
+
+    fn begin_step(&mut self, now: Instant) -> Moved {
+        let are_about = self.rebuild.are_clients_about(now, self.outstanding);
+        let most = if are_about { 1 } else { self.steps_max() };
+        if !self.wants_step() || self.rebuild.steps.len() >= most || self.rebuild.is_back {
+            return Moved::No;
+        }
+        if (are_about || self.rebuild.waits) && now < self.rebuild.next_at {
+            return Moved::No;
+        }
+        let drive = self.rebuild.drive.expect("it wants a step");
+        let (first, stripes) = (self.rebuild.next, self.core.layout.stripes());
+        let end = stripes.min(first + self.rebuild.budget.stripes(&self.core.layout));
+        self.rebuild.next = end;
+        let period = self.step_time();
+        let rebuild = &mut self.rebuild;
+        (rebuild.next_at, rebuild.due_at) = (now, now + WAIT_MAX);
+        (rebuild.is_kept, rebuild.waits) = (false, false);
+        if let Some(period) = period.filter(|_| are_about) {
+            // What is late is made up for, but not all of a time in which nothing could be done.
+            let earliest = rebuild.slot + period;
+            let is_late = earliest + period <= now;
+            rebuild.slot = if is_late { now } else { earliest.min(now) };
+            rebuild.is_kept = true;
+            rebuild.next_at = rebuild.slot + period;
+            rebuild.due_at = rebuild.slot + Nanos::new(period.get() / 2).min(WAIT_MAX);
+        }
+        let op = self.claim_fill(Span { drive, first, end });
+        self.rebuild.steps.push_back(op);
+        Moved::Yes
+    }
+
+    /// How many steps may be under way, as far as memory goes.
+    fn steps_max(&self) -> usize {
+        let step = self.rebuild.budget.step.get();
+        let all = step * self.core.layout.spec().width() as u64;
+        let sectors = |op: &OpId| match self.ops.get(op) {
+            Some(Op::Fill(fill)) if !fill.is_reading() => step,
+            Some(_) | None => all,
+        };
+        let used: u64 = self.rebuild.steps.iter().map(sectors).sum();
+        let is_room = used + all <= MEMORY_MAX.get();
+        if is_room { STEPS_MAX } else { 1 }
+    }
+
+    /// How long a step takes at the rate that is to be kept.
+    fn step_time(&self) -> Option<Nanos> {
+        let rate = self.rebuild.wish.rate_min?.get().max(1);
+        let chunks = self.rebuild.budget.step.get() * SECTOR_SIZE as u64;
+        Some(Nanos::from_secs_f64_round(chunks as f64 / rate as f64))
+    }
+
+    fn haste(&self, now: Instant) -> Haste {
+        let is_ending = self.stop != Stop::No;
+        let are_about = self.rebuild.are_clients_about(now, self.outstanding);
+        let is_due = self.rebuild.due_at <= now;
+        // A write that waits for a step's stripes does not wait for idle drives.
+        let is_waited_for = self.rebuild.steps.iter().any(|&op| self.locks.is_waited_for(op));
+        if is_ending || is_due || is_waited_for || !are_about { Haste::Now } else { Haste::Idle }
+    }
+
+    /// Lets the steps go on whose drives have become idle, and the front over those that are done (Y1).
+    fn move_steps(&mut self, now: Instant) -> Moved {
+        let haste = self.haste(now);
+        for op in self.rebuild.steps.clone() {
+            if let Some(Op::Fill(fill)) = self.ops.get_mut(&op) {
+                fill.advance(&mut self.core, now, haste);
+            }
+        }
+        let mut moved = Moved::No;
+        while let Some(&op) = self.rebuild.steps.front() {
+            let Some(Op::Fill(fill)) = self.ops.get(&op) else { break };
+            if !fill.is_done() {
+                break;
+            }
+            let (span, damaged) = (fill.span, fill.damaged().to_vec());
+            self.core.counters.rebuild_damaged += damaged.len() as u64;
+            self.rebuild.steps.pop_front();
+            self.rebuild.is_back |= !damaged.is_empty() && !self.core.list_damaged(&damaged);
+            let is_filling = self.core.drives.filling().contains(span.drive);
+            if self.rebuild.is_back {
+                (self.rebuild.next_at, self.rebuild.waits) = (now + RETRY, true);
+            } else if is_filling && !self.core.has_failed() {
+                let valid = &mut self.core.valid[span.drive.as_usize()];
+                assert_eq!(*valid, span.first, "Y1");
+                *valid = span.end;
+                let kept = self.rebuild.next_at;
+                let after = now + PAUSE;
+                self.rebuild.next_at = if self.rebuild.is_kept { kept.min(after) } else { after };
+            }
+            self.ops.remove(&op);
+            if self.keeps(Rule::FillLock) {
+                self.granted.extend(self.locks.release(op));
+            }
+            moved = Moved::Yes;
+        }
+        if self.rebuild.is_back && self.rebuild.steps.is_empty() {
+            let drive = self.rebuild.drive.expect("its steps have just ended");
+            (self.rebuild.next, self.rebuild.is_back) = (self.core.valid[drive.as_usize()], false);
+        }
+        moved
+    }
+
+    /// Moves the mark after the front, and ends the rebuild when that is at the end (Y2).
+    fn move_mark(&mut self, now: Instant) {
+        let Some(drive) = self.rebuild.drive else { return };
+        let is_filled = self.core.drives.filling().contains(drive);
+        if !is_filled || self.core.has_failed() || !self.core.may_write {
+            return;
+        }
+        let stripes = self.core.layout.stripes();
+        if let Some(Marking { to, flush, committed }) = self.rebuild.marking {
+            let is_committed =
+                self.journal.as_mut().is_none_or(|known| known.says(&self.core, now, committed));
+            let before = self.rebuild.before;
+            let (core, is_last) = (&mut self.core, to == stripes);
+            let is_over = |known: &mut Journal| known.says_over(core, now, before);
+            // A ring without a record proves that there was none, once it counts.
+            let is_over = !is_last || self.journal.as_mut().is_none_or(is_over);
+            if flush.is_some() || !is_committed || !is_over {
+                return;
+            }
+            (self.rebuild.marking, self.rebuild.marked_at) = (None, now);
+            self.rebuild.mark = to;
+            if to == stripes {
+                return self.end_rebuild(now, drive);
+            }
+            if let Some(ledger) = &mut self.ledger {
+                ledger.note_filled(drive, to);
+            }
+            return;
+        }
+        let front = self.core.valid[drive.as_usize()];
+        let width = self.core.layout.spec().chunk().get() * SECTOR_SIZE as u64;
+        let ahead = (front - self.rebuild.mark) * width;
+        let is_late =
+            front > self.rebuild.mark && self.rebuild.marked_at + self.rebuild.budget.mark <= now;
+        if self.stop == Stop::No && (front == stripes || is_late || ahead >= MARK_BYTES) {
+            let flush = self.keeps(Rule::FillFlush).then(|| flush(&mut self.core, now, drive));
+            let committed = self.journal.as_ref().map_or(0, |journal| journal.next() - 1);
+            self.rebuild.marking = Some(Marking { to: front, flush, committed });
+        }
+    }
+
+    /// The drive holds everything, and counts from now on.
+    fn end_rebuild(&mut self, now: Instant, drive: DriveIdx) {
+        self.core.drives.end_filling(now, drive);
+        self.core.valid[drive.as_usize()] = u64::MAX;
+        if let Some(journal) = &mut self.journal {
+            journal.end_filling(now);
+        }
+        if let Some(ledger) = &mut self.ledger {
+            ledger.end_filling(drive);
+        }
+        self.rebuild.forget();
+        self.resync = Resync::Idle;
+        self.tell(ArrayEvent::RebuildDone { drive });
+    }
+
+    fn keeps(&self, rule: Rule) -> bool {
+        self.journal.as_ref().is_none_or(|journal| journal.rules().keep(rule))
+    }
+
+    fn claim_fill(&mut self, span: Span) -> OpId {
+        let op = self.name_op();
+        let stripes = span.first..span.end;
+        let is_alone = !self.keeps(Rule::FillLock);
+        if is_alone || self.locks.claim(op, stripes, Access::Shared) {
+            self.granted.push_back(op);
+        }
+        self.ops.insert(op, Op::Locked(Start::Fill(span)));
+        op
+    }
+}
+
+fn flush(core: &mut Core, now: Instant, drive: DriveIdx) -> SubId {
+    let origin = core.own_origin();
+    core.enqueue(
+        now,
+        Enqueue {
+            purpose: Purpose::Fill,
+            drive,
+            command: Command::Flush,
+            segments: Vec::new(),
+            origin,
+            end: End::Tail,
+            fate: Fate::Certain,
+            since: None,
+        },
+    )
+}
