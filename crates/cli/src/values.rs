@@ -183,6 +183,16 @@ pub(crate) fn rate(text: &str) -> Result<Bytes, String> {
     is_some.then_some(rate).ok_or_else(|| format!("'{text}' is less than 1MB a second"))
 }
 
+/// Bytes a second that a rebuild keeps; 0 for none.
+pub(crate) fn rebuild_rate(text: &str) -> Result<Bytes, String> {
+    let rate: Bytes = text.parse().map_err(|error| format!("{error}"))?;
+    let range = Bytes::new(10_000)..=Bytes::new(100_000_000_000);
+    let is_one = rate == Bytes::new(0) || range.contains(&rate);
+    is_one
+        .then_some(rate)
+        .ok_or_else(|| format!("'{text}' is neither 0 nor from 10kB to 100GB a second"))
+}
+
 /// Capacities of three kinds of file.
 pub(crate) fn capacities(text: &str) -> Result<Capacities, String> {
     let parts: Vec<f64> = text

@@ -165,30 +165,31 @@ impl<'a> Candidate<'a> {
 
     /// Whether the drive holds nothing, or may be taken all the same.
     fn check_unused(&self, options: CreateOptions) -> Result<(), HostError> {
-        let Some(medium) = &self.medium else { return Ok(()) };
-        let member = self.member;
-        if options.force {
-            return Ok(());
+        match &self.medium {
+            Some(medium) if !options.force => check_unused(self.member, medium),
+            Some(_) | None => Ok(()),
         }
-        let found = labels::find(medium);
-        if let Some(superblock) = found.copies.iter().find_map(labels::good) {
-            let Superblock { book: Book { array, spec, .. }, own, .. } = superblock;
-            return fail(format!(
-                "{member} is drive {} of the array {array} ({spec}), only --force takes it",
-                own.drive
-            ));
-        }
-        if let Some(error) = found.copies.iter().find_map(labels::damage) {
-            return fail(format!(
-                "{member} was a drive of an array ({error}), only --force takes it"
-            ));
-        }
-        let content = signature::content(medium)
-            .map_err(|error| HostError::new(format!("cannot read {member}: {error}")))?;
-        match content {
-            None => Ok(()),
-            Some(content) => fail(format!("{member} holds {content}; only --force takes it")),
-        }
+    }
+}
+
+/// Whether a drive holds nothing.
+pub(crate) fn check_unused(member: &MemberSpec, medium: &Opened) -> Result<(), HostError> {
+    let found = labels::find(medium);
+    if let Some(superblock) = found.copies.iter().find_map(labels::good) {
+        let Superblock { book: Book { array, spec, .. }, own, .. } = superblock;
+        return fail(format!(
+            "{member} is drive {} of the array {array} ({spec}), only --force takes it",
+            own.drive
+        ));
+    }
+    if let Some(error) = found.copies.iter().find_map(labels::damage) {
+        return fail(format!("{member} was a drive of an array ({error}), only --force takes it"));
+    }
+    let content = signature::content(medium)
+        .map_err(|error| HostError::new(format!("cannot read {member}: {error}")))?;
+    match content {
+        None => Ok(()),
+        Some(content) => fail(format!("{member} holds {content}; only --force takes it")),
     }
 }
 

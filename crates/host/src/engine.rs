@@ -29,6 +29,7 @@
 mod control;
 pub(crate) mod inbox;
 pub(crate) mod own;
+pub(crate) mod replacing;
 mod stopping;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -47,6 +48,7 @@ use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos, Sectors};
 use self::control::Recording;
 use self::inbox::{Inbox, Inlet};
 use self::own::{Own, Rest, Tag};
+use self::replacing::Ready;
 use crate::clock::Clock;
 use crate::error::HostError;
 use crate::event_log::{EventLog, LostMember, NumberedEvent};
@@ -118,7 +120,9 @@ pub struct Engine {
     requests: BTreeMap<RequestId, Pending>,
     /// Requests that the pool has no room for yet.
     waiting: VecDeque<(Request, Pending)>,
-    parts: Parts,
+    pub(crate) parts: Parts,
+    /// Drives that wait for a place.
+    pub(crate) spares: Vec<Ready>,
     pool: Pool,
     request_last: u64,
     /// Buffers that are with a drive that fills them.
@@ -148,6 +152,7 @@ impl Engine {
     pub(crate) fn new(parts: Parts) -> Self {
         Self {
             parts,
+            spares: Vec::new(),
             pool: Pool::new(KEPT_MAX),
             requests: BTreeMap::new(),
             request_last: 0,
@@ -207,7 +212,7 @@ impl Engine {
         }
     }
 
-    fn now(&self) -> Instant {
+    pub(crate) fn now(&self) -> Instant {
         self.parts.clock.now()
     }
 
@@ -274,7 +279,10 @@ impl Engine {
 
     fn handle_ended(&mut self, Ended { drive, sub, command, reply }: Ended) {
         let now = self.now();
-        self.parts.seats[drive.as_usize()].work.handle_ended(now, &command, &reply);
+        // A drive whose place has another one now may still end what it had inside.
+        if !self.parts.array.is_orphan(sub) {
+            self.parts.seats[drive.as_usize()].work.handle_ended(now, &command, &reply);
+        }
         if let Some(id) = self.lent.remove(&sub) {
             self.parts.buffers.give_back(id, reply.data);
         }
@@ -437,6 +445,8 @@ impl Engine {
         self.let_in(); // What has ended with time may have made room.
         self.give_up_waiting(now);
         self.tell_recorded(now);
+        self.use_spares();
+        self.carry_out();
         if !self.stopping.is_empty() && self.waiting.is_empty() {
             self.parts.array.handle_stop(now);
             self.carry_out();

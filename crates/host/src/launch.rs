@@ -92,6 +92,19 @@ impl Launch {
         Ok(Launched { seats, own: Own::new(Some(ring)), bell: Some(bell) })
     }
 
+    /// Sets one drive to work that threads of its own see to.
+    pub(crate) fn start_one(
+        self,
+        seat: &assemble::Seat,
+        drive: DriveIdx,
+    ) -> Result<Seat, HostError> {
+        let mut lanes = Vec::new();
+        let mut seat = self.seat(seat, drive, Io::Threads, &mut lanes)?;
+        assert!(lanes.is_empty(), "drive {drive} has threads of its own");
+        seat.watch = seat.backend.as_ref().and_then(Backend::look).and_then(Watch::start);
+        Ok(seat)
+    }
+
     /// Sets one drive to work, in a lane of the ring if it is for that.
     fn seat(
         self,

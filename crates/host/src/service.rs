@@ -31,6 +31,8 @@ use crate::error::{HostError, fail};
 use crate::event_log::{EventLog, EventsSince};
 use crate::gate::{Asker, Bound, Gate, Kind};
 use crate::launch::{Doubles, Launch, Launched};
+use crate::member::MemberSpec;
+use crate::replacing::{self, Take};
 use crate::requests::Pending;
 use crate::split;
 use crate::status::Status;
@@ -70,6 +72,8 @@ pub struct ArrayHandle(Arc<Inner>);
 
 struct Inner {
     size: Sectors,
+    /// What drives are set to work with.
+    launch: Launch,
     clock: Clock,
     gate: Arc<Gate>,
     log: Arc<EventLog>,
@@ -111,7 +115,7 @@ impl Assembled {
             order: options.order,
             content: Content::Carried,
             synced: self.assembly.trusted,
-            lost: self.lost(),
+            lost: self.lost().or(self.assembly.filling),
             books: Some(self.books()?),
             patience: Some(options.patience),
             background: Some(Budget::DEFAULT),
@@ -145,7 +149,7 @@ impl Assembled {
         let engine = handle.thread().id();
         let thread = Mutex::new(Some(Thread { handle, rest }));
         let handle =
-            ArrayHandle(Arc::new(Inner { size, clock, gate, log, inputs, engine, thread }));
+            ArrayHandle(Arc::new(Inner { size, launch, clock, gate, log, inputs, engine, thread }));
         // What the array says of its start is in the log before any client comes.
         handle.command(|_| Ok(()))?;
         Ok(handle)
@@ -189,6 +193,36 @@ impl ArrayHandle {
     /// The array does without a drive from now on. Returns once that is safely recorded.
     pub fn lose(&self, drive: DriveIdx) -> Result<(), HostError> {
         self.ask(|reply| Box::new(move |engine| engine.obey(|engine| engine.lose(drive, reply))))?
+    }
+
+    /// A new drive comes into the place of a lost one, and is filled.
+    ///
+    /// # Errors
+    ///
+    /// The place has a drive that is used, or the new drive cannot be used.
+    pub fn replace(
+        &self,
+        drive: DriveIdx,
+        member: &MemberSpec,
+        take: Take,
+    ) -> Result<(), HostError> {
+        let wanted = self.command(move |engine| {
+            engine.may_replace(drive)?;
+            engine.wanted()
+        })?;
+        let ready = replacing::open(self.0.launch, &wanted, member, take)?;
+        self.command(move |engine| engine.replace(drive, ready))
+    }
+
+    /// A drive waits for a place: it steps in when a drive is lost.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be used.
+    pub fn add_spare(&self, member: &MemberSpec, take: Take) -> Result<(), HostError> {
+        let wanted = self.command(Engine::wanted)?;
+        let ready = replacing::open(self.0.launch, &wanted, member, take)?;
+        self.command(move |engine| engine.add_spare(ready))
     }
 
     /// Clients are about to leave, and [`ArrayHandle::stop`] comes next: what no drive answers is given up early.

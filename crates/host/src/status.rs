@@ -7,7 +7,8 @@ use levelhead_array::damaged::DamagedRange;
 use levelhead_array::superblock::Uuid;
 use levelhead_array::tau::DriveView;
 use levelhead_array::{
-    Counters, DamagedSummary, DriveCounters, Figures, JournalStatus, Policy, Resync, Spec,
+    Counters, DamagedSummary, DriveCounters, Figures, JournalStatus, Policy, RebuildProgress,
+    RebuildWish, Resync, Spec,
 };
 use levelhead_block::Health;
 use levelhead_stats::Summary;
@@ -40,6 +41,12 @@ pub struct Status {
     pub scrub: ScrubProgress,
     /// Its drives, in order.
     pub drives: Vec<DriveStatus>,
+    /// How far a drive is filled that has come into the place of a lost one.
+    pub rebuild: Option<RebuildProgress>,
+    /// What was said of rebuilds.
+    pub rebuild_wish: RebuildWish,
+    /// Drives that wait for a place.
+    pub spares: Vec<String>,
     /// Share of its stripes whose redundancy is valid.
     pub synced: Ratio,
     /// What is being done about the others.
@@ -125,6 +132,8 @@ pub struct DriveStatus {
 pub enum DriveState {
     /// It does.
     Present,
+    /// It is being given what it should hold.
+    Filling,
     /// Not any more, because it failed.
     Failed,
     /// Not any more, because somebody wanted that.

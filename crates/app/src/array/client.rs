@@ -14,15 +14,15 @@ use levelhead_report::{Column, Table, json};
 use levelhead_units::Bytes;
 use serde::de::DeserializeOwned;
 
-use super::messages::{DamagedJson, DriveJson, Reply, StatusJson};
+use super::messages::{DamagedJson, DriveJson, RebuildJson, Reply, StatusJson};
 use super::scrub_json::ScrubJson;
 use super::socket_path;
 use super::verbs::Verb;
 use crate::{AppError, Show};
 
 /// Asks the running array named by its control socket or any of its members.
-pub fn ask(array: &Path, verb: Verb) -> Result<Box<dyn Show>, AppError> {
-    if verb == Verb::Status {
+pub fn ask(array: &Path, verb: &Verb) -> Result<Box<dyn Show>, AppError> {
+    if *verb == Verb::Status {
         let status: Option<Box<StatusJson>> = converse(array, verb)?;
         let status = status.ok_or_else(|| AppError::trouble("the array gave no status"))?;
         return Ok(status);
@@ -32,22 +32,23 @@ pub fn ask(array: &Path, verb: Verb) -> Result<Box<dyn Show>, AppError> {
         let scrub = scrub.ok_or_else(|| AppError::trouble("the array said nothing of a scrub"))?;
         return Ok(Box::new(scrub));
     }
-    if verb == Verb::Damaged {
+    if *verb == Verb::Damaged {
         let damaged: Option<DamagedJson> = converse(array, verb)?;
         let damaged = damaged.ok_or_else(|| AppError::trouble("the array gave no list"))?;
         return Ok(Box::new(damaged));
     }
+    let done = verb.done();
     converse::<serde_json::Value>(array, verb)?;
-    Ok(Box::new(Done(verb.done())))
+    Ok(Box::new(Done(done)))
 }
 
 /// One question and its answer.
-fn converse<T: DeserializeOwned>(array: &Path, verb: Verb) -> Result<Option<T>, AppError> {
+fn converse<T: DeserializeOwned>(array: &Path, verb: &Verb) -> Result<Option<T>, AppError> {
     let mut conversation = Conversation::begin(array)?;
     conversation.say(verb)?;
     match conversation.hear()? {
         Reply::Ok(answer) => Ok(answer),
-        Reply::Error(sentence) if verb == Verb::Stop => Err(AppError::trouble(sentence)),
+        Reply::Error(sentence) if *verb == Verb::Stop => Err(AppError::trouble(sentence)),
         Reply::Error(sentence) => Err(AppError::usage(sentence)),
     }
 }
@@ -96,8 +97,8 @@ impl Conversation {
     }
 
     /// Asks something.
-    pub(super) fn say(&mut self, verb: Verb) -> Result<(), AppError> {
-        let mut line = serde_json::to_string(&verb).expect("a question is JSON");
+    pub(super) fn say(&mut self, verb: &Verb) -> Result<(), AppError> {
+        let mut line = serde_json::to_string(verb).expect("a question is JSON");
         line.push('\n');
         match self.lines.get_mut().write_all(line.as_bytes()) {
             // A client that is turned away finds the reason in the answer.
@@ -153,12 +154,30 @@ impl StatusJson {
         let Self { array, uuid, policy, state, resync, outstanding, .. } = self;
         let size = Bytes::new(self.size_bytes).short();
         let forced = if self.forced { ", forced: some of its data may be wrong" } else { "" };
-        let journal = self.journal_line();
+        let (journal, rebuild) = (self.journal_line(), self.rebuild_lines());
         format!(
             "array: {array}, {uuid}\nsize: {size}\nstate: {state}{forced}\npolicy: {policy}\n\
-             redundancy: {:.1} % valid (resync {resync})\n{journal}\nin progress: {outstanding} requests\n",
+             redundancy: {:.1} % valid (resync {resync})\n{rebuild}{journal}\nin progress: {outstanding} requests\n",
             self.synced_percent
         )
+    }
+
+    /// How far a rebuild is, and the spares; nothing where there are none.
+    fn rebuild_lines(&self) -> String {
+        let mut lines = String::new();
+        if let Some(RebuildJson { drive, done_stripes, stripes, .. }) = &self.rebuild {
+            let done = *done_stripes as f64 / (*stripes).max(1) as f64 * 100.0;
+            let how = match (self.rebuild_paused, self.rebuild_min_rate) {
+                (true, _) => ", paused".to_owned(),
+                (false, Some(rate)) => format!(", {} a second at least", Bytes::new(rate)),
+                (false, None) => String::new(),
+            };
+            lines.push_str(&format!("rebuild: drive {drive}, {done:.1} % done{how}\n"));
+        }
+        if !self.spares.is_empty() {
+            lines.push_str(&format!("spares: {}\n", self.spares.join(" ")));
+        }
+        lines
     }
 
     fn journal_line(&self) -> String {

@@ -6,7 +6,7 @@
 use levelhead_array::detect::Figures;
 use levelhead_array::membership::Why;
 use levelhead_array::superblock::Forced;
-use levelhead_array::{ArrayEvent, Ending, Event, EventKind, Fault, ScrubFound};
+use levelhead_array::{ArrayEvent, Ending, Event, EventKind, Fault, RebuildProgress, ScrubFound};
 use levelhead_host::NumberedEvent;
 use levelhead_units::{DriveIdx, DriveSet, Nanos};
 use serde::{Deserialize, Serialize};
@@ -47,11 +47,14 @@ impl From<Event> for Priority {
                 | ArrayEvent::Repaired { is_repaired: false, .. }
                 | ArrayEvent::Stopped(Ending::Failed | Ending::Unsafe { .. }) => Self::Error,
                 ArrayEvent::ResyncStuck(_)
+                | ArrayEvent::RebuildStopped(_)
                 | ArrayEvent::ReadErrors { .. }
                 | ArrayEvent::Repaired { fault: Fault::Wrong, is_repaired: true, .. } => {
                     Self::Warning
                 }
-                ArrayEvent::Repaired { fault: Fault::Unreadable, is_repaired: true, .. } => {
+                ArrayEvent::RebuildBegun(_)
+                | ArrayEvent::RebuildDone { .. }
+                | ArrayEvent::Repaired { fault: Fault::Unreadable, is_repaired: true, .. } => {
                     Self::Notice
                 }
                 ArrayEvent::ScrubDone(done) if done.found != ScrubFound::default() => Self::Warning,
@@ -74,7 +77,7 @@ impl From<Event> for Priority {
 }
 
 /// The names of all events.
-pub(crate) const EVENTS: [&str; 27] = [
+pub(crate) const EVENTS: [&str; 30] = [
     "silent",
     "heard",
     "slow",
@@ -99,6 +102,9 @@ pub(crate) const EVENTS: [&str; 27] = [
     "resync-stuck",
     "resync-done",
     "unrecovered",
+    "rebuild-begun",
+    "rebuild-stopped",
+    "rebuild-done",
     "stopped",
     "stopped-failed",
     "stopped-unsafe",
@@ -130,6 +136,8 @@ pub(crate) enum Facts {
     Failed { lost: Vec<u8>, survives: usize },
     Assembled { absent: Vec<u8>, forced: bool, unsynced_stripes: u64 },
     Resync { synced_stripes: u64, stripes: u64 },
+    Rebuild { drive: u8, done_stripes: u64, stripes: u64 },
+    Rebuilt { drive: u8 },
     Silent { silent: Vec<u8> },
     Unrecovered { first_sector: u64, sectors: u64 },
     None {},
@@ -213,6 +221,13 @@ impl From<&NumberedEvent> for Facts {
             Event::Array(ArrayEvent::Unrecovered { extent }) => {
                 let (first_sector, sectors) = (extent.lba.get(), extent.sectors.get());
                 Self::Unrecovered { first_sector, sectors }
+            }
+            Event::Array(ArrayEvent::RebuildBegun(now) | ArrayEvent::RebuildStopped(now)) => {
+                let RebuildProgress { drive, front, stripes, .. } = now;
+                Self::Rebuild { drive: number(drive), done_stripes: front, stripes }
+            }
+            Event::Array(ArrayEvent::RebuildDone { drive }) => {
+                Self::Rebuilt { drive: number(drive) }
             }
             Event::Array(ArrayEvent::Stopped(Ending::Unsafe { silent })) => {
                 Self::Silent { silent: numbers(silent) }
@@ -314,6 +329,15 @@ impl EventJson {
             Facts::Resync { synced_stripes, stripes } => format!(
                 "redundancy is being made valid from stripe {synced_stripes} of {stripes} on"
             ),
+            Facts::Rebuild { drive, done_stripes, stripes } if event == "rebuild-stopped" => {
+                format!(
+                    "drive {drive} is lost again: {done_stripes} of its {stripes} stripes were filled"
+                )
+            }
+            Facts::Rebuild { drive, done_stripes, stripes } => {
+                format!("drive {drive} is being filled from stripe {done_stripes} of {stripes} on")
+            }
+            Facts::Rebuilt { drive } => format!("drive {drive} is filled, and counts again"),
             Facts::Silent { silent } => format!(
                 "the array was not stopped in good order: drives {} do not answer",
                 list(silent)
@@ -387,6 +411,7 @@ mod tests {
         };
         let array = |event| told(Event::Array(event), None);
         let progress = ResyncProgress { synced: 10, stripes: 30 };
+        let rebuild = RebuildProgress { drive, front: 10, mark: 5, stripes: 30 };
         let assembled =
             |absent, forced, unsynced| array(ArrayEvent::Assembled { absent, forced, unsynced });
         let none = DriveSet::EMPTY;
@@ -566,6 +591,24 @@ mod tests {
                 json!({ "first_sector": 8, "sectors": 3 }),
                 "3 sectors from sector 8 on may hold something older than was written last before \
                  the crash: the journal could not give it",
+            ),
+            (
+                array(ArrayEvent::RebuildBegun(rebuild)),
+                Notice,
+                json!({ "drive": 2, "done_stripes": 10, "stripes": 30 }),
+                "drive 2 is being filled from stripe 10 of 30 on",
+            ),
+            (
+                array(ArrayEvent::RebuildStopped(rebuild)),
+                Warning,
+                json!({ "drive": 2, "done_stripes": 10, "stripes": 30 }),
+                "drive 2 is lost again: 10 of its 30 stripes were filled",
+            ),
+            (
+                array(ArrayEvent::RebuildDone { drive }),
+                Notice,
+                json!({ "drive": 2 }),
+                "drive 2 is filled, and counts again",
             ),
             (
                 array(ArrayEvent::Stopped(Ending::Clean)),

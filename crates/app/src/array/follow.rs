@@ -52,7 +52,7 @@ enum Next {
 /// breaks is an error, since what happens after it is not known.
 pub fn events(ask: &Events, stop: &Stop, hear: &mut Hear<'_>) -> Result<(), AppError> {
     let mut conversation = Conversation::begin(&ask.array)?;
-    conversation.say(Verb::Events { after: 0, follow: ask.follow })?;
+    conversation.say(&Verb::Events { after: 0, follow: ask.follow })?;
     conversation.set_patience(MOMENT)?;
     let mut last = 0;
     loop {

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use levelhead_array::tau::DriveView;
-use levelhead_array::{Counter, Counters, DamagedSummary, JournalStatus, Resync};
+use levelhead_array::{Counter, Counters, DamagedSummary, JournalStatus, RebuildProgress, Resync};
 use levelhead_host::{ArrayState, Damaged, DriveState, EventsSince, FoundRange, Status};
-use levelhead_units::{Nanos, Ratio};
+use levelhead_units::{Bytes, Nanos, Ratio};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -101,6 +101,23 @@ impl JournalJson {
     }
 }
 
+/// How far a rebuild is, as JSON.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct RebuildJson {
+    pub(crate) drive: u8,
+    pub(crate) done_stripes: u64,
+    pub(crate) recorded_stripes: u64,
+    pub(crate) stripes: u64,
+}
+
+impl RebuildJson {
+    fn of(progress: RebuildProgress) -> Self {
+        let RebuildProgress { drive, front, mark, stripes } = progress;
+        let drive = drive.as_usize() as u8;
+        Self { drive, done_stripes: front, recorded_stripes: mark, stripes }
+    }
+}
+
 /// A [`Status`] as JSON.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct StatusJson {
@@ -114,6 +131,12 @@ pub(crate) struct StatusJson {
     pub(crate) journal: Option<JournalJson>,
     pub(crate) damaged: DamagedSummaryJson,
     pub(crate) scrub: ScrubJson,
+    /// Null where no drive is being filled.
+    pub(crate) rebuild: Option<RebuildJson>,
+    /// Null where nothing was asked for.
+    pub(crate) rebuild_min_rate: Option<u64>,
+    pub(crate) rebuild_paused: bool,
+    pub(crate) spares: Vec<String>,
     pub(crate) synced_percent: f64,
     pub(crate) resync: String,
     pub(crate) outstanding: u32,
@@ -231,6 +254,7 @@ impl From<&Status> for StatusJson {
             member: is.name.clone(),
             state: match is.state {
                 DriveState::Present => "present",
+                DriveState::Filling => "filling",
                 DriveState::Failed => "failed",
                 DriveState::Lost => "lost",
                 DriveState::Missing => "missing",
@@ -268,6 +292,10 @@ impl From<&Status> for StatusJson {
             journal: status.journal.map(JournalJson::of),
             damaged: status.damaged.into(),
             scrub: status.scrub.into(),
+            rebuild: status.rebuild.map(RebuildJson::of),
+            rebuild_min_rate: status.rebuild_wish.rate_min.map(Bytes::get),
+            rebuild_paused: status.rebuild_wish.is_paused,
+            spares: status.spares.clone(),
             synced_percent: percent(status.synced),
             resync: match status.resync {
                 Resync::Idle => "idle",

@@ -90,7 +90,7 @@ struct OfDrive(&'static str, Kind, &'static str, fn(&DriveStatus) -> Option<(Lab
 const STATES: &[&str] = &["whole", "degraded", "failed"];
 const RESYNC: &[&str] = &["idle", "running", "stuck"];
 const JOURNAL: &[&str] = &["none", "recovering", "kept"];
-const DRIVE_STATES: &[&str] = &["present", "failed", "lost", "missing"];
+const DRIVE_STATES: &[&str] = &["present", "filling", "failed", "lost", "missing"];
 
 const OF_ARRAY: &[OfArray] = &[
     OfArray("", Kind::Info, "What the array is.", |status| {
@@ -230,6 +230,7 @@ const OF_DRIVE: &[OfDrive] = &[
     OfDrive("_drive_state", Kind::StateSet, "Whether the array uses it.", |drive| {
         let is = match drive.state {
             DriveState::Present => "present",
+            DriveState::Filling => "filling",
             DriveState::Failed => "failed",
             DriveState::Lost => "lost",
             DriveState::Missing => "missing",

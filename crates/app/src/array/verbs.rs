@@ -4,15 +4,17 @@
 //! it, [`Verb::carry_out`] what the array does, [`Verb::done`] what the client says afterwards. A new verb is
 //! an entry in each of them, and a method of [`levelhead_host::Engine`] where that cannot do it yet.
 
-use levelhead_host::{ArrayHandle, HostError};
-use levelhead_units::{DriveIdx, Nanos};
+use levelhead_array::RebuildWish;
+use levelhead_host::{ArrayHandle, HostError, MemberSpec, Take};
+use levelhead_units::{Bytes, DriveIdx, Nanos};
 use serde::{Deserialize, Serialize};
 
+use super::members;
 use super::messages::{Answer, DamagedJson, EventsJson, StatusJson};
 use super::scrub_json::ScrubJson;
 
 /// What can be asked of a running array.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(tag = "verb", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Verb {
     /// Say how the array is.
@@ -31,6 +33,39 @@ pub enum Verb {
     Admit {
         /// The drive's number.
         drive: u8,
+    },
+    /// Fill a new drive in the place of a lost one.
+    Replace {
+        /// The drive's number.
+        drive: u8,
+        /// The new drive.
+        device: String,
+        /// Whether it is taken although it holds something.
+        #[serde(default)]
+        force: bool,
+    },
+    /// Keep a drive that steps in when another one is lost.
+    AddSpare {
+        /// The spare.
+        device: String,
+        /// Whether it is taken although it holds something.
+        #[serde(default)]
+        force: bool,
+    },
+    /// Let go of a spare.
+    RemoveSpare {
+        /// The spare, as it was named.
+        device: String,
+    },
+    /// Say how rebuilds go from now on.
+    Rebuild {
+        /// Whether nothing is copied for now.
+        #[serde(default)]
+        pause: bool,
+        /// Bytes a second that are copied at least, whatever clients ask; 0 for none. What was said before holds where
+        /// it is not said.
+        #[serde(default)]
+        min_rate: Option<u64>,
     },
     /// Say what has happened.
     Events {
@@ -65,7 +100,7 @@ pub enum ScrubWhat {
 }
 
 /// A verb as the command line offers it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Offer {
     /// Its name, which is also that of the question.
     pub name: &'static str,
@@ -76,17 +111,25 @@ pub struct Offer {
 }
 
 /// What a verb is made from on the command line.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Make {
     /// Nothing else.
     Alone(Verb),
     /// The number of a drive.
     OfDrive(fn(u8) -> Verb),
+    /// The number of a drive, and a new drive.
+    Replace,
+    /// A drive that is to be a spare.
+    AddSpare,
+    /// A spare.
+    RemoveSpare,
+    /// How rebuilds go.
+    Rebuild,
 }
 
 /// The verbs that change a running array, in the order of the help. `status`, `damaged` and `events` are not among them:
 /// they have options and outputs of their own.
-pub const OFFERS: [Offer; 4] = [
+pub const OFFERS: [Offer; 8] = [
     Offer {
         name: "fail",
         help: "Make a running array do without a drive",
@@ -101,6 +144,26 @@ pub const OFFERS: [Offer; 4] = [
         name: "admit",
         help: "Make a running array read a drive again that sits out",
         make: Make::OfDrive(|drive| Verb::Admit { drive }),
+    },
+    Offer {
+        name: "replace",
+        help: "Make a running array fill a new drive in the place of a lost one",
+        make: Make::Replace,
+    },
+    Offer {
+        name: "add-spare",
+        help: "Give a running array a drive that steps in when another one is lost",
+        make: Make::AddSpare,
+    },
+    Offer {
+        name: "remove-spare",
+        help: "Make a running array let go of a spare",
+        make: Make::RemoveSpare,
+    },
+    Offer {
+        name: "rebuild",
+        help: "Say how a running array rebuilds: at which rate at least, or not for now",
+        make: Make::Rebuild,
     },
     Offer {
         name: "stop",
@@ -154,13 +217,32 @@ impl Verb {
                 let drive = known(drive)?;
                 array.command(move |engine| engine.admit(drive))
             }
+            Self::Replace { drive, device, force } => {
+                let drive = known(drive)?;
+                array.replace(drive, &member(&device)?, take(force))
+            }
+            Self::AddSpare { device, force } => array.add_spare(&member(&device)?, take(force)),
+            Self::RemoveSpare { device } => {
+                array.command(move |engine| engine.remove_spare(&device))
+            }
+            Self::Rebuild { pause, min_rate } => array.command(move |engine| {
+                engine.set_rebuild_wish(|before| RebuildWish {
+                    is_paused: pause,
+                    rate_min: match min_rate {
+                        None => before.rate_min,
+                        Some(0) => None,
+                        Some(rate) => Some(Bytes::new(rate)),
+                    },
+                });
+                Ok(())
+            }),
             Self::Stop => return stop().map(|()| None),
         };
         done.map(|()| None).map_err(|error: HostError| error.to_string())
     }
 
     /// What the client says once it is done, for a verb that is answered with nothing else.
-    pub(super) fn done(self) -> String {
+    pub(super) fn done(&self) -> String {
         match self {
             Self::Status | Self::Damaged | Self::Scrub { .. } | Self::Events { .. } => {
                 "the array has answered".to_owned()
@@ -170,9 +252,33 @@ impl Verb {
                 format!("the array reads drive {drive} only where nothing else will do")
             }
             Self::Admit { drive } => format!("the array reads drive {drive} again"),
+            Self::Replace { drive, device, .. } => {
+                format!("{device} is drive {drive} from now on, and is being filled")
+            }
+            Self::AddSpare { device, .. } => format!("{device} waits for a drive to be lost"),
+            Self::RemoveSpare { device } => format!("{device} is no spare any more"),
+            Self::Rebuild { pause: true, .. } => "nothing is rebuilt for now".to_owned(),
+            Self::Rebuild { min_rate: None, .. } => "rebuilds go on".to_owned(),
+            Self::Rebuild { min_rate: Some(0), .. } => {
+                "rebuilds go on, at whatever rate clients leave".to_owned()
+            }
+            Self::Rebuild { min_rate: Some(rate), .. } => {
+                let rate = Bytes::new(*rate);
+                format!("rebuilds go on, at {rate} a second at least")
+            }
             Self::Stop => "the array has stopped".to_owned(),
         }
     }
+}
+
+/// A drive as it was named.
+fn member(device: &str) -> Result<MemberSpec, String> {
+    let mut all = members(&[device.to_owned()]).map_err(|error| error.to_string())?;
+    Ok(all.remove(0))
+}
+
+fn take(force: bool) -> Take {
+    if force { Take::Any } else { Take::Empty }
 }
 
 /// A number that a drive may have.
@@ -199,8 +305,24 @@ mod tests {
             let (verb, expected) = match make {
                 Make::Alone(verb) => (verb, json!({ "verb": name })),
                 Make::OfDrive(make) => (make(3), json!({ "verb": name, "drive": 3 })),
+                Make::Replace => (
+                    Verb::Replace { drive: 3, device: "new".to_owned(), force: true },
+                    json!({ "verb": name, "drive": 3, "device": "new", "force": true }),
+                ),
+                Make::AddSpare => (
+                    Verb::AddSpare { device: "new".to_owned(), force: false },
+                    json!({ "verb": name, "device": "new", "force": false }),
+                ),
+                Make::RemoveSpare => (
+                    Verb::RemoveSpare { device: "new".to_owned() },
+                    json!({ "verb": name, "device": "new" }),
+                ),
+                Make::Rebuild => (
+                    Verb::Rebuild { pause: true, min_rate: Some(5) },
+                    json!({ "verb": name, "pause": true, "min_rate": 5 }),
+                ),
             };
-            assert_eq!(question(verb), expected);
+            assert_eq!(question(verb.clone()), expected);
             assert_eq!(serde_json::from_value::<Verb>(expected).unwrap(), verb);
         }
     }

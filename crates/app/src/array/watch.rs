@@ -97,7 +97,7 @@ enum Looked {
 }
 
 fn look(conversation: &mut Conversation, stop: &Stop) -> Result<Looked, AppError> {
-    conversation.say(Verb::Status)?;
+    conversation.say(&Verb::Status)?;
     conversation.set_patience(MOMENT)?;
     let mut line = Vec::new();
     loop {

@@ -49,8 +49,12 @@ impl Harm {
     }
 }
 
-const SMALL: Budget =
-    Budget { step: Sectors::new(64), memory: Sectors::new(1 << 10), pause: Nanos::from_millis(20) };
+const SMALL: Budget = Budget {
+    step: Sectors::new(64),
+    memory: Sectors::new(1 << 10),
+    pause: Nanos::from_millis(20),
+    mark: Nanos::from_secs(30),
+};
 
 /// Arrays whose stripes have one codeword.
 fn start(text: &str, stripes: u64, seed: u64) -> Runtime {

@@ -17,7 +17,7 @@ use levelhead_array::{HostOrder, Policy, Spec};
 use levelhead_erasure::Kernel;
 use levelhead_host::{CreateOptions, Io, Journaling};
 use levelhead_metrics::Address;
-use levelhead_units::Nanos;
+use levelhead_units::{Bytes, Nanos};
 
 use super::listen::ListenArgs;
 use crate::manager::Manager;
@@ -197,16 +197,32 @@ impl FromArgMatches for Ask {
         else {
             return Err(clap::Error::new(ErrorKind::InvalidSubcommand));
         };
-        match offer.make {
+        Ok(match offer.make {
             Make::Alone(verb) => {
                 let Running { array } = Running::from_arg_matches(own)?;
-                Ok(Self { array, verb })
+                Self { array, verb }
             }
             Make::OfDrive(make) => {
                 let OfDrive { array, drive } = OfDrive::from_arg_matches(own)?;
-                Ok(Self { array, verb: make(drive) })
+                Self { array, verb: make(drive) }
             }
-        }
+            Make::Replace => {
+                let Replace { array, drive, device, force } = Replace::from_arg_matches(own)?;
+                Self { array, verb: Verb::Replace { drive, device, force } }
+            }
+            Make::AddSpare => {
+                let AddSpare { array, device, force } = AddSpare::from_arg_matches(own)?;
+                Self { array, verb: Verb::AddSpare { device, force } }
+            }
+            Make::RemoveSpare => {
+                let OfSpare { array, device } = OfSpare::from_arg_matches(own)?;
+                Self { array, verb: Verb::RemoveSpare { device } }
+            }
+            Make::Rebuild => {
+                let Rebuild { array, pause, start: _, min_rate } = Rebuild::from_arg_matches(own)?;
+                Self { array, verb: Verb::Rebuild { pause, min_rate: min_rate.map(Bytes::get) } }
+            }
+        })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -222,6 +238,10 @@ impl Subcommand for Ask {
             command.subcommand(match offer.make {
                 Make::Alone(_) => Running::augment_args(own),
                 Make::OfDrive(_) => OfDrive::augment_args(own),
+                Make::Replace => Replace::augment_args(own),
+                Make::AddSpare => AddSpare::augment_args(own),
+                Make::RemoveSpare => OfSpare::augment_args(own),
+                Make::Rebuild => Rebuild::augment_args(own),
             })
         })
     }
@@ -284,6 +304,54 @@ pub(crate) struct OfDrive {
     drive: u8,
 }
 
+#[derive(Args)]
+pub(crate) struct Replace {
+    /// The array's control socket, or any of its drives
+    array: PathBuf,
+    /// The lost drive's number
+    #[arg(value_parser = values::drive, allow_negative_numbers = true)]
+    drive: u8,
+    /// The new drive: a path as the server sees it, emu:PATH?.., or an NBD export
+    device: String,
+    /// Take a drive that holds something: another array, a file system, any other data
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct AddSpare {
+    /// The array's control socket, or any of its drives
+    array: PathBuf,
+    /// The spare: a path as the server sees it, emu:PATH?.., or an NBD export
+    device: String,
+    /// Take a drive that holds something: another array, a file system, any other data
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct OfSpare {
+    /// The array's control socket, or any of its drives
+    array: PathBuf,
+    /// The spare, as status names it
+    device: String,
+}
+
+#[derive(Args)]
+pub(crate) struct Rebuild {
+    /// The array's control socket, or any of its drives
+    array: PathBuf,
+    /// Copy nothing for now
+    #[arg(long, conflicts_with = "start")]
+    pause: bool,
+    /// Go on, which is also what comes of no option
+    #[arg(long)]
+    start: bool,
+    /// Bytes a second that are copied at least, whatever clients ask, as in 5MB; 0 for none
+    #[arg(long, value_name = "RATE", value_parser = values::rebuild_rate)]
+    min_rate: Option<Bytes>,
+}
+
 pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
     match options {
         Options::Create(args) => {
@@ -310,10 +378,10 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
         }
         Options::Serve(args) => run_serve(*args, output),
         Options::Status(StatusArgs { array, watch: None, damaged: true }) => {
-            output.print(ask(&array, Verb::Damaged)?.as_ref())
+            output.print(ask(&array, &Verb::Damaged)?.as_ref())
         }
         Options::Status(StatusArgs { array, watch: None, damaged: false }) => {
-            output.print(ask(&array, Verb::Status)?.as_ref())
+            output.print(ask(&array, &Verb::Status)?.as_ref())
         }
         Options::Status(StatusArgs { array, watch: Some(every), damaged: _ }) => {
             watch_status(&Watch { array, every }, output)
@@ -325,9 +393,9 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
                 "status" => ScrubWhat::Status,
                 _ => ScrubWhat::Start,
             };
-            output.print(ask(&array, Verb::Scrub { what })?.as_ref())
+            output.print(ask(&array, &Verb::Scrub { what })?.as_ref())
         }
-        Options::Ask(Ask { array, verb }) => output.print(ask(&array, verb)?.as_ref()),
+        Options::Ask(Ask { array, verb }) => output.print(ask(&array, &verb)?.as_ref()),
     }
 }
 

@@ -13,6 +13,7 @@ mod offline;
 #[expect(dead_code, reason = "the program reads the files by itself")]
 mod pki;
 mod refusals;
+mod replace;
 mod resync;
 mod scrub;
 mod service;

@@ -37,7 +37,7 @@ impl Engine {
         self.stopping.push(reply);
     }
 
-    fn seat(&mut self, drive: DriveIdx) -> Result<&mut Seat, HostError> {
+    pub(crate) fn seat(&mut self, drive: DriveIdx) -> Result<&mut Seat, HostError> {
         let count = self.parts.seats.len();
         let seat = self.parts.seats.get_mut(drive.as_usize());
         seat.ok_or_else(|| {
@@ -203,6 +203,7 @@ impl Engine {
             let state = match seat.backend {
                 None => DriveState::Missing,
                 Some(_) if seat.work.failure().is_some() => DriveState::Failed,
+                Some(_) if array.is_filling(drive) => DriveState::Filling,
                 Some(_) if array.lost().contains(drive) => DriveState::Lost,
                 Some(_) => DriveState::Present,
             };
@@ -240,6 +241,9 @@ impl Engine {
             damaged: array.damaged_summary(),
             scrub: array.scrub(),
             drives: drives.collect(),
+            rebuild: array.rebuild(),
+            rebuild_wish: array.rebuild_wish(),
+            spares: self.spares(),
             synced: Ratio::of(array.synced(), array.layout().stripes()),
             resync: array.resync(),
             outstanding: gate.requests(),

@@ -20,6 +20,7 @@ mod window;
 use std::path::PathBuf;
 
 use levelhead_array::damaged::DamagedList;
+use levelhead_array::membership::Membership;
 use levelhead_array::quorum::{Assembly, Found, quorum};
 use levelhead_array::superblock::{Book, Own};
 use levelhead_array::{Area, Layout};
@@ -155,7 +156,11 @@ impl Offline {
     }
 
     pub(crate) fn present(&self) -> DriveSet {
-        self.there().map(|(drive, _)| drive).collect()
+        let is_filling = |drive: &DriveIdx| {
+            matches!(self.book.members[drive.as_usize()].membership, Membership::Filling { .. })
+        };
+        // What a drive that is being filled holds is on others as well.
+        self.there().map(|(drive, _)| drive).filter(|drive| !is_filling(drive)).collect()
     }
 }
 

@@ -1,0 +1,141 @@
+//! A lost drive is replaced while the array is served, by hand or by a spare; the new one then stands in for others.
+
+use std::fs::File;
+
+use levelhead_block::Durability;
+use levelhead_units::Bytes;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{Serving, Shelf, assert_same, connect, levelhead, random, refs, wait_until};
+use crate::{DRIVE, SIZE, scribble, without};
+
+/// A file that can come into a place.
+fn new_drive(shelf: &Shelf, name: &str, size: u64) -> String {
+    let path = shelf.path(name);
+    File::create(&path).unwrap().set_len(size).unwrap();
+    path
+}
+
+fn state(serving: &Serving, drive: usize) -> Value {
+    serving.status()["drives"][drive]["state"].clone()
+}
+
+fn wait_for_rebuild(serving: &Serving, drive: usize) {
+    wait_until("the drive is filled", || state(serving, drive) == "present");
+    wait_until("that is recorded", || serving.status()["state"] == "whole");
+}
+
+#[test]
+fn replaced_drive_is_filled_beside_clients_and_stands_in_for_the_others() {
+    let shelf = Shelf::new();
+    let (mut drives, socket) = (shelf.array(DRIVE), shelf.path("nbd.sock"));
+    let mut model = random(SIZE, 1);
+    let serving = shelf.serve_with(&drives, &["--nbd", &socket]);
+    let client = connect(&socket);
+    client.write_at(Bytes::new(0), &model, Durability::Durable).unwrap();
+    levelhead(&["array", "fail", &drives[0], "2"]).good();
+    scribble(&client, &mut model, 2);
+    let new = new_drive(&shelf, "new.img", DRIVE + 4096 * 7);
+    levelhead(&["array", "replace", &drives[0], "2", &new]).good();
+    scribble(&client, &mut model, 3);
+    wait_for_rebuild(&serving, 2);
+    scribble(&client, &mut model, 4);
+    levelhead(&["array", "fail", &drives[1], "5"]).good();
+    let mut bytes = vec![0; model.len()];
+    client.read_at(Bytes::new(0), &mut bytes).unwrap();
+    assert_same(&bytes, &model);
+    drop(client);
+    serving.stop();
+    // The old member is refused, and the new one is found like any other.
+    let left = without(&drives, 5);
+    let args: Vec<&str> = ["array", "serve"].into_iter().chain(refs(&left)).collect();
+    let refusal = levelhead(&args).refusal().to_owned();
+    assert!(refusal.contains(&drives[2]), "{refusal}");
+    drives[2] = new;
+    let all = shelf.path("other.sock");
+    let serving = shelf.serve_with(&without(&drives, 5), &["--nbd", &all]);
+    let mut bytes = vec![0; model.len()];
+    connect(&all).read_at(Bytes::new(0), &mut bytes).unwrap();
+    assert_same(&bytes, &model);
+    serving.stop();
+}
+
+#[test]
+fn rebuild_that_was_paused_goes_on_after_the_server_was_killed() {
+    let shelf = Shelf::new();
+    let (mut drives, socket) = (shelf.array(DRIVE), shelf.path("nbd.sock"));
+    let mut model = random(SIZE, 1);
+    let serving = shelf.serve_with(&drives, &["--nbd", &socket]);
+    let client = connect(&socket);
+    client.write_at(Bytes::new(0), &model, Durability::Durable).unwrap();
+    levelhead(&["array", "fail", &drives[0], "1"]).good();
+    levelhead(&["array", "rebuild", &drives[0], "--pause"]).good();
+    let new = new_drive(&shelf, "new.img", DRIVE);
+    levelhead(&["array", "replace", &drives[0], "1", &new]).good();
+    scribble(&client, &mut model, 2);
+    let status = serving.status();
+    assert_eq!((&status["rebuild"]["drive"], &status["rebuild_paused"]), (&json!(1), &json!(true)));
+    assert_eq!((state(&serving, 1), &status["state"]), (json!("filling"), &json!("degraded")));
+    drop(client);
+    serving.signal(Signal::KILL);
+    drop(serving.end());
+    drives[1] = new;
+    let serving = shelf.serve_with(&drives, &["--nbd", &shelf.path("again.sock")]);
+    wait_for_rebuild(&serving, 1);
+    levelhead(&["array", "fail", &drives[0], "0"]).good();
+    let mut bytes = vec![0; model.len()];
+    connect(&shelf.path("again.sock")).read_at(Bytes::new(0), &mut bytes).unwrap();
+    assert_same(&bytes, &model);
+    serving.stop();
+}
+
+#[test]
+fn spare_steps_in_for_a_drive_that_fails() {
+    let shelf = Shelf::new();
+    let (drives, socket) = (shelf.array(DRIVE), shelf.path("nbd.sock"));
+    let model = random(SIZE, 1);
+    let serving = shelf.serve_with(&drives, &["--nbd", &socket]);
+    let client = connect(&socket);
+    client.write_at(Bytes::new(0), &model, Durability::Durable).unwrap();
+    let spare = new_drive(&shelf, "spare.img", DRIVE);
+    levelhead(&["array", "add-spare", &drives[0], &spare]).good();
+    assert_eq!(serving.status()["spares"], json!([spare]));
+    levelhead(&["array", "fail", &drives[0], "4"]).good();
+    wait_for_rebuild(&serving, 4);
+    let status = serving.status();
+    assert_eq!((&status["spares"], &status["drives"][4]["member"]), (&json!([]), &json!(spare)));
+    levelhead(&["array", "fail", &drives[0], "3"]).good();
+    let mut bytes = vec![0; model.len()];
+    client.read_at(Bytes::new(0), &mut bytes).unwrap();
+    assert_same(&bytes, &model);
+    serving.stop();
+}
+
+#[test]
+fn drive_that_will_not_do_is_refused_with_the_reason_and_nothing_changes() {
+    let shelf = Shelf::new();
+    let drives = shelf.array(DRIVE);
+    let serving = shelf.serve_with(&drives, &["--nbd", &shelf.path("nbd.sock")]);
+    let refused = |args: &[&str]| levelhead(args).refusal().to_owned();
+    let good = new_drive(&shelf, "good.img", DRIVE);
+    let replace =
+        |drive: &str, device: &str| refused(&["array", "replace", &drives[0], drive, device]);
+    assert!(replace("1", &good).contains("drive 1 is not lost"), "it has a drive");
+    levelhead(&["array", "fail", &drives[0], "1"]).good();
+    let small = new_drive(&shelf, "small.img", DRIVE / 2);
+    assert!(replace("1", &small).contains("needs at least"), "too small");
+    assert!(replace("9", &good).contains("drives 0 to 5"), "no such drive");
+    assert!(replace("1", &shelf.path("nothing")).contains("nothing"), "not there");
+    std::fs::write(&good, random(DRIVE, 9)).unwrap();
+    assert!(replace("1", &good).contains("--force"), "it holds something");
+    assert!(!replace("1", &drives[2]).is_empty(), "a drive of the array");
+    let spare = refused(&["array", "remove-spare", &drives[0], &good]);
+    assert!(spare.contains("is no spare"), "{spare}");
+    let rate = refused(&["array", "rebuild", &drives[0], "--min-rate", "5"]);
+    assert!(rate.contains("from 10kB"), "{rate}");
+    assert_eq!(state(&serving, 1), "lost");
+    levelhead(&["array", "replace", &drives[0], "1", &good, "--force"]).good();
+    wait_for_rebuild(&serving, 1);
+    serving.stop();
+}
