@@ -131,8 +131,10 @@ impl World {
             match quorum(&found) {
                 Ok(assembly) => break assembly,
                 // A drive that came into a place just before the power failed may say nothing yet.
-                Err(Refusal::Stranger { found: stale })
-                | Err(Refusal::Stale { found: [stale, _], .. })
+                Err(Refusal::Stranger { found: stranger }) => {
+                    left_out = left_out.with(DriveIdx::from_usize(shown[stranger]));
+                }
+                Err(Refusal::Stale { found: [stale, _], .. })
                 | Err(Refusal::LeftBehind { found: stale, .. }) => {
                     let stale = DriveIdx::from_usize(shown[stale]);
                     match self.shelf().planted {

@@ -31,7 +31,7 @@ impl Client {
         let extent = Extent::new(Lba::new(lba), Sectors::new(sectors));
         self.rng.fill(self.model.bytes_mut(extent));
         self.id += 1;
-        run.write(self.id, extent, &self.model.bytes(extent).to_vec());
+        run.write(self.id, extent, self.model.bytes(extent));
     }
 
     /// Reads everything at once and compares it.
