@@ -13,10 +13,10 @@
 //!
 //! # Invariants
 //!
-//! - Y1. The front moves over a step when all of it is copied, and over the steps in their order.
-//! - Y2. The mark moves to where the front was when a flush of the drive was begun, once that flush has ended and
+//! - RB1. The front moves over a step when all of it is copied, and over the steps in their order.
+//! - RB2. The mark moves to where the front was when a flush of the drive was begun, once that flush has ended and
 //!   enough rings say for good that all transactions of that time are committed.
-//! - Y3. A sector that nothing gives never stops a rebuild, and never costs another drive.
+//! - RB3. A sector that nothing gives never stops a rebuild, and never costs another drive.
 
 use std::collections::VecDeque;
 
@@ -170,7 +170,7 @@ impl Rebuild {
     /// Forgets the drive that was being filled.
     fn forget(&mut self) {
         (self.drive, self.marking) = (None, None);
-        assert!(self.steps.is_empty(), "Y1: steps are under way");
+        assert!(self.steps.is_empty(), "RB1: steps are under way");
     }
 }
 
@@ -392,7 +392,7 @@ impl Array {
         if is_ending || is_due || is_waited_for || !are_about { Haste::Now } else { Haste::Idle }
     }
 
-    /// Lets the steps go on whose drives have become idle, and the front over those that are done (Y1).
+    /// Lets the steps go on whose drives have become idle, and the front over those that are done (RB1).
     fn move_steps(&mut self, now: Instant) -> Moved {
         let haste = self.haste(now);
         for op in self.rebuild.steps.clone() {
@@ -415,7 +415,7 @@ impl Array {
                 (self.rebuild.next_at, self.rebuild.waits) = (now + RETRY, true);
             } else if is_filling && !self.core.has_failed() {
                 let valid = &mut self.core.valid[span.drive.as_usize()];
-                assert_eq!(*valid, span.first, "Y1");
+                assert_eq!(*valid, span.first, "RB1");
                 *valid = span.end;
                 let kept = self.rebuild.next_at;
                 let after = now + PAUSE;
@@ -434,7 +434,7 @@ impl Array {
         moved
     }
 
-    /// Moves the mark after the front, and ends the rebuild when that is at the end (Y2).
+    /// Moves the mark after the front, and ends the rebuild when that is at the end (RB2).
     fn move_mark(&mut self, now: Instant) {
         let Some(drive) = self.rebuild.drive else { return };
         let is_filled = self.core.drives.filling().contains(drive);

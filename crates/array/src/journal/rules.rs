@@ -49,9 +49,9 @@ pub enum Rule {
     Decide,
     /// X3: a recovery ends with marks that everything is over.
     Conclude,
-    /// Y2 of `background/rebuild.rs`: what was copied to a drive is flushed before it is recorded.
+    /// RB2 of `background/rebuild.rs`: what was copied to a drive is flushed before it is recorded.
     FillFlush,
-    /// N1 of `ops/fill.rs`: no write changes a stripe while it is copied.
+    /// FI1 of `ops/fill.rs`: no write changes a stripe while it is copied.
     FillLock,
 }
 

@@ -11,10 +11,10 @@
 //!
 //! # Invariants
 //!
-//! - N1. No write changes a stripe from before it is read until the drive that is filled holds it. Reads go on: they
+//! - FI1. No write changes a stripe from before it is read until the drive that is filled holds it. Reads go on: they
 //!   have nothing to do with that drive.
-//! - N2. What waits for its place counts, not what is there.
-//! - N3. A sector that nothing gives is named, and everything else is copied.
+//! - FI2. What waits for its place counts, not what is there.
+//! - FI3. A sector that nothing gives is named, and everything else is copied.
 
 use std::collections::VecDeque;
 
@@ -236,7 +236,7 @@ impl FillOp {
                 if can_compute(core, word, symbol) {
                     targets.push(Target { cell, word: at, symbol });
                 } else {
-                    self.damaged.push(cell); // N3
+                    self.damaged.push(cell); // FI3
                 }
             }
         }

@@ -90,7 +90,7 @@ fn rebuilt_drive_stands_in_for_every_set_of_others_that_the_layout_survives() {
     }
 }
 
-/// Y3: no drive is lost for a sector that cannot be read, nothing is made up, and the rest is there.
+/// RB3: no drive is lost for a sector that cannot be read, nothing is made up, and the rest is there.
 #[test]
 fn sector_that_nothing_gives_costs_no_drive_and_is_not_made_up() {
     let spec: Spec = "raid5:3+1,chunk=8KiB".parse().unwrap();
