@@ -45,6 +45,8 @@ fn status_tells_what_an_array_does_while_it_serves() {
     let expected = [
         "array",
         "at_seconds",
+        "damaged",
+        "damaged_reads",
         "decoded",
         "drives",
         "events",
@@ -74,13 +76,19 @@ fn status_tells_what_an_array_does_while_it_serves() {
         "rebuild_writes",
         "redispatched",
         "removed",
+        "repaired_unreadable",
+        "repaired_wrong",
         "requests",
         "resync",
+        "scrub",
+        "scrubbed_stripes",
         "size_bytes",
         "spares",
         "state",
         "subrequests",
         "synced_percent",
+        "unlocated_codewords",
+        "unrepaired_sectors",
         "uuid",
     ];
     assert_eq!(keys(&status), expected);
