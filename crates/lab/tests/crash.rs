@@ -71,6 +71,10 @@ fn rules_that_are_left_out_are_noticed() {
         let aim = Aim { rules: Rules::without(rule), ..Aim::DEFAULT };
         assert!(seeds_to_find(&format!("without {rule:?}"), aim) <= 100, "{rule:?}");
     }
+    for (rule, aim) in [(Rule::Apart, Aim::ANNOUNCED), (Rule::Hints, Aim::ASIDE)] {
+        let aim = Aim { rules: Rules::without(rule), ..aim };
+        assert!(seeds_to_find(&format!("without {rule:?}"), aim) <= 100, "{rule:?}");
+    }
 }
 
 #[test]

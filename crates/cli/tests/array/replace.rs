@@ -49,7 +49,9 @@ fn replaced_drive_is_filled_beside_clients_and_stands_in_for_the_others() {
     serving.stop();
     // The old member is refused, and the new one is found like any other.
     let left = without(&drives, 5);
-    let args: Vec<&str> = ["array", "serve"].into_iter().chain(refs(&left)).collect();
+    let none = shelf.path("none.sock");
+    let args = ["array", "serve", "--nbd", none.as_str()].into_iter();
+    let args: Vec<&str> = args.chain(refs(&left)).collect();
     let refusal = levelhead(&args).refusal().to_owned();
     assert!(refusal.contains(&drives[2]), "{refusal}");
     drives[2] = new;
