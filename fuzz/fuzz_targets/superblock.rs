@@ -34,7 +34,7 @@ fuzz_target!(|bytes: &[u8]| {
         .take(8)
         .map(|member| {
             let (first, second) = member.split_at(member.len().min(SECTOR));
-            Found { copies: [copy(first), copy(second)], size: Sectors::new(1 << 41) }
+            Found::new([copy(first), copy(second)], Sectors::new(1 << 41))
         })
         .collect();
     if let Ok(assembly) = quorum(&found) {
