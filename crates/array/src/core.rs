@@ -348,11 +348,6 @@ impl Core {
         self.arms[drive.as_usize()]
     }
 
-    /// Puts sectors that nothing gives onto the list of damaged ones; false if there is none.
-    pub(crate) fn list_damaged(&mut self, _cells: &[crate::shape::Cell]) -> bool {
-        false
-    }
-
     /// Puts a command into a drive's queue.
     pub(crate) fn enqueue(&mut self, now: Instant, what: Enqueue) -> SubId {
         let Enqueue { purpose, drive, command, segments, origin, end, fate, since } = what;

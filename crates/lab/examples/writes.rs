@@ -1,5 +1,8 @@
 //! Writes with and without a journal, in virtual time: `writes ARRAY LOAD..`, where a load is a synthetic one, and
 //! `LOAD@N` keeps N of its requests outstanding: `writes raid5:5+1,chunk=64KiB size=4KiB,interval=1ms,count=6000,reads=0%@32`.
+//!
+//! In the environment, `SEQ=0.5` writes in a row from the middle of the array on, `FROM=8` announces from 8 codewords on,
+//! and `FROM=none` logs everything.
 
 use std::sync::Arc;
 

@@ -16,7 +16,8 @@
 //! - RB1. The front moves over a step when all of it is copied, and over the steps in their order.
 //! - RB2. The mark moves to where the front was when a flush of the drive was begun, once that flush has ended and
 //!   enough rings say for good that all transactions of that time are committed.
-//! - RB3. A sector that nothing gives never stops a rebuild, and never costs another drive.
+//! - RB3. A sector that nothing gives never costs another drive, and is not made up: the front stays before it, and its
+//!   step is tried again, until it can be had or is written.
 
 use std::collections::VecDeque;
 
@@ -409,7 +410,7 @@ impl Array {
             let (span, damaged) = (fill.span, fill.damaged().to_vec());
             self.core.counters.rebuild_damaged += damaged.len() as u64;
             self.rebuild.steps.pop_front();
-            self.rebuild.is_back |= !damaged.is_empty() && !self.core.list_damaged(&damaged);
+            self.rebuild.is_back |= !damaged.is_empty(); // RB3
             let is_filling = self.core.drives.filling().contains(span.drive);
             if self.rebuild.is_back {
                 (self.rebuild.next_at, self.rebuild.waits) = (now + RETRY, true);

@@ -32,7 +32,7 @@ use super::{Blocked, Journal};
 use crate::core::{Core, OpId};
 use crate::shape::Row;
 
-/// Where so many times as much is under way as a single operation is announced for, all are.
+/// Where this many times as much is under way as a single operation is announced for, all are.
 const STREAM: usize = 12;
 
 /// See the module.

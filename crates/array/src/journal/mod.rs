@@ -76,7 +76,7 @@ use crate::ops::write::Logged;
 use crate::settings::{Left, Settings};
 use crate::shape::Spec;
 
-/// Of so many transactions that wait one may begin before others that wait for an intent.
+/// Of the first 64 transactions that wait one may begin before others that wait for an intent.
 const LOOK_AHEAD: usize = 64;
 
 /// See the module.

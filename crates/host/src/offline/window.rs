@@ -38,7 +38,7 @@ impl Window {
         let spec = layout.spec();
         let (chunk, e) = (spec.chunk().get(), spec.expansion() as u64);
         let (width, drives) = (spec.width() as u64, spec.drives() as u64);
-        // So many chunks of every drive hold whole stripes.
+        // This number of chunks of every drive holds whole stripes.
         let period = width / gcd(width, drives);
         let most = (ALL / drives).clamp(1, MOST);
         let (step, len) = match most / (chunk * period) {

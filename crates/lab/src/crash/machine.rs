@@ -193,7 +193,7 @@ impl Machine {
         self.spoilt = DriveSet::EMPTY;
     }
 
-    /// Whether something may be wrong with a disk for a time: the array does not wait for it for ever.
+    /// Whether something may be wrong with a disk for a time: the array waits for it only as long as its patience lasts.
     pub(crate) fn has_patience(&self) -> bool {
         self.has_patience
     }

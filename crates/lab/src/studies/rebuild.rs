@@ -167,7 +167,7 @@ fn beside(seed: u64, count: u64, wish: Option<RebuildWish>) -> Result<Measured, 
         .with("rate", rate))
 }
 
-/// A drive that is written to from its first sector on, with so many commands inside it that it never waits.
+/// A drive that is written to from its first sector on, with enough commands inside it that it never waits.
 fn sequential(seed: u64, secs: u64) -> Result<Measured, String> {
     let profile =
         Profile::shipped(DRIVE).ok_or_else(|| format!("'{DRIVE}' is no drive profile"))?;
