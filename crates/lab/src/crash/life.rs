@@ -202,7 +202,9 @@ impl Run<'_> {
         self.tally.back += u64::from(!image.lost.without(gone).is_empty());
         let layout = Layout::new(self.spec, known.assembly.area.size());
         let is_valid = known.assembly.trusted == layout.stripes();
-        if known.assembly.doubt.is_some() {
+        // The copies of a mirror have all that was written; what was never written was not copied for good.
+        let is_in_part = self.spec.is_mirror() && !is_valid && !gone.is_empty();
+        if known.assembly.doubt.is_some() || is_in_part {
             // A disk was lost when all redundancy was valid, before that was recorded.
             self.tally.doubts += 1;
             return Ok(());
