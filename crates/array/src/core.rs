@@ -89,6 +89,7 @@ pub(crate) struct Core {
     pub(crate) unplaced: Unplaced,
     /// What can be had no more.
     pub(crate) damaged: Damaged,
+    keeps_no_books: bool,
     /// Whether what is to be written goes to the journal first.
     pub(crate) is_journaled: bool,
     /// Drives that no write of a journal should wait for.
@@ -186,6 +187,7 @@ impl Core {
                 None => Damaged::new(DamagedList::default(), None),
                 Some(books) => Damaged::new(books.damaged.list.clone(), books.listed()),
             },
+            keeps_no_books: settings.books.is_none(),
             is_journaled: settings.journal.is_some(),
             hindering: DriveSet::EMPTY,
             journal_next: None,
@@ -203,6 +205,11 @@ impl Core {
             sub_next: 0,
             buf_next: 0,
         }
+    }
+
+    /// Whether the list of damaged sectors outlasts the array, or nothing does.
+    pub(crate) fn keeps_list(&self) -> bool {
+        self.keeps_no_books || self.damaged.summary().is_kept
     }
 
     /// Whether a drive holds what was written to its part of a stripe.

@@ -67,7 +67,7 @@ counters! {
     journal_unrecovered, "sectors", "Sectors of drives whose last content a start after a crash could not bring back.";
     rebuild_reads, "commands", "Reads from which a rebuild computed what a new drive is to hold.";
     rebuild_writes, "commands", "Writes that filled a new drive.";
-    rebuild_damaged, "sectors", "Sectors that a rebuild could get from no drive.";
+    rebuild_damaged, "sectors", "Sectors that a rebuild has put onto the list of damaged sectors.";
 }
 
 counters! {

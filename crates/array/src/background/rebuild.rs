@@ -14,10 +14,11 @@
 //! # Invariants
 //!
 //! - RB1. The front moves over a step when all of it is copied, and over the steps in their order.
-//! - RB2. The mark moves to where the front was when a flush of the drive was begun, once that flush has ended and
-//!   enough rings say for good that all transactions of that time are committed.
-//! - RB3. A sector that nothing gives never costs another drive, and is not made up: the front stays before it, and its
-//!   step is tried again, until it can be had or is written.
+//! - RB2. The mark moves to where the front was when a flush of the drive was begun, once that flush has ended, enough
+//!   rings say for good that all transactions of that time are committed, and the list of damaged sectors is safe.
+//! - RB3. A sector that nothing gives never costs another drive, and is not made up: it is one damaged sector, and the
+//!   rebuild goes on. Where drives have no place for the list of damaged sectors the front stays before it, and its step
+//!   is tried again, until it can be had or is written.
 
 use std::collections::VecDeque;
 
@@ -213,6 +214,9 @@ impl Array {
             journal.begin_filling(drive, new.as_ref().map(|new| new.uuid));
             self.rebuild.before = journal.next();
         }
+        if let Some(new) = &new {
+            self.list_copies.replace(drive, new.uuid, &new.own);
+        }
         if let (Some(ledger), Some(new)) = (&mut self.ledger, new) {
             ledger.begin_filling(&self.core, drive, new);
         }
@@ -407,10 +411,10 @@ impl Array {
             if !fill.is_done() {
                 break;
             }
-            let (span, damaged) = (fill.span, fill.damaged().to_vec());
-            self.core.counters.rebuild_damaged += damaged.len() as u64;
+            let (span, is_in_vain) = (fill.span, fill.is_in_vain());
+            self.core.counters.rebuild_damaged += fill.damaged().len() as u64;
             self.rebuild.steps.pop_front();
-            self.rebuild.is_back |= !damaged.is_empty(); // RB3
+            self.rebuild.is_back |= is_in_vain; // RB3
             let is_filling = self.core.drives.filling().contains(span.drive);
             if self.rebuild.is_back {
                 (self.rebuild.next_at, self.rebuild.waits) = (now + RETRY, true);
@@ -451,7 +455,7 @@ impl Array {
             let is_over = |known: &mut Journal| known.says_over(core, now, before);
             // A ring without a record proves that there was none, once it counts.
             let is_over = !is_last || self.journal.as_mut().is_none_or(is_over);
-            if flush.is_some() || !is_committed || !is_over {
+            if flush.is_some() || !is_committed || !is_over || !self.core.damaged.is_safe() {
                 return;
             }
             (self.rebuild.marking, self.rebuild.marked_at) = (None, now);

@@ -76,6 +76,14 @@ impl ListCopies {
         seat.next = 1 - seat.next; // Y3
     }
 
+    /// The place of a lost drive has a new one, which has no list yet: it gets one once it counts.
+    pub(crate) fn replace(&mut self, drive: DriveIdx, member: Uuid, own: &Own) {
+        if let Some(seat) = self.seats.get_mut(drive.as_usize()) {
+            let new = |place| Seat { member, place, has: 0, next: 0, writing: None };
+            *seat = own.damaged().map(new);
+        }
+    }
+
     /// The array does without a drive from now on.
     pub(crate) fn handle_lost(&mut self, core: &mut Core, drive: DriveIdx) {
         let Some(Some(seat)) = self.seats.get_mut(drive.as_usize()) else { return };

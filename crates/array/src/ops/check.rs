@@ -17,7 +17,8 @@
 //!
 //! - C1. A drive is blamed only where two redundant drives' worth of symbols is left over, and it is the only one.
 //! - C2. Nothing is written into a codeword whose symbols do not match and of which no drive is blamed.
-//! - C3. A sector counts as repaired when it was read again and holds what was written.
+//! - C3. A sector counts as repaired when it was read again and holds what was written. It leaves the list of damaged
+//!   sectors then.
 
 use levelhead_block::{BufId, Command, Durability, Effort, Place, Segment, ZeroTail};
 use levelhead_erasure::SymbolSet;
@@ -131,12 +132,10 @@ impl CheckOp {
         for row in rows {
             let usable = usable(core, row);
             fetch.begin(core, row, usable);
-            let word = fetch.codewords.last_mut().expect("it was begun");
-            word.usable = word.usable.minus(word.listed);
         }
         let wish = |(word, codeword): (usize, &Codeword)| Wish {
             word,
-            symbols: codeword.usable.minus(codeword.have),
+            symbols: codeword.usable.minus(codeword.have).minus(codeword.listed),
         };
         let wishes: Vec<Wish> = fetch.codewords.iter().enumerate().map(wish).collect();
         let wishes: Vec<Wish> =
@@ -242,7 +241,7 @@ impl CheckOp {
         let mut sums = Vec::new();
         let mut rows = Vec::new();
         for (at, word) in self.fetch.codewords.iter().enumerate() {
-            if !erased(word).is_empty() {
+            if !erased(core, word).is_empty() {
                 self.checked.suspects.push(word.row);
                 continue;
             }
@@ -350,7 +349,7 @@ impl CheckOp {
     fn repair(&mut self, core: &mut Core, now: Instant, wrong: SymbolSet) {
         self.phase = Phase::Done;
         let word = self.word();
-        let (row, erased) = (word.row, erased(word));
+        let (row, erased) = (word.row, erased(core, word));
         let sources = word.have.minus(wrong);
         let all: Vec<usize> = erased.or(wrong).iter().collect();
         if all.is_empty() {
@@ -425,8 +424,11 @@ impl CheckOp {
         }
     }
 
-    fn note(&mut self, core: &Core, at: usize, is_repaired: bool) {
+    fn note(&mut self, core: &mut Core, at: usize, is_repaired: bool) {
         let Repair { symbol, fault, .. } = self.repairs[at];
+        if is_repaired {
+            core.damaged.take_off([core.layout.cell(self.word().row, symbol)]);
+        }
         self.find(core, symbol, fault, is_repaired);
     }
 
@@ -447,9 +449,15 @@ impl CheckOp {
 
 const MANNER: Manner = Manner { effort: Effort::Full, end: End::Tail, fate: Fate::Certain };
 
-/// Symbols on drives that are there and that those did not give.
-fn erased(word: &Codeword) -> SymbolSet {
-    word.damaged.or(word.unknown).minus(word.listed).minus(word.have).and(word.usable)
+/// Symbols on drives that are there and that those did not give. Of those on the list of damaged sectors what can be made
+/// anew: redundancy, and a copy of which there is another.
+fn erased(core: &Core, word: &Codeword) -> SymbolSet {
+    let for_good = match core.layout.spec().is_mirror() {
+        true if word.have.is_empty() => word.listed,
+        true => SymbolSet::EMPTY,
+        false => word.listed.and(SymbolSet::first(core.layout.data_symbols())),
+    };
+    word.damaged.or(word.unknown).minus(for_good).minus(word.have).and(word.usable)
 }
 
 /// Sums over these symbols that are zero if the symbols match: one for each symbol that is left over.

@@ -14,7 +14,9 @@
 //! - FI1. No write changes a stripe from before it is read until the drive that is filled holds it. Reads go on: they
 //!   have nothing to do with that drive.
 //! - FI2. What waits for its place counts, not what is there.
-//! - FI3. A sector that nothing gives is named, and everything else is copied.
+//! - FI3. A sector that nothing gives is put onto the list of damaged sectors, with what is redundant of its codeword: that
+//!   counts what is nowhere now. Everything else is copied. Where drives have no place for the list, or what is redundant
+//!   still waits for its place, the step is done again later.
 
 use std::collections::VecDeque;
 
@@ -22,7 +24,7 @@ use levelhead_block::{BufId, Command, Durability, Effort, Place, Segment, ZeroTa
 use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveIdx, Extent, Instant, Sectors};
 
-use crate::action::SubId;
+use crate::action::{Action, SubId};
 use crate::core::{Core, Enqueue, OpId, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
@@ -57,8 +59,10 @@ pub(crate) struct FillOp {
     phase: Phase,
     /// What was computed, until it is written.
     scratch: Option<BufId>,
-    /// What nothing gives.
+    /// What was put onto the list of damaged sectors.
     damaged: Vec<Cell>,
+    /// Whether it is to be done again.
+    is_in_vain: bool,
 }
 
 #[derive(Debug)]
@@ -122,7 +126,7 @@ impl FillOp {
             }
         }
         let phase = Phase::Reading(VecDeque::new());
-        Self { op, span, fetch, phase, scratch: None, damaged: Vec::new() }
+        Self { op, span, fetch, phase, scratch: None, damaged: Vec::new(), is_in_vain: false }
     }
 
     /// A read of it has ended.
@@ -148,9 +152,14 @@ impl FillOp {
         matches!(self.phase, Phase::Reading(_))
     }
 
-    /// What nothing gave.
+    /// What nothing gave, and what counts that: it is damaged from now on.
     pub(crate) fn damaged(&self) -> &[Cell] {
         &self.damaged
+    }
+
+    /// Whether something could not be had that may yet be.
+    pub(crate) fn is_in_vain(&self) -> bool {
+        self.is_in_vain
     }
 
     /// Moves on as the facts demand.
@@ -231,14 +240,25 @@ impl FillOp {
     fn compute(&mut self, core: &mut Core, now: Instant) {
         let mut targets: Vec<Target> = Vec::new();
         for (at, word) in self.fetch.codewords.iter().enumerate() {
-            for symbol in word.subject.iter() {
-                let cell = core.layout.cell(word.row, symbol);
-                if can_compute(core, word, symbol) {
-                    targets.push(Target { cell, word: at, symbol });
-                } else {
-                    self.damaged.push(cell); // FI3
-                }
+            // What is on the list already is damaged whatever the drive holds.
+            let own = word.subject.minus(word.listed);
+            let had: SymbolSet = own.iter().filter(|&own| can_compute(core, word, own)).collect();
+            let target =
+                |symbol| Target { cell: core.layout.cell(word.row, symbol), word: at, symbol };
+            targets.extend(had.iter().map(target));
+            let cells = nowhere(core, word, own.minus(had));
+            if cells.iter().any(|&cell| core.unplaced.find(cell).is_some()) || !core.keeps_list() {
+                self.is_in_vain |= !cells.is_empty();
+            } else {
+                self.damaged.extend(cells);
             }
+        }
+        if self.is_in_vain {
+            self.damaged.clear();
+        }
+        for &Cell { drive, lba } in &self.damaged {
+            let event = core.damaged.add(drive, Extent::new(lba, Sectors::new(1)));
+            core.actions.extend(event.map(Action::Event));
         }
         targets.sort_unstable();
         let mut runs: VecDeque<WriteRun> = VecDeque::new();
@@ -295,7 +315,6 @@ impl FillOp {
 
     /// The drive that it fills is lost, or there is nothing to fill it from.
     fn abandon(&mut self, core: &mut Core, now: Instant) {
-        self.damaged.clear();
         self.close(core, now);
     }
 
@@ -345,14 +364,33 @@ fn lacking(core: &Core, word: &Codeword) -> SymbolSet {
         return untried.and(SymbolSet::first(data));
     }
     let needed = data.saturating_sub(word.have.len());
-    if needed == 0 || untried.len() < needed {
+    if needed == 0 {
         return SymbolSet::EMPTY;
+    }
+    if untried.len() < needed {
+        return untried; // To know which data nothing gives.
     }
     let avoided = core.drives.sat_out().or(core.drives.silent());
     let on = |symbol: usize| core.layout.cell(word.row, symbol).drive;
     let (last, first): (Vec<usize>, Vec<usize>) =
         untried.iter().partition(|&symbol| avoided.contains(on(symbol)));
     first.into_iter().chain(last).take(needed).collect()
+}
+
+/// What is damaged where what was read does not give these symbols of the drive (FI3).
+fn nowhere(core: &Core, word: &Codeword, lacking: SymbolSet) -> Vec<Cell> {
+    let data = SymbolSet::first(core.layout.data_symbols());
+    let symbols = match () {
+        () if lacking.is_empty() || core.layout.spec().is_mirror() => lacking,
+        () if word.row.stripe < core.synced => {
+            let redundant = SymbolSet::first(core.layout.symbols()).minus(data);
+            data.minus(word.have).or(redundant)
+        }
+        // What is redundant there is not used, and will be computed anew.
+        () => lacking.and(data),
+    };
+    let cells = symbols.iter().map(|symbol| core.layout.cell(word.row, symbol));
+    cells.filter(|&cell| !core.damaged.covers(cell)).collect()
 }
 
 /// Whether what was read gives a symbol.

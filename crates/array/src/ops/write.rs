@@ -321,7 +321,8 @@ impl WriteOp {
     /// redundant counts it as zeroes from now on. Returns whether there was such data, and on no lost drive.
     fn give_up_unreadable(&mut self, core: &mut Core) -> bool {
         let Cause::Resync { .. } = self.cause else { return false };
-        if core.layout.spec().is_mirror() || core.has_failed() || !core.drives.lost().is_empty() {
+        let is_mirror = core.layout.spec().is_mirror();
+        if is_mirror || core.has_failed() || !core.drives.lost().is_empty() || !core.keeps_list() {
             return false;
         }
         let data = SymbolSet::first(core.layout.data_symbols());
