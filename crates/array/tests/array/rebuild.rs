@@ -129,7 +129,8 @@ fn damaged_by_rebuild(spec: Spec, seed: u64) {
         background: Some(Budget::DEFAULT),
         ..settings(spec, 40, Policy::Normal, DriveSet::EMPTY)
     };
-    let mut run = Runtime::new(&if seed % 2 == 0 { plain } else { journaled(plain) }, seed);
+    let mut run =
+        Runtime::new(&if seed.is_multiple_of(2) { plain } else { journaled(plain) }, seed);
     let rng = Streams::new(seed).stream("test/damaged-by-rebuild");
     let mut client = Client { model: Memory::new(run.array.size()), rng, id: 0 };
     for _ in 0..40 {
