@@ -181,6 +181,19 @@ impl World {
         self.replace_in_array(now, drive, new)
     }
 
+    /// The array, of which nothing has been asked yet, works beside its clients, too: it mends what it finds.
+    pub fn work_in_background(&mut self, budget: Budget) {
+        assert!(self.submitted() == 0, "the array is at work");
+        let background = Some(budget);
+        self.replace_array(Settings { background, ..self.array_settings().clone() });
+    }
+
+    /// An operator wants everything to be read and compared.
+    pub fn scrub(&mut self, now: Instant) {
+        assert!(now <= self.next_at(), "{now:?} is past the next event");
+        self.scrub_in_array(now);
+    }
+
     /// What a member says of itself.
     fn own_of(&mut self, at: usize) -> Option<Own> {
         let copies = self.find(at).copies;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use levelhead_array::journal::record::{checksums, examine};
 use levelhead_array::membership::Why;
 use levelhead_array::{
-    self as array, Action, Answer, Area, Array, ArrayEvent, BufId, Content, Deliver, DriveEvent,
-    Ending, HostOrder, JournalSettings, NewMember, NotReplaced, Patience, Policy, RebuildWish,
-    Refusal, RequestId, Settings, Spec, SubId, Submit,
+    self as array, Action, Answer, Area, Array, ArrayEvent, Blame, BufId, Content, Deliver,
+    DriveEvent, Ending, HostOrder, JournalSettings, NewMember, NotReplaced, Patience, Policy,
+    RebuildWish, Refusal, RequestId, Settings, Spec, SubId, Submit,
 };
 use levelhead_block::{BlockDevice, Buf, Command, Memory, Outcome};
 use levelhead_bytes::{Caching, GARBAGE};
@@ -452,6 +452,12 @@ impl World {
         self.array.handle_replaced(now, drive, new)?;
         self.run_until_quiet(now);
         Ok(())
+    }
+
+    /// The array is to read and compare everything.
+    pub(crate) fn scrub_in_array(&mut self, now: Instant) {
+        self.array.handle_scrub_start(now, Blame::Drives);
+        self.run_until_quiet(now);
     }
 
     /// Says how rebuilds go from now on.

@@ -22,8 +22,8 @@ const LOOK_TAILS: u64 = 2;
 /// The shortest time between two looks at drives that are late by the median of their fellows.
 const LOOK_AGAIN_MIN: Nanos = Nanos::from_millis(1);
 
-/// The 99th percentile of all commands, before it is known.
-const TAIL_AT_FIRST: Nanos = Nanos::from_millis(500);
+/// The 99th percentile of all commands, before it is known: no read waits a whole second for a drive that hangs.
+const TAIL_AT_FIRST: Nanos = Nanos::from_millis(400);
 
 /// A drive is far behind its fellows when what it takes beyond their median exceeds this multiple of the usual
 /// excess, and of the square of the queues' length: what is asked for instead joins those queues.

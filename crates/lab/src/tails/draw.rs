@@ -13,6 +13,7 @@ use levelhead_trace::{Arrival, Kind};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
 use super::Aim;
+use super::care::Care;
 use crate::WorldSettings;
 
 const LAYOUTS: [&str; 14] = [
@@ -135,6 +136,7 @@ pub(super) struct Script {
     /// In percent of what the array carries without the bad drives.
     pub(super) load: u64,
     pub(super) mishaps: Vec<Mishap>,
+    pub(super) care: Care,
     profile: Arc<Profile>,
     rng: Rng,
 }
@@ -147,7 +149,8 @@ impl fmt::Display for Script {
             f,
             "{spec}, {journal}, {cache:?}, {reads} % reads of {sizes:?} sectors at {load} %"
         )?;
-        mishaps.iter().try_for_each(|mishap| write!(f, "; {mishap}"))
+        mishaps.iter().try_for_each(|mishap| write!(f, "; {mishap}"))?;
+        write!(f, "{}", self.care)
     }
 }
 
@@ -185,6 +188,7 @@ impl Script {
             cache,
             load: 10 + rng.below(51),
             mishaps,
+            care: Care::draw(seed),
             profile: Arc::new(Profile::parse(DRIVE).expect("the drive is possible")),
             rng,
         }
@@ -199,6 +203,12 @@ impl Script {
             ..Self::draw(0, &Aim::DEFAULT)
         };
         (fixed.degraded(Content::Absent), fixed)
+    }
+
+    /// Whether writes go round the bad drives: one more drive than is redundant takes their records.
+    pub(super) fn goes_round(&self) -> bool {
+        let others = self.spec.drives() - self.shape.bad.len() as usize;
+        self.has_journal && others > self.spec.redundant()
     }
 
     /// The array with its bad drives.

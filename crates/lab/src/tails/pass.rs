@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use levelhead_array::{Answer, Patience, RequestId};
+use levelhead_array::{Answer, Budget, Patience, RequestId, ScrubState};
 use levelhead_block::{Buf, Command, Durability, Effort, Outcome, ZeroTail};
 use levelhead_trace::{Arrival, Kind};
-use levelhead_units::{DriveIdx, Extent, Instant, Lba, Nanos, SECTOR_SIZE};
+use levelhead_units::{DriveIdx, Extent, Instant, Lba, Nanos, SECTOR_SIZE, Sectors};
 
 use super::Planted;
+use super::care::{self, Care};
 use super::draw::Mishap;
 use crate::{World, WorldSettings};
 
@@ -20,6 +21,9 @@ const OWN_MAX: usize = 192;
 /// Names of requests that are none of the list's.
 const UNLISTED: u64 = 1 << 40;
 
+/// Sectors that are read at once when everything is: 1 MiB.
+const READ_AT_ONCE: u64 = 256;
+
 /// What has become of the requests.
 #[derive(Debug)]
 pub(super) struct Outcomes {
@@ -31,6 +35,10 @@ pub(super) struct Outcomes {
     pub(super) verified: u64,
     /// Codewords decoded.
     pub(super) decoded: u64,
+    /// Sectors corrupted in the end, of which every one was found.
+    pub(super) corrupted: u64,
+    /// Drives that were replaced.
+    pub(super) replaced: u64,
     /// Reads that came while a write to one of their stripes was unanswered, or had to wait for one.
     pub(super) behind_writes: Vec<bool>,
     pub(super) log: u64,
@@ -52,9 +60,23 @@ struct Pass<'a> {
     behind_writes: Vec<bool>,
     verified: u64,
     decoded: u64,
+    corrupted: u64,
+    span: Nanos,
 }
 
-/// Sends all requests, while the drives hang as `mishaps` say, and lets the array come to rest.
+/// What happens to an array besides its requests.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Events<'a> {
+    pub(super) mishaps: &'a [Mishap],
+    pub(super) care: Care,
+    pub(super) planted: Planted,
+}
+
+impl Events<'_> {
+    pub(super) const NONE: Self = Self { mishaps: &[], care: Care::NONE, planted: Planted::None };
+}
+
+/// Sends all requests, while the drives hang as the mishaps say and the array is cared for, and lets it come to rest.
 ///
 /// # Errors
 ///
@@ -62,11 +84,12 @@ struct Pass<'a> {
 pub(super) fn run(
     settings: &WorldSettings,
     arrivals: &[Arrival],
-    mishaps: &[Mishap],
-    planted: Planted,
+    events: Events<'_>,
 ) -> Result<Outcomes, String> {
+    let Events { mishaps, mut care, planted } = events;
     let mut world = World::new(settings).map_err(|error| error.to_string())?;
     world.be_patient(Patience::DEFAULT);
+    world.work_in_background(Budget::DEFAULT);
     let mut hangs: Vec<(Instant, Instant, DriveIdx)> = mishaps
         .iter()
         .flat_map(|mishap| mishap.hangs.iter().map(|&[from, until]| (from, until, mishap.drive)))
@@ -84,6 +107,8 @@ pub(super) fn run(
         behind_writes: vec![false; arrivals.len()],
         verified: 0,
         decoded: 0,
+        corrupted: 0,
+        span: Nanos::ZERO,
     };
     let mut hangs = hangs.into_iter().peekable();
     for (index, arrival) in arrivals.iter().enumerate() {
@@ -92,9 +117,16 @@ pub(super) fn run(
             pass.world.stall(from, drive, until);
         }
         pass.run_until(arrival.at)?;
+        care.take(&mut pass.world, arrival.at, (index * 100 / arrivals.len()) as u64);
         pass.send(index as u64, *arrival)?;
     }
-    pass.come_to_rest()
+    pass.come_to_rest()?;
+    if care.corrupts {
+        let bad = mishaps.iter().map(|mishap| mishap.drive).collect();
+        pass.corrupted = care::corrupt_and_scrub(&mut pass.world, settings.seed, bad)?;
+        pass.read_all()?;
+    }
+    Ok(pass.outcomes())
 }
 
 impl Pass<'_> {
@@ -202,8 +234,7 @@ impl Pass<'_> {
         }
         let wanted = self.expected.remove(&request.0).expect("it was asked");
         for (at, (sector, number)) in bytes.chunks_exact(SECTOR_SIZE).zip(wanted).enumerate() {
-            let word = number.to_le_bytes();
-            if sector.chunks_exact(8).any(|have| have != word) {
+            if !is_full_of(sector, number) {
                 return Err(format!("sector {at} has other bytes than were written"));
             }
             self.verified += 1;
@@ -212,10 +243,10 @@ impl Pass<'_> {
     }
 
     /// No more requests: everything must come to its end, and in bounded time.
-    fn come_to_rest(mut self) -> Result<Outcomes, String> {
+    fn come_to_rest(&mut self) -> Result<(), String> {
         let limit = self.world.now() + REST_MAX;
         // What the journal keeps in memory is not safe in its place yet, and comes to that.
-        while !self.world.array().is_quiet() || self.world.buffer_count() > 0 {
+        while !self.is_at_rest() {
             if self.world.now() >= limit {
                 let (rest, held) = (REST_MAX.as_secs_f64(), self.world.buffer_count());
                 return Err(format!("no rest after {rest} s, {held} buffers are held"));
@@ -227,13 +258,62 @@ impl Pass<'_> {
         if let Some(index) = unanswered {
             return Err(format!("request {index}: unanswered"));
         }
-        Ok(Outcomes {
+        self.span = self.world.now() - Instant::ZERO;
+        Ok(())
+    }
+
+    fn is_at_rest(&self) -> bool {
+        let is_scrubbing = self.world.array().scrub().state == ScrubState::Running;
+        let is_rebuilding = self.world.array().rebuild().is_some();
+        let is_quiet = self.world.array().is_quiet() && self.world.buffer_count() == 0;
+        is_quiet && !is_scrubbing && !is_rebuilding
+    }
+
+    /// Reads everything in the order of its addresses and compares it.
+    fn read_all(&mut self) -> Result<(), String> {
+        let size = self.world.size().get();
+        for (name, first) in (UNLISTED..).zip((0..size).step_by(READ_AT_ONCE as usize)) {
+            let extent = Extent::new(Lba::new(first), Sectors::new(READ_AT_ONCE.min(size - first)));
+            let (now, request) = (self.world.now(), RequestId(name));
+            let read = Command::Read { extent, effort: Effort::Full };
+            self.world.submit(now, request, read, Some(Buf::zeroed(extent.sectors)));
+            let limit = now + REST_MAX;
+            let outcome = loop {
+                if let Some((_, answer)) = self.world.take_answers().pop() {
+                    break answer.outcome;
+                }
+                if self.world.now() >= limit {
+                    return Err(format!("{extent:?} is not read at rest"));
+                }
+                self.world.step();
+            };
+            let buf = self.world.take_buf(request).expect("bytes are carried");
+            let wanted = self.contents[self.sectors(extent)].iter();
+            let mut sectors = buf.as_slice().chunks_exact(SECTOR_SIZE).zip(wanted);
+            let is_right = sectors.all(|(sector, number)| is_full_of(sector, *number));
+            if outcome != Outcome::GOOD || !is_right {
+                return Err(format!("{extent:?} is not what was written in the end: {outcome:?}"));
+            }
+            self.verified += extent.sectors.get();
+        }
+        Ok(())
+    }
+
+    fn outcomes(self) -> Outcomes {
+        Outcomes {
             latencies: self.latencies.into_iter().flatten().collect(),
-            span: self.world.now() - Instant::ZERO,
+            span: self.span,
+            corrupted: self.corrupted,
+            replaced: self.world.replaced,
             verified: self.verified,
             decoded: self.decoded,
             behind_writes: self.behind_writes,
             log: self.world.log().get(),
-        })
+        }
     }
+}
+
+/// Whether a sector holds this number again and again.
+fn is_full_of(sector: &[u8], number: u64) -> bool {
+    sector.chunks_exact(8).all(|word| word == number.to_le_bytes())
 }
