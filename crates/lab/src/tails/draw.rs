@@ -296,7 +296,9 @@ fn mishap(rng: &mut Rng, drive: DriveIdx, cache: CacheMode) -> Mishap {
         0 => {
             let mut at = Instant::ZERO;
             let mut hang = || {
-                let from = at + Nanos::from_millis(500) + rng.exponential(Nanos::from_secs(5));
+                let sooner = Nanos::from_millis(500 * rng.below(2));
+                let mean = Nanos::from_secs(5 * rng.below(4));
+                let from = at + sooner + rng.exponential(mean);
                 at = from + Nanos::from_secs(1 + rng.below(40));
                 [from, at]
             };
