@@ -735,6 +735,11 @@ impl Sub {
         self.command.extent().map_or(Lba::ZERO, |extent: Extent| extent.lba)
     }
 
+    /// Whether it was inside a drive whose place has another one now.
+    pub(crate) fn is_orphan(&self) -> bool {
+        self.is_orphan
+    }
+
     /// The buffer a read fills.
     pub(crate) fn read_buf(&self) -> Option<BufId> {
         match (self.command, self.segments.as_slice()) {

@@ -637,7 +637,9 @@ impl Array {
 
     /// Tells the operation that asked for a command how it ended.
     fn route(&mut self, now: Instant, sub: SubId, state: &Sub, outcome: &Outcome) {
-        if loses_drive(&state.command, outcome) && !self.is_spared(state, outcome) {
+        // What an old drive says is not held against the one that is in its place now.
+        let is_lost = loses_drive(&state.command, outcome) && !state.is_orphan();
+        if is_lost && !self.is_spared(state, outcome) {
             self.lose(now, state.drive, Why::Failed);
         }
         let buf = state.read_buf();

@@ -177,8 +177,8 @@ impl World {
             }
             None => None,
         };
-        self.put_new_drive(drive);
-        self.replace_in_array(now, drive, new)
+        let orphans = self.put_new_drive(drive);
+        self.replace_in_array(now, drive, new, orphans)
     }
 
     /// The array, of which nothing has been asked yet, works beside its clients, too: it mends what it finds.

@@ -102,8 +102,6 @@ pub struct World {
     makes: Makes,
     /// Drives that came into the places of others.
     pub(crate) replaced: u64,
-    /// Whether drives that are gone were to fill or to write something.
-    has_orphans: bool,
     /// What is written on the members for the next start, where the array keeps books.
     pub(crate) shelf: Option<Shelf>,
     events: EventQueue<Event>,
@@ -253,7 +251,6 @@ impl World {
                 drives: settings.drives.clone(),
             },
             replaced: 0,
-            has_orphans: false,
             shelf: None,
             events,
             bytes,
@@ -353,7 +350,7 @@ impl World {
 
     /// Begins anew with what `settings` says, in the place of an array that has ended.
     pub(crate) fn replace_array(&mut self, settings: Settings) {
-        let mut leftover = std::mem::take(&mut self.has_orphans);
+        let mut leftover = false;
         for bay in &mut self.drives {
             if std::mem::take(&mut bay.hangs) || bay.stalls_until > Instant::ZERO {
                 leftover |= !bay.inside.is_empty();
@@ -419,8 +416,8 @@ impl World {
         }
     }
 
-    /// A new drive, full of garbage, is in the place of another.
-    pub(crate) fn put_new_drive(&mut self, drive: DriveIdx) {
+    /// A new drive, full of garbage, is in the place of another. Returns what was inside that one.
+    pub(crate) fn put_new_drive(&mut self, drive: DriveIdx) -> Vec<SubId> {
         let at = drive.as_usize();
         let mut settings = self.makes.drives[at % self.makes.drives.len()];
         settings.faults.death = None;
@@ -430,7 +427,6 @@ impl World {
             &mut self.drives[at],
             Bay::new(made.expect("the drive before it was made alike")),
         );
-        self.has_orphans |= !old.inside.is_empty() || !old.refused.is_empty();
         if let Some(bytes) = &mut self.bytes {
             bytes.lose_power_of(drive);
             let medium = bytes.platter_mut(drive);
@@ -440,16 +436,21 @@ impl World {
         if let Some(shelf) = &mut self.shelf {
             shelf.late[at].clear();
         }
+        old.inside.into_keys().chain(old.refused).collect()
     }
 
-    /// The array is told of a new drive.
+    /// The array is told of a new drive, and that what was inside the old one is gone.
     pub(crate) fn replace_in_array(
         &mut self,
         now: Instant,
         drive: DriveIdx,
         new: Option<NewMember>,
+        orphans: Vec<SubId>,
     ) -> Result<(), NotReplaced> {
         self.array.handle_replaced(now, drive, new)?;
+        for sub in orphans {
+            self.array.handle_done(now, sub, &Outcome::Gone);
+        }
         self.run_until_quiet(now);
         Ok(())
     }

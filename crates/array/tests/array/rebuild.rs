@@ -1,7 +1,7 @@
 //! A lost drive's place has a new one: what it is given, beside random traffic, and what is not made up.
 
 use levelhead_array::{ArrayEvent, Blame, Budget, NotReplaced, Policy, ScrubState, Settings, Spec};
-use levelhead_block::{Memory, Outcome};
+use levelhead_block::{Memory, Outcome, SectorSet};
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos, SECTOR_SIZE, Sectors};
 
@@ -191,4 +191,34 @@ fn only_the_place_of_a_lost_drive_takes_a_new_one() {
     assert_eq!(run.array.may_replace(second), Ok(()));
     run.lose(DriveIdx::new(2));
     assert_eq!(run.array.may_replace(second), Err(NotReplaced::Failed));
+}
+
+/// What was inside the old drive is not held against the new one, however it ends.
+#[test]
+fn old_drive_that_fails_at_last_does_not_take_the_new_one_with_it() {
+    let spec: Spec = "raid5:3+1,chunk=8KiB".parse().unwrap();
+    let mut run = Runtime::new(&settings(spec, 40, Policy::Normal, DriveSet::EMPTY), 1);
+    let drive = DriveIdx::new(1);
+    run.hang(drive);
+    for id in 0..8 {
+        run.write(id, extent(id * 6, 6), &[7; 6 * SECTOR_SIZE]);
+    }
+    while run.inside.iter().any(|submit| submit.drive != drive) {
+        let at = run.inside.iter().position(|submit| submit.drive != drive).unwrap();
+        run.finish(at);
+    }
+    run.lose(drive);
+    let old = std::mem::take(&mut run.inside);
+    assert!(old.iter().all(|submit| submit.drive == drive) && !old.is_empty());
+    run.answer_again(drive);
+    run.replace(drive);
+    for (submit, at) in old.into_iter().zip(0..) {
+        let damaged = SectorSet::first(Sectors::new(1));
+        let failed = Outcome::Done { unknown: SectorSet::EMPTY, damaged };
+        let outcome = if at == 0 { Outcome::Gone } else { failed };
+        run.array.handle_done(run.now(), submit.sub, &outcome);
+        run.wait(Nanos::ZERO);
+    }
+    run.run_for(Nanos::from_secs(60));
+    assert!(run.array.lost().is_empty(), "{:?}", run.array.rebuild());
 }
