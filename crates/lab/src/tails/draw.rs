@@ -5,8 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use levelhead_array::journal::rules::Rules;
-use levelhead_array::reserve::{Division, Use};
-use levelhead_array::{Content, HostOrder, JournalSettings, Left, Policy, Spec};
+use levelhead_array::{Area, Content, HostOrder, JournalSettings, Left, Policy, Spec};
 use levelhead_drive::{CacheMode, Faults, Profile, Scheduler, Settings};
 use levelhead_stats::{Rng, Streams};
 use levelhead_trace::{Arrival, Kind};
@@ -86,6 +85,12 @@ pub(super) const READS_MIN: u64 = 2_000;
 
 /// Spells of traffic of one run. Between two of them nothing is asked.
 const SPELLS: u64 = 4;
+
+/// What a drive keeps for its journal: 24 MiB,
+const RINGS: Sectors = Sectors::new(6 << 10);
+
+/// in this number of pieces.
+const PIECES: u64 = 16;
 
 /// Commands inside a drive at a time, as `array serve` has it.
 const WINDOW: u32 = 32;
@@ -235,14 +240,7 @@ impl Script {
             faults: faults(DriveIdx::from_usize(at)),
             size: None,
         };
-        let size = self.profile.size();
-        let division = Division::of(&self.spec, size).expect("the drives are large enough");
-        let pieces = division
-            .reserved(size)
-            .into_iter()
-            .filter(|place| place.purpose == Use::Journal)
-            .map(|place| place.extent)
-            .collect();
+        let Places { pieces, area } = places(&self.spec, self.profile.size());
         let journal = JournalSettings {
             pieces,
             floor: 1,
@@ -258,7 +256,7 @@ impl Script {
             content,
             profile: Arc::clone(&self.profile),
             drives: (0..self.spec.drives()).map(drive).collect(),
-            area: Some(division.area),
+            area: Some(area),
             journal: self.has_journal.then_some(journal),
             seed: self.seed,
         }
@@ -289,6 +287,28 @@ impl Script {
         }
         arrivals
     }
+}
+
+/// How a drive is divided.
+struct Places {
+    /// Of the journal.
+    pieces: Vec<Extent>,
+    area: Area,
+}
+
+/// Pieces of a journal in the middle of equal shares of a drive, as `array create` has them. A served drive keeps 64 MiB
+/// for them, which take what comes in half a minute of the loads here; so must these small ones.
+fn places(spec: &Spec, size: Sectors) -> Places {
+    let piece = RINGS.get() / PIECES;
+    let share = (size.get() - RINGS.get()) / PIECES / spec.chunk().get() * spec.chunk().get();
+    let at = |piece_no: u64| {
+        share / 2 / spec.chunk().get() * spec.chunk().get() + piece_no * (share + piece)
+    };
+    let pieces: Vec<Extent> =
+        (0..PIECES).map(|no| Extent::new(Lba::new(at(no)), Sectors::new(piece))).collect();
+    let data = Sectors::new(share * PIECES);
+    let area = Area::around(&pieces, data, Lba::ZERO + size).expect("the drives are large enough");
+    Places { pieces, area }
 }
 
 fn mishap(rng: &mut Rng, drive: DriveIdx, cache: CacheMode) -> Mishap {
