@@ -26,14 +26,19 @@ impl Journal {
         let waiting: Vec<u64> = self.uncommitted.iter().copied().collect();
         for id in waiting {
             let transaction = &self.open[&id];
+            let hinders = |copied: &&Copied| core.hindering.contains(copied.ring);
             let late = transaction.holders.without(transaction.logged).and(core.hindering);
+            let stuck = transaction.copies.iter().filter(hinders).map(|copied| copied.subject);
+            let late = late.or(stuck.collect());
             if transaction.manner == Manner::Intent || late.is_empty() {
                 continue;
             }
-            let late: Vec<DriveIdx> = late.iter().collect();
-            let hints = self.hints(core, transaction, &late);
-            if let Some(entries) = self.room_for_hints(core, id, &hints) {
-                self.give_to_others(core, now, id, entries);
+            // One after the other: two may need the same rings.
+            for drive in late.iter() {
+                let hints = self.on_others(core, &self.open[&id], std::iter::once(drive));
+                if let Some(entries) = self.room_for_hints(core, id, &hints) {
+                    self.give_to_others(core, now, id, entries);
+                }
             }
         }
     }
@@ -43,32 +48,44 @@ impl Journal {
         for &Copied { ring, subject } in hints {
             let sectors = self.open[&id].record_sectors(subject);
             let place = self.rings[ring.as_usize()].room(sectors, core.arm(ring))?;
-            // Two for one ring might get the same place: the others wait for the next time.
-            if entries.iter().any(|entry| entry.ring == ring) {
-                break;
-            }
+            let is_taken = entries.iter().any(|entry| entry.ring == ring);
+            assert!(!is_taken, "J8: {subject:?} is given to {ring:?} twice");
             entries.push(Entry { id, ring, subject, place, sectors });
         }
-        let is_whole = entries.len() == hints.len();
-        (is_whole && !entries.is_empty()).then_some(entries)
+        (!entries.is_empty()).then_some(entries)
     }
 
     fn give_to_others(&mut self, core: &mut Core, now: Instant, id: u64, entries: Vec<Entry>) {
+        let subject = entries.first().expect("there are some").subject;
+        self.leave_behind(core, id, subject);
         for entry in entries {
-            let own = &mut self.rings[entry.subject.as_usize()];
             let transaction = self.open.get_mut(&id).expect("it is not committed");
-            if transaction.holders.contains(entry.subject) {
-                transaction.holders =
-                    transaction.holders.without(DriveSet::EMPTY.with(entry.subject));
-                if !own.withdraw(id) {
-                    let bufs = transaction.bufs();
-                    bufs.iter().for_each(|&buf| core.retain(buf));
-                    self.left_behind.push(LeftBehind { id, ring: entry.subject, bufs });
-                }
-            }
             transaction.copies.extend(entry.copied());
             core.counters.journal_hints += 1;
             self.rings[entry.ring.as_usize()].enter(now, entry);
+        }
+    }
+
+    /// The record of a drive is not waited for any more where the ring's drive hinders: neither on its own ring nor,
+    /// if another one began to hinder meanwhile, on that.
+    fn leave_behind(&mut self, core: &mut Core, id: u64, subject: DriveIdx) {
+        let transaction = self.open.get_mut(&id).expect("it is not committed");
+        let hinders =
+            |copied: &Copied| copied.subject == subject && core.hindering.contains(copied.ring);
+        let copies = transaction.copies.extract_if(.., hinders);
+        let mut rings: DriveSet = copies.map(|copied| copied.ring).collect();
+        let own = DriveSet::EMPTY.with(subject);
+        let is_own = transaction.holders.and(core.hindering).contains(subject);
+        if is_own && !transaction.logged.contains(subject) {
+            transaction.holders = transaction.holders.without(own);
+            rings = rings.or(own);
+        }
+        for ring in rings.iter() {
+            if !self.rings[ring.as_usize()].withdraw(id, subject) {
+                let bufs = transaction.bufs();
+                bufs.iter().for_each(|&buf| core.retain(buf));
+                self.left_behind.push(LeftBehind { id, ring, bufs });
+            }
         }
     }
 

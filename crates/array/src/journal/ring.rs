@@ -307,11 +307,10 @@ impl Ring {
         self.since = self.since.or(Some(now));
     }
 
-    /// Takes a record back that waits for its drive, and not its space (J8); returns whether it did.
-    pub(crate) fn withdraw(&mut self, id: u64) -> bool {
-        let drive = self.drive;
-        let is_own = |entry: &Entry| entry.id == id && entry.subject == drive;
-        let Some(at) = self.waiting.iter().position(is_own) else { return false };
+    /// Takes the record of a drive back that waits for this one, and not its space (J8); returns whether it did.
+    pub(crate) fn withdraw(&mut self, id: u64, subject: DriveIdx) -> bool {
+        let is_meant = |entry: &Entry| entry.id == id && entry.subject == subject;
+        let Some(at) = self.waiting.iter().position(is_meant) else { return false };
         self.waiting.remove(at);
         if self.waiting.is_empty() {
             self.since = None;

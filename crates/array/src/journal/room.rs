@@ -136,16 +136,24 @@ impl Journal {
         transaction: &Transaction,
         own: &[DriveIdx],
     ) -> Vec<Copied> {
+        let own = own.iter().copied().filter(|&subject| core.hindering.contains(subject));
+        self.on_others(core, transaction, own)
+    }
+
+    /// Enough of the rings of drives that do not hinder for each of these drives' records; none where that cannot be.
+    pub(super) fn on_others(
+        &self,
+        core: &Core,
+        transaction: &Transaction,
+        subjects: impl Iterator<Item = DriveIdx>,
+    ) -> Vec<Copied> {
         let end = transaction.rows.iter().map(|row| row.stripe + 1).max();
         if core.hindering.is_empty() || !core.is_redundant(end.unwrap_or(0)) {
             return Vec::new();
         }
         let others: Vec<DriveIdx> = core.drives.present().without(core.hindering).iter().collect();
         let mut hints = Vec::new();
-        for (&subject, turn) in own.iter().zip(self.next as usize..) {
-            if !core.hindering.contains(subject) {
-                continue;
-            }
+        for (subject, turn) in subjects.zip(self.next as usize..) {
             let mut on = self.settled.or(core.drives.filling());
             let mut rings = Vec::new();
             for at in 0..others.len() {

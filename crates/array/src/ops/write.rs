@@ -762,7 +762,7 @@ fn cheapest(word: &Codeword, data: SymbolSet, avoided: SymbolSet) -> Option<Way>
         return reachable.then_some(Way { method: Method::Plain, reads: SymbolSet::EMPTY });
     }
     let readable = readable(word);
-    let decode = enough(word.have, readable, data);
+    let decode = enough(word.have, readable, data, avoided);
     let reads = data.minus(changed).minus(word.listed);
     let reconstruct = Way { method: Method::Reconstruct, reads };
     let modify = Way { method: Method::Modify, reads: changed.or(redundant) };
@@ -793,9 +793,16 @@ fn copying(word: &Codeword) -> Option<Way> {
     Some(Way { method: Method::Reconstruct, reads })
 }
 
-/// As many readable symbols as there are data symbols: those already had, then data, then redundant.
-fn enough(have: SymbolSet, readable: SymbolSet, data: SymbolSet) -> Option<SymbolSet> {
-    let order = have.iter().chain(readable.minus(have).iter());
+/// As many readable symbols as there are data symbols: those already had, then data, then redundant, and what is to be
+/// `avoided` last.
+fn enough(
+    have: SymbolSet,
+    readable: SymbolSet,
+    data: SymbolSet,
+    avoided: SymbolSet,
+) -> Option<SymbolSet> {
+    let rest = readable.minus(have);
+    let order = have.iter().chain(rest.minus(avoided).iter()).chain(rest.and(avoided).iter());
     let chosen: SymbolSet = order.take(data.len()).collect();
     (chosen.len() == data.len()).then_some(chosen)
 }

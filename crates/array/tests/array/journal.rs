@@ -1,7 +1,7 @@
 //! Arrays with a journal that lose more drives than they survive: what was answered is still right where its drive is
 //! there, and nothing waits.
 
-use levelhead_array::{JournalSettings, Left, Policy, Settings, Spec};
+use levelhead_array::{JournalSettings, Left, Patience, Policy, Settings, Spec};
 use levelhead_block::Outcome;
 use levelhead_units::{DriveIdx, DriveSet, Nanos};
 
@@ -76,4 +76,34 @@ fn array_that_fails_while_it_recovers_gives_nothing() {
     run.stop();
     run.run_until_quiet();
     assert!(run.ending.is_some());
+}
+
+/// Whichever two drives hang, a write reads what it needs from the others, and their rings take its records.
+#[test]
+fn write_goes_round_any_two_drives_that_hang_at_once() {
+    let spec: Spec = "raid6:3+2,chunk=8KiB".parse().unwrap();
+    for first in 0..5 {
+        for second in first + 1..5 {
+            let plain = settings(spec, 40, Policy::Normal, DriveSet::EMPTY);
+            let (patience, end) = (Some(Patience::DEFAULT), plain.area.size().get());
+            let start = journaled(plain);
+            let pieces = vec![extent(end, 400)];
+            let journal = start.journal.clone().map(|known| JournalSettings { pieces, ..known });
+            let mut run = Runtime::new(&Settings { patience, journal, ..start }, 1);
+            let hung = [first, second].map(DriveIdx::new);
+            // One of them holds a record already when it begins to hang, the other does not.
+            run.write(0, extent(60, 1), &[1; 4096]);
+            hung.into_iter().for_each(|drive| run.hang(drive));
+            for id in 1..13 {
+                run.write(id, extent(id, 1), &[id as u8; 4096]);
+            }
+            run.run_for(Nanos::from_millis(900));
+            for id in 0..13 {
+                let (answer, _) =
+                    run.take(id).unwrap_or_else(|| panic!("{hung:?}: write {id} waits"));
+                assert_eq!(answer.outcome, Outcome::GOOD, "{hung:?}: write {id}");
+            }
+            assert!(run.array.lost().is_empty());
+        }
+    }
 }
