@@ -23,6 +23,7 @@ use crate::journal::record::Record;
 use crate::journal::unplaced::Unplaced;
 pub(crate) use crate::ops::id::OpId;
 use crate::ops::postponed::Postponed;
+use crate::policy::Policy;
 use crate::policy::tau::Share;
 use crate::shape::redundancy::Redundancy;
 use crate::shape::{Area, Layout};
@@ -92,6 +93,8 @@ pub(crate) struct Core {
     keeps_no_books: bool,
     /// Whether what is to be written goes to the journal first.
     pub(crate) is_journaled: bool,
+    /// Whether writes read from where that costs least.
+    pub(crate) weighs_writes: bool,
     /// Drives that no write of a journal should wait for.
     pub(crate) hindering: DriveSet,
     /// The name of the journal's next transaction, once all others are over.
@@ -189,6 +192,7 @@ impl Core {
             },
             keeps_no_books: settings.books.is_none(),
             is_journaled: settings.journal.is_some(),
+            weighs_writes: matches!(settings.policy, Policy::Level(_)),
             hindering: DriveSet::EMPTY,
             journal_next: None,
             to_journal: VecDeque::new(),

@@ -14,4 +14,5 @@ pub(crate) mod postponed;
 pub(crate) mod read;
 pub(crate) mod refused;
 pub(crate) mod rule;
+pub(crate) mod ways;
 pub(crate) mod write;

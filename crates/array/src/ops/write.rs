@@ -10,14 +10,7 @@
 //!                   +-- a drive was lost or a sector is damaged: choose again
 //! ```
 //!
-//! Each codeword chooses the method that reads least:
-//!
-//! | method | reads | possible when |
-//! |---|---|---|
-//! | reconstruct-write | data that does not change (none: a full-stripe write) | all of it is readable |
-//! | read-modify-write | old values of what changes, old redundancy | all of it is readable |
-//! | decode | any `data` symbols, and computes the others | `data` symbols are readable |
-//! | plain | nothing; there is no redundancy to update | the drives written to are present |
+//! Each codeword chooses how it is written: [`ways`](super::ways).
 //!
 //! # Invariants
 //!
@@ -42,6 +35,7 @@ use crate::drives::queue::End;
 use crate::journal::contents::{Changed, Contents, Coverage, InPlace, Stored};
 use crate::ops::fetch::{ArraySector, Codeword, Fetch, Manner, Wish, sectors_of, writable};
 use crate::ops::read::{append, decode, on_drives};
+use crate::ops::ways::{Choice, Method, Way, Weights, copying, readable};
 use crate::shape::{Area, Cell, Layout, Row};
 
 /// One client's part of a write.
@@ -127,22 +121,6 @@ struct Run {
     drive: DriveIdx,
     extent: Extent,
     segments: Vec<Segment>,
-}
-
-/// How one codeword is written, and the symbols that are read for that.
-#[derive(Clone, Copy, Debug)]
-struct Way {
-    method: Method,
-    reads: SymbolSet,
-}
-
-/// How one codeword is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Method {
-    Plain,
-    Reconstruct,
-    Modify,
-    Decode,
 }
 
 /// How a write ended.
@@ -241,7 +219,7 @@ impl WriteOp {
             let left = on_drives(&core.layout, word, late).and(word.pending);
             word.unknown = word.unknown.or(left);
         }
-        if self.ways(core).is_none() {
+        if self.ways(core, now).is_none() {
             for (word, unknown) in self.fetch.codewords.iter_mut().zip(before) {
                 word.unknown = unknown;
             }
@@ -259,10 +237,10 @@ impl WriteOp {
             }
             self.fetch.handle_lost(core);
             // An array that has failed takes no write: some of its sectors could be read back as old data.
-            let ways = if core.has_failed() { None } else { self.ways(core) };
-            let ways = ways.or_else(|| self.ways_with_all(core));
+            let ways = if core.has_failed() { None } else { self.ways(core, now) };
+            let ways = ways.or_else(|| self.ways_with_all(core, now));
             let ways = match ways {
-                None if self.give_up_unreadable(core) => self.ways(core),
+                None if self.give_up_unreadable(core) => self.ways(core, now),
                 ways => ways,
             };
             let Some(ways) = ways else {
@@ -353,25 +331,30 @@ impl WriteOp {
     }
 
     /// How each codeword is written; `None` if one of them cannot be.
-    fn ways(&self, core: &Core) -> Option<Vec<Way>> {
-        self.fetch.codewords.iter().map(|word| self.way(core, word)).collect()
+    fn ways(&self, core: &Core, now: Instant) -> Option<Vec<Way>> {
+        let weights = Weights::now(core, now);
+        self.fetch.codewords.iter().map(|word| self.way(core, word, &weights)).collect()
     }
 
     /// The same with the drives that it did without because they hinder; `None` if there are none.
-    fn ways_with_all(&mut self, core: &Core) -> Option<Vec<Way>> {
+    fn ways_with_all(&mut self, core: &Core, now: Instant) -> Option<Vec<Way>> {
         if !core.is_journaled || core.has_failed() {
             return None;
         }
         self.fetch.codewords.iter_mut().for_each(|word| word.unknown = SymbolSet::EMPTY);
-        self.ways(core)
+        self.ways(core, now)
     }
 
-    fn way(&self, core: &Core, word: &Codeword) -> Option<Way> {
+    fn way(&self, core: &Core, word: &Codeword, weights: &Weights) -> Option<Way> {
         let data = SymbolSet::first(core.layout.data_symbols());
         match self.cause {
             Cause::Client(_) => {
                 let avoided = core.drives.sat_out().or(core.hindering);
-                cheapest(word, data, on_drives(&core.layout, word, avoided))
+                let avoided = on_drives(&core.layout, word, avoided);
+                let cell = |symbol| core.layout.cell(word.row, symbol);
+                let drives: Vec<DriveIdx> =
+                    (0..core.layout.symbols()).map(|symbol| cell(symbol).drive).collect();
+                Choice { word, data, avoided, weights, drives: &drives }.cheapest()
             }
             Cause::Resync { .. } if core.layout.spec().is_mirror() => copying(word),
             Cause::Resync { .. } => {
@@ -390,8 +373,10 @@ impl WriteOp {
             return false;
         }
         let words = self.fetch.codewords.iter();
-        let hopeless: Vec<Row> =
-            words.filter(|word| self.way(core, word).is_none()).map(|word| word.row).collect();
+        let hopeless: Vec<Row> = words
+            .filter(|word| self.way(core, word, &Weights::Alike).is_none())
+            .map(|word| word.row)
+            .collect();
         let is_hopeless =
             |part: &Part| part.extent.iter().any(|lba| hopeless.contains(&core.layout.find(lba).0));
         let (failed, left): (Vec<Part>, Vec<Part>) =
@@ -750,61 +735,6 @@ fn changes_of(layout: &Layout, parts: &[Part]) -> Vec<Change> {
     }
     changes.sort_by_key(|change| (change.row, change.value.symbol)); // stable
     changes
-}
-
-/// The way to write a codeword that reads the fewest of the `avoided` symbols, and of such ways the one that
-/// reads the fewest symbols.
-fn cheapest(word: &Codeword, data: SymbolSet, avoided: SymbolSet) -> Option<Way> {
-    let redundant = word.usable.minus(data);
-    let changed = word.subject;
-    if redundant.is_empty() {
-        let reachable = changed.minus(word.usable).is_empty();
-        return reachable.then_some(Way { method: Method::Plain, reads: SymbolSet::EMPTY });
-    }
-    let readable = readable(word);
-    let decode = enough(word.have, readable, data, avoided);
-    let reads = data.minus(changed).minus(word.listed);
-    let reconstruct = Way { method: Method::Reconstruct, reads };
-    let modify = Way { method: Method::Modify, reads: changed.or(redundant) };
-    let mut ways: Vec<Way> = [reconstruct, modify]
-        .into_iter()
-        .filter(|way| way.reads.minus(readable).is_empty())
-        .collect();
-    ways.extend(decode.map(|reads| Way { method: Method::Decode, reads }));
-    // Of equal ways the first is taken: reconstruct-write makes redundancy right even where it was wrong before.
-    ways.into_iter().min_by_key(|way| {
-        let reads = way.reads.minus(word.have);
-        (reads.and(avoided).len(), reads.len())
-    })
-}
-
-/// The symbols that were read or may yet be read. A symbol that was not given with retries cannot be read.
-fn readable(word: &Codeword) -> SymbolSet {
-    word.usable.minus(word.damaged).minus(word.unknown).or(word.have)
-}
-
-/// How the copies of a codeword are made alike: one of them is read. Where one is left, nothing is to be done.
-fn copying(word: &Codeword) -> Option<Way> {
-    let reads: SymbolSet = match word.usable.len() {
-        0 | 1 => SymbolSet::EMPTY,
-        _ if !word.have.is_empty() => word.have,
-        _ => std::iter::once(readable(word).iter().next()?).collect(),
-    };
-    Some(Way { method: Method::Reconstruct, reads })
-}
-
-/// As many readable symbols as there are data symbols: those already had, then data, then redundant, and what is to be
-/// `avoided` last.
-fn enough(
-    have: SymbolSet,
-    readable: SymbolSet,
-    data: SymbolSet,
-    avoided: SymbolSet,
-) -> Option<SymbolSet> {
-    let rest = readable.minus(have);
-    let order = have.iter().chain(rest.minus(avoided).iter()).chain(rest.and(avoided).iter());
-    let chosen: SymbolSet = order.take(data.len()).collect();
-    (chosen.len() == data.len()).then_some(chosen)
 }
 
 /// Runs of neighbouring cells on the same drive, with the pieces of memory they come from.

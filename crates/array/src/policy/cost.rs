@@ -343,6 +343,69 @@ fn price(view: &View<'_>, drive: &DriveView) -> f64 {
     drive.pace * queue
 }
 
+/// What one drive costs a write that must read from it before it can go on. Times in seconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Priced {
+    /// `w`.
+    wait: f64,
+    queued: f64,
+    /// `P`.
+    price: f64,
+}
+
+impl Priced {
+    pub(crate) fn of(view: &View<'_>, share: &Share) -> Self {
+        let drive = &share.drive;
+        Self { wait: drive.wait(), queued: drive.queued, price: price(view, drive) }
+    }
+
+    /// A drive with nothing to do.
+    #[cfg(test)]
+    pub(crate) fn alone(wait: f64) -> Self {
+        Self { wait, queued: 0.0, price: 0.0 }
+    }
+
+    pub(crate) fn wait(self) -> f64 {
+        self.wait
+    }
+}
+
+/// Reads that all must have ended before a write can go on.
+#[derive(Debug, Default)]
+pub(crate) struct OldReads {
+    count: usize,
+    squares: f64,
+    queued: f64,
+    price: f64,
+}
+
+impl FromIterator<Priced> for OldReads {
+    fn from_iter<I: IntoIterator<Item = Priced>>(drives: I) -> Self {
+        let mut all = Self::default();
+        for Priced { wait, queued, price } in drives {
+            all.count += 1;
+            all.squares += wait * wait;
+            all.queued += queued;
+            all.price += price;
+        }
+        all
+    }
+}
+
+impl OldReads {
+    /// `T(l of l) + 0.75 sum P`: the write's own delay and that of others.
+    pub(crate) fn cost(&self) -> f64 {
+        if self.count == 0 {
+            return 0.0;
+        }
+        let count = self.count as f64;
+        let (wait, queued) = ((self.squares / count).sqrt(), self.queued / count);
+        let spread = (SPREAD_IDLE + queued) / (1.0 + queued);
+        let last = wait * (1.0 + spread * (harmonic(self.count) - 1.0));
+        last + WEIGHT_EXTRA * self.price
+    }
+}
+
 /// 1 + 1/2 + .. + 1/n.
 fn harmonic(n: usize) -> f64 {
     HARMONIC[n]
