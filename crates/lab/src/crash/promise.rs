@@ -70,6 +70,8 @@ impl Promise {
         let history = &mut self.sectors[sector.get() as usize];
         let is_being_replaced = history.versions.len() > history.floor + 1;
         let may_be = self.logs == Logs::Parts && (is_being_replaced || history.is_damaged);
+        // It was named as what could not be brought back before.
+        let may_be = may_be || history.is_given_up;
         history.is_damaged = true;
         may_be.then_some(()).ok_or_else(|| {
             format!("sector {} is damaged and was not being replaced: {history:?}", sector.get())

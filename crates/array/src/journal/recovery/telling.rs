@@ -1,4 +1,5 @@
-//! What a recovery could not bring back is told, sector by sector as clients count them.
+//! What a recovery could not bring back is told, sector by sector as clients count them, and what is nowhere is damaged from
+//! then on.
 
 use levelhead_units::{Extent, Lba, Sectors};
 
@@ -14,6 +15,7 @@ impl Recovery {
     pub(super) fn tell(&self, core: &mut Core) {
         let lost = self.verdict.finals.iter().filter(|(_, last)| last.source == Source::Lost);
         let mut cells: Vec<Cell> = lost.map(|(&cell, _)| cell).collect();
+        let nowhere = cells.clone();
         // These were perhaps answered: all of what they changed is as it was.
         let wrong = self.wrong.iter().map(|&Missing { id, .. }| id);
         for id in self.homeless.iter().copied().chain(wrong) {
@@ -31,6 +33,29 @@ impl Recovery {
             let extent = Extent::new(run[0], Sectors::new(run.len() as u64));
             core.actions.push_back(Action::Event(Event::Array(ArrayEvent::Unrecovered { extent })));
         }
+        list(core, &nowhere);
+    }
+}
+
+/// Puts what is nowhere onto the list of damaged sectors, so that what is in its place is not taken for it, with what
+/// is redundant of its codeword: that counts what is nowhere.
+fn list(core: &mut Core, nowhere: &[Cell]) {
+    if !core.keeps_list() {
+        return;
+    }
+    let layout = &core.layout;
+    let is_mirror = layout.spec().is_mirror();
+    let mut cells: Vec<Cell> = nowhere.to_vec();
+    for &cell in nowhere.iter().filter(|_| !is_mirror) {
+        let (row, _) = layout.symbol(cell);
+        let redundant = layout.data_symbols()..layout.symbols();
+        cells.extend(redundant.map(|symbol| layout.cell(row, symbol)));
+    }
+    cells.sort_unstable();
+    cells.dedup();
+    for Cell { drive, lba } in cells {
+        let event = core.damaged.add(drive, Extent::new(lba, Sectors::new(1)));
+        core.actions.extend(event.map(Action::Event));
     }
 }
 
