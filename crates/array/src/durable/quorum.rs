@@ -235,7 +235,8 @@ pub fn quorum(found: &[Found]) -> Result<Assembly, Refusal> {
     let mut places: Vec<Option<Placed>> = vec![None; right.spec.drives()];
     for (at, word) in words.iter().enumerate() {
         check_past(newest, right, at, word)?;
-        if word.own.area(right.drive_size).as_ref() != Some(&area) {
+        let is_divided_alike = word.own.journal() == words[newest].own.journal();
+        if word.own.area(right.drive_size).as_ref() != Some(&area) || !is_divided_alike {
             return Err(Refusal::DifferentWays { found: [newest, at] });
         }
         let place = &mut places[word.own.drive.as_usize()];
