@@ -58,6 +58,12 @@ pub(crate) fn tell(refusal: &Refusal, members: &[MemberSpec]) -> String {
             };
             format!("{} holds old data: the array {how} and must go on without it", members[found])
         }
+        Refusal::Replaced { found, drive } => {
+            format!(
+                "{} holds old data: another drive has come into its place as drive {drive}",
+                members[found]
+            )
+        }
         Refusal::Stale { found: [stale, newest], generations: [own, right] } => format!(
             "{} holds old data: it is at generation {own}, {} at {right}",
             members[stale], members[newest]

@@ -162,9 +162,9 @@ fn blame(refusal: &Refusal) -> Blame {
         Refusal::Damaged { found, .. } => of(found, Defect::Damaged),
         Refusal::TwoOwners { found, .. } => of(found, Defect::Foreign),
         Refusal::Shrunk { found, .. } => of(found, Defect::Shrunk),
-        Refusal::LeftBehind { found, .. } | Refusal::Stale { found: [found, _], .. } => {
-            of(found, Defect::Stale)
-        }
+        Refusal::LeftBehind { found, .. }
+        | Refusal::Replaced { found, .. }
+        | Refusal::Stale { found: [found, _], .. } => of(found, Defect::Stale),
         Refusal::Nothing | Refusal::TooFew { .. } => Blame::All(Cause::TooFew),
         Refusal::ReadOnly { .. }
         | Refusal::NoList { .. }

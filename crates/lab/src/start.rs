@@ -135,7 +135,8 @@ impl World {
                     left_out = left_out.with(DriveIdx::from_usize(shown[stranger]));
                 }
                 Err(Refusal::Stale { found: [stale, _], .. })
-                | Err(Refusal::LeftBehind { found: stale, .. }) => {
+                | Err(Refusal::LeftBehind { found: stale, .. })
+                | Err(Refusal::Replaced { found: stale, .. }) => {
                     let stale = DriveIdx::from_usize(shown[stale]);
                     match self.shelf().planted {
                         Planted::StaleMember => self.make_current(&found, stale),

@@ -202,6 +202,13 @@ pub enum Refusal {
         /// How the array stands with that place.
         membership: Membership,
     },
+    /// This one holds old data: another drive has come into its place.
+    Replaced {
+        /// Which.
+        found: usize,
+        /// The place.
+        drive: DriveIdx,
+    },
     /// This one holds old data: it missed more than the last change.
     Stale {
         /// Which, and the one that is right.
@@ -426,7 +433,12 @@ fn check_past(newest: usize, right: &Book, at: usize, word: &Superblock) -> Resu
     }
     let member = right.members[own.drive.as_usize()];
     let drive = own.drive;
+    let missed_more = book.generation + 1 < right.generation;
     match member.membership {
+        // It was a member until it was lost, which is one change, and replaced, which is another.
+        _ if member.uuid != word.member() && missed_more => {
+            return Err(Refusal::Replaced { found: at, drive });
+        }
         _ if member.uuid != word.member() => {
             return Err(Refusal::DifferentWays { found: [newest, at] });
         }
@@ -435,7 +447,7 @@ fn check_past(newest: usize, right: &Book, at: usize, word: &Superblock) -> Resu
             return Err(Refusal::LeftBehind { found: at, drive, membership });
         }
     }
-    if book.generation + 1 < right.generation {
+    if missed_more {
         let generations = [book.generation, right.generation];
         return Err(Refusal::Stale { found: [at, newest], generations });
     }

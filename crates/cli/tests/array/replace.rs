@@ -92,6 +92,47 @@ fn rebuild_that_was_paused_goes_on_after_the_server_was_killed() {
     serving.stop();
 }
 
+/// As a unit of systemd would start it, whatever has become of the drives; see `docs/systemd.md`.
+#[test]
+fn old_drive_that_lies_beside_the_new_one_is_left_out_of_a_scan() {
+    for by_hand in [true, false] {
+        let shelf = Shelf::new();
+        let (drives, socket) = (shelf.array(DRIVE), shelf.path("nbd.sock"));
+        let folder = shelf.dir.path().to_str().unwrap();
+        let scan = ["--scan", folder, "--nbd", &socket];
+        let mut model = random(SIZE, 1);
+        let serving = shelf.serve_with(&[], &scan);
+        let client = connect(&socket);
+        client.write_at(Bytes::new(0), &model, Durability::Durable).unwrap();
+        let new = new_drive(&shelf, "new.img", DRIVE);
+        if by_hand {
+            levelhead(&["array", "fail", &drives[0], "2"]).good();
+            levelhead(&["array", "replace", &drives[0], "2", &new]).good();
+        } else {
+            levelhead(&["array", "add-spare", &drives[0], &new]).good();
+            levelhead(&["array", "fail", &drives[0], "2"]).good();
+            wait_until("the spare steps in", || state(&serving, 2) != "lost");
+        }
+        scribble(&client, &mut model, 2);
+        drop(client);
+        serving.signal(Signal::KILL);
+        drop(serving.end());
+        let serving = shelf.serve_with(&[], &scan);
+        let remarks = serving.said["remarks"].to_string();
+        let expected = format!("{} holds old data: another drive", drives[2]);
+        assert!(remarks.contains(&expected), "{remarks}");
+        assert_same(&crate::support::read_all(&socket), &model);
+        wait_for_rebuild(&serving, 2);
+        serving.stop();
+        // Without the new drive it is no better.
+        std::fs::remove_file(&new).unwrap();
+        let serving = shelf.serve_with(&[], &scan);
+        assert_eq!(state(&serving, 2), "missing");
+        assert_same(&crate::support::read_all(&socket), &model);
+        serving.stop();
+    }
+}
+
 #[test]
 fn spare_steps_in_for_a_drive_that_fails() {
     let shelf = Shelf::new();

@@ -100,7 +100,8 @@ pub(crate) fn assemble(
                 return Ok(Assembled { assembly, absent });
             }
             Err(Refusal::Stale { found: [stale, _], .. })
-            | Err(Refusal::LeftBehind { found: stale, .. }) => {
+            | Err(Refusal::LeftBehind { found: stale, .. })
+            | Err(Refusal::Replaced { found: stale, .. }) => {
                 hidden.with(DriveIdx::from_usize(shown[stale]))
             }
             Err(Refusal::DifferentWays { .. }) if !last_lost.without(hidden).is_empty() => {

@@ -102,6 +102,22 @@ fn drive_that_the_array_did_without_is_refused_by_place_and_reason() {
     assert_eq!(assembly.book.members[2].membership, membership);
 }
 
+/// The old drive, by itself and beside the one that has come into its place.
+#[test]
+fn drive_that_was_replaced_holds_old_data_and_has_not_gone_its_own_way() {
+    let mut replaced = book();
+    replaced.generation += 2;
+    replaced.members[2] =
+        Member { uuid: Uuid([99; 16]), membership: Membership::Filling { to: 5 } };
+    let others = [found(&replaced, 0), found(&replaced, 1), found(&replaced, 2)];
+    let (old, drive) = (found(&book(), 2), DriveIdx::new(2));
+    let refusal = Err(Refusal::Replaced { found: 3, drive });
+    assert_eq!(quorum(&[&others[..], std::slice::from_ref(&old)].concat()), refusal);
+    let refusal = Err(Refusal::Replaced { found: 2, drive });
+    assert_eq!(quorum(&[&others[..2], &[old]].concat()), refusal);
+    assert_eq!(quorum(&others).unwrap().absent, DriveSet::EMPTY);
+}
+
 /// A drive that is being filled is part of the array, and counts as lost.
 #[test]
 fn drive_that_is_being_filled_is_found_and_counts_for_none() {
