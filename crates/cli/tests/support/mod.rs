@@ -6,6 +6,8 @@
 
 #![allow(dead_code, reason = "every test file uses another part")]
 
+pub(crate) mod book;
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -186,8 +188,11 @@ impl Serving {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        let child = self.child.as_ref().expect("it is taken at the end only");
-        kill_process(Pid::from_child(child), signal).unwrap();
+        kill_process(self.pid(), signal).unwrap();
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(self.child.as_ref().expect("it is taken at the end only"))
     }
 
     /// Waits for its end.
