@@ -3,15 +3,15 @@
 //! `cargo xtask tidy` checks what the compiler cannot: which crate may see which, what a core must
 //! never touch, where `unsafe` may stand. See [`tidy`].
 //!
-//! `cargo xtask soak` runs what takes too long for every change: 10^5 stripes with silent corruption, and swarms with
-//! ever new seeds.
+//! `cargo xtask soak` runs what takes too long for every change. See [`soak`].
 
 #![forbid(unsafe_code)]
 
+mod soak;
 mod tidy;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
@@ -26,15 +26,8 @@ struct Args {
 enum Chore {
     /// Check the rules of the house; prints one line a finding, exits 1 if there is one
     Tidy,
-    /// Run the swarms with ever new seeds; prints each seed that fails, exits 1 if there is one
-    Soak {
-        /// For how long
-        #[arg(long, default_value_t = 10)]
-        minutes: u64,
-        /// The first seed
-        #[arg(long, default_value_t = 1_000_000)]
-        first: u64,
-    },
+    /// Run what takes too long for every change; exits 1 if any of it has failed
+    Soak(soak::Wish),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -52,30 +45,8 @@ fn main() -> anyhow::Result<ExitCode> {
             eprintln!("tidy: {} found in {} files", findings.len(), tree.files.len());
             Ok(ExitCode::FAILURE)
         }
-        Chore::Soak { minutes, first } => soak(minutes, first),
+        Chore::Soak(wish) => Ok(soak::run(&workspace_root(), &wish)),
     }
-}
-
-/// Builds the swarms as they run fastest, and runs them, after the tests that are too long for every change.
-fn soak(minutes: u64, first: u64) -> anyhow::Result<ExitCode> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let tests = ["test", "--release", "--package", "levelhead-array", "--test", "array", "--"];
-    let status = Command::new(&cargo)
-        .args(tests)
-        .args(["--ignored", "soak_"])
-        .current_dir(workspace_root())
-        .status()?;
-    if !status.success() {
-        return Ok(ExitCode::FAILURE);
-    }
-    let build = ["run", "--release", "--package", "levelhead-lab", "--example", "soak", "--"];
-    let (minutes, first) = (minutes.to_string(), first.to_string());
-    let status = Command::new(cargo)
-        .args(build)
-        .args(["--minutes", &minutes, "--first", &first])
-        .current_dir(workspace_root())
-        .status()?;
-    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The folder that holds `xtask`.

@@ -1,0 +1,184 @@
+//! What takes too long for every change, in parts that are run one by one or all together.
+//!
+//! | part | what it does | what it needs |
+//! |---|---|---|
+//! | `corruption` | 10^5 stripes with silent corruption | |
+//! | `swarms` | the swarms in virtual time, with ever new seeds | |
+//! | `fio` | servers that are killed under fio and under clients that keep book, on four layouts | fio |
+//! | `clients` | requests that no client should send, two hundred clients at once, clients that read nothing | python3-libnbd |
+//! | `guest` | file systems on arrays in a virtual machine, by the kernel's NBD client and the systemd unit | root, debootstrap, qemu-system-x86 |
+//! | `fuzz` | every fuzz target | a nightly toolchain |
+//!
+//! A part whose programs are not there says so, and counts as failed; the others go on.
+
+mod fuzz;
+mod guest;
+mod needs;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use clap::{Args, ValueEnum};
+
+use needs::Need;
+
+/// Which parts, and how much of each.
+#[derive(Args)]
+pub(crate) struct Wish {
+    /// The parts to run, all of them if none is named
+    #[arg(value_enum)]
+    parts: Vec<Part>,
+    /// For how long the swarms run, and each fuzz target
+    #[arg(long, default_value_t = 10)]
+    minutes: u64,
+    /// The first seed of the swarms, and the seed of the guest's file systems
+    #[arg(long, default_value_t = 1_000_000)]
+    first: u64,
+    /// How often a server is killed on each layout
+    #[arg(long, default_value_t = 100)]
+    kills: u64,
+    /// The fuzz targets to run, all of them if none is named
+    #[arg(long)]
+    target: Vec<String>,
+    /// Where the guest's Debian comes from; by default from where this machine's does
+    #[arg(long)]
+    mirror: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// 10^5 stripes with silent corruption
+    Corruption,
+    /// The swarms in virtual time
+    Swarms,
+    /// Servers killed under fio
+    Fio,
+    /// Requests that no client should send, and clients that read nothing
+    Clients,
+    /// File systems on arrays in a virtual machine
+    Guest,
+    /// Every fuzz target
+    Fuzz,
+}
+
+impl Part {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Corruption => "corruption",
+            Self::Swarms => "swarms",
+            Self::Fio => "fio",
+            Self::Clients => "clients",
+            Self::Guest => "guest",
+            Self::Fuzz => "fuzz",
+        }
+    }
+
+    fn needs(self) -> &'static [Need] {
+        match self {
+            Self::Corruption | Self::Swarms | Self::Fuzz => &[],
+            Self::Fio => &[Need { program: "fio", package: "fio" }],
+            Self::Clients => &[Need { program: "nbdsh", package: "python3-libnbd" }],
+            Self::Guest => guest::NEEDS,
+        }
+    }
+}
+
+/// Runs the parts one after the other; good if all of them were.
+pub(crate) fn run(root: &Path, wish: &Wish) -> ExitCode {
+    let all = Part::value_variants();
+    let parts = if wish.parts.is_empty() { all } else { &wish.parts };
+    let mut ends = Vec::new();
+    for part in parts {
+        println!("soak: {} begins", part.name());
+        let begun = Instant::now();
+        let end = needs::check(part.needs()).and_then(|()| run_part(root, *part, wish));
+        ends.push((part.name(), begun.elapsed(), end));
+    }
+    for (name, time, end) in &ends {
+        println!("soak: {}", told(name, *time, end));
+    }
+    let is_good = ends.iter().all(|(_, _, end)| end.is_ok());
+    if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn told(name: &str, time: Duration, end: &anyhow::Result<()>) -> String {
+    let seconds = time.as_secs();
+    match end {
+        Ok(()) => format!("{name}: good, {seconds} s"),
+        Err(error) => format!("{name}: FAILED, {seconds} s: {error:#}"),
+    }
+}
+
+fn run_part(root: &Path, part: Part, wish: &Wish) -> anyhow::Result<()> {
+    match part {
+        Part::Corruption => {
+            let package = ["--package", "levelhead-array", "--test", "array"];
+            test(root, &package, "soak_", &[])
+        }
+        Part::Swarms => {
+            let (minutes, first) = (wish.minutes.to_string(), wish.first.to_string());
+            let example = ["run", "--release", "--package", "levelhead-lab", "--example", "soak"];
+            let options = ["--", "--minutes", &minutes, "--first", &first];
+            good(cargo(root).args(example).args(options))
+        }
+        Part::Fio => {
+            let package = ["--package", "levelhead-cli", "--test", "soak"];
+            test(root, &package, "soak_fio", &[("KILLS", wish.kills.to_string())])
+        }
+        Part::Clients => {
+            let package = ["--package", "levelhead-cli", "--test", "soak"];
+            test(root, &package, "soak_clients", &[])
+        }
+        Part::Guest => guest::run(root, wish.first, wish.mirror.as_deref()),
+        Part::Fuzz => fuzz::run(root, wish.minutes, &wish.target),
+    }
+}
+
+/// Runs the tests that are too long for every change and whose names have `name` in them.
+fn test(root: &Path, package: &[&str], name: &str, said: &[(&str, String)]) -> anyhow::Result<()> {
+    let mut command = cargo(root);
+    command.args(["test", "--release"]).args(package).args([
+        "--",
+        "--ignored",
+        "--nocapture",
+        name,
+    ]);
+    command.envs(said.iter().map(|(key, value)| (key, value))).env("CI", "true");
+    good(&mut command)
+}
+
+fn cargo(root: &Path) -> Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+    let mut command = Command::new(program);
+    command.current_dir(root);
+    // What cargo has set for this program would have others built anew.
+    for (key, _) in std::env::vars_os() {
+        let name = key.to_string_lossy();
+        if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"].iter().any(|own| name.starts_with(own)) {
+            command.env_remove(&key);
+        }
+    }
+    command
+}
+
+/// Where cargo puts what it builds for the workspace in this folder.
+fn target_folder(workspace: &Path) -> anyhow::Result<PathBuf> {
+    let asked = ["metadata", "--no-deps", "--offline", "--format-version", "1"];
+    let output = cargo(workspace).args(asked).output()?;
+    ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+    let said: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let folder = said["target_directory"].as_str();
+    folder.map(PathBuf::from).context("cargo metadata names no target folder")
+}
+
+/// Runs a program to its end, which should be a good one.
+fn good(command: &mut Command) -> anyhow::Result<()> {
+    let status = command.status().map_err(|error| {
+        anyhow::anyhow!("{} cannot be run: {error}", command.get_program().display())
+    })?;
+    ensure!(status.success(), "{} ended with {status}", command.get_program().display());
+    Ok(())
+}
