@@ -37,27 +37,28 @@ impl Journal {
             for drive in late.iter() {
                 let hints = self.on_others(core, &self.open[&id], std::iter::once(drive));
                 if let Some(entries) = self.room_for_hints(core, id, &hints) {
+                    self.leave_behind(core, id, drive);
                     self.give_to_others(core, now, id, entries);
                 }
             }
         }
     }
 
+    /// Places for those of these copies that are not on their way already; nothing if there are too few.
     fn room_for_hints(&mut self, core: &Core, id: u64, hints: &[Copied]) -> Option<Vec<Entry>> {
         let mut entries: Vec<Entry> = Vec::new();
-        for &Copied { ring, subject } in hints {
+        let copies = &self.open[&id].copies;
+        for &Copied { ring, subject } in hints.iter().filter(|hint| !copies.contains(hint)) {
             let sectors = self.open[&id].record_sectors(subject);
             let place = self.rings[ring.as_usize()].room(sectors, core.arm(ring))?;
             let is_taken = entries.iter().any(|entry| entry.ring == ring);
             assert!(!is_taken, "J8: {subject:?} is given to {ring:?} twice");
             entries.push(Entry { id, ring, subject, place, sectors });
         }
-        (!entries.is_empty()).then_some(entries)
+        (!hints.is_empty()).then_some(entries)
     }
 
     fn give_to_others(&mut self, core: &mut Core, now: Instant, id: u64, entries: Vec<Entry>) {
-        let subject = entries.first().expect("there are some").subject;
-        self.leave_behind(core, id, subject);
         for entry in entries {
             let transaction = self.open.get_mut(&id).expect("it is not committed");
             transaction.copies.extend(entry.copied());

@@ -334,6 +334,8 @@ impl Journal {
         } else {
             transaction.copies.remove(&Copied { ring, subject: entry.subject });
         }
+        // One that was left behind may have ended after all, while another waits in its stead.
+        self.rings[ring.as_usize()].withdraw(entry.id, entry.subject);
         self.look_at(core, now, entry.id);
     }
 

@@ -151,9 +151,12 @@ impl Journal {
         if core.hindering.is_empty() || !core.is_redundant(end.unwrap_or(0)) {
             return Vec::new();
         }
-        let others: Vec<DriveIdx> = core.drives.present().without(core.hindering).iter().collect();
+        let able = core.drives.present().without(core.hindering);
         let mut hints = Vec::new();
         for (subject, turn) in subjects.zip(self.next as usize..) {
+            // Its own ring is none of the others, also when it hinders no more.
+            let others: Vec<DriveIdx> =
+                able.without(DriveSet::EMPTY.with(subject)).iter().collect();
             let mut on = self.settled.or(core.drives.filling());
             let mut rings = Vec::new();
             for at in 0..others.len() {
