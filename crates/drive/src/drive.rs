@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use levelhead_block::{Command, Durability, Effort, Health, Outcome, SectorSet, Silent};
+use levelhead_block::{Command, Effort, Health, Outcome, SectorSet, Silent};
 use levelhead_stats::{Streams, hash_of};
 use levelhead_units::{Extent, Instant, Nanos, Ratio, Sectors};
 
@@ -11,7 +11,7 @@ use crate::disk::{Disk, Work};
 use crate::faults::{Misbehaviour, Unread};
 use crate::health::{Account, Counters, Entry};
 use crate::mechanics::{Pass, TURN};
-use crate::queue::{Queue, Waiting};
+use crate::queue::{Queue, Waiting, is_durable};
 use crate::{CacheMode, Faults, FaultsError, Profile, Settings, SettingsError};
 
 /// How a command ended.
@@ -393,16 +393,6 @@ impl Drive {
 fn slowed(time: Nanos, slowdown: f64) -> Nanos {
     // Exact for the usual 1: services are far shorter than 2^53 ns, a hundred days.
     Nanos::new((time.get() as f64 * slowdown).round() as u64)
-}
-
-/// Whether a write must not wait in memory.
-fn is_durable(command: &Command) -> bool {
-    match command {
-        Command::Write { durability, .. } | Command::WriteZeroes { durability, .. } => {
-            *durability == Durability::Durable
-        }
-        Command::Read { .. } | Command::Trim { .. } | Command::Flush => false,
-    }
 }
 
 /// What a command does to the medium, if it moves anything at all.

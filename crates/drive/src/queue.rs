@@ -17,7 +17,7 @@
 
 use std::ops::Range;
 
-use levelhead_block::Command;
+use levelhead_block::{Command, Durability};
 use levelhead_units::{Instant, Nanos};
 
 use crate::Scheduler;
@@ -144,9 +144,22 @@ impl Choice<'_> {
     #[inline]
     fn movement<'w>(&self, waiting: &'w Waiting) -> Option<&'w (BlockPosition, Pass)> {
         let target = waiting.target.as_ref()?;
-        let is_near =
-            self.cache.is_some_and(|cache| cache.is_near(&waiting.blocks, target.1 == Pass::Read));
+        // A durable write goes past the memory.
+        let is_near = !is_durable(&waiting.command)
+            && self
+                .cache
+                .is_some_and(|cache| cache.is_near(&waiting.blocks, target.1 == Pass::Read));
         (!is_near).then_some(target)
+    }
+}
+
+/// Whether a write must not wait in memory.
+pub(crate) fn is_durable(command: &Command) -> bool {
+    match command {
+        Command::Write { durability, .. } | Command::WriteZeroes { durability, .. } => {
+            *durability == Durability::Durable
+        }
+        Command::Read { .. } | Command::Trim { .. } | Command::Flush => false,
     }
 }
 

@@ -368,3 +368,19 @@ fn what_is_written_into_what_was_read_ahead_is_forgotten() {
     // What came before it is still there.
     assert_eq!(run(&mut drive, at(200_000), read(4, 2)).service, micros(500));
 }
+
+#[test]
+fn durable_writes_of_a_drive_that_writes_back_are_chosen_by_where_they_go() {
+    let mut drive = tiny(CacheMode::WriteBack);
+    // While the arm is at cylinder 0, the far one comes first.
+    drive.handle_submit(at(0), 1, read(2, 1), 1);
+    drive.handle_submit(at(100), 2, write(190, 1, Durability::Durable), 2);
+    drive.handle_submit(at(200), 3, write(5, 1, Durability::Durable), 3);
+    // This one ends in memory, and moves nothing.
+    drive.handle_submit(at(300), 4, write(150, 1, Durability::Cached), 4);
+    while let Some(next) = drive.deadline().filter(|&next| next < at(90_000)) {
+        drive.handle_timeout(next);
+    }
+    let order: Vec<u64> = std::iter::from_fn(|| drive.poll()).map(|done| done.id).collect();
+    assert_eq!(order, [1, 4, 3, 2]);
+}
