@@ -172,7 +172,10 @@ fn tell(load: &str, side: Side, run: &Run, first: u64) {
         for (at, mut latencies) in slices {
             let (count, some) = (latencies.len(), Summary::of(&mut latencies));
             let (mean, p99) = (some.mean.as_millis_f64(), some.p99.as_millis_f64());
-            println!("  from {} s: {count} answers, mean {mean:.1} p99 {p99:.1} ms", at * slice / 1_000_000_000);
+            println!(
+                "  from {} s: {count} answers, mean {mean:.1} p99 {p99:.1} ms",
+                at * slice / 1_000_000_000
+            );
         }
     }
 }

@@ -156,14 +156,23 @@ impl Journal {
         self.append(core, now);
     }
 
-    /// A ring whose space is waited for gets a mark that makes it free.
+    /// A ring whose space is waited for gets a mark that makes it free; so does that of a drive that hinders, which no
+    /// record says anything on, before its space is.
     fn mark_retired(&mut self, core: &Core) {
-        let Some(Blocked::Space(drive)) = self.blocked else { return };
         let retired = self.watermarks().retired;
-        let ring = &mut self.rings[drive.as_usize()];
-        let would_free = ring.durable.retired < retired && ring.holds_below(retired);
-        if ring.is_idle() && would_free {
-            ring.enter_mark(core.arm(drive));
+        let awaited = match self.blocked {
+            Some(Blocked::Space(drive)) => DriveSet::EMPTY.with(drive),
+            Some(Blocked::Backlog(_) | Blocked::Intent) | None => DriveSet::EMPTY,
+        };
+        for drive in core.hindering.or(awaited).and(core.drives.reachable()).iter() {
+            let ring = &mut self.rings[drive.as_usize()];
+            if !ring.is_idle() || ring.durable.retired >= retired {
+                continue;
+            }
+            let is_awaited = awaited.contains(drive) && ring.holds_below(retired);
+            if is_awaited || ring.is_clogged(retired) {
+                ring.enter_mark(core.arm(drive));
+            }
         }
     }
 

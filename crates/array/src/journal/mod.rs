@@ -8,7 +8,7 @@
 //!                              committed: the client is answered; reads come from memory
 //!                                   | enough rings say so for good
 //!                                   v
-//!                              written in place --> flushed --> over: the records' space is free again
+//!                              durable in place --> over: the records' space is free again
 //! ```
 //!
 //! Every drive that is there keeps a ring of records. A *transaction* is what changes on all drives together; its
@@ -23,8 +23,8 @@
 //!   counts once its loss is recorded for good, and none begins before the losses are recorded that it does without.
 //! - J2. No sector of a transaction is written in place before enough rings say for good that it is committed.
 //! - J3. To one sector, places are written in the order of the transactions.
-//! - J4. A transaction is over when on every participant a flush is over that began after its sectors were in their
-//!   places, or the loss of that participant is recorded for good.
+//! - J4. A transaction is over when on every participant its sectors, or later ones, are durable in their places, or the
+//!   loss of that participant is recorded for good.
 //! - J5. A transaction gets the space of all its records at once, so that no two wait for each other's.
 //! - J6. Until a sector is in its place, it is read from memory.
 //! - J7. Where redundancy is not valid yet, the record of a participant lies on enough rings, so that one that cannot be
@@ -59,7 +59,7 @@ use self::contents::{Contents, Coverage, Stored};
 use self::hedging::LeftBehind;
 use self::intents::Intents;
 use self::pace::Paces;
-use self::placer::{Busy, Haste, Placer};
+use self::placer::{Busy, Haste, Known, Placer};
 use self::record::{FoundRecord, Record, RingName};
 use self::recovery::Recovery;
 use self::ring::{Append, Copied, Entry, Ring};
@@ -78,6 +78,10 @@ use crate::shape::Spec;
 
 /// Of the first 64 transactions that wait one may begin before others that wait for an intent.
 const LOOK_AHEAD: usize = 64;
+
+/// A sector is overdue when its transaction lies this many times as far back as all that are open would, were they
+/// placed in order.
+const OVERDUE: u64 = 4;
 
 /// See the module.
 #[derive(Debug)]
@@ -309,13 +313,10 @@ impl Journal {
             self.paces.note(drive, took);
             for placing in cells {
                 let cell = crate::shape::Cell { drive, lba: placing.lba };
-                let versions = core.unplaced.take(cell, placing.id);
-                self.placers[at].note_placed(now, versions.iter().map(|version| version.id));
-                versions.iter().for_each(|version| self.note_left(core, *version));
-            }
-            if !self.rules.keep(Rule::Flush) {
-                let ids = self.placers[at].take_unsafe();
-                ids.into_iter().for_each(|id| self.note_safe(core, drive, id));
+                for version in core.unplaced.take(cell, placing.id) {
+                    self.note_left(core, version);
+                    self.note_safe(core, drive, version.id);
+                }
             }
             return;
         }
@@ -647,15 +648,26 @@ impl Journal {
         if marked >= self.watermarks().committed {
             self.unmarked_since = None;
         }
-        let haste = self.place_haste();
+        // Were they placed in order, this many transactions would be on their way to their places.
+        let overdue = marked.saturating_sub(OVERDUE * self.open.len() as u64);
+        let known = Known { marked, overdue };
         for drive in core.drives.reachable().iter() {
             let at = drive.as_usize();
+            let haste = match self.place_haste() {
+                Haste::Idle if core.hindering.contains(drive) => Haste::Hindered,
+                haste => haste,
+            };
             while let Some(next) = {
                 let busy = Busy { queue: core.drives.queue_len(drive), arm: core.arm(drive) };
-                self.placers[at].next(&core.unplaced, &core.area, marked, haste, busy)
+                self.placers[at].next(&core.unplaced, &core.area, known, haste, busy)
             } {
                 let (extent, segments) = (next.extent, next.segments.clone());
-                let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
+                // A flush of what many of them left in a drive's memory would keep it from all else for seconds.
+                let durability = match self.rules.keep(Rule::Flush) {
+                    true => Durability::Durable,
+                    false => Durability::Cached,
+                };
+                let zero_tail = ZeroTail::None;
                 let command = Command::Write { extent, durability, zero_tail };
                 let sub = self.ask(core, now, drive, command, segments);
                 core.counters.journal_places += 1;

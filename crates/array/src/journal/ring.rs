@@ -31,6 +31,9 @@ const MARKS: u64 = JOURNAL_MARKS;
 /// The most sectors of one append: 1 MiB.
 const APPEND_MAX: Sectors = Sectors::new(256);
 
+/// A ring is clogged when this part of it is over: an eighth.
+const CLOGGED: u64 = 8;
+
 /// How long records wait for others before they go to a drive that is busy.
 const GATHER: Nanos = Nanos::from_millis(15);
 
@@ -375,6 +378,13 @@ impl Ring {
     /// Whether it keeps what is over, if `retired` says where that begins.
     pub(crate) fn holds_below(&self, retired: u64) -> bool {
         self.held.values().any(|held| held.id < retired)
+    }
+
+    /// Whether a good part of it is what is over, if `retired` says where that begins.
+    pub(crate) fn is_clogged(&self, retired: u64) -> bool {
+        let over = self.held.values().filter(|held| held.id < retired);
+        let size: Sectors = self.pieces.iter().map(|piece| body(piece.extent).sectors).sum();
+        over.map(|held| held.sectors).sum::<Sectors>() * CLOGGED > size
     }
 
     /// Whether it keeps nothing below `next` but the record that says most.

@@ -151,19 +151,25 @@ impl Journal {
         if core.hindering.is_empty() || !core.is_redundant(end.unwrap_or(0)) {
             return Vec::new();
         }
-        let able = core.drives.present().without(core.hindering);
+        let mut others: Vec<DriveIdx> =
+            core.drives.present().without(core.hindering).iter().collect();
+        let turn = self.next as usize % others.len().max(1);
+        others.rotate_left(turn);
+        // One command with what goes there anyway costs next to nothing; else the drive with least to do.
+        let coming = transaction.participants.without(transaction.logged);
+        others.sort_by_key(|&drive| {
+            let is_empty = self.rings[drive.as_usize()].waiting.is_empty();
+            (is_empty && !coming.contains(drive), core.drives.queue_len(drive))
+        });
         let mut hints = Vec::new();
-        for (subject, turn) in subjects.zip(self.next as usize..) {
-            // Its own ring is none of the others, also when it hinders no more.
-            let others: Vec<DriveIdx> =
-                able.without(DriveSet::EMPTY.with(subject)).iter().collect();
+        for subject in subjects {
             let mut on = self.settled.or(core.drives.filling());
             let mut rings = Vec::new();
-            for at in 0..others.len() {
+            // Its own ring is none of the others, also when it hinders no more.
+            for &ring in others.iter().filter(|&&ring| ring != subject) {
                 if !self.spec.survives(on) {
                     break;
                 }
-                let ring = others[(at + turn) % others.len()];
                 rings.push(Copied { ring, subject });
                 on = on.with(ring);
             }

@@ -7,7 +7,7 @@
 //! - U1. The versions of a sector are in the order of their transactions; the last one is what the sector holds.
 //! - U2. A version leaves when it, or a later one, is in its place.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use levelhead_block::Place;
 use levelhead_units::{DriveIdx, Lba};
@@ -24,6 +24,8 @@ pub(crate) struct Unplaced {
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     cells: BTreeMap<Lba, Vec<Version>>,
+    /// The oldest version of every sector, in the order of the transactions.
+    oldest: BTreeSet<(u64, Lba)>,
     versions: usize,
 }
 
@@ -70,6 +72,9 @@ impl Unplaced {
         let backlog = &mut self.drives[cell.drive.as_usize()];
         let versions = backlog.cells.entry(cell.lba).or_default();
         assert!(versions.last().is_none_or(|last| last.id < version.id), "U1: {cell:?}");
+        if versions.is_empty() {
+            backlog.oldest.insert((version.id, cell.lba));
+        }
         versions.push(version);
         backlog.versions += 1;
     }
@@ -79,6 +84,10 @@ impl Unplaced {
         let backlog = &mut self.drives[cell.drive.as_usize()];
         let Some(versions) = backlog.cells.get_mut(&cell.lba) else { return Vec::new() };
         let taken: Vec<Version> = versions.extract_if(.., |version| version.id <= id).collect();
+        if let Some(first) = taken.first() {
+            backlog.oldest.remove(&(first.id, cell.lba));
+            backlog.oldest.extend(versions.first().map(|left| (left.id, cell.lba)));
+        }
         if versions.is_empty() {
             backlog.cells.remove(&cell.lba);
         }
@@ -102,6 +111,11 @@ impl Backlog {
     /// How many versions there are.
     pub(crate) fn len(&self) -> usize {
         self.versions
+    }
+
+    /// The sectors whose oldest version is of a transaction before this one, the oldest first.
+    pub(crate) fn older_than(&self, id: u64) -> impl Iterator<Item = Lba> {
+        self.oldest.range(..(id, Lba::ZERO)).map(|&(_, lba)| lba)
     }
 
     /// For each sector from `from` on, and then from the first, the newest version up to transaction `marked`.
