@@ -34,12 +34,14 @@
 
 mod appending;
 pub(crate) mod at_risk;
+mod beginning;
 pub(crate) mod contents;
 mod hedging;
 mod intents;
 mod keeping;
 mod pace;
 pub(crate) mod placer;
+mod placing;
 pub mod record;
 pub(crate) mod recovery;
 pub(crate) mod ring;
@@ -52,15 +54,15 @@ pub(crate) mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use levelhead_block::{BufId, Command, Durability, Outcome, Segment, ZeroTail};
+use levelhead_block::{BufId, Outcome};
 use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos, Sectors};
 
 use self::contents::{Contents, Coverage, Stored};
 use self::hedging::LeftBehind;
 use self::intents::Intents;
 use self::pace::Paces;
-use self::placer::{Busy, Haste, Known, Placer};
-use self::record::{FoundRecord, Record, RingName};
+use self::placer::Placer;
+use self::record::{FoundRecord, RingName};
 use self::recovery::Recovery;
 use self::ring::{Append, Copied, Entry, Ring};
 use self::room::Begun;
@@ -68,20 +70,11 @@ use self::rules::{Rule, Rules};
 use self::transaction::{Manner, Transaction, split};
 use self::unplaced::Version;
 use crate::action::SubId;
-use crate::core::{Core, Enqueue, OpId, Purpose};
-use crate::drives::Fate;
-use crate::drives::queue::End;
+use crate::core::{Core, OpId};
 use crate::durable::superblock::Uuid;
 use crate::ops::write::Logged;
 use crate::settings::{Left, Settings};
 use crate::shape::Spec;
-
-/// Of the first 64 transactions that wait one may begin before others that wait for an intent.
-const LOOK_AHEAD: usize = 64;
-
-/// A sector is overdue when its transaction lies this many times as far back as all that are open would, were they
-/// placed in order.
-const OVERDUE: u64 = 4;
 
 /// See the module.
 #[derive(Debug)]
@@ -574,155 +567,5 @@ impl Journal {
             self.handle_lost(core, DriveIdx::from_usize(at));
         }
         self.open.clear();
-    }
-
-    /// Gives the first transaction that waits its name and its space, if there is room for it (J5).
-    fn begin_waiting(&mut self, core: &mut Core, now: Instant) -> bool {
-        self.blocked = None;
-        let retired = self.watermarks().retired;
-        self.intents.forget_below(retired);
-        self.rings.iter_mut().for_each(|ring| ring.reclaim_below(retired));
-        if self.uncommitted.len() >= Record::DROPPED_MAX {
-            return false; // After a crash a mark may have to name all of them.
-        }
-        if !core.unrecorded.is_empty() {
-            return false; // It may do without a drive that is still a member after a crash (J1).
-        }
-        // What waits for an intent keeps nothing else waiting: two that wait never share a codeword.
-        let meets_none = |at: &usize| self.intents.manner_of(core, &self.waiting[*at]).is_some();
-        let Some(at) = (0..self.waiting.len().min(LOOK_AHEAD)).find(meets_none) else {
-            self.blocked = (!self.waiting.is_empty()).then_some(Blocked::Intent);
-            return false;
-        };
-        let mut transaction = self.waiting.remove(at).expect("it was looked at above");
-        let manner = self.intents.manner_of(core, &transaction).expect("it meets no intent");
-        let room = match manner {
-            Manner::Payload => self.room_for_payload(core, &mut transaction),
-            Manner::Intent => self.room_for_intent(core),
-        };
-        let entries = match room {
-            Ok(entries) => entries,
-            Err(blocked) => {
-                self.waiting.insert(at, transaction);
-                self.blocked = Some(blocked);
-                return false;
-            }
-        };
-        transaction.manner = manner;
-        transaction.bufs().into_iter().for_each(|buf| core.retain(buf));
-        self.intents.note_begun(self.next, &transaction);
-        if manner == Manner::Intent {
-            transaction.announce_on(entries.iter().map(|entry| entry.ring).collect());
-            let pending = self.pending.get_mut(&transaction.op).expect("its operation waits");
-            pending.intents.push(self.next);
-            pending.to_place.extend(&transaction.cells);
-            core.counters.journal_intents += 1;
-        }
-        for Entry { ring, place, sectors, id, .. } in std::mem::take(&mut transaction.spare) {
-            self.rings[ring.as_usize()].reserve(place, sectors, id);
-        }
-        self.begun.add(&transaction);
-        for entry in entries {
-            if let (Manner::Payload, Some(copied)) = (manner, entry.copied()) {
-                transaction.copies.insert(copied);
-                core.counters.journal_hints += 1;
-            }
-            self.rings[entry.ring.as_usize()].enter(now, entry);
-        }
-        self.uncommitted.insert(self.next);
-        self.open.insert(self.next, transaction);
-        if !self.rules.keep(Rule::Records) {
-            self.look_at(core, Instant::ZERO, self.next);
-        }
-        self.next += 1;
-        true
-    }
-
-    /// Writes what is marked in its places (J2).
-    fn place(&mut self, core: &mut Core, now: Instant) {
-        if core.unplaced.is_empty() && self.mark_wanted.is_none() {
-            self.unmarked_since = None;
-            return;
-        }
-        let marked = self.marked(core);
-        if marked >= self.watermarks().committed {
-            self.unmarked_since = None;
-        }
-        // Were they placed in order, this many transactions would be on their way to their places.
-        let overdue = marked.saturating_sub(OVERDUE * self.open.len() as u64);
-        let known = Known { marked, overdue };
-        for drive in core.drives.reachable().iter() {
-            let at = drive.as_usize();
-            let haste = match self.place_haste() {
-                Haste::Idle if core.hindering.contains(drive) => Haste::Hindered,
-                haste => haste,
-            };
-            while let Some(next) = {
-                let busy = Busy { queue: core.drives.queue_len(drive), arm: core.arm(drive) };
-                self.placers[at].next(&core.unplaced, &core.area, known, haste, busy)
-            } {
-                let (extent, segments) = (next.extent, next.segments.clone());
-                // A flush of what many of them left in a drive's memory would keep it from all else for seconds.
-                let durability = match self.rules.keep(Rule::Flush) {
-                    true => Durability::Durable,
-                    false => Durability::Cached,
-                };
-                let zero_tail = ZeroTail::None;
-                let command = Command::Write { extent, durability, zero_tail };
-                let sub = self.ask(core, now, drive, command, segments);
-                core.counters.journal_places += 1;
-                self.placers[at].note_begun(sub, next);
-            }
-        }
-    }
-
-    /// Whether something waits for places.
-    fn place_haste(&self) -> Haste {
-        if self.drains || self.blocked.is_some() { Haste::Now } else { Haste::Idle }
-    }
-
-    /// Whether something waits for transactions to be over.
-    fn flush_haste(&self) -> Haste {
-        let is_blocked = matches!(self.blocked, Some(Blocked::Space(_) | Blocked::Intent));
-        if self.drains || is_blocked { Haste::Now } else { Haste::Idle }
-    }
-
-    /// Flushes the drives that have much in place that is not safe.
-    fn flush(&mut self, core: &mut Core, now: Instant) {
-        let haste = match core.intents_at_risk.is_awaited() {
-            true => Haste::Now,
-            false => self.flush_haste(),
-        };
-        for drive in core.drives.reachable().iter() {
-            if self.placers[drive.as_usize()].wants_flush(now, haste) {
-                let sub = self.ask(core, now, drive, Command::Flush, Vec::new());
-                core.counters.journal_flushes += 1;
-                self.placers[drive.as_usize()].note_flush(sub);
-            }
-        }
-    }
-
-    fn ask(
-        &self,
-        core: &mut Core,
-        now: Instant,
-        drive: DriveIdx,
-        command: Command,
-        segments: Vec<Segment>,
-    ) -> SubId {
-        let origin = core.own_origin();
-        core.enqueue(
-            now,
-            Enqueue {
-                purpose: Purpose::Place,
-                drive,
-                command,
-                segments,
-                origin,
-                end: End::Tail,
-                fate: Fate::Certain,
-                since: None,
-            },
-        )
     }
 }

@@ -18,8 +18,8 @@ use crate::shape::Area;
 /// The most sectors that wait for their places on one drive: after a crash they are written in a few seconds.
 pub(crate) const BACKLOG_MAX: usize = 1_000;
 
-/// A drive that clients keep busy gets one command for every 256 sectors that wait for their places.
-const PRESSING: usize = 256;
+/// A drive that clients keep busy gets one command for every 320 sectors that wait for their places.
+const PRESSING: usize = 320;
 
 /// A drive that has nothing else to do gets one command, and another for every 64 sectors that wait for their places,
 const IDLE_STEP: usize = 64;
@@ -161,10 +161,10 @@ impl Placer {
                 if is_idle { idle } else { 0 }.max(backlog.len() / PRESSING)
             }
         };
-        let is_all_inside = backlog.sectors() == self.inside.len();
+        let is_none_left = backlog.sectors() == 0;
         let is_passed_over =
             self.commands.iter().any(|command| command.passed_over >= PASSED_OVER_MAX);
-        if is_all_inside || is_passed_over || self.commands.len() >= most {
+        if is_none_left || is_passed_over || self.commands.len() >= most {
             return None;
         }
         let is_free = |pick: &Pick| !self.inside.contains(&pick.lba);
@@ -251,5 +251,93 @@ impl Placer {
     /// The drive is lost.
     pub(crate) fn handle_lost(&mut self) {
         *self = Self::new(self.drive);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use levelhead_block::{BufId, Place};
+
+    use super::*;
+    use crate::journal::unplaced::Version;
+    use crate::shape::Cell;
+
+    const DRIVE: DriveIdx = DriveIdx::new(0);
+
+    /// Every second sector waits, so that none are neighbours; transaction `at + 1` gave the one at `2 * at`.
+    struct Bed {
+        placer: Placer,
+        unplaced: Unplaced,
+        area: Area,
+        begun: u64,
+    }
+
+    impl Bed {
+        fn new(count: u64) -> Self {
+            let mut unplaced = Unplaced::new(1);
+            for at in 0..count {
+                let cell = Cell { drive: DRIVE, lba: Lba::new(2 * at) };
+                let place = Place { buf: BufId::Own(at), sector: 0 };
+                unplaced.insert(cell, Version { id: at + 1, place });
+            }
+            let area = Area::plain(Extent::new(Lba::ZERO, Sectors::new(1 << 20)));
+            Self { placer: Placer::new(DRIVE), unplaced, area, begun: 0 }
+        }
+
+        /// Begins what may begin beside this many commands of others; returns where.
+        fn begin(&mut self, haste: Haste, others: usize, overdue: u64) -> Vec<u64> {
+            let mut begun = Vec::new();
+            loop {
+                let queue = others + self.placer.commands.len();
+                let busy = Busy { queue, arm: Lba::new(100) };
+                let known = Known { marked: u64::MAX, overdue };
+                let next = self.placer.next(&self.unplaced, &self.area, known, haste, busy);
+                let Some(next) = next else { return begun };
+                begun.push(next.extent.lba.get());
+                self.begun += 1;
+                self.placer.note_begun(SubId(self.begun), next);
+            }
+        }
+
+        fn end(&mut self, sub: u64) {
+            for placing in self.placer.take_placed(SubId(sub)).expect("it has begun") {
+                let cell = Cell { drive: DRIVE, lba: placing.lba };
+                assert_eq!(self.unplaced.take(cell, placing.id).len(), 1);
+            }
+        }
+    }
+
+    #[test]
+    fn an_idle_drive_gets_up_to_three_places_and_a_busy_one_some_once_many_wait() {
+        for (waiting, idle, busy) in [(1, 1, 0), (63, 1, 0), (64, 2, 0), (255, 3, 0), (640, 3, 2)] {
+            assert_eq!(Bed::new(waiting).begin(Haste::Idle, 0, 0).len(), idle, "{waiting}");
+            assert_eq!(Bed::new(waiting).begin(Haste::Idle, 1, 0).len(), busy, "{waiting}");
+        }
+        assert_eq!(Bed::new(100).begin(Haste::Hindered, 9, 0).len(), COMMANDS_HINDERED);
+        assert_eq!(Bed::new(100).begin(Haste::Now, 9, 0).len(), COMMANDS_MAX);
+    }
+
+    #[test]
+    fn what_is_overdue_comes_first_and_then_what_is_next_from_the_arm_on() {
+        let mut bed = Bed::new(200);
+        assert_eq!(bed.begin(Haste::Idle, 0, 3), [0, 2, 100]);
+        assert_eq!(Bed::new(200).begin(Haste::Idle, 0, 0), [100, 102, 104]);
+    }
+
+    #[test]
+    fn a_place_that_is_passed_over_again_and_again_is_waited_for() {
+        let mut bed = Bed::new(500);
+        assert_eq!(bed.begin(Haste::Hindered, 0, 0).len(), COMMANDS_HINDERED);
+        let mut ended = 0;
+        // All but the first one end, in the order in which they began.
+        while bed.placer.commands.len() > 1 {
+            ended += 1;
+            bed.end(1 + ended);
+            let goes_on = (ended as usize) < PASSED_OVER_MAX;
+            assert_eq!(bed.begin(Haste::Hindered, 0, 0).len(), usize::from(goes_on), "{ended}");
+        }
+        assert_eq!(ended as usize, PASSED_OVER_MAX + COMMANDS_HINDERED - 2);
+        bed.end(1);
+        assert_eq!(bed.begin(Haste::Hindered, 0, 0).len(), COMMANDS_HINDERED);
     }
 }

@@ -35,7 +35,7 @@ const APPEND_MAX: Sectors = Sectors::new(256);
 const CLOGGED: u64 = 8;
 
 /// How long records wait for others before they go to a drive that is busy.
-const GATHER: Nanos = Nanos::from_millis(15);
+const GATHER: Nanos = Nanos::from_millis(20);
 
 /// See the module.
 #[derive(Debug)]
@@ -382,9 +382,10 @@ impl Ring {
 
     /// Whether a good part of it is what is over, if `retired` says where that begins.
     pub(crate) fn is_clogged(&self, retired: u64) -> bool {
-        let over = self.held.values().filter(|held| held.id < retired);
+        let is_over = |&(&at, held): &(&Lba, &Held)| held.id < retired && Some(at) != self.latest;
+        let over = self.held.iter().filter(is_over);
         let size: Sectors = self.pieces.iter().map(|piece| body(piece.extent).sectors).sum();
-        over.map(|held| held.sectors).sum::<Sectors>() * CLOGGED > size
+        over.map(|(_, held)| held.sectors).sum::<Sectors>() * CLOGGED > size
     }
 
     /// Whether it keeps nothing below `next` but the record that says most.
@@ -415,4 +416,25 @@ fn distance(extent: Extent, near: Lba) -> u64 {
     }
     let to_start = extent.lba.get().abs_diff(near.get());
     to_start.min(extent.end().get().abs_diff(near.get()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::durable::superblock::Uuid;
+
+    #[test]
+    fn a_ring_is_clogged_when_more_than_an_eighth_of_it_is_over() {
+        let name = RingName { array: Uuid::default(), member: Uuid::default() };
+        let piece = |lba| Extent::new(Lba::new(lba), Sectors::new(MARKS + 40));
+        let mut ring = Ring::new(DriveIdx::new(0), name, &[piece(100), piece(1_000)], Rules::ALL);
+        for id in 1..=7 {
+            let place = ring.room(Sectors::new(2), Lba::ZERO).expect("there is room");
+            ring.reserve(place, Sectors::new(2), id);
+        }
+        let clogged = |ring: &Ring| (1..=8).find(|&retired| ring.is_clogged(retired));
+        assert_eq!(clogged(&ring), Some(7), "six records of two sectors are more than ten");
+        ring.let_go(1);
+        assert_eq!(clogged(&ring), Some(8));
+    }
 }

@@ -2,7 +2,7 @@
 //! there, and nothing waits.
 
 use levelhead_array::{JournalSettings, Left, Patience, Policy, Settings, Spec};
-use levelhead_block::Outcome;
+use levelhead_block::{Command, Durability, Outcome};
 use levelhead_units::{DriveIdx, DriveSet, Nanos};
 
 use crate::runtime::{Runtime, extent, journaled, settings};
@@ -106,4 +106,31 @@ fn write_goes_round_any_two_drives_that_hang_at_once() {
             assert!(run.array.lost().is_empty());
         }
     }
+}
+
+/// A flush of what many places left in a drive's memory would keep it from everything else for seconds.
+#[test]
+fn places_are_durable_writes_and_need_no_flush() {
+    let mut run = array(Left::Drained);
+    (0..20).for_each(|at| run.write(at, extent(3 * at % 24, 1), &[at as u8; 4096]));
+    run.run_until_quiet();
+    run.stop();
+    let (mut places, mut flushes) = (0, 0);
+    while !run.inside.is_empty() {
+        for submit in &run.inside {
+            match submit.command {
+                Command::Write { durability, .. } => {
+                    assert_eq!(durability, Durability::Durable);
+                    places += 1;
+                }
+                Command::Flush => flushes += 1,
+                Command::Read { .. } | Command::WriteZeroes { .. } | Command::Trim { .. } => {}
+            }
+        }
+        run.finish(0);
+    }
+    run.run_until_quiet();
+    let counters = run.array.counters();
+    assert!(places > 0 && counters.journal_places > 0 && run.ending.is_some());
+    assert_eq!((counters.journal_flushes, flushes), (0, 0));
 }

@@ -1,0 +1,77 @@
+//! How a transaction that waits begins: it gets its name, and room for its records.
+
+use levelhead_units::Instant;
+
+use super::record::Record;
+use super::ring::Entry;
+use super::rules::Rule;
+use super::transaction::Manner;
+use super::{Blocked, Journal};
+use crate::core::Core;
+
+/// Of the first 64 transactions that wait one may begin before others that wait for an intent.
+const LOOK_AHEAD: usize = 64;
+
+impl Journal {
+    /// Gives the first transaction that waits its name and its space, if there is room for it (J5).
+    pub(super) fn begin_waiting(&mut self, core: &mut Core, now: Instant) -> bool {
+        self.blocked = None;
+        let retired = self.watermarks().retired;
+        self.intents.forget_below(retired);
+        self.rings.iter_mut().for_each(|ring| ring.reclaim_below(retired));
+        if self.uncommitted.len() >= Record::DROPPED_MAX {
+            return false; // After a crash a mark may have to name all of them.
+        }
+        if !core.unrecorded.is_empty() {
+            return false; // It may do without a drive that is still a member after a crash (J1).
+        }
+        // What waits for an intent keeps nothing else waiting: two that wait never share a codeword.
+        let meets_none = |at: &usize| self.intents.manner_of(core, &self.waiting[*at]).is_some();
+        let Some(at) = (0..self.waiting.len().min(LOOK_AHEAD)).find(meets_none) else {
+            self.blocked = (!self.waiting.is_empty()).then_some(Blocked::Intent);
+            return false;
+        };
+        let mut transaction = self.waiting.remove(at).expect("it was looked at above");
+        let manner = self.intents.manner_of(core, &transaction).expect("it meets no intent");
+        let room = match manner {
+            Manner::Payload => self.room_for_payload(core, &mut transaction),
+            Manner::Intent => self.room_for_intent(core),
+        };
+        let entries = match room {
+            Ok(entries) => entries,
+            Err(blocked) => {
+                self.waiting.insert(at, transaction);
+                self.blocked = Some(blocked);
+                return false;
+            }
+        };
+        transaction.manner = manner;
+        transaction.bufs().into_iter().for_each(|buf| core.retain(buf));
+        self.intents.note_begun(self.next, &transaction);
+        if manner == Manner::Intent {
+            transaction.announce_on(entries.iter().map(|entry| entry.ring).collect());
+            let pending = self.pending.get_mut(&transaction.op).expect("its operation waits");
+            pending.intents.push(self.next);
+            pending.to_place.extend(&transaction.cells);
+            core.counters.journal_intents += 1;
+        }
+        for Entry { ring, place, sectors, id, .. } in std::mem::take(&mut transaction.spare) {
+            self.rings[ring.as_usize()].reserve(place, sectors, id);
+        }
+        self.begun.add(&transaction);
+        for entry in entries {
+            if let (Manner::Payload, Some(copied)) = (manner, entry.copied()) {
+                transaction.copies.insert(copied);
+                core.counters.journal_hints += 1;
+            }
+            self.rings[entry.ring.as_usize()].enter(now, entry);
+        }
+        self.uncommitted.insert(self.next);
+        self.open.insert(self.next, transaction);
+        if !self.rules.keep(Rule::Records) {
+            self.look_at(core, Instant::ZERO, self.next);
+        }
+        self.next += 1;
+        true
+    }
+}
