@@ -4,6 +4,7 @@ use levelhead_block::{BufId, Combine, Command, Outcome, Place, RequestId, Sector
 use levelhead_units::{DriveIdx, Lba, Sectors};
 
 use crate::durable::damaged::Listing;
+use crate::durable::missed::Page;
 use crate::durable::superblock::Superblock;
 use crate::event::{Ending, Event};
 use crate::journal::record::{Record, RingName};
@@ -43,6 +44,13 @@ pub enum Action {
         into: Place,
         /// What it says.
         listing: Box<Listing>,
+    },
+    /// Put a page of the map of what a drive has missed into a buffer.
+    Map {
+        /// Where: one sector.
+        into: Place,
+        /// What it says.
+        page: Box<Page>,
     },
     /// Put the header of a record of the journal into a buffer, with the checksums of what it is about.
     Log {

@@ -16,6 +16,7 @@ use crate::drives::queue::End;
 use crate::drives::{Drives, Ended, EndedRead, Fate, Left, Load, Push, Reader};
 use crate::durable::damaged::DamagedList;
 use crate::durable::listing::Damaged;
+use crate::durable::maps::Missed;
 use crate::event::Event;
 use crate::journal::at_risk::AtRisk;
 use crate::journal::contents::{Contents, InPlace};
@@ -66,10 +67,17 @@ pub(crate) struct Core {
     /// For every drive the stripes, from the first on, that it holds: all that was written there. All of them of a
     /// drive that is there, none of one that is lost, some of one that is being filled.
     pub(crate) valid: Vec<u64>,
+    /// What drives that the array does without have missed.
+    pub(crate) missed: Missed,
     /// Whether data may be written: where books are kept, once they are open for that.
     pub(crate) may_write: bool,
     /// Those of the lost drives whose loss is not safely recorded yet, where losses are recorded.
     pub(crate) unrecorded: DriveSet,
+    /// A drive that is being filled and is full: the journal counts it already, so that by the time it is present enough
+    /// rings have everything.
+    pub(crate) nearly_present: DriveSet,
+    /// Drives that the books call present, for good.
+    pub(crate) present_for_good: DriveSet,
     /// Answers that rely on such a loss and wait for its record.
     held: Vec<Held>,
     /// Commands that were refused, in the order in which they are sent again.
@@ -175,8 +183,11 @@ impl Core {
             area: settings.area.clone(),
             drives: Drives::new(settings, streams),
             valid: (0..count).map(|at| valid_at_first(settings, at)).collect(),
+            missed: missed_at_first(settings),
             may_write: settings.books.is_none(),
             unrecorded: DriveSet::EMPTY,
+            nearly_present: DriveSet::EMPTY,
+            present_for_good: DriveSet::EMPTY,
             held: Vec::new(),
             postponed: VecDeque::new(),
             given_up: Sectors::ZERO,
@@ -218,7 +229,33 @@ impl Core {
 
     /// Whether a drive holds what was written to its part of a stripe.
     pub(crate) fn holds(&self, drive: DriveIdx, stripe: u64) -> bool {
-        stripe < self.valid[drive.as_usize()]
+        stripe < self.valid[drive.as_usize()] || self.missed.spares(drive, stripe)
+    }
+
+    /// A drive is lost that held everything written to its stripes below `held`. What it misses from now on is marked, where
+    /// a journal says what was under way.
+    pub(crate) fn begin_missed(&mut self, drive: DriveIdx, since: u64, held: u64) {
+        if !self.is_journaled {
+            return;
+        }
+        self.missed.begin(&self.layout, drive, since, held);
+        // Redundancy that was made valid may not be safe on the drive. Copies of a mirror may differ where they were not
+        // made alike, and are made alike without it.
+        let stripes = self.layout.stripes();
+        let first = self.synced_for_good.min(stripes);
+        let is_mirror = self.layout.spec().is_mirror();
+        let end = if is_mirror { stripes } else { self.synced.max(first) };
+        self.missed.mark_all(drive, first..end);
+    }
+
+    /// The drives whose rings count.
+    pub(crate) fn counted(&self) -> DriveSet {
+        self.drives.present().or(self.nearly_present)
+    }
+
+    /// The drives that are there and whose rings do not count.
+    pub(crate) fn uncounted(&self) -> DriveSet {
+        self.drives.filling().without(self.nearly_present)
     }
 
     /// Room for the shares of a read, to be given back.
@@ -627,6 +664,11 @@ impl Core {
         }
     }
 
+    /// Whether a drive has not ended some command that was given to it.
+    pub(crate) fn has_inside(&self, drive: DriveIdx) -> bool {
+        self.subs.values().any(|sub| sub.drive == drive)
+    }
+
     /// Whether a command is inside a drive whose place has another one now.
     pub(crate) fn is_orphan(&self, sub: SubId) -> bool {
         self.subs.get(&sub).is_some_and(|sub| sub.is_orphan)
@@ -670,6 +712,13 @@ impl Core {
         }
         self.actions.push_back(Action::Combine(Combine { into, sectors: 1, from }));
     }
+}
+
+/// The maps that were found, where what is written is marked on them.
+fn missed_at_first(settings: &Settings) -> Missed {
+    let Some(journal) = &settings.journal else { return Missed::default() };
+    let books = settings.books.as_ref();
+    Missed::new(books, settings.spec.drives(), journal.region_min.get())
 }
 
 /// The stripes that a drive holds when the array is started.

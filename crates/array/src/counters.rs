@@ -65,6 +65,7 @@ counters! {
     journal_places, "commands", "Commands that wrote in place what the journal held.";
     journal_flushes, "commands", "Flushes of a drive that made such writes safe.";
     journal_unrecovered, "sectors", "Sectors of drives whose last content a start after a crash could not bring back.";
+    missed_writes, "commands", "Sectors that were written to the maps of what drives have missed.";
     rebuild_reads, "commands", "Reads from which a rebuild computed what a new drive is to hold.";
     rebuild_writes, "commands", "Writes that filled a new drive.";
     rebuild_damaged, "sectors", "Sectors that a rebuild has put onto the list of damaged sectors.";

@@ -74,7 +74,7 @@ pub use drives::silence::Patience;
 pub use durable::books::Books;
 pub use durable::ledger::NewMember;
 pub use durable::listing::DamagedSummary;
-pub use durable::{damaged, membership, quorum, reserve, superblock};
+pub use durable::{damaged, membership, missed, quorum, reserve, superblock};
 pub use event::{ArrayEvent, Ending, Event};
 pub use levelhead_block::{BufId, Combine, Place, RequestId, Segment};
 pub use policy::{Again, AnswerWhen, Assisted, First, Late, Plan, Policy, Surplus, tau};
@@ -88,6 +88,7 @@ use crate::background::scrub::Scrub;
 use crate::core::{Core, OpId, Purpose, Sub, loses_drive};
 use crate::durable::ledger::Ledger;
 use crate::durable::list_copies::ListCopies;
+use crate::durable::map_copies::MapCopies;
 use crate::durable::membership::Why;
 use crate::durable::superblock::Forced;
 use crate::event::ResyncTold;
@@ -127,6 +128,8 @@ pub struct Array {
     ledger: Option<Ledger>,
     /// The list of damaged sectors on the drives.
     list_copies: ListCopies,
+    /// The maps of what drives have missed, on the drives.
+    map_copies: MapCopies,
     /// Where what is written goes first, where a journal is kept.
     journal: Option<Journal>,
     /// Operations that hold their stripes and wait for the ledger to be open, or for the journal.
@@ -216,6 +219,7 @@ impl Array {
             rebuild: Rebuild::new(settings.background),
             ledger: settings.books.as_ref().map(Ledger::new),
             list_copies: settings.books.as_ref().map(ListCopies::new).unwrap_or_default(),
+            map_copies: settings.books.as_ref().map(MapCopies::new).unwrap_or_default(),
             journal: Journal::new(settings),
             unopened: Vec::new(),
             stop: Stop::No,
@@ -262,7 +266,12 @@ impl Array {
         self.core.drives.lost()
     }
 
-    /// Those of them whose loss is not safely recorded yet, where losses are recorded.
+    /// Those of them that are not being filled either.
+    pub fn away(&self) -> DriveSet {
+        self.core.drives.away()
+    }
+
+    /// Those of the lost drives whose loss is not safely recorded yet, where losses are recorded.
     pub fn unrecorded(&self) -> DriveSet {
         self.core.unrecorded
     }
@@ -372,7 +381,7 @@ impl Array {
     pub fn handle_lost(&mut self, now: Instant, drive: DriveIdx, why: Why) {
         if let (Some(ledger), Why::ByHand) = (&mut self.ledger, why) {
             // A loss that an operator wants is recorded even if no client writes anything.
-            ledger.open(&self.core);
+            ledger.open(&mut self.core);
         }
         self.lose(now, drive, why);
         self.move_on(now);
@@ -513,6 +522,7 @@ impl Array {
             self.keep_books(now);
             if self.keep_journal(now) == Moved::No
                 && self.keep_damaged(now) == Moved::No
+                && self.keep_missed(now) == Moved::No
                 && self.granted.is_empty()
                 && self.lose_overdue(now) == Moved::No
                 && self.resync_within_budget(now) == Moved::No
@@ -551,7 +561,7 @@ impl Array {
             && !ledger.is_open()
             && !self.core.has_failed()
         {
-            ledger.open(&self.core);
+            ledger.open(&mut self.core);
             self.unopened.push(op);
             return;
         }
@@ -652,6 +662,7 @@ impl Array {
             }
             (Purpose::List, _) if !self.core.drives.lost().contains(state.drive) => {
                 self.list_copies.handle_done(&mut self.core, state.drive, sub);
+                self.map_copies.handle_done(&mut self.core, state.drive, sub);
             }
             (Purpose::Ring | Purpose::Place, _)
                 if !self.core.drives.away().contains(state.drive) =>
@@ -720,6 +731,8 @@ impl Array {
         }
         let survived = !self.core.has_failed();
         self.core.valid[drive.as_usize()] = 0;
+        self.core.missed.end_return(drive);
+        self.core.nearly_present = self.core.nearly_present.without(DriveSet::EMPTY.with(drive));
         let events = self.core.drives.handle_lost(now, drive);
         self.note_lost_writes();
         if let Some(ledger) = &mut self.ledger {
@@ -727,11 +740,14 @@ impl Array {
                 self.core.unrecorded = self.core.unrecorded.with(drive);
             }
             ledger.handle_lost(&mut self.core, drive, why);
+        } else {
+            self.core.begin_missed(drive, 0, u64::MAX);
         }
         if let Some(journal) = &mut self.journal {
             journal.handle_lost(&mut self.core, drive);
         }
         self.list_copies.handle_lost(&mut self.core, drive);
+        self.map_copies.handle_lost(&mut self.core, drive);
         self.core.actions.push_back(Action::Event(Event::Lost { drive, why }));
         let (lost, spec) = (self.core.drives.lost(), *self.core.layout.spec());
         if self.core.has_failed() && survived {

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use levelhead_units::{DriveIdx, DriveSet, Lba};
 
+use crate::durable::maps::Missed;
 use crate::journal::record::{FoundRecord, Kind};
 use crate::journal::rules::Rules;
 use crate::journal::verdict::{Known, OnRing, Source, Verdict, fits};
@@ -80,7 +81,9 @@ impl Overlay {
         let valid = (0..layout.spec().drives()).map(DriveIdx::from_usize);
         let valid = valid.map(|drive| if present.contains(drive) { u64::MAX } else { 0 });
         let valid: &Vec<u64> = &valid.collect();
-        let known = Known { layout, area, valid, synced, floor, unreadable, wrong, dropped, rules };
+        let missed = &Missed::default();
+        let known =
+            Known { layout, area, valid, missed, synced, floor, unreadable, wrong, dropped, rules };
         let records =
             records.iter().map(|(ring, found)| OnRing { ring: *ring, found: found.clone() });
         let records: Vec<OnRing> = records.collect();

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use levelhead_units::{DriveSet, Extent};
+use levelhead_units::{DriveSet, Extent, Sectors};
 
 use crate::background::budget::Budget;
 use crate::drives::queue::HostOrder;
@@ -55,6 +55,8 @@ pub struct JournalSettings {
     /// A write with at least this number of whole codewords is announced and not logged, or all writes of whole
     /// codewords where much is under way; nothing if the contents of every write are logged.
     pub intents_from: Option<NonZeroU32>,
+    /// The least part of a drive, in sectors, that is copied to it when it has missed something there.
+    pub region_min: Sectors,
     /// Which rules are kept: all of them, but where a test must notice that one is not.
     pub rules: Rules,
 }
@@ -64,6 +66,9 @@ impl JournalSettings {
     /// because it need not be in its place before the answer. Measured over `nearline-2tb`, raid5:5+1, full stripes in
     /// random places: 1.25 MiB, 8 at a time, 54 a second logged and 70 announced; 320 KiB, 16 at a time, 105 and 94.
     pub const INTENTS_FROM: Option<NonZeroU32> = NonZeroU32::new(64);
+
+    /// 2 MiB: what lies in one takes little longer to copy than to get to.
+    pub const REGION_MIN: Sectors = Sectors::new(512);
 
     /// The journal of an array that was found, if it keeps one.
     pub fn of(assembly: &Assembly) -> Option<Self> {
@@ -77,7 +82,8 @@ impl JournalSettings {
             State::Clean => Left::Drained,
             State::Dirty => Left::CutOff,
         };
-        Some(Self { pieces: member.own.journal(), floor, left, intents_from, rules: Rules::ALL })
+        let (region_min, rules) = (Self::REGION_MIN, Rules::ALL);
+        Some(Self { pieces: member.own.journal(), floor, left, intents_from, region_min, rules })
     }
 }
 

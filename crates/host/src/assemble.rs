@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use levelhead_array::quorum::{Assembly, Found, quorum};
-use levelhead_array::superblock::{Forced, State, Uuid};
+use levelhead_array::superblock::{Forced, Own, State, Uuid};
 use levelhead_array::{Area, Books, Layout, Spec};
 use levelhead_units::{DriveIdx, DriveSet, Sectors};
 
@@ -35,7 +35,16 @@ pub struct Assembled {
     pub(crate) assembly: Assembly,
     /// One place a drive.
     pub(crate) seats: Vec<Option<Seat>>,
+    /// Drives that are back and are given what they have missed.
+    pub(crate) returning: Vec<Back>,
     left_out: Vec<LeftOut>,
+}
+
+/// A drive that is back.
+#[derive(Debug)]
+pub(crate) struct Back {
+    pub(crate) own: Own,
+    pub(crate) seat: Seat,
 }
 
 /// A drive that is there.
@@ -86,6 +95,12 @@ impl Assembled {
             None => Ok(None),
         };
         self.seats.iter().enumerate().map(model).collect()
+    }
+
+    /// Drives that are back and will be given what they have missed: those that the array went on without, and of which
+    /// it is known.
+    pub fn returning(&self) -> Vec<(DriveIdx, &MemberSpec)> {
+        self.returning.iter().map(|back| (back.own.drive, &back.seat.member)).collect()
     }
 
     /// The drives that are not there, or not used any more.
@@ -205,7 +220,13 @@ fn seat(
         Some(Seat { member: members[at].clone(), opened })
     });
     let seats = seats.collect();
-    Assembled { assembly, seats, left_out }
+    let back = assembly.returning.iter().map(|back| {
+        let opened = media[back.found].take().expect("a member has one place");
+        let seat = Seat { member: members[back.found].clone(), opened };
+        Back { own: back.own.clone(), seat }
+    });
+    let returning = back.collect();
+    Assembled { assembly, seats, returning, left_out }
 }
 
 impl Assembled {

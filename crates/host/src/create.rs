@@ -14,7 +14,7 @@ use levelhead_array::superblock::{
 };
 use levelhead_array::{Layout, Spec};
 use levelhead_block::Buf;
-use levelhead_units::{DriveIdx, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Sectors};
 
 use crate::error::{HostError, fail};
 use crate::labels;
@@ -300,6 +300,7 @@ fn commit<'a>(
         synced,
         synced_last: synced,
         journal: created.journal.map(|_| Kept { first: 1, logs: created.logs }),
+        missed: DriveSet::EMPTY,
         members: (0..candidates.len()).map(draw).collect::<Result<_, HostError>>()?,
     };
     for (at, candidate) in candidates.iter().enumerate() {

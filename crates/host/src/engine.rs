@@ -48,7 +48,7 @@ use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos, Sectors};
 use self::control::Recording;
 use self::inbox::{Inbox, Inlet};
 use self::own::{Own, Rest, Tag};
-use self::replacing::Ready;
+use self::replacing::{Comeback, Ready};
 use crate::clock::Clock;
 use crate::error::HostError;
 use crate::event_log::{EventLog, LostMember, NumberedEvent};
@@ -123,6 +123,8 @@ pub struct Engine {
     pub(crate) parts: Parts,
     /// Drives that wait for a place.
     pub(crate) spares: Vec<Ready>,
+    /// Drives that are back since the start, until they are taken back.
+    pub(crate) returning: Vec<Comeback>,
     pool: Pool,
     request_last: u64,
     /// Buffers that are with a drive that fills them.
@@ -153,6 +155,7 @@ impl Engine {
         Self {
             parts,
             spares: Vec::new(),
+            returning: Vec::new(),
             pool: Pool::new(KEPT_MAX),
             requests: BTreeMap::new(),
             request_last: 0,
@@ -305,6 +308,7 @@ impl Engine {
                 Action::Inscribe { into, superblock } => {
                     self.parts.buffers.inscribe(into, &superblock.encode());
                 }
+                Action::Map { into, page } => self.parts.buffers.inscribe(into, &page.encode()),
                 Action::Enlist { into, listing } => {
                     self.parts.buffers.inscribe(into, &listing.encode());
                 }
@@ -445,6 +449,7 @@ impl Engine {
         self.let_in(); // What has ended with time may have made room.
         self.give_up_waiting(now);
         self.tell_recorded(now);
+        self.take_back_all();
         self.use_spares();
         self.carry_out();
         if !self.stopping.is_empty() && self.waiting.is_empty() {

@@ -208,6 +208,11 @@ impl Work {
         self.error = None;
     }
 
+    /// The drive is given another chance.
+    pub(crate) fn forget_failure(&mut self) {
+        (self.error, self.failure) = (None, None);
+    }
+
     /// Why it was lost, if it failed.
     pub(crate) fn failure(&self) -> Option<&str> {
         self.failure.as_deref()

@@ -101,6 +101,9 @@ pub(crate) fn select(members: &[MemberSpec], found: &[Found]) -> Selection {
                 for place in assembly.places.iter_mut().flatten() {
                     place.found = kept[place.found];
                 }
+                for back in &mut assembly.returning {
+                    back.found = kept[back.found];
+                }
                 let outcome = check_newest(assembly, found, &left_out);
                 return Selection { kept, left_out, outcome };
             }

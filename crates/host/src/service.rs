@@ -26,13 +26,15 @@ use crate::backend::Io;
 use crate::clock::Clock;
 use crate::engine::inbox::{self, Inlet};
 use crate::engine::own::Rest;
+use crate::engine::replacing::Comeback;
 use crate::engine::{Engine, Input, OnEvent, Order, Parts};
 use crate::error::{HostError, fail};
 use crate::event_log::{EventLog, EventsSince};
 use crate::gate::{Asker, Bound, Gate, Kind};
 use crate::launch::{Doubles, Launch, Launched};
 use crate::member::MemberSpec;
-use crate::replacing::{self, Take};
+use crate::random::draw_uuid;
+use crate::replacing::{self, Opening, Take};
 use crate::requests::Pending;
 use crate::split;
 use crate::status::Status;
@@ -124,6 +126,8 @@ impl Assembled {
         let array = Array::new(&settings, Streams::new(options.seed));
         let size = array.size();
         let Launched { seats, own, bell } = launch.start(&self.seats, doubles)?;
+        let back = self.returning.iter().map(|back| replacing::take_back(launch, back));
+        let returning = back.collect::<Result<Vec<Comeback>, HostError>>()?;
         let (inputs, inbox) = inbox::open(bell);
         let buffers = Buffers::new(options.kernel);
         let log = Arc::new(EventLog::default());
@@ -138,7 +142,8 @@ impl Assembled {
             log: Arc::clone(&log),
             on_event: options.on_event.unwrap_or_else(|| Box::new(|_| {})),
         };
-        let engine = Engine::new(parts);
+        let mut engine = Engine::new(parts);
+        engine.returning = returning;
         let (left, rest) = mpsc::channel();
         // Whoever waits for what is left may have gone.
         let run = move || left.send(engine.run(&inbox)).unwrap_or_default();
@@ -195,7 +200,8 @@ impl ArrayHandle {
         self.ask(|reply| Box::new(move |engine| engine.obey(|engine| engine.lose(drive, reply))))?
     }
 
-    /// A new drive comes into the place of a lost one, and is filled.
+    /// A new drive comes into the place of a lost one, and is filled. The very drive that was lost is given only what it
+    /// has missed, if that is known, unless any drive is to be taken as it is.
     ///
     /// # Errors
     ///
@@ -210,8 +216,18 @@ impl ArrayHandle {
             engine.may_replace(drive)?;
             engine.wanted()
         })?;
-        let ready = replacing::open(self.0.launch, &wanted, member, take)?;
-        self.command(move |engine| engine.replace(drive, ready))
+        let name = member.to_string();
+        let is_here = self.command(move |engine| Ok(engine.is_seated(drive, &name)))?;
+        if is_here && take == Take::Empty {
+            let uuid = draw_uuid()?;
+            return self.command(move |engine| engine.take_back_seated(drive, uuid));
+        }
+        match replacing::open(self.0.launch, &wanted, member, take)? {
+            Opening::New(ready) => self.command(move |engine| engine.replace(drive, ready)),
+            Opening::Member { ready, word } => {
+                self.command(move |engine| engine.take_back(drive, &word, ready))
+            }
+        }
     }
 
     /// A drive waits for a place: it steps in when a drive is lost.
@@ -221,8 +237,10 @@ impl ArrayHandle {
     /// It cannot be used.
     pub fn add_spare(&self, member: &MemberSpec, take: Take) -> Result<(), HostError> {
         let wanted = self.command(Engine::wanted)?;
-        let ready = replacing::open(self.0.launch, &wanted, member, take)?;
-        self.command(move |engine| engine.add_spare(ready))
+        match replacing::open(self.0.launch, &wanted, member, take)? {
+            Opening::New(ready) => self.command(move |engine| engine.add_spare(ready)),
+            Opening::Member { .. } => fail(replacing::tell_used(member)),
+        }
     }
 
     /// Clients are about to leave, and [`ArrayHandle::stop`] comes next: what no drive answers is given up early.

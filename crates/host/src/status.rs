@@ -134,6 +134,8 @@ pub enum DriveState {
     Present,
     /// It is being given what it should hold.
     Filling,
+    /// It is back, and is given what it has missed.
+    CatchingUp,
     /// Not any more, because it failed.
     Failed,
     /// Not any more, because somebody wanted that.

@@ -19,7 +19,8 @@ fn main() -> ExitCode {
     };
     let name = std::env::args().nth(2);
     let is_meant = |rule: &Rule| name.as_ref().is_none_or(|name| *name == format!("{rule:?}"));
-    let rules: Vec<Rule> = Rule::ALL.into_iter().filter(is_meant).collect();
+    let all = Rule::ALL.into_iter().chain(Rule::OF_RETURNS);
+    let rules: Vec<Rule> = all.filter(is_meant).collect();
     set_hook(Box::new(|_| {}));
     let aim = std::env::args().nth(3);
     let is_aim = |(name, _): &(&str, Aim)| aim.as_ref().is_none_or(|aim| aim == name);

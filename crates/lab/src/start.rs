@@ -84,6 +84,7 @@ impl World {
                 Journaling::Members => Some(Kept { first: 1, logs: Logs::Parts }),
                 Journaling::None => None,
             },
+            missed: DriveSet::EMPTY,
             members: (0..sizes.len()).map(member).collect(),
         };
         // Zeroes are a codeword of every code.
@@ -159,6 +160,27 @@ impl World {
         Ok(absent)
     }
 
+    /// A drive that was lost is there again, with all that it holds: it is given what it has missed.
+    ///
+    /// Panics if the array keeps books and the drive says nothing.
+    pub fn take_back(&mut self, now: Instant, drive: DriveIdx) -> Result<(), NotReplaced> {
+        assert!(now <= self.next_at(), "{now:?} is past the next event");
+        self.array().may_return(drive)?;
+        self.replaced += 1;
+        let new = self.shelf.is_some().then(|| {
+            let own = self.own_of(drive.as_usize()).expect("the drive says something");
+            NewMember { uuid: self.new_name(), own }
+        });
+        self.take_back_into_array(now, drive, new)
+    }
+
+    /// The name of a drive that comes into a place.
+    fn new_name(&self) -> Uuid {
+        let mut uuid = [0xB0; 16];
+        uuid[..8].copy_from_slice(&self.replaced.to_le_bytes());
+        Uuid(uuid)
+    }
+
     /// The place of a lost drive gets a new one, which is filled.
     ///
     /// Panics if the array keeps books and no other member says anything.
@@ -172,9 +194,7 @@ impl World {
                 let words = words.collect::<Vec<usize>>();
                 let own = words.into_iter().find_map(|at| self.own_of(at));
                 let own = Own { drive, ..own.expect("a member says something") };
-                let mut uuid = [0xB0; 16];
-                uuid[..8].copy_from_slice(&self.replaced.to_le_bytes());
-                Some(NewMember { uuid: Uuid(uuid), own })
+                Some(NewMember { uuid: self.new_name(), own })
             }
             None => None,
         };

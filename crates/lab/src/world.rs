@@ -440,6 +440,18 @@ impl World {
     }
 
     /// The array is told of a new drive, and that what was inside the old one is gone.
+    /// The array is told that a drive is back.
+    pub(crate) fn take_back_into_array(
+        &mut self,
+        now: Instant,
+        drive: DriveIdx,
+        new: Option<NewMember>,
+    ) -> Result<(), NotReplaced> {
+        self.array.handle_returned(now, drive, new)?;
+        self.run_until_quiet(now);
+        Ok(())
+    }
+
     pub(crate) fn replace_in_array(
         &mut self,
         now: Instant,
@@ -669,6 +681,10 @@ impl World {
                     };
                     let bytes = self.bytes.as_mut().expect("an array that keeps books has bytes");
                     bytes.buffers.inscribe(into, &written.encode());
+                }
+                Action::Map { into, page } => {
+                    let bytes = self.bytes.as_mut().expect("an array that keeps books has bytes");
+                    bytes.buffers.inscribe(into, &page.encode());
                 }
                 Action::Enlist { into, listing } => {
                     let bytes = self.bytes.as_mut().expect("an array that keeps books has bytes");

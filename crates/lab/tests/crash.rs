@@ -20,7 +20,7 @@ fn swarm(first: u64, count: u64, aim: Aim) -> Tally {
 
 /// Seeds of each aim: more than 20,000 crash images together, in less than a minute of one core. Without
 /// optimization a tenth of them.
-const SEEDS: [(&str, u64); 8] = [
+const SEEDS: [(&str, u64); 10] = [
     ("short", 55),
     ("long", 60),
     ("focused", 30),
@@ -29,6 +29,8 @@ const SEEDS: [(&str, u64); 8] = [
     ("again", 60),
     ("unsynced", 40),
     ("announced", 30),
+    ("aside", 20),
+    ("returns", 40),
 ];
 
 #[test]
@@ -74,6 +76,10 @@ fn rules_that_are_left_out_are_noticed() {
     for (rule, aim) in [(Rule::Apart, Aim::ANNOUNCED), (Rule::Hints, Aim::ASIDE)] {
         let aim = Aim { rules: Rules::without(rule), ..aim };
         assert!(seeds_to_find(&format!("without {rule:?}"), aim) <= 100, "{rule:?}");
+    }
+    for rule in [Rule::Missed, Rule::MissedAgain] {
+        let aim = Aim { rules: Rules::without(rule), ..Aim::RETURNS };
+        assert!(seeds_to_find(&format!("without {rule:?}"), aim) <= 400, "{rule:?}");
     }
 }
 

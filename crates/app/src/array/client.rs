@@ -165,14 +165,20 @@ impl StatusJson {
     /// How far a rebuild is, and the spares; nothing where there are none.
     fn rebuild_lines(&self) -> String {
         let mut lines = String::new();
-        if let Some(RebuildJson { drive, done_stripes, stripes, .. }) = &self.rebuild {
+        if let Some(RebuildJson { drive, done_stripes, stripes, missed_regions, .. }) =
+            &self.rebuild
+        {
             let done = *done_stripes as f64 / (*stripes).max(1) as f64 * 100.0;
             let how = match (self.rebuild_paused, self.rebuild_min_rate) {
                 (true, _) => ", paused".to_owned(),
                 (false, Some(rate)) => format!(", {} a second at least", Bytes::new(rate)),
                 (false, None) => String::new(),
             };
-            lines.push_str(&format!("rebuild: drive {drive}, {done:.1} % done{how}\n"));
+            let what = match missed_regions {
+                None => format!("{done:.1} % done"),
+                Some(left) => format!("catching up, {left} regions left"),
+            };
+            lines.push_str(&format!("rebuild: drive {drive}, {what}{how}\n"));
         }
         if !self.spares.is_empty() {
             lines.push_str(&format!("spares: {}\n", self.spares.join(" ")));

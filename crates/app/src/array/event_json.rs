@@ -136,7 +136,7 @@ pub(crate) enum Facts {
     Failed { lost: Vec<u8>, survives: usize },
     Assembled { absent: Vec<u8>, forced: bool, unsynced_stripes: u64 },
     Resync { synced_stripes: u64, stripes: u64 },
-    Rebuild { drive: u8, done_stripes: u64, stripes: u64 },
+    Rebuild { drive: u8, done_stripes: u64, stripes: u64, missed_regions: Option<u64> },
     Rebuilt { drive: u8 },
     Silent { silent: Vec<u8> },
     Unrecovered { first_sector: u64, sectors: u64 },
@@ -223,8 +223,9 @@ impl From<&NumberedEvent> for Facts {
                 Self::Unrecovered { first_sector, sectors }
             }
             Event::Array(ArrayEvent::RebuildBegun(now) | ArrayEvent::RebuildStopped(now)) => {
-                let RebuildProgress { drive, front, stripes, .. } = now;
-                Self::Rebuild { drive: number(drive), done_stripes: front, stripes }
+                let RebuildProgress { drive, front, stripes, regions, .. } = now;
+                let (drive, done_stripes) = (number(drive), front);
+                Self::Rebuild { drive, done_stripes, stripes, missed_regions: regions }
             }
             Event::Array(ArrayEvent::RebuildDone { drive }) => {
                 Self::Rebuilt { drive: number(drive) }
@@ -329,12 +330,15 @@ impl EventJson {
             Facts::Resync { synced_stripes, stripes } => format!(
                 "redundancy is being made valid from stripe {synced_stripes} of {stripes} on"
             ),
-            Facts::Rebuild { drive, done_stripes, stripes } if event == "rebuild-stopped" => {
+            Facts::Rebuild { drive, done_stripes, stripes, .. } if event == "rebuild-stopped" => {
                 format!(
                     "drive {drive} is lost again: {done_stripes} of its {stripes} stripes were filled"
                 )
             }
-            Facts::Rebuild { drive, done_stripes, stripes } => {
+            Facts::Rebuild { drive, missed_regions: Some(left), .. } => {
+                format!("drive {drive} is back, and is given the {left} regions that it has missed")
+            }
+            Facts::Rebuild { drive, done_stripes, stripes, missed_regions: None } => {
                 format!("drive {drive} is being filled from stripe {done_stripes} of {stripes} on")
             }
             Facts::Rebuilt { drive } => format!("drive {drive} is filled, and counts again"),
@@ -411,7 +415,7 @@ mod tests {
         };
         let array = |event| told(Event::Array(event), None);
         let progress = ResyncProgress { synced: 10, stripes: 30 };
-        let rebuild = RebuildProgress { drive, front: 10, mark: 5, stripes: 30 };
+        let rebuild = RebuildProgress { drive, front: 10, mark: 5, stripes: 30, regions: None };
         let assembled =
             |absent, forced, unsynced| array(ArrayEvent::Assembled { absent, forced, unsynced });
         let none = DriveSet::EMPTY;

@@ -108,13 +108,15 @@ pub(crate) struct RebuildJson {
     pub(crate) done_stripes: u64,
     pub(crate) recorded_stripes: u64,
     pub(crate) stripes: u64,
+    /// Null where the drive is filled from the beginning.
+    pub(crate) missed_regions: Option<u64>,
 }
 
 impl RebuildJson {
     fn of(progress: RebuildProgress) -> Self {
-        let RebuildProgress { drive, front, mark, stripes } = progress;
+        let RebuildProgress { drive, front, mark, stripes, regions: missed_regions } = progress;
         let drive = drive.as_usize() as u8;
-        Self { drive, done_stripes: front, recorded_stripes: mark, stripes }
+        Self { drive, done_stripes: front, recorded_stripes: mark, stripes, missed_regions }
     }
 }
 
@@ -255,6 +257,7 @@ impl From<&Status> for StatusJson {
             state: match is.state {
                 DriveState::Present => "present",
                 DriveState::Filling => "filling",
+                DriveState::CatchingUp => "catching-up",
                 DriveState::Failed => "failed",
                 DriveState::Lost => "lost",
                 DriveState::Missing => "missing",

@@ -90,7 +90,7 @@ struct OfDrive(&'static str, Kind, &'static str, fn(&DriveStatus) -> Option<(Lab
 const STATES: &[&str] = &["whole", "degraded", "failed"];
 const RESYNC: &[&str] = &["idle", "running", "stuck"];
 const JOURNAL: &[&str] = &["none", "recovering", "kept"];
-const DRIVE_STATES: &[&str] = &["present", "filling", "failed", "lost", "missing"];
+const DRIVE_STATES: &[&str] = &["present", "filling", "catching-up", "failed", "lost", "missing"];
 
 const OF_ARRAY: &[OfArray] = &[
     OfArray("", Kind::Info, "What the array is.", |status| {
@@ -231,6 +231,7 @@ const OF_DRIVE: &[OfDrive] = &[
         let is = match drive.state {
             DriveState::Present => "present",
             DriveState::Filling => "filling",
+            DriveState::CatchingUp => "catching-up",
             DriveState::Failed => "failed",
             DriveState::Lost => "lost",
             DriveState::Missing => "missing",

@@ -92,4 +92,7 @@ pub struct RebuildProgress {
     pub mark: u64,
     /// All stripes.
     pub stripes: u64,
+    /// Regions that a drive that is back has missed and does not have yet; nothing of a drive that is filled from the
+    /// beginning.
+    pub regions: Option<u64>,
 }

@@ -19,11 +19,14 @@
 //! - RB3. A sector that nothing gives never costs another drive, and is not made up: it is one damaged sector, and the
 //!   rebuild goes on. Where drives have no place for the list of damaged sectors the front stays before it, and its step
 //!   is tried again, until it can be had or is written.
+//! - RB4. A drive that is back holds what is not on its map: the front passes that without a step.
+//! - RB5. A drive that is full counts when all is over that the journal has on fewer rings than it takes from then on, and
+//!   the books say so for good.
 
 use std::collections::VecDeque;
 
 use levelhead_block::Command;
-use levelhead_units::{Bytes, DriveIdx, Instant, Nanos, SECTOR_SIZE, Sectors};
+use levelhead_units::{Bytes, DriveIdx, DriveSet, Instant, Nanos, SECTOR_SIZE, Sectors};
 
 use super::budget::Budget;
 use super::progress::{RebuildProgress, Resync};
@@ -31,7 +34,9 @@ use crate::action::SubId;
 use crate::core::{Core, Enqueue, OpId, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
-use crate::durable::ledger::NewMember;
+use crate::durable::ledger::{Ledger, NewMember};
+use crate::durable::quorum::is_very_drive;
+use crate::durable::superblock::{Own, Superblock};
 use crate::event::ArrayEvent;
 use crate::journal::Journal;
 use crate::journal::rules::Rule;
@@ -88,6 +93,10 @@ pub enum NotReplaced {
     Recovering,
     /// The array is ending.
     Ending,
+    /// It is not known what the drive has missed.
+    NoMap,
+    /// The drive may still carry out commands of the time before it was lost.
+    Busy,
 }
 
 /// See the module.
@@ -114,10 +123,12 @@ pub(crate) struct Rebuild {
     /// Whether the step under way began at its time, where a rate is to be kept.
     is_kept: bool,
     mark: u64,
-    /// Transactions below this one began before the place had its new drive.
+    /// Transactions below this one began when the drive did not count yet.
     before: u64,
     marked_at: Instant,
     marking: Option<Marking>,
+    /// Whether the drive holds everything for good, and the books are told so.
+    is_full: bool,
     /// When a client asked for something last.
     asked_last: Option<Instant>,
 }
@@ -150,6 +161,7 @@ impl Rebuild {
             before: 0,
             marked_at: Instant::ZERO,
             marking: None,
+            is_full: false,
             asked_last: None,
         }
     }
@@ -171,6 +183,7 @@ impl Rebuild {
 
     /// Forgets the drive that was being filled.
     fn forget(&mut self) {
+        self.is_full = false;
         (self.drive, self.marking) = (None, None);
         assert!(self.steps.is_empty(), "RB1: steps are under way");
     }
@@ -183,7 +196,13 @@ impl Array {
         let is_now = self.rebuild.drive == Some(drive);
         let front = self.core.valid[drive.as_usize()];
         let mark = if is_now { self.rebuild.mark } else { front };
-        Some(RebuildProgress { drive, front, mark, stripes: self.core.layout.stripes() })
+        Some(self.progress(drive, mark))
+    }
+
+    fn progress(&self, drive: DriveIdx, mark: u64) -> RebuildProgress {
+        let front = self.core.valid[drive.as_usize()];
+        let regions = self.core.missed.regions_left(drive, front);
+        RebuildProgress { drive, front, mark, stripes: self.core.layout.stripes(), regions }
     }
 
     /// What an operator has said of rebuilds.
@@ -207,21 +226,80 @@ impl Array {
     ) -> Result<(), NotReplaced> {
         self.may_replace(drive)?;
         assert_eq!(self.ledger.is_some(), new.is_some(), "G: what the books say of drive {drive}");
+        self.core.missed.drop_map(drive);
+        self.begin_filling(now, drive, new);
+        Ok(())
+    }
+
+    /// A lost drive is back, and none of its commands is inside it: it is given what it has missed. `new` is what the
+    /// books say of it from now on; its name is a new one, so that nothing counts that is on it but what its map says.
+    pub fn handle_returned(
+        &mut self,
+        now: Instant,
+        drive: DriveIdx,
+        new: Option<NewMember>,
+    ) -> Result<(), NotReplaced> {
+        self.may_return(drive)?;
+        assert_eq!(self.ledger.is_some(), new.is_some(), "G: what the books say of drive {drive}");
+        self.core.missed.begin_return(drive);
+        for op in self.ops.values() {
+            if let Op::Write(write) = op {
+                write.note_returned(&mut self.core, drive);
+            }
+        }
+        self.begin_filling(now, drive, new);
+        Ok(())
+    }
+
+    /// Whether a drive with this superblock is the very one that a place has lost, and it is known what it has missed.
+    pub fn knows(&self, drive: DriveIdx, word: &Superblock) -> bool {
+        let (Some(ledger), Some(last)) = (&self.ledger, self.core.missed.lost_at(drive)) else {
+            return false;
+        };
+        let members = ledger.members();
+        word.own.drive == drive
+            && word.book.array == ledger.array()
+            && members.get(drive.as_usize()).is_some_and(|known| known.uuid == word.member())
+            && is_very_drive(&word.book, members, drive, last)
+    }
+
+    /// Whether data may be written: the books say that the array is in use, and which drives it does without.
+    pub fn is_open(&self) -> bool {
+        self.core.may_write
+    }
+
+    /// What a drive says of itself that is there, or was.
+    pub fn own(&self, drive: DriveIdx) -> Option<&Own> {
+        self.ledger.as_ref()?.own_of(drive)
+    }
+
+    /// Whether a lost drive may be caught up now.
+    pub fn may_return(&self, drive: DriveIdx) -> Result<(), NotReplaced> {
+        self.may_replace(drive)?;
+        match () {
+            () if !self.core.missed.kept().contains(drive) => Err(NotReplaced::NoMap),
+            () if self.core.has_inside(drive) || self.rebuild.drive == Some(drive) => {
+                Err(NotReplaced::Busy)
+            }
+            () => Ok(()),
+        }
+    }
+
+    fn begin_filling(&mut self, now: Instant, drive: DriveIdx, new: Option<NewMember>) {
         self.core.orphan(drive);
         self.core.drives.begin_filling(drive);
         self.core.valid[drive.as_usize()] = 0;
         if let Some(journal) = &mut self.journal {
             journal.begin_filling(drive, new.as_ref().map(|new| new.uuid));
-            self.rebuild.before = journal.next();
         }
         if let Some(new) = &new {
             self.list_copies.replace(drive, new.uuid, &new.own);
         }
         if let (Some(ledger), Some(new)) = (&mut self.ledger, new) {
-            ledger.begin_filling(&self.core, drive, new);
+            self.map_copies.renew(drive, &new.own, new.uuid);
+            ledger.begin_filling(&mut self.core, drive, new);
         }
         self.move_on(now);
-        Ok(())
     }
 
     /// Whether a new drive may come into a place now.
@@ -243,6 +321,11 @@ impl Array {
     /// Whether a command is inside a drive whose place has another one now.
     pub fn is_orphan(&self, sub: SubId) -> bool {
         self.core.is_orphan(sub)
+    }
+
+    /// Whether this drive is back, and is being given what it has missed.
+    pub fn is_catching_up(&self, drive: DriveIdx) -> bool {
+        self.is_filling(drive) && self.core.missed.returning().contains(drive)
     }
 
     /// Whether this drive is being filled.
@@ -306,7 +389,9 @@ impl Array {
         if self.move_steps(now) == Moved::Yes {
             moved = Moved::Yes;
         }
-        self.move_mark(now);
+        if self.move_mark(now) == Moved::Yes {
+            moved = Moved::Yes;
+        }
         moved
     }
 
@@ -317,10 +402,9 @@ impl Array {
             Some(drive) if filling.contains(drive) => Moved::No,
             Some(_) if !self.rebuild.steps.is_empty() => Moved::No,
             Some(drive) => {
-                let stripes = self.core.layout.stripes();
                 let (front, mark) = (self.rebuild.next, self.rebuild.mark);
                 self.rebuild.forget();
-                let progress = RebuildProgress { drive, front, mark, stripes };
+                let progress = RebuildProgress { front, ..self.progress(drive, mark) };
                 self.tell(ArrayEvent::RebuildStopped(progress));
                 Moved::Yes
             }
@@ -347,8 +431,12 @@ impl Array {
             return Moved::No;
         }
         let drive = self.rebuild.drive.expect("it wants a step");
-        let (first, stripes) = (self.rebuild.next, self.core.layout.stripes());
-        let end = stripes.min(first + self.rebuild.budget.stripes(&self.core.layout));
+        let stripes = self.core.layout.stripes();
+        let Span { first, end, .. } = self.next_span(drive);
+        if first == stripes {
+            self.rebuild.next = stripes;
+            return Moved::Yes;
+        }
         self.rebuild.next = end;
         let period = self.step_time();
         let rebuild = &mut self.rebuild;
@@ -366,6 +454,18 @@ impl Array {
         let op = self.claim_fill(Span { drive, first, end });
         self.rebuild.steps.push_back(op);
         Moved::Yes
+    }
+
+    /// What the next step is of; of nothing at the end if a drive holds all that is left.
+    fn next_span(&self, drive: DriveIdx) -> Span {
+        let (next, stripes) = (self.rebuild.next, self.core.layout.stripes());
+        let (missed, most) = (&self.core.missed, self.rebuild.budget.stripes(&self.core.layout));
+        if !missed.returning().contains(drive) {
+            return Span { drive, first: next, end: stripes.min(next + most) };
+        }
+        let first = missed.next(drive, next).unwrap_or(stripes);
+        let run = missed.end_of_run(drive, first).unwrap_or(stripes);
+        Span { drive, first, end: stripes.min(run).min(first + most) }
     }
 
     /// How many steps may be under way, as far as memory goes.
@@ -420,7 +520,7 @@ impl Array {
                 (self.rebuild.next_at, self.rebuild.waits) = (now + RETRY, true);
             } else if is_filling && !self.core.has_failed() {
                 let valid = &mut self.core.valid[span.drive.as_usize()];
-                assert_eq!(*valid, span.first, "RB1");
+                assert!(*valid <= span.first, "RB1: {valid} and {span:?}");
                 *valid = span.end;
                 let kept = self.rebuild.next_at;
                 let after = now + PAUSE;
@@ -436,59 +536,115 @@ impl Array {
             let drive = self.rebuild.drive.expect("its steps have just ended");
             (self.rebuild.next, self.rebuild.is_back) = (self.core.valid[drive.as_usize()], false);
         }
+        let stripes = self.core.layout.stripes();
+        let is_through = self.rebuild.steps.is_empty() && self.rebuild.next == stripes;
+        if let Some(drive) = self.rebuild.drive.filter(|_| is_through)
+            && self.core.missed.returning().contains(drive)
+            && self.core.valid[drive.as_usize()] < stripes
+        {
+            self.core.valid[drive.as_usize()] = stripes;
+            moved = Moved::Yes;
+        }
         moved
     }
 
     /// Moves the mark after the front, and ends the rebuild when that is at the end (RB2).
-    fn move_mark(&mut self, now: Instant) {
-        let Some(drive) = self.rebuild.drive else { return };
+    fn move_mark(&mut self, now: Instant) -> Moved {
+        let Some(drive) = self.rebuild.drive else { return Moved::No };
         let is_filled = self.core.drives.filling().contains(drive);
         if !is_filled || self.core.has_failed() || !self.core.may_write {
-            return;
+            return Moved::No;
         }
+        if self.rebuild.is_full {
+            if !self.core.present_for_good.contains(drive) {
+                return Moved::No;
+            }
+            self.end_rebuild(now, drive);
+            return Moved::Yes;
+        }
+        match self.rebuild.marking {
+            Some(marking) => self.note_marked(now, drive, marking),
+            None => {
+                self.begin_mark(now, drive);
+                Moved::No
+            }
+        }
+    }
+
+    /// Moves the mark if what is below is safe (RB2).
+    fn note_marked(&mut self, now: Instant, drive: DriveIdx, marking: Marking) -> Moved {
+        let Marking { to, flush, committed } = marking;
+        let is_committed =
+            self.journal.as_mut().is_none_or(|known| known.says(&self.core, now, committed));
+        let is_last = to == self.core.layout.stripes();
+        if flush.is_some() || !is_committed || !self.core.damaged.is_safe() {
+            return Moved::No;
+        }
+        if is_last && !self.core.nearly_present.contains(drive) {
+            self.core.nearly_present = self.core.nearly_present.with(drive);
+            self.rebuild.before = self.journal.as_ref().map_or(0, Journal::next);
+            return Moved::Yes;
+        }
+        if is_last && !self.may_count(now) {
+            return Moved::No;
+        }
+        (self.rebuild.marking, self.rebuild.marked_at) = (None, now);
+        self.rebuild.mark = to;
+        match &mut self.ledger {
+            None if is_last => self.end_rebuild(now, drive),
+            None => {}
+            Some(ledger) if is_last => {
+                self.rebuild.is_full = true;
+                let only = DriveSet::EMPTY.with(drive);
+                self.core.present_for_good = self.core.present_for_good.without(only);
+                ledger.end_filling(drive);
+            }
+            Some(ledger) => ledger.note_filled(drive, to),
+        }
+        Moved::Yes
+    }
+
+    /// Whether a drive that is full may count as present (RB5).
+    fn may_count(&mut self, now: Instant) -> bool {
+        let (core, before) = (&mut self.core, self.rebuild.before);
+        let is_over = |known: &mut Journal| known.says_over(core, now, before);
+        let is_over = self.journal.as_mut().is_none_or(is_over);
+        let present = self.core.drives.present();
+        let generation = self.core.damaged.generation().unwrap_or(0);
+        // Its name is on the drive, and it is said that it is being filled.
+        let is_named = self.ledger.as_ref().is_none_or(Ledger::is_settled);
+        is_over
+            && is_named
+            && self.list_copies.is_on(present, generation)
+            && self.map_copies.is_on(present, &mut self.core)
+    }
+
+    /// Begins to move the mark to the front, if it is time for that.
+    fn begin_mark(&mut self, now: Instant, drive: DriveIdx) {
         let stripes = self.core.layout.stripes();
-        if let Some(Marking { to, flush, committed }) = self.rebuild.marking {
-            let is_committed =
-                self.journal.as_mut().is_none_or(|known| known.says(&self.core, now, committed));
-            let before = self.rebuild.before;
-            let (core, is_last) = (&mut self.core, to == stripes);
-            let is_over = |known: &mut Journal| known.says_over(core, now, before);
-            // A ring without a record proves that there was none, once it counts.
-            let is_over = !is_last || self.journal.as_mut().is_none_or(is_over);
-            if flush.is_some() || !is_committed || !is_over || !self.core.damaged.is_safe() {
-                return;
-            }
-            (self.rebuild.marking, self.rebuild.marked_at) = (None, now);
-            self.rebuild.mark = to;
-            if to == stripes {
-                return self.end_rebuild(now, drive);
-            }
-            if let Some(ledger) = &mut self.ledger {
-                ledger.note_filled(drive, to);
-            }
-            return;
-        }
         let front = self.core.valid[drive.as_usize()];
         let width = self.core.layout.spec().chunk().get() * SECTOR_SIZE as u64;
         let ahead = (front - self.rebuild.mark) * width;
         let is_late =
             front > self.rebuild.mark && self.rebuild.marked_at + self.rebuild.budget.mark <= now;
-        if self.stop == Stop::No && (front == stripes || is_late || ahead >= MARK_BYTES) {
+        // Of a drive that is back little is copied on the way.
+        let is_much = ahead >= MARK_BYTES && !self.core.missed.returning().contains(drive);
+        if self.stop == Stop::No && (front == stripes || is_late || is_much) {
             let flush = self.keeps(Rule::FillFlush).then(|| flush(&mut self.core, now, drive));
             let committed = self.journal.as_ref().map_or(0, |journal| journal.next() - 1);
             self.rebuild.marking = Some(Marking { to: front, flush, committed });
         }
     }
 
-    /// The drive holds everything, and counts from now on.
+    /// The drive holds everything, and counts from now on: the books say so for good.
     fn end_rebuild(&mut self, now: Instant, drive: DriveIdx) {
         self.core.drives.end_filling(now, drive);
         self.core.valid[drive.as_usize()] = u64::MAX;
+        let only = DriveSet::EMPTY.with(drive);
+        self.core.nearly_present = self.core.nearly_present.without(only);
+        self.core.missed.drop_map(drive);
         if let Some(journal) = &mut self.journal {
             journal.end_filling(now);
-        }
-        if let Some(ledger) = &mut self.ledger {
-            ledger.end_filling(drive);
         }
         self.rebuild.forget();
         self.resync = Resync::Idle;

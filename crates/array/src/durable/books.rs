@@ -3,6 +3,7 @@
 use levelhead_units::{DriveIdx, DriveSet};
 
 use super::membership::Membership;
+use super::missed::FoundMap;
 use super::quorum::{Assembly, Doubt, FoundDamaged, Placed};
 use super::superblock::{Book, Own};
 use super::uuid::Uuid;
@@ -22,6 +23,8 @@ pub struct Books {
     pub lagging: DriveSet,
     /// The list of damaged sectors that was found.
     pub damaged: FoundDamaged,
+    /// The maps of what drives have missed that were found.
+    pub missed: Vec<FoundMap>,
 }
 
 impl Books {
@@ -41,6 +44,7 @@ impl Books {
             forced_over: assembly.doubt,
             lagging: assembly.lagging,
             damaged: assembly.damaged.clone(),
+            missed: assembly.missed.clone(),
         }
     }
 

@@ -47,7 +47,8 @@ impl Array {
         if self.ledger.is_none() && self.stop == Stop::No {
             return;
         }
-        let is_listed = self.core.damaged.is_safe() || self.core.has_failed();
+        let is_mapped = !self.core.may_write || self.core.missed.is_at_rest();
+        let is_listed = (self.core.damaged.is_safe() && is_mapped) || self.core.has_failed();
         let mut is_done = self.stop == Stop::Wanted && self.ops.is_empty() && is_listed;
         if let (true, Some(journal)) = (is_done, &mut self.journal) {
             journal.drain();
@@ -68,7 +69,7 @@ impl Array {
                     ledger.close(&mut self.core, now);
                 }
                 if opens || self.journal.as_ref().is_some_and(|journal| !journal.is_ready()) {
-                    ledger.open(&self.core); // X1
+                    ledger.open(&mut self.core); // X1
                 }
                 let silent = self.core.drives.silent();
                 ledger.advance(&mut self.core, now, silent);

@@ -173,7 +173,7 @@ impl Progress {
 
 impl Ledger {
     pub(crate) fn new(books: &Books) -> Self {
-        let Books { book, owns, run, forced_over, lagging, damaged: _ } = books.clone();
+        let Books { book, owns, run, forced_over, lagging, damaged: _, missed: _ } = books.clone();
         assert_eq!(owns.len(), book.spec.drives(), "Q1: what drives say of themselves");
         assert_eq!(owns.len(), book.members.len(), "Q1: members");
         for (at, own) in owns.iter().enumerate() {
@@ -233,6 +233,11 @@ impl Ledger {
         }
     }
 
+    /// Whether every drive that answers has the last entry, and none is to come.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.entry.is_none() && self.due.is_empty()
+    }
+
     /// Whether the loss of a drive must be recorded: nothing that was written to the others can rely on it
     /// before the opening has begun.
     pub(crate) fn records_losses(&self) -> bool {
@@ -240,15 +245,17 @@ impl Ledger {
     }
 
     /// A write is waiting: begins the opening.
-    pub(crate) fn open(&mut self, core: &Core) {
+    pub(crate) fn open(&mut self, core: &mut Core) {
         if self.phase != Phase::Shut || core.has_failed() {
             return;
         }
         self.phase = Phase::Opening;
         for drive in core.drives.away().iter() {
+            let generation = self.book.generation;
             let member = &mut self.members[drive.as_usize()];
-            if matches!(member.membership, Membership::Present | Membership::Filling { .. }) {
-                member.membership = Membership::Missing { since: self.book.generation };
+            if let Some(held) = held_by(member.membership) {
+                core.begin_missed(drive, generation, held);
+                member.membership = Membership::Missing { since: generation };
             }
         }
         if !self.lagging.without(core.drives.away()).is_empty() {
@@ -260,7 +267,11 @@ impl Ledger {
 
     /// The array does without a drive from now on.
     pub(crate) fn handle_lost(&mut self, core: &mut Core, drive: DriveIdx, why: Why) {
-        self.members[drive.as_usize()].membership = Membership::Lost { why };
+        let member = &mut self.members[drive.as_usize()];
+        if let Some(held) = held_by(member.membership) {
+            core.begin_missed(drive, self.book.generation, held);
+        }
+        member.membership = Membership::Lost { why };
         if let Some(entry) = &mut self.entry {
             match std::mem::replace(&mut entry.progress[drive.as_usize()], Progress::NotAsked) {
                 Progress::Waiting { buf }
@@ -278,7 +289,7 @@ impl Ledger {
     }
 
     /// The place of a lost drive has a new one, which is to be filled and is part of every entry from now on.
-    pub(crate) fn begin_filling(&mut self, core: &Core, drive: DriveIdx, new: NewMember) {
+    pub(crate) fn begin_filling(&mut self, core: &mut Core, drive: DriveIdx, new: NewMember) {
         let NewMember { uuid, own } = new;
         assert_eq!(own.drive, drive, "Q1: the place that drive {drive} says it has");
         self.members[drive.as_usize()] = Member { uuid, membership: Membership::Filling { to: 0 } };
@@ -302,9 +313,15 @@ impl Ledger {
         self.tell_members();
     }
 
+    /// The maps of more drives are kept than the books say.
+    pub(crate) fn note_kept(&mut self) {
+        self.tell_members();
+    }
+
     /// What has become of the members is recorded, unless another entry is about to say it.
     fn tell_members(&mut self) {
-        let is_told = self.due.is_empty() && self.records_losses() && self.phase != Phase::Closed;
+        let is_coming = self.due.iter().any(|due| matches!(due, Due::New(_)));
+        let is_told = !is_coming && self.records_losses() && self.phase != Phase::Closed;
         if is_told {
             self.due.push_back(Due::New(self.book.state));
         }
@@ -452,6 +469,9 @@ impl Ledger {
         if !entry.is_safe && !core.layout.spec().survives(away.or(copies)) {
             entry.is_safe = true;
             core.note_recorded(done_without(&self.book.members)); // G3
+            core.missed.note_recorded(self.book.missed);
+            let all = DriveSet::first(self.book.members.len() as u8);
+            core.present_for_good = all.without(away);
             core.synced_for_good = core.synced_for_good.max(self.book.synced_last);
             if self.phase == Phase::Opening && self.due.is_empty() {
                 self.phase = Phase::Open; // G1
@@ -516,12 +536,17 @@ impl Ledger {
             // Everything was flushed, and nothing is in the journal.
             for drive in core.drives.filling().iter() {
                 let to = core.valid[drive.as_usize()];
-                self.members[drive.as_usize()].membership = Membership::Filling { to };
+                let membership = &mut self.members[drive.as_usize()].membership;
+                if *membership != Membership::Present {
+                    *membership = Membership::Filling { to };
+                }
             }
         }
         let away = not_present(&self.members);
         assert!(core.layout.spec().survives(away), "G4: {away}");
-        assert_eq!(away, core.drives.lost(), "the book and the drives say the same");
+        // A drive that is full counts from now on in the book, and here once that is safe.
+        let full = core.drives.filling().without(away);
+        assert_eq!(away.or(full), core.drives.lost(), "the book and the drives say the same");
         assert!(state == State::Dirty || self.phase == Phase::Closing, "G6");
         let synced = match state {
             State::Clean => core.synced,
@@ -541,6 +566,7 @@ impl Ledger {
                 State::Clean => Kept { first: core.journal_next.unwrap_or(kept.first), ..kept },
                 State::Dirty => kept,
             }),
+            missed: core.missed.kept().and(away),
             members: self.members.clone(),
             ..self.book.clone()
         };
@@ -551,7 +577,9 @@ impl Ledger {
         core.counters.ledger_entries += 1;
         self.entry =
             Some(Entry { progress: vec![Progress::NotAsked; self.members.len()], is_safe: false });
-        for drive in core.drives.reachable().iter() {
+        // A drive that has come into a place is part of entries that say so, and not of one that is repeated.
+        let before = done_without(&self.book.members);
+        for drive in core.drives.reachable().without(before).iter() {
             let buf = core.acquire(Sectors::new(1));
             let own = self.own(drive).clone();
             let superblock = Superblock { book: self.book.clone(), own, read_only: 0 };
@@ -566,6 +594,11 @@ impl Ledger {
     /// Sectors of every drive that hold data.
     pub(crate) fn drive_size(&self) -> Sectors {
         self.book.drive_size
+    }
+
+    /// What a drive says of itself that is there, or was.
+    pub(crate) fn own_of(&self, drive: DriveIdx) -> Option<&Own> {
+        self.owns.get(drive.as_usize())?.as_ref()
     }
 
     /// What a drive that is there says of itself.
@@ -613,5 +646,14 @@ impl Ledger {
                 since: None,
             },
         )
+    }
+}
+
+/// Up to which stripe a drive holds everything that was part of the array; nothing if it was not.
+fn held_by(membership: Membership) -> Option<u64> {
+    match membership {
+        Membership::Present => Some(u64::MAX),
+        Membership::Filling { to } => Some(to),
+        Membership::Missing { .. } | Membership::Lost { .. } | Membership::Spare => None,
     }
 }

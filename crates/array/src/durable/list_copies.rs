@@ -92,6 +92,12 @@ impl ListCopies {
         }
     }
 
+    /// Whether all of these drives that keep a list have this generation.
+    pub(crate) fn is_on(&self, drives: DriveSet, generation: u64) -> bool {
+        let seats = drives.iter().filter_map(|drive| self.seats.get(drive.as_usize())?.as_ref());
+        seats.into_iter().all(|seat| seat.has >= generation)
+    }
+
     /// Whether every drive has what was begun.
     fn is_everywhere(&self, generation: u64) -> bool {
         self.seats.iter().flatten().all(|seat| seat.has >= generation)

@@ -22,7 +22,8 @@ use std::fmt;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Sectors};
 
 use super::damaged::{self, DamagedList, ListCopy};
-use super::membership::Membership;
+use super::membership::{Member, Membership, Why};
+use super::missed::{self, FoundMap, MapsOn, PageCopy};
 use super::superblock::{Book, Own, State, Superblock, SuperblockError, Uuid};
 use crate::shape::{Area, Spec};
 
@@ -42,6 +43,8 @@ pub struct Found {
     pub copies: [Copy; 2],
     /// What its slots for the list of damaged sectors hold.
     pub lists: [ListCopy; 2],
+    /// What its place for maps holds, sector by sector, where its superblock says that there are some.
+    pub maps: Vec<PageCopy>,
     /// The member's size.
     pub size: Sectors,
 }
@@ -49,14 +52,19 @@ pub struct Found {
 impl Found {
     /// What was found of a member's superblock; its lists are to be read once that is known to be good.
     pub fn new(copies: [Copy; 2], size: Sectors) -> Self {
-        Self { copies, lists: [ListCopy::Nothing, ListCopy::Nothing], size }
+        Self { copies, lists: [ListCopy::Nothing, ListCopy::Nothing], maps: Vec::new(), size }
     }
 
-    /// Looks for the member's lists of damaged sectors where its superblock says that they are. `read` gives
-    /// sectors of the member, if it can.
-    pub fn read_lists(&mut self, read: impl FnMut(Extent) -> Option<Vec<u8>>) {
+    /// Looks for the member's lists of damaged sectors, and for maps, where its superblock says that they are. `read`
+    /// gives sectors of the member, if it can.
+    pub fn read_lists(&mut self, mut read: impl FnMut(Extent) -> Option<Vec<u8>>) {
         if let Ok(word) = word(0, self) {
-            self.lists = damaged::find(word.own.damaged(), read);
+            self.lists = damaged::find(word.own.damaged(), &mut read);
+            // Another member may know of maps that this one has not heard of yet.
+            self.maps = match word.book.journal {
+                Some(_) => missed::find(word.own.maps(), read),
+                None => Vec::new(),
+            };
         }
     }
 }
@@ -83,6 +91,19 @@ pub struct Assembly {
     pub doubt: Option<Doubt>,
     /// The sectors that are damaged.
     pub damaged: FoundDamaged,
+    /// The maps of what drives have missed that are not present.
+    pub missed: Vec<FoundMap>,
+    /// Members that were found and that the array goes on without, and that may be caught up.
+    pub returning: Vec<Returning>,
+}
+
+/// A member that is back: it holds all but what its map names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Returning {
+    /// Its number among those that were found.
+    pub found: usize,
+    /// What it says of itself.
+    pub own: Own,
 }
 
 /// The newest list of damaged sectors.
@@ -240,11 +261,20 @@ pub fn quorum(found: &[Found]) -> Result<Assembly, Refusal> {
     let right = &words[newest].book;
     let area = words[newest].own.area(right.drive_size).expect("a superblock that passed has one");
     let mut places: Vec<Option<Placed>> = vec![None; right.spec.drives()];
+    let mut back: Vec<Returning> = Vec::new();
     for (at, word) in words.iter().enumerate() {
-        check_past(newest, right, at, word)?;
+        let past = check_past(newest, right, at, word)?;
         let is_divided_alike = word.own.journal() == words[newest].own.journal();
         if word.own.area(right.drive_size).as_ref() != Some(&area) || !is_divided_alike {
             return Err(Refusal::DifferentWays { found: [newest, at] });
+        }
+        if past == Past::LeftBehind {
+            let own = word.own.clone();
+            if let Some(other) = back.iter().find(|other| other.own.drive == own.drive) {
+                return Err(Refusal::SamePlace { found: [other.found, at], drive: own.drive });
+            }
+            back.push(Returning { found: at, own });
+            continue;
         }
         let place = &mut places[word.own.drive.as_usize()];
         if let Some(Placed { found: other, .. }) = *place {
@@ -273,6 +303,14 @@ pub fn quorum(found: &[Found]) -> Result<Assembly, Refusal> {
         return Err(Refusal::TooFew { spec, absent: lacking });
     }
     let damaged = newest_list(found, &places, right, absent)?;
+    let missed = find_maps(found, &places, right, absent.or(filling));
+    for Returning { found, own } in &back {
+        if !may_return(&words[*found].book, right, own.drive, &missed) {
+            let (found, drive) = (*found, own.drive);
+            let membership = right.members[drive.as_usize()].membership;
+            return Err(Refusal::LeftBehind { found, drive, membership });
+        }
+    }
     let is_clean = right.state == State::Clean;
     // What was being written is in the journal, and all else is as it was (J).
     let known =
@@ -293,8 +331,19 @@ pub fn quorum(found: &[Found]) -> Result<Assembly, Refusal> {
     let is_sure = is_clean || doubt.is_some() || right.journal.is_some();
     assert!(is_sure || !is_trusted, "Q3: {trusted} stripes are trusted");
     let book = right.clone();
-    let assembly =
-        Assembly { book, area, places, absent, filling, lagging, trusted, doubt, damaged };
+    let assembly = Assembly {
+        book,
+        area,
+        places,
+        absent,
+        filling,
+        lagging,
+        trusted,
+        doubt,
+        damaged,
+        missed,
+        returning: back,
+    };
     assembly.check();
     Ok(assembly)
 }
@@ -377,6 +426,17 @@ fn newest_list(
     Ok(damaged)
 }
 
+/// Whether two superblocks on one drive are of the same member, which may just have been given a new name.
+fn is_same_member(old: &Superblock, new: &Superblock) -> bool {
+    let is_renamed = |before: &Superblock, after: &Superblock| {
+        let membership = after.book.members[after.own.drive.as_usize()].membership;
+        before.own.drive == after.own.drive
+            && before.book.generation < after.book.generation
+            && matches!(membership, Membership::Filling { .. })
+    };
+    old.member() == new.member() || is_renamed(old, new) || is_renamed(new, old)
+}
+
 /// What a member says: the newer of its copies.
 fn word(found: usize, member: &Found) -> Result<Superblock, Refusal> {
     let mut good: Option<&Superblock> = None;
@@ -390,7 +450,7 @@ fn word(found: usize, member: &Found) -> Result<Superblock, Refusal> {
             }
             Copy::Read(read) => match (&**read, good) {
                 (Ok(new), Some(old)) => {
-                    if new.book.array != old.book.array || new.member() != old.member() {
+                    if new.book.array != old.book.array || !is_same_member(old, new) {
                         let arrays = [old.book.array, new.book.array];
                         return Err(Refusal::TwoOwners { found, arrays });
                     }
@@ -419,8 +479,53 @@ fn word(found: usize, member: &Found) -> Result<Superblock, Refusal> {
     Ok(word.clone())
 }
 
-/// Whether member `at` is of the same array as the newest one, and holds what that takes it to hold.
-fn check_past(newest: usize, right: &Book, at: usize, word: &Superblock) -> Result<(), Refusal> {
+/// What a member of an array has been through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Past {
+    /// It was there all the time.
+    Present,
+    /// The array does without it.
+    LeftBehind,
+}
+
+/// Whether a member that the array goes on without is the very drive that it lost, and its map says what it has missed
+/// since: `own` is what its superblock says of the array.
+fn may_return(own: &Book, right: &Book, drive: DriveIdx, maps: &[FoundMap]) -> bool {
+    let map = maps.iter().find(|map| map.key.drive == drive);
+    map.is_some_and(|map| is_very_drive(own, &right.members, drive, map.last))
+}
+
+/// Whether a drive whose superblock says this of its array has not been part of an array that went on without `others`
+/// since: these went on without it at generation `last`.
+pub(crate) fn is_very_drive(own: &Book, others: &[Member], drive: DriveIdx, last: u64) -> bool {
+    let is_present = |members: &[Member], at: usize| {
+        members.get(at).is_some_and(|member| member.membership == Membership::Present)
+    };
+    let mut all = (0..others.len()).filter(|&at| at != drive.as_usize());
+    own.generation <= last && all.all(|at| is_present(&own.members, at) || !is_present(others, at))
+}
+
+/// The maps that the book names.
+fn find_maps(
+    found: &[Found],
+    places: &[Option<Placed>],
+    book: &Book,
+    absent: DriveSet,
+) -> Vec<FoundMap> {
+    let on = |(at, place): (usize, &Option<Placed>)| {
+        let (drive, place) = (DriveIdx::from_usize(at), place.as_ref()?);
+        let (member, pages) = (book.members[at].uuid, found[place.found].maps.as_slice());
+        Some(MapsOn { drive, member, pages })
+    };
+    let members: Vec<MapsOn<'_>> = places.iter().enumerate().filter_map(on).collect();
+    let is_left = |lost: &[DriveIdx]| {
+        lost.is_empty() || book.spec.survives(absent.or(lost.iter().copied().collect()))
+    };
+    missed::find_maps(book.array, book.stripes(), book.missed.iter(), &members, is_left)
+}
+
+/// Whether member `at` is of the same array as the newest one, and what it has been through.
+fn check_past(newest: usize, right: &Book, at: usize, word: &Superblock) -> Result<Past, Refusal> {
     let Superblock { book, own, .. } = word;
     if book.array != right.array {
         let arrays = [right.array, book.array];
@@ -439,11 +544,23 @@ fn check_past(newest: usize, right: &Book, at: usize, word: &Superblock) -> Resu
         _ if member.uuid != word.member() && missed_more => {
             return Err(Refusal::Replaced { found: at, drive });
         }
+        // It was being taken back, and had not heard of it.
+        membership @ (Membership::Filling { .. }
+        | Membership::Missing { .. }
+        | Membership::Lost { .. })
+            if member.uuid != word.member() && book.generation < right.generation =>
+        {
+            return Err(Refusal::LeftBehind { found: at, drive, membership });
+        }
         _ if member.uuid != word.member() => {
             return Err(Refusal::DifferentWays { found: [newest, at] });
         }
         Membership::Present | Membership::Filling { .. } => {}
-        membership @ (Membership::Missing { .. } | Membership::Lost { .. } | Membership::Spare) => {
+        // What an operator wanted is not undone by a start.
+        Membership::Missing { .. } | Membership::Lost { why: Why::Failed | Why::Silent } => {
+            return Ok(Past::LeftBehind);
+        }
+        membership @ (Membership::Lost { why: Why::ByHand } | Membership::Spare) => {
             return Err(Refusal::LeftBehind { found: at, drive, membership });
         }
     }
@@ -451,7 +568,7 @@ fn check_past(newest: usize, right: &Book, at: usize, word: &Superblock) -> Resu
         let generations = [book.generation, right.generation];
         return Err(Refusal::Stale { found: [at, newest], generations });
     }
-    Ok(())
+    Ok(Past::Present)
 }
 
 impl fmt::Display for Doubt {

@@ -13,7 +13,7 @@
 
 use std::fmt;
 
-use levelhead_units::{DriveIdx, Extent, Lba, SECTOR_SIZE, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, SECTOR_SIZE, Sectors};
 
 use super::damaged::{DAMAGED_PLACE, SECTORS_MAX};
 use super::membership::{MEMBERSHIP_BYTES, Member, Membership};
@@ -52,8 +52,13 @@ const INTENTS_FEATURE: u64 = 1 << 4;
 /// leave what the drive is said to hold as it was.
 const FILLING_FEATURE: u64 = 1 << 2;
 
+/// The feature of an array that keeps a map of what a drive has missed: who does not know it would write without marking
+/// that.
+const MISSED_FEATURE: u64 = 1 << 5;
+
 /// All features without which an array must not be used.
-const KNOWN_FEATURES: u64 = JOURNAL_FEATURE | DAMAGED_FEATURE | FILLING_FEATURE | INTENTS_FEATURE;
+const KNOWN_FEATURES: u64 =
+    JOURNAL_FEATURE | DAMAGED_FEATURE | FILLING_FEATURE | INTENTS_FEATURE | MISSED_FEATURE;
 
 /// Bytes of a reserved place: its first sector, its sectors, its use, two zeroes.
 const RESERVED_BYTES: usize = 16;
@@ -88,8 +93,9 @@ mod at {
     pub(super) const SYNCED_LAST: usize = 144;
     pub(super) const JOURNAL: usize = 152;
     pub(super) const DRIVE_COUNT: usize = 160;
+    pub(super) const MISSED: usize = 168;
     /// The first byte that no field names.
-    pub(super) const END: usize = 161;
+    pub(super) const END: usize = 176;
     pub(super) const MEMBERSHIPS: usize = 256;
     pub(super) const UUIDS: usize = MEMBERSHIPS + DRIVES_MAX * MEMBERSHIP_BYTES;
     pub(super) const RESERVED: usize = UUIDS + DRIVES_MAX * 16;
@@ -157,6 +163,8 @@ pub struct Book {
     pub synced_last: u64,
     /// Its journal; nothing where none is kept.
     pub journal: Option<Kept>,
+    /// Drives that are not present and of which it is known, on maps, what they have missed.
+    pub missed: DriveSet,
     /// The places of the array, in order.
     pub members: Vec<Member>,
 }
@@ -321,6 +329,12 @@ impl Own {
         Some(place.extent)
     }
 
+    /// Where its copies of maps lie.
+    pub fn maps(&self) -> Option<Extent> {
+        let place = self.reserved.iter().find(|place| place.purpose == Use::Maps)?;
+        Some(place.extent)
+    }
+
     /// Where the copies of its superblock lie, in the order in which they are written.
     pub fn copies(&self) -> [Lba; 2] {
         let mut copies = self
@@ -395,6 +409,7 @@ impl Superblock {
         put(&mut bytes, at::MEMBER_SIZE, &own.size.get().to_le_bytes());
         put(&mut bytes, at::SYNCED, &book.synced.to_le_bytes());
         put(&mut bytes, at::SYNCED_LAST, &book.synced_last.to_le_bytes());
+        put(&mut bytes, at::MISSED, &bits_of(book.missed).to_le_bytes());
         for (place, member) in book.members.iter().enumerate() {
             let membership = member.membership.encode();
             put(&mut bytes, at::MEMBERSHIPS + place * MEMBERSHIP_BYTES, &membership);
@@ -469,7 +484,8 @@ fn features_of(book: &Book) -> u64 {
         Some(Kept { logs: Logs::Parts, .. }) => JOURNAL_FEATURE | INTENTS_FEATURE,
     };
     let filling = if book.members.iter().any(is_filling) { FILLING_FEATURE } else { 0 };
-    journal | filling
+    let missed = if book.missed.is_empty() { 0 } else { MISSED_FEATURE };
+    journal | filling | missed
 }
 
 fn book_of(bytes: &[u8]) -> Result<Book, SuperblockError> {
@@ -504,6 +520,7 @@ fn book_of(bytes: &[u8]) -> Result<Book, SuperblockError> {
         synced: u64_at(bytes, at::SYNCED),
         synced_last: u64_at(bytes, at::SYNCED_LAST),
         journal: (features & JOURNAL_FEATURE != 0).then_some(kept),
+        missed: drives_of(u64_at(bytes, at::MISSED)),
         members: members.collect::<Result<_, SuperblockError>>()?,
     };
     // One a nanosecond would take three hundred years.
@@ -538,6 +555,10 @@ fn book_of(bytes: &[u8]) -> Result<Book, SuperblockError> {
     let away = super::membership::not_present(&book.members);
     if !book.spec.survives(away) {
         return Err(field("number of drives that are not present", away.len().into()));
+    }
+    let has_maps = !book.missed.is_empty();
+    if !book.missed.without(away).is_empty() || (has_maps && book.journal.is_none()) {
+        return Err(field("set of drives with a map", bits_of(book.missed)));
     }
     Ok(book)
 }
@@ -640,6 +661,15 @@ const fn family_code(family: Family) -> u8 {
 
 const fn field(name: &'static str, value: u64) -> SuperblockError {
     SuperblockError::Field { name, value }
+}
+
+/// A set of drives as a bit for each place.
+fn bits_of(drives: DriveSet) -> u64 {
+    drives.iter().fold(0, |bits, drive| bits | 1 << drive.as_usize())
+}
+
+fn drives_of(bits: u64) -> DriveSet {
+    (0..DRIVES_MAX).filter(|at| bits & 1 << at != 0).map(DriveIdx::from_usize).collect()
 }
 
 fn put(bytes: &mut [u8], at: usize, value: &[u8]) {

@@ -38,9 +38,9 @@ impl Journal {
             return u64::MAX;
         }
         let ring = |drive: DriveIdx| self.rings[drive.as_usize()].durable.committed;
-        let mut present: Vec<DriveIdx> = core.drives.present().iter().collect();
+        let mut present: Vec<DriveIdx> = core.counted().iter().collect();
         present.sort_unstable_by_key(|&drive| Reverse(ring(drive)));
-        let mut say_it = self.settled.or(core.drives.filling());
+        let mut say_it = self.settled.or(core.uncounted());
         let enough = present.into_iter().find(|&drive| {
             say_it = say_it.with(drive);
             !self.spec.survives(say_it)
@@ -180,7 +180,7 @@ impl Journal {
     /// so then.
     fn mark_committed(&mut self, core: &Core) -> bool {
         let committed = self.watermarks().committed;
-        let mut present: Vec<DriveIdx> = core.drives.present().iter().collect();
+        let mut present: Vec<DriveIdx> = core.counted().iter().collect();
         present.sort_by_key(|&drive| core.hindering.contains(drive));
         let will_say = |ring: &Ring| {
             let coming = ring.append.as_ref().map_or(0, |append| append.says.committed);
@@ -188,7 +188,7 @@ impl Journal {
         };
         let of = |journal: &Self, drive: DriveIdx| will_say(&journal.rings[drive.as_usize()]);
         let saying = present.iter().copied().filter(|&drive| of(self, drive));
-        let uncounted = self.settled.or(core.drives.filling());
+        let uncounted = self.settled.or(core.uncounted());
         let mut say_it = saying.fold(uncounted, DriveSet::with);
         for drive in present {
             let is_needed = self.spec.survives(say_it) && !of(self, drive);

@@ -35,6 +35,8 @@ pub(crate) struct Contents {
     pub(crate) op: OpId,
     /// Since when a client waits for it.
     pub(crate) since: Instant,
+    /// The change of the maps that says what drives miss of it, 0 if that is safe.
+    pub(crate) missed: u64,
     /// In the order of the codewords.
     pub(crate) codewords: Vec<Changed>,
 }

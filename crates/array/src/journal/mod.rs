@@ -31,6 +31,7 @@
 //!   read costs nothing.
 //! - J8. The record of a participant that hinders may lie on enough other rings. Its own keeps the space, for a recovery.
 //!   Its places are written when it comes to them.
+//! - J9. A transaction is over when what drives miss of it that are not there is on their maps for good, where they have one.
 
 mod appending;
 pub(crate) mod at_risk;
@@ -74,7 +75,7 @@ use crate::core::{Core, OpId};
 use crate::durable::superblock::Uuid;
 use crate::ops::write::Logged;
 use crate::settings::{Left, Settings};
-use crate::shape::Spec;
+use crate::shape::{Cell, Spec};
 
 /// See the module.
 #[derive(Debug)]
@@ -209,7 +210,7 @@ impl Journal {
 
     /// An operation wants this to be written. It is told when all of it is committed.
     pub(crate) fn begin(&mut self, wanted: Contents) {
-        let Contents { op, since, codewords } = wanted;
+        let Contents { op, since, missed, codewords } = wanted;
         let whole = codewords.iter().filter(|changed| changed.coverage == Coverage::All).count();
         let may_announce = self.intents.begin(whole);
         let (all, parts) = codewords
@@ -218,7 +219,8 @@ impl Journal {
         let before = self.waiting.len();
         for (manner, codewords) in [(Manner::Payload, parts), (Manner::Intent, all)] {
             let transactions = split(codewords, self.record_max).into_iter();
-            self.waiting.extend(transactions.map(|all| Transaction::new(op, since, manner, all)));
+            let new = |all| Transaction { missed, ..Transaction::new(op, since, manner, all) };
+            self.waiting.extend(transactions.map(new));
         }
         let left = self.waiting.len() - before;
         assert!(left > 0, "operation {op} writes nothing");
@@ -305,7 +307,7 @@ impl Journal {
         if let Some(cells) = self.placers[at].take_placed(sub) {
             self.paces.note(drive, took);
             for placing in cells {
-                let cell = crate::shape::Cell { drive, lba: placing.lba };
+                let cell = Cell { drive, lba: placing.lba };
                 for version in core.unplaced.take(cell, placing.id) {
                     self.note_left(core, version);
                     self.note_safe(core, drive, version.id);
@@ -414,14 +416,44 @@ impl Journal {
         let transaction = &self.open[&id];
         let settled = self.settled.or(transaction.gone);
         let is_safe = transaction.at_risk.keys().all(|&drive| settled.contains(drive));
-        if transaction.is_committed && is_safe && transaction.unplaced == 0 {
+        let is_marked = core.missed.is_safe(transaction.missed) || !self.rules.keep(Rule::Missed);
+        if transaction.is_committed && is_safe && is_marked && transaction.unplaced == 0 {
             self.open.remove(&id);
             core.intents_at_risk.end(id);
         }
     }
 
+    /// A drive is lost: it misses what it was to get, or has got and may not have stored (J9).
+    fn note_missed(&mut self, core: &mut Core, drive: DriveIdx) {
+        if !core.missed.has(drive) {
+            return;
+        }
+        let Core { missed, layout, to_journal, .. } = core;
+        let mut mark = |cell: Cell| missed.mark(drive, layout.symbol(cell).0.stripe);
+        for transaction in self.open.values_mut().chain(&mut self.waiting) {
+            let cells = transaction.cells.iter().map(|stored| stored.cell);
+            let own = cells.filter(|cell| cell.drive == drive).map(&mut mark);
+            transaction.missed = own.fold(transaction.missed, u64::max);
+        }
+        for contents in to_journal {
+            let cells = contents.codewords.iter().flat_map(|changed| &changed.cells);
+            let own = cells.map(|stored| stored.cell).filter(|cell| cell.drive == drive);
+            contents.missed = own.map(&mut mark).fold(contents.missed, u64::max);
+        }
+    }
+
+    /// Some changes of the maps have become safe.
+    pub(crate) fn note_missed_safe(&mut self, core: &mut Core) {
+        let waits = |(_, transaction): &(&u64, &Transaction)| transaction.missed > 0;
+        let ids: Vec<u64> = self.open.iter().filter(waits).map(|(&id, _)| id).collect();
+        for id in ids {
+            self.end_if_over(core, id);
+        }
+    }
+
     /// The array does without a drive from now on.
     pub(crate) fn handle_lost(&mut self, core: &mut Core, drive: DriveIdx) {
+        self.note_missed(core, drive);
         if let Some(recovery) = &mut self.recovery {
             return recovery.handle_lost(drive);
         }

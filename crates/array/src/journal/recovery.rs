@@ -20,6 +20,8 @@
 //!   which counts as unreadable. A sector of a ring counts as readable again when it is written; one that then is not
 //!   given is not written any more.
 //! - X5. What is computed is written only if it has the checksum that its transaction's records name.
+//! - X6. What is found in the journal counts as missed by every drive that has a map. That is on the map for good before it
+//!   ends.
 
 mod computing;
 mod judging;
@@ -37,7 +39,7 @@ use super::contents::Stored;
 use super::record::{FoundRecord, Kind, Record};
 use super::ring::{Ring, Watermarks};
 use super::rules::{Rule, Rules};
-use super::verdict::{Final, Known, Missing, OnRing, Source, Verdict};
+use super::verdict::{Final, Known, Missing, OnRing, Source, Verdict, fits};
 use crate::action::{Action, SubId, Sums};
 use crate::core::{Core, Enqueue, Purpose};
 use crate::drives::Fate;
@@ -406,8 +408,8 @@ impl Recovery {
             }
             Step::Flushing => {
                 core.damaged.take_off(std::mem::take(&mut self.made_right));
-                if !core.damaged.is_safe() {
-                    return; // It waits for the list of damaged sectors.
+                if !core.damaged.is_safe() || !core.missed.is_at_rest() {
+                    return; // It waits for the list of damaged sectors, or for maps.
                 }
                 let next = self.next();
                 let says = Watermarks { committed: next - 1, retired: next };
@@ -510,8 +512,12 @@ impl Recovery {
     }
 
     /// Decides what is the last content of every sector, and holds the space of all that counts.
-    fn decide(&mut self, core: &Core, rings: &mut [Ring]) {
+    fn decide(&mut self, core: &mut Core, rings: &mut [Ring]) {
         self.came_short = false; // What was not given of the rings is known by now.
+        if self.rules.keep(Rule::MissedAgain) {
+            self.mark_missed(core);
+        }
+        let core = &*core;
         loop {
             self.verdict = Verdict::of(&self.records, self.known(core));
             self.find_unwritten(core);
@@ -545,11 +551,35 @@ impl Recovery {
         self.step = Step::Choosing;
     }
 
+    /// What is brought to its place without a drive, or was begun without it, is on its map (X6).
+    fn mark_missed(&self, core: &mut Core) {
+        let drives = core.missed.drives();
+        if drives.is_empty() {
+            return;
+        }
+        let known = self.known(core);
+        let retired = self.records.iter().map(|on| on.found.record.retired).max().unwrap_or(0);
+        let is_live = |record: &&Record| {
+            record.kind != Kind::Mark && record.id >= retired.max(self.floor) && fits(record, known)
+        };
+        let live = self.records.iter().map(|on| &on.found.record).filter(is_live);
+        let runs = live.flat_map(|record| &record.runs);
+        let cells =
+            runs.flat_map(|run| run.extent.iter().map(|lba| Cell { drive: run.drive, lba }));
+        let stripes: BTreeSet<u64> = cells.map(|cell| core.layout.symbol(cell).0.stripe).collect();
+        for drive in drives.iter() {
+            stripes.iter().for_each(|&stripe| {
+                core.missed.mark(drive, stripe);
+            });
+        }
+    }
+
     fn known<'a>(&'a self, core: &'a Core) -> Known<'a> {
         Known {
             layout: &core.layout,
             area: &core.area,
             valid: &core.valid,
+            missed: &core.missed,
             synced: core.synced,
             floor: self.floor,
             unreadable: &self.unreadable,

@@ -151,8 +151,7 @@ impl Journal {
         if core.hindering.is_empty() || !core.is_redundant(end.unwrap_or(0)) {
             return Vec::new();
         }
-        let mut others: Vec<DriveIdx> =
-            core.drives.present().without(core.hindering).iter().collect();
+        let mut others: Vec<DriveIdx> = core.counted().without(core.hindering).iter().collect();
         let turn = self.next as usize % others.len().max(1);
         others.rotate_left(turn);
         // One command with what goes there anyway costs next to nothing; else the drive with least to do.
@@ -163,7 +162,7 @@ impl Journal {
         });
         let mut hints = Vec::new();
         for subject in subjects {
-            let mut on = self.settled.or(core.drives.filling());
+            let mut on = self.settled.or(core.uncounted());
             let mut rings = Vec::new();
             // Its own ring is none of the others, also when it hinders no more.
             for &ring in others.iter().filter(|&&ring| ring != subject) {
@@ -190,10 +189,10 @@ impl Journal {
         if end <= core.synced_for_good || self.spec.is_mirror() {
             return Vec::new();
         }
-        let present: Vec<DriveIdx> = core.drives.present().iter().collect();
+        let present: Vec<DriveIdx> = core.counted().iter().collect();
         let mut copies = Vec::new();
         for &subject in own {
-            let mut on: DriveSet = self.settled.or(core.drives.filling()).with(subject);
+            let mut on: DriveSet = self.settled.or(core.uncounted()).with(subject);
             let at = present.iter().position(|&drive| drive == subject).unwrap_or(0);
             for turn in 1..present.len() {
                 if !self.spec.survives(on) {

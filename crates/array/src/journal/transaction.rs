@@ -44,6 +44,8 @@ pub(crate) struct Transaction {
     pub(crate) is_sent: bool,
     /// Participants that were lost, and whose place has a new drive by now: they do not count, nor does the new one.
     pub(crate) gone: DriveSet,
+    /// The last change of the maps that says what drives miss of it (J9); 0 if none does, or it is safe.
+    pub(crate) missed: u64,
     pub(crate) is_committed: bool,
     /// Sectors that are not in their places, nor replaced there by later ones; none of an intent.
     pub(crate) unplaced: usize,
@@ -74,6 +76,7 @@ impl Transaction {
             spare: Vec::new(),
             is_sent: false,
             gone: DriveSet::EMPTY,
+            missed: 0,
             is_committed: false,
             unplaced: cells.len(),
             at_risk,

@@ -25,6 +25,7 @@ use levelhead_units::{DriveIdx, DriveSet, Lba, Sectors};
 
 use super::record::{FoundRecord, Kind, Record};
 use super::rules::{Rule, Rules};
+use crate::durable::maps::Missed;
 use crate::shape::{Area, Cell, Layout, Row};
 
 /// A record and the ring on which it was found.
@@ -41,6 +42,8 @@ pub(crate) struct Known<'a> {
     pub(crate) area: &'a Area,
     /// For every drive the stripes, from the first on, that it holds.
     pub(crate) valid: &'a [u64],
+    /// What else drives hold that are back.
+    pub(crate) missed: &'a Missed,
     /// Stripes below this number have redundancy that may be trusted.
     pub(crate) synced: u64,
     /// Transactions below this one are over.
@@ -64,7 +67,8 @@ pub(crate) struct Missing {
 impl Known<'_> {
     /// Whether what is in place of this sector is what the array wrote there.
     pub(crate) fn holds(&self, cell: Cell) -> bool {
-        self.layout.symbol(cell).0.stripe < self.valid[cell.drive.as_usize()]
+        let stripe = self.layout.symbol(cell).0.stripe;
+        stripe < self.valid[cell.drive.as_usize()] || self.missed.spares(cell.drive, stripe)
     }
 }
 

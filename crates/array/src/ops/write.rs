@@ -260,11 +260,12 @@ impl WriteOp {
                 self.cost.subs += self.fetch.ask(core, now, &wishes, manner);
                 return Progress::NotYet;
             }
+            let missed = self.note_missed(core);
             let words = self.contents(core, now, &ways);
             self.phase = match self.cause {
                 Cause::Client(_) if core.is_journaled => {
                     let (op, since) = (self.op, self.began);
-                    core.to_journal.push_back(Contents { op, since, codewords: words });
+                    core.to_journal.push_back(Contents { op, since, missed, codewords: words });
                     Phase::Logging(Logged::NotYet)
                 }
                 Cause::Client(_) | Cause::Resync { .. } => {
@@ -408,6 +409,32 @@ impl WriteOp {
         let codewords = self.fetch.codewords.iter().zip(cells).map(changed).collect();
         self.fetch.close(core, now, false, None);
         codewords
+    }
+
+    /// Drives that have a map miss what is written and would be theirs; returns the change of the maps that says so.
+    fn note_missed(&self, core: &mut Core) -> u64 {
+        if core.missed.drives().is_empty() {
+            return 0;
+        }
+        let Core { layout, missed, .. } = core;
+        let all = SymbolSet::first(layout.symbols());
+        let redundant = all.minus(SymbolSet::first(layout.data_symbols()));
+        let mut change = 0;
+        for word in &self.fetch.codewords {
+            let written = if layout.spec().is_mirror() { all } else { word.subject.or(redundant) };
+            for symbol in written.minus(word.usable).iter() {
+                let drive = layout.cell(word.row, symbol).drive;
+                change = change.max(missed.mark(drive, word.row.stripe));
+            }
+        }
+        change
+    }
+
+    /// A drive is back that this write may have begun without: it misses all of its stripes.
+    pub(crate) fn note_returned(&self, core: &mut Core, drive: DriveIdx) {
+        for word in &self.fetch.codewords {
+            core.missed.mark(drive, word.row.stripe);
+        }
     }
 
     /// Puts all sub-writes into the queues.

@@ -45,6 +45,7 @@ pub(crate) fn started_on(
         synced: 0,
         synced_last: 0,
         journal: None,
+        missed: DriveSet::EMPTY,
         members: (0..spec.drives() as u8).map(member).collect(),
     };
     if is_synced {

@@ -76,6 +76,7 @@ pub(crate) fn journaled(settings: Settings) -> Settings {
         floor: 1,
         left: Left::Drained,
         intents_from: std::num::NonZeroU32::new(2),
+        region_min: JournalSettings::REGION_MIN,
         rules: Rules::ALL,
     };
     Settings { journal: Some(journal), ..settings }
@@ -354,6 +355,7 @@ impl Runtime {
                 Action::Inscribe { into, superblock } => {
                     self.buffers.inscribe(into, &superblock.encode());
                 }
+                Action::Map { into, page } => self.buffers.inscribe(into, &page.encode()),
                 Action::Enlist { into, listing } => {
                     self.buffers.inscribe(into, &listing.encode());
                 }

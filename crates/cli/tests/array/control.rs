@@ -64,6 +64,7 @@ fn status_tells_what_an_array_does_while_it_serves() {
         "ledger_entries",
         "max_ms",
         "mean_ms",
+        "missed_writes",
         "outstanding",
         "p50_ms",
         "p99_ms",

@@ -182,3 +182,49 @@ fn drive_that_will_not_do_is_refused_with_the_reason_and_nothing_changes() {
     wait_for_rebuild(&serving, 1);
     serving.stop();
 }
+
+#[test]
+fn drive_that_was_failed_by_hand_is_caught_up_when_it_is_put_back_into_its_place() {
+    let shelf = Shelf::new();
+    let (drives, socket) = (shelf.array(DRIVE), shelf.path("nbd.sock"));
+    let mut model = random(SIZE, 1);
+    let serving = shelf.serve_with(&drives, &["--nbd", &socket]);
+    let client = connect(&socket);
+    client.write_at(Bytes::new(0), &model, Durability::Durable).unwrap();
+    levelhead(&["array", "fail", &drives[0], "2"]).good();
+    scribble(&client, &mut model, 2);
+    wait_until("the map is kept", || {
+        let again = levelhead(&["array", "replace", &drives[0], "2", &drives[2]]);
+        again.code == Some(0)
+    });
+    scribble(&client, &mut model, 3);
+    wait_for_rebuild(&serving, 2);
+    levelhead(&["array", "fail", &drives[0], "5"]).good();
+    let mut bytes = vec![0; model.len()];
+    client.read_at(Bytes::new(0), &mut bytes).unwrap();
+    assert_same(&bytes, &model);
+    drop(client);
+    serving.stop();
+}
+
+#[test]
+fn drive_that_was_not_there_for_one_start_is_caught_up_at_the_next() {
+    let shelf = Shelf::new();
+    let (drives, socket) = (shelf.array(DRIVE), shelf.path("nbd.sock"));
+    let mut model = random(SIZE, 1);
+    let serving = shelf.serve_with(&drives, &["--nbd", &socket]);
+    connect(&socket).write_at(Bytes::new(0), &model, Durability::Durable).unwrap();
+    serving.stop();
+    let serving = shelf.serve_with(&without(&drives, 3), &["--nbd", &shelf.path("2.sock")]);
+    scribble(&connect(&shelf.path("2.sock")), &mut model, 2);
+    serving.stop();
+    let serving = shelf.serve_with(&drives, &["--nbd", &shelf.path("3.sock")]);
+    wait_for_rebuild(&serving, 3);
+    let counters = serving.status();
+    assert!(counters["rebuild_writes"].as_u64() > Some(0), "{counters}");
+    levelhead(&["array", "fail", &drives[0], "0"]).good();
+    let mut bytes = vec![0; model.len()];
+    connect(&shelf.path("3.sock")).read_at(Bytes::new(0), &mut bytes).unwrap();
+    assert_same(&bytes, &model);
+    serving.stop();
+}

@@ -203,6 +203,7 @@ impl Engine {
             let state = match seat.backend {
                 None => DriveState::Missing,
                 Some(_) if seat.work.failure().is_some() => DriveState::Failed,
+                Some(_) if array.is_catching_up(drive) => DriveState::CatchingUp,
                 Some(_) if array.is_filling(drive) => DriveState::Filling,
                 Some(_) if array.lost().contains(drive) => DriveState::Lost,
                 Some(_) => DriveState::Present,

@@ -1,9 +1,9 @@
 //! A new drive in the place of a lost one, and spares that wait for a place.
 
 use levelhead_array::membership::Membership;
-use levelhead_array::superblock::{Own, Uuid};
+use levelhead_array::superblock::{Own, Superblock, Uuid};
 use levelhead_array::{NewMember, NotReplaced, RebuildWish};
-use levelhead_units::{DriveIdx, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Sectors};
 
 use super::Engine;
 use crate::error::{HostError, fail};
@@ -17,8 +17,15 @@ pub(crate) struct Ready {
     pub(crate) seat: Seat,
 }
 
+/// A drive that is back since the start.
+pub(crate) struct Comeback {
+    pub(crate) own: Own,
+    pub(crate) ready: Ready,
+}
+
 /// What a drive must be like.
 pub(crate) struct Wanted {
+    array: Uuid,
     /// What a member says of itself.
     own: Own,
     drive_size: Sectors,
@@ -28,6 +35,11 @@ impl Wanted {
     /// The least size of a new drive.
     pub(crate) fn size_min(&self) -> Sectors {
         self.own.size_min(self.drive_size)
+    }
+
+    /// Whether a superblock is of the same array.
+    pub(crate) fn is_of(&self, word: &Superblock) -> bool {
+        word.book.array == self.array
     }
 
     fn own_on(&self, drive: DriveIdx, size: Sectors) -> Option<Own> {
@@ -42,7 +54,8 @@ impl Engine {
         let own = array.own_of_a_member().cloned();
         let own = own.ok_or_else(|| HostError::new("the array has no drive"))?;
         let Some(drive_size) = array.drive_size() else { return fail("the array keeps no books") };
-        Ok(Wanted { own, drive_size })
+        let array = array.uuid().expect("it keeps books");
+        Ok(Wanted { array, own, drive_size })
     }
 
     /// Whether a new drive may come into this place now.
@@ -63,6 +76,77 @@ impl Engine {
         let new = NewMember { uuid: ready.uuid, own };
         let done = self.parts.array.handle_replaced(now, drive, Some(new));
         done.map_err(|no| HostError::new(tell(no, drive)))
+    }
+
+    /// Whether the drive of this place was named so, and is still open.
+    pub(crate) fn is_seated(&self, drive: DriveIdx, name: &str) -> bool {
+        let seat = self.parts.seats.get(drive.as_usize());
+        seat.is_some_and(|seat| seat.backend.is_some() && seat.name.as_deref() == Some(name))
+    }
+
+    /// The drive that a place has lost is still there, and is given what it has missed.
+    pub(crate) fn take_back_seated(
+        &mut self,
+        drive: DriveIdx,
+        uuid: Uuid,
+    ) -> Result<(), HostError> {
+        let own = self.parts.array.own(drive).cloned();
+        let Some(own) = own else { return fail(tell(NotReplaced::NoMap, drive)) };
+        self.give_back(drive, NewMember { uuid, own })?;
+        self.parts.seats[drive.as_usize()].work.forget_failure();
+        Ok(())
+    }
+
+    /// The very drive that a place has lost is back under another name, as its superblock says.
+    pub(crate) fn take_back(
+        &mut self,
+        drive: DriveIdx,
+        word: &Superblock,
+        ready: Ready,
+    ) -> Result<(), HostError> {
+        self.may_replace(drive)?;
+        if ready.size < word.own.size || !self.parts.array.knows(drive, word) {
+            let name = ready.name;
+            return fail(format!(
+                "{name} holds drive {} of this array, and what that has missed as drive {drive} is not known: --force \
+                 fills it anew",
+                word.own.drive
+            ));
+        }
+        let Ready { uuid, seat, .. } = ready;
+        self.give_back(drive, NewMember { uuid, own: word.own.clone() })?;
+        self.parts.seats[drive.as_usize()] = seat;
+        Ok(())
+    }
+
+    fn give_back(&mut self, drive: DriveIdx, new: NewMember) -> Result<(), HostError> {
+        let now = self.now();
+        let done = self.parts.array.handle_returned(now, drive, Some(new));
+        done.map_err(|no| HostError::new(tell(no, drive)))
+    }
+
+    /// Drives that are back since the start are given what they have missed. While others are merely not there that would
+    /// record those as missing, so that it waits for the first write.
+    pub(crate) fn take_back_all(&mut self) {
+        if self.returning.is_empty() {
+            return;
+        }
+        let back: DriveSet = self.returning.iter().map(|back| back.own.drive).collect();
+        let array = &self.parts.array;
+        if !array.is_open() && !array.away().without(back).is_empty() {
+            return;
+        }
+        let is_ready = |back: &mut Comeback| array.may_return(back.own.drive).is_ok();
+        let ready: Vec<Comeback> = self.returning.extract_if(.., is_ready).collect();
+        for Comeback { own, ready: Ready { uuid, seat, .. } } in ready {
+            let drive = own.drive;
+            self.parts.seats[drive.as_usize()] = seat;
+            // Nothing has changed since it was asked whether that may be.
+            drop(self.give_back(drive, NewMember { uuid, own }));
+        }
+        // What will never be taken back is not kept open.
+        let array = &self.parts.array;
+        self.returning.retain(|back| array.away().contains(back.own.drive));
     }
 
     /// A drive waits for a place.
@@ -145,5 +229,13 @@ fn tell(no: NotReplaced, drive: DriveIdx) -> String {
             "what a crash left is being brought to its place, try again".to_owned()
         }
         NotReplaced::Ending => "the array is ending".to_owned(),
+        NotReplaced::NoMap => {
+            format!(
+                "what drive {drive} has missed is not known: only a drive that is filled anew can take its place"
+            )
+        }
+        NotReplaced::Busy => format!(
+            "drive {drive} has not ended all that it was given before it was lost: try again, or start the array anew"
+        ),
     }
 }

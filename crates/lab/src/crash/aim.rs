@@ -42,6 +42,8 @@ pub struct Odds {
     pub loss: u64,
     /// Of lives: something is wrong with a disk for a time: it hangs, has no room, or may not be written.
     pub trouble: u64,
+    /// Of steps: a disk that was lost is taken back, if one is there.
+    pub back: u64,
     /// Of lives: a disk sits out, so that writes do not wait for it.
     pub aside: u64,
     /// Of steps: a read beside the writes.
@@ -69,6 +71,7 @@ impl Odds {
         unsynced: 8,
         loss: 3,
         trouble: 6,
+        back: 0,
         aside: 3,
         read: 16,
         flush: 64,
@@ -149,8 +152,19 @@ impl Aim {
         ..Self::DEFAULT
     };
 
+    /// Disks that are lost, come back and are caught up.
+    pub const RETURNS: Self = Self {
+        writes: 40,
+        one_of: 6,
+        focus: 4,
+        more_space: 2,
+        slow_books: true,
+        odds: Odds { loss: 1, back: 12, without: 2, trouble: 0, unsynced: 0, ..Odds::DEFAULT },
+        ..Self::DEFAULT
+    };
+
     /// Each aim, and its name.
-    pub const ALL: [(&'static str, Self); 9] = [
+    pub const ALL: [(&'static str, Self); 10] = [
         ("short", Self::DEFAULT),
         ("long", Self::LONG),
         ("focused", Self::FOCUSED),
@@ -160,5 +174,6 @@ impl Aim {
         ("unsynced", Self::UNSYNCED),
         ("announced", Self::ANNOUNCED),
         ("aside", Self::ASIDE),
+        ("returns", Self::RETURNS),
     ];
 }

@@ -26,6 +26,8 @@ pub struct Image {
     pub(crate) promise: Promise,
     /// Disks that the array did without.
     pub(crate) lost: DriveSet,
+    /// Those that it was filling.
+    pub(crate) filling: DriveSet,
     /// Those of them that never come back.
     pub(crate) dead: DriveSet,
     /// Disks with a sector of a journal that has become unreadable since the last recovery was over.
@@ -80,6 +82,8 @@ pub(crate) struct Assembled {
     pub(crate) assembly: Assembly,
     /// Disks that were not shown, or hold old data.
     pub(crate) absent: DriveSet,
+    /// Those of them that were shown and may be caught up.
+    pub(crate) returning: DriveSet,
 }
 
 /// Finds the array on its disks, except for those that are `hidden`. A disk with old data is left out; where two
@@ -97,7 +101,8 @@ pub(crate) fn assemble(
         hidden = match quorum(&found) {
             Ok(assembly) => {
                 let absent = assembly.absent;
-                return Ok(Assembled { assembly, absent });
+                let returning = assembly.returning.iter().map(|back| back.own.drive).collect();
+                return Ok(Assembled { assembly, absent, returning });
             }
             Err(Refusal::Stale { found: [stale, _], .. })
             | Err(Refusal::LeftBehind { found: stale, .. })

@@ -31,6 +31,7 @@ impl Run<'_> {
             torn: Vec::new(),
             promise: Promise::new(make.layout().size().get(), make.logs),
             lost: DriveSet::EMPTY,
+            filling: DriveSet::EMPTY,
             dead: DriveSet::EMPTY,
             spoilt: DriveSet::EMPTY,
         };
@@ -77,6 +78,11 @@ impl Run<'_> {
             }
             if writes > 0 && may_send && self.happens(self.odds().flush) {
                 machine.flush();
+            }
+            if self.happens(self.odds().back) {
+                let before = machine.returned;
+                machine.take_back(&mut self.rng);
+                losses |= machine.returned > before && self.rng.below(2) == 0;
             }
             if losses && self.rng.below(30) == 0 {
                 losses = false;
@@ -198,7 +204,8 @@ impl Run<'_> {
         image.crash(&mut self.rng);
         self.tally.images += 1;
         let known = assemble(&image.disks, image.dead, image.lost)?;
-        let mut gone = known.absent;
+        // What is being filled is of no use before enough disks say that it is full.
+        let mut gone = known.absent.or(known.assembly.filling).or(image.filling);
         self.tally.back += u64::from(!image.lost.without(gone).is_empty());
         let layout = Layout::new(self.spec, known.assembly.area.size());
         let is_valid = known.assembly.trusted == layout.stripes();
@@ -264,6 +271,9 @@ impl Run<'_> {
             return Err(format!("{} sectors were given up without need", machine.given_up));
         }
         self.tally.given_up += machine.given_up;
+        if self.odds().back > 0 && self.rng.below(3) > 0 {
+            self.catch_up(&mut machine)?;
+        }
         self.tally.damaged += std::mem::take(&mut machine.damaged);
         machine.note_recovered();
         if depth < DEPTH_MAX && self.happens(self.aim.goes_on) {
@@ -279,6 +289,22 @@ impl Run<'_> {
             }
         }
         machine.verify(&mut self.rng).map_err(|how| format!("with disks less, {how}"))
+    }
+
+    /// Disks that are back are given what they have missed.
+    fn catch_up(&mut self, machine: &mut Machine) -> Result<(), String> {
+        let before = machine.returned;
+        for _ in 0..2_000 {
+            machine.take_back(&mut self.rng);
+            let is_filled = machine.array.lost() == machine.array.away();
+            if !machine.step(&mut self.rng) || (is_filled && machine.array.rebuild().is_none()) {
+                break;
+            }
+        }
+        let is_whole = machine.array.lost() == machine.array.away();
+        self.tally.returned += machine.returned - before;
+        self.tally.caught_up += u64::from(is_whole && machine.returned > before);
+        machine.verify(&mut self.rng).map_err(|how| format!("with disks that are back, {how}"))
     }
 
     /// A sector of a journal that holds something cannot be read any more.

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use levelhead_array::journal::record::{checksums, examine};
-use levelhead_array::journal::rules::Rules;
+use levelhead_array::journal::rules::{Rule, Rules};
 use levelhead_array::membership::Why;
-use levelhead_array::superblock::Uuid;
+use levelhead_array::superblock::{Superblock, Uuid};
 use levelhead_array::{
     Action, Answer, Array, ArrayEvent, Books, BufId, Cell, Content, Deliver, Ending, Event,
-    HostOrder, JournalSettings, Patience, Policy, RequestId, Settings, Submit, Sums,
+    HostOrder, JournalSettings, NewMember, Patience, Policy, RequestId, Settings, Submit, Sums,
 };
 use levelhead_block::{
     Buf, Command, Data, Durability, Effort, Outcome, Piece, SectorSet, ZeroTail,
@@ -21,6 +21,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
 use super::disk::Disk;
 use super::image::{Assembled, Image, Torn, assemble, with_bad_places};
+use super::make::MAPS;
 use super::promise::{Promise, Sent};
 
 /// What is wrong with a disk for a time.
@@ -97,6 +98,11 @@ pub struct Machine {
     pub(crate) trouble: Option<Trouble>,
     has_patience: bool,
     slow_books: bool,
+    rules: Rules,
+    /// Disks that are back, and that the array does without.
+    returning: DriveSet,
+    /// Disks that were taken back.
+    pub(crate) returned: u64,
     /// Disks that never come back.
     pub(crate) dead: DriveSet,
     spoilt: DriveSet,
@@ -114,7 +120,7 @@ impl Machine {
     pub(crate) fn start(start: Start) -> Result<Self, String> {
         let Start { image, hidden, rules, patience, slow_books, seed } = start;
         let Image { disks, promise, lost, dead, spoilt, .. } = image;
-        let Assembled { assembly, .. } = assemble(&disks, hidden, lost)?;
+        let Assembled { assembly, returning, .. } = assemble(&disks, hidden, lost)?;
         if let Some(doubt) = assembly.doubt {
             return Err(format!("the array is in doubt: {doubt}"));
         }
@@ -132,6 +138,8 @@ impl Machine {
             background: None,
             journal: JournalSettings::of(&assembly).map(|known| JournalSettings {
                 rules,
+                // A stripe each.
+                region_min: Sectors::new(1),
                 // Also the shortest.
                 intents_from: known.intents_from.and(NonZeroU32::new(1)),
                 ..known
@@ -152,6 +160,9 @@ impl Machine {
             trouble: None,
             has_patience: patience.is_some(),
             slow_books,
+            rules,
+            returning,
+            returned: 0,
             dead,
             spoilt,
             ending: None,
@@ -173,8 +184,9 @@ impl Machine {
             }
         }
         let (disks, promise) = (self.disks.clone(), self.promise.clone());
-        let (lost, dead, spoilt) = (self.array.lost(), self.dead, self.spoilt);
-        Image { disks, torn, promise, lost, dead, spoilt }
+        let (lost, dead, spoilt) = (self.array.away(), self.dead, self.spoilt);
+        let filling = self.array.lost().without(lost);
+        Image { disks, torn, promise, lost, filling, dead, spoilt }
     }
 
     /// What was answered and must not have been.
@@ -247,6 +259,28 @@ impl Machine {
     pub fn lose(&mut self, drive: DriveIdx) {
         self.array.handle_lost(self.now, drive, Why::Failed);
         self.carry_out();
+        if !self.dead.contains(drive) {
+            self.returning = self.returning.with(drive);
+        }
+    }
+
+    /// A disk that the array does without is back, if one is and the array takes it; it has a new name.
+    pub(crate) fn take_back(&mut self, rng: &mut Rng) {
+        let back = self.returning.without(self.dead);
+        let mut ready = back.iter().filter(|&drive| self.array.may_return(drive).is_ok());
+        let Some(drive) = ready.next() else { return };
+        let sector = self.disks[drive.as_usize()].read(Extent::new(Lba::ZERO, Sectors::new(1)));
+        let word = Superblock::decode(&sector).expect("it was a member");
+        let uuid = match self.rules.keep(Rule::Rename) {
+            true => Uuid(u128::from(rng.bits()).to_le_bytes()),
+            false => word.member(),
+        };
+        let new = NewMember { uuid, own: word.own };
+        self.returning = self.returning.without(DriveSet::EMPTY.with(drive));
+        self.returned += 1;
+        let taken = self.array.handle_returned(self.now, drive, Some(new));
+        assert_eq!(taken, Ok(()), "it may return");
+        self.carry_out();
     }
 
     /// The next step of making redundancy valid.
@@ -283,14 +317,16 @@ impl Machine {
         self.now = self.now + Nanos::from_micros(100);
         let hangs = |drive: DriveIdx| {
             self.trouble == Some(Trouble { drive, wrong: Wrong::Hangs })
-                && !self.array.lost().contains(drive)
+                && !self.array.away().contains(drive)
         };
         let mut able: Vec<usize> =
             (0..self.inside.len()).filter(|&at| !hangs(self.inside[at].submit.drive)).collect();
         let is_of_books = |at: &usize| {
             let Submit { drive, command, .. } = &self.inside[*at].submit;
             let last = Lba::ZERO + (self.disks[drive.as_usize()].size() - Sectors::new(1));
-            command.extent().is_some_and(|extent| extent.lba == Lba::ZERO || extent.lba == last)
+            // The first superblock, and behind it maps.
+            let first = Extent::new(Lba::ZERO, Sectors::new(1) + MAPS);
+            command.extent().is_some_and(|own| first.contains(own.lba) || own.lba == last)
         };
         if self.slow_books && !able.iter().all(is_of_books) && rng.below(16) > 0 {
             able.retain(|at| !is_of_books(at));
@@ -373,7 +409,7 @@ impl Machine {
     fn hindered(&self, inside: &Inside, rng: &mut Rng) -> Option<Outcome> {
         let Submit { drive, command, .. } = &inside.submit;
         let trouble = self.trouble.filter(|trouble| trouble.drive == *drive)?;
-        if self.array.lost().contains(*drive) {
+        if self.array.away().contains(*drive) {
             return None;
         }
         let is_write = matches!(command, Command::Write { .. });
@@ -391,7 +427,7 @@ impl Machine {
 
     fn execute(&mut self, inside: &Inside) -> Outcome {
         let Inside { submit: Submit { drive, command, segments, .. }, pieces } = inside;
-        if self.array.lost().contains(*drive) {
+        if self.array.away().contains(*drive) {
             return Outcome::Gone;
         }
         let disk = &mut self.disks[drive.as_usize()];
@@ -446,6 +482,7 @@ impl Machine {
                 Action::Enlist { into, listing } => {
                     self.buffers.inscribe(into, &listing.encode());
                 }
+                Action::Map { into, page } => self.buffers.inscribe(into, &page.encode()),
                 Action::Log { into, record, sums } => {
                     let sums = match sums {
                         Sums::Known(sums) => sums,

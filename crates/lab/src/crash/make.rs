@@ -2,13 +2,17 @@
 
 use levelhead_array::damaged::DAMAGED_PLACE;
 use levelhead_array::membership::{Member, Membership};
+use levelhead_array::missed::MAP_SECTORS;
 use levelhead_array::reserve::{Reserved, Use};
 use levelhead_array::superblock::{Book, Forced, Kept, Logs, Own, State, Superblock, Uuid};
 use levelhead_array::{Layout, Row, Spec};
 use levelhead_stats::Rng;
-use levelhead_units::{DriveIdx, Extent, Lba, SECTOR_SIZE, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, SECTOR_SIZE, Sectors};
 
 use super::disk::{Disk, Manners};
+
+/// Room for three maps of what disks have missed.
+pub(crate) const MAPS: Sectors = Sectors::new(3 * MAP_SECTORS);
 
 /// What an array of a crash swarm is like.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +44,8 @@ impl Make {
             Logs::All => Sectors::ZERO,
             Logs::Parts => DAMAGED_PLACE,
         };
-        let size = Sectors::new(2) + data + piece * 2 + list;
+        let maps = if piece > Sectors::ZERO { MAPS } else { Sectors::ZERO };
+        let size = Sectors::new(2) + maps + data + piece * 2 + list;
         let half = self.spec.chunk() * (self.stripes / 2);
         let one = Sectors::new(1);
         let place = |at: Sectors, sectors: Sectors, purpose| Reserved {
@@ -49,8 +54,10 @@ impl Make {
         };
         let mut reserved = vec![place(Sectors::ZERO, one, Use::Superblock)];
         if piece > Sectors::ZERO {
-            reserved.push(place(one, piece, Use::Journal));
-            reserved.push(place(one + piece + half, piece, Use::Journal));
+            let first = one + maps;
+            reserved.push(place(one, maps, Use::Maps));
+            reserved.push(place(first, piece, Use::Journal));
+            reserved.push(place(first + piece + half, piece, Use::Journal));
         }
         if list > Sectors::ZERO {
             reserved.push(place(size - one - list, list, Use::Damaged));
@@ -70,6 +77,7 @@ impl Make {
             forced: Forced::No,
             synced,
             synced_last: synced,
+            missed: DriveSet::EMPTY,
             journal: (self.piece > 0).then_some(Kept { first: 1, logs: self.logs }),
             members: (0..self.spec.drives()).map(member).collect(),
         };

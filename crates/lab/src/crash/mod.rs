@@ -71,6 +71,10 @@ pub struct Tally {
     pub troubled: u64,
     /// Disks that sat out for a time.
     pub aside: u64,
+    /// Disks that were taken back to be caught up.
+    pub returned: u64,
+    /// Images after which all of them were.
+    pub caught_up: u64,
     /// Stops in good order.
     pub stops: u64,
     /// Sectors that arrays said they could not bring back.

@@ -246,6 +246,7 @@ impl Script {
             floor: 1,
             left: Left::Drained,
             intents_from: self.intents_from,
+            region_min: JournalSettings::REGION_MIN,
             rules: Rules::ALL,
         };
         WorldSettings {

@@ -26,6 +26,7 @@ fn book() -> Book {
         synced: 0,
         synced_last: 0,
         journal: None,
+        missed: DriveSet::EMPTY,
         members: (0..3).map(member).collect(),
     };
     (book.synced, book.synced_last) = (book.stripes(), book.stripes());

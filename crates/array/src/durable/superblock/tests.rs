@@ -31,6 +31,7 @@ fn example() -> Superblock {
         synced: 0,
         synced_last: 1_000,
         journal: Some(Kept { first: 0x1112_1314_1516_1718, logs: Logs::Parts }),
+        missed: DriveSet::EMPTY,
         members: members.collect(),
     };
     let own = Own {

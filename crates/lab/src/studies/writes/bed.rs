@@ -189,6 +189,7 @@ impl Site {
             floor: 1,
             left: Left::Drained,
             intents_from: JournalSettings::INTENTS_FROM,
+            region_min: JournalSettings::REGION_MIN,
             rules: Rules::ALL,
         };
         Ok(WorldSettings {
