@@ -599,13 +599,13 @@ mod tests {
             (
                 array(ArrayEvent::RebuildBegun(rebuild)),
                 Notice,
-                json!({ "drive": 2, "done_stripes": 10, "stripes": 30 }),
+                json!({ "drive": 2, "done_stripes": 10, "stripes": 30, "missed_regions": null }),
                 "drive 2 is being filled from stripe 10 of 30 on",
             ),
             (
                 array(ArrayEvent::RebuildStopped(rebuild)),
                 Warning,
-                json!({ "drive": 2, "done_stripes": 10, "stripes": 30 }),
+                json!({ "drive": 2, "done_stripes": 10, "stripes": 30, "missed_regions": null }),
                 "drive 2 is lost again: 10 of its 30 stripes were filled",
             ),
             (

@@ -161,6 +161,12 @@ impl Array {
             self.scrub.state = ScrubState::Done;
             let progress = self.scrub();
             self.tell(ArrayEvent::ScrubDone(progress));
+            let ScrubProgress { to, stripes, found, .. } = progress;
+            let is_right = to == stripes && found.unrepaired == 0 && found.unlocated == 0;
+            let may_write = !self.core.has_failed() && self.stop == Stop::No;
+            if let (true, true, Some(ledger)) = (is_right, may_write, &mut self.ledger) {
+                ledger.note_scrubbed(&mut self.core);
+            }
             return Moved::No;
         }
         if !self.wants_scan() || !self.pacer.may_begin(now, self.outstanding) {

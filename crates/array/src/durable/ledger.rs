@@ -47,7 +47,6 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
 use super::books::Books;
 use super::membership::{Member, Membership, Why, done_without, not_present};
-use super::quorum::Doubt;
 use super::superblock::{Book, Forced, Kept, Own, State, Superblock, Uuid};
 use crate::action::{Action, SubId};
 use crate::core::{Core, Enqueue, Purpose};
@@ -62,7 +61,8 @@ pub(crate) struct Ledger {
     book: Book,
     owns: Vec<Option<Own>>,
     run: Uuid,
-    forced_over: Option<Doubt>,
+    /// Whether something was forced, and no scrub has gone through everything since.
+    forced: Forced,
     /// Drives that missed the last entry, and are given it once they answer.
     lagging: DriveSet,
     /// How the array stands with its drives now.
@@ -174,6 +174,7 @@ impl Progress {
 impl Ledger {
     pub(crate) fn new(books: &Books) -> Self {
         let Books { book, owns, run, forced_over, lagging, damaged: _, missed: _ } = books.clone();
+        let forced = if forced_over.is_some() { Forced::Yes } else { book.forced };
         assert_eq!(owns.len(), book.spec.drives(), "Q1: what drives say of themselves");
         assert_eq!(owns.len(), book.members.len(), "Q1: members");
         for (at, own) in owns.iter().enumerate() {
@@ -194,7 +195,7 @@ impl Ledger {
             book,
             owns,
             run,
-            forced_over,
+            forced,
             lagging,
             members,
             phase,
@@ -220,9 +221,21 @@ impl Ledger {
         &self.members
     }
 
-    /// Whether an operator has made the array go on where data may be wrong.
+    /// Whether an operator has made the array go on where data may be wrong, and no scrub has passed since.
     pub(crate) fn forced(&self) -> Forced {
-        if self.forced_over.is_some() { Forced::Yes } else { self.book.forced }
+        self.forced
+    }
+
+    /// A scrub has gone through everything and has found nothing that it could not make right: what was forced is not
+    /// marked any more.
+    pub(crate) fn note_scrubbed(&mut self, core: &mut Core) {
+        // Drives that are away may still come back: the books are not opened for this.
+        if self.forced == Forced::No || !core.drives.away().is_empty() {
+            return;
+        }
+        self.forced = Forced::No;
+        self.open(core);
+        self.tell_members();
     }
 
     /// Whether data may be written (G1).

@@ -4,7 +4,7 @@ use levelhead_array::membership::{Member, Membership, Why};
 use levelhead_array::quorum::{Copy, Found, quorum};
 use levelhead_array::reserve::Division;
 use levelhead_array::superblock::{Book, Forced, Own, State, Superblock, Uuid};
-use levelhead_array::{Books, Ending, Patience, Policy, Settings, Spec};
+use levelhead_array::{Blame, Books, Budget, Ending, Patience, Policy, ScrubState, Settings, Spec};
 use levelhead_block::{BlockDevice, Command, Outcome};
 use levelhead_units::{DriveIdx, DriveSet, Nanos, Sectors};
 
@@ -31,6 +31,11 @@ pub(crate) fn started_on(
     is_synced: bool,
     left_out: DriveSet,
 ) -> Runtime {
+    started_from(&new_book(text, size, is_synced), size, left_out, None)
+}
+
+/// What is written on the drives of a new array.
+fn new_book(text: &str, size: Sectors, is_synced: bool) -> Book {
     let spec: Spec = text.parse().unwrap();
     let division = Division::of(&spec, size).unwrap();
     let member = |at| Member { uuid: Uuid([at; 16]), membership: Membership::Present };
@@ -51,6 +56,17 @@ pub(crate) fn started_on(
     if is_synced {
         (book.synced, book.synced_last) = (book.stripes(), book.stripes());
     }
+    book
+}
+
+fn started_from(
+    book: &Book,
+    size: Sectors,
+    left_out: DriveSet,
+    background: Option<Budget>,
+) -> Runtime {
+    let spec = book.spec;
+    let division = Division::of(&spec, size).unwrap();
     let found = |drive: DriveIdx| {
         let own = Own { drive, size, reserved: division.reserved(size) };
         let superblock = Superblock { book: book.clone(), own, read_only: 0 };
@@ -65,9 +81,32 @@ pub(crate) fn started_on(
         lost: assembly.absent,
         books: Some(Books::of(&assembly, Uuid([2; 16]))),
         patience: Some(PATIENCE),
+        background,
         ..settings(spec, 1, Policy::Normal, DriveSet::EMPTY)
     };
     Runtime::with_drives_of(&settings, 1, size)
+}
+
+/// A scrub that has found nothing wrong ends the mark that something was forced, on the drives, too; one that has leaves it.
+#[test]
+fn what_was_forced_is_marked_until_a_scrub_has_passed() {
+    for is_right in [true, false] {
+        let book = Book { forced: Forced::Yes, ..new_book(SPEC, SIZE, true) };
+        let mut run = started_from(&book, SIZE, DriveSet::EMPTY, Some(Budget::DEFAULT));
+        if !is_right {
+            let place = run.array.area().on_drive(extent(3, 1));
+            run.drives[1].bytes_mut(place).fill(1);
+        }
+        assert_eq!(run.array.forced(), Forced::Yes);
+        assert!(run.array.handle_scrub_start(run.now(), Blame::Drives));
+        run.wait(Nanos::ZERO);
+        run.run_for(Nanos::from_secs(60));
+        assert_eq!(run.array.scrub().state, ScrubState::Done);
+        run.stop();
+        run.run_until_quiet();
+        let forced = if is_right { Forced::No } else { Forced::Yes };
+        assert_eq!((run.array.forced(), says(&run, 2).forced), (forced, forced));
+    }
 }
 
 pub(crate) fn whole(text: &str) -> Runtime {
