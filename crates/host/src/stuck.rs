@@ -339,8 +339,9 @@ fn record_that_a_drive_does_not_take_costs_that_drive_and_nothing_else() {
             assert_eq!((again.state(), again.lost().len()), (State::Clean, 1));
             drop(again);
             if fate != Fate::Hangs {
-                let error = assemble(&bench.members, AssembleOptions::default()).unwrap_err();
-                assert!(error.to_string().contains("1.img"), "{fate:?} at {copy:?}: {error}");
+                // It is given what it has missed.
+                let back = assemble(&bench.members, AssembleOptions::default()).unwrap();
+                assert_eq!(back.returning().len(), 1, "{fate:?} at {copy:?}");
             }
             drop(bench.folder);
         }

@@ -77,10 +77,8 @@ fn rules_that_are_left_out_are_noticed() {
         let aim = Aim { rules: Rules::without(rule), ..aim };
         assert!(seeds_to_find(&format!("without {rule:?}"), aim) <= 100, "{rule:?}");
     }
-    for rule in [Rule::Missed, Rule::MissedAgain] {
-        let aim = Aim { rules: Rules::without(rule), ..Aim::RETURNS };
-        assert!(seeds_to_find(&format!("without {rule:?}"), aim) <= 400, "{rule:?}");
-    }
+    let aim = Aim { rules: Rules::without(Rule::MissedAgain), ..Aim::RETURNS };
+    assert!(seeds_to_find("without MissedAgain", aim) <= 100);
 }
 
 #[test]

@@ -60,6 +60,7 @@ pub(super) struct Site {
     pub(super) protection: Protection,
     pub(super) cache: CacheMode,
     pub(super) trouble: Trouble,
+    pub(super) policy: Policy,
 }
 
 /// Which writes are sent.
@@ -126,7 +127,8 @@ impl Load {
 impl Site {
     /// Drives without a write cache, of which none is in trouble.
     pub(super) const fn healthy(protection: Protection) -> Self {
-        Self { protection, cache: CacheMode::Off, trouble: Trouble::None }
+        let (cache, trouble, policy) = (CacheMode::Off, Trouble::None, Policy::DEFAULT);
+        Self { protection, cache, trouble, policy }
     }
 
     /// A cell: this array under that load.
@@ -194,7 +196,7 @@ impl Site {
         };
         Ok(WorldSettings {
             spec,
-            policy: Policy::DEFAULT,
+            policy: self.policy,
             window: WINDOW,
             order: HostOrder::Elevator,
             content: Content::Absent,

@@ -167,6 +167,8 @@ fn drawing(loads: &[(&'static str, Load)]) -> Drawing {
 
 #[cfg(test)]
 mod tests {
+    use levelhead_array::Policy;
+
     use super::*;
     use crate::studies::Measured;
 
@@ -177,7 +179,10 @@ mod tests {
     #[test]
     fn model_of_none_is_the_array_without_protection() {
         for load in [open(SMALL, CARRIED_4K, 0.5, 300), closed(SMALL, 4, 200), stripes(0.5, 400)] {
-            let [ours, model] = [OURS[0].1, MODELS[0].1].map(|side| measured(side, &load));
+            // A model reads as little as it can, whatever its drives have to do.
+            let site = |side| Site { policy: Policy::Normal, ..Site::healthy(side) };
+            let measured = |side| site(side).cell("", &load).measure(7).unwrap();
+            let [ours, model] = [OURS[0].1, MODELS[0].1].map(measured);
             assert_eq!(ours, model);
         }
     }

@@ -1,7 +1,6 @@
 //! Writes beside a drive that is ten times slower, or that hangs: the journal with that drive in the array, over the
 //! same array without it.
 
-use levelhead_drive::CacheMode;
 use levelhead_units::Nanos;
 
 use super::bed::{Load, Protection, Site, Trouble};
@@ -43,7 +42,7 @@ fn one(plan: &mut StudyPlan, load_name: &str, load: &Load) {
     let cell = |side: &str| format!("{load_name}, {side}");
     let [(base, _), ..] = sides();
     for (name, trouble) in sides() {
-        let site = Site { protection: Protection::Journal, cache: CacheMode::Off, trouble };
+        let site = Site { trouble, ..Site::healthy(Protection::Journal) };
         plan.cells.push(site.cell(cell(name), load));
         for figure in ["mean", "p99"] {
             plan.rows.push(Row::of(cell(name), figure, Unit::Millis));
