@@ -229,8 +229,9 @@ impl Ledger {
     /// A scrub has gone through everything and has found nothing that it could not make right: what was forced is not
     /// marked any more.
     pub(crate) fn note_scrubbed(&mut self, core: &mut Core) {
-        // Drives that are away may still come back: the books are not opened for this.
-        if self.forced == Forced::No || !core.drives.away().is_empty() {
+        // It has not seen what a drive holds that is away or being filled; and one that is away may still come back, so that
+        // the books are not opened for this.
+        if self.forced == Forced::No || !core.drives.lost().is_empty() {
             return;
         }
         self.forced = Forced::No;
