@@ -176,7 +176,7 @@ pub(crate) struct Enqueue {
 impl Core {
     pub(crate) fn new(settings: &Settings, streams: Streams) -> Self {
         let layout = Layout::new(settings.spec, settings.area.size());
-        let count = settings.spec.drives();
+        let count = settings.spec.members();
         Self {
             code: Redundancy::of(&layout),
             layout,
@@ -235,7 +235,8 @@ impl Core {
     /// A drive is lost that held everything written to its stripes below `held`. What it misses from now on is marked, where
     /// a journal says what was under way.
     pub(crate) fn begin_missed(&mut self, drive: DriveIdx, since: u64, held: u64) {
-        if !self.is_journaled {
+        let has_data = self.layout.spec().data_drives().contains(drive);
+        if !self.is_journaled || !has_data {
             return;
         }
         self.missed.begin(&self.layout, drive, since, held);
@@ -250,7 +251,7 @@ impl Core {
 
     /// The drives whose rings count.
     pub(crate) fn counted(&self) -> DriveSet {
-        self.drives.present().or(self.nearly_present)
+        self.drives.present().or(self.nearly_present).and(self.layout.spec().ring_drives())
     }
 
     /// The drives that are there and whose rings do not count.
@@ -718,7 +719,7 @@ impl Core {
 fn missed_at_first(settings: &Settings) -> Missed {
     let Some(journal) = &settings.journal else { return Missed::default() };
     let books = settings.books.as_ref();
-    Missed::new(books, settings.spec.drives(), journal.region_min.get())
+    Missed::new(books, settings.spec.members(), journal.region_min.get())
 }
 
 /// The stripes that a drive holds when the array is started.

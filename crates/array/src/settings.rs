@@ -73,7 +73,10 @@ impl JournalSettings {
     /// The journal of an array that was found, if it keeps one.
     pub fn of(assembly: &Assembly) -> Option<Self> {
         let Kept { first: floor, logs } = assembly.book.journal?;
-        let member = assembly.places.iter().flatten().next().expect("an array has a member");
+        let rings = assembly.book.spec.ring_drives();
+        let mut members = assembly.places.iter().flatten();
+        let member = members.find(|place| rings.contains(place.own.drive));
+        let member = member.expect("an array that goes on has a ring");
         let intents_from = match logs {
             Logs::All => None,
             Logs::Parts => Self::INTENTS_FROM,

@@ -56,13 +56,31 @@ pub(crate) fn drive(text: &str) -> Result<u8, String> {
     whole_in(text, 0..=DriveIdx::MAX - 1)
 }
 
+/// Where an array keeps its journal, as it was typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct JournalChoice {
+    pub(crate) journaling: Journaling,
+    /// Drives that are for it alone.
+    pub(crate) drives: Vec<String>,
+}
+
 /// Where an array keeps its journal.
-pub(crate) fn journaling(text: &str) -> Result<Journaling, String> {
+pub(crate) fn journal(text: &str) -> Result<JournalChoice, String> {
+    let kept = |journaling| JournalChoice { journaling, drives: Vec::new() };
     match text {
-        "members" => Ok(Journaling::Members),
-        "all" => Ok(Journaling::All),
-        "none" => Ok(Journaling::None),
-        _ => Err(format!("'{text}' is no journal: expected members, all or none")),
+        "members" => Ok(kept(Journaling::Members)),
+        "all" => Ok(kept(Journaling::All)),
+        "none" => Ok(kept(Journaling::None)),
+        _ => {
+            let drives: Vec<String> = text.split(',').map(str::to_owned).collect();
+            let is_one = |name: &String| name.contains(['/', ':', '.']);
+            if !drives.iter().all(is_one) {
+                return Err(format!(
+                    "'{text}' is no journal: expected members, all, none, or drives for it alone, as in /dev/nvme0n1,/dev/nvme1n1"
+                ));
+            }
+            Ok(JournalChoice { journaling: Journaling::Members, drives })
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use levelhead_array::membership::{Member, Membership};
-use levelhead_array::reserve::Division;
+use levelhead_array::reserve::{Apart, Division, Reserved};
 use levelhead_array::superblock::{
     Book, DRIVE_SECTORS_MAX, Forced, Kept, Logs, Own, State, Superblock, Uuid,
 };
@@ -63,11 +63,11 @@ pub struct Created {
     pub drive_size: Sectors,
     /// Whether its redundancy is valid from the start.
     pub is_synced: bool,
-    /// Sectors of every drive that hold its journal; nothing where it keeps none.
+    /// Sectors of every drive with a ring of the journal that hold it; nothing where it keeps none.
     pub journal: Option<Sectors>,
     /// What is in it.
     pub logs: Logs,
-    /// Its drives, in order.
+    /// Its drives, in order, those for the journal alone behind the others.
     pub drives: Vec<CreatedDrive>,
 }
 
@@ -100,14 +100,33 @@ impl Candidate<'_> {
     }
 }
 
-/// Makes the array `spec` over `members`, in their order.
+/// The drives of an array that is to be made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewDrives {
+    /// Those with data, in their order.
+    pub data: Vec<MemberSpec>,
+    /// Those that are for the journal alone; none where the others have it.
+    pub journal: Vec<MemberSpec>,
+}
+
+impl From<&[MemberSpec]> for NewDrives {
+    /// All of them have data.
+    fn from(data: &[MemberSpec]) -> Self {
+        Self { data: data.to_vec(), journal: Vec::new() }
+    }
+}
+
+/// Makes the array `spec` over these drives.
 pub fn create(
     spec: Spec,
-    members: &[MemberSpec],
+    drives: &NewDrives,
     options: CreateOptions,
 ) -> Result<Created, HostError> {
-    check_count(spec, members)?;
-    check_distinct(members)?;
+    let NewDrives { data, journal } = drives;
+    check_count(spec, data)?;
+    let spec = check_journals(spec, journal, options)?;
+    let members: Vec<MemberSpec> = data.iter().chain(journal).cloned().collect();
+    check_distinct(&members)?;
     let mut candidates =
         members.iter().map(Candidate::find).collect::<Result<Vec<_>, HostError>>()?;
     let created = plan(spec, &candidates, options)?;
@@ -131,6 +150,23 @@ fn check_count(spec: Spec, members: &[MemberSpec]) -> Result<(), HostError> {
     }
     let names: Vec<String> = members.iter().map(ToString::to_string).collect();
     fail(format!("{spec} needs {needed} drives, got {got}: {}", names.join(" ")))
+}
+
+/// The shape with this number of drives for the journal.
+fn check_journals(
+    spec: Spec,
+    journals: &[MemberSpec],
+    options: CreateOptions,
+) -> Result<Spec, HostError> {
+    let (needed, got) = (spec.journals(), journals.len());
+    if needed > 0 && needed != got {
+        return fail(format!("{spec} needs {needed} drives for its journal, got {got}"));
+    }
+    if got > 0 && options.journal == Journaling::None {
+        return fail("an array without a journal has no drives for one");
+    }
+    let count = u32::try_from(got).unwrap_or(u32::MAX);
+    spec.with_journals(count).map_err(|error| HostError::new(error.to_string()))
 }
 
 /// No two names may mean the same drive.
@@ -199,27 +235,31 @@ fn plan(
     candidates: &[Candidate<'_>],
     options: CreateOptions,
 ) -> Result<Created, HostError> {
-    let least = Division::member_min(&spec);
     let most = Sectors::new(DRIVE_SECTORS_MAX);
-    for Candidate { member, size, .. } in candidates {
+    let (with_data, apart) = candidates.split_at(spec.drives());
+    for (at, Candidate { member, size, .. }) in candidates.iter().enumerate() {
+        let has_data = at < spec.drives();
+        let least = if has_data { Division::member_min(&spec) } else { Apart::MEMBER_MIN };
+        let what = if has_data { "a drive" } else { "a drive for the journal" };
         if *size > most {
             let (has, most) = (size.bytes(), most.bytes());
             return fail(format!("{member} has {has}, a drive of an array has at most {most}"));
         }
         if *size < least {
             let (has, least) = (size.bytes(), least.bytes());
-            return fail(format!("{member} has {has}, a drive of {spec} needs at least {least}"));
+            return fail(format!("{member} has {has}, {what} of {spec} needs at least {least}"));
         }
     }
-    let smallest = candidates.iter().map(|candidate| candidate.size).min();
-    let smallest = smallest.expect("every array has drives");
+    let smallest = smallest(with_data).expect("every array has drives");
     let division = Division::of(&spec, smallest).expect("every member is large enough");
     let drive_size = division.drive_size;
     let journal = match options.journal {
-        Journaling::Members | Journaling::All if spec.redundant() > 0 => Some(division.journal()),
+        Journaling::Members | Journaling::All if spec.redundant() > 0 => {
+            Some(divide_apart(spec, apart)?.map_or(division.journal(), |apart| apart.journal()))
+        }
         Journaling::Members | Journaling::All | Journaling::None => None,
     };
-    let are_whole = candidates.iter().all(Candidate::writes_whole_sectors);
+    let are_whole = with_data.iter().all(Candidate::writes_whole_sectors);
     let logs = match options.journal {
         Journaling::Members if are_whole => Logs::Parts,
         Journaling::Members | Journaling::All | Journaling::None => Logs::All,
@@ -230,11 +270,12 @@ fn plan(
             "drives of {has} are too small for a journal, only --journal none does without"
         ));
     }
-    let is_zero = candidates.iter().all(|candidate| candidate.medium.is_none());
-    let drives = candidates.iter().map(|candidate| CreatedDrive {
+    let is_zero = with_data.iter().all(|candidate| candidate.medium.is_none());
+    let smallest_apart = self::smallest(apart).unwrap_or(Sectors::ZERO);
+    let drives = candidates.iter().enumerate().map(|(at, candidate)| CreatedDrive {
         member: candidate.member.clone(),
         size: candidate.size,
-        unused: candidate.size - smallest,
+        unused: candidate.size - if at < spec.drives() { smallest } else { smallest_apart },
         is_new: candidate.medium.is_none(),
     });
     Ok(Created {
@@ -248,6 +289,22 @@ fn plan(
         logs,
         drives: drives.collect(),
     })
+}
+
+fn smallest(candidates: &[Candidate<'_>]) -> Option<Sectors> {
+    candidates.iter().map(|candidate| candidate.size).min()
+}
+
+/// How the drives are divided that are for the journal alone, where there are some.
+fn divide_apart(spec: Spec, candidates: &[Candidate<'_>]) -> Result<Option<Apart>, HostError> {
+    let Some(smallest) = smallest(candidates) else { return Ok(None) };
+    match Apart::of(&spec, smallest) {
+        Some(apart) => Ok(Some(apart)),
+        None => {
+            let has = smallest.bytes();
+            fail(format!("drives of {has} are too small for the journal of {spec}"))
+        }
+    }
 }
 
 /// What must be taken back if the array cannot be made after all.
@@ -285,9 +342,14 @@ fn commit<'a>(
     }
     let stripes = Layout::new(created.spec, created.drive_size).stripes();
     let synced = if created.is_synced { stripes } else { 0 };
-    let smallest = candidates.iter().map(|candidate| candidate.size).min();
-    let smallest = smallest.expect("every array has drives");
+    let (with_data, apart) = candidates.split_at(created.spec.drives());
+    let smallest = smallest(with_data).expect("every array has drives");
     let division = Division::of(&created.spec, smallest).expect("it was planned");
+    let apart = divide_apart(created.spec, apart)?;
+    let reserved = |at: usize, size: Sectors| -> Vec<Reserved> {
+        let apart = apart.as_ref().filter(|_| at >= created.spec.drives());
+        apart.map_or_else(|| division.reserved(size), |apart| apart.reserved(size))
+    };
     let draw = |_| Ok(Member { uuid: draw_uuid()?, membership: Membership::Present });
     let book = Book {
         generation: 1,
@@ -307,7 +369,7 @@ fn commit<'a>(
         let own = Own {
             drive: DriveIdx::from_usize(at),
             size: candidate.size,
-            reserved: division.reserved(candidate.size),
+            reserved: reserved(at, candidate.size),
         };
         let superblock = Superblock { book: book.clone(), own, read_only: 0 };
         let medium = candidate.medium.as_ref().expect("it was created above");

@@ -1,7 +1,7 @@
 //! The cores on this machine: real clock, real files, emulated drives.
 //!
 //! ```text
-//!   create(spec, members)                      writes superblocks
+//!   create(spec, drives)                       writes superblocks
 //!   assemble(members) --> Assembled --serve--> ArrayHandle: BlockService + command, events, stop
 //!                                                  |
 //!                                        [ engine: one thread ]  the array core, buffers, kernel
@@ -72,7 +72,7 @@ pub use assemble::{
     AssembleOptions, Assembled, Recovery, array_of, array_of_member, assemble, assemble_among,
 };
 pub use backend::Io;
-pub use create::{CreateOptions, Created, CreatedDrive, Journaling, create};
+pub use create::{CreateOptions, Created, CreatedDrive, Journaling, NewDrives, create};
 pub use devices::Fact;
 pub use devices::ata::ErrorRecovery;
 pub use devices::cdl::{Expiry, Limit, ReadLimit};

@@ -72,6 +72,13 @@ pub(crate) fn tell(refusal: &Refusal, members: &[MemberSpec]) -> String {
             "drives {drives} do not give their lists of damaged sectors, and the others may have an older one"
         ),
         Refusal::TooFew { ref spec, absent } => {
+            let journals = spec.journal_drives();
+            if spec.journals() > 0 && journals.without(absent).is_empty() {
+                return format!(
+                    "{spec} needs one of the drives with its journal that it did not go on without: drives {journals} are missing"
+                );
+            }
+            let absent = absent.and(spec.data_drives());
             let (survives, missing) = (spec.redundant(), absent.len());
             if spec.width() < spec.drives() {
                 return format!("{spec} does not survive that drives {absent} are missing");

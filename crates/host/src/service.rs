@@ -214,7 +214,7 @@ impl ArrayHandle {
     ) -> Result<(), HostError> {
         let wanted = self.command(move |engine| {
             engine.may_replace(drive)?;
-            engine.wanted()
+            engine.wanted(drive)
         })?;
         let name = member.to_string();
         let is_here = self.command(move |engine| Ok(engine.is_seated(drive, &name)))?;
@@ -236,7 +236,8 @@ impl ArrayHandle {
     ///
     /// It cannot be used.
     pub fn add_spare(&self, member: &MemberSpec, take: Take) -> Result<(), HostError> {
-        let wanted = self.command(Engine::wanted)?;
+        // Spares come into the places of drives with data.
+        let wanted = self.command(|engine| engine.wanted(DriveIdx::new(0)))?;
         match replacing::open(self.0.launch, &wanted, member, take)? {
             Opening::New(ready) => self.command(move |engine| engine.add_spare(ready)),
             Opening::Member { .. } => fail(replacing::tell_used(member)),
@@ -411,7 +412,7 @@ mod tests {
         // What is in a journal is read from memory, and waits for no drive.
         let journal = Journaling::None;
         let options = CreateOptions { assume_clean: true, journal, ..CreateOptions::default() };
-        create("raid5:2+1,chunk=8KiB".parse().unwrap(), &members, options).unwrap();
+        create("raid5:2+1,chunk=8KiB".parse().unwrap(), &members[..].into(), options).unwrap();
         let assembled = assemble(&members, AssembleOptions::default()).unwrap();
         let hangs = Arc::new(AtomicBool::new(false));
         let wrap = |drive: DriveIdx, backend| -> Box<dyn Member> {
@@ -464,7 +465,7 @@ mod tests {
             })
             .collect();
         let clean = CreateOptions { assume_clean: true, ..CreateOptions::default() };
-        create("raid5:2+1,chunk=8KiB".parse().unwrap(), &members, clean).unwrap();
+        create("raid5:2+1,chunk=8KiB".parse().unwrap(), &members[..].into(), clean).unwrap();
         let options = ServeOptions {
             policy: Policy::Normal,
             window: 4,

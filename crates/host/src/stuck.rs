@@ -180,7 +180,7 @@ impl Setting {
             })
             .collect();
         let clean = CreateOptions { assume_clean: true, ..CreateOptions::default() };
-        create(spec, &members, clean).unwrap();
+        create(spec, &members[..].into(), clean).unwrap();
         let hold = || Hold {
             decide: Mutex::new(Box::new(|_| Fate::Serves)),
             kept: Mutex::default(),

@@ -167,7 +167,7 @@ fn found_array(uuid: Uuid, seen: &[Seen]) -> FoundArray {
         forced: book.forced,
         has_journal: book.journal.is_some(),
         generation: book.generation,
-        drives: (0..book.spec.drives()).map(drive).collect(),
+        drives: (0..book.spec.members()).map(drive).collect(),
         left_out,
         refusal,
     }

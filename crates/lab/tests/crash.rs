@@ -20,7 +20,7 @@ fn swarm(first: u64, count: u64, aim: Aim) -> Tally {
 
 /// Seeds of each aim: more than 20,000 crash images together, in less than a minute of one core. Without
 /// optimization a tenth of them.
-const SEEDS: [(&str, u64); 10] = [
+const SEEDS: [(&str, u64); 11] = [
     ("short", 55),
     ("long", 60),
     ("focused", 30),
@@ -31,6 +31,7 @@ const SEEDS: [(&str, u64); 10] = [
     ("announced", 30),
     ("aside", 20),
     ("returns", 40),
+    ("apart", 30),
 ];
 
 #[test]
@@ -73,7 +74,13 @@ fn rules_that_are_left_out_are_noticed() {
         let aim = Aim { rules: Rules::without(rule), ..Aim::DEFAULT };
         assert!(seeds_to_find(&format!("without {rule:?}"), aim) <= 100, "{rule:?}");
     }
-    for (rule, aim) in [(Rule::Apart, Aim::ANNOUNCED), (Rule::Hints, Aim::ASIDE)] {
+    let aims = [
+        (Rule::Apart, Aim::ANNOUNCED),
+        (Rule::Hints, Aim::ASIDE),
+        (Rule::Hints, Aim::APART),
+        (Rule::Records, Aim::APART),
+    ];
+    for (rule, aim) in aims {
         let aim = Aim { rules: Rules::without(rule), ..aim };
         assert!(seeds_to_find(&format!("without {rule:?}"), aim) <= 100, "{rule:?}");
     }

@@ -190,7 +190,12 @@ impl StatusJson {
         let Some(journal) = &self.journal else {
             return "journal: none: a crash may leave redundancy that is wrong".to_owned();
         };
-        let state = if journal.recovering { "recovering" } else { "on every drive" };
+        let is_apart = self.drives.iter().any(|drive| drive.role == "journal");
+        let state = match (journal.recovering, is_apart) {
+            (true, _) => "recovering",
+            (false, false) => "on every drive",
+            (false, true) => "on drives of its own",
+        };
         let (open, unplaced) = (journal.open_transactions, journal.unplaced_sectors);
         format!("journal: {state}, {open} transactions, {unplaced} sectors not in place")
     }

@@ -2,7 +2,7 @@
 
 use levelhead_array::Spec;
 use levelhead_array::superblock::Logs;
-use levelhead_host::{CreateOptions, Created};
+use levelhead_host::{CreateOptions, Created, NewDrives};
 use levelhead_report::json;
 use levelhead_units::Sectors;
 use serde::Serialize;
@@ -15,8 +15,10 @@ use crate::{AppError, Show};
 pub struct Create {
     /// The shape.
     pub spec: Spec,
-    /// The drives, in order.
+    /// The drives with data, in order.
     pub members: Vec<String>,
+    /// Those that are for the journal alone; none where the others have it.
+    pub journals: Vec<String>,
     /// What is allowed and what is not.
     pub options: CreateOptions,
 }
@@ -30,9 +32,12 @@ pub struct MadeArray {
 
 /// Makes an array.
 pub fn create(ask: &Create) -> Result<MadeArray, AppError> {
-    let members = members(&ask.members)?;
+    let all: Vec<String> = ask.members.iter().chain(&ask.journals).cloned().collect();
+    let mut data = members(&all)?;
+    let journal = data.split_off(ask.members.len());
+    let drives = NewDrives { data, journal };
     let created =
-        levelhead_host::create(ask.spec, &members, ask.options).map_err(AppError::usage)?;
+        levelhead_host::create(ask.spec, &drives, ask.options).map_err(AppError::usage)?;
     Ok(MadeArray { created, dry_run: ask.options.dry_run })
 }
 
@@ -56,6 +61,8 @@ struct JsonDrive {
     size_bytes: u64,
     unused_bytes: u64,
     new_file: bool,
+    /// `data` or `journal`.
+    role: &'static str,
 }
 
 impl Show for MadeArray {
@@ -71,15 +78,20 @@ impl Show for MadeArray {
                     Logs::All => "every write is logged",
                     Logs::Parts => "long writes are announced",
                 };
-                format!("journal: {} of each drive, {of}\n", sectors.bytes().short())
+                let on = match spec.journals() {
+                    0 => "each drive".to_owned(),
+                    count => format!("each of {count} drives of its own"),
+                };
+                format!("journal: {} of {on}, {of}\n", sectors.bytes().short())
             }
             None if spec.redundant() == 0 => String::new(),
             None => "journal: none: a crash may leave redundancy that is wrong\n".to_owned(),
         });
-        for drive in drives {
+        for (at, drive) in drives.iter().enumerate() {
+            let what = if at < spec.drives() { "drive" } else { "drive for the journal" };
             let new = if drive.is_new { ", a new file" } else { "" };
             text.push_str(&format!(
-                "drive: {} ({}{new})\n",
+                "{what}: {} ({}{new})\n",
                 drive.member,
                 drive.size.bytes().short()
             ));
@@ -103,11 +115,12 @@ impl Show for MadeArray {
     fn json(&self) -> String {
         let Created { spec, uuid, size, drive_size, is_synced, journal, logs, drives } =
             &self.created;
-        let drive = |drive: &levelhead_host::CreatedDrive| JsonDrive {
+        let drive = |(at, drive): (usize, &levelhead_host::CreatedDrive)| JsonDrive {
             member: drive.member.to_string(),
             size_bytes: drive.size.bytes().get(),
             unused_bytes: drive.unused.bytes().get(),
             new_file: drive.is_new,
+            role: role_of(spec, at),
         };
         let value = Json {
             array: spec.to_string(),
@@ -118,11 +131,16 @@ impl Show for MadeArray {
             journal_bytes: journal.map(|sectors| sectors.bytes().get()),
             journal_logs: journal.map(|_| logs_name(*logs)),
             dry_run: self.dry_run,
-            drives: drives.iter().map(drive).collect(),
+            drives: drives.iter().enumerate().map(drive).collect(),
         };
         json::pretty(&value).expect("numbers and names are JSON")
     }
 }
+/// What a drive of an array has, by the name that `--json` gives it.
+pub(super) fn role_of(spec: &Spec, drive: usize) -> &'static str {
+    if drive < spec.drives() { "data" } else { "journal" }
+}
+
 /// Of which writes a journal has the contents, by the name that `--json` gives it.
 fn logs_name(logs: Logs) -> &'static str {
     match logs {

@@ -8,6 +8,7 @@ use levelhead_report::{Column, Table, json};
 use levelhead_units::Bytes;
 use serde::Serialize;
 
+use super::create::role_of;
 use super::drives::LeftOutJson;
 use crate::{AppError, Show};
 
@@ -45,6 +46,7 @@ struct ArrayJson {
 #[derive(Debug, Serialize)]
 struct DriveJson {
     drive: usize,
+    role: &'static str,
     state: &'static str,
     members: Vec<String>,
 }
@@ -67,6 +69,7 @@ impl ArrayJson {
     fn of(found: &FoundArray) -> Self {
         let drive = |drive: &FoundDrive| DriveJson {
             drive: drive.drive.as_usize(),
+            role: role_of(&found.spec, drive.drive.as_usize()),
             state: drive.state(),
             members: drive.members.iter().map(ToString::to_string).collect(),
         };
@@ -95,14 +98,19 @@ impl ArrayJson {
             (false, false) => ", not stopped in good order",
         };
         let forced = if self.forced { ", forced: some of its data may be wrong" } else { "" };
-        let journal = if self.journal { "on every drive" } else { "none" };
+        let is_apart = self.drives.iter().any(|drive| drive.role == "journal");
+        let journal = match (self.journal, is_apart) {
+            (false, _) => "none",
+            (true, false) => "on every drive",
+            (true, true) => "on drives of its own",
+        };
         let mut text = format!(
             "array: {array}, {uuid}\nsize: {size}\nstate: {state}{how}{forced}\njournal: {journal}\n"
         );
-        let mut table = Table::new(["drive", "state", "member"].map(Column::left));
-        for DriveJson { drive, state, members } in &self.drives {
+        let mut table = Table::new(["drive", "role", "state", "member"].map(Column::left));
+        for DriveJson { drive, role, state, members } in &self.drives {
             let members = if members.is_empty() { "-".to_owned() } else { members.join(", ") };
-            table.push([drive.to_string(), (*state).to_owned(), members]);
+            table.push([drive.to_string(), (*role).to_owned(), (*state).to_owned(), members]);
         }
         text.push_str(&table.to_text());
         for left in &self.left_out {

@@ -10,6 +10,7 @@ use levelhead_units::{Bytes, Nanos, Ratio};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::create::role_of;
 use super::event_json::EventJson;
 use super::scrub_json::ScrubJson;
 
@@ -167,6 +168,8 @@ impl StatusJson {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct DriveJson {
     pub(crate) drive: u8,
+    /// `data` or `journal`.
+    pub(crate) role: String,
     pub(crate) member: Option<String>,
     pub(crate) state: String,
     pub(crate) failure: Option<String>,
@@ -253,6 +256,7 @@ impl From<&Status> for StatusJson {
     fn from(status: &Status) -> Self {
         let drives = (0_u8..).zip(&status.drives).map(|(drive, is)| DriveJson {
             drive,
+            role: role_of(&status.spec, drive.into()).to_owned(),
             member: is.name.clone(),
             state: match is.state {
                 DriveState::Present => "present",

@@ -86,7 +86,7 @@ pub(super) mod tests {
             path.display().to_string().parse::<MemberSpec>().unwrap()
         });
         let spec = "raid0:2,chunk=8KiB".parse().unwrap();
-        create(spec, &members, CreateOptions::default()).unwrap();
+        create(spec, &members[..].into(), CreateOptions::default()).unwrap();
         let options = ServeOptions {
             policy: Policy::DEFAULT,
             window: 32,

@@ -8,6 +8,7 @@ use levelhead_report::{Column, Table, json};
 use levelhead_units::Bytes;
 use serde::Serialize;
 
+use super::create::role_of;
 use super::drives::{Drives, LeftOutJson};
 use crate::{AppError, Show};
 
@@ -43,6 +44,7 @@ pub struct WouldServe {
 #[derive(Debug, Serialize)]
 struct DriveJson {
     drive: usize,
+    role: &'static str,
     state: &'static str,
     member: Option<String>,
 }
@@ -55,7 +57,7 @@ pub fn would_serve(ask: &Assemble) -> Result<WouldServe, AppError> {
 
 impl WouldServe {
     fn of(assembled: &Assembled) -> Self {
-        let (synced, stripes) = assembled.synced();
+        let ((synced, stripes), spec) = (assembled.synced(), assembled.spec());
         let recovery = match assembled.recovery() {
             Recovery::None => "none",
             Recovery::Journal => "journal",
@@ -63,6 +65,7 @@ impl WouldServe {
         };
         let drives = assembled.drives().into_iter().enumerate().map(|(drive, member)| DriveJson {
             drive,
+            role: role_of(&spec, drive),
             state: if member.is_some() { "taken" } else { "missing" },
             member: member.map(ToString::to_string),
         });
@@ -117,14 +120,19 @@ impl Show for WouldServe {
     fn text(&self) -> String {
         let Self { array, uuid, size_bytes, state, would, .. } = self;
         let size = Bytes::new(*size_bytes).short();
-        let journal = if self.journal { "on every drive" } else { "none" };
+        let is_apart = self.drives.iter().any(|drive| drive.role == "journal");
+        let journal = match (self.journal, is_apart) {
+            (false, _) => "none",
+            (true, false) => "on every drive",
+            (true, true) => "on drives of its own",
+        };
         let mut text = format!(
             "would serve {array}, {uuid}\nsize: {size}\nstate: {state}\njournal: {journal}\n"
         );
-        let mut table = Table::new(["drive", "state", "member"].map(Column::left));
-        for DriveJson { drive, state, member } in &self.drives {
+        let mut table = Table::new(["drive", "role", "state", "member"].map(Column::left));
+        for DriveJson { drive, role, state, member } in &self.drives {
             let member = member.clone().unwrap_or_else(|| "-".to_owned());
-            table.push([drive.to_string(), (*state).to_owned(), member]);
+            table.push([drive.to_string(), (*role).to_owned(), (*state).to_owned(), member]);
         }
         text.push_str(&table.to_text());
         would.iter().for_each(|sentence| text.push_str(&format!("{sentence}\n")));

@@ -79,7 +79,7 @@ impl Bed {
         let size = self.drive_size;
         let members = self.members(|path| format!("emu:{path}?profile={PROFILE}&size={size}"))?;
         let options = CreateOptions::default();
-        let created = create(spec(), &members, options).map_err(AppError::trouble)?;
+        let created = create(spec(), &members[..].into(), options).map_err(AppError::trouble)?;
         Ok(created.size)
     }
 

@@ -241,10 +241,12 @@ impl Array {
     ) -> Result<(), NotReplaced> {
         self.may_return(drive)?;
         assert_eq!(self.ledger.is_some(), new.is_some(), "G: what the books say of drive {drive}");
-        self.core.missed.begin_return(drive);
-        for op in self.ops.values() {
-            if let Op::Write(write) = op {
-                write.note_returned(&mut self.core, drive);
+        if !self.has_nothing_to_fill(drive) {
+            self.core.missed.begin_return(drive);
+            for op in self.ops.values() {
+                if let Op::Write(write) = op {
+                    write.note_returned(&mut self.core, drive);
+                }
             }
         }
         self.begin_filling(now, drive, new);
@@ -253,9 +255,11 @@ impl Array {
 
     /// Whether a drive with this superblock is the very one that a place has lost, and it is known what it has missed.
     pub fn knows(&self, drive: DriveIdx, word: &Superblock) -> bool {
-        let (Some(ledger), Some(last)) = (&self.ledger, self.core.missed.lost_at(drive)) else {
-            return false;
-        };
+        let Some(ledger) = &self.ledger else { return false };
+        if self.has_nothing_to_fill(drive) {
+            return word.own.drive == drive && word.book.array == ledger.array();
+        }
+        let Some(last) = self.core.missed.lost_at(drive) else { return false };
         let members = ledger.members();
         word.own.drive == drive
             && word.book.array == ledger.array()
@@ -277,7 +281,9 @@ impl Array {
     pub fn may_return(&self, drive: DriveIdx) -> Result<(), NotReplaced> {
         self.may_replace(drive)?;
         match () {
-            () if !self.core.missed.kept().contains(drive) => Err(NotReplaced::NoMap),
+            () if !self.core.missed.kept().contains(drive) && !self.has_nothing_to_fill(drive) => {
+                Err(NotReplaced::NoMap)
+            }
             () if self.core.has_inside(drive) || self.rebuild.drive == Some(drive) => {
                 Err(NotReplaced::Busy)
             }
@@ -456,9 +462,17 @@ impl Array {
         Moved::Yes
     }
 
+    /// Whether a drive has nothing but a ring of the journal, which begins empty.
+    fn has_nothing_to_fill(&self, drive: DriveIdx) -> bool {
+        self.core.layout.spec().journal_drives().contains(drive)
+    }
+
     /// What the next step is of; of nothing at the end if a drive holds all that is left.
     fn next_span(&self, drive: DriveIdx) -> Span {
         let (next, stripes) = (self.rebuild.next, self.core.layout.stripes());
+        if self.has_nothing_to_fill(drive) {
+            return Span { drive, first: stripes, end: stripes };
+        }
         let (missed, most) = (&self.core.missed, self.rebuild.budget.stripes(&self.core.layout));
         if !missed.returning().contains(drive) {
             return Span { drive, first: next, end: stripes.min(next + most) };
@@ -539,7 +553,7 @@ impl Array {
         let stripes = self.core.layout.stripes();
         let is_through = self.rebuild.steps.is_empty() && self.rebuild.next == stripes;
         if let Some(drive) = self.rebuild.drive.filter(|_| is_through)
-            && self.core.missed.returning().contains(drive)
+            && (self.core.missed.returning().contains(drive) || self.has_nothing_to_fill(drive))
             && self.core.valid[drive.as_usize()] < stripes
         {
             self.core.valid[drive.as_usize()] = stripes;

@@ -38,7 +38,7 @@ impl Array {
         // The first write opens the array, and what is not there then is recorded as missing. A client's write may
         // do that, the array by itself does not: drives of a mirror may still come back.
         let is_opening = self.core.layout.spec().is_mirror() && !self.core.may_write;
-        let waits = is_opening && !self.core.drives.lost().is_empty();
+        let waits = is_opening && !self.core.drives.lost_data().is_empty();
         let is_alone = !self.is_rebuilding();
         self.resync == Resync::Idle && !is_done && self.core.code.is_some() && !waits && is_alone
     }
@@ -47,7 +47,7 @@ impl Array {
         if !self.has_resync_step() {
             return;
         }
-        let (spec, lost) = (*self.core.layout.spec(), self.core.drives.lost());
+        let (spec, lost) = (*self.core.layout.spec(), self.core.drives.lost_data());
         // Copies are made of what is left; redundancy that is computed needs all drives.
         if self.core.has_failed() || !(lost.is_empty() || spec.is_mirror()) {
             self.resync = Resync::Stuck;

@@ -123,6 +123,8 @@ pub enum Refusal {
         /// How many.
         spare: usize,
     },
+    /// It has nothing but a ring of the journal, and is not read.
+    Journal,
 }
 
 /// The times of a drive's last commands.

@@ -136,7 +136,7 @@ fn is_filled(settings: &Settings, drive: DriveIdx) -> bool {
 
 impl Drives {
     pub(crate) fn new(settings: &Settings, streams: Streams) -> Self {
-        let count = settings.spec.drives();
+        let count = settings.spec.members();
         let drive = |idx| {
             let rng = streams.stream(&format!("array/host-queue/{idx}"));
             Drive::new(HostQueue::new(settings.order, settings.window, rng))
@@ -193,9 +193,19 @@ impl Drives {
         self.standings.lost()
     }
 
+    /// Those of them that have data.
+    pub(crate) fn lost_data(&self) -> DriveSet {
+        self.standings.lost_data()
+    }
+
     /// All others.
     pub(crate) fn present(&self) -> DriveSet {
         self.standings.present()
+    }
+
+    /// Those of them that have data.
+    pub(crate) fn present_data(&self) -> DriveSet {
+        self.present().and(self.standings.spec().data_drives())
     }
 
     /// Those of the lost ones that are being filled.
@@ -233,7 +243,7 @@ impl Drives {
 
     /// Whether it survives that of one more, whichever.
     pub(crate) fn can_spare_one(&self, drives: DriveSet) -> bool {
-        let others = self.present().without(drives);
+        let others = self.present_data().without(drives);
         others.iter().any(|drive| self.can_spare(drives.with(drive)))
     }
 
@@ -419,12 +429,12 @@ impl Drives {
     /// one command inside.
     pub(crate) fn slower(&self, now: Instant, times: f64) -> DriveSet {
         let pace = |drive| self.view(now, drive).pace_alone;
-        let mut paces: Vec<f64> = self.present().iter().map(pace).collect();
+        let mut paces: Vec<f64> = self.present_data().iter().map(pace).collect();
         paces.sort_unstable_by(f64::total_cmp);
         let Some(&median) = paces.get(paces.len().saturating_sub(1) / 2) else {
             return DriveSet::EMPTY;
         };
-        self.present().iter().filter(|&drive| pace(drive) > times * median).collect()
+        self.present_data().iter().filter(|&drive| pace(drive) > times * median).collect()
     }
 
     /// The predicted wait of one command more at each drive, in nanoseconds.
@@ -443,7 +453,7 @@ impl Drives {
 
     /// Commands at a drive that is there, on average.
     pub(crate) fn mean_queue(&self) -> f64 {
-        let present = self.present();
+        let present = self.present_data();
         let queued: usize = present.iter().map(|drive| self.queue_len(drive)).sum();
         queued as f64 / f64::from(present.len().max(1))
     }

@@ -18,6 +18,8 @@
 //!   than [`Patience::answer`].
 //! - S3. A drive that ends commands now and then, but not the one that a write or a flush has waited for as long as
 //!   [`Patience::lost`], is lost under the same conditions. So a write that could do without it is not given up.
+//! - S4. A drive with nothing but a ring of the journal is lost as soon as it is silent and waited for, if another such
+//!   drive is not: every write waits for it, and no data is lost with it.
 
 use levelhead_units::{Instant, Nanos};
 

@@ -108,7 +108,7 @@ pub(crate) struct Standings {
 
 impl Standings {
     pub(crate) fn new(spec: Spec, lost: DriveSet, practice: Practice) -> Self {
-        let (drives, none) = (spec.drives(), DriveSet::EMPTY);
+        let (drives, none) = (spec.members(), DriveSet::EMPTY);
         let record = |at| {
             let is_lost = lost.contains(DriveIdx::from_usize(at));
             let standing = if is_lost { Standing::Lost } else { Standing::CountedOn };
@@ -143,6 +143,11 @@ impl Standings {
         self.lost
     }
 
+    /// Those of them that have data.
+    pub(crate) fn lost_data(&self) -> DriveSet {
+        self.lost.and(self.spec.data_drives())
+    }
+
     /// All others.
     pub(crate) fn present(&self) -> DriveSet {
         self.all().without(self.lost)
@@ -172,7 +177,7 @@ impl Standings {
 
     /// How many more drives the layout can lose, whichever they are.
     pub(crate) fn spare(&self) -> usize {
-        self.spec.redundant().saturating_sub(self.lost.len() as usize)
+        self.spec.redundant().saturating_sub(self.lost_data().len() as usize)
     }
 
     /// Whether the layout survives the loss of these drives, too.
@@ -227,7 +232,7 @@ impl Standings {
 
     /// Drives whose speed the others are compared with.
     fn fellows(&self) -> DriveSet {
-        self.present().without(self.sat_out)
+        self.present().and(self.spec.data_drives()).without(self.sat_out)
     }
 
     /// A drive took `busy` for a read, which was a probe or a client's.
@@ -239,6 +244,8 @@ impl Standings {
         is_probe: bool,
     ) -> Option<DriveEvent> {
         match self.of(drive) {
+            // A drive for the journal is of another kind than the others.
+            _ if !self.spec.data_drives().contains(drive) => None,
             Standing::Lost => None,
             Standing::SatOut(_) | Standing::SatOutByHand(_) if !is_probe => None,
             Standing::CountedOn => {
@@ -304,6 +311,7 @@ impl Standings {
     /// An operator wants a drive not to be read.
     pub(crate) fn sit_out(&mut self, now: Instant, drive: DriveIdx) -> Result<DriveEvent, Refusal> {
         match self.of(drive) {
+            _ if !self.spec.data_drives().contains(drive) => return Err(Refusal::Journal),
             Standing::Lost => return Err(Refusal::Lost),
             Standing::SatOutByHand(_) => return Err(Refusal::Already),
             Standing::CountedOn if !self.can_sit_out(drive) => {

@@ -1,6 +1,6 @@
 //! How the array and its ledger work together, up to the array's end.
 
-use levelhead_units::{Instant, Sectors};
+use levelhead_units::{DriveIdx, Instant, Sectors};
 
 use super::ledger::Ledger;
 use super::membership::Member;
@@ -16,15 +16,20 @@ impl Array {
         self.ledger.as_ref().map(Ledger::members)
     }
 
-    /// What some member says of itself, where books are kept.
-    pub fn own_of_a_member(&self) -> Option<&Own> {
-        let ledger = self.ledger.as_ref()?;
-        self.core.drives.present().iter().next().map(|drive| ledger.own(drive))
+    /// What some member says of itself that holds what this drive should: data, or nothing but the journal. Nothing where
+    /// no books are kept.
+    pub fn own_of_a_member(&self, like: DriveIdx) -> Option<&Own> {
+        let (ledger, spec) = (self.ledger.as_ref()?, self.core.layout.spec());
+        let data = spec.data_drives();
+        let alike = if data.contains(like) { data } else { spec.journal_drives() };
+        self.core.drives.present().and(alike).iter().next().map(|drive| ledger.own(drive))
     }
 
-    /// Sectors of every drive that hold data, where books are kept.
-    pub fn drive_size(&self) -> Option<Sectors> {
-        self.ledger.as_ref().map(Ledger::drive_size)
+    /// Sectors of a drive that hold data, where books are kept.
+    pub fn drive_size(&self, drive: DriveIdx) -> Option<Sectors> {
+        let has_data = self.core.layout.spec().data_drives().contains(drive);
+        let size = self.ledger.as_ref()?.drive_size();
+        Some(if has_data { size } else { Sectors::ZERO })
     }
 
     /// What tells it from other arrays, where that is recorded.

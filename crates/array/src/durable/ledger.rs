@@ -175,7 +175,7 @@ impl Ledger {
     pub(crate) fn new(books: &Books) -> Self {
         let Books { book, owns, run, forced_over, lagging, damaged: _, missed: _ } = books.clone();
         let forced = if forced_over.is_some() { Forced::Yes } else { book.forced };
-        assert_eq!(owns.len(), book.spec.drives(), "Q1: what drives say of themselves");
+        assert_eq!(owns.len(), book.spec.members(), "Q1: what drives say of themselves");
         assert_eq!(owns.len(), book.members.len(), "Q1: members");
         for (at, own) in owns.iter().enumerate() {
             let drive = DriveIdx::from_usize(at);

@@ -259,14 +259,25 @@ pub fn quorum(found: &[Found]) -> Result<Assembly, Refusal> {
     let newest = (0..words.len()).rev().max_by_key(|&at| words[at].book.generation);
     let newest = newest.ok_or(Refusal::Nothing)?;
     let right = &words[newest].book;
-    let area = words[newest].own.area(right.drive_size).expect("a superblock that passed has one");
-    let mut places: Vec<Option<Placed>> = vec![None; right.spec.drives()];
+    let data_drives = right.spec.data_drives();
+    // The member that others of its kind must be divided like.
+    let model = |has_data: bool| {
+        let is_one = |at: &usize| data_drives.contains(words[*at].own.drive) == has_data;
+        std::iter::once(newest).chain(0..words.len()).find(is_one)
+    };
+    let Some(area) = model(true).and_then(|at| words[at].own.area(right.drive_size)) else {
+        let (spec, absent) = (right.spec, right.spec.data_drives());
+        return Err(Refusal::TooFew { spec, absent });
+    };
+    let mut places: Vec<Option<Placed>> = vec![None; right.spec.members()];
     let mut back: Vec<Returning> = Vec::new();
     for (at, word) in words.iter().enumerate() {
         let past = check_past(newest, right, at, word)?;
-        let is_divided_alike = word.own.journal() == words[newest].own.journal();
-        if word.own.area(right.drive_size).as_ref() != Some(&area) || !is_divided_alike {
-            return Err(Refusal::DifferentWays { found: [newest, at] });
+        let has_data = data_drives.contains(word.own.drive);
+        let model = model(has_data).expect("there is this one");
+        let has_area = !has_data || word.own.area(right.drive_size).as_ref() == Some(&area);
+        if word.own.journal() != words[model].own.journal() || !has_area {
+            return Err(Refusal::DifferentWays { found: [model, at] });
         }
         if past == Past::LeftBehind {
             let own = word.own.clone();
@@ -305,7 +316,9 @@ pub fn quorum(found: &[Found]) -> Result<Assembly, Refusal> {
     let damaged = newest_list(found, &places, right, absent)?;
     let missed = find_maps(found, &places, right, absent.or(filling));
     for Returning { found, own } in &back {
-        if !may_return(&words[*found].book, right, own.drive, &missed) {
+        // A ring begins empty under a new name: nothing that it has missed matters.
+        let has_data = data_drives.contains(own.drive);
+        if has_data && !may_return(&words[*found].book, right, own.drive, &missed) {
             let (found, drive) = (*found, own.drive);
             let membership = right.members[drive.as_usize()].membership;
             return Err(Refusal::LeftBehind { found, drive, membership });
@@ -315,7 +328,7 @@ pub fn quorum(found: &[Found]) -> Result<Assembly, Refusal> {
     // What was being written is in the journal, and all else is as it was (J).
     let known =
         if is_clean { Some(right.synced) } else { right.journal.and(Some(right.synced_last)) };
-    let (trusted, doubt) = match (known, lacking.is_empty()) {
+    let (trusted, doubt) = match (known, lacking.and(data_drives).is_empty()) {
         _ if spec.redundant() == 0 => (stripes, None),
         (Some(known), true) => (known, None),
         // Nothing is computed: every copy that is left has all writes that were answered.
@@ -352,7 +365,7 @@ impl Assembly {
     /// Asserts what the array relies on that goes on with it.
     pub(super) fn check(&self) {
         let Self { book, places, absent, filling, lagging, .. } = self;
-        let count = book.spec.drives();
+        let count = book.spec.members();
         assert!(
             places.len() == count && book.members.len() == count,
             "Q1: {} places",

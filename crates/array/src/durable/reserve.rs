@@ -11,6 +11,9 @@
 //! It is a 64th of the smallest member, at least 256 KiB and at most 64 MiB, but never more than a quarter of what
 //! the superblocks and the maps leave; in at most 16 pieces of at least 256 KiB, or in one. A member with less than
 //! 64 KiB for it has none.
+//!
+//! A drive that is for the journal alone has the same places at both ends and pieces of at most 8 MiB between them: as
+//! much as all members together would have, at most 512 MiB. Then no other member has any.
 
 use levelhead_units::{Extent, Lba, Sectors};
 
@@ -45,10 +48,17 @@ const JOURNAL_MIN: Sectors = Sectors::new(16);
 
 const PIECES_MAX: u64 = 16;
 
+/// The largest piece of a drive that is for the journal alone: 8 MiB. What comes after a crash reads them one by one.
+const APART_PIECE_MAX: u64 = 2_048;
+
+/// The most pieces of such a drive.
+const APART_PIECES_MAX: u64 = 64;
+
 /// The most places that a member reserves.
 pub const RESERVED_MAX: usize = 96;
 
 const _: () = assert!(PIECES_MAX as usize + 6 <= RESERVED_MAX);
+const _: () = assert!(APART_PIECES_MAX as usize + 7 <= RESERVED_MAX);
 const _: () = assert!(DAMAGED_PLACE.get() < TAIL.get());
 
 /// What a reserved place is for.
@@ -121,19 +131,15 @@ impl Division {
         let room = smallest - HEAD - TAIL;
         let journal = Sectors::new(smallest.get() / JOURNAL_SHARE).min(JOURNAL_MAX);
         let journal = journal.max(PIECE_MIN).min(Sectors::new((room - spec.chunk()).get() / 4));
-        let has_journal = spec.redundant() > 0 && journal >= JOURNAL_MIN;
+        let is_apart = spec.journals() > 0;
+        let has_journal = spec.redundant() > 0 && journal >= JOURNAL_MIN && !is_apart;
         let most = if has_journal { PIECES_MAX } else { 0 };
         let count = (journal.get() / PIECE_MIN.get()).clamp(u64::from(has_journal), most);
         let piece = journal.get().checked_div(count).unwrap_or(0);
         let is_enough = takes_codewords(Sectors::new(piece), spec);
         let (count, piece) = if is_enough { (count, piece) } else { (0, 0) };
         let chunks = (room.get() - count * piece) / spec.chunk().get();
-        let mut common = vec![
-            Reserved { extent: Extent::new(Lba::ZERO, Sectors::new(1)), purpose: Use::Superblock },
-            between(Sectors::new(1), MAPS.lba - Lba::ZERO),
-            Reserved { extent: MAPS, purpose: Use::Maps },
-            between(MAPS.end() - Lba::ZERO, HEAD),
-        ];
+        let mut common = head();
         for at in 0..count {
             // In the middle of every one of `count` equal shares of the data.
             let before = spec.chunk() * (chunks * (2 * at + 1) / (2 * count));
@@ -152,8 +158,7 @@ impl Division {
 
     /// Sectors of every member that hold the journal.
     pub fn journal(&self) -> Sectors {
-        let pieces = self.common.iter().filter(|place| place.purpose == Use::Journal);
-        pieces.map(|place| place.extent.sectors).sum()
+        journal_of(&self.common)
     }
 
     /// All places that a member of this size reserves, in order.
@@ -163,6 +168,70 @@ impl Division {
         assert!(member >= self.smallest, "{} sectors are too few", member.get());
         self.common.iter().copied().chain(tail(member)).collect()
     }
+}
+
+/// How the drives are divided that are for the journal alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Apart {
+    /// The smallest of them.
+    smallest: Sectors,
+    common: Vec<Reserved>,
+}
+
+impl Apart {
+    /// The least such drive of an array of this shape: its journal has 1 MiB.
+    pub const MEMBER_MIN: Sectors =
+        Sectors::new(HEAD.get() + PIECES_MAX * PIECE_MIN.get() / 4 + TAIL.get());
+
+    /// The division of drives of which the smallest has `smallest` sectors; nothing if that is less than
+    /// [`Apart::MEMBER_MIN`], or a codeword is too large for it.
+    pub fn of(spec: &Spec, smallest: Sectors) -> Option<Self> {
+        if smallest < Self::MEMBER_MIN {
+            return None;
+        }
+        let room = (smallest - HEAD - TAIL).get();
+        let most =
+            (JOURNAL_MAX.get() * spec.drives() as u64).min(APART_PIECE_MAX * APART_PIECES_MAX);
+        let count = room.min(most).div_ceil(APART_PIECE_MAX).max(1);
+        let piece = room.min(most) / count;
+        if !takes_codewords(Sectors::new(piece), spec) {
+            return None;
+        }
+        let mut common = head();
+        common.extend((0..count).map(|at| Reserved {
+            extent: Extent::new(Lba::ZERO + HEAD + Sectors::new(at * piece), Sectors::new(piece)),
+            purpose: Use::Journal,
+        }));
+        Some(Self { smallest, common })
+    }
+
+    /// Sectors of each of them that hold the journal.
+    pub fn journal(&self) -> Sectors {
+        journal_of(&self.common)
+    }
+
+    /// All places that a drive of this size reserves, in order.
+    ///
+    /// Panics if it is smaller than the smallest one that the division was made for.
+    pub fn reserved(&self, member: Sectors) -> Vec<Reserved> {
+        assert!(member >= self.smallest, "{} sectors are too few", member.get());
+        self.common.iter().copied().chain(tail(member)).collect()
+    }
+}
+
+fn journal_of(places: &[Reserved]) -> Sectors {
+    let pieces = places.iter().filter(|place| place.purpose == Use::Journal);
+    pieces.map(|place| place.extent.sectors).sum()
+}
+
+/// The places before the data of a member.
+fn head() -> Vec<Reserved> {
+    vec![
+        Reserved { extent: Extent::new(Lba::ZERO, Sectors::new(1)), purpose: Use::Superblock },
+        between(Sectors::new(1), MAPS.lba - Lba::ZERO),
+        Reserved { extent: MAPS, purpose: Use::Maps },
+        between(MAPS.end() - Lba::ZERO, HEAD),
+    ]
 }
 
 /// The places behind the data of a member of this size.
@@ -177,9 +246,11 @@ pub(crate) fn tail(member: Sectors) -> [Reserved; 3] {
     ]
 }
 
-/// Whether a piece of a journal has room for two records of a codeword.
+/// Whether a piece of a journal has room for the records of two codewords: that of one drive, or those of all where
+/// they lie on the same ring.
 pub(crate) fn takes_codewords(piece: Sectors, spec: &Spec) -> bool {
     let record = 1 + spec.expansion() as u64;
+    let record = if spec.journals() > 0 { record * spec.width() as u64 } else { record };
     piece.get() >= JOURNAL_MARKS + 2 * record
 }
 
@@ -213,6 +284,27 @@ mod tests {
         assert!(runs[1..16].iter().all(|&run| (run as f64 / share - 1.0).abs() < 0.01));
         let unused = size - 512 - 16_384 - division.drive_size.get();
         assert!(unused < 16, "{unused} sectors are not used");
+    }
+
+    #[test]
+    fn a_journal_on_drives_of_its_own_takes_what_all_members_would_have() {
+        let spec = spec().with_journals(2).unwrap();
+        for (size, pieces, each) in
+            [(768, 1, 256), (10_000, 5, 1_897), (1 << 20, 48, 2_048), (1 << 30, 48, 2_048)]
+        {
+            let apart = Apart::of(&spec, Sectors::new(size)).unwrap();
+            assert_eq!(apart.journal(), Sectors::new(pieces * each), "{size}");
+            let places = apart.reserved(Sectors::new(size + 9));
+            let rings = places.iter().filter(|place| place.purpose == Use::Journal);
+            assert!(rings.clone().all(|place| place.extent.sectors.get() == each), "{size}");
+            assert_eq!(rings.count() as u64, pieces, "{size}");
+            let is_in_order =
+                places.windows(2).all(|pair| pair[0].extent.end() <= pair[1].extent.lba);
+            assert!(is_in_order && places.last().unwrap().extent.end() == Lba::new(size + 9));
+            let others = Division::of(&spec, Sectors::new(500_000_000)).unwrap();
+            assert_eq!(others.journal(), Sectors::ZERO, "only these have it");
+        }
+        assert_eq!(Apart::of(&spec, Apart::MEMBER_MIN - Sectors::new(1)), None);
     }
 
     #[test]

@@ -56,9 +56,17 @@ const FILLING_FEATURE: u64 = 1 << 2;
 /// that.
 const MISSED_FEATURE: u64 = 1 << 5;
 
+/// The feature of an array whose journal lies on drives of its own: who does not know it would look for rings on drives
+/// that have none.
+const APART_FEATURE: u64 = 1 << 6;
+
 /// All features without which an array must not be used.
-const KNOWN_FEATURES: u64 =
-    JOURNAL_FEATURE | DAMAGED_FEATURE | FILLING_FEATURE | INTENTS_FEATURE | MISSED_FEATURE;
+const KNOWN_FEATURES: u64 = JOURNAL_FEATURE
+    | DAMAGED_FEATURE
+    | FILLING_FEATURE
+    | INTENTS_FEATURE
+    | MISSED_FEATURE
+    | APART_FEATURE;
 
 /// Bytes of a reserved place: its first sector, its sectors, its use, two zeroes.
 const RESERVED_BYTES: usize = 16;
@@ -93,6 +101,7 @@ mod at {
     pub(super) const SYNCED_LAST: usize = 144;
     pub(super) const JOURNAL: usize = 152;
     pub(super) const DRIVE_COUNT: usize = 160;
+    pub(super) const JOURNAL_COUNT: usize = 161;
     pub(super) const MISSED: usize = 168;
     /// The first byte that no field names.
     pub(super) const END: usize = 176;
@@ -295,7 +304,15 @@ impl Own {
         Area::around(&extents, drive_size, Lba::ZERO + self.size)
     }
 
+    /// Whether its reserved places lie on it, in order and without overlap.
+    fn is_in_order(&self) -> bool {
+        let end = Lba::ZERO + self.size;
+        self.reserved.windows(2).all(|pair| pair[0].extent.end() <= pair[1].extent.lba)
+            && self.reserved.iter().all(|place| place.extent.end() <= end)
+    }
+
     /// What another member of the same array says of itself that has this place and size; nothing if it is too small.
+    /// `drive_size` is 0 for one that has no data.
     pub fn on_another(&self, drive: DriveIdx, size: Sectors, drive_size: Sectors) -> Option<Self> {
         if size < self.size_min(drive_size) {
             return None;
@@ -307,10 +324,10 @@ impl Own {
         (own.area(drive_size) == self.area(drive_size)).then_some(own)
     }
 
-    /// The least size of another member.
+    /// The least size of another member. `drive_size` is 0 for one that has no data.
     pub fn size_min(&self, drive_size: Sectors) -> Sectors {
-        let area = self.area(drive_size).expect("a superblock that passed has one");
-        let data = area.runs().last().expect("an area has a run").end();
+        let area = self.area(drive_size);
+        let data = area.and_then(|area| area.runs().last()).map_or(Lba::ZERO, Extent::end);
         let end = Lba::ZERO + (self.size - TAIL);
         let common = self.reserved.iter().filter(|place| place.extent.lba < end);
         let last = common.map(|place| place.extent.end()).fold(data, Lba::max);
@@ -366,7 +383,7 @@ impl Superblock {
     /// Panics unless there is a place for every drive of the array.
     pub fn encode(&self) -> [u8; SECTOR_SIZE] {
         let Self { book, own, read_only } = self;
-        assert_eq!(book.members.len(), book.spec.drives());
+        assert_eq!(book.members.len(), book.spec.members());
         assert!(own.reserved.len() <= RESERVED_MAX);
         let mut bytes = [0; SECTOR_SIZE];
         put(&mut bytes, at::MAGIC, &MAGIC);
@@ -390,6 +407,7 @@ impl Superblock {
         bytes[at::REDUNDANT] = book.spec.redundant() as u8;
         let is_whole = book.spec.width() == book.spec.drives();
         bytes[at::DRIVE_COUNT] = if is_whole { 0 } else { book.spec.drives() as u8 };
+        bytes[at::JOURNAL_COUNT] = book.spec.journals() as u8;
         put(&mut bytes, at::EXPANSION, &(book.spec.expansion() as u32).to_le_bytes());
         put(&mut bytes, at::CHUNK, &(book.spec.chunk().get() as u32).to_le_bytes());
         bytes[at::PARITY] = match book.spec.parity() {
@@ -485,7 +503,8 @@ fn features_of(book: &Book) -> u64 {
     };
     let filling = if book.members.iter().any(is_filling) { FILLING_FEATURE } else { 0 };
     let missed = if book.missed.is_empty() { 0 } else { MISSED_FEATURE };
-    journal | filling | missed
+    let apart = if book.spec.journals() > 0 { APART_FEATURE } else { 0 };
+    journal | filling | missed | apart
 }
 
 fn book_of(bytes: &[u8]) -> Result<Book, SuperblockError> {
@@ -500,7 +519,7 @@ fn book_of(bytes: &[u8]) -> Result<Book, SuperblockError> {
         1 => Forced::Yes,
         other => return Err(field("mark of what was forced", other.into())),
     };
-    let members = (0..spec.drives()).map(|place| {
+    let members = (0..spec.members()).map(|place| {
         let membership = array_at(bytes, at::MEMBERSHIPS + place * MEMBERSHIP_BYTES);
         let membership = Membership::decode(membership)
             .ok_or(field("state of a drive", membership[0].into()))?;
@@ -530,7 +549,7 @@ fn book_of(bytes: &[u8]) -> Result<Book, SuperblockError> {
     if let Some(kept) = book.journal.filter(|kept| !(1..=1 << 62).contains(&kept.first)) {
         return Err(field("first transaction", kept.first));
     }
-    if book.journal.is_none() && features & INTENTS_FEATURE != 0 {
+    if book.journal.is_none() && features & (INTENTS_FEATURE | APART_FEATURE) != 0 {
         return Err(field("features", features));
     }
     let size = book.drive_size.get();
@@ -565,7 +584,7 @@ fn book_of(bytes: &[u8]) -> Result<Book, SuperblockError> {
 
 fn own_of(bytes: &[u8], book: &Book) -> Result<Own, SuperblockError> {
     let drive = bytes[at::DRIVE];
-    if usize::from(drive) >= book.spec.drives() {
+    if usize::from(drive) >= book.spec.members() {
         return Err(field("drive", drive.into()));
     }
     let size = u64_at(bytes, at::MEMBER_SIZE);
@@ -601,16 +620,23 @@ fn own_of(bytes: &[u8], book: &Book) -> Result<Own, SuperblockError> {
     if !is_good || list.is_some() != has_feature {
         return Err(field("number of places for lists of damaged sectors", count.into()));
     }
-    let area = own.area(book.drive_size).ok_or(field("size of the member", size))?;
-    let chunk = book.spec.chunk().get();
-    // No chunk lies in two runs.
-    if area.runs().any(|run| !run.sectors.get().is_multiple_of(chunk)) {
-        return Err(field("drive size", book.drive_size.get()));
+    let has_data = book.spec.data_drives().contains(own.drive);
+    if has_data {
+        let area = own.area(book.drive_size).ok_or(field("size of the member", size))?;
+        let chunk = book.spec.chunk().get();
+        // No chunk lies in two runs.
+        if area.runs().any(|run| !run.sectors.get().is_multiple_of(chunk)) {
+            return Err(field("drive size", book.drive_size.get()));
+        }
+    } else if !own.is_in_order() {
+        return Err(field("size of the member", size));
     }
     let pieces = own.journal();
     let are_large = pieces.iter().all(|piece| piece.sectors >= JOURNAL_PIECE_MIN);
     let takes_all = pieces.iter().any(|piece| takes_codewords(piece.sectors, &book.spec));
-    if book.journal.is_some() && !(are_large && takes_all) {
+    let has_ring = book.spec.ring_drives().contains(own.drive);
+    let is_wrong = if has_ring { !(are_large && takes_all) } else { !pieces.is_empty() };
+    if book.journal.is_some() && is_wrong {
         return Err(field("number of places for a journal", count.into()));
     }
     // A member that the array does without is never written to, so none says that of itself.
@@ -644,6 +670,7 @@ fn spec_of(bytes: &[u8]) -> Result<Spec, SuperblockError> {
     let drives = DriveCounts { drives, data, redundant };
     let chunk = Sectors::new(u32_at(bytes, at::CHUNK).into());
     Spec::new(family, drives, u32_at(bytes, at::EXPANSION), chunk, parity)
+        .and_then(|spec| spec.with_journals(bytes[at::JOURNAL_COUNT].into()))
         .map_err(SuperblockError::Spec)
 }
 

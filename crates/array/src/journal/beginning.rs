@@ -62,7 +62,7 @@ impl Journal {
         for entry in entries {
             if let (Manner::Payload, Some(copied)) = (manner, entry.copied()) {
                 transaction.copies.insert(copied);
-                core.counters.journal_hints += 1;
+                core.counters.journal_hints += u64::from(!self.is_apart());
             }
             self.rings[entry.ring.as_usize()].enter(now, entry);
         }

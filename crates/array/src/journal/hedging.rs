@@ -20,7 +20,7 @@ pub(super) struct LeftBehind {
 impl Journal {
     /// Gives other rings what a drive that hinders keeps waiting, if there is room.
     pub(super) fn hedge(&mut self, core: &mut Core, now: Instant) {
-        if core.hindering.is_empty() {
+        if core.hindering.is_empty() || self.is_apart() {
             return;
         }
         let waiting: Vec<u64> = self.uncommitted.iter().copied().collect();

@@ -113,7 +113,7 @@ impl Intents {
         // cannot be computed because redundancy is not valid yet.
         // Nor can an intent be in place before its answer where a drive hinders.
         let end = rows.iter().map(|row| row.stripe + 1).max();
-        let is_whole = core.drives.lost().is_empty()
+        let is_whole = core.drives.lost_data().is_empty()
             && core.hindering.is_empty()
             && core.is_redundant(end.unwrap_or(0));
         if transaction.manner == Manner::Intent && is_whole && !(is_apart && meets_payload) {
@@ -186,11 +186,11 @@ impl Journal {
     /// Room for the record of an intent on enough rings, if there is some: on those where it is one command with
     /// others, else in turns.
     pub(super) fn room_for_intent(&mut self, core: &Core) -> Result<Vec<Entry>, Blocked> {
-        let mut present: Vec<DriveIdx> = core.drives.present().iter().collect();
+        let mut present: Vec<DriveIdx> = core.counted().iter().collect();
         let count = present.len();
         present.rotate_left(self.intents.turn % count.max(1));
         present.sort_by_key(|drive| self.rings[drive.as_usize()].waiting.is_empty());
-        let mut holders = self.settled;
+        let mut holders = self.settled.or(core.uncounted());
         let mut entries = Vec::new();
         for drive in present {
             if !self.spec.survives(holders) {

@@ -17,6 +17,9 @@
 //! survives. Where `k` drives are redundant, whichever they are, and `l` are recorded as lost, these are any
 //! `c = k + 1 - l` rings. The ring of a drive that is being filled never counts among them.
 //!
+//! Where drives have nothing but a ring, no other drive has one, and each of them has every record: the array survives
+//! the loss of all of them but one, so that only all that are there are enough ([`apart`]).
+//!
 //! # Invariants
 //!
 //! - J1. A transaction is committed when the record of every participant is durable. A participant that is lost
@@ -33,6 +36,7 @@
 //!   Its places are written when it comes to them.
 //! - J9. A transaction is over when what drives miss of it that are not there is on their maps for good, where they have one.
 
+mod apart;
 mod appending;
 pub(crate) mod at_risk;
 mod beginning;
@@ -56,7 +60,7 @@ pub(crate) mod verdict;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use levelhead_block::{BufId, Outcome};
-use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
 
 use self::contents::{Contents, Coverage, Stored};
 use self::hedging::LeftBehind;
@@ -68,7 +72,7 @@ use self::recovery::Recovery;
 use self::ring::{Append, Copied, Entry, Ring};
 use self::room::Begun;
 use self::rules::{Rule, Rules};
-use self::transaction::{Manner, Transaction, split};
+use self::transaction::{Manner, RecordRoom, Transaction, split};
 use self::unplaced::Version;
 use crate::action::SubId;
 use crate::core::{Core, OpId};
@@ -167,7 +171,7 @@ impl Journal {
     /// A journal of which everything is over. Nothing if the array keeps none.
     pub(crate) fn new(settings: &Settings) -> Option<Self> {
         let Some(known) = &settings.journal else { return None };
-        let drives = settings.spec.drives();
+        let (drives, with_ring) = (settings.spec.members(), settings.spec.ring_drives());
         let ring = |at: usize| {
             let name = match &settings.books {
                 None => RingName { array: Uuid::default(), member: Uuid([at as u8; 16]) },
@@ -175,10 +179,13 @@ impl Journal {
                     RingName { array: books.book.array, member: books.book.members[at].uuid }
                 }
             };
-            Ring::new(DriveIdx::from_usize(at), name, &known.pieces, known.rules)
+            let drive = DriveIdx::from_usize(at);
+            let pieces: &[Extent] = if with_ring.contains(drive) { &known.pieces } else { &[] };
+            Ring::new(drive, name, pieces, known.rules)
         };
         let rings: Vec<Ring> = (0..drives).map(ring).collect();
-        let record_max = rings.iter().map(Ring::record_max).min().expect("an array has drives");
+        let record_max = with_ring.iter().map(|drive| rings[drive.as_usize()].record_max()).min();
+        let record_max = record_max.expect("an array has drives");
         Some(Self {
             rings,
             placers: (0..drives).map(|at| Placer::new(DriveIdx::from_usize(at))).collect(),
@@ -218,7 +225,8 @@ impl Journal {
             .partition(|changed| may_announce && changed.coverage == Coverage::All);
         let before = self.waiting.len();
         for (manner, codewords) in [(Manner::Payload, parts), (Manner::Intent, all)] {
-            let transactions = split(codewords, self.record_max).into_iter();
+            let room = RecordRoom { sectors: self.record_max, is_shared: self.is_apart() };
+            let transactions = split(codewords, room).into_iter();
             let new = |all| Transaction { missed, ..Transaction::new(op, since, manner, all) };
             self.waiting.extend(transactions.map(new));
         }
@@ -295,7 +303,9 @@ impl Journal {
         buf.into_iter().for_each(|buf| core.release(buf));
         let at = drive.as_usize();
         if self.rings[at].append.as_ref().is_some_and(|append| append.sub == sub) {
-            self.paces.note(drive, took);
+            if self.has_places(drive) {
+                self.paces.note(drive, took);
+            }
             let Append { buf, entries, .. } = self.rings[at].handle_appended();
             core.release(buf);
             for entry in entries {
@@ -483,8 +493,13 @@ impl Journal {
     /// are written.
     pub(crate) fn says_over(&mut self, core: &mut Core, now: Instant, below: u64) -> bool {
         let says_it = |drive: DriveIdx| self.rings[drive.as_usize()].durable.retired >= below;
-        let others: Vec<DriveIdx> =
-            core.drives.present().iter().filter(|&drive| !says_it(drive)).collect();
+        let others: Vec<DriveIdx> = core
+            .drives
+            .present()
+            .and(self.spec.ring_drives())
+            .iter()
+            .filter(|&drive| !says_it(drive))
+            .collect();
         let is_over = self.watermarks().retired >= below;
         for &drive in others.iter().filter(|_| is_over) {
             let ring = &mut self.rings[drive.as_usize()];

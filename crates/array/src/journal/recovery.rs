@@ -87,8 +87,10 @@ pub(crate) struct Recovery {
     verdict: Verdict,
     /// Transactions of which something is to be computed.
     to_compute: VecDeque<u64>,
+    /// On which rings the record of a participant was found whole.
+    found_on: BTreeMap<Missing, DriveSet>,
     /// Where the records go that are missing.
-    reserved: BTreeMap<Missing, Lba>,
+    reserved: BTreeMap<Homed, Lba>,
     /// Codewords that were being replaced as a whole.
     announced: Announced,
     /// Buffers of which checksums are being computed, and what they hold.
@@ -202,10 +204,17 @@ struct Filled {
     at: At,
 }
 
+/// A record that a ring is to get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Homed {
+    missing: Missing,
+    ring: DriveIdx,
+}
+
 /// A record that was not found and was computed.
 #[derive(Clone, Debug)]
 struct Computed {
-    missing: Missing,
+    homed: Homed,
     /// Header and payload.
     buf: BufId,
     place: Lba,
@@ -263,6 +272,7 @@ impl Recovery {
             rules,
             verdict: Verdict::default(),
             to_compute: VecDeque::new(),
+            found_on: BTreeMap::new(),
             reserved: BTreeMap::new(),
             announced: Announced::default(),
             summed: BTreeMap::new(),
@@ -518,6 +528,7 @@ impl Recovery {
             self.mark_missed(core);
         }
         let core = &*core;
+        self.found_on = found_on(&self.records);
         loop {
             self.verdict = Verdict::of(&self.records, self.known(core));
             self.find_unwritten(core);
@@ -532,14 +543,14 @@ impl Recovery {
                 let worn = self.worn.iter().filter(|worn| worn.drive == drive);
                 worn.for_each(|worn| ring.give_up_sector(worn.lba));
             }
-            let lacking = finals.iter().filter(|(cell, last)| {
-                self.verdict.is_to_log(**cell, **last, core.drives.reachable())
-            });
-            let mut records: BTreeMap<Missing, u64> = BTreeMap::new();
-            for (cell, last) in lacking {
-                *records.entry(Missing { id: last.id, drive: cell.drive }).or_default() += 1;
+            let mut records: BTreeMap<Homed, u64> = BTreeMap::new();
+            for (cell, last) in finals {
+                let missing = Missing { id: last.id, drive: cell.drive };
+                for ring in self.rings_without(core, *cell, *last).iter() {
+                    *records.entry(Homed { missing, ring }).or_default() += 1;
+                }
             }
-            let ids: BTreeSet<u64> = records.keys().map(|missing| missing.id).collect();
+            let ids: BTreeSet<u64> = records.keys().map(|homed| homed.missing.id).collect();
             self.to_compute = ids.into_iter().collect();
             rings.iter_mut().for_each(Ring::hold_latest);
             match self.reserve(core, rings, records) {
@@ -634,7 +645,8 @@ impl Recovery {
         let mut dropped: Vec<u64> = self.verdict.dropped.iter().copied().collect();
         dropped.retain(|&id| id >= retired);
         dropped.truncate(Record::DROPPED_MAX);
-        for drive in core.drives.reachable().iter() {
+        let with_ring = core.layout.spec().ring_drives();
+        for drive in core.drives.reachable().and(with_ring).iter() {
             let ring = &mut rings[drive.as_usize()];
             let record = Record {
                 ring: ring.name,
@@ -732,4 +744,16 @@ impl Recovery {
             self.ask(core, now, Asked { drive, space, command, segments, what });
         }
     }
+}
+
+/// On which rings the record of a participant was found whole.
+fn found_on(records: &[OnRing]) -> BTreeMap<Missing, DriveSet> {
+    let mut found_on: BTreeMap<Missing, DriveSet> = BTreeMap::new();
+    for OnRing { ring, found: FoundRecord { record, is_whole, .. } } in records {
+        if *is_whole && record.kind == Kind::Payload {
+            let on = found_on.entry(Missing { id: record.id, drive: record.drive }).or_default();
+            *on = on.with(*ring);
+        }
+    }
+    found_on
 }

@@ -16,6 +16,7 @@
 //! - I3. One append is inside the drive at a time, so that a later one says at least what an earlier one said.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 use levelhead_block::BufId;
 use levelhead_units::{DriveIdx, Extent, Instant, Lba, Nanos, Sectors};
@@ -290,8 +291,11 @@ impl Ring {
         if is_free(piece.head) {
             return Some(piece.head);
         }
-        let behind = self.held.range(body.lba..body.end()).map(|(&at, held)| at + held.sectors);
-        std::iter::once(body.lba).chain(behind).find(|&at| is_free(at))
+        // Behind the last record first, so that several that come together are one command.
+        let behind = |part: Range<Lba>| self.held.range(part).map(|(&at, held)| at + held.sectors);
+        let ahead = behind(piece.head..body.end());
+        let from_the_start = std::iter::once(body.lba).chain(behind(body.lba..piece.head));
+        ahead.chain(from_the_start).find(|&at| is_free(at))
     }
 
     fn is_free(&self, extent: Extent) -> bool {

@@ -70,6 +70,10 @@ impl Journal {
                 return Err(Blocked::Backlog(drive));
             }
         }
+        if self.is_apart() {
+            let wanted = self.on_all_rings(core, &own);
+            return self.room_with(core, transaction, &[], wanted);
+        }
         let hints = self.hints(core, transaction, &own);
         match self.room_with(core, transaction, &own, hints) {
             // Rings that are too small for hints as well: the write waits for its drive.
@@ -118,7 +122,10 @@ impl Journal {
             }
             Some(_) => {}
         }
-        transaction.holders = transaction.participants.without(hinted);
+        transaction.holders = match self.is_apart() {
+            true => DriveSet::EMPTY,
+            false => transaction.participants.without(hinted),
+        };
         transaction.spare = entries.extract_if(.., |entry| is_spare(entry)).collect();
         Ok(entries)
     }
@@ -186,7 +193,7 @@ impl Journal {
     /// in turns.
     fn copies(&self, core: &Core, transaction: &Transaction, own: &[DriveIdx]) -> Vec<Copied> {
         let end = transaction.rows.iter().map(|row| row.stripe + 1).max().unwrap_or(0);
-        if end <= core.synced_for_good || self.spec.is_mirror() {
+        if end <= core.synced_for_good || self.spec.is_mirror() || self.is_apart() {
             return Vec::new();
         }
         let present: Vec<DriveIdx> = core.counted().iter().collect();

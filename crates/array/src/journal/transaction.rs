@@ -148,23 +148,32 @@ pub(crate) fn runs_of(cells: impl IntoIterator<Item = (Cell, bool)>) -> Vec<Chan
     runs
 }
 
-/// Puts codewords together into as few transactions as their records have room for: `record_max` sectors on a
-/// drive, header included, and one header for all runs and checksums.
-pub(crate) fn split(codewords: Vec<Changed>, record_max: Sectors) -> Vec<Vec<Changed>> {
+/// How much a transaction may take of a ring.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecordRoom {
+    /// Sectors, headers included.
+    pub(crate) sectors: Sectors,
+    /// Whether the records of all participants lie on the same rings.
+    pub(crate) is_shared: bool,
+}
+
+/// Puts codewords together into as few transactions as their records have room for, with one header for all runs and
+/// checksums.
+pub(crate) fn split(codewords: Vec<Changed>, room: RecordRoom) -> Vec<Vec<Changed>> {
     let mut all: Vec<Vec<Changed>> = Vec::new();
     let mut size = Size::default();
     for changed in codewords {
         let mut grown = size.clone();
         grown.add(&changed.cells);
         match all.last_mut() {
-            Some(last) if grown.fits(record_max) => {
+            Some(last) if grown.fits(room) => {
                 last.push(changed);
                 size = grown;
             }
             Some(_) | None => {
                 size = Size::default();
                 size.add(&changed.cells);
-                assert!(size.fits(record_max), "a codeword fits into a record");
+                assert!(size.fits(room), "a codeword fits into a record");
                 all.push(vec![changed]);
             }
         }
@@ -200,9 +209,14 @@ impl Size {
         }
     }
 
-    fn fits(&self, record_max: Sectors) -> bool {
+    fn fits(&self, room: RecordRoom) -> bool {
         let most = self.drives.values().map(|drive| drive.sectors).max().unwrap_or(0);
         // After a crash a record may have to hold some of a drive's sectors and not others, each a run of its own.
-        most < record_max.get() && Record::has_room(self.runs + most as usize, self.sectors)
+        let records: u64 = self.drives.values().map(|drive| 1 + drive.sectors).sum();
+        let is_room = match room.is_shared {
+            true => records <= room.sectors.get(),
+            false => most < room.sectors.get(),
+        };
+        is_room && Record::has_room(self.runs + most as usize, self.sectors)
     }
 }

@@ -66,7 +66,7 @@ pub(crate) fn slow_now(core: &mut Core, now: Instant, fetch: &Fetch, asked: Driv
 
 /// The drives that a decision about a read looks at: all that are there, or those with copies of what is read.
 fn among(core: &Core, fetch: &Fetch) -> DriveSet {
-    let present = core.drives.present();
+    let present = core.drives.present_data();
     if !core.layout.spec().is_mirror() {
         return present;
     }

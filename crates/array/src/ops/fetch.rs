@@ -330,7 +330,7 @@ impl Fetch {
 
     /// Drops what no drive holds any more from what may be asked for.
     pub(crate) fn handle_lost(&mut self, core: &Core) {
-        if core.drives.lost().is_empty() {
+        if core.drives.lost_data().is_empty() {
             return;
         }
         for word in &mut self.codewords {
@@ -420,7 +420,7 @@ pub(crate) fn writable(core: &Core, row: Row) -> SymbolSet {
 /// Those of the first `count` symbols of a row that their drives hold.
 pub(crate) fn present(core: &Core, row: Row, count: usize) -> SymbolSet {
     let layout = &core.layout;
-    if core.drives.lost().is_empty() {
+    if core.drives.lost_data().is_empty() {
         return SymbolSet::first(count);
     }
     (0..count).filter(|&symbol| core.holds(layout.cell(row, symbol).drive, row.stripe)).collect()

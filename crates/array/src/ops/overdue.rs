@@ -104,7 +104,9 @@ impl Array {
             let reachable = self.core.drives.reachable();
             self.kept_waiting = self.find_kept_waiting(now, self.kept_waiting.and(reachable));
         }
-        let overdue = self.core.drives.overdue().or(self.kept_waiting);
+        let journals = self.core.layout.spec().journal_drives();
+        let silent = self.core.drives.silent().and(journals);
+        let overdue = self.core.drives.overdue().or(self.kept_waiting).or(silent);
         let overdue = overdue.without(self.core.drives.away());
         let Some(drive) = overdue.iter().find(|&drive| self.may_lose(drive)) else {
             return Moved::No;
@@ -138,6 +140,12 @@ impl Array {
             matches!(op, Some(Op::Write(_) | Op::Fill(_) | Op::Flush(_) | Op::Check(_)))
         };
         let drives = &self.core.drives;
+        let journals = self.core.layout.spec().journal_drives();
+        if journals.contains(drive) {
+            // All others have the whole journal, and no data is lost with it: it is not waited for any longer (S4).
+            let silent = drives.silent().and(journals).with(drive);
+            return drives.can_spare(silent) && self.core.is_waited_for(drive, waits);
+        }
         let fellows = self.core.layout.spec().fellows(drive);
         let silent = drives.silent().or(self.kept_waiting).and(fellows.with(drive));
         is_redundant && drives.can_spare(silent) && self.core.is_waited_for(drive, waits)

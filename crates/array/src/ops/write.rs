@@ -301,7 +301,11 @@ impl WriteOp {
     fn give_up_unreadable(&mut self, core: &mut Core) -> bool {
         let Cause::Resync { .. } = self.cause else { return false };
         let is_mirror = core.layout.spec().is_mirror();
-        if is_mirror || core.has_failed() || !core.drives.lost().is_empty() || !core.keeps_list() {
+        if is_mirror
+            || core.has_failed()
+            || !core.drives.lost_data().is_empty()
+            || !core.keeps_list()
+        {
             return false;
         }
         let data = SymbolSet::first(core.layout.data_symbols());
@@ -440,7 +444,7 @@ impl WriteOp {
     /// Puts all sub-writes into the queues.
     fn write(&mut self, core: &mut Core, now: Instant, mut cells: Vec<Stored>) -> Vec<SubId> {
         let durability = self.durability();
-        if !core.drives.lost().is_empty() {
+        if !core.drives.lost_data().is_empty() {
             let stripe = |stored: &Stored| core.layout.symbol(stored.cell).0.stripe;
             cells.retain(|stored| core.holds(stored.cell.drive, stripe(stored)));
         }
@@ -605,11 +609,11 @@ impl WriteOp {
     fn is_safe(&self, core: &Core) -> bool {
         match &self.cause {
             Cause::Client(parts) => {
-                core.drives.lost().is_empty()
+                core.drives.lost_data().is_empty()
                     || parts.iter().all(|part| unsafe_sectors(core, part).is_empty())
             }
             Cause::Resync { .. } if core.layout.spec().is_mirror() => !core.has_failed(),
-            Cause::Resync { .. } => core.drives.lost().is_empty(),
+            Cause::Resync { .. } => core.drives.lost_data().is_empty(),
         }
     }
 

@@ -52,6 +52,8 @@ pub struct Spec {
     expansion: u32,
     chunk: Sectors,
     parity: Parity,
+    /// Drives with nothing but a ring of the journal.
+    journals: u8,
 }
 
 /// How many drives an array has, and how many of them hold what of one stripe.
@@ -193,7 +195,29 @@ impl Spec {
             return fail(format!("a stripe has at most {most}, {width} chunks have {stripe}"));
         }
         let (drives, data, redundant) = (drives as u8, data as u8, redundant as u8);
-        Ok(Self { family, drives, data, redundant, expansion, chunk, parity })
+        Ok(Self { family, drives, data, redundant, expansion, chunk, parity, journals: 0 })
+    }
+
+    /// The same shape with its journal on this number of drives that have nothing else; or the sentence that says what
+    /// is wrong with it. Each of them has the whole journal.
+    pub fn with_journals(self, journals: u32) -> Result<Self, SpecError> {
+        let name = self.family.name();
+        if journals > 0 && self.redundant == 0 {
+            return fail(format!("{name} has no redundancy, and so no journal"));
+        }
+        let least = u32::from(self.redundant) + 1;
+        if journals > 0 && journals < least {
+            return fail(format!(
+                "the journal needs at least {least} drives of its own, one more than {name} can lose whichever they are, got {journals}"
+            ));
+        }
+        let (all, limit) = (u64::from(self.drives) + u64::from(journals), DriveIdx::MAX);
+        if all > u64::from(limit) {
+            return fail(format!(
+                "an array has at most {limit} drives, those for the journal included, got {all}"
+            ));
+        }
+        Ok(Self { journals: journals as u8, ..self })
     }
 
     /// The family.
@@ -217,9 +241,34 @@ impl Spec {
         self.data() + self.redundant()
     }
 
-    /// Drives. A stripe lies on [`Spec::width`] of them, which is all, but for `raid10`.
+    /// Drives with data and redundancy. A stripe lies on [`Spec::width`] of them, which is all, but for `raid10`.
     pub const fn drives(&self) -> usize {
         self.drives as usize
+    }
+
+    /// Drives with nothing but a ring of the journal: they come behind the others.
+    pub const fn journals(&self) -> usize {
+        self.journals as usize
+    }
+
+    /// All its drives.
+    pub const fn members(&self) -> usize {
+        self.drives() + self.journals()
+    }
+
+    /// The drives with data and redundancy.
+    pub fn data_drives(&self) -> DriveSet {
+        DriveSet::first(self.drives)
+    }
+
+    /// The drives with nothing but a ring of the journal.
+    pub fn journal_drives(&self) -> DriveSet {
+        DriveSet::first(self.drives + self.journals).without(self.data_drives())
+    }
+
+    /// The drives that may have a ring of the journal.
+    pub fn ring_drives(&self) -> DriveSet {
+        if self.journals == 0 { self.data_drives() } else { self.journal_drives() }
     }
 
     /// Whether what is redundant is a copy of the data, and any copy will do.
@@ -227,8 +276,13 @@ impl Spec {
         self.family.is_mirror()
     }
 
-    /// Whether all data can be had without these drives.
+    /// Whether all data can be had without these drives: that of the journal is on every drive that is for it.
     pub fn survives(&self, lost: DriveSet) -> bool {
+        if self.journals > 0 {
+            let without = Self { journals: 0, ..*self };
+            let has_journal = !self.journal_drives().without(lost).is_empty();
+            return has_journal && without.survives(lost.and(self.data_drives()));
+        }
         let is_survived = |group: DriveSet| group.and(lost).len() as usize <= self.redundant();
         lost.len() as usize <= self.redundant() || self.groups().all(is_survived)
     }
@@ -282,6 +336,9 @@ impl fmt::Display for Spec {
             let parity = if self.parity == Parity::Fixed { "fixed" } else { "rotating" };
             write!(f, ",parity={parity}")?;
         }
+        if self.journals > 0 {
+            write!(f, ",journals={}", self.journals)?;
+        }
         Ok(())
     }
 }
@@ -299,10 +356,12 @@ impl FromStr for Spec {
         let mut parts = rest.split(',');
         let drives = drive_counts(family, parts.next().unwrap_or_default())?;
         let (mut expansion, mut chunk, mut parity) = (None, None, family.parity());
+        let mut journals = 0;
         for part in parts {
             match part.split_once('=') {
                 Some(("e", value)) => expansion = Some(number(part, value)?),
                 Some(("chunk", value)) => chunk = Some(chunk_size(value)?),
+                Some(("journals", value)) => journals = number(part, value)?,
                 Some(("parity", _)) if family.is_mirror() => {
                     return fail(format!("'{part}' in '{text}': {name} has copies and no parity"));
                 }
@@ -310,7 +369,7 @@ impl FromStr for Spec {
                 Some(("parity", "rotating")) => parity = Parity::Rotating,
                 Some(_) | None => {
                     return fail(format!(
-                        "'{part}' in '{text}': expected e=NUMBER, chunk=SIZE or parity=fixed|rotating"
+                        "'{part}' in '{text}': expected e=NUMBER, chunk=SIZE, parity=fixed|rotating or journals=NUMBER"
                     ));
                 }
             }
@@ -319,7 +378,7 @@ impl FromStr for Spec {
         // most arrays on disks use.
         let expansion = expansion.unwrap_or(if family == Family::Eraid { 2 } else { 1 });
         let chunk = chunk.unwrap_or(Sectors::new(16));
-        Self::new(family, drives, expansion, chunk, parity)
+        Self::new(family, drives, expansion, chunk, parity)?.with_journals(journals)
     }
 }
 
@@ -411,6 +470,7 @@ mod tests {
             "raid5:5+1,chunk=512KiB",
             "raid6:6+2,chunk=4KiB,parity=fixed",
             "eraid:10+4,e=3,chunk=12KiB,parity=fixed",
+            "raid6:6+2,chunk=4KiB,parity=fixed,journals=3",
         ] {
             let spec: Spec = text.parse().unwrap();
             assert_eq!(spec.to_string(), text);
@@ -460,6 +520,10 @@ mod tests {
             ("raid10:", "'' is no number of drives"),
             ("raid10:70", "an array has at most 64 drives"),
             ("raid5:1+1", "raid5 needs at least 3 drives, got 2"),
+            ("raid0:4,journals=2", "raid0 has no redundancy, and so no journal"),
+            ("raid6:6,journals=2", "the journal needs at least 3 drives of its own"),
+            ("raid5:60,journals=5", "at most 64 drives, those for the journal included, got 65"),
+            ("raid5:5,journals=-1", "'-1' in 'journals=-1' is no number"),
         ] {
             let error = text.parse::<Spec>().unwrap_err().to_string();
             assert!(error.contains(sentence), "{text}: {error}");
@@ -486,6 +550,18 @@ mod tests {
             let fellows = spec.fellows(DriveIdx::new(1));
             assert_eq!(fellows.with(DriveIdx::new(1)), DriveSet::first(spec.drives() as u8));
         }
+    }
+
+    #[test]
+    fn one_drive_with_the_journal_must_be_left() {
+        let spec: Spec = "raid6:4+2,journals=3".parse().unwrap();
+        assert_eq!((spec.drives(), spec.journals(), spec.members()), (6, 3, 9));
+        assert_eq!(spec.journal_drives(), set(&[6, 7, 8]));
+        assert_eq!(spec.ring_drives(), spec.journal_drives());
+        assert!(spec.survives(set(&[0, 5, 6, 8])) && !spec.survives(set(&[0, 1, 2])));
+        assert!(!spec.survives(set(&[6, 7, 8])), "no journal is left");
+        assert_eq!(spec.with_journals(0), "raid6:4+2".parse());
+        assert!(spec.groups().all(|group| group == spec.data_drives()));
     }
 
     #[test]

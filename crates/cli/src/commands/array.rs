@@ -15,7 +15,7 @@ use levelhead_app::array::{
 use levelhead_app::{AppError, Stop};
 use levelhead_array::{HostOrder, Policy, Spec};
 use levelhead_erasure::Kernel;
-use levelhead_host::{CreateOptions, Io, Journaling};
+use levelhead_host::{CreateOptions, Io};
 use levelhead_metrics::Address;
 use levelhead_units::{Bytes, Nanos};
 
@@ -23,6 +23,7 @@ use super::listen::ListenArgs;
 use crate::manager::Manager;
 use crate::printer::{self, Printer};
 use crate::signals::{stop_on_signals, stop_once_begun};
+use crate::values::JournalChoice;
 use crate::{Output, journal, progress, values};
 
 #[derive(Subcommand)]
@@ -67,9 +68,10 @@ pub(crate) struct CreateArgs {
     #[arg(long)]
     force: bool,
     /// Where what is written goes first, so that a crash leaves all of it or nothing: members, all (the same, and also
-    /// long writes are logged, not only announced), or none
-    #[arg(long, value_parser = values::journaling, default_value = "members")]
-    journal: Journaling,
+    /// long writes are logged, not only announced), none, or drives for it alone, DEVICE,DEVICE: at least one more than
+    /// the array can lose, each with the whole journal
+    #[arg(long, value_parser = values::journal, default_value = "members")]
+    journal: JournalChoice,
 }
 
 #[derive(Args)]
@@ -356,8 +358,9 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
     match options {
         Options::Create(args) => {
             let CreateArgs { array, members, assume_clean, dry_run, force, journal } = args;
-            let options = CreateOptions { assume_clean, dry_run, force, journal };
-            output.print(&create(&Create { spec: array, members, options })?)
+            let JournalChoice { journaling, drives: journals } = journal;
+            let options = CreateOptions { assume_clean, dry_run, force, journal: journaling };
+            output.print(&create(&Create { spec: array, members, journals, options })?)
         }
         Options::List(ListArgs { folders }) => output.print(&list(&folders)?),
         Options::Assemble(AssembleArgs { drives, array, force }) => {

@@ -1,5 +1,6 @@
 //! `levelhead array ..`: an array's life on this machine, and what is heard of it.
 
+mod apart;
 mod control;
 mod crashes;
 mod events;

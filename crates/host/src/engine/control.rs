@@ -78,6 +78,10 @@ impl Engine {
         if lost.contains(drive) {
             return fail(format!("drive {drive} is lost already"));
         }
+        let has_data = spec.data_drives().contains(drive);
+        if !has_data && !spec.survives(lost.with(drive)) {
+            return fail(format!("drive {drive} is the last one with the journal"));
+        }
         if !spec.survives(lost.with(drive)) {
             return fail(match spec.fellows(drive).and(lost) {
                 fellows if spec.width() < spec.drives() => format!(
@@ -86,13 +90,13 @@ impl Engine {
                 _ => format!(
                     "{spec} survives the loss of {} drives, {} are lost already",
                     spec.redundant(),
-                    lost.len()
+                    lost.and(spec.data_drives()).len()
                 ),
             });
         }
         let (synced, stripes) = (self.parts.array.synced(), self.parts.array.layout().stripes());
         // Every copy of a mirror has all that was written.
-        if synced < stripes && !spec.is_mirror() {
+        if synced < stripes && !spec.is_mirror() && has_data {
             let left = stripes - synced;
             return fail(format!(
                 "drive {drive} holds data that nothing else does: the redundancy of {left} of \
@@ -115,6 +119,9 @@ impl Engine {
         done.or_else(|refusal| match refusal {
             Refusal::Lost => fail(format!("drive {drive} is lost")),
             Refusal::Already => fail(format!("drive {drive} sits out by hand already")),
+            Refusal::Journal => {
+                fail(format!("drive {drive} has nothing but the journal, and is not read"))
+            }
             Refusal::Needed { .. } if is_split => fail(format!(
                 "the array does without another copy of what drive {drive} holds: it is needed"
             )),

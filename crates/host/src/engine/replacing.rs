@@ -26,8 +26,9 @@ pub(crate) struct Comeback {
 /// What a drive must be like.
 pub(crate) struct Wanted {
     array: Uuid,
-    /// What a member says of itself.
+    /// What a member of its kind says of itself.
     own: Own,
+    /// Sectors with data.
     drive_size: Sectors,
 }
 
@@ -48,12 +49,14 @@ impl Wanted {
 }
 
 impl Engine {
-    /// What a new drive must be like.
-    pub(crate) fn wanted(&mut self) -> Result<Wanted, HostError> {
+    /// What a new drive must be like that can come into this place.
+    pub(crate) fn wanted(&mut self, drive: DriveIdx) -> Result<Wanted, HostError> {
         let array = &self.parts.array;
-        let own = array.own_of_a_member().cloned();
+        let own = array.own_of_a_member(drive).cloned();
         let own = own.ok_or_else(|| HostError::new("the array has no drive"))?;
-        let Some(drive_size) = array.drive_size() else { return fail("the array keeps no books") };
+        let Some(drive_size) = array.drive_size(drive) else {
+            return fail("the array keeps no books");
+        };
         let array = array.uuid().expect("it keeps books");
         Ok(Wanted { array, own, drive_size })
     }
@@ -68,7 +71,7 @@ impl Engine {
     /// The place of a lost drive has a new one.
     pub(crate) fn replace(&mut self, drive: DriveIdx, ready: Ready) -> Result<(), HostError> {
         self.may_replace(drive)?;
-        let wanted = self.wanted()?;
+        let wanted = self.wanted(drive)?;
         let own = wanted.own_on(drive, ready.size);
         let own = own.expect("it was found to be large enough when it was opened");
         let now = self.now();
@@ -188,7 +191,9 @@ impl Engine {
             let is_known = |known: Membership| matches!(known, Membership::Lost { .. });
             member.is_some_and(|member| is_known(member.membership))
         };
-        let places = array.lost().iter().filter(is_lost);
+        // A drive for the journal is of another kind.
+        let with_data = array.layout().spec().data_drives();
+        let places = array.lost().and(with_data).iter().filter(is_lost);
         let places: Vec<DriveIdx> =
             places.filter(|&drive| array.may_replace(drive).is_ok()).collect();
         for drive in places {

@@ -147,7 +147,9 @@ pub fn check(
 /// What there is to read.
 pub(super) fn total(array: &Offline) -> Bytes {
     let data = array.layout.spec().chunk() * array.layout.chunks();
-    let own = array.there().map(|(_, drive)| {
+    let with_data = array.layout.spec().data_drives();
+    let own = array.there().map(|(at, drive)| {
+        let data = if with_data.contains(at) { data } else { Sectors::ZERO };
         let journal: Sectors = drive.own.journal().iter().map(|piece| piece.sectors).sum();
         let journal = if array.book.journal.is_some() { journal } else { Sectors::ZERO };
         (data + journal).bytes().get()
@@ -167,7 +169,8 @@ pub(super) fn read_all(
             let windows = Window::all(&array.layout);
             Some(Stream::start(scope, drive.as_ref()?, &array.area, windows))
         };
-        let streams: Vec<Option<Stream>> = array.drives.iter().map(start).collect();
+        let with_data = &array.drives[..array.layout.spec().drives()];
+        let streams: Vec<Option<Stream>> = with_data.iter().map(start).collect();
         for window in Window::all(&array.layout) {
             let next = |stream: &Option<Stream>| {
                 let stretch = stream.as_ref()?.next();

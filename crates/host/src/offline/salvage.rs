@@ -199,8 +199,10 @@ impl Wreck {
     fn of_kept(looked: &Looked, kept: &[usize], left_out: Vec<LeftOut>) -> Option<Offline> {
         let word = |&at: &usize| labels::newest(&looked.found[at]);
         let newest = kept.iter().filter_map(word).max_by_key(|word| word.book.generation)?;
-        let (book, area) = (newest.book.clone(), newest.own.area(newest.book.drive_size)?);
-        let mut drives: Vec<Option<OfflineDrive>> = vec![None; book.spec.drives()];
+        let book = newest.book.clone();
+        // Drives for the journal have none.
+        let area = kept.iter().filter_map(word).find_map(|word| word.own.area(book.drive_size))?;
+        let mut drives: Vec<Option<OfflineDrive>> = vec![None; book.spec.members()];
         for at in kept {
             let own = word(at)?.own.clone();
             let place = own.drive.as_usize();

@@ -43,8 +43,12 @@ impl Shelf {
                 MemberSpec::at(&path)
             })
             .collect();
-        create(parsed, &members, CreateOptions { assume_clean: true, ..CreateOptions::default() })
-            .unwrap();
+        create(
+            parsed,
+            &members[..].into(),
+            CreateOptions { assume_clean: true, ..CreateOptions::default() },
+        )
+        .unwrap();
         Self { dir, members }
     }
 

@@ -44,7 +44,7 @@ fn bench(folder: TempDir, io: Io) -> Option<Bench> {
     // What is in a journal is read from memory.
     let journal = Journaling::None;
     let options = CreateOptions { assume_clean: true, journal, ..CreateOptions::default() };
-    create("raid5:2+1,chunk=8KiB".parse().unwrap(), &members, options).unwrap();
+    create("raid5:2+1,chunk=8KiB".parse().unwrap(), &members[..].into(), options).unwrap();
     let assembled = assemble(&members, AssembleOptions::default()).unwrap();
     let strings = Arc::new(Strings::default());
     let kernel = |kernel| -> Box<dyn Steps> { Box::new(Puppet::new(kernel, Arc::clone(&strings))) };

@@ -14,7 +14,7 @@ fn check_refused(shelf: &Shelf, spec: &str, members: &[MemberSpec], expected: &s
     for options in [UNKNOWN, CLEAN, CreateOptions { dry_run: true, ..UNKNOWN }] {
         let options = CreateOptions { force: false, ..options };
         let before = shelf.content();
-        let error = create(spec, members, options).unwrap_err().to_string();
+        let error = create(spec, &members.into(), options).unwrap_err().to_string();
         assert_eq!(error, expected);
         assert!(shelf.content() == before, "something changed: {expected}");
     }
@@ -59,7 +59,8 @@ fn what_is_no_drive_is_refused() {
     members[2] = shelf.named("folder");
     let folder = shelf.path("folder").display().to_string();
     let expected = format!("{folder} is a directory, not a drive");
-    let error = create("raid5:2+1".parse().unwrap(), &members, CLEAN).unwrap_err().to_string();
+    let error =
+        create("raid5:2+1".parse().unwrap(), &members[..].into(), CLEAN).unwrap_err().to_string();
     assert_eq!(error, expected);
 }
 
@@ -103,7 +104,8 @@ fn drive_with_a_damaged_superblock_is_refused_unless_forced() {
         fs::write(member.path(), bytes).unwrap();
     }
     let careful = CreateOptions { force: false, ..CLEAN };
-    let error = create("raid5:2+1".parse().unwrap(), &members, careful).unwrap_err().to_string();
+    let error =
+        create("raid5:2+1".parse().unwrap(), &members[..].into(), careful).unwrap_err().to_string();
     let first = members[0].path().display();
     let start = format!("{first} was a drive of an array (the superblock is damaged: its checksum");
     assert!(error.starts_with(&start), "{error}");
@@ -135,7 +137,8 @@ fn failure_half_way_is_taken_back() {
     let member = format!("emu:{folder}/a.img?size=4MiB").parse().unwrap();
     members.push(member);
     let before = shelf.content();
-    let error = create("raid5:2+1".parse().unwrap(), &members, CLEAN).unwrap_err().to_string();
+    let error =
+        create("raid5:2+1".parse().unwrap(), &members[..].into(), CLEAN).unwrap_err().to_string();
     let start = format!("cannot create {folder}/a.img: ");
     assert!(error.starts_with(&start), "{error}");
     assert!(shelf.content() == before, "something changed");
@@ -187,11 +190,11 @@ fn drive_that_holds_something_is_named_and_left_alone() {
     let before = shelf.content();
     let spec: Spec = "raid5:2+1,chunk=8KiB".parse().unwrap();
     let careful = CreateOptions { force: false, ..CLEAN };
-    let error = create(spec, &members, careful).unwrap_err().to_string();
+    let error = create(spec, &members[..].into(), careful).unwrap_err().to_string();
     let name = members[1].path().display();
     let expected = format!("{name} holds an ext2, ext3 or ext4 file system; only --force takes it");
     assert_eq!(error, expected);
     assert!(before == shelf.content(), "something has changed");
-    create(spec, &members, CLEAN).unwrap();
+    create(spec, &members[..].into(), CLEAN).unwrap();
     gather(&members).unwrap();
 }

@@ -136,7 +136,7 @@ pub(crate) const CLEAN: CreateOptions =
 pub(crate) const UNKNOWN: CreateOptions = CreateOptions { assume_clean: false, ..CLEAN };
 
 pub(crate) fn make(spec: &str, members: &[MemberSpec], options: CreateOptions) -> Created {
-    create(spec.parse().unwrap(), members, options).unwrap()
+    create(spec.parse().unwrap(), &members.into(), options).unwrap()
 }
 
 pub(crate) fn gather(members: &[MemberSpec]) -> Result<Assembled, HostError> {

@@ -25,6 +25,8 @@ pub struct Aim {
     pub redundant_min: usize,
     /// Whether what the array records of itself is carried out late.
     pub slow_books: bool,
+    /// Whether the journal lies on disks of its own, one more than disks are redundant.
+    pub is_apart: bool,
     /// A piece of a journal has from 10 sectors to this many more.
     pub more_space: u64,
     /// How often mishaps come.
@@ -96,6 +98,7 @@ impl Aim {
         goes_on: 16,
         redundant_min: 1,
         slow_books: false,
+        is_apart: false,
         more_space: 24,
         odds: Odds::DEFAULT,
     };
@@ -163,8 +166,19 @@ impl Aim {
         ..Self::DEFAULT
     };
 
+    /// A journal on disks of its own, which are lost, fail, and are replaced like others.
+    pub const APART: Self = Self {
+        writes: 30,
+        one_of: 5,
+        focus: 4,
+        more_space: 20,
+        is_apart: true,
+        odds: Odds { loss: 1, back: 12, again: 2, without: 2, ..Odds::DEFAULT },
+        ..Self::DEFAULT
+    };
+
     /// Each aim, and its name.
-    pub const ALL: [(&'static str, Self); 10] = [
+    pub const ALL: [(&'static str, Self); 11] = [
         ("short", Self::DEFAULT),
         ("long", Self::LONG),
         ("focused", Self::FOCUSED),
@@ -175,5 +189,6 @@ impl Aim {
         ("announced", Self::ANNOUNCED),
         ("aside", Self::ASIDE),
         ("returns", Self::RETURNS),
+        ("apart", Self::APART),
     ];
 }

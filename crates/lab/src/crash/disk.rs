@@ -43,6 +43,11 @@ impl Disk {
         Self { medium, cache: Vec::new(), bad: BTreeSet::new(), manners }
     }
 
+    /// A new one of the same kind.
+    pub(crate) fn another(&self) -> Self {
+        Self::new(self.size(), self.manners)
+    }
+
     /// How many sectors it has.
     pub fn size(&self) -> Sectors {
         Sectors::new(self.medium.len() as u64)

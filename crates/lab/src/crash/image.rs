@@ -104,7 +104,9 @@ pub(crate) fn assemble(
                 let returning = assembly.returning.iter().map(|back| back.own.drive).collect();
                 return Ok(Assembled { assembly, absent, returning });
             }
-            Err(Refusal::Stale { found: [stale, _], .. })
+            // A disk that has come into a place and has not been given a superblock.
+            Err(Refusal::Stranger { found: stale })
+            | Err(Refusal::Stale { found: [stale, _], .. })
             | Err(Refusal::LeftBehind { found: stale, .. })
             | Err(Refusal::Replaced { found: stale, .. }) => {
                 hidden.with(DriveIdx::from_usize(shown[stale]))

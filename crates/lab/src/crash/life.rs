@@ -186,7 +186,7 @@ impl Run<'_> {
     }
 
     fn any(&mut self) -> DriveIdx {
-        DriveIdx::from_usize(self.rng.below(self.spec.drives() as u64) as usize)
+        DriveIdx::from_usize(self.rng.below(self.spec.members() as u64) as usize)
     }
 
     /// Whether the layout survives the loss of this disk besides the others.
@@ -195,7 +195,7 @@ impl Run<'_> {
     }
 
     fn can_lose_one(&self, gone: DriveSet) -> bool {
-        let all = DriveSet::first(self.spec.drives() as u8);
+        let all = DriveSet::first(self.spec.members() as u8);
         all.iter().any(|drive| self.can_lose(gone, drive))
     }
 

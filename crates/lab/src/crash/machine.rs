@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use levelhead_array::journal::record::{checksums, examine};
 use levelhead_array::journal::rules::{Rule, Rules};
 use levelhead_array::membership::Why;
-use levelhead_array::superblock::{Superblock, Uuid};
+use levelhead_array::superblock::{Own, Superblock, Uuid};
 use levelhead_array::{
     Action, Answer, Array, ArrayEvent, Books, BufId, Cell, Content, Deliver, Ending, Event,
     HostOrder, JournalSettings, NewMember, Patience, Policy, RequestId, Settings, Submit, Sums,
@@ -266,6 +266,9 @@ impl Machine {
 
     /// A disk that the array does without is back, if one is and the array takes it; it has a new name.
     pub(crate) fn take_back(&mut self, rng: &mut Rng) {
+        if self.replace_journal(rng) {
+            return;
+        }
         let back = self.returning.without(self.dead);
         let mut ready = back.iter().filter(|&drive| self.array.may_return(drive).is_ok());
         let Some(drive) = ready.next() else { return };
@@ -281,6 +284,28 @@ impl Machine {
         let taken = self.array.handle_returned(self.now, drive, Some(new));
         assert_eq!(taken, Ok(()), "it may return");
         self.carry_out();
+    }
+
+    /// A new disk comes into the place of a lost one that had nothing but the journal, if there is one.
+    fn replace_journal(&mut self, rng: &mut Rng) -> bool {
+        let spec = *self.array.layout().spec();
+        let lost = self.array.away().and(spec.journal_drives()).and(self.dead);
+        let mut ready = lost.iter().filter(|&drive| self.array.may_replace(drive).is_ok());
+        let Some(drive) = ready.next() else { return false };
+        let own = self.array.own_of_a_member(drive).cloned().expect("another one is there");
+        let own = Own { drive, ..own };
+        // What is inside the old one goes nowhere.
+        self.inside.retain(|inside| inside.submit.drive != drive);
+        self.disks[drive.as_usize()] = self.disks[drive.as_usize()].another();
+        let only = DriveSet::EMPTY.with(drive);
+        self.returning = self.returning.without(only);
+        self.dead = self.dead.without(only);
+        self.spoilt = self.spoilt.without(only);
+        let uuid = Uuid(u128::from(rng.bits()).to_le_bytes());
+        let taken = self.array.handle_replaced(self.now, drive, Some(NewMember { uuid, own }));
+        assert_eq!(taken, Ok(()), "it may be replaced");
+        self.carry_out();
+        true
     }
 
     /// The next step of making redundancy valid.

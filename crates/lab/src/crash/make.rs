@@ -45,24 +45,35 @@ impl Make {
             Logs::Parts => DAMAGED_PLACE,
         };
         let maps = if piece > Sectors::ZERO { MAPS } else { Sectors::ZERO };
-        let size = Sectors::new(2) + maps + data + piece * 2 + list;
-        let half = self.spec.chunk() * (self.stripes / 2);
         let one = Sectors::new(1);
         let place = |at: Sectors, sectors: Sectors, purpose| Reserved {
             extent: Extent::new(Lba::ZERO + at, sectors),
             purpose,
         };
-        let mut reserved = vec![place(Sectors::ZERO, one, Use::Superblock)];
-        if piece > Sectors::ZERO {
-            let first = one + maps;
-            reserved.push(place(one, maps, Use::Maps));
-            reserved.push(place(first, piece, Use::Journal));
-            reserved.push(place(first + piece + half, piece, Use::Journal));
-        }
-        if list > Sectors::ZERO {
-            reserved.push(place(size - one - list, list, Use::Damaged));
-        }
-        reserved.push(place(size - one, one, Use::Superblock));
+        let own_of = |drive: DriveIdx| {
+            let has_ring = piece > Sectors::ZERO && self.spec.ring_drives().contains(drive);
+            let piece = if has_ring { piece } else { Sectors::ZERO };
+            let has_data = self.spec.data_drives().contains(drive);
+            let (data, half) = match has_data {
+                true => (data, self.spec.chunk() * (self.stripes / 2)),
+                false => (Sectors::ZERO, Sectors::ZERO),
+            };
+            let size = Sectors::new(2) + maps + data + piece * 2 + list;
+            let mut reserved = vec![place(Sectors::ZERO, one, Use::Superblock)];
+            if maps > Sectors::ZERO {
+                reserved.push(place(one, maps, Use::Maps));
+            }
+            if has_ring {
+                let first = one + maps;
+                reserved.push(place(first, piece, Use::Journal));
+                reserved.push(place(first + piece + half, piece, Use::Journal));
+            }
+            if list > Sectors::ZERO {
+                reserved.push(place(size - one - list, list, Use::Damaged));
+            }
+            reserved.push(place(size - one, one, Use::Superblock));
+            Own { drive, size, reserved }
+        };
         let layout = self.layout();
         let member =
             |at: usize| Member { uuid: Uuid([at as u8 + 1; 16]), membership: Membership::Present };
@@ -79,11 +90,11 @@ impl Make {
             synced_last: synced,
             missed: DriveSet::EMPTY,
             journal: (self.piece > 0).then_some(Kept { first: 1, logs: self.logs }),
-            members: (0..self.spec.drives()).map(member).collect(),
+            members: (0..self.spec.members()).map(member).collect(),
         };
         let disk = |at: usize| {
-            let mut disk = Disk::new(size, self.manners);
-            let own = Own { drive: DriveIdx::from_usize(at), size, reserved: reserved.clone() };
+            let own = own_of(DriveIdx::from_usize(at));
+            let mut disk = Disk::new(own.size, self.manners);
             let copies = own.copies();
             let sector = Superblock { book: book.clone(), own, read_only: 0 }.encode();
             for lba in copies {
@@ -91,9 +102,8 @@ impl Make {
             }
             disk
         };
-        let mut disks: Vec<Disk> = (0..self.spec.drives()).map(disk).collect();
-        let own = Own { drive: DriveIdx::new(0), size, reserved };
-        let area = own.area(data).expect("the places leave room for the data");
+        let mut disks: Vec<Disk> = (0..self.spec.members()).map(disk).collect();
+        let area = own_of(DriveIdx::new(0)).area(data).expect("the places leave room for the data");
         for stripe in synced..layout.stripes() {
             for row in 0..layout.rows() {
                 for symbol in layout.data_symbols()..layout.symbols() {

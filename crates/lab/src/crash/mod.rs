@@ -114,7 +114,12 @@ pub fn run(seed: u64, aim: Aim, tally: &mut Tally) -> Result<(), Broken> {
         .collect();
     let text = layouts[rng.below(layouts.len() as u64) as usize];
     let spec: Spec = text.parse().expect("the layouts are good");
-    let piece = if aim.has_journal { 10 + rng.below(aim.more_space) } else { 0 };
+    let journals = if aim.is_apart { spec.redundant() as u32 + 1 } else { 0 };
+    let spec = spec.with_journals(journals).expect("it is one more than are redundant");
+    // Two marks, and room for the records of two codewords.
+    let codewords = 2 * spec.width() as u64 * (1 + spec.expansion() as u64);
+    let least = if aim.is_apart { 2 + codewords } else { 10 };
+    let piece = if aim.has_journal { least + rng.below(aim.more_space) } else { 0 };
     let stripes = 1 + rng.below(3);
     let is_unsynced = aim.odds.unsynced > 0 && rng.below(aim.odds.unsynced) == 0;
     let synced = if is_unsynced { rng.below(stripes) } else { u64::MAX };
@@ -124,7 +129,7 @@ pub fn run(seed: u64, aim: Aim, tally: &mut Tally) -> Result<(), Broken> {
     let mut run = Run { rng, aim, tally, spec };
     run.all(make).map_err(|how| {
         let valid = if is_unsynced { format!(", {synced} valid") } else { String::new() };
-        let what = format!("{text}, {stripes} stripes{valid}, pieces of {piece}, logs {logs:?}");
+        let what = format!("{spec}, {stripes} stripes{valid}, pieces of {piece}, logs {logs:?}");
         Broken { seed, what, how }
     })
 }

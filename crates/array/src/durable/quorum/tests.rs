@@ -5,8 +5,8 @@ use levelhead_units::Lba;
 use super::*;
 use crate::durable::books::Books;
 use crate::durable::membership::{Member, Why};
-use crate::durable::reserve::Division;
-use crate::durable::superblock::Forced;
+use crate::durable::reserve::{Apart, Division};
+use crate::durable::superblock::{Forced, Kept, Logs};
 
 const SIZE: Sectors = Sectors::new(2_000);
 
@@ -237,4 +237,61 @@ fn array_with_unknown_features_is_not_written() {
     let members = [Found::new([read(member.clone()), read(member)], SIZE)];
     assert_eq!(quorum(&members), Err(Refusal::ReadOnly { found: 0, features: 8 }));
     assert_eq!(superblock(&book(), 0).own.copies()[1], Lba::new(1_999));
+}
+
+/// A dirty array of three drives with its journal on two of its own; `lost` are recorded as lost.
+fn apart(lost: &[usize]) -> Book {
+    let mut book = book();
+    book.spec = book.spec.with_journals(2).unwrap();
+    book.state = State::Dirty;
+    (book.synced, book.journal) = (0, Some(Kept { first: 1, logs: Logs::All }));
+    let member = |at| Member { uuid: Uuid([at; 16]), membership: Membership::Present };
+    book.members = (0..5).map(member).collect();
+    for &at in lost {
+        book.members[at].membership = Membership::Lost { why: Why::Failed };
+        book.generation += 1;
+    }
+    book
+}
+
+fn found_apart(book: &Book, drive: u8) -> Found {
+    let reserved = match drive < 3 {
+        true => Division::of(&book.spec, SIZE).unwrap().reserved(SIZE),
+        false => Apart::of(&book.spec, SIZE).unwrap().reserved(SIZE),
+    };
+    let own = Own { drive: DriveIdx::new(drive), size: SIZE, reserved };
+    let copy = read(Superblock { book: book.clone(), own, read_only: 0 });
+    Found::new([copy.clone(), copy], SIZE)
+}
+
+#[test]
+fn one_drive_with_the_journal_is_enough_and_none_is_not() {
+    let book = apart(&[]);
+    let with = |drives: &[u8]| {
+        let found: Vec<Found> = drives.iter().map(|&drive| found_apart(&book, drive)).collect();
+        quorum(&found)
+    };
+    let absent = |drives: &[u8]| with(drives).map(|assembly| (assembly.absent, assembly.doubt));
+    let only = |drive: u8| DriveSet::EMPTY.with(DriveIdx::new(drive));
+    assert_eq!(absent(&[4, 0, 1, 2, 3]), Ok((DriveSet::EMPTY, None)));
+    assert_eq!(absent(&[0, 1, 2, 4]), Ok((only(3), None)), "all of the journal is on drive 4");
+    assert_eq!(absent(&[3, 1, 2]), Ok((only(0).or(only(4)), None)));
+    assert!(matches!(with(&[0, 1, 2]), Err(Refusal::TooFew { .. })));
+    assert!(matches!(with(&[3, 4]), Err(Refusal::TooFew { .. })));
+}
+
+/// One that the array went on without may lack what was answered since.
+#[test]
+fn an_old_drive_with_the_journal_is_not_taken() {
+    let (old, new) = (apart(&[]), apart(&[3]));
+    let mut found: Vec<Found> = (0..3).map(|drive| found_apart(&new, drive)).collect();
+    found.push(found_apart(&old, 3));
+    assert!(matches!(quorum(&found), Err(Refusal::TooFew { .. })), "drive 4 is needed");
+    found.push(found_apart(&new, 4));
+    let assembly = quorum(&found).unwrap();
+    assert_eq!(assembly.absent, DriveSet::EMPTY.with(DriveIdx::new(3)));
+    // It begins anew, whatever it has missed.
+    assert_eq!(assembly.returning.len(), 1);
+    found.remove(3);
+    assert_eq!(quorum(&found).map(|assembly| assembly.returning.len()), Ok(0));
 }

@@ -4,6 +4,7 @@ use levelhead_stats::Streams;
 
 use super::*;
 use crate::durable::membership::Why;
+use crate::durable::reserve::Apart;
 
 const PAGE: &str = include_str!("../../../../../docs/formats/superblock.md");
 
@@ -198,6 +199,56 @@ fn copies_of_one_pair_cannot_both_be_gone() {
     assert_eq!(with(&[0, 1]), Err(refused.to_owned()));
 }
 
+/// An array with a journal on two drives of its own, as one of its drives has it.
+fn apart(drive: u8) -> Superblock {
+    let mut superblock = example();
+    let spec = superblock.book.spec.with_journals(2).unwrap();
+    let member = |at| Member { uuid: Uuid([at; 16]), membership: Membership::Present };
+    superblock.book.spec = spec;
+    superblock.book.members = (0..8).map(member).collect();
+    superblock.own.drive = DriveIdx::new(drive);
+    if drive < 6 {
+        superblock.own.reserved.retain(|place| place.purpose != Use::Journal);
+    } else {
+        let (size, whole) = (Sectors::new(4_096), Apart::of(&spec, Sectors::new(4_096)).unwrap());
+        (superblock.own.size, superblock.own.reserved) = (size, whole.reserved(size));
+    }
+    superblock
+}
+
+#[test]
+fn a_journal_on_drives_of_its_own_is_there_and_nowhere_else() {
+    for drive in [0, 5, 6, 7] {
+        let bytes = apart(drive).encode();
+        assert_eq!((bytes[161], u64_at(&bytes, at::INCOMPATIBLE) & 0x40), (2, 0x40));
+        assert_eq!(Superblock::decode(&bytes), Ok(apart(drive)), "drive {drive}");
+    }
+    let refused = |superblock: Superblock, name| {
+        let refused = Superblock::decode(&superblock.encode());
+        let is_meant =
+            matches!(refused, Err(SuperblockError::Field { name: of, .. }) if of == name);
+        assert!(is_meant, "{refused:?}");
+    };
+    let mut with_ring = apart(0);
+    with_ring.own.reserved = example().own.reserved;
+    refused(with_ring, "number of places for a journal");
+    let mut without = apart(6);
+    without.own.reserved.retain(|place| place.purpose != Use::Journal);
+    refused(without, "number of places for a journal");
+    let mut overlapping = apart(6);
+    overlapping.own.reserved[3].extent.sectors += Sectors::new(1);
+    refused(overlapping, "size of the member");
+    let mut none_left = apart(0);
+    for at in [6, 7] {
+        none_left.book.members[at].membership = Membership::Lost { why: Why::Failed };
+    }
+    refused(none_left, "number of drives that are not present");
+    let mut bytes = apart(0).encode();
+    bytes[161] = 1;
+    seal(&mut bytes);
+    assert!(matches!(Superblock::decode(&bytes), Err(SuperblockError::Spec(_))));
+}
+
 /// A later program may use what this one does not name; it says so by a feature.
 #[test]
 fn drive_that_is_being_filled_is_a_feature_that_is_there_then_and_only_then() {
@@ -263,8 +314,10 @@ fn any_bytes_are_decoded_or_refused() {
             let Superblock { book, own, .. } = &superblock;
             let layout = Layout::new(book.spec, book.drive_size);
             assert!(layout.size() > Sectors::ZERO, "seed {seed}");
-            let area = own.area(book.drive_size).expect("it was checked");
-            assert_eq!(area.size(), book.drive_size, "seed {seed}");
+            if book.spec.data_drives().contains(own.drive) {
+                let area = own.area(book.drive_size).expect("it was checked");
+                assert_eq!(area.size(), book.drive_size, "seed {seed}");
+            }
             assert!(own.copies().iter().all(|lba| lba.get() < own.size.get()), "seed {seed}");
         }
     }

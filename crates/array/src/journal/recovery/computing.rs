@@ -4,16 +4,16 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use levelhead_block::{BufId, Durability, Place, SectorSet};
-use levelhead_units::{Instant, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Instant, Sectors};
 
-use super::{At, Computed, Recovery, Room, Space, Step};
+use super::{At, Computed, Homed, Recovery, Room, Space, Step};
 use crate::action::{Action, Sums};
 use crate::core::Core;
 use crate::journal::record::{Kind, Record};
 use crate::journal::ring::{Ring, Watermarks};
 use crate::journal::rules::Rule;
 use crate::journal::transaction::runs_of;
-use crate::journal::verdict::{Missing, Source, Verdict};
+use crate::journal::verdict::{Final, Missing, Source, Verdict};
 use crate::shape::{Cell, Row};
 
 impl Recovery {
@@ -23,28 +23,30 @@ impl Recovery {
         &mut self,
         core: &Core,
         rings: &mut [Ring],
-        records: BTreeMap<Missing, u64>,
+        records: BTreeMap<Homed, u64>,
     ) -> Room {
-        let mut records: Vec<(Missing, u64)> = records.into_iter().collect();
+        let mut records: Vec<(Homed, u64)> = records.into_iter().collect();
         // What lies on other rings comes last: it needs its own only for good measure.
-        records.sort_by_key(|&(missing, sectors)| {
-            (!self.verdict.is_lacking(missing), Reverse(sectors))
+        records.sort_by_key(|&(homed, sectors)| {
+            (!self.verdict.is_lacking(homed.missing), Reverse(sectors))
         });
         self.reserved.clear();
         let mut homeless: Vec<Missing> = Vec::new();
-        for (missing, sectors) in records {
-            let Missing { id, drive } = missing;
-            let (ring, sectors) = (&mut rings[drive.as_usize()], Sectors::new(1 + sectors));
+        for (homed, sectors) in records {
+            let Homed { missing, ring } = homed;
+            let (ring, sectors) = (&mut rings[ring.as_usize()], Sectors::new(1 + sectors));
             match ring.tightest(sectors).or_else(|| ring.room_without_latest(sectors)) {
                 Some(place) => {
-                    ring.reserve(place, sectors, id);
-                    self.reserved.insert(missing, place);
+                    ring.reserve(place, sectors, missing.id);
+                    self.reserved.insert(homed, place);
                 }
                 None => homeless.push(missing),
             }
         }
         // What lies on other rings only goes from there to its place.
-        homeless.retain(|&missing| self.verdict.is_lacking(missing));
+        homeless.retain(|&missing| {
+            self.verdict.is_lacking(missing) && self.homes(missing).next().is_none()
+        });
         // No program of ours leaves such a ring, but sectors may have worn out since.
         for missing in &homeless {
             if self.verdict.may_give_up(missing.id, self.known(core)) {
@@ -113,23 +115,51 @@ impl Recovery {
         let cells = self.to_log(core, id);
         for own in cells.chunk_by(|left, right| left.drive == right.drive) {
             let missing = Missing { id, drive: own[0].drive };
-            let buf = core.acquire(Sectors::new(1 + own.len() as u64));
-            self.bufs.push(buf);
-            for (&cell, sector) in own.iter().zip(1..) {
-                self.compute_cell(core, cell, Place { buf, sector });
+            let homes: Vec<DriveIdx> = self.homes(missing).collect();
+            for ring in homes {
+                let buf = core.acquire(Sectors::new(1 + own.len() as u64));
+                self.bufs.push(buf);
+                for (&cell, sector) in own.iter().zip(1..) {
+                    self.compute_cell(core, cell, Place { buf, sector });
+                }
+                self.check(core, &rings[ring.as_usize()], missing, buf, own);
             }
-            self.check(core, &rings[missing.drive.as_usize()], missing, buf, own);
         }
         self.step = Step::Checking;
     }
 
     /// What this transaction gave that is to go onto the rings of its drives, where there is room.
     fn to_log(&self, core: &Core, id: u64) -> Vec<Cell> {
-        let present = core.drives.reachable();
         let finals = self.verdict.finals.iter().filter(|(_, last)| last.id == id);
-        let to_log = finals.filter(|(cell, last)| self.verdict.is_to_log(**cell, **last, present));
-        let has_room = |cell: &Cell| self.reserved.contains_key(&Missing { id, drive: cell.drive });
+        let to_log =
+            finals.filter(|(cell, last)| !self.rings_without(core, **cell, **last).is_empty());
+        let has_room = |cell: &Cell| self.homes(Missing { id, drive: cell.drive }).next().is_some();
         to_log.map(|(&cell, _)| cell).filter(has_room).collect()
+    }
+
+    /// The rings that a sector's last content is to go onto before it is written in place.
+    pub(super) fn rings_without(&self, core: &Core, cell: Cell, last: Final) -> DriveSet {
+        let (spec, present) = (core.layout.spec(), core.drives.reachable());
+        if spec.journals() == 0 {
+            let is_to_log = self.verdict.is_to_log(cell, last, present);
+            return if is_to_log { DriveSet::EMPTY.with(cell.drive) } else { DriveSet::EMPTY };
+        }
+        let all = present.and(spec.journal_drives());
+        let missing = Missing { id: last.id, drive: cell.drive };
+        match last.source {
+            Source::Codeword => all,
+            Source::Ring { .. } if present.contains(cell.drive) => {
+                all.without(self.found_on.get(&missing).copied().unwrap_or(DriveSet::EMPTY))
+            }
+            Source::Ring { .. } | Source::Absent | Source::Lost => DriveSet::EMPTY,
+        }
+    }
+
+    /// The rings with a place for the record of a participant.
+    fn homes(&self, missing: Missing) -> impl Iterator<Item = DriveIdx> {
+        let first = Homed { missing, ring: DriveIdx::new(0) };
+        let homed = self.reserved.range(first..).map(|(homed, _)| *homed);
+        homed.take_while(move |homed| homed.missing == missing).map(|homed| homed.ring)
     }
 
     fn compute_cell(&mut self, core: &mut Core, cell: Cell, into: Place) {
@@ -159,7 +189,8 @@ impl Recovery {
         cells: &[Cell],
     ) {
         let Missing { id, drive } = missing;
-        let place = self.reserved[&missing];
+        let homed = Homed { missing, ring: ring.drive };
+        let place = self.reserved[&homed];
         // All that it changed, so that one such record says what a whole one says.
         let changed = &self.verdict.changed[&id];
         let runs = runs_of(changed.keys().map(|&cell| (cell, cells.contains(&cell))));
@@ -179,7 +210,7 @@ impl Recovery {
             dropped: Vec::new(),
         };
         core.log(Place { buf, sector: 0 }, record, Sums::Known(sums));
-        self.computed.push(Computed { missing, buf, place, cells: cells.to_vec() });
+        self.computed.push(Computed { homed, buf, place, cells: cells.to_vec() });
         if core.carries_content() {
             self.checked.insert(buf, missing);
             let (unreadable, ring) = (SectorSet::EMPTY, ring.name);
@@ -196,9 +227,8 @@ impl Recovery {
         }
         let is_kept = self.rules.keep(Rule::Decide);
         let durability = if is_kept { Durability::Durable } else { Durability::Cached };
-        for Computed { missing: Missing { drive, .. }, buf, place, cells } in
-            std::mem::take(&mut self.computed)
-        {
+        for Computed { homed, buf, place, cells } in std::mem::take(&mut self.computed) {
+            let drive = homed.ring;
             for (cell, lba) in cells.iter().zip(1..) {
                 let last = self.verdict.finals.get_mut(cell).expect("it is lacking");
                 last.source = Source::Ring { drive, lba: place + Sectors::new(lba) };
