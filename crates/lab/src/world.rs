@@ -191,7 +191,7 @@ impl World {
     /// Panics if the area is not on every drive.
     pub fn new(settings: &WorldSettings) -> Result<Self, WorldError> {
         let streams = Streams::new(settings.seed);
-        let count = settings.spec.drives();
+        let count = settings.spec.members();
         assert!([1, count].contains(&settings.drives.len()), "one drive setting, or one a drive");
         let mut drives = Vec::with_capacity(count);
         for idx in 0..count {

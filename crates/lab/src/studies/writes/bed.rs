@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use levelhead_array::journal::rules::Rules;
-use levelhead_array::reserve::{Division, Use};
+use levelhead_array::reserve::{Apart, Division, Use};
 use levelhead_array::{Content, HostOrder, JournalSettings, Layout, Left, Policy, Spec};
 use levelhead_drive::{CacheMode, Faults, Profile, QUEUE_DEPTH_MAX, Scheduler};
 use levelhead_stats::Streams;
@@ -28,8 +28,10 @@ const WINDOW: u32 = 32;
 /// How writes are made durable together, or that they are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protection {
-    /// Our journal.
+    /// Our journal, on the drives that have the data.
     Journal,
+    /// The same on drives of its own, one more than are redundant.
+    Apart,
     /// Our array without one.
     None,
     /// A model of what others do.
@@ -146,7 +148,7 @@ impl Site {
             Protection::Model(mechanism) => {
                 peers::send(&settings, mechanism, &arrivals, load.sending)?
             }
-            Protection::Journal | Protection::None => {
+            Protection::Journal | Protection::Apart | Protection::None => {
                 let hang = match self.trouble {
                     Trouble::Hangs { after, time } => {
                         Some(Hang { drive: DriveIdx::new(0), from: Instant::ZERO + after, time })
@@ -165,6 +167,11 @@ impl Site {
     /// The world; with and without a journal the data lie at the same places.
     fn world(self, seed: u64) -> Result<WorldSettings, String> {
         let spec: Spec = ARRAY.parse().expect("the array is possible");
+        let journals = match self.protection {
+            Protection::Apart => spec.redundant() as u32 + 1,
+            Protection::Journal | Protection::None | Protection::Model(_) => 0,
+        };
+        let spec = spec.with_journals(journals).expect("it is one more than are redundant");
         let profile = Profile::shipped("nearline-2tb").expect("it is shipped");
         let drive = |faults| levelhead_drive::Settings {
             queue_depth: QUEUE_DEPTH_MAX,
@@ -178,10 +185,13 @@ impl Site {
             Trouble::Slower(slowdown) => Faults { slowdown, ..Faults::NONE },
             Trouble::Gone => Faults { death: Some(Instant::ZERO), ..Faults::NONE },
         };
-        let well = std::iter::repeat_n(Faults::NONE, spec.drives() - 1);
+        let well = std::iter::repeat_n(Faults::NONE, spec.members() - 1);
         let division = Division::of(&spec, profile.size()).ok_or("the drives are too small")?;
-        let pieces = division
-            .reserved(profile.size())
+        let reserved = match Apart::of(&spec, profile.size()).filter(|_| journals > 0) {
+            Some(apart) => apart.reserved(profile.size()),
+            None => division.reserved(profile.size()),
+        };
+        let pieces = reserved
             .into_iter()
             .filter(|place| place.purpose == Use::Journal)
             .map(|place| place.extent)
@@ -203,7 +213,10 @@ impl Site {
             profile: Arc::new(profile),
             drives: std::iter::once(first).chain(well).map(drive).collect(),
             area: Some(division.area),
-            journal: (self.protection == Protection::Journal).then_some(journal),
+            journal: match self.protection {
+                Protection::Journal | Protection::Apart => Some(journal),
+                Protection::None | Protection::Model(_) => None,
+            },
             seed,
         })
     }

@@ -17,8 +17,8 @@ const WRITES: Study = Study {
     name: "array.writes",
     title: "Writes: what the journal costs",
     source: "ours",
-    says: "Mean and 99th percentile of the answer, commands a write and throughput of an array with our journal, over \
-           those of the same array without protection; cost models of Linux MD's region bitmap, its log of partial \
+    says: "Mean and 99th percentile of the answer, commands a write and throughput of an array with our journal, on its own \
+           drives or on two more of the same kind, over those of the same array without protection; cost models of Linux MD's region bitmap, its log of partial \
            parities and its journal on a device of its own; and the journal beside a drive that is slow or hangs.",
     bed: "raid5:5+1 with chunks of 64 KiB over nearline-2tb (7200 rpm), caches off, SPTF in the drive (age weight 0), \
           window 32, host order elevator; Poisson arrivals at uniformly random places, or closed loops",
@@ -45,8 +45,11 @@ const STRIPES_IN_FLIGHT: usize = 64 * 256 / 80;
 const SMALL: Sectors = Sectors::new(1);
 const CHUNK: Sectors = Sectors::new(16);
 
-const OURS: [(&str, Protection); 2] =
-    [("none", Protection::None), ("journal", Protection::Journal)];
+const OURS: [(&str, Protection); 3] = [
+    ("none", Protection::None),
+    ("journal", Protection::Journal),
+    ("journal on two more drives", Protection::Apart),
+];
 
 const MODELS: [(&str, Protection); 4] = [
     ("model of none", Protection::Model(Mechanism::None)),
@@ -142,7 +145,7 @@ fn add(plan: &mut StudyPlan, load_name: &str, load: &Load, sites: &[(&str, Site)
 
 /// The means of open loops over those without protection.
 fn drawing(loads: &[(&'static str, Load)]) -> Drawing {
-    let sides = ["journal"].into_iter().chain(MODELS.map(|(name, _)| name));
+    let sides = OURS[1..].iter().map(|(name, _)| *name).chain(MODELS.map(|(name, _)| name));
     let open: Vec<&str> = loads
         .iter()
         .filter(|(_, load)| load.sending == Sending::Open)
