@@ -155,6 +155,12 @@ pub(crate) fn patience(text: &str) -> Result<Nanos, String> {
     range.contains(&time).then_some(time).ok_or_else(|| format!("'{text}' is not from 1s to 1h"))
 }
 
+/// How long drives are looked for before an array starts without them; 0s is at once.
+pub(crate) fn look_for(text: &str) -> Result<Nanos, String> {
+    let time: Nanos = text.parse().map_err(|error| format!("{error}"))?;
+    if time == Nanos::ZERO { Ok(time) } else { patience(text) }
+}
+
 /// Connections of a server.
 pub(crate) fn connections(text: &str) -> Result<usize, String> {
     whole_in(text, 1..=1024)

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use levelhead_array::quorum::{Assembly, Found, quorum};
+use levelhead_array::quorum::{Assembly, Copy, Found, Refusal, quorum};
 use levelhead_array::superblock::{Forced, Own, State, Uuid};
 use levelhead_array::{Area, Books, Layout, Spec};
 use levelhead_units::{DriveIdx, DriveSet, Sectors};
@@ -20,14 +20,8 @@ use crate::opened::Opened;
 use crate::random::draw_uuid;
 use crate::refusals::{tell, tell_doubt};
 use crate::scan::{choose, scan};
-use crate::select::{LeftOut, Selection, select};
-
-/// How an array is assembled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AssembleOptions {
-    /// Go on where data may be wrong or missing: an array that lost both its power and a drive.
-    pub force: bool,
-}
+use crate::select::{Defect, LeftOut, Selection, select, tell_with};
+use crate::starting::{AssembleOptions, Sought, newly_missing, tell_start};
 
 /// An array whose drives are open and ours; not served yet.
 #[derive(Debug)]
@@ -108,6 +102,11 @@ impl Assembled {
         self.assembly.absent
     }
 
+    /// Those of them that are missing for the first time: the array has not gone on without them so far.
+    pub fn newly_missing(&self) -> DriveSet {
+        newly_missing(&self.assembly)
+    }
+
     /// Whether it was stopped in good order.
     pub fn state(&self) -> State {
         self.assembly.book.state
@@ -174,11 +173,14 @@ pub enum Recovery {
 }
 
 /// Finds the array that `members` belong to, in any order. It goes on without drives that are missing, if
-/// it survives that; they are recorded as missing before something is written, and not sooner.
+/// it survives that and [`AssembleOptions::degraded`] says so or it has gone on without them before; they are recorded as
+/// missing before something is written, and not sooner.
 pub fn assemble(members: &[MemberSpec], options: AssembleOptions) -> Result<Assembled, HostError> {
-    let (media, found) = look(members)?;
-    let assembly = quorum(&found).map_err(|refusal| HostError::new(tell(&refusal, members)))?;
-    seat(members, media, assembly, Vec::new()).check(options)
+    let sought = Sought::Named(members.len());
+    let Looked { members, media, found, left_out } = look_at_named(members, options)?;
+    let refuse = |refusal| HostError::new(tell_with(tell(&refusal, &members), &left_out));
+    let assembly = quorum(&found).map_err(refuse)?;
+    seat(&members, media, assembly, left_out).check(options, sought)
 }
 
 /// The same with the drives of one array that lie in these folders: the only array there, or the one whose UUID
@@ -192,19 +194,61 @@ pub fn assemble_among(
     let uuid = choose(&scan, folders, array)?;
     let seen = scan.arrays.remove(&uuid).expect("it was chosen among them");
     let members: Vec<MemberSpec> = seen.into_iter().map(|seen| seen.member).collect();
-    let (media, found) = look(&members)?;
+    let Looked { members, media, found, .. } = look(members, Vec::new())?;
     let Selection { left_out, outcome, .. } = select(&members, &found);
     let assembly = outcome.map_err(|refused| HostError::new(refused.sentence))?;
-    seat(&members, media, assembly, left_out).check(options)
+    seat(&members, media, assembly, left_out).check(options, Sought::Among(folders))
 }
 
-/// Opens drives for this process alone and reads their superblocks.
-fn look(members: &[MemberSpec]) -> Result<(Vec<Opened>, Vec<Found>), HostError> {
-    check_distinct(members)?;
+/// Drives that are open for this process alone, and what their superblocks say.
+struct Looked {
+    members: Vec<MemberSpec>,
+    media: Vec<Opened>,
+    found: Vec<Found>,
+    left_out: Vec<LeftOut>,
+}
+
+fn look(members: Vec<MemberSpec>, left_out: Vec<LeftOut>) -> Result<Looked, HostError> {
     let media = members.iter().map(open).collect::<Result<Vec<Opened>, HostError>>()?;
     let mut found: Vec<Found> = media.iter().map(labels::find).collect();
     labels::find_second_copies(&media, &mut found);
-    Ok((media, found))
+    Ok(Looked { members, media, found, left_out })
+}
+
+/// Looks at drives that were named: all of them, or those that can be had, if the array may go on without the others.
+fn look_at_named(named: &[MemberSpec], options: AssembleOptions) -> Result<Looked, HostError> {
+    check_distinct(named)?;
+    let mut members = Vec::new();
+    let mut left_out = Vec::new();
+    for (at, member) in named.iter().enumerate() {
+        if member.is_there()? {
+            members.push(member.clone());
+        } else if options.degraded {
+            let (member, sentence) = (member.clone(), format!("{member} does not exist"));
+            left_out.push(LeftOut { member, defect: Defect::Absent, sentence, found: at });
+        } else {
+            return fail(format!("{member} does not exist, only --degraded goes on without it"));
+        }
+    }
+    let mut looked = look(members, left_out)?;
+    if options.degraded {
+        looked.leave_out_unreadable();
+    }
+    Ok(looked)
+}
+
+impl Looked {
+    fn leave_out_unreadable(&mut self) {
+        for at in (0..self.found.len()).rev() {
+            if self.found[at].copies.iter().all(|copy| *copy == Copy::Unreadable) {
+                let sentence = tell(&Refusal::Unreadable { found: at }, &self.members);
+                let member = self.members.remove(at);
+                drop((self.found.remove(at), self.media.remove(at)));
+                let defect = Defect::Unreadable;
+                self.left_out.push(LeftOut { member, defect, sentence, found: at });
+            }
+        }
+    }
 }
 
 fn seat(
@@ -230,11 +274,11 @@ fn seat(
 }
 
 impl Assembled {
-    /// Refuses to go on where data may be wrong, unless an operator says so.
-    fn check(self, options: AssembleOptions) -> Result<Self, HostError> {
-        match self.doubt() {
-            Some(sentence) if !options.force => fail(sentence),
-            Some(_) | None => Ok(self),
+    /// Refuses to go on without a drive that was there so far, and where data may be wrong, unless an operator says so.
+    fn check(self, options: AssembleOptions, sought: Sought<'_>) -> Result<Self, HostError> {
+        match tell_start(&self.assembly, options, sought, &self.left_out) {
+            Some(sentence) => fail(sentence),
+            None => Ok(self),
         }
     }
 }

@@ -59,6 +59,7 @@ mod select;
 mod service;
 mod signature;
 mod split;
+mod starting;
 mod status;
 #[cfg(test)]
 mod stuck;
@@ -68,9 +69,7 @@ mod uring;
 mod walk;
 mod watch;
 
-pub use assemble::{
-    AssembleOptions, Assembled, Recovery, array_of, array_of_member, assemble, assemble_among,
-};
+pub use assemble::{Assembled, Recovery, array_of, array_of_member, assemble, assemble_among};
 pub use backend::Io;
 pub use create::{CreateOptions, Created, CreatedDrive, Journaling, NewDrives, create};
 pub use devices::Fact;
@@ -98,6 +97,7 @@ pub use replacing::Take;
 pub use requests::{Answered, Operation};
 pub use select::{Defect, LeftOut};
 pub use service::{ArrayHandle, Asked, PIECE_MAX, ServeOptions};
+pub use starting::AssembleOptions;
 pub use status::{ArrayState, Damaged, DriveState, DriveStatus, FoundRange, Status};
 pub use survey::{FoundArray, FoundDrive, FoundState, Survey, survey};
 pub use walk::{Walked, walk};

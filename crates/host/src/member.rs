@@ -153,6 +153,11 @@ impl MemberSpec {
         }
     }
 
+    /// Whether there is something under its name.
+    pub(crate) fn is_there(&self) -> Result<bool, HostError> {
+        Ok(self.far.is_some() || self.identify()?.is_some())
+    }
+
     /// Opens the file or device exclusively and checks it against what was said about it.
     pub(crate) fn open_medium(&self) -> Result<Medium, HostError> {
         let transfer = match self.emulation {

@@ -35,6 +35,8 @@ pub enum Defect {
     Shrunk,
     /// The array went on without it, so that it holds old data.
     Stale,
+    /// It was named and does not exist.
+    Absent,
 }
 
 impl Defect {
@@ -47,11 +49,12 @@ impl Defect {
             Self::Foreign => "foreign",
             Self::Shrunk => "shrunk",
             Self::Stale => "stale",
+            Self::Absent => "absent",
         }
     }
 }
 
-/// A drive that was found and is left out.
+/// A drive that was found, or named, and is left out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeftOut {
     /// Which.
@@ -60,8 +63,14 @@ pub struct LeftOut {
     pub defect: Defect,
     /// The same in a sentence that names it.
     pub sentence: String,
-    /// Its number among those that were found.
+    /// Its number among those that were found, or named.
     pub(crate) found: usize,
+}
+
+/// A sentence, and why drives were left out that might have helped.
+pub(crate) fn tell_with(sentence: String, left_out: &[LeftOut]) -> String {
+    let others = left_out.iter().map(|left| format!("; {}", left.sentence));
+    std::iter::once(sentence).chain(others).collect()
 }
 
 /// See the module. Drives are named by their numbers among those that were found.
@@ -120,9 +129,7 @@ pub(crate) fn select(members: &[MemberSpec], found: &[Found]) -> Selection {
             Blame::All(cause) => cause,
         };
         if cause == Cause::TooFew {
-            let others = left_out.iter().map(|left| left.sentence.as_str());
-            sentence =
-                std::iter::once(sentence.as_str()).chain(others).collect::<Vec<_>>().join("; ");
+            sentence = tell_with(sentence, &left_out);
         }
         return Selection { kept, left_out, outcome: Err(Refused { sentence, cause }) };
     }

@@ -361,11 +361,12 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::assemble::{AssembleOptions, assemble};
+    use crate::assemble::assemble;
     use crate::backend::Member;
     use crate::create::{CreateOptions, Journaling, create};
     use crate::event_log::{LostMember, NumberedEvent};
     use crate::member::MemberSpec;
+    use crate::starting::AssembleOptions;
     use crate::status::DriveState;
 
     /// A drive that keeps what it gets, once it hangs. Nobody may wait for it.

@@ -16,7 +16,7 @@ use levelhead_erasure::Kernel;
 use levelhead_units::{DriveIdx, Extent, Lba, Nanos, Sectors};
 use tempfile::TempDir;
 
-use crate::assemble::{AssembleOptions, assemble};
+use crate::assemble::assemble;
 use crate::backend::{Io, Look, Member};
 use crate::create::{CreateOptions, create};
 use crate::event_log::NumberedEvent;
@@ -24,6 +24,7 @@ use crate::gate::Bound;
 use crate::launch::Doubles;
 use crate::member::MemberSpec;
 use crate::service::{ArrayHandle, ServeOptions};
+use crate::starting::AssembleOptions;
 use crate::status::{ArrayState, DriveState};
 
 /// Within this the product promises that it says how the array is, whatever hangs.

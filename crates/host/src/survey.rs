@@ -12,9 +12,9 @@ use crate::error::HostError;
 use crate::labels;
 use crate::medium::Medium;
 use crate::member::MemberSpec;
-use crate::refusals::tell_doubt;
 use crate::scan::{Seen, newest, scan};
 use crate::select::{Cause, LeftOut, Selection, select};
+use crate::starting::{AssembleOptions, Sought, tell_start};
 
 /// What lies in some folders.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ pub struct FoundArray {
     pub drives: Vec<FoundDrive>,
     /// Drives that say they are the array's and are none of it.
     pub left_out: Vec<LeftOut>,
-    /// Why it would not be served, in one sentence.
+    /// Why it would not be served unless an operator says more, in one sentence.
     pub refusal: Option<String>,
 }
 
@@ -116,12 +116,13 @@ impl FoundDrive {
 /// Looks for arrays in these folders, and among these files and devices.
 pub fn survey(places: &[PathBuf]) -> Result<Survey, HostError> {
     let scan = scan(places)?;
-    let arrays = scan.arrays.iter().map(|(&uuid, seen)| found_array(uuid, seen)).collect();
+    let found = |(&uuid, seen): (&Uuid, &Vec<Seen>)| found_array(uuid, seen, Sought::Among(places));
+    let arrays = scan.arrays.iter().map(found).collect();
     let (damaged, looked_at, closed) = (scan.damaged, scan.looked_at, scan.closed);
     Ok(Survey { arrays, damaged, looked_at, closed })
 }
 
-fn found_array(uuid: Uuid, seen: &[Seen]) -> FoundArray {
+fn found_array(uuid: Uuid, seen: &[Seen], sought: Sought<'_>) -> FoundArray {
     let members: Vec<MemberSpec> = seen.iter().map(|seen| seen.member.clone()).collect();
     let found: Vec<Found> = seen.iter().map(|seen| seen.found.clone()).collect();
     let Selection { kept, left_out, outcome } = select(&members, &found);
@@ -147,7 +148,8 @@ fn found_array(uuid: Uuid, seen: &[Seen]) -> FoundArray {
                 (true, false) => FoundState::Dirty,
                 (true, true) => FoundState::Clean,
             };
-            (state, assembly.doubt.map(|doubt| tell_doubt(doubt, &assembly)))
+            // What is left out is told beside it.
+            (state, tell_start(&assembly, AssembleOptions::default(), sought, &[]))
         }
         Err(refused) => {
             let state = match refused.cause {

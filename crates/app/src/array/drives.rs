@@ -1,8 +1,11 @@
 //! How the drives of an array are named: each by itself, or by the folders that they lie in.
 
 use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use levelhead_host::{AssembleOptions, Assembled, LeftOut, Which, assemble, assemble_among};
+use levelhead_units::Nanos;
 use serde::Serialize;
 
 use super::members;
@@ -21,6 +24,35 @@ pub enum Drives {
         array: Option<String>,
     },
 }
+
+/// What may be so at an array's start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowed {
+    /// Whether data may be wrong.
+    pub force: bool,
+    /// Whether drives may be missing that were there so far.
+    pub degraded: Degraded,
+}
+
+/// Whether an array may start without drives that were there so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Degraded {
+    /// It may not.
+    No,
+    /// It may once they have been looked for so long.
+    After(Nanos),
+}
+
+impl Allowed {
+    /// When no drive is waited for any more.
+    pub(super) fn options(self) -> AssembleOptions {
+        let degraded = matches!(self.degraded, Degraded::After(_));
+        AssembleOptions { force: self.force, degraded }
+    }
+}
+
+/// How often drives are looked for that an array waits for.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl Drives {
     /// As they were typed: folders, or else drives.
@@ -48,6 +80,36 @@ impl Drives {
             Self::Among { folders, array } => {
                 run(Which::Among { folders, array: array.as_deref() })
             }
+        }
+    }
+
+    /// The same, after a wait for drives that are missing, where one is allowed. `tell` hears why it waits.
+    pub(super) fn wait_and_assemble(
+        &self,
+        allowed: Allowed,
+        tell: &dyn Fn(&str),
+    ) -> Result<Assembled, AppError> {
+        let patience = match allowed.degraded {
+            Degraded::No => Nanos::ZERO,
+            Degraded::After(patience) => patience,
+        };
+        let (begun, all) =
+            (Instant::now(), AssembleOptions { degraded: false, ..allowed.options() });
+        let mut is_told = false;
+        loop {
+            let left = Duration::from_nanos(patience.get()).saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return self.assemble(allowed.options());
+            }
+            match self.assemble(all) {
+                Ok(assembled) => return Ok(assembled),
+                Err(error) if !is_told => {
+                    tell(&format!("{error}; looking for drives for {patience}"));
+                    is_told = true;
+                }
+                Err(_) => {}
+            }
+            thread::sleep(left.min(LOOK_EVERY));
         }
     }
 

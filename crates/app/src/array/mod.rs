@@ -25,7 +25,7 @@ mod would;
 pub use check::{Check, CheckedArray, check};
 pub use client::ask;
 pub use create::{Create, MadeArray, create};
-pub use drives::Drives;
+pub use drives::{Allowed, Degraded, Drives};
 pub use event_json::Priority;
 pub use events::Tell;
 pub use follow::{Events, Heard, events};

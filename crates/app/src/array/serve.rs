@@ -8,14 +8,12 @@ use std::time::{Duration, Instant};
 use levelhead_array::{HostOrder, Patience, Policy};
 use levelhead_block::{BlockService, Done, Request};
 use levelhead_erasure::Kernel;
-use levelhead_host::{
-    ArrayHandle, AssembleOptions, Bound, Io, MemberSpec, NumberedEvent, ServeOptions,
-};
+use levelhead_host::{ArrayHandle, Bound, Io, MemberSpec, NumberedEvent, ServeOptions};
 use levelhead_report::json;
 use levelhead_units::{Bytes, Nanos, Sectors};
 use serde::Serialize;
 
-use super::drives::Drives;
+use super::drives::{Allowed, Drives};
 use super::event_json::Priority;
 use super::events::Tell;
 use super::metrics::{Devices, Scrapes};
@@ -40,8 +38,8 @@ pub struct Serve {
     pub window: u32,
     /// The order of the host's queues.
     pub order: HostOrder,
-    /// Serve an array that lost both its power and a drive.
-    pub force: bool,
+    /// What is allowed at its start.
+    pub allowed: Allowed,
     /// How files and devices are read and written.
     pub io: Io,
     /// Which code does the arithmetic: the fastest of this processor if nothing else is asked for.
@@ -156,7 +154,8 @@ const FAREWELL: Duration = Duration::from_secs(1);
 pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), AppError> {
     let Audience { begun, ready, tell, progress, service } = audience;
     let kernel = kernel(ask.kernel)?;
-    let assembled = ask.drives.assemble(AssembleOptions { force: ask.force })?;
+    let assembled =
+        ask.drives.wait_and_assemble(ask.allowed, &|sentence| tell(Priority::Warning, sentence))?;
     let usual = socket_path::of_server(assembled.uuid());
     let (control, link) = match (&ask.control, usual) {
         (None, usual) => (usual?, None),

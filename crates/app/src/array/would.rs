@@ -2,14 +2,16 @@
 //!
 //! It opens the same drives in the same way and asks the same question; only then it lets go of them.
 
+use std::collections::BTreeMap;
+
 use levelhead_array::superblock::Forced;
-use levelhead_host::{AssembleOptions, Assembled, Recovery};
+use levelhead_host::{Assembled, MemberSpec, Recovery};
 use levelhead_report::{Column, Table, json};
-use levelhead_units::Bytes;
+use levelhead_units::{Bytes, DriveIdx, DriveSet};
 use serde::Serialize;
 
 use super::create::role_of;
-use super::drives::{Drives, LeftOutJson};
+use super::drives::{Allowed, Drives, LeftOutJson};
 use crate::{AppError, Show};
 
 /// Which drives, and what is allowed.
@@ -17,8 +19,8 @@ use crate::{AppError, Show};
 pub struct Assemble {
     /// The drives.
     pub drives: Drives,
-    /// Whether data may be wrong.
-    pub force: bool,
+    /// What is allowed.
+    pub allowed: Allowed,
 }
 
 /// What a start would do.
@@ -36,6 +38,8 @@ pub struct WouldServe {
     unsynced_stripes: u64,
     stripes: u64,
     drives: Vec<DriveJson>,
+    /// Drives that are missing for the first time.
+    newly_missing: Vec<usize>,
     left_out: Vec<LeftOutJson>,
     /// What it would do first, a sentence each.
     would: Vec<String>,
@@ -51,7 +55,7 @@ struct DriveJson {
 
 /// Says what `serve` would do.
 pub fn would_serve(ask: &Assemble) -> Result<WouldServe, AppError> {
-    let assembled = ask.drives.assemble(AssembleOptions { force: ask.force })?;
+    let assembled = ask.drives.assemble(ask.allowed.options())?;
     Ok(WouldServe::of(&assembled))
 }
 
@@ -63,12 +67,23 @@ impl WouldServe {
             Recovery::Journal => "journal",
             Recovery::Resync => "resync",
         };
-        let drives = assembled.drives().into_iter().enumerate().map(|(drive, member)| DriveJson {
-            drive,
-            role: role_of(&spec, drive),
-            state: if member.is_some() { "taken" } else { "missing" },
-            member: member.map(ToString::to_string),
-        });
+        let returning: BTreeMap<DriveIdx, &MemberSpec> =
+            assembled.returning().into_iter().collect();
+        let drive = |(at, taken): (usize, Option<&MemberSpec>)| {
+            let (state, member) = match (taken, returning.get(&DriveIdx::from_usize(at))) {
+                (Some(member), _) => ("taken", Some(member)),
+                (None, Some(&member)) => ("returning", Some(member)),
+                (None, None) => ("missing", None),
+            };
+            DriveJson {
+                drive: at,
+                role: role_of(&spec, at),
+                state,
+                member: member.map(ToString::to_string),
+            }
+        };
+        let drives = assembled.drives().into_iter().enumerate().map(drive);
+        let newly_missing = assembled.newly_missing();
         Self {
             uuid: assembled.uuid().to_string(),
             array: assembled.spec().to_string(),
@@ -82,6 +97,7 @@ impl WouldServe {
             unsynced_stripes: stripes - synced,
             stripes,
             drives: drives.collect(),
+            newly_missing: newly_missing.iter().map(DriveIdx::as_usize).collect(),
             left_out: assembled.left_out().iter().map(LeftOutJson::of).collect(),
             would: sentences(assembled),
         }
@@ -94,9 +110,20 @@ pub(super) fn sentences(assembled: &Assembled) -> Vec<String> {
     if let Some(doubt) = assembled.doubt() {
         sentences.push(format!("forced to go on: {doubt}"));
     }
-    let lost = assembled.lost();
-    if !lost.is_empty() {
-        sentences.push(format!("drives {lost} are missing, their data is computed"));
+    let returning = assembled.returning();
+    let back: DriveSet = returning.iter().map(|(drive, _)| *drive).collect();
+    let missing = assembled.lost().without(back);
+    if !missing.is_empty() {
+        sentences.push(format!("drives {missing} are missing, their data is computed"));
+    }
+    let newly = assembled.newly_missing();
+    if !newly.is_empty() {
+        sentences.push(format!(
+            "drives {newly} are missing for the first time: the first write records that, and goes on without them"
+        ));
+    }
+    for (drive, member) in returning {
+        sentences.push(format!("drive {drive} is back, {member}, and is given what it has missed"));
     }
     for left in assembled.left_out() {
         sentences.push(format!("left out: {}", left.sentence));

@@ -217,7 +217,7 @@ impl Bed {
 }
 
 fn open(members: &[MemberSpec]) -> Result<Assembled, AppError> {
-    assemble(members, AssembleOptions { force: false }).map_err(AppError::trouble)
+    assemble(members, AssembleOptions::default()).map_err(AppError::trouble)
 }
 
 fn spec() -> Spec {

@@ -8,9 +8,9 @@ use std::time::Instant;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use levelhead_app::array::{
-    Assemble, Audience, Check, Create, Drives, Events, Heard, Make, Notice, OFFERS, Salvage,
-    ScrubWhat, Serve, Service, Serving, Verb, Watch, ask, check, create, events, list, salvage,
-    serve, watch, would_serve,
+    Allowed, Assemble, Audience, Check, Create, Degraded, Drives, Events, Heard, Make, Notice,
+    OFFERS, Salvage, ScrubWhat, Serve, Service, Serving, Verb, Watch, ask, check, create, events,
+    list, salvage, serve, watch, would_serve,
 };
 use levelhead_app::{AppError, Stop};
 use levelhead_array::{HostOrder, Policy, Spec};
@@ -89,9 +89,28 @@ pub(crate) struct AssembleArgs {
     /// How the array's UUID begins, where several arrays have drives in the folders
     #[arg(long, value_name = "UUID")]
     array: Option<String>,
-    /// As for serve --force
+    #[command(flatten)]
+    allowed: AllowedArgs,
+}
+
+/// What may be so at an array's start.
+#[derive(Args)]
+pub(crate) struct AllowedArgs {
+    /// Start without drives that are missing and were there so far, after having looked for them for this long, 1s to
+    /// 1h, or at once: the first write records that they are missing, and a start after it needs no option
+    #[arg(long, value_name = "AFTER", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "0s", value_parser = values::look_for)]
+    degraded: Option<Nanos>,
+    /// Serve an array that lost both its power and a drive: some of its data may be wrong
     #[arg(long)]
     force: bool,
+}
+
+impl AllowedArgs {
+    fn allowed(&self) -> Allowed {
+        let Self { degraded, force } = *self;
+        Allowed { force, degraded: degraded.map_or(Degraded::No, Degraded::After) }
+    }
 }
 
 /// The drives of an array that exists.
@@ -157,9 +176,8 @@ pub(crate) struct ServeArgs {
     /// The order in which commands leave the host's queues: fcfs, elevator or paper32
     #[arg(long, default_value = "elevator")]
     host_order: HostOrder,
-    /// Serve an array that lost both its power and a drive: some of its data may be wrong
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    allowed: AllowedArgs,
     /// How files and devices are read and written: uring, threads, or best (files in a tmpfs by the
     /// array's own thread, at once; all others by io_uring where the kernel has it)
     #[arg(long, env = "LEVELHEAD_IO", hide_env_values = true, default_value = "best")]
@@ -363,9 +381,9 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
             output.print(&create(&Create { spec: array, members, journals, options })?)
         }
         Options::List(ListArgs { folders }) => output.print(&list(&folders)?),
-        Options::Assemble(AssembleArgs { drives, array, force }) => {
-            let drives = Drives::of(drives, array)?;
-            output.print(&would_serve(&Assemble { drives, force })?)
+        Options::Assemble(AssembleArgs { drives, array, allowed }) => {
+            let ask = Assemble { drives: Drives::of(drives, array)?, allowed: allowed.allowed() };
+            output.print(&would_serve(&ask)?)
         }
         Options::Check(CheckArgs { drives, kernel }) => {
             let drives = drives.drives();
@@ -450,7 +468,7 @@ fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
         policy: args.policy,
         window: args.window,
         order: args.host_order,
-        force: args.force,
+        allowed: args.allowed.allowed(),
         io: args.io,
         on_event: args.on_event,
         kernel: args.kernel,

@@ -35,7 +35,7 @@ const COUNTED: [&str; 12] = [
 fn status_tells_what_an_array_does_while_it_serves() {
     let shelf = Shelf::new();
     let drives = shelf.array(DRIVE);
-    let options = ["--nbd", &shelf.path("nbd.sock"), "--policy", "assisted"];
+    let options = ["--nbd", &shelf.path("nbd.sock"), "--policy", "assisted", "--degraded"];
     let serving = shelf.serve_with(&without(&drives, 5), &options);
     let client = connect(&shelf.path("nbd.sock"));
     client.write_at(Bytes::new(0), &random(1 << 20, 1), Durability::Durable).unwrap();

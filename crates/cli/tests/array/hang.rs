@@ -47,7 +47,7 @@ fn array_whose_drive_hangs_says_so_serves_on_and_stops() {
         let serving = shelf.serve(&drives);
         wait_until("the drive is caught up", || serving.status()["state"] == "whole");
         serving.stop();
-        let serving = shelf.serve(&without(&drives, (hanging + 1) % 6));
+        let serving = shelf.serve_degraded(&without(&drives, (hanging + 1) % 6));
         let mut read = vec![0; 200_000];
         connect(&socket).read_at(Bytes::new(0), &mut read).unwrap();
         assert!(read.iter().all(|&byte| byte == 7));

@@ -3,6 +3,7 @@
 mod apart;
 mod control;
 mod crashes;
+mod degraded;
 mod events;
 mod far;
 mod hang;

@@ -98,7 +98,7 @@ fn parsers_of_others_read_every_metric_and_find_what_status_says() {
     let shelf = Shelf::new();
     let mut members = without(&shelf.array(DRIVE), 5);
     members[2] = format!("emu:{}?retry-rate=20%&rotations=1", members[2]);
-    let serving = serve(&shelf, &members, &["--policy", "normal"]);
+    let serving = serve(&shelf, &members, &["--policy", "normal", "--degraded"]);
     let client = connect(&shelf.path("nbd.sock"));
     client.write_at(Bytes::new(0), &random(1 << 20, 1), Durability::Durable).unwrap();
     // Not what was written: that may be in memory still.

@@ -41,7 +41,7 @@ fn members_of_a_mirror_hold_the_same_bytes_and_each_is_enough() {
     assert_same(&held[0], &held[1]);
     assert_same(&held[0], &held[2]);
     for drive in &drives {
-        let serving = shelf.serve(std::slice::from_ref(drive));
+        let serving = shelf.serve_degraded(std::slice::from_ref(drive));
         assert_same(&read_all(&shelf.path("nbd.sock")), &model);
         serving.stop();
     }
@@ -93,7 +93,7 @@ fn mirror_whose_server_was_killed_starts_with_any_of_its_drives() {
     serving.signal(rustix::process::Signal::KILL);
     drop(serving.end());
     for drive in &drives {
-        let serving = shelf.serve(std::slice::from_ref(drive));
+        let serving = shelf.serve_degraded(std::slice::from_ref(drive));
         assert_same(&read_all(&socket), &model);
         // Nothing was written, and so the other one is taken back.
         serving.stop();

@@ -124,7 +124,7 @@ fn assemble_says_what_serve_does_and_changes_nothing() {
     fs::write(shelf.path("old.img"), old).unwrap();
     fs::remove_file(&drives[5]).unwrap();
     let before = shelf.content();
-    let would = levelhead(&["array", "assemble", folder(&shelf), "--json"]).json();
+    let would = levelhead(&["array", "assemble", folder(&shelf), "--degraded", "--json"]).json();
     assert!(before == shelf.content(), "something has changed");
     assert_eq!(
         keys(&would),
@@ -135,6 +135,7 @@ fn assemble_says_what_serve_does_and_changes_nothing() {
             "generation",
             "journal",
             "left_out",
+            "newly_missing",
             "recovery",
             "size_bytes",
             "state",
@@ -151,14 +152,15 @@ fn assemble_says_what_serve_does_and_changes_nothing() {
     assert_eq!(would["drives"][5], json!({ "drive": 5, "state": "missing", "member": null }));
     let left = &would["left_out"][0];
     assert_eq!((&left["member"], &left["state"]), (&json!(shelf.path("old.img")), &json!("stale")));
-    let text = levelhead(&["array", "assemble", folder(&shelf)]).good();
+    assert_eq!(would["newly_missing"], json!([5]));
+    let text = levelhead(&["array", "assemble", folder(&shelf), "--degraded"]).good();
     assert!(text.starts_with(&format!("would serve {ARRAY}, ")), "{text}");
     // The members themselves may be named as well.
-    let named = [&["array", "assemble", "--json"][..], &refs(&drives[..5])].concat();
+    let named = [&["array", "assemble", "--degraded", "--json"][..], &refs(&drives[..5])].concat();
     assert_eq!(levelhead(&named).json()["drives"], would["drives"]);
     // And serve does what was said.
     let socket = shelf.path("nbd.sock");
-    let scan = ["array", "serve", "--scan", folder(&shelf), "--nbd", &socket];
+    let scan = ["array", "serve", "--scan", folder(&shelf), "--nbd", &socket, "--degraded"];
     let serving = crate::support::Serving::start(&scan);
     assert_eq!(serving.said["remarks"], would["would"]);
     assert_eq!(serving.status()["drives"][2]["member"], drives[2].as_str());
@@ -217,7 +219,7 @@ fn what_only_a_drive_knows_that_cannot_be_used_is_not_passed_over() {
     assert!(refusal.ends_with("no other drive knows as much of the array"), "{refusal}");
     // Without it nothing says that there was more.
     file.write_all_at(&[0; 4096], 0).unwrap();
-    let would = levelhead(&["array", "assemble", folder(&shelf), "--json"]).json();
+    let would = levelhead(&["array", "assemble", folder(&shelf), "--degraded", "--json"]).json();
     assert_eq!(would["state"], "degraded");
 }
 

@@ -32,7 +32,7 @@ impl Array {
     }
 
     fn write(&self, drives: &[String], byte: u8) {
-        let serving = self.shelf.serve(drives);
+        let serving = self.shelf.serve_degraded(drives);
         let client = connect(&self.shelf.path("nbd.sock"));
         client.write_at(Bytes::new(0), &[byte; 65536], Durability::Durable).unwrap();
         drop(client);
@@ -216,11 +216,11 @@ fn drives_that_are_too_few_or_in_doubt_are_refused_and_left_as_they_are() {
         "was not stopped in good order and drives 2 are missing: what they held may come out wrong";
     array.check_serve(&array.all()[..2], &[doubt, "only --force goes on"]);
     // Told to, it goes on; with a journal there is nothing to ask.
-    let told = [&["array", "assemble", "--force"][..], &array.all()[..2]].concat();
+    let told = [&["array", "assemble", "--force", "--degraded"][..], &array.all()[..2]].concat();
     assert!(levelhead(&told).good().contains("forced to go on"));
     let array = Array::new(&[]);
     array.cut_off();
-    let would = [&["array", "assemble"][..], &array.all()[..2]].concat();
+    let would = [&["array", "assemble", "--degraded"][..], &array.all()[..2]].concat();
     assert!(levelhead(&would).good().contains("what is in its journal goes to its place first"));
 }
 
@@ -228,14 +228,14 @@ fn drives_that_are_too_few_or_in_doubt_are_refused_and_left_as_they_are() {
 #[test]
 fn start_without_a_drive_evicts_nothing_and_what_was_forced_is_told() {
     let array = Array::new(&[]);
-    array.shelf.serve(&array.drives[..2]).stop();
+    array.shelf.serve_degraded(&array.drives[..2]).stop();
     let would = levelhead(&[&["array", "assemble", "--json"][..], &array.all()].concat()).json();
     assert_eq!((&would["state"], &would["forced"]), (&"whole".into(), &false.into()));
     let array = Array::new(&["--journal", "none"]);
     array.cut_off();
     let left: Vec<String> = array.drives[..2].to_vec();
     let socket = array.shelf.path("nbd.sock");
-    let serving = array.shelf.serve_with(&left, &["--nbd", &socket, "--force"]);
+    let serving = array.shelf.serve_with(&left, &["--nbd", &socket, "--force", "--degraded"]);
     connect(&socket).write_at(Bytes::new(0), &[1; 4096], Durability::Durable).unwrap();
     serving.stop();
     let would =

@@ -126,7 +126,7 @@ fn old_drive_that_lies_beside_the_new_one_is_left_out_of_a_scan() {
         serving.stop();
         // Without the new drive it is no better.
         std::fs::remove_file(&new).unwrap();
-        let serving = shelf.serve_with(&[], &scan);
+        let serving = shelf.serve_with(&[], &[&scan[..], &["--degraded"]].concat());
         assert_eq!(state(&serving, 2), "missing");
         assert_same(&crate::support::read_all(&socket), &model);
         serving.stop();
@@ -215,8 +215,9 @@ fn drive_that_was_not_there_for_one_start_is_caught_up_at_the_next() {
     let serving = shelf.serve_with(&drives, &["--nbd", &socket]);
     connect(&socket).write_at(Bytes::new(0), &model, Durability::Durable).unwrap();
     serving.stop();
-    let serving = shelf.serve_with(&without(&drives, 3), &["--nbd", &shelf.path("2.sock")]);
-    scribble(&connect(&shelf.path("2.sock")), &mut model, 2);
+    let second = shelf.path("2.sock");
+    let serving = shelf.serve_with(&without(&drives, 3), &["--nbd", &second, "--degraded"]);
+    scribble(&connect(&second), &mut model, 2);
     serving.stop();
     let serving = shelf.serve_with(&drives, &["--nbd", &shelf.path("3.sock")]);
     wait_for_rebuild(&serving, 3);

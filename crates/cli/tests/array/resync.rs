@@ -68,7 +68,7 @@ fn drive_that_alone_holds_data_is_not_given_up() {
     let serve = [&["array", "serve", "--nbd", &socket][..], &refs(&left)].concat();
     let ended = levelhead(&serve);
     assert!(ended.refusal().contains("of 736 stripes is not known to be valid"), "{ended:?}");
-    let serving = shelf.serve_with(&left, &["--nbd", &socket, "--force"]);
+    let serving = shelf.serve_with(&left, &["--nbd", &socket, "--force", "--degraded"]);
     let client = connect(&socket);
     let mut refused = 0;
     for (idx, expected) in bytes.chunks(STEP).enumerate() {
@@ -91,7 +91,7 @@ fn content_of_copies(files: &[String]) -> Vec<u8> {
         fs::copy(path, &to).unwrap();
         to
     };
-    let serving = shelf.serve(&files.iter().map(copy).collect::<Vec<_>>());
+    let serving = shelf.serve_degraded(&files.iter().map(copy).collect::<Vec<_>>());
     let bytes = read_all(&shelf.path("nbd.sock"));
     serving.stop();
     bytes
@@ -103,7 +103,7 @@ fn array_whose_server_was_killed_is_served_again_at_once_with_a_drive_less() {
     let shelf = Shelf::new();
     let drives = shelf.array(DRIVE);
     let (socket, model) = kill_a_server(&shelf, &drives);
-    let serving = shelf.serve(&drives[1..]);
+    let serving = shelf.serve_degraded(&drives[1..]);
     assert_same(&read_all(&socket), &model);
     let status = serving.status();
     assert_eq!((synced(&status), &status["forced"]), (100.0, &false.into()), "{status}");
@@ -130,7 +130,7 @@ fn array_without_a_journal_whose_server_was_killed_is_served_again_and_resynced(
     assert_same(&read_all(&socket), &model);
     wait_until_synced(&serving);
     serving.stop();
-    let serving = shelf.serve(&drives[1..]);
+    let serving = shelf.serve_degraded(&drives[1..]);
     assert_same(&read_all(&socket), &model);
     serving.stop();
 }

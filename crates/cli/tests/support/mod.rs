@@ -289,6 +289,12 @@ impl Shelf {
         self.serve_with(members, &["--nbd", &self.path("nbd.sock")])
     }
 
+    /// The same without drives that were there so far.
+    #[track_caller]
+    pub(crate) fn serve_degraded(&self, members: &[String]) -> Serving {
+        self.serve_with(members, &["--nbd", &self.path("nbd.sock"), "--degraded"])
+    }
+
     #[track_caller]
     pub(crate) fn serve_with(&self, members: &[String], options: &[&str]) -> Serving {
         Serving::start(&[&["array", "serve"][..], &refs(members), options].concat())

@@ -261,7 +261,11 @@ impl Offline {
     fn is_of_use(&self, looked: &Looked, left: &LeftOut) -> Option<OfflineDrive> {
         match left.defect {
             Defect::Shrunk | Defect::Stale => {}
-            Defect::Stranger | Defect::Unreadable | Defect::Damaged | Defect::Foreign => {
+            Defect::Absent
+            | Defect::Stranger
+            | Defect::Unreadable
+            | Defect::Damaged
+            | Defect::Foreign => {
                 return None;
             }
         }

@@ -20,11 +20,12 @@ use super::findings::{Finding, FindingKind};
 use super::rings::Rings;
 use super::salvage::{Origin, SalvageOptions, salvage};
 use super::*;
-use crate::assemble::{AssembleOptions, assemble};
+use crate::assemble::assemble;
 use crate::backend::Io;
 use crate::create::{CreateOptions, create};
 use crate::gate::Bound;
 use crate::service::{ArrayHandle, ServeOptions};
+use crate::starting::AssembleOptions;
 
 /// Drives of 4 MiB, in a folder.
 struct Shelf {

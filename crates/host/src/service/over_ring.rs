@@ -11,10 +11,11 @@ use levelhead_units::{Extent, Lba};
 use tempfile::TempDir;
 
 use super::*;
-use crate::assemble::{AssembleOptions, assemble};
+use crate::assemble::assemble;
 use crate::create::{CreateOptions, Journaling, create};
 use crate::medium::{Medium, Transfer};
 use crate::member::MemberSpec;
+use crate::starting::AssembleOptions;
 use crate::status::DriveState;
 use crate::uring::puppet::{Puppet, Strings};
 use crate::uring::{self, Kernel as Steps};

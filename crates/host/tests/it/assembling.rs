@@ -1,10 +1,12 @@
 //! Arrays found again in their drives, and those that are better left alone.
 
+use std::sync::Arc;
+
 use levelhead_array::Resync;
 use levelhead_array::superblock::{Forced, State, Superblock};
-use levelhead_block::{BlockService, Buf, Outcome};
-use levelhead_host::{AssembleOptions, DriveState, MemberSpec, assemble};
-use levelhead_units::{DriveIdx, Ratio};
+use levelhead_block::{BlockService, Buf, Done, Outcome, Reply, Request};
+use levelhead_host::{AssembleOptions, Defect, DriveState, MemberSpec, assemble};
+use levelhead_units::{DriveIdx, Ratio, Sectors};
 
 use crate::support::{
     CLEAN, Client, Shelf, UNKNOWN, check_content, fill, gather, make, noise, options, serve,
@@ -233,7 +235,7 @@ fn array_that_lost_its_power_and_a_drive_is_refused_unless_forced() {
         "the array was not stopped in good order and drives 0 are missing: what they held may come \
          out wrong, only --force goes on",
     );
-    let forced = assemble(&crashed[1..], AssembleOptions { force: true }).unwrap();
+    let forced = assemble(&crashed[1..], AssembleOptions { force: true, degraded: true }).unwrap();
     assert_eq!(forced.synced(), (16, 16));
     check_content(&forced.serve(options("normal")).unwrap(), &content);
 }
@@ -258,7 +260,7 @@ fn drive_lost_before_a_crash_does_not_come_back() {
         ),
     );
     let others = [&crashed[0], &crashed[2]].map(Clone::clone);
-    let forced = assemble(&others, AssembleOptions { force: true }).unwrap();
+    let forced = assemble(&others, AssembleOptions { force: true, degraded: true }).unwrap();
     check_content(&forced.serve(options("normal")).unwrap(), &content);
 }
 
@@ -291,7 +293,7 @@ fn array_that_was_never_in_sync_is_refused_without_a_drive() {
         "drives 0 are missing and the redundancy of 16 of 16 stripes is not known to be valid: what \
          they held there may be wrong or gone, only --force goes on",
     );
-    let forced = assemble(&members[1..], AssembleOptions { force: true }).unwrap();
+    let forced = assemble(&members[1..], AssembleOptions { force: true, degraded: true }).unwrap();
     let array = forced.serve(options("normal")).unwrap();
     let reply = Client::new(&array).read(0, array.size().get());
     let Outcome::Done { damaged, .. } = reply.outcome else { panic!("{:?}", reply.outcome) };
@@ -402,7 +404,7 @@ fn array_that_was_made_to_go_on_says_so_after_every_stop() {
     drop(array);
     assert_eq!(gather(&members).unwrap().forced(), Forced::No);
     let left = &crashed[1..];
-    let array = assemble(left, AssembleOptions { force: true }).unwrap();
+    let array = assemble(left, AssembleOptions { force: true, degraded: true }).unwrap();
     let array = array.serve(options("normal")).unwrap();
     fill(&array, 5);
     array.stop().unwrap();
@@ -412,4 +414,39 @@ fn array_that_was_made_to_go_on_says_so_after_every_stop() {
         fill(&array, 6);
         array.stop().unwrap();
     }
+}
+
+/// A drive that is there and does nothing any more.
+struct Dead(Sectors);
+
+impl BlockService for Dead {
+    fn size(&self) -> Sectors {
+        self.0
+    }
+
+    fn submit(&self, _: Request, done: Done) {
+        done(Reply::gone("it is dead"));
+    }
+}
+
+#[test]
+fn drive_that_gives_no_superblock_is_missing_where_one_may_be() {
+    let shelf = Shelf::new();
+    let (mut members, content) = stopped(&shelf);
+    let dead = Arc::new(Dead(Sectors::new(100)));
+    members[1] = MemberSpec::handed_in("dead", dead);
+    let refused = assemble(&members, AssembleOptions::default()).unwrap_err().to_string();
+    let sentence = "cannot read dead: neither copy of its superblock can be had";
+    assert_eq!(refused, sentence);
+    let array = gather(&members).unwrap();
+    assert_eq!(array.newly_missing().to_string(), "1");
+    let left_out = &array.left_out()[0];
+    assert_eq!((left_out.defect, left_out.sentence.as_str()), (Defect::Unreadable, sentence));
+    check_content(&array.serve(options("normal")).unwrap(), &content);
+    // Two of them are too many, and both are named.
+    let dead = Arc::new(Dead(Sectors::new(100)));
+    members[0] = MemberSpec::handed_in("other", dead);
+    let refused = gather(&members).unwrap_err().to_string();
+    let both = ["cannot read dead: ", "cannot read other: ", "2 are missing: drives 0,1"];
+    assert!(both.iter().all(|part| refused.contains(part)), "{refused}");
 }

@@ -140,7 +140,7 @@ pub(crate) fn make(spec: &str, members: &[MemberSpec], options: CreateOptions) -
 }
 
 pub(crate) fn gather(members: &[MemberSpec]) -> Result<Assembled, HostError> {
-    assemble(members, AssembleOptions { force: false })
+    assemble(members, AssembleOptions { force: false, degraded: true })
 }
 
 pub(crate) fn options(policy: &str) -> ServeOptions {

@@ -1,0 +1,69 @@
+//! What an operator must allow before an array is served: that a drive is missing which was there so far, and that data may
+//! be wrong.
+
+use std::path::PathBuf;
+
+use levelhead_array::membership::not_present;
+use levelhead_array::quorum::Assembly;
+use levelhead_units::DriveSet;
+
+use crate::refusals::tell_doubt;
+use crate::select::{LeftOut, tell_with};
+
+/// How an array is assembled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AssembleOptions {
+    /// Go on where data may be wrong or missing: an array that lost both its power and a drive.
+    pub force: bool,
+    /// Go on without drives that are missing and that the array has not gone on without before. Drives that are named and
+    /// that do not exist, or whose superblocks cannot be read, count as missing then.
+    pub degraded: bool,
+}
+
+/// Where the drives of an array were looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Sought<'a> {
+    /// Among so many that were named.
+    Named(usize),
+    /// In these folders.
+    Among(&'a [PathBuf]),
+}
+
+/// Drives that are missing for the first time: the array has not gone on without them so far.
+pub(crate) fn newly_missing(assembly: &Assembly) -> DriveSet {
+    assembly.absent.without(not_present(&assembly.book.members))
+}
+
+/// Why an array is not served unless an operator says more than that, in one sentence; nothing where it is.
+pub(crate) fn tell_start(
+    assembly: &Assembly,
+    options: AssembleOptions,
+    sought: Sought<'_>,
+    left_out: &[LeftOut],
+) -> Option<String> {
+    let missing = newly_missing(assembly);
+    let is_missed = !missing.is_empty() && !options.degraded;
+    let missed = is_missed.then(|| tell_missing(missing, sought));
+    let doubt = assembly.doubt.filter(|_| !options.force).map(|doubt| tell_doubt(doubt, assembly));
+    let sentence = [missed, doubt].into_iter().flatten().reduce(|a, b| format!("{a}; {b}"))?;
+    Some(tell_with(sentence, if is_missed { left_out } else { &[] }))
+}
+
+/// Which drives are missing that the array has always had, and where they are not, in one sentence.
+fn tell_missing(missing: DriveSet, sought: Sought<'_>) -> String {
+    let (drives, are, it, them) = match missing.len() {
+        1 => ("drive", "is", "it is", "it"),
+        _ => ("drives", "are", "they are", "them"),
+    };
+    let where_not = match sought {
+        Sought::Named(count) => format!("{it} not among the {count} that were named"),
+        Sought::Among(folders) => {
+            let names: Vec<String> = folders.iter().map(|at| at.display().to_string()).collect();
+            format!("{it} not to be found in {}", names.join(" and "))
+        }
+    };
+    format!(
+        "{drives} {missing} {are} missing and the array has not gone on without {them} so far: {where_not}, only \
+         --degraded starts without {them}"
+    )
+}
