@@ -92,6 +92,7 @@ fn superblock(spec: Spec, drive: u8, has_journal: bool) -> Superblock {
         synced_last: 10,
         journal: has_journal.then_some(Kept { first: 1, logs: Logs::Parts }),
         missed: levelhead_units::DriveSet::EMPTY,
+        wishes: levelhead_array::Wishes::default(),
         members: (0..drives(spec)).map(member).collect(),
     };
     let reserved = division.reserved(SIZE);

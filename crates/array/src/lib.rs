@@ -66,7 +66,7 @@ pub use background::budget::Budget;
 pub use background::progress::{
     Blame, Fault, RebuildProgress, Resync, ResyncProgress, ScrubFound, ScrubProgress, ScrubState,
 };
-pub use background::rebuild::{NotReplaced, RebuildWish};
+pub use background::rebuild::NotReplaced;
 pub use counters::{Counter, Counters, DriveCounters};
 pub use drives::detect::{self, DriveEvent, EventKind, Figures, Refusal};
 pub use drives::queue::HostOrder;
@@ -74,6 +74,7 @@ pub use drives::silence::Patience;
 pub use durable::books::Books;
 pub use durable::ledger::NewMember;
 pub use durable::listing::DamagedSummary;
+pub use durable::wishes::{GoesOn, RebuildWish, ScrubMark, Wishes};
 pub use durable::{damaged, membership, missed, quorum, reserve, superblock};
 pub use event::{ArrayEvent, Ending, Event};
 pub use levelhead_block::{BufId, Combine, Place, RequestId, Segment};
@@ -203,6 +204,7 @@ impl Array {
     /// Panics if the window is zero or the drives hold no stripe.
     pub fn new(settings: &Settings, streams: Streams) -> Self {
         let core = Core::new(settings, streams);
+        let wishes = settings.books.as_ref().map(|books| books.book.wishes).unwrap_or_default();
         let size = settings.area.size();
         assert!(core.layout.stripes() > 0, "{} sectors hold no stripe", size.get());
         let mut array = Self {
@@ -213,10 +215,10 @@ impl Array {
             op_next: 0,
             granted: VecDeque::new(),
             resync: Resync::Idle,
-            scrub: Scrub::new(settings.spec.drives()),
+            scrub: Scrub::new(settings.spec.drives(), wishes.scrub),
             pacer: Pacer::new(settings.background),
             resync_told: ResyncTold::default(),
-            rebuild: Rebuild::new(settings.background),
+            rebuild: Rebuild::new(settings.background, wishes.rebuild),
             ledger: settings.books.as_ref().map(Ledger::new),
             list_copies: settings.books.as_ref().map(ListCopies::new).unwrap_or_default(),
             map_copies: settings.books.as_ref().map(MapCopies::new).unwrap_or_default(),
@@ -241,6 +243,7 @@ impl Array {
                 forced: if books.forced_over.is_some() { Forced::Yes } else { Forced::No },
                 unsynced: array.core.layout.stripes() - array.core.synced,
             });
+            array.tell_scrub_goes_on();
         }
         array.set_timers(Instant::ZERO);
         array

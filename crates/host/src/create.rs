@@ -363,6 +363,7 @@ fn commit<'a>(
         synced_last: synced,
         journal: created.journal.map(|_| Kept { first: 1, logs: created.logs }),
         missed: DriveSet::EMPTY,
+        wishes: levelhead_array::Wishes::default(),
         members: (0..candidates.len()).map(draw).collect::<Result<_, HostError>>()?,
     };
     for (at, candidate) in candidates.iter().enumerate() {

@@ -85,6 +85,7 @@ impl World {
                 Journaling::None => None,
             },
             missed: DriveSet::EMPTY,
+            wishes: levelhead_array::Wishes::default(),
             members: (0..sizes.len()).map(member).collect(),
         };
         // Zeroes are a codeword of every code.

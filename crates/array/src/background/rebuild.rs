@@ -26,7 +26,7 @@
 use std::collections::VecDeque;
 
 use levelhead_block::Command;
-use levelhead_units::{Bytes, DriveIdx, DriveSet, Instant, Nanos, SECTOR_SIZE, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos, SECTOR_SIZE, Sectors};
 
 use super::budget::Budget;
 use super::progress::{RebuildProgress, Resync};
@@ -37,6 +37,7 @@ use crate::drives::queue::End;
 use crate::durable::ledger::{Ledger, NewMember};
 use crate::durable::quorum::is_very_drive;
 use crate::durable::superblock::{Own, Superblock};
+use crate::durable::wishes::RebuildWish;
 use crate::event::ArrayEvent;
 use crate::journal::Journal;
 use crate::journal::rules::Rule;
@@ -66,15 +67,6 @@ const PAUSE: Nanos = Nanos::from_secs(2);
 
 /// The mark follows the front after the time that the budget says, or this many bytes of the drive.
 const MARK_BYTES: u64 = 4 << 30;
-
-/// What an operator has said of rebuilds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RebuildWish {
-    /// Bytes of the filled drive a second that are kept whatever clients ask.
-    pub rate_min: Option<Bytes>,
-    /// Whether nothing is copied for now.
-    pub is_paused: bool,
-}
 
 /// Why a drive cannot come into a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,9 +136,9 @@ struct Marking {
 }
 
 impl Rebuild {
-    pub(crate) fn new(budget: Option<Budget>) -> Self {
+    pub(crate) fn new(budget: Option<Budget>, wish: RebuildWish) -> Self {
         Self {
-            wish: RebuildWish::default(),
+            wish,
             budget: budget.unwrap_or(Budget::DEFAULT),
             drive: None,
             steps: VecDeque::new(),
@@ -213,6 +205,7 @@ impl Array {
     /// An operator says how rebuilds go from now on.
     pub fn handle_rebuild_wish(&mut self, now: Instant, wish: RebuildWish) {
         self.rebuild.wish = wish;
+        self.note_wishes();
         self.move_on(now);
     }
 

@@ -29,7 +29,7 @@ impl Array {
     }
 
     /// An array that is to end soon begins nothing.
-    fn wants_resync(&self) -> bool {
+    pub(crate) fn wants_resync(&self) -> bool {
         self.has_resync_step() && self.stop == Stop::No && self.give_up_at.is_none()
     }
 

@@ -9,16 +9,19 @@
 //!
 //! A scan is a step of the array's own work and keeps to its [`Budget`](crate::Budget). What is found is mended at
 //! once, scrub or not: also what a client's read could not be given by a drive.
+//!
+//! How far it is goes into the books now and then, so that it goes on from there after a restart.
 
 use std::collections::BTreeSet;
 
 use levelhead_block::{Command, Effort, Outcome};
-use levelhead_units::{DriveIdx, DriveSet, Instant, Lba};
+use levelhead_units::{DriveIdx, DriveSet, Instant, Lba, Nanos};
 
-use crate::background::progress::{Blame, Fault, ScrubFound, ScrubProgress, ScrubState};
+use crate::background::progress::{Blame, Fault, Resync, ScrubFound, ScrubProgress, ScrubState};
 use crate::core::{OpId, Sub};
 use crate::drives::read_errors::ReadErrors;
 use crate::durable::membership::Why;
+use crate::durable::wishes::{GoesOn, ScrubMark};
 use crate::event::ArrayEvent;
 use crate::journal::Journal;
 use crate::ops::check::{Checked, Finding, Scope};
@@ -34,6 +37,9 @@ const SUSPECTS_PAUSE: usize = 64;
 /// How many of them are looked at for one that can be mended now.
 const LOOKS_MAX: usize = 8;
 
+/// How far a scrub is, is recorded this long after the last time, and when it begins or ends or the array is stopped.
+const MARK_EVERY: Nanos = Nanos::from_secs(60);
+
 /// The most findings of a run that are told one by one.
 const TOLD_MAX: u32 = 256;
 
@@ -48,7 +54,11 @@ pub(crate) struct Scrub {
     suspects: BTreeSet<Row>,
     scan: Option<OpId>,
     mend: Option<OpId>,
+    /// The row that is being mended.
+    mending: Option<Row>,
     told: u32,
+    /// When it was recorded last how far it is.
+    marked: Instant,
     errors: Vec<ReadErrors>,
 }
 
@@ -60,22 +70,43 @@ pub(crate) struct Unread {
 }
 
 impl Scrub {
-    pub(crate) fn new(drives: usize) -> Self {
+    /// `mark` says where one goes on that was begun before the array was started.
+    pub(crate) fn new(drives: usize, mark: Option<ScrubMark>) -> Self {
+        let state = match mark.map(|mark| mark.goes_on) {
+            None => ScrubState::Idle,
+            Some(GoesOn::Yes) => ScrubState::Running,
+            Some(GoesOn::WhenTold) => ScrubState::Stopped,
+        };
+        let (to, found) = mark.map(|mark| (mark.to, mark.found)).unwrap_or_default();
         Self {
-            state: ScrubState::Idle,
-            to: 0,
+            state,
+            to,
             blame: Blame::Drives,
-            found: ScrubFound::default(),
+            found,
             suspects: BTreeSet::new(),
             scan: None,
             mend: None,
+            mending: None,
             told: 0,
+            marked: Instant::ZERO,
             errors: vec![ReadErrors::default(); drives],
         }
     }
 
     pub(crate) fn blame(&self) -> Blame {
         self.blame
+    }
+
+    /// What is to be known of it after a restart: what waits to be mended is looked at again.
+    pub(crate) fn mark(&self) -> Option<ScrubMark> {
+        let goes_on = match self.state {
+            ScrubState::Idle | ScrubState::Done => return None,
+            ScrubState::Running => GoesOn::Yes,
+            ScrubState::Stopped => GoesOn::WhenTold,
+        };
+        let waiting = self.suspects.first().into_iter().chain(&self.mending);
+        let to = waiting.map(|row| row.stripe).fold(self.to, u64::min);
+        Some(ScrubMark { goes_on, to, found: self.found })
     }
 }
 
@@ -92,11 +123,21 @@ impl Array {
                 (scrub.to, scrub.found, scrub.told) = (0, ScrubFound::default(), 0);
             }
             (scrub.state, scrub.blame) = (ScrubState::Running, blame);
+            self.scrub.marked = now;
             let progress = self.scrub();
             self.tell(ArrayEvent::ScrubBegun(progress));
+            self.note_wishes();
         }
         self.move_on(now);
         true
+    }
+
+    /// A scrub that was under way when the array was stopped, or ended without that, goes on.
+    pub(crate) fn tell_scrub_goes_on(&mut self) {
+        if self.scrub.state == ScrubState::Running {
+            let progress = self.scrub();
+            self.tell(ArrayEvent::ScrubBegun(progress));
+        }
     }
 
     /// No more is to be read for that. Returns whether one was under way.
@@ -106,6 +147,7 @@ impl Array {
             self.scrub.state = ScrubState::Stopped;
             let progress = self.scrub();
             self.tell(ArrayEvent::ScrubStopped(progress));
+            self.note_wishes();
         }
         self.move_on(now);
         is_running
@@ -147,6 +189,12 @@ impl Array {
             && self.may_work()
     }
 
+    /// Whether more becomes redundant by itself, and is to be looked at then.
+    fn awaits_resync(&self) -> bool {
+        let is_coming = self.resync == Resync::Running || self.wants_resync();
+        self.pacer.is_automatic() && is_coming
+    }
+
     /// Starts the next scan if the budget has room for it, and mends what was found.
     pub(crate) fn scrub_within_budget(&mut self, now: Instant) -> Moved {
         if self.mend_next(now) == Moved::Yes {
@@ -156,7 +204,8 @@ impl Array {
             && self.scrub.to >= self.core.synced
             && self.scrub.scan.is_none()
             && self.scrub.mend.is_none()
-            && self.scrub.suspects.is_empty();
+            && self.scrub.suspects.is_empty()
+            && !self.awaits_resync();
         if is_over {
             self.scrub.state = ScrubState::Done;
             let progress = self.scrub();
@@ -167,6 +216,7 @@ impl Array {
             if let (true, true, Some(ledger)) = (is_right, may_write, &mut self.ledger) {
                 ledger.note_scrubbed(&mut self.core);
             }
+            self.note_wishes();
             return Moved::No;
         }
         if !self.wants_scan() || !self.pacer.may_begin(now, self.outstanding) {
@@ -193,6 +243,7 @@ impl Array {
         let next = self.scrub.suspects.iter().take(LOOKS_MAX).find(is_placed).copied();
         let Some(row) = next else { return Moved::No };
         self.scrub.suspects.remove(&row);
+        self.scrub.mending = Some(row);
         self.scrub.mend = self.claim(now, Start::Check(Scope::Mend { row }));
         Moved::Yes
     }
@@ -206,7 +257,7 @@ impl Array {
 
     /// It is tried again later.
     pub(crate) fn put_off(&mut self, row: Row) {
-        self.scrub.mend = None;
+        (self.scrub.mend, self.scrub.mending) = (None, None);
         self.suspect(row);
     }
 
@@ -272,9 +323,15 @@ impl Array {
                 self.scrub.to = end;
                 self.core.counters.scrubbed_stripes += end - scope.first();
                 suspects.into_iter().for_each(|row| self.suspect(row));
+                let is_last = self.scrub.state != ScrubState::Running;
+                if is_last || now >= self.scrub.marked + MARK_EVERY {
+                    self.scrub.marked = now;
+                    self.note_wishes();
+                }
             }
             Scope::Mend { row } => {
                 assert_eq!(self.scrub.mend.take(), Some(op), "one at a time");
+                self.scrub.mending = None;
                 if is_unlocated {
                     self.scrub.found.unlocated += 1;
                     self.core.counters.unlocated_codewords += 1;

@@ -5,6 +5,7 @@ use levelhead_units::{DriveIdx, Instant, Sectors};
 use super::ledger::Ledger;
 use super::membership::Member;
 use super::superblock::{Forced, Own, Uuid};
+use super::wishes::Wishes;
 use crate::action::Action;
 use crate::event::{ArrayEvent, Ending};
 use crate::journal::Journal;
@@ -47,6 +48,19 @@ impl Array {
         self.ledger.as_ref().map(Ledger::generation)
     }
 
+    /// What operators have said of the array's own work, and how far that is.
+    fn wishes(&self) -> Wishes {
+        Wishes { rebuild: self.rebuild_wish(), scrub: self.scrub.mark() }
+    }
+
+    /// What is to be known of the array's own work after a restart has changed.
+    pub(crate) fn note_wishes(&mut self) {
+        let wishes = self.wishes();
+        if let Some(ledger) = &mut self.ledger {
+            ledger.note_wishes(&self.core, wishes);
+        }
+    }
+
     /// Moves the ledger on, and what waits for it.
     pub(crate) fn keep_books(&mut self, now: Instant) {
         if self.ledger.is_none() && self.stop == Stop::No {
@@ -65,13 +79,13 @@ impl Array {
             is_done = has_failed || journal.is_drained();
             self.core.journal_next = journal.is_drained().then(|| journal.next());
         }
-        let opens = self.opens_for_rebuild();
+        let (opens, wishes) = (self.opens_for_rebuild(), self.wishes());
         let ending = match &mut self.ledger {
             None if self.core.has_failed() => Some(Ending::Failed),
             None => Some(Ending::Clean),
             Some(ledger) => {
                 if is_done {
-                    ledger.close(&mut self.core, now);
+                    ledger.close(&mut self.core, now, wishes);
                 }
                 if opens || self.journal.as_ref().is_some_and(|journal| !journal.is_ready()) {
                     ledger.open(&mut self.core); // X1

@@ -38,6 +38,9 @@
 //!   last write.
 //! - G8. What says that a drive is filled up to some stripe is begun after that drive has ended a flush that began
 //!   after all below was copied to it, and once enough rings say for good that what was copied is committed.
+//! - G9. What operators have said of the array's own work goes out with every entry. Where the array is not open it is an entry
+//!   of its own that says nothing else: one, and only while every drive is there and answers that the book says is
+//!   present, so that none of them is two generations behind.
 //! - G7. A drive has at most one record inside: an older one can never land after a newer one.
 
 use std::collections::VecDeque;
@@ -48,6 +51,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 use super::books::Books;
 use super::membership::{Member, Membership, Why, done_without, not_present};
 use super::superblock::{Book, Forced, Kept, Own, State, Superblock, Uuid};
+use super::wishes::Wishes;
 use crate::action::{Action, SubId};
 use crate::core::{Core, Enqueue, Purpose};
 use crate::drives::Fate;
@@ -67,6 +71,8 @@ pub(crate) struct Ledger {
     lagging: DriveSet,
     /// How the array stands with its drives now.
     members: Vec<Member>,
+    /// What operators have said of the array's own work.
+    wishes: Wishes,
     phase: Phase,
     synced: Synced,
     /// Entries that are to come, besides the one under way.
@@ -188,7 +194,7 @@ impl Ledger {
             let is_used = matches!(membership, Membership::Present | Membership::Filling { .. });
             assert!(is_used, "Q2: drive {drive}: {membership:?}");
         }
-        let members = book.members.clone();
+        let (members, wishes) = (book.members.clone(), book.wishes);
         let (phase, synced) = (Phase::Shut, Synced::NotNow);
         let (due, entry) = (VecDeque::new(), None);
         Self {
@@ -198,6 +204,7 @@ impl Ledger {
             forced,
             lagging,
             members,
+            wishes,
             phase,
             synced,
             due,
@@ -264,6 +271,7 @@ impl Ledger {
             return;
         }
         self.phase = Phase::Opening;
+        self.due.clear(); // The next entry says it, too (G9).
         for drive in core.drives.away().iter() {
             let generation = self.book.generation;
             let member = &mut self.members[drive.as_usize()];
@@ -332,6 +340,31 @@ impl Ledger {
         self.tell_members();
     }
 
+    /// What operators have said of the array's own work is this now.
+    pub(crate) fn note_wishes(&mut self, core: &Core, wishes: Wishes) {
+        self.wishes = wishes;
+        if wishes == self.book.wishes || core.has_failed() {
+            return;
+        }
+        match self.phase {
+            Phase::Shut if self.due.is_empty() && self.are_all_here(core) => {
+                self.due.push_back(Due::New(self.book.state));
+            }
+            Phase::Opening | Phase::Open | Phase::Flushing(_) => self.tell_members(),
+            Phase::Shut | Phase::Closing | Phase::Closed => {}
+        }
+    }
+
+    /// Whether every drive that the book says is present has the last entry and answers (G9).
+    fn are_all_here(&self, core: &Core) -> bool {
+        let missing = core.drives.away().without(not_present(&self.book.members));
+        let is_as_found = self.members == self.book.members;
+        is_as_found
+            && missing.is_empty()
+            && self.lagging.is_empty()
+            && core.drives.silent().without(core.drives.away()).is_empty()
+    }
+
     /// What has become of the members is recorded, unless another entry is about to say it.
     fn tell_members(&mut self) {
         let is_coming = self.due.iter().any(|due| matches!(due, Due::New(_)));
@@ -374,10 +407,14 @@ impl Ledger {
     }
 
     /// The last request has been answered: everything is to be made safe.
-    pub(crate) fn close(&mut self, core: &mut Core, now: Instant) {
+    pub(crate) fn close(&mut self, core: &mut Core, now: Instant, wishes: Wishes) {
         match self.phase {
-            Phase::Shut => self.phase = Phase::Closed,
+            Phase::Shut => {
+                self.note_wishes(core, wishes);
+                self.phase = Phase::Closed;
+            }
             Phase::Open => {
+                self.wishes = wishes;
                 self.phase = Phase::Flushing(self.flush(core, now));
             }
             // The opening comes to its end first.
@@ -390,7 +427,7 @@ impl Ledger {
         if core.has_failed() {
             return Some(Ending::Failed);
         }
-        (self.phase == Phase::Closed).then_some(Ending::Clean)
+        (self.phase == Phase::Closed && self.is_settled()).then_some(Ending::Clean)
     }
 
     /// A drive has ended a command of the ledger's, and is not lost.
@@ -440,6 +477,10 @@ impl Ledger {
                 self.due.push_front(Due::Again); // G2
             }
             if let Some(due) = self.due.pop_front() {
+                let is_unwritten = matches!(self.phase, Phase::Shut | Phase::Closed);
+                if is_unwritten && due != Due::Again && !self.are_all_here(core) {
+                    continue; // G9
+                }
                 if let Due::New(state) = due {
                     let lagging = self.lagging.without(core.drives.away()).without(silent);
                     assert!(lagging.is_empty(), "G2: drives {lagging} would be two behind");
@@ -494,8 +535,8 @@ impl Ledger {
         // G2: no more silent drives are left behind than the layout can do without, and none by the last entries,
         // because there would be no later entry to give it what it missed.
         let silent = silent.without(core.drives.away());
-        let may_lag =
-            core.drives.can_spare(silent) && matches!(self.phase, Phase::Opening | Phase::Open);
+        let may_lag = core.drives.can_spare(silent)
+            && !matches!(self.phase, Phase::Flushing(_) | Phase::Closing);
         let is_waited_for = |(at, progress): (usize, &Progress)| match progress {
             Progress::NotAsked | Progress::Done => false,
             Progress::Waiting { .. } | Progress::First { .. } | Progress::Second { .. } => {
@@ -561,7 +602,13 @@ impl Ledger {
         // A drive that is full counts from now on in the book, and here once that is safe.
         let full = core.drives.filling().without(away);
         assert_eq!(away.or(full), core.drives.lost(), "the book and the drives say the same");
-        assert!(state == State::Dirty || self.phase == Phase::Closing, "G6");
+        // An array to which nothing was written in this run is as clean as it was.
+        let is_unwritten = matches!(self.phase, Phase::Shut | Phase::Closed);
+        assert!(state == State::Dirty || self.phase == Phase::Closing || is_unwritten, "G6");
+        assert!(
+            !is_unwritten || (state == self.book.state && away == not_present(&self.book.members)),
+            "G9"
+        );
         let synced = match state {
             State::Clean => core.synced,
             State::Dirty => 0,
@@ -581,6 +628,7 @@ impl Ledger {
                 State::Dirty => kept,
             }),
             missed: core.missed.kept().and(away),
+            wishes: self.wishes,
             members: self.members.clone(),
             ..self.book.clone()
         };

@@ -14,3 +14,4 @@ pub mod quorum;
 pub mod reserve;
 pub mod superblock;
 mod uuid;
+pub(crate) mod wishes;

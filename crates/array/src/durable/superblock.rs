@@ -19,6 +19,7 @@ use super::damaged::{DAMAGED_PLACE, SECTORS_MAX};
 use super::membership::{MEMBERSHIP_BYTES, Member, Membership};
 use super::reserve::{JOURNAL_PIECE_MIN, RESERVED_MAX, Reserved, TAIL, Use, tail, takes_codewords};
 pub use super::uuid::Uuid;
+use super::wishes::{WISHES_BYTES, Wishes};
 use crate::shape::{Area, DriveCounts, Family, Layout, Parity, Spec, SpecError};
 
 /// The first bytes of every superblock.
@@ -68,12 +69,18 @@ const KNOWN_FEATURES: u64 = JOURNAL_FEATURE
     | MISSED_FEATURE
     | APART_FEATURE;
 
+/// The compatible feature of an array of whose own work operators have said something: what is lost where a program does not
+/// know it is what they have said.
+const WISHES_FEATURE: u64 = 1;
+
 /// Bytes of a reserved place: its first sector, its sectors, its use, two zeroes.
 const RESERVED_BYTES: usize = 16;
 
 /// Where each field begins. The numbers are little-endian.
 mod at {
-    use super::{DRIVES_MAX, MEMBERSHIP_BYTES, RESERVED_BYTES, RESERVED_MAX, SECTOR_SIZE};
+    use super::{
+        DRIVES_MAX, MEMBERSHIP_BYTES, RESERVED_BYTES, RESERVED_MAX, SECTOR_SIZE, WISHES_BYTES,
+    };
 
     pub(super) const MAGIC: usize = 0;
     pub(super) const VERSION: usize = 16;
@@ -103,8 +110,9 @@ mod at {
     pub(super) const DRIVE_COUNT: usize = 160;
     pub(super) const JOURNAL_COUNT: usize = 161;
     pub(super) const MISSED: usize = 168;
+    pub(super) const WISHES: usize = 176;
     /// The first byte that no field names.
-    pub(super) const END: usize = 176;
+    pub(super) const END: usize = WISHES + WISHES_BYTES;
     pub(super) const MEMBERSHIPS: usize = 256;
     pub(super) const UUIDS: usize = MEMBERSHIPS + DRIVES_MAX * MEMBERSHIP_BYTES;
     pub(super) const RESERVED: usize = UUIDS + DRIVES_MAX * 16;
@@ -174,6 +182,8 @@ pub struct Book {
     pub journal: Option<Kept>,
     /// Drives that are not present and of which it is known, on maps, what they have missed.
     pub missed: DriveSet,
+    /// What operators have said of the array's own work.
+    pub wishes: Wishes,
     /// The places of the array, in order.
     pub members: Vec<Member>,
 }
@@ -396,6 +406,10 @@ impl Superblock {
             put(&mut bytes, at::JOURNAL, &first.to_le_bytes());
         }
         put(&mut bytes, at::INCOMPATIBLE, &features.to_le_bytes());
+        if book.wishes != Wishes::default() {
+            put(&mut bytes, at::COMPATIBLE, &WISHES_FEATURE.to_le_bytes());
+            put(&mut bytes, at::WISHES, &book.wishes.encode());
+        }
         put(&mut bytes, at::GENERATION, &book.generation.to_le_bytes());
         put(&mut bytes, at::ARRAY, &book.array.0);
         put(&mut bytes, at::MEMBER, &self.member().0);
@@ -482,7 +496,7 @@ impl Superblock {
     /// Whether every byte that no field names is zero: where no feature is in use that this program does
     /// not know, whatever is there was written by no program.
     fn check_unnamed(&self, bytes: &[u8]) -> Result<(), SuperblockError> {
-        if u64_at(bytes, at::COMPATIBLE) != 0 || self.read_only != 0 {
+        if u64_at(bytes, at::COMPATIBLE) & !WISHES_FEATURE != 0 || self.read_only != 0 {
             return Ok(());
         }
         let expected = self.encode();
@@ -528,7 +542,7 @@ fn book_of(bytes: &[u8]) -> Result<Book, SuperblockError> {
     let features = u64_at(bytes, at::INCOMPATIBLE);
     let logs = if features & INTENTS_FEATURE != 0 { Logs::Parts } else { Logs::All };
     let kept = Kept { first: u64_at(bytes, at::JOURNAL), logs };
-    let book = Book {
+    let mut book = Book {
         generation: u64_at(bytes, at::GENERATION),
         array: Uuid(array_at(bytes, at::ARRAY)),
         run: Uuid(array_at(bytes, at::RUN)),
@@ -540,6 +554,7 @@ fn book_of(bytes: &[u8]) -> Result<Book, SuperblockError> {
         synced_last: u64_at(bytes, at::SYNCED_LAST),
         journal: (features & JOURNAL_FEATURE != 0).then_some(kept),
         missed: drives_of(u64_at(bytes, at::MISSED)),
+        wishes: Wishes::default(),
         members: members.collect::<Result<_, SuperblockError>>()?,
     };
     // One a nanosecond would take three hundred years.
@@ -555,6 +570,10 @@ fn book_of(bytes: &[u8]) -> Result<Book, SuperblockError> {
     let size = book.drive_size.get();
     if size > DRIVE_SECTORS_MAX || book.stripes() == 0 {
         return Err(field("drive size", size));
+    }
+    if u64_at(bytes, at::COMPATIBLE) & WISHES_FEATURE != 0 {
+        let wishes = Wishes::decode(array_at(bytes, at::WISHES), book.stripes());
+        book.wishes = wishes.map_err(|no| field(no.name, no.value))?;
     }
     for synced in [book.synced, book.synced_last] {
         if synced > book.stripes() {

@@ -4,7 +4,9 @@ use levelhead_array::membership::{Member, Membership, Why};
 use levelhead_array::quorum::{Copy, Found, quorum};
 use levelhead_array::reserve::Division;
 use levelhead_array::superblock::{Book, Forced, Own, State, Superblock, Uuid};
-use levelhead_array::{Blame, Books, Budget, Ending, Patience, Policy, ScrubState, Settings, Spec};
+use levelhead_array::{
+    Blame, Books, Budget, Ending, Patience, Policy, ScrubState, Settings, Spec, Wishes,
+};
 use levelhead_block::{BlockDevice, Command, Outcome};
 use levelhead_units::{DriveIdx, DriveSet, Nanos, Sectors};
 
@@ -51,6 +53,7 @@ fn new_book(text: &str, size: Sectors, is_synced: bool) -> Book {
         synced_last: 0,
         journal: None,
         missed: DriveSet::EMPTY,
+        wishes: Wishes::default(),
         members: (0..spec.drives() as u8).map(member).collect(),
     };
     if is_synced {

@@ -16,3 +16,4 @@ mod rebuild;
 mod runtime;
 mod scrub;
 mod trouble;
+mod wishes;

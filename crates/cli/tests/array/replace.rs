@@ -64,7 +64,7 @@ fn replaced_drive_is_filled_beside_clients_and_stands_in_for_the_others() {
 }
 
 #[test]
-fn rebuild_that_was_paused_goes_on_after_the_server_was_killed() {
+fn rebuild_that_was_paused_waits_after_the_server_was_killed_until_it_is_told_to_go_on() {
     let shelf = Shelf::new();
     let (mut drives, socket) = (shelf.array(DRIVE), shelf.path("nbd.sock"));
     let mut model = random(SIZE, 1);
@@ -72,7 +72,7 @@ fn rebuild_that_was_paused_goes_on_after_the_server_was_killed() {
     let client = connect(&socket);
     client.write_at(Bytes::new(0), &model, Durability::Durable).unwrap();
     levelhead(&["array", "fail", &drives[0], "1"]).good();
-    levelhead(&["array", "rebuild", &drives[0], "--pause"]).good();
+    levelhead(&["array", "rebuild", &drives[0], "--pause", "--min-rate", "5MB"]).good();
     let new = new_drive(&shelf, "new.img", DRIVE);
     levelhead(&["array", "replace", &drives[0], "1", &new]).good();
     scribble(&client, &mut model, 2);
@@ -84,6 +84,10 @@ fn rebuild_that_was_paused_goes_on_after_the_server_was_killed() {
     drop(serving.end());
     drives[1] = new;
     let serving = shelf.serve_with(&drives, &["--nbd", &shelf.path("again.sock")]);
+    let status = serving.status();
+    assert_eq!((&status["rebuild"]["drive"], &status["rebuild_paused"]), (&json!(1), &json!(true)));
+    assert_eq!(status["rebuild_min_rate"], 5_000_000);
+    levelhead(&["array", "rebuild", &drives[0]]).good();
     wait_for_rebuild(&serving, 1);
     levelhead(&["array", "fail", &drives[0], "0"]).good();
     let mut bytes = vec![0; model.len()];

@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 
+use serde_json::Value;
+
 use crate::DRIVE;
 use crate::scribble;
 use crate::support::{Serving, Shelf, assert_same, connect, levelhead, read_all, refs, wait_until};
@@ -25,7 +27,7 @@ fn flip(drive: &str) {
     file.write_all_at(&sector, DRIVE / 4).unwrap();
 }
 
-fn scrub(serving: &Serving) -> serde_json::Value {
+fn scrub(serving: &Serving) -> Value {
     levelhead(&["array", "scrub", serving.control()]).good();
     let status = || levelhead(&["array", "scrub", serving.control(), "status", "--json"]).json();
     wait_until("the scrub is over", || status()["state"] == "done");
@@ -63,14 +65,63 @@ fn with_one_redundant_drive_a_mismatch_is_told_and_nothing_is_changed() {
     let drives = shelf.drives(4, DRIVE);
     let (serving, _) = serve(&shelf, "raid5:3+1", &drives);
     flip(&drives[1]);
-    let before: Vec<Vec<u8>> = drives.iter().map(|drive| fs::read(drive).unwrap()).collect();
+    let data =
+        |drive: &String| fs::read(drive).unwrap()[1 << 20..DRIVE as usize - (1 << 20)].to_vec();
+    let before: Vec<Vec<u8>> = drives.iter().map(data).collect();
     let done = scrub(&serving);
     assert_eq!((done["wrong"].as_u64(), done["unlocated"].as_u64()), (Some(0), Some(1)), "{done}");
-    let after: Vec<Vec<u8>> = drives.iter().map(|drive| fs::read(drive).unwrap()).collect();
-    assert!(before == after);
+    assert!(before == drives.iter().map(data).collect::<Vec<_>>());
     let said = levelhead(&["array", "status", serving.control()]).good();
     assert!(said.contains("1 codewords do not match and cannot be told apart"), "{said}");
     serving.stop();
+}
+
+/// A stop, and a server that is killed.
+#[test]
+fn scrub_goes_on_after_a_restart_from_where_it_was() {
+    for is_killed in [false, true] {
+        let shelf = Shelf::new();
+        let drives = shelf.array(32 << 20);
+        let slow: Vec<String> =
+            drives.iter().map(|path| format!("emu:{path}?slowdown=10")).collect();
+        let serving = shelf.serve(&slow);
+        let scrub = |what: &str| levelhead(&["array", "scrub", &drives[0], what, "--json"]).json();
+        let stripes = |status: &Value| status["scrubbed_stripes"].as_u64().unwrap();
+        levelhead(&["array", "scrub", &drives[0]]).good();
+        wait_until("it has seen something", || stripes(&scrub("status")) > 0);
+        levelhead(&["array", "scrub", &drives[0], "stop"]).good();
+        let is_at_rest = |drive: &Value| drive["queue"] == 0;
+        wait_until("its last step is over, and that is recorded", || {
+            serving.status()["drives"].as_array().unwrap().iter().all(is_at_rest)
+        });
+        let seen = stripes(&scrub("status"));
+        if is_killed {
+            serving.signal(rustix::process::Signal::KILL);
+            drop(serving.end());
+        } else {
+            levelhead(&["array", "scrub", &drives[0]]).good();
+            serving.stop();
+        }
+        let serving = shelf.serve(&drives);
+        let state = scrub("status");
+        if is_killed {
+            assert_eq!((&state["state"], stripes(&state)), (&"stopped".into(), seen));
+            levelhead(&["array", "scrub", &drives[0]]).good();
+        } else {
+            let events = levelhead(&["array", "events", &drives[0]]).good();
+            assert!(events.contains("scrub: "), "{events}");
+        }
+        wait_until("it has seen everything", || scrub("status")["state"] == "done");
+        let status = serving.status();
+        let scrubbed = stripes(&status);
+        let all = status["scrub"]["stripes"].as_u64().unwrap();
+        assert_eq!(stripes(&status["scrub"]), all);
+        assert!(scrubbed <= all - seen, "{scrubbed} of {all} again, after {seen}");
+        serving.stop();
+        let serving = shelf.serve(&drives);
+        assert_eq!(scrub("status")["state"], "idle");
+        serving.stop();
+    }
 }
 
 #[test]

@@ -89,6 +89,7 @@ impl Make {
             synced,
             synced_last: synced,
             missed: DriveSet::EMPTY,
+            wishes: levelhead_array::Wishes::default(),
             journal: (self.piece > 0).then_some(Kept { first: 1, logs: self.logs }),
             members: (0..self.spec.members()).map(member).collect(),
         };

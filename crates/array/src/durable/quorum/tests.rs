@@ -7,6 +7,7 @@ use crate::durable::books::Books;
 use crate::durable::membership::{Member, Why};
 use crate::durable::reserve::{Apart, Division};
 use crate::durable::superblock::{Forced, Kept, Logs};
+use crate::durable::wishes::Wishes;
 
 const SIZE: Sectors = Sectors::new(2_000);
 
@@ -27,6 +28,7 @@ fn book() -> Book {
         synced_last: 0,
         journal: None,
         missed: DriveSet::EMPTY,
+        wishes: Wishes::default(),
         members: (0..3).map(member).collect(),
     };
     (book.synced, book.synced_last) = (book.stripes(), book.stripes());

@@ -2,9 +2,13 @@
 
 use levelhead_stats::Streams;
 
+use levelhead_units::Bytes;
+
 use super::*;
+use crate::background::progress::ScrubFound;
 use crate::durable::membership::Why;
 use crate::durable::reserve::Apart;
+use crate::durable::wishes::{GoesOn, RebuildWish, ScrubMark};
 
 const PAGE: &str = include_str!("../../../../../docs/formats/superblock.md");
 
@@ -33,6 +37,7 @@ fn example() -> Superblock {
         synced_last: 1_000,
         journal: Some(Kept { first: 0x1112_1314_1516_1718, logs: Logs::Parts }),
         missed: DriveSet::EMPTY,
+        wishes: Wishes::default(),
         members: members.collect(),
     };
     let own = Own {
@@ -50,6 +55,24 @@ fn example() -> Superblock {
         ],
     };
     Superblock { book, own, read_only: 0 }
+}
+
+/// The second one that the page shows: what the first one does not have.
+fn busier_example() -> Superblock {
+    let mut superblock = example();
+    let book = &mut superblock.book;
+    book.spec = "eraid:4+2,e=2,chunk=8KiB".parse().unwrap();
+    book.members[2].membership = Membership::Filling { to: 0x0203 };
+    book.members[5].membership = Membership::Lost { why: Why::Failed };
+    book.missed = DriveSet::EMPTY.with(DriveIdx::new(2)).with(DriveIdx::new(5));
+    book.forced = Forced::No;
+    let found = ScrubFound { unreadable: 0x21, wrong: 0x22, unrepaired: 0x23, unlocated: 0x24 };
+    let rate_min = Some(Bytes::new(5_000_000));
+    book.wishes = Wishes {
+        rebuild: RebuildWish { rate_min, is_paused: true },
+        scrub: Some(ScrubMark { goes_on: GoesOn::Yes, to: 0x0304, found }),
+    };
+    superblock
 }
 
 /// Makes the checksum right again.
@@ -88,9 +111,16 @@ fn what_was_encoded_decodes_to_the_same() {
 /// The page lists every byte that is not zero, as `offset: bytes`.
 #[test]
 fn page_and_code_have_the_same_bytes() {
-    let (_, after) = PAGE.split_once("## Test vector").expect("the page has a test vector");
-    let (_, block) = after.split_once("```text\n").expect("the vector is a block");
-    let (block, _) = block.split_once("```").expect("the block ends");
+    let (_, after) = PAGE.split_once("## Test vectors").expect("the page has test vectors");
+    let mut blocks = after.split("```text\n").skip(1);
+    for superblock in [example(), busier_example()] {
+        let block = blocks.next().expect("each has a block");
+        check_bytes(&superblock, block.split_once("```").expect("the block ends").0);
+    }
+    assert_eq!(blocks.next(), None);
+}
+
+fn check_bytes(superblock: &Superblock, block: &str) {
     let mut expected = [0; SECTOR_SIZE];
     for line in block.lines() {
         let (offset, bytes) = line.split_once(": ").expect("offset: bytes");
@@ -98,14 +128,14 @@ fn page_and_code_have_the_same_bytes() {
             bytes.split(' ').map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
         put(&mut expected, offset.parse().unwrap(), &bytes);
     }
-    let encoded = example().encode();
+    let encoded = superblock.encode();
     let lines = |bytes: &[u8]| -> Vec<String> {
         let rows = bytes.chunks(16).enumerate().filter(|(_, row)| row.iter().any(|&b| b != 0));
         let hex = |row: &[u8]| row.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ");
         rows.map(|(at, row)| format!("{}: {}", at * 16, hex(row))).collect()
     };
     assert_eq!(lines(&encoded), lines(&expected));
-    assert_eq!(Superblock::decode(&expected), Ok(example()));
+    assert_eq!(Superblock::decode(&expected).as_ref(), Ok(superblock));
 }
 
 #[test]
@@ -268,6 +298,31 @@ fn drive_that_is_being_filled_is_a_feature_that_is_there_then_and_only_then() {
     let to = too_far.book.stripes() + 1;
     too_far.book.members[2].membership = Membership::Filling { to };
     assert!(Superblock::decode(&too_far.encode()).is_err());
+}
+
+#[test]
+fn wishes_are_a_feature_that_is_there_then_and_only_then() {
+    let none = example();
+    let mut some = example();
+    some.book.wishes.rebuild.is_paused = true;
+    assert_eq!((none.encode()[at::COMPATIBLE], some.encode()[at::COMPATIBLE]), (0, 1));
+    assert_eq!(Superblock::decode(&some.encode()).as_ref(), Ok(&some));
+    assert_eq!(
+        sentence(at::COMPATIBLE, &[1]),
+        format!("byte {} of the superblock is not zero and means nothing", at::COMPATIBLE)
+    );
+    // A program that knows more has said something, too.
+    let mut bytes = some.encode();
+    bytes[at::COMPATIBLE] |= 2;
+    seal(&mut bytes);
+    assert_eq!(Superblock::decode(&bytes), Ok(some.clone()));
+    let found = ScrubFound::default();
+    let to = some.book.stripes() + 1;
+    some.book.wishes.scrub = Some(ScrubMark { goes_on: GoesOn::Yes, to, found });
+    let refused = Superblock::decode(&some.encode()).unwrap_err().to_string();
+    let expected =
+        format!("the superblock cannot have {to} as its number of stripes that were scrubbed");
+    assert_eq!(refused, expected);
 }
 
 #[test]
