@@ -105,3 +105,58 @@ pub(crate) fn tell_doubt(doubt: Doubt, assembly: &Assembly) -> String {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use levelhead_array::superblock::{SuperblockError, Uuid};
+    use levelhead_units::{DriveIdx, DriveSet, Sectors};
+
+    use super::*;
+
+    const PAGE: &str = include_str!("../../../docs/array.md");
+
+    /// A row for each, with words that its sentence has.
+    #[test]
+    fn page_has_every_refusal() {
+        let members: Vec<MemberSpec> =
+            ["a.img", "b.img"].iter().map(|name| name.parse().unwrap()).collect();
+        let (found, drive) = (0, DriveIdx::new(1));
+        let arrays = [Uuid([1; 16]), Uuid([2; 16])];
+        let drives = DriveSet::EMPTY.with(drive);
+        let (has, had) = (Sectors::new(1), Sectors::new(2));
+        let membership = Membership::Lost { why: Why::ByHand };
+        let spec = "raid5:2+1".parse().unwrap();
+        for (refusal, words) in [
+            (Refusal::Stranger { found }, "is no drive of an array"),
+            (Refusal::Unreadable { found }, "neither copy of its superblock can be had"),
+            (Refusal::Damaged { found, error: SuperblockError::Absent }, "cannot be used:"),
+            (
+                Refusal::TwoOwners { found, arrays },
+                "has two superblocks that do not belong together",
+            ),
+            (Refusal::Shrunk { found, has, had }, "has shrunk to"),
+            (Refusal::ReadOnly { found, features: 1 }, "may only be read by this program"),
+            (Refusal::DifferentArrays { found: [0, 1], arrays }, "belong to different arrays"),
+            (
+                Refusal::DifferentWays { found: [0, 1] },
+                "have gone different ways since they were one array",
+            ),
+            (Refusal::SamePlace { found: [0, 1], drive }, "both say that they are drive"),
+            (Refusal::LeftBehind { found, drive, membership }, "holds old data: the array"),
+            (
+                Refusal::Replaced { found, drive },
+                "holds old data: another drive has come into its place",
+            ),
+            (
+                Refusal::Stale { found: [0, 1], generations: [1, 3] },
+                "holds old data: it is at generation",
+            ),
+            (Refusal::NoList { drives }, "do not give their lists of damaged sectors"),
+            (Refusal::TooFew { spec, absent: drives }, "survives the loss of"),
+        ] {
+            let sentence = tell(&refusal, &members);
+            assert!(sentence.contains(words), "{sentence}");
+            assert!(PAGE.contains(&format!("| `{words}` |")), "the page has no row for: {words}");
+        }
+    }
+}

@@ -218,9 +218,12 @@ impl ArrayHandle {
         })?;
         let name = member.to_string();
         let is_here = self.command(move |engine| Ok(engine.is_seated(drive, &name)))?;
-        if is_here && take == Take::Empty {
+        if is_here {
             let uuid = draw_uuid()?;
-            return self.command(move |engine| engine.take_back_seated(drive, uuid));
+            return self.command(move |engine| match take {
+                Take::Empty => engine.take_back_seated(drive, uuid),
+                Take::Any => engine.fill_seated(drive, uuid),
+            });
         }
         match replacing::open(self.0.launch, &wanted, member, take)? {
             Opening::New(ready) => self.command(move |engine| engine.replace(drive, ready)),

@@ -273,15 +273,18 @@ impl Array {
     /// Whether a lost drive may be caught up now.
     pub fn may_return(&self, drive: DriveIdx) -> Result<(), NotReplaced> {
         self.may_replace(drive)?;
-        match () {
-            () if !self.core.missed.kept().contains(drive) && !self.has_nothing_to_fill(drive) => {
-                Err(NotReplaced::NoMap)
-            }
-            () if self.core.has_inside(drive) || self.rebuild.drive == Some(drive) => {
-                Err(NotReplaced::Busy)
-            }
-            () => Ok(()),
+        if !self.core.missed.kept().contains(drive) && !self.has_nothing_to_fill(drive) {
+            return Err(NotReplaced::NoMap);
         }
+        self.may_be_used_again(drive)
+    }
+
+    /// Whether a lost drive, and not another one in its place, may be written to now: nothing that it was given before may
+    /// land after that.
+    pub fn may_be_used_again(&self, drive: DriveIdx) -> Result<(), NotReplaced> {
+        self.may_replace(drive)?;
+        let is_busy = self.core.has_inside(drive) || self.rebuild.drive == Some(drive);
+        if is_busy { Err(NotReplaced::Busy) } else { Ok(()) }
     }
 
     fn begin_filling(&mut self, now: Instant, drive: DriveIdx, new: Option<NewMember>) {

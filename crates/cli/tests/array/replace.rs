@@ -211,6 +211,34 @@ fn drive_that_was_failed_by_hand_is_caught_up_when_it_is_put_back_into_its_place
     serving.stop();
 }
 
+/// Under the path that it has had all the time, by default as the drive that it is, and by force as any other.
+#[test]
+fn lost_drive_is_filled_from_the_beginning_if_it_is_taken_by_force() {
+    let shelf = Shelf::new();
+    let (drives, socket) = (shelf.array(DRIVE), shelf.path("nbd.sock"));
+    let mut model = random(SIZE, 1);
+    let serving = shelf.serve_with(&drives, &["--nbd", &socket]);
+    let client = connect(&socket);
+    client.write_at(Bytes::new(0), &model, Durability::Durable).unwrap();
+    levelhead(&["array", "rebuild", &drives[0], "--pause"]).good();
+    let replace = ["array", "replace", &drives[0], "2", &drives[2], "--force"];
+    let refused = levelhead(&replace);
+    assert!(refused.refusal().contains("drive 2 is not lost"), "{refused:?}");
+    levelhead(&["array", "fail", &drives[0], "2"]).good();
+    scribble(&client, &mut model, 2);
+    wait_until("its loss is recorded", || levelhead(&replace).code == Some(0));
+    let rebuild = serving.status()["rebuild"].clone();
+    assert_eq!((&rebuild["drive"], &rebuild["missed_regions"]), (&json!(2), &Value::Null));
+    assert_eq!((state(&serving, 2), &rebuild["done_stripes"]), (json!("filling"), &json!(0)));
+    levelhead(&["array", "rebuild", &drives[0]]).good();
+    wait_for_rebuild(&serving, 2);
+    levelhead(&["array", "fail", &drives[0], "5"]).good();
+    let mut bytes = vec![0; model.len()];
+    client.read_at(Bytes::new(0), &mut bytes).unwrap();
+    assert_same(&bytes, &model);
+    serving.stop();
+}
+
 #[test]
 fn drive_that_was_not_there_for_one_start_is_caught_up_at_the_next() {
     let shelf = Shelf::new();

@@ -100,6 +100,19 @@ impl Engine {
         Ok(())
     }
 
+    /// The drive that a place has lost is still there, and is filled from the beginning.
+    pub(crate) fn fill_seated(&mut self, drive: DriveIdx, uuid: Uuid) -> Result<(), HostError> {
+        let array = &self.parts.array;
+        array.may_be_used_again(drive).map_err(|no| HostError::new(tell(no, drive)))?;
+        let own = array.own(drive).cloned();
+        let Some(own) = own else { return fail(tell(NotReplaced::NoMap, drive)) };
+        let now = self.now();
+        let done = self.parts.array.handle_replaced(now, drive, Some(NewMember { uuid, own }));
+        done.map_err(|no| HostError::new(tell(no, drive)))?;
+        self.parts.seats[drive.as_usize()].work.forget_failure();
+        Ok(())
+    }
+
     /// The very drive that a place has lost is back under another name, as its superblock says.
     pub(crate) fn take_back(
         &mut self,

@@ -9,6 +9,8 @@ use crate::durable::reserve::{Apart, Division};
 use crate::durable::superblock::{Forced, Kept, Logs};
 use crate::durable::wishes::Wishes;
 
+mod returning;
+
 const SIZE: Sectors = Sectors::new(2_000);
 
 /// A clean array of three drives, whole and in sync, at generation 10.
