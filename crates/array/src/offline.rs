@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use levelhead_units::{DriveIdx, DriveSet, Lba};
 
+use crate::durable::damaged::DamagedList;
 use crate::durable::maps::Missed;
 use crate::journal::record::{FoundRecord, Kind};
 use crate::journal::rules::Rules;
@@ -29,6 +30,8 @@ pub struct CutOff<'a> {
     pub trusted: u64,
     /// Transactions below this one are over.
     pub floor: u64,
+    /// Sectors that count as damaged whatever is in their places.
+    pub damaged: &'a DamagedList,
 }
 
 /// Where a sector is that the journal knows of.
@@ -61,6 +64,7 @@ pub struct Incomplete {
 pub struct Overlay {
     contents: BTreeMap<Cell, Content>,
     needed: BTreeSet<Cell>,
+    made_right: BTreeSet<Cell>,
     incomplete: Vec<Incomplete>,
     announced: BTreeSet<Row>,
     transactions: usize,
@@ -75,15 +79,26 @@ impl Overlay {
         array: CutOff<'_>,
         unreadable: &BTreeSet<Cell>,
     ) -> Self {
-        let CutOff { layout, area, present, trusted, floor } = array;
+        let CutOff { layout, area, present, trusted, floor, damaged } = array;
         let (synced, rules) = (trusted, Rules::ALL);
-        let (wrong, dropped) = (&BTreeSet::new(), &BTreeSet::new());
+        let (wrong, begun_never) = (&BTreeSet::new(), &BTreeSet::new());
         let valid = (0..layout.spec().drives()).map(DriveIdx::from_usize);
         let valid = valid.map(|drive| if present.contains(drive) { u64::MAX } else { 0 });
         let valid: &Vec<u64> = &valid.collect();
         let missed = &Missed::default();
-        let known =
-            Known { layout, area, valid, missed, synced, floor, unreadable, wrong, dropped, rules };
+        let known = Known {
+            layout,
+            area,
+            valid,
+            missed,
+            damaged,
+            synced,
+            floor,
+            unreadable,
+            wrong,
+            dropped: begun_never,
+            rules,
+        };
         let records =
             records.iter().map(|(ring, found)| OnRing { ring: *ring, found: found.clone() });
         let records: Vec<OnRing> = records.collect();
@@ -103,10 +118,12 @@ impl Overlay {
             let sources = verdict.sources(row, known);
             sources.iter().map(move |symbol| layout.cell(row, symbol)).collect::<Vec<Cell>>()
         });
-        let needed = needed.filter(|cell| !contents.contains_key(cell)).collect();
+        let is_read = |cell: &Cell| !contents.contains_key(cell) && !verdict.is_zero(*cell, known);
+        let needed = needed.filter(is_read).collect();
         let counts = verdict.changed.keys().filter(|id| !verdict.dropped.contains(id)).count();
         Self {
             needed,
+            made_right: verdict.made_right(known).into_iter().collect(),
             incomplete: incomplete(&records, &verdict, present),
             announced: announced(&records, &verdict, known),
             transactions: counts,
@@ -118,6 +135,12 @@ impl Overlay {
     /// Where a sector is, if the journal knows of it.
     pub fn content(&self, cell: Cell) -> Option<Content> {
         self.contents.get(&cell).copied()
+    }
+
+    /// Whether a sector is on the list of damaged ones only because the array was cut off: redundancy counts what the journal
+    /// brings to it.
+    pub fn is_made_right(&self, cell: Cell) -> bool {
+        self.made_right.contains(&cell)
     }
 
     /// The sectors of a drive from `from` on and before `to` that it knows of, and where they are.
@@ -238,10 +261,19 @@ mod tests {
     }
 
     fn overlay(records: &[(DriveIdx, FoundRecord)], unreadable: &[Cell]) -> Overlay {
+        overlay_with(records, unreadable, &DamagedList::default())
+    }
+
+    fn overlay_with(
+        records: &[(DriveIdx, FoundRecord)],
+        unreadable: &[Cell],
+        damaged: &DamagedList,
+    ) -> Overlay {
         let layout = Layout::new("raid5:3,chunk=4KiB".parse().unwrap(), Sectors::new(8));
         let area = Area::plain(Extent::new(Lba::new(50), Sectors::new(8)));
         let (present, floor) = (DriveSet::first(3), 1);
-        let array = CutOff { layout: &layout, area: &area, present, trusted: u64::MAX, floor };
+        let trusted = u64::MAX;
+        let array = CutOff { layout: &layout, area: &area, present, trusted, floor, damaged };
         Overlay::of(records, array, &unreadable.iter().copied().collect())
     }
 
@@ -275,6 +307,24 @@ mod tests {
         let places: Vec<Lba> =
             found.between(DriveIdx::new(2), Lba::ZERO, Lba::new(8)).map(|(lba, _)| lba).collect();
         assert_eq!(places, [Lba::ZERO]);
+    }
+
+    #[test]
+    fn damaged_data_counts_as_zeroes_until_the_journal_brings_something_to_it() {
+        let mut damaged = DamagedList::default();
+        let one = Extent::new(Lba::ZERO, Sectors::new(1));
+        damaged.add(DriveIdx::new(0), one);
+        damaged.add(DriveIdx::new(1), one);
+        // What is in place on drive 1 is neither needed nor in the way.
+        let found = overlay_with(&[record(5, 0, 5, true)], &[cell(1)], &damaged);
+        assert_eq!(found.content(cell(2)), Some(Content::Computed));
+        assert_eq!(found.needed().count(), 0);
+        assert_eq!([0, 1, 2].map(|drive| found.is_made_right(cell(drive))), [true, false, false]);
+        // What is redundant and damaged is not used.
+        damaged.add(DriveIdx::new(2), one);
+        let found = overlay_with(&[record(5, 2, 5, true)], &[cell(1)], &damaged);
+        assert_eq!(found.content(cell(0)), Some(Content::Computed));
+        assert!(found.is_made_right(cell(2)) && found.is_made_right(cell(0)));
     }
 
     #[test]

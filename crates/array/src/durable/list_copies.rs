@@ -196,9 +196,14 @@ impl Array {
             ledger.open(core);
         }
         let silent = core.drives.silent();
+        let was_safe = core.damaged.is_safe();
         self.list_copies.advance(core, now, silent);
+        let is_news = !was_safe && core.damaged.is_safe();
+        if let (Some(journal), true) = (&mut self.journal, is_news) {
+            journal.note_books_safe(core);
+        }
         let ready = self.core.damaged.take_ready();
-        let moved = if ready.is_empty() { Moved::No } else { Moved::Yes };
+        let moved = if ready.is_empty() && !is_news { Moved::No } else { Moved::Yes };
         for op in ready {
             self.advance(now, op);
             self.core.damaged.forget(op);

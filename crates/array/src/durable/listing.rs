@@ -96,25 +96,40 @@ impl Damaged {
     /// These sectors were written by an operation, durably. Returns whether the operation may go on: else it is
     /// advanced once the list on the drives says so (Y2).
     pub(crate) fn clear(&mut self, op: OpId, cells: impl Iterator<Item = Cell>) -> bool {
-        if !self.waiting.contains_key(&op) && !self.list.is_empty() {
-            let mut is_changed = false;
-            for cell in cells {
-                is_changed |= self.list.remove(cell);
-            }
-            if !is_changed {
-                return true;
-            }
-            self.note_change();
+        if !self.waiting.contains_key(&op) {
+            self.take_off(cells);
         }
         self.wait(op)
     }
 
-    /// These sectors were made right by a recovery, for good. That is safe once [`Damaged::is_safe`] says so.
-    pub(crate) fn take_off(&mut self, cells: impl IntoIterator<Item = Cell>) {
+    /// These sectors were written, for good; returns whether one of them was on the list. That is safe once
+    /// [`Damaged::is_safe`] says so, or [`Damaged::says`] of the generation that is due.
+    pub(crate) fn take_off(&mut self, cells: impl IntoIterator<Item = Cell>) -> bool {
+        let mut is_changed = false;
         for cell in cells {
-            if self.list.remove(cell) {
-                self.note_change();
+            is_changed |= self.list.remove(cell);
+        }
+        if is_changed {
+            self.note_change();
+        }
+        is_changed
+    }
+
+    /// The generation that says all that was changed up to now; 0 if that is safe.
+    pub(crate) fn due(&self) -> u64 {
+        match self.keeping {
+            Keeping::Yes { generation, is_changed, .. } if !self.is_safe() => {
+                generation + u64::from(is_changed)
             }
+            Keeping::Yes { .. } | Keeping::No => 0,
+        }
+    }
+
+    /// Whether this generation is on the drives for good, or will never be.
+    pub(crate) fn says(&self, due: u64) -> bool {
+        match self.keeping {
+            Keeping::No => true,
+            Keeping::Yes { safe, .. } => due <= safe,
         }
     }
 

@@ -189,7 +189,7 @@ impl Array {
         }
         match (&mut self.journal, self.core.missed.take_become_safe()) {
             (Some(journal), true) => {
-                journal.note_missed_safe(&mut self.core);
+                journal.note_books_safe(&mut self.core);
                 Moved::Yes
             }
             (None, _) | (_, false) => Moved::No,

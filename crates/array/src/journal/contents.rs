@@ -27,6 +27,8 @@ pub(crate) struct Changed {
     pub(crate) coverage: Coverage,
     /// In the order of its symbols.
     pub(crate) cells: Vec<Stored>,
+    /// Data on the list of damaged sectors that clients write and no drive takes: redundancy counts it from now on.
+    pub(crate) absent: Vec<Stored>,
 }
 
 /// What an operation wants to be written.

@@ -28,7 +28,7 @@ use super::contents::InPlace;
 use super::ring::Entry;
 use super::rules::{Rule, Rules};
 use super::transaction::{Manner, Transaction};
-use super::{Blocked, Journal};
+use super::{Blocked, Journal, take_off_list};
 use crate::core::{Core, OpId};
 use crate::shape::Row;
 
@@ -210,8 +210,12 @@ impl Journal {
         let Some(Placing { ids, whole }) = self.intents.placing.remove(&done.op) else { return };
         self.intents.end(whole);
         for id in ids {
-            let Some(transaction) = self.open.get(&id) else { continue };
+            let Some(transaction) = self.open.get_mut(&id) else { continue };
             let drives: DriveSet = transaction.at_risk.keys().copied().collect();
+            if done.durability == Durability::Durable {
+                take_off_list(core, transaction);
+                transaction.listed = core.damaged.due();
+            }
             self.intents.not_in_place -= transaction.cells.len();
             let sectors = transaction.cells.len() / drives.iter().count().max(1);
             if done.durability == Durability::Cached {

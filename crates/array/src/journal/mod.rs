@@ -35,6 +35,8 @@
 //! - J8. The record of a participant that hinders may lie on enough other rings. Its own keeps the space, for a recovery.
 //!   Its places are written when it comes to them.
 //! - J9. A transaction is over when what drives miss of it that are not there is on their maps for good, where they have one.
+//! - J10. A transaction is over when what it gave is off the list of damaged sectors for good. Its records name all of that, also
+//!   what no drive takes: redundancy counts it, and not zeroes any more.
 
 mod apart;
 mod appending;
@@ -388,6 +390,9 @@ impl Journal {
         self.uncommitted.remove(&id);
         let op = transaction.op;
         let away = core.drives.away();
+        if transaction.manner == Manner::Payload && take_off_list(core, transaction) {
+            transaction.listed = core.damaged.due();
+        }
         // What was committed after it may be marked now.
         self.unmarked_since = self.unmarked_since.or(Some(now));
         if transaction.manner == Manner::Intent {
@@ -427,7 +432,9 @@ impl Journal {
         let settled = self.settled.or(transaction.gone);
         let is_safe = transaction.at_risk.keys().all(|&drive| settled.contains(drive));
         let is_marked = core.missed.is_safe(transaction.missed) || !self.rules.keep(Rule::Missed);
-        if transaction.is_committed && is_safe && is_marked && transaction.unplaced == 0 {
+        let is_said = core.damaged.says(transaction.listed) || !self.rules.keep(Rule::Unlisted);
+        let may_end = is_safe && is_marked && is_said;
+        if transaction.is_committed && may_end && transaction.unplaced == 0 {
             self.open.remove(&id);
             core.intents_at_risk.end(id);
         }
@@ -452,9 +459,11 @@ impl Journal {
         }
     }
 
-    /// Some changes of the maps have become safe.
-    pub(crate) fn note_missed_safe(&mut self, core: &mut Core) {
-        let waits = |(_, transaction): &(&u64, &Transaction)| transaction.missed > 0;
+    /// Some changes of the maps, or of the list of damaged sectors, have become safe.
+    pub(crate) fn note_books_safe(&mut self, core: &mut Core) {
+        let waits = |(_, transaction): &(&u64, &Transaction)| {
+            transaction.missed > 0 || transaction.listed > 0
+        };
         let ids: Vec<u64> = self.open.iter().filter(waits).map(|(&id, _)| id).collect();
         for id in ids {
             self.end_if_over(core, id);
@@ -615,4 +624,12 @@ impl Journal {
         }
         self.open.clear();
     }
+}
+
+/// Takes what a transaction has given off the list of damaged sectors; returns whether some of it was there (J10).
+fn take_off_list(core: &mut Core, transaction: &Transaction) -> bool {
+    if core.damaged.list().is_empty() {
+        return false;
+    }
+    core.damaged.take_off(transaction.all().into_iter().map(|stored| stored.cell))
 }

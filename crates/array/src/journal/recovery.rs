@@ -22,6 +22,8 @@
 //! - X5. What is computed is written only if it has the checksum that its transaction's records name.
 //! - X6. What is found in the journal counts as missed by every drive that has a map. That is on the map for good before it
 //!   ends.
+//! - X7. What it brings to its place is off the list of damaged sectors for good before it ends: until then redundancy may count it
+//!   or zeroes, and only the records say which.
 
 mod computing;
 mod judging;
@@ -591,6 +593,7 @@ impl Recovery {
             area: &core.area,
             valid: &core.valid,
             missed: &core.missed,
+            damaged: core.damaged.list(),
             synced: core.synced,
             floor: self.floor,
             unreadable: &self.unreadable,
@@ -679,7 +682,12 @@ impl Recovery {
             }
             Source::Codeword | Source::Absent | Source::Lost => None,
         };
-        self.to_place = self.verdict.finals.iter().filter_map(of).collect();
+        let to_place = self.verdict.finals.iter().filter_map(of).collect();
+        let right = self.verdict.made_right(known);
+        self.to_place = to_place;
+        if self.rules.keep(Rule::UnlistedAgain) {
+            self.made_right.extend(right); // X7
+        }
         // All drives side by side.
         self.to_place.make_contiguous().sort_by_key(|moved| (moved.to.lba, moved.to.drive));
     }

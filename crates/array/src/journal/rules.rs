@@ -52,6 +52,10 @@ pub enum Rule {
     Conclude,
     /// J9: what a drive misses is on its map for good before the transaction is over.
     Missed,
+    /// J10: what a transaction gave is off the list of damaged sectors for good before it is over.
+    Unlisted,
+    /// X7: so is what a recovery brings to its place, before it ends.
+    UnlistedAgain,
     /// X6: what a recovery does without a drive is on the drive's map.
     MissedAgain,
     /// A drive that is back has a new name, so that its old ring proves nothing.
@@ -70,7 +74,7 @@ impl Rule {
     pub const OF_RETURNS: [Self; 3] = [Self::Missed, Self::MissedAgain, Self::Rename];
 
     /// All others.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Records,
         Self::Mark,
         Self::Apart,
@@ -84,6 +88,8 @@ impl Rule {
         Self::Committed,
         Self::Decide,
         Self::Conclude,
+        Self::Unlisted,
+        Self::UnlistedAgain,
     ];
 }
 

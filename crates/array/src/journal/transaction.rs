@@ -31,6 +31,8 @@ pub(crate) struct Transaction {
     pub(crate) rows: Vec<Row>,
     /// In the order of the drives and their sectors.
     pub(crate) cells: Vec<Stored>,
+    /// What no drive takes, and its records name so that it leaves the list of damaged sectors (J10).
+    pub(crate) absent: Vec<Stored>,
     pub(crate) participants: DriveSet,
     /// The rings that get a record: those of the participants, or of an intent any that are enough.
     pub(crate) holders: DriveSet,
@@ -46,6 +48,8 @@ pub(crate) struct Transaction {
     pub(crate) gone: DriveSet,
     /// The last change of the maps that says what drives miss of it (J9); 0 if none does, or it is safe.
     pub(crate) missed: u64,
+    /// The generation of the list of damaged sectors that says what it has taken off (J10); 0 if it has taken off none.
+    pub(crate) listed: u64,
     pub(crate) is_committed: bool,
     /// Sectors that are not in their places, nor replaced there by later ones; none of an intent.
     pub(crate) unplaced: usize,
@@ -56,8 +60,11 @@ pub(crate) struct Transaction {
 impl Transaction {
     pub(crate) fn new(op: OpId, since: Instant, manner: Manner, codewords: Vec<Changed>) -> Self {
         let rows = codewords.iter().map(|changed| changed.row).collect();
-        let mut cells: Vec<Stored> =
-            codewords.into_iter().flat_map(|changed| changed.cells).collect();
+        let (mut cells, mut absent): (Vec<Stored>, Vec<Stored>) = Default::default();
+        for changed in codewords {
+            cells.extend(changed.cells);
+            absent.extend(changed.absent);
+        }
         cells.sort_unstable_by_key(|stored| stored.cell);
         let mut at_risk: BTreeMap<DriveIdx, usize> = BTreeMap::new();
         for stored in &cells {
@@ -77,10 +84,12 @@ impl Transaction {
             is_sent: false,
             gone: DriveSet::EMPTY,
             missed: 0,
+            listed: 0,
             is_committed: false,
             unplaced: cells.len(),
             at_risk,
             cells,
+            absent,
         }
     }
 
@@ -104,16 +113,23 @@ impl Transaction {
         Sectors::new(1 + self.at_risk.get(&drive).copied().unwrap_or(0) as u64)
     }
 
+    /// All that its records name, in the order of the drives and their sectors.
+    pub(crate) fn all(&self) -> Vec<Stored> {
+        let mut all = [self.cells.as_slice(), &self.absent].concat();
+        all.sort_by_key(|stored| stored.cell);
+        all
+    }
+
     /// All that it changes, for the record with the contents for a drive, if for any.
     pub(crate) fn runs(&self, subject: Option<DriveIdx>) -> Vec<ChangedRun> {
         let is_here = |cell: Cell| subject == Some(cell.drive);
-        runs_of(self.cells.iter().map(|stored| (stored.cell, is_here(stored.cell))))
+        runs_of(self.all().into_iter().map(|stored| (stored.cell, is_here(stored.cell))))
     }
 
     /// Where the new bytes are, in the order of the runs: of one drive, or of all.
     pub(crate) fn segments(&self, of: Option<DriveIdx>) -> Vec<Segment> {
         let mut segments = Vec::new();
-        for stored in &self.cells {
+        for stored in self.all() {
             if of.is_none_or(|drive| drive == stored.cell.drive) {
                 append(&mut segments, stored.place);
             }
@@ -123,7 +139,8 @@ impl Transaction {
 
     /// The buffers that its bytes are in, each once.
     pub(crate) fn bufs(&self) -> Vec<BufId> {
-        let mut bufs: Vec<BufId> = self.cells.iter().map(|stored| stored.place.buf).collect();
+        let all = self.cells.iter().chain(&self.absent);
+        let mut bufs: Vec<BufId> = all.map(|stored| stored.place.buf).collect();
         bufs.sort_unstable();
         bufs.dedup();
         bufs
@@ -164,7 +181,7 @@ pub(crate) fn split(codewords: Vec<Changed>, room: RecordRoom) -> Vec<Vec<Change
     let mut size = Size::default();
     for changed in codewords {
         let mut grown = size.clone();
-        grown.add(&changed.cells);
+        grown.add(&changed);
         match all.last_mut() {
             Some(last) if grown.fits(room) => {
                 last.push(changed);
@@ -172,7 +189,7 @@ pub(crate) fn split(codewords: Vec<Changed>, room: RecordRoom) -> Vec<Vec<Change
             }
             Some(_) | None => {
                 size = Size::default();
-                size.add(&changed.cells);
+                size.add(&changed);
                 assert!(size.fits(room), "a codeword fits into a record");
                 all.push(vec![changed]);
             }
@@ -198,8 +215,8 @@ struct DriveSize {
 
 impl Size {
     /// In the order of the codewords, a drive's sectors come in ascending order.
-    fn add(&mut self, cells: &[Stored]) {
-        for &Stored { cell, .. } in cells {
+    fn add(&mut self, changed: &Changed) {
+        for &Stored { cell, .. } in changed.cells.iter().chain(&changed.absent) {
             self.sectors += 1;
             let known = self.drives.get(&cell.drive).copied();
             let goes_on = known.is_some_and(|known| known.last.lba + Sectors::new(1) == cell.lba);

@@ -25,6 +25,7 @@ use levelhead_units::{DriveIdx, DriveSet, Lba, Sectors};
 
 use super::record::{FoundRecord, Kind, Record};
 use super::rules::{Rule, Rules};
+use crate::durable::damaged::DamagedList;
 use crate::durable::maps::Missed;
 use crate::shape::{Area, Cell, Layout, Row};
 
@@ -48,6 +49,8 @@ pub(crate) struct Known<'a> {
     pub(crate) synced: u64,
     /// Transactions below this one are over.
     pub(crate) floor: u64,
+    /// Sectors that count as damaged, whatever is in place.
+    pub(crate) damaged: &'a DamagedList,
     /// Sectors that their drive did not give.
     pub(crate) unreadable: &'a BTreeSet<Cell>,
     /// What cannot be computed: the result was not what the transaction had written.
@@ -69,6 +72,14 @@ impl Known<'_> {
     pub(crate) fn holds(&self, cell: Cell) -> bool {
         let stripe = self.layout.symbol(cell).0.stripe;
         stripe < self.valid[cell.drive.as_usize()] || self.missed.spares(cell.drive, stripe)
+    }
+
+    /// Whether redundancy counts this sector as zeroes, whatever is in place. A list that was full covers data that it
+    /// counts as what it is.
+    fn is_zero(&self, cell: Cell) -> bool {
+        let (_, symbol) = self.layout.symbol(cell);
+        let is_data = symbol < self.layout.data_symbols() && !self.layout.spec().is_mirror();
+        is_data && self.damaged.covers(cell) && !self.damaged.is_widened()
     }
 }
 
@@ -270,10 +281,37 @@ impl Verdict {
             match self.finals.get(&cell).map(|last| last.source) {
                 Some(Source::Ring { .. }) => true,
                 Some(Source::Codeword | Source::Absent | Source::Lost) => false,
+                None if known.damaged.covers(cell) => known.is_zero(cell),
                 None => known.holds(cell) && !known.unreadable.contains(&cell),
             }
         };
         (0..known.layout.symbols()).filter(is_had).collect()
+    }
+
+    /// Whether a sector is had without reading it: as zeroes.
+    pub(crate) fn is_zero(&self, cell: Cell, known: Known<'_>) -> bool {
+        !self.finals.contains_key(&cell) && known.is_zero(cell)
+    }
+
+    /// Sectors that redundancy counts with what the journal brings to them, and not as damaged any more. Not so what is
+    /// redundant where data is nowhere, nor what no drive takes there.
+    pub(crate) fn made_right(&self, known: Known<'_>) -> Vec<Cell> {
+        if known.damaged.is_empty() {
+            return Vec::new();
+        }
+        let layout = known.layout;
+        let row = |cell: Cell| layout.symbol(cell).0;
+        let lost = self.finals.iter().filter(|(_, last)| last.source == Source::Lost);
+        let lost: BTreeSet<Row> = lost.map(|(&cell, _)| row(cell)).collect();
+        let is_right = |&(&cell, last): &(&Cell, &Final)| match last.source {
+            Source::Ring { .. } | Source::Codeword => {
+                layout.symbol(cell).1 < layout.data_symbols() || !lost.contains(&row(cell))
+            }
+            Source::Absent => !lost.contains(&row(cell)),
+            Source::Lost => false,
+        };
+        let right = self.finals.iter().filter(is_right).map(|(&cell, _)| cell);
+        right.filter(|&cell| known.damaged.covers(cell)).collect()
     }
 
     /// Whether something that this transaction gave to a drive is nowhere but in the rest of its codeword.

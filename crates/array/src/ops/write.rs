@@ -324,10 +324,14 @@ impl WriteOp {
     /// Takes what was written off the list of damaged sectors; returns whether the drives say so (Y2).
     fn clear_listed(&self, core: &mut Core) -> bool {
         let Cause::Client(_) = self.cause else { return core.damaged.wait(self.op) };
-        let met = self.fetch.codewords.iter().filter(|word| !word.listed.is_empty());
+        let met: Vec<&Codeword> =
+            self.fetch.codewords.iter().filter(|word| !word.listed.is_empty()).collect();
+        if met.is_empty() {
+            return true;
+        }
         let layout = &core.layout;
         let is_mirror = layout.spec().is_mirror();
-        let written = met.flat_map(|word| {
+        let written = met.into_iter().flat_map(|word| {
             let redundant = word.usable.minus(SymbolSet::first(layout.data_symbols()));
             let symbols = if is_mirror { word.usable } else { word.subject.or(redundant) };
             symbols.iter().map(|symbol| layout.cell(word.row, symbol)).collect::<Vec<Cell>>()
@@ -400,17 +404,22 @@ impl WriteOp {
     /// Computes redundancy: what is to be written, for every codeword in the order of its symbols.
     fn contents(&mut self, core: &mut Core, now: Instant, ways: &[Way]) -> Vec<Changed> {
         assert!(self.fetch.subs.is_empty(), "W1: something is still being read");
-        let cells = match core.layout.spec().is_mirror() {
+        let is_mirror = core.layout.spec().is_mirror();
+        let cells = match is_mirror {
             true => self.copies(core),
             false => self.data_and_redundancy(core, ways),
         };
         let data = SymbolSet::first(core.layout.data_symbols());
-        let changed = |(word, cells): (&Codeword, Vec<Stored>)| {
+        let words = self.fetch.codewords.iter().zip(&self.changes);
+        let changed = |((word, changes), cells): ((&Codeword, &Vec<Value>), Vec<Stored>)| {
             let is_whole = data.minus(word.subject).is_empty();
             let coverage = if is_whole { Coverage::All } else { Coverage::Part };
-            Changed { row: word.row, coverage, cells }
+            let unkept = if is_mirror { SymbolSet::EMPTY } else { word.listed.minus(word.usable) };
+            let absent = changes.iter().filter(|change| unkept.contains(change.symbol));
+            let absent = absent.map(|value| stored(core, word.row, value)).collect();
+            Changed { row: word.row, coverage, cells, absent }
         };
-        let codewords = self.fetch.codewords.iter().zip(cells).map(changed).collect();
+        let codewords = words.zip(cells).map(changed).collect();
         self.fetch.close(core, now, false, None);
         codewords
     }
@@ -502,11 +511,8 @@ impl WriteOp {
             let word = &self.fetch.codewords[idx];
             let changes =
                 self.changes[idx].iter().filter(|change| word.usable.contains(change.symbol));
-            let stored = |value: &Value| Stored {
-                cell: core.layout.cell(word.row, value.symbol),
-                place: value.place,
-            };
-            codewords.push(changes.chain(&redundant[idx]).map(stored).collect());
+            let stored = changes.chain(&redundant[idx]).map(|value| stored(core, word.row, value));
+            codewords.push(stored.collect());
         }
         codewords
     }
@@ -729,6 +735,11 @@ impl WriteOp {
             core.answer(relies_on, Answer { request: part.request, outcome, cost });
         }
     }
+}
+
+/// A symbol's new value, as the sector that it is for.
+fn stored(core: &Core, row: Row, value: &Value) -> Stored {
+    Stored { cell: core.layout.cell(row, value.symbol), place: value.place }
 }
 
 /// The origin of a resync's commands: a number that no client's request has.

@@ -53,7 +53,8 @@ impl<'a> Places<'a> {
                         }
                     }
                 }
-                take_damaged(array, &window, drive, &over, buf, &mut gone);
+                let listed = Listed { array, overlay, window: &window, drive };
+                listed.take(&over, buf, &mut gone);
             }
             erased.push(gone);
             laid_over.push(over);
@@ -113,30 +114,35 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Sectors that are on the list of damaged ones: data counts as zeroes, and what is redundant as not there, as do all
-/// copies of a mirror's sector. What the journal has is newer than the list.
-fn take_damaged(
-    array: &Offline,
-    window: &Window,
+/// Sectors of a drive that are on the list of damaged ones.
+struct Listed<'a> {
+    array: &'a Offline,
+    overlay: &'a Overlay,
+    window: &'a Window,
     drive: DriveIdx,
-    over: &BTreeSet<usize>,
-    buf: &mut Buf,
-    gone: &mut BTreeSet<usize>,
-) {
-    if array.damaged.is_empty() {
-        return;
-    }
-    for index in (0..window.sectors().as_usize()).filter(|index| !over.contains(index)) {
-        let cell = Cell { drive, lba: window.lba(index) };
-        if !array.damaged.covers(cell) {
-            continue;
+}
+
+impl Listed<'_> {
+    /// Data counts as zeroes, and what is redundant as not there, as do all copies of a mirror's sector, and data where
+    /// the list was full once. What the journal has is newer than the list.
+    fn take(&self, over: &BTreeSet<usize>, buf: &mut Buf, gone: &mut BTreeSet<usize>) {
+        let Self { array, overlay, window, drive } = *self;
+        if array.damaged.is_empty() {
+            return;
         }
-        let (_, symbol) = array.layout.symbol(cell);
-        if array.layout.spec().is_mirror() || symbol >= array.layout.data_symbols() {
-            gone.insert(index);
-        } else {
-            buf.part_mut(index, 1).fill(0);
-            gone.remove(&index);
+        let layout = &array.layout;
+        for index in (0..window.sectors().as_usize()).filter(|index| !over.contains(index)) {
+            let cell = Cell { drive, lba: window.lba(index) };
+            if !array.damaged.covers(cell) || overlay.is_made_right(cell) {
+                continue;
+            }
+            let is_data = layout.symbol(cell).1 < layout.data_symbols();
+            if is_data && !layout.spec().is_mirror() && !array.damaged.is_widened() {
+                buf.part_mut(index, 1).fill(0);
+                gone.remove(&index);
+            } else {
+                gone.insert(index);
+            }
         }
     }
 }

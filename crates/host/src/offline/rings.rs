@@ -81,6 +81,7 @@ impl Rings {
             present: array.present(),
             trusted: array.trusted,
             floor,
+            damaged: &array.damaged,
         };
         let mut unreadable: BTreeSet<Cell> = BTreeSet::new();
         loop {

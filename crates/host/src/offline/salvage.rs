@@ -343,7 +343,7 @@ impl Work<'_> {
         let cell = array.layout.cell(row, symbol);
         // Nothing is made up for it. Of a mirror another copy may be there.
         let is_damaged = array.damaged.covers(cell) && !array.layout.spec().is_mirror();
-        if is_damaged && !places.is_laid_over(cell) {
+        if is_damaged && !self.overlay.is_made_right(cell) {
             return Origin::Lost;
         }
         if had.contains(symbol) {

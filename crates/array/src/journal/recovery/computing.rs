@@ -88,10 +88,11 @@ impl Recovery {
             is_on_a_ring.then(|| self.source_at(cell))
         }));
         for row in self.rows_of(core, id) {
-            let sources = self.verdict.sources(row, self.known(core));
-            for symbol in sources.iter() {
-                wanted.insert(self.source_at(core.layout.cell(row, symbol)));
-            }
+            let known = self.known(core);
+            let sources = self.verdict.sources(row, known);
+            let cells = sources.iter().map(|symbol| core.layout.cell(row, symbol));
+            let read = cells.filter(|&cell| !self.verdict.is_zero(cell, known));
+            wanted.extend(read.map(|cell| self.source_at(cell)));
         }
         self.fetch(core, now, &wanted);
         self.step = Step::Fetching(id);
@@ -168,13 +169,14 @@ impl Recovery {
             return core.combine(into, vec![(1, from)]);
         }
         let (row, symbol) = core.layout.symbol(cell);
-        let sources = self.verdict.sources(row, self.known(core));
+        let known = self.known(core);
+        let sources = self.verdict.sources(row, known);
         let code = core.code.as_ref().expect("only a redundant array computes");
         let terms = code.compute(&sources, symbol).into_iter();
+        let terms = terms.map(|(coefficient, source)| (coefficient, core.layout.cell(row, source)));
         let from: Vec<(u8, Place)> = terms
-            .map(|(coefficient, source)| {
-                (coefficient, self.had[&self.source_at(core.layout.cell(row, source))])
-            })
+            .filter(|&(_, cell)| !self.verdict.is_zero(cell, known))
+            .map(|(coefficient, cell)| (coefficient, self.had[&self.source_at(cell)]))
             .collect();
         core.combine(into, from);
     }
