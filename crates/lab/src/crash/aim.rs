@@ -27,6 +27,10 @@ pub struct Aim {
     pub slow_books: bool,
     /// Whether the journal lies on disks of its own, one more than disks are redundant.
     pub is_apart: bool,
+    /// Whether a disk that sits out ends its commands late.
+    pub slow_aside: bool,
+    /// Whether every image goes on in which sectors were found damaged.
+    pub seeks_damage: bool,
     /// A piece of a journal has from 10 sectors to this many more.
     pub more_space: u64,
     /// How often mishaps come.
@@ -99,6 +103,8 @@ impl Aim {
         redundant_min: 1,
         slow_books: false,
         is_apart: false,
+        slow_aside: false,
+        seeks_damage: false,
         more_space: 24,
         odds: Odds::DEFAULT,
     };
@@ -177,8 +183,34 @@ impl Aim {
         ..Self::DEFAULT
     };
 
+    /// Announced writes that disks keep waiting, which sit out or hang.
+    pub const HELD_UP: Self = Self {
+        slow_aside: true,
+        odds: Odds { aside: 1, trouble: 2, loss: 6, ..Self::ANNOUNCED.odds },
+        ..Self::ANNOUNCED
+    };
+
+    /// Sectors that are damaged, because a disk did not come back while whole codewords were written, and are written again;
+    /// what the array records of itself is late.
+    pub const DAMAGED: Self = Self {
+        writes: 10,
+        one_of: 3,
+        slow_books: true,
+        seeks_damage: true,
+        odds: Odds {
+            flush: 64,
+            without: 2,
+            again: 6,
+            loss: 6,
+            trouble: 0,
+            aside: 0,
+            ..Self::ANNOUNCED.odds
+        },
+        ..Self::ANNOUNCED
+    };
+
     /// Each aim, and its name.
-    pub const ALL: [(&'static str, Self); 11] = [
+    pub const ALL: [(&'static str, Self); 13] = [
         ("short", Self::DEFAULT),
         ("long", Self::LONG),
         ("focused", Self::FOCUSED),
@@ -190,5 +222,7 @@ impl Aim {
         ("aside", Self::ASIDE),
         ("returns", Self::RETURNS),
         ("apart", Self::APART),
+        ("held-up", Self::HELD_UP),
+        ("damaged", Self::DAMAGED),
     ];
 }

@@ -52,8 +52,8 @@ impl Run<'_> {
         let has_patience = self.odds().trouble > 0 && self.rng.below(2) == 0;
         let patience = has_patience.then_some(Patience::DEFAULT);
         let (rules, seed) = (self.aim.rules, self.rng.bits());
-        let slow_books = self.aim.slow_books;
-        Machine::start(Start { image, hidden, rules, patience, slow_books, seed })
+        let Aim { slow_books, slow_aside, .. } = self.aim;
+        Machine::start(Start { image, hidden, rules, patience, slow_books, slow_aside, seed })
     }
 
     /// Some writes, with an image at the boundaries between their effects.
@@ -123,6 +123,7 @@ impl Run<'_> {
     /// The array is stopped in good order, with images of that too, and started again.
     fn stop(&mut self, mut machine: Machine, depth: u32) -> Result<(), String> {
         self.tally.stops += 1;
+        machine.slow_aside = false; // It would be found silent.
         machine.stop();
         for _ in 0..20_000 {
             if machine.ending().is_some() {
@@ -147,7 +148,8 @@ impl Run<'_> {
         let spec = machine.array.layout().spec();
         let stripe = spec.chunk().get() * spec.data() as u64;
         let focus = self.aim.focus.min(size);
-        let (lba, sectors) = match self.rng.below(4) {
+        let kinds = if self.aim.seeks_damage { 3 } else { 4 };
+        let (lba, sectors) = match self.rng.below(kinds) {
             _ if focus > 0 && self.rng.below(16) > 0 => (self.rng.below(focus), 1),
             0 => (self.rng.below(size / stripe) * stripe, stripe),
             1 => {
@@ -274,10 +276,12 @@ impl Run<'_> {
         if self.odds().back > 0 && self.rng.below(3) > 0 {
             self.catch_up(&mut machine)?;
         }
+        let is_damaged = self.aim.seeks_damage && machine.damaged > 0;
         self.tally.damaged += std::mem::take(&mut machine.damaged);
         machine.note_recovered();
-        if depth < DEPTH_MAX && self.happens(self.aim.goes_on) {
-            let aim = Aim { one_of: 8 * self.aim.one_of, ..self.aim };
+        if depth < DEPTH_MAX && (is_damaged || self.happens(self.aim.goes_on)) {
+            let times = if is_damaged { 1 } else { 8 };
+            let aim = Aim { one_of: times * self.aim.one_of, ..self.aim };
             let rng = Streams::new(self.rng.bits()).stream("crash/next");
             let mut next = Run { rng, aim, tally: self.tally, spec: self.spec };
             return next.life(machine, depth + 1);

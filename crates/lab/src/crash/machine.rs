@@ -1,5 +1,7 @@
 //! A machine with an array over the disks of a crash swarm. Who ends first is drawn, and so is when time passes.
 
+mod steps;
+
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
@@ -17,11 +19,10 @@ use levelhead_block::{
 use levelhead_bytes::Buffers;
 use levelhead_erasure::Kernel;
 use levelhead_stats::{Rng, Streams};
-use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
 use super::disk::Disk;
 use super::image::{Assembled, Image, Torn, assemble, with_bad_places};
-use super::make::MAPS;
 use super::promise::{Promise, Sent};
 
 /// What is wrong with a disk for a time.
@@ -54,12 +55,14 @@ pub(crate) struct Start {
     pub(crate) rules: Rules,
     pub(crate) patience: Option<Patience>,
     pub(crate) slow_books: bool,
+    pub(crate) slow_aside: bool,
     pub(crate) seed: u64,
 }
 
 /// A command inside a disk, and what it writes.
 #[derive(Debug)]
 struct Inside {
+    since: Instant,
     submit: Submit,
     pieces: Vec<Piece>,
 }
@@ -98,6 +101,8 @@ pub struct Machine {
     pub(crate) trouble: Option<Trouble>,
     has_patience: bool,
     slow_books: bool,
+    pub(crate) slow_aside: bool,
+    keeps_list: bool,
     rules: Rules,
     /// Disks that are back, and that the array does without.
     returning: DriveSet,
@@ -118,7 +123,7 @@ pub struct Machine {
 impl Machine {
     /// Finds the array on its disks and starts it.
     pub(crate) fn start(start: Start) -> Result<Self, String> {
-        let Start { image, hidden, rules, patience, slow_books, seed } = start;
+        let Start { image, hidden, rules, patience, slow_books, slow_aside, seed } = start;
         let Image { disks, promise, lost, dead, spoilt, .. } = image;
         let Assembled { assembly, returning, .. } = assemble(&disks, hidden, lost)?;
         if let Some(doubt) = assembly.doubt {
@@ -156,10 +161,12 @@ impl Machine {
             flushes: BTreeMap::new(),
             reads: BTreeMap::new(),
             delivered: BTreeMap::new(),
+            keeps_list: promise.keeps_list(),
             promise,
             trouble: None,
             has_patience: patience.is_some(),
             slow_books,
+            slow_aside,
             rules,
             returning,
             returned: 0,
@@ -177,7 +184,7 @@ impl Machine {
     /// What would be left if the power failed now.
     pub fn image(&self) -> Image {
         let mut torn = Vec::new();
-        for Inside { submit: Submit { drive, command, .. }, pieces } in &self.inside {
+        for Inside { submit: Submit { drive, command, .. }, pieces, .. } in &self.inside {
             if let Command::Write { extent, durability, .. } = *command {
                 let bytes = pieces.iter().flat_map(Piece::bytes).copied().collect();
                 torn.push(Torn { drive: *drive, extent, durability, bytes });
@@ -336,46 +343,6 @@ impl Machine {
         self.ending
     }
 
-    /// One command ends, or time passes if there is none: a step from one effect to the next. Returns whether there was
-    /// anything to do.
-    pub fn step(&mut self, rng: &mut Rng) -> bool {
-        self.now = self.now + Nanos::from_micros(100);
-        let hangs = |drive: DriveIdx| {
-            self.trouble == Some(Trouble { drive, wrong: Wrong::Hangs })
-                && !self.array.away().contains(drive)
-        };
-        let mut able: Vec<usize> =
-            (0..self.inside.len()).filter(|&at| !hangs(self.inside[at].submit.drive)).collect();
-        let is_of_books = |at: &usize| {
-            let Submit { drive, command, .. } = &self.inside[*at].submit;
-            let last = Lba::ZERO + (self.disks[drive.as_usize()].size() - Sectors::new(1));
-            // The first superblock, and behind it maps.
-            let first = Extent::new(Lba::ZERO, Sectors::new(1) + MAPS);
-            command.extent().is_some_and(|own| first.contains(own.lba) || own.lba == last)
-        };
-        if self.slow_books && !able.iter().all(is_of_books) && rng.below(16) > 0 {
-            able.retain(|at| !is_of_books(at));
-        }
-        let waits_for_time = able.is_empty() || rng.below(12) == 0;
-        // A disk with which nothing is wrong is never found silent.
-        let may_wait = |at: Instant| {
-            !self.has_patience || able.is_empty() || at < self.now + Nanos::from_secs(1)
-        };
-        match self.array.deadline() {
-            Some(at) if waits_for_time && may_wait(at) => {
-                self.now = self.now.max(at);
-                self.array.handle_timeout(self.now);
-                self.carry_out();
-            }
-            Some(_) | None if able.is_empty() => return false,
-            Some(_) | None => {
-                let at = able[rng.below(able.len() as u64) as usize];
-                self.finish(at, rng);
-            }
-        }
-        true
-    }
-
     /// Steps until every request is answered.
     pub fn run_until_answered(&mut self, rng: &mut Rng) -> Result<(), String> {
         for _ in 0..20_000 {
@@ -422,36 +389,8 @@ impl Machine {
         }
     }
 
-    fn finish(&mut self, at: usize, rng: &mut Rng) {
-        let inside = self.inside.remove(at);
-        let outcome = self.hindered(&inside, rng).unwrap_or_else(|| self.execute(&inside));
-        let Inside { submit, .. } = inside;
-        self.array.handle_done(self.now, submit.sub, &outcome);
-        self.carry_out();
-    }
-
-    /// How a command ends that a disk does not carry out because something is wrong with it.
-    fn hindered(&self, inside: &Inside, rng: &mut Rng) -> Option<Outcome> {
-        let Submit { drive, command, .. } = &inside.submit;
-        let trouble = self.trouble.filter(|trouble| trouble.drive == *drive)?;
-        if self.array.away().contains(*drive) {
-            return None;
-        }
-        let is_write = matches!(command, Command::Write { .. });
-        match trouble.wrong {
-            Wrong::Refuses => (rng.below(2) == 0).then_some(Outcome::Refused),
-            Wrong::Full => is_write.then_some(Outcome::Refused),
-            Wrong::ReadOnly => {
-                let extent = command.extent().filter(|_| is_write)?;
-                let damaged = SectorSet::first(extent.sectors);
-                Some(Outcome::Done { unknown: SectorSet::EMPTY, damaged })
-            }
-            Wrong::Hangs => None,
-        }
-    }
-
     fn execute(&mut self, inside: &Inside) -> Outcome {
-        let Inside { submit: Submit { drive, command, segments, .. }, pieces } = inside;
+        let Inside { submit: Submit { drive, command, segments, .. }, pieces, .. } = inside;
         if self.array.away().contains(*drive) {
             return Outcome::Gone;
         }
@@ -566,7 +505,7 @@ impl Machine {
             Command::Write { .. } => self.buffers.share(&submit.segments),
             _ => Vec::new(),
         };
-        self.inside.push(Inside { submit, pieces });
+        self.inside.push(Inside { since: self.now, submit, pieces });
     }
 
     fn note_answer(&mut self, answer: Answer) {

@@ -96,6 +96,11 @@ impl Promise {
         }
     }
 
+    /// Whether the array keeps a list of damaged sectors.
+    pub(crate) fn keeps_list(&self) -> bool {
+        self.logs == Logs::Parts
+    }
+
     /// Whether the array may fail to give a sector.
     pub fn is_given_up(&self, sector: u64) -> bool {
         let history = &self.sectors[sector as usize];

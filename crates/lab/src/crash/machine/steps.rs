@@ -1,0 +1,103 @@
+//! Which command of a machine ends next, and when time passes instead.
+
+use levelhead_array::Submit;
+use levelhead_array::damaged::DAMAGED_PLACE;
+use levelhead_block::{Command, Outcome, SectorSet};
+use levelhead_stats::Rng;
+use levelhead_units::{Extent, Instant, Lba, Nanos, Sectors};
+
+use super::super::make::MAPS;
+use super::{Inside, Machine, Trouble, Wrong};
+
+/// The longest step of time that a disk sees which could end a command and does not, where the array's patience has an end.
+const STEP_MAX: Nanos = Nanos::from_secs(1);
+
+/// A disk keeps no command for longer because it sits out or is late with the books, and so is never found silent.
+const KEPT_MAX: Nanos = Nanos::from_secs(2);
+
+impl Machine {
+    /// One command ends, or time passes if there is none: a step from one effect to the next. Returns whether there was
+    /// anything to do.
+    pub fn step(&mut self, rng: &mut Rng) -> bool {
+        self.now = self.now + Nanos::from_micros(100);
+        let mut able = self.able();
+        // A disk with which nothing is wrong is never found silent.
+        let is_stuck = able.is_empty();
+        let may_wait = |at: Instant| !self.has_patience || is_stuck || at < self.now + STEP_MAX;
+        let deadline = self.array.deadline().filter(|&at| may_wait(at));
+        let keeps_books = self.slow_books && rng.below(16) > 0;
+        let keeps_aside = self.slow_aside && rng.below(32) > 0;
+        let is_kept = |&at: &usize| {
+            let Inside { since, submit, .. } = &self.inside[at];
+            let is_aside = self.array.sat_out().contains(submit.drive);
+            let is_late = (keeps_books && self.is_of_books(at)) || (keeps_aside && is_aside);
+            is_late && self.now < *since + KEPT_MAX
+        };
+        if deadline.is_some() || !able.iter().all(is_kept) {
+            able.retain(|at| !is_kept(at));
+        }
+        let waits_for_time = able.is_empty() || rng.below(12) == 0;
+        match deadline {
+            Some(at) if waits_for_time => {
+                self.now = self.now.max(at);
+                self.array.handle_timeout(self.now);
+                self.carry_out();
+            }
+            Some(_) | None if able.is_empty() => return false,
+            Some(_) | None => {
+                let at = able[rng.below(able.len() as u64) as usize];
+                self.finish(at, rng);
+            }
+        }
+        true
+    }
+
+    /// The commands inside disks that do not hang.
+    fn able(&self) -> Vec<usize> {
+        let hangs = |&at: &usize| {
+            let drive = self.inside[at].submit.drive;
+            self.trouble == Some(Trouble { drive, wrong: Wrong::Hangs })
+                && !self.array.away().contains(drive)
+        };
+        (0..self.inside.len()).filter(|at| !hangs(at)).collect()
+    }
+
+    /// Whether a command is about what the array records of itself.
+    fn is_of_books(&self, at: usize) -> bool {
+        let Submit { drive, command, .. } = &self.inside[at].submit;
+        // The first superblock, and behind it maps; a list of damaged sectors, if there is one, and behind it the last.
+        let first = Extent::new(Lba::ZERO, Sectors::new(1) + MAPS);
+        let list = if self.keeps_list { DAMAGED_PLACE } else { Sectors::ZERO };
+        let size = self.disks[drive.as_usize()].size();
+        let last = Lba::ZERO + (size - Sectors::new(1) - list);
+        command.extent().is_some_and(|own| first.contains(own.lba) || own.lba >= last)
+    }
+
+    fn finish(&mut self, at: usize, rng: &mut Rng) {
+        let inside = self.inside.remove(at);
+        let outcome = self.hindered(&inside, rng).unwrap_or_else(|| self.execute(&inside));
+        let Inside { submit, .. } = inside;
+        self.array.handle_done(self.now, submit.sub, &outcome);
+        self.carry_out();
+    }
+
+    /// How a command ends that a disk does not carry out because something is wrong with it.
+    fn hindered(&self, inside: &Inside, rng: &mut Rng) -> Option<Outcome> {
+        let Submit { drive, command, .. } = &inside.submit;
+        let trouble = self.trouble.filter(|trouble| trouble.drive == *drive)?;
+        if self.array.away().contains(*drive) {
+            return None;
+        }
+        let is_write = matches!(command, Command::Write { .. });
+        match trouble.wrong {
+            Wrong::Refuses => (rng.below(2) == 0).then_some(Outcome::Refused),
+            Wrong::Full => is_write.then_some(Outcome::Refused),
+            Wrong::ReadOnly => {
+                let extent = command.extent().filter(|_| is_write)?;
+                let damaged = SectorSet::first(extent.sectors);
+                Some(Outcome::Done { unknown: SectorSet::EMPTY, damaged })
+            }
+            Wrong::Hangs => None,
+        }
+    }
+}
