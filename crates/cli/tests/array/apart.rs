@@ -56,7 +56,7 @@ fn one_drive_with_the_journal_is_enough_after_a_crash() {
     // With either of them alone, and without a drive that has data besides.
     for missing in [5, 4] {
         let left = without(&without(&drives, missing), 1);
-        let serving = shelf.serve_with(&left, &["--nbd", &socket]);
+        let serving = shelf.serve_with(&left, &["--nbd", &socket, "--degraded"]);
         assert_eq!(serving.status()["state"], "degraded");
         assert_same(&read_all(&socket), &model);
         kill(serving);
