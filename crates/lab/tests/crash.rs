@@ -61,6 +61,15 @@ fn damaged_sectors_that_are_written_again_count_after_a_crash() {
     }
 }
 
+/// A mark was on its way to a drive that hindered while the array was stopped, and the books said that transactions begin where
+/// they had begun before: none of the next run's counted after a crash.
+#[test]
+fn stop_with_a_mark_on_its_way_leaves_the_next_run_its_own_transactions() {
+    for (seed, aim) in [(5_049, Aim::LONG), (5_612, Aim::LONG), (5_340, Aim::FOCUSED)] {
+        swarm(seed, 1, aim);
+    }
+}
+
 /// How many seeds it takes until the swarm notices that something is wrong with arrays like these.
 fn seeds_to_find(what: &str, aim: Aim) -> u64 {
     let most = 1_000;

@@ -77,7 +77,8 @@ impl Array {
                 journal.let_go(&mut self.core);
             }
             is_done = has_failed || journal.is_drained();
-            self.core.journal_next = journal.is_drained().then(|| journal.next());
+            // Also while a mark is on its way that a drive is to get that hinders.
+            self.core.journal_next = journal.is_over().then(|| journal.next());
         }
         let (opens, wishes) = (self.opens_for_rebuild(), self.wishes());
         let ending = match &mut self.ledger {

@@ -624,8 +624,11 @@ impl Ledger {
             synced,
             synced_last,
             journal: self.book.journal.map(|kept| match state {
-                State::Clean => Kept { first: core.journal_next.unwrap_or(kept.first), ..kept },
-                State::Dirty => kept,
+                State::Clean if core.is_journaled => {
+                    // With an earlier one, what comes next would be older than what its rings say is over.
+                    Kept { first: core.journal_next.expect("G6: the journal is over"), ..kept }
+                }
+                State::Clean | State::Dirty => kept,
             }),
             missed: core.missed.kept().and(away),
             wishes: self.wishes,

@@ -244,13 +244,15 @@ impl Journal {
 
     /// Whether nothing is left to do.
     pub(crate) fn is_drained(&self) -> bool {
-        self.is_ready()
-            && self.open.is_empty()
-            && self.waiting.is_empty()
-            && self.rings.iter().all(Ring::is_idle)
+        self.is_over() && self.rings.iter().all(Ring::is_idle)
     }
 
-    /// The name of the next transaction; all below it are over if the journal is drained.
+    /// Whether every transaction is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_ready() && self.open.is_empty() && self.waiting.is_empty()
+    }
+
+    /// The name of the next transaction; all below it are over if every one is.
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
