@@ -60,7 +60,10 @@ fn impossible_arrays_are_refused() {
         ("raid5:6,e=2", ["raid5 cannot have e=2", "only eraid"]),
         ("raid9:6", ["'raid9' is no array", "raid0, raid1, raid10, raid4, raid5, raid6 or eraid"]),
         ("eraid:6", ["'6' is no shape", "as in eraid:5+1"]),
-        ("eraid:5+1,speed=9", ["'speed=9'", "e=NUMBER, chunk=SIZE or parity=fixed|rotating"]),
+        (
+            "eraid:5+1,speed=9",
+            ["'speed=9'", "e=NUMBER, chunk=SIZE, parity=fixed|rotating or journals=NUMBER"],
+        ),
     ] {
         check_create(&shelf, array, &refs(&drives), &parts);
         check(&shelf, &["replay", "--array", array], &parts);

@@ -36,7 +36,7 @@ fn dry_run_checks_everything_and_changes_nothing() {
     assert_eq!((&value["array"], &value["dry_run"]), (&json!(ARRAY), &json!(true)));
     assert_eq!((&value["size_bytes"], &value["synced"]), (&json!(SIZE), &json!(false)));
     let drive = json!({
-        "member": drives[3], "size_bytes": DRIVE, "unused_bytes": 0, "new_file": false
+        "member": drives[3], "role": "data", "size_bytes": DRIVE, "unused_bytes": 0, "new_file": false
     });
     assert_eq!(value["drives"][3], drive);
     let text = levelhead(&create).good();

@@ -73,9 +73,9 @@ fn list_names_every_array_with_what_is_there_of_it() {
         ]
     );
     assert_eq!((&eraid["state"], &mirror["state"]), (&json!("degraded"), &json!("clean")));
-    let missing = json!({ "drive": 3, "state": "missing", "members": [] });
+    let missing = json!({ "drive": 3, "role": "data", "state": "missing", "members": [] });
     assert_eq!(eraid["drives"][3], missing);
-    let there = json!({ "drive": 1, "state": "present", "members": [shelf.path("m1.img")] });
+    let there = json!({ "drive": 1, "role": "data", "state": "present", "members": [shelf.path("m1.img")] });
     assert_eq!(mirror["drives"][1], there);
     // One more and nothing is left to be had of it.
     fs::remove_file(&first[0]).unwrap();
@@ -147,9 +147,12 @@ fn assemble_says_what_serve_does_and_changes_nothing() {
         ]
     );
     assert_eq!((&would["state"], &would["recovery"]), (&json!("degraded"), &json!("none")));
-    let taken = json!({ "drive": 2, "state": "taken", "member": drives[2] });
+    let taken = json!({ "drive": 2, "role": "data", "state": "taken", "member": drives[2] });
     assert_eq!(would["drives"][2], taken);
-    assert_eq!(would["drives"][5], json!({ "drive": 5, "state": "missing", "member": null }));
+    assert_eq!(
+        would["drives"][5],
+        json!({ "drive": 5, "role": "data", "state": "missing", "member": null })
+    );
     let left = &would["left_out"][0];
     assert_eq!((&left["member"], &left["state"]), (&json!(shelf.path("old.img")), &json!("stale")));
     assert_eq!(would["newly_missing"], json!([5]));
