@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use levelhead_host::{AssembleOptions, Assembled, LeftOut, Which, assemble, assemble_among};
+use levelhead_host::{
+    AssembleOptions, Assembled, LeftOut, Which, array_of_member, assemble, assemble_among,
+};
 use levelhead_units::Nanos;
 use serde::Serialize;
 
@@ -68,6 +70,34 @@ impl Drives {
             )));
         }
         Ok(Self::Among { folders: names.into_iter().map(PathBuf::from).collect(), array })
+    }
+
+    /// The same with those of `spares` that are drives of an array: a spare that has stepped in is a member from then on. What
+    /// comes beside it are the others.
+    pub(super) fn with_members_of(&self, spares: &[String]) -> (Self, Vec<String>) {
+        let is_member = |name: &&String| {
+            let spare = members(std::slice::from_ref(*name)).ok();
+            spare.is_some_and(|spare| array_of_member(&spare[0]).is_ok())
+        };
+        let (stepped_in, waiting): (Vec<&String>, Vec<&String>) =
+            spares.iter().partition(is_member);
+        let mut drives = self.clone();
+        match &mut drives {
+            Self::Named(names) => {
+                let is_new = |name: &&&String| !self.names(name);
+                names.extend(stepped_in.iter().filter(is_new).map(|name| (*name).clone()));
+            }
+            Self::Among { folders, array: _ } => {
+                // Others have no place in folders.
+                let paths = stepped_in.iter().map(PathBuf::from);
+                folders.extend(paths.filter(|path| path.exists()));
+            }
+        }
+        (drives, waiting.into_iter().cloned().collect())
+    }
+
+    fn names(&self, name: &str) -> bool {
+        matches!(self, Self::Named(names) if names.iter().any(|other| other == name))
     }
 
     /// Calls `run` with what they are for those that read them and do not serve them.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use levelhead_array::{HostOrder, Patience, Policy};
 use levelhead_block::{BlockService, Done, Request};
 use levelhead_erasure::Kernel;
-use levelhead_host::{ArrayHandle, Bound, Io, MemberSpec, NumberedEvent, ServeOptions};
+use levelhead_host::{ArrayHandle, Bound, Io, MemberSpec, NumberedEvent, ServeOptions, Take};
 use levelhead_report::json;
 use levelhead_units::{Bytes, Nanos, Sectors};
 use serde::Serialize;
@@ -19,7 +19,7 @@ use super::events::Tell;
 use super::metrics::{Devices, Scrapes};
 use super::service::{Pulse, Service, stop_bound};
 use super::snapshot::Snapshots;
-use super::{control, events, socket_path, would};
+use super::{control, events, members, socket_path, would};
 use crate::files::absolute;
 use crate::{AppError, Exported, Listen, Progress, Show, Stop};
 
@@ -28,6 +28,8 @@ use crate::{AppError, Exported, Listen, Progress, Show, Stop};
 pub struct Serve {
     /// The drives.
     pub drives: Drives,
+    /// Drives that wait for a place.
+    pub spares: Vec<String>,
     /// Where NBD clients find it.
     pub nbd: Listen,
     /// Where it listens for control; in the run-time folder if nowhere else.
@@ -154,8 +156,9 @@ const FAREWELL: Duration = Duration::from_secs(1);
 pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), AppError> {
     let Audience { begun, ready, tell, progress, service } = audience;
     let kernel = kernel(ask.kernel)?;
+    let (drives, spares) = ask.drives.with_members_of(&ask.spares);
     let assembled =
-        ask.drives.wait_and_assemble(ask.allowed, &|sentence| tell(Priority::Warning, sentence))?;
+        drives.wait_and_assemble(ask.allowed, &|sentence| tell(Priority::Warning, sentence))?;
     let usual = socket_path::of_server(assembled.uuid());
     let (control, link) = match (&ask.control, usual) {
         (None, usual) => (usual?, None),
@@ -205,6 +208,12 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
         on_event: Some(Box::new(on_event)),
     };
     let handle = assembled.serve(options).map_err(AppError::usage)?;
+    for spare in &spares {
+        // The array is served all the same.
+        if let Err(sentence) = add_spare(&handle, spare) {
+            serving.remarks.push(format!("no spare: {sentence}"));
+        }
+    }
     assert!(awaited.array.set(handle.clone()).is_ok(), "it is set here alone");
     let running = server.start();
     serving.exports = ask.nbd.exported(running.endpoint());
@@ -240,6 +249,11 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
     let _left_behind = shown.recv_timeout(FAREWELL);
     drop(pulse);
     stopped.map_err(AppError::trouble)
+}
+
+fn add_spare(handle: &ArrayHandle, spare: &str) -> Result<(), String> {
+    let all = members(&[spare.to_owned()]).map_err(|error| error.to_string())?;
+    handle.add_spare(&all[0], Take::Empty).map_err(|error| error.to_string())
 }
 
 /// Shows the share of redundancy that is valid, until all is valid or a stop is asked for. What comes back is

@@ -161,6 +161,10 @@ pub(crate) struct SalvageArgs {
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     drives: DrivesArgs,
+    /// A drive that steps in when another one is lost, as by add-spare; once it has, it is a member. May be given more than
+    /// once
+    #[arg(long, value_name = "DEVICE")]
+    spare: Vec<String>,
     #[command(flatten)]
     nbd: ListenArgs,
     /// Where it listens for control; by default UUID.control in $XDG_RUNTIME_DIR/levelhead, or in
@@ -463,6 +467,7 @@ fn show_events(array: PathBuf, follow: bool, output: Output) -> Result<(), AppEr
 fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
     let ask = Serve {
         drives: args.drives.drives(),
+        spares: args.spare,
         nbd: args.nbd.listen()?,
         control: args.control,
         policy: args.policy,

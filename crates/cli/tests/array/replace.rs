@@ -159,6 +159,40 @@ fn spare_steps_in_for_a_drive_that_fails() {
     serving.stop();
 }
 
+/// The same options start it before and after the spare has stepped in, as a unit's file has them.
+#[test]
+fn spare_that_serve_is_given_waits_after_each_start_and_is_a_member_once_it_has_stepped_in() {
+    let shelf = Shelf::new();
+    let (drives, socket) = (shelf.array(DRIVE), shelf.path("nbd.sock"));
+    let (spare, gone) = (new_drive(&shelf, "spare.img", DRIVE), shelf.path("gone.img"));
+    let folder = shelf.dir.path().to_str().unwrap();
+    let options = ["--scan", folder, "--nbd", &socket, "--spare", &spare, "--spare", &gone];
+    for is_killed in [true, false] {
+        let serving = shelf.serve_with(&[], &options);
+        assert_eq!(serving.status()["spares"], json!([spare]));
+        let expected = json!([format!("no spare: {gone} does not exist")]);
+        assert_eq!(serving.said["remarks"], expected);
+        if is_killed {
+            serving.signal(Signal::KILL);
+            drop(serving.end());
+            continue;
+        }
+        levelhead(&["array", "fail", serving.control(), "4"]).good();
+        wait_for_rebuild(&serving, 4);
+        serving.stop();
+    }
+    let serving = shelf.serve_with(&[], &options);
+    let status = serving.status();
+    assert_eq!((&status["state"], &status["spares"]), (&json!("whole"), &json!([])));
+    assert_eq!(status["drives"][4]["member"], spare.as_str());
+    serving.stop();
+    // So it is where the members are named one by one.
+    let left = without(&drives, 4);
+    let serving = shelf.serve_with(&left, &["--nbd", &socket, "--spare", &spare]);
+    assert_eq!(serving.status()["state"], "whole");
+    serving.stop();
+}
+
 #[test]
 fn drive_that_will_not_do_is_refused_with_the_reason_and_nothing_changes() {
     let shelf = Shelf::new();
