@@ -46,6 +46,7 @@ mod counters;
 mod drives;
 mod durable;
 mod event;
+mod fields;
 pub mod journal;
 pub mod offline;
 mod ops;

@@ -16,6 +16,7 @@ use std::fmt;
 use levelhead_units::{DriveIdx, Extent, Lba, SECTOR_SIZE, Sectors};
 
 use super::uuid::Uuid;
+use crate::fields::{array_at, put, u32_at, u64_at};
 use crate::shape::Cell;
 
 /// Sectors of every member that the list takes.
@@ -356,22 +357,6 @@ pub(super) fn find(
 
 fn range_sectors(count: usize) -> Sectors {
     Sectors::new(count.div_ceil(RANGES_IN_SECTOR) as u64)
-}
-
-fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
-    bytes[at..][..value.len()].copy_from_slice(value);
-}
-
-fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    bytes[at..][..N].try_into().expect("the slice has this length")
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(array_at(bytes, at))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(array_at(bytes, at))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::fmt;
 use levelhead_units::{DriveIdx, Extent, Lba, SECTOR_SIZE, Sectors};
 
 use super::uuid::Uuid;
+use crate::fields::{array_at, put};
 
 /// The first bytes of every page.
 const MAGIC: [u8; 16] = *b"levelhead missed";
@@ -333,14 +334,6 @@ pub(super) fn find(
         }
     };
     (0..sectors.get()).map(decode).collect()
-}
-
-fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
-    bytes[at..][..value.len()].copy_from_slice(value);
-}
-
-fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    bytes[at..][..N].try_into().expect("the slice has this length")
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ pub(crate) mod map_copies;
 pub(crate) mod maps;
 pub mod membership;
 pub mod missed;
+mod own;
 pub mod quorum;
 pub mod reserve;
 pub mod superblock;

@@ -11,16 +11,19 @@
 //!
 //! How an array is served (window, host order, policy) is the server's choice and is not stored.
 
-use std::fmt;
+mod error;
 
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, SECTOR_SIZE, Sectors};
 
+pub use self::error::SuperblockError;
 use super::damaged::{DAMAGED_PLACE, SECTORS_MAX};
 use super::membership::{MEMBERSHIP_BYTES, Member, Membership};
-use super::reserve::{JOURNAL_PIECE_MIN, RESERVED_MAX, Reserved, TAIL, Use, tail, takes_codewords};
+pub use super::own::Own;
+use super::reserve::{JOURNAL_PIECE_MIN, RESERVED_MAX, Reserved, Use, takes_codewords};
 pub use super::uuid::Uuid;
 use super::wishes::{WISHES_BYTES, Wishes};
-use crate::shape::{Area, DriveCounts, Family, Layout, Parity, Spec, SpecError};
+use crate::fields::{array_at, put, u32_at, u64_at};
+use crate::shape::{DriveCounts, Family, Layout, Parity, Spec};
 
 /// The first bytes of every superblock.
 const MAGIC: [u8; 16] = *b"levelhead array\0";
@@ -188,17 +191,6 @@ pub struct Book {
     pub members: Vec<Member>,
 }
 
-/// What a member says of itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Own {
-    /// Which place of the array it has.
-    pub drive: DriveIdx,
-    /// Its size when it became a member.
-    pub size: Sectors,
-    /// The places that the layout steps over, in order.
-    pub reserved: Vec<Reserved>,
-}
-
 /// One member's superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
@@ -210,167 +202,10 @@ pub struct Superblock {
     pub read_only: u64,
 }
 
-/// Why a sector is no superblock.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SuperblockError {
-    /// It is not one sector.
-    Length {
-        /// Its bytes.
-        bytes: usize,
-    },
-    /// It does not begin like one.
-    Absent,
-    /// It is of another version of the layout.
-    Version {
-        /// The version it names.
-        version: u32,
-    },
-    /// Its bytes are not those that were written.
-    Checksum {
-        /// The checksum that is stored.
-        stored: u32,
-        /// The checksum of the bytes.
-        computed: u32,
-    },
-    /// It uses features that this program does not know and cannot do without.
-    Features {
-        /// Their bits.
-        bits: u64,
-    },
-    /// Its redundancy follows another version of the codewords.
-    CodeVersion {
-        /// The version it names.
-        version: u32,
-    },
-    /// It describes an array that cannot be.
-    Spec(SpecError),
-    /// A field has a value that cannot be.
-    Field {
-        /// Which.
-        name: &'static str,
-        /// Its value.
-        value: u64,
-    },
-    /// A byte that means nothing is not zero.
-    Unnamed {
-        /// Where.
-        offset: usize,
-    },
-}
-
-impl SuperblockError {
-    /// Whether the sector was written as it is, by a program that knows more than this one.
-    pub fn is_foreign(&self) -> bool {
-        matches!(self, Self::Version { .. } | Self::Features { .. } | Self::CodeVersion { .. })
-    }
-}
-
-impl fmt::Display for SuperblockError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Length { bytes } => {
-                write!(f, "a superblock has {SECTOR_SIZE} bytes, got {bytes}")
-            }
-            Self::Absent => f.write_str("there is no superblock"),
-            Self::Version { version } => {
-                write!(f, "the superblock is of version {version}, this program reads {VERSION}")
-            }
-            Self::Checksum { stored, computed } => write!(
-                f,
-                "the superblock is damaged: its checksum is {computed:#010x}, not {stored:#010x}"
-            ),
-            Self::Features { bits } => {
-                write!(f, "the array uses features that this program does not know: bits {bits:#x}")
-            }
-            Self::CodeVersion { version } => write!(
-                f,
-                "the array's codewords are of version {version}, this program knows {CODE_VERSION}"
-            ),
-            Self::Spec(error) => write!(f, "the superblock describes no array: {error}"),
-            Self::Field { name, value } => {
-                write!(f, "the superblock cannot have {value} as its {name}")
-            }
-            Self::Unnamed { offset } => {
-                write!(f, "byte {offset} of the superblock is not zero and means nothing")
-            }
-        }
-    }
-}
-
-impl std::error::Error for SuperblockError {}
-
 impl Book {
     /// How many stripes the array has.
     pub fn stripes(&self) -> u64 {
         Layout::new(self.spec, self.drive_size).stripes()
-    }
-}
-
-impl Own {
-    /// Where the data lies on a member whose reserved places these are; nothing if they leave no room for
-    /// that much.
-    pub fn area(&self, drive_size: Sectors) -> Option<Area> {
-        let extents: Vec<Extent> = self.reserved.iter().map(|place| place.extent).collect();
-        Area::around(&extents, drive_size, Lba::ZERO + self.size)
-    }
-
-    /// Whether its reserved places lie on it, in order and without overlap.
-    fn is_in_order(&self) -> bool {
-        let end = Lba::ZERO + self.size;
-        self.reserved.windows(2).all(|pair| pair[0].extent.end() <= pair[1].extent.lba)
-            && self.reserved.iter().all(|place| place.extent.end() <= end)
-    }
-
-    /// What another member of the same array says of itself that has this place and size; nothing if it is too small.
-    /// `drive_size` is 0 for one that has no data.
-    pub fn on_another(&self, drive: DriveIdx, size: Sectors, drive_size: Sectors) -> Option<Self> {
-        if size < self.size_min(drive_size) {
-            return None;
-        }
-        let end = Lba::ZERO + (self.size - TAIL);
-        let common = self.reserved.iter().filter(|place| place.extent.lba < end);
-        let reserved = common.copied().chain(tail(size)).collect();
-        let own = Self { drive, size, reserved };
-        (own.area(drive_size) == self.area(drive_size)).then_some(own)
-    }
-
-    /// The least size of another member. `drive_size` is 0 for one that has no data.
-    pub fn size_min(&self, drive_size: Sectors) -> Sectors {
-        let area = self.area(drive_size);
-        let data = area.and_then(|area| area.runs().last()).map_or(Lba::ZERO, Extent::end);
-        let end = Lba::ZERO + (self.size - TAIL);
-        let common = self.reserved.iter().filter(|place| place.extent.lba < end);
-        let last = common.map(|place| place.extent.end()).fold(data, Lba::max);
-        (last - Lba::ZERO) + TAIL
-    }
-
-    /// Where its part of the journal lies.
-    pub fn journal(&self) -> Vec<Extent> {
-        let pieces = self.reserved.iter().filter(|place| place.purpose == Use::Journal);
-        pieces.map(|place| place.extent).collect()
-    }
-
-    /// Where its copy of the list of damaged sectors lies.
-    pub fn damaged(&self) -> Option<Extent> {
-        let place = self.reserved.iter().find(|place| place.purpose == Use::Damaged)?;
-        Some(place.extent)
-    }
-
-    /// Where its copies of maps lie.
-    pub fn maps(&self) -> Option<Extent> {
-        let place = self.reserved.iter().find(|place| place.purpose == Use::Maps)?;
-        Some(place.extent)
-    }
-
-    /// Where the copies of its superblock lie, in the order in which they are written.
-    pub fn copies(&self) -> [Lba; 2] {
-        let mut copies = self
-            .reserved
-            .iter()
-            .filter(|place| place.purpose == Use::Superblock)
-            .map(|p| p.extent.lba);
-        let both = copies.next().zip(copies.next()).expect("every superblock that passed has two");
-        [both.0, both.1]
     }
 }
 
@@ -716,22 +551,6 @@ fn bits_of(drives: DriveSet) -> u64 {
 
 fn drives_of(bits: u64) -> DriveSet {
     (0..DRIVES_MAX).filter(|at| bits & 1 << at != 0).map(DriveIdx::from_usize).collect()
-}
-
-fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
-    bytes[at..][..value.len()].copy_from_slice(value);
-}
-
-fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    bytes[at..][..N].try_into().expect("the slice has this length")
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(array_at(bytes, at))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(array_at(bytes, at))
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use levelhead_block::SectorSet;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, SECTOR_SIZE, Sectors};
 
 use crate::durable::superblock::Uuid;
+use crate::fields::{array_at, u16_at, u32_at, u64_at};
 
 /// The first bytes of every header.
 const MAGIC: [u8; 16] = *b"levelhead redo\0\0";
@@ -371,22 +372,6 @@ const fn kind_of(code: u8) -> Option<Kind> {
         3 => Some(Kind::Intent),
         _ => None,
     }
-}
-
-fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
-    bytes[at..][..N].try_into().expect("the slice has this length")
-}
-
-fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes(array_at(bytes, at))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(array_at(bytes, at))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(array_at(bytes, at))
 }
 
 #[cfg(test)]
