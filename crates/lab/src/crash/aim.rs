@@ -209,8 +209,19 @@ impl Aim {
         ..Self::ANNOUNCED
     };
 
+    /// Disks whose own sectors are smaller than the array's, so that a power cut tears these; all is logged.
+    pub const TORN: Self = Self {
+        manners: Manners::Tearing,
+        writes: 40,
+        focus: 4,
+        more_space: 1,
+        one_of: 6,
+        odds: Odds { announced: 0, without: 2, unsynced: 0, ..Odds::DEFAULT },
+        ..Self::DEFAULT
+    };
+
     /// Each aim, and its name.
-    pub const ALL: [(&'static str, Self); 13] = [
+    pub const ALL: [(&'static str, Self); 14] = [
         ("short", Self::DEFAULT),
         ("long", Self::LONG),
         ("focused", Self::FOCUSED),
@@ -224,5 +235,6 @@ impl Aim {
         ("apart", Self::APART),
         ("held-up", Self::HELD_UP),
         ("damaged", Self::DAMAGED),
+        ("torn", Self::TORN),
     ];
 }

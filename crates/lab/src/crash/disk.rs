@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use levelhead_block::Durability;
 use levelhead_stats::Rng;
 use levelhead_units::{Extent, Lba, SECTOR_SIZE, Sectors};
 
@@ -13,9 +14,15 @@ pub enum Manners {
     Honest,
     /// It ends them at once and keeps the bytes in its cache.
     Lying,
+    /// It does what it says, and its own sectors are of 512 bytes: a power cut may leave new ones and old ones in one of
+    /// the array's.
+    Tearing,
 }
 
 type Sector = Arc<[u8]>;
+
+/// Bytes of a sector of a disk that tears.
+const OWN_SECTOR: usize = 512;
 
 /// A sector in the cache.
 #[derive(Clone, Debug)]
@@ -110,6 +117,30 @@ impl Disk {
         }
     }
 
+    /// The power fails while this sector is being written.
+    pub(crate) fn tear(&mut self, lba: Lba, bytes: &[u8], durability: Durability, rng: &mut Rng) {
+        let bytes = self.torn(lba, bytes, rng);
+        let one = Extent::new(lba, Sectors::new(1));
+        match durability {
+            Durability::Cached => self.write(one, &bytes),
+            Durability::Durable => self.write_durably(one, &bytes),
+        }
+    }
+
+    /// What is left of a sector that is being written when the power fails.
+    fn torn(&self, lba: Lba, bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
+        let mut left = bytes.to_vec();
+        if self.manners == Manners::Tearing && rng.below(2) == 0 {
+            let old = self.sector(lba).chunks_exact(OWN_SECTOR);
+            for (new, old) in left.chunks_exact_mut(OWN_SECTOR).zip(old) {
+                if rng.below(2) == 0 {
+                    new.copy_from_slice(old);
+                }
+            }
+        }
+        left
+    }
+
     /// The power fails. Of every sector in the cache any version may have come to the medium, or none.
     pub fn crash(&mut self, rng: &mut Rng) {
         let mut cached = std::mem::take(&mut self.cache);
@@ -117,7 +148,7 @@ impl Disk {
         for versions in cached.chunk_by(|left, right| left.lba == right.lba) {
             let chosen = rng.below(versions.len() as u64 + 1) as usize;
             if let Some(Cached { lba, bytes }) = chosen.checked_sub(1).map(|at| &versions[at]) {
-                self.medium[lba.get() as usize] = Arc::clone(bytes);
+                self.medium[lba.get() as usize] = self.torn(*lba, bytes, rng).into();
             }
         }
     }

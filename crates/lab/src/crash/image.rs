@@ -46,11 +46,8 @@ impl Image {
                     1 => true,
                     _ => rng.below(2) == 0,
                 };
-                let one = Extent::new(lba, Sectors::new(1));
-                match durability {
-                    _ if !is_written => {}
-                    Durability::Cached => disk.write(one, sector),
-                    Durability::Durable => disk.write_durably(one, sector),
+                if is_written {
+                    disk.tear(lba, sector, durability, rng);
                 }
             }
         }
