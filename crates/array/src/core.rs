@@ -1,7 +1,7 @@
 //! What all operations of an array share: its shape, its drives' queues, the names it has given, and
 //! the actions it wants done.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use levelhead_block::{
     BufId, Combine, Command, Effort, Outcome, Place, RequestId, SectorSet, Segment,
@@ -159,6 +159,13 @@ pub(crate) struct Sub {
     is_orphan: bool,
 }
 
+/// Sectors of a drive that are being written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written {
+    pub(crate) drive: DriveIdx,
+    pub(crate) extent: Extent,
+}
+
 /// What to put into a drive's queue.
 pub(crate) struct Enqueue {
     pub(crate) purpose: Purpose,
@@ -307,6 +314,46 @@ impl Core {
                     Purpose::Probe | Purpose::Abandoned => false,
                 }
         })
+    }
+
+    /// Since when the oldest write has waited that an operation for which `is_meant` returns true gave to these drives.
+    pub(crate) fn writing_since(
+        &self,
+        drives: DriveSet,
+        is_meant: impl Fn(OpId) -> bool,
+    ) -> Option<Instant> {
+        let writes = self.writes_of_ops(drives);
+        writes.filter(|&(op, _)| is_meant(op)).map(|(_, enqueued)| enqueued).min()
+    }
+
+    /// Operations of which a write has waited for this long that they gave to these drives.
+    pub(crate) fn writing_to(&self, drives: DriveSet, now: Instant, time: Nanos) -> BTreeSet<OpId> {
+        let writes = self.writes_of_ops(drives);
+        writes.filter(|&(_, enqueued)| enqueued + time <= now).map(|(op, _)| op).collect()
+    }
+
+    fn writes_of_ops(&self, drives: DriveSet) -> impl Iterator<Item = (OpId, Instant)> {
+        let writes = self.subs.values().filter(move |sub| {
+            sub.command.is_write() && drives.contains(sub.drive) && !sub.is_orphan
+        });
+        writes.filter_map(|sub| match sub.purpose {
+            Purpose::Op(op) => Some((op, sub.enqueued)),
+            Purpose::Ledger
+            | Purpose::Ring
+            | Purpose::Place
+            | Purpose::List
+            | Purpose::Fill
+            | Purpose::Probe
+            | Purpose::Abandoned => None,
+        })
+    }
+
+    /// A write that an operation gave to a drive is the journal's from now on: what it writes, as the layout counts.
+    pub(crate) fn give_to_journal(&mut self, sub: SubId) -> Written {
+        let state = self.subs.get_mut(&sub).expect("its drive has not ended it");
+        state.purpose = Purpose::Place;
+        let extent = state.command.extent().expect("it writes somewhere");
+        Written { drive: state.drive, extent }
     }
 
     pub(crate) fn note_event(&mut self, event: Option<DriveEvent>) {

@@ -60,6 +60,7 @@ counters! {
     journal_records, "records", "Records of transactions that were put onto the drives' rings.";
     journal_hints, "records", "Records that were put onto other rings than that of the drive they are for.";
     journal_intents, "transactions", "Transactions of whole codewords that were announced on the rings and not logged.";
+    journal_logged_again, "transactions", "Transactions that were announced and logged after all, because a drive hindered.";
     journal_marks, "records", "Records without a transaction, which only say how far the journal is.";
     journal_appends, "commands", "Commands that put records onto a ring, one or more at a time.";
     journal_places, "commands", "Commands that wrote in place what the journal held.";

@@ -200,9 +200,16 @@ fn announced(records: &[OnRing], verdict: &Verdict, known: Known<'_>) -> BTreeSe
             && !verdict.dropped.contains(&record.id)
             && fits(record, known)
     };
-    let runs = records.iter().filter(is_live).flat_map(|on| &on.found.record.runs);
-    let cells = runs.flat_map(|run| run.extent.iter().map(|lba| Cell { drive: run.drive, lba }));
-    cells.map(|cell| known.layout.symbol(cell).0).collect()
+    let mut announced = BTreeSet::new();
+    for OnRing { found, .. } in records.iter().filter(is_live) {
+        let runs = found.record.runs.iter();
+        let cells =
+            runs.flat_map(|run| run.extent.iter().map(|lba| Cell { drive: run.drive, lba }));
+        let rows = cells.map(|cell| known.layout.symbol(cell).0);
+        announced
+            .extend(rows.filter(|&row| !verdict.is_replaced(known.layout, row, found.record.id)));
+    }
+    announced
 }
 
 /// Records that committed transactions must have, and have not. They may lie on any ring.
@@ -338,5 +345,31 @@ mod tests {
         assert_eq!(live.announced(), 1);
         found.record.retired = 6;
         assert_eq!(overlay(&[(drive, found)], &[]).announced(), 0);
+    }
+    #[test]
+    fn an_intent_says_nothing_of_a_codeword_that_was_logged_as_a_whole_later() {
+        let (drive, mut intent) = record(5, 0, 0, true);
+        intent.record.kind = Kind::Intent;
+        intent.record.runs.iter_mut().for_each(|run| run.is_here = false);
+        let part = [record(6, 0, 0, true), record(6, 2, 0, true)];
+        let with = |records: &[(DriveIdx, FoundRecord)]| {
+            overlay(&[&[(drive, intent.clone())], records].concat(), &[]).announced()
+        };
+        assert_eq!(with(&part), 1, "the third sector is as the intent left it");
+        let whole = part.map(|(drive, mut found)| {
+            found.record.runs.push(ChangedRun {
+                drive: DriveIdx::new(1),
+                extent: Extent::new(Lba::ZERO, Sectors::new(1)),
+                is_here: false,
+            });
+            found.sums.push(3);
+            (drive, found)
+        });
+        assert_eq!(with(&whole), 0);
+        let earlier = whole.map(|(drive, mut found)| {
+            found.record.id = 4;
+            (drive, found)
+        });
+        assert_eq!(with(&earlier), 1);
     }
 }

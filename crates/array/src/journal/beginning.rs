@@ -5,7 +5,7 @@ use levelhead_units::Instant;
 use super::record::Record;
 use super::ring::Entry;
 use super::rules::Rule;
-use super::transaction::Manner;
+use super::transaction::{Manner, Transaction};
 use super::{Blocked, Journal};
 use crate::core::Core;
 
@@ -46,6 +46,19 @@ impl Journal {
             }
         };
         transaction.manner = manner;
+        self.begin_with(core, now, transaction, entries);
+        true
+    }
+
+    /// Gives a transaction its name, and its records the places that were found for them.
+    pub(super) fn begin_with(
+        &mut self,
+        core: &mut Core,
+        now: Instant,
+        mut transaction: Transaction,
+        entries: Vec<Entry>,
+    ) {
+        let manner = transaction.manner;
         transaction.bufs().into_iter().for_each(|buf| core.retain(buf));
         self.intents.note_begun(self.next, &transaction);
         if manner == Manner::Intent {
@@ -72,6 +85,5 @@ impl Journal {
             self.look_at(core, Instant::ZERO, self.next);
         }
         self.next += 1;
-        true
     }
 }

@@ -12,8 +12,8 @@
 //!
 //! # Invariants
 //!
-//! - N1. A codeword is never in an intent that may be found after a crash and in such a payload. Intents may follow
-//!   intents.
+//! - N1. A codeword is never in an intent that may be found after a crash and in such a payload, unless the payload is the
+//!   later one and has all of the codeword, or one like that lies between them. Intents may follow intents.
 //! - N2. An intent is written in place when it is on enough rings for good, and not before.
 //! - N3. What an intent gave a drive is safe after a flush of it that began after the write in place; a flush that a
 //!   client asks for waits for that.
@@ -59,9 +59,9 @@ pub(super) struct Intents {
 
 /// What an operation writes in place.
 #[derive(Debug)]
-struct Placing {
-    ids: Vec<u64>,
-    whole: usize,
+pub(super) struct Placing {
+    pub(super) ids: Vec<u64>,
+    pub(super) whole: usize,
 }
 
 #[derive(Debug)]
@@ -169,6 +169,36 @@ impl Intents {
     /// to do with what was announced before.
     pub(super) fn may_gather(&self) -> bool {
         2 * self.gathered < self.not_in_place
+    }
+
+    /// All of these codewords is in a later payload than this intent (N1).
+    pub(super) fn forget_rows(&mut self, id: u64, rows: &[Row]) {
+        for row in rows {
+            if self.intents.get(row) == Some(&id) {
+                self.intents.remove(row);
+            }
+        }
+    }
+
+    /// What stands for an intent is committed.
+    pub(super) fn note_instead(&mut self, transaction: &mut Transaction) {
+        self.note_sent(transaction);
+        self.not_in_place -= transaction.cells.len();
+    }
+
+    /// Whether some operation writes in place.
+    pub(super) fn are_placing(&self) -> bool {
+        !self.placing.is_empty()
+    }
+
+    /// Whether this operation does.
+    pub(super) fn is_placing(&self, op: OpId) -> bool {
+        self.placing.contains_key(&op)
+    }
+
+    /// An operation leaves its writes in place to the journal.
+    pub(super) fn take_placing(&mut self, op: OpId) -> Placing {
+        self.placing.remove(&op).expect("it writes in place")
     }
 
     /// An operation may write these in place.

@@ -41,6 +41,15 @@ impl Array {
         let before = self.core.hindering;
         journal.advance(&mut self.core, now);
         let ended = journal.take_ended();
+        for op in journal.take_taken_over() {
+            let Some(Op::Write(write)) = self.ops.get_mut(&op) else {
+                unreachable!("N2: operation {op} writes in place")
+            };
+            for sub in write.leave_places() {
+                let written = self.core.give_to_journal(sub);
+                journal.adopt(sub, written.drive, written.extent);
+            }
+        }
         if !was_ready && (journal.is_ready() || self.core.has_failed()) {
             self.granted.extend(self.unopened.drain(..));
         }

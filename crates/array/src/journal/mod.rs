@@ -38,6 +38,7 @@
 //! - J10. A transaction is over when what it gave is off the list of damaged sectors for good. Its records name all of that, also
 //!   what no drive takes: redundancy counts it, and not zeroes any more.
 
+mod again;
 mod apart;
 mod appending;
 pub(crate) mod at_risk;
@@ -105,6 +106,10 @@ pub(crate) struct Journal {
     /// Operations that are to be told what has become of what they wanted.
     ended: Vec<Told>,
     intents: Intents,
+    /// Operations whose writes in place are the journal's from now on.
+    taken_over: Vec<OpId>,
+    /// Nothing that was announced is logged before.
+    log_again_at: Instant,
     /// What the first one that waits, waits for.
     blocked: Option<Blocked>,
     /// Lost drives whose loss counted at the last look.
@@ -201,6 +206,8 @@ impl Journal {
             pending: BTreeMap::new(),
             ended: Vec::new(),
             intents: Intents::new(known.intents_from, known.rules),
+            taken_over: Vec::new(),
+            log_again_at: Instant::ZERO,
             blocked: None,
             settled: DriveSet::EMPTY,
             unmarked_since: None,
@@ -378,6 +385,9 @@ impl Journal {
         }
         let settled = self.settled;
         let transaction = self.open.get_mut(&id).expect("it is open");
+        if transaction.logged_by > 0 {
+            return; // What stands for it decides.
+        }
         // Also of an intent: a recovery takes a ring that is there and lacks it for a proof that it never counted.
         let counted = settled.or(transaction.gone);
         let missing = transaction.holders.without(transaction.logged).without(counted);
@@ -411,7 +421,9 @@ impl Journal {
                 core.unplaced.insert(*cell, version);
             }
         }
+        let instead_of = transaction.instead_of;
         left.into_iter().for_each(|version| self.note_left(core, version));
+        instead_of.into_iter().for_each(|intent| self.note_instead(core, intent));
         self.note_committed(op);
         self.end_if_over(core, id);
     }
@@ -559,6 +571,7 @@ impl Journal {
             return self.fail(core);
         }
         self.hedge(core, now);
+        self.log_announced(core, now);
         while self.begin_waiting(core, now) {}
         self.append(core, now);
         self.place(core, now);

@@ -75,12 +75,13 @@ impl Paces {
 }
 
 impl Journal {
-    /// When a drive will hinder that ends nothing until then.
+    /// When a drive will hinder that ends nothing until then, or one that does has been waited for long enough.
     pub(crate) fn stall_at(&self, core: &Core) -> Option<Instant> {
         if !self.is_ready() || self.has_failed {
             return None;
         }
-        core.drives.stall_at(core.hindering, STALL)
+        let stall = core.drives.stall_at(core.hindering, STALL);
+        stall.into_iter().chain(self.log_announced_at(core)).min()
     }
 
     /// Looks which drives hinder.

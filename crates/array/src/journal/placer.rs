@@ -196,6 +196,14 @@ impl Placer {
         self.commands.push(Command { sub, cells: next.cells, passed_over: 0 });
     }
 
+    /// An operation's write in place is the journal's from now on: until it ends, nothing else is written there.
+    pub(crate) fn adopt(&mut self, sub: SubId, extent: Extent) {
+        // What is written there is of no transaction that waits for its place.
+        let cells: Vec<Placing> = extent.iter().map(|lba| Placing { lba, id: 0 }).collect();
+        self.inside.extend(cells.iter().map(|placing| placing.lba));
+        self.commands.push(Command { sub, cells, passed_over: 0 });
+    }
+
     /// A write in place has ended: the sectors that it wrote, if it was one of these.
     pub(crate) fn take_placed(&mut self, sub: SubId) -> Option<Vec<Placing>> {
         let at = self.commands.iter().position(|command| command.sub == sub)?;

@@ -44,6 +44,10 @@ pub(crate) struct Transaction {
     pub(crate) spare: Vec<Entry>,
     /// Whether a record of it has gone to a drive.
     pub(crate) is_sent: bool,
+    /// The intent that it stands for, because that waited for a drive that hinders;
+    pub(crate) instead_of: Option<u64>,
+    /// of an intent how many stand for it that are not committed.
+    pub(crate) logged_by: usize,
     /// Participants that were lost, and whose place has a new drive by now: they do not count, nor does the new one.
     pub(crate) gone: DriveSet,
     /// The last change of the maps that says what drives miss of it (J9); 0 if none does, or it is safe.
@@ -82,6 +86,8 @@ impl Transaction {
             copies: BTreeSet::new(),
             spare: Vec::new(),
             is_sent: false,
+            instead_of: None,
+            logged_by: 0,
             gone: DriveSet::EMPTY,
             missed: 0,
             listed: 0,

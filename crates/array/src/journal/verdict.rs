@@ -314,6 +314,15 @@ impl Verdict {
         right.filter(|&cell| known.damaged.covers(cell)).collect()
     }
 
+    /// Whether all of a codeword was logged after this intent, which then says nothing of it any more (N1).
+    pub(crate) fn is_replaced(&self, layout: &Layout, row: Row, intent: u64) -> bool {
+        let is_later = |symbol: usize| {
+            let last = self.finals.get(&layout.cell(row, symbol));
+            last.is_some_and(|last| last.id > intent)
+        };
+        (0..layout.symbols()).all(is_later)
+    }
+
     /// Whether something that this transaction gave to a drive is nowhere but in the rest of its codeword.
     pub(crate) fn is_lacking(&self, missing: Missing) -> bool {
         let Missing { id, drive } = missing;

@@ -207,6 +207,17 @@ impl WriteOp {
         }
     }
 
+    /// The journal logs all that is written in place, and has the commands from now on that do so.
+    pub(crate) fn leave_places(&mut self) -> Vec<SubId> {
+        let Phase::Writing(pending) = &mut self.phase else {
+            unreachable!("W4: operation {} writes nothing in place", self.op)
+        };
+        let pending = std::mem::take(pending);
+        self.is_announced = false;
+        self.phase = Phase::Logging(Logged::NotYet);
+        pending
+    }
+
     /// Reads nothing from drives that hinder, if there is a way without them; returns whether that has changed anything.
     pub(crate) fn leave_hindering(&mut self, core: &mut Core, now: Instant) -> bool {
         let late = self.fetch.pending_drives().and(core.hindering);

@@ -134,3 +134,106 @@ fn places_are_durable_writes_and_need_no_flush() {
     assert!(places > 0 && counters.journal_places > 0 && run.ending.is_some());
     assert_eq!((counters.journal_flushes, flushes), (0, 0));
 }
+
+/// Steps until the announced write of six sectors has given its writes in place to the drives.
+fn announce(run: &mut Runtime) {
+    run.write(0, extent(0, 6), &[7; 6 * 4096]);
+    let is_in_place = |run: &Runtime| run.inside.iter().any(|sub| is_data(sub.command));
+    while !is_in_place(run) {
+        run.finish(0);
+    }
+    assert_eq!(run.array.counters().journal_intents, 1);
+}
+
+/// Whether it writes where data lies, not on a ring.
+fn is_data(command: Command) -> bool {
+    command.is_write() && command.extent().is_some_and(|extent| extent.end().get() <= 8)
+}
+
+#[test]
+fn announced_write_that_a_drive_keeps_is_logged_and_answered_without_it() {
+    let mut run = array(Left::Drained);
+    announce(&mut run);
+    run.hang(DriveIdx::new(0));
+    run.run_for(Nanos::from_millis(400));
+    assert!(run.take(0).is_none(), "it waits for its drive for half a second");
+    assert_eq!(run.array.counters().journal_logged_again, 0);
+    run.run_for(Nanos::from_millis(400));
+    assert!(run.take(0).expect("it is logged").0.outcome.is_good());
+    let counters = run.array.counters();
+    assert_eq!(counters.journal_logged_again, 1);
+    assert_eq!(counters.journal_hints, 2, "what is for that drive lies on two other rings");
+    // What is newer waits until the drive has ended the older one.
+    run.write(1, extent(0, 6), &[8; 6 * 4096]);
+    run.run_for(Nanos::from_secs(1));
+    assert!(run.take(1).expect("it is logged as well").0.outcome.is_good());
+    let on_first = run.inside.iter().filter(|sub| sub.drive == DriveIdx::new(0));
+    assert_eq!(on_first.filter(|sub| is_data(sub.command)).count(), 1);
+    run.answer_again(DriveIdx::new(0));
+    run.run_for(Nanos::from_secs(10));
+    run.lose(DriveIdx::new(1));
+    run.read(2, extent(0, 6));
+    run.run_until_quiet();
+    let (answer, bytes) = run.take(2).unwrap();
+    assert!(answer.outcome.is_good() && bytes.as_slice().iter().all(|&byte| byte == 8));
+    run.stop();
+    run.run_until_quiet();
+    assert!(run.buffers.is_empty() && run.ending.is_some(), "{} left", run.buffers.len());
+}
+
+#[test]
+fn announcement_that_a_ring_keeps_is_logged_instead() {
+    let mut run = array(Left::Drained);
+    run.write(0, extent(0, 6), &[7; 6 * 4096]);
+    let holder = run.inside.iter().find(|sub| sub.command.is_write()).expect("it is announced");
+    let holder = holder.drive;
+    run.hang(holder);
+    run.run_for(Nanos::from_millis(900));
+    assert!(run.take(0).expect("it is logged").0.outcome.is_good());
+    let counters = run.array.counters();
+    assert_eq!((counters.journal_intents, counters.journal_logged_again), (1, 1));
+    run.answer_again(holder);
+    run.run_for(Nanos::from_secs(10));
+    run.read(1, extent(0, 6));
+    run.stop();
+    run.run_until_quiet();
+    let (answer, bytes) = run.take(1).unwrap();
+    assert!(answer.outcome.is_good() && bytes.as_slice().iter().all(|&byte| byte == 7));
+    assert!(run.buffers.is_empty() && run.ending.is_some(), "{} left", run.buffers.len());
+}
+
+/// Rings with room for one of two: the other one waits for its drive.
+#[test]
+fn announced_write_that_finds_no_room_waits_for_its_drive() {
+    let spec: Spec = "raid5:3+1,chunk=4KiB".parse().unwrap();
+    let plain = settings(spec, 8, Policy::Normal, DriveSet::EMPTY);
+    let pieces = vec![extent(plain.area.size().get(), 12)];
+    let start = journaled(plain);
+    let journal = start.journal.clone().map(|known| JournalSettings { pieces, ..known });
+    let mut run = Runtime::new(&Settings { journal, ..start }, 1);
+    run.write(0, extent(0, 6), &[7; 6 * 4096]);
+    run.write(1, extent(12, 6), &[8; 6 * 4096]);
+    let in_place = |run: &Runtime| run.inside.iter().filter(|sub| is_data(sub.command)).count();
+    while in_place(&run) < 8 {
+        let at = run.inside.iter().position(|sub| !is_data(sub.command));
+        run.finish(at.expect("records come first"));
+    }
+    run.hang(DriveIdx::new(0));
+    run.run_for(Nanos::from_secs(20));
+    let answered = |run: &mut Runtime| [0, 1].map(|id| run.take(id).is_some());
+    assert_eq!(answered(&mut run).into_iter().filter(|&is_answered| is_answered).count(), 1);
+    assert_eq!(run.array.counters().journal_logged_again, 1);
+    run.answer_again(DriveIdx::new(0));
+    run.run_for(Nanos::from_secs(10));
+    assert_eq!(answered(&mut run).into_iter().filter(|&is_answered| is_answered).count(), 1);
+    run.lose(DriveIdx::new(1));
+    run.read(3, extent(0, 18));
+    run.run_until_quiet();
+    let (answer, bytes) = run.take(3).unwrap();
+    let sectors: Vec<u8> = bytes.as_slice().chunks(4096).map(|sector| sector[0]).collect();
+    assert!(answer.outcome.is_good());
+    assert_eq!((&sectors[..6], &sectors[12..]), (&[7; 6][..], &[8; 6][..]));
+    run.stop();
+    run.run_until_quiet();
+    assert!(run.buffers.is_empty() && run.ending.is_some(), "{} left", run.buffers.len());
+}

@@ -57,6 +57,7 @@ fn status_tells_what_an_array_does_while_it_serves() {
         "journal_flushes",
         "journal_hints",
         "journal_intents",
+        "journal_logged_again",
         "journal_marks",
         "journal_places",
         "journal_records",

@@ -114,6 +114,7 @@ impl Run<'_> {
                 steps_left -= 1;
             }
         }
+        self.tally.logged_again += machine.array.counters().journal_logged_again;
         machine.trouble = None;
         machine.flush(); // What is read from now on outlasts a crash.
         machine.verify(&mut self.rng)?;

@@ -71,6 +71,8 @@ pub struct Tally {
     pub troubled: u64,
     /// Disks that sat out for a time.
     pub aside: u64,
+    /// Announced writes that were logged after all, because a disk sat out or hung.
+    pub logged_again: u64,
     /// Disks that were taken back to be caught up.
     pub returned: u64,
     /// Images after which all of them were.

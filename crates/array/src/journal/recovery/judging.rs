@@ -101,6 +101,9 @@ impl Recovery {
                 .iter()
                 .flat_map(|run| run.extent.iter().map(|lba| Cell { drive: run.drive, lba }));
             for (cell, &sum) in cells.zip(sums) {
+                if self.verdict.is_replaced(&core.layout, core.layout.symbol(cell).0, record.id) {
+                    continue;
+                }
                 let row = announced.rows.entry(core.layout.symbol(cell).0).or_default();
                 row.entry(record.id).or_default().insert(cell, sum);
             }

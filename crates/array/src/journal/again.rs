@@ -1,0 +1,188 @@
+//! What was announced and waits for a drive that hinders is logged after all, so that the write is answered without that
+//! drive.
+//!
+//! ```text
+//!   announced --> its record, or a write in place, waits for a drive that hinders --> all of it is logged (J8) --> answered
+//!                                                                                            |
+//!                                                  the journal puts it in place (J6) <-------+
+//! ```
+//!
+//! What is logged replaces the same codewords as a whole. So it needs nothing of what is in place by then, old, new or some
+//! of each, and a recovery that finds it asks no more what became of the announcement (N1). What the operation has
+//! given to drives by then stays there; until a drive ends that, nothing else is written to the same place (J3).
+//!
+//! It begins at once or not at all: as long as an intent is not over, no ring frees what is later, so that nothing that waits for
+//! room may keep one from ending.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos};
+
+use super::contents::{Changed, Coverage, Stored};
+use super::intents::Placing;
+use super::record::Record;
+use super::ring::Entry;
+use super::transaction::{Manner, RecordRoom, Transaction, split};
+use super::{Journal, Pending};
+use crate::action::SubId;
+use crate::core::{Core, OpId};
+use crate::shape::Row;
+
+/// An announced write waits for this long for a drive that hinders: writing it once more costs as much.
+const LOG_AFTER: Nanos = Nanos::from_millis(500);
+
+impl Journal {
+    /// Operations that leave their writes in place to the journal from now on.
+    pub(crate) fn take_taken_over(&mut self) -> Vec<OpId> {
+        std::mem::take(&mut self.taken_over)
+    }
+
+    /// A write in place that an operation gave to a drive is the journal's from now on.
+    pub(crate) fn adopt(&mut self, sub: SubId, drive: DriveIdx, extent: Extent) {
+        self.placers[drive.as_usize()].adopt(sub, extent);
+    }
+
+    /// Whether other rings are enough for what drives that hinder are to get.
+    fn can_do_without(&self, core: &Core) -> bool {
+        let on = self.settled.or(core.uncounted()).or(core.counted().without(core.hindering));
+        // Where rings lie on drives of their own, every one of them gets all.
+        !core.hindering.is_empty() && !self.is_apart() && !self.spec.survives(on)
+    }
+
+    /// Intents that are not committed because the ring of a drive that hinders lacks them.
+    fn held_up(&self, core: &Core) -> impl Iterator<Item = (u64, &Transaction)> {
+        let hindering = core.hindering;
+        let is_held_up = move |transaction: &Transaction| {
+            let missing: DriveSet = transaction.holders.without(transaction.logged);
+            transaction.manner == Manner::Intent && !missing.and(hindering).is_empty()
+        };
+        let open = self.uncommitted.iter().map(|&id| (id, &self.open[&id]));
+        open.filter(move |(_, transaction)| is_held_up(transaction))
+    }
+
+    /// When something that was announced is to be logged, if its drive hinders until then.
+    pub(super) fn log_announced_at(&self, core: &Core) -> Option<Instant> {
+        // No transaction begins before the losses are recorded that it does without (J1).
+        if !self.can_do_without(core) || !core.unrecorded.is_empty() {
+            return None;
+        }
+        let records = self.held_up(core).map(|(_, transaction)| transaction.since).min();
+        let places = match self.intents.are_placing() {
+            true => core.writing_since(core.hindering, |op| self.intents.is_placing(op)),
+            false => None,
+        };
+        let since = records.into_iter().chain(places).min()?;
+        Some((since + LOG_AFTER).max(self.log_again_at))
+    }
+
+    /// Logs what was announced and has waited for a drive that hinders, where there is room for all of it. Where there is none, the
+    /// write waits for its drive, and this is tried again after some time.
+    pub(super) fn log_announced(&mut self, core: &mut Core, now: Instant) {
+        if self.log_announced_at(core).is_none_or(|at| at > now) {
+            return;
+        }
+        self.log_again_at = now + LOG_AFTER;
+        let is_old = |since: Instant| since + LOG_AFTER <= now;
+        let held_up = self.held_up(core).filter(|(_, transaction)| is_old(transaction.since));
+        let held_up: Vec<u64> = held_up.map(|(id, _)| id).collect();
+        for id in held_up {
+            let op = self.open[&id].op;
+            let Some(rows) = self.log_instead(core, now, &[id]) else { continue };
+            let pending = self.pending.get_mut(&op).expect("its operation waits");
+            pending.left -= 1;
+            pending.intents.retain(|&other| other != id);
+            let is_other = |stored: &Stored| !rows.contains(&core.layout.symbol(stored.cell).0);
+            pending.to_place.retain(is_other);
+        }
+        let ops = core.writing_to(core.hindering, now, LOG_AFTER);
+        for op in ops.into_iter().filter(|&op| self.intents.is_placing(op)).collect::<Vec<_>>() {
+            let Placing { ids, whole } = self.intents.take_placing(op);
+            self.pending.insert(op, Pending { whole, ..Pending::default() });
+            if self.log_instead(core, now, &ids).is_some() {
+                self.taken_over.push(op);
+            } else {
+                self.pending.remove(&op);
+                self.intents.note_placing(op, ids, whole);
+            }
+        }
+    }
+
+    /// Logs all of these intents of one operation before anything else that waits, if there is room for all of it at once: an
+    /// intent that waited for room would keep every ring from being freed meanwhile. Returns the codewords of them.
+    fn log_instead(&mut self, core: &mut Core, now: Instant, ids: &[u64]) -> Option<BTreeSet<Row>> {
+        let parts: Vec<Transaction> = ids.iter().flat_map(|&id| self.parts(core, id)).collect();
+        if self.uncommitted.len() + parts.len() > Record::DROPPED_MAX {
+            return None;
+        }
+        let (first, count) = (self.next, parts.len() as u64);
+        let mut begun: Vec<(Transaction, Vec<Entry>)> = Vec::new();
+        for mut part in parts {
+            let Ok(entries) = self.room_for_payload(core, &mut part) else { break };
+            for entry in entries.iter().chain(&part.spare) {
+                self.rings[entry.ring.as_usize()].reserve(entry.place, entry.sectors, entry.id);
+            }
+            self.begun.add(&part);
+            self.next += 1;
+            begun.push((part, entries));
+        }
+        (first..self.next).for_each(|id| self.rings.iter_mut().for_each(|ring| ring.let_go(id)));
+        begun.iter().for_each(|(part, _)| self.begun.remove(part));
+        self.next = first;
+        if begun.len() as u64 != count {
+            return None;
+        }
+        let mut rows = BTreeSet::new();
+        for &id in ids {
+            self.intents.forget_rows(id, &self.open[&id].rows);
+            rows.extend(&self.open[&id].rows);
+            core.counters.journal_logged_again += 1;
+        }
+        for (part, entries) in begun {
+            let intent = part.instead_of.expect("it stands for one");
+            self.open.get_mut(&intent).expect("it is not over").logged_by += 1;
+            self.pending.get_mut(&part.op).expect("its operation waits").left += 1;
+            self.begin_with(core, now, part, entries);
+        }
+        Some(rows)
+    }
+
+    /// What stands for an intent: all of its codewords, logged.
+    fn parts(&self, core: &Core, id: u64) -> Vec<Transaction> {
+        let intent = &self.open[&id];
+        let mut words: BTreeMap<Row, Vec<Stored>> = BTreeMap::new();
+        for stored in &intent.cells {
+            words.entry(core.layout.symbol(stored.cell).0).or_default().push(*stored);
+        }
+        let whole = |(row, cells)| {
+            let (coverage, absent) = (Coverage::All, Vec::new());
+            Changed { row, coverage, cells, absent }
+        };
+        let room = RecordRoom { sectors: self.record_max, is_shared: self.is_apart() };
+        let parts = split(words.into_iter().map(whole).collect(), room);
+        let (op, since, missed, gone) = (intent.op, intent.since, intent.missed, intent.gone);
+        let part = |part| Transaction {
+            missed,
+            gone,
+            instead_of: Some(id),
+            ..Transaction::new(op, since, Manner::Payload, part)
+        };
+        parts.into_iter().map(part).collect()
+    }
+
+    /// One of those that stand for an intent is committed: with the last of them the intent is over.
+    pub(super) fn note_instead(&mut self, core: &mut Core, id: u64) {
+        let intent = self.open.get_mut(&id).expect("it is over with the last of these");
+        intent.logged_by -= 1;
+        if intent.logged_by > 0 {
+            return;
+        }
+        let mut intent = self.open.remove(&id).expect("it was looked at above");
+        self.intents.note_instead(&mut intent);
+        self.rings.iter_mut().for_each(|ring| {
+            ring.withdraw(id, ring.drive);
+        });
+        if self.uncommitted.remove(&id) {
+            intent.bufs().into_iter().for_each(|buf| core.release(buf));
+        }
+    }
+}
