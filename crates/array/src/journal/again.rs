@@ -44,9 +44,12 @@ impl Journal {
 
     /// Whether other rings are enough for what drives that hinder are to get.
     fn can_do_without(&self, core: &Core) -> bool {
+        if self.is_apart() {
+            // Every ring gets all.
+            return !core.hindering.is_empty() && core.hindering.and(core.counted()).is_empty();
+        }
         let on = self.settled.or(core.uncounted()).or(core.counted().without(core.hindering));
-        // Where rings lie on drives of their own, every one of them gets all.
-        !core.hindering.is_empty() && !self.is_apart() && !self.spec.survives(on)
+        !core.hindering.is_empty() && !self.spec.survives(on)
     }
 
     /// Intents that are not committed because the ring of a drive that hinders lacks them.
