@@ -4,6 +4,7 @@
 //! `docs/formats/missed.md` is the normative text. A map has a *head* and *pages* of bits, a sector each. Bits are only ever
 //! set while a map is kept, so that of several copies all together are right, and never one too few.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use levelhead_units::{DriveIdx, Extent, Lba, SECTOR_SIZE, Sectors};
@@ -284,16 +285,22 @@ pub(crate) fn find_maps(
             })
         });
         let own = heads.filter(|head| head.key.drive == drive && head.key.is_of(stripes));
-        let Head { slot, key, last } = own.max_by_key(|head| (head.key.since, head.last))?;
+        let own: Vec<Head> = own.collect();
+        let newest = own.iter().max_by_key(|head| (head.key.since, head.last))?;
+        let &Head { slot, key, last } = newest;
+        // A run that was cut off before the books named its map may have begun the same one elsewhere.
+        let alike: BTreeSet<usize> =
+            own.iter().filter(|head| head.key == key).map(|head| head.slot).collect();
         let mut words = vec![0; key.words()];
         for (page, words) in (1..).zip(words.chunks_mut(WORDS_IN_PAGE)) {
-            let at = slot * size + page;
-            if !is_left(&unreadable(&|other| other == at)) {
-                words.fill(u64::MAX); // Anything may have been missed there.
-            }
-            let copies = members.iter().filter_map(|on| page_of(on, at));
-            for copy in copies.filter(|copy| copy.key == key) {
-                words.iter_mut().zip(copy.words).for_each(|(word, found)| *word |= found);
+            for at in alike.iter().map(|slot| slot * size + page) {
+                if !is_left(&unreadable(&|other| other == at)) {
+                    words.fill(u64::MAX); // Anything may have been missed there.
+                }
+                let copies = members.iter().filter_map(|on| page_of(on, at));
+                for copy in copies.filter(|copy| copy.key == key) {
+                    words.iter_mut().zip(copy.words).for_each(|(word, found)| *word |= found);
+                }
             }
         }
         Some(FoundMap { key, slot, last, words })

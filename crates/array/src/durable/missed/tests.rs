@@ -131,6 +131,17 @@ fn copies_are_put_together_and_those_of_other_members_do_not_count() {
     assert_eq!(found(&[(1, on(1, PageCopy::Nothing, PageCopy::Nothing))], 0), []);
 }
 
+/// A run began it in one slot and was cut off before the books said so; the next one began the same map in another.
+#[test]
+fn same_map_in_two_slots_says_what_both_say() {
+    let head = || read(page(0, vec![9]));
+    let slots = [bits(&[3]), bits(&[64])].map(|bits| on(1, head(), read(page(1, bits))));
+    for pages in [slots.concat(), slots.iter().rev().cloned().collect::<Vec<_>>().concat()] {
+        let maps = found(&[(1, pages)], 0);
+        assert_eq!((maps.len(), &maps[0].words[..2]), (1, &[8, 1][..]));
+    }
+}
+
 #[test]
 fn what_cannot_be_read_counts_as_missed_once_nothing_else_need_have_it() {
     let head = || read(page(0, vec![9]));
