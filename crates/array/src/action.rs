@@ -27,6 +27,13 @@ pub enum Action {
     /// Hand a command to a drive. Its end comes back as
     /// [`Array::handle_done`](crate::Array::handle_done).
     Submit(Submit),
+    /// Hand a command to the drive that is coming into the place of this one
+    /// ([`Array::handle_copy`](crate::Array::handle_copy)). Its end comes back in the same way.
+    Coming(Submit),
+    /// The drive that was coming has this place from now on: what follows for the place is the new drive's.
+    Seat(DriveIdx),
+    /// The drive that was coming into this place is not wanted any more.
+    Dismiss(DriveIdx),
     /// Compute. Done before anything that follows.
     Combine(Combine),
     /// A buffer is not needed any more, the array's own or that of a client's write; no drive is using it.

@@ -10,6 +10,7 @@ use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
 use crate::action::{Action, Answer, Deliver, SubId, Submit, Sums};
+use crate::background::copied::{Coming, Copied, Course, What};
 use crate::counters::Counters;
 use crate::drives::detect::DriveEvent;
 use crate::drives::queue::End;
@@ -47,6 +48,8 @@ pub(crate) enum Purpose {
     List,
     /// It makes safe what was copied to a drive that is being filled.
     Fill,
+    /// It reads what another drive is given a copy of.
+    Copy,
     /// The operation that asked for it does not wait for it any more.
     Abandoned,
 }
@@ -69,6 +72,8 @@ pub(crate) struct Core {
     pub(crate) valid: Vec<u64>,
     /// What drives that the array does without have missed.
     pub(crate) missed: Missed,
+    /// What a drive holds that is given a copy of another one, if one is.
+    pub(crate) copied: Option<Copied>,
     /// Whether data may be written: where books are kept, once they are open for that.
     pub(crate) may_write: bool,
     /// Those of the lost drives whose loss is not safely recorded yet, where losses are recorded.
@@ -76,6 +81,8 @@ pub(crate) struct Core {
     /// A drive that is being filled and is full: the journal counts it already, so that by the time it is present enough
     /// rings have everything.
     pub(crate) nearly_present: DriveSet,
+    /// Drives that have come into a place whose old drive the books still name: it would be taken back after a crash.
+    pub(crate) unnamed: DriveSet,
     /// Drives that the books call present, for good.
     pub(crate) present_for_good: DriveSet,
     /// Answers that rely on such a loss and wait for its record.
@@ -166,6 +173,16 @@ pub(crate) struct Written {
     pub(crate) extent: Extent,
 }
 
+/// What the drive is asked that is given a copy.
+pub(crate) struct ForComing {
+    pub(crate) what: What,
+    /// Its addresses are the drive's own.
+    pub(crate) command: Command,
+    pub(crate) segments: Vec<Segment>,
+    /// What is released when it has ended.
+    pub(crate) bufs: Vec<BufId>,
+}
+
 /// What to put into a drive's queue.
 pub(crate) struct Enqueue {
     pub(crate) purpose: Purpose,
@@ -191,9 +208,11 @@ impl Core {
             drives: Drives::new(settings, streams),
             valid: (0..count).map(|at| valid_at_first(settings, at)).collect(),
             missed: missed_at_first(settings),
+            copied: None,
             may_write: settings.books.is_none(),
             unrecorded: DriveSet::EMPTY,
             nearly_present: DriveSet::EMPTY,
+            unnamed: DriveSet::EMPTY,
             present_for_good: DriveSet::EMPTY,
             held: Vec::new(),
             postponed: VecDeque::new(),
@@ -254,11 +273,33 @@ impl Core {
         let is_mirror = self.layout.spec().is_mirror();
         let end = if is_mirror { stripes } else { self.synced.max(first) };
         self.missed.mark_all(drive, first..end);
+        self.note_not_copied(drive);
     }
 
-    /// The drives whose rings count.
+    /// A drive is lost that another one was given a copy of: what that one does not hold is on the map.
+    fn note_not_copied(&mut self, drive: DriveIdx) {
+        let Some(copied) = self.copied.as_mut().filter(|copied| copied.drive == drive) else {
+            return;
+        };
+        copied.note_lost(&self.layout);
+        let of_drive = self.subs.values().filter(|sub| sub.drive == drive && !sub.is_orphan);
+        for extent in of_drive.filter_map(|sub| sub.writes_places()) {
+            copied.mark(&self.layout, extent);
+        }
+        let behind: Vec<u64> = copied.behind().collect();
+        for region in behind {
+            self.missed.mark_all(drive, copied.stripes(&self.layout, region));
+        }
+    }
+
+    /// The drives that count: those that are there, and one that is about to.
     pub(crate) fn counted(&self) -> DriveSet {
         self.drives.present().or(self.nearly_present).and(self.layout.spec().ring_drives())
+    }
+
+    /// All others.
+    pub(crate) fn uncounted_or_away(&self) -> DriveSet {
+        self.drives.lost().without(self.nearly_present)
     }
 
     /// The drives that are there and whose rings do not count.
@@ -287,7 +328,8 @@ impl Core {
                     | Purpose::Ring
                     | Purpose::Place
                     | Purpose::List
-                    | Purpose::Fill => true,
+                    | Purpose::Fill
+                    | Purpose::Copy => true,
                     Purpose::Probe | Purpose::Abandoned => false,
                 }
         })
@@ -310,7 +352,8 @@ impl Core {
                     | Purpose::Ring
                     | Purpose::Place
                     | Purpose::List
-                    | Purpose::Fill => true,
+                    | Purpose::Fill
+                    | Purpose::Copy => true,
                     Purpose::Probe | Purpose::Abandoned => false,
                 }
         })
@@ -343,6 +386,7 @@ impl Core {
             | Purpose::Place
             | Purpose::List
             | Purpose::Fill
+            | Purpose::Copy
             | Purpose::Probe
             | Purpose::Abandoned => None,
         })
@@ -614,7 +658,35 @@ impl Core {
         if let Some(extent) = submit.command.extent() {
             self.arms[drive.as_usize()] = extent.lba;
         }
+        let twin = match (&mut self.copied, state.writes_places()) {
+            (Some(copied), Some(extent)) if copied.drive == drive => {
+                let course = copied.note_submitted(&self.layout, sub, extent);
+                (course == Course::Both).then(|| (extent, submit.clone()))
+            }
+            _ => None,
+        };
         self.actions.push_back(Action::Submit(submit));
+        if let Some((extent, submit)) = twin {
+            let bufs: Vec<BufId> =
+                submit.segments.iter().map(|segment| segment.place.buf).collect();
+            bufs.iter().for_each(|&buf| self.retain(buf));
+            let Submit { command, segments, .. } = submit;
+            self.counters.copy_twins += 1;
+            self.ask_coming(now, ForComing { what: What::Twin(extent), command, segments, bufs });
+        }
+    }
+
+    /// Hands a command to the drive that is given a copy.
+    pub(crate) fn ask_coming(&mut self, now: Instant, ask: ForComing) -> SubId {
+        let ForComing { what, command, segments, bufs } = ask;
+        let origin = self.own_origin();
+        self.sub_next += 1;
+        let sub = SubId(self.sub_next);
+        let copied = self.copied.as_mut().expect("CO1: a drive is given a copy");
+        let drive = copied.drive;
+        copied.inside.insert(sub, Coming { since: now, what, bufs });
+        self.actions.push_back(Action::Coming(Submit { drive, sub, command, segments, origin }));
+        sub
     }
 
     /// What a command is for, and its drive.
@@ -647,6 +719,11 @@ impl Core {
         let drive = state.drive;
         if state.is_orphan {
             return state;
+        }
+        if let (Some(copied), Some(extent)) = (&mut self.copied, state.writes_places())
+            && copied.drive == drive
+        {
+            copied.note_ended(&self.layout, sub, extent, outcome.is_good());
         }
         let Left { inside, event } = self.drives.handle_left(now, drive, sub);
         if let Some(due) = state.due {
@@ -690,7 +767,8 @@ impl Core {
             | Purpose::Ring
             | Purpose::Place
             | Purpose::List
-            | Purpose::Fill => true,
+            | Purpose::Fill
+            | Purpose::Copy => true,
             Purpose::Probe | Purpose::Abandoned => false,
         };
         let inside =
@@ -707,7 +785,8 @@ impl Core {
     /// The place of a lost drive has a new drive: what is inside the old one is not the new one's.
     pub(crate) fn orphan(&mut self, drive: DriveIdx) {
         for sub in self.subs.values_mut().filter(|sub| sub.drive == drive) {
-            assert_eq!(sub.purpose, Purpose::Abandoned, "drive {drive} is lost");
+            let is_let_go = matches!(sub.purpose, Purpose::Abandoned | Purpose::Probe);
+            assert!(is_let_go, "drive {drive} is lost, and something waits for {:?}", sub.purpose);
             sub.is_orphan = true;
         }
     }
@@ -788,7 +867,8 @@ fn ended_read(sub: &Sub, outcome: &Outcome) -> Option<EndedRead> {
         | Purpose::Ring
         | Purpose::Place
         | Purpose::List
-        | Purpose::Fill => Reader::Operation,
+        | Purpose::Fill
+        | Purpose::Copy => Reader::Operation,
     };
     let unread = match (effort, outcome) {
         (Effort::Fast, Outcome::Done { unknown, .. }) => Some(unknown.len()),
@@ -820,7 +900,12 @@ fn on_drive(area: &Area, sub: &Sub) -> Command {
     match (sub.purpose, sub.command.extent()) {
         (Purpose::Ledger | Purpose::Ring | Purpose::List, _) | (_, None) => sub.command,
         (
-            Purpose::Op(_) | Purpose::Place | Purpose::Fill | Purpose::Probe | Purpose::Abandoned,
+            Purpose::Op(_)
+            | Purpose::Place
+            | Purpose::Fill
+            | Purpose::Copy
+            | Purpose::Probe
+            | Purpose::Abandoned,
             Some(extent),
         ) => sub.command.at(area.on_drive(extent).lba),
     }
@@ -834,6 +919,17 @@ impl Sub {
 
     fn lba(&self) -> Lba {
         self.command.extent().map_or(Lba::ZERO, |extent: Extent| extent.lba)
+    }
+
+    /// The sectors that it writes, as the layout counts them, if these are places of the array. Of a drive that is there no
+    /// write is ever abandoned.
+    fn writes_places(&self) -> Option<Extent> {
+        match self.purpose {
+            Purpose::Ledger | Purpose::Ring | Purpose::List | Purpose::Abandoned => None,
+            Purpose::Op(_) | Purpose::Place | Purpose::Fill | Purpose::Copy | Purpose::Probe => {
+                self.command.extent().filter(|_| self.command.is_write())
+            }
+        }
     }
 
     /// Whether it was inside a drive whose place has another one now.

@@ -70,6 +70,9 @@ counters! {
     rebuild_reads, "commands", "Reads from which a rebuild computed what a new drive is to hold.";
     rebuild_writes, "commands", "Writes that filled a new drive.";
     rebuild_damaged, "sectors", "Sectors that a rebuild has put onto the list of damaged sectors.";
+    copy_reads, "commands", "Reads of a drive that is there, for the new one that is given a copy of it.";
+    copy_writes, "commands", "Writes that gave a new drive what was read so.";
+    copy_twins, "commands", "Writes that went to a drive and to the new one that has a copy of it.";
 }
 
 counters! {

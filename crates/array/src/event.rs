@@ -2,7 +2,9 @@
 
 use levelhead_units::{DriveIdx, DriveSet, Extent};
 
-use crate::background::progress::{Fault, RebuildProgress, Resync, ResyncProgress, ScrubProgress};
+use crate::background::progress::{
+    CopyEnd, CopyProgress, Fault, RebuildProgress, Resync, ResyncProgress, ScrubProgress,
+};
 use crate::drives::detect::DriveEvent;
 use crate::durable::membership::Why;
 use crate::durable::superblock::Forced;
@@ -97,6 +99,17 @@ pub enum ArrayEvent {
         /// Which.
         drive: DriveIdx,
     },
+    /// A new drive is given a copy of one that is there.
+    CopyBegun(CopyProgress),
+    /// It has the place from now on, and is given what it does not hold of it yet.
+    CopyDone(CopyProgress),
+    /// It was not wanted any more: nothing has changed.
+    CopyStopped {
+        /// The drive that was copied.
+        drive: DriveIdx,
+        /// Why.
+        why: CopyEnd,
+    },
     /// More drives are lost than the layout survives.
     Failed {
         /// The lost drives.
@@ -151,6 +164,9 @@ impl Event {
             Self::Array(ArrayEvent::RebuildBegun(_)) => "rebuild-begun",
             Self::Array(ArrayEvent::RebuildStopped(_)) => "rebuild-stopped",
             Self::Array(ArrayEvent::RebuildDone { .. }) => "rebuild-done",
+            Self::Array(ArrayEvent::CopyBegun(_)) => "copy-begun",
+            Self::Array(ArrayEvent::CopyDone(_)) => "copy-done",
+            Self::Array(ArrayEvent::CopyStopped { .. }) => "copy-stopped",
             Self::Array(ArrayEvent::Failed { .. }) => "array-failed",
             Self::Array(ArrayEvent::Unrecovered { .. }) => "unrecovered",
             Self::Array(ArrayEvent::Stopped(Ending::Clean)) => "stopped",

@@ -65,7 +65,8 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 pub use action::{Action, Answer, Cost, Deliver, SubId, Submit, Sums};
 pub use background::budget::Budget;
 pub use background::progress::{
-    Blame, Fault, RebuildProgress, Resync, ResyncProgress, ScrubFound, ScrubProgress, ScrubState,
+    Blame, CopyEnd, CopyProgress, Fault, RebuildProgress, Resync, ResyncProgress, ScrubFound,
+    ScrubProgress, ScrubState,
 };
 pub use background::rebuild::NotReplaced;
 pub use counters::{Counter, Counters, DriveCounters};
@@ -85,6 +86,7 @@ pub use shape::redundancy::{Redundancy, Term};
 pub use shape::{Area, Cell, DriveCounts, Family, Layout, Parity, Row, Spec, SpecError};
 
 use crate::background::budget::Pacer;
+use crate::background::copying::Copies;
 use crate::background::rebuild::Rebuild;
 use crate::background::scrub::Scrub;
 use crate::core::{Core, OpId, Purpose, Sub, loses_drive};
@@ -126,6 +128,7 @@ pub struct Array {
     /// What has been told of it.
     resync_told: ResyncTold,
     rebuild: Rebuild,
+    copies: Copies,
     /// What is recorded of the array, where something is.
     ledger: Option<Ledger>,
     /// The list of damaged sectors on the drives.
@@ -220,6 +223,7 @@ impl Array {
             pacer: Pacer::new(settings.background),
             resync_told: ResyncTold::default(),
             rebuild: Rebuild::new(settings.background, wishes.rebuild),
+            copies: Copies::default(),
             ledger: settings.books.as_ref().map(Ledger::new),
             list_copies: settings.books.as_ref().map(ListCopies::new).unwrap_or_default(),
             map_copies: settings.books.as_ref().map(MapCopies::new).unwrap_or_default(),
@@ -372,6 +376,10 @@ impl Array {
 
     /// A drive has ended a command.
     pub fn handle_done(&mut self, now: Instant, sub: SubId, outcome: &Outcome) {
+        if self.is_coming(sub) {
+            self.handle_coming(now, sub, outcome);
+            return self.move_on(now);
+        }
         if *outcome == Outcome::Refused && self.handle_refused(now, sub) {
             return self.move_on(now);
         }
@@ -469,7 +477,8 @@ impl Array {
                 [journal.due_at(), journal.stall_at(&self.core)].into_iter().flatten().min()
             }
             Duty::Background => {
-                let times = [self.resync_at(), self.scrub_at(), self.rebuild_at(now)];
+                let (rebuild, copy) = (self.rebuild_at(now), self.copy_at(now));
+                let times = [self.resync_at(), self.scrub_at(), rebuild, copy];
                 times.into_iter().flatten().min()
             }
             Duty::Stop => self.stop_by.filter(|_| self.stop == Stop::Wanted),
@@ -532,6 +541,7 @@ impl Array {
                 && self.resync_within_budget(now) == Moved::No
                 && self.scrub_within_budget(now) == Moved::No
                 && self.keep_rebuild(now) == Moved::No
+                && self.keep_copy(now) == Moved::No
             {
                 break;
             }
@@ -664,7 +674,7 @@ impl Array {
             (Purpose::Ledger, Some(ledger)) if !self.core.drives.away().contains(state.drive) => {
                 ledger.handle_done(&mut self.core, now, state.drive, sub);
             }
-            (Purpose::List, _) if !self.core.drives.lost().contains(state.drive) => {
+            (Purpose::List, _) if self.core.counted().contains(state.drive) => {
                 self.list_copies.handle_done(&mut self.core, state.drive, sub);
                 self.map_copies.handle_done(&mut self.core, state.drive, sub);
             }
@@ -677,6 +687,7 @@ impl Array {
                 journal.handle_done(&mut self.core, now, ended);
             }
             (Purpose::Fill, _) => self.rebuild.handle_flushed(sub),
+            (Purpose::Copy, _) => self.handle_copy_read(now, sub, buf, outcome),
             // A late completion: the answer has been given, or the drive was given up.
             _ => buf.into_iter().for_each(|buf| self.core.release(buf)),
         }
@@ -734,6 +745,9 @@ impl Array {
             return;
         }
         let survived = !self.core.has_failed();
+        let recorded = self.recorded_why(drive, why);
+        self.core.unnamed = self.core.unnamed.without(DriveSet::EMPTY.with(drive));
+        self.note_copied_lost(drive);
         self.core.valid[drive.as_usize()] = 0;
         self.core.missed.end_return(drive);
         self.core.nearly_present = self.core.nearly_present.without(DriveSet::EMPTY.with(drive));
@@ -743,7 +757,7 @@ impl Array {
             if ledger.records_losses() {
                 self.core.unrecorded = self.core.unrecorded.with(drive);
             }
-            ledger.handle_lost(&mut self.core, drive, why);
+            ledger.handle_lost(&mut self.core, drive, recorded);
         } else {
             self.core.begin_missed(drive, 0, u64::MAX);
         }

@@ -93,6 +93,15 @@ pub(crate) struct Ended {
     reply: Reply,
 }
 
+/// Which drive a command is for.
+#[derive(Clone, Copy)]
+enum To {
+    /// The one in the place that the command names.
+    Place,
+    /// The one that is coming there.
+    Coming,
+}
+
 /// What an engine is made of.
 pub(crate) struct Parts {
     pub(crate) clock: Clock,
@@ -125,6 +134,8 @@ pub struct Engine {
     pub(crate) spares: Vec<Ready>,
     /// Drives that are back since the start, until they are taken back.
     pub(crate) returning: Vec<Comeback>,
+    /// A drive that is given a copy of the one in a place, and then gets that place.
+    pub(crate) coming: Option<Seat>,
     pool: Pool,
     request_last: u64,
     /// Buffers that are with a drive that fills them.
@@ -156,6 +167,7 @@ impl Engine {
             parts,
             spares: Vec::new(),
             returning: Vec::new(),
+            coming: None,
             pool: Pool::new(KEPT_MAX),
             requests: BTreeMap::new(),
             request_last: 0,
@@ -282,9 +294,15 @@ impl Engine {
 
     fn handle_ended(&mut self, Ended { drive, sub, command, reply }: Ended) {
         let now = self.now();
-        // A drive whose place has another one now may still end what it had inside.
-        if !self.parts.array.is_orphan(sub) {
-            self.parts.seats[drive.as_usize()].work.handle_ended(now, &command, &reply);
+        let Parts { array, seats, .. } = &mut self.parts;
+        // A drive whose place has another one now may still end what it had inside, and so may one that was dismissed.
+        let is_of_none = array.is_orphan(sub) || array.is_dismissed(sub);
+        let seat = match &mut self.coming {
+            Some(coming) if array.is_coming(sub) => coming,
+            Some(_) | None => &mut seats[drive.as_usize()],
+        };
+        if !is_of_none {
+            seat.work.handle_ended(now, &command, &reply);
         }
         if let Some(id) = self.lent.remove(&sub) {
             self.parts.buffers.give_back(id, reply.data);
@@ -302,7 +320,13 @@ impl Engine {
                     // A drive or a combination fills all of it; what a drive does not, is spoiled.
                     self.parts.buffers.insert(buf, self.pool.take_to_fill(sectors));
                 }
-                Action::Submit(submit) => self.submit(submit),
+                Action::Submit(submit) => self.submit(To::Place, submit),
+                Action::Coming(submit) => self.submit(To::Coming, submit),
+                Action::Seat(drive) => {
+                    let seat = self.coming.take().expect("a drive was coming");
+                    self.parts.seats[drive.as_usize()] = seat;
+                }
+                Action::Dismiss(_) => self.coming = None,
                 Action::Combine(combine) => self.parts.buffers.combine(&combine),
                 Action::Release(buf) => self.parts.buffers.discard(buf),
                 Action::Inscribe { into, superblock } => {
@@ -347,7 +371,7 @@ impl Engine {
         }
     }
 
-    fn submit(&mut self, Submit { drive, sub, command, segments, origin }: Submit) {
+    fn submit(&mut self, to: To, Submit { drive, sub, command, segments, origin }: Submit) {
         let now = self.now();
         let Parts { buffers, seats, inputs, own, .. } = &mut self.parts;
         let payload = match (&command, segments.as_slice()) {
@@ -359,7 +383,10 @@ impl Engine {
             (_, []) => Payload::None,
             (_, segments) => Payload::Pieces(buffers.share(segments)),
         };
-        let seat = &mut seats[drive.as_usize()];
+        let seat = match to {
+            To::Place => &mut seats[drive.as_usize()],
+            To::Coming => self.coming.as_mut().expect("a drive is coming"),
+        };
         seat.work.handle_submitted(now);
         let backend = seat.backend.as_ref();
         let backend = backend.expect("an array never asks a drive that it has lost");
@@ -474,6 +501,14 @@ impl Engine {
                 seat.work.handle_error(why);
                 unusable = unusable.with(drive);
             }
+        }
+        if let Some(coming) = &mut self.coming
+            && let Some(why) = coming.loss()
+        {
+            coming.work.handle_error(why);
+            let now = self.now();
+            self.parts.array.handle_copy_failed(now);
+            self.carry_out();
         }
         if !unusable.is_empty() {
             let now = self.now();

@@ -26,7 +26,7 @@ use crate::backend::Io;
 use crate::clock::Clock;
 use crate::engine::inbox::{self, Inlet};
 use crate::engine::own::Rest;
-use crate::engine::replacing::Comeback;
+use crate::engine::replacing::{Comeback, Way};
 use crate::engine::{Engine, Input, OnEvent, Order, Parts};
 use crate::error::{HostError, fail};
 use crate::event_log::{EventLog, EventsSince};
@@ -200,24 +200,26 @@ impl ArrayHandle {
         self.ask(|reply| Box::new(move |engine| engine.obey(|engine| engine.lose(drive, reply))))?
     }
 
-    /// A new drive comes into the place of a lost one, and is filled. The very drive that was lost is given only what it
+    /// A new drive comes into the place of a lost one, and is filled; in the place of one that is there it is given a copy of
+    /// that one first. The very drive that was lost is given only what it
     /// has missed, if that is known, unless any drive is to be taken as it is.
     ///
     /// # Errors
     ///
-    /// The place has a drive that is used, or the new drive cannot be used.
+    /// The drive of the place cannot be done without, or the new drive cannot be used.
     pub fn replace(
         &self,
         drive: DriveIdx,
         member: &MemberSpec,
         take: Take,
     ) -> Result<(), HostError> {
-        let wanted = self.command(move |engine| {
-            engine.may_replace(drive)?;
-            engine.wanted(drive)
-        })?;
+        let way = self.command(move |engine| engine.may_replace(drive))?;
+        let wanted = self.command(move |engine| engine.wanted(drive))?;
         let name = member.to_string();
         let is_here = self.command(move |engine| Ok(engine.is_seated(drive, &name)))?;
+        if is_here && way == Way::Copy {
+            return fail(format!("{member} is drive {drive} of this array"));
+        }
         if is_here {
             let uuid = draw_uuid()?;
             return self.command(move |engine| match take {

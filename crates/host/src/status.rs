@@ -7,8 +7,8 @@ use levelhead_array::damaged::DamagedRange;
 use levelhead_array::superblock::Uuid;
 use levelhead_array::tau::DriveView;
 use levelhead_array::{
-    Counters, DamagedSummary, DriveCounters, Figures, JournalStatus, Policy, RebuildProgress,
-    RebuildWish, Resync, Spec,
+    CopyProgress, Counters, DamagedSummary, DriveCounters, Figures, JournalStatus, Policy,
+    RebuildProgress, RebuildWish, Resync, Spec,
 };
 use levelhead_block::Health;
 use levelhead_stats::Summary;
@@ -43,6 +43,10 @@ pub struct Status {
     pub drives: Vec<DriveStatus>,
     /// How far a drive is filled that has come into the place of a lost one.
     pub rebuild: Option<RebuildProgress>,
+    /// How far a copy of a drive that is there is, where a new one is to have its place.
+    pub copy: Option<CopyProgress>,
+    /// The new one, as it was named.
+    pub coming: Option<String>,
     /// What was said of rebuilds.
     pub rebuild_wish: RebuildWish,
     /// Drives that wait for a place.
@@ -132,6 +136,8 @@ pub struct DriveStatus {
 pub enum DriveState {
     /// It does.
     Present,
+    /// It does, and a new drive is given a copy of it.
+    Copying,
     /// It is being given what it should hold.
     Filling,
     /// It is back, and is given what it has missed.
@@ -142,4 +148,14 @@ pub enum DriveState {
     Lost,
     /// It was not there when the array was started.
     Missing,
+}
+
+impl DriveState {
+    /// Whether the drive holds everything, and the array counts on it.
+    pub fn is_used(self) -> bool {
+        match self {
+            Self::Present | Self::Copying => true,
+            Self::Filling | Self::CatchingUp | Self::Failed | Self::Lost | Self::Missing => false,
+        }
+    }
 }

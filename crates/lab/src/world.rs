@@ -729,6 +729,9 @@ impl World {
                     self.note(now, Note::Answer, &[answer.request.0, code(&answer.outcome)]);
                     self.answers.push((now, answer));
                 }
+                Action::Coming(_) | Action::Seat(_) | Action::Dismiss(_) => {
+                    unreachable!("no drive of a study is copied")
+                }
                 Action::Submit(submit) => {
                     touched = touched.with(submit.drive);
                     self.hand_over(now, submit);

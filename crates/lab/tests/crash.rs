@@ -20,7 +20,7 @@ fn swarm(first: u64, count: u64, aim: Aim) -> Tally {
 
 /// Seeds of each aim: more than 20,000 crash images together, in less than a minute of one core. Without
 /// optimization a tenth of them.
-const SEEDS: [(&str, u64); 14] = [
+const SEEDS: [(&str, u64); 15] = [
     ("short", 55),
     ("long", 60),
     ("focused", 30),
@@ -35,6 +35,7 @@ const SEEDS: [(&str, u64); 14] = [
     ("held-up", 25),
     ("damaged", 60),
     ("torn", 20),
+    ("copies", 40),
 ];
 
 #[test]
@@ -114,6 +115,10 @@ fn rules_that_are_left_out_are_noticed() {
     ] {
         let aim = Aim { rules: Rules::without(rule), ..aim };
         assert!(seeds_to_find(&format!("without {rule:?}"), aim) <= 100, "{rule:?}");
+    }
+    for rule in [Rule::CopyFlush, Rule::CopyInside] {
+        let aim = Aim { rules: Rules::without(rule), ..Aim::COPIES };
+        assert!(seeds_to_find(&format!("without {rule:?}"), aim) <= 200, "{rule:?}");
     }
 }
 

@@ -14,7 +14,7 @@ use levelhead_report::{Column, Table, json};
 use levelhead_units::Bytes;
 use serde::de::DeserializeOwned;
 
-use super::messages::{DamagedJson, DriveJson, RebuildJson, Reply, StatusJson};
+use super::messages::{CopyJson, DamagedJson, DriveJson, RebuildJson, Reply, StatusJson};
 use super::scrub_json::ScrubJson;
 use super::socket_path;
 use super::verbs::Verb;
@@ -162,7 +162,7 @@ impl StatusJson {
         )
     }
 
-    /// How far a rebuild is, and the spares; nothing where there are none.
+    /// How far a rebuild and a copy are, and the spares; nothing where there are none.
     fn rebuild_lines(&self) -> String {
         let mut lines = String::new();
         if let Some(RebuildJson { drive, done_stripes, stripes, missed_regions, .. }) =
@@ -179,6 +179,14 @@ impl StatusJson {
                 Some(left) => format!("catching up, {left} regions left"),
             };
             lines.push_str(&format!("rebuild: drive {drive}, {what}{how}\n"));
+        }
+        if let Some(CopyJson { drive, member, left_regions, regions }) = &self.copy {
+            let done = (regions - left_regions) as f64 / (*regions).max(1) as f64 * 100.0;
+            let to = member.as_ref().map_or(String::new(), |member| format!(" to {member}"));
+            let paused = if self.rebuild_paused { ", paused" } else { "" };
+            lines.push_str(&format!(
+                "copy: drive {drive}{to}, {done:.1} % done, {left_regions} regions left{paused}\n"
+            ));
         }
         if !self.spares.is_empty() {
             lines.push_str(&format!("spares: {}\n", self.spares.join(" ")));

@@ -6,7 +6,9 @@
 use levelhead_array::detect::Figures;
 use levelhead_array::membership::Why;
 use levelhead_array::superblock::Forced;
-use levelhead_array::{ArrayEvent, Ending, Event, EventKind, Fault, RebuildProgress, ScrubFound};
+use levelhead_array::{
+    ArrayEvent, CopyEnd, CopyProgress, Ending, Event, EventKind, Fault, RebuildProgress, ScrubFound,
+};
 use levelhead_host::NumberedEvent;
 use levelhead_units::{DriveIdx, DriveSet, Nanos};
 use serde::{Deserialize, Serialize};
@@ -48,12 +50,19 @@ impl From<Event> for Priority {
                 | ArrayEvent::Stopped(Ending::Failed | Ending::Unsafe { .. }) => Self::Error,
                 ArrayEvent::ResyncStuck(_)
                 | ArrayEvent::RebuildStopped(_)
+                | ArrayEvent::CopyStopped {
+                    why: CopyEnd::Failed | CopyEnd::Silent | CopyEnd::ArrayFailed,
+                    ..
+                }
                 | ArrayEvent::ReadErrors { .. }
                 | ArrayEvent::Repaired { fault: Fault::Wrong, is_repaired: true, .. } => {
                     Self::Warning
                 }
                 ArrayEvent::RebuildBegun(_)
                 | ArrayEvent::RebuildDone { .. }
+                | ArrayEvent::CopyBegun(_)
+                | ArrayEvent::CopyDone(_)
+                | ArrayEvent::CopyStopped { why: CopyEnd::Ending, .. }
                 | ArrayEvent::Repaired { fault: Fault::Unreadable, is_repaired: true, .. } => {
                     Self::Notice
                 }
@@ -77,7 +86,7 @@ impl From<Event> for Priority {
 }
 
 /// The names of all events.
-pub(crate) const EVENTS: [&str; 30] = [
+pub(crate) const EVENTS: [&str; 33] = [
     "silent",
     "heard",
     "slow",
@@ -105,6 +114,9 @@ pub(crate) const EVENTS: [&str; 30] = [
     "rebuild-begun",
     "rebuild-stopped",
     "rebuild-done",
+    "copy-begun",
+    "copy-done",
+    "copy-stopped",
     "stopped",
     "stopped-failed",
     "stopped-unsafe",
@@ -137,6 +149,8 @@ pub(crate) enum Facts {
     Assembled { absent: Vec<u8>, forced: bool, unsynced_stripes: u64 },
     Resync { synced_stripes: u64, stripes: u64 },
     Rebuild { drive: u8, done_stripes: u64, stripes: u64, missed_regions: Option<u64> },
+    Copy { drive: u8, left_regions: u64, regions: u64 },
+    CopyStopped { drive: u8, because: String },
     Rebuilt { drive: u8 },
     Silent { silent: Vec<u8> },
     Unrecovered { first_sector: u64, sectors: u64 },
@@ -229,6 +243,19 @@ impl From<&NumberedEvent> for Facts {
             }
             Event::Array(ArrayEvent::RebuildDone { drive }) => {
                 Self::Rebuilt { drive: number(drive) }
+            }
+            Event::Array(ArrayEvent::CopyBegun(now) | ArrayEvent::CopyDone(now)) => {
+                let CopyProgress { drive, left, regions } = now;
+                Self::Copy { drive: number(drive), left_regions: left, regions }
+            }
+            Event::Array(ArrayEvent::CopyStopped { drive, why }) => {
+                let why = match why {
+                    CopyEnd::Failed => "failed",
+                    CopyEnd::Silent => "silent",
+                    CopyEnd::Ending => "ending",
+                    CopyEnd::ArrayFailed => "array-failed",
+                };
+                Self::CopyStopped { drive: number(drive), because: why.to_owned() }
             }
             Event::Array(ArrayEvent::Stopped(Ending::Unsafe { silent })) => {
                 Self::Silent { silent: numbers(silent) }
@@ -340,6 +367,24 @@ impl EventJson {
             }
             Facts::Rebuild { drive, done_stripes, stripes, missed_regions: None } => {
                 format!("drive {drive} is being filled from stripe {done_stripes} of {stripes} on")
+            }
+            Facts::Copy { drive, left_regions, regions } if event == "copy-done" => format!(
+                "a new drive {drive} has the place of the one that it was given a copy of: {left_regions} of \
+                 {regions} regions are given to it yet"
+            ),
+            Facts::Copy { drive, regions, .. } => {
+                format!("a new drive is given a copy of drive {drive}, {regions} regions")
+            }
+            Facts::CopyStopped { drive, because } => {
+                let why = match because.as_str() {
+                    "failed" => "it did not store what it was given",
+                    "silent" => "it has ended nothing for too long",
+                    "ending" => "the array is ending",
+                    _ => "more drives are lost than the array survives",
+                };
+                format!(
+                    "the new drive that was given a copy of drive {drive} does not get the place: {why}"
+                )
             }
             Facts::Rebuilt { drive } => format!("drive {drive} is filled, and counts again"),
             Facts::Silent { silent } => format!(
@@ -613,6 +658,32 @@ mod tests {
                 Notice,
                 json!({ "drive": 2 }),
                 "drive 2 is filled, and counts again",
+            ),
+            (
+                array(ArrayEvent::CopyBegun(CopyProgress { drive, left: 9, regions: 9 })),
+                Notice,
+                json!({ "drive": 2, "left_regions": 9, "regions": 9 }),
+                "a new drive is given a copy of drive 2, 9 regions",
+            ),
+            (
+                array(ArrayEvent::CopyDone(CopyProgress { drive, left: 1, regions: 9 })),
+                Notice,
+                json!({ "drive": 2, "left_regions": 1, "regions": 9 }),
+                "a new drive 2 has the place of the one that it was given a copy of: 1 of 9 regions are given \
+                 to it yet",
+            ),
+            (
+                array(ArrayEvent::CopyStopped { drive, why: CopyEnd::Failed }),
+                Warning,
+                json!({ "drive": 2, "because": "failed" }),
+                "the new drive that was given a copy of drive 2 does not get the place: it did not store what \
+                 it was given",
+            ),
+            (
+                array(ArrayEvent::CopyStopped { drive, why: CopyEnd::Ending }),
+                Notice,
+                json!({ "drive": 2, "because": "ending" }),
+                "the new drive that was given a copy of drive 2 does not get the place: the array is ending",
             ),
             (
                 array(ArrayEvent::Stopped(Ending::Clean)),

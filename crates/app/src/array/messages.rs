@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use levelhead_array::tau::DriveView;
-use levelhead_array::{Counter, Counters, DamagedSummary, JournalStatus, RebuildProgress, Resync};
+use levelhead_array::{
+    CopyProgress, Counter, Counters, DamagedSummary, JournalStatus, RebuildProgress, Resync,
+};
 use levelhead_host::{ArrayState, Damaged, DriveState, EventsSince, FoundRange, Status};
 use levelhead_units::{Bytes, Nanos, Ratio};
 use serde::{Deserialize, Serialize};
@@ -121,6 +123,23 @@ impl RebuildJson {
     }
 }
 
+/// How far a copy of a drive is, as JSON.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct CopyJson {
+    pub(crate) drive: u8,
+    /// The drive that is to have the place.
+    pub(crate) member: Option<String>,
+    pub(crate) left_regions: u64,
+    pub(crate) regions: u64,
+}
+
+impl CopyJson {
+    fn of(progress: CopyProgress, member: Option<String>) -> Self {
+        let CopyProgress { drive, left, regions } = progress;
+        Self { drive: drive.as_usize() as u8, member, left_regions: left, regions }
+    }
+}
+
 /// A [`Status`] as JSON.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct StatusJson {
@@ -136,6 +155,9 @@ pub(crate) struct StatusJson {
     pub(crate) scrub: ScrubJson,
     /// Null where no drive is being filled.
     pub(crate) rebuild: Option<RebuildJson>,
+    /// Null where no drive is being copied.
+    #[serde(default)]
+    pub(crate) copy: Option<CopyJson>,
     /// Null where nothing was asked for.
     pub(crate) rebuild_min_rate: Option<u64>,
     pub(crate) rebuild_paused: bool,
@@ -260,6 +282,7 @@ impl From<&Status> for StatusJson {
             member: is.name.clone(),
             state: match is.state {
                 DriveState::Present => "present",
+                DriveState::Copying => "copying",
                 DriveState::Filling => "filling",
                 DriveState::CatchingUp => "catching-up",
                 DriveState::Failed => "failed",
@@ -300,6 +323,7 @@ impl From<&Status> for StatusJson {
             damaged: status.damaged.into(),
             scrub: status.scrub.into(),
             rebuild: status.rebuild.map(RebuildJson::of),
+            copy: status.copy.map(|copy| CopyJson::of(copy, status.coming.clone())),
             rebuild_min_rate: status.rebuild_wish.rate_min.map(Bytes::get),
             rebuild_paused: status.rebuild_wish.is_paused,
             spares: status.spares.clone(),

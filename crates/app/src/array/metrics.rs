@@ -90,7 +90,8 @@ struct OfDrive(&'static str, Kind, &'static str, fn(&DriveStatus) -> Option<(Lab
 const STATES: &[&str] = &["whole", "degraded", "failed"];
 const RESYNC: &[&str] = &["idle", "running", "stuck"];
 const JOURNAL: &[&str] = &["none", "recovering", "kept"];
-const DRIVE_STATES: &[&str] = &["present", "filling", "catching-up", "failed", "lost", "missing"];
+const DRIVE_STATES: &[&str] =
+    &["present", "copying", "filling", "catching-up", "failed", "lost", "missing"];
 
 const OF_ARRAY: &[OfArray] = &[
     OfArray("", Kind::Info, "What the array is.", |status| {
@@ -230,6 +231,7 @@ const OF_DRIVE: &[OfDrive] = &[
     OfDrive("_drive_state", Kind::StateSet, "Whether the array uses it.", |drive| {
         let is = match drive.state {
             DriveState::Present => "present",
+            DriveState::Copying => "copying",
             DriveState::Filling => "filling",
             DriveState::CatchingUp => "catching-up",
             DriveState::Failed => "failed",
@@ -398,7 +400,7 @@ fn spread(answered: &Answered) -> Value {
 
 /// A figure that is the same for all drives.
 fn cohort(status: &Status, of: fn(&DriveStatus) -> Nanos) -> Vec<(Labels, Value)> {
-    let first = status.drives.iter().find(|drive| drive.state == DriveState::Present);
+    let first = status.drives.iter().find(|drive| drive.state.is_used());
     first.map_or_else(Vec::new, |first| alone(seconds(of(first))))
 }
 

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use levelhead_array::Patience;
-use levelhead_host::{ArrayState, DriveState, Status};
+use levelhead_host::{ArrayState, DriveStatus, Status};
 use levelhead_units::{DriveIdx, DriveSet};
 
 use super::snapshot::Snapshots;
@@ -177,12 +177,12 @@ fn sentence(status: &Status) -> String {
         ArrayState::Degraded => ": degraded",
         ArrayState::Failed => ": failed",
     });
-    let those = |is: fn(&levelhead_host::DriveStatus) -> bool| -> DriveSet {
+    let those = |is: fn(&DriveStatus) -> bool| -> DriveSet {
         let drives = (0..).map(DriveIdx::from_usize).zip(&status.drives);
         drives.filter(|(_, drive)| is(drive)).map(|(idx, _)| idx).collect()
     };
     for (what, drives) in [
-        ("without", those(|drive| drive.state != DriveState::Present)),
+        ("without", those(|drive| !drive.state.is_used())),
         ("silent:", those(|drive| drive.is_silent)),
         ("sitting out:", those(|drive| drive.sits_out && !drive.is_silent)),
     ] {

@@ -147,7 +147,7 @@ pub const OFFERS: [Offer; 8] = [
     },
     Offer {
         name: "replace",
-        help: "Make a running array fill a new drive in the place of a lost one",
+        help: "Make a running array put a new drive into the place of another one",
         make: Make::Replace,
     },
     Offer {

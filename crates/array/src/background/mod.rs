@@ -1,7 +1,10 @@
 //! What an array does without being asked by a client, one step at a time.
 
 pub(crate) mod budget;
+pub(crate) mod copied;
+pub(crate) mod copying;
 pub(crate) mod progress;
 pub(crate) mod rebuild;
 pub(crate) mod resync;
 pub(crate) mod scrub;
+mod tempo;

@@ -96,3 +96,27 @@ pub struct RebuildProgress {
     /// beginning.
     pub regions: Option<u64>,
 }
+
+/// How far a copy of a drive is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyProgress {
+    /// The drive that is copied.
+    pub drive: DriveIdx,
+    /// Regions that the new drive does not hold as the drive does.
+    pub left: u64,
+    /// All regions.
+    pub regions: u64,
+}
+
+/// Why a new drive does not get the place of the one that it was given a copy of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyEnd {
+    /// The new drive did not store what it was given.
+    Failed,
+    /// The new drive has ended nothing for longer than the array's patience.
+    Silent,
+    /// The array is ending.
+    Ending,
+    /// More drives are lost than the array survives.
+    ArrayFailed,
+}

@@ -47,23 +47,23 @@ use crate::{Array, Moved, Op, Start, Stop};
 
 /// Steps under way while no clients are about, at most. Every drive is to have several commands inside: a drive that
 /// gets the next one when it has ended one loses most of a rotation each time.
-const STEPS_MAX: usize = 8;
+pub(super) const STEPS_MAX: usize = 8;
 
 /// What they have in memory at most, unless one step alone takes more: 120 MiB.
 const MEMORY_MAX: Sectors = Sectors::new(30 << 10);
 
 /// A step that has waited this long for drives that have nothing else to do waits no longer: they may be busy for good
 /// with something that they have forgotten.
-const WAIT_MAX: Nanos = Nanos::from_secs(5);
+pub(super) const WAIT_MAX: Nanos = Nanos::from_secs(5);
 
 /// A step in which a sector could not be had, nor named, is taken again after this time.
 const RETRY: Nanos = Nanos::from_secs(60);
 
 /// Clients count as being about for this long after their last request.
-const ABOUT: Nanos = Nanos::from_millis(500);
+pub(super) const ABOUT: Nanos = Nanos::from_millis(500);
 
 /// While clients are about and no rate is asked for, the next step begins this long after the last one has ended.
-const PAUSE: Nanos = Nanos::from_secs(2);
+pub(super) const PAUSE: Nanos = Nanos::from_secs(2);
 
 /// The mark follows the front after the time that the budget says, or this many bytes of the drive.
 const MARK_BYTES: u64 = 4 << 30;
@@ -89,6 +89,19 @@ pub enum NotReplaced {
     NoMap,
     /// The drive may still carry out commands of the time before it was lost.
     Busy,
+    /// A new drive is given a copy of one already.
+    Copying {
+        /// Of which one.
+        drive: DriveIdx,
+    },
+    /// Redundancy is not valid everywhere yet.
+    Unsynced,
+    /// The array cannot do without the drive, not even for a moment.
+    Needed,
+    /// The drive has nothing but the journal: another one in its place has all that it needs at once.
+    OnlyJournal,
+    /// What drives miss is not marked in this array, or there is no room for that.
+    Unmapped,
 }
 
 /// See the module.
@@ -162,7 +175,17 @@ impl Rebuild {
         self.asked_last = Some(now);
     }
 
-    fn are_clients_about(&self, now: Instant, outstanding: usize) -> bool {
+    /// When a client asked for something last.
+    pub(crate) fn asked_last(&self) -> Option<Instant> {
+        self.asked_last
+    }
+
+    /// Sectors of a drive that a step takes.
+    pub(crate) fn step_size(&self) -> Sectors {
+        self.budget.step
+    }
+
+    pub(crate) fn are_clients_about(&self, now: Instant, outstanding: usize) -> bool {
         outstanding > 0 || self.asked_last.is_some_and(|last| now < last + ABOUT)
     }
 
@@ -220,7 +243,8 @@ impl Array {
         self.may_replace(drive)?;
         assert_eq!(self.ledger.is_some(), new.is_some(), "G: what the books say of drive {drive}");
         self.core.missed.drop_map(drive);
-        self.begin_filling(now, drive, new);
+        self.take_place(drive, new);
+        self.move_on(now);
         Ok(())
     }
 
@@ -235,15 +259,26 @@ impl Array {
         self.may_return(drive)?;
         assert_eq!(self.ledger.is_some(), new.is_some(), "G: what the books say of drive {drive}");
         if !self.has_nothing_to_fill(drive) {
-            self.core.missed.begin_return(drive);
-            for op in self.ops.values() {
-                if let Op::Write(write) = op {
-                    write.note_returned(&mut self.core, drive);
-                }
+            self.begin_return(drive);
+        }
+        self.take_place(drive, new);
+        self.move_on(now);
+        Ok(())
+    }
+
+    /// The place of a lost drive has one that holds what is not on its map.
+    pub(crate) fn begin_return(&mut self, drive: DriveIdx) {
+        self.core.missed.begin_return(drive);
+        for op in self.ops.values() {
+            if let Op::Write(write) = op {
+                write.note_returned(&mut self.core, drive);
             }
         }
-        self.begin_filling(now, drive, new);
-        Ok(())
+    }
+
+    /// The drive that is filled now.
+    pub(crate) fn rebuild_drive(&self) -> Option<DriveIdx> {
+        self.rebuild.drive
     }
 
     /// Whether a drive with this superblock is the very one that a place has lost, and it is known what it has missed.
@@ -287,7 +322,8 @@ impl Array {
         if is_busy { Err(NotReplaced::Busy) } else { Ok(()) }
     }
 
-    fn begin_filling(&mut self, now: Instant, drive: DriveIdx, new: Option<NewMember>) {
+    /// What is in the place of a lost drive is filled from now on, and is part of the array's books.
+    pub(crate) fn take_place(&mut self, drive: DriveIdx, new: Option<NewMember>) {
         self.core.orphan(drive);
         self.core.drives.begin_filling(drive);
         self.core.valid[drive.as_usize()] = 0;
@@ -301,7 +337,6 @@ impl Array {
             self.map_copies.renew(drive, &new.own, new.uuid);
             ledger.begin_filling(&mut self.core, drive, new);
         }
-        self.move_on(now);
     }
 
     /// Whether a new drive may come into a place now.
@@ -312,6 +347,7 @@ impl Array {
             () if self.core.code.is_none() => Err(NotReplaced::NotRedundant),
             () if !drives.lost().contains(drive) => Err(NotReplaced::Present),
             () if drives.filling().contains(drive) => Err(NotReplaced::Filling),
+            () if self.is_copied(drive) => Err(NotReplaced::Copying { drive }),
             () if self.core.has_failed() => Err(NotReplaced::Failed),
             () if self.core.unrecorded.contains(drive) => Err(NotReplaced::Unrecorded),
             () if is_recovering => Err(NotReplaced::Recovering),
@@ -411,7 +447,8 @@ impl Array {
                 Moved::Yes
             }
             None => {
-                let Some(drive) = filling.iter().next() else { return Moved::No };
+                let is_named = |drive: &DriveIdx| !self.is_copied(*drive);
+                let Some(drive) = filling.iter().find(is_named) else { return Moved::No };
                 let front = self.core.valid[drive.as_usize()];
                 let rebuild = &mut self.rebuild;
                 (rebuild.drive, rebuild.next, rebuild.mark) = (Some(drive), front, front);
@@ -459,7 +496,7 @@ impl Array {
     }
 
     /// Whether a drive has nothing but a ring of the journal, which begins empty.
-    fn has_nothing_to_fill(&self, drive: DriveIdx) -> bool {
+    pub(crate) fn has_nothing_to_fill(&self, drive: DriveIdx) -> bool {
         self.core.layout.spec().journal_drives().contains(drive)
     }
 
@@ -492,7 +529,7 @@ impl Array {
     }
 
     /// How long a step takes at the rate that is to be kept.
-    fn step_time(&self) -> Option<Nanos> {
+    pub(crate) fn step_time(&self) -> Option<Nanos> {
         let rate = self.rebuild.wish.rate_min?.get().max(1);
         let chunks = self.rebuild.budget.step.get() * SECTOR_SIZE as u64;
         Some(Nanos::from_secs_f64_round(chunks as f64 / rate as f64))
@@ -593,6 +630,9 @@ impl Array {
         if is_last && !self.core.nearly_present.contains(drive) {
             self.core.nearly_present = self.core.nearly_present.with(drive);
             self.rebuild.before = self.journal.as_ref().map_or(0, Journal::next);
+            if let Some(journal) = &mut self.journal {
+                journal.note_counted(now);
+            }
             return Moved::Yes;
         }
         if is_last && !self.may_count(now) {
@@ -619,14 +659,14 @@ impl Array {
         let (core, before) = (&mut self.core, self.rebuild.before);
         let is_over = |known: &mut Journal| known.says_over(core, now, before);
         let is_over = self.journal.as_mut().is_none_or(is_over);
-        let present = self.core.drives.present();
+        let counted = self.core.counted();
         let generation = self.core.damaged.generation().unwrap_or(0);
         // Its name is on the drive, and it is said that it is being filled.
         let is_named = self.ledger.as_ref().is_none_or(Ledger::is_settled);
         is_over
             && is_named
-            && self.list_copies.is_on(present, generation)
-            && self.map_copies.is_on(present, &mut self.core)
+            && self.list_copies.is_on(counted, generation)
+            && self.map_copies.is_on(counted, &mut self.core)
     }
 
     /// Begins to move the mark to the front, if it is time for that.
@@ -654,14 +694,14 @@ impl Array {
         self.core.nearly_present = self.core.nearly_present.without(only);
         self.core.missed.drop_map(drive);
         if let Some(journal) = &mut self.journal {
-            journal.end_filling(now);
+            journal.note_counted(now);
         }
         self.rebuild.forget();
         self.resync = Resync::Idle;
         self.tell(ArrayEvent::RebuildDone { drive });
     }
 
-    fn keeps(&self, rule: Rule) -> bool {
+    pub(crate) fn keeps(&self, rule: Rule) -> bool {
         self.journal.as_ref().is_none_or(|journal| journal.rules().keep(rule))
     }
 

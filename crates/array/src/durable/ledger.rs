@@ -524,6 +524,7 @@ impl Ledger {
         if !entry.is_safe && !core.layout.spec().survives(away.or(copies)) {
             entry.is_safe = true;
             core.note_recorded(done_without(&self.book.members)); // G3
+            core.unnamed = core.unnamed.and(done_without(&self.book.members));
             core.missed.note_recorded(self.book.missed);
             let all = DriveSet::first(self.book.members.len() as u8);
             core.present_for_good = all.without(away);

@@ -76,7 +76,7 @@ impl ListCopies {
         seat.next = 1 - seat.next; // Y3
     }
 
-    /// The place of a lost drive has a new one, which has no list yet: it gets one once it counts.
+    /// The place of a lost drive has a new one, which has no list yet: it gets one when it holds all else, before it counts.
     pub(crate) fn replace(&mut self, drive: DriveIdx, member: Uuid, own: &Own) {
         if let Some(seat) = self.seats.get_mut(drive.as_usize()) {
             let new = |place| Seat { member, place, has: 0, next: 0, writing: None };
@@ -123,7 +123,7 @@ impl ListCopies {
     }
 
     fn is_writing(&self, core: &Core, silent: DriveSet) -> bool {
-        let drives = core.drives.present().without(silent);
+        let drives = core.counted().without(silent);
         drives.iter().any(|drive| {
             self.seats[drive.as_usize()].as_ref().is_some_and(|seat| seat.writing.is_some())
         })
@@ -135,14 +135,14 @@ impl ListCopies {
         };
         let copies = self.seats.iter().enumerate().filter(has);
         let copies: DriveSet = copies.map(|(at, _)| DriveIdx::from_usize(at)).collect();
-        let lost = core.drives.lost();
+        let lost = core.uncounted_or_away();
         let recorded = lost.without(core.unrecorded);
         !core.layout.spec().survives(recorded.or(copies.without(lost)))
     }
 
     /// Begins to write the last generation to every drive that lacks it.
     fn write(&mut self, core: &mut Core, now: Instant, generation: u64) {
-        for drive in core.drives.present().iter() {
+        for drive in core.counted().iter() {
             let Some(seat) = &mut self.seats[drive.as_usize()] else { continue };
             if seat.writing.is_some() || seat.has >= generation {
                 continue;

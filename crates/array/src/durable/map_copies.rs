@@ -1,6 +1,6 @@
 //! The copies of maps on the drives.
 //!
-//! Every drive that is there has all maps. A page is written where it lies, one at a time on a drive; its newest version
+//! Every drive that is there has all maps, and one that was filled has before it counts. A page is written where it lies, one at a time on a drive; its newest version
 //! on each of enough drives makes it safe. Bits are never cleared, so that one that is cut off says what it said, or
 //! more; one that is torn on too many drives counts as full.
 
@@ -79,7 +79,7 @@ impl MapCopies {
 
     /// The last change of a page that is on enough drives.
     fn safe(&self, core: &Core, page: PageName) -> u64 {
-        let lost = core.drives.lost();
+        let lost = core.uncounted_or_away();
         let recorded = lost.without(core.unrecorded);
         let has = |seat: &Seat| seat.has[page.drive.as_usize()][page.number];
         let seats = self.seats.iter().enumerate();
@@ -120,12 +120,13 @@ impl MapCopies {
             let safe = self.safe(core, page);
             core.missed.note_safe(page, safe);
         }
-        for drive in core.drives.present().iter() {
+        for drive in core.counted().iter() {
             let Some(Some(seat)) = self.seats.get_mut(drive.as_usize()) else { continue };
             let lacks = |(page, change): &&(PageName, u64)| {
                 seat.has[page.drive.as_usize()][page.number] < *change
             };
-            let next = pages.iter().find(lacks).copied();
+            // The head last: it says that the others are there.
+            let next = pages.iter().rev().find(lacks).copied();
             if let (None, Some((page, change))) = (&seat.writing, next) {
                 seat.writing =
                     Some(write(core, now, Write { array: self.array, seat, drive, page, change }));

@@ -161,17 +161,30 @@ impl Missed {
             }
             return;
         }
+        let Some(slot) = self.free_slot() else { return };
+        let (key, stripes) = (self.key(layout, drive, since), layout.stripes());
+        self.maps[drive.as_usize()] =
+            Some(Map { is_kept: self.is_in_memory, ..Map::new(key, slot) });
+        self.mark_all(drive, held.min(stripes)..stripes);
+    }
+
+    /// The map that a drive would have.
+    pub(crate) fn key(&self, layout: &Layout, drive: DriveIdx, since: u64) -> MapKey {
+        let least = self.region_min.div_ceil(layout.spec().chunk().get());
+        MapKey::new(drive, since, layout.stripes(), least)
+    }
+
+    /// Whether there is room for one more map.
+    pub(crate) fn has_room(&self) -> bool {
+        self.free_slot().is_some()
+    }
+
+    fn free_slot(&self) -> Option<usize> {
         let is_free = |slot: &usize| {
             self.maps.iter().flatten().all(|map| map.slot != *slot)
                 && self.leaving.iter().all(|left| left.slot != *slot)
         };
-        let Some(slot) = (0..self.slots).find(is_free) else { return };
-        let stripes = layout.stripes();
-        let least = self.region_min.div_ceil(layout.spec().chunk().get());
-        let key = MapKey::new(drive, since, stripes, least);
-        self.maps[drive.as_usize()] =
-            Some(Map { is_kept: self.is_in_memory, ..Map::new(key, slot) });
-        self.mark_all(drive, held.min(stripes)..stripes);
+        (0..self.slots).find(is_free)
     }
 
     /// A drive has missed something of a stripe, if it has a map; returns the change that says so, 0 if that is safe.

@@ -125,6 +125,8 @@ pub(crate) struct Journal {
     record_max: Sectors,
     /// Whether everything is to be in its place soon.
     drains: bool,
+    /// The same for a moment, beside what clients ask.
+    hurries: bool,
     /// What comes first, if the array was cut off.
     recovery: Option<Box<Recovery>>,
 }
@@ -217,6 +219,7 @@ impl Journal {
             spec: settings.spec,
             record_max,
             drains: false,
+            hurries: false,
             recovery: match known.left {
                 Left::Drained => None,
                 Left::CutOff => Some(Box::new(Recovery::new(known.floor, known.rules))),
@@ -247,6 +250,11 @@ impl Journal {
     /// Everything is to be in its place soon.
     pub(crate) fn drain(&mut self) {
         self.drains = true;
+    }
+
+    /// From now on everything is to be in its place soon, or no more.
+    pub(crate) fn hurry(&mut self, hurries: bool) {
+        self.hurries = hurries;
     }
 
     /// Whether nothing is left to do.
@@ -538,8 +546,9 @@ impl Journal {
         self.rules
     }
 
-    /// A drive that was being filled counts from now on: other rings are enough than before.
-    pub(crate) fn end_filling(&mut self, now: Instant) {
+    /// A drive that was being filled counts from now on, or its ring does: other rings are enough than before, so that
+    /// what may be placed has to be said again.
+    pub(crate) fn note_counted(&mut self, now: Instant) {
         self.unmarked_since = self.unmarked_since.or(Some(now));
     }
 

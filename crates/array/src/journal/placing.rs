@@ -59,13 +59,14 @@ impl Journal {
 
     /// Whether something waits for places.
     pub(super) fn place_haste(&self) -> Haste {
-        if self.drains || self.blocked.is_some() { Haste::Now } else { Haste::Idle }
+        let hurries = self.drains || self.hurries;
+        if hurries || self.blocked.is_some() { Haste::Now } else { Haste::Idle }
     }
 
     /// Whether something waits for transactions to be over.
     pub(super) fn flush_haste(&self) -> Haste {
         let is_blocked = matches!(self.blocked, Some(Blocked::Space(_) | Blocked::Intent));
-        if self.drains || is_blocked { Haste::Now } else { Haste::Idle }
+        if self.drains || self.hurries || is_blocked { Haste::Now } else { Haste::Idle }
     }
 
     /// Flushes the drives that have much in place that is not safe.

@@ -68,9 +68,12 @@ impl Array {
     fn is_awaited(&self, purpose: Purpose) -> bool {
         match purpose {
             Purpose::Op(op) => self.ops.contains_key(&op),
-            Purpose::Ledger | Purpose::Ring | Purpose::Place | Purpose::List | Purpose::Fill => {
-                true
-            }
+            Purpose::Ledger
+            | Purpose::Ring
+            | Purpose::Place
+            | Purpose::List
+            | Purpose::Fill
+            | Purpose::Copy => true,
             Purpose::Probe | Purpose::Abandoned => false,
         }
     }

@@ -89,6 +89,13 @@ impl Area {
         Extent::new(run.extent.lba + offset, extent.sectors)
     }
 
+    /// The first sectors of an extent, up to the end of the run that it begins in.
+    pub(crate) fn in_run(&self, extent: Extent) -> Extent {
+        let run = self.run(extent.lba).unwrap_or_else(|| panic!("{extent:?} is past the area"));
+        let left = run.extent.sectors - (extent.lba - run.first);
+        Extent::new(extent.lba, extent.sectors.min(left))
+    }
+
     /// The first sector of the array's count that lies at a sector of the drive or behind it; the last one's end if none
     /// does.
     pub fn count_at(&self, lba: Lba) -> Lba {
@@ -119,6 +126,8 @@ mod tests {
         let area = Area::around(&reserved, Sectors::new(200), Lba::new(901)).unwrap();
         assert_eq!(area.size(), Sectors::new(200));
         assert_eq!(area.on_drive(extent(99, 1)), extent(355, 1));
+        assert_eq!(area.in_run(extent(90, 30)), extent(90, 10));
+        assert_eq!(area.in_run(extent(100, 30)), extent(100, 30));
         assert_eq!(area.on_drive(extent(100, 100)), extent(372, 100));
         let are_neighbours = |end, start| area.are_neighbours(Lba::new(end), Lba::new(start));
         let cut: Vec<u64> = (1..200).filter(|&lba| !are_neighbours(lba, lba)).collect();

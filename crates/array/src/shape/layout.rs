@@ -152,6 +152,19 @@ impl Layout {
         (Row { stripe, row: (offset / e) as u32 }, (slot * e + offset % e) as usize)
     }
 
+    /// Where a drive's chunks of these stripes lie on it: side by side.
+    pub(crate) fn extent_on(&self, drive: DriveIdx, stripes: Range<u64>) -> Extent {
+        let first = |stripe: u64| match self.spec.is_mirror() {
+            true => (stripe * self.spec.width() as u64)
+                .saturating_sub(drive.as_usize() as u64)
+                .div_ceil(self.spec.drives() as u64),
+            false => stripe,
+        };
+        let (first, end) = (first(stripes.start), first(stripes.end));
+        let chunk = self.spec.chunk();
+        Extent::new(Lba::new(first * chunk.get()), chunk * (end - first))
+    }
+
     /// The drives that a stripe lies on.
     pub(crate) fn group(&self, stripe: u64) -> DriveSet {
         (0..self.spec.width()).map(|slot| self.place(stripe, slot).0).collect()
@@ -288,6 +301,34 @@ mod tests {
             let chunks = 13 * spec.drives() as u64 - left;
             assert_eq!(cells.len() as u64, chunks * spec.chunk().get(), "{text}");
             assert_eq!(layout.chunks(), 13, "{text}");
+        }
+    }
+
+    #[test]
+    fn chunks_of_stripes_lie_side_by_side_on_a_drive() {
+        for text in [
+            "raid5:4+1,chunk=12KiB",
+            "raid1:3,chunk=4KiB",
+            "raid10:4,chunk=8KiB",
+            "raid10:5,chunk=8KiB",
+        ] {
+            let layout = layout(text, 13);
+            for drive in (0..layout.spec().drives()).map(DriveIdx::from_usize) {
+                for (first, end) in [(0, layout.stripes()), (0, 1), (3, 8), (7, 7)] {
+                    let found = layout.extent_on(drive, first..end);
+                    let is_there = |lba: &Lba| {
+                        let (row, _) = layout.symbol(Cell { drive, lba: *lba });
+                        (first..end).contains(&row.stripe)
+                    };
+                    let all = layout.chunks() * layout.spec().chunk().get();
+                    let expected: Vec<Lba> = (0..all).map(Lba::new).filter(is_there).collect();
+                    assert_eq!(
+                        found.iter().collect::<Vec<_>>(),
+                        expected,
+                        "{text}: {first}..{end}"
+                    );
+                }
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 mod admission;
 mod background;
 mod books;
+mod copying;
 mod damaged;
 mod delivery;
 mod differential;

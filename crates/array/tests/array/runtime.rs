@@ -9,7 +9,7 @@ use levelhead_array::membership::Why;
 use levelhead_array::{
     Action, Answer, Area, Array, ArrayEvent, Blame, BufId, Content, Cost, Deliver, DriveEvent,
     Ending, Event, HostOrder, JournalSettings, Left, Policy, Refusal, RequestId, ScrubProgress,
-    ScrubState, Settings, Spec, Submit, Sums,
+    ScrubState, Settings, Spec, SubId, Submit, Sums,
 };
 use levelhead_block::{
     BlockDevice, Buf, Command, Data, Durability, Effort, Memory, Outcome, Piece, ZeroTail,
@@ -40,6 +40,8 @@ pub(crate) struct Runtime {
     ended: u64,
     /// Drives that have no room for what they are to write or flush.
     refusing: DriveSet,
+    /// The drive that is given a copy of one, and its commands.
+    pub(crate) coming: Option<Coming>,
     /// Combinations so far.
     pub(crate) combined: u32,
     now: Instant,
@@ -48,6 +50,16 @@ pub(crate) struct Runtime {
     /// Sectors that no effort reads until they are written.
     pub(crate) bad: BTreeSet<(DriveIdx, Lba)>,
     rng: Rng,
+}
+
+/// A drive that is given a copy of another one.
+pub(crate) struct Coming {
+    pub(crate) medium: Memory,
+    subs: BTreeSet<SubId>,
+    /// What was written and not flushed.
+    pub(crate) unflushed: u64,
+    /// Whether it stores nothing.
+    pub(crate) is_broken: bool,
 }
 
 pub(crate) fn settings(spec: Spec, stripes: u64, policy: Policy, lost: DriveSet) -> Settings {
@@ -118,6 +130,7 @@ impl Runtime {
             hang_after: None,
             ended: 0,
             refusing: DriveSet::EMPTY,
+            coming: None,
             combined: 0,
             now: Instant::ZERO,
             soft_per_mille: 0,
@@ -285,6 +298,18 @@ impl Runtime {
         self.carry_out();
     }
 
+    /// A new drive, full of garbage, is given a copy of a drive that is there.
+    pub(crate) fn copy(&mut self, drive: DriveIdx) {
+        self.tick();
+        let size = BlockDevice::size(&mut self.drives[drive.as_usize()]);
+        let mut medium = Memory::new(size);
+        self.rng.fill(medium.bytes_mut(Extent::new(Lba::ZERO, size)));
+        let subs = BTreeSet::new();
+        self.coming = Some(Coming { medium, subs, unflushed: 0, is_broken: false });
+        self.array.handle_copy(self.now, drive, None).expect("it may be copied");
+        self.carry_out();
+    }
+
     pub(crate) fn resync(&mut self) {
         self.tick();
         self.array.handle_resync(self.now);
@@ -339,6 +364,18 @@ impl Runtime {
                     }
                     self.inside.push(submit);
                 }
+                Action::Coming(submit) => {
+                    drop(self.buffers.share(&submit.segments));
+                    let coming = self.coming.as_mut().expect("a drive is coming");
+                    coming.subs.insert(submit.sub);
+                    self.inside.push(submit);
+                }
+                Action::Seat(drive) => {
+                    let coming = self.coming.take().expect("a drive is coming");
+                    assert_eq!(coming.unflushed, 0, "CP2");
+                    self.drives[drive.as_usize()] = coming.medium;
+                }
+                Action::Dismiss(_) => self.coming = None,
                 Action::Combine(combine) => {
                     self.combined += 1;
                     self.buffers.combine(&combine);
@@ -392,7 +429,32 @@ impl Runtime {
         }
     }
 
+    fn execute_coming(&mut self, submit: &Submit) -> Outcome {
+        let Some(coming) = self.coming.as_mut().filter(|coming| coming.subs.contains(&submit.sub))
+        else {
+            return Outcome::GOOD; // It was dismissed.
+        };
+        match submit.command {
+            _ if coming.is_broken => return Outcome::Gone,
+            Command::Write { extent, durability, .. } => {
+                let pieces = self.buffers.share(&submit.segments);
+                let bytes: Vec<u8> = pieces.iter().flat_map(Piece::bytes).copied().collect();
+                coming.medium.bytes_mut(extent).copy_from_slice(&bytes);
+                coming.unflushed += u64::from(durability == Durability::Cached);
+            }
+            Command::Flush => coming.unflushed = 0,
+            command => unreachable!("{command:?}"),
+        }
+        Outcome::GOOD
+    }
+
     fn execute(&mut self, submit: &Submit) -> Outcome {
+        if self.array.is_orphan(submit.sub) {
+            return Outcome::GOOD;
+        }
+        if self.array.is_coming(submit.sub) {
+            return self.execute_coming(submit);
+        }
         let is_lost = self.array.lost().contains(submit.drive);
         if is_lost && !self.array.is_filling(submit.drive) {
             return Outcome::Gone;

@@ -45,6 +45,10 @@ fn status_tells_what_an_array_does_while_it_serves() {
     let expected = [
         "array",
         "at_seconds",
+        "copy",
+        "copy_reads",
+        "copy_twins",
+        "copy_writes",
         "damaged",
         "damaged_reads",
         "decoded",

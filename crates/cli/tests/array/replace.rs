@@ -202,7 +202,8 @@ fn drive_that_will_not_do_is_refused_with_the_reason_and_nothing_changes() {
     let good = new_drive(&shelf, "good.img", DRIVE);
     let replace =
         |drive: &str, device: &str| refused(&["array", "replace", &drives[0], drive, device]);
-    assert!(replace("1", &good).contains("drive 1 is not lost"), "it has a drive");
+    assert!(replace("1", &drives[1]).contains("is drive 1 of this array"), "it has it");
+    assert!(!replace("1", &drives[2]).is_empty(), "a drive of the array");
     levelhead(&["array", "fail", &drives[0], "1"]).good();
     let small = new_drive(&shelf, "small.img", DRIVE / 2);
     assert!(replace("1", &small).contains("needs at least"), "too small");
@@ -219,6 +220,127 @@ fn drive_that_will_not_do_is_refused_with_the_reason_and_nothing_changes() {
     levelhead(&["array", "replace", &drives[0], "1", &good, "--force"]).good();
     wait_for_rebuild(&serving, 1);
     serving.stop();
+}
+
+/// Nothing is lost in between: the array is whole until the new drive takes over.
+#[test]
+fn drive_that_is_there_is_copied_beside_clients_and_then_replaced() {
+    let shelf = Shelf::new();
+    let (mut drives, socket) = (shelf.array(DRIVE), shelf.path("nbd.sock"));
+    let mut model = random(SIZE, 1);
+    let serving = shelf.serve_with(&drives, &["--nbd", &socket]);
+    let client = connect(&socket);
+    client.write_at(Bytes::new(0), &model, Durability::Durable).unwrap();
+    // So that the copy is seen.
+    levelhead(&["array", "rebuild", &drives[0], "--pause"]).good();
+    let new = new_drive(&shelf, "new.img", DRIVE + 4096 * 7);
+    let other = new_drive(&shelf, "other.img", DRIVE);
+    levelhead(&["array", "replace", &drives[0], "2", &new]).good();
+    let status = serving.status();
+    assert_eq!((state(&serving, 2), &status["state"]), (json!("copying"), &json!("whole")));
+    let copy = &status["copy"];
+    assert_eq!((&copy["drive"], &copy["member"]), (&json!(2), &json!(new)));
+    assert_eq!(copy["left_regions"], copy["regions"]);
+    let text = levelhead(&["array", "status", &drives[0]]).good();
+    assert!(text.contains(&format!("copy: drive 2 to {new}, 0.0 % done")), "{text}");
+    for (drive, what) in [("2", "is being replaced already"), ("3", "one at a time")] {
+        let again = levelhead(&["array", "replace", &drives[0], drive, &other]);
+        assert!(again.refusal().contains(what), "{}", again.refusal());
+    }
+    scribble(&client, &mut model, 2);
+    levelhead(&["array", "rebuild", &drives[0], "--min-rate", "100MB"]).good();
+    scribble(&client, &mut model, 3);
+    wait_until("the new drive has the place", || {
+        serving.status()["drives"][2]["member"] == json!(new)
+    });
+    wait_for_rebuild(&serving, 2);
+    let status = serving.status();
+    assert_eq!(status["copy"], json!(null));
+    let count = |name: &str| status[name].as_u64().unwrap();
+    assert!(count("copy_reads") > 0 && count("copy_reads") == count("copy_writes"), "{status}");
+    let events: Vec<&str> = status["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|event| event["event"].as_str())
+        .collect();
+    let told = |name: &str| events.iter().filter(|event| **event == name).count();
+    assert_eq!(["copy-begun", "copy-done", "copy-stopped", "rebuild-done"].map(told), [1, 1, 0, 1]);
+    scribble(&client, &mut model, 4);
+    levelhead(&["array", "fail", &drives[1], "5"]).good();
+    let mut bytes = vec![0; model.len()];
+    client.read_at(Bytes::new(0), &mut bytes).unwrap();
+    assert_same(&bytes, &model);
+    drop(client);
+    serving.stop();
+    let left = without(&drives, 5);
+    let none = shelf.path("none.sock");
+    let args = ["array", "serve", "--nbd", none.as_str()].into_iter();
+    let args: Vec<&str> = args.chain(refs(&left)).collect();
+    let refusal = levelhead(&args).refusal().to_owned();
+    assert!(refusal.contains(&drives[2]), "{refusal}");
+    drives[2] = new;
+    let check: Vec<String> = without(&drives, 5);
+    levelhead(&["array", "check"].into_iter().chain(refs(&check)).collect::<Vec<_>>()).good();
+    let serving = shelf.serve_with(&check, &["--nbd", &shelf.path("again.sock")]);
+    assert_same(&crate::support::read_all(&shelf.path("again.sock")), &model);
+    serving.stop();
+}
+
+/// At whatever moment the server is killed: the array has the old drive or the new one, and never half of one.
+#[test]
+fn server_that_is_killed_while_a_drive_is_copied_leaves_an_array_that_is_right() {
+    let shelf = Shelf::new();
+    shelf.array(DRIVE);
+    let socket = shelf.path("nbd.sock");
+    let folder = shelf.dir.path().to_str().unwrap();
+    let scan = ["--scan", folder, "--nbd", &socket];
+    let mut model = random(SIZE, 1);
+    let mut seated = 0;
+    for round in 0..6 {
+        let serving = shelf.serve_with(&[], &scan);
+        let client = connect(&socket);
+        if round == 0 {
+            client.write_at(Bytes::new(0), &model, Durability::Durable).unwrap();
+        }
+        let was = serving.status()["drives"][2]["member"].as_str().map(str::to_owned);
+        // A drive that the last round has left half copied is empty to this one.
+        let new = new_drive(&shelf, &format!("new{round}.img"), DRIVE);
+        let array = serving.control().to_owned();
+        let pause: &[&str] = if round % 3 == 0 { &["--pause"] } else { &[] };
+        levelhead(&[&["array", "rebuild", array.as_str()][..], pause].concat()).good();
+        levelhead(&["array", "replace", &array, "2", &new]).good();
+        scribble(&client, &mut model, 2 + round);
+        if round % 3 == 2 {
+            wait_until("the new drive has the place", || {
+                serving.status()["drives"][2]["member"] == json!(new)
+            });
+            wait_until("that is recorded", || serving.status()["state"] == "whole");
+        }
+        drop(client);
+        serving.signal(Signal::KILL);
+        drop(serving.end());
+        let serving = shelf.serve_with(&[], &scan);
+        let status = serving.status();
+        let is = status["drives"][2]["member"].as_str().map(str::to_owned);
+        match round % 3 {
+            0 => assert_eq!(is, was, "nothing was copied"),
+            2 => assert_eq!(is.as_ref(), Some(&new)),
+            _ => {}
+        }
+        seated += u32::from(is.as_ref() == Some(&new));
+        assert_same(&crate::support::read_all(&socket), &model);
+        wait_until("nothing is left to fill", || {
+            let status = serving.status();
+            status["rebuild"].is_null() && status["state"] == "whole"
+        });
+        serving.stop();
+        if round % 3 == 0 {
+            // What was not copied to is no member, and can be given again.
+            std::fs::remove_file(&new).unwrap();
+        }
+    }
+    assert!(seated >= 2, "{seated}");
 }
 
 #[test]
@@ -257,7 +379,7 @@ fn lost_drive_is_filled_from_the_beginning_if_it_is_taken_by_force() {
     levelhead(&["array", "rebuild", &drives[0], "--pause"]).good();
     let replace = ["array", "replace", &drives[0], "2", &drives[2], "--force"];
     let refused = levelhead(&replace);
-    assert!(refused.refusal().contains("drive 2 is not lost"), "{refused:?}");
+    assert!(refused.refusal().contains("is drive 2 of this array"), "{refused:?}");
     levelhead(&["array", "fail", &drives[0], "2"]).good();
     scribble(&client, &mut model, 2);
     wait_until("its loss is recorded", || levelhead(&replace).code == Some(0));

@@ -213,6 +213,7 @@ impl Engine {
                 Some(_) if array.is_catching_up(drive) => DriveState::CatchingUp,
                 Some(_) if array.is_filling(drive) => DriveState::Filling,
                 Some(_) if array.lost().contains(drive) => DriveState::Lost,
+                Some(_) if array.is_copied(drive) => DriveState::Copying,
                 Some(_) => DriveState::Present,
             };
             let (name, queue_len) = (seat.name.clone(), array.queue_len(drive));
@@ -250,6 +251,8 @@ impl Engine {
             scrub: array.scrub(),
             drives: drives.collect(),
             rebuild: array.rebuild(),
+            copy: array.copy(),
+            coming: self.coming.as_ref().and_then(|coming| coming.name.clone()),
             rebuild_wish: array.rebuild_wish(),
             spares: self.spares(),
             synced: Ratio::of(array.synced(), array.layout().stripes()),

@@ -17,6 +17,15 @@ pub(crate) struct Ready {
     pub(crate) seat: Seat,
 }
 
+/// How a new drive comes into a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// The drive of the place is lost: the new one is filled.
+    Fill,
+    /// It is there: the new one is given a copy of it.
+    Copy,
+}
+
 /// A drive that is back since the start.
 pub(crate) struct Comeback {
     pub(crate) own: Own,
@@ -61,23 +70,43 @@ impl Engine {
         Ok(Wanted { array, own, drive_size })
     }
 
-    /// Whether a new drive may come into this place now.
-    pub(crate) fn may_replace(&mut self, drive: DriveIdx) -> Result<(), HostError> {
+    /// Whether a new drive may come into this place now, and how.
+    pub(crate) fn may_replace(&mut self, drive: DriveIdx) -> Result<Way, HostError> {
         self.seat(drive)?;
         let array = &self.parts.array;
-        array.may_replace(drive).map_err(|no| HostError::new(tell(no, drive)))
+        let way = match array.may_replace(drive) {
+            Ok(()) => Ok(Way::Fill),
+            Err(NotReplaced::Present) => array.may_copy(drive).map(|()| Way::Copy),
+            Err(no) => Err(no),
+        };
+        way.map_err(|no| HostError::new(tell(no, drive)))
     }
 
-    /// The place of a lost drive has a new one.
+    /// The place of a lost drive has a new one, or that of a drive that is there will have.
     pub(crate) fn replace(&mut self, drive: DriveIdx, ready: Ready) -> Result<(), HostError> {
-        self.may_replace(drive)?;
+        let way = self.may_replace(drive)?;
+        // Exports can be opened twice.
+        let seats = &self.parts.seats;
+        if let Some(at) = seats.iter().position(|seat| seat.name.as_ref() == Some(&ready.name))
+            && !self.parts.array.lost().contains(DriveIdx::from_usize(at))
+        {
+            return fail(format!("{} is drive {at} of this array", ready.name));
+        }
         let wanted = self.wanted(drive)?;
         let own = wanted.own_on(drive, ready.size);
         let own = own.expect("it was found to be large enough when it was opened");
         let now = self.now();
-        self.parts.seats[drive.as_usize()] = ready.seat;
-        let new = NewMember { uuid: ready.uuid, own };
-        let done = self.parts.array.handle_replaced(now, drive, Some(new));
+        let new = Some(NewMember { uuid: ready.uuid, own });
+        let done = match way {
+            Way::Fill => {
+                self.parts.seats[drive.as_usize()] = ready.seat;
+                self.parts.array.handle_replaced(now, drive, new)
+            }
+            Way::Copy => {
+                self.coming = Some(ready.seat);
+                self.parts.array.handle_copy(now, drive, new)
+            }
+        };
         done.map_err(|no| HostError::new(tell(no, drive)))
     }
 
@@ -120,7 +149,12 @@ impl Engine {
         word: &Superblock,
         ready: Ready,
     ) -> Result<(), HostError> {
-        self.may_replace(drive)?;
+        if self.may_replace(drive)? == Way::Copy {
+            return fail(format!(
+                "{} holds a drive of this array; --force takes it and writes over that",
+                ready.name
+            ));
+        }
         if ready.size < word.own.size || !self.parts.array.knows(drive, word) {
             let name = ready.name;
             return fail(format!(
@@ -247,6 +281,25 @@ fn tell(no: NotReplaced, drive: DriveIdx) -> String {
             "what a crash left is being brought to its place, try again".to_owned()
         }
         NotReplaced::Ending => "the array is ending".to_owned(),
+        NotReplaced::Copying { drive: other } if other == drive => {
+            format!("drive {drive} is being replaced already: a new one is given a copy of it")
+        }
+        NotReplaced::Copying { drive: other } => {
+            format!("a copy of drive {other} is being made: one at a time")
+        }
+        NotReplaced::Unsynced => {
+            "redundancy is not valid everywhere yet: try again when the resync is done".to_owned()
+        }
+        NotReplaced::Needed => format!(
+            "the array cannot do without drive {drive} for a moment, because others are lost: replace these first"
+        ),
+        NotReplaced::OnlyJournal => format!(
+            "drive {drive} has nothing but the journal, of which no copy is made: make the array do without it first"
+        ),
+        NotReplaced::Unmapped => format!(
+            "a copy of drive {drive} could not be kept right, because the array keeps no map of what drives miss: make it \
+             do without the drive first"
+        ),
         NotReplaced::NoMap => {
             format!(
                 "what drive {drive} has missed is not known: only a drive that is filled anew can take its place"

@@ -50,6 +50,8 @@ pub struct Odds {
     pub trouble: u64,
     /// Of steps: a disk that was lost is taken back, if one is there.
     pub back: u64,
+    /// Of steps: a disk that is there is copied to a new one, which then has its place.
+    pub copy: u64,
     /// Of lives: a disk sits out, so that writes do not wait for it.
     pub aside: u64,
     /// Of steps: a read beside the writes.
@@ -78,6 +80,7 @@ impl Odds {
         loss: 3,
         trouble: 6,
         back: 0,
+        copy: 0,
         aside: 3,
         read: 16,
         flush: 64,
@@ -220,8 +223,12 @@ impl Aim {
         ..Self::DEFAULT
     };
 
+    /// Disks that are there are replaced by copies, some of them lost meanwhile.
+    pub const COPIES: Self =
+        Self { odds: Odds { loss: 2, back: 40, copy: 6, ..Self::RETURNS.odds }, ..Self::RETURNS };
+
     /// Each aim, and its name.
-    pub const ALL: [(&'static str, Self); 14] = [
+    pub const ALL: [(&'static str, Self); 15] = [
         ("short", Self::DEFAULT),
         ("long", Self::LONG),
         ("focused", Self::FOCUSED),
@@ -236,5 +243,6 @@ impl Aim {
         ("held-up", Self::HELD_UP),
         ("damaged", Self::DAMAGED),
         ("torn", Self::TORN),
+        ("copies", Self::COPIES),
     ];
 }

@@ -18,6 +18,13 @@ pub(crate) struct Torn {
     pub(crate) bytes: Vec<u8>,
 }
 
+/// A disk whose place has another one.
+#[derive(Clone, Debug)]
+pub(crate) struct Replaced {
+    pub(crate) drive: DriveIdx,
+    pub(crate) disk: Disk,
+}
+
 /// What is left of a machine whose power fails at some moment.
 #[derive(Clone, Debug)]
 pub struct Image {
@@ -30,6 +37,8 @@ pub struct Image {
     pub(crate) filling: DriveSet,
     /// Those of them that never come back.
     pub(crate) dead: DriveSet,
+    /// Disks whose places have others.
+    pub(crate) replaced: Vec<Replaced>,
     /// Disks with a sector of a journal that has become unreadable since the last recovery was over.
     pub(crate) spoilt: DriveSet,
 }
@@ -52,6 +61,13 @@ impl Image {
             }
         }
         self.disks.iter_mut().for_each(|disk| disk.crash(rng));
+        for Replaced { drive, mut disk } in std::mem::take(&mut self.replaced) {
+            disk.crash(rng);
+            let new = &mut self.disks[drive.as_usize()];
+            if !is_member(new) {
+                *new = disk; // It is there, too, and the new one is nothing to the array yet.
+            }
+        }
     }
 
     /// Disks that count like lost ones: some sector of theirs cannot be read that the array may need.
@@ -127,6 +143,14 @@ fn find(disk: &Disk) -> Found {
     let mut found = Found::new(copies, size);
     found.read_lists(|extent| Some(disk.read(extent)));
     found
+}
+
+/// Whether a disk says that it is part of an array.
+pub(crate) fn is_member(disk: &Disk) -> bool {
+    let last = Lba::ZERO + (disk.size() - Sectors::new(1));
+    [Lba::ZERO, last]
+        .into_iter()
+        .any(|lba| Superblock::decode(&disk.read(Extent::new(lba, Sectors::new(1)))).is_ok())
 }
 
 /// Where the journal of a member lies.

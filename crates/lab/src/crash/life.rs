@@ -33,6 +33,7 @@ impl Run<'_> {
             lost: DriveSet::EMPTY,
             filling: DriveSet::EMPTY,
             dead: DriveSet::EMPTY,
+            replaced: Vec::new(),
             spoilt: DriveSet::EMPTY,
         };
         let machine = self.start(image, DriveSet::EMPTY)?;
@@ -84,6 +85,14 @@ impl Run<'_> {
                 machine.take_back(&mut self.rng);
                 losses |= machine.returned > before && self.rng.below(2) == 0;
             }
+            if self.happens(self.odds().copy) {
+                let drive = self.any();
+                let gone = machine.array.lost().or(machine.faults());
+                if self.can_lose(gone, drive) {
+                    let Self { rng, tally, .. } = self;
+                    tally.copies += u64::from(machine.copy(drive, rng));
+                }
+            }
             if losses && self.rng.below(30) == 0 {
                 losses = false;
                 self.lose(&mut machine);
@@ -107,6 +116,7 @@ impl Run<'_> {
                 break;
             }
             machine.is_good()?;
+            self.tally.seated += std::mem::take(&mut machine.seated);
             if self.happens(self.aim.one_of) {
                 self.crash(machine.image(), depth)?;
             }
@@ -183,8 +193,10 @@ impl Run<'_> {
     /// A disk that the layout can do without besides all others that are lost or count like that.
     fn one_to_lose(&mut self, machine: &Machine) -> Option<DriveIdx> {
         let is_valid = machine.array.synced() == machine.array.layout().stripes();
-        let gone = machine.array.lost().or(machine.faults());
         let drive = self.any();
+        // In the end the array makes itself do without a disk that is copied.
+        let copied = machine.array.copy().map(|copy| copy.drive).filter(|&copied| copied != drive);
+        let gone = machine.array.lost().or(machine.faults()).or(copied.into_iter().collect());
         (is_valid && self.can_lose(gone, drive)).then_some(drive)
     }
 

@@ -22,7 +22,7 @@ use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
 use super::disk::Disk;
-use super::image::{Assembled, Image, Torn, assemble, with_bad_places};
+use super::image::{Assembled, Image, Replaced, Torn, assemble, is_member, with_bad_places};
 use super::promise::{Promise, Sent};
 
 /// What is wrong with a disk for a time.
@@ -62,9 +62,30 @@ pub(crate) struct Start {
 /// A command inside a disk, and what it writes.
 #[derive(Debug)]
 struct Inside {
+    of: Of,
+    /// When it went in.
     since: Instant,
     submit: Submit,
     pieces: Vec<Piece>,
+}
+
+/// Which disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Of {
+    /// The one in its place.
+    Place,
+    /// The one that is coming there.
+    Coming,
+    /// One that was there, or was to come.
+    Gone,
+}
+
+/// A disk that is given a copy of another one.
+#[derive(Debug)]
+struct Coming {
+    disk: Disk,
+    /// Whether something but zeroes over superblocks was written to it.
+    has_copy: bool,
 }
 
 /// A read that was sent.
@@ -108,6 +129,12 @@ pub struct Machine {
     returning: DriveSet,
     /// Disks that were taken back.
     pub(crate) returned: u64,
+    /// Disks that were being filled and are not shown to the array: what says that they are full may lie on one disk alone.
+    unfilled: DriveSet,
+    coming: Option<Coming>,
+    replaced: Vec<Replaced>,
+    /// Disks that were given a copy of another one and have its place.
+    pub(crate) seated: u64,
     /// Disks that never come back.
     pub(crate) dead: DriveSet,
     spoilt: DriveSet,
@@ -124,7 +151,8 @@ impl Machine {
     /// Finds the array on its disks and starts it.
     pub(crate) fn start(start: Start) -> Result<Self, String> {
         let Start { image, hidden, rules, patience, slow_books, slow_aside, seed } = start;
-        let Image { disks, promise, lost, dead, spoilt, .. } = image;
+        let Image { disks, promise, lost, filling, dead, spoilt, .. } = image;
+        let replaced = Vec::new();
         let Assembled { assembly, returning, .. } = assemble(&disks, hidden, lost)?;
         if let Some(doubt) = assembly.doubt {
             return Err(format!("the array is in doubt: {doubt}"));
@@ -170,6 +198,10 @@ impl Machine {
             rules,
             returning,
             returned: 0,
+            unfilled: filling.and(hidden),
+            coming: None,
+            replaced,
+            seated: 0,
             dead,
             spoilt,
             ending: None,
@@ -184,7 +216,8 @@ impl Machine {
     /// What would be left if the power failed now.
     pub fn image(&self) -> Image {
         let mut torn = Vec::new();
-        for Inside { submit: Submit { drive, command, .. }, pieces, .. } in &self.inside {
+        let of_place = self.inside.iter().filter(|inside| inside.of == Of::Place);
+        for Inside { submit: Submit { drive, command, .. }, pieces, .. } in of_place {
             if let Command::Write { extent, durability, .. } = *command {
                 let bytes = pieces.iter().flat_map(Piece::bytes).copied().collect();
                 torn.push(Torn { drive: *drive, extent, durability, bytes });
@@ -192,8 +225,11 @@ impl Machine {
         }
         let (disks, promise) = (self.disks.clone(), self.promise.clone());
         let (lost, dead, spoilt) = (self.array.away(), self.dead, self.spoilt);
-        let filling = self.array.lost().without(lost);
-        Image { disks, torn, promise, lost, filling, dead, spoilt }
+        let filling = self.array.lost().without(lost).or(self.unfilled);
+        let replaced = self.replaced.clone();
+        let is_mistaken = |coming: &Coming| coming.has_copy && is_member(&coming.disk);
+        assert!(!self.coming.as_ref().is_some_and(is_mistaken), "CP1: it says that it is a member");
+        Image { disks, torn, promise, lost, filling, dead, replaced, spoilt }
     }
 
     /// What was answered and must not have been.
@@ -315,6 +351,23 @@ impl Machine {
         true
     }
 
+    /// A disk is copied to a new one from now on, if the array does that. The new one may have been a member.
+    pub(crate) fn copy(&mut self, drive: DriveIdx, rng: &mut Rng) -> bool {
+        if self.array.may_copy(drive).is_err() {
+            return false;
+        }
+        let Some(own) = self.array.own(drive).cloned() else { return false };
+        let any = rng.below(self.disks.len() as u64) as usize;
+        let mut disk = self.disks[any].clone();
+        disk.bad.clear();
+        self.coming = Some(Coming { disk, has_copy: false });
+        let new = NewMember { uuid: Uuid(u128::from(rng.bits()).to_le_bytes()), own };
+        let taken = self.array.handle_copy(self.now, drive, Some(new));
+        assert_eq!(taken, Ok(()), "it may be copied");
+        self.carry_out();
+        true
+    }
+
     /// The next step of making redundancy valid.
     pub fn resync(&mut self) {
         self.array.handle_resync(self.now);
@@ -389,6 +442,43 @@ impl Machine {
         }
     }
 
+    fn execute_coming(&mut self, inside: &Inside) -> Outcome {
+        let Inside { submit: Submit { command, .. }, pieces, .. } = inside;
+        let Coming { disk, has_copy } = self.coming.as_mut().expect("a disk is coming");
+        match *command {
+            Command::Write { extent, durability, .. } => {
+                let bytes: Vec<u8> = pieces.iter().flat_map(Piece::bytes).copied().collect();
+                *has_copy |= bytes.iter().any(|&byte| byte != 0);
+                match durability {
+                    Durability::Cached => disk.write(extent, &bytes),
+                    Durability::Durable => disk.write_durably(extent, &bytes),
+                }
+            }
+            Command::Flush => disk.flush(),
+            command => unreachable!("a disk that is coming is never asked for {command:?}"),
+        }
+        Outcome::GOOD
+    }
+
+    /// The disk that was coming has a place.
+    fn seat(&mut self, drive: DriveIdx) {
+        let Coming { disk, .. } = self.coming.take().expect("a disk was coming");
+        let old = std::mem::replace(&mut self.disks[drive.as_usize()], disk);
+        self.replaced.retain(|replaced| replaced.drive != drive);
+        self.replaced.push(Replaced { drive, disk: old });
+        let only = DriveSet::EMPTY.with(drive);
+        (self.returning, self.dead) = (self.returning.without(only), self.dead.without(only));
+        self.leave(|inside| inside.of == Of::Place && inside.submit.drive == drive);
+        self.seated += 1;
+    }
+
+    /// Some commands are inside disks that are nothing to the array any more.
+    fn leave(&mut self, is_meant: impl Fn(&Inside) -> bool) {
+        for inside in self.inside.iter_mut().filter(|inside| is_meant(inside)) {
+            inside.of = Of::Gone;
+        }
+    }
+
     fn execute(&mut self, inside: &Inside) -> Outcome {
         let Inside { submit: Submit { drive, command, segments, .. }, pieces, .. } = inside;
         if self.array.away().contains(*drive) {
@@ -434,7 +524,13 @@ impl Machine {
                     fresh.as_mut_slice().fill(0xA5);
                     self.buffers.insert(buf, fresh);
                 }
-                Action::Submit(submit) => self.take(submit),
+                Action::Submit(submit) => self.take(Of::Place, submit),
+                Action::Coming(submit) => self.take(Of::Coming, submit),
+                Action::Seat(drive) => self.seat(drive),
+                Action::Dismiss(_) => {
+                    self.coming = None;
+                    self.leave(|inside| inside.of == Of::Coming);
+                }
                 Action::Combine(combine) => self.buffers.combine(&combine),
                 Action::Deliver(Deliver { request, segments }) => {
                     self.buffers.deliver(BufId::Client(request), &segments);
@@ -484,12 +580,16 @@ impl Machine {
     }
 
     /// A command goes into a disk. What is being written there is neither read for a purpose nor written meanwhile.
-    fn take(&mut self, submit: Submit) {
+    fn take(&mut self, of: Of, submit: Submit) {
         // What a probe reads goes nowhere, and so does what a read brings that is not waited for any more.
         let is_probe = matches!(submit.command, Command::Read { effort: Effort::Fast, .. });
+        // A copy reads what is being written, and does it again.
+        let is_read = matches!(submit.command, Command::Read { .. });
+        let is_probe = is_probe || (is_read && self.array.is_copied(submit.drive));
         if let Some(extent) = submit.command.extent() {
-            let meets = |Inside { submit: other, .. }: &&Inside| {
+            let meets = |Inside { submit: other, of: other_of, .. }: &&Inside| {
                 other.drive == submit.drive
+                    && *other_of == of
                     && other.command.is_write()
                     && !is_probe
                     && other
@@ -505,7 +605,7 @@ impl Machine {
             Command::Write { .. } => self.buffers.share(&submit.segments),
             _ => Vec::new(),
         };
-        self.inside.push(Inside { since: self.now, submit, pieces });
+        self.inside.push(Inside { of, since: self.now, submit, pieces });
     }
 
     fn note_answer(&mut self, answer: Answer) {

@@ -77,6 +77,10 @@ pub struct Tally {
     pub returned: u64,
     /// Images after which all of them were.
     pub caught_up: u64,
+    /// Disks that new ones were given a copy of.
+    pub copies: u64,
+    /// Those of them whose places the new ones have.
+    pub seated: u64,
     /// Stops in good order.
     pub stops: u64,
     /// Sectors that arrays said they could not bring back.

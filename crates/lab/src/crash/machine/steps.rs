@@ -7,7 +7,7 @@ use levelhead_stats::Rng;
 use levelhead_units::{Extent, Instant, Lba, Nanos, Sectors};
 
 use super::super::make::MAPS;
-use super::{Inside, Machine, Trouble, Wrong};
+use super::{Inside, Machine, Of, Trouble, Wrong};
 
 /// The longest step of time that a disk sees which could end a command and does not, where the array's patience has an end.
 const STEP_MAX: Nanos = Nanos::from_secs(1);
@@ -55,8 +55,9 @@ impl Machine {
     /// The commands inside disks that do not hang.
     fn able(&self) -> Vec<usize> {
         let hangs = |&at: &usize| {
-            let drive = self.inside[at].submit.drive;
-            self.trouble == Some(Trouble { drive, wrong: Wrong::Hangs })
+            let Inside { of, submit: Submit { drive, .. }, .. } = self.inside[at];
+            of == Of::Place
+                && self.trouble == Some(Trouble { drive, wrong: Wrong::Hangs })
                 && !self.array.away().contains(drive)
         };
         (0..self.inside.len()).filter(|at| !hangs(at)).collect()
@@ -75,7 +76,11 @@ impl Machine {
 
     fn finish(&mut self, at: usize, rng: &mut Rng) {
         let inside = self.inside.remove(at);
-        let outcome = self.hindered(&inside, rng).unwrap_or_else(|| self.execute(&inside));
+        let outcome = match inside.of {
+            Of::Place => self.hindered(&inside, rng).unwrap_or_else(|| self.execute(&inside)),
+            Of::Coming => self.execute_coming(&inside),
+            Of::Gone => Outcome::Gone,
+        };
         let Inside { submit, .. } = inside;
         self.array.handle_done(self.now, submit.sub, &outcome);
         self.carry_out();

@@ -1,0 +1,597 @@
+//! A new drive for a place whose drive is there: it is given a copy, and then takes the place.
+//!
+//! ```text
+//!   begun --> wiped --> regions are copied, pass after pass --> flushed, while the journal brings what it has to its places
+//!                                    |                                             |
+//!                                    |   the drive is lost, by itself or so  <-----+
+//!                                    v
+//!       recorded, with a map of what the new drive lacks --> flushed --> it has the place --> recorded --> it is caught up
+//! ```
+//!
+//! Until the last step the array goes on with the drive as if nothing were, and the new one is part of nothing. Then it is
+//! to the array what a drive is that is back: it holds all but what is on the map. So nothing here decides what is safe but
+//! [`copied`](super::copied), which says what the map begins with.
+//!
+//! The copy yields to clients as a rebuild does, and obeys what an operator has said of these.
+//!
+//! # Invariants
+//!
+//! - CP1. Nothing on the new drive says that it is part of the array before it has the place.
+//! - CP2. It takes the place when the loss of the drive is recorded, its map is kept, nothing is inside the new drive, and a
+//!   flush of it that was begun after that has ended.
+//! - CP3. The array makes itself do without a drive that is copied only where it can, and while no other one is filled.
+//! - CP4. A new drive that fails or says nothing costs the array nothing.
+//! - CP5. Until the books name the new drive for good it holds nothing, and what is written is marked on the map: after a
+//!   crash the old one may be taken back by that map.
+
+use std::collections::BTreeMap;
+
+use levelhead_block::{BufId, Command, Durability, Effort, Outcome, Place, Segment, ZeroTail};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
+
+use super::copied::{Coming, Copied, What};
+use super::progress::{CopyEnd, CopyProgress};
+use super::rebuild::{ABOUT, NotReplaced, STEPS_MAX};
+use super::tempo::Tempo;
+use crate::action::{Action, SubId};
+use crate::core::{Core, Enqueue, ForComing, Purpose};
+use crate::drives::Fate;
+use crate::drives::queue::End;
+use crate::durable::ledger::NewMember;
+use crate::durable::membership::Why;
+use crate::event::ArrayEvent;
+use crate::journal::Journal;
+use crate::journal::rules::Rule;
+use crate::{Array, Moved, Stop};
+
+/// So few regions are left to what a drive that is back is given, or an eighth of them where that is less.
+const FEW: u64 = 16;
+
+/// The journal gets this long to bring most of what it has for the drive to its place: what is not there is left as well.
+const HURRY: Nanos = Nanos::from_secs(2);
+
+/// A copy that is not done after this many passes leaves the rest to that, too.
+const PASSES_MAX: u32 = 16;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Copies {
+    now: Option<Box<Copying>>,
+    /// What new drives that are not wanted any more have inside them, and its memory.
+    dismissed: BTreeMap<SubId, Vec<BufId>>,
+}
+
+#[derive(Debug)]
+struct Copying {
+    drive: DriveIdx,
+    /// What the books will say of the new drive, where books are kept.
+    new: Option<NewMember>,
+    phase: Phase,
+    steps: Vec<Step>,
+    cursor: Option<Cursor>,
+    /// Where the next region of the pass is looked for.
+    from: u64,
+    pass: Pass,
+    tempo: Tempo,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Older superblocks are taken off the new drive.
+    Wiping,
+    Copying,
+    /// The new drive is flushed, so that the last flush is short, and the journal hurries until then.
+    Flushing(Instant),
+    /// The array is about to do without the drive.
+    Leaving,
+    /// The array does without the drive.
+    Lost(Last),
+    /// The new drive has the place (CP5).
+    Seated,
+}
+
+/// The last flush of the new drive (CP2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Last {
+    NotYet,
+    Flushing,
+    Flushed,
+}
+
+/// Some sectors on their way: as the layout counts them.
+#[derive(Debug)]
+struct Step {
+    region: u64,
+    extent: Extent,
+    /// The command that reads them, or writes them.
+    sub: SubId,
+}
+
+/// What of a region is to be read yet.
+#[derive(Clone, Copy, Debug)]
+struct Cursor {
+    region: u64,
+    left: Extent,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pass {
+    number: u32,
+    /// How many regions were to be copied when it began.
+    began_with: u64,
+}
+
+impl Copies {
+    fn of(&mut self, drive: DriveIdx) -> Option<&mut Copying> {
+        self.now.as_deref_mut().filter(|copying| copying.drive == drive)
+    }
+}
+
+impl Array {
+    /// How far the copy of a drive is, if one is made.
+    pub fn copy(&self) -> Option<CopyProgress> {
+        let copied = self.core.copied.as_ref()?;
+        let (drive, left, regions) = (copied.drive, copied.left(), copied.regions());
+        Some(CopyProgress { drive, left, regions })
+    }
+
+    /// Whether a new drive may be given a copy of a drive that is there, and then its place.
+    pub fn may_copy(&self, drive: DriveIdx) -> Result<(), NotReplaced> {
+        let drives = &self.core.drives;
+        let is_recovering = self.journal.as_ref().is_some_and(|journal| !journal.is_ready());
+        let only = DriveSet::EMPTY.with(drive);
+        match () {
+            () if self.core.code.is_none() => Err(NotReplaced::NotRedundant),
+            () if self.core.has_failed() => Err(NotReplaced::Failed),
+            () if drives.lost().contains(drive) => Err(NotReplaced::Unrecorded),
+            () if self.has_nothing_to_fill(drive) => Err(NotReplaced::OnlyJournal),
+            () if is_recovering => Err(NotReplaced::Recovering),
+            () if self.is_ending() => Err(NotReplaced::Ending),
+            () => match &self.copies.now {
+                Some(other) => Err(NotReplaced::Copying { drive: other.drive }),
+                None if self.core.synced < self.core.layout.stripes() => Err(NotReplaced::Unsynced),
+                None if !drives.can_spare(only) => Err(NotReplaced::Needed),
+                None if !self.core.is_journaled || !self.core.missed.has_room() => {
+                    Err(NotReplaced::Unmapped)
+                }
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// A new drive, of which nothing is used, is given a copy of a drive that is there ([`Action::Coming`]), and then has
+    /// its place ([`Action::Seat`]). `new` is what the books say of it from then on, where books are kept.
+    pub fn handle_copy(
+        &mut self,
+        now: Instant,
+        drive: DriveIdx,
+        new: Option<NewMember>,
+    ) -> Result<(), NotReplaced> {
+        self.may_copy(drive)?;
+        assert_eq!(self.ledger.is_some(), new.is_some(), "G: what the books say of drive {drive}");
+        if let Some(ledger) = &mut self.ledger {
+            ledger.open(&mut self.core); // The loss of the drive must be recorded in the end.
+        }
+        let key = self.core.missed.key(&self.core.layout, drive, 0);
+        self.core.copied = Some(Copied::new(key, self.keeps(Rule::CopyInside)));
+        let regions = key.regions;
+        let copies = new.iter().flat_map(|new| new.own.copies());
+        copies.for_each(|lba| wipe(&mut self.core, now, Extent::new(lba, Sectors::new(1))));
+        self.copies.now = Some(Box::new(Copying {
+            drive,
+            new,
+            phase: Phase::Wiping,
+            steps: Vec::new(),
+            cursor: None,
+            from: 0,
+            pass: Pass { number: 1, began_with: regions },
+            tempo: Tempo::new(now),
+        }));
+        self.tell(ArrayEvent::CopyBegun(CopyProgress { drive, left: regions, regions }));
+        self.move_on(now);
+        Ok(())
+    }
+
+    /// The new drive that is given a copy must not be used any more.
+    pub fn handle_copy_failed(&mut self, now: Instant) {
+        if self.core.copied.is_some() {
+            self.end_copy(now, CopyEnd::Failed);
+        }
+        self.move_on(now);
+    }
+
+    /// Whether this is a command of a drive that is given a copy, or was.
+    pub fn is_coming(&self, sub: SubId) -> bool {
+        let is_inside = |copied: &Copied| copied.inside.contains_key(&sub);
+        self.copies.dismissed.contains_key(&sub) || self.core.copied.as_ref().is_some_and(is_inside)
+    }
+
+    /// Whether this is a command of a drive that is not wanted any more.
+    pub fn is_dismissed(&self, sub: SubId) -> bool {
+        self.copies.dismissed.contains_key(&sub)
+    }
+
+    /// Whether a drive is copied, or another one that has a copy is about to take its place.
+    pub fn is_copied(&self, drive: DriveIdx) -> bool {
+        self.copies.now.as_ref().is_some_and(|copying| copying.drive == drive)
+    }
+
+    fn is_ending(&self) -> bool {
+        self.stop != Stop::No || self.give_up_at.is_some()
+    }
+
+    /// A command of the new drive has ended.
+    pub(crate) fn handle_coming(&mut self, now: Instant, sub: SubId, outcome: &Outcome) {
+        if let Some(bufs) = self.copies.dismissed.remove(&sub) {
+            return bufs.into_iter().for_each(|buf| self.core.release(buf));
+        }
+        let copied = self.core.copied.as_mut().expect("it is known");
+        let Coming { bufs, what, .. } = copied.inside.remove(&sub).expect("it is inside");
+        bufs.into_iter().for_each(|buf| self.core.release(buf));
+        if !outcome.is_good() {
+            return self.end_copy(now, CopyEnd::Failed);
+        }
+        let Some(copying) = self.copies.now.as_deref_mut() else { return };
+        match what {
+            What::Wipe | What::Twin(_) => {}
+            What::Copy => {
+                if let Some(at) = copying.steps.iter().position(|step| step.sub == sub) {
+                    let Step { region, .. } = copying.steps.swap_remove(at);
+                    copying.tempo.end(now);
+                    self.end_region_if_done(region);
+                }
+            }
+            What::Flush => match &mut copying.phase {
+                Phase::Lost(last) => *last = Last::Flushed,
+                Phase::Wiping
+                | Phase::Copying
+                | Phase::Flushing(_)
+                | Phase::Leaving
+                | Phase::Seated => {}
+            },
+        }
+    }
+
+    /// What the books say of the loss of a drive. One that makes way for its copy has not failed, but should the array be
+    /// cut off before the new one has the place, the old one is to be taken back by itself.
+    pub(crate) fn recorded_why(&self, drive: DriveIdx, why: Why) -> Why {
+        let copying = self.copies.now.as_deref().filter(|copying| copying.drive == drive);
+        let makes_way = copying.is_some_and(|copying| copying.phase == Phase::Leaving);
+        if makes_way { Why::Silent } else { why }
+    }
+
+    /// A read of the drive that is copied has ended.
+    pub(crate) fn handle_copy_read(
+        &mut self,
+        now: Instant,
+        sub: SubId,
+        buf: Option<BufId>,
+        outcome: &Outcome,
+    ) {
+        let step = self.copies.now.as_deref_mut().and_then(|copying| {
+            let at = copying.steps.iter().position(|step| step.sub == sub)?;
+            Some(copying.steps.swap_remove(at))
+        });
+        let (Some(Step { region, extent, .. }), Some(buf)) = (step, buf) else {
+            return buf.into_iter().for_each(|buf| self.core.release(buf));
+        };
+        let copying = self.copies.now.as_deref_mut().expect("it has a step");
+        if !outcome.is_good() {
+            self.core.release(buf);
+            copying.cursor = copying.cursor.filter(|cursor| cursor.region != region);
+            copying.tempo.end(now);
+            let copied = self.core.copied.as_mut().expect("CO1: a region of it was read");
+            copied.note_unread(region);
+            return self.end_region_if_done(region);
+        }
+        let on_drive = self.core.area.on_drive(extent);
+        let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
+        let sectors = extent.sectors.get() as u32;
+        let segments = vec![Segment { place: Place { buf, sector: 0 }, sectors }];
+        let command = Command::Write { extent: on_drive, durability, zero_tail };
+        self.core.counters.copy_writes += 1;
+        let ask = ForComing { what: What::Copy, command, segments, bufs: vec![buf] };
+        let sub = self.core.ask_coming(now, ask);
+        copying.steps.push(Step { region, extent, sub });
+    }
+
+    /// A region is copied when no step of it is left, and none will come.
+    fn end_region_if_done(&mut self, region: u64) {
+        let Some(copying) = self.copies.now.as_deref() else { return };
+        let is_open = copying.steps.iter().any(|step| step.region == region)
+            || copying.cursor.is_some_and(|cursor| cursor.region == region);
+        if let (false, Some(copied)) = (is_open, &mut self.core.copied) {
+            copied.end(region);
+        }
+    }
+
+    /// The array does without a drive from now on. If another one was given a copy of it, that one comes.
+    pub(crate) fn note_copied_lost(&mut self, drive: DriveIdx) {
+        if let Some(copying) = self.copies.of(drive) {
+            if copying.phase == Phase::Seated {
+                self.copies.now = None;
+                return;
+            }
+            copying.phase = Phase::Lost(Last::NotYet);
+            copying.cursor = None;
+            // What is being written ends; what was read is let go when it comes.
+            copying.steps.clear();
+            self.hurry(false);
+        }
+    }
+
+    /// When there is something to do that comes with time.
+    pub(crate) fn copy_at(&self, now: Instant) -> Option<Instant> {
+        let copying = self.copies.now.as_deref()?;
+        let silent_at = self.coming_silent_at();
+        if let Phase::Flushing(until) = copying.phase {
+            return [Some(until).filter(|&at| at > now), silent_at].into_iter().flatten().min();
+        }
+        if !self.wants_copy() || !copying.steps.is_empty() {
+            return silent_at;
+        }
+        let next_at = copying.tempo.next_at();
+        let quiet_at = self.rebuild.asked_last().map(|last| last + ABOUT);
+        let times = [Some(next_at), Some(copying.tempo.due_at()), quiet_at];
+        let next = times.into_iter().flatten().filter(|&at| at > now).min();
+        [next, silent_at].into_iter().flatten().min()
+    }
+
+    /// When the new drive will have said nothing for too long.
+    fn coming_silent_at(&self) -> Option<Instant> {
+        let oldest = self.core.copied.as_ref()?.inside.values().map(|coming| coming.since).min();
+        Some(oldest? + self.core.drives.patience()?.lost)
+    }
+
+    /// Whether there is something to copy now.
+    fn wants_copy(&self) -> bool {
+        let Some(copying) = self.copies.now.as_deref() else { return false };
+        let left = self.core.copied.as_ref().map_or(0, Copied::to_do);
+        copying.phase == Phase::Copying
+            && !self.rebuild_wish().is_paused
+            && !self.is_rebuilding()
+            && (left > 0 || copying.cursor.is_some())
+    }
+
+    /// Moves a copy on.
+    pub(crate) fn keep_copy(&mut self, now: Instant) -> Moved {
+        let Some(copying) = self.copies.now.as_deref() else { return Moved::No };
+        if copying.phase == Phase::Seated {
+            return self.end_seating();
+        }
+        let hindrance = match () {
+            () if self.core.has_failed() => Some(CopyEnd::ArrayFailed),
+            () if self.is_ending() => Some(CopyEnd::Ending),
+            () if self.coming_silent_at().is_some_and(|at| at <= now) => Some(CopyEnd::Silent),
+            () => None,
+        };
+        if let Some(why) = hindrance {
+            self.end_copy(now, why);
+            return Moved::Yes;
+        }
+        let is_idle = self.core.copied.as_ref().is_some_and(|copied| copied.inside.is_empty());
+        match copying.phase {
+            Phase::Wiping if is_idle => self.set_copy_phase(Phase::Copying),
+            Phase::Wiping => Moved::No,
+            Phase::Copying => match self.begin_copy_step(now) {
+                Moved::Yes => Moved::Yes,
+                Moved::No => self.end_pass(now),
+            },
+            Phase::Flushing(until) => self.let_go_of_copied(now, until),
+            Phase::Leaving | Phase::Seated => unreachable!("CP3: the drive is lost by then"),
+            Phase::Lost(last) => self.seat(now, last, is_idle),
+        }
+    }
+
+    fn set_copy_phase(&mut self, phase: Phase) -> Moved {
+        self.copies.now.as_mut().expect("a copy is made").phase = phase;
+        Moved::Yes
+    }
+
+    fn begin_copy_step(&mut self, now: Instant) -> Moved {
+        if !self.wants_copy() {
+            return Moved::No;
+        }
+        let are_about = self.rebuild.are_clients_about(now, self.outstanding);
+        let period = self.step_time().filter(|_| are_about);
+        let Self { copies, core, .. } = self;
+        let copying = copies.now.as_deref_mut().expect("it wants a step");
+        let drive = copying.drive;
+        let is_early = now < copying.tempo.next_at()
+            || (now < copying.tempo.due_at() && core.drives.queue_len(drive) > 0);
+        let most = if are_about { 1 } else { STEPS_MAX };
+        if copying.steps.len() >= most || (are_about && is_early) {
+            return Moved::No;
+        }
+        let copied = core.copied.as_mut().expect("CO1: it is copied");
+        let cursor = match copying.cursor {
+            Some(cursor) => cursor,
+            None => {
+                let Some(region) = copied.next(&core.layout, copying.from) else {
+                    return Moved::No;
+                };
+                copying.from = region + 1;
+                let left = core.layout.extent_on(drive, copied.stripes(&core.layout, region));
+                copied.begin(&core.layout, region);
+                if left.sectors == Sectors::ZERO {
+                    copied.end(region); // The drive is not of the few stripes of it.
+                    return Moved::Yes;
+                }
+                Cursor { region, left }
+            }
+        };
+        let step = self.rebuild.step_size();
+        let first = Extent::new(cursor.left.lba, cursor.left.sectors.min(step));
+        let extent = core.area.in_run(first);
+        let left = Extent::new(extent.end(), cursor.left.sectors - extent.sectors);
+        copying.cursor = (left.sectors > Sectors::ZERO).then_some(Cursor { left, ..cursor });
+        copying.tempo.begin(now, period);
+        core.counters.copy_reads += 1;
+        let place = Place { buf: core.name_buf(), sector: 0 };
+        let what = Enqueue {
+            purpose: Purpose::Copy,
+            drive,
+            command: Command::Read { extent, effort: Effort::Full },
+            segments: vec![Segment { place, sectors: extent.sectors.get() as u32 }],
+            origin: core.own_origin(),
+            end: End::Tail,
+            fate: Fate::Certain,
+            since: None,
+        };
+        let sub = core.enqueue(now, what);
+        copying.steps.push(Step { region: cursor.region, extent, sub });
+        Moved::Yes
+    }
+
+    /// Nothing more is to be begun: sees whether a pass is over, and what comes then.
+    fn end_pass(&mut self, now: Instant) -> Moved {
+        let may_exchange = self.may_exchange();
+        let Self { copies, core, .. } = self;
+        let copying = copies.now.as_deref_mut().expect("a copy is made");
+        let copied = core.copied.as_ref().expect("CO1: it is copied");
+        let left = copied.to_do();
+        let is_over = copying.steps.is_empty() && copying.cursor.is_none();
+        let is_through = left == 0 || copied.next(&core.layout, copying.from).is_none();
+        if !is_over || !is_through {
+            return Moved::No;
+        }
+        let is_in_vain = left > copying.pass.began_with / 2;
+        let is_little = left <= FEW.min(copied.regions() / 8);
+        let is_over = is_little || (is_in_vain && may_exchange);
+        if !is_over && copying.pass.number < PASSES_MAX {
+            // Where the array cannot do without the drive yet, later passes keep what is left small.
+            let number = copying.pass.number + u32::from(may_exchange);
+            copying.pass = Pass { number, began_with: left };
+            copying.from = 0;
+            let is_free = copied.next(&core.layout, 0).is_some();
+            return if is_free { Moved::Yes } else { Moved::No };
+        }
+        if !may_exchange {
+            return Moved::No;
+        }
+        copying.phase = Phase::Flushing(now + HURRY);
+        self.hurry(true);
+        self.flush_coming(now);
+        Moved::Yes
+    }
+
+    /// Whether the array may make itself do without the drive now (CP3).
+    fn may_exchange(&self) -> bool {
+        let Some(copying) = self.copies.now.as_deref() else { return false };
+        let only = DriveSet::EMPTY.with(copying.drive);
+        let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);
+        self.core.may_write
+            && is_ready
+            && !self.rebuild_wish().is_paused
+            && !self.is_rebuilding()
+            && self.core.drives.can_spare(only.or(self.core.drives.silent()))
+    }
+
+    fn hurry(&mut self, hurries: bool) {
+        if let Some(journal) = &mut self.journal {
+            journal.hurry(hurries);
+        }
+    }
+
+    fn flush_coming(&mut self, now: Instant) {
+        if self.keeps(Rule::CopyFlush) {
+            let (what, command) = (What::Flush, Command::Flush);
+            let (segments, bufs) = (Vec::new(), Vec::new());
+            self.core.ask_coming(now, ForComing { what, command, segments, bufs });
+        }
+    }
+
+    fn is_flushing_coming(&self) -> bool {
+        let is_flush = |coming: &Coming| coming.what == What::Flush;
+        self.core.copied.as_ref().is_some_and(|copied| copied.inside.values().any(is_flush))
+    }
+
+    /// The new drive has been flushed: the array does without the old one.
+    fn let_go_of_copied(&mut self, now: Instant, until: Instant) -> Moved {
+        let drive = self.copies.now.as_ref().expect("a copy is made").drive;
+        let is_little = self.core.unplaced.of(drive).len() as u64 <= FEW;
+        if self.is_flushing_coming() || !(is_little || until <= now) {
+            return Moved::No;
+        }
+        self.hurry(false);
+        if !self.may_exchange() {
+            return self.set_copy_phase(Phase::Copying);
+        }
+        self.set_copy_phase(Phase::Leaving);
+        self.lose(now, drive, Why::ByHand);
+        Moved::Yes
+    }
+
+    /// The new drive has the place, if it may (CP2).
+    fn seat(&mut self, now: Instant, last: Last, is_idle: bool) -> Moved {
+        match last {
+            Last::NotYet if !is_idle => return Moved::No,
+            Last::NotYet => {
+                let is_kept = self.keeps(Rule::CopyFlush);
+                self.flush_coming(now);
+                let last = if is_kept { Last::Flushing } else { Last::Flushed };
+                return self.set_copy_phase(Phase::Lost(last));
+            }
+            Last::Flushing => return Moved::No,
+            Last::Flushed => {}
+        }
+        let drive = self.copies.now.as_ref().expect("a copy is made").drive;
+        let is_mapped = self.core.missed.has(drive);
+        let is_kept = self.core.missed.kept().contains(drive) || !is_mapped;
+        let is_let_go = self.rebuild_drive() != Some(drive);
+        if self.core.unrecorded.contains(drive) || !is_kept || !is_let_go {
+            return Moved::No;
+        }
+        let copied = self.core.copied.take().expect("CO1: it is copied");
+        assert!(copied.inside.is_empty(), "CP2: {:?}", copied.inside);
+        self.core.actions.push_back(Action::Seat(drive));
+        let copying = self.copies.now.as_mut().expect("a copy is made");
+        copying.phase = Phase::Seated;
+        let new = copying.new.take();
+        if new.is_some() && self.keeps(Rule::CopyNamed) {
+            self.core.unnamed = self.core.unnamed.with(drive);
+        }
+        self.take_place(drive, new);
+        Moved::Yes
+    }
+
+    /// The new drive holds what is not on the map, once the books name it for good (CP5).
+    fn end_seating(&mut self) -> Moved {
+        let drive = self.copies.now.as_ref().expect("a copy is made").drive;
+        if self.core.unnamed.contains(drive) {
+            return Moved::No;
+        }
+        self.copies.now = None;
+        let regions = self.core.missed.key(&self.core.layout, drive, 0).regions;
+        if self.core.missed.has(drive) {
+            self.begin_return(drive);
+        }
+        let left = self.core.missed.regions_left(drive, 0).unwrap_or(regions);
+        self.tell(ArrayEvent::CopyDone(CopyProgress { drive, left, regions }));
+        Moved::Yes
+    }
+
+    /// The new drive is not wanted any more.
+    fn end_copy(&mut self, now: Instant, why: CopyEnd) {
+        let Some(copying) = self.copies.now.take() else { return };
+        self.hurry(false);
+        let copied = self.core.copied.take().expect("CO1: it is copied");
+        for Step { sub, .. } in copying.steps {
+            self.core.abandon(now, sub);
+        }
+        let inside = copied.inside.into_iter();
+        self.copies.dismissed.extend(inside.map(|(sub, coming)| (sub, coming.bufs)));
+        self.core.actions.push_back(Action::Dismiss(copying.drive));
+        self.tell(ArrayEvent::CopyStopped { drive: copying.drive, why });
+    }
+}
+
+/// Takes what may be a superblock off the new drive (CP1).
+fn wipe(core: &mut Core, now: Instant, extent: Extent) {
+    let place = Place { buf: core.acquire(extent.sectors), sector: 0 };
+    core.combine(place, Vec::new());
+    let (durability, zero_tail) = (Durability::Durable, ZeroTail::None);
+    let command = Command::Write { extent, durability, zero_tail };
+    let segments = vec![Segment { place, sectors: 1 }];
+    core.ask_coming(now, ForComing { what: What::Wipe, command, segments, bufs: vec![place.buf] });
+}
