@@ -301,7 +301,7 @@ impl Runtime {
     /// A new drive, full of garbage, is given a copy of a drive that is there.
     pub(crate) fn copy(&mut self, drive: DriveIdx) {
         self.tick();
-        let size = BlockDevice::size(&mut self.drives[drive.as_usize()]);
+        let size = BlockDevice::size(&self.drives[drive.as_usize()]);
         let mut medium = Memory::new(size);
         self.rng.fill(medium.bytes_mut(Extent::new(Lba::ZERO, size)));
         let subs = BTreeSet::new();
