@@ -57,7 +57,8 @@ impl Journal {
         let hindering = core.hindering;
         let is_held_up = move |transaction: &Transaction| {
             let missing: DriveSet = transaction.holders.without(transaction.logged);
-            transaction.manner == Manner::Intent && !missing.and(hindering).is_empty()
+            let is_waiting = transaction.logged_by == 0 && !missing.and(hindering).is_empty();
+            transaction.manner == Manner::Intent && is_waiting
         };
         let open = self.uncommitted.iter().map(|&id| (id, &self.open[&id]));
         open.filter(move |(_, transaction)| is_held_up(transaction))
