@@ -242,7 +242,9 @@ impl Array {
     ) -> Result<(), NotReplaced> {
         self.may_replace(drive)?;
         assert_eq!(self.ledger.is_some(), new.is_some(), "G: what the books say of drive {drive}");
-        self.core.missed.drop_map(drive);
+        if self.core.missed.end_when_named(drive) {
+            self.core.unnamed = self.core.unnamed.with(drive);
+        }
         self.take_place(drive, new);
         self.move_on(now);
         Ok(())
@@ -406,7 +408,7 @@ impl Array {
         let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);
         let is_ending = self.stop != Stop::No || self.give_up_at.is_some();
         let rebuild = &self.rebuild;
-        rebuild.drive.is_some()
+        rebuild.drive.is_some_and(|drive| !self.core.unnamed.contains(drive))
             && self.core.may_write
             && is_ready
             && !is_ending

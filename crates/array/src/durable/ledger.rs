@@ -525,6 +525,7 @@ impl Ledger {
             entry.is_safe = true;
             core.note_recorded(done_without(&self.book.members)); // G3
             core.unnamed = core.unnamed.and(done_without(&self.book.members));
+            core.missed.note_named(core.unnamed);
             core.missed.note_recorded(self.book.missed);
             let all = DriveSet::first(self.book.members.len() as u8);
             core.present_for_good = all.without(away);

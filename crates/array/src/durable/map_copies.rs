@@ -179,7 +179,9 @@ impl Seat {
 impl Array {
     /// Moves the maps of what drives have missed on, and what waits for them.
     pub(crate) fn keep_missed(&mut self, now: Instant) -> Moved {
-        if self.core.missed.drives().is_empty() && !self.core.missed.take_become_safe() {
+        // The last map may just have been dropped: nothing waits for what was on it.
+        let was_safe = self.core.missed.take_become_safe();
+        if self.core.missed.drives().is_empty() && !was_safe {
             return Moved::No;
         }
         self.map_copies.advance(&mut self.core, now);
@@ -188,7 +190,8 @@ impl Array {
         {
             ledger.note_kept();
         }
-        match (&mut self.journal, self.core.missed.take_become_safe()) {
+        let is_safe = was_safe | self.core.missed.take_become_safe();
+        match (&mut self.journal, is_safe) {
             (Some(journal), true) => {
                 journal.note_books_safe(&mut self.core);
                 Moved::Yes

@@ -13,6 +13,8 @@
 //!
 //! - MW1. A stripe of a drive that has a map is on it if the drive may hold something else there than the array says.
 //! - MW2. A bit is not cleared before the map is dropped, which it is when the drive holds everything.
+//! - MW4. The map of a drive that another one replaces goes on until the books name that one for good: should the array be
+//!   cut off before, the old one may come back by it. Until then nothing counts on the new one.
 //! - MW3. A map is kept, and the books say so, once all of it is safe that was on it when it began.
 
 use std::ops::Range;
@@ -60,6 +62,8 @@ pub(crate) struct Map {
     /// The generation that the array had when it began to do without the drive last.
     last: [u64; 1],
     words: Vec<u64>,
+    /// Whether another drive comes into the place, of which the books do not say so for good yet (MW4).
+    is_ending: bool,
     /// The head, and then the pages.
     pages: Vec<PageState>,
     is_kept: bool,
@@ -128,7 +132,7 @@ impl Missed {
 
     /// Those of them whose map is safe as a whole (MW3).
     pub(crate) fn kept(&self) -> DriveSet {
-        let kept = self.maps.iter().flatten().filter(|map| map.is_kept);
+        let kept = self.maps.iter().flatten().filter(|map| map.is_kept && !map.is_ending);
         kept.map(|map| map.key.drive).collect()
     }
 
@@ -158,6 +162,10 @@ impl Missed {
             if map.pages[0].changed > 0 {
                 self.change += 1;
                 map.pages[0].note(self.change);
+            }
+            if std::mem::take(&mut map.is_ending) {
+                // Now it is that of the drive that has come into the place, and holds nothing.
+                self.mark_all(drive, 0..layout.stripes());
             }
             return;
         }
@@ -251,6 +259,28 @@ impl Missed {
     /// A drive is lost again: it has missed what it had.
     pub(crate) fn end_return(&mut self, drive: DriveIdx) {
         self.returning = self.returning.without(DriveSet::EMPTY.with(drive));
+    }
+
+    /// Another drive comes into the place of one that has a map; returns whether the books must name it before anything counts
+    /// on it (MW4).
+    pub(crate) fn end_when_named(&mut self, drive: DriveIdx) -> bool {
+        match self.maps.get_mut(drive.as_usize()) {
+            Some(Some(map)) if !self.is_in_memory => {
+                map.is_ending = true;
+                true
+            }
+            Some(_) | None => {
+                self.drop_map(drive);
+                false
+            }
+        }
+    }
+
+    /// The books name the drives that have come into places, except for these: the maps of those before them end (MW4).
+    pub(crate) fn note_named(&mut self, unnamed: DriveSet) {
+        let is_over = |map: &&Map| map.is_ending && !unnamed.contains(map.key.drive);
+        let over = self.maps.iter().flatten().filter(is_over).map(|map| map.key.drive);
+        over.collect::<Vec<DriveIdx>>().into_iter().for_each(|drive| self.drop_map(drive));
     }
 
     /// A drive holds everything, or its place has another one (MW2).
@@ -348,7 +378,15 @@ impl Map {
     fn new(key: MapKey, slot: usize) -> Self {
         let pages = vec![PageState::default(); 1 + key.pages()];
         assert!(pages.len() <= 1 + PAGES, "{key:?}");
-        Self { key, slot, last: [key.since], words: vec![0; key.words()], pages, is_kept: false }
+        Self {
+            key,
+            slot,
+            last: [key.since],
+            words: vec![0; key.words()],
+            is_ending: false,
+            pages,
+            is_kept: false,
+        }
     }
 
     /// Bits behind the last region mean nothing.

@@ -329,7 +329,7 @@ impl Machine {
         self.carry_out();
     }
 
-    /// A new disk comes into the place of a lost one that had nothing but the journal, if there is one.
+    /// A new disk comes into the place of a lost one that had nothing but the journal and never comes back, if there is one.
     fn replace_journal(&mut self, rng: &mut Rng) -> bool {
         let spec = *self.array.layout().spec();
         let lost = self.array.away().and(spec.journal_drives()).and(self.dead);
@@ -337,13 +337,9 @@ impl Machine {
         let Some(drive) = ready.next() else { return false };
         let own = self.array.own_of_a_member(drive).cloned().expect("another one is there");
         let own = Own { drive, ..own };
-        // What is inside the old one goes nowhere.
-        self.inside.retain(|inside| inside.submit.drive != drive);
-        self.disks[drive.as_usize()] = self.disks[drive.as_usize()].another();
-        let only = DriveSet::EMPTY.with(drive);
-        self.returning = self.returning.without(only);
-        self.dead = self.dead.without(only);
-        self.spoilt = self.spoilt.without(only);
+        let new = self.disks[drive.as_usize()].another();
+        self.put_in(drive, new);
+        self.spoilt = self.spoilt.without(DriveSet::EMPTY.with(drive));
         let uuid = Uuid(u128::from(rng.bits()).to_le_bytes());
         let taken = self.array.handle_replaced(self.now, drive, Some(NewMember { uuid, own }));
         assert_eq!(taken, Ok(()), "it may be replaced");
@@ -463,13 +459,18 @@ impl Machine {
     /// The disk that was coming has a place.
     fn seat(&mut self, drive: DriveIdx) {
         let Coming { disk, .. } = self.coming.take().expect("a disk was coming");
+        self.put_in(drive, disk);
+        self.seated += 1;
+    }
+
+    /// Another disk is in a place from now on; the old one may still be shown after a crash.
+    fn put_in(&mut self, drive: DriveIdx, disk: Disk) {
         let old = std::mem::replace(&mut self.disks[drive.as_usize()], disk);
         self.replaced.retain(|replaced| replaced.drive != drive);
         self.replaced.push(Replaced { drive, disk: old });
         let only = DriveSet::EMPTY.with(drive);
         (self.returning, self.dead) = (self.returning.without(only), self.dead.without(only));
         self.leave(|inside| inside.of == Of::Place && inside.submit.drive == drive);
-        self.seated += 1;
     }
 
     /// Some commands are inside disks that are nothing to the array any more.

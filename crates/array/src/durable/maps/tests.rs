@@ -94,3 +94,25 @@ fn a_drive_that_is_lost_again_keeps_its_map_and_its_head_says_when() {
     assert!(missed.is_at_rest());
     assert_eq!(missed.map(DRIVE).unwrap().key.since, 7);
 }
+
+#[test]
+fn the_map_of_a_drive_that_is_replaced_goes_on_until_the_books_name_the_new_one() {
+    let mut missed = missed();
+    missed.begin(&layout(), DRIVE, 7, u64::MAX);
+    make_safe(&mut missed);
+    make_safe(&mut missed);
+    assert!(missed.kept().contains(DRIVE) && missed.end_when_named(DRIVE));
+    assert!(missed.kept().is_empty(), "no entry from now on says that it is kept");
+    missed.note_named(DriveSet::EMPTY.with(DRIVE));
+    assert_ne!(missed.mark(DRIVE, 9), 0, "the old one misses this if it comes back");
+    assert!(!missed.spares(DRIVE, 100), "the new one holds nothing");
+    missed.note_named(DriveSet::EMPTY);
+    assert!(!missed.has(DRIVE) && missed.take_become_safe());
+    // The new one is lost before it is named: it holds nothing of what the old one did not miss either.
+    missed.note_recorded(DriveSet::EMPTY);
+    missed.begin(&layout(), DRIVE, 9, u64::MAX);
+    missed.end_when_named(DRIVE);
+    missed.begin(&layout(), DRIVE, 12, 0);
+    missed.begin_return(DRIVE);
+    assert!((0..300).all(|stripe| !missed.spares(DRIVE, stripe)));
+}
