@@ -253,7 +253,9 @@ impl Verb {
             }
             Self::Admit { drive } => format!("the array reads drive {drive} again"),
             Self::Replace { drive, device, .. } => {
-                format!("{device} is drive {drive} from now on, and is being filled")
+                format!(
+                    "{device} is given what drive {drive} is to hold, and stands in its place: array status says how far it is"
+                )
             }
             Self::AddSpare { device, .. } => format!("{device} waits for a drive to be lost"),
             Self::RemoveSpare { device } => format!("{device} is no spare any more"),
