@@ -626,7 +626,7 @@ impl Ledger {
             synced,
             synced_last,
             journal: self.book.journal.map(|kept| match state {
-                State::Clean if core.is_journaled => {
+                State::Clean if core.is_journaled && !is_unwritten => {
                     // With an earlier one, what comes next would be older than what its rings say is over.
                     Kept { first: core.journal_next.expect("G6: the journal is over"), ..kept }
                 }
