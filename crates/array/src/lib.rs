@@ -64,11 +64,11 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
 pub use action::{Action, Answer, Cost, Deliver, SubId, Submit, Sums};
 pub use background::budget::Budget;
+pub use background::places::NotReplaced;
 pub use background::progress::{
     Blame, CopyEnd, CopyProgress, Fault, RebuildProgress, Resync, ResyncProgress, ScrubFound,
     ScrubProgress, ScrubState,
 };
-pub use background::rebuild::NotReplaced;
 pub use counters::{Counter, Counters, DriveCounters};
 pub use drives::detect::{self, DriveEvent, EventKind, Figures, Refusal};
 pub use drives::queue::HostOrder;

@@ -30,8 +30,9 @@ use levelhead_block::{BufId, Command, Durability, Effort, Outcome, Place, Segmen
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
 
 use super::copied::{Coming, Copied, What};
+use super::places::NotReplaced;
 use super::progress::{CopyEnd, CopyProgress};
-use super::rebuild::{ABOUT, NotReplaced, STEPS_MAX};
+use super::rebuild::{ABOUT, STEPS_MAX};
 use super::tempo::Tempo;
 use crate::action::{Action, SubId};
 use crate::core::{Core, Enqueue, ForComing, Purpose};

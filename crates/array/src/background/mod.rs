@@ -3,6 +3,7 @@
 pub(crate) mod budget;
 pub(crate) mod copied;
 pub(crate) mod copying;
+pub(crate) mod places;
 pub(crate) mod progress;
 pub(crate) mod rebuild;
 pub(crate) mod resync;
