@@ -112,10 +112,8 @@ fn rules_that_are_left_out_are_noticed() {
         let aim = Aim { rules: Rules::without(rule), ..aim };
         assert!(seeds_to_find(&format!("without {rule:?}"), aim) <= 100, "{rule:?}");
     }
-    for rule in [Rule::CopyFlush, Rule::CopyInside] {
-        let aim = Aim { rules: Rules::without(rule), ..Aim::COPIES };
-        assert!(seeds_to_find(&format!("without {rule:?}"), aim) <= 200, "{rule:?}");
-    }
+    let aim = Aim { rules: Rules::without(Rule::CopyFlush), ..Aim::COPIES };
+    assert!(seeds_to_find("without CopyFlush", aim) <= 100);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! `Decide` 7,000 (aim `again`, seed 109), `Reuse` 29,900 (aim `focused`, seed 141), `UnlistedAgain` 600 (aim `damaged`, seed 16),
 //! `Unlisted` 6,100 (the same, seed 145). Of the rules of drives that come back, with aim `returns`, `MissedAgain` takes
 //! one seed, `Missed` 49,000 images (seed 1116), `Rename` 13,400 (seed 271). Of those of copies, with aim
-//! `copies`, `CopyFlush` takes 760 images (seed 9), `CopyInside` 7,800 (seed 85).
+//! `copies`, `CopyFlush` takes 100 images (seed 2), `CopyInside` 32,400 (seed 285).
 //!
 //! Not noticed, by reasoning rather than by measurement, because other rules say the same where a layout survives:
 //!
