@@ -68,6 +68,8 @@ fn impossible_arrays_are_refused() {
         check_create(&shelf, array, &refs(&drives), &parts);
         check(&shelf, &["replay", "--array", array], &parts);
     }
+    let apart = "raid5:5+1,journals=2";
+    check(&shelf, &["replay", "--array", apart], &["journals=2: a replay keeps no journal"]);
 }
 
 #[test]

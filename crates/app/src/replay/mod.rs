@@ -104,6 +104,12 @@ fn check_places(ask: &Replay) -> Result<(), AppError> {
 /// One world a policy.
 fn worlds(ask: &Replay) -> Result<Vec<WorldSettings>, AppError> {
     let profile = profiles::load(&ask.drive)?;
+    if ask.spec.journals() > 0 {
+        return Err(AppError::usage(format!(
+            "{}: a replay keeps no journal, and so has no drives for one",
+            ask.spec
+        )));
+    }
     let count = ask.spec.drives();
     let named = ask.failing.iter().chain(ask.slow.keys());
     if let Some(drive) = named.copied().find(|&drive| usize::from(drive) >= count) {
