@@ -54,6 +54,17 @@ pub(crate) enum Purpose {
     Abandoned,
 }
 
+impl Purpose {
+    /// Whether something waits for it: the array's own work always does, an operation if `waits` returns true for it.
+    pub(crate) fn is_awaited(self, waits: impl Fn(&OpId) -> bool) -> bool {
+        match self {
+            Self::Op(op) => waits(&op),
+            Self::Ledger | Self::Ring | Self::Place | Self::List | Self::Fill | Self::Copy => true,
+            Self::Probe | Self::Abandoned => false,
+        }
+    }
+}
+
 /// What a probe reads, or one chunk if that is less: 8 KiB.
 const PROBE_SIZE: Sectors = Sectors::new(2);
 
@@ -320,19 +331,7 @@ impl Core {
 
     /// Whether the ledger waits for a drive, or an operation for which `waits` returns true.
     pub(crate) fn is_waited_for(&self, drive: DriveIdx, waits: impl Fn(&OpId) -> bool) -> bool {
-        self.subs.values().any(|sub| {
-            sub.drive == drive
-                && match &sub.purpose {
-                    Purpose::Op(op) => waits(op),
-                    Purpose::Ledger
-                    | Purpose::Ring
-                    | Purpose::Place
-                    | Purpose::List
-                    | Purpose::Fill
-                    | Purpose::Copy => true,
-                    Purpose::Probe | Purpose::Abandoned => false,
-                }
-        })
+        self.subs.values().any(|sub| sub.drive == drive && sub.purpose.is_awaited(&waits))
     }
 
     /// Whether an operation for which `is_meant` returns true has waited for this long for a command of a drive.
@@ -345,17 +344,7 @@ impl Core {
     ) -> bool {
         self.subs.values().any(|sub| {
             let is_old = sub.drive == drive && sub.enqueued + time <= now;
-            is_old
-                && match &sub.purpose {
-                    Purpose::Op(op) => is_meant(op),
-                    Purpose::Ledger
-                    | Purpose::Ring
-                    | Purpose::Place
-                    | Purpose::List
-                    | Purpose::Fill
-                    | Purpose::Copy => true,
-                    Purpose::Probe | Purpose::Abandoned => false,
-                }
+            is_old && sub.purpose.is_awaited(&is_meant)
         })
     }
 

@@ -13,9 +13,9 @@
 //!
 //! - MW1. A stripe of a drive that has a map is on it if the drive may hold something else there than the array says.
 //! - MW2. A bit is not cleared before the map is dropped, which it is when the drive holds everything.
+//! - MW3. A map is kept, and the books say so, once all of it is safe that was on it when it began.
 //! - MW4. The map of a drive that another one replaces goes on until the books name that one for good: should the array be
 //!   cut off before, the old one may come back by it. Until then nothing counts on the new one.
-//! - MW3. A map is kept, and the books say so, once all of it is safe that was on it when it began.
 
 use std::ops::Range;
 

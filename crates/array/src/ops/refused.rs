@@ -66,16 +66,7 @@ impl Array {
     }
 
     fn is_awaited(&self, purpose: Purpose) -> bool {
-        match purpose {
-            Purpose::Op(op) => self.ops.contains_key(&op),
-            Purpose::Ledger
-            | Purpose::Ring
-            | Purpose::Place
-            | Purpose::List
-            | Purpose::Fill
-            | Purpose::Copy => true,
-            Purpose::Probe | Purpose::Abandoned => false,
-        }
+        purpose.is_awaited(|op| self.ops.contains_key(op))
     }
 
     /// Forgets a command that was refused. No operation is told of its end.
