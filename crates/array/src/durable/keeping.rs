@@ -48,6 +48,12 @@ impl Array {
         self.ledger.as_ref().map(Ledger::generation)
     }
 
+    /// Whether what it goes on with is on enough drives that the next start finds it, whatever loss the array survives. Also
+    /// where no books are kept.
+    pub fn is_recorded(&self) -> bool {
+        self.ledger.as_ref().is_none_or(Ledger::is_recorded)
+    }
+
     /// What operators have said of the array's own work, and how far that is.
     fn wishes(&self) -> Wishes {
         Wishes { rebuild: self.rebuild_wish(), scrub: self.scrub.mark() }

@@ -41,6 +41,9 @@
 //! - G9. What operators have said of the array's own work goes out with every entry. Where the array is not open it is an entry
 //!   of its own that says nothing else: one, and only while every drive is there and answers that the book says is
 //!   present, so that none of them is two generations behind.
+//! - G10. What was found at a start and is not on enough drives is given to all of them first, as the generation that it is:
+//!   what a cut has left of an entry that calls a filled drive present may be on one drive alone, and with that one lost the
+//!   others would not know that they are enough.
 //! - G7. A drive has at most one record inside: an older one can never land after a newer one.
 
 use std::collections::VecDeque;
@@ -78,6 +81,8 @@ pub(crate) struct Ledger {
     /// Entries that are to come, besides the one under way.
     due: VecDeque<Due>,
     entry: Option<Entry>,
+    /// Whether what was found, or an entry since, is on enough drives.
+    is_recorded: bool,
     /// Records of earlier entries that silent drives have not ended.
     leftover: Vec<Leftover>,
 }
@@ -196,7 +201,11 @@ impl Ledger {
         }
         let (members, wishes) = (book.members.clone(), book.wishes);
         let (phase, synced) = (Phase::Shut, Synced::NotNow);
-        let (due, entry) = (VecDeque::new(), None);
+        let there = (0..owns.len()).filter(|&at| owns[at].is_some()).map(DriveIdx::from_usize);
+        let copies = there.collect::<DriveSet>().without(lagging);
+        let is_recorded = lagging.is_empty() || is_on_enough(&book, copies);
+        let due = if is_recorded { VecDeque::new() } else { VecDeque::from([Due::Again]) }; // G10
+        let entry = None;
         Self {
             book,
             owns,
@@ -209,6 +218,7 @@ impl Ledger {
             synced,
             due,
             entry,
+            is_recorded,
             leftover: Vec::new(),
         }
     }
@@ -257,6 +267,11 @@ impl Ledger {
     /// Whether every drive that answers has the last entry, and none is to come.
     pub(crate) fn is_settled(&self) -> bool {
         self.entry.is_none() && self.due.is_empty()
+    }
+
+    /// Whether what the array goes on with is on enough drives (G10).
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.is_recorded
     }
 
     /// Whether the loss of a drive must be recorded: nothing that was written to the others can rely on it
@@ -347,12 +362,15 @@ impl Ledger {
             return;
         }
         match self.phase {
-            Phase::Shut if self.due.is_empty() && self.are_all_here(core) => {
-                self.due.push_back(Due::New(self.book.state));
-            }
+            // It is not begun unless all drives are there and have what was found.
+            Phase::Shut if !self.is_new_due() => self.due.push_back(Due::New(self.book.state)),
             Phase::Opening | Phase::Open | Phase::Flushing(_) => self.tell_members(),
             Phase::Shut | Phase::Closing | Phase::Closed => {}
         }
+    }
+
+    fn is_new_due(&self) -> bool {
+        self.due.iter().any(|due| matches!(due, Due::New(_)))
     }
 
     /// Whether every drive that the book says is present has the last entry and answers (G9).
@@ -367,8 +385,7 @@ impl Ledger {
 
     /// What has become of the members is recorded, unless another entry is about to say it.
     fn tell_members(&mut self) {
-        let is_coming = self.due.iter().any(|due| matches!(due, Due::New(_)));
-        let is_told = !is_coming && self.records_losses() && self.phase != Phase::Closed;
+        let is_told = !self.is_new_due() && self.records_losses() && self.phase != Phase::Closed;
         if is_told {
             self.due.push_back(Due::New(self.book.state));
         }
@@ -517,12 +534,12 @@ impl Ledger {
     /// Sees whether the entry under way is safe, and whether it is complete.
     fn look_at_entry(&mut self, core: &mut Core, now: Instant, silent: DriveSet) {
         let Some(entry) = &mut self.entry else { return };
-        let away = not_present(&self.book.members);
         let has_copy = |(_, progress): &(usize, &Progress)| progress.has_copy();
         let copies = entry.progress.iter().enumerate().filter(has_copy);
         let copies: DriveSet = copies.map(|(at, _)| DriveIdx::from_usize(at)).collect();
-        if !entry.is_safe && !core.layout.spec().survives(away.or(copies)) {
-            entry.is_safe = true;
+        if !entry.is_safe && is_on_enough(&self.book, copies) {
+            (entry.is_safe, self.is_recorded) = (true, true);
+            let away = not_present(&self.book.members);
             core.note_recorded(done_without(&self.book.members)); // G3
             core.unnamed = core.unnamed.and(done_without(&self.book.members));
             core.missed.note_named(core.unnamed);
@@ -546,8 +563,9 @@ impl Ledger {
             }
         };
         // An entry can become unable to be safe, because drives were lost that it calls present. Then the next one
-        // replaces it.
-        let is_over = entry.is_safe || !self.due.is_empty();
+        // replaces it, or nothing does where losses are not recorded.
+        let is_unwritten = matches!(self.phase, Phase::Shut | Phase::Closed);
+        let is_over = entry.is_safe || !self.due.is_empty() || is_unwritten;
         if is_over && !entry.progress.iter().enumerate().any(is_waited_for) {
             let progress = std::mem::take(&mut entry.progress);
             self.entry = None;
@@ -714,6 +732,11 @@ impl Ledger {
             },
         )
     }
+}
+
+/// Whether some drive with a copy of this entry is left, whatever loss the layout survives.
+fn is_on_enough(book: &Book, copies: DriveSet) -> bool {
+    !book.spec.survives(not_present(&book.members).or(copies))
 }
 
 /// Up to which stripe a drive holds everything that was part of the array; nothing if it was not.

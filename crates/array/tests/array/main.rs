@@ -14,6 +14,7 @@ mod late;
 mod level;
 mod mirrors;
 mod rebuild;
+mod recorded;
 mod runtime;
 mod scrub;
 mod trouble;

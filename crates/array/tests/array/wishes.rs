@@ -13,7 +13,7 @@ use crate::books::{LARGE, PATIENCE, SPEC, found, only, says, started_on};
 use crate::runtime::{Runtime, extent, settings};
 
 /// The array that is found on these drives, and that works by itself.
-fn start_over(run: &Runtime, drives: &[usize]) -> Runtime {
+pub(crate) fn start_over(run: &Runtime, drives: &[usize]) -> Runtime {
     let assembly = quorum(&found(run, drives)).unwrap();
     let settings = Settings {
         area: assembly.area.clone(),
@@ -34,11 +34,15 @@ fn start_over(run: &Runtime, drives: &[usize]) -> Runtime {
     next
 }
 
-const ALL: [usize; 4] = [0, 1, 2, 3];
+pub(crate) const ALL: [usize; 4] = [0, 1, 2, 3];
 
 /// Drives of a whole array as a stop leaves them.
 fn stopped(size: Sectors) -> Runtime {
-    let mut run = started_on(SPEC, size, true, DriveSet::EMPTY);
+    stopped_as(SPEC, size)
+}
+
+pub(crate) fn stopped_as(text: &str, size: Sectors) -> Runtime {
+    let mut run = started_on(text, size, true, DriveSet::EMPTY);
     run.write(1, extent(9, 1), &[9; 4096]);
     run.run_until_quiet();
     stop(&mut run);
@@ -70,7 +74,7 @@ fn scrub_a_part(run: &mut Runtime) -> u64 {
     to
 }
 
-fn stop(run: &mut Runtime) {
+pub(crate) fn stop(run: &mut Runtime) {
     run.stop();
     run.run_until_quiet();
     assert!(run.ending.is_some());

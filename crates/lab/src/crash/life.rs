@@ -87,7 +87,7 @@ impl Run<'_> {
             }
             if self.happens(self.odds().copy) {
                 let drive = self.any();
-                let gone = machine.array.lost().or(machine.faults());
+                let gone = machine.gone().or(machine.faults());
                 if self.can_lose(gone, drive) {
                     let Self { rng, tally, .. } = self;
                     tally.copies += u64::from(machine.copy(drive, rng));
@@ -196,7 +196,7 @@ impl Run<'_> {
         let drive = self.any();
         // In the end the array makes itself do without a disk that is copied.
         let copied = machine.array.copy().map(|copy| copy.drive).filter(|&copied| copied != drive);
-        let gone = machine.array.lost().or(machine.faults()).or(copied.into_iter().collect());
+        let gone = machine.gone().or(machine.faults()).or(copied.into_iter().collect());
         (is_valid && self.can_lose(gone, drive)).then_some(drive)
     }
 
@@ -301,7 +301,7 @@ impl Run<'_> {
         }
         let is_valid = machine.array.synced() == machine.array.layout().stripes();
         if is_valid {
-            while self.can_lose_one(machine.array.lost().or(machine.faults())) {
+            while self.can_lose_one(machine.gone().or(machine.faults())) {
                 self.lose(&mut machine);
             }
         }

@@ -1,5 +1,6 @@
 //! A machine with an array over the disks of a crash swarm. Who ends first is drawn, and so is when time passes.
 
+mod inside;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ use levelhead_erasure::Kernel;
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
+use self::inside::{Inside, Of};
 use super::disk::Disk;
 use super::image::{Assembled, Image, Replaced, Torn, assemble, is_member, with_bad_places};
 use super::promise::{Promise, Sent};
@@ -57,27 +59,6 @@ pub(crate) struct Start {
     pub(crate) slow_books: bool,
     pub(crate) slow_aside: bool,
     pub(crate) seed: u64,
-}
-
-/// A command inside a disk, and what it writes.
-#[derive(Debug)]
-struct Inside {
-    of: Of,
-    /// When it went in.
-    since: Instant,
-    submit: Submit,
-    pieces: Vec<Piece>,
-}
-
-/// Which disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Of {
-    /// The one in its place.
-    Place,
-    /// The one that is coming there.
-    Coming,
-    /// One that was there, or was to come.
-    Gone,
 }
 
 /// A disk that is given a copy of another one.
@@ -129,7 +110,7 @@ pub struct Machine {
     returning: DriveSet,
     /// Disks that were taken back.
     pub(crate) returned: u64,
-    /// Disks that were being filled and are not shown to the array: what says that they are full may lie on one disk alone.
+    /// Disks that were being filled before the start: what says that they are full may lie on one disk alone.
     unfilled: DriveSet,
     coming: Option<Coming>,
     replaced: Vec<Replaced>,
@@ -198,7 +179,7 @@ impl Machine {
             rules,
             returning,
             returned: 0,
-            unfilled: filling.and(hidden),
+            unfilled: filling,
             coming: None,
             replaced,
             seated: 0,
@@ -225,7 +206,7 @@ impl Machine {
         }
         let (disks, promise) = (self.disks.clone(), self.promise.clone());
         let (lost, dead, spoilt) = (self.array.away(), self.dead, self.spoilt);
-        let filling = self.array.lost().without(lost).or(self.unfilled);
+        let filling = self.unfilled().without(lost);
         let replaced = self.replaced.clone();
         let is_mistaken = |coming: &Coming| coming.has_copy && is_member(&coming.disk);
         assert!(!self.coming.as_ref().is_some_and(is_mistaken), "CP1: it says that it is a member");
@@ -241,6 +222,17 @@ impl Machine {
     pub(crate) fn faults(&self) -> DriveSet {
         let troubled = self.trouble.iter().map(|trouble| trouble.drive).collect();
         self.spoilt.or(with_bad_places(&self.disks)).or(troubled)
+    }
+
+    /// Disks that are away, or that the array does not count on for good.
+    pub(crate) fn gone(&self) -> DriveSet {
+        self.array.lost().or(self.unfilled())
+    }
+
+    /// Disks that are being filled, or were before the start, if what was found is not on enough disks yet.
+    fn unfilled(&self) -> DriveSet {
+        let before = if self.array.is_recorded() { DriveSet::EMPTY } else { self.unfilled };
+        self.array.lost().without(self.array.away()).or(before)
     }
 
     /// The recovery is over: no unreadable sector of a journal matters any more.
@@ -309,7 +301,7 @@ impl Machine {
 
     /// A disk that the array does without is back, if one is and the array takes it; it has a new name.
     pub(crate) fn take_back(&mut self, rng: &mut Rng) {
-        if self.replace_journal(rng) {
+        if self.replace_lost(rng) {
             return;
         }
         let back = self.returning.without(self.dead);
@@ -329,10 +321,12 @@ impl Machine {
         self.carry_out();
     }
 
-    /// A new disk comes into the place of a lost one that had nothing but the journal and never comes back, if there is one.
-    fn replace_journal(&mut self, rng: &mut Rng) -> bool {
+    /// A new disk comes into the place of a lost one, if there is one: always if it had nothing but the journal and never comes
+    /// back, and now and then if it had data.
+    fn replace_lost(&mut self, rng: &mut Rng) -> bool {
         let spec = *self.array.layout().spec();
-        let lost = self.array.away().and(spec.journal_drives()).and(self.dead);
+        let with_data = if rng.below(4) == 0 { spec.data_drives() } else { DriveSet::EMPTY };
+        let lost = self.array.away().and(spec.journal_drives().and(self.dead).or(with_data));
         let mut ready = lost.iter().filter(|&drive| self.array.may_replace(drive).is_ok());
         let Some(drive) = ready.next() else { return false };
         let own = self.array.own_of_a_member(drive).cloned().expect("another one is there");
@@ -438,24 +432,6 @@ impl Machine {
         }
     }
 
-    fn execute_coming(&mut self, inside: &Inside) -> Outcome {
-        let Inside { submit: Submit { command, .. }, pieces, .. } = inside;
-        let Coming { disk, has_copy } = self.coming.as_mut().expect("a disk is coming");
-        match *command {
-            Command::Write { extent, durability, .. } => {
-                let bytes: Vec<u8> = pieces.iter().flat_map(Piece::bytes).copied().collect();
-                *has_copy |= bytes.iter().any(|&byte| byte != 0);
-                match durability {
-                    Durability::Cached => disk.write(extent, &bytes),
-                    Durability::Durable => disk.write_durably(extent, &bytes),
-                }
-            }
-            Command::Flush => disk.flush(),
-            command => unreachable!("a disk that is coming is never asked for {command:?}"),
-        }
-        Outcome::GOOD
-    }
-
     /// The disk that was coming has a place.
     fn seat(&mut self, drive: DriveIdx) {
         let Coming { disk, .. } = self.coming.take().expect("a disk was coming");
@@ -471,50 +447,6 @@ impl Machine {
         let only = DriveSet::EMPTY.with(drive);
         (self.returning, self.dead) = (self.returning.without(only), self.dead.without(only));
         self.leave(|inside| inside.of == Of::Place && inside.submit.drive == drive);
-    }
-
-    /// Some commands are inside disks that are nothing to the array any more.
-    fn leave(&mut self, is_meant: impl Fn(&Inside) -> bool) {
-        for inside in self.inside.iter_mut().filter(|inside| is_meant(inside)) {
-            inside.of = Of::Gone;
-        }
-    }
-
-    fn execute(&mut self, inside: &Inside) -> Outcome {
-        let Inside { submit: Submit { drive, command, segments, .. }, pieces, .. } = inside;
-        if self.array.away().contains(*drive) {
-            return Outcome::Gone;
-        }
-        let disk = &mut self.disks[drive.as_usize()];
-        match *command {
-            Command::Read { extent, .. } => {
-                let id = segments[0].place.buf;
-                let mut buf = self.buffers.lend(id);
-                buf.as_mut_slice().copy_from_slice(&disk.read(extent));
-                let bad = (0..).zip(extent.iter()).filter(|(_, lba)| disk.bad.contains(lba));
-                let damaged: SectorSet = bad.map(|(offset, _)| offset).collect();
-                for offset in damaged.iter() {
-                    buf.part_mut(offset as usize, 1).fill(0xEE);
-                }
-                self.buffers.give_back(id, Data::Buf(buf));
-                Outcome::Done { unknown: SectorSet::EMPTY, damaged }
-            }
-            Command::Write { extent, durability, .. } => {
-                let bytes: Vec<u8> = pieces.iter().flat_map(Piece::bytes).copied().collect();
-                match durability {
-                    Durability::Cached => disk.write(extent, &bytes),
-                    Durability::Durable => disk.write_durably(extent, &bytes),
-                }
-                Outcome::GOOD
-            }
-            Command::Flush => {
-                disk.flush();
-                Outcome::GOOD
-            }
-            Command::WriteZeroes { .. } | Command::Trim { .. } => {
-                unreachable!("an array never asks a drive for {command:?}")
-            }
-        }
     }
 
     fn carry_out(&mut self) {
@@ -578,35 +510,6 @@ impl Machine {
                 Action::Answer(answer) => self.note_answer(answer),
             }
         }
-    }
-
-    /// A command goes into a disk. What is being written there is neither read for a purpose nor written meanwhile.
-    fn take(&mut self, of: Of, submit: Submit) {
-        // What a probe reads goes nowhere, and so does what a read brings that is not waited for any more.
-        let is_probe = matches!(submit.command, Command::Read { effort: Effort::Fast, .. });
-        // A copy reads what is being written, and does it again.
-        let is_read = matches!(submit.command, Command::Read { .. });
-        let is_probe = is_probe || (is_read && self.array.is_copied(submit.drive));
-        if let Some(extent) = submit.command.extent() {
-            let meets = |Inside { submit: other, of: other_of, .. }: &&Inside| {
-                other.drive == submit.drive
-                    && *other_of == of
-                    && other.command.is_write()
-                    && !is_probe
-                    && other
-                        .command
-                        .extent()
-                        .is_some_and(|own| own.lba < extent.end() && extent.lba < own.end())
-            };
-            if let Some(other) = self.inside.iter().find(meets) {
-                panic!("J6: {submit:?} meets {other:?}");
-            }
-        }
-        let pieces = match submit.command {
-            Command::Write { .. } => self.buffers.share(&submit.segments),
-            _ => Vec::new(),
-        };
-        self.inside.push(Inside { of, since: self.now, submit, pieces });
     }
 
     fn note_answer(&mut self, answer: Answer) {
