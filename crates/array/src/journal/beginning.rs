@@ -25,9 +25,7 @@ impl Journal {
         if !core.unrecorded.is_empty() {
             return false; // It may do without a drive that is still a member after a crash (J1).
         }
-        // What waits for an intent keeps nothing else waiting: two that wait never share a codeword.
-        let meets_none = |at: &usize| self.intents.manner_of(core, &self.waiting[*at]).is_some();
-        let Some(at) = (0..self.waiting.len().min(LOOK_AHEAD)).find(meets_none) else {
+        let Some(at) = self.first_to_begin(core) else {
             self.blocked = (!self.waiting.is_empty()).then_some(Blocked::Intent);
             return false;
         };
@@ -48,6 +46,33 @@ impl Journal {
         transaction.manner = manner;
         self.begin_with(core, now, transaction, entries);
         true
+    }
+
+    /// The first transaction that waits and need not wait for an intent. What does keeps nothing else waiting, because two that
+    /// wait never share a codeword, but for others of an operation that would announce something: N4.
+    fn first_to_begin(&self, core: &Core) -> Option<usize> {
+        for at in 0..self.waiting.len().min(LOOK_AHEAD) {
+            let op = self.waiting[at].op;
+            let has_intent = !self.pending[&op].intents.is_empty();
+            match self.intents.manner_of(core, &self.waiting[at]) {
+                Some(Manner::Payload) => return Some(at),
+                Some(Manner::Intent) if has_intent || self.may_all_begin(core, at) => {
+                    return Some(at);
+                }
+                Some(Manner::Intent) => {}
+                None if has_intent => return None,
+                None => {}
+            }
+        }
+        None
+    }
+
+    /// Whether no transaction of the operation of this one must wait for an intent. They stand side by side.
+    fn may_all_begin(&self, core: &Core, at: usize) -> bool {
+        let op = self.waiting[at].op;
+        let before = self.waiting.range(..at).rev().take_while(|other| other.op == op);
+        let after = self.waiting.range(at..).take_while(|other| other.op == op);
+        before.chain(after).all(|other| self.intents.manner_of(core, other).is_some())
     }
 
     /// Gives a transaction its name, and its records the places that were found for them.

@@ -15,6 +15,9 @@
 //! - N1. A codeword is never in an intent that may be found after a crash and in such a payload, unless the payload is the
 //!   later one and has all of the codeword, or one like that lies between them. Intents may follow intents.
 //! - N2. An intent is written in place when it is on enough rings for good, and not before.
+//! - N4. From the first intent of an operation on nothing else gets a name before all transactions of the operation have one.
+//!   The intent is over only after all of them are committed, and until then no ring is freed of what came after it: if that
+//!   filled the rings, there would never be room for what is left of the operation.
 //! - N3. What an intent gave a drive is safe after a flush of it that began after the write in place; a flush that a
 //!   client asks for waits for that.
 

@@ -1,7 +1,7 @@
 //! Arrays with a journal that lose more drives than they survive: what was answered is still right where its drive is
 //! there, and nothing waits.
 
-use levelhead_array::{JournalSettings, Left, Patience, Policy, Settings, Spec};
+use levelhead_array::{JournalSettings, Left, Patience, Policy, Settings, Spec, Submit};
 use levelhead_block::{Command, Durability, Outcome};
 use levelhead_units::{DriveIdx, DriveSet, Nanos};
 
@@ -12,6 +12,16 @@ fn array(left: Left) -> Runtime {
     let settings = journaled(settings(spec, 8, Policy::Normal, DriveSet::EMPTY));
     let journal = settings.journal.clone().map(|known| JournalSettings { left, ..known });
     Runtime::new(&Settings { journal, ..settings }, 1)
+}
+
+/// The same with short rings.
+fn array_with_rings_of(sectors: u64) -> Runtime {
+    let spec: Spec = "raid5:3+1,chunk=4KiB".parse().unwrap();
+    let plain = settings(spec, 8, Policy::Normal, DriveSet::EMPTY);
+    let pieces = vec![extent(plain.area.size().get(), sectors)];
+    let start = journaled(plain);
+    let journal = start.journal.clone().map(|known| JournalSettings { pieces, ..known });
+    Runtime::new(&Settings { journal, ..start }, 1)
 }
 
 fn lose_two(run: &mut Runtime) {
@@ -205,12 +215,7 @@ fn announcement_that_a_ring_keeps_is_logged_instead() {
 /// Rings with room for one of two: the other one waits for its drive.
 #[test]
 fn announced_write_that_finds_no_room_waits_for_its_drive() {
-    let spec: Spec = "raid5:3+1,chunk=4KiB".parse().unwrap();
-    let plain = settings(spec, 8, Policy::Normal, DriveSet::EMPTY);
-    let pieces = vec![extent(plain.area.size().get(), 12)];
-    let start = journaled(plain);
-    let journal = start.journal.clone().map(|known| JournalSettings { pieces, ..known });
-    let mut run = Runtime::new(&Settings { journal, ..start }, 1);
+    let mut run = array_with_rings_of(12);
     run.write(0, extent(0, 6), &[7; 6 * 4096]);
     run.write(1, extent(12, 6), &[8; 6 * 4096]);
     let in_place = |run: &Runtime| run.inside.iter().filter(|sub| is_data(sub.command)).count();
@@ -236,4 +241,29 @@ fn announced_write_that_finds_no_room_waits_for_its_drive() {
     run.stop();
     run.run_until_quiet();
     assert!(run.buffers.is_empty() && run.ending.is_some(), "{} left", run.buffers.len());
+}
+
+/// N4: part of a write waits for an earlier announcement to be over, and the rings fill behind it meanwhile. Were the rest of
+/// it announced at once, nothing on the rings would be over before it, and there would never be room for that part.
+#[test]
+fn write_of_which_a_part_waits_for_an_announcement_does_not_fill_the_rings_behind_it() {
+    let mut run = array_with_rings_of(12);
+    run.write(0, extent(0, 6), &[7; 6 * 4096]);
+    while run.take(0).is_none() {
+        run.finish(0);
+    }
+    run.write(1, extent(5, 7), &[8; 7 * 4096]);
+    for id in 2..14 {
+        run.write(id, extent(12 + 3 * (id % 4), 1), &[9; 4096]);
+        // The announcement is over after a flush.
+        let is_other = |sub: &Submit| sub.command != Command::Flush;
+        while let Some(at) = run.inside.iter().position(is_other) {
+            run.finish(at);
+        }
+    }
+    run.run_for(Nanos::from_secs(10));
+    for id in 1..14 {
+        let (answer, _) = run.take(id).unwrap_or_else(|| panic!("write {id} waits"));
+        assert!(answer.outcome.is_good());
+    }
 }
