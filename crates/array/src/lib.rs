@@ -93,6 +93,7 @@ use crate::core::{Core, OpId, Purpose, Sub, loses_drive};
 use crate::durable::ledger::Ledger;
 use crate::durable::list_copies::ListCopies;
 use crate::durable::map_copies::MapCopies;
+use crate::durable::maps::Loss;
 use crate::durable::membership::Why;
 use crate::durable::superblock::Forced;
 use crate::event::ResyncTold;
@@ -759,7 +760,7 @@ impl Array {
             }
             ledger.handle_lost(&mut self.core, drive, recorded);
         } else {
-            self.core.begin_missed(drive, 0, u64::MAX);
+            self.core.begin_missed(drive, Loss { since: 0, last: 0, held: u64::MAX });
         }
         if let Some(journal) = &mut self.journal {
             journal.handle_lost(&mut self.core, drive);

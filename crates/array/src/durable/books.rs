@@ -2,7 +2,7 @@
 
 use levelhead_units::{DriveIdx, DriveSet};
 
-use super::membership::Membership;
+use super::membership::{Membership, not_present};
 use super::missed::FoundMap;
 use super::quorum::{Assembly, Doubt, FoundDamaged, Placed};
 use super::superblock::{Book, Own};
@@ -32,6 +32,20 @@ impl Books {
     pub(crate) fn listed(&self) -> Option<u64> {
         let mut owns = self.owns.iter().flatten();
         owns.any(|own| own.damaged().is_some()).then_some(self.damaged.generation)
+    }
+
+    /// Whether the list of damaged sectors that was found is on enough drives, or on all that are there.
+    pub(crate) fn is_list_safe(&self) -> bool {
+        let generation = self.damaged.generation;
+        let newest = self.damaged.newest.iter().enumerate();
+        let has =
+            newest.filter(|(_, newest)| newest.map_or(0, |newest| newest.generation) == generation);
+        let holders: DriveSet = has.map(|(at, _)| DriveIdx::from_usize(at)).collect();
+        let mut there = (0..self.owns.len()).filter(|&at| self.owns[at].is_some());
+        let not_counted = not_present(&self.book.members);
+        generation == 0
+            || there.all(|at| holders.contains(DriveIdx::from_usize(at)))
+            || !self.book.spec.survives(not_counted.or(holders))
     }
 
     /// The books of an array that was found, and that the run `run` goes on with.

@@ -72,8 +72,12 @@ impl Array {
         if self.ledger.is_none() && self.stop == Stop::No {
             return;
         }
+        let damaged = &self.core.damaged;
+        // What was found on too few drives is so again at the next start.
+        let is_as_found = !self.core.may_write && !damaged.is_changed();
         let is_mapped = !self.core.may_write || self.core.missed.is_at_rest();
-        let is_listed = (self.core.damaged.is_safe() && is_mapped) || self.core.has_failed();
+        let is_listed = damaged.is_safe() || is_as_found;
+        let is_listed = (is_listed && is_mapped) || self.core.has_failed();
         let mut is_done = self.stop == Stop::Wanted && self.ops.is_empty() && is_listed;
         if let (true, Some(journal)) = (is_done, &mut self.journal) {
             journal.drain();

@@ -52,6 +52,7 @@ use levelhead_block::{BufId, Command, Durability, Place, Segment, ZeroTail};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 
 use super::books::Books;
+use super::maps::Loss;
 use super::membership::{Member, Membership, Why, done_without, not_present};
 use super::superblock::{Book, Forced, Kept, Own, State, Superblock, Uuid};
 use super::wishes::Wishes;
@@ -72,6 +73,8 @@ pub(crate) struct Ledger {
     forced: Forced,
     /// Drives that missed the last entry, and are given it once they answer.
     lagging: DriveSet,
+    /// For every drive the generation of the newest record that it may have. What it has is that one, or the one before.
+    given: Vec<u64>,
     /// How the array stands with its drives now.
     members: Vec<Member>,
     /// What operators have said of the array's own work.
@@ -200,6 +203,7 @@ impl Ledger {
             assert!(is_used, "Q2: drive {drive}: {membership:?}");
         }
         let (members, wishes) = (book.members.clone(), book.wishes);
+        let given = vec![book.generation; members.len()]; // Q1
         let (phase, synced) = (Phase::Shut, Synced::NotNow);
         let there = (0..owns.len()).filter(|&at| owns[at].is_some()).map(DriveIdx::from_usize);
         let copies = there.collect::<DriveSet>().without(lagging);
@@ -212,6 +216,7 @@ impl Ledger {
             run,
             forced,
             lagging,
+            given,
             members,
             wishes,
             phase,
@@ -291,7 +296,8 @@ impl Ledger {
             let generation = self.book.generation;
             let member = &mut self.members[drive.as_usize()];
             if let Some(held) = held_by(member.membership) {
-                core.begin_missed(drive, generation, held);
+                let last = self.given[drive.as_usize()];
+                core.begin_missed(drive, Loss { since: generation, last, held });
                 member.membership = Membership::Missing { since: generation };
             }
         }
@@ -306,7 +312,8 @@ impl Ledger {
     pub(crate) fn handle_lost(&mut self, core: &mut Core, drive: DriveIdx, why: Why) {
         let member = &mut self.members[drive.as_usize()];
         if let Some(held) = held_by(member.membership) {
-            core.begin_missed(drive, self.book.generation, held);
+            let (since, last) = (self.book.generation, self.given[drive.as_usize()]);
+            core.begin_missed(drive, Loss { since, last, held });
         }
         member.membership = Membership::Lost { why };
         if let Some(entry) = &mut self.entry {
@@ -599,6 +606,7 @@ impl Ledger {
         let at = drive.as_usize();
         let progress = self.entry.as_ref().map(|entry| entry.progress[at]);
         if let (true, Some(Progress::Waiting { buf })) = (is_free, progress) {
+            self.given[at] = self.book.generation;
             let sub = self.write_copy(core, now, drive, 0, buf);
             let entry = self.entry.as_mut().expect("it has progress");
             entry.progress[at] = Progress::First { sub, buf };
@@ -607,8 +615,8 @@ impl Ledger {
 
     /// The book gets its next generation.
     fn turn_over(&mut self, core: &Core, state: State) {
-        if self.phase == Phase::Closing {
-            // Everything was flushed, and nothing is in the journal.
+        if self.phase == Phase::Closing && state == State::Clean {
+            // Everything was flushed, and nothing is in the journal from now on (RB2).
             for drive in core.drives.filling().iter() {
                 let to = core.valid[drive.as_usize()];
                 let membership = &mut self.members[drive.as_usize()].membership;

@@ -55,11 +55,15 @@ pub struct DamagedSummary {
 }
 
 impl Damaged {
-    /// The list that was found, of this generation; nothing where the drives have no place for one.
-    pub(crate) fn new(list: DamagedList, generation: Option<u64>) -> Self {
+    /// The list that was found, of this generation, on enough drives or on too few; nothing where the drives have no place for
+    /// one. Until it is on enough of them nothing counts that relies on it.
+    pub(crate) fn new(list: DamagedList, generation: Option<u64>, is_safe: bool) -> Self {
         let keeping = match generation {
             None => Keeping::No,
-            Some(generation) => Keeping::Yes { generation, is_changed: false, safe: generation },
+            Some(generation) => {
+                let safe = if is_safe { generation } else { generation.saturating_sub(1) };
+                Keeping::Yes { generation, is_changed: false, safe }
+            }
         };
         Self { list, keeping, waiting: BTreeMap::new(), told: BTreeSet::new() }
     }

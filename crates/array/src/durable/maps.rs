@@ -59,7 +59,7 @@ struct Leaving {
 pub(crate) struct Map {
     pub(crate) key: MapKey,
     pub(crate) slot: usize,
-    /// The generation that the array had when it began to do without the drive last.
+    /// The newest generation that the drive may have a record of, from before it was lost last.
     last: [u64; 1],
     words: Vec<u64>,
     /// Whether another drive comes into the place, of which the books do not say so for good yet (MW4).
@@ -136,7 +136,7 @@ impl Missed {
         kept.map(|map| map.key.drive).collect()
     }
 
-    /// The generation that the array had when it began to do without a drive last, if that has a map.
+    /// The newest generation that a drive may have a record of, from before it was lost last, if it has a map.
     pub(crate) fn lost_at(&self, drive: DriveIdx) -> Option<u64> {
         self.map(drive).map(|map| map.last[0])
     }
@@ -152,13 +152,13 @@ impl Missed {
         self.returning
     }
 
-    /// A drive is lost that held everything written to its stripes below `held`: it has a map from now on, if there is
-    /// room for one.
-    pub(crate) fn begin(&mut self, layout: &Layout, drive: DriveIdx, since: u64, held: u64) {
+    /// A drive is lost: it has a map from now on, if there is room for one.
+    pub(crate) fn begin(&mut self, layout: &Layout, drive: DriveIdx, loss: Loss) {
+        let Loss { since, last, held } = loss;
         let Some(known) = self.maps.get_mut(drive.as_usize()) else { return };
         if let Some(map) = known {
             // It is lost again: the bits are still those of all that it may not have.
-            map.last = [since];
+            map.last = [last];
             if map.pages[0].changed > 0 {
                 self.change += 1;
                 map.pages[0].note(self.change);
@@ -172,7 +172,7 @@ impl Missed {
         let Some(slot) = self.free_slot() else { return };
         let (key, stripes) = (self.key(layout, drive, since), layout.stripes());
         self.maps[drive.as_usize()] =
-            Some(Map { is_kept: self.is_in_memory, ..Map::new(key, slot) });
+            Some(Map { is_kept: self.is_in_memory, last: [last], ..Map::new(key, slot) });
         self.mark_all(drive, held.min(stripes)..stripes);
     }
 
@@ -365,6 +365,17 @@ impl Missed {
             self.has_become_kept = true;
         }
     }
+}
+
+/// A drive that the array begins to do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Loss {
+    /// The array's generation.
+    pub(crate) since: u64,
+    /// The newest generation that the drive may have a record of.
+    pub(crate) last: u64,
+    /// It held everything written to its stripes below this one.
+    pub(crate) held: u64,
 }
 
 impl PageState {

@@ -66,8 +66,8 @@ pub struct Page {
     pub key: MapKey,
     /// 0 for the head, which has no bits.
     pub number: u8,
-    /// The bits, of the first region first, as many words as a page has; of the head one word: the generation that the
-    /// array had when it began to do without the drive last, which may have been back meanwhile.
+    /// The bits, of the first region first, as many words as a page has; of the head one word: the newest generation that
+    /// the drive may have a record of, from before it was lost last; it may have been back meanwhile.
     pub words: Vec<u64>,
 }
 
@@ -227,7 +227,7 @@ pub struct FoundMap {
     pub key: MapKey,
     /// In which of the slots for maps it lies, on every member alike.
     pub slot: usize,
-    /// The generation that the array had when it began to do without the drive last.
+    /// The newest generation that the drive may have a record of, from before it was lost last.
     pub last: u64,
     /// Its bits.
     pub words: Vec<u64>,

@@ -313,8 +313,8 @@ pub fn quorum(found: &[Found]) -> Result<Assembly, Refusal> {
     if !spec.survives(lacking) {
         return Err(Refusal::TooFew { spec, absent: lacking });
     }
-    let damaged = newest_list(found, &places, right, absent)?;
-    let missed = find_maps(found, &places, right, absent.or(filling));
+    let damaged = newest_list(found, &places, right, lacking)?;
+    let missed = find_maps(found, &places, right, lacking);
     for Returning { found, own } in &back {
         // A ring begins empty under a new name: nothing that it has missed matters.
         let has_data = data_drives.contains(own.drive);
@@ -391,12 +391,13 @@ impl Assembly {
 
 /// The newest list of damaged sectors that a member has.
 ///
-/// A list that does not fit the array, like one that a drive does not give, may be the newest one.
+/// A list that does not fit the array, like one that a drive does not give, may be the newest one: a drive that is filled was
+/// not needed for that.
 fn newest_list(
     found: &[Found],
     places: &[Option<Placed>],
     book: &Book,
-    absent: DriveSet,
+    lacking: DriveSet,
 ) -> Result<FoundDamaged, Refusal> {
     let mut damaged = FoundDamaged::default();
     let mut unreadable = DriveSet::EMPTY;
@@ -433,7 +434,7 @@ fn newest_list(
         }
         damaged.newest.push(newest);
     }
-    if !unreadable.is_empty() && !book.spec.survives(absent.or(unreadable)) {
+    if !unreadable.is_empty() && !book.spec.survives(lacking.or(unreadable)) {
         return Err(Refusal::NoList { drives: unreadable });
     }
     Ok(damaged)
@@ -508,14 +509,16 @@ fn may_return(own: &Book, right: &Book, drive: DriveIdx, maps: &[FoundMap]) -> b
     map.is_some_and(|map| is_very_drive(own, &right.members, drive, map.last))
 }
 
-/// Whether a drive whose superblock says this of its array has not been part of an array that went on without `others`
-/// since: these went on without it at generation `last`.
+/// Whether a drive whose superblock says this of its array is what `others` have lost, and has not been part of an array that
+/// went on without them since. It had a record of generation `last` when they lost it, or the one before: an older one is a
+/// copy, which lacks what was written in between and is on no map.
 pub(crate) fn is_very_drive(own: &Book, others: &[Member], drive: DriveIdx, last: u64) -> bool {
     let is_present = |members: &[Member], at: usize| {
         members.get(at).is_some_and(|member| member.membership == Membership::Present)
     };
     let mut all = (0..others.len()).filter(|&at| at != drive.as_usize());
-    own.generation <= last && all.all(|at| is_present(&own.members, at) || !is_present(others, at))
+    let is_of_then = own.generation <= last && last - own.generation <= 1;
+    is_of_then && all.all(|at| is_present(&own.members, at) || !is_present(others, at))
 }
 
 /// The maps that the book names.

@@ -3,7 +3,7 @@
 use levelhead_array::damaged::{DAMAGED_PLACE, ListCopy};
 use levelhead_array::quorum::quorum;
 use levelhead_array::superblock::Uuid;
-use levelhead_array::{ArrayEvent, Books, Cell, Policy, Settings};
+use levelhead_array::{ArrayEvent, Books, Cell, Policy, Settings, Submit};
 use levelhead_block::{BlockDevice, Memory, Outcome};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba};
 
@@ -176,4 +176,32 @@ fn torn_list_leaves_the_one_before_it() {
     }
     let mut next = start_over(&run, &[0, 1, 2, 3]);
     assert_eq!(read(&mut next, 3, extent(at, 1)), [0], "the list from before the write counts");
+}
+
+/// Redundancy that counts what is on the list as zeroes is not valid before the list is on enough drives: what a power cut has
+/// left of it may be on one drive alone, and lost with that.
+#[test]
+fn list_that_was_found_on_one_drive_is_on_enough_before_redundancy_counts() {
+    let mut run = with_damage();
+    let place = run.drives[0].size().get() - 256;
+    for drive in &mut run.drives[1..] {
+        drive.bytes_mut(extent(place, 128)).fill(0);
+    }
+    let slots = place..place + 128;
+    let is_list =
+        |sub: &Submit| sub.command.extent().is_some_and(|own| slots.contains(&own.lba.get()));
+    let mut next = start_over(&run, &[0, 1, 2, 3]);
+    stop(&mut next);
+    let mut next = start_over(&run, &[0, 1, 2, 3]);
+    next.resync();
+    while let Some(at) = next.inside.iter().position(|submit| !is_list(submit)) {
+        next.finish(at);
+    }
+    assert!(next.inside.iter().any(is_list), "it is on its way");
+    assert_eq!(next.array.synced(), 0);
+    while next.array.synced() < next.array.layout().stripes() {
+        next.run_until_quiet();
+        next.resync();
+    }
+    assert_eq!(start_over(&next, &[1, 2, 3]).array.damaged().ranges().count(), 1);
 }

@@ -417,3 +417,38 @@ fn drive_that_was_not_there_for_one_start_is_caught_up_at_the_next() {
     assert_same(&bytes, &model);
     serving.stop();
 }
+
+/// The map names what was missed since the loss, and not what was written between the copy and the loss.
+#[test]
+fn old_copy_of_a_drive_that_was_not_there_is_not_taken_for_it() {
+    let shelf = Shelf::new();
+    let (drives, old) = (shelf.array(DRIVE), shelf.path("old.img"));
+    let mut model = random(SIZE, 1);
+    let write = |model: &mut Vec<u8>, drives: &[String], name: &str, options: &[&str]| {
+        let socket = shelf.path(name);
+        let serving = shelf.serve_with(drives, &[&["--nbd", &socket], options].concat());
+        let client = connect(&socket);
+        client.write_at(Bytes::new(0), model, Durability::Durable).unwrap();
+        scribble(&client, model, 2);
+        drop(client);
+        serving.stop();
+    };
+    write(&mut model, &drives, "1.sock", &[]);
+    std::fs::copy(&drives[3], &old).unwrap();
+    model = random(SIZE, 3);
+    write(&mut model, &drives, "2.sock", &[]);
+    write(&mut model, &without(&drives, 3), "3.sock", &["--degraded"]);
+    std::fs::copy(&old, &drives[3]).unwrap();
+    let socket = shelf.path("4.sock");
+    let serve = [&["array", "serve"], &refs(&drives)[..], &["--nbd", &socket]].concat();
+    let said = levelhead(&serve).refusal().to_owned();
+    assert!(said.contains(&format!("{} holds old data", drives[3])), "{said}");
+    let serving = shelf.serve_with(&without(&drives, 3), &["--nbd", &socket]);
+    let said = levelhead(&["array", "replace", &drives[0], "3", &drives[3]]).refusal().to_owned();
+    assert!(said.contains("--force"), "{said}");
+    levelhead(&["array", "replace", &drives[0], "3", &drives[3], "--force"]).good();
+    wait_for_rebuild(&serving, 3);
+    levelhead(&["array", "fail", &drives[0], "0"]).good();
+    assert_same(&crate::support::read_all(&socket), &model);
+    serving.stop();
+}

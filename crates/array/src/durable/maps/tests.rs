@@ -13,6 +13,10 @@ fn layout() -> Layout {
     Layout::new("raid5:2+1,chunk=16KiB".parse().unwrap(), Sectors::new(1_200))
 }
 
+fn loss(since: u64, held: u64) -> Loss {
+    Loss { since, last: since, held }
+}
+
 /// All pages that are to be written are safe.
 fn make_safe(missed: &mut Missed) {
     for (page, change) in missed.pages() {
@@ -23,7 +27,7 @@ fn make_safe(missed: &mut Missed) {
 #[test]
 fn a_drive_that_is_back_holds_what_is_not_on_its_map() {
     let mut missed = missed();
-    missed.begin(&layout(), DRIVE, 7, u64::MAX);
+    missed.begin(&layout(), DRIVE, loss(7, u64::MAX));
     missed.mark(DRIVE, 9);
     missed.mark_all(DRIVE, 250..261);
     assert!(!missed.spares(DRIVE, 0), "it is not back");
@@ -43,7 +47,7 @@ fn a_drive_that_is_back_holds_what_is_not_on_its_map() {
 #[test]
 fn what_a_drive_did_not_hold_when_it_was_lost_is_missed_from_the_start() {
     let mut missed = missed();
-    missed.begin(&layout(), DRIVE, 7, 290);
+    missed.begin(&layout(), DRIVE, loss(7, 290));
     missed.begin_return(DRIVE);
     assert_eq!((missed.next(DRIVE, 0), missed.regions_left(DRIVE, 0)), (Some(288), Some(3)));
 }
@@ -51,7 +55,7 @@ fn what_a_drive_did_not_hold_when_it_was_lost_is_missed_from_the_start() {
 #[test]
 fn a_change_is_safe_when_its_page_is_and_a_map_is_kept_when_its_head_is_that_comes_last() {
     let mut missed = missed();
-    missed.begin(&layout(), DRIVE, 7, u64::MAX);
+    missed.begin(&layout(), DRIVE, loss(7, u64::MAX));
     let first = missed.mark(DRIVE, 9);
     assert!(first > 0 && !missed.is_safe(first) && missed.is_safe(0));
     let pages = missed.pages();
@@ -71,24 +75,24 @@ fn a_change_is_safe_when_its_page_is_and_a_map_is_kept_when_its_head_is_that_com
 fn a_slot_is_used_again_when_the_books_say_that_its_map_is_not_kept() {
     let mut missed = missed();
     let slot = |missed: &Missed, drive: u8| missed.map(DriveIdx::new(drive)).map(|map| map.slot);
-    missed.begin(&layout(), DriveIdx::new(0), 7, u64::MAX);
+    missed.begin(&layout(), DriveIdx::new(0), loss(7, u64::MAX));
     missed.drop_map(DriveIdx::new(0));
-    missed.begin(&layout(), DriveIdx::new(1), 8, u64::MAX);
-    missed.begin(&layout(), DriveIdx::new(2), 8, u64::MAX);
+    missed.begin(&layout(), DriveIdx::new(1), loss(8, u64::MAX));
+    missed.begin(&layout(), DriveIdx::new(2), loss(8, u64::MAX));
     assert_eq!((slot(&missed, 1), slot(&missed, 2)), (Some(1), None));
     missed.note_recorded([DriveIdx::new(1)].into_iter().collect());
-    missed.begin(&layout(), DriveIdx::new(2), 8, u64::MAX);
+    missed.begin(&layout(), DriveIdx::new(2), loss(8, u64::MAX));
     assert_eq!(slot(&missed, 2), Some(0));
 }
 
 #[test]
 fn a_drive_that_is_lost_again_keeps_its_map_and_its_head_says_when() {
     let mut missed = missed();
-    missed.begin(&layout(), DRIVE, 7, u64::MAX);
+    missed.begin(&layout(), DRIVE, loss(7, u64::MAX));
     missed.mark(DRIVE, 9);
     make_safe(&mut missed);
     make_safe(&mut missed);
-    missed.begin(&layout(), DRIVE, 12, u64::MAX);
+    missed.begin(&layout(), DRIVE, loss(12, u64::MAX));
     assert_eq!((missed.lost_at(DRIVE), missed.is_at_rest()), (Some(12), false));
     make_safe(&mut missed);
     assert!(missed.is_at_rest());
@@ -98,7 +102,7 @@ fn a_drive_that_is_lost_again_keeps_its_map_and_its_head_says_when() {
 #[test]
 fn the_map_of_a_drive_that_is_replaced_goes_on_until_the_books_name_the_new_one() {
     let mut missed = missed();
-    missed.begin(&layout(), DRIVE, 7, u64::MAX);
+    missed.begin(&layout(), DRIVE, loss(7, u64::MAX));
     make_safe(&mut missed);
     make_safe(&mut missed);
     assert!(missed.kept().contains(DRIVE) && missed.end_when_named(DRIVE));
@@ -110,9 +114,9 @@ fn the_map_of_a_drive_that_is_replaced_goes_on_until_the_books_name_the_new_one(
     assert!(!missed.has(DRIVE) && missed.take_become_safe());
     // The new one is lost before it is named: it holds nothing of what the old one did not miss either.
     missed.note_recorded(DriveSet::EMPTY);
-    missed.begin(&layout(), DRIVE, 9, u64::MAX);
+    missed.begin(&layout(), DRIVE, loss(9, u64::MAX));
     missed.end_when_named(DRIVE);
-    missed.begin(&layout(), DRIVE, 12, 0);
+    missed.begin(&layout(), DRIVE, loss(12, 0));
     missed.begin_return(DRIVE);
     assert!((0..300).all(|stripe| !missed.spares(DRIVE, stripe)));
 }
