@@ -17,10 +17,11 @@ use crate::drives::queue::End;
 use crate::drives::{Drives, Ended, EndedRead, Fate, Left, Load, Push, Reader};
 use crate::durable::damaged::DamagedList;
 use crate::durable::listing::Damaged;
-use crate::durable::maps::Missed;
+use crate::durable::maps::{Loss, Missed};
 use crate::event::Event;
 use crate::journal::at_risk::AtRisk;
 use crate::journal::contents::{Contents, InPlace};
+use crate::journal::live::Live;
 use crate::journal::record::Record;
 use crate::journal::unplaced::Unplaced;
 pub(crate) use crate::ops::id::OpId;
@@ -119,6 +120,8 @@ pub(crate) struct Core {
     keeps_no_books: bool,
     /// Whether what is to be written goes to the journal first.
     pub(crate) is_journaled: bool,
+    /// Which of its records a crash may still find.
+    pub(crate) live: Live,
     /// Whether writes read from where that costs least.
     pub(crate) weighs_writes: bool,
     /// Drives that no write of a journal should wait for.
@@ -235,11 +238,15 @@ impl Core {
             synced_for_good: settings.synced,
             unplaced: Unplaced::new(count),
             damaged: match &settings.books {
-                None => Damaged::new(DamagedList::default(), None),
-                Some(books) => Damaged::new(books.damaged.list.clone(), books.listed()),
+                None => Damaged::new(DamagedList::default(), None, true),
+                Some(books) => {
+                    let list = books.damaged.list.clone();
+                    Damaged::new(list, books.listed(), books.is_list_safe())
+                }
             },
             keeps_no_books: settings.books.is_none(),
             is_journaled: settings.journal.is_some(),
+            live: Live::new(settings.journal.is_some()),
             weighs_writes: matches!(settings.policy, Policy::Level(_)),
             hindering: DriveSet::EMPTY,
             journal_next: None,
@@ -269,14 +276,13 @@ impl Core {
         stripe < self.valid[drive.as_usize()] || self.missed.spares(drive, stripe)
     }
 
-    /// A drive is lost that held everything written to its stripes below `held`. What it misses from now on is marked, where
-    /// a journal says what was under way.
-    pub(crate) fn begin_missed(&mut self, drive: DriveIdx, since: u64, held: u64) {
+    /// A drive is lost. What it misses from now on is marked, where a journal says what was under way.
+    pub(crate) fn begin_missed(&mut self, drive: DriveIdx, loss: Loss) {
         let has_data = self.layout.spec().data_drives().contains(drive);
         if !self.is_journaled || !has_data {
             return;
         }
-        self.missed.begin(&self.layout, drive, since, held);
+        self.missed.begin(&self.layout, drive, loss);
         // Redundancy that was made valid may not be safe on the drive. Copies of a mirror may differ where they were not
         // made alike, and are made alike without it.
         let stripes = self.layout.stripes();

@@ -14,8 +14,10 @@
 //! # Invariants
 //!
 //! - RB1. The front moves over a step when all of it is copied, and over the steps in their order.
-//! - RB2. The mark moves to where the front was when a flush of the drive was begun, once that flush has ended, enough
-//!   rings say for good that all transactions of that time are committed, and the list of damaged sectors is safe.
+//! - RB2. The mark moves to where the front was when a flush of the drive was begun, once that flush has ended, every
+//!   ring says for good that all transactions of that time are over, and the list of damaged sectors is safe. A recovery
+//!   takes what is below the mark for what it was when the last of them was written: one that was written when the drive
+//!   was not there names sectors of it that were written since without it.
 //! - RB3. A sector that nothing gives never costs another drive, and is not made up: it is one damaged sector, and the
 //!   rebuild goes on. Where drives have no place for the list of damaged sectors the front stays before it, and its step
 //!   is tried again, until it can be had or is written.
@@ -464,10 +466,11 @@ impl Array {
     /// Moves the mark if what is below is safe (RB2).
     fn note_marked(&mut self, now: Instant, drive: DriveIdx, marking: Marking) -> Moved {
         let Marking { to, flush, committed } = marking;
-        let is_committed =
-            self.journal.as_mut().is_none_or(|known| known.says(&self.core, now, committed));
+        let core = &mut self.core;
+        let is_over = |known: &mut Journal| known.says_over(core, now, committed + 1);
+        let is_over = self.journal.as_mut().is_none_or(is_over);
         let is_last = to == self.core.layout.stripes();
-        if flush.is_some() || !is_committed || !self.core.damaged.is_safe() {
+        if flush.is_some() || !is_over || !self.core.damaged.is_safe() {
             return Moved::No;
         }
         if is_last && !self.core.nearly_present.contains(drive) {

@@ -110,5 +110,6 @@ impl Journal {
             self.look_at(core, Instant::ZERO, self.next);
         }
         self.next += 1;
+        core.live.note_next(self.next);
     }
 }

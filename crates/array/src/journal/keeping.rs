@@ -50,11 +50,17 @@ impl Array {
                 journal.adopt(sub, written.drive, written.extent);
             }
         }
+        let ops = &self.ops;
+        self.core.live.keep(|op| ops.contains_key(&op));
+        let wanted = self.core.live.wanted().filter(|_| journal.is_ready());
+        let said = wanted.filter(|&below| journal.says_over(&mut self.core, now, below));
+        let over = said.map_or(Vec::new(), |below| self.core.live.note_said(below));
         if !was_ready && (journal.is_ready() || self.core.has_failed()) {
             self.granted.extend(self.unopened.drain(..));
         }
         let is_safe = self.core.intents_at_risk.take_changed();
-        let moved = if ended.is_empty() && !is_safe { Moved::No } else { Moved::Yes };
+        let is_moved = !ended.is_empty() || is_safe || !over.is_empty();
+        let moved = if is_moved { Moved::Yes } else { Moved::No };
         for Told { op, logged, to_place } in ended {
             let Some(Op::Write(write)) = self.ops.get_mut(&op) else {
                 unreachable!("W4: operation {op} waits for the journal")
@@ -62,6 +68,7 @@ impl Array {
             write.handle_logged(&mut self.core, now, logged, to_place);
             self.advance(now, op);
         }
+        over.into_iter().for_each(|op| self.advance(now, op));
         if is_safe {
             self.advance_flushes(now);
         }

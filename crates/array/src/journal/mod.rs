@@ -47,6 +47,7 @@ pub(crate) mod contents;
 mod hedging;
 mod intents;
 mod keeping;
+pub(crate) mod live;
 mod pace;
 pub(crate) mod placer;
 mod placing;
@@ -116,8 +117,6 @@ pub(crate) struct Journal {
     settled: DriveSet,
     /// Since when some places wait for a mark.
     unmarked_since: Option<Instant>,
-    /// Up to which transaction a mark is wanted although no place waits for it.
-    mark_wanted: Option<u64>,
     rules: Rules,
     /// The array has failed: nothing comes with time any more.
     has_failed: bool,
@@ -213,7 +212,6 @@ impl Journal {
             blocked: None,
             settled: DriveSet::EMPTY,
             unmarked_since: None,
-            mark_wanted: None,
             rules: known.rules,
             has_failed: false,
             spec: settings.spec,
@@ -515,8 +513,15 @@ impl Journal {
         self.rings[at].renew(RingName { array, member: member.unwrap_or(old) });
         self.placers[at].handle_lost();
         self.settled = self.settled.without(DriveSet::EMPTY.with(drive));
-        for transaction in self.open.values_mut().chain(&mut self.waiting) {
+        for transaction in self.open.values_mut() {
             transaction.gone = transaction.gone.with(drive);
+        }
+        // One that waits may begin when the new drive counts, and then needs it, unless it writes to the old one. That keeps the
+        // new one from counting.
+        for transaction in &mut self.waiting {
+            if transaction.participants.contains(drive) {
+                transaction.gone = transaction.gone.with(drive);
+            }
         }
     }
 
@@ -552,22 +557,12 @@ impl Journal {
         self.unmarked_since = self.unmarked_since.or(Some(now));
     }
 
-    /// Whether enough rings say for good that everything up to this transaction is committed. If they do not, a mark
-    /// is written that says so.
-    pub(crate) fn says(&mut self, core: &Core, now: Instant, committed: u64) -> bool {
-        let says_it = self.marked(core) >= committed;
-        self.mark_wanted = (!says_it).then_some(committed);
-        if !says_it {
-            self.unmarked_since = self.unmarked_since.or(Some(now));
-        }
-        says_it
-    }
-
     /// Moves on as the facts demand.
     pub(crate) fn advance(&mut self, core: &mut Core, now: Instant) {
         if !self.recover(core, now) {
             return;
         }
+        core.live.note_next(self.next);
         while let Some(wanted) = core.to_journal.pop_front() {
             self.begin(wanted);
         }

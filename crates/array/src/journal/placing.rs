@@ -19,7 +19,7 @@ const OVERDUE: u64 = 4;
 impl Journal {
     /// Writes what is marked in its places (J2).
     pub(super) fn place(&mut self, core: &mut Core, now: Instant) {
-        if core.unplaced.is_empty() && self.mark_wanted.is_none() {
+        if core.unplaced.is_empty() {
             self.unmarked_since = None;
             return;
         }

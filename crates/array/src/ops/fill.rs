@@ -17,6 +17,8 @@
 //! - FI3. A sector that nothing gives is put onto the list of damaged sectors, with what is redundant of its codeword: that
 //!   counts what is nowhere now. Everything else is copied. Where drives have no place for the list, or what is redundant
 //!   still waits for its place, the step is done again later.
+//! - FI4. That is done once no record from before would be found after a crash: it would count as newer, and put back what
+//!   is redundant as if that counted zeroes.
 
 use std::collections::VecDeque;
 
@@ -238,7 +240,8 @@ impl FillOp {
 
     /// Everything that can be had was read: computes what the drive is to hold.
     fn compute(&mut self, core: &mut Core, now: Instant) {
-        let mut targets: Vec<Target> = Vec::new();
+        let (mut targets, mut damaged): (Vec<Target>, Vec<Cell>) = Default::default();
+        let mut is_in_vain = false;
         for (at, word) in self.fetch.codewords.iter().enumerate() {
             // What is on the list already is damaged whatever the drive holds.
             let own = word.subject.minus(word.listed);
@@ -248,14 +251,18 @@ impl FillOp {
             targets.extend(had.iter().map(target));
             let cells = nowhere(core, word, own.minus(had));
             if cells.iter().any(|&cell| core.unplaced.find(cell).is_some()) || !core.keeps_list() {
-                self.is_in_vain |= !cells.is_empty();
+                is_in_vain |= !cells.is_empty();
             } else {
-                self.damaged.extend(cells);
+                damaged.extend(cells);
             }
         }
-        if self.is_in_vain {
-            self.damaged.clear();
+        if is_in_vain {
+            damaged.clear();
         }
+        if !damaged.is_empty() && !core.live.is_over_for(self.op) {
+            return; // FI4
+        }
+        (self.damaged, self.is_in_vain) = (damaged, is_in_vain);
         for &Cell { drive, lba } in &self.damaged {
             let event = core.damaged.add(drive, Extent::new(lba, Sectors::new(1)));
             core.actions.extend(event.map(Action::Event));

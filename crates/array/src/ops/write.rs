@@ -251,7 +251,13 @@ impl WriteOp {
             let ways = if core.has_failed() { None } else { self.ways(core, now) };
             let ways = ways.or_else(|| self.ways_with_all(core, now));
             let ways = match ways {
-                None if self.give_up_unreadable(core) => self.ways(core, now),
+                None if self.may_give_up(core) => {
+                    if !core.live.is_over_for(self.op) {
+                        return Progress::NotYet;
+                    }
+                    self.give_up_unreadable(core);
+                    self.ways(core, now)
+                }
                 ways => ways,
             };
             let Some(ways) = ways else {
@@ -307,18 +313,15 @@ impl WriteOp {
         end
     }
 
-    /// A resync whose data a drive does not give goes on without: nothing else says what was there, and what is
-    /// redundant counts it as zeroes from now on. Returns whether there was such data, and on no lost drive.
-    fn give_up_unreadable(&mut self, core: &mut Core) -> bool {
-        let Cause::Resync { .. } = self.cause else { return false };
-        let is_mirror = core.layout.spec().is_mirror();
-        if is_mirror
-            || core.has_failed()
-            || !core.drives.lost_data().is_empty()
-            || !core.keeps_list()
-        {
-            return false;
-        }
+    /// Whether a resync may go on without what a drive does not give, where that is on no lost drive.
+    fn may_give_up(&self, core: &Core) -> bool {
+        let is_whole = !core.has_failed() && core.drives.lost_data().is_empty();
+        let is_resync = matches!(self.cause, Cause::Resync { .. });
+        is_resync && is_whole && !core.layout.spec().is_mirror() && core.keeps_list()
+    }
+
+    /// Nothing else says what was there, and what is redundant counts it as zeroes from now on.
+    fn give_up_unreadable(&mut self, core: &mut Core) {
         let data = SymbolSet::first(core.layout.data_symbols());
         for word in &mut self.fetch.codewords {
             let given_up = data.and(word.damaged).minus(word.have).minus(word.listed);
@@ -329,7 +332,6 @@ impl WriteOp {
                 core.actions.extend(event.map(Action::Event));
             }
         }
-        true
     }
 
     /// Takes what was written off the list of damaged sectors; returns whether the drives say so (Y2).
