@@ -23,6 +23,7 @@ use crate::journal::at_risk::AtRisk;
 use crate::journal::contents::{Contents, InPlace};
 use crate::journal::live::Live;
 use crate::journal::record::Record;
+use crate::journal::rules::Rule;
 use crate::journal::unplaced::Unplaced;
 pub(crate) use crate::ops::id::OpId;
 use crate::ops::postponed::Postponed;
@@ -246,7 +247,9 @@ impl Core {
             },
             keeps_no_books: settings.books.is_none(),
             is_journaled: settings.journal.is_some(),
-            live: Live::new(settings.journal.is_some()),
+            live: Live::new(
+                settings.journal.as_ref().is_some_and(|known| known.rules.keep(Rule::Live)),
+            ),
             weighs_writes: matches!(settings.policy, Policy::Level(_)),
             hindering: DriveSet::EMPTY,
             journal_next: None,

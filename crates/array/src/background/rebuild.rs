@@ -468,7 +468,7 @@ impl Array {
         let Marking { to, flush, committed } = marking;
         let core = &mut self.core;
         let is_over = |known: &mut Journal| known.says_over(core, now, committed + 1);
-        let is_over = self.journal.as_mut().is_none_or(is_over);
+        let is_over = self.journal.as_mut().is_none_or(is_over) || !self.keeps(Rule::FillOver);
         let is_last = to == self.core.layout.stripes();
         if flush.is_some() || !is_over || !self.core.damaged.is_safe() {
             return Moved::No;

@@ -31,6 +31,8 @@ pub struct Aim {
     pub slow_aside: bool,
     /// Whether every image goes on in which sectors were found damaged.
     pub seeks_damage: bool,
+    /// Whether arrays have more stripes, are filled stripe by stripe, and record that soon.
+    pub fills: bool,
     /// A piece of a journal has from 10 sectors to this many more.
     pub more_space: u64,
     /// How often mishaps come.
@@ -108,6 +110,7 @@ impl Aim {
         is_apart: false,
         slow_aside: false,
         seeks_damage: false,
+        fills: false,
         more_space: 24,
         odds: Odds::DEFAULT,
     };
@@ -227,8 +230,28 @@ impl Aim {
     pub const COPIES: Self =
         Self { odds: Odds { loss: 2, back: 40, copy: 6, ..Self::RETURNS.odds }, ..Self::RETURNS };
 
+    /// Disks are replaced by blank ones and filled, with a crash at every stripe.
+    pub const FILLS: Self = Self {
+        writes: 24,
+        one_of: 4,
+        focus: 8,
+        fills: true,
+        more_space: 40,
+        odds: Odds {
+            loss: 1,
+            back: 20,
+            aside: 2,
+            place: 3,
+            announced: 4,
+            trouble: 0,
+            unsynced: 0,
+            ..Odds::DEFAULT
+        },
+        ..Self::DEFAULT
+    };
+
     /// Each aim, and its name.
-    pub const ALL: [(&'static str, Self); 15] = [
+    pub const ALL: [(&'static str, Self); 16] = [
         ("short", Self::DEFAULT),
         ("long", Self::LONG),
         ("focused", Self::FOCUSED),
@@ -244,5 +267,6 @@ impl Aim {
         ("damaged", Self::DAMAGED),
         ("torn", Self::TORN),
         ("copies", Self::COPIES),
+        ("fills", Self::FILLS),
     ];
 }

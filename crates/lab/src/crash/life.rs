@@ -1,6 +1,7 @@
 //! The life of an array of a crash swarm: writes, reads, flushes and mishaps, with an image at the boundaries between
 //! their effects.
 
+use levelhead_array::membership::Membership;
 use levelhead_array::{Ending, Layout, Patience, Spec};
 use levelhead_block::Durability;
 use levelhead_stats::{Rng, Streams};
@@ -53,8 +54,9 @@ impl Run<'_> {
         let has_patience = self.odds().trouble > 0 && self.rng.below(2) == 0;
         let patience = has_patience.then_some(Patience::DEFAULT);
         let (rules, seed) = (self.aim.rules, self.rng.bits());
-        let Aim { slow_books, slow_aside, .. } = self.aim;
-        Machine::start(Start { image, hidden, rules, patience, slow_books, slow_aside, seed })
+        let Aim { slow_books, slow_aside, fills, .. } = self.aim;
+        let start = Start { image, hidden, rules, patience, slow_books, slow_aside, fills, seed };
+        Machine::start(start)
     }
 
     /// Some writes, with an image at the boundaries between their effects.
@@ -221,6 +223,11 @@ impl Run<'_> {
         let known = assemble(&image.disks, image.dead, image.lost)?;
         // What is being filled is of no use before enough disks say that it is full.
         let mut gone = known.absent.or(known.assembly.filling).or(image.filling);
+        let in_part = known.assembly.book.members.iter().any(|member| match member.membership {
+            Membership::Filling { to } => to > 0 && to < known.assembly.book.stripes(),
+            _ => false,
+        });
+        self.tally.part_filled += u64::from(in_part);
         self.tally.back += u64::from(!image.lost.without(gone).is_empty());
         let layout = Layout::new(self.spec, known.assembly.area.size());
         let is_valid = known.assembly.trusted == layout.stripes();

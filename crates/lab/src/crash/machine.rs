@@ -11,7 +11,7 @@ use levelhead_array::journal::rules::{Rule, Rules};
 use levelhead_array::membership::Why;
 use levelhead_array::superblock::{Own, Superblock, Uuid};
 use levelhead_array::{
-    Action, Answer, Array, ArrayEvent, Books, BufId, Cell, Content, Deliver, Ending, Event,
+    Action, Answer, Array, ArrayEvent, Books, Budget, BufId, Cell, Content, Deliver, Ending, Event,
     HostOrder, JournalSettings, NewMember, Patience, Policy, RequestId, Settings, Submit, Sums,
 };
 use levelhead_block::{
@@ -20,7 +20,7 @@ use levelhead_block::{
 use levelhead_bytes::Buffers;
 use levelhead_erasure::Kernel;
 use levelhead_stats::{Rng, Streams};
-use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
 use self::inside::{Inside, Of};
 use super::disk::Disk;
@@ -58,6 +58,8 @@ pub(crate) struct Start {
     pub(crate) patience: Option<Patience>,
     pub(crate) slow_books: bool,
     pub(crate) slow_aside: bool,
+    /// Whether disks are filled stripe by stripe.
+    pub(crate) fills: bool,
     pub(crate) seed: u64,
 }
 
@@ -104,6 +106,7 @@ pub struct Machine {
     has_patience: bool,
     slow_books: bool,
     pub(crate) slow_aside: bool,
+    fills: bool,
     keeps_list: bool,
     rules: Rules,
     /// Disks that are back, and that the array does without.
@@ -131,7 +134,7 @@ pub struct Machine {
 impl Machine {
     /// Finds the array on its disks and starts it.
     pub(crate) fn start(start: Start) -> Result<Self, String> {
-        let Start { image, hidden, rules, patience, slow_books, slow_aside, seed } = start;
+        let Start { image, hidden, rules, patience, slow_books, slow_aside, fills, seed } = start;
         let Image { disks, promise, lost, filling, dead, spoilt, .. } = image;
         let replaced = Vec::new();
         let Assembled { assembly, returning, .. } = assemble(&disks, hidden, lost)?;
@@ -149,7 +152,12 @@ impl Machine {
             lost: assembly.absent.or(assembly.filling),
             books: Some(Books::of(&assembly, Uuid(u128::from(seed).to_le_bytes()))),
             patience,
-            background: None,
+            background: fills.then_some(Budget {
+                step: Sectors::new(1),
+                mark: Nanos::from_millis(1),
+                pause: Nanos::from_millis(1),
+                ..Budget::DEFAULT
+            }),
             journal: JournalSettings::of(&assembly).map(|known| JournalSettings {
                 rules,
                 // A stripe each.
@@ -176,6 +184,7 @@ impl Machine {
             has_patience: patience.is_some(),
             slow_books,
             slow_aside,
+            fills,
             rules,
             returning,
             returned: 0,
@@ -325,7 +334,8 @@ impl Machine {
     /// back, and now and then if it had data.
     fn replace_lost(&mut self, rng: &mut Rng) -> bool {
         let spec = *self.array.layout().spec();
-        let with_data = if rng.below(4) == 0 { spec.data_drives() } else { DriveSet::EMPTY };
+        let with_data =
+            if self.fills || rng.below(4) == 0 { spec.data_drives() } else { DriveSet::EMPTY };
         let lost = self.array.away().and(spec.journal_drives().and(self.dead).or(with_data));
         let mut ready = lost.iter().filter(|&drive| self.array.may_replace(drive).is_ok());
         let Some(drive) = ready.next() else { return false };

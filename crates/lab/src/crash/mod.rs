@@ -81,6 +81,8 @@ pub struct Tally {
     pub copies: u64,
     /// Those of them whose places the new ones have.
     pub seated: u64,
+    /// Images with a disk that was filled in part, as its books say.
+    pub part_filled: u64,
     /// Stops in good order.
     pub stops: u64,
     /// Sectors that arrays said they could not bring back.
@@ -126,7 +128,7 @@ pub fn run(seed: u64, aim: Aim, tally: &mut Tally) -> Result<(), Broken> {
     let codewords = 2 * spec.width() as u64 * (1 + spec.expansion() as u64);
     let least = if aim.is_apart { 2 + codewords } else { 10 };
     let piece = if aim.has_journal { least + rng.below(aim.more_space) } else { 0 };
-    let stripes = 1 + rng.below(3);
+    let stripes = if aim.fills { 4 + rng.below(5) } else { 1 + rng.below(3) };
     let is_unsynced = aim.odds.unsynced > 0 && rng.below(aim.odds.unsynced) == 0;
     let synced = if is_unsynced { rng.below(stripes) } else { u64::MAX };
     let is_announced = aim.odds.announced > 0 && rng.below(aim.odds.announced) == 0;
