@@ -395,7 +395,9 @@ impl Core {
         let state = self.subs.get_mut(&sub).expect("its drive has not ended it");
         state.purpose = Purpose::Place;
         let extent = state.command.extent().expect("it writes somewhere");
-        Written { drive: state.drive, extent }
+        let drive = state.drive;
+        self.drives.leave(drive, sub); // H1
+        Written { drive, extent }
     }
 
     pub(crate) fn note_event(&mut self, event: Option<DriveEvent>) {
