@@ -66,6 +66,9 @@ fn uuid_of(member: &Path) -> Result<Uuid, AppError> {
     }
 }
 
+/// What an NBD server begins with.
+const NBD_GREETING: &[u8] = b"NBDMAGIC";
+
 /// A connection to a running array.
 pub(super) struct Conversation {
     path: PathBuf,
@@ -120,8 +123,21 @@ impl Conversation {
         set.map_err(|error| self.blame(error))
     }
 
+    /// Refuses the beginning of an answer that no array gives.
+    pub(super) fn check_kind(&self, line: &[u8]) -> Result<(), AppError> {
+        let path = self.path.display();
+        match line {
+            [] | [b'{', ..] => Ok(()),
+            _ if line.starts_with(NBD_GREETING) => Err(AppError::usage(format!(
+                "{path} is a socket for NBD clients and not for control, where an array says how it is"
+            ))),
+            _ => Err(AppError::usage(format!("{path} is no control socket of an array"))),
+        }
+    }
+
     /// What a line says.
     pub(super) fn parse<T: DeserializeOwned>(&self, line: &[u8]) -> Result<Reply<T>, AppError> {
+        self.check_kind(line)?;
         serde_json::from_slice(line).map_err(|error| self.blame(format!("odd answer: {error}")))
     }
 

@@ -105,19 +105,26 @@ pub(super) struct Controlled {
 }
 
 impl Listener {
-    /// Listens at `path`. A socket file at which no server answers is replaced.
+    /// Listens at `path`. A socket at which no program listens is replaced.
     pub(super) fn bind(path: &Path) -> Result<Self, AppError> {
         let fail = |error: io::Error| {
             AppError::usage(format!("cannot listen for control at {}: {error}", path.display()))
         };
-        if UnixStream::connect(path).is_ok() {
-            let path = path.display();
-            return Err(AppError::usage(format!(
-                "a running array answers at {path} already; --control names another place"
-            )));
-        }
-        if is_left_over(path) {
-            fs::remove_file(path).map_err(fail)?;
+        match UnixStream::connect(path) {
+            Ok(_) => {
+                let path = path.display();
+                return Err(AppError::usage(format!(
+                    "a running array answers at {path} already; --control names another place"
+                )));
+            }
+            Err(error) if is_left_over(path, &error) => fs::remove_file(path).map_err(fail)?,
+            Err(_) if path.symlink_metadata().is_ok() => {
+                let path = path.display();
+                return Err(AppError::usage(format!(
+                    "cannot listen for control at {path}: something else is there, which is not a control socket"
+                )));
+            }
+            Err(_) => {}
         }
         // Bound where only the owner gets in, and named when only the owner may open it.
         let folder = match path.parent() {
@@ -162,7 +169,7 @@ impl Listener {
 /// else, or none can be made, the array does without.
 fn lead(link: &Path, socket: &Path) -> Option<SocketFile> {
     use std::os::unix::fs::symlink;
-    if is_left_over(link) && UnixStream::connect(link).is_err() {
+    if UnixStream::connect(link).err().is_some_and(|error| is_left_over(link, &error)) {
         fs::remove_file(link).ok()?;
     }
     symlink(absolute(socket), link).ok()?;
@@ -204,13 +211,17 @@ impl Drop for Clients {
     }
 }
 
-/// Whether a control socket lies here, or a link to one that may have gone.
-fn is_left_over(path: &Path) -> bool {
+/// Whether a socket lies here at which no program listens, or a link to one that has gone: a client cannot connect for
+/// this reason. Sockets of other kinds, and those of others, give other reasons, and may be in use.
+fn is_left_over(path: &Path, error: &io::Error) -> bool {
     use std::os::unix::fs::FileTypeExt;
-    let Ok(own) = fs::symlink_metadata(path) else { return false };
-    match fs::metadata(path) {
-        Ok(metadata) => metadata.file_type().is_socket(),
-        Err(_) => own.is_symlink(),
+    match error.kind() {
+        // Files that are no sockets refuse, too.
+        io::ErrorKind::ConnectionRefused => {
+            fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket())
+        }
+        io::ErrorKind::NotFound => fs::symlink_metadata(path).is_ok_and(|own| own.is_symlink()),
+        _ => false,
     }
 }
 

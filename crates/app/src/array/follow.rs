@@ -107,6 +107,7 @@ fn next(
         match conversation.lines.read_until(b'\n', &mut line) {
             Ok(_) if line.ends_with(b"\n") => break,
             Ok(_) => {
+                conversation.check_kind(&line)?;
                 let sentence =
                     format!("the connection broke; what came after event {last} is not known");
                 return Err(conversation.blame(sentence));

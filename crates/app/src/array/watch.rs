@@ -107,7 +107,10 @@ fn look(conversation: &mut Conversation, stop: &Stop) -> Result<Looked, AppError
         match conversation.lines.read_until(b'\n', &mut line) {
             Ok(_) if line.ends_with(b"\n") => break,
             Ok(_) if !conversation.path().exists() => return Ok(Looked::Ended),
-            Ok(_) => return Err(conversation.blame("the connection broke")),
+            Ok(_) => {
+                conversation.check_kind(&line)?;
+                return Err(conversation.blame("the connection broke"));
+            }
             // What has come is in the line already.
             Err(error) if is_early(error.kind()) => {}
             Err(error) => return Err(conversation.blame(error)),

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::Path;
 
 use levelhead_block::Durability;
@@ -250,6 +250,23 @@ fn what_lies_where_the_control_socket_would_be_is_replaced_only_if_it_is_a_dead_
     assert!(levelhead(&serve).refusal().contains("cannot listen for control"));
     assert_eq!(fs::read_to_string(&control).unwrap(), "mine");
     fs::remove_file(&control).unwrap();
+    // The socket for NBD clients is none for control.
+    let serving = shelf.serve(&drives);
+    let nbd = shelf.path("nbd.sock");
+    for verb in [&["status"][..], &["status", "--watch"], &["stop"], &["events"]] {
+        let refused = levelhead(&[&["array", verb[0], &nbd][..], &verb[1..]].concat());
+        let expected = format!("{nbd} is a socket for NBD clients and not for control");
+        assert!(refused.refusal().starts_with(&expected), "{refused:?}");
+    }
+    serving.stop();
+    // A socket of another kind, which a program uses.
+    let (other, sender) = (shelf.path("log"), UnixDatagram::unbound().unwrap());
+    let logger = UnixDatagram::bind(&other).unwrap();
+    let serve = [&serve[..], &["--control", &other]].concat();
+    let refused = levelhead(&serve);
+    assert!(refused.refusal().ends_with("which is not a control socket"), "{refused:?}");
+    sender.send_to(b"still here", &other).unwrap();
+    drop(logger);
 }
 
 #[test]
