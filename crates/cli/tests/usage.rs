@@ -118,6 +118,46 @@ fn drive_named_twice_is_refused() {
     }
 }
 
+/// The dry run says what the real one would, also of files that are yet to be made.
+#[test]
+fn new_file_named_twice_is_refused_before_it_is_made() {
+    let shelf = Shelf::new();
+    let folder = shelf.path("c");
+    fs::create_dir(&folder).unwrap();
+    let members =
+        ["a.img", "b.img", "../c/a.img"].map(|name| format!("emu:{folder}/{name}?size=8MiB"));
+    let all: Vec<&str> = members.iter().map(String::as_str).collect();
+    for dry in [&[][..], &["--dry-run"]] {
+        let create = [&["array", "create", "raid5:2+1"][..], dry, &all].concat();
+        check(&shelf, &create, &["/c/a.img and emu:", "/c/../c/a.img are the same drive"]);
+    }
+}
+
+/// As where a file system cannot hold so much, or a quota is full.
+#[test]
+fn file_that_cannot_have_its_size_is_not_left_behind() {
+    let shelf = Shelf::new();
+    let members = ["a.img", "b.img"].map(|name| format!("emu:{}?size=8MiB", shelf.path(name)));
+    let bounded = |args: &[&str]| {
+        let mut command = std::process::Command::new("bash");
+        let bound = "trap '' XFSZ; ulimit -f 1024; exec \"$0\" \"$@\"";
+        command.args(["-c", bound, env!("CARGO_BIN_EXE_levelhead")]).args(args);
+        run(command)
+    };
+    let create = [&["array", "create", "raid1:2"][..], &refs(&members)].concat();
+    let before = shelf.content();
+    let refused = bounded(&create);
+    assert!(refused.refusal().starts_with("cannot create "), "{refused:?}");
+    assert!(before == shelf.content(), "something is left of it: {:?}", shelf.names());
+    levelhead(&create).good();
+    let (to, before) = (shelf.path("salvaged.img"), shelf.content());
+    let salvage = ["array", "salvage", "--to", &to, &members[0], &members[1]];
+    let refused = bounded(&salvage);
+    assert!(refused.refusal().starts_with("cannot write "), "{refused:?}");
+    assert!(before == shelf.content(), "something is left of it: {:?}", shelf.names());
+    levelhead(&salvage).good();
+}
+
 #[test]
 fn drive_of_another_array_is_taken_by_force_only() {
     let shelf = Shelf::new();

@@ -5,7 +5,7 @@
 //! - C1. Where anything is wrong, or the run is dry, nothing on any disk has changed.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use levelhead_array::membership::{Member, Membership};
 use levelhead_array::reserve::{Apart, Division, Reserved};
@@ -176,7 +176,7 @@ pub(crate) fn check_distinct(members: &[MemberSpec]) -> Result<(), HostError> {
         let identity = member.identify()?;
         let same = |(other, earlier): &&(Option<Identity>, &MemberSpec)| match identity {
             Some(_) => *other == identity,
-            None => earlier.path() == member.path(),
+            None => place(earlier) == place(member),
         };
         if let Some((_, earlier)) = seen.iter().find(same) {
             return fail(format!("{earlier} and {member} are the same drive"));
@@ -184,6 +184,18 @@ pub(crate) fn check_distinct(members: &[MemberSpec]) -> Result<(), HostError> {
         seen.push((identity, member));
     }
     Ok(())
+}
+
+/// Where a file will be that is yet to be made: folders have more names than one, too.
+fn place(member: &MemberSpec) -> PathBuf {
+    let path = member.path();
+    let folder = path.parent().map(|folder| match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    });
+    // What has no such folder has its name only.
+    let folder = folder.and_then(|folder| folder.canonicalize().ok());
+    folder.zip(path.file_name()).map_or_else(|| path.to_owned(), |(folder, name)| folder.join(name))
 }
 
 impl<'a> Candidate<'a> {

@@ -44,6 +44,7 @@ mod launch;
 mod lone;
 mod medium;
 mod member;
+mod new_file;
 mod offline;
 mod opened;
 mod profiles;

@@ -48,6 +48,7 @@ use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 use crate::devices::sysfs::Sysfs;
 use crate::errno::SyncFailed;
 use crate::error::{HostError, fail};
+use crate::new_file;
 
 /// Slices of one `pwritev`: what the kernel takes at most.
 const SLICES_MAX: usize = 1024;
@@ -199,9 +200,8 @@ impl Medium {
 
     /// Makes a file of `size` sectors of zeroes that take no room, where nothing is.
     pub(crate) fn create(path: &Path, size: Sectors) -> Result<(), HostError> {
-        let created = File::create_new(path).and_then(|file| file.set_len(size.bytes().get()));
-        created
-            .map_err(|error| HostError::new(format!("cannot create {}: {error}", path.display())))
+        let blame = |error| HostError::new(format!("cannot create {}: {error}", path.display()));
+        new_file::create(path, size.bytes()).map(drop).map_err(blame)
     }
 
     fn measure(mut file: File, path: &Path, transfer: Transfer) -> Result<Self, HostError> {

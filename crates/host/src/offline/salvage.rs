@@ -35,6 +35,7 @@ use super::{Looked, Offline, OfflineDrive, Which};
 use crate::error::{HostError, fail};
 use crate::labels;
 use crate::member::MemberSpec;
+use crate::new_file;
 use crate::select::{Cause, Defect, LeftOut, Selection, select};
 
 /// Runs of sectors that are named; those beyond are counted as sectors all the same.
@@ -141,8 +142,8 @@ pub fn salvage(
         |error: io::Error| HostError::new(format!("cannot write {}: {error}", to.display()));
     let file = File::create_new(to).map_err(|error| SalvageError::Refused(blame(error)))?;
     let array = &wreck.array;
-    let set = file.set_len(array.layout.size().bytes().get());
-    set.map_err(|error| SalvageError::Unwritten(blame(error)))?;
+    let file = new_file::create(to, array.layout.size().bytes());
+    let file = file.map_err(|error| SalvageError::Refused(blame(error)))?;
     let (all, done) = (total(array).get(), AtomicU64::new(0));
     let note = |sectors: Sectors| {
         let bytes = sectors.bytes().get();
