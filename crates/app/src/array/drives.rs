@@ -61,6 +61,11 @@ impl Drives {
     pub fn of(names: Vec<String>, array: Option<String>) -> Result<Self, AppError> {
         let is_folder = |name: &&String| PathBuf::from(name.as_str()).is_dir();
         let folders = names.iter().filter(is_folder).count();
+        if let (0, Some(array)) = (folders, &array) {
+            return Err(AppError::usage(format!(
+                "--array {array} chooses among the arrays in a folder, and no folder is named"
+            )));
+        }
         if folders == 0 {
             return Ok(Self::Named(names));
         }

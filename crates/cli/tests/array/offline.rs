@@ -200,6 +200,9 @@ fn scan_refuses_what_it_cannot_tell_apart_with_the_sentence_of_serve() {
         levelhead(&["array", "assemble", folder(&shelf), "--array", &start, "--json"]).json();
     assert_eq!(would["uuid"], uuid.as_str());
     // Folders and drives are not mixed.
+    let named = [&["array", "assemble", "--array", &start][..], &refs(&drives)].concat();
+    let named = levelhead(&named);
+    assert!(named.refusal().ends_with("and no folder is named"), "{named:?}");
     let mixed = levelhead(&["array", "assemble", folder(&shelf), &drives[0]]);
     assert!(mixed.refusal().contains("is no folder: drives are named, or folders"), "{mixed:?}");
 }
