@@ -169,7 +169,7 @@ fn drive_of_another_array_is_taken_by_force_only() {
     // The two that are left of the first array are one too few.
     let socket = shelf.path("nbd.sock");
     let rest = [&["array", "serve", "--nbd", &socket][..], &refs(&drives[4..])].concat();
-    check(&shelf, &rest, &["survives the loss of 1 drives", "4 are missing", "0,1,2,3"]);
+    check(&shelf, &rest, &["survives the loss of 1 drive", "4 are missing", "0,1,2,3"]);
     let mixed = [&["array", "serve", "--nbd", &socket][..], &refs(&drives)].concat();
     check(&shelf, &mixed, &["belong to different arrays"]);
 }

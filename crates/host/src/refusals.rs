@@ -83,11 +83,20 @@ pub(crate) fn tell(refusal: &Refusal, members: &[MemberSpec]) -> String {
             if spec.width() < spec.drives() {
                 return format!("{spec} does not survive that drives {absent} are missing");
             }
-            format!(
-                "{spec} survives the loss of {survives} drives, {missing} are missing: drives {absent}"
-            )
+            let (survives, missing) = (count(survives), some(missing));
+            format!("{spec} survives the loss of {survives}, {missing} missing: drives {absent}")
         }
     }
+}
+
+/// So many drives.
+pub(crate) fn count(drives: usize) -> String {
+    format!("{drives} {}", if drives == 1 { "drive" } else { "drives" })
+}
+
+/// So many of them, before what is so with them.
+pub(crate) fn some(drives: u32) -> String {
+    format!("{drives} {}", if drives == 1 { "is" } else { "are" })
 }
 
 /// What may come out wrong, in one sentence.

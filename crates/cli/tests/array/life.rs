@@ -126,7 +126,7 @@ fn more_drives_than_an_array_can_do_without_cannot_be_failed() {
     let done = levelhead(&["array", "fail", serving.control(), "3", "--json"]).json();
     assert_eq!(done, json!({ "done": "the array does without drive 3" }));
     assert!(fail("3").refusal().contains("drive 3 is lost already"));
-    assert!(fail("4").refusal().contains("survives the loss of 1 drives, 1 are lost"));
+    assert!(fail("4").refusal().contains("survives the loss of 1 drive, 1 is lost"));
     let states: Vec<Value> =
         (0..6).map(|idx| serving.status()["drives"][idx]["state"].clone()).collect();
     assert_eq!(states, ["present", "present", "present", "lost", "present", "present"]);

@@ -85,7 +85,7 @@ fn list_names_every_array_with_what_is_there_of_it() {
     assert_eq!(lost["state"], "lost");
     let refusal = lost["refusal"].as_str().unwrap();
     assert!(
-        refusal.ends_with("survives the loss of 1 drives, 2 are missing: drives 0,3"),
+        refusal.ends_with("survives the loss of 1 drive, 2 are missing: drives 0,3"),
         "{refusal}"
     );
     let text = levelhead(&["array", "list", folder(&shelf)]).good();
@@ -286,7 +286,7 @@ fn check_of_a_killed_server_is_content_and_of_a_flipped_byte_names_it() {
     let none = levelhead(&["array", "check", &shelf.path("none.img")]);
     assert!(none.refusal().ends_with("does not exist"), "{none:?}");
     let few = levelhead(&["array", "check", &drives[0]]);
-    assert!(few.refusal().contains("survives the loss of 1 drives, 5 are missing"), "{few:?}");
+    assert!(few.refusal().contains("survives the loss of 1 drive, 5 are missing"), "{few:?}");
 }
 
 /// Codewords of the array of the tests: two sectors of each drive.

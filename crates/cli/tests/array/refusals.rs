@@ -205,7 +205,7 @@ fn drives_that_are_no_array_are_refused_and_left_as_they_are() {
 #[test]
 fn drives_that_are_too_few_or_in_doubt_are_refused_and_left_as_they_are() {
     let array = Array::new(&[]);
-    let too_few = "survives the loss of 1 drives, 2 are missing: drives 1,2";
+    let too_few = "survives the loss of 1 drive, 2 are missing: drives 1,2";
     array.check_serve(&array.all()[..1], &[SPEC, too_few]);
     array.check_serve(&[array.all()[0], "--force"], &[too_few]);
     array.check(&["array", "check", &array.drives[0]], &[too_few]);

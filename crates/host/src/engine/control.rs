@@ -14,6 +14,7 @@ use super::Engine;
 use crate::backend::Emulated;
 use crate::engine::Parts;
 use crate::error::{HostError, fail};
+use crate::refusals::{count, some};
 use crate::seat::Seat;
 use crate::status::{ArrayState, Damaged, DriveState, DriveStatus, FoundRange, Status};
 
@@ -88,9 +89,9 @@ impl Engine {
                     "drive {drive} holds data that nothing else does: drives {fellows} are lost already"
                 ),
                 _ => format!(
-                    "{spec} survives the loss of {} drives, {} are lost already",
-                    spec.redundant(),
-                    lost.and(spec.data_drives()).len()
+                    "{spec} survives the loss of {}, {} lost already",
+                    count(spec.redundant()),
+                    some(lost.and(spec.data_drives()).len())
                 ),
             });
         }

@@ -77,7 +77,7 @@ fn too_few_drives_are_refused() {
     let (members, _) = stopped(&shelf);
     check_refused(
         &members[1..2],
-        "raid5:2+1,chunk=8KiB survives the loss of 1 drives, 2 are missing: drives 0,2",
+        "raid5:2+1,chunk=8KiB survives the loss of 1 drive, 2 are missing: drives 0,2",
     );
     check_refused(&[], "an array is assembled from its drives, got none");
 }

@@ -271,7 +271,7 @@ fn orders_that_cannot_be_followed_are_refused_in_one_sentence() {
     check(array.lose(drive(1)), "drive 1 is lost already");
     check(
         array.lose(drive(0)),
-        "raid5:2+1,chunk=8KiB survives the loss of 1 drives, 1 are lost already",
+        "raid5:2+1,chunk=8KiB survives the loss of 1 drive, 1 is lost already",
     );
     array.stop().unwrap();
     check(array.lose(drive(0)), "the array is not running any more");
