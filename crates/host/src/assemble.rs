@@ -3,9 +3,9 @@
 //! [`quorum`] decides; here members are opened, and what it decided is put into sentences that name them.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use levelhead_array::quorum::{Assembly, Copy, Found, Refusal, quorum};
+use levelhead_array::quorum::{Assembly, Copy, Found, Refusal};
 use levelhead_array::superblock::{Forced, Own, State, Uuid};
 use levelhead_array::{Area, Books, Layout, Spec};
 use levelhead_units::{DriveIdx, DriveSet, Sectors};
@@ -19,9 +19,9 @@ use crate::member::MemberSpec;
 use crate::opened::Opened;
 use crate::random::draw_uuid;
 use crate::refusals::{tell, tell_doubt};
-use crate::scan::{choose, scan};
-use crate::select::{Defect, LeftOut, Selection, select, tell_with};
-use crate::starting::{AssembleOptions, Sought, newly_missing, tell_start};
+use crate::scan::{Scan, Seen, choose, scan};
+use crate::select::{Defect, LeftOut, Selection, Terms, select_on, tell_with};
+use crate::starting::{AssembleOptions, Sought, Which, newly_missing, tell_start};
 
 /// An array whose drives are open and ours; not served yet.
 #[derive(Debug)]
@@ -32,6 +32,15 @@ pub struct Assembled {
     /// Drives that are back and are given what they have missed.
     pub(crate) returning: Vec<Back>,
     left_out: Vec<LeftOut>,
+    spares: Spares,
+}
+
+/// Drives that were named as spares and are not drives of the array.
+#[derive(Debug, Default)]
+struct Spares {
+    waiting: Vec<MemberSpec>,
+    /// Why others are not, a sentence each.
+    refused: Vec<String>,
 }
 
 /// A drive that is back.
@@ -151,6 +160,16 @@ impl Assembled {
         &self.left_out
     }
 
+    /// Those of the drives that were named as spares that say nothing of this array.
+    pub fn spares(&self) -> &[MemberSpec] {
+        &self.spares.waiting
+    }
+
+    /// Why others of them are neither its drives nor spares, a sentence each.
+    pub fn refused_spares(&self) -> &[String] {
+        &self.spares.refused
+    }
+
     /// What a server of it records, as a run of its own.
     pub(crate) fn books(&self) -> Result<Books, HostError> {
         Ok(Books::of(&self.assembly, draw_uuid()?))
@@ -176,28 +195,62 @@ pub enum Recovery {
 /// it survives that and [`AssembleOptions::degraded`] says so or it has gone on without them before; they are recorded as
 /// missing before something is written, and not sooner.
 pub fn assemble(members: &[MemberSpec], options: AssembleOptions) -> Result<Assembled, HostError> {
-    let sought = Sought::Named(members.len());
-    let Looked { members, media, found, left_out } = look_at_named(members, options)?;
-    let refuse = |refusal| HostError::new(tell_with(tell(&refusal, &members), &left_out));
-    let assembly = quorum(&found).map_err(refuse)?;
-    seat(&members, media, assembly, left_out).check(options, sought)
+    assemble_with_spares(Which::Named(members), &[], options)
 }
 
-/// The same with the drives of one array that lie in these folders: the only array there, or the one whose UUID
-/// begins with `array`. Drives that cannot be part of it are [left out](Assembled::left_out).
-pub fn assemble_among(
-    folders: &[PathBuf],
-    array: Option<&str>,
+/// The same with drives that are named, or with those of one array that lie in some folders, of which those are
+/// [left out](Assembled::left_out) that cannot be part of it. A spare that says that it is a drive of the same array is
+/// taken as one, because it has stepped in; if it cannot be one, the array is assembled
+/// [without it](Assembled::refused_spares).
+pub fn assemble_with_spares(
+    which: Which<'_>,
+    spares: &[MemberSpec],
     options: AssembleOptions,
 ) -> Result<Assembled, HostError> {
-    let mut scan = scan(folders)?;
-    let uuid = choose(&scan, folders, array)?;
-    let seen = scan.arrays.remove(&uuid).expect("it was chosen among them");
-    let members: Vec<MemberSpec> = seen.into_iter().map(|seen| seen.member).collect();
-    let Looked { members, media, found, .. } = look(members, Vec::new())?;
-    let Selection { left_out, outcome, .. } = select(&members, &found);
-    let assembly = outcome.map_err(|refused| HostError::new(refused.sentence))?;
-    seat(&members, media, assembly, left_out).check(options, Sought::Among(folders))
+    let (mut looked, array, named) = match which {
+        Which::Named(members) => {
+            let looked = look_at_named(members, options)?;
+            let words = looked.found.iter().filter_map(labels::newest);
+            let newest = words.max_by_key(|word| word.book.generation);
+            let array = newest.map(|word| word.book.array);
+            let named = looked.members.len();
+            (looked, array, named)
+        }
+        Which::Among { folders, array } => {
+            let mut scan = scan(folders)?;
+            if array.is_none() {
+                forget_arrays_of_spares(&mut scan, spares);
+            }
+            let uuid = choose(&scan, folders, array)?;
+            let mut seen = scan.arrays.remove(&uuid).expect("it was chosen among them");
+            seen.retain(|seen| !is_one_of(&seen.member, spares));
+            let members = seen.into_iter().map(|seen| seen.member).collect();
+            (look(members, Vec::new())?, Some(uuid), 0)
+        }
+    };
+    let terms = Terms { named, spares: looked.members.len() };
+    let mut beside = looked.add_spares(spares, array);
+    let Looked { members, media, found, left_out: mut absent } = looked;
+    let Selection { left_out, refused_spares, outcome, .. } = select_on(terms, &members, &found);
+    let refuse = |sentence| HostError::new(tell_with(sentence, &absent));
+    let assembly = outcome.map_err(|refused| refuse(refused.sentence))?;
+    absent.extend(left_out);
+    beside.refused.extend(refused_spares.into_iter().map(|spare| spare.sentence));
+    let assembled = seat(&members, media, assembly, absent);
+    Assembled { spares: beside, ..assembled }.check(options, which.into())
+}
+
+/// Of several arrays in folders those are not meant of which spares alone were found.
+fn forget_arrays_of_spares(scan: &mut Scan, spares: &[MemberSpec]) {
+    let are_spares = |seen: &Vec<Seen>| seen.iter().all(|seen| is_one_of(&seen.member, spares));
+    if !scan.arrays.values().all(are_spares) {
+        scan.arrays.retain(|_, seen| !are_spares(seen));
+    }
+}
+
+/// Whether a drive is one of `others`, under this or another name.
+fn is_one_of(member: &MemberSpec, others: &[MemberSpec]) -> bool {
+    others.iter().any(|other| member.is_same(other))
 }
 
 /// Drives that are open for this process alone, and what their superblocks say.
@@ -238,6 +291,37 @@ fn look_at_named(named: &[MemberSpec], options: AssembleOptions) -> Result<Looke
 }
 
 impl Looked {
+    /// Looks at spares, and adds those that say that they are drives of `array`.
+    fn add_spares(&mut self, spares: &[MemberSpec], array: Option<Uuid>) -> Spares {
+        let (mut beside, count) = (Spares::default(), self.members.len());
+        for (at, spare) in spares.iter().enumerate() {
+            if is_one_of(spare, &self.members[..count]) {
+                continue; // It has stepped in, and is a member under its other name.
+            }
+            if let Some(earlier) = spares[..at].iter().find(|earlier| spare.is_same(earlier)) {
+                beside.refused.push(format!("{earlier} and {spare} are the same drive"));
+                continue;
+            }
+            let opened = match open(spare) {
+                Ok(opened) => opened,
+                Err(error) => {
+                    beside.refused.push(error.to_string());
+                    continue;
+                }
+            };
+            let found = labels::find(&opened);
+            let own = labels::newest(&found).map(|word| word.book.array);
+            if own.is_none() || own != array {
+                beside.waiting.push(spare.clone());
+                continue;
+            }
+            self.members.push(spare.clone());
+            self.media.push(opened);
+            self.found.push(found);
+        }
+        beside
+    }
+
     fn leave_out_unreadable(&mut self) {
         for at in (0..self.found.len()).rev() {
             if self.found[at].copies.iter().all(|copy| *copy == Copy::Unreadable) {
@@ -270,7 +354,7 @@ fn seat(
         Back { own: back.own.clone(), seat }
     });
     let returning = back.collect();
-    Assembled { assembly, seats, returning, left_out }
+    Assembled { assembly, seats, returning, left_out, spares: Spares::default() }
 }
 
 impl Assembled {

@@ -70,7 +70,9 @@ mod uring;
 mod walk;
 mod watch;
 
-pub use assemble::{Assembled, Recovery, array_of, array_of_member, assemble, assemble_among};
+pub use assemble::{
+    Assembled, Recovery, array_of, array_of_member, assemble, assemble_with_spares,
+};
 pub use backend::Io;
 pub use create::{CreateOptions, Created, CreatedDrive, Journaling, NewDrives, create};
 pub use devices::Fact;
@@ -88,7 +90,6 @@ pub use gate::Bound;
 pub use labels::is_same_drive;
 pub use lone::LoneDrive;
 pub use member::MemberSpec;
-pub use offline::Which;
 pub use offline::check::{CheckOptions, Checked, CodewordsChecked, JournalChecked, check};
 pub use offline::findings::{AllFindings, Finding, FindingKind};
 pub use offline::salvage::{Origin, SalvageError, SalvageOptions, Salvaged, salvage};
@@ -98,7 +99,7 @@ pub use replacing::Take;
 pub use requests::{Answered, Operation};
 pub use select::{Defect, LeftOut};
 pub use service::{ArrayHandle, Asked, PIECE_MAX, ServeOptions};
-pub use starting::AssembleOptions;
+pub use starting::{AssembleOptions, Which};
 pub use status::{ArrayState, Damaged, DriveState, DriveStatus, FoundRange, Status};
 pub use survey::{FoundArray, FoundDrive, FoundState, Survey, survey};
 pub use walk::{Walked, walk};

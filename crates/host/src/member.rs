@@ -158,6 +158,15 @@ impl MemberSpec {
         Ok(self.far.is_some() || self.identify()?.is_some())
     }
 
+    /// Whether both are the same drive, under one name or two.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        // What cannot be looked at has its name only.
+        match (self.identify(), other.identify()) {
+            (Ok(Some(identity)), Ok(Some(other))) => identity == other,
+            (_, _) => self.path == other.path,
+        }
+    }
+
     /// Opens the file or device exclusively and checks it against what was said about it.
     pub(crate) fn open_medium(&self) -> Result<Medium, HostError> {
         let transfer = match self.emulation {

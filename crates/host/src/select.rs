@@ -4,8 +4,9 @@
 //!   all that were found --> quorum --> an array
 //!            ^                 |
 //!            |                 +--> refused for one drive's own sake: it is left out, and the rest is asked again
-//!            +-----------------+
-//!                              +--> refused for what several of them say: that is the answer
+//!            +-----------------+        unless it was named: then that is the answer
+//!                              +--> refused for what several of them say: that is the answer,
+//!                                   unless one of them is a spare, which is left out
 //! ```
 //!
 //! # Invariants
@@ -73,12 +74,31 @@ pub(crate) fn tell_with(sentence: String, left_out: &[LeftOut]) -> String {
     std::iter::once(sentence).chain(others).collect()
 }
 
+/// How drives were found of which those are selected that go together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    /// Drives before this one were named each by itself: they are taken all or not at all.
+    pub(crate) named: usize,
+    /// Drives from this one on are spares: the array does without them for whatever is wrong with them.
+    pub(crate) spares: usize,
+}
+
+/// A spare that is no drive of the array, although it says so.
+#[derive(Debug)]
+pub(crate) struct RefusedSpare {
+    /// Its number among those that were found.
+    pub(crate) found: usize,
+    /// What is wrong with it.
+    pub(crate) sentence: String,
+}
+
 /// See the module. Drives are named by their numbers among those that were found.
 #[derive(Debug)]
 pub(crate) struct Selection {
     /// Those that are asked for the array.
     pub(crate) kept: Vec<usize>,
     pub(crate) left_out: Vec<LeftOut>,
+    pub(crate) refused_spares: Vec<RefusedSpare>,
     /// The array that those are, or why they are none.
     pub(crate) outcome: Result<Assembly, Refused>,
 }
@@ -101,6 +121,12 @@ pub(crate) enum Cause {
 
 /// Finds out which of these drives, all of one array or of none, are that array.
 pub(crate) fn select(members: &[MemberSpec], found: &[Found]) -> Selection {
+    select_on(Terms { named: 0, spares: found.len() }, members, found)
+}
+
+/// The same where some of the drives were named, or are spares.
+pub(crate) fn select_on(terms: Terms, members: &[MemberSpec], found: &[Found]) -> Selection {
+    let mut refused_spares: Vec<RefusedSpare> = Vec::new();
     let mut kept: Vec<usize> = (0..found.len()).collect();
     let mut left_out: Vec<LeftOut> = Vec::new();
     loop {
@@ -113,14 +139,21 @@ pub(crate) fn select(members: &[MemberSpec], found: &[Found]) -> Selection {
                 for back in &mut assembly.returning {
                     back.found = kept[back.found];
                 }
-                let outcome = check_newest(assembly, found, &left_out);
-                return Selection { kept, left_out, outcome };
+                let outcome = check_newest(assembly, found, &left_out, &refused_spares);
+                return Selection { kept, left_out, refused_spares, outcome };
             }
             Err(refusal) => refusal,
         };
         let names: Vec<MemberSpec> = kept.iter().map(|&at| members[at].clone()).collect();
         let mut sentence = tell(&refusal, &names);
+        let spare = about(&refusal).into_iter().rev().find(|&asked| kept[asked] >= terms.spares);
+        if let Some(asked) = spare {
+            let found = kept.remove(asked);
+            refused_spares.push(RefusedSpare { found, sentence });
+            continue;
+        }
         let cause = match blame(&refusal) {
+            Blame::Drive { asked, .. } if kept[asked] < terms.named => Cause::Contradiction,
             Blame::Drive { asked, defect } => {
                 let found = kept.remove(asked);
                 left_out.push(LeftOut { member: members[found].clone(), defect, sentence, found });
@@ -130,8 +163,15 @@ pub(crate) fn select(members: &[MemberSpec], found: &[Found]) -> Selection {
         };
         if cause == Cause::TooFew {
             sentence = tell_with(sentence, &left_out);
+            let others = refused_spares.iter().map(|spare| format!("; {}", spare.sentence));
+            sentence.extend(others);
         }
-        return Selection { kept, left_out, outcome: Err(Refused { sentence, cause }) };
+        return Selection {
+            kept,
+            left_out,
+            refused_spares,
+            outcome: Err(Refused { sentence, cause }),
+        };
     }
 }
 
@@ -140,16 +180,19 @@ fn check_newest(
     assembly: Assembly,
     found: &[Found],
     left_out: &[LeftOut],
+    refused_spares: &[RefusedSpare],
 ) -> Result<Assembly, Refused> {
-    let newer = left_out.iter().find(|left| {
-        labels::newest(&found[left.found]).is_some_and(|word| {
+    let is_newer = |found: &Found| {
+        labels::newest(found).is_some_and(|word| {
             word.book.array == assembly.book.array
                 && word.book.generation > assembly.book.generation
         })
-    });
-    match newer {
+    };
+    let left_out = left_out.iter().map(|left| (left.found, &left.sentence));
+    let spares = refused_spares.iter().map(|spare| (spare.found, &spare.sentence));
+    match left_out.chain(spares).find(|&(at, _)| is_newer(&found[at])) {
         None => Ok(assembly),
-        Some(LeftOut { sentence, .. }) => {
+        Some((_, sentence)) => {
             let sentence = format!("{sentence}; no other drive knows as much of the array");
             Err(Refused { sentence, cause: Cause::Contradiction })
         }
@@ -162,6 +205,30 @@ enum Blame {
     Drive { asked: usize, defect: Defect },
     /// What the drives say together.
     All(Cause),
+}
+
+/// The drives that a refusal would not be about if they were not there, by their numbers among those that were asked for.
+fn about(refusal: &Refusal) -> Vec<usize> {
+    match *refusal {
+        Refusal::DifferentArrays { found, .. }
+        | Refusal::DifferentWays { found }
+        | Refusal::SamePlace { found, .. } => found.to_vec(),
+        Refusal::ReadOnly { found, .. } => vec![found],
+        Refusal::Stranger { .. }
+        | Refusal::Unreadable { .. }
+        | Refusal::Damaged { .. }
+        | Refusal::TwoOwners { .. }
+        | Refusal::Shrunk { .. }
+        | Refusal::LeftBehind { .. }
+        | Refusal::Replaced { .. }
+        | Refusal::Stale { .. }
+        | Refusal::Nothing
+        | Refusal::TooFew { .. }
+        | Refusal::NoList { .. } => match blame(refusal) {
+            Blame::Drive { asked, .. } => vec![asked],
+            Blame::All(_) => Vec::new(),
+        },
+    }
 }
 
 fn blame(refusal: &Refusal) -> Blame {

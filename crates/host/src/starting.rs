@@ -7,6 +7,7 @@ use levelhead_array::membership::not_present;
 use levelhead_array::quorum::Assembly;
 use levelhead_units::DriveSet;
 
+use crate::member::MemberSpec;
 use crate::refusals::tell_doubt;
 use crate::select::{LeftOut, tell_with};
 
@@ -20,6 +21,20 @@ pub struct AssembleOptions {
     pub degraded: bool,
 }
 
+/// How the drives of an array are named.
+#[derive(Clone, Copy, Debug)]
+pub enum Which<'a> {
+    /// Each by itself.
+    Named(&'a [MemberSpec]),
+    /// Those of one array that lie in these folders.
+    Among {
+        /// Where to look.
+        folders: &'a [PathBuf],
+        /// How the array's UUID begins, if several have drives there.
+        array: Option<&'a str>,
+    },
+}
+
 /// Where the drives of an array were looked for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Sought<'a> {
@@ -27,6 +42,15 @@ pub(crate) enum Sought<'a> {
     Named(usize),
     /// In these folders.
     Among(&'a [PathBuf]),
+}
+
+impl<'a> From<Which<'a>> for Sought<'a> {
+    fn from(which: Which<'a>) -> Self {
+        match which {
+            Which::Named(members) => Self::Named(members.len()),
+            Which::Among { folders, array: _ } => Self::Among(folders),
+        }
+    }
 }
 
 /// Drives that are missing for the first time: the array has not gone on without them so far.

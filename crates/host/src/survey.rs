@@ -125,7 +125,7 @@ pub fn survey(places: &[PathBuf]) -> Result<Survey, HostError> {
 fn found_array(uuid: Uuid, seen: &[Seen], sought: Sought<'_>) -> FoundArray {
     let members: Vec<MemberSpec> = seen.iter().map(|seen| seen.member.clone()).collect();
     let found: Vec<Found> = seen.iter().map(|seen| seen.found.clone()).collect();
-    let Selection { kept, left_out, outcome } = select(&members, &found);
+    let Selection { kept, left_out, outcome, .. } = select(&members, &found);
     let word = |&at: &usize| labels::newest(&found[at]);
     // Where nothing can be used, what is known of the array is what the rest says.
     let of_kept = kept.iter().filter_map(word).max_by_key(|word| word.book.generation);

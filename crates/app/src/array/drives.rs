@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use levelhead_host::{
-    AssembleOptions, Assembled, LeftOut, Which, array_of_member, assemble, assemble_among,
+    AssembleOptions, Assembled, LeftOut, MemberSpec, Which, assemble_with_spares,
 };
 use levelhead_units::Nanos;
 use serde::Serialize;
@@ -77,35 +77,7 @@ impl Drives {
         Ok(Self::Among { folders: names.into_iter().map(PathBuf::from).collect(), array })
     }
 
-    /// The same with those of `spares` that are drives of an array: a spare that has stepped in is a member from then on. What
-    /// comes beside it are the others.
-    pub(super) fn with_members_of(&self, spares: &[String]) -> (Self, Vec<String>) {
-        let is_member = |name: &&String| {
-            let spare = members(std::slice::from_ref(*name)).ok();
-            spare.is_some_and(|spare| array_of_member(&spare[0]).is_ok())
-        };
-        let (stepped_in, waiting): (Vec<&String>, Vec<&String>) =
-            spares.iter().partition(is_member);
-        let mut drives = self.clone();
-        match &mut drives {
-            Self::Named(names) => {
-                let is_new = |name: &&&String| !self.names(name);
-                names.extend(stepped_in.iter().filter(is_new).map(|name| (*name).clone()));
-            }
-            Self::Among { folders, array: _ } => {
-                // Others have no place in folders.
-                let paths = stepped_in.iter().map(PathBuf::from);
-                folders.extend(paths.filter(|path| path.exists()));
-            }
-        }
-        (drives, waiting.into_iter().cloned().collect())
-    }
-
-    fn names(&self, name: &str) -> bool {
-        matches!(self, Self::Named(names) if names.iter().any(|other| other == name))
-    }
-
-    /// Calls `run` with what they are for those that read them and do not serve them.
+    /// Calls `run` with what they are for the host.
     pub(super) fn with_which<T>(
         &self,
         run: impl FnOnce(Which<'_>) -> Result<T, AppError>,
@@ -121,6 +93,7 @@ impl Drives {
     /// The same, after a wait for drives that are missing, where one is allowed. `tell` hears why it waits.
     pub(super) fn wait_and_assemble(
         &self,
+        spares: &[MemberSpec],
         allowed: Allowed,
         tell: &dyn Fn(&str),
     ) -> Result<Assembled, AppError> {
@@ -134,9 +107,9 @@ impl Drives {
         loop {
             let left = Duration::from_nanos(patience.get()).saturating_sub(begun.elapsed());
             if left.is_zero() {
-                return self.assemble(allowed.options());
+                return self.assemble(spares, allowed.options());
             }
-            match self.assemble(all) {
+            match self.assemble(spares, all) {
                 Ok(assembled) => return Ok(assembled),
                 Err(error) if !is_told => {
                     tell(&format!("{error}; looking for drives for {patience}"));
@@ -148,13 +121,15 @@ impl Drives {
         }
     }
 
-    /// Opens them as the array that they are, so that it can be served.
-    pub(super) fn assemble(&self, options: AssembleOptions) -> Result<Assembled, AppError> {
-        match self {
-            Self::Named(names) => assemble(&members(names)?, options),
-            Self::Among { folders, array } => assemble_among(folders, array.as_deref(), options),
-        }
-        .map_err(AppError::usage)
+    /// Opens them as the array that they are, so that it can be served. A spare that has stepped in is one of them.
+    pub(super) fn assemble(
+        &self,
+        spares: &[MemberSpec],
+        options: AssembleOptions,
+    ) -> Result<Assembled, AppError> {
+        self.with_which(|which| {
+            assemble_with_spares(which, spares, options).map_err(AppError::usage)
+        })
     }
 }
 

@@ -156,9 +156,12 @@ const FAREWELL: Duration = Duration::from_secs(1);
 pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), AppError> {
     let Audience { begun, ready, tell, progress, service } = audience;
     let kernel = kernel(ask.kernel)?;
-    let (drives, spares) = ask.drives.with_members_of(&ask.spares);
-    let assembled =
-        drives.wait_and_assemble(ask.allowed, &|sentence| tell(Priority::Warning, sentence))?;
+    let (spares, mut no_spares) = spares(&ask.spares);
+    let assembled = ask.drives.wait_and_assemble(&spares, ask.allowed, &|sentence| {
+        tell(Priority::Warning, sentence);
+    })?;
+    no_spares.extend_from_slice(assembled.refused_spares());
+    let spares = assembled.spares().to_vec();
     let usual = socket_path::of_server(assembled.uuid());
     let (control, link) = match (&ask.control, usual) {
         (None, usual) => (usual?, None),
@@ -209,11 +212,12 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
     };
     let handle = assembled.serve(options).map_err(AppError::usage)?;
     for spare in &spares {
-        // The array is served all the same.
-        if let Err(sentence) = add_spare(&handle, spare) {
-            serving.remarks.push(format!("no spare: {sentence}"));
+        if let Err(error) = handle.add_spare(spare, Take::Empty) {
+            no_spares.push(error.to_string());
         }
     }
+    // The array is served all the same.
+    serving.remarks.extend(no_spares.iter().map(|sentence| format!("no spare: {sentence}")));
     assert!(awaited.array.set(handle.clone()).is_ok(), "it is set here alone");
     let running = server.start();
     serving.exports = ask.nbd.exported(running.endpoint());
@@ -251,9 +255,16 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
     stopped.map_err(AppError::trouble)
 }
 
-fn add_spare(handle: &ArrayHandle, spare: &str) -> Result<(), String> {
-    let all = members(&[spare.to_owned()]).map_err(|error| error.to_string())?;
-    handle.add_spare(&all[0], Take::Empty).map_err(|error| error.to_string())
+/// Drives that wait for a place, and why others cannot, a sentence each.
+fn spares(texts: &[String]) -> (Vec<MemberSpec>, Vec<String>) {
+    let (mut spares, mut refused) = (Vec::new(), Vec::new());
+    for text in texts {
+        match members(std::slice::from_ref(text)) {
+            Ok(spare) => spares.extend(spare),
+            Err(error) => refused.push(error.to_string()),
+        }
+    }
+    (spares, refused)
 }
 
 /// Shows the share of redundancy that is valid, until all is valid or a stop is asked for. What comes back is

@@ -55,7 +55,7 @@ struct DriveJson {
 
 /// Says what `serve` would do.
 pub fn would_serve(ask: &Assemble) -> Result<WouldServe, AppError> {
-    let assembled = ask.drives.assemble(ask.allowed.options())?;
+    let assembled = ask.drives.assemble(&[], ask.allowed.options())?;
     Ok(WouldServe::of(&assembled))
 }
 

@@ -20,6 +20,7 @@ mod resync;
 mod scrub;
 mod service;
 mod slow;
+mod spares;
 mod stops;
 #[path = "../support/mod.rs"]
 mod support;

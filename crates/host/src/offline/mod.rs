@@ -17,8 +17,6 @@ mod rings;
 pub(crate) mod salvage;
 mod window;
 
-use std::path::PathBuf;
-
 use levelhead_array::damaged::DamagedList;
 use levelhead_array::membership::Membership;
 use levelhead_array::quorum::{Assembly, Found, quorum};
@@ -34,20 +32,7 @@ use crate::opened::Opened;
 use crate::refusals::tell;
 use crate::scan::{choose, scan};
 use crate::select::{LeftOut, select};
-
-/// How the drives of an array are named.
-#[derive(Clone, Copy, Debug)]
-pub enum Which<'a> {
-    /// Each by itself.
-    Named(&'a [MemberSpec]),
-    /// Those of one array that lie in these folders.
-    Among {
-        /// Where to look.
-        folders: &'a [PathBuf],
-        /// How the array's UUID begins, if several have drives there.
-        array: Option<&'a str>,
-    },
-}
+use crate::starting::Which;
 
 /// Drives that are open to be read, and what their superblocks say.
 struct Looked {

@@ -140,7 +140,6 @@ pub fn salvage(
     let wreck = Wreck::open(which).map_err(SalvageError::Refused)?;
     let blame =
         |error: io::Error| HostError::new(format!("cannot write {}: {error}", to.display()));
-    let file = File::create_new(to).map_err(|error| SalvageError::Refused(blame(error)))?;
     let array = &wreck.array;
     let file = new_file::create(to, array.layout.size().bytes());
     let file = file.map_err(|error| SalvageError::Refused(blame(error)))?;
@@ -158,7 +157,7 @@ pub fn salvage(
 impl Wreck {
     fn open(which: Which<'_>) -> Result<Self, HostError> {
         let looked = Looked::at(which)?;
-        let Selection { kept, left_out, outcome } = select(&looked.members, &looked.found);
+        let Selection { kept, left_out, outcome, .. } = select(&looked.members, &looked.found);
         let (mut array, refusal) = match outcome {
             Ok(assembly) => (Offline::of(assembly, &looked, left_out), None),
             Err(refused) => match refused.cause {
