@@ -74,6 +74,11 @@ impl MemberSpec {
         self.emulation.is_some()
     }
 
+    /// Whether a service answers for it, of which other programs may have another.
+    pub(crate) fn is_far(&self) -> bool {
+        self.far.is_some()
+    }
+
     /// The same with other faults, which have been checked; a real drive has its own.
     #[must_use]
     pub fn with_faults(mut self, faults: Faults) -> Self {
@@ -153,11 +158,6 @@ impl MemberSpec {
         }
     }
 
-    /// Whether there is something under its name.
-    pub(crate) fn is_there(&self) -> Result<bool, HostError> {
-        Ok(self.far.is_some() || self.identify()?.is_some())
-    }
-
     /// Whether both are the same drive, under one name or two.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         // What cannot be looked at has its name only.
@@ -165,6 +165,11 @@ impl MemberSpec {
             (Ok(Some(identity)), Ok(Some(other))) => identity == other,
             (_, _) => self.path == other.path,
         }
+    }
+
+    /// Whether there is something under its name.
+    pub(crate) fn is_there(&self) -> Result<bool, HostError> {
+        Ok(self.far.is_some() || self.identify()?.is_some())
     }
 
     /// Opens the file or device exclusively and checks it against what was said about it.

@@ -36,7 +36,8 @@ pub(crate) enum Opening {
     },
 }
 
-/// Opens a drive, looks whether it will do, and sets it to work.
+/// Opens a drive, looks whether it will do, and sets it to work. What is left of another array on one that is taken as it
+/// is goes first: a crash while it gets its first superblocks would leave one copy of each otherwise.
 pub(crate) fn open(
     launch: Launch,
     wanted: &Wanted,
@@ -53,6 +54,11 @@ pub(crate) fn open(
     let word = found.as_ref().and_then(labels::newest).filter(|word| wanted.is_of(word)).cloned();
     if take == Take::Empty && word.is_none() {
         check_unused(member, &opened)?;
+    }
+    // An export is not ours alone: what says that it is of this array may be a drive that it has open under another name.
+    if take == Take::Any && (word.is_none() || !member.is_far()) {
+        labels::wipe(&opened)
+            .map_err(|error| HostError::new(format!("cannot write to {member}: {error}")))?;
     }
     let seat = assemble::Seat { member: member.clone(), opened };
     let ready = start(launch, &seat)?;

@@ -37,7 +37,7 @@ use crate::random::draw_uuid;
 use crate::replacing::{self, Opening, Take};
 use crate::requests::Pending;
 use crate::split;
-use crate::status::Status;
+use crate::status::{DriveState, Status};
 
 /// Requests of more sectors run in pieces: 1 MiB.
 pub const PIECE_MAX: Sectors = Sectors::new(256);
@@ -227,6 +227,7 @@ impl ArrayHandle {
                 Take::Any => engine.fill_seated(drive, uuid),
             });
         }
+        self.check_is_new(member)?;
         match replacing::open(self.0.launch, &wanted, member, take)? {
             Opening::New(ready) => self.command(move |engine| engine.replace(drive, ready)),
             Opening::Member { ready, word } => {
@@ -243,10 +244,33 @@ impl ArrayHandle {
     pub fn add_spare(&self, member: &MemberSpec, take: Take) -> Result<(), HostError> {
         // Spares come into the places of drives with data.
         let wanted = self.command(|engine| engine.wanted(DriveIdx::new(0)))?;
+        self.check_is_new(member)?;
         match replacing::open(self.0.launch, &wanted, member, take)? {
             Opening::New(ready) => self.command(move |engine| engine.add_spare(ready)),
             Opening::Member { .. } => fail(replacing::tell_used(member)),
         }
+    }
+
+    /// Refuses a drive that the array has open, in whatever place.
+    fn check_is_new(&self, member: &MemberSpec) -> Result<(), HostError> {
+        let status = self.status()?;
+        let is_it = |name: &str| name.parse().is_ok_and(|own: MemberSpec| own.is_same(member));
+        for (at, drive) in status.drives.iter().enumerate() {
+            let Some(name) = drive.name.clone().filter(|name| is_it(name)) else { continue };
+            let place = DriveIdx::from_usize(at);
+            let is_open = drive.state != DriveState::Lost
+                || self.command(move |engine| Ok(engine.is_seated(place, &name)))?;
+            if is_open {
+                return fail(format!("{member} is drive {at} of this array"));
+            }
+        }
+        if status.coming.as_deref().is_some_and(is_it) {
+            return fail(format!("{member} is being given a copy of a drive already"));
+        }
+        if status.spares.iter().any(|name| is_it(name)) {
+            return fail(format!("{member} is a spare of this array already"));
+        }
+        Ok(())
     }
 
     /// Clients are about to leave, and [`ArrayHandle::stop`] comes next: what no drive answers is given up early.

@@ -203,7 +203,14 @@ fn drive_that_will_not_do_is_refused_with_the_reason_and_nothing_changes() {
     let replace =
         |drive: &str, device: &str| refused(&["array", "replace", &drives[0], drive, device]);
     assert!(replace("1", &drives[1]).contains("is drive 1 of this array"), "it has it");
-    assert!(!replace("1", &drives[2]).is_empty(), "a drive of the array");
+    let is_two = format!("{} is drive 2 of this array", drives[2]);
+    assert_eq!(replace("1", &drives[2]), is_two);
+    assert_eq!(refused(&["array", "add-spare", &drives[0], &drives[2]]), is_two);
+    let waits = new_drive(&shelf, "waits.img", DRIVE);
+    levelhead(&["array", "add-spare", &drives[0], &waits]).good();
+    let again = refused(&["array", "add-spare", &drives[0], &waits]);
+    assert_eq!(again, format!("{waits} is a spare of this array already"));
+    levelhead(&["array", "remove-spare", &drives[0], &waits]).good();
     levelhead(&["array", "fail", &drives[0], "1"]).good();
     let small = new_drive(&shelf, "small.img", DRIVE / 2);
     assert!(replace("1", &small).contains("needs at least"), "too small");
@@ -211,7 +218,7 @@ fn drive_that_will_not_do_is_refused_with_the_reason_and_nothing_changes() {
     assert!(replace("1", &shelf.path("nothing")).contains("nothing"), "not there");
     std::fs::write(&good, random(DRIVE, 9)).unwrap();
     assert!(replace("1", &good).contains("--force"), "it holds something");
-    assert!(!replace("1", &drives[2]).is_empty(), "a drive of the array");
+    assert_eq!(replace("1", &drives[2]), is_two);
     let spare = refused(&["array", "remove-spare", &drives[0], &good]);
     assert!(spare.contains("is no spare"), "{spare}");
     let rate = refused(&["array", "rebuild", &drives[0], "--min-rate", "5"]);

@@ -116,3 +116,29 @@ fn spare_that_knows_more_of_the_array_than_its_drives_is_not_passed_over() {
     let refused = levelhead(&args.concat());
     assert!(refused.refusal().contains("ahead.img"), "{refused:?}");
 }
+
+/// A crash while the new drive gets its first superblocks leaves none of the other array beside them.
+#[test]
+fn drive_that_is_taken_by_force_is_none_of_another_array_any_more() {
+    let (shelf, other) = (Shelf::new(), Shelf::new());
+    let (drives, foreign) = (shelf.array(DRIVE), other.array(DRIVE));
+    let serving = shelf.serve(&drives);
+    let ends = |path: &str| {
+        let bytes = fs::read(path).unwrap();
+        [bytes[..4096].to_vec(), bytes[bytes.len() - 4096..].to_vec()]
+    };
+    let before = ends(&foreign[1]);
+    let refused = levelhead(&["array", "add-spare", &drives[0], &foreign[1]]);
+    assert!(refused.refusal().contains("only --force takes it"), "{refused:?}");
+    assert_eq!(ends(&foreign[1]), before);
+    levelhead(&["array", "add-spare", &drives[0], &foreign[1], "--force"]).good();
+    assert_eq!(ends(&foreign[1]), [vec![0; 4096], vec![0; 4096]]);
+    // A drive that the array has open keeps its own, whatever is said.
+    for device in [&drives[3], &foreign[1]] {
+        levelhead(&["array", "add-spare", &drives[0], device, "--force"]).refusal();
+    }
+    let refused = levelhead(&["array", "replace", &drives[0], "2", &drives[3], "--force"]);
+    assert_eq!(refused.refusal(), format!("{} is drive 3 of this array", drives[3]));
+    assert_ne!(ends(&drives[3])[0], vec![0; 4096]);
+    serving.stop();
+}
