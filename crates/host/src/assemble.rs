@@ -140,6 +140,15 @@ impl Assembled {
         }
     }
 
+    /// Whether what was recorded last is on so many of its drives that a start after any loss that it survives would find
+    /// it. A start that finds it on fewer gives it to all of them first.
+    pub fn is_recorded(&self) -> bool {
+        let Assembly { book, places, lagging, .. } = &self.assembly;
+        let drives = places.iter().flatten().map(|place| place.own.drive);
+        let copies = drives.collect::<DriveSet>().without(*lagging);
+        lagging.is_empty() || book.is_on_enough(copies)
+    }
+
     /// Whether it keeps a journal.
     pub fn has_journal(&self) -> bool {
         self.assembly.book.journal.is_some()

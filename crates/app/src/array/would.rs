@@ -128,6 +128,12 @@ pub(super) fn sentences(assembled: &Assembled) -> Vec<String> {
     for left in assembled.left_out() {
         sentences.push(format!("left out: {}", left.sentence));
     }
+    if !assembled.is_recorded() {
+        sentences.push(
+            "what the array recorded last is on too few of its drives: it is recorded on all of them first"
+                .to_owned(),
+        );
+    }
     if assembled.recovery() == Recovery::Journal {
         sentences.push(
             "the array was not stopped in good order: what is in its journal goes to its place first"

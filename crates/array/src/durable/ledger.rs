@@ -207,7 +207,7 @@ impl Ledger {
         let (phase, synced) = (Phase::Shut, Synced::NotNow);
         let there = (0..owns.len()).filter(|&at| owns[at].is_some()).map(DriveIdx::from_usize);
         let copies = there.collect::<DriveSet>().without(lagging);
-        let is_recorded = lagging.is_empty() || is_on_enough(&book, copies);
+        let is_recorded = lagging.is_empty() || book.is_on_enough(copies);
         let due = if is_recorded { VecDeque::new() } else { VecDeque::from([Due::Again]) }; // G10
         let entry = None;
         Self {
@@ -544,7 +544,7 @@ impl Ledger {
         let has_copy = |(_, progress): &(usize, &Progress)| progress.has_copy();
         let copies = entry.progress.iter().enumerate().filter(has_copy);
         let copies: DriveSet = copies.map(|(at, _)| DriveIdx::from_usize(at)).collect();
-        if !entry.is_safe && is_on_enough(&self.book, copies) {
+        if !entry.is_safe && self.book.is_on_enough(copies) {
             (entry.is_safe, self.is_recorded) = (true, true);
             let away = not_present(&self.book.members);
             core.note_recorded(done_without(&self.book.members)); // G3
@@ -740,11 +740,6 @@ impl Ledger {
             },
         )
     }
-}
-
-/// Whether some drive with a copy of this entry is left, whatever loss the layout survives.
-fn is_on_enough(book: &Book, copies: DriveSet) -> bool {
-    !book.spec.survives(not_present(&book.members).or(copies))
 }
 
 /// Up to which stripe a drive holds everything that was part of the array; nothing if it was not.

@@ -17,7 +17,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, SECTOR_SIZE, Sectors};
 
 pub use self::error::SuperblockError;
 use super::damaged::{DAMAGED_PLACE, SECTORS_MAX};
-use super::membership::{MEMBERSHIP_BYTES, Member, Membership};
+use super::membership::{MEMBERSHIP_BYTES, Member, Membership, not_present};
 pub use super::own::Own;
 use super::reserve::{JOURNAL_PIECE_MIN, RESERVED_MAX, Reserved, Use, takes_codewords};
 pub use super::uuid::Uuid;
@@ -206,6 +206,11 @@ impl Book {
     /// How many stripes the array has.
     pub fn stripes(&self) -> u64 {
         Layout::new(self.spec, self.drive_size).stripes()
+    }
+
+    /// Whether some drive with a copy of this is left, whatever loss the layout survives.
+    pub fn is_on_enough(&self, copies: DriveSet) -> bool {
+        !self.spec.survives(not_present(&self.members).or(copies))
     }
 }
 
@@ -425,7 +430,7 @@ fn book_of(bytes: &[u8]) -> Result<Book, SuperblockError> {
     if features_of(&book) != features & !DAMAGED_FEATURE {
         return Err(field("features", features));
     }
-    let away = super::membership::not_present(&book.members);
+    let away = not_present(&book.members);
     if !book.spec.survives(away) {
         return Err(field("number of drives that are not present", away.len().into()));
     }

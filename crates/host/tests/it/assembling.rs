@@ -283,6 +283,25 @@ fn loss_by_hand_is_recorded_before_its_operator_is_told() {
     );
 }
 
+/// Until a start has given it to all of them, the loss of a drive may take the array back to what was before it.
+#[test]
+fn entry_that_is_on_too_few_drives_is_told() {
+    let shelf = Shelf::new();
+    let (members, _) = stopped(&shelf);
+    assert!(gather(&members).unwrap().is_recorded());
+    for (at, is_recorded) in [(0, false), (1, true), (2, true)] {
+        let mut bytes = std::fs::read(members[at].path()).unwrap();
+        let mut superblock = Superblock::decode(&bytes[..4096]).unwrap();
+        superblock.book.generation += 1;
+        let last = bytes.len() - 4096;
+        for copy in [0, last] {
+            bytes[copy..copy + 4096].copy_from_slice(&superblock.encode());
+        }
+        std::fs::write(members[at].path(), bytes).unwrap();
+        assert_eq!(gather(&members).unwrap().is_recorded(), is_recorded, "{} drives", at + 1);
+    }
+}
+
 #[test]
 fn array_that_was_never_in_sync_is_refused_without_a_drive() {
     let shelf = Shelf::new();
