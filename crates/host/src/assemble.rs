@@ -283,13 +283,15 @@ fn look_at_named(named: &[MemberSpec], options: AssembleOptions) -> Result<Looke
     let mut members = Vec::new();
     let mut left_out = Vec::new();
     for (at, member) in named.iter().enumerate() {
-        if member.is_there()? {
-            members.push(member.clone());
-        } else if options.degraded {
-            let (member, sentence) = (member.clone(), format!("{member} does not exist"));
-            left_out.push(LeftOut { member, defect: Defect::Absent, sentence, found: at });
-        } else {
-            return fail(format!("{member} does not exist, only --degraded goes on without it"));
+        match member.absence()? {
+            None => members.push(member.clone()),
+            Some(sentence) if options.degraded => {
+                let (member, defect) = (member.clone(), Defect::Absent);
+                left_out.push(LeftOut { member, defect, sentence, found: at });
+            }
+            Some(sentence) => {
+                return fail(format!("{sentence}, only --degraded goes on without it"));
+            }
         }
     }
     let mut looked = look(members, left_out)?;

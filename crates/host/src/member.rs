@@ -45,6 +45,8 @@ pub struct MemberSpec {
     emulation: Option<Emulation>,
     /// What answers for it, if it has no path.
     far: Option<Far>,
+    /// Why it cannot be had now, in one sentence, where that is known.
+    away: Option<String>,
 }
 
 /// A drive's model in front of a file.
@@ -61,7 +63,13 @@ impl MemberSpec {
     /// A member that `service` answers for, under a name of the caller's: an export of another machine, perhaps.
     /// It is to refuse what it cannot do now and may do later.
     pub fn handed_in(name: &str, service: Arc<dyn BlockService>) -> Self {
-        Self { path: name.into(), emulation: None, far: Some(Far(service)) }
+        Self { far: Some(Far(service)), ..Self::at(Path::new(name)) }
+    }
+
+    /// A member of which the caller knows why it cannot be had now, in a sentence that names it: an export whose server is
+    /// away, perhaps. An array can only be assembled without it.
+    pub fn away(name: &str, sentence: String) -> Self {
+        Self { away: Some(sentence), ..Self::at(Path::new(name)) }
     }
 
     /// The file or device, or the name of what was handed in.
@@ -130,31 +138,33 @@ impl MemberSpec {
 
     /// Opens it and checks it against what was said about it.
     pub(crate) fn open(&self) -> Result<Opened, HostError> {
-        match &self.far {
-            Some(far) => Ok(Opened::Far(far.clone())),
-            None => self.open_medium().map(Opened::from),
+        match (&self.far, &self.away) {
+            (Some(far), _) => Ok(Opened::Far(far.clone())),
+            (None, Some(sentence)) => fail(sentence.as_str()),
+            (None, None) => self.open_medium().map(Opened::from),
         }
     }
 
     /// The same to read it only, while no other program changes it; what is in front of an emulated drive does not
     /// matter.
     pub(crate) fn open_unchanging(&self) -> Result<Opened, HostError> {
-        match &self.far {
-            Some(far) => Ok(Opened::Far(far.clone())),
-            None => Medium::open_unchanging(&self.path).map(Opened::from),
+        match (&self.far, &self.away) {
+            (Some(far), _) => Ok(Opened::Far(far.clone())),
+            (None, Some(sentence)) => fail(sentence.as_str()),
+            (None, None) => Medium::open_unchanging(&self.path).map(Opened::from),
         }
     }
 
     /// A file or device under this path.
     pub(crate) fn at(path: &Path) -> Self {
-        Self { path: path.to_owned(), emulation: None, far: None }
+        Self { path: path.to_owned(), emulation: None, far: None, away: None }
     }
 
     /// What tells it from another name of the same drive; nothing if its name does.
     pub(crate) fn identify(&self) -> Result<Option<Identity>, HostError> {
-        match &self.far {
-            Some(_) => Ok(None),
-            None => identify(&self.path),
+        match (&self.far, &self.away) {
+            (None, None) => identify(&self.path),
+            (_, _) => Ok(None),
         }
     }
 
@@ -167,9 +177,16 @@ impl MemberSpec {
         }
     }
 
-    /// Whether there is something under its name.
-    pub(crate) fn is_there(&self) -> Result<bool, HostError> {
-        Ok(self.far.is_some() || self.identify()?.is_some())
+    /// Why there is nothing under its name, in one sentence; nothing if something is there.
+    pub(crate) fn absence(&self) -> Result<Option<String>, HostError> {
+        if self.far.is_some() {
+            return Ok(None);
+        }
+        if self.away.is_some() {
+            return Ok(self.away.clone());
+        }
+        let is_there = self.identify()?.is_some();
+        Ok((!is_there).then(|| format!("{self} does not exist")))
     }
 
     /// Opens the file or device exclusively and checks it against what was said about it.
@@ -208,7 +225,7 @@ impl FromStr for MemberSpec {
             if text.is_empty() {
                 return fail("a member of an array is a path, got nothing");
             }
-            return Ok(Self { path: text.into(), emulation: None, far: None });
+            return Ok(Self::at(Path::new(text)));
         };
         let (path, options) = rest.split_once('?').unwrap_or((rest, ""));
         if path.is_empty() {
@@ -230,7 +247,7 @@ impl FromStr for MemberSpec {
                 .set(key, value)
                 .map_err(|problem| HostError::new(format!("'{option}' in '{text}': {problem}")))?;
         }
-        let member = Self { path: path.into(), emulation: Some(emulation), far: None };
+        let member = Self { emulation: Some(emulation), ..Self::at(Path::new(path)) };
         let faults = member.emulation.as_ref().map_or(Faults::NONE, |emulation| emulation.faults);
         faults.check().map_err(|error| member.blame(error))?;
         Ok(member)
@@ -298,10 +315,8 @@ mod tests {
         let size = Some(Sectors::new(262_144));
         let (profile, cache) = ("nearline-2tb".into(), CacheMode::Read);
         let emulation = Emulation { profile, cache, faults, size, seed: 7 };
-        assert_eq!(
-            member,
-            MemberSpec { path: "d/a.img".into(), emulation: Some(emulation), far: None }
-        );
+        let path = Path::new("d/a.img");
+        assert_eq!(member, MemberSpec { emulation: Some(emulation), ..MemberSpec::at(path) });
         assert_eq!(member.to_string(), "emu:d/a.img");
         let other: Faults = "death=3s".parse().unwrap();
         let changed = member.clone().with_faults(other);
@@ -314,7 +329,7 @@ mod tests {
     #[test]
     fn path_alone_is_a_real_drive() {
         let member: MemberSpec = "/dev/sdb".parse().unwrap();
-        assert_eq!(member, MemberSpec { path: "/dev/sdb".into(), emulation: None, far: None });
+        assert_eq!(member, MemberSpec::at(Path::new("/dev/sdb")));
         assert_eq!(member.model(Sectors::new(9), 4, "drive/0").unwrap().map(|_| ()), None);
     }
 

@@ -36,7 +36,7 @@ pub enum Defect {
     Shrunk,
     /// The array went on without it, so that it holds old data.
     Stale,
-    /// It was named and does not exist.
+    /// It was named and does not exist, or does not answer.
     Absent,
 }
 

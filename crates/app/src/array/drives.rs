@@ -10,7 +10,7 @@ use levelhead_host::{
 use levelhead_units::Nanos;
 use serde::Serialize;
 
-use super::members;
+use super::members_that_may_be_away;
 use crate::AppError;
 
 /// See the module.
@@ -83,7 +83,7 @@ impl Drives {
         run: impl FnOnce(Which<'_>) -> Result<T, AppError>,
     ) -> Result<T, AppError> {
         match self {
-            Self::Named(names) => run(Which::Named(&members(names)?)),
+            Self::Named(names) => run(Which::Named(&members_that_may_be_away(names)?)),
             Self::Among { folders, array } => {
                 run(Which::Among { folders, array: array.as_deref() })
             }

@@ -37,6 +37,7 @@ pub use verbs::{Make, OFFERS, Offer, ScrubWhat, Verb};
 pub use watch::{Watch, watch};
 pub use would::{Assemble, WouldServe, would_serve};
 
+use std::io;
 use std::sync::Arc;
 
 use levelhead_host::{MemberSpec, is_same_drive};
@@ -46,7 +47,33 @@ use crate::AppError;
 
 /// Members as they were typed. Those that are NBD exports are connected to.
 fn members(texts: &[String]) -> Result<Vec<MemberSpec>, AppError> {
-    // All of it is looked at before any server is asked.
+    let connect = |parsed: Parsed| parsed.connect().map_err(AppError::usage);
+    parse_all(texts)?.into_iter().map(connect).collect()
+}
+
+/// The same where exports may be away: the array may go on without them.
+fn members_that_may_be_away(texts: &[String]) -> Result<Vec<MemberSpec>, AppError> {
+    let connect = |(parsed, text): (Parsed, &String)| match parsed.connect() {
+        Err(error) if is_away(&error) => Ok(MemberSpec::away(text, error.to_string())),
+        connected => connected.map_err(AppError::usage),
+    };
+    parse_all(texts)?.into_iter().zip(texts).map(connect).collect()
+}
+
+/// Whether no server that could say no has answered in time. One that does not give the export for another reason, or
+/// speaks of something else, is there.
+fn is_away(error: &io::Error) -> bool {
+    !matches!(
+        error.kind(),
+        io::ErrorKind::PermissionDenied
+            | io::ErrorKind::InvalidInput
+            | io::ErrorKind::InvalidData
+            | io::ErrorKind::Unsupported
+    )
+}
+
+/// All of it is looked at before any server is asked.
+fn parse_all(texts: &[String]) -> Result<Vec<Parsed>, AppError> {
     let parsed = texts.iter().map(|text| parse(text)).collect::<Result<Vec<_>, AppError>>()?;
     for (at, member) in parsed.iter().enumerate() {
         let is_same = |other: &&Parsed| match (member, other) {
@@ -59,7 +86,7 @@ fn members(texts: &[String]) -> Result<Vec<MemberSpec>, AppError> {
             return Err(AppError::usage(format!("{earlier} and {text} are the same drive")));
         }
     }
-    parsed.into_iter().map(Parsed::connect).collect()
+    Ok(parsed)
 }
 
 /// A member of which it is known where it is.
@@ -76,11 +103,11 @@ fn parse(text: &str) -> Result<Parsed, AppError> {
 }
 
 impl Parsed {
-    fn connect(self) -> Result<MemberSpec, AppError> {
+    fn connect(self) -> io::Result<MemberSpec> {
         match self {
             Self::Here(member) => Ok(*member),
             Self::Export(uri) => {
-                let client = LastingClient::open(&uri, is_same_drive).map_err(AppError::usage)?;
+                let client = LastingClient::open(&uri, is_same_drive)?;
                 Ok(MemberSpec::handed_in(&uri.to_string(), Arc::new(client)))
             }
         }

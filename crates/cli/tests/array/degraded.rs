@@ -1,6 +1,8 @@
 //! Starts without some of an array's drives: which of them need `--degraded`, what is said, and what they record.
 
 use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
 use std::thread;
 
 use levelhead_block::Durability;
@@ -9,6 +11,45 @@ use serde_json::{Value, json};
 
 use crate::DRIVE;
 use crate::support::{Serving, Shelf, command, connect, levelhead, refs, wait_until};
+
+/// Exports that do not answer are absent; a server that is there and is something else is an answer.
+#[test]
+fn export_that_is_away_is_left_out_and_named() {
+    let array = Array::new("raid5:2+1,chunk=8KiB", 3, &[]);
+    let socket = array.shelf.path("away.sock");
+    let uri = format!("nbd+unix:///?socket={socket}");
+    let members = [&array.drives[0], &uri, &array.drives[2]];
+    let members = members.map(Clone::clone);
+    let ask = |options: &[&str]| {
+        levelhead(&[&["array", "assemble"][..], options, &refs(&members)].concat())
+    };
+    let refused = ask(&[]);
+    assert!(refused.refusal().starts_with(&uri), "{refused:?}");
+    assert!(refused.refusal().ends_with(", only --degraded goes on without it"), "{refused:?}");
+    let would: Value = ask(&["--degraded", "--json"]).json();
+    assert_eq!(
+        (&would["newly_missing"], &would["left_out"][0]["state"]),
+        (&json!([1]), &json!("absent"))
+    );
+    let reason = would["left_out"][0]["reason"].as_str().unwrap();
+    assert!(reason.starts_with(&uri), "{reason}");
+    let nbd = array.shelf.path("nbd.sock");
+    let serving = array.shelf.serve_with(&members, &["--nbd", &nbd, "--degraded"]);
+    assert!(serving.said["remarks"].to_string().contains(&format!("left out: {uri}")));
+    serving.stop();
+    // Commands that do without nothing name it.
+    let check = levelhead(&[&["array", "check"][..], &refs(&members)].concat());
+    assert!(check.refusal().starts_with(&uri), "{check:?}");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let other = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(&[b'x'; 64]).unwrap();
+        drop(stream.read(&mut [0; 1]));
+    });
+    let refused = ask(&["--degraded"]);
+    assert!(refused.refusal().starts_with(&uri), "{refused:?}");
+    other.join().unwrap();
+}
 
 /// An array that was written to and stopped.
 struct Array {
