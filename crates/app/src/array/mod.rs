@@ -60,8 +60,8 @@ fn members_that_may_be_away(texts: &[String]) -> Result<Vec<MemberSpec>, AppErro
     parse_all(texts)?.into_iter().zip(texts).map(connect).collect()
 }
 
-/// Whether no server that could say no has answered in time. One that does not give the export for another reason, or
-/// speaks of something else, is there.
+/// Whether no server has answered in time, or one that does not have the export. One that does not give it to us, or is
+/// none, is there.
 fn is_away(error: &io::Error) -> bool {
     !matches!(
         error.kind(),

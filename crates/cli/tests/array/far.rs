@@ -389,7 +389,7 @@ fn exports_that_cannot_be_drives_are_refused_by_name() {
         ([uri, &nowhere], [format!("{uri}: the export is read-only"), String::new()]),
         // One that is away may be done without, which is asked once all others are there.
         ([&nowhere, &elsewhere], [nowhere.clone(), "No such file".into()]),
-        ([&other, uri], [other.clone(), "export 'other'".into()]),
+        ([&other, &elsewhere], [other.clone(), "export 'other'".into()]),
     ] {
         for verb in [&["create", "raid0:2"][..], &["serve", "--nbd", "tcp:0"]] {
             let ended = levelhead(&[&["array"], verb, &members].concat());
