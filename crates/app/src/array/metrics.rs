@@ -138,6 +138,22 @@ const OF_ARRAY: &[OfArray] = &[
         };
         alone(Value::OneOf { states: RESYNC, is })
     }),
+    OfArray(
+        "_rebuild_left_ratio",
+        Kind::Gauge,
+        "Share of its stripes that a new or a returned drive has yet to be given; 0 where there is none.",
+        |status| {
+            let left =
+                status.rebuild.map(|rebuild| (rebuild.stripes - rebuild.front, rebuild.stripes));
+            alone(share(left))
+        },
+    ),
+    OfArray(
+        "_copy_left_ratio",
+        Kind::Gauge,
+        "Share of a drive's regions that the one it is copied to lacks; 0 where none is copied.",
+        |status| alone(share(status.copy.map(|copy| (copy.left, copy.regions)))),
+    ),
     OfArray("_journal", Kind::StateSet, "What its journal does, if it keeps one.", |status| {
         let is = match status.journal {
             None => "none",
@@ -221,6 +237,11 @@ const OF_ARRAY: &[OfArray] = &[
         |status| cohort(status, |first| first.figures.cohort_mad),
     ),
 ];
+
+/// What is left of all there is; nothing where nothing is to be done.
+fn share(left: Option<(u64, u64)>) -> Value {
+    Value::Real(left.map_or(0.0, |(left, all)| left as f64 / all.max(1) as f64))
+}
 
 const OF_DRIVE: &[OfDrive] = &[
     OfDrive("_drive", Kind::Info, "What the drive is.", |drive| {

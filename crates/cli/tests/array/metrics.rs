@@ -161,6 +161,34 @@ fn parsers_of_others_read_every_metric_and_find_what_status_says() {
 }
 
 #[test]
+fn what_is_left_of_a_rebuild_and_of_a_copy_is_told_while_there_is_one() {
+    let shelf = Shelf::new();
+    let members = shelf.array(DRIVE);
+    let serving = serve(&shelf, &members, &[]);
+    let left =
+        |name: &str| value(&scrape(&serving), &format!("levelhead_array_{name}_left_ratio"), &[]);
+    let is = |name: &str, share: f64| (left(name) - share).abs() < 1e-9;
+    assert!(is("rebuild", 0.0) && is("copy", 0.0));
+    let new = ["new.img", "copy.img"].map(|name| {
+        let path = shelf.path(name);
+        std::fs::File::create(&path).unwrap().set_len(DRIVE).unwrap();
+        path
+    });
+    levelhead(&["array", "rebuild", &members[0], "--pause"]).good();
+    for (drive, new, name) in [("1", &new[0], "rebuild"), ("2", &new[1], "copy")] {
+        if name == "rebuild" {
+            levelhead(&["array", "fail", &members[0], drive]).good();
+        }
+        levelhead(&["array", "replace", &members[0], drive, new]).good();
+        wait_until("all of it is left", || is(name, 1.0));
+        levelhead(&["array", "rebuild", &members[0]]).good();
+        wait_until("it is over", || is(name, 0.0) && serving.status()["state"] == "whole");
+        levelhead(&["array", "rebuild", &members[0], "--pause"]).good();
+    }
+    serving.stop();
+}
+
+#[test]
 fn drive_that_hangs_holds_up_no_scrape() {
     let shelf = Shelf::new();
     let mut members = shelf.array(DRIVE);
