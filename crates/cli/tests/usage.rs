@@ -130,6 +130,9 @@ fn new_file_named_twice_is_refused_before_it_is_made() {
     for dry in [&[][..], &["--dry-run"]] {
         let create = [&["array", "create", "raid5:2+1"][..], dry, &all].concat();
         check(&shelf, &create, &["/c/a.img and emu:", "/c/../c/a.img are the same drive"]);
+        let nowhere = format!("emu:{folder}/none/a.img?size=8MiB");
+        let create = [&["array", "create", "raid1:2"][..], dry, &[all[0], &nowhere]].concat();
+        check(&shelf, &create, &["cannot create", "/c/none is no folder"]);
     }
 }
 

@@ -204,6 +204,7 @@ impl<'a> Candidate<'a> {
             && member.identify()?.is_none()
         {
             member.check_size(size)?;
+            member.check_place()?;
             return Ok(Self { member, medium: None, size });
         }
         let medium = member.open()?;

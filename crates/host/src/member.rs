@@ -201,6 +201,18 @@ impl MemberSpec {
         Ok(medium)
     }
 
+    /// Whether there is a folder in which a file can be made under its name.
+    pub(crate) fn check_place(&self) -> Result<(), HostError> {
+        let path = self.path.display();
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        match folder.filter(|folder| !folder.is_dir()) {
+            None => Ok(()),
+            Some(folder) => {
+                fail(format!("cannot create {path}: {} is no folder", folder.display()))
+            }
+        }
+    }
+
     /// Whether a file of `size` sectors can be this member.
     pub(crate) fn check_size(&self, size: Sectors) -> Result<(), HostError> {
         if let Some(wanted) = self.size_wanted()
