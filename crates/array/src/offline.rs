@@ -14,7 +14,7 @@ use crate::durable::damaged::DamagedList;
 use crate::durable::maps::Missed;
 use crate::journal::record::{FoundRecord, Kind};
 use crate::journal::rules::Rules;
-use crate::journal::verdict::{Known, OnRing, Source, Verdict, fits};
+use crate::journal::verdict::{Final, Known, OnRing, Source, Verdict, fits};
 use crate::shape::{Area, Cell, Layout, Row};
 
 /// An array that was cut off, as far as it is known without its journal.
@@ -63,6 +63,8 @@ pub struct Incomplete {
 #[derive(Debug, Default)]
 pub struct Overlay {
     contents: BTreeMap<Cell, Content>,
+    /// What was given to drives that are not there.
+    absent: BTreeSet<Cell>,
     needed: BTreeSet<Cell>,
     made_right: BTreeSet<Cell>,
     incomplete: Vec<Incomplete>,
@@ -112,6 +114,9 @@ impl Overlay {
         let contents =
             verdict.finals.iter().filter_map(|(&cell, last)| Some((cell, content(last.source)?)));
         let contents: BTreeMap<Cell, Content> = contents.collect();
+        let is_absent = |last: &Final| last.source == Source::Absent;
+        let absent = verdict.finals.iter().filter(|(_, last)| is_absent(last));
+        let absent = absent.map(|(&cell, _)| cell).collect();
         let computed = contents.iter().filter(|(_, content)| **content == Content::Computed);
         let rows: BTreeSet<Row> = computed.map(|(&cell, _)| layout.symbol(cell).0).collect();
         let needed = rows.iter().flat_map(|&row| {
@@ -129,12 +134,18 @@ impl Overlay {
             transactions: counts,
             dropped: verdict.changed.len() - counts,
             contents,
+            absent,
         }
     }
 
     /// Where a sector is, if the journal knows of it.
     pub fn content(&self, cell: Cell) -> Option<Content> {
         self.contents.get(&cell).copied()
+    }
+
+    /// Whether the journal has changed a sector, of a drive that is there or not: what a list says of it is older.
+    pub fn is_changed(&self, cell: Cell) -> bool {
+        self.contents.contains_key(&cell) || self.absent.contains(&cell)
     }
 
     /// Whether a sector is on the list of damaged ones only because the array was cut off: redundancy counts what the journal

@@ -7,7 +7,7 @@ use levelhead_array::offline::{Content, Overlay};
 use levelhead_array::{Cell, Layout, Row};
 use levelhead_block::Buf;
 use levelhead_erasure::SymbolSet;
-use levelhead_units::{DriveIdx, Lba, Sectors};
+use levelhead_units::{DriveIdx, Lba, SECTOR_SIZE, Sectors};
 
 use super::Offline;
 use super::reading::Stretch;
@@ -21,6 +21,8 @@ pub(crate) struct Places<'a> {
     stretches: Vec<Option<Stretch>>,
     /// Sectors that are not to be had from a drive that is there: it did not give them, or they are elsewhere.
     erased: Vec<BTreeSet<usize>>,
+    /// Sectors of drives that are not there which redundancy counts as zeroes.
+    zeroes: Vec<BTreeSet<usize>>,
     /// Sectors that the journal has.
     laid_over: Vec<BTreeSet<usize>>,
     is_whole: bool,
@@ -36,8 +38,12 @@ impl<'a> Places<'a> {
     ) -> Self {
         let mut erased: Vec<BTreeSet<usize>> = Vec::new();
         let mut laid_over: Vec<BTreeSet<usize>> = Vec::new();
+        let mut zeroes: Vec<BTreeSet<usize>> = Vec::new();
         for (at, stretch) in stretches.iter_mut().enumerate() {
             let (mut gone, mut over) = (BTreeSet::new(), BTreeSet::new());
+            let listed =
+                Listed { array, overlay, window: &window, drive: DriveIdx::from_usize(at) };
+            zeroes.push(if stretch.is_none() { listed.zeroes() } else { BTreeSet::new() });
             if let Some(Stretch { buf, bad }) = stretch {
                 gone.clone_from(bad);
                 let drive = DriveIdx::from_usize(at);
@@ -53,7 +59,6 @@ impl<'a> Places<'a> {
                         }
                     }
                 }
-                let listed = Listed { array, overlay, window: &window, drive };
                 listed.take(&over, buf, &mut gone);
             }
             erased.push(gone);
@@ -61,7 +66,7 @@ impl<'a> Places<'a> {
         }
         let is_whole =
             stretches.iter().all(Option::is_some) && erased.iter().all(BTreeSet::is_empty);
-        Self { layout: &array.layout, window, stretches, erased, laid_over, is_whole }
+        Self { layout: &array.layout, window, stretches, erased, zeroes, laid_over, is_whole }
     }
 
     /// The codewords that lie in the window, stripe after stripe.
@@ -81,8 +86,11 @@ impl<'a> Places<'a> {
         }
         let is_had = |&symbol: &usize| {
             let cell = self.layout.cell(row, symbol);
-            let at = cell.drive.as_usize();
-            self.stretches[at].is_some() && !self.erased[at].contains(&self.window.index(cell))
+            let (at, index) = (cell.drive.as_usize(), self.window.index(cell));
+            match self.stretches[at] {
+                Some(_) => !self.erased[at].contains(&index),
+                None => self.zeroes[at].contains(&index),
+            }
         };
         (0..self.layout.symbols()).filter(is_had).collect()
     }
@@ -90,8 +98,14 @@ impl<'a> Places<'a> {
     /// The bytes of a symbol that is to be had.
     pub(crate) fn bytes(&self, row: Row, symbol: usize) -> &[u8] {
         let cell = self.layout.cell(row, symbol);
-        let stretch = self.stretches[cell.drive.as_usize()].as_ref();
-        stretch.expect("the symbol is to be had").buf.part(self.window.index(cell), 1)
+        let (at, index) = (cell.drive.as_usize(), self.window.index(cell));
+        match &self.stretches[at] {
+            Some(stretch) => stretch.buf.part(index, 1),
+            None => {
+                assert!(self.zeroes[at].contains(&index), "the symbol is to be had");
+                &[0; SECTOR_SIZE]
+            }
+        }
     }
 
     /// Whether a sector is as the journal has it.
@@ -123,6 +137,27 @@ struct Listed<'a> {
 }
 
 impl Listed<'_> {
+    /// Whether redundancy counts a sector on the list as zeroes.
+    fn is_zero(&self, cell: Cell) -> bool {
+        let layout = &self.array.layout;
+        let is_data = layout.symbol(cell).1 < layout.data_symbols();
+        is_data && !layout.spec().is_mirror() && !self.array.damaged.is_widened()
+    }
+
+    /// The data of a drive that is not there which counts as zeroes all the same.
+    fn zeroes(&self) -> BTreeSet<usize> {
+        let Self { array, overlay, window, drive } = *self;
+        // Drives for the journal have no data.
+        if array.damaged.is_empty() || !array.layout.spec().data_drives().contains(drive) {
+            return BTreeSet::new();
+        }
+        let is_one = |index: &usize| {
+            let cell = Cell { drive, lba: window.lba(*index) };
+            array.damaged.covers(cell) && !overlay.is_changed(cell) && self.is_zero(cell)
+        };
+        (0..window.sectors().as_usize()).filter(is_one).collect()
+    }
+
     /// Data counts as zeroes, and what is redundant as not there, as do all copies of a mirror's sector, and data where
     /// the list was full once. What the journal has is newer than the list.
     fn take(&self, over: &BTreeSet<usize>, buf: &mut Buf, gone: &mut BTreeSet<usize>) {
@@ -130,14 +165,12 @@ impl Listed<'_> {
         if array.damaged.is_empty() {
             return;
         }
-        let layout = &array.layout;
         for index in (0..window.sectors().as_usize()).filter(|index| !over.contains(index)) {
             let cell = Cell { drive, lba: window.lba(index) };
             if !array.damaged.covers(cell) || overlay.is_made_right(cell) {
                 continue;
             }
-            let is_data = layout.symbol(cell).1 < layout.data_symbols();
-            if is_data && !layout.spec().is_mirror() && !array.damaged.is_widened() {
+            if self.is_zero(cell) {
                 buf.part_mut(index, 1).fill(0);
                 gone.remove(&index);
             } else {

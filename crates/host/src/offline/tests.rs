@@ -1,5 +1,6 @@
 //! Checks of arrays whose bytes, drives and journals are as a test wants them.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Arc;
 
@@ -307,6 +308,74 @@ fn damaged_copy_of_a_superblock_is_found_and_so_is_an_old_one() {
     assert_eq!(details[1], "it is at generation 5, the array at 9");
 }
 
+/// Puts a sector of an array onto its list of damaged ones.
+fn put_on_list(members: &[MemberSpec], lba: u64) {
+    let array = Offline::open(Which::Named(members)).unwrap();
+    let (row, symbol) = array.layout.find(Lba::new(lba));
+    let cell = array.layout.cell(row, symbol);
+    let mut list = DamagedList::default();
+    list.add(cell.drive, Extent::new(cell.lba, Sectors::new(1)));
+    for (at, of) in array.there() {
+        let listing = Listing {
+            array: array.book.array,
+            member: array.book.members[at.as_usize()].uuid,
+            generation: 1,
+            list: list.clone(),
+        };
+        let mut bytes = fs::read(of.member.path()).unwrap();
+        let slot = of.own.damaged().unwrap().lba.get() as usize * SECTOR_SIZE;
+        let encoded = listing.encode();
+        bytes[slot..slot + encoded.len()].copy_from_slice(&encoded);
+        fs::write(of.member.path(), bytes).unwrap();
+    }
+}
+
+/// Zeroes are as good as a sector that is read: one more drive may be away.
+#[test]
+fn sector_on_the_list_of_a_drive_that_is_not_there_helps_to_compute_others() {
+    for spec in ["raid5:3,chunk=8KiB", "raid6:5,chunk=8KiB"] {
+        let shelf = Shelf::filled(spec);
+        let array = shelf.serve();
+        let extent = Extent::new(Lba::new(21), Sectors::new(1));
+        let zeroes = Request::write(extent, Durability::Cached, Buf::zeroed(extent.sectors));
+        let reply = Waiting::new(Arc::new(array.clone())).run(vec![zeroes]).pop().unwrap();
+        assert!(reply.outcome.is_good(), "{:?}", reply.outcome);
+        array.stop().unwrap();
+        let (drive, lba) = place(&shelf.members, 21);
+        scribble(&shelf.members, drive, lba);
+        put_on_list(&shelf.members, 21);
+        let options = SalvageOptions { kernel: Kernel::best() };
+        let [whole, to] = ["whole", "to"].map(|name| shelf.dir.path().join(name));
+        salvage(Which::Named(&shelf.members), &whole, options, &|_, _| {}).unwrap();
+        let array = Offline::open(Which::Named(&shelf.members)).unwrap();
+        let (row, _) = array.layout.find(extent.lba);
+        let others = (0..array.layout.data_symbols())
+            .map(|symbol| (symbol, array.layout.cell(row, symbol).drive.as_usize()));
+        // As many as are redundant, beside the drive itself.
+        let others: Vec<(usize, usize)> = others.filter(|&(_, other)| other != drive).collect();
+        let redundant = array.layout.spec().redundant();
+        let gone: BTreeSet<usize> = others.iter().map(|&(_, other)| other).collect();
+        let gone: Vec<usize> = gone.into_iter().take(redundant).collect();
+        let is_left = |at: &usize| *at != drive && !gone.contains(at);
+        let left: Vec<MemberSpec> =
+            (0..shelf.members.len()).filter(is_left).map(|at| shelf.members[at].clone()).collect();
+        let is_computed = |&&(_, other): &&(usize, usize)| gone.contains(&other);
+        let computed = others.iter().filter(is_computed);
+        let computed: Vec<Lba> =
+            computed.map(|&(symbol, _)| array.layout.sector(row, symbol)).collect();
+        drop(array);
+        let salvaged = salvage(Which::Named(&left), &to, options, &|_, _| {}).unwrap();
+        let [whole, got] = [&whole, &to].map(|path| fs::read(path).unwrap());
+        for sector in computed {
+            let is_named = salvaged.named.iter().any(|(_, extent)| extent.contains(sector));
+            assert!(!is_named, "{spec}: {sector:?} in {:?}", salvaged.named);
+            let at = sector.get() as usize * SECTOR_SIZE..(sector.get() as usize + 1) * SECTOR_SIZE;
+            assert!(whole[at.clone()] == got[at.clone()], "{spec}: {sector:?}");
+            assert!(whole[at].iter().any(|&byte| byte != 0), "{spec}: {sector:?}");
+        }
+    }
+}
+
 /// What the array keeps as damaged counts as zeroes, whatever its drive gives, and is never made up.
 #[test]
 fn sectors_on_the_list_of_damaged_ones_are_named_and_nothing_is_made_of_them() {
@@ -315,25 +384,7 @@ fn sectors_on_the_list_of_damaged_ones_are_named_and_nothing_is_made_of_them() {
         let (drive, lba) = place(&shelf.members, 21);
         scribble(&shelf.members, drive, lba);
         assert!(!named(&look(&shelf.members)).is_empty(), "{spec}");
-        let array = Offline::open(Which::Named(&shelf.members)).unwrap();
-        let (row, symbol) = array.layout.find(Lba::new(21));
-        let cell = array.layout.cell(row, symbol);
-        let mut list = DamagedList::default();
-        list.add(cell.drive, Extent::new(cell.lba, Sectors::new(1)));
-        for (at, of) in array.there() {
-            let listing = Listing {
-                array: array.book.array,
-                member: array.book.members[at.as_usize()].uuid,
-                generation: 1,
-                list: list.clone(),
-            };
-            let mut bytes = fs::read(of.member.path()).unwrap();
-            let slot = of.own.damaged().unwrap().lba.get() as usize * SECTOR_SIZE;
-            let encoded = listing.encode();
-            bytes[slot..slot + encoded.len()].copy_from_slice(&encoded);
-            fs::write(of.member.path(), bytes).unwrap();
-        }
-        drop(array);
+        put_on_list(&shelf.members, 21);
         let checked = look(&shelf.members);
         let kept = (FindingKind::Damaged, drive.to_string(), Some((lba, 1)), Some(21));
         assert_eq!(named(&checked), [kept], "{spec}");
