@@ -24,6 +24,8 @@
 //! - CP5. Until the books name the new drive for good it holds nothing, and what is written is marked on the map: after a
 //!   crash the old one may be taken back by that map.
 
+mod exchange;
+
 use std::collections::BTreeMap;
 
 use levelhead_block::{BufId, Command, Durability, Effort, Outcome, Place, Segment, ZeroTail};
@@ -41,7 +43,6 @@ use crate::drives::queue::End;
 use crate::durable::ledger::NewMember;
 use crate::durable::membership::Why;
 use crate::event::ArrayEvent;
-use crate::journal::Journal;
 use crate::journal::rules::Rule;
 use crate::{Array, Moved, Stop};
 
@@ -242,9 +243,11 @@ impl Array {
                     self.end_region_if_done(region);
                 }
             }
+            // One that was begun before the loss does not count, however late it ends (CP2).
             What::Flush => match &mut copying.phase {
-                Phase::Lost(last) => *last = Last::Flushed,
-                Phase::Wiping
+                Phase::Lost(last @ Last::Flushing) => *last = Last::Flushed,
+                Phase::Lost(Last::NotYet | Last::Flushed)
+                | Phase::Wiping
                 | Phase::Copying
                 | Phase::Flushing(_)
                 | Phase::Leaving
@@ -473,102 +476,6 @@ impl Array {
         copying.phase = Phase::Flushing(now + HURRY);
         self.hurry(true);
         self.flush_coming(now);
-        Moved::Yes
-    }
-
-    /// Whether the array may make itself do without the drive now (CP3).
-    fn may_exchange(&self) -> bool {
-        let Some(copying) = self.copies.now.as_deref() else { return false };
-        let only = DriveSet::EMPTY.with(copying.drive);
-        let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);
-        self.core.may_write
-            && is_ready
-            && !self.rebuild_wish().is_paused
-            && !self.is_rebuilding()
-            && self.core.drives.can_spare(only.or(self.core.drives.silent()))
-    }
-
-    fn hurry(&mut self, hurries: bool) {
-        if let Some(journal) = &mut self.journal {
-            journal.hurry(hurries);
-        }
-    }
-
-    fn flush_coming(&mut self, now: Instant) {
-        if self.keeps(Rule::CopyFlush) {
-            let (what, command) = (What::Flush, Command::Flush);
-            let (segments, bufs) = (Vec::new(), Vec::new());
-            self.core.ask_coming(now, ForComing { what, command, segments, bufs });
-        }
-    }
-
-    fn is_flushing_coming(&self) -> bool {
-        let is_flush = |coming: &Coming| coming.what == What::Flush;
-        self.core.copied.as_ref().is_some_and(|copied| copied.inside.values().any(is_flush))
-    }
-
-    /// The new drive has been flushed: the array does without the old one.
-    fn let_go_of_copied(&mut self, now: Instant, until: Instant) -> Moved {
-        let drive = self.copies.now.as_ref().expect("a copy is made").drive;
-        let is_little = self.core.unplaced.of(drive).len() as u64 <= FEW;
-        if self.is_flushing_coming() || !(is_little || until <= now) {
-            return Moved::No;
-        }
-        self.hurry(false);
-        if !self.may_exchange() {
-            return self.set_copy_phase(Phase::Copying);
-        }
-        self.set_copy_phase(Phase::Leaving);
-        self.lose(now, drive, Why::ByHand);
-        Moved::Yes
-    }
-
-    /// The new drive has the place, if it may (CP2).
-    fn seat(&mut self, now: Instant, last: Last, is_idle: bool) -> Moved {
-        match last {
-            Last::NotYet if !is_idle => return Moved::No,
-            Last::NotYet => {
-                let is_kept = self.keeps(Rule::CopyFlush);
-                self.flush_coming(now);
-                let last = if is_kept { Last::Flushing } else { Last::Flushed };
-                return self.set_copy_phase(Phase::Lost(last));
-            }
-            Last::Flushing => return Moved::No,
-            Last::Flushed => {}
-        }
-        let drive = self.copies.now.as_ref().expect("a copy is made").drive;
-        let is_mapped = self.core.missed.has(drive);
-        let is_kept = self.core.missed.kept().contains(drive) || !is_mapped;
-        let is_let_go = self.rebuild_drive() != Some(drive);
-        if self.core.unrecorded.contains(drive) || !is_kept || !is_let_go {
-            return Moved::No;
-        }
-        let copied = self.core.copied.take().expect("CO1: it is copied");
-        assert!(copied.inside.is_empty(), "CP2: {:?}", copied.inside);
-        self.core.actions.push_back(Action::Seat(drive));
-        let copying = self.copies.now.as_mut().expect("a copy is made");
-        copying.phase = Phase::Seated;
-        let new = copying.new.take();
-        if new.is_some() && self.keeps(Rule::CopyNamed) {
-            self.core.unnamed = self.core.unnamed.with(drive);
-        }
-        self.take_place(drive, new);
-        Moved::Yes
-    }
-
-    /// The new drive holds what is not on the map, once the books name it for good (CP5).
-    fn end_seating(&mut self) -> Moved {
-        let drive = self.copies.now.as_ref().expect("a copy is made").drive;
-        if self.core.unnamed.contains(drive) {
-            return Moved::No;
-        }
-        self.copies.now = None;
-        let regions = self.core.missed.key(&self.core.layout, drive, 0).regions;
-        if self.core.missed.has(drive) {
-            self.begin_return(drive);
-        }
-        let left = self.core.missed.regions_left(drive, 0).unwrap_or(regions);
-        self.tell(ArrayEvent::CopyDone(CopyProgress { drive, left, regions }));
         Moved::Yes
     }
 

@@ -22,24 +22,24 @@ const LAYOUTS: [&str; 7] = [
     "raid10:5,chunk=8KiB",
 ];
 
-const STRIPES: u64 = 40;
+pub(crate) const STRIPES: u64 = 40;
 
-struct Bed {
-    run: Runtime,
-    model: Memory,
-    rng: Rng,
+pub(crate) struct Bed {
+    pub(crate) run: Runtime,
+    pub(crate) model: Memory,
+    pub(crate) rng: Rng,
     id: u64,
-    drive: DriveIdx,
+    pub(crate) drive: DriveIdx,
     /// Sectors of the longest write.
-    most: u64,
+    pub(crate) most: u64,
 }
 
 impl Bed {
-    fn new(spec: Spec, rules: Rules, seed: u64) -> Self {
+    pub(crate) fn new(spec: Spec, rules: Rules, seed: u64) -> Self {
         Self::of(spec, STRIPES, rules, seed)
     }
 
-    fn of(spec: Spec, stripes: u64, rules: Rules, seed: u64) -> Self {
+    pub(crate) fn of(spec: Spec, stripes: u64, rules: Rules, seed: u64) -> Self {
         let settings = journaled(settings(spec, stripes, Policy::Normal, DriveSet::EMPTY));
         let journal = settings.journal.clone();
         // A stripe each, so that there are many regions.
@@ -51,7 +51,15 @@ impl Bed {
         Self { model: Memory::new(run.array.size()), run, rng, id: 0, drive, most: 8 }
     }
 
-    fn write(&mut self) {
+    pub(crate) fn write(&mut self) {
+        self.write_alone();
+        while self.run.writing.len() > 3 && !self.run.inside.is_empty() {
+            self.run.finish_any();
+        }
+    }
+
+    /// A write, and nothing ends.
+    pub(crate) fn write_alone(&mut self) {
         let size = self.run.array.size().get();
         let sectors = 1 + self.rng.below(self.most.min(size - 1));
         let lba = self.rng.below(size - sectors);
@@ -59,12 +67,9 @@ impl Bed {
         self.rng.fill(self.model.bytes_mut(extent));
         self.id += 1;
         self.run.write(self.id, extent, self.model.bytes(extent));
-        while self.run.writing.len() > 3 && !self.run.inside.is_empty() {
-            self.run.finish_any();
-        }
     }
 
-    fn finish_some(&mut self, most: u64) {
+    pub(crate) fn finish_some(&mut self, most: u64) {
         for _ in 0..self.rng.below(most) {
             if !self.run.inside.is_empty() {
                 self.run.finish_any();
@@ -73,7 +78,7 @@ impl Bed {
     }
 
     /// Writes beside what goes on.
-    fn traffic(&mut self, writes: u64) {
+    pub(crate) fn traffic(&mut self, writes: u64) {
         for _ in 0..writes {
             self.write();
             self.finish_some(12);
@@ -83,11 +88,11 @@ impl Bed {
         }
     }
 
-    fn told(&self, is_meant: impl Fn(&ArrayEvent) -> bool) -> usize {
+    pub(crate) fn told(&self, is_meant: impl Fn(&ArrayEvent) -> bool) -> usize {
         self.run.array_events.iter().filter(|event| is_meant(event)).count()
     }
 
-    fn done(&self) -> Vec<CopyProgress> {
+    pub(crate) fn done(&self) -> Vec<CopyProgress> {
         let done = |event: &ArrayEvent| match event {
             ArrayEvent::CopyDone(progress) => Some(*progress),
             _ => None,
@@ -96,7 +101,7 @@ impl Bed {
     }
 
     /// Whether everything reads as it was written.
-    fn reads_right(&mut self) -> bool {
+    pub(crate) fn reads_right(&mut self) -> bool {
         self.id += 1;
         let all = Extent::new(Lba::ZERO, self.run.array.size());
         self.run.read(self.id, all);
@@ -106,7 +111,7 @@ impl Bed {
     }
 
     /// The array has the new drive as a whole, and reads right without others.
-    fn is_right_without(&mut self, lost: DriveSet) -> bool {
+    pub(crate) fn is_right_without(&mut self, lost: DriveSet) -> bool {
         let (events, rebuild) = (&self.run.array_events, self.run.array.rebuild());
         assert!(self.run.array.lost().is_empty(), "{rebuild:?}: {events:?}");
         let mut is_right = self.reads_right();

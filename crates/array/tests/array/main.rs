@@ -4,6 +4,7 @@ mod admission;
 mod background;
 mod books;
 mod copying;
+mod copying_troubles;
 mod damaged;
 mod delivery;
 mod differential;

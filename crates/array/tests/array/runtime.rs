@@ -1,7 +1,7 @@
 //! A runtime for tests: drives are vectors, time is a counter, and who finishes next is the test's
 //! choice.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use levelhead_array::journal::record::{checksums, examine};
 use levelhead_array::journal::rules::Rules;
@@ -55,9 +55,12 @@ pub(crate) struct Runtime {
 /// A drive that is given a copy of another one.
 pub(crate) struct Coming {
     pub(crate) medium: Memory,
-    subs: BTreeSet<SubId>,
-    /// What was written and not flushed.
-    pub(crate) unflushed: u64,
+    /// Its commands, each with what had been written when it was begun.
+    subs: BTreeMap<SubId, u64>,
+    /// How many writes it has carried out.
+    pub(crate) written: u64,
+    /// Those of them that a flush was begun after.
+    pub(crate) flushed: u64,
     /// Whether it stores nothing.
     pub(crate) is_broken: bool,
 }
@@ -304,8 +307,8 @@ impl Runtime {
         let size = BlockDevice::size(&self.drives[drive.as_usize()]);
         let mut medium = Memory::new(size);
         self.rng.fill(medium.bytes_mut(Extent::new(Lba::ZERO, size)));
-        let subs = BTreeSet::new();
-        self.coming = Some(Coming { medium, subs, unflushed: 0, is_broken: false });
+        let subs = BTreeMap::new();
+        self.coming = Some(Coming { medium, subs, written: 0, flushed: 0, is_broken: false });
         self.array.handle_copy(self.now, drive, None).expect("it may be copied");
         self.carry_out();
     }
@@ -367,12 +370,12 @@ impl Runtime {
                 Action::Coming(submit) => {
                     drop(self.buffers.share(&submit.segments));
                     let coming = self.coming.as_mut().expect("a drive is coming");
-                    coming.subs.insert(submit.sub);
+                    coming.subs.insert(submit.sub, coming.written);
                     self.inside.push(submit);
                 }
                 Action::Seat(drive) => {
                     let coming = self.coming.take().expect("a drive is coming");
-                    assert_eq!(coming.unflushed, 0, "CP2");
+                    assert_eq!(coming.flushed, coming.written, "CP2");
                     self.drives[drive.as_usize()] = coming.medium;
                 }
                 Action::Dismiss(_) => self.coming = None,
@@ -430,7 +433,8 @@ impl Runtime {
     }
 
     fn execute_coming(&mut self, submit: &Submit) -> Outcome {
-        let Some(coming) = self.coming.as_mut().filter(|coming| coming.subs.contains(&submit.sub))
+        let Some(coming) =
+            self.coming.as_mut().filter(|coming| coming.subs.contains_key(&submit.sub))
         else {
             return Outcome::GOOD; // It was dismissed.
         };
@@ -440,9 +444,9 @@ impl Runtime {
                 let pieces = self.buffers.share(&submit.segments);
                 let bytes: Vec<u8> = pieces.iter().flat_map(Piece::bytes).copied().collect();
                 coming.medium.bytes_mut(extent).copy_from_slice(&bytes);
-                coming.unflushed += u64::from(durability == Durability::Cached);
+                coming.written += u64::from(durability == Durability::Cached);
             }
-            Command::Flush => coming.unflushed = 0,
+            Command::Flush => coming.flushed = coming.flushed.max(coming.subs[&submit.sub]),
             command => unreachable!("{command:?}"),
         }
         Outcome::GOOD

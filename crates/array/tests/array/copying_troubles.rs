@@ -1,0 +1,89 @@
+//! What goes wrong while a new drive is given a copy of one that is there, and while it is to take the place.
+
+use levelhead_array::journal::rules::Rules;
+use levelhead_array::{Spec, Submit};
+use levelhead_block::Command;
+use levelhead_units::{DriveSet, Nanos};
+
+use crate::copying::Bed;
+
+const SPEC: &str = "raid5:5+1,chunk=4KiB";
+
+impl Bed {
+    /// Commands end, and time passes, until it is so.
+    fn until(&mut self, is_so: impl Fn(&Self) -> bool) {
+        for _ in 0..200_000 {
+            if is_so(self) {
+                return;
+            }
+            if !self.run.inside.is_empty() {
+                self.run.finish_any();
+            } else {
+                self.run.wait(Nanos::from_millis(10));
+            }
+        }
+        panic!("it never comes to that: {:?}", self.run.array.copy());
+    }
+
+    /// Where a command of the new drive is among those inside drives.
+    fn coming(&self, is_meant: impl Fn(&Submit) -> bool) -> Option<usize> {
+        let array = &self.run.array;
+        self.run.inside.iter().position(|submit| array.is_coming(submit.sub) && is_meant(submit))
+    }
+
+    fn coming_flush(&self) -> Option<usize> {
+        self.coming(|submit| submit.command == Command::Flush)
+    }
+
+    fn coming_write(&self) -> Option<usize> {
+        self.coming(|submit| submit.command.is_write())
+    }
+
+    /// Writes until one of them is inside both drives; the new one ends nothing meanwhile.
+    fn until_twin(&mut self) {
+        for at in 0..2_000 {
+            if at % 100 == 0 {
+                self.write_alone();
+            }
+            let array = &self.run.array;
+            let other = self.run.inside.iter().position(|submit| !array.is_coming(submit.sub));
+            match (self.coming_write(), other) {
+                (Some(_), _) => return,
+                (None, Some(at)) => self.run.finish(at),
+                (None, None) => self.run.wait(Nanos::from_millis(10)),
+            }
+        }
+    }
+
+    fn others(&self) -> DriveSet {
+        let all = DriveSet::first(self.run.drives.len() as u8);
+        all.without(DriveSet::EMPTY.with(self.drive))
+    }
+}
+
+/// CP2: a flush that was begun before the loss says nothing of a write that goes to both drives beside it.
+#[test]
+fn new_drive_is_flushed_after_the_loss_even_if_it_is_being_flushed_then() {
+    let spec: Spec = SPEC.parse().unwrap();
+    let mut met = 0;
+    for seed in 0..60 {
+        let mut bed = Bed::new(spec, Rules::ALL, seed);
+        bed.traffic(10);
+        bed.run.copy(bed.drive);
+        bed.until(|bed| bed.coming_flush().is_some());
+        bed.until_twin();
+        let Some(write) = bed.coming_write() else { continue };
+        met += 1;
+        if seed % 2 == 0 {
+            bed.run.finish(write);
+        }
+        bed.run.lose(bed.drive);
+        let flush = bed.coming_flush().expect("it is being flushed");
+        bed.run.finish(flush);
+        bed.run.run_for(Nanos::from_secs(600));
+        assert_eq!(bed.done().len(), 1, "seed {seed}");
+        let other = bed.others().iter().nth(seed as usize % 5).unwrap();
+        assert!(bed.is_right_without(DriveSet::EMPTY.with(other)), "seed {seed}");
+    }
+    assert!(met >= 10, "{met}");
+}
