@@ -103,7 +103,8 @@ pub enum ArrayEvent {
     CopyBegun(CopyProgress),
     /// It has the place from now on, and is given what it does not hold of it yet.
     CopyDone(CopyProgress),
-    /// It was not wanted any more: nothing has changed.
+    /// It was not wanted any more. The array has the drive as before, unless that was lost by itself meanwhile: one that had
+    /// made way already is wanted back ([`Array::wanted_back`](crate::Array::wanted_back)).
     CopyStopped {
         /// The drive that was copied.
         drive: DriveIdx,

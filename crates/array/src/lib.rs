@@ -396,6 +396,7 @@ impl Array {
             // A loss that an operator wants is recorded even if no client writes anything.
             ledger.open(&mut self.core);
         }
+        self.end_wanting_back(drive);
         self.lose(now, drive, why);
         self.move_on(now);
     }

@@ -477,6 +477,7 @@ impl Engine {
         self.give_up_waiting(now);
         self.tell_recorded(now);
         self.take_back_all();
+        self.take_back_wanted();
         self.use_spares();
         self.carry_out();
         if !self.stopping.is_empty() && self.waiting.is_empty() {

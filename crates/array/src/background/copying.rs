@@ -23,6 +23,7 @@
 //! - CP4. A new drive that fails or says nothing costs the array nothing.
 //! - CP5. Until the books name the new drive for good it holds nothing, and what is written is marked on the map: after a
 //!   crash the old one may be taken back by that map.
+//! - CP6. A drive that the array made itself do without is taken back if the new one does not come: nothing was wrong with it.
 
 mod exchange;
 
@@ -61,6 +62,15 @@ pub(crate) struct Copies {
     now: Option<Box<Copying>>,
     /// What new drives that are not wanted any more have inside them, and its memory.
     dismissed: BTreeMap<SubId, Vec<BufId>>,
+    /// Drives that made way for a copy which does not come (CP6).
+    wanted_back: Vec<WantedBack>,
+}
+
+/// A drive that is to be taken back, and until when that is awaited, where there is a limit.
+#[derive(Clone, Copy, Debug)]
+struct WantedBack {
+    drive: DriveIdx,
+    until: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -69,6 +79,8 @@ struct Copying {
     /// What the books will say of the new drive, where books are kept.
     new: Option<NewMember>,
     phase: Phase,
+    /// Whether the drive was lost because the new one was to come, and for nothing else.
+    made_way: bool,
     steps: Vec<Step>,
     cursor: Option<Cursor>,
     /// Where the next region of the pass is looked for.
@@ -183,6 +195,7 @@ impl Array {
             drive,
             new,
             phase: Phase::Wiping,
+            made_way: false,
             steps: Vec::new(),
             cursor: None,
             from: 0,
@@ -216,6 +229,17 @@ impl Array {
     /// Whether a drive is copied, or another one that has a copy is about to take its place.
     pub fn is_copied(&self, drive: DriveIdx) -> bool {
         self.copies.now.as_ref().is_some_and(|copying| copying.drive == drive)
+    }
+
+    /// Drives that the array made itself do without, for new ones that did not come: each is as it was then, and is to be
+    /// taken back ([`Array::handle_returned`]) as soon as [`Array::may_return`] allows that.
+    pub fn wanted_back(&self) -> DriveSet {
+        self.copies.wanted_back.iter().map(|back| back.drive).collect()
+    }
+
+    /// A drive is in its place again, or another one, or it must not be used.
+    pub(crate) fn end_wanting_back(&mut self, drive: DriveIdx) {
+        self.copies.wanted_back.retain(|back| back.drive != drive);
     }
 
     fn is_ending(&self) -> bool {
@@ -316,6 +340,7 @@ impl Array {
                 self.copies.now = None;
                 return;
             }
+            copying.made_way = copying.phase == Phase::Leaving;
             copying.phase = Phase::Lost(Last::NotYet);
             copying.cursor = None;
             // What is being written ends; what was read is let go when it comes.
@@ -326,6 +351,11 @@ impl Array {
 
     /// When there is something to do that comes with time.
     pub(crate) fn copy_at(&self, now: Instant) -> Option<Instant> {
+        let wanted = self.copies.wanted_back.iter().filter_map(|back| back.until).min();
+        [self.copying_at(now), wanted].into_iter().flatten().min()
+    }
+
+    fn copying_at(&self, now: Instant) -> Option<Instant> {
         let copying = self.copies.now.as_deref()?;
         let silent_at = self.coming_silent_at();
         if let Phase::Flushing(until) = copying.phase {
@@ -359,6 +389,9 @@ impl Array {
 
     /// Moves a copy on.
     pub(crate) fn keep_copy(&mut self, now: Instant) -> Moved {
+        let missed = &self.core.missed;
+        let is_awaited = |back: &WantedBack| back.until.is_none_or(|until| now < until);
+        self.copies.wanted_back.retain(|back| is_awaited(back) && missed.has(back.drive));
         let Some(copying) = self.copies.now.as_deref() else { return Moved::No };
         if copying.phase == Phase::Seated {
             return self.end_seating();
@@ -490,6 +523,10 @@ impl Array {
         let inside = copied.inside.into_iter();
         self.copies.dismissed.extend(inside.map(|(sub, coming)| (sub, coming.bufs)));
         self.core.actions.push_back(Action::Dismiss(copying.drive));
+        if copying.made_way {
+            let until = self.core.drives.patience().map(|patience| now + patience.lost);
+            self.copies.wanted_back.push(WantedBack { drive: copying.drive, until });
+        }
         self.tell(ArrayEvent::CopyStopped { drive: copying.drive, why });
     }
 }

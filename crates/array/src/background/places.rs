@@ -139,6 +139,7 @@ impl Array {
 
     /// What is in the place of a lost drive is filled from now on, and is part of the array's books.
     pub(crate) fn take_place(&mut self, drive: DriveIdx, new: Option<NewMember>) {
+        self.end_wanting_back(drive);
         self.core.orphan(drive);
         self.core.drives.begin_filling(drive);
         self.core.valid[drive.as_usize()] = 0;

@@ -1,7 +1,7 @@
 //! What goes wrong while a new drive is given a copy of one that is there, and while it is to take the place.
 
 use levelhead_array::journal::rules::Rules;
-use levelhead_array::{Spec, Submit};
+use levelhead_array::{ArrayEvent, CopyEnd, Spec, Submit};
 use levelhead_block::Command;
 use levelhead_units::{DriveSet, Nanos};
 
@@ -86,4 +86,59 @@ fn new_drive_is_flushed_after_the_loss_even_if_it_is_being_flushed_then() {
         assert!(bed.is_right_without(DriveSet::EMPTY.with(other)), "seed {seed}");
     }
     assert!(met >= 10, "{met}");
+}
+
+/// CP6: a drive that has made way is as good as before, and has its place again if the new one does not come.
+#[test]
+fn drive_that_made_way_is_wanted_back_when_the_new_one_fails() {
+    let spec: Spec = SPEC.parse().unwrap();
+    let mut given = 0;
+    for (seed, made_way) in (0..40).map(|seed| (seed, seed % 4 != 3)) {
+        let mut bed = Bed::new(spec, Rules::ALL, seed);
+        bed.traffic(10);
+        bed.run.copy(bed.drive);
+        let drive = bed.drive;
+        match made_way {
+            true => bed.until(|bed| bed.run.array.lost().contains(drive)),
+            false => bed.run.lose(drive),
+        }
+        (0..seed % 5).for_each(|_| bed.write_alone());
+        bed.run.coming.as_mut().expect("it is not in its place").is_broken = true;
+        bed.until(|bed| bed.run.coming.is_none());
+        let why = CopyEnd::Failed;
+        assert_eq!(bed.told(|event| *event == ArrayEvent::CopyStopped { drive, why }), 1);
+        assert!(bed.run.array.lost().contains(drive));
+        let wanted = if made_way { DriveSet::EMPTY.with(drive) } else { DriveSet::EMPTY };
+        assert_eq!(bed.run.array.wanted_back(), wanted, "seed {seed}");
+        if !made_way {
+            continue;
+        }
+        bed.until(|bed| bed.run.array.may_return(drive).is_ok());
+        bed.run.take_back(drive);
+        assert!(bed.run.array.wanted_back().is_empty());
+        bed.traffic(10);
+        bed.run.run_for(Nanos::from_secs(600));
+        given += bed.run.array.counters().rebuild_writes;
+        let other = bed.others().iter().nth(seed as usize % 5).unwrap();
+        assert!(bed.is_right_without(DriveSet::EMPTY.with(other)), "seed {seed}");
+    }
+    assert!(given > 0, "what it has missed is given to it");
+}
+
+#[test]
+fn drive_that_made_way_is_not_wanted_once_it_has_failed_or_another_one_has_the_place() {
+    let spec: Spec = SPEC.parse().unwrap();
+    for seed in 0..10 {
+        let mut bed = Bed::new(spec, Rules::ALL, seed);
+        let drive = bed.drive;
+        bed.run.copy(drive);
+        bed.until(|bed| bed.run.array.lost().contains(drive));
+        bed.run.coming.as_mut().expect("it is not in its place").is_broken = true;
+        bed.until(|bed| !bed.run.array.wanted_back().is_empty());
+        match seed % 2 {
+            0 => bed.run.lose(drive),
+            _ => bed.run.replace(drive),
+        }
+        assert!(bed.run.array.wanted_back().is_empty());
+    }
 }

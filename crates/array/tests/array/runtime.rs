@@ -301,6 +301,14 @@ impl Runtime {
         self.carry_out();
     }
 
+    /// A drive that was lost is there again, with what it had.
+    pub(crate) fn take_back(&mut self, drive: DriveIdx) {
+        self.tick();
+        let returned = self.array.handle_returned(self.now, drive, None);
+        returned.expect("it may return");
+        self.carry_out();
+    }
+
     /// A new drive, full of garbage, is given a copy of a drive that is there.
     pub(crate) fn copy(&mut self, drive: DriveIdx) {
         self.tick();

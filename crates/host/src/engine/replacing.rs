@@ -7,6 +7,7 @@ use levelhead_units::{DriveIdx, DriveSet, Sectors};
 
 use super::Engine;
 use crate::error::{HostError, fail};
+use crate::random::draw_uuid;
 use crate::seat::Seat;
 
 /// A drive that is ready to come into a place.
@@ -199,6 +200,20 @@ impl Engine {
         self.returning.retain(|back| array.away().contains(back.own.drive));
     }
 
+    /// Drives that made way for copies which did not come are given what they have missed.
+    pub(crate) fn take_back_wanted(&mut self) {
+        let array = &self.parts.array;
+        let wanted = array.wanted_back();
+        let ready: Vec<DriveIdx> =
+            wanted.iter().filter(|&drive| array.may_return(drive).is_ok()).collect();
+        for drive in ready {
+            // Without an identity for it, it is tried again with the next event.
+            if let Ok(uuid) = draw_uuid() {
+                drop(self.take_back_seated(drive, uuid));
+            }
+        }
+    }
+
     /// A drive waits for a place.
     pub(crate) fn add_spare(&mut self, ready: Ready) -> Result<(), HostError> {
         if self.spares.iter().any(|spare| spare.name == ready.name) {
@@ -226,7 +241,7 @@ impl Engine {
     }
 
     /// Spares step in where drives were lost while the array ran. A drive that was merely not there when the array was
-    /// started may still come back.
+    /// started may still come back, and one that made way for a copy is about to.
     pub(crate) fn use_spares(&mut self) {
         if self.spares.is_empty() {
             return;
@@ -240,7 +255,8 @@ impl Engine {
         };
         // A drive for the journal is of another kind.
         let with_data = array.layout().spec().data_drives();
-        let places = array.lost().and(with_data).iter().filter(is_lost);
+        let lost = array.lost().and(with_data).without(array.wanted_back());
+        let places = lost.iter().filter(is_lost);
         let places: Vec<DriveIdx> =
             places.filter(|&drive| array.may_replace(drive).is_ok()).collect();
         for drive in places {
