@@ -51,7 +51,7 @@ impl From<Event> for Priority {
                 ArrayEvent::ResyncStuck(_)
                 | ArrayEvent::RebuildStopped(_)
                 | ArrayEvent::CopyStopped {
-                    why: CopyEnd::Failed | CopyEnd::Silent | CopyEnd::ArrayFailed,
+                    why: CopyEnd::Failed | CopyEnd::Silent | CopyEnd::TooSlow | CopyEnd::ArrayFailed,
                     ..
                 }
                 | ArrayEvent::ReadErrors { .. }
@@ -252,6 +252,7 @@ impl From<&NumberedEvent> for Facts {
                 let why = match why {
                     CopyEnd::Failed => "failed",
                     CopyEnd::Silent => "silent",
+                    CopyEnd::TooSlow => "too-slow",
                     CopyEnd::Ending => "ending",
                     CopyEnd::ArrayFailed => "array-failed",
                 };
@@ -379,6 +380,7 @@ impl EventJson {
                 let why = match because.as_str() {
                     "failed" => "it did not store what it was given",
                     "silent" => "it has ended nothing for too long",
+                    "too-slow" => "clients write faster than it takes that",
                     "ending" => "the array is ending",
                     _ => "more drives are lost than the array survives",
                 };
@@ -678,6 +680,13 @@ mod tests {
                 json!({ "drive": 2, "because": "failed" }),
                 "the new drive that was given a copy of drive 2 does not get the place: it did not store what \
                  it was given",
+            ),
+            (
+                array(ArrayEvent::CopyStopped { drive, why: CopyEnd::TooSlow }),
+                Warning,
+                json!({ "drive": 2, "because": "too-slow" }),
+                "the new drive that was given a copy of drive 2 does not get the place: clients write faster \
+                 than it takes that",
             ),
             (
                 array(ArrayEvent::CopyStopped { drive, why: CopyEnd::Ending }),

@@ -33,6 +33,12 @@ const TWINS_MAX: usize = 64;
 /// Their sectors at most, 32 MiB: they keep them in memory after the answer.
 const TWIN_SECTORS_MAX: u64 = 8 << 10;
 
+/// So few regions are little, or an eighth of all where that is less.
+const FEW: u64 = 16;
+
+/// One of so many regions is a small share.
+const SHARE: u64 = 100;
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Copied {
@@ -111,6 +117,16 @@ impl Copied {
     /// How many of those behind can be copied: not those that the drive does not give.
     pub(crate) fn to_do(&self) -> u64 {
         self.behind.count() - self.unread.count()
+    }
+
+    /// Whether little is to be copied yet: it is given to the drive when it has its place.
+    pub(crate) fn is_little(&self) -> bool {
+        self.to_do() <= FEW.min(self.regions() / 8)
+    }
+
+    /// Whether that is a small part of the drive.
+    pub(crate) fn is_small_share(&self) -> bool {
+        self.to_do() <= self.regions() / SHARE
     }
 
     /// The stripes of a region.

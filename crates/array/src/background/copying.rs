@@ -47,14 +47,12 @@ use crate::event::ArrayEvent;
 use crate::journal::rules::Rule;
 use crate::{Array, Moved, Stop};
 
-/// So few regions are left to what a drive that is back is given, or an eighth of them where that is less.
-const FEW: u64 = 16;
-
 /// The journal gets this long to bring most of what it has for the drive to its place: what is not there is left as well.
 const HURRY: Nanos = Nanos::from_secs(2);
 
-/// A copy that is not done after this many passes leaves the rest to that, too.
-const PASSES_MAX: u32 = 16;
+/// A copy ends without an exchange when so many passes were in vain: more is left than that, because clients write faster
+/// than the new drive takes it.
+const VAIN_MAX: u32 = 8;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -130,9 +128,12 @@ struct Cursor {
 
 #[derive(Clone, Copy, Debug)]
 struct Pass {
-    number: u32,
+    /// How many of those before it were in vain.
+    vain: u32,
     /// How many regions were to be copied when it began.
     began_with: u64,
+    /// How many of them it has begun to copy.
+    begun: u64,
 }
 
 impl Copies {
@@ -199,7 +200,7 @@ impl Array {
             steps: Vec::new(),
             cursor: None,
             from: 0,
-            pass: Pass { number: 1, began_with: regions },
+            pass: Pass { vain: 0, began_with: regions, begun: 0 },
             tempo: Tempo::new(now),
         }));
         self.tell(ArrayEvent::CopyBegun(CopyProgress { drive, left: regions, regions }));
@@ -448,6 +449,7 @@ impl Array {
                     return Moved::No;
                 };
                 copying.from = region + 1;
+                copying.pass.begun += 1;
                 let left = core.layout.extent_on(drive, copied.stripes(&core.layout, region));
                 copied.begin(&core.layout, region);
                 if left.sectors == Sectors::ZERO {
@@ -492,14 +494,21 @@ impl Array {
         if !is_over || !is_through {
             return Moved::No;
         }
-        let is_in_vain = left > copying.pass.began_with / 2;
-        let is_little = left <= FEW.min(copied.regions() / 8);
-        let is_over = is_little || (is_in_vain && may_exchange);
-        if !is_over && copying.pass.number < PASSES_MAX {
-            // Where the array cannot do without the drive yet, later passes keep what is left small.
-            let number = copying.pass.number + u32::from(may_exchange);
-            copying.pass = Pass { number, began_with: left };
+        let Pass { vain, began_with, begun } = copying.pass;
+        let has_halved = begun > began_with / 2 && left <= began_with / 2;
+        if !copied.is_little() && (has_halved || !copied.is_small_share()) {
+            // Regions that are being written to both drives cannot be copied now, which says nothing of the next pass. And
+            // where the array cannot do without the drive yet, later passes keep what is left small.
+            let is_in_vain = begun > began_with / 2 && !has_halved && may_exchange;
+            let vain = vain + u32::from(is_in_vain);
+            if vain > VAIN_MAX {
+                self.end_copy(now, CopyEnd::TooSlow);
+                return Moved::Yes;
+            }
             copying.from = 0;
+            if begun > 0 {
+                copying.pass = Pass { vain, began_with: left, begun: 0 };
+            }
             let is_free = copied.next(&core.layout, 0).is_some();
             return if is_free { Moved::Yes } else { Moved::No };
         }

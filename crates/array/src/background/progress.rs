@@ -115,6 +115,8 @@ pub enum CopyEnd {
     Failed,
     /// The new drive has ended nothing for longer than the array's patience.
     Silent,
+    /// Clients write faster than the new drive takes it: pass after pass leaves as much to be copied.
+    TooSlow,
     /// The array is ending.
     Ending,
     /// More drives are lost than the array survives.

@@ -1,9 +1,9 @@
 //! What goes wrong while a new drive is given a copy of one that is there, and while it is to take the place.
 
 use levelhead_array::journal::rules::Rules;
-use levelhead_array::{ArrayEvent, CopyEnd, Spec, Submit};
+use levelhead_array::{ArrayEvent, CopyEnd, RebuildWish, Spec, Submit};
 use levelhead_block::Command;
-use levelhead_units::{DriveSet, Nanos};
+use levelhead_units::{Bytes, DriveSet, Nanos};
 
 use crate::copying::Bed;
 
@@ -140,5 +140,60 @@ fn drive_that_made_way_is_not_wanted_once_it_has_failed_or_another_one_has_the_p
             _ => bed.run.replace(drive),
         }
         assert!(bed.run.array.wanted_back().is_empty());
+    }
+}
+
+/// While clients write faster than the new drive takes it, the array does not give up its redundancy for much of the drive.
+#[test]
+fn new_drive_that_does_not_keep_up_does_not_get_the_place() {
+    let spec: Spec = "raid1:2,chunk=8KiB".parse().unwrap();
+    const REGIONS: u64 = 400;
+    for seed in 0..4 {
+        let mut bed = Bed::of(spec, REGIONS, Rules::ALL, seed);
+        bed.most = 1;
+        let wish = RebuildWish { rate_min: Some(Bytes::new(1_000_000_000)), is_paused: false };
+        bed.run.array.handle_rebuild_wish(bed.run.now(), wish);
+        bed.run.copy(bed.drive);
+        // In odd runs the new drive ends one command for every two that clients write.
+        let is_slow = seed % 2 == 1;
+        for at in 0..20_000 {
+            (0..2).for_each(|_| bed.write_alone());
+            for _ in 0..40 {
+                let array = &bed.run.array;
+                let is_kept = |submit: &Submit| is_slow && array.is_coming(submit.sub);
+                match bed.run.inside.iter().position(|submit| !is_kept(submit)) {
+                    Some(at) => bed.run.finish(at),
+                    None => bed.run.wait(Nanos::from_millis(1)),
+                }
+            }
+            // Regions are of two sectors.
+            let is_copy = |submit: &Submit| {
+                submit.command.extent().is_some_and(|extent| extent.sectors.get() == 2)
+            };
+            let next = if at % 8 == 0 { bed.coming(|_| true) } else { bed.coming(is_copy) };
+            if let (true, Some(at)) = (is_slow, next) {
+                bed.run.finish(at);
+            }
+            if bed.run.coming.is_none() {
+                break;
+            }
+        }
+        let (drive, why) = (bed.drive, CopyEnd::TooSlow);
+        match is_slow {
+            false => assert!(bed.done()[0].left <= 40, "seed {seed}: {:?}", bed.done()),
+            true => {
+                assert_eq!(
+                    bed.told(|event| *event == ArrayEvent::CopyStopped { drive, why }),
+                    1,
+                    "seed {seed}: {:?} {:?}",
+                    bed.done(),
+                    bed.run.array.copy()
+                );
+                assert_eq!(bed.run.array.lost(), DriveSet::EMPTY);
+                assert!(bed.run.array.counters().copy_reads > 2 * REGIONS, "it was tried");
+            }
+        }
+        bed.run.run_for(Nanos::from_secs(600));
+        assert!(bed.is_right_without(DriveSet::EMPTY), "seed {seed}");
     }
 }

@@ -23,7 +23,9 @@ impl Array {
         let Some(copying) = self.copies.now.as_deref() else { return false };
         let only = DriveSet::EMPTY.with(copying.drive);
         let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);
+        let has_map = self.core.missed.has_room() || self.core.missed.has(copying.drive);
         self.core.may_write
+            && has_map
             && is_ready
             && !self.rebuild_wish().is_paused
             && !self.is_rebuilding()
@@ -58,6 +60,12 @@ impl Array {
         }
         self.hurry(false);
         if !self.may_exchange() {
+            return self.set_copy_phase(Phase::Copying);
+        }
+        let copied = self.core.copied.as_ref().expect("CO1: it is copied");
+        if !copied.is_little() && !copied.is_small_share() {
+            // Clients have written much meanwhile.
+            self.copies.now.as_mut().expect("a copy is made").pass.vain += 1;
             return self.set_copy_phase(Phase::Copying);
         }
         self.set_copy_phase(Phase::Leaving);
