@@ -45,10 +45,14 @@ use crate::durable::ledger::NewMember;
 use crate::durable::membership::Why;
 use crate::event::ArrayEvent;
 use crate::journal::rules::Rule;
+use crate::shape::{Cell, Row};
 use crate::{Array, Moved, Stop};
 
 /// The journal gets this long to bring most of what it has for the drive to its place: what is not there is left as well.
 const HURRY: Nanos = Nanos::from_secs(2);
+
+/// The exchange waits no longer than this, all in all, for what the drive did not give to be mended.
+const MENDS_MAX: Nanos = Nanos::from_secs(600);
 
 /// A copy ends without an exchange when so many passes were in vain: more is left than that, because clients write faster
 /// than the new drive takes it.
@@ -84,6 +88,10 @@ struct Copying {
     /// Where the next region of the pass is looked for.
     from: u64,
     pass: Pass,
+    /// Until when the exchange waits for mends, once it has.
+    mends_until: Option<Instant>,
+    /// Whether it has waited for them since the last pass began: what was mended is to be copied.
+    has_waited: bool,
     tempo: Tempo,
 }
 
@@ -201,6 +209,8 @@ impl Array {
             cursor: None,
             from: 0,
             pass: Pass { vain: 0, began_with: regions, begun: 0 },
+            mends_until: None,
+            has_waited: false,
             tempo: Tempo::new(now),
         }));
         self.tell(ArrayEvent::CopyBegun(CopyProgress { drive, left: regions, regions }));
@@ -304,15 +314,12 @@ impl Array {
         let (Some(Step { region, extent, .. }), Some(buf)) = (step, buf) else {
             return buf.into_iter().for_each(|buf| self.core.release(buf));
         };
-        let copying = self.copies.now.as_deref_mut().expect("it has a step");
         if !outcome.is_good() {
             self.core.release(buf);
-            copying.cursor = copying.cursor.filter(|cursor| cursor.region != region);
-            copying.tempo.end(now);
-            let copied = self.core.copied.as_mut().expect("CO1: a region of it was read");
-            copied.note_unread(region);
-            return self.end_region_if_done(region);
+            self.mend_uncopied(self.not_given(extent, outcome));
+            return self.pass_over(now, region);
         }
+        let copying = self.copies.now.as_deref_mut().expect("it has a step");
         let on_drive = self.core.area.on_drive(extent);
         let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
         let sectors = extent.sectors.get() as u32;
@@ -322,6 +329,28 @@ impl Array {
         let ask = ForComing { what: What::Copy, command, segments, bufs: vec![buf] };
         let sub = self.core.ask_coming(now, ask);
         copying.steps.push(Step { region, extent, sub });
+    }
+
+    /// The rows of what a read of the drive did not give. What is mended there marks its region, which is copied then.
+    fn not_given(&self, extent: Extent, outcome: &Outcome) -> Vec<Row> {
+        let Outcome::Done { damaged, .. } = outcome else { return Vec::new() };
+        let Some(drive) = self.copies.now.as_deref().map(|copying| copying.drive) else {
+            return Vec::new();
+        };
+        let row = |offset: u32| {
+            let lba = extent.lba + Sectors::new(u64::from(offset));
+            self.core.layout.symbol(Cell { drive, lba }).0
+        };
+        damaged.iter().map(row).collect()
+    }
+
+    /// The drive does not give all of a region, for now.
+    fn pass_over(&mut self, now: Instant, region: u64) {
+        let copying = self.copies.now.as_deref_mut().expect("a copy is made");
+        copying.cursor = copying.cursor.filter(|cursor| cursor.region != region);
+        copying.tempo.end(now);
+        self.core.copied.as_mut().expect("CO1: it is copied").note_unread(region);
+        self.end_region_if_done(region);
     }
 
     /// A region is copied when no step of it is left, and none will come.
@@ -363,7 +392,8 @@ impl Array {
             return [Some(until).filter(|&at| at > now), silent_at].into_iter().flatten().min();
         }
         if !self.wants_copy() || !copying.steps.is_empty() {
-            return silent_at;
+            let mends_until = copying.mends_until.filter(|&at| at > now);
+            return [silent_at, mends_until].into_iter().flatten().min();
         }
         let next_at = copying.tempo.next_at();
         let quiet_at = self.rebuild.asked_last().map(|last| last + ABOUT);
@@ -485,6 +515,7 @@ impl Array {
     /// Nothing more is to be begun: sees whether a pass is over, and what comes then.
     fn end_pass(&mut self, now: Instant) -> Moved {
         let may_exchange = self.may_exchange();
+        let is_mending = self.is_mending();
         let Self { copies, core, .. } = self;
         let copying = copies.now.as_deref_mut().expect("a copy is made");
         let copied = core.copied.as_ref().expect("CO1: it is copied");
@@ -496,10 +527,12 @@ impl Array {
         }
         let Pass { vain, began_with, begun } = copying.pass;
         let has_halved = begun > began_with / 2 && left <= began_with / 2;
+        let mends_until = copying.mends_until;
+        let is_mending = is_mending && mends_until.is_none_or(|until| now < until);
         if !copied.is_little() && (has_halved || !copied.is_small_share()) {
             // Regions that are being written to both drives cannot be copied now, which says nothing of the next pass. And
             // where the array cannot do without the drive yet, later passes keep what is left small.
-            let is_in_vain = begun > began_with / 2 && !has_halved && may_exchange;
+            let is_in_vain = begun > began_with / 2 && !has_halved && may_exchange && !is_mending;
             let vain = vain + u32::from(is_in_vain);
             if vain > VAIN_MAX {
                 self.end_copy(now, CopyEnd::TooSlow);
@@ -514,6 +547,18 @@ impl Array {
         }
         if !may_exchange {
             return Moved::No;
+        }
+        if is_mending {
+            // What the drive does not give would be missing beside what others do not give of the same regions.
+            copying.mends_until.get_or_insert(now + MENDS_MAX);
+            copying.has_waited = true;
+            return Moved::No;
+        }
+        if std::mem::take(&mut copying.has_waited) && copied.next(&core.layout, 0).is_some() {
+            // However little that is.
+            copying.from = 0;
+            copying.pass = Pass { vain, began_with: left, begun: 0 };
+            return Moved::Yes;
         }
         copying.phase = Phase::Flushing(now + HURRY);
         self.hurry(true);

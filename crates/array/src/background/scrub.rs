@@ -293,6 +293,19 @@ impl Array {
         self.note_read_error(now, drive);
     }
 
+    /// What a drive that is copied did not give is mended. It is not held against the drive: it is to go anyway, and all of it
+    /// is read at once.
+    pub(crate) fn mend_uncopied(&mut self, rows: impl IntoIterator<Item = Row>) {
+        if self.pacer.is_automatic() {
+            rows.into_iter().for_each(|row| self.suspect(row));
+        }
+    }
+
+    /// Whether something is being mended, or waits for that.
+    pub(crate) fn is_mending(&self) -> bool {
+        self.scrub.mend.is_some() || !self.scrub.suspects.is_empty()
+    }
+
     /// Does without a drive that gives too little, if the layout survives that.
     fn note_read_error(&mut self, now: Instant, drive: DriveIdx) {
         let errors = &mut self.scrub.errors[drive.as_usize()];

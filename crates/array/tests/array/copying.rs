@@ -41,11 +41,21 @@ impl Bed {
 
     pub(crate) fn of(spec: Spec, stripes: u64, rules: Rules, seed: u64) -> Self {
         let settings = journaled(settings(spec, stripes, Policy::Normal, DriveSet::EMPTY));
-        let journal = settings.journal.clone();
+        Self::with(settings, rules, seed)
+    }
+
+    /// An array whose own work begins by itself, where these say so.
+    pub(crate) fn with(settings: Settings, rules: Rules, seed: u64) -> Self {
         // A stripe each, so that there are many regions.
         let region_min = Sectors::new(1);
+        let journal = settings.journal.clone();
         let journal = journal.map(|known| JournalSettings { rules, region_min, ..known });
-        let run = Runtime::new(&Settings { journal, ..settings }, seed);
+        Self::with_regions_of(Settings { journal, ..settings }, seed)
+    }
+
+    pub(crate) fn with_regions_of(settings: Settings, seed: u64) -> Self {
+        let spec = settings.spec;
+        let run = Runtime::new(&settings, seed);
         let mut rng = Streams::new(seed).stream("test/copying");
         let drive = DriveIdx::from_usize(rng.below(spec.drives() as u64) as usize);
         Self { model: Memory::new(run.array.size()), run, rng, id: 0, drive, most: 8 }

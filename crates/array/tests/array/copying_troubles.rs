@@ -1,11 +1,14 @@
 //! What goes wrong while a new drive is given a copy of one that is there, and while it is to take the place.
 
 use levelhead_array::journal::rules::Rules;
-use levelhead_array::{ArrayEvent, CopyEnd, RebuildWish, Spec, Submit};
+use levelhead_array::{
+    ArrayEvent, Budget, CopyEnd, JournalSettings, Policy, RebuildWish, Settings, Spec, Submit,
+};
 use levelhead_block::Command;
-use levelhead_units::{Bytes, DriveSet, Nanos};
+use levelhead_units::{Bytes, DriveSet, Nanos, Sectors};
 
 use crate::copying::Bed;
+use crate::runtime::{extent, journaled, settings};
 
 const SPEC: &str = "raid5:5+1,chunk=4KiB";
 
@@ -196,4 +199,59 @@ fn new_drive_that_does_not_keep_up_does_not_get_the_place() {
         bed.run.run_for(Nanos::from_secs(600));
         assert!(bed.is_right_without(DriveSet::EMPTY), "seed {seed}");
     }
+}
+
+/// An array of 64 stripes whose own work begins by itself, with regions of so many stripes.
+fn automatic(spec: Spec, region: u64) -> Settings {
+    let settings = journaled(settings(spec, 64, Policy::Normal, DriveSet::EMPTY));
+    let region_min = Sectors::new(region);
+    let journal = settings.journal.map(|known| JournalSettings { region_min, ..known });
+    Settings { journal, background: Some(Budget::DEFAULT), ..settings }
+}
+
+/// What the old drive does not give is mended before it goes: with it away, nothing would give a sector of the same region that
+/// another drive does not give either.
+#[test]
+fn sectors_that_the_old_drive_does_not_give_are_mended_before_it_makes_way() {
+    let spec: Spec = SPEC.parse().unwrap();
+    for seed in 0..20 {
+        let mut bed = Bed::with_regions_of(automatic(spec, 8), seed);
+        bed.traffic(30);
+        bed.run.run_for(Nanos::from_secs(60));
+        let other = bed.others().iter().next().unwrap();
+        for region in 0..8 {
+            for (drive, lba) in [(bed.drive, region * 8), (other, region * 8 + 5)] {
+                let on_drive = bed.run.array.area().on_drive(extent(lba, 1));
+                bed.run.bad.insert((drive, on_drive.lba));
+            }
+        }
+        bed.run.copy(bed.drive);
+        let drive = bed.drive;
+        while bed.run.coming.is_some() {
+            bed.run.run_for(Nanos::from_millis(100));
+        }
+        bed.run.bad.retain(|(bad, _)| *bad != drive);
+        bed.run.run_for(Nanos::from_secs(60));
+        assert_eq!(bed.done().len(), 1, "seed {seed}");
+        assert_eq!(bed.done()[0].left, 0, "seed {seed}");
+        assert_eq!(bed.run.array.damaged_summary().sectors.get(), 0, "seed {seed}");
+        let is_loss = |event: &ArrayEvent| matches!(event, ArrayEvent::ReadErrors { .. });
+        assert_eq!(bed.told(is_loss), 0, "seed {seed}: it was not given up for that");
+        assert!(bed.is_right_without(DriveSet::EMPTY), "seed {seed}");
+    }
+}
+
+/// What cannot be mended does not hold it up for ever.
+#[test]
+fn sectors_that_nothing_gives_do_not_keep_the_old_drive_in_its_place() {
+    let spec: Spec = SPEC.parse().unwrap();
+    let mut bed = Bed::with_regions_of(automatic(spec, 1), 5);
+    let (drive, other) = (bed.drive, bed.others().iter().next().unwrap());
+    for drive in [drive, other] {
+        let on_drive = bed.run.array.area().on_drive(extent(9, 1));
+        bed.run.bad.insert((drive, on_drive.lba));
+    }
+    bed.run.copy(drive);
+    bed.run.run_for(Nanos::from_secs(1_200));
+    assert_eq!(bed.done().len(), 1);
 }
