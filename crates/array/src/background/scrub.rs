@@ -306,6 +306,11 @@ impl Array {
         self.scrub.mend.is_some() || !self.scrub.suspects.is_empty()
     }
 
+    /// A new drive has the place: what the one before it did not give is not held against it.
+    pub(crate) fn forget_read_errors(&mut self, drive: DriveIdx) {
+        self.scrub.errors[drive.as_usize()] = ReadErrors::default();
+    }
+
     /// Does without a drive that gives too little, if the layout survives that.
     fn note_read_error(&mut self, now: Instant, drive: DriveIdx) {
         let errors = &mut self.scrub.errors[drive.as_usize()];

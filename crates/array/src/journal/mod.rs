@@ -512,6 +512,7 @@ impl Journal {
         let RingName { array, member: old } = self.rings[at].name;
         self.rings[at].renew(RingName { array, member: member.unwrap_or(old) });
         self.placers[at].handle_lost();
+        self.paces.forget(drive);
         self.settled = self.settled.without(DriveSet::EMPTY.with(drive));
         for transaction in self.open.values_mut() {
             transaction.gone = transaction.gone.with(drive);

@@ -54,6 +54,12 @@ impl Paces {
         self.look();
     }
 
+    /// A drive has come into the place: nothing is known of it.
+    pub(super) fn forget(&mut self, drive: DriveIdx) {
+        self.each[drive.as_usize()] = Pace::default();
+        self.look();
+    }
+
     /// Finds the drives that are slow.
     fn look(&mut self) {
         let known = |pace: &&Pace| pace.writes >= WRITES_MIN;
@@ -117,5 +123,20 @@ mod tests {
             writes += 1;
         }
         assert!(paces.each[3].mean_nanos < FAST_AGAIN * 10e6 && writes > 8, "{writes}");
+    }
+
+    #[test]
+    fn new_drive_is_not_slow_because_the_one_before_it_was() {
+        let mut paces = Paces::new(4);
+        let slow = DriveIdx::new(3);
+        for _ in 0..WRITES_MIN {
+            (0..3).for_each(|at| paces.note(DriveIdx::new(at), Nanos::from_millis(10)));
+            paces.note(slow, Nanos::from_millis(100));
+        }
+        assert_eq!(paces.slow, DriveSet::EMPTY.with(slow));
+        paces.forget(slow);
+        assert!(paces.slow.is_empty());
+        paces.note(slow, Nanos::from_millis(10));
+        assert!(paces.slow.is_empty());
     }
 }

@@ -102,6 +102,7 @@ impl Array {
         if new.is_some() && self.keeps(Rule::CopyNamed) {
             self.core.unnamed = self.core.unnamed.with(drive);
         }
+        self.forget_read_errors(drive);
         self.take_place(drive, new);
         Moved::Yes
     }
