@@ -65,6 +65,12 @@ impl Purpose {
             Self::Probe | Self::Abandoned => false,
         }
     }
+
+    /// Whether a drive that does not end it is done without in the end. One that is copied may take its time with that, as with
+    /// reads of clients.
+    fn costs_the_drive(self, waits: impl Fn(&OpId) -> bool) -> bool {
+        self != Self::Copy && self.is_awaited(waits)
+    }
 }
 
 /// What a probe reads, or one chunk if that is less: 8 KiB.
@@ -340,7 +346,7 @@ impl Core {
 
     /// Whether the ledger waits for a drive, or an operation for which `waits` returns true.
     pub(crate) fn is_waited_for(&self, drive: DriveIdx, waits: impl Fn(&OpId) -> bool) -> bool {
-        self.subs.values().any(|sub| sub.drive == drive && sub.purpose.is_awaited(&waits))
+        self.subs.values().any(|sub| sub.drive == drive && sub.purpose.costs_the_drive(&waits))
     }
 
     /// Whether an operation for which `is_meant` returns true has waited for this long for a command of a drive.
@@ -353,7 +359,7 @@ impl Core {
     ) -> bool {
         self.subs.values().any(|sub| {
             let is_old = sub.drive == drive && sub.enqueued + time <= now;
-            is_old && sub.purpose.is_awaited(&is_meant)
+            is_old && sub.purpose.costs_the_drive(&is_meant)
         })
     }
 
@@ -687,6 +693,11 @@ impl Core {
         copied.inside.insert(sub, Coming { since: now, what, bufs });
         self.actions.push_back(Action::Coming(Submit { drive, sub, command, segments, origin }));
         sub
+    }
+
+    /// Since when a command has been inside its drive, if it is.
+    pub(crate) fn inside_since(&self, sub: SubId) -> Option<Instant> {
+        self.subs.get(&sub)?.started
     }
 
     /// What a command is for, and its drive.

@@ -26,6 +26,7 @@
 //! - CP6. A drive that the array made itself do without is taken back if the new one does not come: nothing was wrong with it.
 
 mod exchange;
+mod reading;
 
 use std::collections::BTreeMap;
 
@@ -45,7 +46,6 @@ use crate::durable::ledger::NewMember;
 use crate::durable::membership::Why;
 use crate::event::ArrayEvent;
 use crate::journal::rules::Rule;
-use crate::shape::{Cell, Row};
 use crate::{Array, Moved, Stop};
 
 /// The journal gets this long to bring most of what it has for the drive to its place: what is not there is left as well.
@@ -299,60 +299,6 @@ impl Array {
         if makes_way { Why::Silent } else { why }
     }
 
-    /// A read of the drive that is copied has ended.
-    pub(crate) fn handle_copy_read(
-        &mut self,
-        now: Instant,
-        sub: SubId,
-        buf: Option<BufId>,
-        outcome: &Outcome,
-    ) {
-        let step = self.copies.now.as_deref_mut().and_then(|copying| {
-            let at = copying.steps.iter().position(|step| step.sub == sub)?;
-            Some(copying.steps.swap_remove(at))
-        });
-        let (Some(Step { region, extent, .. }), Some(buf)) = (step, buf) else {
-            return buf.into_iter().for_each(|buf| self.core.release(buf));
-        };
-        if !outcome.is_good() {
-            self.core.release(buf);
-            self.mend_uncopied(self.not_given(extent, outcome));
-            return self.pass_over(now, region);
-        }
-        let copying = self.copies.now.as_deref_mut().expect("it has a step");
-        let on_drive = self.core.area.on_drive(extent);
-        let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
-        let sectors = extent.sectors.get() as u32;
-        let segments = vec![Segment { place: Place { buf, sector: 0 }, sectors }];
-        let command = Command::Write { extent: on_drive, durability, zero_tail };
-        self.core.counters.copy_writes += 1;
-        let ask = ForComing { what: What::Copy, command, segments, bufs: vec![buf] };
-        let sub = self.core.ask_coming(now, ask);
-        copying.steps.push(Step { region, extent, sub });
-    }
-
-    /// The rows of what a read of the drive did not give. What is mended there marks its region, which is copied then.
-    fn not_given(&self, extent: Extent, outcome: &Outcome) -> Vec<Row> {
-        let Outcome::Done { damaged, .. } = outcome else { return Vec::new() };
-        let Some(drive) = self.copies.now.as_deref().map(|copying| copying.drive) else {
-            return Vec::new();
-        };
-        let row = |offset: u32| {
-            let lba = extent.lba + Sectors::new(u64::from(offset));
-            self.core.layout.symbol(Cell { drive, lba }).0
-        };
-        damaged.iter().map(row).collect()
-    }
-
-    /// The drive does not give all of a region, for now.
-    fn pass_over(&mut self, now: Instant, region: u64) {
-        let copying = self.copies.now.as_deref_mut().expect("a copy is made");
-        copying.cursor = copying.cursor.filter(|cursor| cursor.region != region);
-        copying.tempo.end(now);
-        self.core.copied.as_mut().expect("CO1: it is copied").note_unread(region);
-        self.end_region_if_done(region);
-    }
-
     /// A region is copied when no step of it is left, and none will come.
     fn end_region_if_done(&mut self, region: u64) {
         let Some(copying) = self.copies.now.as_deref() else { return };
@@ -387,7 +333,7 @@ impl Array {
 
     fn copying_at(&self, now: Instant) -> Option<Instant> {
         let copying = self.copies.now.as_deref()?;
-        let silent_at = self.coming_silent_at();
+        let silent_at = [self.coming_silent_at(), self.late_read_at()].into_iter().flatten().min();
         if let Phase::Flushing(until) = copying.phase {
             return [Some(until).filter(|&at| at > now), silent_at].into_iter().flatten().min();
         }
@@ -413,6 +359,7 @@ impl Array {
         let Some(copying) = self.copies.now.as_deref() else { return false };
         let left = self.core.copied.as_ref().map_or(0, Copied::to_do);
         copying.phase == Phase::Copying
+            && !self.core.drives.silent().contains(copying.drive)
             && !self.rebuild_wish().is_paused
             && !self.is_rebuilding()
             && (left > 0 || copying.cursor.is_some())
@@ -441,9 +388,12 @@ impl Array {
         match copying.phase {
             Phase::Wiping if is_idle => self.set_copy_phase(Phase::Copying),
             Phase::Wiping => Moved::No,
-            Phase::Copying => match self.begin_copy_step(now) {
+            Phase::Copying => match self.give_up_late_read(now) {
                 Moved::Yes => Moved::Yes,
-                Moved::No => self.end_pass(now),
+                Moved::No => match self.begin_copy_step(now) {
+                    Moved::Yes => Moved::Yes,
+                    Moved::No => self.end_pass(now),
+                },
             },
             Phase::Flushing(until) => self.let_go_of_copied(now, until),
             Phase::Leaving | Phase::Seated => unreachable!("CP3: the drive is lost by then"),

@@ -1,8 +1,10 @@
 //! What goes wrong while a new drive is given a copy of one that is there, and while it is to take the place.
 
 use levelhead_array::journal::rules::Rules;
+use levelhead_array::membership::Why;
 use levelhead_array::{
-    ArrayEvent, Budget, CopyEnd, JournalSettings, Policy, RebuildWish, Settings, Spec, Submit,
+    ArrayEvent, Budget, CopyEnd, JournalSettings, Patience, Policy, RebuildWish, Settings, Spec,
+    Submit,
 };
 use levelhead_block::Command;
 use levelhead_units::{Bytes, DriveSet, Nanos, Sectors};
@@ -55,6 +57,15 @@ impl Bed {
                 (None, Some(at)) => self.run.finish(at),
                 (None, None) => self.run.wait(Nanos::from_millis(10)),
             }
+        }
+    }
+
+    /// So many reads of everything, each with a sector that the drive does not give.
+    fn read_bad(&mut self, times: u64) {
+        for at in 0..times {
+            let on_drive = self.run.array.area().on_drive(extent(at, 1));
+            self.run.bad.insert((self.drive, on_drive.lba));
+            assert!(self.reads_right());
         }
     }
 
@@ -237,6 +248,64 @@ fn sectors_that_the_old_drive_does_not_give_are_mended_before_it_makes_way() {
         assert_eq!(bed.run.array.damaged_summary().sectors.get(), 0, "seed {seed}");
         let is_loss = |event: &ArrayEvent| matches!(event, ArrayEvent::ReadErrors { .. });
         assert_eq!(bed.told(is_loss), 0, "seed {seed}: it was not given up for that");
+        assert!(bed.is_right_without(DriveSet::EMPTY), "seed {seed}");
+    }
+}
+
+/// A new drive is not done without for what the old one did not give.
+#[test]
+fn read_errors_of_the_old_drive_are_not_held_against_the_new_one() {
+    let spec: Spec = SPEC.parse().unwrap();
+    let is_told = |event: &ArrayEvent| matches!(event, ArrayEvent::ReadErrors { .. });
+    for copies in [false, true] {
+        let mut bed = Bed::with_regions_of(automatic(spec, 1), 3);
+        let drive = bed.drive;
+        bed.read_bad(28);
+        assert_eq!(bed.told(is_told), 0);
+        match copies {
+            true => bed.run.copy(drive),
+            false => {
+                bed.run.lose(drive);
+                bed.run.replace(drive);
+            }
+        }
+        bed.run.run_for(Nanos::from_secs(60));
+        assert_eq!(bed.run.array.lost(), DriveSet::EMPTY);
+        bed.read_bad(28);
+        assert_eq!((bed.told(is_told), bed.run.array.lost()), (0, DriveSet::EMPTY), "{copies}");
+        bed.read_bad(28);
+        assert_eq!(bed.told(is_told), 1, "its own are");
+    }
+}
+
+/// A drive that takes minutes over a bad place is not done without for the copy's sake; the place is passed over.
+#[test]
+fn read_for_the_copy_that_takes_too_long_does_not_cost_the_old_drive() {
+    let spec: Spec = SPEC.parse().unwrap();
+    for seed in 0..6 {
+        let patience = Patience { silent: Nanos::from_secs(5), lost: Nanos::from_secs(60) };
+        let settings = Settings { patience: Some(patience), ..automatic(spec, 1) };
+        let mut bed = Bed::with_regions_of(settings, seed);
+        let drive = bed.drive;
+        bed.run.copy(drive);
+        let is_copy_read = |submit: &Submit| {
+            submit.drive == drive && matches!(submit.command, Command::Read { .. })
+        };
+        bed.until(|bed| bed.run.inside.iter().any(is_copy_read));
+        let late = bed.run.inside.iter().find(|submit| is_copy_read(submit)).unwrap().sub;
+        for at in 0..300 {
+            if seed % 2 == 0 && at % 10 == 0 {
+                bed.write_alone();
+            }
+            while let Some(at) = bed.run.inside.iter().position(|submit| submit.sub != late) {
+                bed.run.finish(at);
+            }
+            bed.run.wait(Nanos::from_secs(1));
+        }
+        assert_eq!(bed.run.losses, [Why::ByHand], "seed {seed}: it made way");
+        assert_eq!(bed.done().len(), 1, "seed {seed}");
+        assert!(bed.done()[0].left <= 8, "seed {seed}: {:?}", bed.done());
+        bed.run.run_for(Nanos::from_secs(60));
         assert!(bed.is_right_without(DriveSet::EMPTY), "seed {seed}");
     }
 }

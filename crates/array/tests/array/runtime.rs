@@ -30,6 +30,8 @@ pub(crate) struct Runtime {
     pub(crate) writing: BTreeSet<RequestId>,
     pub(crate) events: Vec<DriveEvent>,
     pub(crate) array_events: Vec<ArrayEvent>,
+    /// Why drives were lost, in order.
+    pub(crate) losses: Vec<Why>,
     pub(crate) ending: Option<Ending>,
     /// Writes that a drive has carried out.
     pub(crate) written: u64,
@@ -127,6 +129,7 @@ impl Runtime {
             writing: BTreeSet::new(),
             events: Vec::new(),
             array_events: Vec::new(),
+            losses: Vec::new(),
             ending: None,
             written: 0,
             hung: DriveSet::EMPTY,
@@ -431,8 +434,9 @@ impl Runtime {
                 }
                 Action::Stopped(ending) => self.ending = Some(ending),
                 Action::Event(Event::Standing(event)) => self.events.push(event),
-                Action::Event(Event::Lost { drive, .. }) => {
+                Action::Event(Event::Lost { drive, why }) => {
                     assert!(self.array.lost().contains(drive));
+                    self.losses.push(why);
                 }
                 Action::Event(Event::Array(event)) => self.array_events.push(event),
                 Action::Answer(answer) => self.answers.push(answer),
