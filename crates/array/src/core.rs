@@ -690,8 +690,9 @@ impl Core {
         let sub = SubId(self.sub_next);
         let copied = self.copied.as_mut().expect("CO1: a drive is given a copy");
         let drive = copied.drive;
-        copied.inside.insert(sub, Coming { since: now, what, bufs });
-        self.actions.push_back(Action::Coming(Submit { drive, sub, command, segments, origin }));
+        let submit = Submit { drive, sub, command, segments, origin };
+        self.actions.push_back(Action::Coming(submit.clone()));
+        copied.inside.insert(sub, Coming { since: now, what, submit, again_at: None, bufs });
         sub
     }
 

@@ -39,7 +39,8 @@ use std::sync::mpsc::Sender;
 use levelhead_array::journal::record::{checksums, examine};
 use levelhead_array::membership::Why;
 use levelhead_array::{
-    Action, Answer, Array, BufId, Deliver, Ending, Event, RequestId, SubId, Submit, Sums,
+    Action, Answer, Array, ArrayEvent, BufId, Deliver, Ending, Event, RequestId, SubId, Submit,
+    Sums,
 };
 use levelhead_block::{Command, Data, Outcome, Payload, Piece, Pool, Reply, Request};
 use levelhead_bytes::Buffers;
@@ -136,6 +137,8 @@ pub struct Engine {
     pub(crate) returning: Vec<Comeback>,
     /// A drive that is given a copy of the one in a place, and then gets that place.
     pub(crate) coming: Option<Seat>,
+    /// One that is not wanted any more, until that is told.
+    dismissed: Option<Seat>,
     pool: Pool,
     request_last: u64,
     /// Buffers that are with a drive that fills them.
@@ -168,6 +171,7 @@ impl Engine {
             spares: Vec::new(),
             returning: Vec::new(),
             coming: None,
+            dismissed: None,
             pool: Pool::new(KEPT_MAX),
             requests: BTreeMap::new(),
             request_last: 0,
@@ -326,7 +330,7 @@ impl Engine {
                     let seat = self.coming.take().expect("a drive was coming");
                     self.parts.seats[drive.as_usize()] = seat;
                 }
-                Action::Dismiss(_) => self.coming = None,
+                Action::Dismiss(_) => self.dismissed = self.coming.take(),
                 Action::Combine(combine) => self.parts.buffers.combine(&combine),
                 Action::Release(buf) => self.parts.buffers.discard(buf),
                 Action::Inscribe { into, superblock } => {
@@ -410,6 +414,13 @@ impl Engine {
     fn tell(&mut self, event: Event) {
         let lost = match event {
             Event::Lost { drive, why } => Some(self.note_lost(drive, why)),
+            // It comes right after the new drive was dismissed.
+            Event::Array(ArrayEvent::CopyStopped { .. }) => {
+                self.dismissed.take().map(|mut seat| {
+                    let reason = seat.work.handle_lost().map(str::to_owned);
+                    LostMember { name: seat.name.clone(), reason }
+                })
+            }
             Event::Standing(_) | Event::Array(_) => None,
         };
         let numbered = self.parts.log.push(self.now(), event, lost);

@@ -31,14 +31,15 @@ pub struct NumberedEvent {
     pub at: Instant,
     /// What happened.
     pub event: Event,
-    /// What this machine knows of a drive that was lost; nothing where no drive was.
+    /// What this machine knows of a drive that was lost, or of a new one that is not to have its place; nothing where neither
+    /// was.
     pub lost: Option<LostMember>,
 }
 
-/// A member that the array does without from now on.
+/// A drive that the array does without from now on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LostMember {
-    /// The member as it was named; nothing where it was missing from the start.
+    /// The drive as it was named; nothing where it was missing from the start.
     pub name: Option<String>,
     /// How it has failed, in the machine's own words; nothing where an operator wanted its loss.
     pub reason: Option<String>,

@@ -150,7 +150,7 @@ pub(crate) enum Facts {
     Resync { synced_stripes: u64, stripes: u64 },
     Rebuild { drive: u8, done_stripes: u64, stripes: u64, missed_regions: Option<u64> },
     Copy { drive: u8, left_regions: u64, regions: u64 },
-    CopyStopped { drive: u8, because: String },
+    CopyStopped { drive: u8, because: String, member: Option<String>, reason: Option<String> },
     Rebuilt { drive: u8 },
     Silent { silent: Vec<u8> },
     Unrecovered { first_sector: u64, sectors: u64 },
@@ -256,7 +256,9 @@ impl From<&NumberedEvent> for Facts {
                     CopyEnd::Ending => "ending",
                     CopyEnd::ArrayFailed => "array-failed",
                 };
-                Self::CopyStopped { drive: number(drive), because: why.to_owned() }
+                let known = told.lost.clone().unwrap_or_default();
+                let (member, reason) = (known.name, known.reason);
+                Self::CopyStopped { drive: number(drive), because: why.to_owned(), member, reason }
             }
             Event::Array(ArrayEvent::Stopped(Ending::Unsafe { silent })) => {
                 Self::Silent { silent: numbers(silent) }
@@ -376,7 +378,7 @@ impl EventJson {
             Facts::Copy { drive, regions, .. } => {
                 format!("a new drive is given a copy of drive {drive}, {regions} regions")
             }
-            Facts::CopyStopped { drive, because } => {
+            Facts::CopyStopped { drive, because, member, reason } => {
                 let why = match because.as_str() {
                     "failed" => "it did not store what it was given",
                     "silent" => "it has ended nothing for too long",
@@ -384,8 +386,11 @@ impl EventJson {
                     "ending" => "the array is ending",
                     _ => "more drives are lost than the array survives",
                 };
+                let name = member.as_ref().map_or(String::new(), |member| format!(", {member},"));
+                let reason = reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
                 format!(
-                    "the new drive that was given a copy of drive {drive} does not get the place: {why}"
+                    "the new drive{name} that was given a copy of drive {drive} does not get the place: \
+                     {why}{reason}"
                 )
             }
             Facts::Rebuilt { drive } => format!("drive {drive} is filled, and counts again"),
@@ -459,6 +464,11 @@ mod tests {
         let lost = |why, reason: Option<&str>| {
             let (name, reason) = (Some("d2.img".to_owned()), reason.map(str::to_owned));
             told(Event::Lost { drive, why }, Some(LostMember { name, reason }))
+        };
+        let stopped = |why, reason: Option<&str>| {
+            let (name, reason) = (Some("d2.img".to_owned()), reason.map(str::to_owned));
+            let event = Event::Array(ArrayEvent::CopyStopped { drive, why });
+            told(event, Some(LostMember { name, reason }))
         };
         let array = |event| told(Event::Array(event), None);
         let progress = ResyncProgress { synced: 10, stripes: 30 };
@@ -675,23 +685,25 @@ mod tests {
                  to it yet",
             ),
             (
-                array(ArrayEvent::CopyStopped { drive, why: CopyEnd::Failed }),
+                stopped(CopyEnd::Failed, Some("Input/output error")),
                 Warning,
-                json!({ "drive": 2, "because": "failed" }),
-                "the new drive that was given a copy of drive 2 does not get the place: it did not store what \
-                 it was given",
+                json!({
+                    "drive": 2, "because": "failed", "member": "d2.img", "reason": "Input/output error"
+                }),
+                "the new drive, d2.img, that was given a copy of drive 2 does not get the place: it did not \
+                 store what it was given: Input/output error",
             ),
             (
                 array(ArrayEvent::CopyStopped { drive, why: CopyEnd::TooSlow }),
                 Warning,
-                json!({ "drive": 2, "because": "too-slow" }),
+                json!({ "drive": 2, "because": "too-slow", "member": null, "reason": null }),
                 "the new drive that was given a copy of drive 2 does not get the place: clients write faster \
                  than it takes that",
             ),
             (
                 array(ArrayEvent::CopyStopped { drive, why: CopyEnd::Ending }),
                 Notice,
-                json!({ "drive": 2, "because": "ending" }),
+                json!({ "drive": 2, "because": "ending", "member": null, "reason": null }),
                 "the new drive that was given a copy of drive 2 does not get the place: the array is ending",
             ),
             (

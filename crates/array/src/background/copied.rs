@@ -23,7 +23,7 @@ use std::ops::{Range, RangeInclusive};
 use levelhead_block::BufId;
 use levelhead_units::{DriveIdx, Extent, Instant, Sectors};
 
-use crate::action::SubId;
+use crate::action::{SubId, Submit};
 use crate::durable::missed::MapKey;
 use crate::shape::{Cell, Layout};
 
@@ -62,6 +62,10 @@ pub(crate) struct Copied {
 pub(crate) struct Coming {
     pub(crate) since: Instant,
     pub(crate) what: What,
+    /// The command itself, as the drive gets it.
+    pub(crate) submit: Submit,
+    /// When it is sent again, if the drive has refused it.
+    pub(crate) again_at: Option<Instant>,
     /// What it is written from.
     pub(crate) bufs: Vec<BufId>,
 }

@@ -46,6 +46,7 @@ use crate::durable::ledger::NewMember;
 use crate::durable::membership::Why;
 use crate::event::ArrayEvent;
 use crate::journal::rules::Rule;
+use crate::ops::refused::PAUSE;
 use crate::{Array, Moved, Stop};
 
 /// The journal gets this long to bring most of what it has for the drive to its place: what is not there is left as well.
@@ -263,6 +264,12 @@ impl Array {
             return bufs.into_iter().for_each(|buf| self.core.release(buf));
         }
         let copied = self.core.copied.as_mut().expect("it is known");
+        if *outcome == Outcome::Refused && self.core.drives.patience().is_some() {
+            // As of a member (P1 of `refused`): the array's patience with silence is the limit.
+            let coming = copied.inside.get_mut(&sub).expect("it is inside");
+            coming.again_at = Some(now + PAUSE);
+            return;
+        }
         let Coming { bufs, what, .. } = copied.inside.remove(&sub).expect("it is inside");
         bufs.into_iter().for_each(|buf| self.core.release(buf));
         if !outcome.is_good() {
@@ -288,6 +295,16 @@ impl Array {
                 | Phase::Leaving
                 | Phase::Seated => {}
             },
+        }
+    }
+
+    /// Gives the new drive again what it has refused.
+    fn send_coming_again(&mut self, now: Instant) {
+        let inside = self.core.copied.iter_mut().flat_map(|copied| copied.inside.values_mut());
+        for coming in inside {
+            if coming.again_at.take_if(|at| *at <= now).is_some() {
+                self.core.actions.push_back(Action::Coming(coming.submit.clone()));
+            }
         }
     }
 
@@ -327,8 +344,10 @@ impl Array {
 
     /// When there is something to do that comes with time.
     pub(crate) fn copy_at(&self, now: Instant) -> Option<Instant> {
+        let again = self.core.copied.iter().flat_map(|copied| copied.inside.values());
+        let again = again.filter_map(|coming| coming.again_at).min();
         let wanted = self.copies.wanted_back.iter().filter_map(|back| back.until).min();
-        [self.copying_at(now), wanted].into_iter().flatten().min()
+        [self.copying_at(now), wanted, again].into_iter().flatten().min()
     }
 
     fn copying_at(&self, now: Instant) -> Option<Instant> {
@@ -384,8 +403,10 @@ impl Array {
             self.end_copy(now, why);
             return Moved::Yes;
         }
+        let phase = copying.phase;
+        self.send_coming_again(now);
         let is_idle = self.core.copied.as_ref().is_some_and(|copied| copied.inside.is_empty());
-        match copying.phase {
+        match phase {
             Phase::Wiping if is_idle => self.set_copy_phase(Phase::Copying),
             Phase::Wiping => Moved::No,
             Phase::Copying => match self.give_up_late_read(now) {
@@ -524,8 +545,13 @@ impl Array {
         for Step { sub, .. } in copying.steps {
             self.core.abandon(now, sub);
         }
-        let inside = copied.inside.into_iter();
-        self.copies.dismissed.extend(inside.map(|(sub, coming)| (sub, coming.bufs)));
+        for (sub, Coming { again_at, bufs, .. }) in copied.inside {
+            match again_at {
+                // It is not inside the drive, and is not sent again.
+                Some(_) => bufs.into_iter().for_each(|buf| self.core.release(buf)),
+                None => drop(self.copies.dismissed.insert(sub, bufs)),
+            }
+        }
         self.core.actions.push_back(Action::Dismiss(copying.drive));
         if copying.made_way {
             let until = self.core.drives.patience().map(|patience| now + patience.lost);

@@ -21,7 +21,7 @@ use crate::core::{Core, Purpose};
 use crate::ops::postponed::Postponed;
 
 /// Time from a refusal to the next attempt.
-const PAUSE: Nanos = Nanos::from_millis(100);
+pub(crate) const PAUSE: Nanos = Nanos::from_millis(100);
 
 impl Core {
     /// When the next attempt is due.

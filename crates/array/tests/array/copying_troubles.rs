@@ -310,6 +310,34 @@ fn read_for_the_copy_that_takes_too_long_does_not_cost_the_old_drive() {
     }
 }
 
+/// What the new drive has no room for is sent again, as to a member, until it has ended nothing for too long.
+#[test]
+fn new_drive_that_refuses_commands_is_given_them_again() {
+    let spec: Spec = SPEC.parse().unwrap();
+    for seed in 0..20 {
+        let patience = Patience { silent: Nanos::from_secs(5), lost: Nanos::from_secs(60) };
+        let settings = Settings { patience: Some(patience), ..automatic(spec, 1) };
+        let mut bed = Bed::with_regions_of(settings, seed);
+        let (drive, why) = (bed.drive, CopyEnd::Silent);
+        bed.run.copy(drive);
+        let stopped = ArrayEvent::CopyStopped { drive, why };
+        let is_full_again = seed % 2 == 1;
+        bed.traffic(2);
+        let Some(coming) = &mut bed.run.coming else { continue };
+        coming.is_full = true;
+        bed.traffic(4);
+        bed.run.run_for(Nanos::from_secs(30));
+        assert!(bed.run.coming.is_some() && bed.told(|event| *event == stopped) == 0);
+        bed.run.coming.as_mut().unwrap().is_full = is_full_again;
+        bed.run.run_for(Nanos::from_secs(120));
+        assert_eq!(bed.told(|event| *event == stopped), usize::from(is_full_again));
+        assert_eq!(bed.done().len(), usize::from(!is_full_again));
+        bed.run.run_for(Nanos::from_secs(60));
+        assert!(bed.run.writing.is_empty(), "what was refused is let go");
+        assert!(bed.is_right_without(DriveSet::EMPTY), "seed {seed}");
+    }
+}
+
 /// What cannot be mended does not hold it up for ever.
 #[test]
 fn sectors_that_nothing_gives_do_not_keep_the_old_drive_in_its_place() {

@@ -65,6 +65,8 @@ pub(crate) struct Coming {
     pub(crate) flushed: u64,
     /// Whether it stores nothing.
     pub(crate) is_broken: bool,
+    /// Whether it has no room for now.
+    pub(crate) is_full: bool,
 }
 
 pub(crate) fn settings(spec: Spec, stripes: u64, policy: Policy, lost: DriveSet) -> Settings {
@@ -319,7 +321,8 @@ impl Runtime {
         let mut medium = Memory::new(size);
         self.rng.fill(medium.bytes_mut(Extent::new(Lba::ZERO, size)));
         let subs = BTreeMap::new();
-        self.coming = Some(Coming { medium, subs, written: 0, flushed: 0, is_broken: false });
+        self.coming =
+            Some(Coming { medium, subs, written: 0, flushed: 0, is_broken: false, is_full: false });
         self.array.handle_copy(self.now, drive, None).expect("it may be copied");
         self.carry_out();
     }
@@ -452,6 +455,7 @@ impl Runtime {
         };
         match submit.command {
             _ if coming.is_broken => return Outcome::Gone,
+            _ if coming.is_full => return Outcome::Refused,
             Command::Write { extent, durability, .. } => {
                 let pieces = self.buffers.share(&submit.segments);
                 let bytes: Vec<u8> = pieces.iter().flat_map(Piece::bytes).copied().collect();
