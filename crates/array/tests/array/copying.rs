@@ -50,12 +50,12 @@ impl Bed {
         let region_min = Sectors::new(1);
         let journal = settings.journal.clone();
         let journal = journal.map(|known| JournalSettings { rules, region_min, ..known });
-        Self::with_regions_of(Settings { journal, ..settings }, seed)
+        Self::with_regions_of(&Settings { journal, ..settings }, seed)
     }
 
-    pub(crate) fn with_regions_of(settings: Settings, seed: u64) -> Self {
+    pub(crate) fn with_regions_of(settings: &Settings, seed: u64) -> Self {
         let spec = settings.spec;
-        let run = Runtime::new(&settings, seed);
+        let run = Runtime::new(settings, seed);
         let mut rng = Streams::new(seed).stream("test/copying");
         let drive = DriveIdx::from_usize(rng.below(spec.drives() as u64) as usize);
         Self { model: Memory::new(run.array.size()), run, rng, id: 0, drive, most: 8 }

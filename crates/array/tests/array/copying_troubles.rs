@@ -226,7 +226,7 @@ fn automatic(spec: Spec, region: u64) -> Settings {
 fn sectors_that_the_old_drive_does_not_give_are_mended_before_it_makes_way() {
     let spec: Spec = SPEC.parse().unwrap();
     for seed in 0..20 {
-        let mut bed = Bed::with_regions_of(automatic(spec, 8), seed);
+        let mut bed = Bed::with_regions_of(&automatic(spec, 8), seed);
         bed.traffic(30);
         bed.run.run_for(Nanos::from_secs(60));
         let other = bed.others().iter().next().unwrap();
@@ -258,7 +258,7 @@ fn read_errors_of_the_old_drive_are_not_held_against_the_new_one() {
     let spec: Spec = SPEC.parse().unwrap();
     let is_told = |event: &ArrayEvent| matches!(event, ArrayEvent::ReadErrors { .. });
     for copies in [false, true] {
-        let mut bed = Bed::with_regions_of(automatic(spec, 1), 3);
+        let mut bed = Bed::with_regions_of(&automatic(spec, 1), 3);
         let drive = bed.drive;
         bed.read_bad(28);
         assert_eq!(bed.told(is_told), 0);
@@ -285,7 +285,7 @@ fn read_for_the_copy_that_takes_too_long_does_not_cost_the_old_drive() {
     for seed in 0..6 {
         let patience = Patience { silent: Nanos::from_secs(5), lost: Nanos::from_secs(60) };
         let settings = Settings { patience: Some(patience), ..automatic(spec, 1) };
-        let mut bed = Bed::with_regions_of(settings, seed);
+        let mut bed = Bed::with_regions_of(&settings, seed);
         let drive = bed.drive;
         bed.run.copy(drive);
         let is_copy_read = |submit: &Submit| {
@@ -317,7 +317,7 @@ fn new_drive_that_refuses_commands_is_given_them_again() {
     for seed in 0..20 {
         let patience = Patience { silent: Nanos::from_secs(5), lost: Nanos::from_secs(60) };
         let settings = Settings { patience: Some(patience), ..automatic(spec, 1) };
-        let mut bed = Bed::with_regions_of(settings, seed);
+        let mut bed = Bed::with_regions_of(&settings, seed);
         let (drive, why) = (bed.drive, CopyEnd::Silent);
         bed.run.copy(drive);
         let stopped = ArrayEvent::CopyStopped { drive, why };
@@ -342,7 +342,7 @@ fn new_drive_that_refuses_commands_is_given_them_again() {
 #[test]
 fn sectors_that_nothing_gives_do_not_keep_the_old_drive_in_its_place() {
     let spec: Spec = SPEC.parse().unwrap();
-    let mut bed = Bed::with_regions_of(automatic(spec, 1), 5);
+    let mut bed = Bed::with_regions_of(&automatic(spec, 1), 5);
     let (drive, other) = (bed.drive, bed.others().iter().next().unwrap());
     for drive in [drive, other] {
         let on_drive = bed.run.array.area().on_drive(extent(9, 1));
