@@ -313,7 +313,7 @@ impl Machine {
         if self.replace_lost(rng) {
             return;
         }
-        let back = self.returning.without(self.dead);
+        let back = self.returning.or(self.array.wanted_back()).without(self.dead);
         let mut ready = back.iter().filter(|&drive| self.array.may_return(drive).is_ok());
         let Some(drive) = ready.next() else { return };
         let sector = self.disks[drive.as_usize()].read(Extent::new(Lba::ZERO, Sectors::new(1)));

@@ -15,6 +15,9 @@ const STEP_MAX: Nanos = Nanos::from_secs(1);
 /// A disk keeps no command for longer because it sits out or is late with the books, and so is never found silent.
 const KEPT_MAX: Nanos = Nanos::from_secs(2);
 
+/// Of so many flushes of a disk that is coming, one fails, and one is refused.
+const COMING_FAILS: u64 = 10;
+
 impl Machine {
     /// One command ends, or time passes if there is none: a step from one effect to the next. Returns whether there was
     /// anything to do.
@@ -78,12 +81,26 @@ impl Machine {
         let inside = self.inside.remove(at);
         let outcome = match inside.of {
             Of::Place => self.hindered(&inside, rng).unwrap_or_else(|| self.execute(&inside)),
-            Of::Coming => self.execute_coming(&inside),
+            Of::Coming => match self.coming_hindered(&inside, rng) {
+                Some(outcome) => outcome,
+                None => self.execute_coming(&inside),
+            },
             Of::Gone => Outcome::Gone,
         };
         let Inside { submit, .. } = inside;
         self.array.handle_done(self.now, submit.sub, &outcome);
         self.carry_out();
+    }
+
+    /// How a flush ends that a disk which is coming does not carry out: it fails, or has no room for now. A disk that is not
+    /// flushed well does not get the place, and the old one may have made way already.
+    fn coming_hindered(&self, inside: &Inside, rng: &mut Rng) -> Option<Outcome> {
+        let is_flush = inside.submit.command == Command::Flush;
+        match is_flush.then(|| rng.below(COMING_FAILS)) {
+            Some(0) => Some(Outcome::Gone),
+            Some(1) => Some(Outcome::Refused),
+            Some(_) | None => None,
+        }
     }
 
     /// How a command ends that a disk does not carry out because something is wrong with it.
