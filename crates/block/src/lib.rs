@@ -61,6 +61,10 @@ pub trait BlockService: Send + Sync {
     /// Panics if the command's extent does not fit the size: a caller that takes addresses from
     /// outside checks them first.
     fn submit(&self, request: Request, done: Done);
+
+    /// Nothing more will be asked of it. What it has may end; it begins nothing by itself from now on, and what keeps its
+    /// sectors right on its own stops doing that.
+    fn leave(&self) {}
 }
 
 /// Sectors that are asked for in batches.

@@ -139,6 +139,8 @@ pub struct Engine {
     pub(crate) coming: Option<Seat>,
     /// One that is not wanted any more, until that is told.
     dismissed: Option<Seat>,
+    /// Names of those that had something inside then.
+    let_go: Vec<String>,
     pool: Pool,
     request_last: u64,
     /// Buffers that are with a drive that fills them.
@@ -172,6 +174,7 @@ impl Engine {
             returning: Vec::new(),
             coming: None,
             dismissed: None,
+            let_go: Vec::new(),
             pool: Pool::new(KEPT_MAX),
             requests: BTreeMap::new(),
             request_last: 0,
@@ -330,7 +333,7 @@ impl Engine {
                     let seat = self.coming.take().expect("a drive was coming");
                     self.parts.seats[drive.as_usize()] = seat;
                 }
-                Action::Dismiss(_) => self.dismissed = self.coming.take(),
+                Action::Dismiss(_) => self.dismiss(),
                 Action::Combine(combine) => self.parts.buffers.combine(&combine),
                 Action::Release(buf) => self.parts.buffers.discard(buf),
                 Action::Inscribe { into, superblock } => {

@@ -116,6 +116,10 @@ impl BlockService for FarMember {
         };
         self.0.0.submit(request, Box::new(finish));
     }
+
+    fn leave(&self) {
+        self.0.0.leave();
+    }
 }
 
 impl Member for FarMember {}

@@ -79,7 +79,11 @@ impl Backend {
     /// Lets go of it without waiting for what is under way.
     fn abandon(self) {
         match self {
-            Self::Member(member) => std::mem::forget(member),
+            Self::Member(member) => {
+                // An export would be brought back, and what it was given written there again.
+                member.leave();
+                std::mem::forget(member);
+            }
             // What is under way keeps it open.
             Self::Ring { .. } | Self::AtOnce(_) => {}
         }

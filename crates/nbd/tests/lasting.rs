@@ -202,6 +202,30 @@ fn what_is_safe_is_not_written_again() {
     server.stop();
 }
 
+/// Another one may have the export by then.
+#[test]
+fn client_that_was_left_writes_nothing_again() {
+    let (folder, disk) = (TempDir::new().unwrap(), Disk::new(16));
+    let server = serve(folder.path(), disk.clone());
+    let [left, kept] = [open(folder.path()), open(folder.path())];
+    for client in [&left, &kept] {
+        assert!(run(client, write(1, 1, Durability::Cached)).outcome.is_good());
+    }
+    server.stop();
+    for client in [&left, &kept] {
+        wait_until("the loss is noticed", || is_refused(client));
+    }
+    left.leave();
+    let before = disk.counts()[0];
+    let server = serve(folder.path(), disk.clone());
+    wait_for_return(&kept);
+    // The other one would have been back as soon: both have waited as long.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert_eq!(disk.counts()[0], before + 1, "the one that is kept has written again");
+    assert_eq!(run(&left, Request::bare(Command::Flush)).outcome, Outcome::Gone);
+    server.stop();
+}
+
 /// 64 MiB in all, and no one asks for a flush.
 #[test]
 fn what_is_kept_is_limited_by_flushes_of_its_own() {

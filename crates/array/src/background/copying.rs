@@ -238,6 +238,11 @@ impl Array {
         self.copies.dismissed.contains_key(&sub)
     }
 
+    /// Whether drives that are not wanted any more have something inside.
+    pub fn has_dismissed(&self) -> bool {
+        !self.copies.dismissed.is_empty()
+    }
+
     /// Whether a drive is copied, or another one that has a copy is about to take its place.
     pub fn is_copied(&self, drive: DriveIdx) -> bool {
         self.copies.now.as_ref().is_some_and(|copying| copying.drive == drive)

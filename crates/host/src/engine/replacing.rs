@@ -86,13 +86,7 @@ impl Engine {
     /// The place of a lost drive has a new one, or that of a drive that is there will have.
     pub(crate) fn replace(&mut self, drive: DriveIdx, ready: Ready) -> Result<(), HostError> {
         let way = self.may_replace(drive)?;
-        // Exports can be opened twice.
-        let seats = &self.parts.seats;
-        if let Some(at) = seats.iter().position(|seat| seat.name.as_ref() == Some(&ready.name))
-            && !self.parts.array.lost().contains(DriveIdx::from_usize(at))
-        {
-            return fail(format!("{} is drive {at} of this array", ready.name));
-        }
+        self.check_free(&ready.name)?;
         let wanted = self.wanted(drive)?;
         let own = wanted.own_on(drive, ready.size);
         let own = own.expect("it was found to be large enough when it was opened");
@@ -109,6 +103,45 @@ impl Engine {
             }
         };
         done.map_err(|no| HostError::new(tell(no, drive)))
+    }
+
+    /// Whether nothing of this array has this name: exports can be opened twice.
+    fn check_free(&self, name: &str) -> Result<(), HostError> {
+        let is_named = |seat: &Seat| seat.name.as_deref() == Some(name);
+        let away = self.parts.array.away();
+        let members = (0..).map(DriveIdx::new).zip(&self.parts.seats);
+        if let Some((drive, _)) =
+            members.into_iter().find(|(drive, seat)| is_named(seat) && !away.contains(*drive))
+        {
+            return fail(format!("{name} is drive {drive} of this array"));
+        }
+        if let (true, Some(copy)) =
+            (self.coming.as_ref().is_some_and(is_named), self.parts.array.copy())
+        {
+            return fail(format!("{name} is given a copy of drive {} of this array", copy.drive));
+        }
+        if self.spares.iter().any(|spare| spare.name == name) {
+            return fail(format!("{name} is a spare already"));
+        }
+        if self.returning.iter().any(|back| back.ready.name == name) {
+            return fail(format!("{name} is a drive of this array that is about to be taken back"));
+        }
+        if self.parts.array.has_dismissed() && self.let_go.iter().any(|known| known == name) {
+            return fail(format!("{name} has not ended what it was given for a copy: try again"));
+        }
+        Ok(())
+    }
+
+    /// A new drive is not wanted any more. While something is inside it nothing else may be written there.
+    pub(crate) fn dismiss(&mut self) {
+        let Some(seat) = self.coming.take() else { return };
+        if !self.parts.array.has_dismissed() {
+            self.let_go.clear();
+        }
+        if seat.work.is_at_work() {
+            self.let_go.extend(seat.name.clone());
+        }
+        self.dismissed = Some(seat);
     }
 
     /// Whether the drive of this place was named so, and is still open.
@@ -216,9 +249,7 @@ impl Engine {
 
     /// A drive waits for a place.
     pub(crate) fn add_spare(&mut self, ready: Ready) -> Result<(), HostError> {
-        if self.spares.iter().any(|spare| spare.name == ready.name) {
-            return fail(format!("{} is a spare already", ready.name));
-        }
+        self.check_free(&ready.name)?;
         self.spares.push(ready);
         self.use_spares();
         Ok(())

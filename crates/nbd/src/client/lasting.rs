@@ -136,10 +136,7 @@ impl LastingClient {
 
 impl Drop for LastingClient {
     fn drop(&mut self) {
-        // The connection says goodbye, and the keeper ends by itself.
-        let link = std::mem::replace(&mut self.shared.lock().link, Link::Left);
-        self.shared.changed.notify_all();
-        drop(link);
+        self.leave();
     }
 }
 
@@ -164,7 +161,10 @@ impl BlockService for LastingClient {
                 drop(state);
                 return done(reply);
             }
-            Link::Left => unreachable!("it is left when it is dropped"),
+            Link::Left => {
+                drop(state);
+                return done(Reply::gone("it was left".to_owned()));
+            }
         };
         let connection = state.connection;
         let (request, note) = state.note(request);
@@ -179,6 +179,14 @@ impl BlockService for LastingClient {
             done(reply);
         };
         client.run(request, Box::new(finish));
+    }
+
+    /// The export is not brought back any more, and nothing is written there again.
+    fn leave(&self) {
+        // The connection says goodbye, and the keeper ends by itself.
+        let link = std::mem::replace(&mut self.shared.lock().link, Link::Left);
+        self.shared.changed.notify_all();
+        drop(link);
     }
 }
 
@@ -376,6 +384,9 @@ impl Shared {
             (state.unflushed.runs(), state.unflushed.mark())
         };
         for (first, bytes) in runs {
+            if matches!(self.lock().link, Link::Left) {
+                return Err(Failure::Later(format!("{uri} was left")));
+            }
             let sectors = Sectors::new((bytes.len() / SECTOR_SIZE) as u64);
             let extent = Extent::new(Lba::new(first), sectors);
             run(&client, Request::write(extent, Durability::Cached, Buf::copy_of(&bytes)))?;
