@@ -308,7 +308,10 @@ impl Array {
 
     /// A new drive has the place: what the one before it did not give is not held against it.
     pub(crate) fn forget_read_errors(&mut self, drive: DriveIdx) {
-        self.scrub.errors[drive.as_usize()] = ReadErrors::default();
+        // Of one that has nothing but the journal none are counted.
+        if let Some(errors) = self.scrub.errors.get_mut(drive.as_usize()) {
+            *errors = ReadErrors::default();
+        }
     }
 
     /// Does without a drive that gives too little, if the layout survives that.

@@ -56,8 +56,10 @@ impl Paces {
 
     /// A drive has come into the place: nothing is known of it.
     pub(super) fn forget(&mut self, drive: DriveIdx) {
-        self.each[drive.as_usize()] = Pace::default();
-        self.look();
+        if let Some(pace) = self.each.get_mut(drive.as_usize()) {
+            *pace = Pace::default();
+            self.look();
+        }
     }
 
     /// Finds the drives that are slow.
