@@ -699,7 +699,9 @@ impl Array {
     fn is_spared(&self, state: &Sub, outcome: &Outcome) -> bool {
         let Purpose::Op(op) = state.purpose else { return false };
         let is_repair = matches!(self.ops.get(&op), Some(Op::Check(_)));
-        let can_spare = self.core.drives.can_spare(DriveSet::EMPTY.with(state.drive));
+        let is_redundant = self.core.is_redundant(self.core.layout.stripes());
+        let can_spare =
+            is_redundant && self.core.drives.can_spare(DriveSet::EMPTY.with(state.drive));
         is_repair && !can_spare && *outcome != Outcome::Gone
     }
 

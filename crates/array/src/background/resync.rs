@@ -3,6 +3,7 @@
 use levelhead_units::Instant;
 
 use crate::background::progress::Resync;
+use crate::journal::Journal;
 use crate::ops::write::{Cause, Part, Progress};
 use crate::{Array, Moved, Start, Stop};
 
@@ -39,7 +40,8 @@ impl Array {
         // do that, the array by itself does not: drives of a mirror may still come back.
         let is_opening = self.core.layout.spec().is_mirror() && !self.core.may_write;
         let waits = is_opening && !self.core.drives.lost_data().is_empty();
-        let is_alone = !self.is_rebuilding();
+        let is_ready = self.journal.as_ref().is_none_or(Journal::is_ready);
+        let is_alone = is_ready && !self.is_rebuilding();
         self.resync == Resync::Idle && !is_done && self.core.code.is_some() && !waits && is_alone
     }
 

@@ -56,6 +56,8 @@ pub(crate) struct Scrub {
     mend: Option<OpId>,
     /// The row that is being mended.
     mending: Option<Row>,
+    /// Rows of which too little was given to repair the rest.
+    hopeless: BTreeSet<Row>,
     told: u32,
     /// When it was recorded last how far it is.
     marked: Instant,
@@ -87,6 +89,7 @@ impl Scrub {
             scan: None,
             mend: None,
             mending: None,
+            hopeless: BTreeSet::new(),
             told: 0,
             marked: Instant::ZERO,
             errors: vec![ReadErrors::default(); drives],
@@ -234,6 +237,10 @@ impl Array {
         if self.scrub.mend.is_some() || self.scrub.suspects.is_empty() || !self.may_work() {
             return Moved::No;
         }
+        // Its row is locked until every drive has given its part.
+        if !self.core.drives.silent().without(self.core.drives.lost()).is_empty() {
+            return Moved::No;
+        }
         let core = &self.core;
         let is_placed = |row: &&Row| {
             let mut cells =
@@ -261,8 +268,16 @@ impl Array {
         self.suspect(row);
     }
 
+    /// A client's read was not given it, or a scan has found it.
     fn suspect(&mut self, row: Row) {
-        if self.scrub.suspects.len() < SUSPECTS_MAX && row.stripe < self.core.synced {
+        if self.scrub.suspects.len() < SUSPECTS_MAX {
+            self.suspect_for_good(row);
+        }
+    }
+
+    /// A scan counts what it has gone through as seen: none of what it finds is forgotten, however much that is.
+    fn suspect_for_good(&mut self, row: Row) {
+        if row.stripe < self.core.synced {
             self.scrub.suspects.insert(row);
         }
     }
@@ -289,8 +304,13 @@ impl Array {
     /// What a drive did not give is mended, and held against it.
     pub(crate) fn note_unread(&mut self, now: Instant, unread: Unread) {
         let Unread { drive, rows } = unread;
+        // What cannot be repaired is asked for again and again: that says nothing new of the drive.
+        let is_known = |row: &Row| self.scrub.hopeless.contains(row);
+        let is_news = rows.is_empty() || !rows.iter().all(is_known);
         rows.into_iter().for_each(|row| self.suspect(row));
-        self.note_read_error(now, drive);
+        if is_news {
+            self.note_read_error(now, drive);
+        }
     }
 
     /// What a drive that is copied did not give is mended. It is not held against the drive: it is to go anyway, and all of it
@@ -317,7 +337,7 @@ impl Array {
     /// Does without a drive that gives too little, if the layout survives that.
     fn note_read_error(&mut self, now: Instant, drive: DriveIdx) {
         let errors = &mut self.scrub.errors[drive.as_usize()];
-        if !errors.note(now) || self.core.drives.lost().contains(drive) {
+        if self.core.drives.lost().contains(drive) || !errors.note(now) {
             return;
         }
         let is_redundant = self.core.is_redundant(self.core.layout.stripes());
@@ -333,7 +353,7 @@ impl Array {
 
     /// A scan or a repair has ended.
     pub(crate) fn note_checked(&mut self, now: Instant, op: OpId, scope: Scope, checked: Checked) {
-        let Checked { suspects, findings, is_unlocated, is_given_up } = checked;
+        let Checked { suspects, findings, is_hopeless, is_unlocated, is_given_up } = checked;
         match scope {
             Scope::Scan { end, .. } => {
                 assert_eq!(self.scrub.scan.take(), Some(op), "B1");
@@ -343,7 +363,7 @@ impl Array {
                 }
                 self.scrub.to = end;
                 self.core.counters.scrubbed_stripes += end - scope.first();
-                suspects.into_iter().for_each(|row| self.suspect(row));
+                suspects.into_iter().for_each(|row| self.suspect_for_good(row));
                 let is_last = self.scrub.state != ScrubState::Running;
                 if is_last || now >= self.scrub.marked + MARK_EVERY {
                     self.scrub.marked = now;
@@ -361,12 +381,25 @@ impl Array {
                     let stripe = row.stripe;
                     self.tell_found(ArrayEvent::Unlocated { stripe, first_sector: first });
                 }
-                findings.into_iter().for_each(|finding| self.note_finding(now, finding));
+                if !is_hopeless {
+                    self.scrub.hopeless.remove(&row);
+                } else if self.scrub.hopeless.len() < SUSPECTS_MAX {
+                    self.scrub.hopeless.insert(row);
+                }
+                for finding in findings {
+                    // Where nothing could be computed nothing was written: the read that was not given has counted.
+                    let is_refused = !finding.is_repaired && !is_hopeless;
+                    let drive = finding.drive;
+                    self.note_finding(finding);
+                    if is_refused {
+                        self.note_read_error(now, drive);
+                    }
+                }
             }
         }
     }
 
-    fn note_finding(&mut self, now: Instant, finding: Finding) {
+    fn note_finding(&mut self, finding: Finding) {
         let Finding { drive, extent, fault, is_repaired } = finding;
         let sectors = extent.sectors.get();
         let (found, counters) = (&mut self.scrub.found, &mut self.core.counters);
@@ -386,16 +419,17 @@ impl Array {
         };
         *count += sectors;
         self.tell_found(ArrayEvent::Repaired { drive, extent, fault, is_repaired });
-        if !is_repaired {
-            self.note_read_error(now, drive);
-        }
     }
 
     fn tell_found(&mut self, event: ArrayEvent) {
-        self.scrub.told += 1;
-        if self.scrub.told <= TOLD_MAX {
-            self.tell(event);
+        // Beside no scrub it is one at a time, as clients come to it.
+        if self.scrub.state == ScrubState::Running {
+            self.scrub.told += 1;
+            if self.scrub.told > TOLD_MAX {
+                return;
+            }
         }
+        self.tell(event);
     }
 }
 

@@ -58,6 +58,8 @@ pub(crate) struct Checked {
     pub(crate) suspects: Vec<Row>,
     /// What was wrong with a row that was mended.
     pub(crate) findings: Vec<Finding>,
+    /// Too little was given to repair the rest of the row.
+    pub(crate) is_hopeless: bool,
     /// The row's symbols do not match, and it cannot be told which are wrong (C2).
     pub(crate) is_unlocated: bool,
     /// It was given up before its end.
@@ -348,15 +350,18 @@ impl CheckOp {
     /// Writes what was not given, and what was given wrong.
     fn repair(&mut self, core: &mut Core, now: Instant, wrong: SymbolSet) {
         self.phase = Phase::Done;
+        // A drive may have been lost since it gave its part.
+        self.fetch.handle_lost(core);
         let word = self.word();
         let (row, erased) = (word.row, erased(core, word));
         let sources = word.have.minus(wrong);
-        let all: Vec<usize> = erased.or(wrong).iter().collect();
-        if all.is_empty() {
+        let all: Vec<usize> = erased.or(wrong.and(word.usable)).iter().collect();
+        if all.is_empty() || core.has_failed() {
             return;
         }
         let fault = |symbol| if wrong.contains(symbol) { Fault::Wrong } else { Fault::Unreadable };
         if sources.len() < core.layout.data_symbols() {
+            self.checked.is_hopeless = true;
             for symbol in all {
                 self.find(core, symbol, fault(symbol), false);
             }
@@ -394,8 +399,7 @@ impl CheckOp {
         let symbols: SymbolSet = self.repairs.iter().map(|repair| repair.symbol).collect();
         self.fetch.close(core, now, false, None);
         let mut fetch = Fetch::new(self.op, u64::MAX - self.op, None);
-        let lost = core.drives.lost();
-        let there = |&symbol: &usize| !lost.contains(core.layout.cell(row, symbol).drive);
+        let there = |&symbol: &usize| core.holds(core.layout.cell(row, symbol).drive, row.stripe);
         let symbols: SymbolSet = symbols.iter().filter(there).collect();
         fetch.add(&core.layout, row, symbols);
         if !symbols.is_empty() {

@@ -310,13 +310,14 @@ impl Fetch {
             let word = &mut self.codewords[word];
             word.pending = word.pending.without(symbol);
             match outcome {
+                // It was read because it lies between others.
+                Outcome::Done { .. } if !word.usable.contains(symbol) => {}
                 Outcome::Done { damaged, .. } if damaged.contains(offset) => {
                     word.damaged = word.damaged.with(symbol);
                 }
                 Outcome::Done { unknown, .. } if unknown.contains(offset) => {
                     word.unknown = word.unknown.with(symbol);
                 }
-                Outcome::Done { .. } if !word.usable.contains(symbol) => {}
                 Outcome::Done { .. } => {
                     let buf = buf.expect("a drive that read had a buffer to fill");
                     word.have = word.have.with(symbol);

@@ -429,3 +429,27 @@ fn scrub_beside_writes_finds_no_harm() {
         assert!(run.array.counters().scrubbed_stripes >= 64);
     }
 }
+
+/// Whatever drive gave a wrong sector may be lost before the others have given theirs.
+#[test]
+fn drive_that_is_lost_while_its_sector_is_mended_is_not_written_to() {
+    for ends in 0..80 {
+        let mut run = start("raid6:2+2,chunk=8KiB", 4, ends);
+        let bytes: Vec<u8> = (0..run.array.size().get()).flat_map(|at| [at as u8; 4096]).collect();
+        fill(&mut run, &bytes);
+        let mut rng = Streams::new(ends).stream("test/lost");
+        (0..4).for_each(|stripe| flip(&mut run, &mut rng, 1, stripe));
+        assert!(run.array.handle_scrub_start(run.now(), Blame::Drives));
+        run.wait(Nanos::ZERO);
+        for _ in 0..ends {
+            if !run.inside.is_empty() {
+                run.finish_any();
+            }
+        }
+        run.lose(DriveIdx::new(1));
+        run.run_for(Nanos::from_secs(10));
+        run.read(2, extent(0, run.array.size().get()));
+        run.run_until_quiet();
+        assert_eq!(run.take(2).unwrap().1.as_slice(), bytes, "after {ends} ends");
+    }
+}
