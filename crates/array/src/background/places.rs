@@ -140,6 +140,7 @@ impl Array {
 
     /// What is in the place of a lost drive is filled from now on, and is part of the array's books.
     pub(crate) fn take_place(&mut self, drive: DriveIdx, new: Option<NewMember>) {
+        assert_ne!(self.rebuild_drive(), Some(drive), "RB6: it was filled before");
         self.end_wanting_back(drive);
         self.core.orphan(drive);
         self.core.drives.begin_filling(drive);
@@ -165,6 +166,8 @@ impl Array {
             () if !drives.lost().contains(drive) => Err(NotReplaced::Present),
             () if drives.filling().contains(drive) => Err(NotReplaced::Filling),
             () if self.is_copied(drive) => Err(NotReplaced::Copying { drive }),
+            // What was copied to the drive that was lost is nothing to a new one.
+            () if self.rebuild_drive() == Some(drive) => Err(NotReplaced::Busy),
             () if self.core.has_failed() => Err(NotReplaced::Failed),
             () if self.core.unrecorded.contains(drive) => Err(NotReplaced::Unrecorded),
             () if is_recovering => Err(NotReplaced::Recovering),

@@ -22,6 +22,8 @@
 //!   rebuild goes on. Where drives have no place for the list of damaged sectors the front stays before it, and its step
 //!   is tried again, until it can be had or is written.
 //! - RB4. A drive that is back holds what is not on its map: the front passes that without a step.
+//! - RB6. A new drive comes into a place only after the rebuild has let go of the one before it: nothing that was copied to that
+//!   one counts for the new one.
 //! - RB5. A drive that is full counts when all is over that the journal has on fewer rings than it takes from then on, and
 //!   the books say so for good.
 
@@ -278,13 +280,33 @@ impl Array {
         moved
     }
 
+    /// Steps that wait for their stripes would be taken for those of the next drive in the place, and what was copied to the one
+    /// before it for what that holds.
+    fn withdraw_steps(&mut self) {
+        let is_waiting = |op: &OpId| matches!(self.ops.get(op), Some(Op::Locked(_)));
+        let (waiting, steps): (VecDeque<OpId>, VecDeque<OpId>) =
+            self.rebuild.steps.iter().partition(|&op| is_waiting(op));
+        self.rebuild.steps = steps;
+        for op in waiting {
+            self.ops.remove(&op);
+            self.granted.retain(|&granted| granted != op);
+            self.unopened.retain(|&unopened| unopened != op);
+            if self.keeps(Rule::FillLock) {
+                self.granted.extend(self.locks.withdraw(op));
+            }
+        }
+    }
+
     /// Begins with the next drive that is to be filled, or lets go of one that is lost.
     fn choose_drive(&mut self, now: Instant) -> Moved {
         let filling = self.core.drives.filling();
         match self.rebuild.drive {
             Some(drive) if filling.contains(drive) => Moved::No,
-            Some(_) if !self.rebuild.steps.is_empty() => Moved::No,
             Some(drive) => {
+                self.withdraw_steps();
+                if !self.rebuild.steps.is_empty() {
+                    return Moved::No;
+                }
                 let (front, mark) = (self.rebuild.next, self.rebuild.mark);
                 self.rebuild.forget();
                 let progress = RebuildProgress { front, ..self.progress(drive, mark) };

@@ -94,6 +94,38 @@ fn rebuilt(spec: Spec, is_journaled: bool, seed: u64) -> (Runtime, Client) {
     (run, client)
 }
 
+/// RB6: what was copied to the first new drive, and a step of it that still waits for its stripes, are nothing to the second one.
+#[test]
+fn second_new_drive_in_a_place_is_filled_from_the_beginning() {
+    let one = Budget { step: Sectors::new(1), ..Budget::DEFAULT };
+    for seed in 0..60 {
+        let spec: Spec = LAYOUTS[seed as usize % 3].parse().unwrap();
+        let plain = journaled(settings(spec, 40, Policy::Normal, DriveSet::EMPTY));
+        let mut run = Runtime::new(&Settings { background: Some(one), ..plain }, seed);
+        let rng = Streams::new(seed).stream("test/twice");
+        let mut client = Client { model: Memory::new(run.array.size()), rng, id: 0 };
+        let drive = DriveIdx::new(1);
+        (0..20).for_each(|_| client.write(&mut run));
+        run.run_until_quiet();
+        run.lose(drive);
+        run.replace(drive);
+        for _ in 0..client.rng.below(150) {
+            if !run.inside.is_empty() {
+                run.finish_any();
+            }
+        }
+        // They hold stripes of the next step.
+        (0..6).for_each(|_| client.write(&mut run));
+        run.wait(Nanos::from_secs(3));
+        run.lose(drive);
+        run.replace(drive);
+        run.run_for(Nanos::from_secs(600));
+        assert!(run.array.lost().is_empty(), "seed {seed}: {:?}", run.array.rebuild());
+        run.lose(DriveIdx::new(0));
+        client.look(&mut run, &format!("{spec}, seed {seed}"));
+    }
+}
+
 #[test]
 fn rebuilt_drive_stands_in_for_every_set_of_others_that_the_layout_survives() {
     for text in LAYOUTS {
