@@ -140,7 +140,7 @@ impl Assembled {
         }
     }
 
-    /// Whether what was recorded last is on so many of its drives that a start after any loss that it survives would find
+    /// Whether what was recorded last is on enough of its drives: a start after any loss that it survives would find
     /// it. A start that finds it on fewer gives it to all of them first.
     pub fn is_recorded(&self) -> bool {
         let Assembly { book, places, lagging, .. } = &self.assembly;

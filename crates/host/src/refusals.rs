@@ -89,12 +89,12 @@ pub(crate) fn tell(refusal: &Refusal, members: &[MemberSpec]) -> String {
     }
 }
 
-/// So many drives.
+/// A number of drives.
 pub(crate) fn count(drives: usize) -> String {
     format!("{drives} {}", if drives == 1 { "drive" } else { "drives" })
 }
 
-/// So many of them, before what is so with them.
+/// A number of them, before what is so with them.
 pub(crate) fn some(drives: u32) -> String {
     format!("{drives} {}", if drives == 1 { "is" } else { "are" })
 }

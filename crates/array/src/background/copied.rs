@@ -33,10 +33,10 @@ const TWINS_MAX: usize = 64;
 /// Their sectors at most, 32 MiB: they keep them in memory after the answer.
 const TWIN_SECTORS_MAX: u64 = 8 << 10;
 
-/// So few regions are little, or an eighth of all where that is less.
+/// This number of regions is little, or an eighth of all where that is less.
 const FEW: u64 = 16;
 
-/// One of so many regions is a small share.
+/// One region of this number is a small share.
 const SHARE: u64 = 100;
 
 /// See the module.

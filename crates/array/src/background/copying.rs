@@ -55,7 +55,7 @@ const HURRY: Nanos = Nanos::from_secs(2);
 /// The exchange waits no longer than this, all in all, for what the drive did not give to be mended.
 const MENDS_MAX: Nanos = Nanos::from_secs(600);
 
-/// A copy ends without an exchange when so many passes were in vain: more is left than that, because clients write faster
+/// A copy ends without an exchange when more passes than these were in vain: more is left than that, because clients write faster
 /// than the new drive takes it.
 const VAIN_MAX: u32 = 8;
 

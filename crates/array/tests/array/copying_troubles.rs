@@ -60,7 +60,7 @@ impl Bed {
         }
     }
 
-    /// So many reads of everything, each with a sector that the drive does not give.
+    /// This number of reads of everything, each with a sector that the drive does not give.
     fn read_bad(&mut self, times: u64) {
         for at in 0..times {
             let on_drive = self.run.array.area().on_drive(extent(at, 1));
@@ -212,7 +212,7 @@ fn new_drive_that_does_not_keep_up_does_not_get_the_place() {
     }
 }
 
-/// An array of 64 stripes whose own work begins by itself, with regions of so many stripes.
+/// An array of 64 stripes whose own work begins by itself, with regions of this number of stripes.
 fn automatic(spec: Spec, region: u64) -> Settings {
     let settings = journaled(settings(spec, 64, Policy::Normal, DriveSet::EMPTY));
     let region_min = Sectors::new(region);
@@ -338,7 +338,7 @@ fn new_drive_that_refuses_commands_is_given_them_again() {
     }
 }
 
-/// What cannot be mended does not hold it up for ever.
+/// What cannot be mended does not hold it up without a limit.
 #[test]
 fn sectors_that_nothing_gives_do_not_keep_the_old_drive_in_its_place() {
     let spec: Spec = SPEC.parse().unwrap();

@@ -15,7 +15,7 @@ const STEP_MAX: Nanos = Nanos::from_secs(1);
 /// A disk keeps no command for longer because it sits out or is late with the books, and so is never found silent.
 const KEPT_MAX: Nanos = Nanos::from_secs(2);
 
-/// Of so many flushes of a disk that is coming, one fails, and one is refused.
+/// Of this number of flushes of a disk that is coming, one fails, and one is refused.
 const COMING_FAILS: u64 = 10;
 
 impl Machine {
