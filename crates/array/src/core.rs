@@ -884,7 +884,7 @@ fn ended_read(sub: &Sub, outcome: &Outcome) -> Option<EndedRead> {
     };
     let unread = match (effort, outcome) {
         (Effort::Fast, Outcome::Done { unknown, .. }) => Some(unknown.len()),
-        (Effort::Fast | Effort::Limited(_) | Effort::Full, _) => None,
+        (Effort::Fast | Effort::Limited(_) | Effort::Full | Effort::Medium, _) => None,
     };
     Some(EndedRead { fate: sub.fate, reader, unread, sectors: extent.sectors.get() })
 }
@@ -963,7 +963,7 @@ fn failed(command: &Command) -> Outcome {
     let all = SectorSet::first(command.payload());
     let (unknown, damaged) = match command {
         Command::Read { effort: Effort::Fast | Effort::Limited(_), .. } => (all, SectorSet::EMPTY),
-        Command::Read { effort: Effort::Full, .. } | Command::Write { .. } => {
+        Command::Read { effort: Effort::Full | Effort::Medium, .. } | Command::Write { .. } => {
             (SectorSet::EMPTY, all)
         }
         Command::WriteZeroes { .. } | Command::Trim { .. } | Command::Flush => {

@@ -11,6 +11,20 @@ pub enum Effort {
     Limited(Nanos),
     /// Retry as the device sees fit.
     Full,
+    /// The same, and from the medium: what the device has in its memory of these sectors answers no part of the
+    /// read, and what waits there for the medium is written first. A device that cannot do so reads them like
+    /// any others.
+    Medium,
+}
+
+impl Effort {
+    /// Whether the device tries everything it has.
+    pub const fn is_full(self) -> bool {
+        match self {
+            Self::Fast | Self::Limited(_) => false,
+            Self::Full | Self::Medium => true,
+        }
+    }
 }
 
 /// When a write counts as done.

@@ -3,7 +3,9 @@
 use levelhead_stats::Rng;
 use levelhead_units::{Extent, Sectors};
 
-use crate::{BlockDevice, Buf, Command, Data, Durability, Outcome, Payload, Piece, Reply, Request};
+use crate::{
+    BlockDevice, Buf, Command, Data, Durability, Effort, Outcome, Payload, Piece, Reply, Request,
+};
 
 /// A device with a volatile write cache, sector by sector. [`Crash::power_cut`] keeps a random part
 /// of the cached sectors and forgets the rest; nothing that was flushed or written durably is lost.
@@ -79,7 +81,12 @@ impl<D: BlockDevice> BlockDevice for Crash<D> {
         let run = |request: Request| {
             let request = request.spelled_out();
             match (request.command, &request.payload) {
-                (Command::Read { extent, .. }, _) => return self.read(extent, request),
+                (Command::Read { extent, effort }, _) => {
+                    if effort == Effort::Medium {
+                        self.flush(); // W5. More than is asked for, as a device may.
+                    }
+                    return self.read(extent, request);
+                }
                 (Command::Write { extent, durability, .. }, Payload::Pieces(pieces)) => {
                     self.cache(extent, pieces, durability);
                 }

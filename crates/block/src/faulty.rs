@@ -47,7 +47,7 @@ impl<D: BlockDevice> Faulty<D> {
             .collect();
         let (set, failed): (&mut SectorSet, Vec<u32>) = match effort {
             Effort::Fast | Effort::Limited(_) => (unknown, soft),
-            Effort::Full => {
+            Effort::Full | Effort::Medium => {
                 (damaged, soft.into_iter().filter(|_| self.rng.chance(self.faults.hard)).collect())
             }
         };

@@ -15,7 +15,7 @@
 //! - P2. Sectors that an outcome names as not read hold [`GARBAGE`](crate::GARBAGE) in what is handed on.
 
 use levelhead_block::{
-    Buf, Command, Data, Durability, Outcome, Payload, Piece, Reply, Request, Silent,
+    Buf, Command, Data, Durability, Effort, Outcome, Payload, Piece, Reply, Request, Silent,
 };
 use levelhead_units::{Extent, Lba, SECTOR_SIZE, Sectors};
 
@@ -93,7 +93,12 @@ impl<S: Storage> Platter<S> {
         let failed =
             |payload, error| Failed { request: Request { command, origin, payload }, error };
         let data = match (command, payload) {
-            (Command::Read { extent, .. }, payload) => {
+            (Command::Read { extent, effort }, payload) => {
+                if effort == Effort::Medium
+                    && let Err(error) = self.settle(extent)
+                {
+                    return Err(failed(payload, error));
+                }
                 let mut buf = match payload {
                     Payload::Room(buf) => buf,
                     Payload::None | Payload::Pieces(_) => Buf::zeroed(extent.sectors),
@@ -132,6 +137,12 @@ impl<S: Storage> Platter<S> {
     /// The storage's.
     pub fn read(&mut self, extent: Extent, bytes: &mut [u8]) -> Result<(), S::Error> {
         self.give(extent, bytes, &Silent::Nothing)
+    }
+
+    /// What waits in memory for `extent` goes to the medium.
+    fn settle(&mut self, extent: Extent) -> Result<(), S::Error> {
+        let Self { storage, unwritten, .. } = self;
+        unwritten.settle(extent, |lba, bytes| storage.write_sector(lba, bytes))
     }
 
     fn give(&mut self, extent: Extent, bytes: &mut [u8], silent: &Silent) -> Result<(), S::Error> {
@@ -359,6 +370,25 @@ mod tests {
             platter.lose_power();
             let left = [0, 0, left, left, left, left, 0, 0];
             assert_eq!(look(&mut platter), [left; 2].map(Vec::from));
+        }
+    }
+
+    #[test]
+    fn read_of_the_medium_brings_what_waits_to_the_medium_first_and_shows_what_was_lost() {
+        for (silent, left) in
+            [(lost(&[1, 3]), [0, 0, 2, 1, 2, 1, 0, 0]), (Silent::Nothing, [0, 0, 2, 2, 2, 2, 0, 0])]
+        {
+            let mut platter = platter(Caching::WriteBack);
+            write(&mut platter, 1, Durability::Durable, Silent::Nothing);
+            write(&mut platter, 2, Durability::Cached, silent);
+            let part = Extent::new(Lba::new(2), Sectors::new(3));
+            let Ok(reply) = platter.end(Request::read(part, Effort::Full), good());
+            assert!(reply.data.holds(&[2; 3 * SECTOR_SIZE]), "the memory answers");
+            let Ok(reply) = platter.end(Request::read(part, Effort::Medium), good());
+            assert_eq!(values(reply.data.into_buf().as_slice()), left[2..5]);
+            assert_eq!(platter.unwritten_len(), 1, "the others wait as before");
+            let Ok(()) = platter.flush();
+            assert_eq!(look(&mut platter), [left; 2].map(Vec::from), "P1");
         }
     }
 

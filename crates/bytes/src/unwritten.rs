@@ -149,6 +149,24 @@ impl Unwritten {
         result
     }
 
+    /// Stores, lowest first, what waits for `extent`: the device has brought that to the medium, or what it takes
+    /// for that.
+    ///
+    /// Ends at the first error of `store`; that sector and those after it go on waiting.
+    pub fn settle<E>(
+        &mut self,
+        extent: Extent,
+        mut store: impl FnMut(Lba, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        while let Some((&lba, Waiting { bytes, fate })) =
+            self.sectors.range(extent.lba..extent.end()).next()
+        {
+            fate.store(bytes, &mut store)?;
+            self.sectors.remove(&lba);
+        }
+        Ok(())
+    }
+
     /// The power fails: what waited is gone.
     pub fn lose(&mut self) {
         self.sectors.clear();

@@ -311,6 +311,7 @@ impl Drive {
         let served = self.disk.serve(
             start,
             match pass {
+                Pass::Read if is_of_medium(&command) => Work::ReadMedium { blocks, rotations },
                 // Failures are the medium's: what fails is not in memory.
                 Pass::Read if sectors_failed > 0 => Work::ReadHard { blocks, rotations },
                 Pass::Read => Work::Read { blocks },
@@ -376,7 +377,7 @@ impl Drive {
             Effort::Fast => {
                 Retry { rotations: 0, unknown: unread.all(), damaged: SectorSet::EMPTY }
             }
-            Effort::Full => {
+            Effort::Full | Effort::Medium => {
                 Retry { rotations: full, unknown: SectorSet::EMPTY, damaged: unread.hard }
             }
             Effort::Limited(limit) => {
@@ -393,6 +394,11 @@ impl Drive {
 fn slowed(time: Nanos, slowdown: f64) -> Nanos {
     // Exact for the usual 1: services are far shorter than 2^53 ns, a hundred days.
     Nanos::new((time.get() as f64 * slowdown).round() as u64)
+}
+
+/// Whether it is a read that no memory may answer.
+fn is_of_medium(command: &Command) -> bool {
+    matches!(command, Command::Read { effort: Effort::Medium, .. })
 }
 
 /// What a command does to the medium, if it moves anything at all.

@@ -384,3 +384,19 @@ fn durable_writes_of_a_drive_that_writes_back_are_chosen_by_where_they_go() {
     let order: Vec<u64> = std::iter::from_fn(|| drive.poll()).map(|done| done.id).collect();
     assert_eq!(order, [1, 4, 3, 2]);
 }
+
+#[test]
+fn read_of_the_medium_waits_for_the_platter_and_for_what_is_not_there_yet() {
+    let medium = |lba| Command::Read { extent: extent(lba, 2), effort: Effort::Medium };
+    let mut drive = tiny(CacheMode::WriteBack);
+    // Sectors 2 and 3 pass from 2 to 4 ms of every revolution.
+    assert_eq!(run(&mut drive, at(0), read(2, 2)).ended, at(4_000));
+    assert_eq!(run(&mut drive, at(20_000), read(2, 2)).ended, at(20_500), "the memory has them");
+    // The arm has read ahead on the next track, and comes back too late for this revolution.
+    assert_eq!(run(&mut drive, at(30_000), medium(2)).ended, at(44_000));
+    run(&mut drive, at(50_000), write(2, 2, Durability::Cached));
+    assert_eq!(drive.unwritten(at(50_500)), [extent(2, 2)]);
+    // They are written from 52 to 54 ms, and read a revolution later.
+    assert_eq!(run(&mut drive, at(50_500), medium(2)).ended, at(64_000));
+    assert!(drive.unwritten(at(64_000)).is_empty());
+}

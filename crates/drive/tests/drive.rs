@@ -363,7 +363,7 @@ fn check_invariants(
             match effort {
                 Effort::Fast => assert_eq!(done.retries, 0, "seed {seed}"),
                 Effort::Limited(_) => assert!(damaged.is_empty(), "D5, seed {seed}"),
-                Effort::Full => assert!(unknown.is_empty(), "D5, seed {seed}"),
+                Effort::Full | Effort::Medium => assert!(unknown.is_empty(), "D5, seed {seed}"),
             }
         } else {
             assert_eq!(done.outcome, Outcome::GOOD, "seed {seed}");

@@ -67,7 +67,7 @@ pub(crate) fn failed_read(
         (Meaning::Again | Meaning::Refused, _) => return because(Outcome::Refused, error),
         (Meaning::Gone, _) => return because(Outcome::Gone, error),
         (Meaning::Failed, Effort::Fast | Effort::Limited(_)) => (all, SectorSet::EMPTY),
-        (Meaning::Failed, Effort::Full) => {
+        (Meaning::Failed, Effort::Full | Effort::Medium) => {
             let mut search = Search::new(0..all.len() as u32);
             while let Some(part) = search.part() {
                 let count = part.end - part.start;

@@ -109,7 +109,7 @@ impl BlockService for FarMember {
         };
         let service = Arc::clone(&self.0.0);
         let finish = move |reply: Reply| match &reply.outcome {
-            Outcome::Done { damaged, .. } if effort == Effort::Full && damaged.len() > 1 => {
+            Outcome::Done { damaged, .. } if effort.is_full() && damaged.len() > 1 => {
                 Halving::begin(service, extent, reply, done);
             }
             Outcome::Done { .. } | Outcome::Refused | Outcome::Gone => done(spoilt(reply)),
@@ -248,7 +248,7 @@ mod tests {
             }
             let all = SectorSet::first(extent.sectors);
             let (unknown, damaged) = match effort {
-                Effort::Full => (SectorSet::EMPTY, all),
+                Effort::Full | Effort::Medium => (SectorSet::EMPTY, all),
                 Effort::Fast | Effort::Limited(_) => (all, SectorSet::EMPTY),
             };
             let data = Data::Buf(Buf::zeroed(extent.sectors));

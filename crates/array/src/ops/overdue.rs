@@ -202,7 +202,7 @@ impl Array {
         let [none, all] = [SectorSet::EMPTY, SectorSet::first(extent.sectors)];
         let (unknown, damaged) = match effort {
             Effort::Fast | Effort::Limited(_) => (all, none),
-            Effort::Full => (none, all),
+            Effort::Full | Effort::Medium => (none, all),
         };
         let (outcome, cost) = (Outcome::Done { unknown, damaged }, Cost::default());
         self.core.answer(DriveSet::EMPTY, Answer { request, outcome, cost });

@@ -343,7 +343,7 @@ impl ReadOp {
         self.cost.removed += self.fetch.close(core, now, withdraw, due);
         let (unknown, damaged) = match self.effort {
             Effort::Fast | Effort::Limited(_) => (missing, Vec::new()),
-            Effort::Full => (Vec::new(), missing),
+            Effort::Full | Effort::Medium => (Vec::new(), missing),
         };
         let outcome = Outcome::Done {
             unknown: unknown.into_iter().collect(),

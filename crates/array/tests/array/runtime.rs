@@ -494,8 +494,10 @@ impl Runtime {
                     let soft = self.rng.below(1000) < self.soft_per_mille;
                     match effort {
                         Effort::Fast | Effort::Limited(_) if bad || soft => unknown.push(offset),
-                        Effort::Full if bad => damaged.push(offset),
-                        Effort::Fast | Effort::Limited(_) | Effort::Full => continue,
+                        Effort::Full | Effort::Medium if bad => damaged.push(offset),
+                        Effort::Fast | Effort::Limited(_) | Effort::Full | Effort::Medium => {
+                            continue;
+                        }
                     }
                     buf.part_mut(offset as usize, 1).fill(0xEE);
                 }

@@ -155,6 +155,20 @@ impl Disk {
         Served { first_pass: end, end }
     }
 
+    /// A read past the memory, which neither answers it nor keeps what it brings.
+    pub(super) fn read_medium(
+        &mut self,
+        start: Instant,
+        blocks: Range<u64>,
+        rotations: u32,
+    ) -> Served {
+        let mut start = start;
+        while let Some(run) = self.overlapping_dirty(&blocks) {
+            start = self.write_back_run(start, run);
+        }
+        self.read(start, blocks, rotations)
+    }
+
     /// The end of a write into memory, if there is one and it may wait there.
     pub(super) fn write_cached(
         &mut self,

@@ -24,6 +24,9 @@ pub(crate) enum Work {
     /// Read these blocks from the medium, where some of them fail, with `rotations` revolutions of
     /// retries at the end.
     ReadHard { blocks: Range<u64>, rotations: u32 },
+    /// Read these blocks from the medium, once what waits for them in memory is there, with `rotations` revolutions
+    /// of retries at the end.
+    ReadMedium { blocks: Range<u64>, rotations: u32 },
     /// Write these blocks; a durable write ends on the medium.
     Write { blocks: Range<u64>, is_durable: bool },
     /// Bring all that was written to the medium.
@@ -104,6 +107,7 @@ impl Disk {
             Work::Read { blocks } if self.cache.is_some() => self.read_cached(start, blocks),
             Work::Read { blocks } => self.read(start, blocks, 0),
             Work::ReadHard { blocks, rotations } => self.read(start, blocks, rotations),
+            Work::ReadMedium { blocks, rotations } => self.read_medium(start, blocks, rotations),
             Work::Write { blocks, is_durable } => self
                 .write_cached(start, &blocks, is_durable)
                 .unwrap_or_else(|| self.write(start, blocks)),

@@ -153,7 +153,7 @@ pub(crate) fn choose(limits: &[ReadLimit], pass: Pass, effort: Effort) -> Option
     usable.sort_unstable();
     let shortest = usable.first().map(|(_, number)| *number);
     match effort {
-        Effort::Full => None,
+        Effort::Full | Effort::Medium => None,
         Effort::Fast => shortest,
         // The longest that keeps the promise; where none does, the one that breaks it least.
         Effort::Limited(most) => {

@@ -95,7 +95,7 @@ impl FastFail {
 
     /// What goes with a read of this effort.
     pub(crate) fn hint(&self, effort: Effort) -> Hint {
-        if effort == Effort::Full || self.is_refused.load(Ordering::Relaxed) {
+        if effort.is_full() || self.is_refused.load(Ordering::Relaxed) {
             return Hint::None;
         }
         match &self.way {

@@ -279,7 +279,7 @@ impl Flight {
                 return End::because(Outcome::Done { unknown, damaged }, error);
             }
             // Which sectors it was, the drive has not said.
-            (Stage::Transfer | Stage::Sync, Effort::Full) => {
+            (Stage::Transfer | Stage::Sync, Effort::Full | Effort::Medium) => {
                 self.stage = Stage::Search(Search::new(left));
             }
         }

@@ -116,7 +116,7 @@ fn outcome(command: &Command, troubles: &[Trouble]) -> Outcome {
         Command::Read { effort: Effort::Fast | Effort::Limited(_), .. } => {
             (failed, SectorSet::EMPTY)
         }
-        Command::Read { effort: Effort::Full, .. }
+        Command::Read { effort: Effort::Full | Effort::Medium, .. }
         | Command::Write { .. }
         | Command::WriteZeroes { .. } => (SectorSet::EMPTY, failed),
         Command::Trim { .. } => return Outcome::GOOD,
