@@ -12,7 +12,7 @@
 
 use levelhead_array::{Content, HostOrder, Policy};
 use levelhead_block::{Command, Effort};
-use levelhead_drive::{CacheMode, Drive, Faults, Profile, Scheduler, Settings};
+use levelhead_drive::{CacheMode, Drive, Faults, Profile, Scheduler, Settings, Verify};
 use levelhead_lab::{World, WorldSettings, replay};
 use levelhead_report::{Column, Table};
 use levelhead_stats::{Rng, Streams};
@@ -181,6 +181,8 @@ fn drive_settings(faults: Faults) -> Settings {
         queue_depth: QUEUE_DEPTH,
         scheduler: Scheduler::SOONEST,
         cache: CacheMode::Off,
+        retention: None,
+        verify: Verify::Off,
         faults,
         size: None,
     }

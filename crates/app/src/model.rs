@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use levelhead_block::{Command, Effort};
-use levelhead_drive::{CacheMode, Drive, Faults, Profile, QUEUE_DEPTH_MAX, Scheduler, Settings};
+use levelhead_drive::{
+    CacheMode, Drive, Faults, Profile, QUEUE_DEPTH_MAX, Scheduler, Settings, Verify,
+};
 use levelhead_report::{Axis, Column, Figure, Page, Series, Table, bars, json};
 use levelhead_stats::{Streams, Summary};
 use levelhead_units::{Extent, Instant, Lba, Nanos, Sectors};
@@ -153,6 +155,8 @@ impl Bench<'_> {
             queue_depth: QUEUE_DEPTH_MAX,
             scheduler: Scheduler::Sptf { age_weight: self.age_weight },
             cache: CacheMode::Off,
+            retention: None,
+            verify: Verify::Off,
             faults: Faults::NONE,
             size: None,
         };

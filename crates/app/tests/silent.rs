@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use levelhead_block::adapter::Waiting;
 use levelhead_block::{BlockDevice, Buf, Durability, Effort, Request};
-use levelhead_drive::{CacheMode, Drive, QUEUE_DEPTH_MAX, Scheduler, Settings};
+use levelhead_drive::{CacheMode, Drive, QUEUE_DEPTH_MAX, Scheduler, Settings, Verify};
 use levelhead_host::{LoneDrive, load_profile};
 use levelhead_lab::Lone;
 use levelhead_stats::Streams;
@@ -59,6 +59,8 @@ fn modelled(faults: &str) -> Seen {
         queue_depth: QUEUE_DEPTH_MAX,
         scheduler: Scheduler::SOONEST,
         cache: CacheMode::Off,
+        retention: None,
+        verify: Verify::Off,
         faults: faults.parse().unwrap(),
         size: Some(Sectors::new(SIZE)),
     };

@@ -45,7 +45,7 @@ pub use health::Health;
 pub use memory::Memory;
 pub use names::{BufId, Combine, Place, RequestId, Segment};
 pub use request::{Data, Payload, Piece, Reply, Request};
-pub use silent::{Flip, Silent, SilentWrite};
+pub use silent::{Aftermath, Flip, Silent, SilentWrite, What};
 
 use levelhead_units::Sectors;
 

@@ -5,7 +5,7 @@
 //!
 //! [`Outcome`]: crate::Outcome
 
-use levelhead_units::Lba;
+use levelhead_units::{Extent, Lba};
 
 use crate::SectorSet;
 
@@ -36,6 +36,29 @@ pub struct SilentWrite {
     pub landed: Option<Lba>,
     /// Bits that change on the way. Those of missing sectors mean nothing.
     pub flips: Vec<Flip>,
+}
+
+/// What has become of a write after its end, on a device that reads back what it has written: of sectors that are not on
+/// the medium as they were meant to be. No client is told; a runtime that keeps the bytes has to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Aftermath {
+    /// The name that the write's command had inside the device.
+    pub id: u64,
+    /// The sectors, all of that command's.
+    pub extent: Extent,
+    /// What has become of them.
+    pub what: What,
+}
+
+/// See [`Aftermath`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Another write has landed on them. The device has their bytes still.
+    Overwritten,
+    /// The device has written them again, with this silently wrong or nothing.
+    WrittenAgain(Silent),
+    /// The device has their bytes no more: reads give what the medium has.
+    LetGo,
 }
 
 /// One bit that has changed.

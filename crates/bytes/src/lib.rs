@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 mod buffers;
+mod held;
 mod platter;
 mod storage;
 mod unwritten;

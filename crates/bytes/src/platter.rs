@@ -13,12 +13,16 @@
 //!   shows when the write has left the memory, be it for the medium or for nowhere, and never before. What
 //!   shows then is what the write before it had left, U1 of [`Unwritten`].
 //! - P2. Sectors that an outcome names as not read hold [`GARBAGE`](crate::GARBAGE) in what is handed on.
+//! - P3. While the drive remembers a write that it is to read back, reads give it, whatever the medium has; reads of
+//!   the medium do not.
 
 use levelhead_block::{
-    Buf, Command, Data, Durability, Effort, Outcome, Payload, Piece, Reply, Request, Silent,
+    Aftermath, Buf, Command, Data, Durability, Effort, Outcome, Payload, Piece, Reply, Request,
+    Silent, What,
 };
 use levelhead_units::{Extent, Lba, SECTOR_SIZE, Sectors};
 
+use crate::held::Held;
 use crate::{Fate, Storage, Unwritten, spoil};
 
 /// See the module.
@@ -27,6 +31,7 @@ pub struct Platter<S> {
     storage: S,
     caching: Caching,
     unwritten: Unwritten,
+    held: Held,
 }
 
 /// What becomes of a cached write.
@@ -52,6 +57,17 @@ pub struct Ended {
     pub outcome: Outcome,
     /// What it did besides, of which no client is told.
     pub silent: Silent,
+    /// The name of the command inside the drive, if it is a write that the drive reads back.
+    pub read_back: Option<u64>,
+    /// What has become of writes within the command.
+    pub after: Vec<Aftermath>,
+}
+
+impl Ended {
+    /// An end on a drive that reads nothing back.
+    pub fn new(outcome: Outcome, silent: Silent) -> Self {
+        Self { outcome, silent, read_back: None, after: Vec::new() }
+    }
 }
 
 /// A request whose bytes could not be moved, because the storage under the model failed.
@@ -66,7 +82,7 @@ pub struct Failed<E> {
 impl<S: Storage> Platter<S> {
     /// Over `storage`, with nothing in memory.
     pub const fn new(storage: S, caching: Caching) -> Self {
-        Self { storage, caching, unwritten: Unwritten::new() }
+        Self { storage, caching, unwritten: Unwritten::new(), held: Held::new() }
     }
 
     /// What is on the medium, to look at it or to change it behind the drive's back.
@@ -89,6 +105,13 @@ impl<S: Storage> Platter<S> {
         let Outcome::Done { unknown, damaged } = &ended.outcome else {
             return Ok(Reply::bare(ended.outcome));
         };
+        for one in &ended.after {
+            if one.what == What::Overwritten
+                && let Err(error) = self.remember(one.extent, one.id)
+            {
+                return Err(Failed { request, error });
+            }
+        }
         let Request { command, origin, payload } = request.spelled_out();
         let failed =
             |payload, error| Failed { request: Request { command, origin, payload }, error };
@@ -106,12 +129,15 @@ impl<S: Storage> Platter<S> {
                 if let Err(error) = self.give(extent, buf.as_mut_slice(), &ended.silent) {
                     return Err(failed(Payload::Room(buf), error));
                 }
+                if effort != Effort::Medium {
+                    self.overlay(extent, buf.as_mut_slice());
+                }
                 spoil(&mut buf, unknown);
                 spoil(&mut buf, damaged);
                 Data::Buf(buf)
             }
             (Command::Write { extent, durability, .. }, Payload::Pieces(pieces)) => {
-                if let Err(error) = self.write(extent, &pieces, durability, &ended.silent) {
+                if let Err(error) = self.write(extent, &pieces, durability, &ended) {
                     return Err(failed(Payload::Pieces(pieces), error));
                 }
                 Data::None
@@ -127,7 +153,53 @@ impl<S: Storage> Platter<S> {
                 Data::None
             }
         };
+        for one in ended.after {
+            if one.what != What::Overwritten
+                && let Err(error) = self.carry_out(one)
+            {
+                let request = Request { command, origin, payload: Payload::None };
+                return Err(Failed { request, error });
+            }
+        }
         Ok(Reply { outcome: ended.outcome, data, reason: None })
+    }
+
+    /// Carries out what the drive says has become of a write after its end. What it has brought to its medium by then
+    /// has been destaged.
+    ///
+    /// # Errors
+    ///
+    /// The storage's.
+    pub fn carry_out(&mut self, Aftermath { id, extent, what }: Aftermath) -> Result<(), S::Error> {
+        match what {
+            What::Overwritten => self.remember(extent, id),
+            What::LetGo => {
+                self.unwritten.let_go(extent, id);
+                self.held.take(extent, id);
+                Ok(())
+            }
+            What::WrittenAgain(silent) => {
+                for (lba, bytes) in self.held.take(extent, id) {
+                    let at = u32::try_from((lba - extent.lba).get()).expect("a command's sector");
+                    let fate = fate(extent, at, &silent);
+                    fate.store(&bytes, |lba, bytes| self.storage.write_sector(lba, bytes))?;
+                    if !fate.is_good(lba) {
+                        self.held.put(lba, id, &bytes);
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Another write is about to land on `extent`, which the drive has in memory as a write of this name.
+    fn remember(&mut self, extent: Extent, write: u64) -> Result<(), S::Error> {
+        for lba in extent.iter().filter(|&lba| !self.held.has(lba, write)).collect::<Vec<_>>() {
+            let mut bytes = [0; SECTOR_SIZE];
+            self.storage.read(lba, &mut bytes)?;
+            self.held.put(lba, write, &bytes);
+        }
+        Ok(())
     }
 
     /// Fills `bytes` with what a read of `extent` gives, if nothing is silently wrong with it.
@@ -136,13 +208,15 @@ impl<S: Storage> Platter<S> {
     ///
     /// The storage's.
     pub fn read(&mut self, extent: Extent, bytes: &mut [u8]) -> Result<(), S::Error> {
-        self.give(extent, bytes, &Silent::Nothing)
+        self.give(extent, bytes, &Silent::Nothing)?;
+        self.overlay(extent, bytes);
+        Ok(())
     }
 
     /// What waits in memory for `extent` goes to the medium.
     fn settle(&mut self, extent: Extent) -> Result<(), S::Error> {
-        let Self { storage, unwritten, .. } = self;
-        unwritten.settle(extent, |lba, bytes| storage.write_sector(lba, bytes))
+        let Self { storage, unwritten, held, .. } = self;
+        unwritten.settle(extent, held, |lba, bytes| storage.write_sector(lba, bytes))
     }
 
     fn give(&mut self, extent: Extent, bytes: &mut [u8], silent: &Silent) -> Result<(), S::Error> {
@@ -152,9 +226,13 @@ impl<S: Storage> Platter<S> {
                 flip.apply(&mut bytes[flip.offset as usize * SECTOR_SIZE..][..SECTOR_SIZE]);
             }
         }
-        // What waits in memory has not changed on the medium.
-        self.unwritten.overlay(extent, bytes);
         Ok(())
+    }
+
+    /// Puts over `bytes` what the memory has: that has not changed on the medium.
+    fn overlay(&self, extent: Extent, bytes: &mut [u8]) {
+        self.held.overlay(extent, bytes);
+        self.unwritten.overlay(extent, bytes);
     }
 
     fn write(
@@ -162,17 +240,24 @@ impl<S: Storage> Platter<S> {
         extent: Extent,
         pieces: &[Piece],
         durability: Durability,
-        silent: &Silent,
+        ended: &Ended,
     ) -> Result<(), S::Error> {
-        let Self { storage, unwritten, caching } = self;
+        let Ended { silent, read_back, .. } = ended;
+        let Self { storage, unwritten, held, caching } = self;
         let waits = durability == Durability::Cached && *caching == Caching::WriteBack;
         for (at, (lba, bytes)) in (0..).zip(extent.iter().zip(Piece::each_sector(pieces))) {
             let fate = fate(extent, at, silent);
+            held.remove(lba);
             unwritten.make_way(lba, fate, |lba, bytes| storage.write_sector(lba, bytes))?;
             if waits {
-                unwritten.put(lba, bytes, fate);
+                unwritten.put(lba, bytes, fate, *read_back);
             } else if *silent != Silent::Nothing {
                 fate.store(bytes, |lba, bytes| storage.write_sector(lba, bytes))?;
+                if let Some(write) = *read_back
+                    && !fate.is_good(lba)
+                {
+                    held.put(lba, write, bytes);
+                }
             }
         }
         if waits || *silent != Silent::Nothing {
@@ -197,13 +282,14 @@ impl<S: Storage> Platter<S> {
     ///
     /// The storage's; what it did not take goes on waiting.
     pub fn destage(&mut self, unwritten: &[Extent]) -> Result<(), S::Error> {
-        let Self { storage, unwritten: waiting, .. } = self;
-        waiting.destage(unwritten, |lba: Lba, bytes: &[u8]| storage.write_sector(lba, bytes))
+        let Self { storage, unwritten: waiting, held, .. } = self;
+        waiting.destage(unwritten, held, |lba: Lba, bytes: &[u8]| storage.write_sector(lba, bytes))
     }
 
     /// The power fails, or the drive: what was in memory is gone.
     pub fn lose_power(&mut self) {
         self.unwritten.lose();
+        self.held.lose();
     }
 }
 
@@ -242,7 +328,7 @@ mod tests {
     }
 
     fn ended(silent: Silent) -> Ended {
-        Ended { outcome: Outcome::GOOD, silent }
+        Ended::new(Outcome::GOOD, silent)
     }
 
     fn good() -> Ended {
@@ -410,7 +496,7 @@ mod tests {
     fn sectors_that_were_not_read_cannot_be_used() {
         let mut platter = platter(Caching::WriteThrough);
         let outcome = Outcome::Done { unknown: set(&[1]), damaged: set(&[6]) };
-        let ended = Ended { outcome: outcome.clone(), silent: Silent::Nothing };
+        let ended = Ended::new(outcome.clone(), Silent::Nothing);
         let room = Request::read_into(ALL, Effort::Full, Buf::zeroed(ALL.sectors));
         let Ok(reply) = platter.end(room, ended);
         assert_eq!(reply.outcome, outcome);
@@ -421,7 +507,7 @@ mod tests {
     #[test]
     fn command_that_was_not_carried_out_moves_nothing() {
         let mut platter = platter(Caching::WriteThrough);
-        let ended = Ended { outcome: Outcome::Gone, silent: Silent::Nothing };
+        let ended = Ended::new(Outcome::Gone, Silent::Nothing);
         let write = Request::write(ALL, Durability::Durable, Buf::copy_of(&[1; 8 * SECTOR_SIZE]));
         let Ok(reply) = platter.end(write, ended.clone());
         assert_eq!(reply.outcome, Outcome::Gone);

@@ -22,6 +22,8 @@ use std::collections::BTreeMap;
 use levelhead_block::Flip;
 use levelhead_units::{Extent, Lba, SECTOR_SIZE};
 
+use crate::held::Held;
+
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub struct Unwritten {
@@ -44,7 +46,7 @@ pub enum Fate {
 
 impl Fate {
     /// Whether it is stored where it was wanted, `lba`, as it is.
-    fn is_good(&self, lba: Lba) -> bool {
+    pub(crate) fn is_good(&self, lba: Lba) -> bool {
         *self == Self::Stored { lba, flip: None }
     }
 
@@ -70,6 +72,27 @@ impl Fate {
 struct Waiting {
     bytes: Box<[u8]>,
     fate: Fate,
+    /// The name of the write, if the device will read it back.
+    read_back: Option<u64>,
+}
+
+impl Waiting {
+    /// The device has brought it to the medium, or what it takes for that; bytes that did not get there it
+    /// remembers until it has read them back.
+    fn settle<E>(
+        &self,
+        lba: Lba,
+        held: &mut Held,
+        store: impl FnOnce(Lba, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.fate.store(&self.bytes, store)?;
+        if let Some(write) = self.read_back
+            && !self.fate.is_good(lba)
+        {
+            held.put(lba, write, &self.bytes);
+        }
+        Ok(())
+    }
 }
 
 impl Unwritten {
@@ -90,10 +113,20 @@ impl Unwritten {
 
     /// The device has taken these bytes for `lba`, instead of any that waited.
     ///
+    /// `read_back` is the name of the write, if the device will read it back.
+    ///
     /// Panics unless `bytes` is one sector.
-    pub fn put(&mut self, lba: Lba, bytes: &[u8], fate: Fate) {
+    pub fn put(&mut self, lba: Lba, bytes: &[u8], fate: Fate, read_back: Option<u64>) {
         assert_eq!(bytes.len(), SECTOR_SIZE, "one sector at a time");
-        self.sectors.insert(lba, Waiting { bytes: bytes.into(), fate });
+        self.sectors.insert(lba, Waiting { bytes: bytes.into(), fate, read_back });
+    }
+
+    /// The device has let the bytes of a write go that it was to read back: what of it still waits will not be
+    /// remembered.
+    pub(crate) fn let_go(&mut self, extent: Extent, write: u64) {
+        for (_, waiting) in self.sectors.range_mut(extent.lba..extent.end()) {
+            waiting.read_back = waiting.read_back.filter(|&name| name != write);
+        }
     }
 
     /// The device has newer bytes for `lba` than those that wait, if any do; this becomes of the newer ones.
@@ -105,7 +138,7 @@ impl Unwritten {
         newer: Fate,
         store: impl FnOnce(Lba, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Some(Waiting { bytes, fate }) = self.sectors.get(&lba) else { return Ok(()) };
+        let Some(Waiting { bytes, fate, .. }) = self.sectors.get(&lba) else { return Ok(()) };
         if !fate.is_good(lba) || !newer.is_good(lba) {
             fate.store(bytes, store)?; // U1
         }
@@ -129,9 +162,10 @@ impl Unwritten {
     /// `unwritten` names what it has not, lowest first and apart from each other.
     ///
     /// Ends at the first error of `store`; that sector and those after it go on waiting.
-    pub fn destage<E>(
+    pub(crate) fn destage<E>(
         &mut self,
         unwritten: &[Extent],
+        held: &mut Held,
         mut store: impl FnMut(Lba, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         let waits = |lba: Lba| {
@@ -139,11 +173,11 @@ impl Unwritten {
             unwritten.get(at).is_some_and(|extent| extent.contains(lba))
         };
         let mut result = Ok(());
-        self.sectors.retain(|&lba, Waiting { bytes, fate }| {
+        self.sectors.retain(|&lba, waiting| {
             if result.is_err() || waits(lba) {
                 return true;
             }
-            result = fate.store(bytes, &mut store);
+            result = waiting.settle(lba, held, &mut store);
             result.is_err()
         });
         result
@@ -153,15 +187,14 @@ impl Unwritten {
     /// for that.
     ///
     /// Ends at the first error of `store`; that sector and those after it go on waiting.
-    pub fn settle<E>(
+    pub(crate) fn settle<E>(
         &mut self,
         extent: Extent,
+        held: &mut Held,
         mut store: impl FnMut(Lba, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        while let Some((&lba, Waiting { bytes, fate })) =
-            self.sectors.range(extent.lba..extent.end()).next()
-        {
-            fate.store(bytes, &mut store)?;
+        while let Some((&lba, waiting)) = self.sectors.range(extent.lba..extent.end()).next() {
+            waiting.settle(lba, held, &mut store)?;
             self.sectors.remove(&lba);
         }
         Ok(())
@@ -198,10 +231,10 @@ mod tests {
     #[test]
     fn reads_see_what_waits_and_the_medium_does_not() {
         let mut unwritten = Unwritten::new();
-        unwritten.put(Lba::new(5), &sector(1), good(5));
-        unwritten.put(Lba::new(6), &sector(2), good(6));
-        unwritten.put(Lba::new(6), &sector(3), good(6));
-        unwritten.put(Lba::new(9), &sector(4), good(9));
+        unwritten.put(Lba::new(5), &sector(1), good(5), None);
+        unwritten.put(Lba::new(6), &sector(2), good(6), None);
+        unwritten.put(Lba::new(6), &sector(3), good(6), None);
+        unwritten.put(Lba::new(9), &sector(4), good(9), None);
         let mut bytes = [0; 3 * SECTOR_SIZE];
         unwritten.overlay(extent(4, 3), &mut bytes);
         assert_eq!([0, 1, 2].map(|at| bytes[at * SECTOR_SIZE]), [0, 1, 3]);
@@ -211,11 +244,14 @@ mod tests {
     #[test]
     fn failed_store_keeps_its_sector_and_those_after_it() {
         let mut unwritten = Unwritten::new();
-        (0..4).for_each(|lba| unwritten.put(Lba::new(lba), &sector(1), good(lba)));
+        (0..4).for_each(|lba| unwritten.put(Lba::new(lba), &sector(1), good(lba), None));
         let broken = |lba: Lba, _: &[u8]| if lba == Lba::new(1) { Err("broken") } else { Ok(()) };
-        assert_eq!(unwritten.destage(&[], broken), Err("broken"));
+        assert_eq!(unwritten.destage(&[], &mut Held::new(), broken), Err("broken"));
         assert_eq!(unwritten.len(), 3);
-        assert_eq!(unwritten.destage(&[extent(2, 1)], |_, _| Ok::<(), ()>(())), Ok(()));
+        assert_eq!(
+            unwritten.destage(&[extent(2, 1)], &mut Held::new(), |_, _| Ok::<(), ()>(())),
+            Ok(())
+        );
         assert_eq!(unwritten.len(), 1);
     }
 
@@ -223,9 +259,9 @@ mod tests {
     fn fate_of_a_sector_shows_once_it_has_left_memory() {
         let mut unwritten = Unwritten::new();
         let flip = Some(Flip { offset: 0, bit: 8 * 3 + 1 });
-        unwritten.put(Lba::new(0), &sector(4), Fate::Lost);
-        unwritten.put(Lba::new(1), &sector(5), Fate::Stored { lba: Lba::new(3), flip: None });
-        unwritten.put(Lba::new(2), &sector(6), Fate::Stored { lba: Lba::new(2), flip });
+        unwritten.put(Lba::new(0), &sector(4), Fate::Lost, None);
+        unwritten.put(Lba::new(1), &sector(5), Fate::Stored { lba: Lba::new(3), flip: None }, None);
+        unwritten.put(Lba::new(2), &sector(6), Fate::Stored { lba: Lba::new(2), flip }, None);
         let mut seen = vec![0; 4 * SECTOR_SIZE];
         unwritten.overlay(extent(0, 4), &mut seen);
         assert_eq!(seen, [4, 5, 6, 0].map(sector).concat());
@@ -234,7 +270,7 @@ mod tests {
             medium[lba.get() as usize * SECTOR_SIZE..][..SECTOR_SIZE].copy_from_slice(bytes);
             Ok::<(), Infallible>(())
         };
-        let Ok(()) = unwritten.destage(&[], store);
+        let Ok(()) = unwritten.destage(&[], &mut Held::new(), store);
         let mut expected = [9, 9, 6, 5].map(sector).concat();
         expected[2 * SECTOR_SIZE + 3] = 4;
         assert_eq!((medium, unwritten.len()), (expected, 0));
@@ -251,7 +287,7 @@ mod tests {
             (Fate::Lost, good(1), None),
         ] {
             let mut unwritten = Unwritten::new();
-            unwritten.put(Lba::new(1), &sector(4), older);
+            unwritten.put(Lba::new(1), &sector(4), older, None);
             let mut place = None;
             let store = |lba: Lba, bytes: &[u8]| {
                 assert_eq!(bytes, sector(4));
@@ -262,7 +298,7 @@ mod tests {
             assert_eq!((place, unwritten.len()), (stored, 0), "{older:?}, {newer:?}");
         }
         let mut unwritten = Unwritten::new();
-        unwritten.put(Lba::new(1), &sector(4), good(1));
+        unwritten.put(Lba::new(1), &sector(4), good(1), None);
         assert_eq!(
             unwritten.make_way(Lba::new(1), Fate::Lost, |_, _| Err("broken")),
             Err("broken")
@@ -296,7 +332,7 @@ mod tests {
                             medium[lba.get() as usize] = bytes[0];
                             Ok::<(), Infallible>(())
                         };
-                        let Ok(()) = unwritten.destage(&named, store);
+                        let Ok(()) = unwritten.destage(&named, &mut Held::new(), store);
                         for lba in (0..SIZE).map(Lba::new) {
                             if !named.iter().any(|extent| extent.contains(lba)) {
                                 destaged[lba.get() as usize] = newest[lba.get() as usize];
@@ -310,7 +346,7 @@ mod tests {
                         newest = destaged;
                     }
                     _ => {
-                        unwritten.put(Lba::new(at), &sector(value), good(at));
+                        unwritten.put(Lba::new(at), &sector(value), good(at), None);
                         newest[at as usize] = value;
                     }
                 }

@@ -3,16 +3,20 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use levelhead_block::{Command, Effort, Health, Outcome, SectorSet, Silent};
+use levelhead_block::{Aftermath, Command, Effort, Health, Outcome, SectorSet, Silent, What};
 use levelhead_stats::{Streams, hash_of};
 use levelhead_units::{Extent, Instant, Nanos, Ratio, Sectors};
 
-use crate::disk::{Disk, Work};
+use crate::cache::{End, Form, GivenUp, Part, REPAIRS_MAX, Write};
+use crate::disk::{Alone, Disk, Work};
 use crate::faults::{Misbehaviour, Unread};
 use crate::health::{Account, Counters, Entry};
 use crate::mechanics::{Pass, TURN};
 use crate::queue::{Queue, Waiting, is_durable};
-use crate::{CacheMode, Faults, FaultsError, Profile, Settings, SettingsError};
+use crate::verifying::{Verifying, misdirected, repair_origin};
+use crate::{
+    CacheMode, Faults, FaultsError, Placing, Profile, Retention, Settings, SettingsError, Verify,
+};
 
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +35,31 @@ pub struct Completion {
     /// What it did to the bytes although the outcome does not say so. Only the runtime that keeps the
     /// bytes may use this.
     pub silent: Silent,
+    /// Whether it is a write that the drive reads back, or has read back: what becomes of it later says
+    /// [`Drive::poll_aftermath`].
+    pub is_read_back: bool,
+    /// What has become of this write within the command, and, before that, of others because of it.
+    pub after: Vec<Aftermath>,
+}
+
+impl Completion {
+    /// An end without service.
+    fn new(id: u64, outcome: Outcome, ended: Instant) -> Self {
+        Self {
+            id,
+            outcome,
+            ended,
+            retries: 0,
+            service: Nanos::ZERO,
+            silent: Silent::Nothing,
+            is_read_back: false,
+            after: Vec::new(),
+        }
+    }
+
+    fn with(self, service: Nanos, silent: Silent) -> Self {
+        Self { service, silent, ..self }
+    }
 }
 
 /// One drive. See the crate's documentation for what it models.
@@ -45,6 +74,7 @@ pub struct Drive {
     queue: Queue,
     state: ServiceState,
     account: Account,
+    verifying: Verifying,
     completions: VecDeque<Completion>,
 }
 
@@ -68,7 +98,14 @@ struct Active {
 enum Effect {
     None,
     Read(Entry),
-    Write(Entry, Extent),
+    Write(Written),
+}
+
+/// A write that has ended.
+#[derive(Debug)]
+struct Written {
+    entry: Entry,
+    extent: Extent,
 }
 
 /// How hard a read whose first pass failed tries, and what is left unread then.
@@ -90,16 +127,23 @@ impl Drive {
         let profile = profile.into();
         let size = settings.check(profile.size())?;
         profile.check_cache(settings.cache)?;
+        let mut settings = settings;
+        if let (Verify::Idle(_), None) = (settings.verify, settings.retention) {
+            // What waits has to stay somewhere.
+            settings.retention =
+                profile.memory().map(|memory| Retention::new(Placing::MruMru, memory));
+        }
         let key = streams.key(name);
         Ok(Self {
             // No two drives of an array turn in step.
-            disk: Disk::new(&profile, settings.cache, hash_of(key, &[]) % TURN),
+            disk: Disk::new(&profile, &settings, hash_of(key, &[]) % TURN),
             settings,
             size,
             faults: Misbehaviour::new(&settings.faults, key, size),
             queue: Queue::new(settings.scheduler),
             state: ServiceState::Idle,
             account: Account::default(),
+            verifying: Verifying::new(settings.verify),
             completions: VecDeque::new(),
         })
     }
@@ -188,6 +232,7 @@ impl Drive {
     /// Nothing unless the drive writes back: [`CacheMode::WriteBack`].
     pub fn unwritten(&mut self, now: Instant) -> Vec<Extent> {
         self.advance(now);
+        self.work_alone(now);
         let blocks = self.disk.unwritten(now);
         blocks.into_iter().map(|blocks| self.disk.geometry.extent(&blocks)).collect()
     }
@@ -210,6 +255,7 @@ impl Drive {
             self.end_as_gone(waiting.id, now);
         }
         self.disk.forget_all(now);
+        self.give_up();
         lost
     }
 
@@ -219,6 +265,8 @@ impl Drive {
             ServiceState::Busy(active) => Some(active.completion.ended),
             // Commands wait only for what the disk does on its own.
             ServiceState::Idle if self.queue.len() > 0 => self.disk.busy_until(),
+            // A difference that will be found is an event for who keeps the bytes.
+            ServiceState::Idle if self.expects() => self.disk.alone_until(),
             ServiceState::Idle | ServiceState::Dead => None,
         };
         // All waiting commands end at once when the drive dies.
@@ -230,6 +278,18 @@ impl Drive {
         self.completions.pop_front()
     }
 
+    /// The next thing that has become of a write after its end. To be asked after [`Drive::poll`] has nothing more.
+    pub fn poll_aftermath(&mut self) -> Option<Aftermath> {
+        self.verifying.aftermaths.pop_front()
+    }
+
+    /// Carries out what the drive has done on its own by `now`, with no command to make it do so: to look at
+    /// [`Drive::counters`] then.
+    pub fn settle(&mut self, now: Instant) {
+        self.advance(now);
+        self.work_alone(now);
+    }
+
     /// What the drive says about itself.
     pub fn health(&self, now: Instant) -> Health {
         self.account.health(now)
@@ -237,7 +297,11 @@ impl Drive {
 
     /// What the drive has done so far.
     pub fn counters(&self) -> Counters {
-        self.account.counters()
+        let verify = match &self.disk.idle.unverified {
+            Some(unverified) => unverified.counters,
+            None => self.verifying.raw,
+        };
+        Counters { verify, ..self.account.counters() }
     }
 
     /// Carries out all ends and starts of commands up to `now`. Only this function and death change
@@ -265,8 +329,13 @@ impl Drive {
                 }
                 ServiceState::Busy(active) => self.end(active),
                 ServiceState::Idle => {
-                    let Some(came) = self.queue.oldest() else { return };
-                    self.disk.catch_up(came);
+                    let Some(came) = self.queue.oldest() else {
+                        if self.expects() {
+                            self.work_alone(now);
+                        }
+                        return;
+                    };
+                    self.work_alone_before(came, last);
                     if death.is_none() && self.disk.busy_until().is_some_and(|free| free > now) {
                         return;
                     }
@@ -282,6 +351,11 @@ impl Drive {
     fn begin(&mut self, Waiting { id, command, origin, submitted, .. }: Waiting) -> Active {
         let start = self.faults.stall_end(self.disk.free().max(submitted));
         let slowdown = self.faults.slowdown(start);
+        if let Some(left) = self.disk.idle.left_at(submitted)
+            && let Some(unverified) = &mut self.disk.idle.unverified
+        {
+            unverified.counters.delay(left);
+        }
         let Some((extent, pass)) = pass(&command) else {
             let is_flush = command == Command::Flush;
             let silent = if is_flush { self.faults.flush(origin) } else { Silent::Nothing };
@@ -291,7 +365,7 @@ impl Drive {
             let service = slowed(served.end - start, slowdown);
             let ended = self.faults.stall_end(start + service);
             let outcome = Outcome::GOOD;
-            let completion = Completion { id, outcome, ended, retries: 0, service, silent };
+            let completion = Completion::new(id, outcome, ended).with(service, silent);
             return Active { completion, submitted, effect: Effect::None };
         };
         let (unread, silent) = match pass {
@@ -308,6 +382,16 @@ impl Drive {
         };
         let blocks = self.disk.geometry.blocks(extent);
         let is_durable = is_durable(&command);
+        let again = match (pass, self.settings.verify) {
+            (Pass::Write, Verify::Raw) => self.write_again(extent, origin, &silent),
+            (Pass::Read | Pass::Write, _) => Vec::new(),
+        };
+        let told = |silent| Aftermath { id, extent, what: What::WrittenAgain(silent) };
+        let after: Vec<Aftermath> = again.into_iter().map(told).collect();
+        let read_backs = match self.settings.verify {
+            Verify::Raw => 1 + after.len() as u32,
+            Verify::Off | Verify::Idle(_) => 0,
+        };
         let served = self.disk.serve(
             start,
             match pass {
@@ -315,7 +399,7 @@ impl Drive {
                 // Failures are the medium's: what fails is not in memory.
                 Pass::Read if sectors_failed > 0 => Work::ReadHard { blocks, rotations },
                 Pass::Read => Work::Read { blocks },
-                Pass::Write => Work::Write { blocks, is_durable },
+                Pass::Write => Work::Write(Write { blocks, is_durable, read_backs, id, origin }),
             },
         );
         let first_pass = slowed(served.first_pass - start, slowdown);
@@ -326,31 +410,147 @@ impl Drive {
             first_pass,
             retrying: total - first_pass,
             rotations,
+            is_hit: served.is_hit,
         };
         let effect = match pass {
             Pass::Read => Effect::Read(entry),
-            Pass::Write => Effect::Write(entry, extent),
+            Pass::Write => Effect::Write(Written { entry, extent }),
         };
         let outcome = Outcome::Done { unknown, damaged };
         let ended = self.faults.stall_end(start + total);
-        let completion =
-            Completion { id, outcome, ended, retries: rotations, service: total, silent };
+        let is_read_back = pass == Pass::Write && self.settings.verify != Verify::Off;
+        let completion = Completion::new(id, outcome, ended).with(total, silent);
+        let completion = Completion { retries: rotations, is_read_back, after, ..completion };
         Active { completion, submitted, effect }
     }
 
     /// The command in service has ended.
-    fn end(&mut self, Active { completion, effect, .. }: Active) {
+    fn end(&mut self, Active { mut completion, effect, .. }: Active) {
         self.account.add_silent(&completion.silent);
         match effect {
             Effect::None => self.account.add_idle(completion.service),
             Effect::Read(entry) => self.account.add(entry),
-            Effect::Write(entry, extent) => {
+            Effect::Write(Written { entry, extent }) => {
                 self.account.add(entry);
-                self.faults.mend(extent, &completion.silent);
+                let again = std::mem::take(&mut completion.after);
+                let after = &mut completion.after;
+                self.store(extent, &completion.silent, |one| after.push(one));
+                if self.settings.verify == Verify::Raw {
+                    self.verifying.count_raw(&again);
+                }
+                for one in &again {
+                    if let What::WrittenAgain(silent) = &one.what {
+                        self.account.add_silent(silent);
+                        self.store(extent, silent, |one| after.push(one));
+                    }
+                }
+                completion.after.extend(again);
             }
         }
         self.disk.finish(completion.ended);
+        self.give_up();
         self.completions.push_back(completion);
+    }
+
+    /// `extent` has been written, except for what was silently wrong with that; tells of the waiting writes on which it
+    /// has landed.
+    fn store(&mut self, extent: Extent, silent: &Silent, mut tell: impl FnMut(Aftermath)) {
+        if let Some(landing) = misdirected(extent, silent)
+            && let Some(unverified) = &self.disk.idle.unverified
+        {
+            let geometry = &self.disk.geometry;
+            for part in unverified.overlapping(&geometry.blocks(landing)) {
+                let extent = geometry.extent(&part.blocks);
+                let id = unverified.id(part);
+                tell(Aftermath { id, extent, what: What::Overwritten });
+            }
+        }
+        self.faults.mend(extent, silent);
+        self.verifying.wrote(extent, silent);
+    }
+
+    /// What is silently wrong each time with a write that is written again until it is right.
+    fn write_again(&self, extent: Extent, origin: u64, first: &Silent) -> Vec<Silent> {
+        let mut again: Vec<Silent> = Vec::new();
+        let is_wrong = |silent: &Silent| *silent != Silent::Nothing;
+        for attempt in 1..=REPAIRS_MAX {
+            if !is_wrong(again.last().unwrap_or(first)) {
+                break;
+            }
+            again.push(self.faults.write(extent, repair_origin(origin, attempt)));
+        }
+        again
+    }
+
+    /// Whether something that waits will be found not to be what was written.
+    fn expects(&self) -> bool {
+        let Some(unverified) = &self.disk.idle.unverified else { return false };
+        let waits =
+            |extent| unverified.overlapping(&self.disk.geometry.blocks(extent)).next().is_some();
+        self.verifying.stale().any(waits)
+    }
+
+    /// Carries out what the drive does on its own by `now`, when no command waits.
+    fn work_alone(&mut self, now: Instant) {
+        let death = self.faults.death().unwrap_or(now);
+        if self.queue.len() == 0 {
+            self.work_alone_before(now, now.min(death));
+        }
+    }
+
+    /// Carries out what the drive has done on its own by `now`, of what it began before `came`.
+    fn work_alone_before(&mut self, came: Instant, now: Instant) {
+        while let Some(done) = self.disk.catch_up(came, now) {
+            match done {
+                Alone::ReadBack(part, ended) => self.compare(&part, ended),
+                Alone::WrittenAgain(part) => self.repair(&part),
+            }
+        }
+    }
+
+    /// A part has been written again.
+    fn repair(&mut self, part: &Part) {
+        let extent = self.disk.geometry.extent(&part.blocks);
+        let Some(unverified) = &self.disk.idle.unverified else { return };
+        let (id, origin) = (unverified.id(part), unverified.origin(part));
+        let silent = self.faults.write(extent, repair_origin(origin, part.repairs + 1));
+        self.account.add_silent(&silent);
+        let mut hit = Vec::new();
+        self.store(extent, &silent, |one| hit.push(one));
+        self.verifying.aftermaths.extend(hit);
+        self.verifying.tell(id, extent, What::WrittenAgain(silent));
+    }
+
+    /// A part has been read back.
+    fn compare(&mut self, part: &Part, ended: Instant) {
+        let (start, extent) = (part.blocks.start, self.disk.geometry.extent(&part.blocks));
+        let is_stale = self.verifying.is_stale(extent);
+        let Some(unverified) = &mut self.disk.idle.unverified else { return };
+        let counters = &mut unverified.counters;
+        if !is_stale {
+            counters.mended += u64::from(part.repairs > 0);
+            self.disk.settle(start, End::Verified(ended));
+            return;
+        }
+        counters.found += u64::from(part.repairs == 0);
+        if part.form == Form::Bytes && part.repairs < REPAIRS_MAX {
+            unverified.mark_wrong(start);
+            return;
+        }
+        counters.unmended += 1;
+        let id = unverified.id(part);
+        self.verifying.tell(id, extent, What::LetGo);
+        self.disk.settle(start, End::GivenUp);
+    }
+
+    /// What made room is not verified any more.
+    fn give_up(&mut self) {
+        for GivenUp { id, blocks } in self.disk.idle.take_given_up() {
+            let extent = self.disk.geometry.extent(&blocks);
+            if self.verifying.is_stale(extent) {
+                self.verifying.tell(id, extent, What::LetGo);
+            }
+        }
     }
 
     /// A command ends because the drive is dead, or was already when it came.
@@ -360,14 +560,7 @@ impl Drive {
     }
 
     fn end_as_gone(&mut self, id: u64, ended: Instant) {
-        self.completions.push_back(Completion {
-            id,
-            outcome: Outcome::Gone,
-            ended,
-            retries: 0,
-            service: Nanos::ZERO,
-            silent: Silent::Nothing,
-        });
+        self.completions.push_back(Completion::new(id, Outcome::Gone, ended));
     }
 
     /// What a read with this effort does about the sectors that its first pass left unread and that

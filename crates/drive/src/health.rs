@@ -29,8 +29,47 @@ pub struct Counters {
     pub retrying: Nanos,
     /// Time spent on commands, retries included.
     pub busy: Nanos,
+    /// Reads that ended.
+    pub reads: u64,
+    /// Reads among these that needed nothing from the medium that was not there or on its way already.
+    pub read_hits: u64,
     /// What was silently wrong. A real drive does not know.
     pub silent: SilentCounters,
+    /// What became of the writes that the drive reads back.
+    pub verify: VerifyCounters,
+}
+
+/// What a drive that verifies its writes has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VerifyCounters {
+    /// Writes that waited for their verification, or had it within the command.
+    pub writes: u64,
+    /// Writes that were read back and found, or made, equal.
+    pub verified: u64,
+    /// Writes of which nothing was verified because later ones overwrote them before.
+    pub superseded: u64,
+    /// Writes of which a part was given up: it made room before, the power failed, or no repair succeeded.
+    pub unverified: u64,
+    /// Writes that wait now.
+    pub waiting: u64,
+    /// The most bytes of writes that waited at a time, whatever was kept of them.
+    pub room_max: u64,
+    /// The most memory that these took: bytes of writes and checksums.
+    pub memory_max: u64,
+    /// From the ends of the verified writes to those of their verifications, together.
+    pub response: Nanos,
+    /// Commands that came during a verification.
+    pub delayed: u64,
+    /// What was left of it when they came, together.
+    pub delay: Nanos,
+    /// The longest of these.
+    pub delay_max: Nanos,
+    /// Parts of writes that were found not to be what was written.
+    pub found: u64,
+    /// Those of them that were written again and then equal.
+    pub mended: u64,
+    /// Those of them that were given up: checksums alone were kept, or no repair succeeded.
+    pub unmended: u64,
 }
 
 /// How often something was silently wrong.
@@ -44,6 +83,20 @@ pub struct SilentCounters {
     pub sectors_flipped: u64,
     /// Flushes that made nothing safe.
     pub flushes_lying: u64,
+}
+
+impl VerifyCounters {
+    /// A command came when this was left of a verification.
+    pub(crate) fn delay(&mut self, left: Nanos) {
+        self.delayed += 1;
+        self.delay += left;
+        self.delay_max = self.delay_max.max(left);
+    }
+
+    /// The mean time from the end of a write to that of its verification.
+    pub fn response_mean(&self) -> Option<Nanos> {
+        self.response.get().checked_div(self.verified).map(Nanos::new)
+    }
 }
 
 impl SilentCounters {
@@ -86,6 +139,8 @@ pub(crate) struct Entry {
     /// The time of the retries, and the revolutions they took.
     pub(crate) retrying: Nanos,
     pub(crate) rotations: u32,
+    /// Whether memory had it, or was about to.
+    pub(crate) is_hit: bool,
 }
 
 /// Sums over entries.
@@ -113,6 +168,9 @@ impl Account {
     pub(crate) fn add(&mut self, entry: Entry) {
         let counters = &mut self.counters;
         counters.commands += 1;
+        let is_read = entry.sectors_read > 0;
+        counters.reads += u64::from(is_read);
+        counters.read_hits += u64::from(is_read && entry.is_hit);
         counters.sectors_read += entry.sectors_read;
         counters.sectors_failed += entry.sectors_failed;
         counters.retries += u64::from(entry.rotations > 0);
@@ -185,6 +243,7 @@ mod tests {
             first_pass: Nanos::from_millis(10),
             retrying: Nanos::from_millis(8) * u64::from(rotations),
             rotations,
+            is_hit: false,
         }
     }
 

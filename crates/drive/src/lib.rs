@@ -12,7 +12,8 @@
 //!                       `-- death ---`----(Gone)---'
 //! ```
 //!
-//! - `disk`: what a command does to arm, platter and memory;
+//! - `disk`: what a command does to arm, platter and memory, and what the disk does when it is idle;
+//! - `verifying`: what reading back finds, and what becomes of it;
 //! - `cache`: what is in memory, and what is being read ahead;
 //! - `geometry`: where a block lies, and at which angle;
 //! - `mechanics`: how long the arm and the platter take;
@@ -73,6 +74,7 @@ mod mechanics;
 mod profile;
 mod queue;
 mod settings;
+mod verifying;
 
 pub use drive::{Completion, Drive};
 pub use faults::{
@@ -80,6 +82,9 @@ pub use faults::{
     ParseFaultsError, Periodic, ROTATION_LIST_MAX, RotationList, Rotations, Stalls,
 };
 pub use figures::ZoneFigures;
-pub use health::{Counters, SilentCounters};
+pub use health::{Counters, SilentCounters, VerifyCounters};
 pub use profile::{Profile, ProfileError};
-pub use settings::{CacheMode, QUEUE_DEPTH_MAX, Scheduler, Settings, SettingsError};
+pub use settings::{
+    CacheMode, IdleVerify, MemoryProblem, Placing, QUEUE_DEPTH_MAX, Retention, Scheduler, Settings,
+    SettingsError, Verify, VerifyStart,
+};

@@ -2,7 +2,7 @@
 //! modern makes.
 
 use levelhead_block::{Command, Durability, Effort, Outcome, ZeroTail};
-use levelhead_drive::{CacheMode, Completion, Drive, Faults, Profile, Scheduler, Settings};
+use levelhead_drive::{CacheMode, Completion, Drive, Faults, Profile, Scheduler, Settings, Verify};
 use levelhead_stats::Streams;
 use levelhead_units::{Extent, Instant, Lba, Nanos, Ratio, Sectors};
 
@@ -33,7 +33,8 @@ const TINY: &str = r#"
 
 fn settings(cache: CacheMode, queue_depth: u32) -> Settings {
     let scheduler = Scheduler::SOONEST;
-    Settings { queue_depth, scheduler, cache, faults: Faults::NONE, size: None }
+    let (retention, verify) = (None, Verify::Off);
+    Settings { queue_depth, scheduler, cache, retention, verify, faults: Faults::NONE, size: None }
 }
 
 fn tiny(cache: CacheMode) -> Drive {

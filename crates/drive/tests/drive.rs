@@ -1,7 +1,7 @@
 //! What a drive promises, on small disks whose times can be worked out by hand.
 
 use levelhead_block::{Command, Durability, Effort, Outcome, SectorSet, ZeroTail};
-use levelhead_drive::{CacheMode, Completion, Drive, Faults, Profile, Scheduler, Settings};
+use levelhead_drive::{CacheMode, Completion, Drive, Faults, Profile, Scheduler, Settings, Verify};
 use levelhead_stats::Streams;
 use levelhead_units::{Extent, Instant, Lba, Nanos, Ratio, Sectors};
 
@@ -33,6 +33,8 @@ const SETTINGS: Settings = Settings {
     queue_depth: 32,
     scheduler: Scheduler::SOONEST,
     cache: CacheMode::Off,
+    retention: None,
+    verify: Verify::Off,
     faults: Faults::NONE,
     size: None,
 };
@@ -321,6 +323,8 @@ fn random_runs_keep_the_invariants_and_late_calls_change_nothing() {
             queue_depth: [1, 2, 8, 32][seed as usize % 4],
             scheduler: Scheduler::Sptf { age_weight: [0.0, 0.1][seed as usize % 2] },
             cache: [CacheMode::Off, CacheMode::Read, CacheMode::WriteBack][seed as usize % 3],
+            retention: None,
+            verify: Verify::Off,
             faults,
             size: None,
         };

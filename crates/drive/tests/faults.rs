@@ -2,7 +2,7 @@
 //! its closed form and independently of who asks when.
 
 use levelhead_block::{Command, Durability, Effort, Outcome, SectorSet, Silent, ZeroTail};
-use levelhead_drive::{CacheMode, Completion, Drive, Faults, Profile, Scheduler, Settings};
+use levelhead_drive::{CacheMode, Completion, Drive, Faults, Profile, Scheduler, Settings, Verify};
 use levelhead_stats::Streams;
 use levelhead_units::{Extent, Instant, Lba, Nanos, Sectors};
 
@@ -35,6 +35,8 @@ fn named(text: &str, name: &str) -> Drive {
         queue_depth: 32,
         scheduler: Scheduler::SOONEST,
         cache: CacheMode::Off,
+        retention: None,
+        verify: Verify::Off,
         faults: faults(text),
         size: None,
     };
@@ -355,6 +357,8 @@ fn a_lying_flush_ends_at_once_and_leaves_the_memory_as_it_was() {
             queue_depth: 32,
             scheduler: Scheduler::SOONEST,
             cache: CacheMode::WriteBack,
+            retention: None,
+            verify: Verify::Off,
             faults: faults(text),
             size: None,
         };

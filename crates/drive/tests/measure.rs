@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use levelhead_block::{Command, Effort};
 use levelhead_drive::measure::{MeasureError, Measured, Measurement, Options, Read, Thoroughness};
-use levelhead_drive::{CacheMode, Completion, Drive, Faults, Profile, Scheduler, Settings};
+use levelhead_drive::{CacheMode, Completion, Drive, Faults, Profile, Scheduler, Settings, Verify};
 use levelhead_stats::Streams;
 use levelhead_units::{Extent, Instant, Lba, Nanos, Sectors};
 
@@ -20,6 +20,8 @@ fn drive_with(profile: Profile, cache: CacheMode) -> Drive {
         queue_depth: 32,
         scheduler: Scheduler::SOONEST,
         cache,
+        retention: None,
+        verify: Verify::Off,
         faults: Faults::NONE,
         size: None,
     };

@@ -1,7 +1,7 @@
 //! The shipped profiles of modern makes against the figures of the drives they stand for.
 
 use levelhead_block::{Command, Effort};
-use levelhead_drive::{CacheMode, Completion, Drive, Faults, Profile, Scheduler, Settings};
+use levelhead_drive::{CacheMode, Completion, Drive, Faults, Profile, Scheduler, Settings, Verify};
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{Extent, Instant, Lba, Sectors};
 
@@ -10,6 +10,8 @@ fn drive(make: &str, queue_depth: u32, age_weight: f64) -> Drive {
         queue_depth,
         scheduler: Scheduler::Sptf { age_weight },
         cache: CacheMode::Off,
+        retention: None,
+        verify: Verify::Off,
         faults: Faults::NONE,
         size: None,
     };

@@ -195,6 +195,7 @@ impl<D: Disk> Worker<D> {
             }
             self.finish();
             self.destage();
+            self.follow_up();
         }
     }
 
@@ -205,6 +206,7 @@ impl<D: Disk> Worker<D> {
             self.drive.handle_timeout(self.clock.now());
             self.finish();
             self.destage();
+            self.follow_up();
         }
     }
 
@@ -222,6 +224,16 @@ impl<D: Disk> Worker<D> {
         }
         // Asking may have ended commands.
         self.finish();
+    }
+
+    /// Carries out what has become of writes that the drive has read back.
+    fn follow_up(&mut self) {
+        while let Some(aftermath) = self.drive.poll_aftermath() {
+            if let Err(error) = self.platter.carry_out(aftermath) {
+                self.failure = Some(error.to_string());
+                self.drive.handle_death(self.clock.now());
+            }
+        }
     }
 
     fn handle(&mut self, message: Message) {
@@ -252,9 +264,12 @@ impl<D: Disk> Worker<D> {
 
     /// Moves the bytes of what has ended and answers it.
     fn finish(&mut self) {
-        while let Some(Completion { id, outcome, silent, .. }) = self.drive.poll() {
+        while let Some(Completion { id, outcome, silent, is_read_back, after, .. }) =
+            self.drive.poll()
+        {
             let (request, done) = self.inside.remove(&id).expect("it was submitted");
-            let mut reply = self.platter.end(request, Ended { outcome, silent });
+            let read_back = is_read_back.then_some(id);
+            let mut reply = self.platter.end(request, Ended { outcome, silent, read_back, after });
             if let Ok(Reply { outcome: Outcome::Gone, reason, .. }) = &mut reply {
                 *reason = self.failure.take();
             }

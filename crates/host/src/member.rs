@@ -5,7 +5,12 @@
 //! |---|---|---|
 //! | `profile` | make of the drive: one that comes with the program, or a file that describes one | `nearline-2tb` |
 //! | `retry-rate`, `rotations`, `slowdown` .. | how it misbehaves: the keys of [`Faults`] | it does not |
-//! | `cache` | what it uses its memory for: `off`, `read` or `write-back` | `off` |
+//! | `cache` | what it uses its memory for: `off`, `read` or `write-back` | `off`; `read` where another key needs memory |
+//! | `verify` | whether it reads back what it has written: `off`, `raw` (within the command) or `idle` | `off` |
+//! | `idle-wait` | how long it idles before it does so; after `verify=idle`, as are the next two | 1ms |
+//! | `verify-start` | when the arm sets out for that: `late` or `at-once` | `late` |
+//! | `verify-sums` | memory for checksums of writes whose bytes have made room | none |
+//! | `retention` | what stays in its memory: `mru-lru:SIZE`, `mru-mru`, `stay`, `adaptive` or `dedicated` | as the make does |
 //! | `size` | size of the file, which is created where there is none | as it is |
 //! | `seed` | of everything left to chance | 0 |
 
@@ -15,7 +20,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use levelhead_block::BlockService;
-use levelhead_drive::{CacheMode, Faults, Scheduler, Settings};
+use levelhead_drive::{CacheMode, Faults, Retention, Scheduler, Settings, Verify};
 use levelhead_stats::Streams;
 use levelhead_units::{Bytes, Sectors};
 
@@ -31,7 +36,7 @@ const PROFILE_DEFAULT: &str = "nearline-2tb";
 
 /// The names of all keys, for messages.
 fn keys() -> String {
-    format!("profile, cache, size, seed, {}", Faults::KEYS)
+    format!("profile, cache, {}, retention, size, seed, {}", Verify::KEYS, Faults::KEYS)
 }
 
 /// The share of the time waited that is subtracted from a command's positioning time when the drive chooses
@@ -53,7 +58,9 @@ pub struct MemberSpec {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Emulation {
     profile: String,
-    cache: CacheMode,
+    cache: Option<CacheMode>,
+    retention: Option<Retention>,
+    verify: Verify,
     faults: Faults,
     size: Option<Sectors>,
     seed: u64,
@@ -100,7 +107,7 @@ impl MemberSpec {
     #[must_use]
     pub fn with_cache(mut self, cache: CacheMode) -> Self {
         if let Some(emulation) = &mut self.emulation {
-            emulation.cache = cache;
+            emulation.cache = Some(cache);
         }
         self
     }
@@ -118,13 +125,14 @@ impl MemberSpec {
         window: u32,
         name: &str,
     ) -> Result<Option<Model>, HostError> {
-        let Some(Emulation { profile, cache, faults, size: _, seed }) = &self.emulation else {
-            return Ok(None);
-        };
+        let Some(emulation) = &self.emulation else { return Ok(None) };
+        let Emulation { profile, retention, verify, faults, seed, .. } = emulation;
         let settings = Settings {
             queue_depth: window,
             scheduler: Scheduler::Sptf { age_weight: AGE_WEIGHT },
-            cache: *cache,
+            cache: emulation.cache_mode(),
+            retention: *retention,
+            verify: *verify,
             faults: *faults,
             size: Some(size),
         };
@@ -245,7 +253,9 @@ impl FromStr for MemberSpec {
         }
         let mut emulation = Emulation {
             profile: PROFILE_DEFAULT.to_owned(),
-            cache: CacheMode::Off,
+            cache: None,
+            retention: None,
+            verify: Verify::Off,
             faults: Faults::NONE,
             size: None,
             seed: 0,
@@ -267,10 +277,20 @@ impl FromStr for MemberSpec {
 }
 
 impl Emulation {
+    /// What was asked for, or what the other keys need.
+    fn cache_mode(&self) -> CacheMode {
+        let needs_memory = self.retention.is_some() || matches!(self.verify, Verify::Idle(_));
+        self.cache.unwrap_or(if needs_memory { CacheMode::Read } else { CacheMode::Off })
+    }
+
     fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         match key {
             "profile" => value.clone_into(&mut self.profile),
-            "cache" => self.cache = value.parse()?,
+            "cache" => self.cache = Some(value.parse()?),
+            "retention" => self.retention = Some(value.parse()?),
+            _ if Verify::KEYS.split(", ").any(|known| known == key) => {
+                self.verify.set(key, value)?;
+            }
             "size" => {
                 let size: Bytes = parse(value)?;
                 let sectors = size.sectors_exact().filter(|&sectors| sectors > Sectors::ZERO);
@@ -304,7 +324,7 @@ impl fmt::Display for MemberSpec {
 
 #[cfg(test)]
 mod tests {
-    use levelhead_drive::{Profile, Rotations, Stalls};
+    use levelhead_drive::{IdleVerify, Placing, Profile, Rotations, Stalls};
     use levelhead_units::{Nanos, Ratio};
     use tempfile::TempDir;
 
@@ -313,7 +333,8 @@ mod tests {
     #[test]
     fn every_key_is_read() {
         let text = "emu:d/a.img?profile=nearline-2tb&retry-rate=2%&rotations=4&adjacency=2&\
-                    hard-rate=0.5%&slowdown=10&stalls=10min/5s&size=1GiB&seed=7&cache=read";
+                    hard-rate=0.5%&slowdown=10&stalls=10min/5s&size=1GiB&seed=7&cache=read&\
+                    verify=idle&idle-wait=5ms&retention=stay:1MiB";
         let member: MemberSpec = text.parse().unwrap();
         let faults = Faults {
             retry_rate: Ratio::new(0.02).unwrap(),
@@ -325,8 +346,11 @@ mod tests {
             ..Faults::NONE
         };
         let size = Some(Sectors::new(262_144));
-        let (profile, cache) = ("nearline-2tb".into(), CacheMode::Read);
-        let emulation = Emulation { profile, cache, faults, size, seed: 7 };
+        let (profile, cache) = ("nearline-2tb".into(), Some(CacheMode::Read));
+        let retention = Some(Retention::new(Placing::Stay, Bytes::new(1 << 20)));
+        let verify =
+            Verify::Idle(IdleVerify { wait: Nanos::from_millis(5), ..IdleVerify::DEFAULT });
+        let emulation = Emulation { profile, cache, retention, verify, faults, size, seed: 7 };
         let path = Path::new("d/a.img");
         assert_eq!(member, MemberSpec { emulation: Some(emulation), ..MemberSpec::at(path) });
         assert_eq!(member.to_string(), "emu:d/a.img");
@@ -334,7 +358,7 @@ mod tests {
         let changed = member.clone().with_faults(other);
         assert_eq!(changed.emulation.as_ref().unwrap().faults, other);
         let written_back = changed.clone().with_cache(CacheMode::WriteBack);
-        assert_eq!(written_back.emulation.unwrap().cache, CacheMode::WriteBack);
+        assert_eq!(written_back.emulation.unwrap().cache, Some(CacheMode::WriteBack));
         assert_eq!((changed.path, member.emulation.unwrap().faults), (member.path, faults));
     }
 
@@ -367,6 +391,10 @@ mod tests {
             (
                 "emu:a?cache=on",
                 "'cache=on' in 'emu:a?cache=on': 'on' is no drive cache: expected off, read or write-back",
+            ),
+            (
+                "emu:a?idle-wait=1ms",
+                "'idle-wait=1ms' in 'emu:a?idle-wait=1ms': idle-wait needs verify=idle before it",
             ),
             ("emu:a?slowdown=0", "emu:a: a drive is slowed down 1 to 1000 times, not 0 times"),
             ("emu:a?slowdown=nan", "emu:a: a drive is slowed down 1 to 1000 times, not NaN times"),

@@ -5,9 +5,11 @@ use std::collections::{BTreeSet, VecDeque};
 use levelhead_array::journal::record::{Record, checksums};
 use levelhead_array::{BufId, Combine, RequestId, Submit, Sums};
 use levelhead_block::{
-    BlockDevice, Buf, Command, Memory, Outcome, Payload, Piece, Place, Request, Silent, SilentWrite,
+    Aftermath, BlockDevice, Buf, Command, Memory, Outcome, Payload, Piece, Place, Request, Silent,
+    SilentWrite, What,
 };
 use levelhead_bytes::{Buffers, Caching, Ended, GARBAGE, Platter};
+use levelhead_drive::Completion;
 use levelhead_erasure::Kernel;
 use levelhead_units::{DriveIdx, Extent, Lba, Sectors};
 
@@ -71,9 +73,11 @@ impl WorldBytes {
     }
 
     /// Moves the bytes of a command that a drive has just ended, as well as the drive has done so.
-    pub(crate) fn transfer(&mut self, submit: &Submit, outcome: &Outcome, silent: &Silent) {
+    pub(crate) fn transfer(&mut self, submit: &Submit, done: Completion) {
+        let Completion { id, outcome, silent, is_read_back, after, .. } = done;
         // Of a drive that was given up, what it was to write may have been released.
         let Outcome::Done { .. } = outcome else { return };
+        let read_back = is_read_back.then_some(id);
         let Submit { drive, command, origin, segments, .. } = submit;
         let room = match command {
             Command::Read { .. } => Some(segments[0].place.buf),
@@ -86,8 +90,10 @@ impl WorldBytes {
         };
         let request = Request::new(*command, payload).with_origin(*origin);
         let platter = &mut self.platters[drive.as_usize()];
-        let silent = within(platter.storage_mut().size(), command, silent);
-        let Ok(reply) = platter.end(request, Ended { outcome: outcome.clone(), silent });
+        let size = platter.storage_mut().size();
+        let silent = within(size, command.extent(), silent);
+        let after = after.into_iter().map(|one| kept(size, one)).collect();
+        let Ok(reply) = platter.end(request, Ended { outcome, silent, read_back, after });
         if let Some(id) = room {
             self.buffers.give_back(id, reply.data);
         }
@@ -106,6 +112,13 @@ impl WorldBytes {
             let place = Extent::new(lba, Sectors::new(1));
             self.platter_mut(submit.drive).bytes_mut(place).copy_from_slice(&sector);
         }
+    }
+
+    /// Carries out what a drive says has become of a write after its end.
+    pub(crate) fn follow_up(&mut self, drive: DriveIdx, aftermath: Aftermath) {
+        let platter = &mut self.platters[drive.as_usize()];
+        let size = platter.storage_mut().size();
+        let Ok(()) = platter.carry_out(kept(size, aftermath));
     }
 
     /// Whether anything may be in a drive's memory only.
@@ -140,12 +153,20 @@ impl WorldBytes {
     }
 }
 
-/// The same on a platter of which only the first `size` sectors are kept: what lands past them is nowhere.
-fn within(size: Sectors, command: &Command, silent: &Silent) -> Silent {
-    let (Silent::Write(wrong), Some(extent)) = (silent, command.extent()) else {
-        return silent.clone();
+/// What becomes of a write on a platter of which only the first `size` sectors are kept.
+fn kept(size: Sectors, aftermath: Aftermath) -> Aftermath {
+    let Aftermath { id, extent, what } = aftermath;
+    let what = match what {
+        What::WrittenAgain(silent) => What::WrittenAgain(within(size, Some(extent), silent)),
+        What::Overwritten | What::LetGo => what,
     };
-    let Some(lba) = wrong.landed else { return silent.clone() };
+    Aftermath { id, extent, what }
+}
+
+/// The same on a platter of which only the first `size` sectors are kept: what lands past them is nowhere.
+fn within(size: Sectors, extent: Option<Extent>, silent: Silent) -> Silent {
+    let (Silent::Write(wrong), Some(extent)) = (&silent, extent) else { return silent };
+    let Some(lba) = wrong.landed else { return silent };
     let past = (0_u32..)
         .zip(Extent::new(lba, extent.sectors).iter())
         .filter(|(_, lba)| *lba >= Lba::ZERO + size)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use levelhead_block::{Memory, Reply, Request};
 use levelhead_bytes::{Caching, Ended, Platter};
-use levelhead_drive::{Completion, Drive};
+use levelhead_drive::{Completion, Counters, Drive};
 use levelhead_units::{Instant, Sectors};
 
 /// A drive full of zeroes to begin with. Requests have names; each is answered once, at the time the
@@ -57,6 +57,9 @@ impl Lone {
         let unwritten = self.drive.unwritten(self.now);
         let Ok(()) = self.platter.destage(&unwritten);
         ended.extend(self.collect());
+        while let Some(aftermath) = self.drive.poll_aftermath() {
+            let Ok(()) = self.platter.carry_out(aftermath);
+        }
         ended
     }
 
@@ -89,6 +92,11 @@ impl Lone {
         ended
     }
 
+    /// What the drive has done so far.
+    pub fn counters(&self) -> Counters {
+        self.drive.counters()
+    }
+
     /// How many sectors are in its memory only, as far as has been looked at.
     pub fn unwritten_len(&self) -> usize {
         self.platter.unwritten_len()
@@ -101,9 +109,13 @@ impl Lone {
 
     fn collect(&mut self) -> Vec<(u64, Reply)> {
         let mut ended = Vec::new();
-        while let Some(Completion { id, outcome, silent, .. }) = self.drive.poll() {
+        while let Some(Completion { id, outcome, silent, is_read_back, after, .. }) =
+            self.drive.poll()
+        {
             let request = self.inside.remove(&id).expect("it was submitted");
-            let Ok(reply) = self.platter.end(request, Ended { outcome, silent });
+            let read_back = is_read_back.then_some(id);
+            let how = Ended { outcome, silent, read_back, after };
+            let Ok(reply) = self.platter.end(request, how);
             ended.push((id, reply));
         }
         ended

@@ -16,7 +16,7 @@ use levelhead_array::{Answer, Content, HostOrder, Policy, RequestId, Spec};
 use levelhead_block::{
     BlockDevice, Buf, Command, Durability, Effort, Memory, Outcome, SectorSet, ZeroTail,
 };
-use levelhead_drive::{CacheMode, Faults, Profile, Scheduler, Settings};
+use levelhead_drive::{CacheMode, Faults, Profile, Scheduler, Settings, Verify};
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos, Ratio, Sectors};
 
@@ -149,6 +149,8 @@ fn draw(rng: &mut Rng, seed: u64) -> WorldSettings {
         queue_depth: 32,
         scheduler: Scheduler::SOONEST,
         cache,
+        retention: None,
+        verify: Verify::Off,
         faults: Faults { slowdown, ..faults },
         size: Some(DRIVE_SIZE),
     };

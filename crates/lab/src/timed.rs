@@ -130,7 +130,7 @@ mod tests {
     use std::sync::Arc;
 
     use levelhead_array::{Area, Content, HostOrder, Policy};
-    use levelhead_drive::{CacheMode, Profile, QUEUE_DEPTH_MAX, Scheduler, Settings};
+    use levelhead_drive::{CacheMode, Profile, QUEUE_DEPTH_MAX, Scheduler, Settings, Verify};
     use levelhead_units::{Lba, Sectors};
 
     use super::*;
@@ -147,6 +147,8 @@ mod tests {
                 queue_depth: QUEUE_DEPTH_MAX,
                 scheduler: Scheduler::SOONEST,
                 cache: CacheMode::Off,
+                retention: None,
+                verify: Verify::Off,
                 faults: faults.parse().unwrap(),
                 size: None,
             }],

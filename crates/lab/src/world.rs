@@ -606,17 +606,23 @@ impl World {
             let sub = SubId(done.id);
             self.note(now, Note::Done, &[drive.as_usize() as u64, done.id, code(&done.outcome)]);
             let submit = self.drives[drive.as_usize()].inside.remove(&sub);
+            let outcome = done.outcome.clone();
             if let (Some(bytes), Some(submit)) = (&mut self.bytes, submit) {
                 let shelf = self.shelf.as_mut();
                 match shelf.filter(|_| done.outcome.is_good()).and_then(|s| s.delay(&submit)) {
-                    None => bytes.transfer(&submit, &done.outcome, &done.silent),
+                    None => bytes.transfer(&submit, done),
                     Some(earlier) => bytes.postpone(&submit, earlier),
                 }
             }
-            self.array.handle_done(now, sub, &done.outcome);
+            self.array.handle_done(now, sub, &outcome);
             self.carry_out(now);
         }
         self.destage(now, drive);
+        while let Some(aftermath) = self.drives[drive.as_usize()].drive.poll_aftermath() {
+            if let Some(bytes) = &mut self.bytes {
+                bytes.follow_up(drive, aftermath);
+            }
+        }
     }
 
     /// Brings to a drive's medium what the model has brought there.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use levelhead_array::{Content, HostOrder, Policy};
-use levelhead_drive::{CacheMode, Faults, Profile, Scheduler, Settings};
+use levelhead_drive::{CacheMode, Faults, Profile, Scheduler, Settings, Verify};
 use levelhead_lab::{World, WorldSettings, replay};
 use levelhead_stats::Streams;
 use levelhead_trace::Arrival;
@@ -27,6 +27,8 @@ fn settings(policy: &str, window: u32, seed: u64) -> WorldSettings {
             queue_depth: 32,
             scheduler: Scheduler::SOONEST,
             cache: CacheMode::Off,
+            retention: None,
+            verify: Verify::Off,
             faults,
             size: None,
         }],

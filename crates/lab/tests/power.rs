@@ -11,7 +11,7 @@ use levelhead_array::{Content, HostOrder, Policy, RequestId};
 use levelhead_block::{
     Buf, Command, Durability, Effort, Outcome, Payload, Piece, Reply, Request, ZeroTail,
 };
-use levelhead_drive::{CacheMode, Drive, Faults, Profile, Scheduler, Settings};
+use levelhead_drive::{CacheMode, Drive, Faults, Profile, Scheduler, Settings, Verify};
 use levelhead_lab::{Lone, World, WorldSettings};
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{Extent, Instant, Lba, Nanos, SECTOR_SIZE, Sectors};
@@ -43,7 +43,8 @@ const SMALL: &str = r#"
 
 fn settings(faults: Faults) -> Settings {
     let (queue_depth, scheduler) = (8, Scheduler::SOONEST);
-    Settings { queue_depth, scheduler, cache: CacheMode::WriteBack, faults, size: None }
+    let (cache, retention, verify) = (CacheMode::WriteBack, None, Verify::Off);
+    Settings { queue_depth, scheduler, cache, retention, verify, faults, size: None }
 }
 
 const RETRIES: &str = "retry-rate=2%,rotations=1";

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use levelhead_block::{
     Buf, Command, Durability, Effort, Payload, Piece, Request, Silent, SilentWrite, ZeroTail,
 };
-use levelhead_drive::{CacheMode, Completion, Drive, Faults, Profile, Scheduler, Settings};
+use levelhead_drive::{CacheMode, Completion, Drive, Faults, Profile, Scheduler, Settings, Verify};
 use levelhead_lab::Lone;
 use levelhead_stats::Streams;
 use levelhead_units::{Extent, Lba, Nanos, SECTOR_SIZE, Sectors};
@@ -53,7 +53,9 @@ enum Blind {
 fn drive(seed: u64, cache: CacheMode, faults: &str) -> Drive {
     let faults: Faults = faults.parse().unwrap();
     let (queue_depth, scheduler) = (1, Scheduler::Fcfs);
-    let settings = Settings { queue_depth, scheduler, cache, faults, size: None };
+    let (retention, verify) = (None, Verify::Off);
+    let settings =
+        Settings { queue_depth, scheduler, cache, retention, verify, faults, size: None };
     Drive::new(Profile::parse(SMALL).unwrap(), settings, Streams::new(seed), "drive/0").unwrap()
 }
 

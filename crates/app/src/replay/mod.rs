@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use levelhead_array::{Content, HostOrder, Policy, Spec};
-use levelhead_drive::{CacheMode, Faults, QUEUE_DEPTH_MAX, Scheduler};
+use levelhead_drive::{CacheMode, Faults, QUEUE_DEPTH_MAX, Scheduler, Verify};
 use levelhead_lab::replay::{Run, Sending};
 use levelhead_lab::{World, WorldSettings, replay};
 use levelhead_trace::{Arrival, Format, Placement, Synthetic};
@@ -128,6 +128,8 @@ fn worlds(ask: &Replay) -> Result<Vec<WorldSettings>, AppError> {
                 queue_depth: QUEUE_DEPTH_MAX,
                 scheduler: ask.scheduler,
                 cache: ask.cache,
+                retention: None,
+                verify: Verify::Off,
                 faults: Faults {
                     slowdown: ask.slow.get(&name).copied().unwrap_or(faults.slowdown),
                     ..faults

@@ -74,6 +74,11 @@ impl Ahead {
         ahead.since
     }
 
+    /// When it is at its end.
+    pub(crate) fn done_at(&self, mechanics: &Mechanics, geometry: &Geometry) -> Instant {
+        self.when(mechanics, geometry, self.limit)
+    }
+
     /// Whether it is to read some of these blocks.
     pub(crate) fn reads(&self, blocks: &Range<u64>) -> bool {
         self.next < blocks.end && blocks.start < self.limit

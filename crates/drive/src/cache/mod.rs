@@ -1,8 +1,10 @@
 //! The memory inside the drive: what a make has, and what one drive keeps in it.
 //!
-//! - `segments`: what was read;
+//! - `kept`: what was read, and perhaps what was written: in `segments`, which are streams of reads, or in
+//!   `retained`, a list with a retention policy;
 //! - `ahead`: what is being read without being asked for;
-//! - `dirty`: what was written and waits for the medium.
+//! - `dirty`: what was written and waits for the medium;
+//! - `unverified`: what is on the medium and waits to be read back.
 //!
 //! How commands use it stands in `disk::cached`.
 
@@ -12,13 +14,19 @@ use levelhead_units::{Instant, Nanos};
 
 pub(crate) use self::ahead::Ahead;
 pub(crate) use self::dirty::Dirty;
+pub(crate) use self::kept::Kept;
+pub(crate) use self::retained::{Class, Retained};
 pub(crate) use self::segments::Segments;
-use crate::CacheMode;
+pub(crate) use self::unverified::{End, Form, GivenUp, Part, REPAIRS_MAX, Unverified};
 use crate::geometry::Geometry;
+use crate::{CacheMode, Retention};
 
 mod ahead;
 mod dirty;
+mod kept;
+mod retained;
 mod segments;
+mod unverified;
 
 /// What a make has in memory and does with it. Sizes are in the drive's blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,10 +75,26 @@ impl CacheShape {
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     pub(crate) shape: CacheShape,
-    pub(crate) segments: Segments,
+    pub(crate) kept: Kept,
+    /// The same with nothing in it.
+    empty: Box<Kept>,
     pub(crate) ahead: Option<Ahead>,
     /// Absent unless the drive writes back.
     pub(crate) writes: Option<Writes>,
+}
+
+/// A write of blocks, as a command asks for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Write {
+    pub(crate) blocks: Range<u64>,
+    /// Whether it ends on the medium.
+    pub(crate) is_durable: bool,
+    /// How often it is read back within the command, and written again before all but the first time.
+    pub(crate) read_backs: u32,
+    /// The command's name.
+    pub(crate) id: u64,
+    /// On whose behalf it runs.
+    pub(crate) origin: u64,
 }
 
 /// What has not reached the medium.
@@ -82,22 +106,33 @@ pub(crate) struct Writes {
 }
 
 impl Cache {
-    /// The empty memory of a drive that uses it like that.
-    pub(crate) fn new(shape: CacheShape, mode: CacheMode) -> Option<Self> {
+    /// The empty memory of a drive that uses it like that; without `retention`, as its make does.
+    pub(crate) fn new(
+        shape: CacheShape,
+        mode: CacheMode,
+        retention: Option<Retention>,
+        block_size: u64,
+    ) -> Option<Self> {
         let writes = match mode {
             CacheMode::Off => return None,
             CacheMode::Read => None,
             CacheMode::WriteBack => Some(Writes::default()),
         };
-        let segments = Segments::new(shape.segments, shape.segment_blocks);
-        Some(Self { shape, segments, ahead: None, writes })
+        let kept = match retention {
+            None => Kept::Streams(Segments::new(shape.segments, shape.segment_blocks)),
+            Some(retention) => {
+                Kept::List(Box::new(Retained::new(retention, block_size, shape.segment_blocks)))
+            }
+        };
+        let empty = Box::new(kept.clone());
+        Some(Self { shape, kept, empty, ahead: None, writes })
     }
 
     /// The same memory with nothing in it.
     pub(crate) fn emptied(&self) -> Self {
-        let segments = Segments::new(self.shape.segments, self.shape.segment_blocks);
         let writes = self.writes.as_ref().map(|_| Writes::default());
-        Self { shape: self.shape, segments, ahead: None, writes }
+        let (kept, empty) = ((*self.empty).clone(), self.empty.clone());
+        Self { shape: self.shape, kept, empty, ahead: None, writes }
     }
 
     /// Whether a command for these blocks begins without moving the arm: a read whose first block is
@@ -105,10 +140,11 @@ impl Cache {
     pub(crate) fn is_near(&self, blocks: &Range<u64>, is_read: bool) -> bool {
         match &self.writes {
             _ if is_read => {
-                self.segments.find(blocks.start).is_some_and(|idx| {
-                    blocks.start < self.segments.blocks(idx).end
+                self.kept.find(blocks.start).is_some_and(|idx| {
+                    blocks.start < self.kept.blocks(idx).end
                         || self.ahead.is_some_and(|ahead| ahead.segment == idx)
-                }) || self.writes.as_ref().is_some_and(|writes| writes.dirty.covers(blocks))
+                }) || self.kept.covers(blocks)
+                    || self.writes.as_ref().is_some_and(|writes| writes.dirty.covers(blocks))
             }
             Some(writes) => writes.has_room(blocks, &self.shape),
             None => false,

@@ -23,7 +23,13 @@ struct Segment {
 
 /// A segment's place among the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SegmentIdx(usize);
+pub(crate) struct SegmentIdx(pub(super) u64);
+
+impl SegmentIdx {
+    fn at(self) -> usize {
+        self.0 as usize
+    }
+}
 
 impl Segments {
     /// `count` empty segments of `capacity` blocks each.
@@ -36,46 +42,46 @@ impl Segments {
     pub(crate) fn find(&self, block: u64) -> Option<SegmentIdx> {
         let held = self.slots.iter().position(|slot| slot.blocks.contains(&block));
         let ends_there = |slot: &Segment| !slot.blocks.is_empty() && slot.blocks.end == block;
-        held.or_else(|| self.slots.iter().position(ends_there)).map(SegmentIdx)
+        held.or_else(|| self.slots.iter().position(ends_there)).map(|at| SegmentIdx(at as u64))
     }
 
     /// What a segment holds.
     pub(crate) fn blocks(&self, idx: SegmentIdx) -> Range<u64> {
-        self.slots[idx.0].blocks.clone()
+        self.slots[idx.at()].blocks.clone()
     }
 
     /// How many reads have followed the one that began the segment.
     pub(crate) fn followers(&self, idx: SegmentIdx) -> u32 {
-        self.slots[idx.0].followers
+        self.slots[idx.at()].followers
     }
 
     /// Another read has begun in the segment.
     pub(crate) fn follow(&mut self, idx: SegmentIdx) {
         self.clock += 1;
-        let slot = &mut self.slots[idx.0];
+        let slot = &mut self.slots[idx.at()];
         slot.used = self.clock;
         slot.followers = slot.followers.saturating_add(1);
     }
 
     /// The segment goes on to `end`, which it may reach already.
     pub(crate) fn grow(&mut self, idx: SegmentIdx, end: u64) {
-        let held = &mut self.slots[idx.0].blocks;
+        let held = &mut self.slots[idx.at()].blocks;
         held.end = held.end.max(end);
         held.start = held.start.max(held.end.saturating_sub(self.capacity));
     }
 
     /// The segment begins anew at `first`, in the same stream.
     pub(crate) fn restart(&mut self, idx: SegmentIdx, first: u64) {
-        self.slots[idx.0].blocks = first..first;
+        self.slots[idx.at()].blocks = first..first;
     }
 
     /// Another stream takes the segment used longest ago, and begins with `blocks`.
     pub(crate) fn replace(&mut self, blocks: Range<u64>) -> SegmentIdx {
         let oldest = self.slots.iter().enumerate().min_by_key(|(_, slot)| slot.used);
-        let idx = SegmentIdx(oldest.map_or(0, |(at, _)| at));
+        let idx = SegmentIdx(oldest.map_or(0, |(at, _)| at) as u64);
         self.clock += 1;
         let empty = blocks.start..blocks.start;
-        self.slots[idx.0] = Segment { blocks: empty, followers: 0, used: self.clock };
+        self.slots[idx.at()] = Segment { blocks: empty, followers: 0, used: self.clock };
         self.grow(idx, blocks.end);
         idx
     }

@@ -12,41 +12,21 @@
 //! ```
 //!
 //! Waiting writes go to the medium inwards from where the arm was last, then from the outermost on
-//! (C-LOOK over blocks), once no command has come for the make's delay, and at most a segment at a
-//! time: a command that comes then has to wait for that one. None of this is an event: it is
-//! computed when the next command or question comes.
+//! (C-LOOK over blocks), and at most a segment at a time: when, says `idle`.
 
 use std::ops::Range;
 
 use levelhead_units::Instant;
 
 use super::{Disk, Served};
-use crate::cache::{Ahead, Cache};
+use crate::cache::{Ahead, Cache, Class};
 use crate::mechanics::{Arm, Pass};
 
 impl Disk {
-    /// What the disk has done on its own by `now`: no command has come since the last one ended.
-    pub(crate) fn catch_up(&mut self, now: Instant) {
-        let Some(cache) = &self.cache else { return };
-        let delay = cache.shape.write_delay;
-        while self.in_service.is_none()
-            && let Some(writes) = self.cache.as_ref().and_then(|cache| cache.writes.as_ref())
-            && !writes.dirty.is_empty()
-        {
-            let begin = self.free.max(self.ended + delay);
-            if begin >= now {
-                break;
-            }
-            self.free = self.write_back(begin);
-        }
-        if let Some(writes) = self.cache.as_mut().and_then(|cache| cache.writes.as_mut()) {
-            writes.under_way.retain(|&(_, end)| end > now);
-        }
-    }
-
     /// What the medium does not have at `now` although the drive took it, lowest first.
-    pub(crate) fn unwritten(&mut self, now: Instant) -> Vec<Range<u64>> {
-        self.catch_up(now);
+    ///
+    /// The disk has caught up with that time.
+    pub(crate) fn unwritten(&self, now: Instant) -> Vec<Range<u64>> {
         let Some(writes) = self.cache.as_ref().and_then(|cache| cache.writes.as_ref()) else {
             return Vec::new();
         };
@@ -78,7 +58,8 @@ impl Disk {
         if let Some(cache) = &mut self.cache {
             *cache = cache.emptied();
         }
-        self.in_service = None;
+        self.idle.forget_all();
+        (self.in_service, self.writing) = (None, None);
         (self.free, self.ended) = (now, now);
     }
 
@@ -86,6 +67,7 @@ impl Disk {
         let mut start = start;
         let last = self.last;
         self.last = Pass::Read;
+        self.count(Class::Read);
         let overhead = self.mechanics.overheads.in_cache(Pass::Read, last);
         let bus = self.mechanics.bus_floor(blocks.end - blocks.start);
         let hit = start + overhead + bus;
@@ -93,32 +75,36 @@ impl Disk {
         if let Some(writes) = &self.cache_mut().writes
             && writes.dirty.covers(&blocks)
         {
-            return Served { first_pass: hit, end: hit };
+            return Served { is_hit: true, first_pass: hit, end: hit };
         }
         let (mechanics, geometry) = (&self.mechanics, &self.geometry);
         let cache = self.cache.as_mut().expect("only a drive with a cache comes here");
         let shape = cache.shape;
-        let begun = cache.segments.find(blocks.start);
+        let begun = cache.kept.find(blocks.start);
         if let Some(idx) = begun {
-            let held = cache.segments.blocks(idx);
+            let held = cache.kept.blocks(idx);
             let limit = shape.ahead_limit(geometry, held.start, blocks.end);
             let ahead = cache.ahead.as_mut().filter(|ahead| ahead.segment == idx);
             if blocks.end <= held.end {
-                cache.segments.follow(idx);
+                cache.kept.follow(idx);
                 if !shape.read_ahead_on_hit {
                     self.arm = self.stop_ahead(start);
                 } else if let Some(ahead) = ahead {
                     ahead.extend(start, limit);
                 }
-                return Served { first_pass: hit, end: hit };
+                return Served { is_hit: true, first_pass: hit, end: hit };
             }
             if let Some(ahead) = ahead.filter(|_| blocks.end <= limit) {
                 ahead.extend(start + overhead, limit);
                 let read = ahead.when(mechanics, geometry, blocks.end);
-                cache.segments.follow(idx);
+                cache.kept.follow(idx);
                 let end = hit.max(read);
-                return Served { first_pass: end, end };
+                return Served { is_hit: true, first_pass: end, end };
             }
+        }
+        if cache.kept.covers(&blocks) {
+            cache.kept.touch(&blocks);
+            return Served { is_hit: true, first_pass: hit, end: hit };
         }
         // What waits for the medium must be there before it is read from it.
         while let Some(run) = self.overlapping_dirty(&blocks) {
@@ -129,30 +115,30 @@ impl Disk {
         let cache = self.cache.as_mut().expect("as above");
         let (idx, first) = match begun {
             Some(idx) => {
-                let held = cache.segments.blocks(idx);
+                let held = cache.kept.blocks(idx);
                 if !shape.read_ahead_over_requested
                     && held.start + shape.segment_blocks <= blocks.end
                 {
-                    cache.segments.restart(idx, held.end);
+                    cache.kept.restart(idx, held.end);
                 }
-                cache.segments.follow(idx);
+                cache.kept.follow(idx);
                 (idx, held.end)
             }
-            None => (cache.segments.replace(blocks.clone()), blocks.start),
+            None => (cache.kept.replace(blocks.clone()), blocks.start),
         };
-        cache.segments.grow(idx, blocks.end);
+        cache.kept.grow(idx, blocks.end);
         let service =
             self.mechanics.serve(&self.geometry, moving, arm, first..blocks.end, Pass::Read, 0);
         self.arm = service.arm;
         self.at = blocks.end;
-        if cache.segments.followers(idx) >= shape.read_ahead_after {
-            let held = cache.segments.blocks(idx);
+        if cache.kept.followers(idx) >= shape.read_ahead_after {
+            let held = cache.kept.blocks(idx);
             let limit = shape.ahead_limit(&self.geometry, held.start, blocks.end);
             cache.ahead = Some(Ahead::new(idx, service.end, service.arm, blocks.end, limit));
             self.is_ahead_new = true;
         }
         let end = service.end.max(service.positioned + bus);
-        Served { first_pass: end, end }
+        Served { is_hit: false, first_pass: end, end }
     }
 
     /// A read past the memory, which neither answers it nor keeps what it brings.
@@ -180,14 +166,14 @@ impl Disk {
         let cache = self.cache.as_ref()?;
         // What goes on filling a segment would bring back what the segment is to forget.
         let fills_it = cache.ahead.as_ref().is_some_and(|ahead| {
-            let held = cache.segments.blocks(ahead.segment);
+            let held = cache.kept.blocks(ahead.segment);
             ahead.reads(blocks) || (held.start < blocks.end && blocks.start < held.end)
         });
         if fills_it {
             self.arm = self.stop_ahead(start);
         }
         let cache = self.cache.as_mut()?;
-        cache.segments.forget(blocks);
+        cache.kept.forget(blocks);
         let shape = cache.shape;
         let writes = cache.writes.as_mut()?;
         writes.dirty.remove(blocks);
@@ -205,7 +191,7 @@ impl Disk {
         let overhead = self.mechanics.overheads.in_cache(Pass::Write, self.last);
         let end = start + overhead + self.mechanics.bus_floor(blocks.end - blocks.start);
         self.last = Pass::Write;
-        Some(Served { first_pass: end, end })
+        Some(Served { is_hit: true, first_pass: end, end })
     }
 
     /// Everything to the medium.
@@ -222,7 +208,7 @@ impl Disk {
             }
             end = self.write_back(end);
         }
-        Served { first_pass: end, end }
+        Served { is_hit: false, first_pass: end, end }
     }
 
     /// The arm is needed elsewhere at `at`; where it is then.
@@ -252,7 +238,7 @@ impl Disk {
             && let Some(ahead) = &mut cache.ahead
         {
             let (read, _) = ahead.progress(&self.mechanics, &self.geometry, now);
-            cache.segments.grow(ahead.segment, read);
+            cache.kept.grow(ahead.segment, read);
         }
     }
 
@@ -261,7 +247,7 @@ impl Disk {
     }
 
     /// Writes the next waiting run, or a segment of it, from `start` on; when that is over.
-    fn write_back(&mut self, start: Instant) -> Instant {
+    pub(super) fn write_back(&mut self, start: Instant) -> Instant {
         let writes = self.cache.as_ref().and_then(|cache| cache.writes.as_ref());
         let next = writes.and_then(|writes| writes.dirty.next_from(self.at));
         next.map_or(start, |run| self.write_back_run(start, run))

@@ -6,15 +6,18 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use levelhead_units::{Instant, Nanos};
+use levelhead_units::{Instant, Nanos, SECTOR_SIZE};
 
-use crate::cache::Cache;
+use crate::cache::{Cache, Class, Write};
 use crate::geometry::Geometry;
 use crate::mechanics::{Arm, Mechanics, Pass};
 use crate::queue::Choice;
-use crate::{CacheMode, Profile};
+use crate::{Profile, Settings};
 
 mod cached;
+mod idle;
+
+pub(crate) use idle::{Alone, IdleWork};
 
 /// What a command asks of the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,8 +30,8 @@ pub(crate) enum Work {
     /// Read these blocks from the medium, once what waits for them in memory is there, with `rotations` revolutions
     /// of retries at the end.
     ReadMedium { blocks: Range<u64>, rotations: u32 },
-    /// Write these blocks; a durable write ends on the medium.
-    Write { blocks: Range<u64>, is_durable: bool },
+    /// Write these blocks.
+    Write(Write),
     /// Bring all that was written to the medium.
     Flush,
     /// Only the controller's part.
@@ -38,6 +41,8 @@ pub(crate) enum Work {
 /// When a command's parts end, if nothing holds it up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Served {
+    /// Whether memory had it, or was about to.
+    pub(crate) is_hit: bool,
     /// The first pass, its bytes delivered.
     pub(crate) first_pass: Instant,
     /// The last retry.
@@ -64,23 +69,35 @@ pub(crate) struct Disk {
     cache: Option<Cache>,
     /// Whether the reading ahead began with the command in service.
     is_ahead_new: bool,
+    /// What it does when it is idle.
+    pub(crate) idle: IdleWork,
+    /// The write in service that will wait for its verification.
+    writing: Option<Write>,
 }
 
 impl Disk {
     /// A disk of this make at rest, with its arm over the first cylinder and its platter at that
     /// phase at time zero.
-    pub(crate) fn new(profile: &Profile, cache: CacheMode, phase: u64) -> Self {
+    pub(crate) fn new(profile: &Profile, settings: &Settings, phase: u64) -> Self {
+        let (geometry, mechanics) = (profile.geometry(), profile.mechanics(phase));
+        let block_size = SECTOR_SIZE as u64 / geometry.blocks_per_sector();
+        let Settings { cache, retention, verify, .. } = *settings;
+        let cache =
+            profile.cache().and_then(|shape| Cache::new(shape, cache, retention, block_size));
+        let idle = IdleWork::new(verify, block_size, &mechanics);
         Self {
-            geometry: profile.geometry(),
-            mechanics: profile.mechanics(phase),
+            geometry,
+            mechanics,
             arm: Arm::default(),
             at: 0,
             free: Instant::ZERO,
             ended: Instant::ZERO,
             last: Pass::Read,
             in_service: None,
-            cache: profile.cache().and_then(|shape| Cache::new(shape, cache)),
+            cache,
             is_ahead_new: false,
+            idle,
+            writing: None,
         }
     }
 
@@ -108,13 +125,11 @@ impl Disk {
             Work::Read { blocks } => self.read(start, blocks, 0),
             Work::ReadHard { blocks, rotations } => self.read(start, blocks, rotations),
             Work::ReadMedium { blocks, rotations } => self.read_medium(start, blocks, rotations),
-            Work::Write { blocks, is_durable } => self
-                .write_cached(start, &blocks, is_durable)
-                .unwrap_or_else(|| self.write(start, blocks)),
+            Work::Write(write) => self.write_kept(start, write),
             Work::Flush => self.flush(start),
             Work::Nothing => {
                 let end = start + self.mechanics.overheads.in_cache(Pass::Write, self.last);
-                Served { first_pass: end, end }
+                Served { is_hit: true, first_pass: end, end }
             }
         };
         self.in_service = Some(served.end);
@@ -132,9 +147,11 @@ impl Disk {
             ahead.delay(ended.saturating_since(expected));
         }
         (self.free, self.ended) = (ended, ended);
+        self.keep(ended);
     }
 
     fn read(&mut self, start: Instant, blocks: Range<u64>, rotations: u32) -> Served {
+        self.count(Class::Read);
         let moving = start + self.mechanics.overheads.on_medium(Pass::Read, self.last);
         self.arm = self.stop_ahead(start);
         self.at = blocks.end;
@@ -145,17 +162,54 @@ impl Disk {
         // Bytes leave as they are read.
         let first_pass = service.first_pass.max(service.positioned + bus);
         let retries: Nanos = service.end - service.first_pass;
-        Served { first_pass, end: first_pass + retries }
+        Served { is_hit: false, first_pass, end: first_pass + retries }
     }
 
-    fn write(&mut self, start: Instant, blocks: Range<u64>) -> Served {
+    /// A write, and what is kept of it.
+    fn write_kept(&mut self, start: Instant, write: Write) -> Served {
+        self.count(Class::Write);
+        let waits = self.idle.verifies();
+        if let Some(unverified) = &mut self.idle.unverified {
+            unverified.supersede(&self.geometry, &write.blocks);
+        }
+        let Write { blocks, is_durable, read_backs, .. } = write.clone();
+        let served = self.write_cached(start, &blocks, is_durable);
+        if let Some(list) = self.cache.as_mut().and_then(|cache| cache.kept.list()) {
+            list.keep_write(blocks.clone(), waits);
+        }
+        self.writing = Some(write);
+        served.unwrap_or_else(|| self.write(start, blocks, read_backs))
+    }
+
+    fn count(&mut self, class: Class) {
+        if let Some(cache) = &mut self.cache {
+            cache.kept.count(class);
+        }
+    }
+
+    fn write(&mut self, start: Instant, blocks: Range<u64>, read_backs: u32) -> Served {
         // The bytes come while the arm moves.
         let moving = start + self.mechanics.overheads.on_medium(Pass::Write, self.last);
         self.arm = self.stop_ahead(start);
         self.at = blocks.end;
         let service =
-            self.mechanics.serve(&self.geometry, moving, self.arm, blocks, Pass::Write, 0);
+            self.mechanics.serve(&self.geometry, moving, self.arm, blocks.clone(), Pass::Write, 0);
         (self.arm, self.last) = (service.arm, Pass::Write);
-        Served { first_pass: service.end, end: service.end }
+        let mut end = service.end;
+        for at in 0..read_backs {
+            // What differed was written again before.
+            let passes = if at == 0 { &[Pass::Read][..] } else { &[Pass::Write, Pass::Read] };
+            for &pass in passes {
+                end = self.pass_over(end, self.arm, &blocks, pass);
+            }
+        }
+        Served { is_hit: false, first_pass: end, end }
+    }
+
+    /// A pass over `blocks` without a command, from `start` on; when that is over.
+    fn pass_over(&mut self, start: Instant, arm: Arm, blocks: &Range<u64>, pass: Pass) -> Instant {
+        let service = self.mechanics.serve(&self.geometry, start, arm, blocks.clone(), pass, 0);
+        (self.arm, self.at) = (service.arm, blocks.end);
+        service.end
     }
 }

@@ -60,7 +60,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use levelhead_units::{Nanos, Sectors};
+use levelhead_units::{Bytes, Nanos, SECTOR_SIZE, Sectors};
 
 use crate::cache::CacheShape;
 use crate::geometry::Geometry;
@@ -142,6 +142,13 @@ impl Profile {
     /// The memory of the make, if it has any.
     pub(crate) fn cache(&self) -> Option<CacheShape> {
         self.cache
+    }
+
+    /// How much memory a drive of this make has for what it reads.
+    pub(crate) fn memory(&self) -> Option<Bytes> {
+        let block_size = SECTOR_SIZE as u64 / self.geometry.blocks_per_sector();
+        let blocks = self.cache.map(|cache| u64::from(cache.segments) * cache.segment_blocks);
+        blocks.map(|blocks| Bytes::new(blocks * block_size))
     }
 
     /// Whether a drive of this make can use its memory like that.

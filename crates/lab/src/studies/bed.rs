@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use levelhead_array::{Content, HostOrder, Policy};
-use levelhead_drive::{CacheMode, Faults, Profile, QUEUE_DEPTH_MAX, Scheduler};
+use levelhead_drive::{CacheMode, Faults, Profile, QUEUE_DEPTH_MAX, Scheduler, Verify};
 use levelhead_stats::{Streams, Summary, quantile_of_sorted};
 use levelhead_trace::{Arrival, Kind, Mapping, Synthetic, Trace, onto_array};
 use levelhead_units::{Nanos, Sectors};
@@ -129,6 +129,8 @@ impl Bed {
             queue_depth: QUEUE_DEPTH_MAX,
             scheduler: Scheduler::Sptf { age_weight: self.age_weight },
             cache: CacheMode::Off,
+            retention: None,
+            verify: Verify::Off,
             faults: self.faults.get(idx).copied().unwrap_or(last),
             size: None,
         };

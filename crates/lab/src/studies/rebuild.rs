@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use levelhead_array::{HostOrder, Policy, RebuildWish, RequestId};
 use levelhead_block::{Command, Durability, Effort, ZeroTail};
-use levelhead_drive::{CacheMode, Drive, Faults, Profile, QUEUE_DEPTH_MAX, Scheduler};
+use levelhead_drive::{CacheMode, Drive, Faults, Profile, QUEUE_DEPTH_MAX, Scheduler, Verify};
 use levelhead_stats::{Streams, quantile_of_sorted};
 use levelhead_trace::Synthetic;
 use levelhead_units::{Bytes, DriveIdx, Extent, Instant, Lba, Nanos, Sectors};
@@ -175,6 +175,8 @@ fn sequential(seed: u64, secs: u64) -> Result<Measured, String> {
         queue_depth: QUEUE_DEPTH_MAX,
         scheduler: Scheduler::Sptf { age_weight: 0.0 },
         cache: CacheMode::Off,
+        retention: None,
+        verify: Verify::Off,
         faults: Faults::NONE,
         size: None,
     };

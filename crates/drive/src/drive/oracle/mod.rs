@@ -18,7 +18,7 @@ use levelhead_units::Lba;
 use self::data::{Row, rows};
 use super::*;
 use crate::mechanics::{Arm, Bug, Spindle};
-use crate::{CacheMode, Faults, Scheduler, Settings};
+use crate::{CacheMode, Faults, Scheduler, Settings, Verify};
 
 mod bugs;
 mod data;
@@ -76,6 +76,8 @@ impl Bench {
             queue_depth: queue_depth + self.depth_extra,
             scheduler: self.scheduler,
             cache: CacheMode::Off,
+            retention: None,
+            verify: Verify::Off,
             faults: Faults::NONE,
             size: None,
         };

@@ -5,13 +5,26 @@
 
 use super::data::{Traced, traced};
 use super::*;
+use crate::cache::Write;
 use crate::disk::{Disk, Work};
+
+fn settings(cache: CacheMode) -> Settings {
+    Settings {
+        queue_depth: 1,
+        scheduler: Scheduler::Fcfs,
+        cache,
+        retention: None,
+        verify: Verify::Off,
+        faults: Faults::NONE,
+        size: None,
+    }
+}
 
 /// Closed loop: each request comes its gap after the end of the one before. Services in
 /// milliseconds.
 fn services(make: &str, rows: &[Traced]) -> Vec<f64> {
     let profile = Profile::shipped(make).unwrap();
-    let mut disk = Disk::new(&profile, CacheMode::WriteBack, 0);
+    let mut disk = Disk::new(&profile, &settings(CacheMode::WriteBack), 0);
     let mut now = Instant::ZERO;
     rows.iter()
         .map(|row| {
@@ -19,9 +32,9 @@ fn services(make: &str, rows: &[Traced]) -> Vec<f64> {
             let work = if row.is_read {
                 Work::Read { blocks }
             } else {
-                Work::Write { blocks, is_durable: false }
+                Work::Write(Write { blocks, is_durable: false, read_backs: 0, id: 0, origin: 0 })
             };
-            disk.catch_up(now);
+            assert_eq!(disk.catch_up(now, now), None, "it verifies nothing");
             let end = disk.serve(now.max(disk.free()), work).end;
             disk.finish(end);
             let service = end - now;
@@ -73,7 +86,7 @@ const MISSED: Nanos = Nanos::new(3);
 fn as_many_reads_are_hits_as_with_disksim() {
     let Some(rows) = rows("oracle_seqcache.csv") else { return };
     let profile = Profile::shipped("simple15k").unwrap();
-    let mut disk = Disk::new(&profile, CacheMode::Read, 0);
+    let mut disk = Disk::new(&profile, &settings(CacheMode::Read), 0);
     let (mut hits, mut responses, mut oracle) = (0, 0.0, 0.0);
     let next = rows.iter().skip(1).map(|row| row.arrival).chain([Instant::from_nanos(u64::MAX)]);
     for (row, next) in rows.iter().zip(next) {

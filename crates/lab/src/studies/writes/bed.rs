@@ -5,7 +5,7 @@ use std::sync::Arc;
 use levelhead_array::journal::rules::Rules;
 use levelhead_array::reserve::{Apart, Division, Use};
 use levelhead_array::{Content, HostOrder, JournalSettings, Layout, Left, Policy, Spec};
-use levelhead_drive::{CacheMode, Faults, Profile, QUEUE_DEPTH_MAX, Scheduler};
+use levelhead_drive::{CacheMode, Faults, Profile, QUEUE_DEPTH_MAX, Scheduler, Verify};
 use levelhead_stats::Streams;
 use levelhead_trace::{Arrival, Kind, Synthetic};
 use levelhead_units::{DriveIdx, Extent, Instant, Lba, Nanos, Sectors};
@@ -177,6 +177,8 @@ impl Site {
             queue_depth: QUEUE_DEPTH_MAX,
             scheduler: Scheduler::SOONEST,
             cache: self.cache,
+            retention: None,
+            verify: Verify::Off,
             faults,
             size: None,
         };

@@ -7,6 +7,13 @@ use levelhead_units::Sectors;
 
 use crate::{Faults, FaultsError};
 
+mod retention;
+mod verify;
+
+pub(crate) use self::retention::UNIT;
+pub use self::retention::{Placing, Retention};
+pub use self::verify::{IdleVerify, Verify, VerifyStart};
+
 /// The most commands a drive holds, the one in service included: the depth of SATA's queue.
 pub const QUEUE_DEPTH_MAX: u32 = 32;
 
@@ -98,6 +105,10 @@ pub struct Settings {
     pub scheduler: Scheduler,
     /// What it uses its memory for.
     pub cache: CacheMode,
+    /// What stays in its memory; without it, what its make keeps, which is reads only. Needs a cache.
+    pub retention: Option<Retention>,
+    /// Whether and when it reads back what it has written.
+    pub verify: Verify,
     /// How it misbehaves.
     pub faults: Faults,
     /// Use only this number of sectors, from the first on, as if the drive were partitioned: these lie on the
@@ -116,6 +127,15 @@ impl Settings {
             && !(weight.is_finite() && weight >= 0.0)
         {
             return Err(SettingsError::AgeWeight { weight });
+        }
+        let problem = match (self.cache, self.verify, self.retention) {
+            (CacheMode::Off, Verify::Idle(_), _) => Some(MemoryProblem::VerifyWithoutCache),
+            (CacheMode::Off, _, Some(_)) => Some(MemoryProblem::RetentionWithoutCache),
+            (CacheMode::WriteBack, Verify::Raw, _) => Some(MemoryProblem::RawWithWriteBack),
+            (_, _, _) => None,
+        };
+        if let Some(problem) = problem {
+            return Err(SettingsError::Memory(problem));
         }
         self.faults.check()?;
         let wanted = self.size.unwrap_or(size);
@@ -144,6 +164,8 @@ pub enum SettingsError {
         /// What it was to be used for.
         mode: CacheMode,
     },
+    /// Its memory cannot be used like that.
+    Memory(MemoryProblem),
     /// The drive would have no sector, or more than its make.
     Size {
         /// The size asked for.
@@ -171,6 +193,7 @@ impl fmt::Display for SettingsError {
                 };
                 write!(f, "a drive of this make has {what}: its profile names none")
             }
+            Self::Memory(problem) => write!(f, "{problem}"),
             Self::Size { wanted, most } => write!(
                 f,
                 "a drive of this make has 1 to {} sectors, not {}",
@@ -179,6 +202,34 @@ impl fmt::Display for SettingsError {
             ),
             Self::Faults(error) => write!(f, "{error}"),
         }
+    }
+}
+
+/// What a drive cannot do with its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryProblem {
+    /// Nothing keeps the writes that wait for their verification.
+    VerifyWithoutCache,
+    /// A policy has nothing to keep.
+    RetentionWithoutCache,
+    /// A write is answered before it could have been read back.
+    RawWithWriteBack,
+}
+
+impl fmt::Display for MemoryProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            Self::VerifyWithoutCache => {
+                "verify=idle keeps writes in the drive's memory: it needs cache=read or write-back"
+            }
+            Self::RetentionWithoutCache => {
+                "retention says what stays in the drive's memory: it needs cache=read or write-back"
+            }
+            Self::RawWithWriteBack => {
+                "verify=raw reads a write back before it is answered: it needs cache=off or read"
+            }
+        };
+        write!(f, "{text}")
     }
 }
 
@@ -219,6 +270,8 @@ mod tests {
             queue_depth: 32,
             scheduler: Scheduler::SOONEST,
             cache: CacheMode::Off,
+            retention: None,
+            verify: Verify::Off,
             faults: Faults::NONE,
             size: Some(Sectors::new(100)),
         };
@@ -234,6 +287,18 @@ mod tests {
             (
                 Settings { scheduler: Scheduler::Sptf { age_weight: -1.0 }, ..good },
                 "the weight of age is 0 or a positive number, not -1",
+            ),
+            (
+                Settings { verify: Verify::IDLE, ..good },
+                "verify=idle keeps writes in the drive's memory: it needs cache=read or write-back",
+            ),
+            (
+                Settings { retention: "stay:1MB".parse().ok(), ..good },
+                "retention says what stays in the drive's memory: it needs cache=read or write-back",
+            ),
+            (
+                Settings { verify: Verify::Raw, cache: CacheMode::WriteBack, ..good },
+                "verify=raw reads a write back before it is answered: it needs cache=off or read",
             ),
             (
                 Settings { size: Some(Sectors::new(101)), ..good },

@@ -1,0 +1,121 @@
+//! What reading back finds, and what becomes of it.
+//!
+//! The disk says when it has read something back or written it again; here it is decided what that means. A lost, torn,
+//! misdirected or flipped write is a state of the medium: its sectors are *stale* until they are written
+//! again in good order. A comparison fails exactly if one of its sectors is stale.
+//!
+//! ```text
+//!   write ends: stale or not --> read back --> not stale: verified
+//!                                   ^    '---> stale: write again (a chance of its own) --.
+//!                                   '--------------- at most 3 times -------------------'
+//! ```
+//!
+//! # Invariants
+//!
+//! - VR1. A repair has the chances of its own attempt, not those of the write it repairs: else that would be lost for
+//!   ever.
+//! - VR2. The runtime that keeps the bytes hears of every repair, and of every write whose bytes the drive has let go
+//!   while the medium had others: [`Aftermath`]. It hears of a write that lands on others before
+//!   it does.
+
+use std::collections::VecDeque;
+
+use levelhead_block::{Aftermath, SectorSet, Silent, SilentWrite, What};
+use levelhead_stats::hash_of;
+use levelhead_units::{Extent, Lba, Sectors};
+
+use crate::Verify;
+use crate::cache::Dirty;
+use crate::health::VerifyCounters;
+
+/// What one drive knows, and does not know, of its medium.
+#[derive(Clone, Debug)]
+pub(crate) struct Verifying {
+    is_on: bool,
+    /// Sectors that are not what was last written there. The drive itself does not know.
+    stale: Dirty,
+    pub(crate) aftermaths: VecDeque<Aftermath>,
+    /// What was verified within commands.
+    pub(crate) raw: VerifyCounters,
+}
+
+impl Verifying {
+    pub(crate) fn new(verify: Verify) -> Self {
+        Self {
+            is_on: verify != Verify::Off,
+            stale: Dirty::default(),
+            aftermaths: VecDeque::new(),
+            raw: VerifyCounters::default(),
+        }
+    }
+
+    /// `extent` has been written, except for what was silently wrong with that.
+    pub(crate) fn wrote(&mut self, extent: Extent, silent: &Silent) {
+        if !self.is_on {
+            return;
+        }
+        self.stale.remove(&range(extent));
+        let Silent::Write(wrong) = silent else { return };
+        let SilentWrite { missing, landed, flips } = &**wrong;
+        if let Some(landed) = *landed {
+            self.stale.insert(range(extent));
+            self.stale.insert(range(landing(extent, landed, missing)));
+            return;
+        }
+        for at in missing.iter().chain(flips.iter().map(|flip| flip.offset)) {
+            let lba = (extent.lba + Sectors::new(at.into())).get();
+            self.stale.insert(lba..lba + 1);
+        }
+    }
+
+    /// Whether any of these sectors is not what was last written there.
+    pub(crate) fn is_stale(&self, extent: Extent) -> bool {
+        self.stale.overlapping(&range(extent)).is_some()
+    }
+
+    /// The extents that are not what was last written there.
+    pub(crate) fn stale(&self) -> impl Iterator<Item = Extent> {
+        self.stale
+            .runs()
+            .iter()
+            .map(|run| Extent::new(Lba::new(run.start), Sectors::new(run.end - run.start)))
+    }
+
+    /// A write and its repairs have been read back within the command.
+    pub(crate) fn count_raw(&mut self, again: &[Aftermath]) {
+        let is_right = |one: &Aftermath| one.what == What::WrittenAgain(Silent::Nothing);
+        let is_good = again.last().is_none_or(is_right);
+        let was_found = u64::from(!again.is_empty());
+        self.raw.writes += 1;
+        self.raw.verified += u64::from(is_good);
+        self.raw.unverified += u64::from(!is_good);
+        self.raw.found += was_found;
+        self.raw.mended += was_found * u64::from(is_good);
+        self.raw.unmended += u64::from(!is_good);
+    }
+
+    /// The drive lets what has become of a write be known.
+    pub(crate) fn tell(&mut self, id: u64, extent: Extent, what: What) {
+        self.aftermaths.push_back(Aftermath { id, extent, what });
+    }
+}
+
+/// On whose behalf a repair runs: the chances of attempt number `attempt` are its own (VR1).
+pub(crate) fn repair_origin(origin: u64, attempt: u32) -> u64 {
+    hash_of(origin, &[0x7e_9a12, attempt.into()])
+}
+
+/// Where a misdirected write goes: the place and the sectors that get there.
+pub(crate) fn misdirected(extent: Extent, silent: &Silent) -> Option<Extent> {
+    let Silent::Write(wrong) = silent else { return None };
+    wrong.landed.map(|landed| landing(extent, landed, &wrong.missing))
+}
+
+/// The missing sectors of a write are its last ones.
+fn landing(extent: Extent, landed: Lba, missing: &SectorSet) -> Extent {
+    Extent::new(landed, extent.sectors.saturating_sub(Sectors::new(missing.len() as u64)))
+}
+
+fn range(extent: Extent) -> std::ops::Range<u64> {
+    extent.lba.get()..extent.end().get()
+}
