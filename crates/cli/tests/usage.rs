@@ -340,6 +340,8 @@ fn numbers_out_of_range_are_refused_with_the_range() {
         ("--synthetic", "count=0", ["count", "expected 1 to 16777216, got 0"]),
         ("--synthetic", "interval=8", ["interval", "'8' is not a time"]),
         ("--synthetic", "size=5kB", ["size", "whole number of sectors"]),
+        ("--synthetic", "iraw:mail", ["iraw", "web, email, user-acc, code-dev or sas"]),
+        ("--synthetic", "iraw:web,length=8h", ["length", "at most 7h, got 8h"]),
         ("--synthetic", "colour=red", ["colour", "size, sizes, interval, count, reads or align"]),
     ] {
         check(&shelf, &["replay", option, value], &parts);

@@ -4,14 +4,14 @@
 //! ```text
 //!   bytes --(gzip, zstd)--> lines or records --(one file a format)--> Collector --> Trace
 //!                                                                                    |
-//!   Synthetic, seed ----------------> Vec<Arrival> <-- onto_array(Mapping) <---------+
+//!   Workload, seed -----------------> Vec<Arrival> <-- onto_array(Mapping) <---------+
 //! ```
 //!
 //! [`read`] takes any [`std::io::Read`] and a name for messages, opens nothing itself, unpacks gzip
 //! and zstd by their magic, and tells the format from the first lines if it is not given. A
 //! [`Trace`] keeps what the file said, in bytes and per device; [`onto_array`] lays the devices end
 //! to end, widens requests to whole sectors and places them on an array, and reports what it
-//! changed. [`Synthetic`] makes arrivals from a short description instead.
+//! changed. A [`Workload`] makes arrivals from a short description instead: [`Synthetic`], or [`Iraw`].
 //!
 //! The formats, and what is taken and left of each, are in `docs/traces.md`.
 //!
@@ -32,6 +32,7 @@
 
 #![forbid(unsafe_code)]
 
+mod answered;
 mod collect;
 mod detect;
 mod error;
@@ -39,6 +40,7 @@ mod fields;
 mod figures;
 mod format;
 mod formats;
+mod iraw;
 mod mapping;
 mod onto_array;
 mod report;
@@ -46,17 +48,21 @@ mod source;
 mod synthetic;
 mod text;
 mod trace;
+mod workload;
 
+pub use answered::{Answered, Period, periods};
 pub use collect::{DEVICE_NAME_MAX, DEVICES_MAX, END_MAX, LENGTH_MAX, RECORDS_MAX};
 pub use error::{Position, TraceError};
 pub use figures::Figures;
 pub use format::{Format, UnknownFormat};
+pub use iraw::{Iraw, Published, Server};
 pub use mapping::{Arrival, Mapping, MappingError, Placement};
 pub use onto_array::onto_array;
 pub use report::MappingReport;
 pub use source::LINE_MAX;
 pub use synthetic::{Synthetic, SyntheticError};
 pub use trace::{DeviceSummary, Kind, Record, Skipped, Trace};
+pub use workload::Workload;
 
 use std::io::Read;
 

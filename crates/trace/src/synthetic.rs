@@ -55,7 +55,7 @@ impl fmt::Display for SyntheticError {
 
 impl std::error::Error for SyntheticError {}
 
-fn wrong(key: &str, problem: impl fmt::Display) -> SyntheticError {
+pub(crate) fn wrong(key: &str, problem: impl fmt::Display) -> SyntheticError {
     SyntheticError { key: key.to_owned(), problem: problem.to_string() }
 }
 

@@ -22,11 +22,11 @@ pub(super) fn load(
     progress: &dyn Progress,
 ) -> Result<Input, AppError> {
     match &ask.load {
-        Load::Synthetic(synthetic) => {
+        Load::Synthetic(workload) => {
             let arrivals =
-                synthetic.generate(size, Streams::new(ask.seed)).map_err(AppError::usage)?;
-            let account = "Poisson arrivals at uniformly random addresses".to_owned();
-            Ok(Input { name: synthetic.to_string(), account, arrivals })
+                workload.generate(size, Streams::new(ask.seed)).map_err(AppError::usage)?;
+            let account = workload.account().to_owned();
+            Ok(Input { name: workload.to_string(), account, arrivals })
         }
         Load::Trace { path, format, placement, rate } => {
             let file = files::open(path)?;

@@ -15,7 +15,7 @@ use levelhead_array::{Content, HostOrder, Policy, Spec};
 use levelhead_drive::{CacheMode, Faults, QUEUE_DEPTH_MAX, Scheduler, Verify};
 use levelhead_lab::replay::{Run, Sending};
 use levelhead_lab::{World, WorldSettings, replay};
-use levelhead_trace::{Arrival, Format, Placement, Synthetic};
+use levelhead_trace::{Arrival, Format, Placement, Workload};
 use levelhead_units::DriveIdx;
 
 use crate::{AppError, Progress, files, profiles};
@@ -73,7 +73,7 @@ pub enum Load {
         rate: f64,
     },
     /// A made-up one.
-    Synthetic(Synthetic),
+    Synthetic(Workload),
 }
 
 /// Replays.

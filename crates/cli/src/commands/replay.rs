@@ -7,7 +7,7 @@ use levelhead_app::AppError;
 use levelhead_app::replay::{Load, Replay, replay};
 use levelhead_array::{HostOrder, Policy, Spec};
 use levelhead_drive::{CacheMode, Faults, Rotations, Scheduler};
-use levelhead_trace::{Format, Placement, Synthetic};
+use levelhead_trace::{Format, Placement, Workload};
 use levelhead_units::Ratio;
 
 use crate::{Output, faults, progress, values};
@@ -19,14 +19,15 @@ const FAULTS: &str = "Everything that is wrong with the drives, in one";
 pub(crate) struct Options {
     /// The trace file, packed with zstd or gzip or not at all; without it a made-up load is used
     trace: Option<PathBuf>,
-    /// The made-up load; what is left out keeps its default
+    /// The made-up load; what is left out keeps its default. Or a server's: iraw:web, iraw:email, iraw:user-acc,
+    /// iraw:code-dev or iraw:sas, and its first hour with iraw:web,length=1h
     #[arg(
         long,
         value_name = "KEYS",
         default_value = "size=40KiB,interval=8ms,count=20000,reads=100%",
         conflicts_with = "trace"
     )]
-    synthetic: Synthetic,
+    synthetic: Workload,
     /// The trace's format, where it cannot be told from the file: msr, msr-cut, mqsim, vscsi, spc,
     /// systor17, blkparse or fio
     #[arg(long, requires = "trace", conflicts_with = "synthetic")]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use levelhead_array::{Content, HostOrder, Policy};
 use levelhead_drive::{CacheMode, Faults, Profile, QUEUE_DEPTH_MAX, Scheduler, Verify};
 use levelhead_stats::{Streams, Summary, quantile_of_sorted};
-use levelhead_trace::{Arrival, Kind, Mapping, Synthetic, Trace, onto_array};
+use levelhead_trace::{Arrival, Kind, Mapping, Trace, Workload, onto_array};
 use levelhead_units::{Nanos, Sectors};
 
 use super::plan::{Cell, Measured};
@@ -35,7 +35,7 @@ pub struct Bed {
 #[derive(Clone, Debug)]
 pub enum Load {
     /// Made up with the seed.
-    Synthetic(Synthetic),
+    Synthetic(Workload),
     /// As recorded, the first `most` requests. Only the drives depend on the seed.
     Recorded {
         /// The trace; without it nothing can be measured.
@@ -58,7 +58,7 @@ impl Load {
         Self::synthetic(&format!("sizes={sizes},interval=8ms,count={count}"))
     }
 
-    /// A load in the form that [`Synthetic`] reads.
+    /// A load in the form that [`Workload`] reads.
     ///
     /// # Panics
     ///
@@ -69,8 +69,8 @@ impl Load {
 
     fn arrivals(&self, size: Sectors, seed: u64) -> Result<Vec<Arrival>, String> {
         match self {
-            Self::Synthetic(synthetic) => {
-                synthetic.generate(size, Streams::new(seed)).map_err(|error| error.to_string())
+            Self::Synthetic(workload) => {
+                workload.generate(size, Streams::new(seed)).map_err(|error| error.to_string())
             }
             Self::Recorded { trace, rate, most } => {
                 let trace = trace.as_ref().ok_or("there is only a name of this trace")?;
