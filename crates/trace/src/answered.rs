@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use levelhead_units::{Instant, Nanos};
 
-use crate::Arrival;
+use crate::onto_array::touched;
+use crate::{Arrival, Trace};
 
 /// A request, and when it was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +57,30 @@ pub fn periods(requests: &[Answered]) -> impl Iterator<Item = Period> {
     })
 }
 
+/// The requests of a trace to one drive: the device that got most of them, in whole sectors. They were
+/// answered when the trace says ([`Trace::responses`]); where it does not, one after another in the order
+/// of their arrival, after `service` each.
+pub fn recorded(trace: &Trace, service: Nanos) -> Vec<Answered> {
+    let most = trace.devices.iter().map(|device| device.requests).max();
+    let drive = trace.devices.iter().position(|device| Some(device.requests) == most);
+    let mut free = Instant::ZERO;
+    let mut answered = Vec::new();
+    for (idx, record) in trace.records.iter().enumerate() {
+        if Some(record.device as usize) != drive {
+            continue;
+        }
+        let at = Instant::ZERO + record.at;
+        let departure = match trace.responses.get(idx) {
+            Some(response) => at + *response,
+            None => at.max(free) + service,
+        };
+        free = departure;
+        let arrival = Arrival { at, kind: record.kind, extent: touched(record) };
+        answered.push(Answered { arrival, departure });
+    }
+    answered
+}
+
 #[cfg(test)]
 mod tests {
     use levelhead_units::{Extent, Lba, Sectors};
@@ -89,6 +114,32 @@ mod tests {
             period(5..6, 100, 20, None),
         ];
         assert_eq!(found, wanted);
+    }
+
+    fn read(text: &str) -> Trace {
+        crate::read(text.as_bytes(), "t", None, &mut |_| ()).unwrap()
+    }
+
+    #[test]
+    fn requests_to_the_busiest_device_are_answered_when_the_trace_says() {
+        let text =
+            "100,hm,1,Write,0,4096,7\n200,hm,0,Read,512,4096,30\n250,hm,0,Write,8192,512,5\n";
+        let found = recorded(&read(text), Nanos::from_millis(5));
+        let times: Vec<(u64, u64)> =
+            found.iter().map(|one| (one.arrival.at.as_nanos(), one.departure.as_nanos())).collect();
+        assert_eq!(times, [(10_000, 13_000), (15_000, 15_500)]);
+        assert_eq!(found[0].arrival.extent, Extent::new(Lba::ZERO, Sectors::new(2)));
+        assert_eq!(found[1].arrival.kind, Kind::Write);
+    }
+
+    #[test]
+    fn requests_whose_answers_are_not_recorded_are_served_in_turn() {
+        let trace = read("0 0 0 8 1\n2000000 0 64 8 0\n20000000 0 8 8 1\n");
+        let departures: Vec<u64> = recorded(&trace, Nanos::from_millis(5))
+            .iter()
+            .map(|one| one.departure.as_nanos() / 1_000_000)
+            .collect();
+        assert_eq!(departures, [5, 10, 25]);
     }
 
     #[test]

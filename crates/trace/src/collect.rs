@@ -7,7 +7,7 @@ use levelhead_units::{Bytes, Nanos, Sectors};
 use crate::{DeviceSummary, Format, Kind, Record, Skipped, Trace};
 
 /// The most requests one trace may have. Reading one of them and putting it onto an array takes up to
-/// 64 bytes, and each policy that serves it 48 more.
+/// 72 bytes, and each policy that serves it 48 more.
 pub const RECORDS_MAX: usize = 1 << 24;
 
 /// The most devices one trace may have.
@@ -73,6 +73,8 @@ pub(crate) struct Collector {
     records_max: usize,
     /// Until [`Collector::finish`], `at` counts from [`REACH`] before the first request.
     records: Vec<Record>,
+    /// How long each record's answer took, as far as the file says so.
+    responses: Vec<Nanos>,
     devices: Devices,
     skipped: Skipped,
     /// The file's time of the first request.
@@ -89,6 +91,7 @@ impl Collector {
         Self {
             records_max,
             records: Vec::new(),
+            responses: Vec::new(),
             devices: Devices::default(),
             skipped: Skipped::default(),
             origin: None,
@@ -140,6 +143,23 @@ impl Collector {
         Ok(())
     }
 
+    /// Takes a request, and how long its answer took if the file says so.
+    pub(crate) fn add_answered(
+        &mut self,
+        request: Request<'_>,
+        response: Option<Nanos>,
+    ) -> Result<(), Refused> {
+        let before = self.records.len();
+        self.add(request)?;
+        // One that has none, or none that can be, leaves fewer of them than records.
+        if self.records.len() > before
+            && let Some(response) = response.filter(|response| *response <= RESPONSE_MAX)
+        {
+            self.responses.push(response);
+        }
+        Ok(())
+    }
+
     /// Counts an operation that neither reads nor writes.
     pub(crate) fn skip_other(&mut self) {
         self.skipped.other += 1;
@@ -159,8 +179,11 @@ impl Collector {
 
     /// The trace, unless there is no request at all.
     pub(crate) fn finish(mut self, format: Format) -> Option<Trace> {
+        if self.responses.len() != self.records.len() {
+            self.responses = Vec::new();
+        }
         if self.out_of_order > 0 {
-            self.records.sort_by_key(|record| record.at); // stable, T2
+            self.sort();
         }
         let earliest = self.records.first()?.at;
         for record in &mut self.records {
@@ -169,11 +192,36 @@ impl Collector {
         Some(Trace {
             format,
             records: self.records,
+            responses: self.responses,
             devices: self.devices.summaries,
             skipped: self.skipped,
             out_of_order: self.out_of_order,
             remarks: self.remarks,
         })
+    }
+
+    /// Orders the records by time, and those that arrive at once as the file has them (T2).
+    fn sort(&mut self) {
+        if self.responses.is_empty() {
+            self.records.sort_by_key(|record| record.at);
+            return;
+        }
+        let mut order: Vec<u32> = (0..self.records.len() as u32).collect();
+        order.sort_unstable_by_key(|&from| (self.records[from as usize].at, from));
+        // Each place gets what `order` says, round by round of the permutation.
+        for start in 0..order.len() {
+            let mut at = start;
+            loop {
+                let from = order[at] as usize;
+                order[at] = at as u32;
+                if from == start {
+                    break;
+                }
+                self.records.swap(at, from);
+                self.responses.swap(at, from);
+                at = from;
+            }
+        }
     }
 
     /// `at` counted from [`REACH`] before the first request, if it lies within reach.
@@ -185,7 +233,11 @@ impl Collector {
     }
 }
 
-const _: () = assert!(2 * REACH <= u64::MAX as i128);
+/// The longest time that an answer may have taken: as far as times may lie apart.
+const RESPONSE_MAX: Nanos = Nanos::new(REACH as u64);
+
+const _: () = assert!(3 * REACH <= u64::MAX as i128);
+const _: () = assert!(RECORDS_MAX <= u32::MAX as usize);
 
 /// Names of devices to dense numbers.
 #[derive(Debug, Default)]
@@ -256,6 +308,34 @@ mod tests {
             trace.records.iter().map(|record| (record.at.get(), record.offset)).collect();
         assert_eq!(order, [(0, 2), (0, 5), (30, 1), (30, 3), (40, 4)]);
         assert_eq!(trace.out_of_order, 2);
+    }
+
+    #[test]
+    fn answers_stay_with_their_requests_when_those_are_sorted() {
+        let times = [50, 20, 50, 60, 20, 10, 90, 10];
+        let mut collector = Collector::new(RECORDS_MAX);
+        for (line, at) in times.into_iter().enumerate() {
+            let request = Request { at, offset: line as u64, ..READ };
+            collector.add_answered(request, Some(Nanos::new(100 + line as u64))).unwrap();
+        }
+        collector.add_answered(Request { length: 0, ..READ }, None).unwrap();
+        let trace = collector.finish(Format::Msr).unwrap();
+        let lines: Vec<u64> = trace.records.iter().map(|record| record.offset).collect();
+        assert_eq!(lines, [5, 7, 1, 4, 0, 2, 3, 6]);
+        let answers: Vec<u64> = trace.responses.iter().map(|time| time.get() - 100).collect();
+        assert_eq!(answers, lines);
+    }
+
+    #[test]
+    fn answers_that_are_not_all_there_are_none() {
+        for missing in [None, Some(Nanos::new(u64::MAX))] {
+            let mut collector = Collector::new(RECORDS_MAX);
+            for response in [Some(Nanos::new(1)), missing, Some(Nanos::new(2))] {
+                collector.add_answered(READ, response).unwrap();
+            }
+            let trace = collector.finish(Format::Msr).unwrap();
+            assert_eq!((trace.records.len(), trace.responses.len()), (3, 0));
+        }
     }
 
     #[test]

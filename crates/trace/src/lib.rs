@@ -27,8 +27,8 @@
 //!
 //! # What it leaves out
 //!
-//! Completion times, process names and request flags are read past. A trace is open loop: no
-//! request waits for another.
+//! Process names and request flags are read past, and so are completion times in formats other than
+//! `msr` and `systor17`. A trace is open loop: no request waits for another.
 
 #![forbid(unsafe_code)]
 
@@ -50,7 +50,7 @@ mod text;
 mod trace;
 mod workload;
 
-pub use answered::{Answered, Period, periods};
+pub use answered::{Answered, Period, periods, recorded};
 pub use collect::{DEVICE_NAME_MAX, DEVICES_MAX, END_MAX, LENGTH_MAX, RECORDS_MAX};
 pub use error::{Position, TraceError};
 pub use figures::Figures;

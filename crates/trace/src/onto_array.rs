@@ -72,7 +72,7 @@ fn at(record: &Record, rate: f64) -> Instant {
 }
 
 /// The sectors of its device that a record touches (M1).
-fn touched(record: &Record) -> Extent {
+pub(crate) fn touched(record: &Record) -> Extent {
     let first = Bytes::new(record.offset).sectors_floor();
     let end = Bytes::new(record.offset + record.length.get()).sectors_ceil();
     Extent::new(Lba::ZERO + first, end - first)

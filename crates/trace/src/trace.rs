@@ -56,6 +56,9 @@ pub struct Trace {
     pub format: Format,
     /// The requests, ordered by time.
     pub records: Vec<Record>,
+    /// How long the answer of each record took; empty where the format does not say so, or not of every
+    /// request.
+    pub responses: Vec<Nanos>,
     /// The devices, in the order in which the file names them.
     pub devices: Vec<DeviceSummary>,
     /// What was left out.

@@ -1,12 +1,14 @@
 //! MSR Cambridge: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`.
 //!
-//! Times are Windows file times, in steps of 100 ns. A device is a host and a disk of it, named
+//! Times, those of the answers too, are Windows file times, in steps of 100 ns. A device is a host and a disk of it, named
 //! `host.disk`. The files as published have no header; copies that have one are read too.
 
 use crate::Kind;
 use crate::collect::{Collector, Request};
 use crate::error::Problem;
-use crate::fields::{Fields, Places, canonical};
+use levelhead_units::Nanos;
+
+use crate::fields::{Fields, Places, canonical, whole};
 use crate::source::LineReader;
 
 const PLACES: Places = Places { at: 0, device: 1, offset: 4, length: 5 };
@@ -34,7 +36,8 @@ impl LineReader for Reader {
         let kind = kind(named).ok_or_else(|| fields.problem(3, "the type, Read or Write"))?;
         let offset = fields.whole(4, "the offset, a whole number of bytes")?;
         let length = fields.whole(5, "the size, a whole number of bytes")?;
-        fields.text(6, "the response time")?;
+        let response = whole(fields.text(6, "the response time")?);
+        let response = response.and_then(|ticks| ticks.checked_mul(100)).map(Nanos::new);
         if fields.count() > FIELDS {
             return Err(fields.problem(FIELDS, "the end of the line"));
         }
@@ -43,7 +46,7 @@ impl LineReader for Reader {
         self.device.push(b'.');
         self.device.extend_from_slice(disk);
         let at = u128::from(ticks) * 100;
-        into.add(Request { at, device: &self.device, offset, length, kind })
+        into.add_answered(Request { at, device: &self.device, offset, length, kind }, response)
             .map_err(|refused| fields.refused(refused, PLACES))
     }
 }
@@ -70,6 +73,8 @@ pub(crate) mod tests {
     use crate::Kind::{Read, Write};
     use crate::formats::testing::{check_refusals, devices, read_as, record};
 
+    use levelhead_units::Nanos;
+
     pub(crate) const SAMPLE: &str = "\
 128166372003061629,hm,0,Read,383496192,32768,413
 128166372016382155,hm,1,Write,2822144,4096,1105
@@ -88,6 +93,7 @@ pub(crate) mod tests {
                 record(1_332_052_600, 1, 2_822_144, 4096, Write),
             ]
         );
+        assert_eq!(trace.responses, [41_300, 500, 110_500].map(Nanos::new));
         assert_eq!(devices(&trace), [("hm.0", 93_635), ("hm.1", 690)]);
         assert_eq!(trace.devices[0].requests, 2);
         assert_eq!((trace.out_of_order, trace.skipped.zero_length), (1, 1));

@@ -5,6 +5,8 @@
 //! kept. A blank type marks a request whose answer was never seen, so that it is not known what it
 //! was: those are counted as other operations.
 
+use levelhead_units::Nanos;
+
 use super::SECOND;
 use crate::Kind;
 use crate::collect::{Collector, Request};
@@ -29,6 +31,8 @@ impl LineReader for Reader {
         }
         let at = fields.decimal(0, SECOND, "the time, a number of seconds")?;
         fields.text(1, "the response time")?;
+        let response = fields.decimal(1, SECOND, "the response time").ok();
+        let response = response.and_then(|nanos| u64::try_from(nanos).ok()).map(Nanos::new);
         let kind = match fields.text(2, "the type, R, W or nothing")? {
             b"R" => Some(Kind::Read),
             b"W" => Some(Kind::Write),
@@ -46,7 +50,7 @@ impl LineReader for Reader {
             into.skip_other();
             return Ok(());
         };
-        into.add(Request { at, device, offset, length, kind })
+        into.add_answered(Request { at, device, offset, length, kind }, response)
             .map_err(|refused| fields.refused(refused, PLACES))
     }
 }
@@ -61,6 +65,8 @@ pub(crate) mod tests {
     use crate::Format;
     use crate::Kind::{Read, Write};
     use crate::formats::testing::{check_refusals, devices, read_as, record};
+
+    use levelhead_units::Nanos;
 
     pub(crate) const SAMPLE: &str = "\
 Timestamp,Response,IOType,LUN,Offset,Size
@@ -79,6 +85,7 @@ Timestamp,Response,IOType,LUN,Offset,Size
                 record(100_000_500, 1, 4608, 8192, Write),
             ]
         );
+        assert_eq!(trace.responses, [806_000, 1_000_000].map(Nanos::new));
         assert_eq!(devices(&trace), [("4", 219_496_156), ("0", 4)]);
         assert_eq!(trace.skipped.other, 1);
         let (_, headless) = SAMPLE.split_once('\n').unwrap();
