@@ -14,6 +14,8 @@
 //! [`timed`] reads from a world for a fixed time and counts what is unfinished then, as a measurement with
 //! a clock does: it predicts what a run in real time gives.
 //!
+//! [`trace_based`] works out from a trace's own times what a drive could verify while it was idle.
+//!
 //! A [`Lone`] is one drive without an array, with its bytes. [`Pumped`] makes a block device of either.
 //!
 //! The power can fail, of all drives at once: what a drive that writes back had in memory only is gone,
@@ -40,6 +42,7 @@ pub mod studies;
 pub mod swarm;
 pub mod tails;
 pub mod timed;
+pub mod trace_based;
 mod world;
 
 pub use lone::Lone;
