@@ -1,8 +1,9 @@
 //! What the studies must show, in their quick form. The full form is `levelhead study run`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use levelhead_lab::studies::{Ask, Estimate, Job, Measured, Results, find};
+use levelhead_lab::studies::{Ask, Estimate, Job, Measured, NamedTrace, Results, find};
 
 /// A study's quick results, with the program's own seed.
 fn quick(name: &str, seeds: u32) -> Results {
@@ -118,5 +119,60 @@ fn reproduces_the_extra_reads_of_the_strategies() {
             let Some(extra) = extra(name) else { continue };
             assert!((extra - wanted).abs() < 1e-9, "{workload}, {name}: {extra} %");
         }
+    }
+}
+
+/// `[IRAW08]` tables 1 to 3, whole traces.
+#[test]
+fn reproduces_what_idle_intervals_verify() {
+    let reach = |case: &str, metric: &str, paper: f64| match metric {
+        "length" | "idle interval" => 0.05 * paper,
+        "idle" | "reads" => 1.0,
+        "idle above 100 ms" | "idle above 10 ms" => 2.0,
+        "validated" if paper < 100.0 => 1.5,
+        "validated" | "age" => 0.0,
+        "cache" => 0.25 * paper,
+        other => panic!("{case} has a metric '{other}'"),
+    };
+    for (name, rows) in [("iraw.table1", 35), ("iraw.table2", 15), ("iraw.table3", 5)] {
+        let results = quick(name, 1);
+        assert_eq!(results.rows.len(), rows, "{name}");
+        for Estimate { case, metric, paper, ours, .. } in &results.rows {
+            let paper = paper.expect("the paper has a number for each");
+            let is_near = match metric.as_str() {
+                "busy above 100 ms" => *ours <= paper,
+                metric => (ours - paper).abs() <= reach(case, metric, paper),
+            };
+            assert!(is_near, "{name}, {case}, {metric}: {ours}, {paper} in the paper");
+        }
+    }
+}
+
+/// A trace that is given has no number of the paper beside it, and its own answers count.
+#[test]
+fn tables_of_idle_verification_take_traces() {
+    // Two writes of 4 KiB, answered after 1 ms each; 4 ms and 9 ms of idle time, and an end without limit.
+    let text =
+        "0,h,0,Write,0,4096,10000\n50000,h,0,Write,8192,4096,10000\n150000,h,0,Read,0,512,10000\n";
+    let trace = levelhead_trace::read(text.as_bytes(), "t", None, &mut |_| ()).unwrap();
+    let named = NamedTrace { name: "t.csv".to_owned(), trace: Some(Arc::new(trace)) };
+    let row = |study: &str, metric: &str| {
+        let ask = Ask { quick: true, seed: 7, seeds: 1, traces: vec![named.clone()] };
+        let plan = (find(study).unwrap().plan)(&ask).unwrap();
+        let measured = plan.cells[0].measure(7).unwrap();
+        let all = BTreeMap::from([(Job { cell: 0, seed: 0 }, measured)]);
+        let results = Results::of(&plan, 1, &all).unwrap();
+        assert!(results.rows.iter().all(|row| row.paper.is_none() && row.case == "t.csv"));
+        ours(&results, "t.csv", metric)
+    };
+    for (study, metric, wanted) in [
+        ("iraw.table1", "length", 16.0),
+        ("iraw.table1", "idle interval", 6.5),
+        ("iraw.table2", "age", 2.0),
+        ("iraw.table2", "cache", 0.008_192),
+        ("iraw.table3", "validated", 100.0),
+    ] {
+        let found = row(study, metric);
+        assert!((found - wanted).abs() < 1e-9, "{study}, {metric}: {found}");
     }
 }

@@ -236,7 +236,11 @@ fn number(unit: Unit, value: f64) -> String {
     let text = match unit {
         Unit::Probability => format!("{value:.3e}"),
         _ if value.abs() >= 1e9 => format!("{value:.3e}"),
-        Unit::Percent | Unit::Millis | Unit::PerSecond | Unit::Megabytes => format!("{value:.2}"),
+        Unit::Percent
+        | Unit::Millis
+        | Unit::PerSecond
+        | Unit::Megabytes
+        | Unit::MegabytesPerSecond => format!("{value:.2}"),
         Unit::Times => format!("{value:.3}"),
         Unit::Count if value.fract().abs() > 0.0 => format!("{value:.3}"),
         Unit::Count => format!("{value}"),

@@ -31,6 +31,7 @@
 mod bed;
 mod eraid;
 mod interval;
+mod iraw;
 mod lec;
 mod level;
 mod plan;
@@ -112,7 +113,8 @@ impl Ask {
 
 /// Every study, in the order of the papers.
 pub fn all() -> Vec<Study> {
-    let papers = [eraid::studies(), toleraid::studies(), lec::studies(), sdhdd::studies()];
+    let papers =
+        [eraid::studies(), toleraid::studies(), lec::studies(), sdhdd::studies(), iraw::studies()];
     let ours = [level::studies(), writes::studies(), vec![rebuild::REBUILD]];
     [papers.concat(), ours.concat()].concat()
 }

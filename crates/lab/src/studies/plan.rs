@@ -131,8 +131,10 @@ pub enum Unit {
     Probability,
     /// Requests in a second.
     PerSecond,
-    /// 10^6 bytes in a second.
+    /// 10^6 bytes.
     Megabytes,
+    /// 10^6 bytes in a second.
+    MegabytesPerSecond,
 }
 
 impl Unit {
@@ -145,7 +147,8 @@ impl Unit {
             Self::Count => "count",
             Self::Probability => "probability",
             Self::PerSecond => "/s",
-            Self::Megabytes => "MB/s",
+            Self::Megabytes => "MB",
+            Self::MegabytesPerSecond => "MB/s",
         }
     }
 }

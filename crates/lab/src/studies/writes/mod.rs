@@ -96,7 +96,7 @@ const FIGURES: [(&str, Unit); 5] = [
     ("mean", Unit::Millis),
     ("p99", Unit::Millis),
     ("rate", Unit::PerSecond),
-    ("throughput", Unit::Megabytes),
+    ("throughput", Unit::MegabytesPerSecond),
     ("commands", Unit::Count),
 ];
 
