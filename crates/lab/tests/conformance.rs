@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use levelhead_array::{Content, HostOrder};
 use levelhead_block::conformance::{SuiteSettings, check_device};
-use levelhead_drive::{CacheMode, Drive, Faults, Profile, Scheduler, Settings};
+use levelhead_drive::{CacheMode, Drive, Faults, Profile, Scheduler, Settings, Verify};
 use levelhead_lab::{Journaling, Lone, Planted, Pumped, World, WorldSettings};
 use levelhead_stats::Streams;
 use levelhead_units::Sectors;
@@ -23,7 +23,8 @@ fn settings(cache: CacheMode) -> Settings {
 fn settings_of(cache: CacheMode, sectors: u64) -> Settings {
     let (scheduler, faults) = (Scheduler::SOONEST, Faults::NONE);
     // A batch holds more requests than the drive does.
-    Settings { queue_depth: 3, scheduler, cache, faults, size: Some(Sectors::new(sectors)) }
+    let (retention, verify, size) = (None, Verify::Off, Some(Sectors::new(sectors)));
+    Settings { queue_depth: 3, scheduler, cache, retention, verify, faults, size }
 }
 
 #[test]
