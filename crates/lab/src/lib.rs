@@ -16,6 +16,8 @@
 //!
 //! [`trace_based`] works out from a trace's own times what a drive could verify while it was idle.
 //!
+//! [`open_loop`] sends a list of arrivals to one drive without an array and without bytes.
+//!
 //! A [`Lone`] is one drive without an array, with its bytes. [`Pumped`] makes a block device of either.
 //!
 //! The power can fail, of all drives at once: what a drive that writes back had in memory only is gone,
@@ -32,6 +34,7 @@
 mod bytes;
 pub mod crash;
 mod lone;
+pub mod open_loop;
 mod pumped;
 pub mod replay;
 

@@ -4,6 +4,10 @@
 //! ([`levelhead_trace::Iraw`]), which are fitted to tables 1 to 3, or on traces that are given, without the
 //! paper's numbers then. `docs/iraw.md` says what is fitted and what is not.
 
+mod bed;
+mod caches;
+mod effects;
+mod ours;
 mod tables;
 
 use std::sync::Arc;
@@ -16,7 +20,19 @@ use super::{Ask, Study};
 use crate::trace_based::VERIFICATION;
 
 pub(super) fn studies() -> Vec<Study> {
-    vec![tables::TABLE_1, tables::TABLE_2, tables::TABLE_3]
+    vec![
+        tables::TABLE_1,
+        tables::TABLE_2,
+        tables::TABLE_3,
+        effects::TABLE_4,
+        effects::TABLE_5,
+        effects::FIG_4,
+        caches::FIG_5,
+        caches::FIG_7,
+        caches::FIG_8,
+        caches::FIG_9,
+        ours::OURS,
+    ]
 }
 
 /// The size of the paper's faster drive, on which made-up traces are laid.

@@ -73,21 +73,21 @@ fn papers_table_3(server: Server) -> f64 {
 }
 
 /// A plan with one cell a load.
-fn plan_of(
+pub(super) fn plan_of(
     ask: &Ask,
-    measure: fn(&[Answered]) -> Result<Measured, String>,
+    measure: fn(&Load, u64) -> Result<Measured, String>,
     rows: impl Fn(&Load) -> Vec<Row>,
 ) -> StudyPlan {
     let mut plan = StudyPlan { remarks: remarks(ask), ..StudyPlan::default() };
     for load in Load::all(ask) {
         plan.rows.extend(rows(&load));
-        plan.cells.push(Cell::new(load.name.clone(), move |seed| measure(&load.answered(seed)?)));
+        plan.cells.push(Cell::new(load.name.clone(), move |seed| measure(&load, seed)));
     }
     plan
 }
 
 /// Bars of these metrics beside the paper's, where the paper has them.
-fn draw(plan: &mut StudyPlan, ask: &Ask, title: &str, axis: &str, metrics: &[&str]) {
+pub(super) fn draw(plan: &mut StudyPlan, ask: &Ask, title: &str, axis: &str, metrics: &[&str]) {
     if ask.traces.is_empty() {
         let names: Vec<(String, String)> =
             Server::ALL.map(|server| (server.name().to_owned(), server.name().to_owned())).to_vec();
@@ -122,7 +122,7 @@ fn table_1(ask: &Ask) -> StudyPlan {
             row("busy above 100 ms", Unit::Percent, of_all(BUSY_ABOVE_100)),
         ]
     };
-    let mut plan = plan_of(ask, characteristics, rows);
+    let mut plan = plan_of(ask, |load, seed| characteristics(&load.answered(seed)?), rows);
     draw(&mut plan, ask, "Mean idle interval", "ms", &["idle interval"]);
     draw(&mut plan, ask, "Idle", "time (%)", &["idle"]);
     plan
@@ -167,7 +167,7 @@ fn table_2(ask: &Ask) -> StudyPlan {
             })
             .collect()
     };
-    let mut plan = plan_of(ask, with_limit_of_age, rows);
+    let mut plan = plan_of(ask, |load, seed| with_limit_of_age(&load.answered(seed)?), rows);
     draw(&mut plan, ask, "Cache that is needed", "MB", &["cache"]);
     draw(&mut plan, ask, "Validated", "writes (%)", &["validated"]);
     plan
@@ -187,7 +187,7 @@ fn table_3(ask: &Ask) -> StudyPlan {
         let papers = load.server().map(papers_table_3);
         vec![Row::of(load.name.clone(), "validated", Unit::Percent).maybe_paper(papers)]
     };
-    let mut plan = plan_of(ask, with_limit_of_room, rows);
+    let mut plan = plan_of(ask, |load, seed| with_limit_of_room(&load.answered(seed)?), rows);
     draw(&mut plan, ask, "Validated with 8 MB", "writes (%)", &["validated"]);
     plan
 }
