@@ -15,7 +15,7 @@ use levelhead_drive::{CacheMode, Faults, Profile, QUEUE_DEPTH_MAX, Scheduler, Ve
 use levelhead_lab::replay::{self, Hang, Run, Sending};
 use levelhead_lab::{World, WorldSettings};
 use levelhead_stats::{Streams, Summary};
-use levelhead_trace::Synthetic;
+use levelhead_trace::Workload;
 use levelhead_units::{DriveIdx, Instant, Nanos, Sectors};
 
 /// What is wrong with the first drive.
@@ -125,12 +125,12 @@ fn main() {
             Some((load, depth)) => (load, Some(depth.parse::<u32>().unwrap())),
             None => (load.as_str(), None),
         };
-        let synthetic: Synthetic = load.parse().unwrap();
+        let workload: Workload = load.parse().unwrap();
         for side in sides() {
             let seed = std::env::var("SEED").map_or(1, |seed| seed.parse().unwrap());
             let settings = settings(spec, side, seed);
             let size = World::new(&settings).unwrap().size();
-            let mut arrivals = synthetic.generate(size, Streams::new(seed)).unwrap();
+            let mut arrivals = workload.generate(size, Streams::new(seed)).unwrap();
             if let Ok(part) = std::env::var("SEQ") {
                 let part: f64 = part.parse().unwrap();
                 let mut at = Sectors::new((size.get() as f64 * part) as u64 / 80 * 80);

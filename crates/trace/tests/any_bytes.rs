@@ -3,7 +3,8 @@
 use std::io::Read;
 
 use levelhead_trace::{
-    END_MAX, Format, LENGTH_MAX, Mapping, Placement, Position, Synthetic, onto_array, read,
+    END_MAX, Format, LENGTH_MAX, Mapping, Placement, Position, Synthetic, Workload, onto_array,
+    read,
 };
 use levelhead_units::Sectors;
 use proptest::prelude::*;
@@ -221,6 +222,28 @@ proptest! {
         bytes.truncate(usize::from(kept) % (4 * bytes.len()));
         check(&bytes, Some(format));
         check(&bytes, None);
+    }
+
+    #[test]
+    fn arbitrary_servers_never_panic(
+        server in "iraw:(web|email|user-acc|code-dev|sas|[a-z]{0,4})",
+        rest in "(,length=[0-9]{0,3}(ms|s|min|h|)|,[a-z=,]{0,5}){0,2}",
+        sectors in 0_u64..40_000_000,
+        seed in any::<u64>(),
+    ) {
+        // Ten minutes of any of them are enough.
+        if let Ok(Workload::Iraw(mut workload)) = (server + &rest).parse::<Workload>() {
+            let part = levelhead_units::Nanos::from_secs(600);
+            workload.length = Some(workload.length.map_or(part, |length| length.min(part)));
+            prop_assert_eq!(workload.to_string().parse(), Ok(workload));
+            let (size, streams) = (Sectors::new(sectors), levelhead_stats::Streams::new(seed));
+            if let Ok(requests) = workload.answered(size, streams) {
+                prop_assert!(!requests.is_empty());
+                prop_assert!(requests.iter().all(|one| one.arrival.extent.fits(size)));
+                prop_assert!(requests.iter().all(|one| one.departure > one.arrival.at));
+                prop_assert!(requests.is_sorted_by_key(|one| one.arrival.at));
+            }
+        }
     }
 
     #[test]

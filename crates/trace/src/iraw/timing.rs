@@ -8,9 +8,9 @@
 //!
 //! # Invariants
 //!
-//! - T1. Requests are served in the order in which they arrive, one at a time, and a busy period has no
+//! - B1. Requests are served in the order in which they arrive, one at a time, and a busy period has no
 //!   gap: each request but its first arrives before what has come before it is served.
-//! - T2. The lengths of the idle intervals and the service times of calm cycles have the means with which
+//! - B2. The lengths of the idle intervals and the service times of calm cycles have the means with which
 //!   the whole trace has those that are published.
 
 use levelhead_stats::{Rng, Streams};
