@@ -51,6 +51,49 @@ fn json_has_the_rows_and_nothing_else() {
 }
 
 #[test]
+fn traces_are_cases_without_a_number_of_the_paper() {
+    let shelf = Shelf::new();
+    let line = |at: u64, kind: &str| format!("{at},h,0,{kind},8192,4096,10000\n");
+    let traces = ["a.csv", "b.csv"].map(|name| {
+        let text = [line(1, "Write"), line(900_000, "Write"), line(950_000, "Read")].concat();
+        fs::write(shelf.path(name), text).unwrap();
+        shelf.path(name)
+    });
+    let value = study(&[
+        "run",
+        "iraw.table2",
+        "--quick",
+        "--trace",
+        &traces[0],
+        "--trace",
+        &traces[1],
+        "--json",
+    ]);
+    let value = value.json();
+    let rows: Vec<[&Value; 5]> = value["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| ["case", "metric", "unit", "paper", "ours"].map(|key| &row[key]))
+        .collect();
+    let row = |case: &str, metric: &str, unit: &str, ours: f64| -> [Value; 5] {
+        [case.into(), metric.into(), unit.into(), Value::Null, ours.into()]
+    };
+    let wanted: Vec<[Value; 5]> = ["a.csv", "b.csv"]
+        .into_iter()
+        .flat_map(|case| {
+            [
+                row(case, "validated", "%", 100.0),
+                row(case, "age", "count", 2.0),
+                row(case, "cache", "MB", 0.004096),
+            ]
+        })
+        .collect();
+    let wanted: Vec<[&Value; 5]> = wanted.iter().map(<[Value; 5]>::each_ref).collect();
+    assert_eq!(rows, wanted);
+}
+
+#[test]
 fn parts_become_the_whole_byte_for_byte() {
     let shelf = Shelf::new();
     let (whole_page, merged_page) = (shelf.path("whole"), shelf.path("merged"));

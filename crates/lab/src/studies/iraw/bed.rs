@@ -10,14 +10,14 @@ use levelhead_stats::Streams;
 use levelhead_trace::{Arrival, Server};
 use levelhead_units::{Bytes, Nanos};
 
-use super::Load;
+use super::Input;
 use crate::open_loop::{OpenLoop, Outcomes};
 use crate::studies::Measured;
 
 /// 10^6 bytes.
 pub(super) const MEGABYTE: u64 = 1_000_000;
 
-/// Memory that no load fills.
+/// Memory that no workload fills.
 const UNLIMITED: Bytes = Bytes::new(1 << 40);
 
 /// The memory of a drive of the paper's time: "approximately 16 MBytes".
@@ -31,7 +31,7 @@ pub(super) const PAPER: IdleVerify =
 pub(super) const ROOM_FOR_ALL: Retention =
     Retention { placing: Placing::Dedicated, memory: USUAL, writes: UNLIMITED };
 
-/// A load and the requests that it gives with one seed.
+/// An input and the requests that it gives with one seed.
 pub(super) struct Bed {
     profile: Arc<Profile>,
     streams: Streams,
@@ -39,15 +39,15 @@ pub(super) struct Bed {
 }
 
 impl Bed {
-    /// The requests of a load with this seed, and the drive for it: 10,000 rpm for Code Dev., 15,000 rpm for all
+    /// The requests of an input with this seed, and the drive for it: 10,000 rpm for Code Dev., 15,000 rpm for all
     /// others.
-    pub(super) fn new(load: &Load, seed: u64) -> Result<Self, String> {
-        let name = match load.server() {
+    pub(super) fn new(input: &Input, seed: u64) -> Result<Self, String> {
+        let name = match input.server() {
             Some(Server::CodeDev) => "iraw-10k",
             Some(Server::Web | Server::Email | Server::UserAcc | Server::Sas) | None => "iraw-15k",
         };
         let profile = Profile::shipped(name).ok_or_else(|| format!("no drive {name}"))?;
-        let requests = load.answered(seed)?.into_iter().map(|one| one.arrival).collect();
+        let requests = input.answered(seed)?.into_iter().map(|one| one.arrival).collect();
         Ok(Self { profile: Arc::new(profile), streams: Streams::new(seed), requests })
     }
 

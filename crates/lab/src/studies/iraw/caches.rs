@@ -6,7 +6,7 @@ use levelhead_units::{Bytes, Nanos};
 
 use super::bed::{Bed, MEGABYTE, PAPER, figures};
 use super::tables::TABLE_1;
-use super::{Load, remarks};
+use super::{Input, remarks};
 use crate::studies::{Ask, Cell, Head, Row, Study, StudyPlan, Unit};
 
 const BED: &str = "requests made up after the paper's traces (iraw:web and so on), whole, arrival times only, over one \
@@ -63,33 +63,33 @@ const WAITS: [u64; 6] = [0, 1, 2, 5, 10, 20];
 
 const SHARED: [Placing; 4] = [Placing::MruLru, Placing::MruMru, Placing::Stay, Placing::Adaptive];
 
-/// A load on a drive with one policy and memory size.
+/// An input on a drive with one policy and memory size.
 struct Point {
-    load: Load,
+    input: Input,
     placing: Placing,
     megabytes: u64,
 }
 
 impl Point {
     fn name(&self) -> String {
-        format!("{}, {}, {} MB", self.load.name, self.placing.name(), self.megabytes)
+        format!("{}, {}, {} MB", self.input.name, self.placing.name(), self.megabytes)
     }
 
     fn cell(self) -> Cell {
         let retention = Retention::new(self.placing, Bytes::new(self.megabytes * MEGABYTE));
         Cell::new(self.name(), move |seed| {
-            Ok(figures(&Bed::new(&self.load, seed)?.run(Verify::Idle(PAPER), retention)?))
+            Ok(figures(&Bed::new(&self.input, seed)?.run(Verify::Idle(PAPER), retention)?))
         })
     }
 }
 
-/// All loads with these policies, and these metrics of each.
+/// All inputs with these policies, and these metrics of each.
 fn grid(ask: &Ask, placings: &[Placing], metrics: &[&str]) -> StudyPlan {
     let mut plan = StudyPlan { remarks: remarks(ask), ..StudyPlan::default() };
-    for load in Load::all(ask) {
+    for input in Input::all(ask) {
         for &placing in placings {
             for megabytes in SIZES {
-                let point = Point { load: load.clone(), placing, megabytes };
+                let point = Point { input: input.clone(), placing, megabytes };
                 for &metric in metrics {
                     plan.rows.push(Row::of(point.name(), metric, Unit::Percent));
                 }
@@ -125,21 +125,21 @@ fn fig_9(ask: &Ask) -> StudyPlan {
 
 fn fig_5(ask: &Ask) -> StudyPlan {
     let mut plan = StudyPlan { remarks: remarks(ask), ..StudyPlan::default() };
-    let is_shown = |load: &Load| match load.server() {
+    let is_shown = |input: &Input| match input.server() {
         Some(Server::Web | Server::UserAcc | Server::CodeDev) | None => true,
         Some(Server::Email | Server::Sas) => false,
     };
-    for load in Load::all(ask).into_iter().filter(is_shown) {
+    for input in Input::all(ask).into_iter().filter(is_shown) {
         for megabytes in SIZES_5 {
             for wait in WAITS {
-                let name = format!("{}, {megabytes} MB, {wait}ms", load.name);
+                let name = format!("{}, {megabytes} MB, {wait}ms", input.name);
                 plan.rows.push(Row::of(name.clone(), "validated", Unit::Percent));
-                let load = load.clone();
+                let input = input.clone();
                 let how = IdleVerify { wait: Nanos::from_millis(wait), ..PAPER };
                 let memory = Bytes::new(megabytes * MEGABYTE);
                 let retention = Retention::new(Placing::MruMru, memory);
                 plan.cells.push(Cell::new(name, move |seed| {
-                    Ok(figures(&Bed::new(&load, seed)?.run(Verify::Idle(how), retention)?))
+                    Ok(figures(&Bed::new(&input, seed)?.run(Verify::Idle(how), retention)?))
                 }));
             }
         }

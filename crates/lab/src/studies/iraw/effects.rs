@@ -5,7 +5,7 @@ use levelhead_drive::Verify;
 use levelhead_trace::Server;
 use levelhead_units::Nanos;
 
-use super::Load;
+use super::Input;
 use super::bed::{Bed, PAPER, ROOM_FOR_ALL, figures};
 use super::tables::{TABLE_1, draw, plan_of};
 use crate::open_loop::Outcomes;
@@ -70,18 +70,18 @@ fn papers_table_5(server: Server) -> [f64; 2] {
 }
 
 fn table_4(ask: &Ask) -> StudyPlan {
-    let rows = |load: &Load| {
-        let papers = load.server().map(papers_table_4);
+    let rows = |input: &Input| {
+        let papers = input.server().map(papers_table_4);
         [("validated", Unit::Percent), ("cache", Unit::Megabytes), ("response", Unit::Millis)]
             .into_iter()
             .enumerate()
             .map(|(at, (metric, unit))| {
-                Row::of(load.name.clone(), metric, unit).maybe_paper(papers.map(|all| all[at]))
+                Row::of(input.name.clone(), metric, unit).maybe_paper(papers.map(|all| all[at]))
             })
             .collect()
     };
-    let measure = |load: &Load, seed| {
-        Ok(figures(&Bed::new(load, seed)?.run(Verify::Idle(PAPER), ROOM_FOR_ALL)?))
+    let measure = |input: &Input, seed| {
+        Ok(figures(&Bed::new(input, seed)?.run(Verify::Idle(PAPER), ROOM_FOR_ALL)?))
     };
     let mut plan = plan_of(ask, measure, rows);
     draw(&mut plan, ask, "Cache that is needed", "MB", &["cache"]);
@@ -90,19 +90,19 @@ fn table_4(ask: &Ask) -> StudyPlan {
 }
 
 fn table_5(ask: &Ask) -> StudyPlan {
-    let rows = |load: &Load| {
-        let papers = load.server().map(papers_table_5);
+    let rows = |input: &Input| {
+        let papers = input.server().map(papers_table_5);
         ["worst 5 minutes", "mean"]
             .into_iter()
             .enumerate()
             .map(|(at, metric)| {
-                let row = Row::of(load.name.clone(), metric, Unit::Percent);
+                let row = Row::of(input.name.clone(), metric, Unit::Percent);
                 row.maybe_paper(papers.map(|all| all[at]))
             })
             .collect()
     };
-    let measure = |load: &Load, seed| {
-        let bed = Bed::new(load, seed)?;
+    let measure = |input: &Input, seed| {
+        let bed = Bed::new(input, seed)?;
         let [with, without] =
             [Verify::Idle(PAPER), Verify::Off].map(|how| bed.run(how, ROOM_FOR_ALL));
         Ok(losses(&with?, &without?))
@@ -130,16 +130,16 @@ fn losses(with: &Outcomes, without: &Outcomes) -> Measured {
 }
 
 fn fig_4(ask: &Ask) -> StudyPlan {
-    let rows = |load: &Load| {
-        let row = |metric, unit| Row::of(load.name.clone(), metric, unit);
+    let rows = |input: &Input| {
+        let row = |metric, unit| Row::of(input.name.clone(), metric, unit);
         vec![
             row("delayed", Unit::Percent),
             row("delay", Unit::Millis),
             row("longest delay", Unit::Millis),
         ]
     };
-    let measure = |load: &Load, seed| {
-        Ok(figures(&Bed::new(load, seed)?.run(Verify::Idle(PAPER), ROOM_FOR_ALL)?))
+    let measure = |input: &Input, seed| {
+        Ok(figures(&Bed::new(input, seed)?.run(Verify::Idle(PAPER), ROOM_FOR_ALL)?))
     };
     plan_of(ask, measure, rows)
 }

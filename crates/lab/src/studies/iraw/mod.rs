@@ -14,10 +14,9 @@ use std::sync::Arc;
 
 use levelhead_stats::Streams;
 use levelhead_trace::{Answered, Iraw, Server, Trace, recorded};
-use levelhead_units::{Bytes, Sectors};
+use levelhead_units::{Bytes, Nanos, Sectors};
 
 use super::{Ask, Study};
-use crate::trace_based::VERIFICATION;
 
 pub(super) fn studies() -> Vec<Study> {
     vec![
@@ -38,15 +37,18 @@ pub(super) fn studies() -> Vec<Study> {
 /// The size of the paper's faster drive, on which made-up traces are laid.
 const DRIVE: Bytes = Bytes::new(73_000_000_000);
 
-/// One of the loads of a study.
+/// How long a request takes where a trace does not say when it was answered: the paper's average.
+const SERVICE: Nanos = Nanos::from_millis(5);
+
+/// What a study runs on: one of its cases.
 #[derive(Clone, Debug)]
-struct Load {
+struct Input {
     /// What rows call it: a server, or a trace's file.
     name: String,
     origin: Origin,
 }
 
-/// Where a load comes from.
+/// Where an input comes from.
 #[derive(Clone, Debug)]
 enum Origin {
     /// Made up after one of the paper's servers, with the seed.
@@ -55,7 +57,7 @@ enum Origin {
     Recorded(Option<Arc<Trace>>),
 }
 
-impl Load {
+impl Input {
     /// The traces that are given, or else the paper's five servers.
     fn all(ask: &Ask) -> Vec<Self> {
         if ask.traces.is_empty() {
@@ -90,13 +92,13 @@ impl Load {
             }
             Origin::Recorded(trace) => {
                 let trace = trace.as_ref().ok_or("there is only a name of this trace")?;
-                Ok(recorded(trace, VERIFICATION))
+                Ok(recorded(trace, SERVICE))
             }
         }
     }
 }
 
-/// What is said of traces that are given.
+/// The sentence that belongs to every result.
 fn remarks(ask: &Ask) -> Vec<String> {
     if ask.traces.is_empty() {
         return vec![

@@ -3,7 +3,7 @@
 use levelhead_drive::{IdleVerify, Placing, Retention, Verify, VerifyStart};
 use levelhead_units::Bytes;
 
-use super::Load;
+use super::Input;
 use super::bed::{Bed, MEGABYTE, PAPER, figures};
 use super::tables::{TABLE_1, plan_of};
 use crate::studies::{Ask, Measured, Row, Study, StudyPlan, Unit};
@@ -30,7 +30,7 @@ const MEMORY: Retention = Retention {
 };
 
 fn ours(ask: &Ask) -> StudyPlan {
-    let rows = |load: &Load| {
+    let rows = |input: &Input| {
         [
             ("validated", Unit::Percent),
             ("memory", Unit::Megabytes),
@@ -41,14 +41,14 @@ fn ours(ask: &Ask) -> StudyPlan {
             ("RAW mean over none", Unit::Times),
         ]
         .into_iter()
-        .map(|(metric, unit)| Row::of(load.name.clone(), metric, unit))
+        .map(|(metric, unit)| Row::of(input.name.clone(), metric, unit))
         .collect()
     };
     plan_of(ask, measure, rows)
 }
 
-fn measure(load: &Load, seed: u64) -> Result<Measured, String> {
-    let bed = Bed::new(load, seed)?;
+fn measure(input: &Input, seed: u64) -> Result<Measured, String> {
+    let bed = Bed::new(input, seed)?;
     let sums = Bytes::new(2 * MEGABYTE);
     let late = IdleVerify { start: VerifyStart::Late, sums, ..PAPER };
     let plain = IdleVerify { start: VerifyStart::AtOnce, ..late };

@@ -3,7 +3,7 @@
 use levelhead_trace::{Answered, Kind, Period, Server, periods};
 use levelhead_units::{Bytes, Nanos};
 
-use super::{Load, remarks};
+use super::{Input, remarks};
 use crate::studies::{Ask, Cell, Drawing, Head, Measured, Row, Study, StudyPlan, Unit};
 use crate::trace_based::{Limit, least_age, verify};
 
@@ -72,16 +72,16 @@ fn papers_table_3(server: Server) -> f64 {
     }
 }
 
-/// A plan with one cell a load.
+/// A plan with one cell an input.
 pub(super) fn plan_of(
     ask: &Ask,
-    measure: fn(&Load, u64) -> Result<Measured, String>,
-    rows: impl Fn(&Load) -> Vec<Row>,
+    measure: fn(&Input, u64) -> Result<Measured, String>,
+    rows: impl Fn(&Input) -> Vec<Row>,
 ) -> StudyPlan {
     let mut plan = StudyPlan { remarks: remarks(ask), ..StudyPlan::default() };
-    for load in Load::all(ask) {
-        plan.rows.extend(rows(&load));
-        plan.cells.push(Cell::new(load.name.clone(), move |seed| measure(&load, seed)));
+    for input in Input::all(ask) {
+        plan.rows.extend(rows(&input));
+        plan.cells.push(Cell::new(input.name.clone(), move |seed| measure(&input, seed)));
     }
     plan
 }
@@ -96,14 +96,14 @@ pub(super) fn draw(plan: &mut StudyPlan, ask: &Ask, title: &str, axis: &str, met
 }
 
 fn table_1(ask: &Ask) -> StudyPlan {
-    let rows = |load: &Load| {
-        let published = load.server().map(Server::published);
+    let rows = |input: &Input| {
+        let published = input.server().map(Server::published);
         let row = |metric: &str, unit, paper: Option<f64>| {
-            Row::of(load.name.clone(), metric, unit).maybe_paper(paper)
+            Row::of(input.name.clone(), metric, unit).maybe_paper(paper)
         };
         let length = match published {
             Some(published) => {
-                let (cell, papers) = (load.name.clone(), published.length.as_millis_f64());
+                let (cell, papers) = (input.name.clone(), published.length.as_millis_f64());
                 let head = Head::new(cell.clone(), "length");
                 Row::new(head, Unit::Times, move |seed| seed.get(&cell, "length") / papers)
                     .paper(1.0)
@@ -122,7 +122,7 @@ fn table_1(ask: &Ask) -> StudyPlan {
             row("busy above 100 ms", Unit::Percent, of_all(BUSY_ABOVE_100)),
         ]
     };
-    let mut plan = plan_of(ask, |load, seed| characteristics(&load.answered(seed)?), rows);
+    let mut plan = plan_of(ask, |input, seed| characteristics(&input.answered(seed)?), rows);
     draw(&mut plan, ask, "Mean idle interval", "ms", &["idle interval"]);
     draw(&mut plan, ask, "Idle", "time (%)", &["idle"]);
     plan
@@ -157,17 +157,17 @@ fn characteristics(requests: &[Answered]) -> Result<Measured, String> {
 }
 
 fn table_2(ask: &Ask) -> StudyPlan {
-    let rows = |load: &Load| {
-        let papers = load.server().map(papers_table_2);
+    let rows = |input: &Input| {
+        let papers = input.server().map(papers_table_2);
         [("validated", Unit::Percent), ("age", Unit::Count), ("cache", Unit::Megabytes)]
             .into_iter()
             .enumerate()
             .map(|(at, (metric, unit))| {
-                Row::of(load.name.clone(), metric, unit).maybe_paper(papers.map(|all| all[at]))
+                Row::of(input.name.clone(), metric, unit).maybe_paper(papers.map(|all| all[at]))
             })
             .collect()
     };
-    let mut plan = plan_of(ask, |load, seed| with_limit_of_age(&load.answered(seed)?), rows);
+    let mut plan = plan_of(ask, |input, seed| with_limit_of_age(&input.answered(seed)?), rows);
     draw(&mut plan, ask, "Cache that is needed", "MB", &["cache"]);
     draw(&mut plan, ask, "Validated", "writes (%)", &["validated"]);
     plan
@@ -183,11 +183,11 @@ fn with_limit_of_age(requests: &[Answered]) -> Result<Measured, String> {
 }
 
 fn table_3(ask: &Ask) -> StudyPlan {
-    let rows = |load: &Load| {
-        let papers = load.server().map(papers_table_3);
-        vec![Row::of(load.name.clone(), "validated", Unit::Percent).maybe_paper(papers)]
+    let rows = |input: &Input| {
+        let papers = input.server().map(papers_table_3);
+        vec![Row::of(input.name.clone(), "validated", Unit::Percent).maybe_paper(papers)]
     };
-    let mut plan = plan_of(ask, |load, seed| with_limit_of_room(&load.answered(seed)?), rows);
+    let mut plan = plan_of(ask, |input, seed| with_limit_of_room(&input.answered(seed)?), rows);
     draw(&mut plan, ask, "Validated with 8 MB", "writes (%)", &["validated"]);
     plan
 }
