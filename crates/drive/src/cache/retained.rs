@@ -225,11 +225,14 @@ impl Retained {
         }
     }
 
-    /// The waiting write that begins at `start` has been verified or given up: its room is the next to be used.
+    /// The waiting write that begins at `start` has been verified or given up: its room is the next to be used, unless
+    /// the policy is to move nothing.
     pub(crate) fn settle(&mut self, start: u64) {
         if let Some(&serial) = self.starts[1].get(&start) {
             self.segments.get_mut(&serial).expect("it is listed").waits = false;
-            self.use_first(serial);
+            if self.placing != Placing::Stay {
+                self.use_first(serial);
+            }
         }
     }
 
@@ -450,15 +453,21 @@ mod tests {
     }
 
     #[test]
-    fn what_was_verified_makes_room_first() {
-        let mut retained = memory(Placing::MruMru, 3);
-        for start in [0, 10, 20] {
-            write(&mut retained, start..start + 4);
+    fn what_was_verified_makes_room_first_where_anything_moves() {
+        for (placing, left) in [
+            (Placing::MruMru, [true, false, true, true]),
+            (Placing::Stay, [false, true, true, true]),
+        ] {
+            let mut retained = memory(placing, 3);
+            for start in [0, 10, 20] {
+                write(&mut retained, start..start + 4);
+            }
+            retained.settle(10);
+            write(&mut retained, 30..34);
+            assert_eq!(held(&retained, &[0, 10, 20, 30]), left, "{placing:?}");
+            let waited = usize::from(placing == Placing::Stay);
+            assert_eq!(retained.take_evicted().len(), waited, "what was verified does not wait");
         }
-        retained.settle(10);
-        write(&mut retained, 30..34);
-        assert_eq!(held(&retained, &[0, 10, 20, 30]), [true, false, true, true]);
-        assert_eq!(retained.take_evicted(), [], "it did not wait any more");
     }
 
     #[test]

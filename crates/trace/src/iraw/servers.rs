@@ -130,11 +130,11 @@ impl Server {
         };
         let calm = Calm { requests_mean, write: Bytes::new(write) };
         let (writes, write, service) = match self {
-            Self::Web => (2, 21_500, 1_600),
+            Self::Web => (2, 21_500, 2_000),
             Self::Email => (4, 4_100, 800),
             Self::UserAcc => (4, 7_300, 800),
             Self::CodeDev => (4, 8_400, 2_500),
-            Self::Sas => (12, 8_250, 2_700),
+            Self::Sas => (12, 8_250, 2_550),
         };
         let storms = Storms {
             cycles: self.storm_cycles(),
@@ -146,7 +146,7 @@ impl Server {
         let heavy = Heavy {
             cycles: 2_500,
             idle: [Nanos::from_micros(15_200), Nanos::from_millis(17)],
-            requests_mean: 36.0,
+            requests_mean: 33.0,
             writes: 0.066,
             service: Nanos::from_micros(1_200),
         };
