@@ -5,12 +5,12 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use levelhead_app::replay::OUTSTANDING_MAX;
-use levelhead_drive::QUEUE_DEPTH_MAX;
+use levelhead_drive::{IdleVerify, QUEUE_DEPTH_MAX, Retention};
 use levelhead_host::Journaling;
 use levelhead_planner::code::LENGTH_MAX;
 use levelhead_planner::sequential::SECTORS_MAX;
 use levelhead_planner::system::Capacities;
-use levelhead_units::{Bytes, DriveIdx, Nanos};
+use levelhead_units::{Bytes, DriveIdx, Nanos, ParseUnitError};
 
 /// A file's mode, written in octal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,6 +218,18 @@ pub(crate) fn rebuild_rate(text: &str) -> Result<Bytes, String> {
 }
 
 /// Capacities of three kinds of file.
+pub(crate) fn drive_memory(text: &str) -> Result<Bytes, String> {
+    Retention::check_memory(text.parse().map_err(|error: ParseUnitError| error.to_string())?)
+}
+
+pub(crate) fn idle_wait(text: &str) -> Result<Nanos, String> {
+    IdleVerify::check_wait(text.parse().map_err(|error: ParseUnitError| error.to_string())?)
+}
+
+pub(crate) fn sums(text: &str) -> Result<Bytes, String> {
+    IdleVerify::check_sums(text.parse().map_err(|error: ParseUnitError| error.to_string())?)
+}
+
 pub(crate) fn capacities(text: &str) -> Result<Capacities, String> {
     let parts: Vec<f64> = text
         .split(':')

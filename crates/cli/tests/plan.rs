@@ -16,7 +16,8 @@ fn rows(args: &[&str]) -> Vec<(String, String, f64)> {
     rows.iter()
         .map(|row| {
             assert!(
-                ["%", "ms", "x", "count", "probability"].contains(&row["unit"].as_str().unwrap())
+                ["%", "ms", "x", "count", "probability", "MB"]
+                    .contains(&row["unit"].as_str().unwrap())
             );
             assert!(row["paper"].is_null() && row["low"].is_number() && row["high"].is_number());
             (text(&row["case"]), text(&row["metric"]), row["ours"].as_f64().unwrap())
@@ -53,6 +54,7 @@ fn every_answer_has_a_page_with_a_figure_and_its_assumptions() {
         &["tail", "--sectors", "16", "--queue-depth", "8", "--forced-rate", "5e-6"],
         &["mode"],
         &["overhead"],
+        &["idle", "--synthetic", "interval=20ms,count=300,reads=70%", "--cache", "64KiB,1MiB"],
     ] {
         assert!(!rows(args).is_empty());
         levelhead(&[&["plan"], args, &["--report", &page]].concat()).good();
@@ -119,4 +121,29 @@ fn bad_questions_are_refused_in_one_sentence() {
         let ended = levelhead(&[&["plan"], args].concat());
         assert!(ended.refusal().contains(part), "{args:?}: {}", ended.err);
     }
+}
+
+#[test]
+fn idle_plan_names_the_least_cache_and_what_it_costs() {
+    let load = "size=8KiB,interval=12ms,count=2000,reads=60%";
+    let rows = rows(&["idle", "--synthetic", load, "--drive", "iraw-15k", "--cache", "32KiB,4MiB"]);
+    assert!((value(&rows, "1ms, 4MiB", "validated") - 100.0).abs() < 1e-9);
+    let small = value(&rows, "1ms, 32KiB", "validated");
+    let least = value(&rows, "99 %", "cache");
+    assert!(
+        small < 99.0 && least > 0.032 && least < 4.2,
+        "{small} % in 32 KiB, 99 % in {least} MB"
+    );
+    let (raw, idle) = ("raw", "1ms, 4MiB");
+    let [raw, idle] = [raw, idle].map(|case| value(&rows, case, "mean over none"));
+    assert!(1.0 < idle && idle < raw, "{idle} {raw}");
+    let refused = |args: &[&str], part: &str| {
+        let ended = levelhead(&[&["plan", "idle"], args].concat());
+        assert_eq!(ended.code, Some(2), "{args:?}");
+        assert!(ended.err.contains(part), "{}", ended.err);
+    };
+    refused(&["--synthetic", "count=9"], "no write among 9 requests");
+    refused(&["--synthetic", load, "--cache", "1KiB"], "16KiB to 1TiB, not 1KiB");
+    refused(&["--synthetic", load, "--wait", "2min"], "0ns to 60s before it verifies, not 120s");
+    refused(&["/no/such/trace"], "/no/such/trace: ");
 }

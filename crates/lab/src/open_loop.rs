@@ -154,6 +154,11 @@ pub struct Responses {
 }
 
 impl Responses {
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.sorted.len()
+    }
+
     /// Their mean, in milliseconds; 0 of none.
     pub fn mean_ms(&self) -> f64 {
         let total: f64 = self.sorted.iter().map(|one| one.as_millis_f64()).sum();

@@ -1,10 +1,11 @@
-//! `levelhead plan ..`: closed forms for someone who chooses a configuration.
+//! `levelhead plan ..`: closed forms for someone who chooses a configuration, and one run of the drive model.
 //!
 //! Every answer is a table, JSON rows and a picture of the same numbers, and says what it assumes.
 
 mod answer;
 mod code;
 mod decode;
+mod idle;
 mod mode;
 mod overhead;
 mod redundancy;
@@ -12,6 +13,7 @@ mod tail;
 
 pub use answer::Answer;
 pub use code::{CodeAsk, plan_code};
+pub use idle::{IdleAsk, IdleLoad, plan_idle};
 pub use mode::{ModeAsk, plan_mode};
 pub use overhead::{Files, OverheadAsk, plan_overhead};
 pub use redundancy::{RedundancyAsk, plan_redundancy};

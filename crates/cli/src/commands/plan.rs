@@ -5,13 +5,16 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use levelhead_app::AppError;
 use levelhead_app::plan::{
-    CodeAsk, CodeChoice, Decoding, Files, ModeAsk, OverheadAsk, RandomAsk, RedundancyAsk, TailAsk,
-    plan_code, plan_mode, plan_overhead, plan_redundancy, plan_tail,
+    CodeAsk, CodeChoice, Decoding, Files, IdleAsk, IdleLoad, ModeAsk, OverheadAsk, RandomAsk,
+    RedundancyAsk, TailAsk, plan_code, plan_idle, plan_mode, plan_overhead, plan_redundancy,
+    plan_tail,
 };
+use levelhead_drive::{IdleVerify, Placing, VerifyStart};
 use levelhead_planner::Code;
 use levelhead_planner::code::{Goal, least_redundant};
 use levelhead_planner::decode::DecodeTime;
 use levelhead_planner::system::Capacities;
+use levelhead_trace::{Format, Workload};
 use levelhead_units::{Bytes, Nanos};
 
 use crate::{Output, progress, values};
@@ -28,6 +31,8 @@ pub(crate) enum Options {
     Mode(Box<ModeArgs>),
     /// The space that local erasure coding takes, of the files of a folder or of published mixes
     Overhead(OverheadArgs),
+    /// What a drive could verify of a load's writes while it is idle, in how much memory, and at what cost
+    Idle(Box<IdleArgs>),
 }
 
 #[derive(Args)]
@@ -182,6 +187,50 @@ pub(crate) struct OverheadArgs {
     report: Option<PathBuf>,
 }
 
+#[derive(Args)]
+pub(crate) struct IdleArgs {
+    /// The trace; of several devices in it, the one with the most requests
+    #[arg(value_name = "TRACE", required_unless_present = "synthetic")]
+    trace: Option<PathBuf>,
+    /// The trace's format, where it cannot be told from the file: msr, msr-cut, mqsim, vscsi, spc, systor17, blkparse or fio
+    #[arg(long, value_name = "FORMAT", requires = "trace")]
+    format: Option<Format>,
+    /// A made-up load instead: iraw:web, or size=8KiB,interval=8ms,count=20000,reads=70%
+    #[arg(long, value_name = "WORKLOAD", conflicts_with = "trace")]
+    synthetic: Option<Workload>,
+    /// Make of the drive: one that comes with the program, or a TOML file
+    #[arg(long, value_name = "PROFILE", default_value = "nearline-2tb")]
+    drive: String,
+    /// What makes room first: mru-lru, mru-mru, stay, adaptive, or dedicated, where unverified writes have memory of
+    /// their own
+    #[arg(long, value_name = "POLICY", default_value = "dedicated")]
+    retention: Placing,
+    /// Memory for reads, with dedicated
+    #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = values::drive_memory)]
+    memory: Bytes,
+    /// Sizes of the memory that unverified writes have, or share
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', default_value = "1MiB,2MiB,4MiB,8MiB,16MiB,64MiB", value_parser = values::drive_memory)]
+    cache: Vec<Bytes>,
+    /// How long the drive idles before it verifies
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', default_value = "1ms,5ms,20ms", value_parser = values::idle_wait)]
+    wait: Vec<Nanos>,
+    /// When the arm sets out for a verification: late or at-once
+    #[arg(long, value_name = "START", default_value = "late")]
+    start: VerifyStart,
+    /// Memory for checksums of writes whose bytes have made room
+    #[arg(long, value_name = "SIZE", default_value = "0B", value_parser = values::sums)]
+    sums: Bytes,
+    /// Share of the writes that the least cache is to verify
+    #[arg(long, value_name = "P", default_value = "99%", value_parser = values::probability, allow_negative_numbers = true)]
+    goal: f64,
+    /// What chance is drawn from
+    #[arg(long, default_value = "7", value_parser = values::seed, allow_negative_numbers = true)]
+    seed: u64,
+    /// Write an HTML page to this file
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+}
+
 pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
     match options {
         Options::Code(args) => output.print(&plan_code(&CodeAsk {
@@ -215,11 +264,35 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
             loads: args.load,
             report: args.report,
         })?),
+        Options::Idle(args) => {
+            let ask = idle(*args)?;
+            output.print(&plan_idle(&ask, progress::bars(output).as_ref())?)
+        }
         Options::Overhead(args) => {
             let ask = overhead(args);
             output.print(&plan_overhead(&ask, progress::bars(output).as_ref())?)
         }
     }
+}
+
+fn idle(args: IdleArgs) -> Result<IdleAsk, AppError> {
+    let load = match (args.trace, args.synthetic) {
+        (Some(path), _) => IdleLoad::Trace { path, format: args.format },
+        (None, Some(workload)) => IdleLoad::Synthetic(workload),
+        (None, None) => return Err(AppError::usage("expected a trace, or --synthetic")),
+    };
+    Ok(IdleAsk {
+        load,
+        drive: args.drive,
+        placing: args.retention,
+        memory: args.memory,
+        caches: args.cache,
+        waits: args.wait,
+        how: IdleVerify { start: args.start, sums: args.sums, ..IdleVerify::DEFAULT },
+        goal: args.goal,
+        seed: args.seed,
+        report: args.report,
+    })
 }
 
 fn tail(args: TailArgs) -> TailAsk {

@@ -67,7 +67,29 @@ impl Placing {
     }
 }
 
+impl FromStr for Placing {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|(_, known)| *known == text);
+        let names = "mru-lru, mru-mru, stay, adaptive or dedicated";
+        let wrong = || format!("'{text}' is no retention policy: expected {names}");
+        found.map(|(placing, _)| *placing).ok_or_else(wrong)
+    }
+}
+
 impl Retention {
+    /// Whether a drive may have this much memory for one class.
+    ///
+    /// # Errors
+    ///
+    /// Less than a unit of 16 KiB, or more than a TiB.
+    pub fn check_memory(size: Bytes) -> Result<Bytes, String> {
+        if size < UNIT || size > MEMORY_MAX {
+            return Err(format!("a drive's memory has {UNIT} to {MEMORY_MAX}, not {size}"));
+        }
+        Ok(size)
+    }
+
     /// This policy with this much memory, and as much again for writes where they have their own.
     pub const fn new(placing: Placing, memory: Bytes) -> Self {
         Self { placing, memory, writes: memory }
@@ -96,11 +118,7 @@ impl FromStr for Retention {
 }
 
 fn size(text: &str) -> Result<Bytes, String> {
-    let size: Bytes = text.parse().map_err(|error| format!("{error}"))?;
-    if size < UNIT || size > MEMORY_MAX {
-        return Err(format!("a drive's memory has {UNIT} to {MEMORY_MAX}, not {size}"));
-    }
-    Ok(size)
+    Retention::check_memory(text.parse().map_err(|error| format!("{error}"))?)
 }
 
 impl fmt::Display for Retention {

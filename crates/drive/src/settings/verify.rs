@@ -38,6 +38,26 @@ impl IdleVerify {
     /// The paper's wait of 1 ms, and no checksums.
     pub const DEFAULT: Self =
         Self { wait: Nanos::from_millis(1), start: VerifyStart::Late, sums: Bytes::new(0) };
+
+    /// Whether a drive can idle that long before it verifies.
+    ///
+    /// # Errors
+    ///
+    /// More than a minute.
+    pub fn check_wait(wait: Nanos) -> Result<Nanos, String> {
+        let long = || format!("a drive idles 0ns to {WAIT_MAX} before it verifies, not {wait}");
+        if wait > WAIT_MAX { Err(long()) } else { Ok(wait) }
+    }
+
+    /// Whether checksums can take that much memory.
+    ///
+    /// # Errors
+    ///
+    /// More than a GiB.
+    pub fn check_sums(sums: Bytes) -> Result<Bytes, String> {
+        let much = || format!("a drive keeps at most {SUMS_MAX} of checksums, not {sums}");
+        if sums > SUMS_MAX { Err(much()) } else { Ok(sums) }
+    }
 }
 
 /// When the arm sets out for a verification. Both end at the same time.
@@ -87,23 +107,11 @@ impl Verify {
         };
         match key {
             "idle-wait" => {
-                let wait: Nanos = value.parse().map_err(text_of)?;
-                if wait > WAIT_MAX {
-                    return Err(format!(
-                        "a drive idles 0ns to {WAIT_MAX} before it verifies, not {wait}"
-                    ));
-                }
-                idle.wait = wait;
+                idle.wait = IdleVerify::check_wait(value.parse().map_err(text_of)?)?;
             }
             "verify-start" => idle.start = value.parse()?,
             "verify-sums" => {
-                let sums: Bytes = value.parse().map_err(text_of)?;
-                if sums > SUMS_MAX {
-                    return Err(format!(
-                        "a drive keeps at most {SUMS_MAX} of checksums, not {sums}"
-                    ));
-                }
-                idle.sums = sums;
+                idle.sums = IdleVerify::check_sums(value.parse().map_err(text_of)?)?;
             }
             _ => return Err(format!("no such key: expected {}", Self::KEYS)),
         }
