@@ -1,9 +1,10 @@
 //! `levelhead drive emulate`: one emulated drive on an NBD endpoint.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use levelhead_block::BlockService;
-use levelhead_drive::{CacheMode, Faults};
+use levelhead_drive::{CacheMode, Faults, VerifyCounters};
 use levelhead_host::{LoneDrive, MemberSpec};
 use levelhead_report::json;
 use levelhead_units::Bytes;
@@ -20,8 +21,20 @@ pub struct Emulate {
     pub faults: Option<Faults>,
     /// What it uses its memory for, instead of what its name says.
     pub cache: Option<CacheMode>,
+    /// Whether it reads back what it writes, and what stays in its memory: keys and values, instead of what its
+    /// name says.
+    pub memory: Vec<MemoryKey>,
     /// Where NBD clients find it.
     pub nbd: Listen,
+}
+
+/// One key of a drive's name, and its value.
+#[derive(Clone, Debug)]
+pub struct MemoryKey {
+    /// `verify`, `idle-wait` or `retention`.
+    pub key: &'static str,
+    /// As it was typed.
+    pub value: String,
 }
 
 /// A drive that has begun to serve.
@@ -54,12 +67,48 @@ impl Show for Emulated {
     }
 }
 
-/// Serves one drive until `stop` is wished. `ready` is called once clients are welcome.
+/// What a drive has read back of what was written.
+#[derive(Clone, Copy, Debug)]
+pub struct Verified(VerifyCounters);
+
+impl Show for Verified {
+    fn text(&self) -> String {
+        let VerifyCounters { writes, verified, superseded, unverified, waiting, .. } = self.0;
+        let VerifyCounters { found, mended, .. } = self.0;
+        format!(
+            "{writes} writes: {verified} read back, {superseded} overwritten before, {unverified} given up, \
+             {waiting} waiting; {found} were not what was written, {mended} of them mended"
+        )
+    }
+
+    fn json(&self) -> String {
+        let VerifyCounters { writes, verified, superseded, unverified, waiting, .. } = self.0;
+        let VerifyCounters { found, mended, delayed, .. } = self.0;
+        let counts = [
+            ("writes", writes),
+            ("verified", verified),
+            ("superseded", superseded),
+            ("unverified", unverified),
+            ("waiting", waiting),
+            ("found", found),
+            ("mended", mended),
+            ("delayed", delayed),
+        ];
+        json::pretty(&BTreeMap::from(counts)).expect("numbers and names are JSON")
+    }
+}
+
+/// Serves one drive until `stop` is wished. `ready` is called once clients are welcome. Says what the drive has read back,
+/// if it has.
+///
+/// # Errors
+///
+/// A drive or an endpoint that cannot be.
 pub fn emulate(
     ask: &Emulate,
     stop: &Stop,
     ready: &mut dyn FnMut(&Emulated),
-) -> Result<(), AppError> {
+) -> Result<Option<Verified>, AppError> {
     let member: MemberSpec = ask.member.parse().map_err(AppError::usage)?;
     if !member.is_emulated() {
         let text = &ask.member;
@@ -76,10 +125,14 @@ pub fn emulate(
         Some(cache) => member.with_cache(cache),
         None => member,
     };
+    let member = ask.memory.iter().try_fold(member, |member, MemoryKey { key, value }| {
+        let set = member.with_key(key, value);
+        set.map_err(|problem| AppError::usage(format!("--{key} {value}: {problem}")))
+    })?;
     let is_new = !member.path().exists();
     let drive = Arc::new(LoneDrive::open(&member).map_err(AppError::usage)?);
     let size_bytes = drive.size().bytes().get();
-    let device = drive as Arc<dyn BlockService>;
+    let device = Arc::clone(&drive) as Arc<dyn BlockService>;
     let server = ask.nbd.bind(&device, &format!("levelhead {member}")).inspect_err(|_| {
         if is_new {
             // As far as it goes: the error that led here is the one to tell.
@@ -96,6 +149,7 @@ pub fn emulate(
         remarks: ask.nbd.warning().into_iter().collect(),
     });
     stop.wait();
+    let verified = drive.verified().filter(|seen| seen.writes > 0).map(Verified);
     running.stop();
-    Ok(())
+    Ok(verified)
 }

@@ -23,7 +23,7 @@ mod show;
 mod stop;
 pub mod study;
 
-pub use emulate::{Emulate, Emulated, emulate};
+pub use emulate::{Emulate, Emulated, MemoryKey, Verified, emulate};
 pub use error::AppError;
 pub use listen::{EXPORTS_MAX, ExportName, Exported, Listen, TlsFiles};
 pub use measure::{DriveMeasured, Measure, measure_drive};

@@ -4,6 +4,7 @@
 mod support;
 
 use std::fs;
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 
@@ -117,6 +118,48 @@ fn an_emulated_drive_has_the_faults_it_was_given_and_not_those_of_its_name() {
         serving.signal(Signal::INT);
         serving.end().good();
         fs::remove_file(&file).unwrap();
+    }
+}
+
+#[test]
+fn emulated_drive_that_reads_back_what_it_writes_mends_what_was_lost_and_says_so() {
+    let shelf = Shelf::new();
+    let (file, socket) = (shelf.path("a.img"), shelf.path("nbd.sock"));
+    let member = format!("emu:{file}?size=1MiB&lost-writes=15%");
+    let emulate = ["drive", "emulate", &member, "--nbd", &socket];
+    let content = || -> Vec<u8> {
+        fs::read(&file).unwrap().chunks(4096).take(24).map(|sector| sector[0]).collect()
+    };
+    for (options, found) in
+        [(&["--verify", "idle"][..], true), (&["--verify", "raw"], true), (&[], false)]
+    {
+        let serving = Serving::start(&[&emulate[..], options].concat());
+        let client = connect(&socket);
+        for sector in 0..24 {
+            client.write_at(Bytes::new(sector * 4096), &[7; 4096], Durability::Cached).unwrap();
+            let mut bytes = [1; 4096];
+            client.read_at(Bytes::new(sector * 4096), &mut bytes).unwrap();
+            assert!(!found || bytes == [7; 4096], "the drive has it in memory, or on the medium");
+        }
+        if found {
+            wait_until("all is mended", || content() == [7; 24]);
+        }
+        assert_eq!(content() == [7; 24], found, "{options:?}");
+        drop(client);
+        serving.signal(Signal::INT);
+        let said = serving.end().good();
+        assert_eq!(said.contains("24 writes: 24 read back"), found, "{said}");
+        assert_eq!(said.contains(" were not what was written, "), found, "{said}");
+        fs::remove_file(&file).unwrap();
+    }
+    for (options, part) in [
+        (&["--idle-wait", "1ms"][..], "--idle-wait 1ms: idle-wait needs verify=idle before it"),
+        (&["--verify", "on"], "--verify on: 'on' is no way to verify writes"),
+        (&["--verify", "idle", "--cache", "off"], "it needs cache=read or write-back"),
+    ] {
+        let refused = levelhead(&[&emulate[..], options].concat());
+        assert!(refused.refusal().contains(part), "{}", refused.err);
+        assert!(!Path::new(&file).exists(), "nothing was made");
     }
 }
 

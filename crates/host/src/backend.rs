@@ -17,7 +17,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use levelhead_block::{BlockService, Buf, Command, Data, Done, Health, Payload, Reply, Request};
-use levelhead_drive::Faults;
+use levelhead_drive::{Faults, VerifyCounters};
 use levelhead_units::Sectors;
 
 use crate::error::HostError;
@@ -85,6 +85,9 @@ pub(crate) trait Emulated {
 
     /// It dies.
     fn die(&self);
+
+    /// What it has read back so far; nothing if its thread has ended.
+    fn verified(&self) -> Option<VerifyCounters>;
 }
 
 /// How commands reach files and block devices.

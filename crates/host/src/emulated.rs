@@ -25,10 +25,13 @@ use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SendError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use levelhead_block::{BlockService, Command, Done, Health, Outcome, Payload, Reply, Request};
 use levelhead_bytes::{Caching, Ended, Failed, Platter};
-use levelhead_drive::{Completion, Drive, Faults, Profile, Settings, SettingsError};
+use levelhead_drive::{
+    Completion, Drive, Faults, Profile, Settings, SettingsError, VerifyCounters,
+};
 use levelhead_stats::Streams;
 use levelhead_units::{Nanos, Sectors};
 
@@ -42,6 +45,9 @@ use crate::medium::Disk;
 /// How often an idle drive with bytes in its memory is asked what it has written meanwhile: the model
 /// makes no event of that.
 const DESTAGE_INTERVAL: Nanos = Nanos::from_millis(50);
+
+/// How long the thread may take to say what has been read back.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// See the module.
 pub(crate) struct EmulatedDrive<D> {
@@ -76,6 +82,8 @@ enum Message {
     Request(Request, Done),
     Faults(Box<Faults>),
     Death,
+    /// Asks for what has been read back by now.
+    Verified(Sender<VerifyCounters>),
 }
 
 impl<D: Disk> EmulatedDrive<D> {
@@ -146,6 +154,12 @@ impl<D: Disk> Emulated for EmulatedDrive<D> {
     fn die(&self) {
         // A thread that has ended is as good as dead.
         drop(self.send(Message::Death));
+    }
+
+    fn verified(&self) -> Option<VerifyCounters> {
+        let (sender, answer) = mpsc::channel();
+        self.send(Message::Verified(sender)).ok()?;
+        answer.recv_timeout(ANSWER_WITHIN).ok()
     }
 }
 
@@ -247,6 +261,11 @@ impl<D: Disk> Worker<D> {
                 self.drive.set_faults(now, *faults).expect("the engine has checked them");
             }
             Message::Death => self.drive.handle_death(now),
+            Message::Verified(sender) => {
+                self.drive.settle(now);
+                // One that does not wait any longer has no use for it.
+                let _unheard = sender.send(self.drive.counters().verify);
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use levelhead_block::{BlockService, Done, Request};
-use levelhead_drive::QUEUE_DEPTH_MAX;
+use levelhead_drive::{QUEUE_DEPTH_MAX, VerifyCounters};
 use levelhead_units::Sectors;
 
 use crate::backend::Member;
@@ -46,6 +46,11 @@ impl LoneDrive {
             None => Box::new(Threads::start(disk, QUEUE_DEPTH_MAX)?),
         };
         Ok(Self { drive, origin_last: AtomicU64::new(0) })
+    }
+
+    /// What it has read back so far, if it is an emulated drive.
+    pub fn verified(&self) -> Option<VerifyCounters> {
+        self.drive.emulated()?.verified()
     }
 
     /// Lets go of it at once: what is under way ends when it ends, and is told then.
@@ -105,8 +110,9 @@ mod tests {
         std::fs::File::create(&file).unwrap().set_len(64 * 4096).unwrap();
         let emulated = format!("emu:{}?size=256KiB", folder.path().join("emulated.img").display());
         let with_memory = format!("{emulated}&cache=write-back");
+        let verifying = format!("{with_memory}&verify=idle");
         for (member, requests) in
-            [(file.display().to_string(), 400), (emulated, 40), (with_memory, 40)]
+            [(file.display().to_string(), 400), (emulated, 40), (with_memory, 40), (verifying, 40)]
         {
             let drive = LoneDrive::open(&member.parse().unwrap()).unwrap();
             let settings = SuiteSettings { seed: 5, requests, sectors_max: 9, batch_max: 6 };

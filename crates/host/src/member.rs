@@ -112,6 +112,18 @@ impl MemberSpec {
         self
     }
 
+    /// The same with one key of its name changed; a real drive has none.
+    ///
+    /// # Errors
+    ///
+    /// A key or value that cannot be.
+    pub fn with_key(mut self, key: &str, value: &str) -> Result<Self, String> {
+        if let Some(emulation) = &mut self.emulation {
+            emulation.set(key, value)?;
+        }
+        Ok(self)
+    }
+
     /// The size of the file that may be created.
     pub(crate) fn size_wanted(&self) -> Option<Sectors> {
         self.emulation.as_ref()?.size

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use levelhead_app::{
-    AppError, Emulate, Measure, Model, drive_makes, emulate, measure_drive, model_drive,
+    AppError, Emulate, Measure, MemoryKey, Model, drive_makes, emulate, measure_drive, model_drive,
     probe_device,
 };
 use levelhead_drive::measure::Thoroughness;
@@ -44,6 +44,16 @@ pub(crate) struct EmulateArgs {
     /// write-back a drive that is killed (kill -9) loses what was neither flushed nor written yet
     #[arg(long, value_name = "MODE")]
     cache: Option<CacheMode>,
+    /// Whether it reads back what it has written, and writes again what differs: off, raw (within each write) or
+    /// idle (when nothing else is to do)
+    #[arg(long, value_name = "MODE")]
+    verify: Option<String>,
+    /// How long it idles before it does so
+    #[arg(long, value_name = "TIME")]
+    idle_wait: Option<String>,
+    /// What stays in its memory: mru-lru:SIZE, mru-mru, stay, adaptive or dedicated
+    #[arg(long, value_name = "POLICY:SIZE")]
+    retention: Option<String>,
     #[command(flatten)]
     nbd: ListenArgs,
 }
@@ -96,13 +106,18 @@ pub(crate) struct ModelArgs {
 pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
     match options {
         Options::Emulate(args) => {
-            let EmulateArgs { member, faults, cache, nbd } = *args;
+            let EmulateArgs { member, faults, cache, verify, idle_wait, retention, nbd } = *args;
+            let typed = [("verify", verify), ("idle-wait", idle_wait), ("retention", retention)];
+            let given = |(key, value): (_, Option<String>)| Some(MemoryKey { key, value: value? });
+            let memory = typed.into_iter().filter_map(given).collect();
             let nbd = nbd.listen()?;
             let stop = stop_on_signals()?;
-            emulate(&Emulate { member, faults, cache, nbd }, &stop, &mut |emulated| {
+            let ask = Emulate { member, faults, cache, memory, nbd };
+            let verified = emulate(&ask, &stop, &mut |emulated| {
                 // It serves all the same.
                 drop(output.print(emulated));
-            })
+            })?;
+            verified.map_or(Ok(()), |verified| output.print(&verified))
         }
         Options::Probe(ProbeArgs { device }) => output.print(&probe_device(&device)?),
         Options::Measure(MeasureArgs { drive, output: path, force, quick, seed }) => {

@@ -146,7 +146,7 @@ impl Server {
         let heavy = Heavy {
             cycles: 2_500,
             idle: [Nanos::from_micros(15_200), Nanos::from_millis(17)],
-            requests_mean: 33.0,
+            requests_mean: 30.0,
             writes: 0.066,
             service: Nanos::from_micros(1_200),
         };
