@@ -1,6 +1,6 @@
 //! `levelhead drive emulate`: one emulated drive on an NBD endpoint.
 
-use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use levelhead_block::BlockService;
@@ -71,30 +71,15 @@ impl Show for Emulated {
 #[derive(Clone, Copy, Debug)]
 pub struct Verified(VerifyCounters);
 
-impl Show for Verified {
-    fn text(&self) -> String {
+impl fmt::Display for Verified {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let VerifyCounters { writes, verified, superseded, unverified, waiting, .. } = self.0;
         let VerifyCounters { found, mended, .. } = self.0;
-        format!(
+        write!(
+            f,
             "{writes} writes: {verified} read back, {superseded} overwritten before, {unverified} given up, \
              {waiting} waiting; {found} were not what was written, {mended} of them mended"
         )
-    }
-
-    fn json(&self) -> String {
-        let VerifyCounters { writes, verified, superseded, unverified, waiting, .. } = self.0;
-        let VerifyCounters { found, mended, delayed, .. } = self.0;
-        let counts = [
-            ("writes", writes),
-            ("verified", verified),
-            ("superseded", superseded),
-            ("unverified", unverified),
-            ("waiting", waiting),
-            ("found", found),
-            ("mended", mended),
-            ("delayed", delayed),
-        ];
-        json::pretty(&BTreeMap::from(counts)).expect("numbers and names are JSON")
     }
 }
 
@@ -151,5 +136,7 @@ pub fn emulate(
     stop.wait();
     let verified = drive.verified().filter(|seen| seen.writes > 0).map(Verified);
     running.stop();
+    // A connection that has just ended may still hold the drive when this program ends.
+    drive.wind_up();
     Ok(verified)
 }

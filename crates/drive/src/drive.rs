@@ -386,10 +386,14 @@ impl Drive {
             (Pass::Write, Verify::Raw) => self.write_again(extent, origin, &silent),
             (Pass::Read | Pass::Write, _) => Vec::new(),
         };
+        let written_again = again.len() as u32;
         let told = |silent| Aftermath { id, extent, what: What::WrittenAgain(silent) };
-        let after: Vec<Aftermath> = again.into_iter().map(told).collect();
+        let mut after: Vec<Aftermath> = again.into_iter().map(told).collect();
+        if after.last().is_some_and(|one| one.what != What::WrittenAgain(Silent::Nothing)) {
+            after.push(Aftermath { id, extent, what: What::LetGo });
+        }
         let read_backs = match self.settings.verify {
-            Verify::Raw => 1 + after.len() as u32,
+            Verify::Raw => 1 + written_again,
             Verify::Off | Verify::Idle(_) => 0,
         };
         let served = self.disk.serve(

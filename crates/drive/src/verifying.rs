@@ -83,8 +83,7 @@ impl Verifying {
 
     /// A write and its repairs have been read back within the command.
     pub(crate) fn count_raw(&mut self, again: &[Aftermath]) {
-        let is_right = |one: &Aftermath| one.what == What::WrittenAgain(Silent::Nothing);
-        let is_good = again.last().is_none_or(is_right);
+        let is_good = again.last().is_none_or(|one| one.what != What::LetGo);
         let was_found = u64::from(!again.is_empty());
         self.raw.writes += 1;
         self.raw.verified += u64::from(is_good);
@@ -118,4 +117,41 @@ fn landing(extent: Extent, landed: Lba, missing: &SectorSet) -> Extent {
 
 fn range(extent: Extent) -> std::ops::Range<u64> {
     extent.lba.get()..extent.end().get()
+}
+
+#[cfg(test)]
+mod tests {
+    use levelhead_stats::Streams;
+    use levelhead_units::Ratio;
+
+    use super::*;
+    use crate::Faults;
+    use crate::faults::Misbehaviour;
+
+    /// VR1.
+    #[test]
+    fn every_attempt_has_chances_of_its_own() {
+        let lost = 0.3;
+        let faults = Faults { lost_rate: Ratio::new(lost).unwrap(), ..Faults::NONE };
+        let key = Streams::new(0).key("drive/0");
+        let map = Misbehaviour::new(&faults, key, Sectors::new(1 << 20));
+        let n = 100_000;
+        // How many writes are lost together with the first so many of their repairs.
+        let mut counts = [0_u32; 4];
+        for origin in 0..n {
+            let extent = Extent::new(Lba::new(origin % 999), Sectors::new(2));
+            let is_lost = |attempt: u32| {
+                let origin = if attempt == 0 { origin } else { repair_origin(origin, attempt) };
+                map.write(extent, origin) != Silent::Nothing
+            };
+            let in_a_row = (0..4).take_while(|&attempt| is_lost(attempt)).count();
+            counts[..in_a_row].iter_mut().for_each(|count| *count += 1);
+        }
+        for (at, count) in counts.into_iter().enumerate() {
+            let law = lost.powi(at as i32 + 1);
+            let (share, error) =
+                (f64::from(count) / n as f64, (law * (1.0 - law) / n as f64).sqrt());
+            assert!((share - law).abs() <= 4.0 * error, "{at}: {share}, law {law}");
+        }
+    }
 }

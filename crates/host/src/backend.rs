@@ -86,6 +86,10 @@ pub(crate) trait Emulated {
     /// It dies.
     fn die(&self);
 
+    /// It is told to stop: everything inside ends, and what is in its memory goes to its medium. Returns when that is
+    /// over.
+    fn wind_up(&self);
+
     /// What it has read back so far; nothing if its thread has ended.
     fn verified(&self) -> Option<VerifyCounters>;
 }

@@ -82,6 +82,8 @@ enum Message {
     Request(Request, Done),
     Faults(Box<Faults>),
     Death,
+    /// Everything is to end and to be written; tells when it is.
+    WindUp(Sender<()>),
     /// Asks for what has been read back by now.
     Verified(Sender<VerifyCounters>),
 }
@@ -154,6 +156,14 @@ impl<D: Disk> Emulated for EmulatedDrive<D> {
     fn die(&self) {
         // A thread that has ended is as good as dead.
         drop(self.send(Message::Death));
+    }
+
+    fn wind_up(&self) {
+        let (sender, done) = mpsc::channel();
+        if self.send(Message::WindUp(sender)).is_ok() {
+            // A thread that panics has said so on its own.
+            let _ended = done.recv();
+        }
     }
 
     fn verified(&self) -> Option<VerifyCounters> {
@@ -261,6 +271,12 @@ impl<D: Disk> Worker<D> {
                 self.drive.set_faults(now, *faults).expect("the engine has checked them");
             }
             Message::Death => self.drive.handle_death(now),
+            Message::WindUp(sender) => {
+                self.run_out();
+                // No client is left to hear of a failure.
+                drop(self.platter.flush());
+                let _unheard = sender.send(());
+            }
             Message::Verified(sender) => {
                 self.drive.settle(now);
                 // One that does not wait any longer has no use for it.

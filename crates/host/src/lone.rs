@@ -53,6 +53,14 @@ impl LoneDrive {
         self.drive.emulated()?.verified()
     }
 
+    /// Tells it to stop: everything inside ends, and what an emulated drive has in its memory goes to its medium. To be
+    /// called when no client is left.
+    pub fn wind_up(&self) {
+        if let Some(emulated) = self.drive.emulated() {
+            emulated.wind_up();
+        }
+    }
+
     /// Lets go of it at once: what is under way ends when it ends, and is told then.
     pub fn abandon(self) {
         let thread = std::thread::Builder::new().name("abandoned drive".into());

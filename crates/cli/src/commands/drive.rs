@@ -12,7 +12,7 @@ use levelhead_drive::{CacheMode, Faults};
 
 use super::listen::ListenArgs;
 use crate::signals::stop_on_signals;
-use crate::{Output, faults, progress, values};
+use crate::{Output, faults, progress, say, values};
 
 /// What `--faults` is.
 const FAULTS: &str = "What is wrong with it, instead of what its name says";
@@ -117,7 +117,11 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
                 // It serves all the same.
                 drop(output.print(emulated));
             })?;
-            verified.map_or(Ok(()), |verified| output.print(&verified))
+            // Not with the results: those are one JSON value.
+            if let Some(verified) = verified {
+                say(&verified.to_string());
+            }
+            Ok(())
         }
         Options::Probe(ProbeArgs { device }) => output.print(&probe_device(&device)?),
         Options::Measure(MeasureArgs { drive, output: path, force, quick, seed }) => {
