@@ -50,13 +50,14 @@
 //! # What it leaves out
 //!
 //! No reading on arrival, no thermal recalibration, no remapped sectors (slipped ones are data of
-//! the profile), no time for the platter to spin up. What the drive writes back on its own is as
-//! fast as the make, however slow the drive is otherwise. A trim does nothing.
+//! the profile), no time for the platter to spin up. What the drive writes back and reads back on its own is as
+//! fast as the make, however slow the drive is otherwise, and meets no soft failure. A trim does nothing.
 //!
 //! # References
 //!
 //! - `[DISKSIM]` DiskSim 4.0, whose layout and positioning rules this follows.
 //! - `[ERAID]` for the retry model: see `faults`.
+//! - `[IRAW08]` for verification in idle time and retention: see `disk/idle.rs` and `cache/retained.rs`.
 //!
 //! [`Outcome`]: levelhead_block::Outcome
 
