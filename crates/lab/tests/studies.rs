@@ -148,6 +148,49 @@ fn reproduces_what_idle_intervals_verify() {
     }
 }
 
+/// Single cells of a study, with the program's own seed.
+fn cells(name: &str, wanted: &[&str]) -> Vec<Measured> {
+    let ask = Ask { quick: true, seed: 7, seeds: 1, traces: Vec::new() };
+    let plan = (find(name).unwrap().plan)(&ask).unwrap();
+    let cell = |wanted: &&str| plan.cells.iter().find(|cell| cell.name == *wanted).unwrap();
+    wanted.iter().map(|name| cell(name).measure(7).unwrap()).collect()
+}
+
+/// `[IRAW08]` table 4, table 5 and figures 4, 5, 7 to 9 on the server with the fewest requests, simulated.
+#[test]
+fn reproduces_verification_on_a_drive() {
+    let of = |measured: &Measured, metric: &str| measured.values[metric];
+    let [room, losses] =
+        ["iraw.table4", "iraw.table5"].map(|name| cells(name, &["user-acc"]).remove(0));
+    assert!((of(&room, "validated") - 100.0).abs() < 1e-9);
+    assert!(
+        (1.0..4.0).contains(&of(&room, "cache")) && (5.0..20.0).contains(&of(&room, "response"))
+    );
+    assert!(of(&room, "delayed") < 10.0 && of(&room, "delay") < 5.0);
+    assert!(of(&losses, "worst 5 minutes") <= 3.0 && of(&losses, "mean") <= 0.15);
+    let policies =
+        ["mru-lru", "mru-mru", "stay", "adaptive"].map(|one| format!("user-acc, {one}, 4 MB"));
+    let [today, both, stay, adaptive] =
+        <[Measured; 4]>::try_from(cells("iraw.fig8", &policies.each_ref().map(String::as_str)))
+            .unwrap();
+    assert!(of(&today, "read hits") - of(&both, "read hits") <= 1.0);
+    assert!(of(&both, "read hits") - of(&stay, "read hits") >= 0.5);
+    for shared in [&both, &stay, &adaptive] {
+        assert!(of(shared, "validated") >= of(&today, "validated") + 10.0);
+    }
+    let waits = ["1ms", "5ms"].map(|wait| format!("user-acc, 2 MB, {wait}"));
+    let waited = cells("iraw.fig5", &waits.each_ref().map(String::as_str));
+    assert!((of(&waited[0], "validated") - of(&waited[1], "validated")).abs() <= 0.5);
+    let own = cells("iraw.fig9", &["user-acc, dedicated, 2 MB"]).remove(0);
+    assert!(of(&own, "validated") >= 99.0);
+    let ours = cells("iraw.ours", &["user-acc"]).remove(0);
+    assert!((of(&ours, "validated") - 100.0).abs() < 1e-9);
+    assert!(of(&ours, "memory") <= 4.5 && of(&ours, "delayed over plain") <= 0.8);
+    assert!(of(&ours, "foreground p99 over none") <= 1.01);
+    assert!(of(&ours, "foreground mean over none") <= 1.015);
+    assert!(of(&ours, "RAW mean over none") > 1.2);
+}
+
 /// A trace that is given has no number of the paper beside it, and its own answers count.
 #[test]
 fn tables_of_idle_verification_take_traces() {
