@@ -130,7 +130,7 @@ impl Server {
         };
         let calm = Calm { requests_mean, write: Bytes::new(write) };
         let (writes, write, service) = match self {
-            Self::Web => (2, 21_500, 2_000),
+            Self::Web => (2, 21_500, 1_800),
             Self::Email => (4, 4_100, 800),
             Self::UserAcc => (4, 7_300, 800),
             Self::CodeDev => (4, 8_400, 2_500),

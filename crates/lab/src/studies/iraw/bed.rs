@@ -79,8 +79,11 @@ pub(super) fn figures(outcomes: &Outcomes) -> Measured {
     let percent = |part: u64, whole: u64| part as f64 / whole.max(1) as f64 * 100.0;
     let response = verify.response_mean().unwrap_or(Nanos::ZERO).as_millis_f64();
     let delay = verify.delay.as_millis_f64() / verify.delayed.max(1) as f64;
+    let wanted = verify.writes - verify.superseded;
+    // Of nothing, nothing is left unverified.
+    let validated = if wanted == 0 { 100.0 } else { percent(verify.verified, wanted) };
     Measured::default()
-        .with("validated", percent(verify.verified, verify.writes - verify.superseded))
+        .with("validated", validated)
         .with("cache", verify.room_max as f64 / MEGABYTE as f64)
         .with("memory", verify.memory_max as f64 / MEGABYTE as f64)
         .with("response", response)
