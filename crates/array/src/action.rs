@@ -86,6 +86,14 @@ pub enum Action {
         /// The buffer.
         buf: BufId,
     },
+    /// Compute the checksum, CRC-32C, of every sector of these segments. They go to
+    /// [`Array::handle_digested`](crate::Array::handle_digested) before the next action is polled.
+    Digest {
+        /// What they are for.
+        id: u64,
+        /// The sectors, in order.
+        of: Vec<Segment>,
+    },
     /// See which of these sums are zero. The answer goes to
     /// [`Array::handle_checked`](crate::Array::handle_checked) before the next action is polled.
     Check {

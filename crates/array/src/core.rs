@@ -31,6 +31,7 @@ use crate::policy::Policy;
 use crate::policy::tau::Share;
 use crate::shape::redundancy::Redundancy;
 use crate::shape::{Area, Layout};
+use crate::verify::state::{Sent, Verify};
 use crate::{Content, Settings};
 
 /// What a command to a drive is for.
@@ -52,6 +53,8 @@ pub(crate) enum Purpose {
     Fill,
     /// It reads what another drive is given a copy of.
     Copy,
+    /// It reads back what was written.
+    Verify,
     /// The operation that asked for it does not wait for it any more.
     Abandoned,
 }
@@ -61,15 +64,21 @@ impl Purpose {
     pub(crate) fn is_awaited(self, waits: impl Fn(&OpId) -> bool) -> bool {
         match self {
             Self::Op(op) => waits(&op),
-            Self::Ledger | Self::Ring | Self::Place | Self::List | Self::Fill | Self::Copy => true,
+            Self::Ledger
+            | Self::Ring
+            | Self::Place
+            | Self::List
+            | Self::Fill
+            | Self::Copy
+            | Self::Verify => true,
             Self::Probe | Self::Abandoned => false,
         }
     }
 
-    /// Whether a drive that does not end it is done without in the end. One that is copied may take its time with that, as with
-    /// reads of clients.
+    /// Whether a drive that does not end it is done without in the end. One that is copied may take its time with that, and any
+    /// with what only checks it, as with reads of clients.
     fn costs_the_drive(self, waits: impl Fn(&OpId) -> bool) -> bool {
-        self != Self::Copy && self.is_awaited(waits)
+        !matches!(self, Self::Copy | Self::Verify) && self.is_awaited(waits)
     }
 }
 
@@ -147,6 +156,8 @@ pub(crate) struct Core {
     arms: Vec<Lba>,
     pub(crate) actions: VecDeque<Action>,
     pub(crate) counters: Counters,
+    /// What was written and is to be read back.
+    pub(crate) verify: Verify,
     /// Reads of a mirror that were begun: its copies take turns.
     pub(crate) turn: u64,
     /// Room for decisions.
@@ -266,6 +277,7 @@ impl Core {
             arms: vec![Lba::ZERO; count],
             actions: VecDeque::new(),
             counters: Counters::default(),
+            verify: Verify::new(settings.verify, count),
             turn: 0,
             shares: Vec::with_capacity(count),
             content: settings.content,
@@ -391,6 +403,7 @@ impl Core {
             | Purpose::List
             | Purpose::Fill
             | Purpose::Copy
+            | Purpose::Verify
             | Purpose::Probe
             | Purpose::Abandoned => None,
         })
@@ -499,6 +512,9 @@ impl Core {
         let Enqueue { purpose, drive, command, segments, origin, end, fate, since } = what;
         let is_books = purpose == Purpose::Ledger;
         assert!(self.may_write || is_books || !command.is_write(), "G1: {command:?}");
+        if since.is_some() {
+            self.verify.note_asked(drive);
+        }
         self.sub_next += 1;
         let sub = SubId(self.sub_next);
         let (enqueued, started, due) = (now, None, None);
@@ -664,7 +680,9 @@ impl Core {
         if let Some(extent) = submit.command.extent() {
             self.arms[drive.as_usize()] = extent.lba;
         }
-        let twin = match (&mut self.copied, state.writes_places()) {
+        let written = state.writes_places();
+        let is_mend = is_mend(&self.verify, state.purpose);
+        let twin = match (&mut self.copied, written) {
             (Some(copied), Some(extent)) if copied.drive == drive => {
                 let course = copied.note_submitted(&self.layout, sub, extent);
                 (course == Course::Both).then(|| (extent, submit.clone()))
@@ -672,6 +690,9 @@ impl Core {
             _ => None,
         };
         self.actions.push_back(Action::Submit(submit));
+        if let Some(extent) = written.filter(|_| !is_mend) {
+            self.note_write_out(drive, extent);
+        }
         if let Some((extent, submit)) = twin {
             let bufs: Vec<BufId> =
                 submit.segments.iter().map(|segment| segment.place.buf).collect();
@@ -742,6 +763,19 @@ impl Core {
             self.drives.note_late(drive, now > due);
         }
         self.note_event(event);
+        if state.purpose == Purpose::Verify {
+            self.verify.reading = self.verify.reading.without(DriveSet::EMPTY.with(drive));
+            return state;
+        }
+        self.verify.note_ended(now, drive);
+        if let Some(extent) = state.writes_places()
+            && outcome.is_good()
+            && !is_mend(&self.verify, state.purpose)
+        {
+            let is_awaited = state.since.is_some() || state.purpose == Purpose::Place;
+            let sent = Sent { segments: &state.segments, is_awaited };
+            self.keep_written(drive, extent, &sent);
+        }
         if state.command == Command::Flush
             || matches!(state.purpose, Purpose::Ledger | Purpose::List)
         {
@@ -780,7 +814,8 @@ impl Core {
             | Purpose::Place
             | Purpose::List
             | Purpose::Fill
-            | Purpose::Copy => true,
+            | Purpose::Copy
+            | Purpose::Verify => true,
             Purpose::Probe | Purpose::Abandoned => false,
         };
         let inside =
@@ -869,11 +904,16 @@ fn valid_at_first(settings: &Settings, at: usize) -> u64 {
     settings.books.as_ref().and_then(|books| books.filled_to(drive)).unwrap_or(0)
 }
 
+/// Whether a command mends what a record says, which stays.
+fn is_mend(verify: &Verify, purpose: Purpose) -> bool {
+    matches!(purpose, Purpose::Op(op) if verify.is_mended_by(op))
+}
+
 /// What a command says of its drive as a read, if it was one.
 fn ended_read(sub: &Sub, outcome: &Outcome) -> Option<EndedRead> {
     let Command::Read { extent, effort } = sub.command else { return None };
     let reader = match sub.purpose {
-        Purpose::Probe | Purpose::Abandoned => Reader::None,
+        Purpose::Probe | Purpose::Abandoned | Purpose::Verify => Reader::None,
         Purpose::Op(_)
         | Purpose::Ledger
         | Purpose::Ring
@@ -916,6 +956,7 @@ fn on_drive(area: &Area, sub: &Sub) -> Command {
             | Purpose::Place
             | Purpose::Fill
             | Purpose::Copy
+            | Purpose::Verify
             | Purpose::Probe
             | Purpose::Abandoned,
             Some(extent),
@@ -938,9 +979,12 @@ impl Sub {
     fn writes_places(&self) -> Option<Extent> {
         match self.purpose {
             Purpose::Ledger | Purpose::Ring | Purpose::List | Purpose::Abandoned => None,
-            Purpose::Op(_) | Purpose::Place | Purpose::Fill | Purpose::Copy | Purpose::Probe => {
-                self.command.extent().filter(|_| self.command.is_write())
-            }
+            Purpose::Op(_)
+            | Purpose::Place
+            | Purpose::Fill
+            | Purpose::Copy
+            | Purpose::Verify
+            | Purpose::Probe => self.command.extent().filter(|_| self.command.is_write()),
         }
     }
 

@@ -8,6 +8,7 @@ use crate::background::progress::{
 use crate::drives::detect::DriveEvent;
 use crate::durable::membership::Why;
 use crate::durable::superblock::Forced;
+use crate::verify::settings::Promise;
 
 /// Something that happened to an array or to one of its drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,28 @@ pub enum ArrayEvent {
         fault: Fault,
         /// Whether they were written anew, read again, and found right.
         is_repaired: bool,
+    },
+    /// Sectors that were written were read back, and are not what was written.
+    WriteFlawed {
+        /// The drive.
+        drive: DriveIdx,
+        /// Its sectors, as the layout counts them.
+        extent: Extent,
+        /// What has become of the write.
+        flaw: Flaw,
+        /// What a read from the medium of this drive is worth.
+        promise: Promise,
+    },
+    /// They were written again.
+    WriteMended {
+        /// The drive.
+        drive: DriveIdx,
+        /// Its sectors, as the layout counts them.
+        extent: Extent,
+        /// What a read from the medium of this drive is worth.
+        promise: Promise,
+        /// Whether they were read back and found right then. If not, nothing more is tried.
+        is_mended: bool,
     },
     /// What the drives hold of a codeword does not match, and it cannot be told which of them is wrong.
     Unlocated {
@@ -128,6 +151,28 @@ pub enum ArrayEvent {
     Stopped(Ending),
 }
 
+/// What has become of a write that its drive has ended well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// None of it is there.
+    Lost,
+    /// Some of it is there.
+    Torn,
+    /// The drive does not give some of it.
+    Unreadable,
+}
+
+impl Flaw {
+    /// Its name in programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lost => "lost",
+            Self::Torn => "torn",
+            Self::Unreadable => "unreadable",
+        }
+    }
+}
+
 /// How an array has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
@@ -157,6 +202,13 @@ impl Event {
             Self::Array(ArrayEvent::DamagedRead { .. }) => "damaged-read",
             Self::Array(ArrayEvent::Repaired { is_repaired: true, .. }) => "repaired",
             Self::Array(ArrayEvent::Repaired { is_repaired: false, .. }) => "unrepaired",
+            Self::Array(ArrayEvent::WriteFlawed { flaw: Flaw::Lost, .. }) => "write-lost",
+            Self::Array(ArrayEvent::WriteFlawed { flaw: Flaw::Torn, .. }) => "write-torn",
+            Self::Array(ArrayEvent::WriteFlawed { flaw: Flaw::Unreadable, .. }) => {
+                "write-unreadable"
+            }
+            Self::Array(ArrayEvent::WriteMended { is_mended: true, .. }) => "write-mended",
+            Self::Array(ArrayEvent::WriteMended { is_mended: false, .. }) => "write-not-mended",
             Self::Array(ArrayEvent::Unlocated { .. }) => "unlocated",
             Self::Array(ArrayEvent::ReadErrors { .. }) => "read-errors",
             Self::Array(ArrayEvent::ScrubBegun(_)) => "scrub-begun",

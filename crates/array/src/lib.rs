@@ -54,6 +54,7 @@ pub mod policy;
 mod settings;
 mod shape;
 mod timers;
+mod verify;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -78,12 +79,14 @@ pub use durable::ledger::NewMember;
 pub use durable::listing::DamagedSummary;
 pub use durable::wishes::{GoesOn, RebuildWish, ScrubMark, Wishes};
 pub use durable::{damaged, membership, missed, quorum, reserve, superblock};
-pub use event::{ArrayEvent, Ending, Event};
+pub use event::{ArrayEvent, Ending, Event, Flaw};
 pub use levelhead_block::{BufId, Combine, Place, RequestId, Segment};
 pub use policy::{Again, AnswerWhen, Assisted, First, Late, Plan, Policy, Surplus, tau};
 pub use settings::{Content, JournalSettings, Left, Settings};
 pub use shape::redundancy::{Redundancy, Term};
 pub use shape::{Area, Cell, DriveCounts, Family, Layout, Parity, Row, Spec, SpecError};
+pub use verify::findings::VerifyStatus;
+pub use verify::settings::{Promise, VerifyMode, VerifySettings, VerifyWrites};
 
 use crate::background::budget::Pacer;
 use crate::background::copying::Copies;
@@ -104,10 +107,12 @@ use crate::ops::fetch::FetchEnded;
 use crate::ops::fill::{FillOp, Haste, Span};
 use crate::ops::flush::FlushOp;
 use crate::ops::locks::{Access, StripeLocks};
+use crate::ops::mend::{self, MendOp};
 use crate::ops::read::{ReadOp, Wanted};
 use crate::ops::write::{Cause, Part, Progress, WriteOp};
 use crate::policy::tau::DriveView;
 use crate::timers::{Duty, Timer, Timers};
+use crate::verify::checking::{Brought, Checks, HeldRead};
 
 /// The widest write, in stripes, that waiting writes join to.
 const JOINED_STRIPES_MAX: u64 = 32;
@@ -130,6 +135,7 @@ pub struct Array {
     resync_told: ResyncTold,
     rebuild: Rebuild,
     copies: Copies,
+    checks: Checks,
     /// What is recorded of the array, where something is.
     ledger: Option<Ledger>,
     /// The list of damaged sectors on the drives.
@@ -166,6 +172,7 @@ enum Op {
     Fill(Box<FillOp>),
     Flush(FlushOp),
     Check(Box<CheckOp>),
+    Mend(Box<MendOp>),
 }
 
 /// Whether a step has changed something.
@@ -200,6 +207,7 @@ enum Start {
     Write(Cause),
     Check(Scope),
     Fill(Span),
+    Mend(mend::Span),
 }
 
 impl Array {
@@ -225,6 +233,7 @@ impl Array {
             resync_told: ResyncTold::default(),
             rebuild: Rebuild::new(settings.background, wishes.rebuild),
             copies: Copies::default(),
+            checks: Checks::new(settings.spec.members()),
             ledger: settings.books.as_ref().map(Ledger::new),
             list_copies: settings.books.as_ref().map(ListCopies::new).unwrap_or_default(),
             map_copies: settings.books.as_ref().map(MapCopies::new).unwrap_or_default(),
@@ -386,7 +395,12 @@ impl Array {
         }
         let outcome = &self.core.ended_with(sub, outcome);
         let state = self.core.finish(now, sub, outcome);
-        self.route(now, sub, &state, outcome);
+        if let Some(extent) = self.to_be_summed(&state, outcome) {
+            let outcome = outcome.clone();
+            self.hold_back(extent, HeldRead { sub, state, outcome });
+        } else {
+            self.route(now, sub, &state, outcome);
+        }
         self.move_on(now);
     }
 
@@ -406,6 +420,7 @@ impl Array {
     pub fn handle_stop(&mut self, now: Instant) {
         if self.stop == Stop::No {
             self.stop = Stop::Wanted;
+            self.stop_checking();
             self.stop_by = self.core.drives.patience().map(|patience| now + patience.answer());
             self.note_end_is_near(now);
         }
@@ -458,7 +473,7 @@ impl Array {
                 Some(Duty::Answer) => self.give_up_overdue(now),
                 Some(Duty::Probe) => self.core.probe(now),
                 // `move_on` below looks after these.
-                Some(Duty::Journal | Duty::Background | Duty::Stop) | None => {}
+                Some(Duty::Journal | Duty::Background | Duty::Verify | Duty::Stop) | None => {}
             }
         }
         self.move_on(now);
@@ -483,6 +498,7 @@ impl Array {
                 let times = [self.resync_at(), self.scrub_at(), rebuild, copy];
                 times.into_iter().flatten().min()
             }
+            Duty::Verify => self.check_at(),
             Duty::Stop => self.stop_by.filter(|_| self.stop == Stop::Wanted),
         }
     }
@@ -544,6 +560,7 @@ impl Array {
                 && self.scrub_within_budget(now) == Moved::No
                 && self.keep_rebuild(now) == Moved::No
                 && self.keep_copy(now) == Moved::No
+                && self.check_written(now) == Moved::No
             {
                 break;
             }
@@ -599,13 +616,16 @@ impl Array {
             &Start::Check(Scope::Scan { first, end }) => (first..end, Access::Shared),
             &Start::Check(Scope::Mend { row }) => (row.stripe..row.stripe + 1, Access::Exclusive),
             Start::Fill(span) => (span.first..span.end, Access::Shared),
+            Start::Mend(span) => (mend::stripes_of(&self.core.layout, span), Access::Exclusive),
         };
         let is_change = access == Access::Exclusive;
         if is_change && self.locks.would_wait(&stripes, access) && self.joins(&start, &stripes) {
             return None;
         }
         let op = self.name_op();
-        if !matches!(start, Start::Write(Cause::Resync { .. }) | Start::Check(_)) {
+        let is_own =
+            matches!(start, Start::Write(Cause::Resync { .. }) | Start::Check(_) | Start::Mend(_));
+        if !is_own {
             self.note_arrival(now, op);
         }
         if self.locks.claim(op, stripes, access) {
@@ -649,6 +669,7 @@ impl Array {
                 Op::Check(Box::new(CheckOp::start(core, now, op, scope, blame)))
             }
             Start::Fill(span) => Op::Fill(Box::new(FillOp::start(core, op, span))),
+            Start::Mend(span) => Op::Mend(Box::new(MendOp::start(core, now, op, span))),
         };
         self.ops.insert(op, started);
         // A write has not asked for anything yet, and a read of lost drives only may wait for nothing.
@@ -690,6 +711,9 @@ impl Array {
             }
             (Purpose::Fill, _) => self.rebuild.handle_flushed(sub),
             (Purpose::Copy, _) => self.handle_copy_read(now, sub, buf, outcome),
+            (Purpose::Verify, _) => {
+                self.handle_read_back(now, sub, state.drive, Brought { buf, outcome });
+            }
             // A late completion: the answer has been given, or the drive was given up.
             _ => buf.into_iter().for_each(|buf| self.core.release(buf)),
         }
@@ -735,6 +759,10 @@ impl Array {
                 fill.fetch_mut().handle_done(&self.core.layout, fetched(extent));
             }
             (Op::Fill(fill), Command::Write { .. }) => fill.handle_written(sub),
+            (Op::Mend(mend), Command::Read { extent, .. }) => {
+                mend.handle_done(&self.core.layout, fetched(extent));
+            }
+            (Op::Mend(mend), Command::Write { .. }) => mend.handle_written(&self.core, sub),
             (Op::Flush(flush), Command::Flush) => flush.handle_done(sub),
             (op, command) => unreachable!("{op:?} never asked for {command:?}"),
         }
@@ -755,6 +783,7 @@ impl Array {
         self.core.valid[drive.as_usize()] = 0;
         self.core.missed.end_return(drive);
         self.core.nearly_present = self.core.nearly_present.without(DriveSet::EMPTY.with(drive));
+        self.forget_written(now, drive);
         let events = self.core.drives.handle_lost(now, drive);
         self.note_lost_writes();
         if let Some(ledger) = &mut self.ledger {
@@ -787,7 +816,8 @@ impl Array {
     /// Lets an operation move on, and those that waited for its stripes after it.
     fn advance(&mut self, now: Instant, op: OpId) {
         let Some(state) = self.ops.get_mut(&op) else { return };
-        let holds_stripes = matches!(state, Op::Read(_) | Op::Write(_) | Op::Check(_));
+        let holds_stripes =
+            matches!(state, Op::Read(_) | Op::Write(_) | Op::Check(_) | Op::Mend(_));
         let has_ended = match state {
             Op::Locked(_) => false,
             Op::Read(read) => {
@@ -810,6 +840,14 @@ impl Array {
                 false // Its stripes are held until the front is past them.
             }
             Op::Flush(flush) => flush.advance(&mut self.core),
+            Op::Mend(mend) => match mend.advance(&mut self.core, now) {
+                None => false,
+                Some(mended) => {
+                    let span = mend.span;
+                    self.note_mend_ended(now, op, span, mended);
+                    true
+                }
+            },
             Op::Check(check) => match check.advance(&mut self.core, now) {
                 None => false,
                 Some(checked) => {

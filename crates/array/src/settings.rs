@@ -13,6 +13,7 @@ use crate::durable::superblock::{Kept, Logs, State};
 use crate::journal::rules::Rules;
 use crate::policy::Policy;
 use crate::shape::{Area, Spec};
+use crate::verify::settings::VerifySettings;
 
 /// Everything an array needs to know when it starts.
 #[derive(Clone, Debug)]
@@ -41,6 +42,8 @@ pub struct Settings {
     pub patience: Option<Patience>,
     /// How much of the drives its own work may use. Absent in a study, where nothing begins by itself.
     pub background: Option<Budget>,
+    /// How what was written is read back, if it is.
+    pub verify: Option<VerifySettings>,
 }
 
 /// Where the journal lies, and how it was left.

@@ -39,24 +39,28 @@ pub(crate) enum Duty {
     Journal,
     /// The next step of the array's own work begins.
     Background,
+    /// Sectors that were written are read back.
+    Verify,
     /// The array ends, whether or not everything is safe.
     Stop,
 }
 
 impl Duty {
     /// All of them, in the order in which those of the same time are done.
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::SendAgain,
         Self::Silence,
         Self::Answer,
         Self::Probe,
         Self::Journal,
         Self::Background,
+        Self::Verify,
         Self::Stop,
     ];
 
     /// Those of them that an array has which waits for its drives without a limit.
-    pub(crate) const WITHOUT_PATIENCE: [Self; 3] = [Self::Probe, Self::Journal, Self::Background];
+    pub(crate) const WITHOUT_PATIENCE: [Self; 4] =
+        [Self::Probe, Self::Journal, Self::Background, Self::Verify];
 }
 
 /// See the module.

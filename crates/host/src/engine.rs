@@ -260,7 +260,7 @@ impl Engine {
 
     /// Lets waiting requests into the array as long as the pool has room.
     fn let_in(&mut self) {
-        while self.parts.buffers.own_sectors() < OWN_LIMIT
+        while self.parts.buffers.own_sectors() < OWN_LIMIT + self.parts.array.kept_sectors()
             && let Some((Request { command, payload, .. }, pending)) = self.waiting.pop_front()
         {
             self.request_last += 1;
@@ -331,6 +331,7 @@ impl Engine {
                 Action::Coming(submit) => self.submit(To::Coming, submit),
                 Action::Seat(drive) => {
                     let seat = self.coming.take().expect("a drive was coming");
+                    self.parts.array.handle_promise(drive, seat.promise);
                     self.parts.seats[drive.as_usize()] = seat;
                 }
                 Action::Dismiss(_) => self.dismiss(),
@@ -356,6 +357,13 @@ impl Engine {
                     let found = examine(self.parts.buffers.bytes(buf), first, &unreadable, ring);
                     let now = self.now();
                     self.parts.array.handle_examined(now, buf, found);
+                }
+                Action::Digest { id, of } => {
+                    let pieces = self.parts.buffers.share(&of);
+                    let sums = checksums(pieces.iter().map(Piece::bytes));
+                    drop(pieces);
+                    let now = self.now();
+                    self.parts.array.handle_digested(now, id, &sums);
                 }
                 Action::Sum { buf } => {
                     let sums = checksums(std::iter::once(self.parts.buffers.bytes(buf)));

@@ -12,6 +12,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use levelhead_array::Promise;
 use levelhead_units::DriveIdx;
 
 use crate::assemble;
@@ -127,6 +128,7 @@ impl Launch {
             (None, Io::Threads | Io::Best) => FastFail::none("only io_uring tells a drive"),
         });
         let poller = if model.is_none() { watch(member.path(), clock) } else { None };
+        let promise = if model.is_some() { Promise::Medium } else { Promise::Interface };
         let medium = Arc::clone(medium);
         let backend = match (model, io) {
             (None, _) if asked == Io::Best && medium.is_in_memory() => Backend::AtOnce(medium),
@@ -146,9 +148,15 @@ impl Launch {
                 Backend::Member(Box::new(Threads::start(Shared(medium), window)?))
             }
         };
-        let name = Some(member.to_string());
-        let work = Work::default();
-        Ok(Seat { name, backend: Some(backend), fast: Some(fast), poller, watch: None, work })
+        Ok(Seat {
+            name: Some(member.to_string()),
+            backend: Some(backend),
+            fast: Some(fast),
+            promise,
+            poller,
+            watch: None,
+            work: Work::default(),
+        })
     }
 }
 
@@ -158,6 +166,7 @@ fn far_seat(member: &MemberSpec, far: &Far) -> Seat {
         name: Some(member.to_string()),
         backend: Some(Backend::Member(Box::new(FarMember(far.clone())))),
         fast: Some(Arc::new(FastFail::none("what answers for it cannot be told"))),
+        promise: Promise::Interface,
         poller: None,
         watch: None,
         work: Work::default(),

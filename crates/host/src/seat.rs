@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use levelhead_array::DriveCounters;
+use levelhead_array::{DriveCounters, Promise};
 use levelhead_block::{Command, Health, Outcome, Reply};
 use levelhead_units::Instant;
 
@@ -21,6 +21,8 @@ pub(crate) struct Seat {
     pub(crate) backend: Option<Backend>,
     /// How the drive is told to try less.
     pub(crate) fast: Option<Arc<FastFail>>,
+    /// What a read from its medium is worth.
+    pub(crate) promise: Promise,
     /// Watches what a real drive says of itself.
     pub(crate) poller: Option<Poller>,
     /// Looks whether the drive can still be used.
@@ -93,8 +95,15 @@ impl Backend {
 impl Seat {
     /// A place whose drive is missing.
     pub(crate) fn missing() -> Self {
-        let work = Work::default();
-        Self { name: None, backend: None, fast: None, poller: None, watch: None, work }
+        Self {
+            name: None,
+            backend: None,
+            fast: None,
+            promise: Promise::Interface,
+            poller: None,
+            watch: None,
+            work: Work::default(),
+        }
     }
 
     /// Why the drive must not be used any more although it answers, if that was seen.

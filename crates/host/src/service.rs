@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
 
 use levelhead_array::{
-    Array, Budget, Content, HostOrder, JournalSettings, Patience, Policy, Settings,
+    Array, Budget, Content, HostOrder, JournalSettings, Patience, Policy, Settings, VerifySettings,
 };
 use levelhead_block::{BlockService, Done, Request};
 use levelhead_bytes::Buffers;
@@ -61,6 +61,8 @@ pub struct ServeOptions {
     pub seed: u64,
     /// How long a drive may be silent.
     pub patience: Patience,
+    /// How what was written is read back, if it is.
+    pub verify: Option<VerifySettings>,
     /// Is called with each event on the engine's own thread, which waits for it; nothing where no one listens.
     pub on_event: Option<OnEvent>,
 }
@@ -122,6 +124,7 @@ impl Assembled {
             patience: Some(options.patience),
             background: Some(Budget::DEFAULT),
             journal: JournalSettings::of(&self.assembly),
+            verify: options.verify,
         };
         let array = Array::new(&settings, Streams::new(options.seed));
         let size = array.size();
@@ -463,6 +466,7 @@ mod tests {
             bound: Bound::DEFAULT,
             seed: 1,
             patience: Patience { silent: Nanos::new(patience.get() / 2), lost: patience },
+            verify: None,
             on_event: Some(Box::new(move |event| heard.lock().unwrap().push(event.clone()))),
         };
         (assembled.serve_over(options, &doubles).unwrap(), hangs, told)
@@ -505,6 +509,7 @@ mod tests {
             bound: Bound::DEFAULT,
             seed: 1,
             patience: Patience::DEFAULT,
+            verify: None,
             on_event: Some(Box::new(|event| {
                 assert!(!matches!(event.event, Event::Standing(_)), "a bug, for this test");
             })),

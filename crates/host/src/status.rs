@@ -7,8 +7,8 @@ use levelhead_array::damaged::DamagedRange;
 use levelhead_array::superblock::Uuid;
 use levelhead_array::tau::DriveView;
 use levelhead_array::{
-    CopyProgress, Counters, DamagedSummary, DriveCounters, Figures, JournalStatus, Policy,
-    RebuildProgress, RebuildWish, Resync, Spec,
+    CopyProgress, Counters, DamagedSummary, DriveCounters, Figures, JournalStatus, Policy, Promise,
+    RebuildProgress, RebuildWish, Resync, Spec, VerifyStatus,
 };
 use levelhead_block::Health;
 use levelhead_stats::Summary;
@@ -37,6 +37,8 @@ pub struct Status {
     pub journal: Option<JournalStatus>,
     /// How much of it is damaged.
     pub damaged: DamagedSummary,
+    /// How the verification of writes stands, if they are read back.
+    pub verify: Option<VerifyStatus>,
     /// How far a scrub is.
     pub scrub: ScrubProgress,
     /// Its drives, in order.
@@ -121,6 +123,8 @@ pub struct DriveStatus {
     pub health: Option<Health>,
     /// How it is told to try less; nothing for a drive that was missing from the start.
     pub fast_fail: Option<FastFailState>,
+    /// What a read from its medium is worth.
+    pub promise: Promise,
     /// Whether it is not read where that can be helped.
     pub sits_out: bool,
     /// Whether it has had something to do for long, and ended nothing.

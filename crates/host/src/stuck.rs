@@ -206,6 +206,7 @@ impl Setting {
             bound,
             seed: 1,
             patience: Patience { silent: Nanos::new(patience.get() / 2), lost: patience },
+            verify: None,
             on_event: Some(on_event),
         };
         let doubles = Doubles { member: &wrap, ..Doubles::NONE };

@@ -12,7 +12,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use levelhead_array::{Answer, Content, HostOrder, Policy, RequestId, Spec};
+use levelhead_array::{
+    Answer, ArrayEvent, Content, HostOrder, Policy, RequestId, Spec, VerifySettings,
+};
 use levelhead_block::{
     BlockDevice, Buf, Command, Durability, Effort, Memory, Outcome, SectorSet, ZeroTail,
 };
@@ -67,17 +69,20 @@ pub struct Report {
     pub lost: u32,
     /// Codewords decoded.
     pub decoded: u64,
+    /// Writes that were found not stored, or not as they were sent, where what was written is read back.
+    pub flawed: u64,
     /// The hash of all that happened.
     pub log: u64,
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, what, requests, verified, named, lost, decoded, log } = self;
+        let Self { seed, what, requests, verified, named, lost, decoded, flawed, log } = self;
         write!(
             f,
             "seed {seed}: {what}: {requests} requests, {verified} sectors right, {named} named \
-             missing, {lost} drives lost, {decoded} codewords decoded, log {log:016x}"
+             missing, {lost} drives lost, {decoded} codewords decoded, {flawed} writes flawed, \
+             log {log:016x}"
         )
     }
 }
@@ -103,6 +108,20 @@ pub enum Sabotage {
 ///
 /// Panics at the first wrong byte, unanswered request or unnamed loss, with the seed.
 pub fn run(seed: u64, requests: u64, sabotage: Sabotage) -> Report {
+    run_with(seed, requests, sabotage, None)
+}
+
+/// The same where what is written is read back. Where its bytes are not kept, sectors may be missing.
+pub fn run_checked(seed: u64, requests: u64, sabotage: Sabotage, verify: VerifySettings) -> Report {
+    run_with(seed, requests, sabotage, Some(verify))
+}
+
+fn run_with(
+    seed: u64,
+    requests: u64,
+    sabotage: Sabotage,
+    verify: Option<VerifySettings>,
+) -> Report {
     let mut rng = Streams::new(seed).stream("swarm/plan");
     let mut settings = draw(&mut rng, seed);
     for Settings { faults, .. } in &mut settings.drives {
@@ -116,6 +135,10 @@ pub fn run(seed: u64, requests: u64, sabotage: Sabotage) -> Report {
     }
     let hard = settings.drives[0].faults.hard_rate > Ratio::ZERO;
     let mut swarm = Swarm::new(&settings, rng, hard);
+    swarm.keeps_bytes = verify.is_none_or(|verify| verify.cache >= VerifySettings::IDLE.cache);
+    if let Some(verify) = verify {
+        swarm.world.verify_writes(verify);
+    }
     for id in 0..requests {
         swarm.send(id);
         swarm.misfortune(requests);
@@ -185,6 +208,8 @@ struct Swarm {
     in_flight: BTreeMap<RequestId, Expected>,
     /// Whether some sectors are beyond mending.
     hard: bool,
+    /// Whether the bytes of every write are kept that is to be read back, if any is.
+    keeps_bytes: bool,
     /// Drives that have disappeared.
     lost: DriveSet,
     verified: u64,
@@ -213,6 +238,7 @@ impl Swarm {
             undefined: vec![false; size.as_usize()],
             in_flight: BTreeMap::new(),
             hard,
+            keeps_bytes: true,
             lost: DriveSet::EMPTY,
             verified: 0,
             named: 0,
@@ -324,9 +350,9 @@ impl Swarm {
         }
     }
 
-    /// Damage is allowed where there are sectors that no retry mends.
+    /// Damage is allowed where there are sectors that no retry mends, or that nothing says how to mend.
     fn allow_damage(&self, answer: &Answer) {
-        if !self.hard {
+        if !self.hard && self.keeps_bytes {
             self.fail(answer, "sectors are missing within the budget");
         }
     }
@@ -352,6 +378,19 @@ impl Swarm {
             assert!(self.world.now() < limit, "seed {}: {}: no end", self.seed, self.what);
             self.step();
         }
+        while self.world.array().verify_status().is_some_and(|status| status.waiting > 0) {
+            if self.world.now() >= limit {
+                let status = self.world.array().verify_status();
+                let is_not_mended = |event: &ArrayEvent| {
+                    matches!(event, ArrayEvent::WriteMended { is_mended: false, .. })
+                };
+                let events = self.world.array_events();
+                let is_left = events.iter().any(is_not_mended);
+                assert!(is_left, "seed {}: {}: no end: {status:?}", self.seed, self.what);
+                self.world.stop(self.world.now()); // It would wait for ever.
+            }
+            self.step();
+        }
         let left: Vec<&RequestId> = self.in_flight.keys().collect();
         assert!(left.is_empty(), "seed {}: {}: {left:?} unanswered", self.seed, self.what);
         let held = self.world.buffer_count();
@@ -367,6 +406,7 @@ impl Swarm {
             named: self.named,
             lost: self.lost.len(),
             decoded: self.decoded,
+            flawed: self.world.array().counters().verify_found,
             log: self.world.log().get(),
         }
     }

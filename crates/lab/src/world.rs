@@ -7,11 +7,11 @@ use std::sync::Arc;
 use levelhead_array::journal::record::{checksums, examine};
 use levelhead_array::membership::Why;
 use levelhead_array::{
-    self as array, Action, Answer, Area, Array, ArrayEvent, Blame, BufId, Content, Deliver,
+    self as array, Action, Answer, Area, Array, ArrayEvent, Blame, Budget, BufId, Content, Deliver,
     DriveEvent, Ending, HostOrder, JournalSettings, NewMember, NotReplaced, Patience, Policy,
-    RebuildWish, Refusal, RequestId, Settings, Spec, SubId, Submit,
+    Promise, RebuildWish, Refusal, RequestId, Settings, Spec, SubId, Submit, VerifySettings,
 };
-use levelhead_block::{BlockDevice, Buf, Command, Memory, Outcome};
+use levelhead_block::{BlockDevice, Buf, Command, Memory, Outcome, Piece};
 use levelhead_bytes::{Caching, GARBAGE};
 use levelhead_drive::{Drive, Profile, SettingsError};
 use levelhead_sim::{EventQueue, LogHash};
@@ -228,6 +228,7 @@ impl World {
             books: None,
             patience: None,
             background: None,
+            verify: None,
             journal: settings.journal.clone(),
         };
         let array = Array::new(&array_settings, streams);
@@ -364,6 +365,9 @@ impl World {
             bytes.forget_buffers();
         }
         self.array = Array::new(&settings, self.streams);
+        for idx in 0..self.drives.len() {
+            self.array.handle_promise(DriveIdx::from_usize(idx), Promise::Medium);
+        }
         (self.array_settings, self.ending) = (settings, None);
         self.losses.clear();
         self.array_events.clear();
@@ -374,6 +378,20 @@ impl World {
         assert!(self.submitted == 0, "the array is at work");
         let patience = Some(patience);
         self.replace_array(Settings { patience, ..self.array_settings.clone() });
+    }
+
+    /// The array, of which nothing has been asked yet, reads back what it writes, from the medium of its drives.
+    pub fn verify_writes(&mut self, verify: VerifySettings) {
+        assert!(self.submitted == 0, "the array is at work");
+        let verify = Some(verify);
+        self.replace_array(Settings { verify, ..self.array_settings.clone() });
+    }
+
+    /// The same, and it begins by itself what needs doing, within this budget.
+    pub fn work_within(&mut self, budget: Budget) {
+        assert!(self.submitted == 0, "the array is at work");
+        let background = Some(budget);
+        self.replace_array(Settings { background, ..self.array_settings.clone() });
     }
 
     /// What the array was made from.
@@ -704,6 +722,11 @@ impl World {
                     let bytes = self.bytes.as_ref().expect("records are about bytes");
                     let found = examine(bytes.buffers.bytes(buf), first, &unreadable, ring);
                     self.array.handle_examined(now, buf, found);
+                }
+                Action::Digest { id, of } => {
+                    let bytes = self.bytes.as_mut().expect("checksums are of bytes");
+                    let sums = checksums(bytes.buffers.share(&of).iter().map(Piece::bytes));
+                    self.array.handle_digested(now, id, &sums);
                 }
                 Action::Sum { buf } => {
                     let bytes = self.bytes.as_ref().expect("checksums are of bytes");

@@ -1,6 +1,8 @@
 //! Swarms: many seeds, each twice.
 
-use levelhead_lab::swarm::{Report, Sabotage, run};
+use levelhead_array::{VerifyMode, VerifySettings};
+use levelhead_lab::swarm::{Report, Sabotage, run, run_checked};
+use levelhead_units::Sectors;
 
 const SEEDS: u64 = 120;
 const REQUESTS: u64 = 250;
@@ -56,5 +58,30 @@ fn bits_that_flip_as_sectors_are_stored_are_caught() {
 fn flipped_bits_are_caught() {
     for seed in 0..8 {
         run(seed, REQUESTS, Sabotage::FlipBits);
+    }
+}
+
+/// The same drives, and what is written is read back: no wrong byte, whichever drives disappear.
+#[test]
+fn writes_that_were_not_stored_are_never_read_where_they_are_read_back() {
+    let raw = VerifySettings { mode: VerifyMode::Raw, ..VerifySettings::IDLE };
+    let sums = VerifySettings { cache: Sectors::ZERO, ..VerifySettings::IDLE };
+    let few = VerifySettings { cache: Sectors::new(64), ..VerifySettings::IDLE };
+    for verify in [VerifySettings::IDLE, raw, few, sums] {
+        for sabotage in [Sabotage::LoseWrites, Sabotage::TearWrites] {
+            let run = |seed| run_checked(seed, REQUESTS, sabotage, verify);
+            let reports: Vec<Report> = (0..40).map(run).collect();
+            let flawed: u64 = reports.iter().map(|report| report.flawed).sum();
+            assert!(flawed > 500, "{verify:?}, {sabotage:?}: {flawed} were found");
+        }
+    }
+}
+
+/// Nothing is found where nothing is wrong.
+#[test]
+fn writes_that_were_stored_are_found_right() {
+    for seed in 0..60 {
+        let report = run_checked(seed, REQUESTS, Sabotage::None, VerifySettings::IDLE);
+        assert_eq!(report.flawed, 0, "{report}");
     }
 }

@@ -319,6 +319,9 @@ impl Show for StatusJson {
         text.push_str(&table.to_text());
         text.push_str(&self.failures());
         text.push_str(&self.damaged_line());
+        if let Some(verify) = &self.verify {
+            text.push_str(&format!("{}\n", verify.sentence()));
+        }
         if self.scrub.state != "idle" {
             text.push_str(&format!("{}\n", self.scrub.sentence()));
         }

@@ -47,8 +47,10 @@ impl From<Event> for Priority {
                 | ArrayEvent::Unrecovered { .. }
                 | ArrayEvent::Unlocated { .. }
                 | ArrayEvent::Repaired { is_repaired: false, .. }
+                | ArrayEvent::WriteMended { is_mended: false, .. }
                 | ArrayEvent::Stopped(Ending::Failed | Ending::Unsafe { .. }) => Self::Error,
                 ArrayEvent::ResyncStuck(_)
+                | ArrayEvent::WriteFlawed { .. }
                 | ArrayEvent::RebuildStopped(_)
                 | ArrayEvent::CopyStopped {
                     why: CopyEnd::Failed | CopyEnd::Silent | CopyEnd::TooSlow | CopyEnd::ArrayFailed,
@@ -60,6 +62,7 @@ impl From<Event> for Priority {
                 }
                 ArrayEvent::RebuildBegun(_)
                 | ArrayEvent::RebuildDone { .. }
+                | ArrayEvent::WriteMended { is_mended: true, .. }
                 | ArrayEvent::CopyBegun(_)
                 | ArrayEvent::CopyDone(_)
                 | ArrayEvent::CopyStopped { why: CopyEnd::Ending, .. }
@@ -86,7 +89,7 @@ impl From<Event> for Priority {
 }
 
 /// The names of all events.
-pub(crate) const EVENTS: [&str; 33] = [
+pub(crate) const EVENTS: [&str; 38] = [
     "silent",
     "heard",
     "slow",
@@ -101,6 +104,11 @@ pub(crate) const EVENTS: [&str; 33] = [
     "repaired",
     "unrepaired",
     "unlocated",
+    "write-lost",
+    "write-torn",
+    "write-unreadable",
+    "write-mended",
+    "write-not-mended",
     "read-errors",
     "scrub-begun",
     "scrub-stopped",
@@ -141,6 +149,7 @@ pub(crate) enum Facts {
     Standing { drive: u8, median_ms: f64, cohort_median_ms: f64, cohort_mad_ms: f64, samples: u32 },
     Lost { drive: u8, why: String, member: Option<String>, reason: Option<String> },
     Repaired { drive: u8, first_sector: u64, sectors: u64, fault: String },
+    Checked { drive: u8, first_sector: u64, sectors: u64, promise: String },
     Damaged { drive: u8, first_sector: u64, sectors: u64 },
     Unlocated { stripe: u64, first_sector: u64 },
     ReadErrors { drive: u8, errors: u32, kept: bool },
@@ -210,6 +219,15 @@ impl From<&NumberedEvent> for Facts {
                     .to_owned(),
                 }
             }
+            Event::Array(
+                ArrayEvent::WriteFlawed { drive, extent, promise, flaw: _ }
+                | ArrayEvent::WriteMended { drive, extent, promise, is_mended: _ },
+            ) => Self::Checked {
+                drive: number(drive),
+                first_sector: extent.lba.get(),
+                sectors: extent.sectors.get(),
+                promise: promise.name().to_owned(),
+            },
             Event::Array(ArrayEvent::Unlocated { stripe, first_sector }) => {
                 Self::Unlocated { stripe, first_sector }
             }
@@ -313,6 +331,16 @@ impl EventJson {
                     "and still are not right"
                 };
                 format!("{sectors} sectors from {first_sector} on of drive {drive} {fault} {end}")
+            }
+            Facts::Checked { drive, first_sector, sectors, promise: _ } => {
+                let what = match event.as_str() {
+                    "write-lost" => "were written and do not hold that",
+                    "write-torn" => "were written with others and do not hold that",
+                    "write-unreadable" => "were written and cannot be read",
+                    "write-mended" => "were not stored, were written again, and are right now",
+                    _ => "were not stored, were written again, and still are not right",
+                };
+                format!("{sectors} sectors from {first_sector} on of drive {drive} {what}")
             }
             Facts::Unlocated { stripe, first_sector } => format!(
                 "what the drives hold of stripe {stripe} at sector {first_sector} does not match, and it \
@@ -438,7 +466,7 @@ fn millis(time: Nanos) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use levelhead_array::{DriveEvent, ResyncProgress, ScrubProgress, ScrubState};
+    use levelhead_array::{DriveEvent, Flaw, Promise, ResyncProgress, ScrubProgress, ScrubState};
     use levelhead_host::LostMember;
     use levelhead_units::{Extent, Instant, Lba, Sectors};
     use serde_json::{Value, json};
@@ -565,6 +593,28 @@ mod tests {
                 json!({ "drive": 2, "first_sector": 1000, "sectors": 3, "fault": "wrong" }),
                 "3 sectors from 1000 on of drive 2 held something else than what was written and \
                  still are not right",
+            ),
+            (
+                array(ArrayEvent::WriteFlawed {
+                    drive,
+                    extent,
+                    flaw: Flaw::Lost,
+                    promise: Promise::Medium,
+                }),
+                Warning,
+                json!({ "drive": 2, "first_sector": 1000, "sectors": 3, "promise": "medium" }),
+                "3 sectors from 1000 on of drive 2 were written and do not hold that",
+            ),
+            (
+                array(ArrayEvent::WriteMended {
+                    drive,
+                    extent,
+                    promise: Promise::Interface,
+                    is_mended: true,
+                }),
+                Notice,
+                json!({ "drive": 2, "first_sector": 1000, "sectors": 3, "promise": "interface" }),
+                "3 sectors from 1000 on of drive 2 were not stored, were written again, and are right now",
             ),
             (
                 array(ArrayEvent::Unlocated { stripe: 7, first_sector: 112 }),

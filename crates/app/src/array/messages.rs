@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use levelhead_array::tau::DriveView;
 use levelhead_array::{
     CopyProgress, Counter, Counters, DamagedSummary, JournalStatus, RebuildProgress, Resync,
+    VerifyStatus,
 };
 use levelhead_host::{ArrayState, Damaged, DriveState, EventsSince, FoundRange, Status};
 use levelhead_units::{Bytes, Nanos, Ratio};
@@ -140,6 +141,53 @@ impl CopyJson {
     }
 }
 
+/// How the verification of writes stands, as JSON.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(crate) struct VerifyJson {
+    pub(crate) mode: String,
+    /// What the weakest of the drives promises.
+    pub(crate) guarantee: String,
+    pub(crate) writes: u64,
+    pub(crate) verified: u64,
+    pub(crate) superseded: u64,
+    /// Given up.
+    pub(crate) unverified: u64,
+    pub(crate) waiting: u64,
+    pub(crate) memory_bytes: u64,
+    pub(crate) found: u64,
+    pub(crate) mended: u64,
+    pub(crate) delayed_percent: f64,
+}
+
+impl From<VerifyStatus> for VerifyJson {
+    fn from(status: VerifyStatus) -> Self {
+        Self {
+            mode: status.mode.name().to_owned(),
+            guarantee: status.guarantee.name().to_owned(),
+            writes: status.writes,
+            verified: status.verified,
+            superseded: status.superseded,
+            unverified: status.unverified,
+            waiting: status.waiting,
+            memory_bytes: status.memory_bytes,
+            found: status.found,
+            mended: status.mended,
+            delayed_percent: status.delayed_percent,
+        }
+    }
+}
+
+impl VerifyJson {
+    /// The same in a sentence.
+    pub(crate) fn sentence(&self) -> String {
+        let Self { mode, guarantee, writes, verified, waiting, found, mended, .. } = self;
+        format!(
+            "writes are read back ({mode}, {guarantee}): {verified} of {writes} verified, {waiting} wait, \
+             {found} were not stored as sent, {mended} of them mended"
+        )
+    }
+}
+
 /// A [`Status`] as JSON.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct StatusJson {
@@ -152,6 +200,9 @@ pub(crate) struct StatusJson {
     /// Null where none is kept.
     pub(crate) journal: Option<JournalJson>,
     pub(crate) damaged: DamagedSummaryJson,
+    /// Null where what is written is not read back.
+    #[serde(default)]
+    pub(crate) verify: Option<VerifyJson>,
     pub(crate) scrub: ScrubJson,
     /// Null where no drive is being filled.
     pub(crate) rebuild: Option<RebuildJson>,
@@ -204,6 +255,9 @@ pub(crate) struct DriveJson {
     pub(crate) service_time_ms: Option<f64>,
     pub(crate) fast_fail: Option<String>,
     pub(crate) fast_fail_detail: Option<String>,
+    /// Null where what is written is not read back.
+    #[serde(default)]
+    pub(crate) promise: Option<String>,
     pub(crate) sits_out: bool,
     pub(crate) silent: bool,
     pub(crate) median_ms: f64,
@@ -300,6 +354,7 @@ impl From<&Status> for StatusJson {
             service_time_ms: is.health.and_then(|said| said.service_time_mean).map(millis),
             fast_fail: is.fast_fail.as_ref().map(|way| way.path.to_string()),
             fast_fail_detail: is.fast_fail.as_ref().map(|way| way.detail.clone()),
+            promise: status.verify.map(|_| is.promise.name().to_owned()),
             sits_out: is.sits_out,
             silent: is.is_silent,
             median_ms: millis(is.figures.median),
@@ -321,6 +376,7 @@ impl From<&Status> for StatusJson {
             forced: status.is_forced,
             journal: status.journal.map(JournalJson::of),
             damaged: status.damaged.into(),
+            verify: status.verify.map(VerifyJson::from),
             scrub: status.scrub.into(),
             rebuild: status.rebuild.map(RebuildJson::of),
             copy: status.copy.map(|copy| CopyJson::of(copy, status.coming.clone())),

@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use levelhead_array::{HostOrder, Patience, Policy};
+use levelhead_array::{HostOrder, Patience, Policy, VerifySettings};
 use levelhead_block::{BlockService, Done, Request};
 use levelhead_erasure::Kernel;
 use levelhead_host::{ArrayHandle, Bound, Io, MemberSpec, NumberedEvent, ServeOptions, Take};
@@ -52,6 +52,8 @@ pub struct Serve {
     pub seed: u64,
     /// How long a drive may be silent before the array does without it.
     pub lost_after: Nanos,
+    /// How what was written is read back, if it is.
+    pub verify: Option<VerifySettings>,
     /// Where its metrics are to be had, if anywhere.
     pub metrics: Option<levelhead_metrics::Address>,
 }
@@ -208,6 +210,7 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
         kernel,
         seed: ask.seed,
         patience: patience(ask.lost_after),
+        verify: ask.verify,
         on_event: Some(Box::new(on_event)),
     };
     let handle = assembled.serve(options).map_err(AppError::usage)?;

@@ -97,6 +97,7 @@ pub(super) mod tests {
             seed: 1,
             patience: Patience::DEFAULT,
             on_event: None,
+            verify: None,
         };
         assemble(&members, AssembleOptions::default()).unwrap().serve(options).unwrap()
     }

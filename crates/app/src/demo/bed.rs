@@ -211,6 +211,7 @@ impl Bed {
             seed: self.seed,
             patience: Patience::DEFAULT,
             on_event: None,
+            verify: None,
         };
         open(members)?.serve(options).map_err(AppError::trouble)
     }

@@ -120,19 +120,24 @@ impl Array {
         if self.core.code.is_none() || self.core.has_failed() {
             return false;
         }
-        let scrub = &mut self.scrub;
-        if scrub.state != ScrubState::Running {
-            if scrub.state != ScrubState::Stopped {
-                (scrub.to, scrub.found, scrub.told) = (0, ScrubFound::default(), 0);
-            }
-            (scrub.state, scrub.blame) = (ScrubState::Running, blame);
-            self.scrub.marked = now;
-            let progress = self.scrub();
-            self.tell(ArrayEvent::ScrubBegun(progress));
-            self.note_wishes();
+        if self.scrub.state != ScrubState::Running {
+            self.begin_scrub(now, blame);
         }
         self.move_on(now);
         true
+    }
+
+    /// Begins one where none is under way.
+    pub(crate) fn begin_scrub(&mut self, now: Instant, blame: Blame) {
+        let scrub = &mut self.scrub;
+        if scrub.state != ScrubState::Stopped {
+            (scrub.to, scrub.found, scrub.told) = (0, ScrubFound::default(), 0);
+        }
+        (scrub.state, scrub.blame) = (ScrubState::Running, blame);
+        self.scrub.marked = now;
+        let progress = self.scrub();
+        self.tell(ArrayEvent::ScrubBegun(progress));
+        self.note_wishes();
     }
 
     /// A scrub that was under way when the array was stopped, or ended without that, goes on.
@@ -167,6 +172,8 @@ impl Array {
         if let Some(Op::Check(check)) = self.ops.get_mut(&op) {
             check.handle_checked(&mut self.core, now, zero);
             self.advance(now, op);
+        } else {
+            self.handle_bytes_compared(now, op, zero);
         }
         self.move_on(now);
     }
@@ -291,13 +298,21 @@ impl Array {
         if damaged.is_empty() || !is_minded || self.scrub.mend == Some(op) {
             return None;
         }
-        let row = |offset: u32| {
-            let lba = Lba::new(extent.lba.get() + u64::from(offset));
-            self.core.layout.symbol(Cell { drive: sub.drive, lba }).0
+        // What was not read back yet is looked at by that.
+        let cell = |offset: u32| Cell {
+            drive: sub.drive,
+            lba: Lba::new(extent.lba.get() + u64::from(offset)),
         };
+        let cells = damaged.iter().map(cell);
+        let cells: Vec<Cell> =
+            cells.filter(|&cell| !self.core.verify.records.waits(cell)).collect();
+        if cells.is_empty() {
+            return None;
+        }
+        let row = |cell: &Cell| self.core.layout.symbol(*cell).0;
         // A scan names its rows when it ends.
         let is_scan = self.scrub.scan == Some(op);
-        let rows = if is_scan { Vec::new() } else { damaged.iter().map(row).collect() };
+        let rows = if is_scan { Vec::new() } else { cells.iter().map(row).collect() };
         Some(Unread { drive: sub.drive, rows })
     }
 
@@ -335,7 +350,7 @@ impl Array {
     }
 
     /// Does without a drive that gives too little, if the layout survives that.
-    fn note_read_error(&mut self, now: Instant, drive: DriveIdx) {
+    pub(crate) fn note_read_error(&mut self, now: Instant, drive: DriveIdx) {
         let errors = &mut self.scrub.errors[drive.as_usize()];
         if self.core.drives.lost().contains(drive) || !errors.note(now) {
             return;

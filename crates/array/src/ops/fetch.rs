@@ -126,11 +126,12 @@ impl Fetch {
         Self { op, origin, codewords, since, subs, filled }
     }
 
-    /// Adds a codeword without subject; rows come in ascending order. What is not in its place yet is had from
-    /// the start (J6).
+    /// Adds a codeword without subject; rows come in ascending order. What is not in its place yet, and what
+    /// was not read back, is had from the start (J6, VF3).
     pub(crate) fn begin(&mut self, core: &mut Core, row: Row, usable: SymbolSet) {
         self.add(&core.layout, row, usable);
-        if core.unplaced.is_empty() && core.damaged.list().is_empty() {
+        let waits_for_nothing = core.unplaced.is_empty() && core.verify.records.is_empty();
+        if waits_for_nothing && core.damaged.list().is_empty() {
             return;
         }
         let word = self.codewords.last_mut().expect("it was added");
@@ -142,7 +143,9 @@ impl Fetch {
         self.know_listed(core);
         let word = self.codewords.last_mut().expect("it was added");
         for symbol in usable.iter() {
-            let Some(place) = core.unplaced.find(core.layout.cell(row, symbol)) else { continue };
+            let cell = core.layout.cell(row, symbol);
+            let place = core.unplaced.find(cell).or_else(|| core.verify.records.find(cell));
+            let Some(place) = place else { continue };
             word.have = word.have.with(symbol);
             word.damaged = word.damaged.without(symbol);
             word.listed = word.listed.without(symbol);

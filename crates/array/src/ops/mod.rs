@@ -9,6 +9,7 @@ pub(crate) mod flush;
 pub(crate) mod id;
 pub(crate) mod lateness;
 pub(crate) mod locks;
+pub(crate) mod mend;
 pub(crate) mod overdue;
 pub(crate) mod postponed;
 pub(crate) mod read;

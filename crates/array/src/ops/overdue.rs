@@ -67,7 +67,10 @@ impl Array {
         let Some(patience) = self.core.drives.patience() else { return DriveSet::EMPTY };
         let is_change = |op: &OpId| {
             let op = self.ops.get(op);
-            matches!(op, Some(Op::Write(_) | Op::Fill(_) | Op::Flush(_) | Op::Check(_)))
+            matches!(
+                op,
+                Some(Op::Write(_) | Op::Fill(_) | Op::Flush(_) | Op::Check(_) | Op::Mend(_))
+            )
         };
         let waits =
             |&drive: &DriveIdx| self.core.is_kept_waiting(now, drive, patience.lost, is_change);
@@ -121,7 +124,7 @@ impl Array {
         let reads = self.ops.iter_mut().filter_map(|(&op, state)| match state {
             Op::Read(read) => read.note_silent(silent).then_some(op),
             Op::Check(check) => check.is_held_up(silent).then_some(op),
-            Op::Locked(_) | Op::Write(_) | Op::Fill(_) | Op::Flush(_) => None,
+            Op::Locked(_) | Op::Write(_) | Op::Fill(_) | Op::Flush(_) | Op::Mend(_) => None,
         });
         for op in reads.collect::<Vec<OpId>>() {
             if let Some(Op::Check(check)) = self.ops.get_mut(&op) {
@@ -137,7 +140,10 @@ impl Array {
         let is_redundant = self.core.is_redundant(self.core.layout.stripes());
         let waits = |op: &OpId| {
             let op = self.ops.get(op);
-            matches!(op, Some(Op::Write(_) | Op::Fill(_) | Op::Flush(_) | Op::Check(_)))
+            matches!(
+                op,
+                Some(Op::Write(_) | Op::Fill(_) | Op::Flush(_) | Op::Check(_) | Op::Mend(_))
+            )
         };
         let drives = &self.core.drives;
         let journals = self.core.layout.spec().journal_drives();
@@ -166,7 +172,10 @@ impl Array {
                     Start::Write(Cause::Client(parts)) => {
                         parts.into_iter().for_each(|part| self.refuse_write(part));
                     }
-                    Start::Write(Cause::Resync { .. }) | Start::Check(_) | Start::Fill(_) => return,
+                    Start::Write(Cause::Resync { .. })
+                    | Start::Check(_)
+                    | Start::Fill(_)
+                    | Start::Mend(_) => return,
                 }
             }
             Op::Read(read) => {
@@ -181,7 +190,7 @@ impl Array {
                     return; // O2
                 }
             }
-            Op::Check(_) | Op::Fill(_) => return, // No client waits for it.
+            Op::Check(_) | Op::Fill(_) | Op::Mend(_) => return, // No client waits for it.
             Op::Flush(flush) => {
                 flush.give_up(&mut self.core);
                 self.ops.remove(&op);

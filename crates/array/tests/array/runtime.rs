@@ -82,6 +82,7 @@ pub(crate) fn settings(spec: Spec, stripes: u64, policy: Policy, lost: DriveSet)
         books: None,
         patience: None,
         background: None,
+        verify: None,
         journal: None,
     }
 }
@@ -421,6 +422,10 @@ impl Runtime {
                         }
                     };
                     self.buffers.inscribe(into, &record.encode(&sums));
+                }
+                Action::Digest { id, of } => {
+                    let sums = checksums(self.buffers.share(&of).iter().map(Piece::bytes));
+                    self.array.handle_digested(self.now, id, &sums);
                 }
                 Action::Sum { buf } => {
                     let sums = checksums(std::iter::once(self.buffers.bytes(buf)));

@@ -13,7 +13,7 @@ use levelhead_app::array::{
     list, salvage, serve, watch, would_serve,
 };
 use levelhead_app::{AppError, Stop};
-use levelhead_array::{HostOrder, Policy, Spec};
+use levelhead_array::{HostOrder, Policy, Spec, VerifySettings, VerifyWrites};
 use levelhead_erasure::Kernel;
 use levelhead_host::{CreateOptions, Io};
 use levelhead_metrics::Address;
@@ -201,6 +201,13 @@ pub(crate) struct ServeArgs {
     /// layout survives that; 1s to 1h
     #[arg(long, default_value = "60s", value_parser = values::patience)]
     lost_after: Nanos,
+    /// Whether what is written is read back and mended where it is not there: off, raw (at once) or idle[:CACHE] (when
+    /// its drive has nothing to do; keeps that much of it in memory, and of the rest checksums)
+    #[arg(long, value_name = "WHEN", default_value = "off")]
+    verify_writes: VerifyWrites,
+    /// How long a drive must have had nothing to do before it reads back what was written
+    #[arg(long, value_name = "TIME", default_value = "1ms")]
+    verify_wait: Nanos,
     /// Where metrics are to be had over HTTP, for Prometheus and its kin: PORT for this machine only, ADDRESS:PORT,
     /// or [ADDRESS]:PORT
     #[arg(long, value_name = "ADDRESS")]
@@ -479,6 +486,10 @@ fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
         kernel: args.kernel,
         seed: args.seed,
         lost_after: args.lost_after,
+        verify: args
+            .verify_writes
+            .0
+            .map(|verify| VerifySettings { wait: args.verify_wait, ..verify }),
         metrics: args.metrics,
     };
     let (stop, begun) = stop_once_begun()?;

@@ -96,6 +96,11 @@ fn status_tells_what_an_array_does_while_it_serves() {
         "unlocated_codewords",
         "unrepaired_sectors",
         "uuid",
+        "verify",
+        "verify_found",
+        "verify_mended",
+        "verify_reads",
+        "verify_writes",
     ];
     assert_eq!(keys(&status), expected);
     assert_eq!((&status["array"], &status["policy"]), (&json!(ARRAY), &json!("assisted")));
@@ -116,7 +121,7 @@ fn status_tells_what_an_array_does_while_it_serves() {
             "drive": drive, "member": member, "state": state, "failure": null, "role": "data",
             "commands": null, "first_pass_failures": null, "retries": null,
             "retry_rate_percent": null, "retry_latency_ms": null, "service_time_ms": null,
-            "fast_fail": fast_fail, "fast_fail_detail": why
+            "fast_fail": fast_fail, "fast_fail_detail": why, "promise": null
         })
     };
     let why = &status["drives"][4]["fast_fail_detail"];

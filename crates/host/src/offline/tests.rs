@@ -65,6 +65,7 @@ impl Shelf {
             seed: 1,
             patience: Patience::DEFAULT,
             on_event: None,
+            verify: None,
         };
         assemble(&self.members, AssembleOptions::default()).unwrap().serve(options).unwrap()
     }

@@ -59,6 +59,7 @@ fn bench(folder: TempDir, io: Io) -> Option<Bench> {
         seed: 1,
         patience: Patience { silent: Nanos::from_secs(1), lost: Nanos::from_secs(2) },
         on_event: None,
+        verify: None,
     };
     let array = assembled.serve_over(options, &Doubles { kernel: &kernel, ..Doubles::NONE });
     Some(Bench { folder, array: array.unwrap(), strings })

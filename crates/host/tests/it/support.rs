@@ -156,6 +156,7 @@ pub(crate) fn options(policy: &str) -> ServeOptions {
         seed: 1,
         patience: Patience::DEFAULT,
         on_event: None,
+        verify: None,
     }
 }
 

@@ -166,6 +166,7 @@ impl Machine {
                 intents_from: known.intents_from.and(NonZeroU32::new(1)),
                 ..known
             }),
+            verify: None,
         };
         let mut machine = Self {
             array: Array::new(&settings, Streams::new(seed)),
@@ -498,6 +499,10 @@ impl Machine {
                 Action::Examine { buf, first, unreadable, ring } => {
                     let found = examine(self.buffers.bytes(buf), first, &unreadable, ring);
                     self.array.handle_examined(self.now, buf, found);
+                }
+                Action::Digest { id, of } => {
+                    let sums = checksums(self.buffers.share(&of).iter().map(Piece::bytes));
+                    self.array.handle_digested(self.now, id, &sums);
                 }
                 Action::Sum { buf } => {
                     let sums = checksums(std::iter::once(self.buffers.bytes(buf)));

@@ -1,0 +1,219 @@
+//! What becomes of written sectors that are not what they should be: they are told, mended, and held against their drive.
+
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
+
+use super::records::{Part, Stage};
+use super::settings::{Promise, VerifyMode};
+use super::state::Flawed;
+use crate::background::progress::{Blame, ScrubState};
+use crate::core::OpId;
+use crate::durable::membership::Why;
+use crate::event::{ArrayEvent, Flaw};
+use crate::ops::mend::{Mended, Span};
+use crate::shape::Cell;
+use crate::{Array, Moved, Op, Start};
+
+/// Sectors that are wrong after they were mended this number of times are not mended any more.
+const MENDS_MAX: u8 = 3;
+
+/// A drive with this number of flawed writes since the last scrub is scrubbed: they may lie anywhere on it.
+const FLAWS_SCRUB: u32 = 2;
+
+/// The shortest time from the beginning of such a scrub to that of the next.
+const SCRUB_EVERY: Nanos = Nanos::from_secs(3_600);
+
+/// How the verification of writes stands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct VerifyStatus {
+    /// When they are read back.
+    pub mode: VerifyMode,
+    /// What the weakest of the drives promises that are there.
+    pub guarantee: Promise,
+    /// Writes in place that have ended: each drive's part of one is one.
+    pub writes: u64,
+    /// Those of them that were read back and found right, or were mended and then found right.
+    pub verified: u64,
+    /// Those that others have overwritten before.
+    pub superseded: u64,
+    /// Those that nothing is known of: there was no room for them, or their drive was lost.
+    pub unverified: u64,
+    /// Those that wait.
+    pub waiting: u64,
+    /// Bytes of memory that these take.
+    pub memory_bytes: u64,
+    /// Flawed writes that were found.
+    pub found: u64,
+    /// Those of them that were mended and found right then.
+    pub mended: u64,
+    /// Percent of the commands that clients waited for that found a read of the verification at their drive.
+    pub delayed_percent: f64,
+}
+
+impl Array {
+    /// How the verification of writes stands, if they are read back.
+    pub fn verify_status(&self) -> Option<VerifyStatus> {
+        let settings = self.core.verify.settings()?;
+        let records = &self.core.verify.records;
+        let tally = records.tally();
+        let present = self.core.drives.present_data();
+        let promise = |drive: DriveIdx| self.checks.promises[drive.as_usize()];
+        Some(VerifyStatus {
+            mode: settings.mode,
+            guarantee: present.iter().map(promise).min().unwrap_or(Promise::Interface),
+            writes: tally.writes,
+            verified: tally.verified,
+            superseded: tally.superseded,
+            unverified: tally.unverified,
+            waiting: records.waiting() as u64,
+            memory_bytes: records.memory(),
+            found: self.checks.flaws.found,
+            mended: self.checks.flaws.mended,
+            delayed_percent: self.core.verify.delayed_percent(),
+        })
+    }
+
+    /// Sectors of writes' bytes that are kept in memory besides what requests need.
+    pub fn kept_sectors(&self) -> Sectors {
+        self.core.verify.records.kept()
+    }
+
+    /// What a read from the medium of a drive is worth.
+    pub fn promise(&self, drive: DriveIdx) -> Promise {
+        self.checks.promises[drive.as_usize()]
+    }
+
+    /// Sectors were read back and are right.
+    pub(super) fn note_right(&mut self, drive: DriveIdx, part: Part) {
+        if self.core.verify.records.mends(drive, part) > 0 {
+            self.checks.flaws.mended += 1;
+            self.core.counters.verify_mended += 1;
+            self.tell_mended(drive, part.extent, true);
+        }
+        self.core.verify.records.note_checked(drive, part);
+    }
+
+    /// Sectors of a part were read back and are wrong.
+    pub(super) fn note_flawed(
+        &mut self,
+        now: Instant,
+        flawed: Flawed,
+        of: Part,
+        is_unreadable: bool,
+    ) {
+        let Flawed { drive, part } = flawed;
+        let mends = self.core.verify.records.mends(drive, part);
+        self.core.verify.records.set_stage(drive, part, Stage::Flawed);
+        if mends == 0 {
+            let flaw = match is_unreadable {
+                true => Flaw::Unreadable,
+                false if part.extent == of.extent => Flaw::Lost,
+                false => Flaw::Torn,
+            };
+            self.checks.flaws.found += 1;
+            self.core.counters.verify_found += 1;
+            let promise = self.promise(drive);
+            self.tell(ArrayEvent::WriteFlawed { drive, extent: part.extent, flaw, promise });
+            self.hold_against(now, drive);
+        }
+        if mends < MENDS_MAX {
+            self.checks.flawed.push_back(flawed);
+        } else {
+            self.note_not_mended(now, flawed);
+        }
+    }
+
+    /// It keeps its record: what is read of it is had from there, or counts as damaged.
+    fn note_not_mended(&mut self, now: Instant, flawed: Flawed) {
+        let Flawed { drive, part } = flawed;
+        self.tell_mended(drive, part.extent, false);
+        let is_redundant = self.core.is_redundant(self.core.layout.stripes());
+        let can_spare = self.core.drives.can_spare(DriveSet::EMPTY.with(drive));
+        let is_tried = self.core.verify.records.mends(drive, part) >= MENDS_MAX;
+        if is_tried && is_redundant && can_spare && self.pacer.is_automatic() {
+            self.lose(now, drive, Why::Failed);
+        }
+    }
+
+    fn tell_mended(&mut self, drive: DriveIdx, extent: Extent, is_mended: bool) {
+        let promise = self.promise(drive);
+        self.tell(ArrayEvent::WriteMended { drive, extent, promise, is_mended });
+    }
+
+    /// What it silently has not stored counts like what it cannot read.
+    fn hold_against(&mut self, now: Instant, drive: DriveIdx) {
+        if !self.pacer.is_automatic() || self.core.code.is_none() {
+            return;
+        }
+        self.checks.flaws.recent[drive.as_usize()] += 1;
+        self.note_read_error(now, drive);
+    }
+
+    /// Begins a scrub for a drive with several flawed writes: those that went astray lie somewhere on it.
+    pub(super) fn scrub_flawed(&mut self, now: Instant) -> Moved {
+        let flaws = &mut self.checks.flaws;
+        let is_due = flaws.scrubbed.is_none_or(|last| last + SCRUB_EVERY <= now);
+        let is_much = flaws.recent.iter().any(|&recent| recent >= FLAWS_SCRUB);
+        let is_running = self.scrub().state == ScrubState::Running;
+        if !is_due || !is_much || is_running || self.outstanding_mends() {
+            return Moved::No;
+        }
+        let flaws = &mut self.checks.flaws;
+        flaws.recent.fill(0);
+        flaws.scrubbed = Some(now);
+        self.begin_scrub(now, Blame::Drives);
+        Moved::Yes
+    }
+
+    fn outstanding_mends(&self) -> bool {
+        self.core.verify.mending.is_some() || !self.checks.flawed.is_empty()
+    }
+
+    /// Begins to mend what was found first of what does not wait in the journal anyway.
+    pub(super) fn mend_flawed(&mut self, now: Instant) -> Moved {
+        if self.core.verify.mending.is_some() || self.checks.flawed.is_empty() {
+            return Moved::No;
+        }
+        let core = &self.core;
+        if !core.may_write || !core.drives.silent().without(core.drives.lost()).is_empty() {
+            return Moved::No;
+        }
+        self.checks
+            .flawed
+            .retain(|flawed| !core.verify.records.left_of(flawed.drive, flawed.part).is_empty());
+        let is_placed = |flawed: &Flawed| {
+            let cell = |lba| Cell { drive: flawed.drive, lba };
+            let mut cells = flawed.part.extent.iter().map(cell);
+            core.unplaced.is_empty() || cells.all(|cell| core.unplaced.find(cell).is_none())
+        };
+        let Some(at) = self.checks.flawed.iter().position(is_placed) else { return Moved::No };
+        let flawed = self.checks.flawed.remove(at).expect("it was found");
+        let mut left = self.core.verify.records.left_of(flawed.drive, flawed.part).into_iter();
+        let first = left.next().expect("something is left of it");
+        let drive = flawed.drive;
+        left.for_each(|part| self.checks.flawed.push_front(Flawed { drive, part }));
+        let op = self.claim(now, Start::Mend(Span { drive, part: first }));
+        self.core.verify.mending = op;
+        Moved::Yes
+    }
+
+    /// What was found is being mended, or cannot be.
+    pub(crate) fn note_mend_ended(&mut self, now: Instant, op: OpId, span: Span, mended: Mended) {
+        assert_eq!(self.core.verify.mending.take(), Some(op), "VF4: one at a time");
+        let Span { drive, part } = span;
+        let flawed = Flawed { drive, part };
+        match mended {
+            Mended::Written => self.core.verify.records.note_mended(drive, part),
+            Mended::Later => self.checks.flawed.push_back(flawed),
+            Mended::Never if self.core.drives.lost().contains(drive) => {}
+            Mended::Never => self.note_not_mended(now, flawed),
+        }
+    }
+
+    /// The checksums of what was computed to mend something.
+    pub(super) fn handle_mend_digested(&mut self, now: Instant, op: OpId, sums: &[u32]) {
+        if let Some(Op::Mend(mend)) = self.ops.get_mut(&op) {
+            mend.handle_digested(&mut self.core, now, sums);
+            self.advance(now, op);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Idle read after write: what was written in place is kept in memory, read back from its medium when its drive has
+//! nothing else to do, compared, mended where it differs, and read back again.
+//!
+//! ```text
+//!   a sub-write ends --> waiting --> being read --> as it should be: forgotten
+//!                          ^  ^          |
+//!                          |  |          v
+//!                          |  +--- being mended: from memory, or computed from the other drives
+//!                          +------ given back: the read ended with nothing
+//! ```
+//!
+//! A *record* is what is known of one sub-write: its bytes while there is room for them, and a checksum of each sector
+//! otherwise. A write of the same sectors ends it when it goes out to the drive; what it does not cover is checked all
+//! the same. Nothing of this is written anywhere: after a crash nothing waits, nothing is lost, and a scrub reads it all.
+//!
+//! What answers the read is the drive's business: the read has [`Effort::Medium`](levelhead_block::Effort::Medium), and
+//! the runtime says for each drive what that is worth ([`Promise`]).
+//!
+//! # Invariants
+//!
+//! - VF1. A record is made when its sub-write has ended well, and of each sector there is one at most.
+//! - VF2. A record loses a sector when another write of it goes out to its drive. A comparison that was under way counts
+//!   for what its record still has then.
+//! - VF3. What an operation reads of a waiting sector is what was written: it comes from the record's bytes, or it has
+//!   the record's checksum, or it counts as damaged.
+//! - VF4. A sector is mended with what its record says: with its bytes, or with what the other drives give if that has its
+//!   checksum. That is written while nothing else uses the stripe and nothing of the sector waits in the journal, and
+//!   keeps the record.
+//! - VF5. Bytes are within their room and everything else is within its own, always ([`Room`]).
+//! - VF6. The read of a drive begins when the drive has had nothing to do for the wait, and while no other drive of its
+//!   group is being checked; other than that only where room presses, as a step of the [`Budget`](crate::Budget).
+//! - VF7. A drive that is lost, or that is being filled, has no records.
+//!
+//! # What else happens to such sectors
+//!
+//! - *In the journal.* What is committed and not in its place is read from there, newer than any record. Its record is
+//!   made when it is in its place.
+//! - *Listed as damaged.* A write takes a sector off the list; then it has a record like any other.
+//! - *On the map of a lost drive.* Such a drive is not written to, and has no record. What gives it back the sectors that
+//!   it has missed writes while it is being filled: a scrub is what reads those.
+//! - *Being copied to a new drive.* The drive may give what is stale to the copy. Mending it is a write, which goes to both
+//!   drives or marks its region; and a record that waits at the exchange is checked on the new drive.
+//! - *Being scrubbed.* What is waiting is had from memory, so that nothing is blamed that is to be mended anyway.
+//!
+//! # What it leaves out
+//!
+//! Records of transactions do not stay on their rings for this: what has a checksum only, in a stripe without redundancy,
+//! is found and not mended.
+
+pub(crate) mod checking;
+pub(crate) mod findings;
+pub(crate) mod records;
+pub(crate) mod settings;
+pub(crate) mod state;

@@ -1,0 +1,699 @@
+//! What waits to be read back: for each drive its sectors, and what is known of their contents.
+//!
+//! A write is in one run until another one takes sectors out of its middle. The memory of a write's bytes is one buffer,
+//! which counts as a whole until the last of its sectors leaves.
+//!
+//! Of the invariants of [`verify`](super), VF1, VF2 and VF5 are kept here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use levelhead_block::{BufId, Place};
+use levelhead_units::{DriveIdx, Extent, Lba, SECTOR_SIZE, Sectors};
+
+use crate::shape::Cell;
+
+/// The most memory of everything but bytes: 2 MiB, checksums of 470,000 sectors in writes of 64.
+pub(crate) const SUMS_ROOM: usize = 2 << 20;
+
+/// What a write and a run take in their maps, whose nodes are half full at least; and the checksum of a sector.
+const WRITE_COST: usize = 2 * size_of::<(u64, Write)>();
+const RUN_COST: usize = 2 * size_of::<(Lba, Run)>();
+const SUM_COST: usize = size_of::<u32>();
+
+/// Looks at this number of writes for one to give up that is not being mended.
+const LOOKS_MAX: usize = 64;
+
+/// How much may be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// Sectors of writes' bytes.
+    pub(crate) bytes: Sectors,
+    /// Bytes of memory for all else.
+    pub(crate) sums: usize,
+}
+
+/// What has become of the writes so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) writes: u64,
+    pub(crate) verified: u64,
+    pub(crate) superseded: u64,
+    pub(crate) unverified: u64,
+}
+
+/// How sectors leave, from what says least of their write to what says most: the worst end of its sectors is the write's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum End {
+    /// Another write went out to them.
+    Superseded,
+    /// They were read back, and are right.
+    Checked,
+    /// Nothing is known of them.
+    GivenUp,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Waiting,
+    /// It waits, and not for its drive to be idle.
+    Hurried,
+    /// It is being read.
+    Read,
+    /// It is not what it should be, and is to be mended.
+    Flawed,
+}
+
+/// What a new record keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    Bytes,
+    Sums,
+}
+
+/// A new record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Begun {
+    pub(crate) write: u64,
+    pub(crate) keeps: Keeps,
+}
+
+/// Sectors of one write, side by side on a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) write: u64,
+    pub(crate) extent: Extent,
+    /// The first of them in the write.
+    pub(crate) offset: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    write: u64,
+    offset: u32,
+    sectors: u32,
+    mends: u8,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+struct Write {
+    drive: DriveIdx,
+    first: Lba,
+    sectors: u32,
+    /// Sectors that are still waited for.
+    left: u32,
+    end: End,
+    proof: Proof,
+}
+
+#[derive(Debug)]
+enum Proof {
+    Bytes(BufId),
+    /// One for each sector, once they are computed; none where there are no bytes to compute them of.
+    Sums(Vec<u32>),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Records {
+    room: Room,
+    drives: Vec<DriveRuns>,
+    /// By age.
+    writes: BTreeMap<u64, Write>,
+    next: u64,
+    /// Sectors of bytes.
+    kept: Sectors,
+    /// Bytes of memory of all else.
+    sums: usize,
+    tally: Tally,
+    /// Buffers that are not needed any more.
+    freed: Vec<BufId>,
+}
+
+#[derive(Debug, Default)]
+struct DriveRuns {
+    map: BTreeMap<Lba, Run>,
+    /// How many may be read.
+    ready: usize,
+    /// Where those begin that are hurried, and some that are not any more.
+    hurried: BTreeSet<Lba>,
+}
+
+impl Run {
+    fn is_ready(&self) -> bool {
+        matches!(self.stage, Stage::Waiting | Stage::Hurried)
+    }
+}
+
+impl DriveRuns {
+    fn insert(&mut self, lba: Lba, run: Run) {
+        self.ready += usize::from(run.is_ready());
+        if run.stage == Stage::Hurried {
+            self.hurried.insert(lba);
+        }
+        let before = self.map.insert(lba, run);
+        assert!(before.is_none(), "VF1: {lba:?}");
+    }
+
+    fn remove(&mut self, lba: Lba) -> Run {
+        let run = self.map.remove(&lba).expect("the caller has found it");
+        self.ready -= usize::from(run.is_ready());
+        run
+    }
+
+    /// The runs with sectors of an extent, by their first sectors.
+    fn over(&self, extent: Extent) -> Vec<Lba> {
+        let ends_after =
+            |(lba, run): &(&Lba, &Run)| **lba + Sectors::new(run.sectors.into()) > extent.lba;
+        let found = self.map.range(..extent.end()).rev().take_while(ends_after);
+        found.map(|(&lba, _)| lba).collect()
+    }
+
+    fn at(&self, lba: Lba) -> Option<(Lba, &Run)> {
+        let (&first, run) = self.map.range(..=lba).next_back()?;
+        (lba < first + Sectors::new(run.sectors.into())).then_some((first, run))
+    }
+}
+
+impl Records {
+    pub(crate) fn new(drives: usize, room: Room) -> Self {
+        Self {
+            room,
+            drives: (0..drives).map(|_| DriveRuns::default()).collect(),
+            writes: BTreeMap::new(),
+            next: 0,
+            kept: Sectors::ZERO,
+            sums: 0,
+            tally: Tally::default(),
+            freed: Vec::new(),
+        }
+    }
+
+    pub(crate) fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// How many writes wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.writes.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.writes.is_empty()
+    }
+
+    /// Sectors of bytes that are kept.
+    pub(crate) fn kept(&self) -> Sectors {
+        self.kept
+    }
+
+    /// Bytes of memory that all of it takes.
+    pub(crate) fn memory(&self) -> u64 {
+        self.kept.bytes().get() + self.sums as u64
+    }
+
+    /// Whether three quarters of some room are taken.
+    pub(crate) fn is_pressed(&self) -> bool {
+        let is_full = |used: u64, room: u64| used > 0 && used * 4 >= room * 3;
+        // Without bytes all is found that would be, so that their room alone is no reason to keep a drive from clients.
+        is_full(self.sums as u64, self.room.sums as u64)
+    }
+
+    /// The drive with the oldest write.
+    pub(crate) fn oldest_drive(&self) -> Option<DriveIdx> {
+        self.writes.values().next().map(|write| write.drive)
+    }
+
+    /// Buffers that are not needed any more.
+    pub(crate) fn take_freed(&mut self) -> Vec<BufId> {
+        std::mem::take(&mut self.freed)
+    }
+
+    /// A sub-write has ended well (VF1). Nothing where there is no room: it stays unverified. One that is not eager makes
+    /// none give way.
+    pub(crate) fn begin(
+        &mut self,
+        drive: DriveIdx,
+        extent: Extent,
+        is_eager: bool,
+    ) -> Option<Begun> {
+        let over = self.drives[drive.as_usize()].over(extent);
+        assert!(over.is_empty(), "VF1: {extent:?} of drive {drive} waits already");
+        self.tally.writes += 1;
+        let sectors = extent.sectors;
+        let keeps = match self.kept + sectors <= self.room.bytes {
+            true => Keeps::Bytes,
+            false => Keeps::Sums,
+        };
+        let sums = match keeps {
+            Keeps::Bytes => 0,
+            Keeps::Sums => SUM_COST * sectors.as_usize(),
+        };
+        let cost = WRITE_COST + RUN_COST + sums;
+        while self.sums + cost > self.room.sums {
+            if cost > self.room.sums || !is_eager || !self.give_up_oldest() {
+                self.tally.unverified += 1;
+                return None;
+            }
+        }
+        self.sums += cost;
+        if keeps == Keeps::Bytes {
+            self.kept += sectors;
+        }
+        self.next += 1;
+        let write = self.next;
+        let sectors = u32::try_from(sectors.get()).expect("a command has less than 2^32 sectors");
+        let proof = Proof::Sums(Vec::new());
+        let (first, left, end) = (extent.lba, sectors, End::Superseded);
+        self.writes.insert(write, Write { drive, first, sectors, left, end, proof });
+        let run = Run { write, offset: 0, sectors, mends: 0, stage: Stage::Waiting };
+        self.drives[drive.as_usize()].insert(extent.lba, run);
+        Some(Begun { write, keeps })
+    }
+
+    /// The bytes of a new record are in this buffer.
+    pub(crate) fn set_bytes(&mut self, write: u64, buf: BufId) {
+        let write = self.writes.get_mut(&write).expect("it has just begun");
+        write.proof = Proof::Bytes(buf);
+    }
+
+    /// The checksums of its sectors, which were computed before anything else happened.
+    pub(crate) fn set_sums(&mut self, write: u64, sums: &[u32]) {
+        let Some(write) = self.writes.get_mut(&write) else { return };
+        assert_eq!(sums.len(), write.sectors as usize, "one for each sector");
+        write.proof = Proof::Sums(sums.to_vec());
+    }
+
+    /// Where the bytes of a sector are that waits, if they are kept.
+    pub(crate) fn find(&self, cell: Cell) -> Option<Place> {
+        let (first, run) = self.drives[cell.drive.as_usize()].at(cell.lba)?;
+        let Proof::Bytes(buf) = self.writes[&run.write].proof else { return None };
+        let sector = run.offset + (cell.lba - first).get() as u32;
+        Some(Place { buf, sector })
+    }
+
+    /// Whether a sector waits.
+    pub(crate) fn waits(&self, cell: Cell) -> bool {
+        !self.is_empty() && self.drives[cell.drive.as_usize()].at(cell.lba).is_some()
+    }
+
+    /// The checksum of a sector, where that is what is kept.
+    pub(crate) fn sum(&self, cell: Cell) -> Option<u32> {
+        let (first, run) = self.drives[cell.drive.as_usize()].at(cell.lba)?;
+        let Proof::Sums(sums) = &self.writes[&run.write].proof else { return None };
+        sums.get(run.offset as usize + (cell.lba - first).as_usize()).copied()
+    }
+
+    /// Whether some sector of an extent has a checksum only.
+    pub(crate) fn has_sums(&self, drive: DriveIdx, extent: Extent) -> bool {
+        if self.is_empty() {
+            return false;
+        }
+        let runs = &self.drives[drive.as_usize()];
+        let has_sums = |lba: &Lba| matches!(&self.writes[&runs.map[lba].write].proof, Proof::Sums(sums) if !sums.is_empty());
+        runs.over(extent).iter().any(has_sums)
+    }
+
+    /// The buffer with the bytes of a write, if they are kept.
+    pub(crate) fn bytes(&self, write: u64) -> Option<BufId> {
+        match self.writes.get(&write)?.proof {
+            Proof::Bytes(buf) => Some(buf),
+            Proof::Sums(_) => None,
+        }
+    }
+
+    /// Another write goes out to these sectors (VF2).
+    pub(crate) fn supersede(&mut self, drive: DriveIdx, extent: Extent) {
+        self.cut(drive, extent, None, End::Superseded);
+    }
+
+    /// These sectors of a write, or what it still has of them, were read back and are right.
+    pub(crate) fn note_checked(&mut self, drive: DriveIdx, part: Part) {
+        self.cut(drive, part.extent, Some(part.write), End::Checked);
+    }
+
+    /// Nothing of a drive is waited for any more (VF7).
+    pub(crate) fn forget(&mut self, drive: DriveIdx) {
+        let all: Vec<(Lba, u32)> = {
+            let runs = &self.drives[drive.as_usize()].map;
+            runs.iter().map(|(&lba, run)| (lba, run.sectors)).collect()
+        };
+        for (lba, sectors) in all {
+            let extent = Extent::new(lba, Sectors::new(sectors.into()));
+            self.cut(drive, extent, None, End::GivenUp);
+        }
+    }
+
+    /// Nothing is waited for any more.
+    pub(crate) fn forget_all(&mut self) {
+        (0..self.drives.len()).for_each(|at| self.forget(DriveIdx::from_usize(at)));
+    }
+
+    fn give_up_oldest(&mut self) -> bool {
+        let is_free = |write: &Write| {
+            let runs = &self.drives[write.drive.as_usize()];
+            let extent = Extent::new(write.first, Sectors::new(write.sectors.into()));
+            let own = runs.over(extent);
+            own.iter().all(|lba| runs.map[lba].stage != Stage::Flawed)
+        };
+        let mut looked_at = self.writes.iter().take(LOOKS_MAX);
+        let Some((&name, write)) = looked_at.find(|(_, write)| is_free(write)) else {
+            return false;
+        };
+        let (drive, sectors) = (write.drive, Sectors::new(write.sectors.into()));
+        let extent = Extent::new(write.first, sectors);
+        self.cut(drive, extent, Some(name), End::GivenUp);
+        true
+    }
+
+    /// Takes sectors out: all that wait there, or those of one write.
+    fn cut(&mut self, drive: DriveIdx, extent: Extent, of: Option<u64>, end: End) {
+        if self.is_empty() {
+            return;
+        }
+        let at = drive.as_usize();
+        for first in self.drives[at].over(extent) {
+            let run = self.drives[at].map[&first];
+            if of.is_some_and(|write| write != run.write) {
+                continue;
+            }
+            self.drives[at].remove(first);
+            self.sums -= RUN_COST;
+            let past = first + Sectors::new(run.sectors.into());
+            let (from, to) = (first.max(extent.lba), past.min(extent.end()));
+            for (lba, until) in [(first, from), (to, past)] {
+                if lba < until {
+                    let sectors = (until - lba).get() as u32;
+                    let offset = run.offset + (lba - first).get() as u32;
+                    self.drives[at].insert(lba, Run { offset, sectors, ..run });
+                    self.sums += RUN_COST;
+                }
+            }
+            self.leave(run.write, (to - from).get() as u32, end);
+        }
+        while self.sums > self.room.sums && self.give_up_oldest() {}
+        assert!(self.sums <= self.room.sums, "VF5: {} bytes", self.sums);
+        assert!(self.kept <= self.room.bytes, "VF5: {:?}", self.kept);
+    }
+
+    fn leave(&mut self, name: u64, sectors: u32, end: End) {
+        let write = self.writes.get_mut(&name).expect("it has a run");
+        write.left -= sectors;
+        write.end = write.end.max(end);
+        if write.left > 0 {
+            return;
+        }
+        let write = self.writes.remove(&name).expect("it was there");
+        match write.end {
+            End::Superseded => self.tally.superseded += 1,
+            End::Checked => self.tally.verified += 1,
+            End::GivenUp => self.tally.unverified += 1,
+        }
+        self.sums -= WRITE_COST;
+        match write.proof {
+            Proof::Bytes(buf) => {
+                self.kept = self.kept - Sectors::new(write.sectors.into());
+                self.freed.push(buf);
+            }
+            Proof::Sums(_) => self.sums -= SUM_COST * write.sectors as usize,
+        }
+    }
+
+    /// Whether something of a drive may be read, or only what is hurried.
+    pub(crate) fn is_ready(&self, drive: DriveIdx) -> bool {
+        self.drives[drive.as_usize()].ready > 0
+    }
+
+    /// Whether something of a drive is hurried.
+    pub(crate) fn is_hurried(&mut self, drive: DriveIdx) -> bool {
+        self.first_hurried(drive).is_some()
+    }
+
+    fn first_hurried(&mut self, drive: DriveIdx) -> Option<Lba> {
+        let DriveRuns { map, hurried, .. } = &mut self.drives[drive.as_usize()];
+        while let Some(&lba) = hurried.first() {
+            if map.get(&lba).is_some_and(|run| run.stage == Stage::Hurried) {
+                return Some(lba);
+            }
+            hurried.pop_first();
+        }
+        None
+    }
+
+    /// What is to be read next of a drive: a hurried run, or the next one from here on, and its neighbours as long as they
+    /// may be read and `joins` allows it, up to `most` sectors. It is being read from then on.
+    pub(crate) fn next(
+        &mut self,
+        drive: DriveIdx,
+        from: Lba,
+        most: Sectors,
+        joins: impl Fn(Lba) -> bool,
+    ) -> Vec<Part> {
+        let hurried = self.first_hurried(drive);
+        let runs = &mut self.drives[drive.as_usize()];
+        let mut in_turn = runs.map.range(from..).chain(runs.map.range(..from));
+        let ready = in_turn.find(|(_, run)| run.is_ready()).map(|(&lba, _)| lba);
+        let Some(first) = hurried.or(ready) else { return Vec::new() };
+        let (mut parts, mut end) = (Vec::new(), first);
+        for (&lba, run) in runs.map.range_mut(first..) {
+            let sectors = Sectors::new(run.sectors.into());
+            let is_first = parts.is_empty();
+            let fits = is_first || lba + sectors <= first + most;
+            if lba != end || !run.is_ready() || !fits || !(is_first || joins(lba)) {
+                break;
+            }
+            run.stage = Stage::Read;
+            runs.ready -= 1;
+            end = lba + sectors;
+            let extent = Extent::new(lba, sectors);
+            parts.push(Part { write: run.write, extent, offset: run.offset });
+        }
+        parts
+    }
+
+    /// What a write still has of a part.
+    pub(crate) fn left_of(&self, drive: DriveIdx, part: Part) -> Vec<Part> {
+        let runs = &self.drives[drive.as_usize()];
+        let mut left: Vec<Part> = Vec::new();
+        for first in runs.over(part.extent).into_iter().rev() {
+            let run = runs.map[&first];
+            let past = first + Sectors::new(run.sectors.into());
+            let (from, to) = (first.max(part.extent.lba), past.min(part.extent.end()));
+            if run.write == part.write {
+                let offset = run.offset + (from - first).get() as u32;
+                left.push(Part { write: part.write, extent: Extent::new(from, to - from), offset });
+            }
+        }
+        left
+    }
+
+    /// What a write still has of a part is at this stage from now on.
+    pub(crate) fn set_stage(&mut self, drive: DriveIdx, part: Part, stage: Stage) {
+        let at = drive.as_usize();
+        for first in self.drives[at].over(part.extent) {
+            if self.drives[at].map[&first].write == part.write {
+                let run = self.drives[at].remove(first);
+                self.drives[at].insert(first, Run { stage, ..run });
+            }
+        }
+    }
+
+    /// A sector should be read soon, because it seems to be wrong.
+    pub(crate) fn hurry(&mut self, cell: Cell) {
+        let Some((lba, run)) = self.drives[cell.drive.as_usize()].at(cell.lba) else { return };
+        let (run, sectors) = (*run, Sectors::new(run.sectors.into()));
+        if run.stage == Stage::Waiting {
+            let extent = Extent::new(lba, sectors);
+            let part = Part { write: run.write, extent, offset: run.offset };
+            self.set_stage(cell.drive, part, Stage::Hurried);
+        }
+    }
+
+    /// How often the run that begins with a part was mended.
+    pub(crate) fn mends(&self, drive: DriveIdx, part: Part) -> u8 {
+        let run = self.drives[drive.as_usize()].at(part.extent.lba);
+        run.filter(|(_, run)| run.write == part.write).map_or(0, |(_, run)| run.mends)
+    }
+
+    /// What a write still has of a part was mended once more, and is to be read again.
+    pub(crate) fn note_mended(&mut self, drive: DriveIdx, part: Part) {
+        let at = drive.as_usize();
+        for first in self.drives[at].over(part.extent) {
+            if self.drives[at].map[&first].write == part.write {
+                let run = self.drives[at].remove(first);
+                let mends = run.mends.saturating_add(1);
+                self.drives[at].insert(first, Run { mends, stage: Stage::Hurried, ..run });
+            }
+        }
+    }
+}
+
+const _: () = assert!(SECTOR_SIZE > WRITE_COST + RUN_COST, "the room of bytes is the larger part");
+
+#[cfg(test)]
+mod tests {
+    use levelhead_stats::Streams;
+
+    use super::*;
+
+    const DRIVE: DriveIdx = DriveIdx::new(0);
+
+    fn extent(lba: u64, sectors: u64) -> Extent {
+        Extent::new(Lba::new(lba), Sectors::new(sectors))
+    }
+
+    fn records(bytes: u64, sums: usize) -> Records {
+        Records::new(1, Room { bytes: Sectors::new(bytes), sums })
+    }
+
+    /// The record of a write, with bytes or sums as there is room.
+    fn write(records: &mut Records, at: Extent) -> Option<u64> {
+        records.supersede(DRIVE, at);
+        let begun = records.begin(DRIVE, at, true)?;
+        match begun.keeps {
+            Keeps::Bytes => records.set_bytes(begun.write, BufId::Own(begun.write)),
+            Keeps::Sums => records.set_sums(begun.write, &vec![7; at.sectors.as_usize()]),
+        }
+        Some(begun.write)
+    }
+
+    fn next(records: &mut Records, from: u64) -> Vec<Part> {
+        records.next(DRIVE, Lba::new(from), Sectors::new(256), |_| true)
+    }
+
+    #[test]
+    fn write_that_is_overlapped_in_part_leaves_the_rest_to_be_checked() {
+        let mut records = records(100, SUMS_ROOM);
+        let first = write(&mut records, extent(10, 10)).unwrap();
+        let second = write(&mut records, extent(13, 2)).unwrap();
+        let parts = next(&mut records, 0);
+        let expected = [(first, 10, 3, 0), (second, 13, 2, 0), (first, 15, 5, 5)];
+        let seen = parts.iter().map(|part| {
+            let Part { write, extent, offset } = *part;
+            (write, extent.lba.get(), extent.sectors.get(), offset)
+        });
+        assert_eq!(seen.collect::<Vec<_>>(), expected);
+        let place = |lba| records.find(Cell { drive: DRIVE, lba: Lba::new(lba) });
+        assert_eq!(place(17), Some(Place { buf: BufId::Own(first), sector: 7 }));
+        assert_eq!(place(14), Some(Place { buf: BufId::Own(second), sector: 1 }));
+        assert_eq!(place(20), None);
+        for part in parts {
+            records.note_checked(DRIVE, part);
+        }
+        let tally = Tally { writes: 2, verified: 2, ..Tally::default() };
+        assert_eq!((records.tally(), records.memory()), (tally, 0));
+        assert_eq!(records.take_freed().len(), 2);
+    }
+
+    #[test]
+    fn comparison_of_what_was_written_again_meanwhile_is_void() {
+        let mut records = records(100, SUMS_ROOM);
+        write(&mut records, extent(10, 4));
+        let read = next(&mut records, 0)[0];
+        let newer = write(&mut records, extent(12, 4)).unwrap();
+        let left = records.left_of(DRIVE, read);
+        assert_eq!(left, [Part { extent: extent(10, 2), ..read }]);
+        records.note_checked(DRIVE, read);
+        let left = next(&mut records, 0);
+        assert_eq!(left, [Part { write: newer, extent: extent(12, 4), offset: 0 }]);
+        records.supersede(DRIVE, extent(0, 100));
+        let tally = Tally { writes: 2, verified: 1, superseded: 1, unverified: 0 };
+        assert_eq!(records.tally(), tally);
+    }
+
+    #[test]
+    fn what_does_not_fit_has_checksums_and_the_oldest_gives_way() {
+        let mut records = records(8, 3 * (WRITE_COST + RUN_COST) + 16 * SUM_COST);
+        let old = write(&mut records, extent(0, 8)).unwrap();
+        let sums = write(&mut records, extent(10, 4)).unwrap();
+        assert_eq!((records.bytes(old), records.bytes(sums)), (Some(BufId::Own(old)), None));
+        assert_eq!(records.sum(Cell { drive: DRIVE, lba: Lba::new(11) }), Some(7));
+        assert!(records.has_sums(DRIVE, extent(9, 2)) && !records.has_sums(DRIVE, extent(0, 10)));
+        write(&mut records, extent(20, 4)).unwrap();
+        assert_eq!(records.waiting(), 3);
+        // There is room for three.
+        let newest = write(&mut records, extent(30, 8)).unwrap();
+        assert_eq!(records.waiting(), 3);
+        assert_eq!(records.take_freed(), [BufId::Own(old)]);
+        assert_eq!(records.bytes(newest), None, "how it is kept is decided first");
+        assert_eq!(records.tally().unverified, 1);
+        assert!(records.begin(DRIVE, extent(50, 1), false).is_none(), "nothing gives way for it");
+        assert!(records.begin(DRIVE, extent(60, 1 << 20), true).is_none(), "it would never fit");
+    }
+
+    #[test]
+    fn reads_go_upwards_and_take_neighbours_along_and_what_is_hurried_comes_first() {
+        let mut records = records(100, SUMS_ROOM);
+        for lba in [40, 10, 12, 20] {
+            write(&mut records, extent(lba, 2));
+        }
+        records.hurry(Cell { drive: DRIVE, lba: Lba::new(41) });
+        let firsts = |parts: Vec<Part>| -> Vec<u64> {
+            parts.iter().map(|part| part.extent.lba.get()).collect()
+        };
+        assert!(records.is_hurried(DRIVE));
+        assert_eq!(firsts(next(&mut records, 15)), [40]);
+        assert!(!records.is_hurried(DRIVE) && records.is_ready(DRIVE));
+        assert_eq!(firsts(next(&mut records, 15)), [20]);
+        let apart = records.next(DRIVE, Lba::ZERO, Sectors::new(256), |_| false);
+        assert_eq!(firsts(apart), [10]);
+        assert_eq!(firsts(next(&mut records, 0)), [12]);
+        assert!(!records.is_ready(DRIVE) && next(&mut records, 0).is_empty());
+    }
+
+    /// VF1, VF2 and VF5 against a plain array of sectors.
+    #[test]
+    fn random_writes_and_checks_are_as_a_plain_array_says_and_within_bounds() {
+        for seed in 0..200 {
+            let mut rng = Streams::new(seed).stream("records");
+            let room = Room { bytes: Sectors::new(20), sums: 12 * (WRITE_COST + RUN_COST) };
+            let mut records = Records::new(1, room);
+            let mut plain = [0_u64; 40];
+            let mut reads: Vec<Part> = Vec::new();
+            for _ in 0..300 {
+                let at = rng.below(36);
+                let at = extent(at, 1 + rng.below(4));
+                match rng.below(4) {
+                    0 => reads.extend(next(&mut records, at.lba.get())),
+                    1 if !reads.is_empty() => {
+                        let part = reads.swap_remove(rng.below(reads.len() as u64) as usize);
+                        for left in records.left_of(DRIVE, part) {
+                            let shift = (left.extent.lba - part.extent.lba).get() as u32;
+                            assert_eq!(left.offset, part.offset + shift, "seed {seed}");
+                            for lba in left.extent.iter() {
+                                assert_eq!(plain[lba.get() as usize], part.write, "seed {seed}");
+                            }
+                        }
+                        records.note_checked(DRIVE, part);
+                        for owner in &mut plain[part.extent.lba.get() as usize..]
+                            [..part.extent.sectors.as_usize()]
+                        {
+                            if *owner == part.write {
+                                *owner = 0;
+                            }
+                        }
+                    }
+                    _ => {
+                        let name = write(&mut records, at).unwrap_or(0);
+                        plain[at.lba.get() as usize..][..at.sectors.as_usize()].fill(name);
+                    }
+                }
+                let bound = room.bytes.bytes().get() + room.sums as u64;
+                assert!(records.memory() <= bound, "VF5, seed {seed}");
+                for (lba, owner) in plain.iter_mut().enumerate() {
+                    let found = records.drives[0].at(Lba::new(lba as u64));
+                    match found {
+                        Some((_, run)) => assert_eq!(run.write, *owner, "seed {seed}: {lba}"),
+                        None => *owner = 0, // It may have given way.
+                    }
+                }
+                let Tally { writes, verified, superseded, unverified } = records.tally();
+                let left = writes - verified - superseded - unverified;
+                assert_eq!(left, records.waiting() as u64, "seed {seed}");
+            }
+            records.forget_all();
+            assert_eq!((records.memory(), records.waiting()), (0, 0), "seed {seed}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What the heart of the array knows of verification: what waits to be read back, and which drives are being read for it.
+
+use levelhead_block::Segment;
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant};
+
+use super::records::{Part, Records, Room, SUMS_ROOM};
+use super::settings::VerifySettings;
+use crate::ops::id::OpId;
+use crate::shape::Cell;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Verify {
+    /// How writes are read back, if they are.
+    settings: Option<VerifySettings>,
+    pub(crate) records: Records,
+    /// Drives that have a read of it in their queue or inside.
+    pub(crate) reading: DriveSet,
+    /// The operation that mends.
+    pub(crate) mending: Option<OpId>,
+    /// For every drive when it has ended anything else last.
+    ended: Vec<Instant>,
+    /// Commands that clients wait for.
+    asked: u64,
+    /// Those of them that found such a read at their drive.
+    delayed: u64,
+}
+
+/// What a write has sent to its drive.
+pub(crate) struct Sent<'a> {
+    pub(crate) segments: &'a [Segment],
+    /// Whether a client waits for it, or has: then it makes older records give way.
+    pub(crate) is_awaited: bool,
+}
+
+/// Sectors that are not what they should be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flawed {
+    pub(crate) drive: DriveIdx,
+    pub(crate) part: Part,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub(crate) struct Flaws {
+    pub(super) found: u64,
+    pub(super) mended: u64,
+    /// For every drive how many since a scrub was begun for them.
+    pub(super) recent: Vec<u32>,
+    /// When a scrub was begun for them last.
+    pub(super) scrubbed: Option<Instant>,
+}
+
+impl Flaws {
+    pub(crate) fn new(drives: usize) -> Self {
+        Self { found: 0, mended: 0, recent: vec![0; drives], scrubbed: None }
+    }
+}
+
+impl Verify {
+    pub(crate) fn new(settings: Option<VerifySettings>, drives: usize) -> Self {
+        let bytes = settings.map(|settings| settings.cache).unwrap_or_default();
+        Self {
+            settings,
+            records: Records::new(drives, Room { bytes, sums: SUMS_ROOM }),
+            reading: DriveSet::EMPTY,
+            mending: None,
+            ended: vec![Instant::ZERO; drives],
+            asked: 0,
+            delayed: 0,
+        }
+    }
+
+    /// How writes are read back, if they are.
+    pub(crate) fn settings(&self) -> Option<VerifySettings> {
+        self.settings
+    }
+
+    /// From now on none are.
+    pub(crate) fn turn_off(&mut self) {
+        self.settings = None;
+        self.records.forget_all();
+    }
+
+    /// A command that a client waits for goes into the queue of a drive.
+    pub(crate) fn note_asked(&mut self, drive: DriveIdx) {
+        self.asked += 1;
+        self.delayed += u64::from(self.reading.contains(drive));
+    }
+
+    /// Percent of the commands that clients wait for that found a read of the verification at their drive.
+    pub(crate) fn delayed_percent(&self) -> f64 {
+        if self.asked == 0 { 0.0 } else { 100.0 * self.delayed as f64 / self.asked as f64 }
+    }
+
+    /// A drive has ended a command of another kind.
+    pub(crate) fn note_ended(&mut self, now: Instant, drive: DriveIdx) {
+        self.ended[drive.as_usize()] = now;
+    }
+
+    /// When a drive has ended a command of another kind last.
+    pub(crate) fn ended(&self, drive: DriveIdx) -> Instant {
+        self.ended[drive.as_usize()]
+    }
+
+    /// Whether an operation mends what a record says, so that the record stays.
+    pub(crate) fn is_mended_by(&self, op: OpId) -> bool {
+        self.mending == Some(op)
+    }
+
+    /// Whether the sector of a drive at each of these offsets has another checksum than it should.
+    pub(crate) fn differing(&self, drive: DriveIdx, extent: Extent, sums: &[u32]) -> Vec<u32> {
+        let differs = |&(lba, (_, sum)): &(levelhead_units::Lba, (u32, &u32))| {
+            self.records.sum(Cell { drive, lba }).is_some_and(|known| known != *sum)
+        };
+        extent.iter().zip((0..).zip(sums)).filter(differs).map(|(_, (at, _))| at).collect()
+    }
+}
