@@ -20,7 +20,7 @@ fn swarm(first: u64, count: u64, aim: Aim) -> Tally {
 
 /// Seeds of each aim: more than 20,000 crash images together, in less than a minute of one core. Without
 /// optimization a tenth of them.
-const SEEDS: [(&str, u64); 15] = [
+const SEEDS: [(&str, u64); 18] = [
     ("short", 55),
     ("long", 60),
     ("focused", 30),
@@ -36,6 +36,9 @@ const SEEDS: [(&str, u64); 15] = [
     ("damaged", 60),
     ("torn", 20),
     ("copies", 40),
+    ("fills", 10),
+    ("verified", 40),
+    ("verified-at-once", 30),
 ];
 
 #[test]

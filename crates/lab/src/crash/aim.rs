@@ -1,6 +1,8 @@
 //! What crash swarms aim at.
 
 use levelhead_array::journal::rules::Rules;
+use levelhead_array::{VerifyMode, VerifySettings};
+use levelhead_units::{Nanos, Sectors};
 
 use super::disk::Manners;
 
@@ -33,6 +35,8 @@ pub struct Aim {
     pub seeks_damage: bool,
     /// Whether arrays have more stripes, are filled stripe by stripe, and record that soon.
     pub fills: bool,
+    /// How what is written is read back, if it is.
+    pub verify: Option<VerifySettings>,
     /// A piece of a journal has from 10 sectors to this many more.
     pub more_space: u64,
     /// How often mishaps come.
@@ -111,6 +115,7 @@ impl Aim {
         slow_aside: false,
         seeks_damage: false,
         fills: false,
+        verify: None,
         more_space: 24,
         odds: Odds::DEFAULT,
     };
@@ -250,8 +255,24 @@ impl Aim {
         ..Self::DEFAULT
     };
 
+    /// What is written is read back, some of it with checksums only, and disks are lost meanwhile.
+    pub const VERIFIED: Self = Self {
+        verify: Some(VerifySettings {
+            mode: VerifyMode::Idle,
+            cache: Sectors::new(6),
+            wait: Nanos::from_micros(300),
+        }),
+        ..Self::LOSSES
+    };
+
+    /// The same at once, while disks are copied and come back.
+    pub const VERIFIED_AT_ONCE: Self = Self {
+        verify: Some(VerifySettings { mode: VerifyMode::Raw, ..VerifySettings::IDLE }),
+        ..Self::COPIES
+    };
+
     /// Each aim, and its name.
-    pub const ALL: [(&'static str, Self); 16] = [
+    pub const ALL: [(&'static str, Self); 18] = [
         ("short", Self::DEFAULT),
         ("long", Self::LONG),
         ("focused", Self::FOCUSED),
@@ -268,5 +289,7 @@ impl Aim {
         ("torn", Self::TORN),
         ("copies", Self::COPIES),
         ("fills", Self::FILLS),
+        ("verified", Self::VERIFIED),
+        ("verified-at-once", Self::VERIFIED_AT_ONCE),
     ];
 }

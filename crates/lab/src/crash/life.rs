@@ -54,8 +54,9 @@ impl Run<'_> {
         let has_patience = self.odds().trouble > 0 && self.rng.below(2) == 0;
         let patience = has_patience.then_some(Patience::DEFAULT);
         let (rules, seed) = (self.aim.rules, self.rng.bits());
-        let Aim { slow_books, slow_aside, fills, .. } = self.aim;
-        let start = Start { image, hidden, rules, patience, slow_books, slow_aside, fills, seed };
+        let Aim { slow_books, slow_aside, fills, verify, .. } = self.aim;
+        let start =
+            Start { image, hidden, rules, patience, slow_books, slow_aside, fills, verify, seed };
         Machine::start(start)
     }
 
@@ -127,6 +128,7 @@ impl Run<'_> {
             }
         }
         self.tally.logged_again += machine.array.counters().journal_logged_again;
+        self.tally.read_back += machine.array.counters().verify_reads;
         machine.trouble = None;
         machine.flush(); // What is read from now on outlasts a crash.
         machine.verify(&mut self.rng)?;

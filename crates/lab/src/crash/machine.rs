@@ -12,7 +12,8 @@ use levelhead_array::membership::Why;
 use levelhead_array::superblock::{Own, Superblock, Uuid};
 use levelhead_array::{
     Action, Answer, Array, ArrayEvent, Books, Budget, BufId, Cell, Content, Deliver, Ending, Event,
-    HostOrder, JournalSettings, NewMember, Patience, Policy, RequestId, Settings, Submit, Sums,
+    Flaw, HostOrder, JournalSettings, NewMember, Patience, Policy, RequestId, Settings, Submit,
+    Sums, VerifySettings,
 };
 use levelhead_block::{
     Buf, Command, Data, Durability, Effort, Outcome, Piece, SectorSet, ZeroTail,
@@ -60,6 +61,7 @@ pub(crate) struct Start {
     pub(crate) slow_aside: bool,
     /// Whether disks are filled stripe by stripe.
     pub(crate) fills: bool,
+    pub(crate) verify: Option<VerifySettings>,
     pub(crate) seed: u64,
 }
 
@@ -134,7 +136,8 @@ pub struct Machine {
 impl Machine {
     /// Finds the array on its disks and starts it.
     pub(crate) fn start(start: Start) -> Result<Self, String> {
-        let Start { image, hidden, rules, patience, slow_books, slow_aside, fills, seed } = start;
+        let Start { image, hidden, rules, patience, slow_books, slow_aside, fills, verify, seed } =
+            start;
         let Image { disks, promise, lost, filling, dead, spoilt, .. } = image;
         let replaced = Vec::new();
         let Assembled { assembly, returning, .. } = assemble(&disks, hidden, lost)?;
@@ -166,7 +169,7 @@ impl Machine {
                 intents_from: known.intents_from.and(NonZeroU32::new(1)),
                 ..known
             }),
-            verify: None,
+            verify,
         };
         let mut machine = Self {
             array: Array::new(&settings, Streams::new(seed)),
@@ -520,6 +523,15 @@ impl Machine {
                 }
                 Action::Event(Event::Array(ArrayEvent::Damaged { drive, extent })) => {
                     self.note_damaged(drive, extent);
+                }
+                Action::Event(Event::Array(ArrayEvent::WriteFlawed {
+                    drive,
+                    extent,
+                    flaw,
+                    ..
+                })) if flaw != Flaw::Unreadable => {
+                    let how = format!("{extent:?} of drive {drive} was found {flaw:?}");
+                    self.note(Err(how)); // These disks store what they are given.
                 }
                 Action::Event(_) => {}
                 Action::Answer(answer) => self.note_answer(answer),

@@ -73,6 +73,8 @@ pub struct Tally {
     pub aside: u64,
     /// Announced writes that were logged after all, because a disk sat out or hung.
     pub logged_again: u64,
+    /// Reads of what was written.
+    pub read_back: u64,
     /// Disks that were taken back to be caught up.
     pub returned: u64,
     /// Images after which all of them were.
