@@ -7,11 +7,11 @@ use std::sync::Arc;
 use levelhead_array::journal::record::{checksums, examine};
 use levelhead_array::membership::Why;
 use levelhead_array::{
-    self as array, Action, Answer, Area, Array, ArrayEvent, Blame, Budget, BufId, Content, Deliver,
+    self as array, Action, Answer, Area, Array, ArrayEvent, Blame, BufId, Content, Deliver,
     DriveEvent, Ending, HostOrder, JournalSettings, NewMember, NotReplaced, Patience, Policy,
     Promise, RebuildWish, Refusal, RequestId, Settings, Spec, SubId, Submit, VerifySettings,
 };
-use levelhead_block::{BlockDevice, Buf, Command, Memory, Outcome, Piece};
+use levelhead_block::{BlockDevice, Buf, Command, Memory, Outcome, Piece, Silent};
 use levelhead_bytes::{Caching, GARBAGE};
 use levelhead_drive::{Drive, Profile, SettingsError};
 use levelhead_sim::{EventQueue, LogHash};
@@ -115,6 +115,8 @@ pub struct World {
     timer: Option<Instant>,
     /// Commands that drives were given.
     submitted: u64,
+    /// Writes that they have ended well and not stored as they were sent.
+    silent_writes: u64,
     log: LogHash,
 }
 
@@ -262,6 +264,7 @@ impl World {
             ending: None,
             timer: None,
             submitted: 0,
+            silent_writes: 0,
             log,
         })
     }
@@ -387,13 +390,6 @@ impl World {
         self.replace_array(Settings { verify, ..self.array_settings.clone() });
     }
 
-    /// The same, and it begins by itself what needs doing, within this budget.
-    pub fn work_within(&mut self, budget: Budget) {
-        assert!(self.submitted == 0, "the array is at work");
-        let background = Some(budget);
-        self.replace_array(Settings { background, ..self.array_settings.clone() });
-    }
-
     /// What the array was made from.
     pub(crate) fn array_settings(&self) -> &Settings {
         &self.array_settings
@@ -414,6 +410,11 @@ impl World {
     /// Drives that the array has come to do without, and why, since the last start.
     pub fn losses(&self) -> &[(DriveIdx, Why)] {
         &self.losses
+    }
+
+    /// Writes that drives have ended well and not stored as they were sent.
+    pub fn silent_writes(&self) -> u64 {
+        self.silent_writes
     }
 
     /// What has happened to the array as a whole since the last start.
@@ -623,6 +624,7 @@ impl World {
         while let Some(done) = self.drives[drive.as_usize()].drive.poll() {
             let sub = SubId(done.id);
             self.note(now, Note::Done, &[drive.as_usize() as u64, done.id, code(&done.outcome)]);
+            self.silent_writes += u64::from(matches!(done.silent, Silent::Write(_)));
             let submit = self.drives[drive.as_usize()].inside.remove(&sub);
             let outcome = done.outcome.clone();
             if let (Some(bytes), Some(submit)) = (&mut self.bytes, submit) {
