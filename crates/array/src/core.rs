@@ -774,6 +774,7 @@ impl Core {
         {
             let is_awaited = state.since.is_some() || state.purpose == Purpose::Place;
             let sent = Sent { segments: &state.segments, is_awaited };
+            self.verify.note_written(now, drive);
             self.keep_written(drive, extent, &sent);
         }
         if state.command == Command::Flush

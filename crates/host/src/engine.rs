@@ -331,7 +331,7 @@ impl Engine {
                 Action::Coming(submit) => self.submit(To::Coming, submit),
                 Action::Seat(drive) => {
                     let seat = self.coming.take().expect("a drive was coming");
-                    self.parts.array.handle_promise(drive, seat.promise);
+                    seat.introduce(drive, &mut self.parts.array);
                     self.parts.seats[drive.as_usize()] = seat;
                 }
                 Action::Dismiss(_) => self.dismiss(),

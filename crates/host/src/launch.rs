@@ -129,6 +129,7 @@ impl Launch {
         });
         let poller = if model.is_none() { watch(member.path(), clock) } else { None };
         let promise = if model.is_some() { Promise::Medium } else { Promise::Interface };
+        let revolution = model.as_ref().map(|model| model.profile.rotation());
         let medium = Arc::clone(medium);
         let backend = match (model, io) {
             (None, _) if asked == Io::Best && medium.is_in_memory() => Backend::AtOnce(medium),
@@ -153,6 +154,7 @@ impl Launch {
             backend: Some(backend),
             fast: Some(fast),
             promise,
+            revolution,
             poller,
             watch: None,
             work: Work::default(),
@@ -167,6 +169,7 @@ fn far_seat(member: &MemberSpec, far: &Far) -> Seat {
         backend: Some(Backend::Member(Box::new(FarMember(far.clone())))),
         fast: Some(Arc::new(FastFail::none("what answers for it cannot be told"))),
         promise: Promise::Interface,
+        revolution: None,
         poller: None,
         watch: None,
         work: Work::default(),

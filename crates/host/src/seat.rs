@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use levelhead_array::{DriveCounters, Promise};
+use levelhead_array::{Array, DriveCounters, Promise};
 use levelhead_block::{Command, Health, Outcome, Reply};
-use levelhead_units::Instant;
+use levelhead_units::{DriveIdx, Instant, Nanos};
 
 use crate::backend::{Emulated, Look, Member};
 use crate::devices::fast::FastFail;
@@ -23,6 +23,8 @@ pub(crate) struct Seat {
     pub(crate) fast: Option<Arc<FastFail>>,
     /// What a read from its medium is worth.
     pub(crate) promise: Promise,
+    /// How long a revolution takes, where that is known.
+    pub(crate) revolution: Option<Nanos>,
     /// Watches what a real drive says of itself.
     pub(crate) poller: Option<Poller>,
     /// Looks whether the drive can still be used.
@@ -100,10 +102,17 @@ impl Seat {
             backend: None,
             fast: None,
             promise: Promise::Interface,
+            revolution: None,
             poller: None,
             watch: None,
             work: Work::default(),
         }
+    }
+
+    /// Tells an array what it has to know of the drive, which is in this place from now on.
+    pub(crate) fn introduce(&self, drive: DriveIdx, array: &mut Array) {
+        array.handle_promise(drive, self.promise);
+        array.handle_revolution(drive, self.revolution);
     }
 
     /// Why the drive must not be used any more although it answers, if that was seen.

@@ -134,7 +134,7 @@ impl Assembled {
         let (inputs, inbox) = inbox::open(bell);
         let buffers = Buffers::new(options.kernel);
         let log = Arc::new(EventLog::default());
-        let parts = Parts {
+        let mut parts = Parts {
             clock,
             array,
             buffers,
@@ -145,6 +145,9 @@ impl Assembled {
             log: Arc::clone(&log),
             on_event: options.on_event.unwrap_or_else(|| Box::new(|_| {})),
         };
+        for (at, seat) in parts.seats.iter().enumerate() {
+            seat.introduce(DriveIdx::from_usize(at), &mut parts.array);
+        }
         let mut engine = Engine::new(parts);
         engine.returning = returning;
         let (left, rest) = mpsc::channel();

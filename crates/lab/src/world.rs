@@ -369,7 +369,9 @@ impl World {
         }
         self.array = Array::new(&settings, self.streams);
         for idx in 0..self.drives.len() {
-            self.array.handle_promise(DriveIdx::from_usize(idx), Promise::Medium);
+            let drive = DriveIdx::from_usize(idx);
+            self.array.handle_promise(drive, Promise::Medium);
+            self.array.handle_revolution(drive, Some(self.makes.profile.rotation()));
         }
         (self.array_settings, self.ending) = (settings, None);
         self.losses.clear();

@@ -253,3 +253,65 @@ fn misdirected_write_is_found_where_it_was_meant_and_a_scrub_finds_what_it_has_h
     let repaired = bed.world.array().counters().repaired_wrong;
     assert!(repaired > 0, "what was hit is found");
 }
+
+/// A week of writes, in storms and between them: what is kept is within its bounds at every moment.
+#[test]
+fn memory_is_within_its_bounds_for_a_week() {
+    let verify = VerifySettings { cache: Sectors::new(512), ..VerifySettings::IDLE };
+    let drive = Settings {
+        queue_depth: 32,
+        scheduler: Scheduler::SOONEST,
+        cache: CacheMode::Read,
+        faults: levelhead_drive::Faults::NONE,
+        size: None,
+    };
+    let mut world = World::new(&WorldSettings {
+        spec: "raid5:5+1,chunk=64KiB".parse().unwrap(),
+        policy: Policy::DEFAULT,
+        window: 32,
+        order: HostOrder::Elevator,
+        content: Content::Absent,
+        profile: Arc::new(Profile::shipped("nearline-2tb").unwrap()),
+        drives: vec![drive],
+        area: None,
+        journal: None,
+        seed: 1,
+    })
+    .unwrap();
+    world.work_in_background(Budget::DEFAULT);
+    world.verify_writes(verify);
+    let mut rng = Streams::new(1).stream("week");
+    let bound = verify.cache.bytes().get() + (2 << 20);
+    let size = world.size().get();
+    let (mut at, mut id, mut most) = (world.now(), 0, 0);
+    // A day where nothing is optimized.
+    let days = if cfg!(debug_assertions) { 1 } else { 7 };
+    let end = world.now() + Nanos::from_secs(days * 86_400);
+    while at < end {
+        // Most storms are small, and some are more than there is room for.
+        let (count, gap) = match rng.below(200) {
+            0 => (8_000, Nanos::from_micros(100)),
+            1..20 => (300, Nanos::from_millis(1)),
+            _ => (1, Nanos::ZERO),
+        };
+        at = at + rng.exponential(Nanos::from_secs(120));
+        for _ in 0..count {
+            at = at + rng.exponential(gap);
+            while world.next_at() < at {
+                world.step();
+                world.take_answers();
+                most = most.max(world.array().verify_status().unwrap().memory_bytes);
+            }
+            let sectors = 1 + rng.below(16);
+            let extent = extent(rng.below(size - sectors + 1), sectors);
+            let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
+            let command = Command::Write { extent, durability, zero_tail };
+            world.submit(at, RequestId(id), command, None);
+            id += 1;
+        }
+    }
+    let status = world.array().verify_status().unwrap();
+    println!("{id} requests, at most {most} of {bound} bytes: {status:?}");
+    assert!(most <= bound && most * 10 > bound * 9, "{most} of {bound}");
+    assert!(status.unverified > 0 && status.verified > status.unverified, "{status:?}");
+}

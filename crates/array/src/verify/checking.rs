@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use levelhead_block::{BufId, Combine, Command, Effort, Outcome, Place, Segment};
-use levelhead_units::{DriveIdx, Extent, Instant, Lba, Sectors};
+use levelhead_units::{DriveIdx, Extent, Instant, Lba, Nanos, Sectors};
 
 use super::records::{Keeps, Part, Stage};
 use super::settings::{Promise, VerifyMode};
@@ -18,6 +18,9 @@ use crate::{Array, Moved, Stop};
 
 /// The most sectors of one read, unless a single write has more: 1 MiB.
 const READ_MAX: Sectors = Sectors::new(256);
+
+/// A read that is to find its sectors as they come round is sent this long before: overhead, and the length of a write.
+const LEAD: Nanos = Nanos::from_micros(1_500);
 
 /// What the array does to verify its writes.
 #[derive(Debug)]
@@ -34,6 +37,8 @@ pub(crate) struct Checks {
     /// What is to be mended, in the order in which it was found.
     pub(super) flawed: VecDeque<Flawed>,
     pub(super) promises: Vec<Promise>,
+    /// How long a revolution of each drive takes, where that is known.
+    revolutions: Vec<Option<Nanos>>,
 }
 
 #[derive(Debug)]
@@ -77,6 +82,7 @@ impl Checks {
             flaws: Flaws::new(drives),
             flawed: VecDeque::new(),
             promises: vec![Promise::Interface; drives],
+            revolutions: vec![None; drives],
         }
     }
 }
@@ -138,6 +144,12 @@ impl Array {
     /// What a read from the medium of a drive is worth from now on.
     pub fn handle_promise(&mut self, drive: DriveIdx, promise: Promise) {
         self.checks.promises[drive.as_usize()] = promise;
+    }
+
+    /// A revolution of a drive takes this long, if that is known. What it has just written comes round again then, so that it is asked for a little
+    /// before: until then it may do other things.
+    pub fn handle_revolution(&mut self, drive: DriveIdx, revolution: Option<Nanos>) {
+        self.checks.revolutions[drive.as_usize()] = revolution;
     }
 
     /// The checksums of what an [`Action::Digest`] named, one for each sector.
@@ -214,7 +226,7 @@ impl Array {
         }
         let count = self.checks.reads.len();
         let idle = (0..count).map(DriveIdx::from_usize).filter(|&drive| self.could_check(drive));
-        let idle = idle.map(|drive| self.core.verify.ended(drive) + settings.wait).min();
+        let idle = idle.map(|drive| self.idle_at(drive, settings.wait)).min();
         let pressed = self.pressing_drive().and_then(|_| self.pacer.next());
         [idle, pressed].into_iter().flatten().min()
     }
@@ -233,6 +245,19 @@ impl Array {
         let fellows = self.core.layout.spec().fellows(drive);
         let is_alone = self.core.verify.reading.and(fellows).is_empty();
         self.has_check(drive) && is_alone && self.core.drives.queue_len(drive) == 0
+    }
+
+    /// When a drive has been idle for long enough, and what it has just written is about to come round again.
+    fn idle_at(&self, drive: DriveIdx, wait: Nanos) -> Instant {
+        let verify = &self.core.verify;
+        let idle = verify.ended(drive) + wait;
+        match self.checks.revolutions[drive.as_usize()] {
+            Some(revolution) => {
+                let before = Nanos::new(revolution.get().saturating_sub(LEAD.get()));
+                idle.max(verify.written(drive) + before)
+            }
+            None => idle,
+        }
     }
 
     /// The drive whose records take the room of new ones.
@@ -264,8 +289,7 @@ impl Array {
             if !self.has_check(drive) {
                 continue;
             }
-            let is_idle =
-                self.could_check(drive) && self.core.verify.ended(drive) + settings.wait <= now;
+            let is_idle = self.could_check(drive) && self.idle_at(drive, settings.wait) <= now;
             let is_hurried = self.core.verify.records.is_hurried(drive);
             if is_hurried || is_idle {
                 self.checks.turn = (at + 1) % count;

@@ -20,6 +20,8 @@ pub(crate) struct Verify {
     pub(crate) mending: Option<OpId>,
     /// For every drive when it has ended anything else last.
     ended: Vec<Instant>,
+    /// For every drive when it has ended a write in place last.
+    written: Vec<Instant>,
     /// Commands that clients wait for.
     asked: u64,
     /// Those of them that found such a read at their drive.
@@ -66,6 +68,7 @@ impl Verify {
             reading: DriveSet::EMPTY,
             mending: None,
             ended: vec![Instant::ZERO; drives],
+            written: vec![Instant::ZERO; drives],
             asked: 0,
             delayed: 0,
         }
@@ -96,6 +99,16 @@ impl Verify {
     /// A drive has ended a command of another kind.
     pub(crate) fn note_ended(&mut self, now: Instant, drive: DriveIdx) {
         self.ended[drive.as_usize()] = now;
+    }
+
+    /// A drive has ended a write in place.
+    pub(crate) fn note_written(&mut self, now: Instant, drive: DriveIdx) {
+        self.written[drive.as_usize()] = now;
+    }
+
+    /// When a drive has ended a write in place last.
+    pub(crate) fn written(&self, drive: DriveIdx) -> Instant {
+        self.written[drive.as_usize()]
     }
 
     /// When a drive has ended a command of another kind last.

@@ -94,7 +94,7 @@ impl Engine {
         let new = Some(NewMember { uuid: ready.uuid, own });
         let done = match way {
             Way::Fill => {
-                self.parts.array.handle_promise(drive, ready.seat.promise);
+                ready.seat.introduce(drive, &mut self.parts.array);
                 self.parts.seats[drive.as_usize()] = ready.seat;
                 self.parts.array.handle_replaced(now, drive, new)
             }
@@ -200,7 +200,7 @@ impl Engine {
         }
         let Ready { uuid, seat, .. } = ready;
         self.give_back(drive, NewMember { uuid, own: word.own.clone() })?;
-        self.parts.array.handle_promise(drive, seat.promise);
+        seat.introduce(drive, &mut self.parts.array);
         self.parts.seats[drive.as_usize()] = seat;
         Ok(())
     }
@@ -226,7 +226,7 @@ impl Engine {
         let ready: Vec<Comeback> = self.returning.extract_if(.., is_ready).collect();
         for Comeback { own, ready: Ready { uuid, seat, .. } } in ready {
             let drive = own.drive;
-            self.parts.array.handle_promise(drive, seat.promise);
+            seat.introduce(drive, &mut self.parts.array);
             self.parts.seats[drive.as_usize()] = seat;
             // Nothing has changed since it was asked whether that may be.
             drop(self.give_back(drive, NewMember { uuid, own }));

@@ -5,3 +5,4 @@ mod creating;
 mod serving;
 mod shrinking;
 mod support;
+mod verifying;

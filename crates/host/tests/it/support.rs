@@ -172,6 +172,10 @@ impl Client {
         Self(Waiting::new(Arc::new(array.clone())))
     }
 
+    pub(crate) fn device(&mut self) -> &mut impl BlockDevice {
+        &mut self.0
+    }
+
     pub(crate) fn run(&mut self, request: Request) -> Reply {
         self.0.run(vec![request]).pop().unwrap()
     }
