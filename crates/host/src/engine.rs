@@ -520,6 +520,8 @@ impl Engine {
             if let Some(health) = seat.health() {
                 array.handle_health(drive, health);
             }
+            // A kernel or a drive may refuse what it was asked for.
+            array.handle_promise(drive, seat.promise());
             if let Some(why) = seat.loss() {
                 seat.work.handle_error(why);
                 unusable = unusable.with(drive);

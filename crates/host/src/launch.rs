@@ -12,7 +12,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use levelhead_array::Promise;
 use levelhead_units::DriveIdx;
 
 use crate::assemble;
@@ -128,7 +127,6 @@ impl Launch {
             (None, Io::Threads | Io::Best) => FastFail::none("only io_uring tells a drive"),
         });
         let poller = if model.is_none() { watch(member.path(), clock) } else { None };
-        let promise = if model.is_some() { Promise::Medium } else { Promise::Interface };
         let revolution = model.as_ref().map(|model| model.profile.rotation());
         let medium = Arc::clone(medium);
         let backend = match (model, io) {
@@ -153,7 +151,6 @@ impl Launch {
             name: Some(member.to_string()),
             backend: Some(backend),
             fast: Some(fast),
-            promise,
             revolution,
             poller,
             watch: None,
@@ -168,7 +165,6 @@ fn far_seat(member: &MemberSpec, far: &Far) -> Seat {
         name: Some(member.to_string()),
         backend: Some(Backend::Member(Box::new(FarMember(far.clone())))),
         fast: Some(Arc::new(FastFail::none("what answers for it cannot be told"))),
-        promise: Promise::Interface,
         revolution: None,
         poller: None,
         watch: None,

@@ -21,8 +21,6 @@ pub(crate) struct Seat {
     pub(crate) backend: Option<Backend>,
     /// How the drive is told to try less.
     pub(crate) fast: Option<Arc<FastFail>>,
-    /// What a read from its medium is worth.
-    pub(crate) promise: Promise,
     /// How long a revolution takes, where that is known.
     pub(crate) revolution: Option<Nanos>,
     /// Watches what a real drive says of itself.
@@ -101,7 +99,6 @@ impl Seat {
             name: None,
             backend: None,
             fast: None,
-            promise: Promise::Interface,
             revolution: None,
             poller: None,
             watch: None,
@@ -109,9 +106,14 @@ impl Seat {
         }
     }
 
+    /// What a read from its medium is worth now.
+    pub(crate) fn promise(&self) -> Promise {
+        self.fast.as_ref().map_or(Promise::Interface, |fast| fast.promise())
+    }
+
     /// Tells an array what it has to know of the drive, which is in this place from now on.
     pub(crate) fn introduce(&self, drive: DriveIdx, array: &mut Array) {
-        array.handle_promise(drive, self.promise);
+        array.handle_promise(drive, self.promise());
         array.handle_revolution(drive, self.revolution);
     }
 

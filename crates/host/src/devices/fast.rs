@@ -11,11 +11,12 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use levelhead_array::Promise;
 use levelhead_block::{Buf, Effort};
 use levelhead_units::{Lba, Sectors};
 
 use super::cdl::{self, Pass, ReadLimit};
-use super::nvme::{self, Namespace, Queue};
+use super::nvme::{self, Namespace, Queue, Wanted};
 use super::sysfs::{Bus, Disk, LimitsState, Sysfs};
 use super::{Access, Driver, Fact};
 use crate::medium::Medium;
@@ -25,6 +26,8 @@ use crate::medium::Medium;
 pub(crate) struct FastFail {
     way: Way,
     is_refused: AtomicBool,
+    /// Whether reads from the medium are refused.
+    is_medium_refused: AtomicBool,
 }
 
 /// What a drive offers.
@@ -47,8 +50,8 @@ pub(crate) enum Hint {
     None,
     /// This I/O priority.
     Priority(u16),
-    /// It is this namespace's, with limited retry.
-    LimitedRetry(Namespace),
+    /// It goes past the block layer to this namespace.
+    Past(Namespace, Wanted),
 }
 
 impl FastFail {
@@ -95,6 +98,16 @@ impl FastFail {
 
     /// What goes with a read of this effort.
     pub(crate) fn hint(&self, effort: Effort) -> Hint {
+        if effort == Effort::Medium {
+            return match &self.way {
+                Way::LimitedRetry { namespace, .. } if !self.is_medium_refused() => {
+                    Hint::Past(*namespace, Wanted::FromMedium)
+                }
+                Way::None(_) | Way::Emulated | Way::Limits { .. } | Way::LimitedRetry { .. } => {
+                    Hint::None
+                }
+            };
+        }
         if effort.is_full() || self.is_refused.load(Ordering::Relaxed) {
             return Hint::None;
         }
@@ -102,7 +115,7 @@ impl FastFail {
             Way::None(_) | Way::Emulated => Hint::None,
             Way::Limits { limits, pass } => cdl::choose(limits, *pass, effort)
                 .map_or(Hint::None, |number| Hint::Priority(cdl::priority(number))),
-            Way::LimitedRetry { namespace, .. } => Hint::LimitedRetry(*namespace),
+            Way::LimitedRetry { namespace, .. } => Hint::Past(*namespace, Wanted::LimitedRetry),
         }
     }
 
@@ -112,6 +125,24 @@ impl FastFail {
             Way::LimitedRetry { device, .. } => Some(device),
             Way::None(_) | Way::Emulated | Way::Limits { .. } => None,
         }
+    }
+
+    /// What a read from the medium is worth.
+    pub(crate) fn promise(&self) -> Promise {
+        match &self.way {
+            Way::Emulated => Promise::Medium,
+            Way::LimitedRetry { .. } if !self.is_medium_refused() => Promise::Medium,
+            Way::None(_) | Way::Limits { .. } | Way::LimitedRetry { .. } => Promise::Interface,
+        }
+    }
+
+    fn is_medium_refused(&self) -> bool {
+        self.is_medium_refused.load(Ordering::Relaxed)
+    }
+
+    /// A read from the medium has been refused: it is not tried again.
+    pub(crate) fn refuse_medium(&self) {
+        self.is_medium_refused.store(true, Ordering::Relaxed);
     }
 
     /// It has been refused: nobody tries it again.
@@ -147,7 +178,7 @@ impl FastFail {
 
 impl From<Way> for FastFail {
     fn from(way: Way) -> Self {
-        Self { way, is_refused: AtomicBool::new(false) }
+        Self { way, is_refused: AtomicBool::new(false), is_medium_refused: AtomicBool::new(false) }
     }
 }
 
@@ -273,7 +304,7 @@ fn both_ways(
 ) -> io::Result<Option<u16>> {
     let [mut past, mut through] = [(); 2].map(|()| Buf::zeroed(Sectors::new(1)));
     let len = past.as_slice().len() as u32;
-    let command = namespace.read(crate::medium::byte_offset(lba), len, 0);
+    let command = namespace.read(Wanted::LimitedRetry, crate::medium::byte_offset(lba), len, 0);
     if let Err(status) = driver.nvme(Queue::Io, &command, past.as_mut_slice())? {
         return Ok(Some(status));
     }

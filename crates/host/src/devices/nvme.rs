@@ -88,6 +88,27 @@ const EVERY_NAMESPACE: u32 = u32::MAX;
 /// The bit of a read's twelfth word that asks for less effort.
 const LIMITED_RETRY: u32 = 1 << 31;
 
+/// The bit that asks for what is on the medium, whatever the controller remembers (FUA).
+const FROM_MEDIUM: u32 = 1 << 30;
+
+/// What a read past the block layer is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// One with little effort.
+    LimitedRetry,
+    /// One from the medium.
+    FromMedium,
+}
+
+impl Wanted {
+    const fn bit(self) -> u32 {
+        match self {
+            Self::LimitedRetry => LIMITED_RETRY,
+            Self::FromMedium => FROM_MEDIUM,
+        }
+    }
+}
+
 /// Status: the controller does not know the opcode, or the value of a field.
 pub(crate) const INVALID_OPCODE: u16 = 0x001;
 /// See [`INVALID_OPCODE`].
@@ -132,10 +153,10 @@ pub(crate) struct Namespace {
 }
 
 impl Namespace {
-    /// A read of `len` bytes from byte `offset` on, with limited retry; its bytes go to `data`.
+    /// A read of `len` bytes from byte `offset` on; its bytes go to `data`.
     ///
     /// Panics unless both are whole blocks and the length is what one read may have.
-    pub(crate) fn read(&self, offset: u64, len: u32, data: u64) -> Passthrough {
+    pub(crate) fn read(&self, wanted: Wanted, offset: u64, len: u32, data: u64) -> Passthrough {
         assert!(offset.is_multiple_of(self.block.into()));
         assert!(len.is_multiple_of(self.block) && (1..=self.transfer_max).contains(&len));
         let (first, count) = (offset / u64::from(self.block), len / self.block);
@@ -147,7 +168,7 @@ impl Namespace {
             data_len: len,
             cdw10: first as u32,
             cdw11: (first >> 32) as u32,
-            cdw12: LIMITED_RETRY | (count - 1),
+            cdw12: wanted.bit() | (count - 1),
             ..Passthrough::default()
         }
     }
@@ -270,7 +291,8 @@ pub(crate) mod tests {
     #[test]
     fn read_is_these_eighty_bytes() {
         let namespace = Namespace { nsid: 3, block: 512, transfer_max: 128 << 10 };
-        let command = namespace.read((5 << 32 | 7) * 512, 4096, 0x1122_3344_5566_7788);
+        let command =
+            namespace.read(Wanted::LimitedRetry, (5 << 32 | 7) * 512, 4096, 0x1122_3344_5566_7788);
         let mut expected = [0; 80];
         expected[0] = 0x02; // read
         expected[4] = 3; // namespace
@@ -384,7 +406,7 @@ pub(crate) mod tests {
         fn read_asks_for_its_own_blocks(first in 0_u64..1 << 40, count in 1_u32..=32, exponent in 9_u32..=12) {
             let block = 1 << exponent;
             let namespace = Namespace { nsid: 1, block, transfer_max: 32 << 12 };
-            let command = namespace.read(first * u64::from(block), count * block, 0);
+            let command = namespace.read(Wanted::LimitedRetry, first * u64::from(block), count * block, 0);
             prop_assert_eq!(u64::from(command.cdw10) | u64::from(command.cdw11) << 32, first);
             prop_assert_eq!(command.cdw12, 1 << 31 | (count - 1));
         }

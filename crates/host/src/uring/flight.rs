@@ -30,7 +30,7 @@ use rustix::io::Errno;
 
 use super::Under;
 use crate::devices::fast::Hint;
-use crate::devices::nvme::{Namespace, ReadEnd, read_end};
+use crate::devices::nvme::{Namespace, ReadEnd, Wanted, read_end};
 use crate::errno::{AGAIN_MAX, Doing, Meaning, failed_write, meaning};
 use crate::medium::byte_offset;
 use crate::search::Search;
@@ -79,8 +79,8 @@ enum Safety {
 pub(super) enum Step<'a> {
     /// Fill the room from this byte of the drive on, with this I/O priority; 0 is the usual one.
     Read { offset: u64, room: &'a mut [u8], priority: u16 },
-    /// The same past the block layer, with limited retry.
-    LimitedRead { namespace: Namespace, offset: u64, room: &'a mut [u8] },
+    /// The same past the block layer.
+    PastRead { namespace: Namespace, wanted: Wanted, offset: u64, room: &'a mut [u8] },
     /// Store the pieces but for so many bytes, from this byte on.
     Write { offset: u64, pieces: &'a [Piece], skip: usize, durability: Durability },
     /// Make what was written safe.
@@ -157,14 +157,16 @@ impl Flight {
                 let room = &mut buf.as_mut_slice()[part][moved..];
                 let most = match hint {
                     Hint::None | Hint::Priority(_) => READ_MAX,
-                    Hint::LimitedRetry(namespace) => namespace.transfer_max as usize,
+                    Hint::Past(namespace, _) => namespace.transfer_max as usize,
                 };
                 let len = room.len().min(most);
                 let room = &mut room[..len];
                 match *hint {
                     Hint::None => Step::Read { offset, room, priority: 0 },
                     Hint::Priority(priority) => Step::Read { offset, room, priority },
-                    Hint::LimitedRetry(namespace) => Step::LimitedRead { namespace, offset, room },
+                    Hint::Past(namespace, wanted) => {
+                        Step::PastRead { namespace, wanted, offset, room }
+                    }
                 }
             }
             (Command::Write { extent, .. }, Payload::Pieces(pieces)) => {
@@ -190,7 +192,7 @@ impl Flight {
         }
         match self.hint {
             Hint::None | Hint::Priority(_) => self.move_on(result as usize),
-            Hint::LimitedRetry(namespace) => {
+            Hint::Past(namespace, _) => {
                 match read_end(u16::try_from(result).unwrap_or(u16::MAX)) {
                     // All of it: past the block layer there are no short reads.
                     ReadEnd::Good => {
@@ -209,7 +211,7 @@ impl Flight {
             Hint::None => false,
             // A kernel that does not know hints takes them for a level that does not exist.
             Hint::Priority(_) => [Errno::INVAL, Errno::OPNOTSUPP].contains(&errno),
-            Hint::LimitedRetry(_) => {
+            Hint::Past(..) => {
                 let refusals = [
                     Errno::INVAL,
                     Errno::OPNOTSUPP,
@@ -233,7 +235,12 @@ impl Flight {
 
     /// F2.
     fn do_without(&mut self) -> Progress {
-        self.under.fast.refuse();
+        match self.hint {
+            Hint::Past(_, Wanted::FromMedium) => self.under.fast.refuse_medium(),
+            Hint::Past(_, Wanted::LimitedRetry) | Hint::Priority(_) | Hint::None => {
+                self.under.fast.refuse();
+            }
+        }
         self.hint = Hint::None;
         Progress::GoesOn
     }

@@ -274,8 +274,9 @@ impl<D: Door> Kernel for Ring<D> {
                 };
                 write.offset(offset).rw_flags(flags.bits() as i32).build()
             }
-            Step::LimitedRead { namespace, offset, room } => {
-                let command = namespace.read(offset, room.len() as u32, room.as_mut_ptr() as u64);
+            Step::PastRead { namespace, wanted, offset, room } => {
+                let command =
+                    namespace.read(wanted, offset, room.len() as u32, room.as_mut_ptr() as u64);
                 let entry = opcode::UringCmd80::new(Fd(device), NVME_READ).cmd(command.bytes());
                 return self.push_large(&entry.build().user_data(name));
             }

@@ -9,6 +9,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use levelhead_array::Promise;
 use levelhead_block::{
     BlockService, Buf, Done, Durability, Effort, Outcome, Reply, Request, SectorSet,
 };
@@ -21,8 +22,9 @@ use super::flight::{Flight, Step};
 use super::ring::Event;
 use super::*;
 use crate::devices::cdl::{Expiry, Limit, Pass, ReadLimit};
+use crate::devices::fast::Hint;
 use crate::devices::nvme::{
-    DO_NOT_RETRY, INVALID_FIELD, INVALID_OPCODE, Namespace, UNRECOVERED_READ,
+    DO_NOT_RETRY, INVALID_FIELD, INVALID_OPCODE, Namespace, UNRECOVERED_READ, Wanted,
 };
 use crate::doubles::{Heard, commands, fates};
 use crate::medium::Transfer;
@@ -32,6 +34,7 @@ use crate::medium::Transfer;
 enum Seen {
     Read { sector: u64, sectors: u64, priority: u16 },
     Limited { sector: u64, sectors: u64, blocks: u32 },
+    FromMedium { sector: u64, sectors: u64, blocks: u32 },
     Write { sector: u64, skip: usize, durability: Durability },
     Sync,
 }
@@ -83,10 +86,14 @@ impl Kernel for FakeKernel {
                 let seen = Seen::Read { sector, sectors, priority };
                 (seen, self.read(offset, room, false))
             }
-            Step::LimitedRead { namespace, offset, room } => {
+            Step::PastRead { namespace, wanted, offset, room } => {
                 let (sector, sectors) = place(offset, room);
-                let blocks = namespace.read(offset, room.len() as u32, 0).cdw12 & 0xFFFF;
-                let seen = Seen::Limited { sector, sectors, blocks: blocks + 1 };
+                let blocks = namespace.read(wanted, offset, room.len() as u32, 0).cdw12 & 0xFFFF;
+                let blocks = blocks + 1;
+                let seen = match wanted {
+                    Wanted::LimitedRetry => Seen::Limited { sector, sectors, blocks },
+                    Wanted::FromMedium => Seen::FromMedium { sector, sectors, blocks },
+                };
                 (seen, self.read(offset, room, true))
             }
             Step::Write { offset, pieces, skip, durability } => {
@@ -329,6 +336,33 @@ fn limited_retry_takes_as_many_commands_as_it_needs() {
     }
     let (seen, outcome, _) = read(namespace(), Effort::Full, &[]);
     assert_eq!((seen, outcome), (vec![plain(8, 4)], Outcome::GOOD));
+}
+
+#[test]
+fn read_from_the_medium_goes_past_the_block_layer_where_that_can_say_so() {
+    let medium = |sector| Seen::FromMedium { sector, sectors: 2, blocks: 16 };
+    let (seen, outcome, way) = read(namespace(), Effort::Medium, &[]);
+    assert_eq!((seen, outcome), (vec![medium(8), medium(10)], Outcome::GOOD));
+    assert_eq!(way.0.promise(), Promise::Medium);
+    // What cannot be read is sought out, past the block layer as well.
+    let (seen, outcome, _) =
+        read(namespace(), Effort::Medium, &[End::Status(UNRECOVERED_READ), End::Errno(Errno::IO)]);
+    assert!(matches!(outcome, Outcome::Done { .. }) && seen.len() > 2, "{seen:?}");
+    assert!(seen.iter().all(|seen| matches!(seen, Seen::FromMedium { .. })), "{seen:?}");
+    // Refused: from then on it is an ordinary read, and promises less. Limited retry has nothing to do with it.
+    let refusal = [End::Status(INVALID_FIELD | DO_NOT_RETRY)];
+    let (seen, outcome, way) = read(namespace(), Effort::Medium, &refusal);
+    assert_eq!((seen, outcome), (vec![medium(8), plain(8, 4)], Outcome::GOOD));
+    assert_eq!(
+        (way.0.promise(), way.name()),
+        (Promise::Interface, "nvme-limited-retry".to_owned())
+    );
+    assert_eq!(way.0.hint(Effort::Medium), Hint::None);
+    for fast in [limits(), FastFail::none("a file")] {
+        let (seen, outcome, way) = read(fast, Effort::Medium, &[]);
+        assert_eq!((seen, outcome), (vec![plain(8, 4)], Outcome::GOOD));
+        assert_eq!(way.0.promise(), Promise::Interface);
+    }
 }
 
 #[test]
