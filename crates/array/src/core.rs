@@ -994,6 +994,14 @@ impl Sub {
         self.is_orphan
     }
 
+    /// The buffer that a write of one piece is written from.
+    pub(crate) fn written_buf(&self) -> Option<BufId> {
+        match (self.command, self.segments.as_slice()) {
+            (Command::Write { .. }, [segment]) => Some(segment.place.buf),
+            _ => None,
+        }
+    }
+
     /// The buffer a read fills.
     pub(crate) fn read_buf(&self) -> Option<BufId> {
         match (self.command, self.segments.as_slice()) {

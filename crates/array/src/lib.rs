@@ -112,6 +112,7 @@ use crate::ops::read::{ReadOp, Wanted};
 use crate::ops::write::{Cause, Part, Progress, WriteOp};
 use crate::policy::tau::DriveView;
 use crate::timers::{Duty, Timer, Timers};
+use crate::verify::books::RecordChecks;
 use crate::verify::checking::{Brought, Checks, HeldRead};
 
 /// The widest write, in stripes, that waiting writes join to.
@@ -136,6 +137,7 @@ pub struct Array {
     rebuild: Rebuild,
     copies: Copies,
     checks: Checks,
+    record_checks: RecordChecks,
     /// What is recorded of the array, where something is.
     ledger: Option<Ledger>,
     /// The list of damaged sectors on the drives.
@@ -234,6 +236,7 @@ impl Array {
             rebuild: Rebuild::new(settings.background, wishes.rebuild),
             copies: Copies::default(),
             checks: Checks::new(settings.spec.members()),
+            record_checks: RecordChecks::new(settings.verify.is_some()),
             ledger: settings.books.as_ref().map(Ledger::new),
             list_copies: settings.books.as_ref().map(ListCopies::new).unwrap_or_default(),
             map_copies: settings.books.as_ref().map(MapCopies::new).unwrap_or_default(),
@@ -694,8 +697,8 @@ impl Array {
             (Purpose::Op(op), _) if self.ops.contains_key(&op) => {
                 self.hand_over(now, op, Ended { sub, state, buf, outcome });
             }
-            (Purpose::Ledger, Some(ledger)) if !self.core.drives.away().contains(state.drive) => {
-                ledger.handle_done(&mut self.core, now, state.drive, sub);
+            (Purpose::Ledger, Some(_)) if !self.core.drives.away().contains(state.drive) => {
+                self.handle_books_done(now, sub, state, outcome);
             }
             (Purpose::List, _) if self.core.counted().contains(state.drive) => {
                 self.list_copies.handle_done(&mut self.core, state.drive, sub);
@@ -784,6 +787,7 @@ impl Array {
         self.core.missed.end_return(drive);
         self.core.nearly_present = self.core.nearly_present.without(DriveSet::EMPTY.with(drive));
         self.forget_written(now, drive);
+        self.forget_records(drive);
         let events = self.core.drives.handle_lost(now, drive);
         self.note_lost_writes();
         if let Some(ledger) = &mut self.ledger {

@@ -172,8 +172,8 @@ impl Array {
         if let Some(Op::Check(check)) = self.ops.get_mut(&op) {
             check.handle_checked(&mut self.core, now, zero);
             self.advance(now, op);
-        } else {
-            self.handle_bytes_compared(now, op, zero);
+        } else if !self.handle_bytes_compared(now, op, zero) {
+            self.handle_record_compared(now, op, zero);
         }
         self.move_on(now);
     }

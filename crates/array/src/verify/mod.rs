@@ -47,6 +47,7 @@
 //! Records of transactions do not stay on their rings for this: what has a checksum only, in a stripe without redundancy,
 //! is found and not mended.
 
+pub(crate) mod books;
 pub(crate) mod checking;
 pub(crate) mod findings;
 pub(crate) mod records;
