@@ -5,7 +5,8 @@ use levelhead_array::quorum::{Copy, Found, quorum};
 use levelhead_array::reserve::Division;
 use levelhead_array::superblock::{Book, Forced, Own, State, Superblock, Uuid};
 use levelhead_array::{
-    Blame, Books, Budget, Ending, Patience, Policy, ScrubState, Settings, Spec, Wishes,
+    Blame, Books, Budget, Ending, Patience, Policy, ScrubState, Settings, Spec, Submit,
+    VerifySettings, Wishes,
 };
 use levelhead_block::{BlockDevice, Command, Outcome};
 use levelhead_units::{DriveIdx, DriveSet, Nanos, Sectors};
@@ -68,6 +69,11 @@ fn started_from(
     left_out: DriveSet,
     background: Option<Budget>,
 ) -> Runtime {
+    let settings = Settings { background, ..settings_of(book, size, left_out) };
+    Runtime::with_drives_of(&settings, 1, size)
+}
+
+fn settings_of(book: &Book, size: Sectors, left_out: DriveSet) -> Settings {
     let spec = book.spec;
     let division = Division::of(&spec, size).unwrap();
     let found = |drive: DriveIdx| {
@@ -78,16 +84,47 @@ fn started_from(
     };
     let shown = DriveSet::first(spec.drives() as u8).without(left_out);
     let assembly = quorum(&shown.iter().map(found).collect::<Vec<_>>()).unwrap();
-    let settings = Settings {
+    Settings {
         area: assembly.area.clone(),
         synced: assembly.trusted,
         lost: assembly.absent,
         books: Some(Books::of(&assembly, Uuid([2; 16]))),
         patience: Some(PATIENCE),
-        background,
         ..settings(spec, 1, Policy::Normal, DriveSet::EMPTY)
-    };
-    Runtime::with_drives_of(&settings, 1, size)
+    }
+}
+
+/// Where writes are read back the records of the array itself are: one that a drive does not store is written again, and a drive
+/// that never does is lost.
+#[test]
+fn record_that_is_not_there_is_written_again_and_costs_the_drive_in_the_end() {
+    for (times, is_lost) in [(1, false), (3, false), (4, true)] {
+        let book = new_book(SPEC, SIZE, true);
+        let verify = Some(VerifySettings::IDLE);
+        let settings = Settings { verify, ..settings_of(&book, SIZE, DriveSet::EMPTY) };
+        let mut run = Runtime::with_drives_of(&settings, 1, SIZE);
+        run.write(1, extent(0, 1), &[7; 4096]);
+        for _ in 0..times {
+            let is_first = |submit: &Submit| {
+                let at = submit.command.extent().map(|extent| extent.lba.get());
+                submit.drive == DriveIdx::new(1) && submit.command.is_write() && at == Some(0)
+            };
+            while !run.inside.iter().any(is_first) {
+                run.finish_any();
+            }
+            run.finish(run.inside.iter().position(is_first).unwrap());
+            run.drives[1].bytes_mut(extent(0, 1)).fill(0);
+        }
+        run.run_until_quiet();
+        assert!(run.take(1).unwrap().0.outcome.is_good());
+        assert_eq!(run.array.counters().verify_records, times.min(3), "{times}");
+        assert_eq!(run.array.lost().contains(DriveIdx::new(1)), is_lost, "{times}");
+        let drives: &[usize] = if is_lost { &[0, 2] } else { &[0, 1, 2] };
+        for &drive in drives {
+            let generation = run.array.generation().unwrap();
+            assert!(has_generation(&run, drive, generation), "drive {drive}, {times}");
+        }
+    }
 }
 
 /// A scrub that has found nothing wrong ends the mark that something was forced, on the drives, too; one that has leaves it.

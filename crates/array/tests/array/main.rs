@@ -19,4 +19,5 @@ mod recorded;
 mod runtime;
 mod scrub;
 mod trouble;
+mod verify;
 mod wishes;

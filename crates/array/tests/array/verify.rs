@@ -1,0 +1,224 @@
+//! Writes that are read back, and mended where they are not there.
+
+use levelhead_array::{
+    ArrayEvent, Flaw, Promise, Settings, VerifyMode, VerifySettings, VerifyStatus,
+};
+use levelhead_block::{Command, Effort};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Nanos, Sectors};
+
+use crate::runtime::{Runtime, extent, journaled, settings};
+
+const WAIT: Nanos = Nanos::from_millis(1);
+
+/// Four data drives and two redundant ones with chunks of four sectors, whose writes are read back.
+fn verified(verify: VerifySettings) -> Runtime {
+    let spec = "raid6:4+2,chunk=16KiB".parse().unwrap();
+    let settings = settings(spec, 4, "normal".parse().unwrap(), DriveSet::EMPTY);
+    run(&Settings { verify: Some(verify), ..settings })
+}
+
+fn run(settings: &Settings) -> Runtime {
+    let mut run = Runtime::new(settings, 1);
+    for drive in 0..settings.spec.drives() {
+        run.array.handle_promise(DriveIdx::from_usize(drive), Promise::Medium);
+    }
+    run
+}
+
+const SUMS: VerifySettings = VerifySettings { cache: Sectors::ZERO, ..VerifySettings::IDLE };
+
+fn status(run: &Runtime) -> VerifyStatus {
+    run.array.verify_status().unwrap()
+}
+
+fn write(run: &mut Runtime, id: u64, extent: Extent, value: u8) {
+    run.write(id, extent, &vec![value; extent.sectors.as_usize() * 4096]);
+    run.run_until_quiet();
+    assert!(run.take(id).unwrap().0.outcome.is_good());
+}
+
+fn read(run: &mut Runtime, id: u64, extent: Extent) -> Vec<u8> {
+    run.read(id, extent);
+    run.run_until_quiet();
+    let (answer, buf) = run.take(id).unwrap();
+    assert!(answer.outcome.is_good());
+    buf.as_slice().iter().step_by(4096).copied().collect()
+}
+
+/// Puts zeroes where a drive has stored something, as if it had lost that.
+fn forget(run: &mut Runtime, drive: usize, extent: Extent) {
+    run.drives[drive].bytes_mut(extent).fill(0);
+}
+
+/// What was told of flawed writes, by its name.
+fn told(run: &Runtime) -> Vec<&'static str> {
+    let name = |event: &ArrayEvent| match event {
+        ArrayEvent::WriteFlawed { .. } | ArrayEvent::WriteMended { .. } => {
+            Some(levelhead_array::Event::Array(*event).name())
+        }
+        _ => None,
+    };
+    run.array_events.iter().filter_map(name).collect()
+}
+
+/// Lets time pass until nothing waits to be read back.
+fn settle(run: &mut Runtime) {
+    for _ in 0..100 {
+        run.wait(WAIT);
+        run.run_until_quiet();
+    }
+    assert_eq!(status(run).waiting, 0);
+}
+
+#[test]
+fn write_is_read_back_when_its_drive_has_been_idle_and_one_drive_of_a_group_at_a_time() {
+    let mut run = verified(VerifySettings::IDLE);
+    write(&mut run, 1, extent(0, 2), 7);
+    assert!(run.inside.is_empty() && status(&run).waiting == 3);
+    run.wait(Nanos::from_micros(100));
+    assert!(run.inside.is_empty(), "VF6: it has not been idle for long enough");
+    run.wait(WAIT);
+    let [submit] = run.inside.as_slice() else { panic!("one drive at a time: {:?}", run.inside) };
+    assert!(matches!(submit.command, Command::Read { effort: Effort::Medium, .. }));
+    settle(&mut run);
+    let seen = status(&run);
+    assert_eq!((seen.writes, seen.verified, seen.found, seen.memory_bytes), (3, 3, 0, 0));
+}
+
+#[test]
+fn raw_reads_back_at_once() {
+    let mut run = verified(VerifySettings { mode: VerifyMode::Raw, ..VerifySettings::IDLE });
+    write(&mut run, 1, extent(0, 2), 7);
+    assert_eq!((status(&run).verified, status(&run).waiting), (3, 0));
+}
+
+#[test]
+fn lost_write_is_never_read_and_is_mended_from_memory_or_from_the_other_drives() {
+    for verify in [VerifySettings::IDLE, SUMS] {
+        let mut run = verified(verify);
+        write(&mut run, 1, extent(0, 3), 7);
+        forget(&mut run, 0, extent(0, 3));
+        assert_eq!(read(&mut run, 2, extent(0, 4)), [7, 7, 7, 0], "VF3, {verify:?}");
+        settle(&mut run);
+        assert_eq!(told(&run), ["write-lost", "write-mended"], "{verify:?}");
+        assert_eq!(run.drives[0].bytes(extent(0, 3)), [7; 3 * 4096]);
+        let seen = status(&run);
+        assert_eq!((seen.found, seen.mended, seen.verified), (1, 1, 3), "{seen:?}");
+        let flawed = run.array_events.iter().find_map(|event| match event {
+            ArrayEvent::WriteFlawed { drive, extent, flaw, promise } => {
+                Some((*drive, *extent, *flaw, *promise))
+            }
+            _ => None,
+        });
+        let expected = (DriveIdx::new(0), extent(0, 3), Flaw::Lost, Promise::Medium);
+        assert_eq!(flawed, Some(expected));
+    }
+}
+
+#[test]
+fn torn_write_is_mended_where_it_is_torn() {
+    let mut run = verified(VerifySettings::IDLE);
+    write(&mut run, 1, extent(0, 4), 7);
+    forget(&mut run, 0, extent(2, 2));
+    settle(&mut run);
+    assert_eq!(told(&run), ["write-torn", "write-mended"]);
+    assert_eq!(run.drives[0].bytes(extent(0, 4)), [7; 4 * 4096]);
+}
+
+#[test]
+fn sector_that_cannot_be_read_back_is_mended_as_well() {
+    let mut run = verified(SUMS);
+    write(&mut run, 1, extent(0, 2), 7);
+    run.bad.insert((DriveIdx::new(0), levelhead_units::Lba::new(1)));
+    settle(&mut run);
+    assert_eq!(told(&run), ["write-unreadable", "write-mended"]);
+    assert!(run.bad.is_empty());
+}
+
+/// VF3: what is redundant would count what is stale.
+#[test]
+fn redundancy_is_not_computed_from_what_was_lost() {
+    for verify in [VerifySettings::IDLE, SUMS] {
+        let mut run = verified(verify);
+        write(&mut run, 1, extent(0, 1), 7);
+        forget(&mut run, 0, extent(0, 1));
+        // The same codeword: three sectors of data are read, or the old ones of what changes.
+        write(&mut run, 2, extent(4, 1), 9);
+        settle(&mut run);
+        run.lose(DriveIdx::new(0));
+        run.lose(DriveIdx::new(1));
+        assert_eq!(read(&mut run, 3, extent(0, 1)), [7], "{verify:?}");
+        assert_eq!(read(&mut run, 4, extent(4, 1)), [9], "{verify:?}");
+    }
+}
+
+/// VF2: the read was inside the drive when the next write of the sector went out.
+#[test]
+fn comparison_that_another_write_has_overtaken_says_nothing() {
+    let mut run = verified(VerifySettings::IDLE);
+    write(&mut run, 1, extent(0, 1), 7);
+    run.wait(WAIT);
+    assert_eq!(run.inside.len(), 1, "it is being read back");
+    let read = run.inside[0].sub;
+    run.write(2, extent(0, 1), &[9; 4096]);
+    run.run_until(|run| {
+        run.inside.iter().all(|submit| submit.sub != read) || run.inside.len() == 1
+    });
+    run.run_until_quiet();
+    settle(&mut run);
+    assert!(told(&run).is_empty());
+    let seen = status(&run);
+    assert_eq!(seen.writes, seen.verified + seen.superseded, "{seen:?}");
+    assert_eq!(run.drives[0].bytes(extent(0, 1)), [9; 4096]);
+}
+
+#[test]
+fn write_that_a_drive_never_stores_is_told_and_still_not_read() {
+    let mut run = verified(VerifySettings::IDLE);
+    write(&mut run, 1, extent(0, 1), 7);
+    for _ in 0..200 {
+        forget(&mut run, 0, extent(0, 1));
+        run.wait(WAIT);
+        while !run.inside.is_empty() {
+            run.finish(0);
+            forget(&mut run, 0, extent(0, 1));
+        }
+    }
+    assert_eq!(told(&run), ["write-lost", "write-not-mended"]);
+    assert_eq!(status(&run).waiting, 1, "it keeps its record");
+    assert_eq!(read(&mut run, 2, extent(0, 1)), [7]);
+    // Another write ends that.
+    write(&mut run, 3, extent(0, 1), 9);
+    settle(&mut run);
+    assert_eq!(read(&mut run, 4, extent(0, 1)), [9]);
+}
+
+#[test]
+fn drive_that_is_lost_has_nothing_to_be_read_back() {
+    let mut run = verified(VerifySettings::IDLE);
+    write(&mut run, 1, extent(0, 2), 7);
+    run.wait(WAIT);
+    let drive = run.inside[0].drive;
+    run.lose(drive);
+    run.run_until_quiet();
+    settle(&mut run);
+    let seen = status(&run);
+    assert_eq!((seen.verified, seen.unverified, seen.memory_bytes), (2, 1, 0), "VF7: {seen:?}");
+}
+
+/// The journal places what it has beside; what it has is newer than any record.
+#[test]
+fn journaled_writes_are_read_back_once_they_are_in_their_places() {
+    let spec = "raid5:2+1,chunk=8KiB".parse().unwrap();
+    let plain = settings(spec, 6, "normal".parse().unwrap(), DriveSet::EMPTY);
+    let settings = Settings { verify: Some(VerifySettings::IDLE), ..journaled(plain) };
+    let mut run = run(&settings);
+    for id in 0..20 {
+        write(&mut run, id, extent(id % 3, 2), id as u8 + 1);
+        run.wait(Nanos::from_micros(700));
+    }
+    settle(&mut run);
+    let seen = status(&run);
+    assert!(seen.verified > 0 && seen.found == 0, "{seen:?}");
+    assert_eq!(seen.writes, seen.verified + seen.superseded, "{seen:?}");
+}
