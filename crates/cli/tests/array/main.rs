@@ -24,6 +24,7 @@ mod spares;
 mod stops;
 #[path = "../support/mod.rs"]
 mod support;
+mod verify;
 mod watch;
 
 use levelhead_block::Durability;
