@@ -12,8 +12,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use levelhead_array::journal::rules::Rules;
 use levelhead_array::{
-    Answer, ArrayEvent, Content, HostOrder, Policy, RequestId, Spec, VerifySettings,
+    Answer, Area, ArrayEvent, Content, HostOrder, JournalSettings, Left, Policy, RequestId, Spec,
+    VerifySettings,
 };
 use levelhead_block::{
     BlockDevice, Buf, Command, Durability, Effort, Memory, Outcome, SectorSet, ZeroTail,
@@ -134,6 +136,9 @@ fn run_with(
         }
     }
     let hard = settings.drives[0].faults.hard_rate > Ratio::ZERO;
+    if verify.is_some() && seed % 2 == 1 && settings.spec.redundant() > 0 {
+        journaled(&mut settings);
+    }
     let mut swarm = Swarm::new(&settings, rng, hard);
     swarm.keeps_bytes = verify.is_none_or(|verify| verify.cache >= VerifySettings::IDLE.cache);
     if let Some(verify) = verify {
@@ -191,6 +196,20 @@ fn draw(rng: &mut Rng, seed: u64) -> WorldSettings {
         journal: None,
         seed,
     }
+}
+
+/// The same with a journal before the data, so small that it is often full.
+fn journaled(settings: &mut WorldSettings) {
+    let ring = Sectors::new(160);
+    settings.area = Some(Area::plain(Extent::new(Lba::ZERO + ring, DRIVE_SIZE - ring)));
+    settings.journal = Some(JournalSettings {
+        pieces: vec![Extent::new(Lba::ZERO, ring)],
+        floor: 1,
+        left: Left::Drained,
+        intents_from: JournalSettings::INTENTS_FROM,
+        region_min: JournalSettings::REGION_MIN,
+        rules: Rules::ALL,
+    });
 }
 
 fn pick<'a, T>(rng: &mut Rng, choices: &'a [T]) -> &'a T {
@@ -390,6 +409,13 @@ impl Swarm {
                 self.world.stop(self.world.now()); // It would wait for ever.
             }
             self.step();
+        }
+        if self.world.array().journal_status().is_some() {
+            // A journal keeps some of its memory until it writes a mark.
+            self.world.stop(self.world.now());
+            while self.world.ending().is_none() {
+                self.step();
+            }
         }
         let left: Vec<&RequestId> = self.in_flight.keys().collect();
         assert!(left.is_empty(), "seed {}: {}: {left:?} unanswered", self.seed, self.what);
