@@ -224,6 +224,8 @@ struct Swarm {
     model: Memory,
     /// Sectors whose last write was not acknowledged in full: anything may be there.
     undefined: Vec<bool>,
+    /// The write of each sector that was sent last.
+    written_last: Vec<RequestId>,
     in_flight: BTreeMap<RequestId, Expected>,
     /// Whether some sectors are beyond mending.
     hard: bool,
@@ -255,6 +257,7 @@ impl Swarm {
             rng,
             model: Memory::new(size),
             undefined: vec![false; size.as_usize()],
+            written_last: vec![RequestId(0); size.as_usize()],
             in_flight: BTreeMap::new(),
             hard,
             keeps_bytes: true,
@@ -278,6 +281,7 @@ impl Swarm {
                 let mut buf = Buf::zeroed(extent.sectors);
                 self.rng.fill(buf.as_mut_slice());
                 self.model.bytes_mut(extent).copy_from_slice(buf.as_slice());
+                extent.iter().for_each(|lba| self.written_last[lba.get() as usize] = request);
                 let (durability, zero_tail) = (Durability::Cached, ZeroTail::None);
                 let command = Command::Write { extent, durability, zero_tail };
                 (command, buf, Expected::Stored(extent))
@@ -345,7 +349,11 @@ impl Swarm {
         if !damaged.is_empty() {
             self.allow_damage(answer);
         }
-        extent.iter().for_each(|lba| self.undefined[lba.get() as usize] = !damaged.is_empty());
+        for at in extent.iter().map(|lba| lba.get() as usize) {
+            // One that had joined it and could not be carried out is answered first.
+            let is_last = self.written_last[at] == answer.request;
+            self.undefined[at] = !damaged.is_empty() || (self.undefined[at] && !is_last);
+        }
     }
 
     fn check_bytes(
