@@ -30,7 +30,7 @@ use crate::ops::postponed::Postponed;
 use crate::policy::Policy;
 use crate::policy::tau::Share;
 use crate::shape::redundancy::Redundancy;
-use crate::shape::{Area, Layout};
+use crate::shape::{Area, Cell, Layout};
 use crate::verify::state::{Sent, Verify};
 use crate::{Content, Settings};
 
@@ -311,6 +311,13 @@ impl Core {
         let is_mirror = self.layout.spec().is_mirror();
         let end = if is_mirror { stripes } else { self.synced.max(first) };
         self.missed.mark_all(drive, first..end);
+        // What was not read back may not be there, or not in the copy that was made of it.
+        let unchecked: Vec<Extent> = self.verify.records.extents(drive).collect();
+        for extent in unchecked {
+            let stripe = |lba| self.layout.symbol(Cell { drive, lba }).0.stripe;
+            let last = extent.lba + (extent.sectors - Sectors::new(1));
+            self.missed.mark_all(drive, stripe(extent.lba)..stripe(last) + 1);
+        }
         self.note_not_copied(drive);
     }
 

@@ -786,8 +786,6 @@ impl Array {
         self.core.valid[drive.as_usize()] = 0;
         self.core.missed.end_return(drive);
         self.core.nearly_present = self.core.nearly_present.without(DriveSet::EMPTY.with(drive));
-        self.forget_written(now, drive);
-        self.forget_records(drive);
         let events = self.core.drives.handle_lost(now, drive);
         self.note_lost_writes();
         if let Some(ledger) = &mut self.ledger {
@@ -803,6 +801,8 @@ impl Array {
         }
         self.list_copies.handle_lost(&mut self.core, drive);
         self.map_copies.handle_lost(&mut self.core, drive);
+        self.forget_written(now, drive);
+        self.forget_records(drive);
         self.core.actions.push_back(Action::Event(Event::Lost { drive, why }));
         let (lost, spec) = (self.core.drives.lost(), *self.core.layout.spec());
         if self.core.has_failed() && survived {

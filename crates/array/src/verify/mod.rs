@@ -36,10 +36,11 @@
 //! - *In the journal.* What is committed and not in its place is read from there, newer than any record. Its record is
 //!   made when it is in its place.
 //! - *Listed as damaged.* A write takes a sector off the list; then it has a record like any other.
-//! - *On the map of a lost drive.* Such a drive is not written to, and has no record. What gives it back the sectors that
-//!   it has missed writes while it is being filled: a scrub is what reads those.
+//! - *On the map of a lost drive.* What of a drive waits when it is lost is marked there, where it has a map: it may not be on the
+//!   drive if that comes back. What gives a drive the sectors that it has missed writes while it is being filled, and has no
+//!   record: a scrub is what reads those.
 //! - *Being copied to a new drive.* The drive may give what is stale to the copy. Mending it is a write, which goes to both
-//!   drives or marks its region; and a record that waits at the exchange is checked on the new drive.
+//!   drives or marks its region; and what waits at the exchange is marked on the map, as above.
 //! - *Being scrubbed.* What is waiting is had from memory, so that nothing is blamed that is to be mended anyway.
 //!
 //! # What it leaves out

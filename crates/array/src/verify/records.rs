@@ -333,14 +333,16 @@ impl Records {
         self.cut(drive, part.extent, Some(part.write), End::Checked);
     }
 
+    /// What of a drive waits.
+    pub(crate) fn extents(&self, drive: DriveIdx) -> impl Iterator<Item = Extent> {
+        let runs = self.drives[drive.as_usize()].map.iter();
+        runs.map(|(&lba, run)| Extent::new(lba, Sectors::new(run.sectors.into())))
+    }
+
     /// Nothing of a drive is waited for any more (VF7).
     pub(crate) fn forget(&mut self, drive: DriveIdx) {
-        let all: Vec<(Lba, u32)> = {
-            let runs = &self.drives[drive.as_usize()].map;
-            runs.iter().map(|(&lba, run)| (lba, run.sectors)).collect()
-        };
-        for (lba, sectors) in all {
-            let extent = Extent::new(lba, Sectors::new(sectors.into()));
+        let all: Vec<Extent> = self.extents(drive).collect();
+        for extent in all {
             self.cut(drive, extent, None, End::GivenUp);
         }
     }

@@ -90,7 +90,7 @@ fn emulated_drives_that_lose_and_tear_writes_are_mended_while_clients_work() {
     // Some are overwritten before they are mended.
     assert!(seen.mended > 0 && seen.mended <= seen.found, "{seen:?}");
     assert_eq!((seen.unverified, seen.memory_bytes), (0, 0), "{seen:?}");
-    array.command(|engine| engine.start_scrub()).unwrap();
+    array.command(levelhead_host::Engine::start_scrub).unwrap();
     let scrub = || array.status().unwrap().scrub;
     wait_until("scrubbed", || scrub().state == ScrubState::Done);
     let found = scrub().found;
