@@ -6,7 +6,7 @@ use levelhead_array::{
     Content, HostOrder, Policy, RequestId, VerifyMode, VerifySettings, VerifyStatus,
 };
 use levelhead_block::{Command, Durability, Effort, ZeroTail};
-use levelhead_drive::{CacheMode, Faults, Profile, Scheduler, Settings};
+use levelhead_drive::{CacheMode, Faults, Profile, Scheduler, Settings, Verify};
 use levelhead_lab::{World, WorldSettings};
 use levelhead_stats::Streams;
 use levelhead_units::{Extent, Instant, Lba, Nanos, Sectors};
@@ -33,6 +33,8 @@ fn run(plan: &Plan) -> Measured {
         queue_depth: 32,
         scheduler: Scheduler::SOONEST,
         cache: CacheMode::Read,
+        retention: None,
+        verify: Verify::Off,
         faults: Faults::NONE,
         size: None,
     };

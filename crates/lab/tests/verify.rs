@@ -9,7 +9,7 @@ use levelhead_array::{
     VerifySettings,
 };
 use levelhead_block::{Buf, Command, Durability, Effort, Memory, Outcome, ZeroTail};
-use levelhead_drive::{CacheMode, Profile, Scheduler, Settings};
+use levelhead_drive::{CacheMode, Profile, Scheduler, Settings, Verify};
 use levelhead_lab::{World, WorldSettings};
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{Extent, Lba, Nanos, Sectors};
@@ -48,6 +48,8 @@ impl Bed {
             queue_depth: 32,
             scheduler: Scheduler::SOONEST,
             cache: CacheMode::WriteBack,
+            retention: None,
+            verify: Verify::Off,
             faults: plan.faults.parse().unwrap(),
             size: Some(Sectors::new(DRIVE_SIZE)),
         };
@@ -262,6 +264,8 @@ fn memory_is_within_its_bounds_for_a_week() {
         queue_depth: 32,
         scheduler: Scheduler::SOONEST,
         cache: CacheMode::Read,
+        retention: None,
+        verify: Verify::Off,
         faults: levelhead_drive::Faults::NONE,
         size: None,
     };
