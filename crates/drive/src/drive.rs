@@ -12,7 +12,7 @@ use crate::disk::{Alone, Disk, Work};
 use crate::faults::{Misbehaviour, Unread};
 use crate::health::{Account, Counters, Entry};
 use crate::mechanics::{Pass, TURN};
-use crate::queue::{Queue, Waiting, is_durable};
+use crate::queue::{Queue, Waiting, is_durable, is_of_medium};
 use crate::verifying::{Verifying, misdirected, repair_origin};
 use crate::{
     CacheMode, Faults, FaultsError, Placing, Profile, Retention, Settings, SettingsError, Verify,
@@ -591,11 +591,6 @@ impl Drive {
 fn slowed(time: Nanos, slowdown: f64) -> Nanos {
     // Exact for the usual 1: services are far shorter than 2^53 ns, a hundred days.
     Nanos::new((time.get() as f64 * slowdown).round() as u64)
-}
-
-/// Whether it is a read that no memory may answer.
-fn is_of_medium(command: &Command) -> bool {
-    matches!(command, Command::Read { effort: Effort::Medium, .. })
 }
 
 /// What a command does to the medium, if it moves anything at all.

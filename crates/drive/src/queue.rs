@@ -17,7 +17,7 @@
 
 use std::ops::Range;
 
-use levelhead_block::{Command, Durability};
+use levelhead_block::{Command, Durability, Effort};
 use levelhead_units::{Instant, Nanos};
 
 use crate::Scheduler;
@@ -144,13 +144,19 @@ impl Choice<'_> {
     #[inline]
     fn movement<'w>(&self, waiting: &'w Waiting) -> Option<&'w (BlockPosition, Pass)> {
         let target = waiting.target.as_ref()?;
-        // A durable write goes past the memory.
+        // A durable write goes past the memory, and so does a read of the medium.
         let is_near = !is_durable(&waiting.command)
+            && !is_of_medium(&waiting.command)
             && self
                 .cache
                 .is_some_and(|cache| cache.is_near(&waiting.blocks, target.1 == Pass::Read));
         (!is_near).then_some(target)
     }
+}
+
+/// Whether it is a read that no memory may answer.
+pub(crate) fn is_of_medium(command: &Command) -> bool {
+    matches!(command, Command::Read { effort: Effort::Medium, .. })
 }
 
 /// Whether a write must not wait in memory.
