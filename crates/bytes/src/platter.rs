@@ -105,16 +105,16 @@ impl<S: Storage> Platter<S> {
         let Outcome::Done { unknown, damaged } = &ended.outcome else {
             return Ok(Reply::bare(ended.outcome));
         };
-        for one in &ended.after {
-            if one.what == What::Overwritten
-                && let Err(error) = self.remember(one.extent, one.id)
-            {
-                return Err(Failed { request, error });
-            }
-        }
         let Request { command, origin, payload } = request.spelled_out();
         let failed =
             |payload, error| Failed { request: Request { command, origin, payload }, error };
+        let (own, earlier): (Vec<Aftermath>, Vec<Aftermath>) =
+            ended.after.iter().cloned().partition(|one| Some(one.id) == ended.read_back);
+        for one in earlier {
+            if let Err(error) = self.carry_out(one) {
+                return Err(failed(payload, error));
+            }
+        }
         let data = match (command, payload) {
             (Command::Read { extent, effort }, payload) => {
                 if effort == Effort::Medium
@@ -153,12 +153,9 @@ impl<S: Storage> Platter<S> {
                 Data::None
             }
         };
-        for one in ended.after {
-            if one.what != What::Overwritten
-                && let Err(error) = self.carry_out(one)
-            {
-                let request = Request { command, origin, payload: Payload::None };
-                return Err(Failed { request, error });
+        for one in own {
+            if let Err(error) = self.carry_out(one) {
+                return Err(failed(Payload::None, error));
             }
         }
         Ok(Reply { outcome: ended.outcome, data, reason: None })
@@ -179,6 +176,13 @@ impl<S: Storage> Platter<S> {
                 Ok(())
             }
             What::WrittenAgain(silent) => {
+                let Self { storage, unwritten, held, .. } = self;
+                unwritten
+                    .settle_of(extent, id, held, |lba, bytes| storage.write_sector(lba, bytes))?;
+                if silent != Silent::Nothing {
+                    // It may go wrong with sectors that had been right.
+                    self.remember(extent, id)?;
+                }
                 for (lba, bytes) in self.held.take(extent, id) {
                     let at = u32::try_from((lba - extent.lba).get()).expect("a command's sector");
                     let fate = fate(extent, at, &silent);
@@ -197,6 +201,7 @@ impl<S: Storage> Platter<S> {
         for lba in extent.iter().filter(|&lba| !self.held.has(lba, write)).collect::<Vec<_>>() {
             let mut bytes = [0; SECTOR_SIZE];
             self.storage.read(lba, &mut bytes)?;
+            self.unwritten.overlay(Extent::new(lba, Sectors::new(1)), &mut bytes);
             self.held.put(lba, write, &bytes);
         }
         Ok(())

@@ -200,6 +200,23 @@ impl Unwritten {
         Ok(())
     }
 
+    /// The same for what waits of the write of this name, which the device reads back.
+    pub(crate) fn settle_of<E>(
+        &mut self,
+        extent: Extent,
+        write: u64,
+        held: &mut Held,
+        mut store: impl FnMut(Lba, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let of_it = |(_, waiting): &(&Lba, &Waiting)| waiting.read_back == Some(write);
+        let range = self.sectors.range(extent.lba..extent.end()).filter(of_it);
+        for lba in range.map(|(&lba, _)| lba).collect::<Vec<_>>() {
+            self.sectors[&lba].settle(lba, held, &mut store)?;
+            self.sectors.remove(&lba);
+        }
+        Ok(())
+    }
+
     /// The power fails: what waited is gone.
     pub fn lose(&mut self) {
         self.sectors.clear();

@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use levelhead_block::{Aftermath, Command, Effort, Health, Outcome, SectorSet, Silent, What};
 use levelhead_stats::{Streams, hash_of};
-use levelhead_units::{Extent, Instant, Nanos, Ratio, Sectors};
+use levelhead_units::{Bytes, Extent, Instant, Nanos, Ratio, Sectors};
 
-use crate::cache::{End, Form, GivenUp, Part, REPAIRS_MAX, Write};
-use crate::disk::{Alone, Disk, Work};
+use crate::cache::Write;
+use crate::disk::{Disk, Work};
 use crate::faults::{Misbehaviour, Unread};
 use crate::health::{Account, Counters, Entry};
 use crate::mechanics::{Pass, TURN};
 use crate::queue::{Queue, Waiting, is_durable, is_of_medium};
-use crate::verifying::{Verifying, misdirected, repair_origin};
+use crate::settings::UNIT;
+use crate::verifying::Verifying;
 use crate::{
     CacheMode, Faults, FaultsError, Placing, Profile, Retention, Settings, SettingsError, Verify,
 };
@@ -38,7 +39,7 @@ pub struct Completion {
     /// Whether it is a write that the drive reads back, or has read back: what becomes of it later says
     /// [`Drive::poll_aftermath`].
     pub is_read_back: bool,
-    /// What has become of this write within the command, and, before that, of others because of it.
+    /// What has become of earlier writes until this command, and because of it; then, of this one within the command.
     pub after: Vec<Aftermath>,
 }
 
@@ -64,7 +65,8 @@ impl Completion {
 
 /// One drive. See the crate's documentation for what it models.
 ///
-/// After every call that takes `now`, drain [`Drive::poll`] and look at [`Drive::deadline`].
+/// After every call that takes `now`, drain [`Drive::poll`], then [`Drive::poll_aftermath`], and look at
+/// [`Drive::deadline`].
 #[derive(Debug)]
 pub struct Drive {
     disk: Disk,
@@ -130,8 +132,8 @@ impl Drive {
         let mut settings = settings;
         if let (Verify::Idle(_), None) = (settings.verify, settings.retention) {
             // What waits has to stay somewhere.
-            settings.retention =
-                profile.memory().map(|memory| Retention::new(Placing::MruMru, memory));
+            let least = |memory: Bytes| Retention::new(Placing::MruMru, memory.max(UNIT));
+            settings.retention = profile.memory().map(least);
         }
         let key = streams.key(name);
         Ok(Self {
@@ -265,8 +267,12 @@ impl Drive {
             ServiceState::Busy(active) => Some(active.completion.ended),
             // Commands wait only for what the disk does on its own.
             ServiceState::Idle if self.queue.len() > 0 => self.disk.busy_until(),
-            // A difference that will be found is an event for who keeps the bytes.
-            ServiceState::Idle if self.expects() => self.disk.alone_until(),
+            // A difference that will be found is an event for a runtime that keeps the bytes. A dead drive
+            // finds none.
+            ServiceState::Idle if self.verifying.expects() => {
+                let is_alive = |at: &Instant| self.faults.death().is_none_or(|death| *at <= death);
+                self.disk.alone_until().filter(is_alive)
+            }
             ServiceState::Idle | ServiceState::Dead => None,
         };
         // All waiting commands end at once when the drive dies.
@@ -330,12 +336,12 @@ impl Drive {
                 ServiceState::Busy(active) => self.end(active),
                 ServiceState::Idle => {
                     let Some(came) = self.queue.oldest() else {
-                        if self.expects() {
+                        if self.verifying.expects() {
                             self.work_alone(now);
                         }
                         return;
                     };
-                    self.work_alone_before(came, last);
+                    self.work_alone_before(came.min(last), last);
                     if death.is_none() && self.disk.busy_until().is_some_and(|free| free > now) {
                         return;
                     }
@@ -451,110 +457,11 @@ impl Drive {
                 completion.after.extend(again);
             }
         }
+        // What the drive has done on its own came before this.
+        completion.after.splice(0..0, self.verifying.aftermaths.drain(..));
         self.disk.finish(completion.ended);
         self.give_up();
         self.completions.push_back(completion);
-    }
-
-    /// `extent` has been written, except for what was silently wrong with that; tells of the waiting writes on which it
-    /// has landed.
-    fn store(&mut self, extent: Extent, silent: &Silent, mut tell: impl FnMut(Aftermath)) {
-        if let Some(landing) = misdirected(extent, silent)
-            && let Some(unverified) = &self.disk.idle.unverified
-        {
-            let geometry = &self.disk.geometry;
-            for part in unverified.overlapping(&geometry.blocks(landing)) {
-                let extent = geometry.extent(&part.blocks);
-                let id = unverified.id(part);
-                tell(Aftermath { id, extent, what: What::Overwritten });
-            }
-        }
-        self.faults.mend(extent, silent);
-        self.verifying.wrote(extent, silent);
-    }
-
-    /// What is silently wrong each time with a write that is written again until it is right.
-    fn write_again(&self, extent: Extent, origin: u64, first: &Silent) -> Vec<Silent> {
-        let mut again: Vec<Silent> = Vec::new();
-        let is_wrong = |silent: &Silent| *silent != Silent::Nothing;
-        for attempt in 1..=REPAIRS_MAX {
-            if !is_wrong(again.last().unwrap_or(first)) {
-                break;
-            }
-            again.push(self.faults.write(extent, repair_origin(origin, attempt)));
-        }
-        again
-    }
-
-    /// Whether something that waits will be found not to be what was written.
-    fn expects(&self) -> bool {
-        let Some(unverified) = &self.disk.idle.unverified else { return false };
-        let waits =
-            |extent| unverified.overlapping(&self.disk.geometry.blocks(extent)).next().is_some();
-        self.verifying.stale().any(waits)
-    }
-
-    /// Carries out what the drive does on its own by `now`, when no command waits.
-    fn work_alone(&mut self, now: Instant) {
-        let death = self.faults.death().unwrap_or(now);
-        if self.queue.len() == 0 {
-            self.work_alone_before(now, now.min(death));
-        }
-    }
-
-    /// Carries out what the drive has done on its own by `now`, of what it began before `came`.
-    fn work_alone_before(&mut self, came: Instant, now: Instant) {
-        while let Some(done) = self.disk.catch_up(came, now) {
-            match done {
-                Alone::ReadBack(part, ended) => self.compare(&part, ended),
-                Alone::WrittenAgain(part) => self.repair(&part),
-            }
-        }
-    }
-
-    /// A part has been written again.
-    fn repair(&mut self, part: &Part) {
-        let extent = self.disk.geometry.extent(&part.blocks);
-        let Some(unverified) = &self.disk.idle.unverified else { return };
-        let (id, origin) = (unverified.id(part), unverified.origin(part));
-        let silent = self.faults.write(extent, repair_origin(origin, part.repairs + 1));
-        self.account.add_silent(&silent);
-        let mut hit = Vec::new();
-        self.store(extent, &silent, |one| hit.push(one));
-        self.verifying.aftermaths.extend(hit);
-        self.verifying.tell(id, extent, What::WrittenAgain(silent));
-    }
-
-    /// A part has been read back.
-    fn compare(&mut self, part: &Part, ended: Instant) {
-        let (start, extent) = (part.blocks.start, self.disk.geometry.extent(&part.blocks));
-        let is_stale = self.verifying.is_stale(extent);
-        let Some(unverified) = &mut self.disk.idle.unverified else { return };
-        let counters = &mut unverified.counters;
-        if !is_stale {
-            counters.mended += u64::from(part.repairs > 0);
-            self.disk.settle(start, End::Verified(ended));
-            return;
-        }
-        counters.found += u64::from(part.repairs == 0);
-        if part.form == Form::Bytes && part.repairs < REPAIRS_MAX {
-            unverified.mark_wrong(start);
-            return;
-        }
-        counters.unmended += 1;
-        let id = unverified.id(part);
-        self.verifying.tell(id, extent, What::LetGo);
-        self.disk.settle(start, End::GivenUp);
-    }
-
-    /// What made room is not verified any more.
-    fn give_up(&mut self) {
-        for GivenUp { id, blocks } in self.disk.idle.take_given_up() {
-            let extent = self.disk.geometry.extent(&blocks);
-            if self.verifying.is_stale(extent) {
-                self.verifying.tell(id, extent, What::LetGo);
-            }
-        }
     }
 
     /// A command ends because the drive is dead, or was already when it came.
@@ -605,5 +512,6 @@ fn pass(command: &Command) -> Option<(Extent, Pass)> {
     (extent.sectors > Sectors::ZERO).then_some((extent, pass))
 }
 
+mod alone;
 #[cfg(test)]
 mod oracle;

@@ -33,7 +33,7 @@
 //! - D4. Whether a sector fails, how long its retry takes and whether a write is lost depends on the
 //!   seed, the drive's name, the client request and the sector; how slow the drive is and when it says
 //!   nothing, on the seed, its name and the time. Neither depends on order, effort or policy.
-//! - D5. `Fast` and `Limited` reads name sectors *unknown* only, `Full` ones *damaged* only.
+//! - D5. `Fast` and `Limited` reads name sectors *unknown* only, `Full` and `Medium` ones *damaged* only.
 //!
 //! - D6. A power cut loses no write that was answered as durable, nor any that was answered before a
 //!   flush began that has been answered.

@@ -4,6 +4,8 @@
 //! misdirected or flipped write is a state of the medium: its sectors are *stale* until they are written
 //! again in good order. A comparison fails exactly if one of its sectors is stale.
 //!
+//! Only sectors of writes that wait are kept track of: those of all others make no difference any more.
+//!
 //! ```text
 //!   write ends: stale or not --> read back --> not stale: verified
 //!                                   ^    '---> stale: write again (a chance of its own) --.
@@ -32,7 +34,7 @@ use crate::health::VerifyCounters;
 #[derive(Clone, Debug)]
 pub(crate) struct Verifying {
     is_on: bool,
-    /// Sectors that are not what was last written there. The drive itself does not know.
+    /// Sectors of waiting writes that are not what was written. The drive itself does not know.
     stale: Dirty,
     pub(crate) aftermaths: VecDeque<Aftermath>,
     /// What was verified within commands.
@@ -42,7 +44,7 @@ pub(crate) struct Verifying {
 impl Verifying {
     pub(crate) fn new(verify: Verify) -> Self {
         Self {
-            is_on: verify != Verify::Off,
+            is_on: matches!(verify, Verify::Idle(_)),
             stale: Dirty::default(),
             aftermaths: VecDeque::new(),
             raw: VerifyCounters::default(),
@@ -57,9 +59,8 @@ impl Verifying {
         self.stale.remove(&range(extent));
         let Silent::Write(wrong) = silent else { return };
         let SilentWrite { missing, landed, flips } = &**wrong;
-        if let Some(landed) = *landed {
+        if landed.is_some() {
             self.stale.insert(range(extent));
-            self.stale.insert(range(landing(extent, landed, missing)));
             return;
         }
         for at in missing.iter().chain(flips.iter().map(|flip| flip.offset)) {
@@ -68,17 +69,24 @@ impl Verifying {
         }
     }
 
+    /// Another write has landed on these sectors of a waiting one.
+    pub(crate) fn was_hit(&mut self, extent: Extent) {
+        self.stale.insert(range(extent));
+    }
+
+    /// No write waits for these sectors any more.
+    pub(crate) fn forget(&mut self, extent: Extent) {
+        self.stale.remove(&range(extent));
+    }
+
     /// Whether any of these sectors is not what was last written there.
     pub(crate) fn is_stale(&self, extent: Extent) -> bool {
         self.stale.overlapping(&range(extent)).is_some()
     }
 
-    /// The extents that are not what was last written there.
-    pub(crate) fn stale(&self) -> impl Iterator<Item = Extent> {
-        self.stale
-            .runs()
-            .iter()
-            .map(|run| Extent::new(Lba::new(run.start), Sectors::new(run.end - run.start)))
+    /// Whether something that waits will be found not to be what was written.
+    pub(crate) fn expects(&self) -> bool {
+        !self.stale.is_empty()
     }
 
     /// A write and its repairs have been read back within the command.
@@ -136,7 +144,7 @@ mod tests {
         let key = Streams::new(0).key("drive/0");
         let map = Misbehaviour::new(&faults, key, Sectors::new(1 << 20));
         let n = 100_000;
-        // How many writes are lost together with the first so many of their repairs.
+        // How many writes are lost together with their first repairs, by the number of these.
         let mut counts = [0_u32; 4];
         for origin in 0..n {
             let extent = Extent::new(Lba::new(origin % 999), Sectors::new(2));

@@ -225,7 +225,10 @@ impl<D: Disk> Worker<D> {
 
     /// Ends everything that is inside or waits.
     fn run_out(&mut self) {
-        while let Some(at) = self.drive.deadline() {
+        // What waits to be read back is not waited for.
+        while self.drive.queue_len() > 0
+            && let Some(at) = self.drive.deadline()
+        {
             std::thread::sleep(self.clock.until(at).into());
             self.drive.handle_timeout(self.clock.now());
             self.finish();
@@ -256,6 +259,7 @@ impl<D: Disk> Worker<D> {
             if let Err(error) = self.platter.carry_out(aftermath) {
                 self.failure = Some(error.to_string());
                 self.drive.handle_death(self.clock.now());
+                self.finish();
             }
         }
     }

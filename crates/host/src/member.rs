@@ -10,7 +10,7 @@
 //! | `idle-wait` | how long it idles before it does so; after `verify=idle`, as are the next two | 1ms |
 //! | `verify-start` | when the arm sets out for that: `late` or `at-once` | `late` |
 //! | `verify-sums` | memory for checksums of writes whose bytes have made room | none |
-//! | `retention` | what stays in its memory: `mru-lru:SIZE`, `mru-mru`, `stay`, `adaptive` or `dedicated` | as the make does |
+//! | `retention` | what stays in its memory: `mru-lru:SIZE`, `mru-mru`, `stay`, `adaptive` or `dedicated` | as the make does; with `verify=idle`, `mru-mru` |
 //! | `size` | size of the file, which is created where there is none | as it is |
 //! | `seed` | of everything left to chance | 0 |
 

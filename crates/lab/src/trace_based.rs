@@ -31,7 +31,7 @@ pub const VERIFICATION: Nanos = Nanos::from_millis(5);
 /// The largest limit of age that the paper considers.
 pub const AGE_MAX: u64 = 512;
 
-/// What keeps writes from waiting for ever.
+/// What keeps writes from waiting without end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// The number of idle intervals that a write waits through at most.

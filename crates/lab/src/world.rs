@@ -163,6 +163,7 @@ impl Bay {
     /// The array that asked for the commands inside has ended.
     fn forget(&mut self) {
         while self.drive.poll().is_some() {}
+        while self.drive.poll_aftermath().is_some() {}
         self.inside.clear();
         self.refused.clear();
         (self.stalls_until, self.refuses_until) = (Instant::ZERO, Instant::ZERO);
@@ -432,6 +433,7 @@ impl World {
         bay.hangs = true;
         bay.drive.handle_power_cut(now);
         while bay.drive.poll().is_some() {}
+        while bay.drive.poll_aftermath().is_some() {}
         if let Some(bytes) = &mut self.bytes {
             bytes.lose_power_of(drive);
         }

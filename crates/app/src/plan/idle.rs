@@ -63,10 +63,10 @@ pub enum IdleLoad {
 const CHOICES_MAX: usize = 32;
 
 /// Memory that nothing fills.
-const UNLIMITED: Bytes = Bytes::new(1 << 40);
+const UNLIMITED: Bytes = Retention::MEMORY_MAX;
 
 /// Memory is given out in units of this size.
-const UNIT: u64 = 16 << 10;
+const UNIT: u64 = Retention::UNIT.get();
 
 /// Validation, delays and response against cache and wait.
 ///
@@ -145,7 +145,7 @@ struct Bench<'a> {
     requests: &'a [Arrival],
 }
 
-/// One way to verify, in so much memory.
+/// One way to verify, with a size of memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Way {
     verify: Verify,

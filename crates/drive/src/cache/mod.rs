@@ -17,7 +17,7 @@ pub(crate) use self::dirty::Dirty;
 pub(crate) use self::kept::Kept;
 pub(crate) use self::retained::{Class, Retained};
 pub(crate) use self::segments::Segments;
-pub(crate) use self::unverified::{End, Form, GivenUp, Part, REPAIRS_MAX, Unverified};
+pub(crate) use self::unverified::{BytesGone, End, Form, Part, REPAIRS_MAX, Unverified};
 use crate::geometry::Geometry;
 use crate::{CacheMode, Retention};
 

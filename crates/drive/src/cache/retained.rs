@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn who_makes_room_is_the_policy() {
+    fn policy_says_what_makes_room() {
         // Writes at 0, 10; reads at 20, 30, then 20 again; then a write at 40 needs room for one.
         for (placing, gone) in [
             (Placing::MruLru, 10),

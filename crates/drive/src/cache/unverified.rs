@@ -80,7 +80,8 @@ pub(crate) enum Form {
 struct Waiting {
     ended: Instant,
     parts: u32,
-    was_verified: bool,
+    /// When the last part that was verified was.
+    verified: Option<Instant>,
     was_given_up: bool,
     /// The name of its command, which may name another one later.
     id: u64,
@@ -88,9 +89,9 @@ struct Waiting {
     origin: u64,
 }
 
-/// A part that is not verified any more.
+/// A part of which the bytes are kept no more.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct GivenUp {
+pub(crate) struct BytesGone {
     /// The name of the command that wrote it.
     pub(crate) id: u64,
     pub(crate) blocks: Range<u64>,
@@ -165,10 +166,10 @@ impl Unverified {
     /// A write has ended and waits: its bytes are kept. UV1 is the caller's: [`Unverified::supersede`] first.
     pub(crate) fn put(&mut self, geometry: &Geometry, write: Write, ended: Instant) {
         let Write { blocks, id, origin, .. } = write;
-        let (was_verified, was_given_up) = (false, false);
+        let (verified, was_given_up) = (None, false);
         self.serial_last += 1;
         let write = self.serial_last;
-        let waiting = Waiting { ended, parts: 1, was_verified, was_given_up, id, origin };
+        let waiting = Waiting { ended, parts: 1, verified, was_given_up, id, origin };
         self.writes.insert(write, waiting);
         self.counters.writes += 1;
         let cylinder = geometry.position(blocks.start).cylinder;
@@ -185,30 +186,41 @@ impl Unverified {
                 part.blocks.start..blocks.start.min(part.blocks.end),
                 blocks.end.max(part.blocks.start)..part.blocks.end,
             ];
+            let mut is_second = false;
             for blocks in parts.into_iter().filter(|part| part.start < part.end) {
                 let cylinder = geometry.position(blocks.start).cylinder;
-                if let Some(waiting) = self.writes.get_mut(&part.write) {
-                    waiting.parts += 1;
+                let fits = self.sums + self.sums_of(&blocks) <= self.sums_max;
+                let Some(waiting) = self.writes.get_mut(&part.write) else { continue };
+                if part.form == Form::Sums && !fits {
+                    // UV3: two take more than one did.
+                    waiting.was_given_up = true;
+                    continue;
                 }
+                waiting.parts += 1;
+                let was_wrong = part.is_wrong || part.repairs > 0;
+                // Each part that was found wrong is mended, or not, on its own.
+                self.counters.found += u64::from(was_wrong && is_second);
+                is_second = true;
                 self.insert(Part { blocks, cylinder, ..part.clone() });
             }
             self.end(part.write, End::Superseded);
         }
     }
 
-    /// The bytes of the part that begins at `start` have made room. Unless its checksums wait in their stead, it is
-    /// given up.
-    pub(crate) fn lose_bytes(&mut self, start: u64) -> Option<GivenUp> {
-        let part = self.parts.get(&start)?;
+    /// The bytes of the part that begins at `start` have made room. Its checksums wait in their stead if there is room for
+    /// them; else it is given up.
+    pub(crate) fn lose_bytes(&mut self, start: u64) -> Option<BytesGone> {
+        let part = self.parts.get(&start).filter(|part| part.form == Form::Bytes)?;
         let fits = self.sums + self.sums_of(&part.blocks) <= self.sums_max;
         let part = self.remove(start);
+        let gone = BytesGone { id: self.id(&part), blocks: part.blocks.clone() };
         if fits && !part.is_wrong {
             self.insert(Part { form: Form::Sums, ..part });
-            return None;
+        } else {
+            self.counters.unmended += u64::from(part.is_wrong);
+            self.end(part.write, End::GivenUp);
         }
-        let id = self.id(&part);
-        self.end(part.write, End::GivenUp);
-        Some(GivenUp { id, blocks: part.blocks })
+        Some(gone)
     }
 
     /// The part that begins at `start` waits no longer.
@@ -235,14 +247,14 @@ impl Unverified {
     }
 
     /// The power fails: nothing waits any longer. Names what did.
-    pub(crate) fn forget_all(&mut self) -> Vec<GivenUp> {
+    pub(crate) fn forget_all(&mut self) -> Vec<BytesGone> {
         let all: Vec<Part> = std::mem::take(&mut self.parts).into_values().collect();
         self.places.clear();
         (self.sums, self.blocks, self.kept) = (0, 0, 0);
         let give_up = |part: Part| {
             let id = self.id(&part);
             self.end(part.write, End::GivenUp);
-            GivenUp { id, blocks: part.blocks }
+            BytesGone { id, blocks: part.blocks }
         };
         all.into_iter().map(give_up).collect()
     }
@@ -288,7 +300,9 @@ impl Unverified {
     fn end(&mut self, write: u64, end: End) {
         let Some(waiting) = self.writes.get_mut(&write) else { return };
         waiting.parts -= 1;
-        waiting.was_verified |= matches!(end, End::Verified(_));
+        if let End::Verified(at) = end {
+            waiting.verified = Some(at);
+        }
         waiting.was_given_up |= end == End::GivenUp;
         let done = *waiting;
         if done.parts > 0 {
@@ -297,15 +311,13 @@ impl Unverified {
         self.writes.remove(&write);
         let counters = &mut self.counters;
         counters.waiting = self.writes.len() as u64;
-        match (done.was_given_up, done.was_verified, end) {
-            (true, _, _) => counters.unverified += 1,
-            (false, true, End::Verified(at)) => {
+        match (done.was_given_up, done.verified) {
+            (true, _) => counters.unverified += 1,
+            (false, Some(at)) => {
                 counters.verified += 1;
                 counters.response += at.saturating_since(done.ended);
             }
-            // The rest of it was overwritten after a part had been verified.
-            (false, true, _) => counters.verified += 1,
-            (false, false, _) => counters.superseded += 1,
+            (false, None) => counters.superseded += 1,
         }
     }
 }

@@ -233,7 +233,7 @@ impl Disk {
     }
 
     /// Puts what was read ahead by `now` into its segment.
-    fn follow_ahead(&mut self, now: Instant) {
+    pub(super) fn follow_ahead(&mut self, now: Instant) {
         if let Some(cache) = &mut self.cache
             && let Some(ahead) = &mut cache.ahead
         {

@@ -11,7 +11,7 @@
 //! interrupted: a command that comes waits for its end. What is read ahead has no end to wait for.
 //!
 //! None of this is an event for a clock: it is computed when the next command or question comes, from the
-//! times at which it must have happened. Only who keeps bytes and expects a difference asks before.
+//! times at which it must have happened. Only a runtime that keeps bytes, where a difference is expected, asks before.
 //!
 //! # Invariants
 //!
@@ -29,7 +29,7 @@ use std::sync::Arc;
 use levelhead_units::{Instant, Nanos};
 
 use super::Disk;
-use crate::cache::{End, Form, GivenUp, Part, Unverified};
+use crate::cache::{BytesGone, End, Form, Part, Unverified};
 use crate::mechanics::{Arm, Mechanics, Pass};
 use crate::{IdleVerify, Verify, VerifyStart};
 
@@ -43,8 +43,8 @@ pub(crate) struct IdleWork {
     under_way: Option<UnderWay>,
     /// The last time that the disk was busy with a verification.
     busy: Range<Instant>,
-    /// Pieces that made room and are not verified any more.
-    given_up: Vec<GivenUp>,
+    /// Parts of which the bytes are gone, until the drive has heard of it.
+    bytes_gone: Vec<BytesGone>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +92,7 @@ impl IdleWork {
             seek_least: seek_least.into(),
             under_way: None,
             busy: Instant::ZERO..Instant::ZERO,
-            given_up: Vec::new(),
+            bytes_gone: Vec::new(),
         }
     }
 
@@ -100,7 +100,7 @@ impl IdleWork {
     pub(super) fn forget_all(&mut self) {
         (self.under_way, self.busy) = (None, Instant::ZERO..Instant::ZERO);
         if let Some(unverified) = &mut self.unverified {
-            self.given_up.extend(unverified.forget_all());
+            self.bytes_gone.extend(unverified.forget_all());
         }
     }
 
@@ -114,9 +114,9 @@ impl IdleWork {
         (self.busy.start < at && at < self.busy.end).then(|| self.busy.end - at)
     }
 
-    /// The parts that were given up since the last call.
-    pub(crate) fn take_given_up(&mut self) -> Vec<GivenUp> {
-        std::mem::take(&mut self.given_up)
+    /// The parts of which the bytes have gone since the last call.
+    pub(crate) fn take_bytes_gone(&mut self) -> Vec<BytesGone> {
+        std::mem::take(&mut self.bytes_gone)
     }
 }
 
@@ -152,8 +152,17 @@ impl Disk {
                 return None;
             };
             match next {
-                Next::WriteBack => self.free = self.write_back(begin),
-                Next::Verify(start) => self.verify(begin, start),
+                Next::WriteBack => {
+                    self.free = self.write_back(begin);
+                    self.let_go();
+                }
+                Next::Verify(start) => {
+                    // What is read ahead until then may need the room of the very part that was chosen.
+                    self.follow_ahead(begin);
+                    if !self.let_go() {
+                        self.verify(begin, start);
+                    }
+                }
             }
         }
     }
@@ -185,20 +194,31 @@ impl Disk {
     /// The command in service is over at `ended`: a write waits from now on, and what made room for it or for
     /// what was read does not.
     pub(super) fn keep(&mut self, ended: Instant) {
-        let list = self.cache.as_mut().and_then(|cache| cache.kept.list());
         if let Some(write) = self.writing.take()
             && let Some(unverified) = &mut self.idle.unverified
         {
             unverified.put(&self.geometry, write, ended);
         }
-        let Some(list) = list else { return };
-        list.complete_write();
-        let evicted = list.take_evicted();
-        let Some(unverified) = &mut self.idle.unverified else { return };
-        for blocks in evicted {
-            self.idle.given_up.extend(unverified.lose_bytes(blocks.start));
+        if let Some(list) = self.cache.as_mut().and_then(|cache| cache.kept.list()) {
+            list.complete_write();
         }
-        unverified.measure();
+        self.let_go();
+        if let Some(unverified) = &mut self.idle.unverified {
+            unverified.measure();
+        }
+    }
+
+    /// What has made room in memory does not wait with its bytes any more. Whether anything has.
+    pub(super) fn let_go(&mut self) -> bool {
+        let Some(list) = self.cache.as_mut().and_then(|cache| cache.kept.list()) else {
+            return false;
+        };
+        let evicted = list.take_evicted();
+        let Some(unverified) = &mut self.idle.unverified else { return false };
+        for blocks in &evicted {
+            self.idle.bytes_gone.extend(unverified.lose_bytes(blocks.start));
+        }
+        !evicted.is_empty()
     }
 
     /// What the disk does next on its own, and when it begins that, if it could before `came`.

@@ -169,6 +169,9 @@ impl Disk {
     fn write_kept(&mut self, start: Instant, write: Write) -> Served {
         self.count(Class::Write);
         let waits = self.idle.verifies();
+        // What has made room by now was not this write.
+        self.follow_ahead(start);
+        self.let_go();
         if let Some(unverified) = &mut self.idle.unverified {
             unverified.supersede(&self.geometry, &write.blocks);
         }

@@ -137,6 +137,16 @@ impl Settings {
         if let Some(problem) = problem {
             return Err(SettingsError::Memory(problem));
         }
+        if let Verify::Idle(IdleVerify { wait, sums, .. }) = self.verify
+            && (IdleVerify::check_wait(wait).is_err() || IdleVerify::check_sums(sums).is_err())
+        {
+            return Err(SettingsError::Memory(MemoryProblem::VerifyBeyondLimits));
+        }
+        if let Some(Retention { memory, writes, .. }) = self.retention
+            && [memory, writes].into_iter().any(|size| Retention::check_memory(size).is_err())
+        {
+            return Err(SettingsError::Memory(MemoryProblem::RetentionBeyondLimits));
+        }
         self.faults.check()?;
         let wanted = self.size.unwrap_or(size);
         if wanted == Sectors::ZERO || wanted > size {
@@ -214,6 +224,10 @@ pub enum MemoryProblem {
     RetentionWithoutCache,
     /// A write is answered before it could have been read back.
     RawWithWriteBack,
+    /// The idle wait or the memory for checksums is out of range.
+    VerifyBeyondLimits,
+    /// The memory is out of range.
+    RetentionBeyondLimits,
 }
 
 impl fmt::Display for MemoryProblem {
@@ -225,6 +239,10 @@ impl fmt::Display for MemoryProblem {
             Self::RetentionWithoutCache => {
                 "retention says what stays in the drive's memory: it needs cache=read or write-back"
             }
+            Self::VerifyBeyondLimits => {
+                "a drive idles at most 60s before it verifies, and keeps at most 1GiB of checksums"
+            }
+            Self::RetentionBeyondLimits => "a drive's memory has 16KiB to 1TiB",
             Self::RawWithWriteBack => {
                 "verify=raw reads a write back before it is answered: it needs cache=off or read"
             }

@@ -6,10 +6,7 @@ use std::str::FromStr;
 use levelhead_units::Bytes;
 
 /// Memory is given out in units of this size.
-pub(crate) const UNIT: Bytes = Bytes::new(16 << 10);
-
-/// The most memory a drive may have for one class.
-const MEMORY_MAX: Bytes = Bytes::new(1 << 40);
+pub(crate) const UNIT: Bytes = Retention::UNIT;
 
 /// What stays in a drive's memory: a list of segments, of which the least recently used (LRU) makes room
 /// first and the most recently used (MRU) last.
@@ -84,11 +81,17 @@ impl Retention {
     ///
     /// Less than a unit of 16 KiB, or more than a TiB.
     pub fn check_memory(size: Bytes) -> Result<Bytes, String> {
-        if size < UNIT || size > MEMORY_MAX {
-            return Err(format!("a drive's memory has {UNIT} to {MEMORY_MAX}, not {size}"));
+        if size < UNIT || size > Self::MEMORY_MAX {
+            return Err(format!("a drive's memory has {UNIT} to {}, not {size}", Self::MEMORY_MAX));
         }
         Ok(size)
     }
+
+    /// Memory is given out in units of this size.
+    pub const UNIT: Bytes = Bytes::new(16 << 10);
+
+    /// The most memory a drive may have for one class.
+    pub const MEMORY_MAX: Bytes = Bytes::new(1 << 40);
 
     /// This policy with this much memory, and as much again for writes where they have their own.
     pub const fn new(placing: Placing, memory: Bytes) -> Self {
