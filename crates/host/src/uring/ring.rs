@@ -171,7 +171,10 @@ impl<D: Door> Ring<D> {
         let size = match past.peek().map(|_| large()) {
             Some(Ok(ring)) => Size::Large(ring),
             _ => {
-                past.for_each(|under| under.fast.refuse());
+                past.for_each(|under| {
+                    under.fast.refuse();
+                    under.fast.refuse_medium();
+                });
                 Size::Small(IoUring::new(entries)?)
             }
         };
