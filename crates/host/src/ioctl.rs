@@ -25,8 +25,6 @@ use crate::devices::scsi::{Answer, Data};
 
 /// `SG_IO` of `<scsi/sg.h>`.
 const SG_IO: Opcode = 0x2285;
-/// What a driver may take for one SCSI command.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// `struct sg_io_hdr` of `<scsi/sg.h>`.
 #[repr(C)]
@@ -84,8 +82,13 @@ unsafe impl<T> Ioctl for Call<'_, T> {
     }
 }
 
-/// Sends a SCSI command and waits for its end.
-pub(crate) fn scsi(device: &File, cdb: &[u8], data: Data<'_>) -> io::Result<Answer> {
+/// Sends a SCSI command and waits for its end, which the driver brings about after `patience`.
+pub(crate) fn scsi(
+    device: &File,
+    cdb: &[u8],
+    data: Data<'_>,
+    patience: Duration,
+) -> io::Result<Answer> {
     const TO_DEVICE: i32 = -2;
     const FROM_DEVICE: i32 = -3;
     let (direction, start, len) = match data {
@@ -104,7 +107,7 @@ pub(crate) fn scsi(device: &File, cdb: &[u8], data: Data<'_>) -> io::Result<Answ
         data: start,
         cdb: cdb.as_ptr(),
         sense: sense.as_mut_ptr(),
-        timeout_ms: PATIENCE.as_millis() as u32,
+        timeout_ms: u32::try_from(patience.as_millis()).unwrap_or(u32::MAX),
         flags: 0,
         pack_id: 0,
         user: std::ptr::null_mut(),
@@ -172,7 +175,9 @@ mod tests {
     fn file_that_is_no_device_refuses_every_call() {
         let file = tempfile::tempfile().unwrap();
         let mut page = [0; 512];
-        let refused = scsi(&file, &[0x12, 0, 0, 0, 96, 0], Data::In(&mut page)).unwrap_err();
+        let inquiry = [0x12, 0, 0, 0, 96, 0];
+        let patience = Duration::from_secs(1);
+        let refused = scsi(&file, &inquiry, Data::In(&mut page), patience).unwrap_err();
         assert_eq!(refused.raw_os_error(), Some(rustix::io::Errno::NOTTY.raw_os_error()));
         let refused = nvme(&file, Queue::Admin, &Passthrough::default(), &mut page).unwrap_err();
         assert_eq!(refused.raw_os_error(), Some(rustix::io::Errno::NOTTY.raw_os_error()));

@@ -10,6 +10,8 @@
 //!                              the sync after a durable write
 //! ```
 //!
+//! A SCSI command has no entry in a ring: [`helpers`] wait for it.
+//!
 //! What a command needs next is decided in [`flight`], what the kernel is told in [`ring`], and whose
 //! turn it is in [`driver`]; a test puts a kernel of its own in the ring's place. An array's engine owns
 //! one driver for all its drives, and its thread sleeps in the kernel until something completes or its
@@ -19,7 +21,7 @@
 //!
 //! - U1. Memory that the kernel reads or writes belongs to a [`Flight`](flight::Flight) (or to the ring),
 //!   and is neither moved nor freed nor looked at from its submission to its completion. The flight keeps
-//!   the drive's descriptors open as well.
+//!   the drive's descriptors open as well. What holds for the kernel holds for the threads of [`helpers`].
 //! - U2. A command has at most one entry in the submission queue, and there are never more commands
 //!   under way than the windows allow, so the queue never overflows.
 //! - U3. If a driver has to give up with commands in the kernel, their memory is leaked, and the ring
@@ -31,6 +33,7 @@
 pub(crate) mod alone;
 mod driver;
 mod flight;
+mod helpers;
 #[cfg(test)]
 pub(crate) mod puppet;
 mod ring;

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use levelhead_array::Promise;
@@ -16,6 +17,7 @@ use levelhead_block::{Buf, Effort};
 use levelhead_units::{Lba, Sectors};
 
 use super::cdl::{self, Pass, ReadLimit};
+use super::forced::{Blocks, Forced};
 use super::nvme::{self, Namespace, Queue, Wanted};
 use super::sysfs::{Bus, Disk, LimitsState, Sysfs};
 use super::{Access, Driver, Fact};
@@ -25,6 +27,8 @@ use crate::medium::Medium;
 #[derive(Debug)]
 pub(crate) struct FastFail {
     way: Way,
+    /// Reads from the medium of SCSI and SATA disks.
+    forced: Option<Arc<Forced>>,
     is_refused: AtomicBool,
     /// Whether reads from the medium are refused.
     is_medium_refused: AtomicBool,
@@ -52,6 +56,8 @@ pub(crate) enum Hint {
     Priority(u16),
     /// It goes past the block layer to this namespace.
     Past(Namespace, Wanted),
+    /// It goes past the block layer as a SCSI command, for what is on the medium.
+    Forced(Blocks),
 }
 
 impl FastFail {
@@ -79,7 +85,12 @@ impl FastFail {
 
     /// What an open drive offers, by what the kernel and the drive itself say now.
     pub(crate) fn find(path: &Path, medium: &Medium) -> Self {
-        let found = disk_at(path, &Sysfs::new()).and_then(|disk| match disk.bus() {
+        let disk = disk_at(path, &Sysfs::new());
+        let forced = disk.as_ref().ok().and_then(|disk| {
+            let device = Driver::open_to_read(path).ok()?;
+            Forced::find(disk, Box::new(device), medium).ok()
+        });
+        let found = disk.and_then(|disk| match disk.bus() {
             Bus::Scsi | Bus::Ata => {
                 let device = open(path)?;
                 find_limits(&disk, &device)
@@ -93,19 +104,28 @@ impl FastFail {
             }
             Bus::Other => Err("it is no SCSI, SATA or NVMe drive".to_owned()),
         });
-        found.unwrap_or_else(Way::None).into()
+        let fast: Self = found.unwrap_or_else(Way::None).into();
+        Self { forced: forced.map(Arc::new), ..fast }
+    }
+
+    /// The same with reads from the medium that a test makes up.
+    #[cfg(test)]
+    pub(crate) fn with_forced(self, forced: Forced) -> Self {
+        Self { forced: Some(Arc::new(forced)), ..self }
     }
 
     /// What goes with a read of this effort.
     pub(crate) fn hint(&self, effort: Effort) -> Hint {
         if effort == Effort::Medium {
-            return match &self.way {
-                Way::LimitedRetry { namespace, .. } if !self.is_medium_refused() => {
+            return match (&self.way, &self.forced) {
+                _ if self.is_medium_refused() => Hint::None,
+                (Way::LimitedRetry { namespace, .. }, _) => {
                     Hint::Past(*namespace, Wanted::FromMedium)
                 }
-                Way::None(_) | Way::Emulated | Way::Limits { .. } | Way::LimitedRetry { .. } => {
-                    Hint::None
+                (Way::None(_) | Way::Emulated | Way::Limits { .. }, Some(forced)) => {
+                    Hint::Forced(forced.blocks())
                 }
+                (Way::None(_) | Way::Emulated | Way::Limits { .. }, None) => Hint::None,
             };
         }
         if effort.is_full() || self.is_refused.load(Ordering::Relaxed) {
@@ -127,12 +147,18 @@ impl FastFail {
         }
     }
 
+    /// The disk that SCSI reads from the medium go to.
+    pub(crate) fn forced(&self) -> Option<&Arc<Forced>> {
+        self.forced.as_ref()
+    }
+
     /// What a read from the medium is worth.
     pub(crate) fn promise(&self) -> Promise {
-        match &self.way {
-            Way::Emulated => Promise::Medium,
-            Way::LimitedRetry { .. } if !self.is_medium_refused() => Promise::Medium,
-            Way::None(_) | Way::Limits { .. } | Way::LimitedRetry { .. } => Promise::Interface,
+        match (&self.way, &self.forced) {
+            (Way::Emulated, _) => Promise::Medium,
+            _ if self.is_medium_refused() => Promise::Interface,
+            (Way::LimitedRetry { .. }, _) | (_, Some(_)) => Promise::Medium,
+            (Way::None(_) | Way::Limits { .. }, None) => Promise::Interface,
         }
     }
 
@@ -178,7 +204,12 @@ impl FastFail {
 
 impl From<Way> for FastFail {
     fn from(way: Way) -> Self {
-        Self { way, is_refused: AtomicBool::new(false), is_medium_refused: AtomicBool::new(false) }
+        Self {
+            way,
+            forced: None,
+            is_refused: AtomicBool::new(false),
+            is_medium_refused: AtomicBool::new(false),
+        }
     }
 }
 
@@ -281,7 +312,7 @@ fn find_limited_retry(
             "its blocks of {block} bytes carry {metadata} more, the kernel shows blocks of {logical}"
         ));
     }
-    let namespace = Namespace { nsid, block, transfer_max: transfer_max(disk)? };
+    let namespace = Namespace { nsid, block, transfer_max: disk.transfer_max()? };
     let last = Lba::new(medium.size().get().saturating_sub(1));
     for lba in [Lba::ZERO, last] {
         let ways = both_ways(&namespace, driver, medium, lba);
@@ -313,21 +344,6 @@ fn both_ways(
         return Err(io::Error::other(format!("it gave other bytes at sector {}", lba.get())));
     }
     Ok(None)
-}
-
-/// Bytes of one command past the block layer: no more than the device moves at a time, from memory
-/// whose pages lie anywhere.
-fn transfer_max(disk: &Disk) -> Fact<u32> {
-    const SECTOR: u64 = levelhead_units::SECTOR_SIZE as u64;
-    const MOST: u64 = 1 << 20;
-    let bytes = disk.number("queue/max_hw_sectors_kb")?.saturating_mul(1024);
-    let pieces = disk.number("queue/max_segments")?.saturating_mul(SECTOR);
-    let most = bytes.min(pieces).min(MOST) / SECTOR * SECTOR;
-    if most == 0 {
-        Err("it takes less than a sector at a time".to_owned())
-    } else {
-        Ok(most as u32)
-    }
 }
 
 #[cfg(test)]
@@ -455,21 +471,5 @@ mod tests {
         let other = [&NAMESPACE[..], &[("queue/logical_block_size", "4096")]].concat();
         let shows = "its blocks of 512 bytes carry 0 more, the kernel shows blocks of 4096";
         check_retry(&other, false, &controller(0, &[7; 4096]), Err(shows));
-    }
-
-    #[test]
-    fn one_read_is_no_larger_than_the_device_takes() {
-        let check = |kib: &str, segments: &str, expected: Result<u32, &str>| {
-            let files = [("queue/max_hw_sectors_kb", kib), ("queue/max_segments", segments)];
-            let (_root, disk) = disk("nvme0n1", &files);
-            assert_eq!(
-                transfer_max(&disk).as_ref().map(|&most| most).map_err(String::as_str),
-                expected
-            );
-        };
-        check("130", "127", Ok(128 << 10));
-        check("512", "33", Ok(33 * 4096));
-        check("18446744073709551615", "65535", Ok(1 << 20));
-        check("2", "127", Err("it takes less than a sector at a time"));
     }
 }

@@ -10,6 +10,7 @@
 //!
 //!   probe     all of it as a report: what was found, what is unknown and why
 //!   fast      how a drive is told to try less, for the members
+//!   forced    reads from the medium of SCSI and SATA disks, for the members
 //!   counters  two readings of a page --> Health;  poller: a thread that takes the readings
 //! ```
 //!
@@ -30,6 +31,7 @@ pub(crate) mod cdl;
 pub(crate) mod counters;
 mod driver;
 pub(crate) mod fast;
+pub(crate) mod forced;
 pub(crate) mod log;
 pub(crate) mod nvme;
 pub(crate) mod poller;
@@ -47,7 +49,7 @@ use scsi::{Answer, Data};
 pub type Fact<T> = Result<T, String>;
 
 /// The calls of one device's driver.
-pub(crate) trait Access: Send {
+pub(crate) trait Access: Send + Sync {
     /// Sends a SCSI command and waits for its end.
     fn scsi(&self, cdb: &[u8], data: Data<'_>) -> io::Result<Answer>;
 

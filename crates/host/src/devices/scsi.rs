@@ -29,11 +29,11 @@ impl Answer {
     }
 }
 
-const STATUS_GOOD: u8 = 0;
-const STATUS_CHECK: u8 = 2;
+pub(crate) const STATUS_GOOD: u8 = 0;
+pub(crate) const STATUS_CHECK: u8 = 2;
 
 /// Sense key 5: the device does not know what it was asked.
-const ILLEGAL_REQUEST: u8 = 5;
+pub(crate) const ILLEGAL_REQUEST: u8 = 5;
 
 /// The sense key and its two qualifiers, in either format; `None` where there are none.
 pub(crate) fn sense_code(sense: &[u8]) -> Option<(u8, u8, u8)> {
@@ -50,10 +50,26 @@ pub(crate) fn mode_sense(page: u8, subpage: u8, len: u16) -> [u8; 10] {
     [0x5A, 0x08, page & 0x3F, subpage, 0, 0, 0, high, low, 0]
 }
 
+/// `INQUIRY` for a page of vital product data.
+pub(crate) fn inquiry_page(page: u8, len: u16) -> [u8; 6] {
+    let [high, low] = len.to_be_bytes();
+    [0x12, 0x01, page, high, low, 0]
+}
+
 /// `LOG SENSE` for the cumulative values of a page.
 pub(crate) fn log_sense(page: u8, subpage: u8, len: u16) -> [u8; 10] {
     let [high, low] = len.to_be_bytes();
     [0x4D, 0, 0x40 | (page & 0x3F), subpage, 0, 0, 0, high, low, 0]
+}
+
+/// `READ (16)` of `count` blocks from block `first` on, with the FUA bit: from the medium.
+pub(crate) fn read_from_medium(first: u64, count: u32) -> [u8; 16] {
+    const FUA: u8 = 1 << 3;
+    let mut cdb = [0; 16];
+    (cdb[0], cdb[1]) = (0x88, FUA);
+    cdb[2..10].copy_from_slice(&first.to_be_bytes());
+    cdb[10..14].copy_from_slice(&count.to_be_bytes());
+    cdb
 }
 
 /// Asks for a page of at most `room` bytes.
@@ -107,6 +123,11 @@ mod tests {
     fn commands_are_the_bytes_of_the_standard() {
         assert_eq!(mode_sense(0x0A, 7, 0x0102), [0x5A, 8, 0x0A, 7, 0, 0, 0, 1, 2, 0]);
         assert_eq!(log_sense(3, 0, 0x0400), [0x4D, 0, 0x43, 0, 0, 0, 0, 4, 0, 0]);
+        assert_eq!(inquiry_page(0x86, 0x0140), [0x12, 1, 0x86, 1, 0x40, 0]);
+        assert_eq!(
+            read_from_medium(0x0102_0304_0506_0708, 0x0A0B_0C0D),
+            [0x88, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0x0A, 0x0B, 0x0C, 0x0D, 0, 0]
+        );
     }
 
     #[test]

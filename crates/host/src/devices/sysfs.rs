@@ -42,6 +42,17 @@ pub(crate) enum Bus {
     Other,
 }
 
+/// Whose words a disk's commands are carried out by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attachment {
+    /// A drive's own: it is an end of a SAS domain.
+    Sas,
+    /// The kernel's translation to ATA (libata).
+    Libata,
+    /// Anybody's: a controller's, a bridge's, another machine's.
+    Other,
+}
+
 /// A disk's command duration limits as the kernel sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitsState {
@@ -103,10 +114,39 @@ impl Disk {
         }
     }
 
+    /// How it hangs on the machine, by the folders that it lies in.
+    pub(crate) fn attachment(&self) -> Attachment {
+        let is_port = |name: &str| {
+            let number = name.strip_prefix("ata");
+            number.is_some_and(|text| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()))
+        };
+        let names = || self.folder.iter().filter_map(|name| name.to_str());
+        match self.bus() {
+            Bus::Ata if names().any(is_port) => Attachment::Libata,
+            Bus::Scsi if names().any(|name| name.starts_with("end_device-")) => Attachment::Sas,
+            Bus::Ata | Bus::Scsi | Bus::Nvme | Bus::Other => Attachment::Other,
+        }
+    }
+
     /// How large it is, or its part; the kernel counts 512 bytes, whatever the disk counts.
     pub(crate) fn size(&self) -> Fact<Bytes> {
         let count = number(&self.own, "size")?;
         count.checked_mul(512).map(Bytes::new).ok_or_else(|| format!("{count} is too large"))
+    }
+
+    /// Bytes of one command past the block layer: no more than the device moves at a time, from memory
+    /// whose pages lie anywhere.
+    pub(crate) fn transfer_max(&self) -> Fact<u32> {
+        const SECTOR: u64 = levelhead_units::SECTOR_SIZE as u64;
+        const MOST: u64 = 1 << 20;
+        let bytes = self.number("queue/max_hw_sectors_kb")?.saturating_mul(1024);
+        let pieces = self.number("queue/max_segments")?.saturating_mul(SECTOR);
+        let most = bytes.min(pieces).min(MOST) / SECTOR * SECTOR;
+        if most == 0 {
+            Err("it takes less than a sector at a time".to_owned())
+        } else {
+            Ok(most as u32)
+        }
     }
 
     /// Make and model in one line.
@@ -169,8 +209,13 @@ pub(crate) mod tests {
 
     /// A tree with one disk, number 8:0, and its first part, 8:1.
     pub(crate) fn tree(name: &str, files: &[(&str, &str)]) -> TempDir {
+        tree_below("bus", name, files)
+    }
+
+    /// The same with the disk below these folders.
+    pub(crate) fn tree_below(below: &str, name: &str, files: &[(&str, &str)]) -> TempDir {
         let root = TempDir::new().unwrap();
-        let folder = root.path().join(format!("devices/bus/block/{name}"));
+        let folder = root.path().join(format!("devices/{below}/block/{name}"));
         let part = folder.join(format!("{name}1"));
         fs::create_dir_all(&part).unwrap();
         fs::write(part.join("partition"), "1\n").unwrap();
@@ -241,6 +286,24 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn attachment_is_told_by_the_folders_around_a_disk() {
+        for (below, vendor, expected) in [
+            ("pci0000:00/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0", "ATA", Attachment::Libata),
+            ("pci0000:00/host0/port-0:1/end_device-0:1/0:0:1:0", "HGST", Attachment::Sas),
+            // A SATA drive behind a SAS controller, whose firmware translates.
+            ("pci0000:00/host0/port-0:1/end_device-0:1/0:0:1:0", "ATA", Attachment::Other),
+            ("pci0000:00/usb2/2-1/2-1:1.0/host6/target6:0:0/6:0:0:0", "WD", Attachment::Other),
+            ("pci0000:00/host0/target0:2:0/0:2:0:0", "DELL", Attachment::Other),
+            ("ata/atax1/host0", "ATA", Attachment::Other),
+        ] {
+            let files = [("device/vendor", vendor), ("device/scsi_level", "7")];
+            let root = tree_below(below, "sda", &files);
+            let disk = Sysfs::at(root.path()).disk((8, 0)).unwrap();
+            assert_eq!(disk.attachment(), expected, "{below} {vendor}");
+        }
+    }
+
+    #[test]
     fn bus_is_told_by_name_and_vendor() {
         for (name, vendor, expected) in [
             ("nvme0n1", "0x144d", Bus::Nvme),
@@ -257,5 +320,22 @@ pub(crate) mod tests {
                 assert_eq!(namespace.unwrap_err(), "it is no NVMe namespace");
             }
         }
+    }
+
+    #[test]
+    fn one_read_is_no_larger_than_the_device_takes() {
+        let check = |kib: &str, segments: &str, expected: Result<u32, &str>| {
+            let files = [("queue/max_hw_sectors_kb", kib), ("queue/max_segments", segments)];
+            let root = tree("nvme0n1", &files);
+            let disk = Sysfs::at(root.path()).disk((8, 0)).unwrap();
+            assert_eq!(
+                disk.transfer_max().as_ref().map(|&most| most).map_err(String::as_str),
+                expected
+            );
+        };
+        check("130", "127", Ok(128 << 10));
+        check("512", "33", Ok(33 * 4096));
+        check("18446744073709551615", "65535", Ok(1 << 20));
+        check("2", "127", Err("it takes less than a sector at a time"));
     }
 }

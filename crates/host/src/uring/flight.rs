@@ -30,6 +30,7 @@ use rustix::io::Errno;
 
 use super::Under;
 use crate::devices::fast::Hint;
+use crate::devices::forced::Blocks;
 use crate::devices::nvme::{Namespace, ReadEnd, Wanted, read_end};
 use crate::errno::{AGAIN_MAX, Doing, Meaning, failed_write, meaning};
 use crate::medium::byte_offset;
@@ -81,6 +82,8 @@ pub(super) enum Step<'a> {
     Read { offset: u64, room: &'a mut [u8], priority: u16 },
     /// The same past the block layer.
     PastRead { namespace: Namespace, wanted: Wanted, offset: u64, room: &'a mut [u8] },
+    /// The same as a SCSI command, from the medium.
+    ForcedRead { offset: u64, room: &'a mut [u8] },
     /// Store the pieces but for so many bytes, from this byte on.
     Write { offset: u64, pieces: &'a [Piece], skip: usize, durability: Durability },
     /// Make what was written safe.
@@ -158,6 +161,7 @@ impl Flight {
                 let most = match hint {
                     Hint::None | Hint::Priority(_) => READ_MAX,
                     Hint::Past(namespace, _) => namespace.transfer_max as usize,
+                    Hint::Forced(Blocks { transfer_max, .. }) => *transfer_max as usize,
                 };
                 let len = room.len().min(most);
                 let room = &mut room[..len];
@@ -167,6 +171,7 @@ impl Flight {
                     Hint::Past(namespace, wanted) => {
                         Step::PastRead { namespace, wanted, offset, room }
                     }
+                    Hint::Forced(_) => Step::ForcedRead { offset, room },
                 }
             }
             (Command::Write { extent, .. }, Payload::Pieces(pieces)) => {
@@ -191,7 +196,7 @@ impl Flight {
             return End::GOOD;
         }
         match self.hint {
-            Hint::None | Hint::Priority(_) => self.move_on(result as usize),
+            Hint::None | Hint::Priority(_) | Hint::Forced(_) => self.move_on(result as usize),
             Hint::Past(namespace, _) => {
                 match read_end(u16::try_from(result).unwrap_or(u16::MAX)) {
                     // All of it: past the block layer there are no short reads.
@@ -211,7 +216,7 @@ impl Flight {
             Hint::None => false,
             // A kernel that does not know hints takes them for a level that does not exist.
             Hint::Priority(_) => [Errno::INVAL, Errno::OPNOTSUPP].contains(&errno),
-            Hint::Past(..) => {
+            Hint::Past(..) | Hint::Forced(_) => {
                 let refusals = [
                     Errno::INVAL,
                     Errno::OPNOTSUPP,
@@ -236,7 +241,7 @@ impl Flight {
     /// F2.
     fn do_without(&mut self) -> Progress {
         match self.hint {
-            Hint::Past(_, Wanted::FromMedium) => self.under.fast.refuse_medium(),
+            Hint::Past(_, Wanted::FromMedium) | Hint::Forced(_) => self.under.fast.refuse_medium(),
             Hint::Past(_, Wanted::LimitedRetry) | Hint::Priority(_) | Hint::None => {
                 self.under.fast.refuse();
             }

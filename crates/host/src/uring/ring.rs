@@ -3,6 +3,8 @@
 //!
 //! Reads past the block layer need entries of twice the size, so a ring has them or it has not.
 //!
+//! A SCSI command is handed to a thread of [`helpers`](super::helpers), and its end comes through a pipe.
+//!
 //! # Steps that wait
 //!
 //! The kernel tries each step without waiting, and hands one that would have to wait to a thread of its
@@ -29,6 +31,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 
 use super::Under;
 use super::flight::{Flight, Step};
+use super::helpers::{Helpers, RECORD_LEN};
 
 /// Pieces of one write: what the kernel takes at most.
 const SLICES_MAX: usize = 1024;
@@ -39,6 +42,9 @@ const PAUSE_MAX: Duration = Duration::from_millis(128);
 
 /// The name of the pipe's read among the commands.
 const WAKE: u64 = u64::MAX;
+
+/// The name of the read of the pipe through which helpers tell of their ends.
+const HELPED: u64 = u64::MAX - 1;
 
 /// `NVME_URING_CMD_IO` of `<linux/nvme_ioctl.h>`.
 const NVME_READ: u32 = 0xC048_4E80;
@@ -121,12 +127,53 @@ pub(super) struct Ring<D> {
     door: D,
     /// How long the next pause is.
     pause: Duration,
-    pipe: PipeReader,
-    /// Where the pipe's bytes go. Leaked if the kernel may still fill it.
-    woken: Option<Box<[u8; 64]>>,
-    is_listening: bool,
+    bell: Ear,
+    /// Absent where no drive needs a helper.
+    helped: Option<(Helpers, Ear)>,
     /// The parts of memory of each write that is under way.
     slices: BTreeMap<u64, Vec<Slice>>,
+}
+
+/// A pipe that the ring reads.
+struct Ear {
+    pipe: PipeReader,
+    name: u64,
+    /// Where the pipe's bytes go. Leaked if the kernel may still fill it.
+    room: Option<Box<[u8; EAR_LEN]>>,
+    is_listening: bool,
+}
+
+/// Bytes of a pipe that are read at a time.
+const EAR_LEN: usize = 1024;
+const _: () = assert!(EAR_LEN.is_multiple_of(RECORD_LEN));
+
+impl Ear {
+    fn new(pipe: PipeReader, name: u64) -> Self {
+        Self { pipe, name, room: Some(Box::new([0; EAR_LEN])), is_listening: false }
+    }
+
+    /// The entry that waits for it.
+    fn listen(&mut self) -> Option<squeue::Entry> {
+        let room = self.room.as_mut()?;
+        let read = opcode::Read::new(Fd(self.pipe.as_raw_fd()), room.as_mut_ptr(), EAR_LEN as u32);
+        self.is_listening = true;
+        Some(read.build().user_data(self.name))
+    }
+
+    /// What has come, once the read has ended with this result.
+    fn heard(&mut self, result: i32) -> &[u8] {
+        self.is_listening = false;
+        let len = usize::try_from(result).unwrap_or(0).min(EAR_LEN);
+        self.room.as_ref().map_or(&[], |room| &room[..len])
+    }
+}
+
+impl Drop for Ear {
+    fn drop(&mut self) {
+        if self.is_listening {
+            std::mem::forget(self.room.take()); // U3
+        }
+    }
 }
 
 pub(super) enum Size {
@@ -164,8 +211,8 @@ impl<D: Door> Ring<D> {
         pipe: PipeReader,
         door: D,
     ) -> io::Result<Self> {
-        // One more for the pipe.
-        let entries = (steps + 1).next_power_of_two();
+        // Two more for the pipes.
+        let entries = (steps + 2).next_power_of_two();
         let mut past = drives.iter().filter(|under| under.fast.device().is_some()).peekable();
         let large = || IoUring::<squeue::Entry128, cqueue::Entry32>::builder().build(entries);
         let size = match past.peek().map(|_| large()) {
@@ -187,12 +234,13 @@ impl<D: Door> Ring<D> {
             size,
             door,
             pause: PAUSE_MIN,
-            pipe,
-            woken: Some(Box::new([0; 64])),
-            is_listening: false,
+            bell: Ear::new(pipe, WAKE),
+            helped: Helpers::start(drives)?
+                .map(|(helpers, pipe)| (helpers, Ear::new(pipe, HELPED))),
             slices: BTreeMap::new(),
         };
-        ring.listen();
+        ring.listen(WAKE);
+        ring.listen(HELPED);
         Ok(ring)
     }
 
@@ -204,12 +252,15 @@ impl<D: Door> Ring<D> {
         }
     }
 
-    /// Waits for the pipe, among other things.
-    fn listen(&mut self) {
-        let Some(room) = &mut self.woken else { return };
-        let read = opcode::Read::new(Fd(self.pipe.as_raw_fd()), room.as_mut_ptr(), 64);
-        self.is_listening = true;
-        self.push(&read.build().user_data(WAKE));
+    /// Waits for the pipe of this name, among other things.
+    fn listen(&mut self, name: u64) {
+        let ear = match &mut self.helped {
+            _ if name == WAKE => Some(&mut self.bell),
+            helped => helped.as_mut().map(|(_, ear)| ear),
+        };
+        if let Some(entry) = ear.and_then(Ear::listen) {
+            self.push(&entry);
+        }
     }
 
     fn push(&mut self, entry: &squeue::Entry) {
@@ -235,9 +286,6 @@ impl<D: Door> Ring<D> {
 
 impl<D> Drop for Ring<D> {
     fn drop(&mut self) {
-        if self.is_listening {
-            std::mem::forget(self.woken.take()); // U3
-        }
         // U3: while steps are under way, the kernel may still look at what they are made of.
         std::mem::forget(std::mem::take(&mut self.slices));
     }
@@ -277,6 +325,11 @@ impl<D: Door> Kernel for Ring<D> {
                 };
                 write.offset(offset).rw_flags(flags.bits() as i32).build()
             }
+            Step::ForcedRead { offset, room } => {
+                let (helpers, _) = self.helped.as_ref().expect("a drive with such reads has one");
+                // SAFETY: U1, as the caller sees to it.
+                return unsafe { helpers.send(fd.0, name, offset, room) };
+            }
             Step::PastRead { namespace, wanted, offset, room } => {
                 let command =
                     namespace.read(wanted, offset, room.len() as u32, room.as_mut_ptr() as u64);
@@ -309,16 +362,24 @@ impl<D: Door> Kernel for Ring<D> {
             }
         }
         for (name, result) in done {
-            if name != WAKE {
-                self.slices.remove(&name);
-                events.push(Event::Ended { name, result });
-                continue;
+            match (name, &mut self.helped) {
+                (WAKE, _) => {
+                    self.bell.heard(result);
+                    events.push(Event::Woken);
+                }
+                (HELPED, Some((_, ear))) => {
+                    let ends = Helpers::ends(ear.heard(result));
+                    events.extend(ends.map(|(name, result)| Event::Ended { name, result }));
+                }
+                _ => {
+                    self.slices.remove(&name);
+                    events.push(Event::Ended { name, result });
+                    continue;
+                }
             }
-            self.is_listening = false;
-            events.push(Event::Woken);
-            // An end without bytes: the bell is gone, and nothing will be heard of it.
+            // An end without bytes: nobody is left to write, and nothing will be heard of it.
             if result != 0 {
-                self.listen();
+                self.listen(name);
             }
         }
     }

@@ -22,7 +22,9 @@ use super::flight::{Flight, Step};
 use super::ring::Event;
 use super::*;
 use crate::devices::cdl::{Expiry, Limit, Pass, ReadLimit};
+use crate::devices::fake::FakeDevice;
 use crate::devices::fast::Hint;
+use crate::devices::forced::{Blocks, Forced};
 use crate::devices::nvme::{
     DO_NOT_RETRY, INVALID_FIELD, INVALID_OPCODE, Namespace, UNRECOVERED_READ, Wanted,
 };
@@ -35,6 +37,7 @@ enum Seen {
     Read { sector: u64, sectors: u64, priority: u16 },
     Limited { sector: u64, sectors: u64, blocks: u32 },
     FromMedium { sector: u64, sectors: u64, blocks: u32 },
+    Forced { sector: u64, sectors: u64 },
     Write { sector: u64, skip: usize, durability: Durability },
     Sync,
 }
@@ -95,6 +98,10 @@ impl Kernel for FakeKernel {
                     Wanted::FromMedium => Seen::FromMedium { sector, sectors, blocks },
                 };
                 (seen, self.read(offset, room, true))
+            }
+            Step::ForcedRead { offset, room } => {
+                let (sector, sectors) = place(offset, room);
+                (Seen::Forced { sector, sectors }, self.read(offset, room, false))
             }
             Step::Write { offset, pieces, skip, durability } => {
                 let sector = offset / SECTOR_SIZE as u64;
@@ -363,6 +370,56 @@ fn read_from_the_medium_goes_past_the_block_layer_where_that_can_say_so() {
         assert_eq!((seen, outcome), (vec![plain(8, 4)], Outcome::GOOD));
         assert_eq!(way.0.promise(), Promise::Interface);
     }
+}
+
+/// A disk with limits that takes two sectors of eight blocks at a time from its medium.
+fn forced() -> FastFail {
+    let blocks = Blocks { block: 512, transfer_max: 2 * SECTOR_SIZE as u32 };
+    limits().with_forced(Forced::new(blocks, Box::new(FakeDevice::default())))
+}
+
+fn from_medium(sector: u64, sectors: u64) -> Seen {
+    Seen::Forced { sector, sectors }
+}
+
+#[test]
+fn scsi_disk_is_read_from_the_medium_piece_by_piece() {
+    let (seen, outcome, way) = read(forced(), Effort::Medium, &[]);
+    assert_eq!((seen, outcome), (vec![from_medium(8, 2), from_medium(10, 2)], Outcome::GOOD));
+    assert_eq!((way.0.promise(), way.name()), (Promise::Medium, "duration-limits".to_owned()));
+    // What a short transfer has left is asked for next.
+    let (seen, outcome, _) = read(forced(), Effort::Medium, &[End::Short(1)]);
+    let steps = vec![from_medium(8, 2), from_medium(9, 2), from_medium(11, 1)];
+    assert_eq!((seen, outcome), (steps, Outcome::GOOD));
+    // Other efforts go the ways they have.
+    let (seen, _, _) = read(forced(), Effort::Full, &[]);
+    assert_eq!(seen, [plain(8, 4)]);
+    let (seen, _, _) = read(forced(), Effort::Fast, &[]);
+    assert_eq!(seen, [hinted(8, 4, 2)]);
+}
+
+#[test]
+fn scsi_disk_that_refuses_reads_from_the_medium_is_read_as_usual_and_promises_less() {
+    for errno in [Errno::OPNOTSUPP, Errno::NOTTY, Errno::PERM, Errno::INVAL] {
+        let script = [End::Whole, End::Errno(errno)];
+        let (seen, outcome, way) = read(forced(), Effort::Medium, &script);
+        let steps = vec![from_medium(8, 2), from_medium(10, 2), plain(10, 2)];
+        assert_eq!((seen, outcome), (steps, Outcome::GOOD));
+        let left = (way.0.promise(), way.0.hint(Effort::Medium), way.name());
+        assert_eq!(left, (Promise::Interface, Hint::None, "duration-limits".to_owned()));
+    }
+}
+
+#[test]
+fn sector_that_a_scsi_disk_cannot_read_from_its_medium_is_damaged() {
+    let failed = End::Errno(Errno::IO);
+    let script = [failed, End::Whole, failed, failed];
+    let (seen, outcome, way) = read(forced(), Effort::Medium, &script);
+    let searched = [(8, 2), (8, 2), (10, 2), (10, 1), (11, 1)];
+    assert_eq!(seen, searched.map(|(sector, sectors)| from_medium(sector, sectors)));
+    let (unknown, damaged) = (SectorSet::EMPTY, [2].into_iter().collect());
+    assert_eq!(outcome, Outcome::Done { unknown, damaged });
+    assert_eq!(way.0.promise(), Promise::Medium);
 }
 
 #[test]
