@@ -292,6 +292,16 @@ impl Core {
         self.keeps_no_books || self.damaged.summary().is_kept
     }
 
+    /// A sector goes onto the list of damaged sectors. Nothing of it waits to be read back any more: what is redundant may
+    /// have been written before it counted what is nowhere as zeroes.
+    pub(crate) fn list_damaged(&mut self, Cell { drive, lba }: Cell) {
+        let extent = Extent::new(lba, Sectors::new(1));
+        let event = self.damaged.add(drive, extent);
+        self.actions.extend(event.map(Action::Event));
+        self.verify.records.give_up(drive, extent);
+        self.release_checked();
+    }
+
     /// Whether a drive holds what was written to its part of a stripe.
     pub(crate) fn holds(&self, drive: DriveIdx, stripe: u64) -> bool {
         stripe < self.valid[drive.as_usize()] || self.missed.spares(drive, stripe)

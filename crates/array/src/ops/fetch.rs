@@ -144,7 +144,10 @@ impl Fetch {
         let word = self.codewords.last_mut().expect("it was added");
         for symbol in usable.iter() {
             let cell = core.layout.cell(row, symbol);
-            let place = core.unplaced.find(cell).or_else(|| core.verify.records.find(cell));
+            // Y1: what is on the list is had from no record, as if it were read. What waits for its place is newer than the list.
+            let is_listed = listed.contains(symbol);
+            let kept = || core.verify.records.find(cell).filter(|_| !is_listed);
+            let place = core.unplaced.find(cell).or_else(kept);
             let Some(place) = place else { continue };
             word.have = word.have.with(symbol);
             word.damaged = word.damaged.without(symbol);

@@ -26,7 +26,7 @@ use levelhead_block::{BufId, Command, Durability, Effort, Place, Segment, ZeroTa
 use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveIdx, Extent, Instant, Sectors};
 
-use crate::action::{Action, SubId};
+use crate::action::SubId;
 use crate::core::{Core, Enqueue, OpId, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
@@ -263,10 +263,7 @@ impl FillOp {
             return; // FI4
         }
         (self.damaged, self.is_in_vain) = (damaged, is_in_vain);
-        for &Cell { drive, lba } in &self.damaged {
-            let event = core.damaged.add(drive, Extent::new(lba, Sectors::new(1)));
-            core.actions.extend(event.map(Action::Event));
-        }
+        self.damaged.iter().for_each(|&cell| core.list_damaged(cell));
         targets.sort_unstable();
         let mut runs: VecDeque<WriteRun> = VecDeque::new();
         if !targets.is_empty() {

@@ -28,7 +28,7 @@ use levelhead_block::{
 use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
-use crate::action::{Action, Answer, Cost, SubId};
+use crate::action::{Answer, Cost, SubId};
 use crate::core::{Core, Enqueue, OpId, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
@@ -327,9 +327,7 @@ impl WriteOp {
             let given_up = data.and(word.damaged).minus(word.have).minus(word.listed);
             word.listed = word.listed.or(given_up);
             for symbol in given_up.iter() {
-                let Cell { drive, lba } = core.layout.cell(word.row, symbol);
-                let event = core.damaged.add(drive, Extent::new(lba, Sectors::new(1)));
-                core.actions.extend(event.map(Action::Event));
+                core.list_damaged(core.layout.cell(word.row, symbol));
             }
         }
     }

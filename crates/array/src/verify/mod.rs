@@ -35,7 +35,9 @@
 //!
 //! - *In the journal.* What is committed and not in its place is read from there, newer than any record. Its record is
 //!   made when it is in its place.
-//! - *Listed as damaged.* A write takes a sector off the list; then it has a record like any other.
+//! - *Listed as damaged.* What goes onto the list loses its record, and what is on it is not had from one that is made later:
+//!   what is redundant may count something else than the list says. A write takes a sector off the list; then it has a record
+//!   like any other.
 //! - *On the map of a lost drive.* What of a drive waits when it is lost is marked there, where it has a map: it may not be on the
 //!   drive if that comes back. What gives a drive the sectors that it has missed writes while it is being filled, and has no
 //!   record: a scrub is what reads those.

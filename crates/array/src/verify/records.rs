@@ -333,6 +333,11 @@ impl Records {
         self.cut(drive, part.extent, Some(part.write), End::Checked);
     }
 
+    /// Nothing is to be known of these sectors any more.
+    pub(crate) fn give_up(&mut self, drive: DriveIdx, extent: Extent) {
+        self.cut(drive, extent, None, End::GivenUp);
+    }
+
     /// What of a drive waits.
     pub(crate) fn extents(&self, drive: DriveIdx) -> impl Iterator<Item = Extent> {
         let runs = self.drives[drive.as_usize()].map.iter();

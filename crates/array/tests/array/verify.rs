@@ -1,10 +1,10 @@
 //! Writes that are read back, and mended where they are not there.
 
 use levelhead_array::{
-    ArrayEvent, Flaw, Promise, Settings, VerifyMode, VerifySettings, VerifyStatus,
+    ArrayEvent, Flaw, Promise, Row, Settings, VerifyMode, VerifySettings, VerifyStatus,
 };
-use levelhead_block::{Command, Effort};
-use levelhead_units::{DriveIdx, DriveSet, Extent, Nanos, Sectors};
+use levelhead_block::{Command, Effort, Outcome};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos, Sectors};
 
 use crate::runtime::{Runtime, extent, journaled, settings};
 
@@ -129,7 +129,7 @@ fn torn_write_is_mended_where_it_is_torn() {
 fn sector_that_cannot_be_read_back_is_mended_as_well() {
     let mut run = verified(SUMS);
     write(&mut run, 1, extent(0, 2), 7);
-    run.bad.insert((DriveIdx::new(0), levelhead_units::Lba::new(1)));
+    run.bad.insert((DriveIdx::new(0), Lba::new(1)));
     settle(&mut run);
     assert_eq!(told(&run), ["write-unreadable", "write-mended"]);
     assert!(run.bad.is_empty());
@@ -221,4 +221,48 @@ fn journaled_writes_are_read_back_once_they_are_in_their_places() {
     let seen = status(&run);
     assert!(seen.verified > 0 && seen.found == 0, "{seen:?}");
     assert_eq!(seen.writes, seen.verified + seen.superseded, "{seen:?}");
+}
+
+/// Y1: redundancy that waits to be read back was written before it counted as zeroes what a rebuild finds to be nowhere.
+#[test]
+fn redundancy_that_goes_onto_the_list_of_damaged_sectors_is_had_from_no_record() {
+    for is_written_again in [false, true] {
+        let verify = VerifySettings { wait: Nanos::from_secs(10_000), ..VerifySettings::IDLE };
+        let spec = "raid5:4+1,chunk=4KiB".parse().unwrap();
+        let plain = settings(spec, 4, "normal".parse().unwrap(), DriveSet::EMPTY);
+        let mut run = run(&Settings { verify: Some(verify), ..plain });
+        let row = Row { stripe: 0, row: 0 };
+        let cells: Vec<_> = (0..5).map(|at| run.array.layout().cell(row, at)).collect();
+        for (cell, value) in cells.iter().zip([1, 2, 0, 4, 7]) {
+            run.drives[cell.drive.as_usize()].bytes_mut(extent(0, 1)).fill(value);
+        }
+        run.lose(cells[1].drive);
+        write(&mut run, 1, extent(2, 1), 8);
+        assert_eq!(status(&run).waiting, 2);
+        let bad = |at: usize| (cells[at].drive, Lba::ZERO);
+        run.bad.insert(bad(0));
+        run.replace(cells[1].drive);
+        run.run_for(Nanos::from_secs(60));
+        assert!(run.array.lost().is_empty());
+        let listed = |run: &Runtime| {
+            let list: Vec<_> = run.array.damaged().ranges().collect();
+            let sectors = list.iter().map(|range| range.extent.sectors.get()).sum::<u64>();
+            (list.len(), sectors)
+        };
+        assert_eq!(listed(&run), (3, 3), "two sectors of data and what is redundant");
+        if is_written_again {
+            write(&mut run, 2, extent(2, 1), 16);
+            assert_eq!(listed(&run), (2, 2));
+        }
+        run.bad.insert(bad(3));
+        run.read(3, extent(3, 1));
+        run.run_for(Nanos::from_secs(1));
+        let (answer, buf) = run.take(3).unwrap();
+        if is_written_again {
+            assert!(answer.outcome.is_good() && buf.as_slice() == [4; 4096]);
+        } else {
+            let Outcome::Done { damaged, .. } = &answer.outcome else { panic!("{answer:?}") };
+            assert!(damaged.contains(0), "nothing gives it: {:?}", buf.as_slice()[0]);
+        }
+    }
 }

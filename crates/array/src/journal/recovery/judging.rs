@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use levelhead_block::{BufId, Place};
 use levelhead_erasure::SymbolSet;
-use levelhead_units::{DriveSet, Extent, Instant, Sectors};
+use levelhead_units::{DriveSet, Instant, Sectors};
 
 use super::{At, BATCH, Filled, Recovery, Space, Step};
 use crate::action::Action;
@@ -173,9 +173,7 @@ impl Recovery {
                 Judgement::Mixed(_) => {}
                 Judgement::Damaged(symbols) => {
                     for symbol in symbols.iter() {
-                        let Cell { drive, lba } = core.layout.cell(*row, symbol);
-                        let event = core.damaged.add(drive, Extent::new(lba, Sectors::new(1)));
-                        core.actions.extend(event.map(Action::Event));
+                        core.list_damaged(core.layout.cell(*row, symbol));
                     }
                 }
             }

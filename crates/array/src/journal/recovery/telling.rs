@@ -53,10 +53,7 @@ fn list(core: &mut Core, nowhere: &[Cell]) {
     }
     cells.sort_unstable();
     cells.dedup();
-    for Cell { drive, lba } in cells {
-        let event = core.damaged.add(drive, Extent::new(lba, Sectors::new(1)));
-        core.actions.extend(event.map(Action::Event));
-    }
+    cells.into_iter().for_each(|cell| core.list_damaged(cell));
 }
 
 /// The client's sector that a sector of a drive holds, or holds a copy of.
