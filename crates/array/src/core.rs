@@ -634,7 +634,11 @@ impl Core {
 
     /// No operation waits for a command any more that its drive may have. It is late if it ends after `due`.
     pub(crate) fn leave(&mut self, sub: SubId, due: Option<Instant>) {
-        let Some(state) = self.subs.get_mut(&sub) else { return };
+        let Some(state) = self.subs.get_mut(&sub) else {
+            // It has ended, and waits for its checksums perhaps.
+            self.verify.held.remove(&sub);
+            return;
+        };
         state.due = due;
         self.drives.leave(state.drive, sub);
     }

@@ -399,11 +399,11 @@ impl Array {
         let outcome = &self.core.ended_with(sub, outcome);
         let state = self.core.finish(now, sub, outcome);
         if let Some(extent) = self.to_be_summed(&state, outcome) {
+            // Its operation goes on once it has the checksums: it need not look for another way until then.
             let outcome = outcome.clone();
-            self.hold_back(extent, HeldRead { sub, state, outcome });
-        } else {
-            self.route(now, sub, &state, outcome);
+            return self.hold_back(extent, HeldRead { sub, state, outcome });
         }
+        self.route(now, sub, &state, outcome);
         self.move_on(now);
     }
 

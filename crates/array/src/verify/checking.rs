@@ -189,6 +189,9 @@ impl Array {
         let sectors = extent.sectors.get() as u32;
         let of = vec![Segment { place: Place { buf, sector: 0 }, sectors }];
         self.core.actions.push_back(Action::Digest { id, of });
+        if matches!(read.state.purpose, Purpose::Op(op) if self.ops.contains_key(&op)) {
+            self.core.verify.held.insert(read.sub);
+        }
         self.checks.held.insert(id, read);
     }
 
@@ -206,6 +209,10 @@ impl Array {
         for &at in &wrong {
             let lba = extent.lba + Sectors::new(at.into());
             self.core.verify.records.hurry(Cell { drive, lba });
+        }
+        if !self.core.verify.held.remove(&sub) {
+            // Its operation has ended, or goes on without it.
+            return state.read_buf().into_iter().for_each(|buf| self.core.release(buf));
         }
         let damaged = damaged.iter().chain(wrong).collect();
         let outcome = Outcome::Done { unknown: unknown.clone(), damaged };

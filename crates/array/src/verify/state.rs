@@ -1,10 +1,13 @@
 //! What the heart of the array knows of verification: what waits to be read back, and which drives are being read for it.
 
+use std::collections::BTreeSet;
+
 use levelhead_block::Segment;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant};
 
 use super::records::{Part, Records, Room, SUMS_ROOM};
 use super::settings::VerifySettings;
+use crate::action::SubId;
 use crate::ops::id::OpId;
 use crate::shape::Cell;
 
@@ -16,6 +19,8 @@ pub(crate) struct Verify {
     pub(crate) records: Records,
     /// Drives that have a read of it in their queue or inside.
     pub(crate) reading: DriveSet,
+    /// Reads that wait for the checksums of what they have brought, while their operations wait for them (VF3).
+    pub(crate) held: BTreeSet<SubId>,
     /// The operation that mends.
     pub(crate) mending: Option<OpId>,
     /// For every drive when it has ended anything else last.
@@ -66,6 +71,7 @@ impl Verify {
             settings,
             records: Records::new(drives, Room { bytes, sums: SUMS_ROOM }),
             reading: DriveSet::EMPTY,
+            held: BTreeSet::new(),
             mending: None,
             ended: vec![Instant::ZERO; drives],
             written: vec![Instant::ZERO; drives],

@@ -1,7 +1,7 @@
 //! Writes that are read back, and mended where they are not there.
 
 use levelhead_array::{
-    ArrayEvent, Flaw, Promise, Row, Settings, VerifyMode, VerifySettings, VerifyStatus,
+    ArrayEvent, Flaw, Promise, Row, Settings, Submit, VerifyMode, VerifySettings, VerifyStatus,
 };
 use levelhead_block::{Command, Effort, Outcome};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos, Sectors};
@@ -265,4 +265,25 @@ fn redundancy_that_goes_onto_the_list_of_damaged_sectors_is_had_from_no_record()
             assert!(damaged.contains(0), "nothing gives it: {:?}", buf.as_slice()[0]);
         }
     }
+}
+
+/// The digest of a read comes when its write has found another way: its drive hinders, as one does that sits out.
+#[test]
+fn read_that_waits_for_its_checksums_while_its_write_does_without_it_is_dropped() {
+    let spec = "raid5:2+1,chunk=8KiB".parse().unwrap();
+    let plain = settings(spec, 6, "normal".parse().unwrap(), DriveSet::EMPTY);
+    let wait = Nanos::from_secs(10_000);
+    let verify = Some(VerifySettings { wait, ..SUMS });
+    let mut run = run(&Settings { verify, ..journaled(plain) });
+    write(&mut run, 1, extent(0, 4), 7);
+    run.run_for(Nanos::from_secs(10));
+    assert!(status(&run).waiting > 0, "it is in its place");
+    run.write(2, extent(0, 1), &[9; 4096]);
+    let is_read = |submit: &Submit| matches!(submit.command, Command::Read { .. });
+    let at = run.inside.iter().position(is_read).expect("the rest of the codeword is read");
+    run.sit_out(run.inside[at].drive).unwrap();
+    run.finish(at);
+    run.run_until_quiet();
+    assert!(run.take(2).unwrap().0.outcome.is_good());
+    assert_eq!(read(&mut run, 3, extent(0, 1)), [9]);
 }
