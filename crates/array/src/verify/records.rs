@@ -358,20 +358,33 @@ impl Records {
     }
 
     fn give_up_oldest(&mut self) -> bool {
-        let is_free = |write: &Write| {
-            let runs = &self.drives[write.drive.as_usize()];
-            let extent = Extent::new(write.first, Sectors::new(write.sectors.into()));
-            let own = runs.over(extent);
-            own.iter().all(|lba| runs.map[lba].stage != Stage::Flawed)
-        };
         let mut looked_at = self.writes.iter().take(LOOKS_MAX);
-        let Some((&name, write)) = looked_at.find(|(_, write)| is_free(write)) else {
+        let Some((&name, _)) = looked_at.find(|(_, write)| self.is_free(write)) else {
             return false;
         };
-        let (drive, sectors) = (write.drive, Sectors::new(write.sectors.into()));
-        let extent = Extent::new(write.first, sectors);
-        self.cut(drive, extent, Some(name), End::GivenUp);
+        self.give_up_write(name);
         true
+    }
+
+    /// Gives up a write although all that were looked at are to be mended, or are beyond that: one that is not, if there is any.
+    fn give_up_any(&mut self) -> bool {
+        let free = self.writes.iter().find(|(_, write)| self.is_free(write));
+        let Some((&name, _)) = free.or_else(|| self.writes.first_key_value()) else { return false };
+        self.give_up_write(name);
+        true
+    }
+
+    /// Whether nothing of a write is to be mended.
+    fn is_free(&self, write: &Write) -> bool {
+        let runs = &self.drives[write.drive.as_usize()];
+        let extent = Extent::new(write.first, Sectors::new(write.sectors.into()));
+        runs.over(extent).iter().all(|lba| runs.map[lba].stage != Stage::Flawed)
+    }
+
+    fn give_up_write(&mut self, name: u64) {
+        let Write { drive, first, sectors, .. } = self.writes[&name];
+        let extent = Extent::new(first, Sectors::new(sectors.into()));
+        self.cut(drive, extent, Some(name), End::GivenUp);
     }
 
     /// Takes sectors out: all that wait there, or those of one write.
@@ -399,7 +412,7 @@ impl Records {
             }
             self.leave(run.write, (to - from).get() as u32, end);
         }
-        while self.sums > self.room.sums && self.give_up_oldest() {}
+        while self.sums > self.room.sums && (self.give_up_oldest() || self.give_up_any()) {}
         assert!(self.sums <= self.room.sums, "VF5: {} bytes", self.sums);
         assert!(self.kept <= self.room.bytes, "VF5: {:?}", self.kept);
     }
@@ -647,6 +660,28 @@ mod tests {
         assert_eq!(firsts(apart), [10]);
         assert_eq!(firsts(next(&mut records, 0)), [12]);
         assert!(!records.is_ready(DRIVE) && next(&mut records, 0).is_empty());
+    }
+
+    #[test]
+    fn write_into_the_middle_of_what_is_beyond_mending_makes_some_of_that_give_way() {
+        let count = LOOKS_MAX as u64 + 6;
+        for is_last_right in [false, true] {
+            let mut records = records(1_000, count as usize * (WRITE_COST + RUN_COST));
+            for at in 0..count {
+                let whole = extent(10 * at, 3);
+                let write = write(&mut records, whole).unwrap();
+                let stage = match is_last_right && at + 1 == count {
+                    true => Stage::Read,
+                    false => Stage::Flawed,
+                };
+                records.set_stage(DRIVE, Part { write, extent: whole, offset: 0 }, stage);
+            }
+            records.supersede(DRIVE, extent(501, 1));
+            assert_eq!(records.tally().unverified, 1);
+            let waits = |at: u64| records.waits(Cell { drive: DRIVE, lba: Lba::new(10 * at) });
+            let left = if is_last_right { count - 1 } else { 0 };
+            assert_eq!((0..count).find(|&at| !waits(at)), Some(left), "{is_last_right}");
+        }
     }
 
     /// VF1, VF2 and VF5 against a plain array of sectors.
