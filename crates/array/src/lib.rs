@@ -725,7 +725,7 @@ impl Array {
     /// A repair that a drive does not store is no reason to do without one that the array needs.
     fn is_spared(&self, state: &Sub, outcome: &Outcome) -> bool {
         let Purpose::Op(op) = state.purpose else { return false };
-        let is_repair = matches!(self.ops.get(&op), Some(Op::Check(_)));
+        let is_repair = matches!(self.ops.get(&op), Some(Op::Check(_) | Op::Mend(_)));
         let is_redundant = self.core.is_redundant(self.core.layout.stripes());
         let can_spare =
             is_redundant && self.core.drives.can_spare(DriveSet::EMPTY.with(state.drive));

@@ -3,7 +3,7 @@
 use levelhead_array::{
     ArrayEvent, Flaw, Promise, Row, Settings, Submit, VerifyMode, VerifySettings, VerifyStatus,
 };
-use levelhead_block::{Command, Effort, Outcome};
+use levelhead_block::{Command, Effort, Outcome, SectorSet};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos, Sectors};
 
 use crate::runtime::{Runtime, extent, journaled, settings};
@@ -286,4 +286,36 @@ fn read_that_waits_for_its_checksums_while_its_write_does_without_it_is_dropped(
     run.run_until_quiet();
     assert!(run.take(2).unwrap().0.outcome.is_good());
     assert_eq!(read(&mut run, 3, extent(0, 1)), [9]);
+}
+
+#[test]
+fn mend_that_a_drive_does_not_store_costs_no_drive_that_is_needed() {
+    let spec = "raid5:2+1,chunk=8KiB".parse().unwrap();
+    let plain = settings(spec, 6, "normal".parse().unwrap(), DriveSet::EMPTY);
+    let mut run = run(&Settings { verify: Some(VerifySettings::IDLE), ..plain });
+    let cell = |run: &Runtime, at| run.array.layout().cell(Row { stripe: 0, row: 0 }, at);
+    let (drive, lost) = (cell(&run, 0).drive, cell(&run, 1).drive);
+    run.lose(lost);
+    write(&mut run, 1, extent(0, 1), 7);
+    forget(&mut run, drive.as_usize(), extent(0, 1));
+    let mut failed = 0;
+    while failed == 0 {
+        run.wait(WAIT);
+        while !run.inside.is_empty() {
+            if failed == 0 && run.inside[0].command.is_write() {
+                let submit = run.inside.remove(0);
+                let damaged = SectorSet::first(Sectors::new(1));
+                let outcome = Outcome::Done { unknown: SectorSet::EMPTY, damaged };
+                run.array.handle_done(run.now(), submit.sub, &outcome);
+                run.wait(Nanos::ZERO);
+                failed += 1;
+            } else {
+                run.finish(0);
+            }
+        }
+    }
+    settle(&mut run);
+    assert_eq!(run.array.lost(), DriveSet::EMPTY.with(lost));
+    assert_eq!(told(&run), ["write-lost", "write-mended"]);
+    assert_eq!(run.drives[drive.as_usize()].bytes(extent(0, 1)), [7; 4096]);
 }
