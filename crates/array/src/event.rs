@@ -91,6 +91,13 @@ pub enum ArrayEvent {
         /// Whether they were read back and found right then. If not, nothing more is tried.
         is_mended: bool,
     },
+    /// A record of the array on a drive was not stored, however often it was written.
+    RecordLost {
+        /// The drive.
+        drive: DriveIdx,
+        /// Whether the array goes on with the drive because it cannot do without. That is told once.
+        is_kept: bool,
+    },
     /// What the drives hold of a codeword does not match, and it cannot be told which of them is wrong.
     Unlocated {
         /// Its stripe.
@@ -209,6 +216,7 @@ impl Event {
             }
             Self::Array(ArrayEvent::WriteMended { is_mended: true, .. }) => "write-mended",
             Self::Array(ArrayEvent::WriteMended { is_mended: false, .. }) => "write-not-mended",
+            Self::Array(ArrayEvent::RecordLost { .. }) => "record-lost",
             Self::Array(ArrayEvent::Unlocated { .. }) => "unlocated",
             Self::Array(ArrayEvent::ReadErrors { .. }) => "read-errors",
             Self::Array(ArrayEvent::ScrubBegun(_)) => "scrub-begun",

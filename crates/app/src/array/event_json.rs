@@ -48,9 +48,11 @@ impl From<Event> for Priority {
                 | ArrayEvent::Unlocated { .. }
                 | ArrayEvent::Repaired { is_repaired: false, .. }
                 | ArrayEvent::WriteMended { is_mended: false, .. }
+                | ArrayEvent::RecordLost { is_kept: true, .. }
                 | ArrayEvent::Stopped(Ending::Failed | Ending::Unsafe { .. }) => Self::Error,
                 ArrayEvent::ResyncStuck(_)
                 | ArrayEvent::WriteFlawed { .. }
+                | ArrayEvent::RecordLost { is_kept: false, .. }
                 | ArrayEvent::RebuildStopped(_)
                 | ArrayEvent::CopyStopped {
                     why: CopyEnd::Failed | CopyEnd::Silent | CopyEnd::TooSlow | CopyEnd::ArrayFailed,
@@ -89,7 +91,7 @@ impl From<Event> for Priority {
 }
 
 /// The names of all events.
-pub(crate) const EVENTS: [&str; 38] = [
+pub(crate) const EVENTS: [&str; 39] = [
     "silent",
     "heard",
     "slow",
@@ -109,6 +111,7 @@ pub(crate) const EVENTS: [&str; 38] = [
     "write-unreadable",
     "write-mended",
     "write-not-mended",
+    "record-lost",
     "read-errors",
     "scrub-begun",
     "scrub-stopped",
@@ -153,6 +156,7 @@ pub(crate) enum Facts {
     Damaged { drive: u8, first_sector: u64, sectors: u64 },
     Unlocated { stripe: u64, first_sector: u64 },
     ReadErrors { drive: u8, errors: u32, kept: bool },
+    RecordLost { drive: u8, kept: bool },
     Scrub(ScrubJson),
     Failed { lost: Vec<u8>, survives: usize },
     Assembled { absent: Vec<u8>, forced: bool, unsynced_stripes: u64 },
@@ -230,6 +234,9 @@ impl From<&NumberedEvent> for Facts {
             },
             Event::Array(ArrayEvent::Unlocated { stripe, first_sector }) => {
                 Self::Unlocated { stripe, first_sector }
+            }
+            Event::Array(ArrayEvent::RecordLost { drive, is_kept }) => {
+                Self::RecordLost { drive: number(drive), kept: is_kept }
             }
             Event::Array(ArrayEvent::ReadErrors { drive, errors, is_kept }) => {
                 Self::ReadErrors { drive: number(drive), errors, kept: is_kept }
@@ -345,6 +352,12 @@ impl EventJson {
             Facts::Unlocated { stripe, first_sector } => format!(
                 "what the drives hold of stripe {stripe} at sector {first_sector} does not match, and it \
                  cannot be told which is wrong: nothing was changed"
+            ),
+            Facts::RecordLost { drive, kept: false } => format!(
+                "drive {drive} does not store the array's records: the array does without it"
+            ),
+            Facts::RecordLost { drive, kept: true } => format!(
+                "drive {drive} does not store the array's records, and the array cannot do without it"
             ),
             Facts::ReadErrors { drive, errors, kept: false } => {
                 format!("drive {drive} has failed {errors} reads lately: the array does without it")
@@ -622,6 +635,12 @@ mod tests {
                 json!({ "stripe": 7, "first_sector": 112 }),
                 "what the drives hold of stripe 7 at sector 112 does not match, and it cannot be told \
                  which is wrong: nothing was changed",
+            ),
+            (
+                array(ArrayEvent::RecordLost { drive, is_kept: true }),
+                Error,
+                json!({ "drive": 2, "kept": true }),
+                "drive 2 does not store the array's records, and the array cannot do without it",
             ),
             (
                 array(ArrayEvent::ReadErrors { drive, errors: 33, is_kept: false }),

@@ -5,7 +5,7 @@
 //!   a record has ended --> read back --> the same: the ledger is told
 //!                            ^   |
 //!                            |   v differs
-//!                            +-- written again, three times at most: then the array does without the drive
+//!                            +-- written again, three times at most: then the array does without the drive, where it can
 //! ```
 //!
 //! To the ledger the record is inside the drive until then, so that G7 holds: an older one never lands after a newer one.
@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 
 use levelhead_block::{BufId, Command, Durability, Effort, Outcome, Place, Segment, ZeroTail};
-use levelhead_units::{DriveIdx, Extent, Instant};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant};
 
 use crate::Array;
 use crate::action::{Action, SubId};
@@ -21,8 +21,9 @@ use crate::core::{Enqueue, OpId, Purpose, Sub};
 use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::durable::membership::Why;
+use crate::event::ArrayEvent;
 
-/// A record that differs after it was written again this number of times costs the drive.
+/// A record that differs after it was written again this number of times costs the drive, where the array can do without it.
 const AGAIN_MAX: u32 = 3;
 
 /// The records that are being read back.
@@ -32,6 +33,8 @@ pub(crate) struct RecordChecks {
     /// By the command that is inside the drive for it.
     inside: BTreeMap<SubId, RecordCheck>,
     comparing: BTreeMap<OpId, Comparing>,
+    /// Drives that have not stored one, and are needed all the same: those are told.
+    told: DriveSet,
 }
 
 /// A record that is being read back.
@@ -55,7 +58,8 @@ struct Comparing {
 
 impl RecordChecks {
     pub(crate) fn new(is_on: bool) -> Self {
-        Self { is_on, inside: BTreeMap::new(), comparing: BTreeMap::new() }
+        let (inside, comparing) = (BTreeMap::new(), BTreeMap::new());
+        Self { is_on, inside, comparing, told: DriveSet::EMPTY }
     }
 }
 
@@ -148,8 +152,7 @@ impl Array {
 
     fn write_record_again(&mut self, now: Instant, check: RecordCheck) {
         if check.again == AGAIN_MAX {
-            self.core.release(check.buf);
-            return self.lose(now, check.drive, Why::Failed);
+            return self.give_up_record(now, check);
         }
         self.core.counters.verify_records += 1;
         let (extent, place) = (check.extent, Place { buf: check.buf, sector: 0 });
@@ -158,9 +161,28 @@ impl Array {
         self.ask_for_record(now, RecordCheck { again: check.again + 1, ..check }, command, place);
     }
 
+    /// A record is not stored, however often it is written. A drive that is needed is kept: of its records others have copies.
+    fn give_up_record(&mut self, now: Instant, check: RecordCheck) {
+        self.core.release(check.buf);
+        let drive = check.drive;
+        let is_redundant = self.core.is_redundant(self.core.layout.stripes());
+        let only = DriveSet::EMPTY.with(drive);
+        let is_kept = !is_redundant || !self.core.drives.can_spare(only);
+        if !is_kept || !self.record_checks.told.contains(drive) {
+            self.tell(ArrayEvent::RecordLost { drive, is_kept });
+        }
+        if is_kept {
+            self.record_checks.told = self.record_checks.told.or(only);
+            self.tell_ledger(now, drive, check.sub);
+        } else {
+            self.lose(now, drive, Why::Failed);
+        }
+    }
+
     /// The array does without a drive from now on.
     pub(crate) fn forget_records(&mut self, drive: DriveIdx) {
         let of_drive = |_: &SubId, check: &mut RecordCheck| check.drive == drive;
+        self.record_checks.told = self.record_checks.told.without(DriveSet::EMPTY.with(drive));
         let gone: Vec<RecordCheck> =
             self.record_checks.inside.extract_if(.., of_drive).map(|(_, check)| check).collect();
         gone.into_iter().for_each(|check| self.core.release(check.buf));

@@ -5,7 +5,7 @@ use levelhead_array::quorum::{Copy, Found, quorum};
 use levelhead_array::reserve::Division;
 use levelhead_array::superblock::{Book, Forced, Own, State, Superblock, Uuid};
 use levelhead_array::{
-    Blame, Books, Budget, Ending, Patience, Policy, ScrubState, Settings, Spec, Submit,
+    ArrayEvent, Blame, Books, Budget, Ending, Patience, Policy, ScrubState, Settings, Spec, Submit,
     VerifySettings, Wishes,
 };
 use levelhead_block::{BlockDevice, Command, Outcome};
@@ -125,6 +125,32 @@ fn record_that_is_not_there_is_written_again_and_costs_the_drive_in_the_end() {
             assert!(has_generation(&run, drive, generation), "drive {drive}, {times}");
         }
     }
+}
+
+/// A drive whose first superblock is never stored is kept where the array needs it, and that is told once.
+#[test]
+fn record_that_is_never_there_costs_no_drive_that_is_needed() {
+    let book = new_book(SPEC, SIZE, true);
+    let verify = Some(VerifySettings::IDLE);
+    let settings = Settings { verify, ..settings_of(&book, SIZE, only(2)) };
+    let mut run = Runtime::with_drives_of(&settings, 1, SIZE);
+    for id in 0..3 {
+        run.write(id, extent(id, 1), &[7; 4096]);
+        while !run.inside.is_empty() {
+            run.finish_any();
+            run.drives[1].bytes_mut(extent(0, 1)).fill(0);
+        }
+        assert!(run.take(id).unwrap().0.outcome.is_good());
+    }
+    run.stop();
+    while !run.inside.is_empty() {
+        run.finish_any();
+        run.drives[1].bytes_mut(extent(0, 1)).fill(0);
+    }
+    assert_eq!((run.array.lost(), run.ending), (only(2), Some(Ending::Clean)));
+    let is_told = |event: &&ArrayEvent| matches!(event, ArrayEvent::RecordLost { .. });
+    let told: Vec<_> = run.array_events.iter().filter(is_told).collect();
+    assert_eq!(told, [&ArrayEvent::RecordLost { drive: DriveIdx::new(1), is_kept: true }]);
 }
 
 /// A scrub that has found nothing wrong ends the mark that something was forced, on the drives, too; one that has leaves it.
