@@ -267,11 +267,15 @@ impl Array {
         }
     }
 
-    /// The drive whose records take the room of new ones.
+    /// The drive with the oldest of what takes the room of new records and may be read.
     fn pressing_drive(&self) -> Option<DriveIdx> {
         let records = &self.core.verify.records;
-        let drive = records.oldest_drive().filter(|_| records.is_pressed())?;
-        self.has_check(drive).then_some(drive)
+        if !records.is_pressed() {
+            return None;
+        }
+        let present = self.core.drives.present();
+        let drives = present.iter().filter(|&drive| self.has_check(drive));
+        drives.min_by_key(|&drive| records.oldest_ready(drive))
     }
 
     /// Begins a read of written sectors, or mends some, if there is anything to do now.

@@ -12,12 +12,12 @@ use levelhead_units::{DriveIdx, Extent, Lba, SECTOR_SIZE, Sectors};
 
 use crate::shape::Cell;
 
-/// The most memory of everything but bytes: 2 MiB, checksums of 470,000 sectors in writes of 64.
+/// The most memory of everything but bytes: 2 MiB, checksums of 280,000 sectors in writes of 64.
 pub(crate) const SUMS_ROOM: usize = 2 << 20;
 
-/// What a write and a run take in their maps, whose nodes are half full at least; and the checksum of a sector.
+/// What a write and a run take in their maps and sets, whose nodes are half full at least; and the checksum of a sector.
 const WRITE_COST: usize = 2 * size_of::<(u64, Write)>();
-const RUN_COST: usize = 2 * size_of::<(Lba, Run)>();
+const RUN_COST: usize = 2 * (size_of::<(Lba, Run)>() + size_of::<Turn>());
 const SUM_COST: usize = size_of::<u32>();
 
 /// Looks at this number of writes for one to give up that is not being mended.
@@ -134,10 +134,23 @@ pub(crate) struct Records {
 #[derive(Debug, Default)]
 struct DriveRuns {
     map: BTreeMap<Lba, Run>,
-    /// How many may be read.
-    ready: usize,
-    /// Where those begin that are hurried, and some that are not any more.
-    hurried: BTreeSet<Lba>,
+    /// Those that may be read.
+    ready: BTreeSet<Turn>,
+}
+
+/// A run that may be read: what is hurried comes first, and then what is older.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn {
+    is_waiting: bool,
+    write: u64,
+    first: Lba,
+}
+
+impl Turn {
+    fn of(first: Lba, run: &Run) -> Option<Self> {
+        let is_waiting = run.stage == Stage::Waiting;
+        run.is_ready().then_some(Self { is_waiting, write: run.write, first })
+    }
 }
 
 impl Run {
@@ -148,17 +161,16 @@ impl Run {
 
 impl DriveRuns {
     fn insert(&mut self, lba: Lba, run: Run) {
-        self.ready += usize::from(run.is_ready());
-        if run.stage == Stage::Hurried {
-            self.hurried.insert(lba);
-        }
+        self.ready.extend(Turn::of(lba, &run));
         let before = self.map.insert(lba, run);
         assert!(before.is_none(), "VF1: {lba:?}");
     }
 
     fn remove(&mut self, lba: Lba) -> Run {
         let run = self.map.remove(&lba).expect("the caller has found it");
-        self.ready -= usize::from(run.is_ready());
+        if let Some(turn) = Turn::of(lba, &run) {
+            self.ready.remove(&turn);
+        }
         run
     }
 
@@ -218,11 +230,6 @@ impl Records {
         let is_full = |used: u64, room: u64| used > 0 && used * 4 >= room * 3;
         // Without bytes all is found that would be, so that their room alone is no reason to keep a drive from clients.
         is_full(self.sums as u64, self.room.sums as u64)
-    }
-
-    /// The drive with the oldest write.
-    pub(crate) fn oldest_drive(&self) -> Option<DriveIdx> {
-        self.writes.values().next().map(|write| write.drive)
     }
 
     /// Buffers that are not needed any more.
@@ -442,26 +449,28 @@ impl Records {
 
     /// Whether something of a drive may be read, or only what is hurried.
     pub(crate) fn is_ready(&self, drive: DriveIdx) -> bool {
-        self.drives[drive.as_usize()].ready > 0
+        !self.drives[drive.as_usize()].ready.is_empty()
+    }
+
+    /// The oldest write of a drive of which something may be read; writes are numbered by age.
+    pub(crate) fn oldest_ready(&self, drive: DriveIdx) -> Option<u64> {
+        let ready = &self.drives[drive.as_usize()].ready;
+        let waiting = Turn { is_waiting: true, write: 0, first: Lba::ZERO };
+        let oldest = [ready.first(), ready.range(waiting..).next()];
+        oldest.into_iter().flatten().map(|turn| turn.write).min()
     }
 
     /// Whether something of a drive is hurried.
-    pub(crate) fn is_hurried(&mut self, drive: DriveIdx) -> bool {
+    pub(crate) fn is_hurried(&self, drive: DriveIdx) -> bool {
         self.first_hurried(drive).is_some()
     }
 
-    fn first_hurried(&mut self, drive: DriveIdx) -> Option<Lba> {
-        let DriveRuns { map, hurried, .. } = &mut self.drives[drive.as_usize()];
-        while let Some(&lba) = hurried.first() {
-            if map.get(&lba).is_some_and(|run| run.stage == Stage::Hurried) {
-                return Some(lba);
-            }
-            hurried.pop_first();
-        }
-        None
+    fn first_hurried(&self, drive: DriveIdx) -> Option<Lba> {
+        let first = self.drives[drive.as_usize()].ready.first()?;
+        (!first.is_waiting).then_some(first.first)
     }
 
-    /// What is to be read next of a drive: a hurried run, or the next one from here on, and its neighbours as long as they
+    /// What is to be read next of a drive: the oldest hurried run, or the next one from here on, and its neighbours as long as they
     /// may be read and `joins` allows it, up to `most` sectors. It is being read from then on.
     pub(crate) fn next(
         &mut self,
@@ -483,8 +492,10 @@ impl Records {
             if lba != end || !run.is_ready() || !fits || !(is_first || joins(lba)) {
                 break;
             }
+            if let Some(turn) = Turn::of(lba, run) {
+                runs.ready.remove(&turn);
+            }
             run.stage = Stage::Read;
-            runs.ready -= 1;
             end = lba + sectors;
             let extent = Extent::new(lba, sectors);
             parts.push(Part { write: run.write, extent, offset: run.offset });
@@ -682,6 +693,25 @@ mod tests {
             let left = if is_last_right { count - 1 } else { 0 };
             assert_eq!((0..count).find(|&at| !waits(at)), Some(left), "{is_last_right}");
         }
+    }
+
+    #[test]
+    fn hurried_runs_are_read_by_age_and_what_cannot_be_read_is_not_the_oldest() {
+        let mut records = records(1_000, SUMS_ROOM);
+        let writes = [50, 30, 10].map(|lba| write(&mut records, extent(lba, 2)).unwrap());
+        assert_eq!(records.oldest_ready(DRIVE), Some(writes[0]));
+        for lba in [10, 30] {
+            records.hurry(Cell { drive: DRIVE, lba: Lba::new(lba) });
+        }
+        assert_eq!(records.oldest_ready(DRIVE), Some(writes[0]), "hurried or not");
+        let part = next(&mut records, 0)[0];
+        assert_eq!(part.write, writes[1], "the older one of those that are hurried");
+        records.set_stage(DRIVE, part, Stage::Flawed);
+        records.note_checked(DRIVE, Part { write: writes[0], extent: extent(50, 2), offset: 0 });
+        assert_eq!(records.oldest_ready(DRIVE), Some(writes[2]), "the flawed one is older");
+        records.supersede(DRIVE, extent(10, 2));
+        assert_eq!((records.oldest_ready(DRIVE), records.is_hurried(DRIVE)), (None, false));
+        assert!(records.drives[0].ready.is_empty());
     }
 
     /// VF1, VF2 and VF5 against a plain array of sectors.
