@@ -229,10 +229,14 @@ impl Array {
             self.note_wishes();
             return Moved::No;
         }
-        if !self.wants_scan() || !self.pacer.may_begin(now, self.outstanding) {
+        if !self.wants_scan()
+            || self.is_turn_of_checks()
+            || !self.pacer.may_begin(now, self.outstanding)
+        {
             return Moved::No;
         }
         self.pacer.note_begin();
+        self.note_scan();
         let first = self.scrub.to;
         let end = self.core.synced.min(first + self.pacer.budget().stripes(&self.core.layout));
         self.scrub.scan = self.claim(now, Start::Check(Scope::Scan { first, end }));

@@ -121,6 +121,7 @@ impl Array {
 
     /// Reads do not count on these drives from now on.
     fn note_silent(&mut self, now: Instant, silent: DriveSet) {
+        self.end_silent_steps(now, silent);
         let reads = self.ops.iter_mut().filter_map(|(&op, state)| match state {
             Op::Read(read) => read.note_silent(silent).then_some(op),
             Op::Check(check) => check.is_held_up(silent).then_some(op),

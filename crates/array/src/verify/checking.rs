@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use levelhead_block::{BufId, Combine, Command, Effort, Outcome, Place, Segment};
-use levelhead_units::{DriveIdx, Extent, Instant, Lba, Nanos, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
 use super::records::{Keeps, Part, Stage};
 use super::settings::{Promise, VerifyMode};
@@ -33,6 +33,8 @@ pub(crate) struct Checks {
     pub(super) held: BTreeMap<u64, HeldRead>,
     /// The drive after the one that was read last.
     turn: usize,
+    /// Whether the last step of the array's own work was a read of written sectors, so that the next one is a scan's.
+    is_scans_turn: bool,
     pub(super) flaws: Flaws,
     /// What is to be mended, in the order in which it was found.
     pub(super) flawed: VecDeque<Flawed>,
@@ -79,6 +81,7 @@ impl Checks {
             comparing: BTreeMap::new(),
             held: BTreeMap::new(),
             turn: 0,
+            is_scans_turn: false,
             flaws: Flaws::new(drives),
             flawed: VecDeque::new(),
             promises: vec![Promise::Interface; drives],
@@ -250,7 +253,9 @@ impl Array {
     /// VF6, but for the wait.
     fn could_check(&self, drive: DriveIdx) -> bool {
         let fellows = self.core.layout.spec().fellows(drive);
-        let is_alone = self.core.verify.reading.and(fellows).is_empty();
+        // A drive that is silent may give what it was asked for at any time, or never.
+        let reading = self.core.verify.reading.without(self.core.drives.silent());
+        let is_alone = reading.and(fellows).is_empty();
         self.has_check(drive) && is_alone && self.core.drives.queue_len(drive) == 0
     }
 
@@ -276,6 +281,28 @@ impl Array {
         let present = self.core.drives.present();
         let drives = present.iter().filter(|&drive| self.has_check(drive));
         drives.min_by_key(|&drive| records.oldest_ready(drive))
+    }
+
+    /// Whether the next step of the array's own work is a read of written sectors rather than a scan: where room presses they
+    /// take turns.
+    pub(crate) fn is_turn_of_checks(&self) -> bool {
+        !self.checks.is_scans_turn && self.may_check() && self.pressing_drive().is_some()
+    }
+
+    /// A scan begins.
+    pub(crate) fn note_scan(&mut self) {
+        self.checks.is_scans_turn = false;
+    }
+
+    /// No step waits for a drive that is silent: the next one may begin. What the drive gives at last is compared all the same.
+    pub(crate) fn end_silent_steps(&mut self, now: Instant, silent: DriveSet) {
+        for drive in silent.iter() {
+            if let Some(read) = &mut self.checks.reads[drive.as_usize()]
+                && std::mem::take(&mut read.is_step)
+            {
+                self.pacer.note_end(now);
+            }
+        }
     }
 
     /// Begins a read of written sectors, or mends some, if there is anything to do now.
@@ -313,6 +340,7 @@ impl Array {
             && self.pacer.may_begin(now, self.outstanding)
         {
             self.pacer.note_begin();
+            self.checks.is_scans_turn = true;
             self.read_back(now, drive, End::Tail);
             let read = self.checks.reads[drive.as_usize()].as_mut();
             read.expect("it was just begun").is_step = true;
