@@ -153,8 +153,9 @@ impl Array {
         let flaws = &mut self.checks.flaws;
         let is_due = flaws.scrubbed.is_none_or(|last| last + SCRUB_EVERY <= now);
         let is_much = flaws.recent.iter().any(|&recent| recent >= FLAWS_SCRUB);
-        let is_running = self.scrub().state == ScrubState::Running;
-        if !is_due || !is_much || is_running || self.outstanding_mends() {
+        // One that an operator has stopped is the operator's to go on with.
+        let is_free = matches!(self.scrub().state, ScrubState::Idle | ScrubState::Done);
+        if !is_due || !is_much || !is_free || self.outstanding_mends() {
             return Moved::No;
         }
         let flaws = &mut self.checks.flaws;
