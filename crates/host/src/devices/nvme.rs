@@ -121,14 +121,20 @@ pub(crate) const UNRECOVERED_READ: u16 = 0x281;
 pub(crate) const DO_NOT_RETRY: u16 = 0x4000;
 /// The bits of a status that say what it is: its type and its code.
 const STATUS_MASK: u16 = 0x07FF;
+/// Those of its type.
+const TYPE_MASK: u16 = 0x0700;
+/// The type of what says that the medium, or what it gave, is not right.
+const MEDIUM_ERRORS: u16 = 0x0200;
 
 /// What a read's status means for those who asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadEnd {
     /// The bytes are there.
     Good,
-    /// The drive stopped trying, or failed in some other way: with little effort, it is all the same.
+    /// The drive stopped trying, or the medium does not give the bytes.
     Unread,
+    /// Something else has failed: that says nothing of the medium.
+    Failed,
     /// The controller does not take such reads.
     Refused,
 }
@@ -138,7 +144,8 @@ pub(crate) fn read_end(status: u16) -> ReadEnd {
     match status & STATUS_MASK {
         0 => ReadEnd::Good,
         INVALID_OPCODE | INVALID_FIELD => ReadEnd::Refused,
-        _ => ReadEnd::Unread,
+        known if known & TYPE_MASK == MEDIUM_ERRORS => ReadEnd::Unread,
+        _ => ReadEnd::Failed,
     }
 }
 
@@ -338,12 +345,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_status_but_success_means_that_the_bytes_are_not_there() {
+    fn every_status_but_success_means_that_the_bytes_are_not_there_and_some_blame_the_medium() {
         assert_eq!(read_end(0), ReadEnd::Good);
-        for status in
-            [UNRECOVERED_READ, UNRECOVERED_READ | DO_NOT_RETRY, 0x282, 0x371, 0x006, 0x286]
-        {
+        for status in [UNRECOVERED_READ, UNRECOVERED_READ | DO_NOT_RETRY, 0x282, 0x286] {
             assert_eq!(read_end(status), ReadEnd::Unread, "{status:#x}");
+        }
+        for status in [0x371, 0x4371, 0x006, 0x4007, 0x7FFF] {
+            assert_eq!(read_end(status), ReadEnd::Failed, "{status:#x}");
         }
         for status in [0x4001, 0x4002, 0x0002] {
             assert_eq!(read_end(status), ReadEnd::Refused, "{status:#x}");

@@ -205,6 +205,7 @@ impl Flight {
                         self.move_on(left.min(namespace.transfer_max as usize))
                     }
                     ReadEnd::Unread => self.judge(&Errno::IO.into()),
+                    ReadEnd::Failed => self.read_otherwise(),
                     ReadEnd::Refused => self.do_without(),
                 }
             }
@@ -236,6 +237,16 @@ impl Flight {
             return Progress::GoesOn;
         }
         self.judge(&errno.into())
+    }
+
+    /// A read past the block layer has failed, and not because of the medium. One with little effort may. One of full effort
+    /// goes through the block layer, which tries again where that helps: what has failed is not held against the sectors.
+    fn read_otherwise(&mut self) -> Progress {
+        if let Hint::Past(_, Wanted::FromMedium) = self.hint {
+            self.hint = Hint::None;
+            return Progress::GoesOn;
+        }
+        self.judge(&Errno::IO.into())
     }
 
     /// F2.

@@ -356,6 +356,14 @@ fn read_from_the_medium_goes_past_the_block_layer_where_that_can_say_so() {
         read(namespace(), Effort::Medium, &[End::Status(UNRECOVERED_READ), End::Errno(Errno::IO)]);
     assert!(matches!(outcome, Outcome::Done { .. }) && seen.len() > 2, "{seen:?}");
     assert!(seen.iter().all(|seen| matches!(seen, Seen::FromMedium { .. })), "{seen:?}");
+    // What says nothing of the medium is no reason to call it damaged: that read goes on as an ordinary one.
+    for status in [0x371, 0x006, 0x7FFF] {
+        let script = [End::Whole, End::Status(status)];
+        let (seen, outcome, way) = read(namespace(), Effort::Medium, &script);
+        let expected = vec![medium(8), medium(10), plain(10, 2)];
+        assert_eq!((seen, outcome), (expected, Outcome::GOOD), "{status:#x}");
+        assert_eq!(way.0.promise(), Promise::Medium);
+    }
     // Refused: from then on it is an ordinary read, and promises less. Limited retry has nothing to do with it.
     let refusal = [End::Status(INVALID_FIELD | DO_NOT_RETRY)];
     let (seen, outcome, way) = read(namespace(), Effort::Medium, &refusal);
