@@ -1,11 +1,13 @@
 //! Writes that are read back, and mended where they are not there.
 
 use levelhead_array::{
-    ArrayEvent, Flaw, Promise, Row, Settings, Submit, VerifyMode, VerifySettings, VerifyStatus,
+    ArrayEvent, Blame, Budget, Flaw, Promise, Row, ScrubState, Settings, Submit, VerifyMode,
+    VerifySettings, VerifyStatus,
 };
 use levelhead_block::{Command, Effort, Outcome, SectorSet};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos, Sectors};
 
+use crate::books::PATIENCE;
 use crate::runtime::{Runtime, extent, journaled, settings};
 
 const WAIT: Nanos = Nanos::from_millis(1);
@@ -318,4 +320,50 @@ fn mend_that_a_drive_does_not_store_costs_no_drive_that_is_needed() {
     assert_eq!(run.array.lost(), DriveSet::EMPTY.with(lost));
     assert_eq!(told(&run), ["write-lost", "write-mended"]);
     assert_eq!(run.drives[drive.as_usize()].bytes(extent(0, 1)), [7; 4096]);
+}
+
+/// VF6: a drive that is silent may keep its read for ever, and the others of its group are read all the same.
+#[test]
+fn drive_that_hangs_with_a_read_inside_keeps_only_itself_from_being_read() {
+    let spec = "raid6:4+2,chunk=16KiB".parse().unwrap();
+    let plain = settings(spec, 4, "normal".parse().unwrap(), DriveSet::EMPTY);
+    let verify = Some(VerifySettings::IDLE);
+    let mut run = run(&Settings { verify, patience: Some(PATIENCE), ..plain });
+    write(&mut run, 1, extent(0, 2), 7);
+    run.wait(WAIT);
+    let [submit] = run.inside.as_slice() else { panic!("{:?}", run.inside) };
+    let drive = submit.drive;
+    run.hang(drive);
+    run.run_for(Nanos::from_secs(1));
+    assert_eq!(status(&run).waiting, 3, "nothing is known of it yet");
+    run.run_for(PATIENCE.silent * 2);
+    assert_eq!((status(&run).waiting, run.array.silent()), (1, DriveSet::EMPTY.with(drive)));
+    run.answer_again(drive);
+    run.run_for(Nanos::from_secs(1));
+    assert_eq!((status(&run).verified, status(&run).found), (3, 0));
+}
+
+#[test]
+fn scrub_that_was_stopped_by_hand_is_not_gone_on_with_for_lost_writes() {
+    for is_stopped in [false, true] {
+        let spec = "raid5:2+1,chunk=8KiB".parse().unwrap();
+        let plain = settings(spec, 6, "normal".parse().unwrap(), DriveSet::EMPTY);
+        let (verify, background) = (Some(VerifySettings::IDLE), Some(Budget::DEFAULT));
+        let mut run = run(&Settings { verify, background, ..plain });
+        if is_stopped {
+            assert!(run.array.handle_scrub_start(run.now(), Blame::Drives));
+            assert!(run.array.handle_scrub_stop(run.now()));
+            run.wait(Nanos::ZERO);
+            run.run_until_quiet();
+        }
+        for at in 0..2 {
+            write(&mut run, at, extent(at, 1), 7);
+        }
+        let drive = run.array.layout().cell(Row { stripe: 0, row: 0 }, 0).drive;
+        forget(&mut run, drive.as_usize(), extent(0, 2));
+        settle(&mut run);
+        assert_eq!((status(&run).found, status(&run).mended), (2, 2));
+        let state = if is_stopped { ScrubState::Stopped } else { ScrubState::Done };
+        assert_eq!(run.array.scrub().state, state);
+    }
 }
