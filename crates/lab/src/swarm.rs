@@ -414,7 +414,7 @@ impl Swarm {
                 let events = self.world.array_events();
                 let is_left = events.iter().any(is_not_mended);
                 assert!(is_left, "seed {}: {}: no end: {status:?}", self.seed, self.what);
-                self.world.stop(self.world.now()); // It would wait for ever.
+                self.world.stop(self.world.now()); // It would wait without end.
             }
             self.step();
         }

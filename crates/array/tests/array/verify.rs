@@ -322,7 +322,7 @@ fn mend_that_a_drive_does_not_store_costs_no_drive_that_is_needed() {
     assert_eq!(run.drives[drive.as_usize()].bytes(extent(0, 1)), [7; 4096]);
 }
 
-/// VF6: a drive that is silent may keep its read for ever, and the others of its group are read all the same.
+/// VF6: a drive that is silent may keep its read without end, and the others of its group are read all the same.
 #[test]
 fn drive_that_hangs_with_a_read_inside_keeps_only_itself_from_being_read() {
     let spec = "raid6:4+2,chunk=16KiB".parse().unwrap();

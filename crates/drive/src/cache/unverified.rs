@@ -31,7 +31,7 @@ use crate::health::VerifyCounters;
 const SUM_BYTES: u64 = 16;
 
 /// What a part takes besides in the memory for checksums: where it lies and whose it is.
-const PIECE_BYTES: u64 = 32;
+const PART_BYTES: u64 = 32;
 
 /// How often a write is written again before it is given up.
 pub(crate) const REPAIRS_MAX: u32 = 3;
@@ -41,7 +41,7 @@ pub(crate) const REPAIRS_MAX: u32 = 3;
 pub(crate) struct Unverified {
     /// By the first block.
     parts: BTreeMap<u64, Part>,
-    /// Cylinder and first block.
+    /// The cylinder and the first block of each part.
     places: BTreeSet<(u32, u64)>,
     writes: BTreeMap<u64, Waiting>,
     serial_last: u64,
@@ -293,7 +293,7 @@ impl Unverified {
 
     fn sums_of(&self, blocks: &Range<u64>) -> u64 {
         let bytes = (blocks.end - blocks.start) * self.block_size;
-        PIECE_BYTES + bytes.div_ceil(4096) * SUM_BYTES
+        PART_BYTES + bytes.div_ceil(4096) * SUM_BYTES
     }
 
     /// A part of `write` waits no longer.

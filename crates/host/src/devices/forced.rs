@@ -3,7 +3,7 @@
 //! A SAS drive is asked whether it knows the bit (DPOFUA), and whether it has a non-volatile cache (NV_SUP),
 //! which may answer such a read. The kernel's translation to ATA carries the bit
 //! on in READ FPDMA QUEUED, and refuses the command where the drive has no such queue. What another
-//! translation makes of it nobody says, so there is no such read there: see `docs/devices.md`.
+//! translation makes of it is not published, so there is no such read there: see `docs/devices.md`.
 //!
 //! The commands are not repeated by the kernel. What is to be sent again is said here as an error that
 //! [`errno`](crate::errno) has sent again.

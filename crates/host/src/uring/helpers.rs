@@ -9,7 +9,7 @@
 //!
 //! - H1. A disk has at most its window of orders, so no channel grows, and the pipe takes a record of each.
 //! - H2. A record goes into the pipe at once and as a whole, and a ring reads a multiple of records.
-//! - H3. Nobody waits for a helper to end: it does when its channel has ended and its disk has answered.
+//! - H3. Nothing waits for a helper to end: it does when its channel has ended and its disk has answered.
 
 use std::collections::BTreeMap;
 use std::io::{self, PipeReader, PipeWriter, Write};
@@ -34,7 +34,7 @@ struct Order {
     len: usize,
 }
 
-// SAFETY: the memory belongs to a flight, and nobody else looks at it (U1).
+// SAFETY: the memory belongs to a flight, and nothing else looks at it (U1).
 unsafe impl Send for Order {}
 
 impl Helpers {
@@ -50,7 +50,7 @@ impl Helpers {
             let Some(forced) = under.fast.forced().map(Arc::clone) else { continue };
             let (sender, orders) = mpsc::channel();
             let pipe = pipe.try_clone()?;
-            // Not the drive itself: nobody else may have that for as long as it is open.
+            // Not the drive itself: no other program may have that for as long as it is open.
             let work = move || work(&orders, &forced, pipe);
             match std::thread::Builder::new().name("medium".into()).spawn(work) {
                 Ok(_) => drop(helpers.insert(under.medium.raw_fd(), sender)),

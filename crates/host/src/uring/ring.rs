@@ -377,7 +377,7 @@ impl<D: Door> Kernel for Ring<D> {
                     continue;
                 }
             }
-            // An end without bytes: nobody is left to write, and nothing will be heard of it.
+            // An end without bytes: no helper is left to write, and nothing will be heard of it.
             if result != 0 {
                 self.listen(name);
             }

@@ -70,7 +70,7 @@ fn emulated_drives_that_lose_and_tear_writes_are_mended_while_clients_work() {
     let array = gather(&members).unwrap().serve(ServeOptions { verify, ..options("level") });
     let array = array.unwrap();
     for drive in 0..8 {
-        // Some in a short run, and not so many in a long one that a drive is given up for them.
+        // Some in a short run, and in a long one fewer than a drive is given up for.
         let rate = if writes() > 10_000 { "0.1%" } else { "1%" };
         let faults = format!("lost-writes={rate},torn-writes={rate}").parse().unwrap();
         let drive = DriveIdx::new(drive);
