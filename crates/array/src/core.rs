@@ -55,6 +55,8 @@ pub(crate) enum Purpose {
     Copy,
     /// It reads back what was written.
     Verify,
+    /// An operation reads from a ring what the journal had of it; its address is the drive's own.
+    Recall(OpId),
     /// The operation that asked for it does not wait for it any more.
     Abandoned,
 }
@@ -63,7 +65,7 @@ impl Purpose {
     /// Whether something waits for it: the array's own work always does, an operation if `waits` returns true for it.
     pub(crate) fn is_awaited(self, waits: impl Fn(&OpId) -> bool) -> bool {
         match self {
-            Self::Op(op) => waits(&op),
+            Self::Op(op) | Self::Recall(op) => waits(&op),
             Self::Ledger
             | Self::Ring
             | Self::Place
@@ -421,6 +423,7 @@ impl Core {
             | Purpose::Fill
             | Purpose::Copy
             | Purpose::Verify
+            | Purpose::Recall(_)
             | Purpose::Probe
             | Purpose::Abandoned => None,
         })
@@ -837,7 +840,8 @@ impl Core {
             | Purpose::List
             | Purpose::Fill
             | Purpose::Copy
-            | Purpose::Verify => true,
+            | Purpose::Verify
+            | Purpose::Recall(_) => true,
             Purpose::Probe | Purpose::Abandoned => false,
         };
         let inside =
@@ -942,7 +946,8 @@ fn ended_read(sub: &Sub, outcome: &Outcome) -> Option<EndedRead> {
         | Purpose::Place
         | Purpose::List
         | Purpose::Fill
-        | Purpose::Copy => Reader::Operation,
+        | Purpose::Copy
+        | Purpose::Recall(_) => Reader::Operation,
     };
     let unread = match (effort, outcome) {
         (Effort::Fast, Outcome::Done { unknown, .. }) => Some(unknown.len()),
@@ -972,7 +977,9 @@ fn submit(area: &Area, sub: SubId, state: &Sub) -> Submit {
 /// A command as its drive gets it.
 fn on_drive(area: &Area, sub: &Sub) -> Command {
     match (sub.purpose, sub.command.extent()) {
-        (Purpose::Ledger | Purpose::Ring | Purpose::List, _) | (_, None) => sub.command,
+        (Purpose::Ledger | Purpose::Ring | Purpose::List | Purpose::Recall(_), _) | (_, None) => {
+            sub.command
+        }
         (
             Purpose::Op(_)
             | Purpose::Place
@@ -1000,7 +1007,11 @@ impl Sub {
     /// write is ever abandoned.
     fn writes_places(&self) -> Option<Extent> {
         match self.purpose {
-            Purpose::Ledger | Purpose::Ring | Purpose::List | Purpose::Abandoned => None,
+            Purpose::Ledger
+            | Purpose::Ring
+            | Purpose::List
+            | Purpose::Recall(_)
+            | Purpose::Abandoned => None,
             Purpose::Op(_)
             | Purpose::Place
             | Purpose::Fill

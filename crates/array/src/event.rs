@@ -80,7 +80,7 @@ pub enum ArrayEvent {
         /// What a read from the medium of this drive is worth.
         promise: Promise,
     },
-    /// They were written again.
+    /// They were written again and are right, or could not be mended.
     WriteMended {
         /// The drive.
         drive: DriveIdx,

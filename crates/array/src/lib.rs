@@ -107,7 +107,7 @@ use crate::ops::fetch::FetchEnded;
 use crate::ops::fill::{FillOp, Haste, Span};
 use crate::ops::flush::FlushOp;
 use crate::ops::locks::{Access, StripeLocks};
-use crate::ops::mend::{self, MendOp};
+use crate::ops::mend::{self, MendOp, Recalled};
 use crate::ops::read::{ReadOp, Wanted};
 use crate::ops::write::{Cause, Part, Progress, WriteOp};
 use crate::policy::tau::DriveView;
@@ -697,6 +697,9 @@ impl Array {
             (Purpose::Op(op), _) if self.ops.contains_key(&op) => {
                 self.hand_over(now, op, Ended { sub, state, buf, outcome });
             }
+            (Purpose::Recall(op), _) if self.ops.contains_key(&op) => {
+                self.hand_recalled(now, op, Recalled { sub, buf, outcome });
+            }
             (Purpose::Ledger, Some(_)) if !self.core.drives.away().contains(state.drive) => {
                 self.handle_books_done(now, sub, state, outcome);
             }
@@ -734,10 +737,15 @@ impl Array {
 
     /// Tells the operation that a lost drive will not end its command.
     fn give_up(&mut self, now: Instant, sub: SubId, state: &Sub) {
-        if let Purpose::Op(op) = state.purpose
-            && self.ops.contains_key(&op)
-        {
-            self.hand_over(now, op, Ended { sub, state, buf: None, outcome: &Outcome::Gone });
+        let (buf, outcome) = (None, &Outcome::Gone);
+        match state.purpose {
+            Purpose::Op(op) if self.ops.contains_key(&op) => {
+                self.hand_over(now, op, Ended { sub, state, buf, outcome });
+            }
+            Purpose::Recall(op) if self.ops.contains_key(&op) => {
+                self.hand_recalled(now, op, Recalled { sub, buf, outcome });
+            }
+            _ => {}
         }
     }
 

@@ -12,7 +12,7 @@ use levelhead_block::{Buf, Command, Durability, Effort, Memory, Outcome, ZeroTai
 use levelhead_drive::{CacheMode, Profile, Scheduler, Settings, Verify};
 use levelhead_lab::{World, WorldSettings};
 use levelhead_stats::{Rng, Streams};
-use levelhead_units::{Extent, Lba, Nanos, Sectors};
+use levelhead_units::{DriveIdx, Extent, Lba, Nanos, Sectors};
 
 /// Writes in place of one run: 100,000, or few where nothing is optimized.
 const WRITES: u64 = if cfg!(debug_assertions) { 20_000 } else { 100_000 };
@@ -217,7 +217,46 @@ fn every_write_that_was_not_stored_is_found_and_mended_and_a_scrub_finds_nothing
         assert_eq!(bed.scrub(), (0, 0), "{spec}");
         bed.read_all();
         assert_eq!(bed.wrong, 0, "{spec}");
+        let repaired = bed.world.array().counters().repaired_wrong;
+        assert!(seen.found > 0 && repaired == 0, "not by a scrub: {seen:?}, {repaired}");
         assert!(bed.world.losses().is_empty(), "{:?}", bed.world.losses());
+    }
+}
+
+/// Of two copies one is left, and there is no room for bytes: only the journal has what was not stored, and without one it is
+/// gone.
+#[test]
+fn without_redundancy_and_bytes_it_is_mended_from_the_journal() {
+    for has_journal in [true, false] {
+        let cache = Sectors::ZERO;
+        let verify = Some(VerifySettings { cache, ..VerifySettings::IDLE });
+        let (spec, faults) = ("raid1:2", "lost-writes=0.2%,torn-writes=0.2%");
+        let mut bed = Bed::new(&Plan { spec, faults, has_journal, verify, seed: 4 });
+        bed.world.lose(bed.world.now(), DriveIdx::new(1));
+        let size = bed.world.size().get();
+        for _ in 0..WRITES / 10 {
+            let sectors = 1 + bed.rng.below(4);
+            let extent = extent(bed.rng.below(size - sectors + 1), sectors);
+            bed.send(true, extent);
+        }
+        // What cannot be mended waits from then on.
+        bed.run_until(bed.world.now() + Nanos::from_secs(60));
+        let status = bed.world.array().verify_status().unwrap();
+        assert_eq!(status.waiting > 0, status.not_mended > 0, "{status:?}");
+        let recalled = bed.world.array().counters().verify_recalled;
+        let is_left =
+            |event: &ArrayEvent| matches!(event, ArrayEvent::WriteMended { is_mended: false, .. });
+        let left = bed.events(is_left);
+        println!("journal {has_journal}: {status:?}, {recalled} from rings, {left} left");
+        assert!(status.found > 0, "{status:?}");
+        if has_journal {
+            assert!(recalled >= status.mended && left == 0, "{status:?}");
+            assert!(status.found <= status.mended + status.superseded, "{status:?}");
+            bed.read_all();
+            assert_eq!(bed.wrong, 0);
+        } else {
+            assert!(recalled == 0 && left > 0, "{status:?}");
+        }
     }
 }
 

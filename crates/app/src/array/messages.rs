@@ -156,6 +156,7 @@ pub(crate) struct VerifyJson {
     pub(crate) memory_bytes: u64,
     pub(crate) found: u64,
     pub(crate) mended: u64,
+    pub(crate) not_mended: u64,
     pub(crate) delayed_percent: f64,
 }
 
@@ -172,6 +173,7 @@ impl From<VerifyStatus> for VerifyJson {
             memory_bytes: status.memory_bytes,
             found: status.found,
             mended: status.mended,
+            not_mended: status.not_mended,
             delayed_percent: status.delayed_percent,
         }
     }

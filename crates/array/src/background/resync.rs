@@ -22,9 +22,13 @@ impl Array {
 
     /// Starts the next step if the budget has room for it.
     pub(crate) fn resync_within_budget(&mut self, now: Instant) -> Moved {
-        if !self.wants_resync() || !self.pacer.may_begin(now, self.outstanding) {
+        if !self.wants_resync()
+            || self.is_turn_of_checks()
+            || !self.pacer.may_begin(now, self.outstanding)
+        {
             return Moved::No;
         }
+        self.note_scan();
         self.resync_step(now);
         Moved::Yes
     }

@@ -51,6 +51,7 @@ pub(crate) mod live;
 mod pace;
 pub(crate) mod placer;
 mod placing;
+pub(crate) mod recalled;
 pub mod record;
 pub(crate) mod recovery;
 pub(crate) mod ring;
@@ -333,6 +334,7 @@ impl Journal {
         }
         if let Some(cells) = self.placers[at].take_placed(sub) {
             self.paces.note(drive, took);
+            self.note_recallable(core, drive, &cells);
             for placing in cells {
                 let cell = Cell { drive, lba: placing.lba };
                 for version in core.unplaced.take(cell, placing.id) {
@@ -357,6 +359,7 @@ impl Journal {
         } else {
             transaction.copies.remove(&Copied { ring, subject: entry.subject });
         }
+        transaction.note_durable(entry);
         // One that was left behind may have ended after all, while another waits in its stead.
         self.rings[ring.as_usize()].withdraw(entry.id, entry.subject);
         self.look_at(core, now, entry.id);

@@ -40,6 +40,8 @@ pub(crate) struct Transaction {
     pub(crate) logged: DriveSet,
     /// Copies of its records on other rings that are not durable yet (J7).
     pub(crate) copies: BTreeSet<Copied>,
+    /// Records of it with its contents that are durable.
+    pub(super) durable: Vec<Entry>,
     /// Space on the rings of drives whose records lie on others (J8).
     pub(crate) spare: Vec<Entry>,
     /// Whether a record of it has gone to a drive.
@@ -84,6 +86,7 @@ impl Transaction {
             holders: participants,
             logged: DriveSet::EMPTY,
             copies: BTreeSet::new(),
+            durable: Vec::new(),
             spare: Vec::new(),
             is_sent: false,
             instead_of: None,

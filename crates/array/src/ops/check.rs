@@ -17,6 +17,7 @@
 //!
 //! - C1. A drive is blamed only where two redundant drives' worth of symbols is left over, and it is the only one.
 //! - C2. Nothing is written into a codeword whose symbols do not match and of which no drive is blamed.
+//! - C4. What waits to be read back is never blamed: it is what was written there last.
 //! - C3. A sector counts as repaired when it was read again and holds what was written. It leaves the list of damaged
 //!   sectors then.
 
@@ -337,7 +338,11 @@ impl CheckOp {
             Clue::Wrong { group, symbol } if *group == found && !is_zero => Some(*symbol),
             Clue::Wrong { .. } | Clue::NotOnly(_) => None,
         });
-        let wrong = wrong.collect();
+        let wrong: SymbolSet = wrong.collect();
+        let row = self.word().row;
+        if wrong.iter().any(|symbol| core.verify.records.waits(core.layout.cell(row, symbol))) {
+            return self.give_no_sentence(); // C4
+        }
         self.repair(core, now, wrong);
     }
 

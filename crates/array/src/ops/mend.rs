@@ -2,8 +2,12 @@
 //!
 //! ```text
 //!   (locked) --> Writing the bytes that are in memory --> Done
-//!        |          ^
-//!        v          | it has the checksum
+//!        |          ^                 ^
+//!        v          | checksum right  |
+//!     Recalling: reading what the     |
+//!     journal's rings had             |
+//!        |                            |
+//!        v otherwise                  | checksum right
 //!     Reading the other drives --> computed
 //!        |   ^
 //!        +---+ a sector is damaged, or a drive was lost: others are asked
@@ -16,9 +20,9 @@
 //! - ME1. What is written has the checksum of what was written there last, or is that itself (VF4).
 //! - ME2. Nothing waits in the journal for these sectors, and nothing else uses their stripes.
 
-use levelhead_block::{BufId, Command, Durability, Effort, Place, Segment, ZeroTail};
+use levelhead_block::{BufId, Command, Durability, Effort, Outcome, Place, Segment, ZeroTail};
 use levelhead_erasure::SymbolSet;
-use levelhead_units::{DriveIdx, Instant, Lba, Sectors};
+use levelhead_units::{DriveIdx, Extent, Instant, Lba, Sectors};
 
 use crate::action::{Action, SubId};
 use crate::core::{Core, Enqueue, OpId, Purpose};
@@ -27,6 +31,7 @@ use crate::drives::queue::End;
 use crate::ops::fetch::{Codeword, Fetch, FetchEnded, Manner, Wish, usable};
 use crate::ops::read::decode;
 use crate::shape::{Cell, Layout, Row};
+use crate::verify::on_rings::{RingRun, RingSector};
 use crate::verify::records::Part;
 
 /// Which sectors of which drive, and whose.
@@ -54,16 +59,46 @@ pub(crate) struct MendOp {
     pub(crate) span: Span,
     /// The other drives' parts of each sector's codeword.
     fetch: Fetch,
-    /// What it is written from.
-    buf: Option<BufId>,
+    /// Reads of rings, in the order of its sectors.
+    recalls: Vec<Recall>,
+    /// What it is written from, and other memory that it holds.
+    bufs: Vec<BufId>,
+    /// Where in it the bytes are that may be right.
+    found: Vec<Segment>,
     phase: Phase,
+}
+
+/// A read of a ring.
+#[derive(Clone, Copy, Debug)]
+struct Recall {
+    sub: SubId,
+    sectors: u32,
+    is_pending: bool,
+    /// What it has brought.
+    buf: Option<BufId>,
+}
+
+/// The end of such a read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recalled<'a> {
+    pub(crate) sub: SubId,
+    pub(crate) buf: Option<BufId>,
+    pub(crate) outcome: &'a Outcome,
+}
+
+/// Where bytes are from that may be right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Rings,
+    Others,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Phase {
+    Recalling,
     Reading,
-    /// Checksums of what was computed are on their way.
-    Summing,
+    /// Checksums of what was found are on their way.
+    Summing(Source),
     Writing(SubId),
     Done(Mended),
 }
@@ -72,7 +107,9 @@ impl MendOp {
     /// Starts it with its stripes locked; [`MendOp::advance`] comes next.
     pub(crate) fn start(core: &mut Core, now: Instant, op: OpId, span: Span) -> Self {
         let fetch = Fetch::new(op, u64::MAX - op, None);
-        let mut mend = Self { op, span, fetch, buf: None, phase: Phase::Done(Mended::Later) };
+        let (recalls, bufs, found) = Default::default();
+        let phase = Phase::Done(Mended::Later);
+        let mut mend = Self { op, span, fetch, recalls, bufs, found, phase };
         let Span { drive, part } = span;
         let cell = |lba| Cell { drive, lba };
         let is_whole = core.verify.records.left_of(drive, part) == [part];
@@ -83,13 +120,70 @@ impl MendOp {
             mend.phase = Phase::Done(Mended::Later); // ME2
         } else if let Some(buf) = core.verify.records.bytes(part.write) {
             core.retain(buf);
-            mend.buf = Some(buf);
-            mend.write(core, now, Place { buf, sector: part.offset });
+            mend.bufs.push(buf);
+            let sectors = part.extent.sectors.get() as u32;
+            mend.found = vec![Segment { place: Place { buf, sector: part.offset }, sectors }];
+            mend.write(core, now);
         } else {
-            mend.phase = Phase::Reading;
-            mend.begin_words(core);
+            mend.recall(core, now);
         }
         mend
+    }
+
+    /// Asks the rings for what the journal had, if they have had all of it.
+    fn recall(&mut self, core: &mut Core, now: Instant) {
+        let runs = core.verify.records.on_rings(self.span.part).unwrap_or_default();
+        let present = core.drives.present();
+        if runs.is_empty() || runs.iter().any(|run| !present.contains(run.first.ring)) {
+            return self.turn_to_others(core);
+        }
+        for RingRun { first: RingSector { ring, lba }, sectors } in runs {
+            let place = Place { buf: core.name_buf(), sector: 0 };
+            let extent = Extent::new(lba, Sectors::new(sectors.into()));
+            let what = Enqueue {
+                purpose: Purpose::Recall(self.op),
+                drive: ring,
+                command: Command::Read { extent, effort: Effort::Full },
+                segments: vec![Segment { place, sectors }],
+                origin: core.own_origin(),
+                end: End::Tail,
+                fate: Fate::Certain,
+                since: None,
+            };
+            let sub = core.enqueue(now, what);
+            self.recalls.push(Recall { sub, sectors, is_pending: true, buf: None });
+        }
+        self.phase = Phase::Recalling;
+    }
+
+    /// A read of a ring has ended.
+    pub(crate) fn handle_recalled(&mut self, core: &mut Core, recalled: Recalled<'_>) {
+        let Recalled { sub, buf, outcome } = recalled;
+        self.bufs.extend(buf);
+        let recall = self.recalls.iter_mut().find(|recall| recall.sub == sub);
+        let recall = recall.expect("it has asked for this");
+        recall.is_pending = false;
+        recall.buf = buf.filter(|_| outcome.is_good());
+        if self.recalls.iter().any(|recall| recall.is_pending) {
+            return;
+        }
+        let segment = |recall: &Recall| {
+            let place = Place { buf: recall.buf?, sector: 0 };
+            Some(Segment { place, sectors: recall.sectors })
+        };
+        match self.recalls.iter().map(segment).collect::<Option<Vec<Segment>>>() {
+            Some(found) if core.carries_content() => {
+                core.actions.push_back(Action::Digest { id: self.op, of: found.clone() });
+                (self.found, self.phase) = (found, Phase::Summing(Source::Rings));
+            }
+            Some(_) | None => self.turn_to_others(core),
+        }
+    }
+
+    /// The other drives say what it should be, if anything does.
+    fn turn_to_others(&mut self, core: &mut Core) {
+        self.phase = Phase::Reading;
+        self.begin_words(core);
     }
 
     /// The codewords of its sectors; some layouts have several of a codeword on one drive.
@@ -127,15 +221,24 @@ impl MendOp {
 
     /// The checksums of what was computed.
     pub(crate) fn handle_digested(&mut self, core: &mut Core, now: Instant, sums: &[u32]) {
-        let (Phase::Summing, Some(buf)) = (self.phase, self.buf) else {
+        let Phase::Summing(source) = self.phase else {
             unreachable!("operation {} has computed nothing", self.op)
         };
         let Span { drive, part } = self.span;
+        if core.verify.records.left_of(drive, part) != [part] {
+            self.phase = Phase::Done(Mended::Later); // It had to give way: nothing says any more what it should be.
+            return;
+        }
         let right = part.extent.iter().map(|lba| core.verify.records.sum(Cell { drive, lba }));
-        if right.eq(sums.iter().map(|&sum| Some(sum))) {
-            self.write(core, now, Place { buf, sector: 0 });
-        } else {
-            self.phase = Phase::Done(Mended::Never); // ME1
+        let is_right = right.eq(sums.iter().map(|&sum| Some(sum))); // ME1
+        match source {
+            Source::Rings if is_right => {
+                core.counters.verify_recalled += 1;
+                self.write(core, now);
+            }
+            Source::Rings => self.turn_to_others(core),
+            Source::Others if is_right => self.write(core, now),
+            Source::Others => self.phase = Phase::Done(Mended::Never),
         }
     }
 
@@ -147,13 +250,16 @@ impl MendOp {
         }
         let Phase::Done(mended) = self.phase else { return None };
         self.fetch.close(core, now, true, None);
-        self.buf.take().into_iter().for_each(|buf| core.release(buf));
+        self.bufs.drain(..).for_each(|buf| core.release(buf));
         Some(mended)
     }
 
     /// Asks for what is missing, or computes.
     fn read(&mut self, core: &mut Core, now: Instant) {
-        let is_redundant = |word: &Codeword| word.row.stripe < core.synced && core.code.is_some();
+        // Where redundancy is not valid, the checksum says whether it is all the same.
+        let is_sure = core.carries_content();
+        let is_redundant =
+            |word: &Codeword| core.code.is_some() && (is_sure || word.row.stripe < core.synced);
         let data = core.layout.data_symbols();
         if core.has_failed() || !self.fetch.codewords.iter().all(is_redundant) {
             self.phase = Phase::Done(Mended::Never);
@@ -178,30 +284,29 @@ impl MendOp {
             return;
         }
         let buf = core.acquire(self.span.part.extent.sectors);
-        self.buf = Some(buf);
+        self.bufs.push(buf);
         for (lba, sector) in self.span.part.extent.iter().zip(0..) {
             let (row, symbol) = core.layout.symbol(Cell { drive: self.span.drive, lba });
             let word = self.fetch.find(row).expect("it was begun");
             let from = decode(core, &self.fetch.codewords[word], symbol);
             core.combine(Place { buf, sector }, from);
         }
-        if !core.carries_content() {
-            return self.write(core, now, Place { buf, sector: 0 });
-        }
         let sectors = self.span.part.extent.sectors.get() as u32;
-        let of = vec![Segment { place: Place { buf, sector: 0 }, sectors }];
-        self.phase = Phase::Summing;
-        core.actions.push_back(Action::Digest { id: self.op, of });
+        self.found = vec![Segment { place: Place { buf, sector: 0 }, sectors }];
+        if !core.carries_content() {
+            return self.write(core, now);
+        }
+        self.phase = Phase::Summing(Source::Others);
+        core.actions.push_back(Action::Digest { id: self.op, of: self.found.clone() });
     }
 
-    fn write(&mut self, core: &mut Core, now: Instant, place: Place) {
+    fn write(&mut self, core: &mut Core, now: Instant) {
         let Span { drive, part } = self.span;
         if !core.drives.present().contains(drive) {
             self.phase = Phase::Done(Mended::Never);
             return;
         }
         let extent = part.extent;
-        let sectors = extent.sectors.get() as u32;
         // A chance of its own: what has happened to the write need not happen to this one.
         let origin = core.own_origin();
         let (durability, zero_tail) = (Durability::Durable, ZeroTail::None);
@@ -209,7 +314,7 @@ impl MendOp {
             purpose: Purpose::Op(self.op),
             drive,
             command: Command::Write { extent, durability, zero_tail },
-            segments: vec![Segment { place, sectors }],
+            segments: self.found.clone(),
             origin,
             end: End::Tail,
             fate: Fate::Certain,

@@ -134,6 +134,7 @@ impl Core {
 
     /// Releases the memory of what needs no checking any more.
     pub(crate) fn release_checked(&mut self) {
+        self.counters.verify_mended = self.verify.records.tally().mended;
         for buf in self.verify.records.take_freed() {
             self.release(buf);
         }
@@ -485,7 +486,7 @@ impl Array {
             let is_bad = |lba: &Lba| unreadable.contains(lba) || wrong.contains(lba);
             let bad: Vec<Lba> = part.extent.iter().filter(is_bad).collect();
             let (Some(&first), Some(&last)) = (bad.first(), bad.last()) else {
-                self.note_right(drive, part);
+                self.note_right(now, drive, part);
                 continue;
             };
             let flawed = cut(part, first, last + Sectors::new(1));

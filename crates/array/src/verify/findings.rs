@@ -9,7 +9,7 @@ use crate::background::progress::{Blame, ScrubState};
 use crate::core::OpId;
 use crate::durable::membership::Why;
 use crate::event::{ArrayEvent, Flaw};
-use crate::ops::mend::{Mended, Span};
+use crate::ops::mend::{Mended, Recalled, Span};
 use crate::shape::Cell;
 use crate::{Array, Moved, Op, Start};
 
@@ -18,6 +18,10 @@ const MENDS_MAX: u8 = 3;
 
 /// A drive with this number of flawed writes since the last scrub is scrubbed: they may lie anywhere on it.
 const FLAWS_SCRUB: u32 = 2;
+
+/// The most flaws and mends that are told in an hour: an array that needs its worst drive may find them without end.
+const TOLD_MAX: u32 = 1_000;
+const TOLD_EVERY: Nanos = Nanos::from_secs(3_600);
 
 /// The shortest time from the beginning of such a scrub to that of the next.
 const SCRUB_EVERY: Nanos = Nanos::from_secs(3_600);
@@ -45,6 +49,8 @@ pub struct VerifyStatus {
     pub found: u64,
     /// Those of them that were mended and found right then.
     pub mended: u64,
+    /// Flaws that could not be mended: what is read there brings errors. Those that wait are among `waiting`.
+    pub not_mended: u64,
     /// Percent of the commands that clients waited for that found a read of the verification at their drive.
     pub delayed_percent: f64,
 }
@@ -66,8 +72,9 @@ impl Array {
             unverified: tally.unverified,
             waiting: records.waiting() as u64,
             memory_bytes: records.memory(),
-            found: self.checks.flaws.found,
-            mended: self.checks.flaws.mended,
+            found: tally.found,
+            mended: tally.mended,
+            not_mended: self.checks.flaws.not_mended,
             delayed_percent: self.core.verify.delayed_percent(),
         })
     }
@@ -83,11 +90,9 @@ impl Array {
     }
 
     /// Sectors were read back and are right.
-    pub(super) fn note_right(&mut self, drive: DriveIdx, part: Part) {
+    pub(super) fn note_right(&mut self, now: Instant, drive: DriveIdx, part: Part) {
         if self.core.verify.records.mends(drive, part) > 0 {
-            self.checks.flaws.mended += 1;
-            self.core.counters.verify_mended += 1;
-            self.tell_mended(drive, part.extent, true);
+            self.tell_mended(now, drive, part.extent, true);
         }
         self.core.verify.records.note_checked(drive, part);
     }
@@ -109,10 +114,11 @@ impl Array {
                 false if part.extent == of.extent => Flaw::Lost,
                 false => Flaw::Torn,
             };
-            self.checks.flaws.found += 1;
-            self.core.counters.verify_found += 1;
+            let is_first = self.core.verify.records.note_flaw(part.write);
+            self.core.counters.verify_found += u64::from(is_first);
             let promise = self.promise(drive);
-            self.tell(ArrayEvent::WriteFlawed { drive, extent: part.extent, flaw, promise });
+            let extent = part.extent;
+            self.tell_flaw(now, ArrayEvent::WriteFlawed { drive, extent, flaw, promise });
             self.hold_against(now, drive);
         }
         if mends < MENDS_MAX {
@@ -125,7 +131,8 @@ impl Array {
     /// It keeps its record: what is read of it is had from there, or counts as damaged.
     fn note_not_mended(&mut self, now: Instant, flawed: Flawed) {
         let Flawed { drive, part } = flawed;
-        self.tell_mended(drive, part.extent, false);
+        self.checks.flaws.not_mended += 1;
+        self.tell_mended(now, drive, part.extent, false);
         let is_redundant = self.core.is_redundant(self.core.layout.stripes());
         let can_spare = self.core.drives.can_spare(DriveSet::EMPTY.with(drive));
         let is_tried = self.core.verify.records.mends(drive, part) >= MENDS_MAX;
@@ -134,9 +141,21 @@ impl Array {
         }
     }
 
-    fn tell_mended(&mut self, drive: DriveIdx, extent: Extent, is_mended: bool) {
+    fn tell_mended(&mut self, now: Instant, drive: DriveIdx, extent: Extent, is_mended: bool) {
         let promise = self.promise(drive);
-        self.tell(ArrayEvent::WriteMended { drive, extent, promise, is_mended });
+        self.tell_flaw(now, ArrayEvent::WriteMended { drive, extent, promise, is_mended });
+    }
+
+    /// Past the most of them they are only counted.
+    fn tell_flaw(&mut self, now: Instant, event: ArrayEvent) {
+        let flaws = &mut self.checks.flaws;
+        if flaws.told_since + TOLD_EVERY <= now {
+            (flaws.told_since, flaws.told) = (now, 0);
+        }
+        flaws.told = flaws.told.saturating_add(1);
+        if flaws.told <= TOLD_MAX {
+            self.tell(event);
+        }
     }
 
     /// What it silently has not stored counts like what it cannot read.
@@ -207,6 +226,14 @@ impl Array {
             Mended::Later => self.checks.flawed.push_back(flawed),
             Mended::Never if self.core.drives.lost().contains(drive) => {}
             Mended::Never => self.note_not_mended(now, flawed),
+        }
+    }
+
+    /// A ring has given what the journal had of something that is being mended, or has not.
+    pub(crate) fn hand_recalled(&mut self, now: Instant, op: OpId, recalled: Recalled<'_>) {
+        if let Some(Op::Mend(mend)) = self.ops.get_mut(&op) {
+            mend.handle_recalled(&mut self.core, recalled);
+            self.advance(now, op);
         }
     }
 

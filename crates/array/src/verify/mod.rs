@@ -5,7 +5,7 @@
 //!   a sub-write ends --> waiting --> being read --> as it should be: forgotten
 //!                          ^  ^          |
 //!                          |  |          v
-//!                          |  +--- being mended: from memory, or computed from the other drives
+//!                          |  +--- being mended: from memory, the journal, or the other drives
 //!                          +------ given back: the read ended with nothing
 //! ```
 //!
@@ -23,8 +23,8 @@
 //!   for what its record still has then.
 //! - VF3. What an operation reads of a waiting sector is what was written: it comes from the record's bytes, or it has
 //!   the record's checksum, or it counts as damaged.
-//! - VF4. A sector is mended with what its record says: with its bytes, or with what the other drives give if that has its
-//!   checksum. That is written while nothing else uses the stripe and nothing of the sector waits in the journal, and
+//! - VF4. A sector is mended with what its record says: with its bytes, or with what a ring of the journal still has or the
+//!   other drives give, if that has its checksum. That is written while nothing else uses the stripe and nothing of the sector waits in the journal, and
 //!   keeps the record.
 //! - VF5. Bytes are within their room and everything else is within its own, always ([`Room`]).
 //! - VF6. The read of a drive begins when the drive has had nothing to do for the wait, and while no other drive of its
@@ -44,15 +44,13 @@
 //! - *Being copied to a new drive.* The drive may give what is stale to the copy. Mending it is a write, which goes to both
 //!   drives or marks its region; and what waits at the exchange is marked on the map, as above.
 //! - *Being scrubbed.* What is waiting is had from memory, so that nothing is blamed that is to be mended anyway.
-//!
-//! # What it leaves out
-//!
-//! Records of transactions do not stay on their rings for this: what has a checksum only, in a stripe without redundancy,
-//! is found and not mended.
+//! - *Over in the journal.* Nothing stays on a ring for this. A ring is written from one end to the other, so that what is
+//!   over lies there for long, and its checksum says whether it still does (`journal::recalled`).
 
 pub(crate) mod books;
 pub(crate) mod checking;
 pub(crate) mod findings;
+pub(crate) mod on_rings;
 pub(crate) mod records;
 pub(crate) mod settings;
 pub(crate) mod state;

@@ -10,10 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use levelhead_block::{BufId, Place};
 use levelhead_units::{DriveIdx, Extent, Lba, SECTOR_SIZE, Sectors};
 
+use super::on_rings::{OnRings, RingRun, RingSector};
 use crate::shape::Cell;
 
-/// The most memory of everything but bytes: 2 MiB, checksums of 280,000 sectors in writes of 64.
+/// The most memory of everything but bytes is an eighth of theirs, and 2 MiB at least: checksums of 280,000 sectors in writes of
+/// 64.
 pub(crate) const SUMS_ROOM: usize = 2 << 20;
+const SUMS_SHARE: u64 = 8;
 
 /// What a write and a run take in their maps and sets, whose nodes are half full at least; and the checksum of a sector.
 const WRITE_COST: usize = 2 * size_of::<(u64, Write)>();
@@ -32,6 +35,14 @@ pub(crate) struct Room {
     pub(crate) sums: usize,
 }
 
+impl Room {
+    /// With this many sectors of writes' bytes.
+    pub(crate) fn of(bytes: Sectors) -> Self {
+        let share = usize::try_from(bytes.bytes().get() / SUMS_SHARE).unwrap_or(usize::MAX);
+        Self { bytes, sums: share.max(SUMS_ROOM) }
+    }
+}
+
 /// What has become of the writes so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
@@ -39,6 +50,10 @@ pub(crate) struct Tally {
     pub(crate) verified: u64,
     pub(crate) superseded: u64,
     pub(crate) unverified: u64,
+    /// Those of which something was found that was not stored,
+    pub(crate) found: u64,
+    /// and of these the ones that were mended, and read back to the end or superseded.
+    pub(crate) mended: u64,
 }
 
 /// How sectors leave, from what says least of their write to what says most: the worst end of its sectors is the write's.
@@ -104,7 +119,18 @@ struct Write {
     /// Sectors that are still waited for.
     left: u32,
     end: End,
+    flaw: FlawState,
     proof: Proof,
+}
+
+/// What is known of a write's flaws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FlawState {
+    /// None was found.
+    None,
+    Found,
+    /// Some of what was found is mended.
+    Mended,
 }
 
 #[derive(Debug)]
@@ -121,6 +147,8 @@ pub(crate) struct Records {
     drives: Vec<DriveRuns>,
     /// By age.
     writes: BTreeMap<u64, Write>,
+    /// Where rings of the journal have sectors of those that are kept without bytes, in their order.
+    on_rings: BTreeMap<u64, OnRings>,
     next: u64,
     /// Sectors of bytes.
     kept: Sectors,
@@ -194,6 +222,7 @@ impl Records {
             room,
             drives: (0..drives).map(|_| DriveRuns::default()).collect(),
             writes: BTreeMap::new(),
+            on_rings: BTreeMap::new(),
             next: 0,
             kept: Sectors::ZERO,
             sums: 0,
@@ -273,7 +302,8 @@ impl Records {
         let sectors = u32::try_from(sectors.get()).expect("a command has less than 2^32 sectors");
         let proof = Proof::Sums(Vec::new());
         let (first, left, end) = (extent.lba, sectors, End::Superseded);
-        self.writes.insert(write, Write { drive, first, sectors, left, end, proof });
+        let flaw = FlawState::None;
+        self.writes.insert(write, Write { drive, first, sectors, left, end, flaw, proof });
         let run = Run { write, offset: 0, sectors, mends: 0, stage: Stage::Waiting };
         self.drives[drive.as_usize()].insert(extent.lba, run);
         Some(Begun { write, keeps })
@@ -290,6 +320,33 @@ impl Records {
         let Some(write) = self.writes.get_mut(&write) else { return };
         assert_eq!(sums.len(), write.sectors as usize, "one for each sector");
         write.proof = Proof::Sums(sums.to_vec());
+    }
+
+    /// A new record of this extent came from the journal: where rings have its sectors, in their order. It is kept where no
+    /// bytes are, and only as long as there is room.
+    pub(crate) fn set_on_rings(
+        &mut self,
+        drive: DriveIdx,
+        extent: Extent,
+        sectors: impl Iterator<Item = Option<RingSector>>,
+    ) {
+        let Some((first, run)) = self.drives[drive.as_usize()].at(extent.lba) else { return };
+        let name = run.write;
+        let is_new = (first, u64::from(run.sectors)) == (extent.lba, extent.sectors.get());
+        let has_bytes = matches!(self.writes[&name].proof, Proof::Bytes(_));
+        if !is_new || has_bytes || self.on_rings.contains_key(&name) {
+            return;
+        }
+        let known = OnRings::new(sectors);
+        if !known.is_empty() && self.sums + known.cost() <= self.room.sums {
+            self.sums += known.cost();
+            self.on_rings.insert(name, known);
+        }
+    }
+
+    /// Where rings have the sectors of a part, if they have had all of them.
+    pub(crate) fn on_rings(&self, part: Part) -> Option<Vec<RingRun>> {
+        self.on_rings.get(&part.write)?.runs(part.offset, part.extent.sectors)
     }
 
     /// Where the bytes of a sector are that waits, if they are kept.
@@ -310,6 +367,12 @@ impl Records {
         let (first, run) = self.drives[cell.drive.as_usize()].at(cell.lba)?;
         let Proof::Sums(sums) = &self.writes[&run.write].proof else { return None };
         sums.get(run.offset as usize + (cell.lba - first).as_usize()).copied()
+    }
+
+    /// Whether the write that a sector waits for is kept without its bytes.
+    pub(crate) fn is_without_bytes(&self, cell: Cell) -> bool {
+        let run = self.drives[cell.drive.as_usize()].at(cell.lba);
+        run.is_some_and(|(_, run)| matches!(self.writes[&run.write].proof, Proof::Sums(_)))
     }
 
     /// Whether some sector of an extent has a checksum only.
@@ -335,8 +398,22 @@ impl Records {
         self.cut(drive, extent, None, End::Superseded);
     }
 
+    /// Sectors of a write are not what they should be; returns whether that is the first that is found of it.
+    pub(crate) fn note_flaw(&mut self, write: u64) -> bool {
+        let write = self.writes.get_mut(&write).expect("it has a run");
+        let is_first = write.flaw == FlawState::None;
+        if is_first {
+            write.flaw = FlawState::Found;
+            self.tally.found += 1;
+        }
+        is_first
+    }
+
     /// These sectors of a write, or what it still has of them, were read back and are right.
     pub(crate) fn note_checked(&mut self, drive: DriveIdx, part: Part) {
+        if self.mends(drive, part) > 0 {
+            self.writes.get_mut(&part.write).expect("it has a run").flaw = FlawState::Mended;
+        }
         self.cut(drive, part.extent, Some(part.write), End::Checked);
     }
 
@@ -437,7 +514,11 @@ impl Records {
             End::Checked => self.tally.verified += 1,
             End::GivenUp => self.tally.unverified += 1,
         }
+        if write.flaw == FlawState::Mended && write.end != End::GivenUp {
+            self.tally.mended += 1;
+        }
         self.sums -= WRITE_COST;
+        self.sums -= self.on_rings.remove(&name).map_or(0, |known| known.cost());
         match write.proof {
             Proof::Bytes(buf) => {
                 self.kept = self.kept - Sectors::new(write.sectors.into());
@@ -629,7 +710,7 @@ mod tests {
         let left = next(&mut records, 0);
         assert_eq!(left, [Part { write: newer, extent: extent(12, 4), offset: 0 }]);
         records.supersede(DRIVE, extent(0, 100));
-        let tally = Tally { writes: 2, verified: 1, superseded: 1, unverified: 0 };
+        let tally = Tally { writes: 2, verified: 1, superseded: 1, ..Tally::default() };
         assert_eq!(records.tally(), tally);
     }
 
@@ -760,7 +841,7 @@ mod tests {
                         None => *owner = 0, // It may have given way.
                     }
                 }
-                let Tally { writes, verified, superseded, unverified } = records.tally();
+                let Tally { writes, verified, superseded, unverified, .. } = records.tally();
                 let left = writes - verified - superseded - unverified;
                 assert_eq!(left, records.waiting() as u64, "seed {seed}");
             }

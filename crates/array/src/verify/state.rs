@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use levelhead_block::Segment;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant};
 
-use super::records::{Part, Records, Room, SUMS_ROOM};
+use super::records::{Part, Records, Room};
 use super::settings::VerifySettings;
 use crate::action::SubId;
 use crate::ops::id::OpId;
@@ -50,17 +50,26 @@ pub(crate) struct Flawed {
 /// What was found.
 #[derive(Debug)]
 pub(crate) struct Flaws {
-    pub(super) found: u64,
-    pub(super) mended: u64,
+    /// Flaws that could not be mended.
+    pub(super) not_mended: u64,
     /// For every drive how many since a scrub was begun for them.
     pub(super) recent: Vec<u32>,
     /// When a scrub was begun for them last.
     pub(super) scrubbed: Option<Instant>,
+    /// Since when this number of them was told.
+    pub(super) told_since: Instant,
+    pub(super) told: u32,
 }
 
 impl Flaws {
     pub(crate) fn new(drives: usize) -> Self {
-        Self { found: 0, mended: 0, recent: vec![0; drives], scrubbed: None }
+        Self {
+            not_mended: 0,
+            recent: vec![0; drives],
+            scrubbed: None,
+            told_since: Instant::ZERO,
+            told: 0,
+        }
     }
 }
 
@@ -69,7 +78,7 @@ impl Verify {
         let bytes = settings.map(|settings| settings.cache).unwrap_or_default();
         Self {
             settings,
-            records: Records::new(drives, Room { bytes, sums: SUMS_ROOM }),
+            records: Records::new(drives, Room::of(bytes)),
             reading: DriveSet::EMPTY,
             held: BTreeSet::new(),
             mending: None,

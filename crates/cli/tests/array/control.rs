@@ -102,6 +102,7 @@ fn status_tells_what_an_array_does_while_it_serves() {
         "verify_reads",
         "verify_records",
         "verify_writes",
+        "verify_recalled",
     ];
     assert_eq!(keys(&status), expected);
     assert_eq!((&status["array"], &status["policy"]), (&json!(ARRAY), &json!("assisted")));

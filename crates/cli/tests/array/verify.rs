@@ -52,6 +52,7 @@ fn lost_writes_are_mended_and_told_everywhere() {
         "memory_bytes",
         "mended",
         "mode",
+        "not_mended",
         "superseded",
         "unverified",
         "verified",
