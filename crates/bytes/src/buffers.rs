@@ -179,6 +179,11 @@ impl Buffers {
         *held = Held::Here(buf);
     }
 
+    /// Whether a buffer is there.
+    pub fn has(&self, id: BufId) -> bool {
+        self.table.contains_key(&id)
+    }
+
     /// Shares parts of buffers with a drive that reads them. It must drop them before it reports
     /// the command's end.
     pub fn share(&mut self, segments: &[Segment]) -> Vec<Piece> {

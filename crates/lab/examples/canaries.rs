@@ -19,8 +19,9 @@ fn main() -> ExitCode {
     };
     let name = std::env::args().nth(2);
     let is_meant = |rule: &Rule| name.as_ref().is_none_or(|name| *name == format!("{rule:?}"));
-    let all =
-        Rule::ALL.into_iter().chain(Rule::OF_RETURNS).chain(Rule::OF_COPIES).chain(Rule::OF_FILLS);
+    let special =
+        [&Rule::OF_RETURNS[..], &Rule::OF_COPIES, &Rule::OF_FILLS, &Rule::OF_VERIFICATION].concat();
+    let all = Rule::ALL.into_iter().chain(special);
     let rules: Vec<Rule> = all.filter(is_meant).collect();
     set_hook(Box::new(|_| {}));
     let aim = std::env::args().nth(3);

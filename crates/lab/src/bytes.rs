@@ -72,6 +72,11 @@ impl WorldBytes {
         self.buffers.inscribe(into, &record.encode(&sums));
     }
 
+    /// Whether a buffer of a command is there no more: nothing waits for a drive that the array does without.
+    pub(crate) fn is_released(&self, submit: &Submit) -> bool {
+        submit.segments.iter().any(|segment| !self.buffers.has(segment.place.buf))
+    }
+
     /// Moves the bytes of a command that a drive has just ended, as well as the drive has done so.
     pub(crate) fn transfer(&mut self, submit: &Submit, done: Completion) {
         let Completion { id, outcome, silent, is_read_back, after, .. } = done;

@@ -631,7 +631,10 @@ impl World {
             self.silent_writes += u64::from(matches!(done.silent, Silent::Write(_)));
             let submit = self.drives[drive.as_usize()].inside.remove(&sub);
             let outcome = done.outcome.clone();
-            if let (Some(bytes), Some(submit)) = (&mut self.bytes, submit) {
+            let is_lost = self.losses.iter().any(|(lost, _)| *lost == drive);
+            if let (Some(bytes), Some(submit)) = (&mut self.bytes, submit)
+                && !(is_lost && bytes.is_released(&submit))
+            {
                 let shelf = self.shelf.as_mut();
                 match shelf.filter(|_| done.outcome.is_good()).and_then(|s| s.delay(&submit)) {
                     None => bytes.transfer(&submit, done),

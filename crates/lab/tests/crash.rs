@@ -115,7 +115,12 @@ fn rules_that_are_left_out_are_noticed() {
         let aim = Aim { rules: Rules::without(rule), ..aim };
         assert!(seeds_to_find(&format!("without {rule:?}"), aim) <= 100, "{rule:?}");
     }
-    for (rule, aim) in [(Rule::CopyFlush, Aim::COPIES), (Rule::FillOver, Aim::FILLS)] {
+    let rules = [
+        (Rule::CopyFlush, Aim::COPIES),
+        (Rule::FillOver, Aim::FILLS),
+        (Rule::Superseded, Aim::VERIFIED),
+    ];
+    for (rule, aim) in rules {
         let aim = Aim { rules: Rules::without(rule), ..aim };
         assert!(seeds_to_find(&format!("without {rule:?}"), aim) <= 150, "{rule:?}");
     }

@@ -78,9 +78,18 @@ pub enum Rule {
     CopyFlush,
     /// CP5 there: a drive that was given a copy holds nothing before the books name it for good.
     CopyNamed,
+    /// VF2 of `verify`: what is known of a sector ends when another write of it goes out, not when that has ended.
+    Superseded,
+    /// VF3 there: what waits to be read back is had from memory, or is compared with its checksum.
+    FromRecord,
+    /// ME2 of `ops/mend.rs`: nothing is mended that waits in the journal.
+    MendPlaced,
 }
 
 impl Rule {
+    /// Those that are about writes that are read back.
+    pub const OF_VERIFICATION: [Self; 3] = [Self::Superseded, Self::FromRecord, Self::MendPlaced];
+
     /// Those that a rebuild keeps.
     pub const OF_REBUILDS: [Self; 2] = [Self::FillFlush, Self::FillLock];
 

@@ -17,6 +17,7 @@ use crate::action::SubId;
 use crate::core::{Core, Enqueue, OpId, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
+use crate::journal::rules::Rule;
 use crate::shape::{Cell, Layout, Row};
 
 /// The widest gap between two sub-requests to one drive that become one. Reading 64 KiB more takes under a
@@ -146,7 +147,8 @@ impl Fetch {
             let cell = core.layout.cell(row, symbol);
             // Y1: what is on the list is had from no record, as if it were read. What waits for its place is newer than the list.
             let is_listed = listed.contains(symbol);
-            let kept = || core.verify.records.find(cell).filter(|_| !is_listed);
+            let may_keep = !is_listed && core.verify.keeps(Rule::FromRecord);
+            let kept = || core.verify.records.find(cell).filter(|_| may_keep);
             let place = core.unplaced.find(cell).or_else(kept);
             let Some(place) = place else { continue };
             word.have = word.have.with(symbol);

@@ -28,6 +28,7 @@ use crate::action::{Action, SubId};
 use crate::core::{Core, Enqueue, OpId, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
+use crate::journal::rules::Rule;
 use crate::ops::fetch::{Codeword, Fetch, FetchEnded, Manner, Wish, usable};
 use crate::ops::read::decode;
 use crate::shape::{Cell, Layout, Row};
@@ -113,7 +114,8 @@ impl MendOp {
         let Span { drive, part } = span;
         let cell = |lba| Cell { drive, lba };
         let is_whole = core.verify.records.left_of(drive, part) == [part];
-        let is_placed = part.extent.iter().all(|lba| core.unplaced.find(cell(lba)).is_none());
+        let is_placed = !core.verify.keeps(Rule::MendPlaced)
+            || part.extent.iter().all(|lba| core.unplaced.find(cell(lba)).is_none());
         if !core.drives.present().contains(drive) || core.has_failed() {
             mend.phase = Phase::Done(Mended::Never);
         } else if !is_whole || !is_placed {

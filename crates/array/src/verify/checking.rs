@@ -13,6 +13,7 @@ use crate::core::{Core, Enqueue, OpId, Purpose, Sub};
 use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::journal::Journal;
+use crate::journal::rules::Rule;
 use crate::shape::Cell;
 use crate::{Array, Moved, Stop};
 
@@ -93,8 +94,10 @@ impl Checks {
 impl Core {
     /// A write in place goes out to its drive (VF2).
     pub(crate) fn note_write_out(&mut self, drive: DriveIdx, extent: Extent) {
-        self.verify.records.supersede(drive, extent);
-        self.release_checked();
+        if self.verify.keeps(Rule::Superseded) {
+            self.verify.records.supersede(drive, extent);
+            self.release_checked();
+        }
     }
 
     /// A write in place has ended well (VF1): what is to be known of it.
@@ -102,6 +105,9 @@ impl Core {
         let Some(settings) = self.verify.settings() else { return };
         if !self.drives.present().contains(drive) || self.has_failed() {
             return; // VF7
+        }
+        if !settings.rules.keep(Rule::Superseded) {
+            self.verify.records.supersede(drive, extent);
         }
         let Some(begun) = self.verify.records.begin(drive, extent, what.is_awaited) else {
             return self.release_checked();
@@ -178,7 +184,8 @@ impl Array {
     /// The sectors of a read that has ended if some of them have to be compared with checksums before they are used (VF3).
     pub(crate) fn to_be_summed(&self, state: &Sub, outcome: &Outcome) -> Option<Extent> {
         let records = &self.core.verify.records;
-        if records.is_empty() || state.is_orphan() || !self.core.carries_content() {
+        let is_free = records.is_empty() || !self.core.verify.keeps(Rule::FromRecord);
+        if is_free || state.is_orphan() || !self.core.carries_content() {
             return None;
         }
         let is_read = matches!((state.purpose, outcome), (Purpose::Op(_), Outcome::Done { .. }));
@@ -483,6 +490,9 @@ impl Array {
             parts.into_iter().flat_map(|part| records.left_of(drive, part)).collect()
         };
         for part in left {
+            if self.core.drives.lost().contains(drive) {
+                break; // What was found before has cost it its place (VF7).
+            }
             let is_bad = |lba: &Lba| unreadable.contains(lba) || wrong.contains(lba);
             let bad: Vec<Lba> = part.extent.iter().filter(is_bad).collect();
             let (Some(&first), Some(&last)) = (bad.first(), bad.last()) else {

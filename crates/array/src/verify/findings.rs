@@ -9,6 +9,7 @@ use crate::background::progress::{Blame, ScrubState};
 use crate::core::OpId;
 use crate::durable::membership::Why;
 use crate::event::{ArrayEvent, Flaw};
+use crate::journal::rules::Rule;
 use crate::ops::mend::{Mended, Recalled, Span};
 use crate::shape::Cell;
 use crate::{Array, Moved, Op, Start};
@@ -203,7 +204,10 @@ impl Array {
         let is_placed = |flawed: &Flawed| {
             let cell = |lba| Cell { drive: flawed.drive, lba };
             let mut cells = flawed.part.extent.iter().map(cell);
-            core.unplaced.is_empty() || cells.all(|cell| core.unplaced.find(cell).is_none())
+            let is_left_out = !core.verify.keeps(Rule::MendPlaced);
+            is_left_out
+                || core.unplaced.is_empty()
+                || cells.all(|cell| core.unplaced.find(cell).is_none())
         };
         let Some(at) = self.checks.flawed.iter().position(is_placed) else { return Moved::No };
         let flawed = self.checks.flawed.remove(at).expect("it was found");

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use levelhead_units::{Nanos, Sectors};
 
+use crate::journal::rules::Rules;
+
 /// When writes are read back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerifyMode {
@@ -58,12 +60,18 @@ pub struct VerifySettings {
     pub cache: Sectors,
     /// How long a drive must have had nothing to do.
     pub wait: Nanos,
+    /// Which rules are kept: all of them, but where a test must notice that one is not.
+    pub rules: Rules,
 }
 
 impl VerifySettings {
     /// When drives are idle; 16 MiB; 1 ms.
-    pub const IDLE: Self =
-        Self { mode: VerifyMode::Idle, cache: Sectors::new(4_096), wait: Nanos::from_millis(1) };
+    pub const IDLE: Self = Self {
+        mode: VerifyMode::Idle,
+        cache: Sectors::new(4_096),
+        wait: Nanos::from_millis(1),
+        rules: Rules::ALL,
+    };
 }
 
 /// What was typed for it: `off`, `raw`, `idle` or `idle:8MiB`.

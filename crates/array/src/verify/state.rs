@@ -8,6 +8,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant};
 use super::records::{Part, Records, Room};
 use super::settings::VerifySettings;
 use crate::action::SubId;
+use crate::journal::rules::Rule;
 use crate::ops::id::OpId;
 use crate::shape::Cell;
 
@@ -92,6 +93,11 @@ impl Verify {
     /// How writes are read back, if they are.
     pub(crate) fn settings(&self) -> Option<VerifySettings> {
         self.settings
+    }
+
+    /// Whether a rule is kept.
+    pub(crate) fn keeps(&self, rule: Rule) -> bool {
+        self.settings.is_none_or(|settings| settings.rules.keep(rule))
     }
 
     /// From now on none are.

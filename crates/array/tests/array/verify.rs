@@ -1,5 +1,6 @@
 //! Writes that are read back, and mended where they are not there.
 
+use levelhead_array::journal::rules::{Rule, Rules};
 use levelhead_array::{
     ArrayEvent, Blame, Budget, Flaw, Promise, Row, ScrubState, Settings, Submit, VerifyMode,
     VerifySettings, VerifyStatus,
@@ -223,6 +224,46 @@ fn journaled_writes_are_read_back_once_they_are_in_their_places() {
     let seen = status(&run);
     assert!(seen.verified > 0 && seen.found == 0, "{seen:?}");
     assert_eq!(seen.writes, seen.verified + seen.superseded, "{seen:?}");
+}
+
+/// ME2: what is committed and waits for its place is newer than what would be mended, and the journal writes it beside.
+#[test]
+fn nothing_is_mended_that_waits_in_the_journal() {
+    for (rules, expected) in [(Rules::ALL, 0), (Rules::without(Rule::MendPlaced), 1)] {
+        let plain =
+            settings("raid1:2".parse().unwrap(), 6, "normal".parse().unwrap(), DriveSet::EMPTY);
+        let verify = Some(VerifySettings { rules, ..VerifySettings::IDLE });
+        let mut run = run(&Settings { verify, ..journaled(plain) });
+        write(&mut run, 1, extent(0, 1), 7);
+        let is_check = |submit: &Submit| {
+            matches!(submit.command, Command::Read { effort: Effort::Medium, .. })
+        };
+        let check = loop {
+            run.wait(WAIT);
+            match run.inside.iter().position(is_check) {
+                Some(at) => break run.inside[at].clone(),
+                None if run.inside.is_empty() => {}
+                None => run.finish(0),
+            }
+        };
+        forget(&mut run, check.drive.as_usize(), extent(0, 1));
+        run.write(2, extent(0, 1), &[9; 4096]);
+        let answer = loop {
+            if let Some((answer, _)) = run.take(2) {
+                break answer;
+            }
+            let other = run.inside.iter().position(|submit| submit.sub != check.sub);
+            run.finish(other.expect("the write waits for its records"));
+        };
+        assert!(answer.outcome.is_good());
+        let at = run.inside.iter().position(|submit| submit.sub == check.sub).unwrap();
+        run.finish(at);
+        assert_eq!(told(&run), ["write-lost"]);
+        assert_eq!(run.array.counters().verify_writes, expected, "{rules:?}");
+        run.run_for(Nanos::from_secs(1));
+        settle(&mut run);
+        assert_eq!(read(&mut run, 3, extent(0, 1)), [9]);
+    }
 }
 
 /// Y1: redundancy that waits to be read back was written before it counted as zeroes what a rebuild finds to be nowhere.

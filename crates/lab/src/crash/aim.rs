@@ -261,6 +261,7 @@ impl Aim {
             mode: VerifyMode::Idle,
             cache: Sectors::new(6),
             wait: Nanos::from_micros(300),
+            ..VerifySettings::IDLE
         }),
         ..Self::LOSSES
     };

@@ -169,7 +169,7 @@ impl Machine {
                 intents_from: known.intents_from.and(NonZeroU32::new(1)),
                 ..known
             }),
-            verify,
+            verify: verify.map(|verify| VerifySettings { rules, ..verify }),
         };
         let mut machine = Self {
             array: Array::new(&settings, Streams::new(seed)),
