@@ -19,6 +19,13 @@
 //! - VR2. The runtime that keeps the bytes hears of every repair, and of every write whose bytes the drive has let go
 //!   while the medium had others: [`Aftermath`]. It hears of a write that lands on others before
 //!   it does.
+//!
+//! # What is left out
+//!
+//! A misdirected write counts as landed when it is answered, also one that waits in memory for the medium then. What it
+//! hits is found sooner than it could be, and if that is written again, or anew, before the medium has the misdirected
+//! write, what that does to it then is not found. It is told when it is answered because VR2 asks for that: a runtime
+//! takes what has left the memory to its medium before it hears anything else.
 
 use std::collections::VecDeque;
 

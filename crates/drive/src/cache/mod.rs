@@ -135,6 +135,11 @@ impl Cache {
         Self { shape: self.shape, kept, empty, ahead: None, writes }
     }
 
+    /// What waits for the medium; nothing unless the drive writes back.
+    pub(crate) fn dirty(&self) -> Option<&Dirty> {
+        self.writes.as_ref().map(|writes| &writes.dirty)
+    }
+
     /// Whether a command for these blocks begins without moving the arm: a read whose first block is
     /// there or about to be, a write that fits.
     pub(crate) fn is_near(&self, blocks: &Range<u64>, is_read: bool) -> bool {

@@ -17,13 +17,15 @@
 //! - UV2. Every write that was put in is counted once in the end: as verified if all that was left of it was, else
 //!   as given up if any part was, else as superseded.
 //! - UV3. The checksums take no more than their memory.
+//! - UV4. A part is next to be read back only if none of it waits for the medium. Those that do are not looked at: with a
+//!   large memory, thousands wait while the disk writes one after the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use levelhead_units::Instant;
 
-use super::Write;
+use super::{Dirty, Write};
 use crate::geometry::Geometry;
 use crate::health::VerifyCounters;
 
@@ -41,7 +43,7 @@ pub(crate) const REPAIRS_MAX: u32 = 3;
 pub(crate) struct Unverified {
     /// By the first block.
     parts: BTreeMap<u64, Part>,
-    /// The cylinder and the first block of each part.
+    /// The cylinder and the first block of each part that is on the medium.
     places: BTreeSet<(u32, u64)>,
     writes: BTreeMap<u64, Waiting>,
     serial_last: u64,
@@ -65,6 +67,8 @@ pub(crate) struct Part {
     pub(crate) repairs: u32,
     /// Whether it is to be written again before it is compared.
     pub(crate) is_wrong: bool,
+    /// Whether some of it waits for the medium.
+    is_dirty: bool,
     cylinder: u32,
 }
 
@@ -150,7 +154,7 @@ impl Unverified {
         before.into_iter().chain(later).map(|(_, part)| part)
     }
 
-    /// The parts nearest to `cylinder`: first those at it or further in, then those further out.
+    /// The parts on the medium that are nearest to `cylinder`: first those at it or further in, then those further out.
     pub(crate) fn near(
         &self,
         cylinder: u32,
@@ -163,8 +167,15 @@ impl Unverified {
         )
     }
 
-    /// A write has ended and waits: its bytes are kept. UV1 is the caller's: [`Unverified::supersede`] first.
-    pub(crate) fn put(&mut self, geometry: &Geometry, write: Write, ended: Instant) {
+    /// A write has ended and waits: its bytes are kept. What waits for the medium is in `dirty`. UV1 is the caller's:
+    /// [`Unverified::supersede`] first.
+    pub(crate) fn put(
+        &mut self,
+        geometry: &Geometry,
+        dirty: Option<&Dirty>,
+        write: Write,
+        ended: Instant,
+    ) {
         let Write { blocks, id, origin, .. } = write;
         let (verified, was_given_up) = (None, false);
         self.serial_last += 1;
@@ -173,12 +184,29 @@ impl Unverified {
         self.writes.insert(write, waiting);
         self.counters.writes += 1;
         let cylinder = geometry.position(blocks.start).cylinder;
-        let form = Form::Bytes;
-        self.insert(Part { blocks, write, form, repairs: 0, is_wrong: false, cylinder });
+        let (form, is_dirty) = (Form::Bytes, is_dirty(dirty, &blocks));
+        self.insert(Part { blocks, write, form, repairs: 0, is_wrong: false, is_dirty, cylinder });
     }
 
-    /// A write of `blocks` begins: what waits of them is void.
-    pub(crate) fn supersede(&mut self, geometry: &Geometry, blocks: &Range<u64>) {
+    /// The disk has written `blocks` back; what waits for the medium now is in `dirty`.
+    pub(crate) fn reach_medium(&mut self, blocks: &Range<u64>, dirty: &Dirty) {
+        let is_there = |part: &&Part| part.is_dirty && !is_dirty(Some(dirty), &part.blocks);
+        let reached = self.overlapping(blocks).filter(is_there);
+        let starts: Vec<u64> = reached.map(|part| part.blocks.start).collect();
+        for start in starts {
+            let part = self.parts.get_mut(&start).expect("a part that is there");
+            part.is_dirty = false;
+            self.places.insert((part.cylinder, start));
+        }
+    }
+
+    /// A write of `blocks` begins: what waits of them is void. What waits for the medium is in `dirty`.
+    pub(crate) fn supersede(
+        &mut self,
+        geometry: &Geometry,
+        dirty: Option<&Dirty>,
+        blocks: &Range<u64>,
+    ) {
         let starts: Vec<u64> = self.overlapping(blocks).map(|part| part.blocks.start).collect();
         for start in starts {
             let part = self.remove(start);
@@ -201,7 +229,8 @@ impl Unverified {
                 // Each part that was found wrong is mended, or not, on its own.
                 self.counters.found += u64::from(was_wrong && is_second);
                 is_second = true;
-                self.insert(Part { blocks, cylinder, ..part.clone() });
+                let is_dirty = is_dirty(dirty, &blocks);
+                self.insert(Part { blocks, is_dirty, cylinder, ..part.clone() });
             }
             self.end(part.write, End::Superseded);
         }
@@ -275,7 +304,9 @@ impl Unverified {
             Form::Bytes => self.kept += size,
             Form::Sums => self.sums += self.sums_of(&part.blocks),
         }
-        self.places.insert((part.cylinder, part.blocks.start));
+        if !part.is_dirty {
+            self.places.insert((part.cylinder, part.blocks.start));
+        }
         self.parts.insert(part.blocks.start, part);
     }
 
@@ -320,4 +351,9 @@ impl Unverified {
             (false, None) => counters.superseded += 1,
         }
     }
+}
+
+/// Whether some of `blocks` waits for the medium.
+fn is_dirty(dirty: Option<&Dirty>, blocks: &Range<u64>) -> bool {
+    dirty.is_some_and(|dirty| dirty.overlapping(blocks).is_some())
 }

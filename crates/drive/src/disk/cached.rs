@@ -263,7 +263,12 @@ impl Disk {
         self.arm = service.arm;
         self.at = run.end;
         let writes = self.cache_mut().writes.as_mut().expect("as above");
-        writes.under_way.push((run, service.end));
+        writes.under_way.push((run.clone(), service.end));
+        if let Some(unverified) = &mut self.idle.unverified
+            && let Some(dirty) = self.cache.as_ref().and_then(Cache::dirty)
+        {
+            unverified.reach_medium(&run, dirty);
+        }
         service.end
     }
 

@@ -7,8 +7,9 @@
 //!                  verify:      after the idle wait, when reading ahead is over
 //! ```
 //!
-//! The next verification is that of the part that can be reached soonest (SPTF over all that wait). Nothing that has begun is
-//! interrupted: a command that comes waits for its end. What is read ahead has no end to wait for.
+//! The next verification is that of the part that can be reached soonest (SPTF over all parts that wait for it and are on
+//! the medium). Nothing that has begun is interrupted: a command that comes waits for its end. What is read ahead has no
+//! end to wait for.
 //!
 //! None of this is an event for a clock: it is computed when the next command or question comes, from the
 //! times at which it must have happened. Only a runtime that keeps bytes, where a difference is expected, asks before.
@@ -29,7 +30,7 @@ use std::sync::Arc;
 use levelhead_units::{Instant, Nanos};
 
 use super::Disk;
-use crate::cache::{BytesGone, End, Form, Part, Unverified};
+use crate::cache::{BytesGone, Cache, End, Form, Part, Unverified};
 use crate::mechanics::{Arm, Mechanics, Pass};
 use crate::{IdleVerify, Verify, VerifyStart};
 
@@ -197,7 +198,8 @@ impl Disk {
         if let Some(write) = self.writing.take()
             && let Some(unverified) = &mut self.idle.unverified
         {
-            unverified.put(&self.geometry, write, ended);
+            let dirty = self.cache.as_ref().and_then(Cache::dirty);
+            unverified.put(&self.geometry, dirty, write, ended);
         }
         if let Some(list) = self.cache.as_mut().and_then(|cache| cache.kept.list()) {
             list.complete_write();
@@ -227,7 +229,8 @@ impl Disk {
             let writes = cache.writes.as_ref().filter(|writes| !writes.dirty.is_empty());
             writes.map(|_| self.free.max(self.ended + cache.shape.write_delay))
         });
-        let verifies = self.next_verification(came);
+        // What is written back first needs no choice of what is verified then.
+        let verifies = self.next_verification(writes_back.map_or(came, |at| came.min(at)));
         match (writes_back, verifies) {
             (Some(at), Some((begin, _))) if at <= begin => Some((at, Next::WriteBack)),
             (_, Some((begin, start))) => Some((begin, Next::Verify(start))),
@@ -269,9 +272,6 @@ impl Disk {
             if best.is_some_and(|(soonest, ..)| soonest <= least) {
                 return false;
             }
-            if self.is_dirty(&part.blocks) {
-                return true;
-            }
             let reach = self.mechanics.reach(arm, &position, pass_of(part));
             let latency = self.mechanics.latency_floor(at + reach, &position);
             let key = (reach + latency, part.blocks.start, latency);
@@ -293,11 +293,6 @@ impl Disk {
         best.map(|(_, start, latency)| (start, latency))
     }
 
-    fn is_dirty(&self, blocks: &Range<u64>) -> bool {
-        let writes = self.cache.as_ref().and_then(|cache| cache.writes.as_ref());
-        writes.is_some_and(|writes| writes.dirty.overlapping(blocks).is_some())
-    }
-
     fn verify(&mut self, begin: Instant, start: u64) {
         let part = self.idle.unverified.as_ref().and_then(|waiting| waiting.part(start));
         let part = part.expect("it was chosen among those that wait");
@@ -313,4 +308,66 @@ impl Disk {
 /// Whether a part is read next, or written again.
 fn pass_of(part: &Part) -> Pass {
     if part.is_wrong && part.form == Form::Bytes { Pass::Write } else { Pass::Read }
+}
+
+#[cfg(test)]
+mod tests {
+    use levelhead_stats::Streams;
+
+    use super::*;
+    use crate::cache::Write;
+    use crate::disk::Work;
+    use crate::{CacheMode, Faults, Placing, Profile, Retention, Scheduler, Settings};
+
+    /// UV4, against the definition.
+    #[test]
+    fn only_what_is_on_the_medium_is_looked_at() {
+        let profile = Profile::shipped("nearline-2tb").expect("it is shipped");
+        let settings = Settings {
+            queue_depth: 1,
+            scheduler: Scheduler::SOONEST,
+            cache: CacheMode::WriteBack,
+            retention: profile.memory().map(|memory| Retention::new(Placing::MruMru, memory)),
+            verify: Verify::IDLE,
+            faults: Faults::NONE,
+            size: None,
+        };
+        let (mut dirty_most, mut clean_most) = (0, 0);
+        for seed in 0..40 {
+            let mut rng = Streams::new(seed).stream("idle");
+            let mut disk = Disk::new(&profile, &settings, 0);
+            let mut now = Instant::ZERO;
+            for id in 0..400 {
+                let start = rng.below(2_000);
+                let blocks = start..start + 1 + rng.below(40);
+                let (is_durable, read_backs, origin) = (rng.below(4) == 0, 0, id);
+                let work = match rng.below(8) {
+                    0 => Work::Flush,
+                    1 => Work::Read { blocks },
+                    _ => Work::Write(Write { blocks, is_durable, read_backs, id, origin }),
+                };
+                now = disk.serve(now.max(disk.free()), work).end;
+                disk.finish(now);
+                let pause = [0, 3, 300][rng.below(3) as usize];
+                now = now + Nanos::from_millis(rng.below(1 + pause));
+                while let Some(done) = disk.catch_up(now, now) {
+                    if let Alone::ReadBack(part, at) = done {
+                        disk.settle(part.blocks.start, End::Verified(at));
+                    }
+                }
+                let unverified = disk.idle.unverified.as_ref().expect("it verifies");
+                let dirty = disk.cache.as_ref().and_then(Cache::dirty).expect("it writes back");
+                let is_clean = |part: &&Part| dirty.overlapping(&part.blocks).is_none();
+                let all = || unverified.overlapping(&(0..u64::MAX));
+                let (mut near, outwards) = unverified.near(0);
+                assert!(all().filter(is_clean).eq(near.by_ref()), "seed {seed}, {id}");
+                assert_eq!(outwards.count(), 0);
+                let clean = all().filter(is_clean).count();
+                clean_most = clean_most.max(clean);
+                dirty_most = dirty_most.max(all().count() - clean);
+            }
+        }
+        assert!(clean_most > 10, "{clean_most}");
+        assert!(dirty_most > 10, "{dirty_most}");
+    }
 }

@@ -173,7 +173,8 @@ impl Disk {
         self.follow_ahead(start);
         self.let_go();
         if let Some(unverified) = &mut self.idle.unverified {
-            unverified.supersede(&self.geometry, &write.blocks);
+            let dirty = self.cache.as_ref().and_then(Cache::dirty);
+            unverified.supersede(&self.geometry, dirty, &write.blocks);
         }
         let Write { blocks, is_durable, read_backs, .. } = write.clone();
         let served = self.write_cached(start, &blocks, is_durable);
