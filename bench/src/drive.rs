@@ -12,7 +12,7 @@
 
 use levelhead_array::{Content, HostOrder, Policy};
 use levelhead_block::{Command, Effort};
-use levelhead_drive::{CacheMode, Drive, Faults, Profile, Scheduler, Settings, Verify};
+use levelhead_drive::{Drive, Faults, Profile, Settings};
 use levelhead_lab::{World, WorldSettings, replay};
 use levelhead_report::{Column, Table};
 use levelhead_stats::{Rng, Streams};
@@ -177,15 +177,7 @@ fn processor_time() -> f64 {
 }
 
 fn drive_settings(faults: Faults) -> Settings {
-    Settings {
-        queue_depth: QUEUE_DEPTH,
-        scheduler: Scheduler::SOONEST,
-        cache: CacheMode::Off,
-        retention: None,
-        verify: Verify::Off,
-        faults,
-        size: None,
-    }
+    Settings { queue_depth: QUEUE_DEPTH, faults, ..Settings::PLAIN }
 }
 
 fn one_drive() -> Drive {

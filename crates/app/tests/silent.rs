@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use levelhead_block::adapter::Waiting;
 use levelhead_block::{BlockDevice, Buf, Durability, Effort, Request};
-use levelhead_drive::{CacheMode, Drive, QUEUE_DEPTH_MAX, Scheduler, Settings, Verify};
+use levelhead_drive::{Drive, Settings};
 use levelhead_host::{LoneDrive, load_profile};
 use levelhead_lab::Lone;
 use levelhead_stats::Streams;
@@ -56,13 +56,9 @@ fn emulated(faults: &str) -> Seen {
 
 fn modelled(faults: &str) -> Seen {
     let settings = Settings {
-        queue_depth: QUEUE_DEPTH_MAX,
-        scheduler: Scheduler::SOONEST,
-        cache: CacheMode::Off,
-        retention: None,
-        verify: Verify::Off,
         faults: faults.parse().unwrap(),
         size: Some(Sectors::new(SIZE)),
+        ..Settings::PLAIN
     };
     let profile = load_profile(MAKE).unwrap();
     let drive = Drive::new(profile, settings, Streams::new(SEED), "drive/0").unwrap();

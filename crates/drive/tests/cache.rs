@@ -1,44 +1,36 @@
 //! What a drive does with its memory, on small disks whose times can be worked out by hand, and on
 //! modern makes.
 
+mod support;
+
 use levelhead_block::{Command, Durability, Effort, Outcome, ZeroTail};
-use levelhead_drive::{CacheMode, Completion, Drive, Faults, Profile, Scheduler, Settings, Verify};
+use levelhead_drive::{CacheMode, Completion, Drive, Profile, Settings};
 use levelhead_stats::Streams;
 use levelhead_units::{Extent, Instant, Lba, Nanos, Ratio, Sectors};
 
-/// 6000 rpm: 10 ms a revolution. 10 sectors a track: 1 ms each. 200 sectors in all.
-const TINY: &str = r#"
-    name = "tiny"
-    block_size = 4096
-    rpm = 6000
-    heads = 2
-    overhead = "0.5ms"
-    head_switch = "2ms"
-    write_settle = "0ms"
-    [cache]
-    segments = 2
-    segment_blocks = 20
-    read_ahead_blocks = 8
-    write_blocks = 10
-    write_delay = "100ms"
-    flush_overhead = "7ms"
-    [seek]
-    points = [[1, "1.5ms"], [9, "9.5ms"]]
-    [[zone]]
-    cylinders = 10
-    blocks_per_track = 10
-    track_skew = 3
-    cylinder_skew = 4
-"#;
+use support::Tiny;
+
+const TINY: Tiny = Tiny {
+    write_settle: "0ms",
+    seek: r#"[[1, "1.5ms"], [9, "9.5ms"]]"#,
+    cache: Some(
+        r#"
+            segments = 2
+            segment_blocks = 20
+            read_ahead_blocks = 8
+            write_blocks = 10
+            write_delay = "100ms"
+            flush_overhead = "7ms"
+        "#,
+    ),
+};
 
 fn settings(cache: CacheMode, queue_depth: u32) -> Settings {
-    let scheduler = Scheduler::SOONEST;
-    let (retention, verify) = (None, Verify::Off);
-    Settings { queue_depth, scheduler, cache, retention, verify, faults: Faults::NONE, size: None }
+    Settings { queue_depth, cache, ..Settings::PLAIN }
 }
 
 fn tiny(cache: CacheMode) -> Drive {
-    let profile = Profile::parse(TINY).unwrap();
+    let profile = TINY.profile();
     Drive::new(profile, settings(cache, 8), Streams::new(1), "drive/0")
         .unwrap()
         .with_angle(Ratio::ZERO)
@@ -350,8 +342,8 @@ fn a_flush_costs_what_was_measured_on_a_real_drive() {
 
 #[test]
 fn a_make_without_memory_cannot_use_any() {
-    let text = TINY.replace("write_blocks = 10", "");
-    let profile = Profile::parse(&text).unwrap();
+    let cache = Some("segments = 2\nsegment_blocks = 20\nread_ahead_blocks = 8");
+    let profile = Tiny { cache, ..TINY }.profile();
     let settings = settings(CacheMode::WriteBack, 1);
     let error = Drive::new(profile, settings, Streams::new(1), "drive/0").unwrap_err();
     let words = "a drive of this make has no write-back cache: its profile names none";

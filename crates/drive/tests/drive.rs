@@ -1,52 +1,36 @@
 //! What a drive promises, on small disks whose times can be worked out by hand.
 
+mod support;
+
 use levelhead_block::{Command, Durability, Effort, Outcome, SectorSet, ZeroTail};
-use levelhead_drive::{CacheMode, Completion, Drive, Faults, Profile, Scheduler, Settings, Verify};
+use levelhead_drive::{CacheMode, Completion, Drive, Faults, Scheduler, Settings};
 use levelhead_stats::Streams;
 use levelhead_units::{Extent, Instant, Lba, Nanos, Ratio, Sectors};
 
-/// 6000 rpm: 10 ms a revolution. 10 sectors a track: 1 ms each. 200 sectors in all.
-const TINY: &str = r#"
-    name = "tiny"
-    block_size = 4096
-    rpm = 6000
-    heads = 2
-    overhead = "0.5ms"
-    head_switch = "2ms"
-    write_settle = "3ms"
-    [seek]
-    points = [[1, "1.5ms"], [2, "4ms"], [9, "11ms"]]
-    [cache]
-    segments = 3
-    segment_blocks = 30
-    write_blocks = 25
-    write_segments = 4
-    write_delay = "15ms"
-    [[zone]]
-    cylinders = 10
-    blocks_per_track = 10
-    track_skew = 3
-    cylinder_skew = 4
-"#;
+use support::Tiny;
 
-const SETTINGS: Settings = Settings {
-    queue_depth: 32,
-    scheduler: Scheduler::SOONEST,
-    cache: CacheMode::Off,
-    retention: None,
-    verify: Verify::Off,
-    faults: Faults::NONE,
-    size: None,
+const TINY: Tiny = Tiny {
+    write_settle: "3ms",
+    seek: r#"[[1, "1.5ms"], [2, "4ms"], [9, "11ms"]]"#,
+    cache: Some(
+        r#"
+            segments = 3
+            segment_blocks = 30
+            write_blocks = 25
+            write_segments = 4
+            write_delay = "15ms"
+        "#,
+    ),
 };
 
 fn drive(settings: Settings) -> Drive {
-    Drive::new(Profile::parse(TINY).unwrap(), settings, Streams::new(1), "drive/0")
+    Drive::new(TINY.profile(), settings, Streams::new(1), "drive/0")
         .unwrap()
         .with_angle(Ratio::ZERO)
 }
 
 fn faulty(faults: Faults) -> Drive {
-    drive(Settings { faults, ..SETTINGS })
+    drive(Settings { faults, ..Settings::PLAIN })
 }
 
 fn ratio(share: f64) -> Ratio {
@@ -91,7 +75,7 @@ fn damaged(offsets: impl IntoIterator<Item = u32>) -> Outcome {
 
 #[test]
 fn isolated_commands_end_when_a_calculation_by_hand_says() {
-    let mut drive = drive(SETTINGS);
+    let mut drive = drive(Settings::PLAIN);
     // From rest over cylinder 0 at 1 ms: sector 4 passes from 4 to 5 ms.
     let first = run(&mut drive, at(1_000), read(4, 1, Effort::Full), 1);
     assert_eq!((first.ended, first.service), (at(5_000), Nanos::from_millis(4)));
@@ -108,7 +92,7 @@ fn isolated_commands_end_when_a_calculation_by_hand_says() {
 
 #[test]
 fn commands_that_move_nothing_take_the_overhead() {
-    let mut drive = drive(SETTINGS);
+    let mut drive = drive(Settings::PLAIN);
     for command in [Command::Flush, Command::Trim { extent: extent(0, 9) }, write(3, 0)] {
         let completion = run(&mut drive, at(1_000), command, 1);
         assert_eq!(completion.service, Nanos::from_micros(500));
@@ -122,7 +106,7 @@ fn a_full_read_with_failures_ends_exactly_so_many_revolutions_later() {
     for rotations in [1, 3, 5, 1_000] {
         let mut bad =
             faulty(Faults { retry_rate: Ratio::ONE, rotations: rotations.into(), ..Faults::NONE });
-        let mut good = drive(SETTINGS);
+        let mut good = drive(Settings::PLAIN);
         // Fourteen sectors over two tracks: one retry mends them all.
         for (now, lba) in [(0, 35), (20_000_000, 0), (40_000_000, 123)] {
             let plain = run(&mut good, at(now), read(lba, 14, Effort::Full), 1);
@@ -138,7 +122,7 @@ fn a_full_read_with_failures_ends_exactly_so_many_revolutions_later() {
 fn a_fast_read_with_failures_ends_after_its_first_pass() {
     let mut bad = faulty(Faults { retry_rate: Ratio::ONE, ..Faults::NONE });
     let fast = run(&mut bad, at(0), read(35, 14, Effort::Fast), 1);
-    let good = run(&mut drive(SETTINGS), at(0), read(35, 14, Effort::Full), 1);
+    let good = run(&mut drive(Settings::PLAIN), at(0), read(35, 14, Effort::Full), 1);
     assert_eq!(fast.ended, good.ended);
     assert_eq!(fast.outcome, unknown(0..14));
     assert_eq!(fast.retries, 0);
@@ -146,7 +130,7 @@ fn a_fast_read_with_failures_ends_after_its_first_pass() {
 
 #[test]
 fn a_limited_read_spends_the_revolutions_that_fit() {
-    let good = run(&mut drive(SETTINGS), at(0), read(35, 14, Effort::Full), 1);
+    let good = run(&mut drive(Settings::PLAIN), at(0), read(35, 14, Effort::Full), 1);
     for (limit, rotations, outcome) in [
         (0, 0, unknown(0..14)),
         (29_999, 2, unknown(0..14)),
@@ -222,7 +206,7 @@ fn a_slow_drive_takes_so_many_times_as_long() {
 
 #[test]
 fn a_command_that_comes_as_another_ends_takes_no_part_in_that_choice() {
-    let mut drive = drive(SETTINGS);
+    let mut drive = drive(Settings::PLAIN);
     drive.handle_submit(at(0), 1, read(4, 1, Effort::Full), 1);
     drive.handle_submit(at(1_000), 2, read(190, 1, Effort::Full), 2);
     let end = drive.deadline().unwrap();
@@ -235,7 +219,7 @@ fn a_command_that_comes_as_another_ends_takes_no_part_in_that_choice() {
 
 #[test]
 fn a_dead_drive_ends_everything_as_gone() {
-    let mut drive = drive(SETTINGS);
+    let mut drive = drive(Settings::PLAIN);
     for id in 0..4 {
         drive.handle_submit(at(0), id, read(id * 40, 1, Effort::Full), id);
     }
@@ -259,10 +243,10 @@ fn a_dead_drive_ends_everything_as_gone() {
 
 #[test]
 fn a_smaller_drive_is_the_outer_part_of_its_make() {
-    let mut small = drive(Settings { size: Some(Sectors::new(60)), ..SETTINGS });
+    let mut small = drive(Settings { size: Some(Sectors::new(60)), ..Settings::PLAIN });
     assert_eq!(small.size(), Sectors::new(60));
     let part = run(&mut small, at(0), read(59, 1, Effort::Full), 1);
-    let whole = run(&mut drive(SETTINGS), at(0), read(59, 1, Effort::Full), 1);
+    let whole = run(&mut drive(Settings::PLAIN), at(0), read(59, 1, Effort::Full), 1);
     assert_eq!(part, whole);
 }
 
@@ -323,10 +307,8 @@ fn random_runs_keep_the_invariants_and_late_calls_change_nothing() {
             queue_depth: [1, 2, 8, 32][seed as usize % 4],
             scheduler: Scheduler::Sptf { age_weight: [0.0, 0.1][seed as usize % 2] },
             cache: [CacheMode::Off, CacheMode::Read, CacheMode::WriteBack][seed as usize % 3],
-            retention: None,
-            verify: Verify::Off,
             faults,
-            size: None,
+            ..Settings::PLAIN
         };
         let (drive, submitted, completions) = random_run(seed, settings, true);
         let (_, _, late) = random_run(seed, settings, false);

@@ -1,28 +1,17 @@
 //! What a misbehaving drive does, on a small disk: every kind shows in its completions, at the rate of
 //! its closed form and independently of who asks when.
 
+mod support;
+
 use levelhead_block::{Command, Durability, Effort, Outcome, SectorSet, Silent, ZeroTail};
-use levelhead_drive::{CacheMode, Completion, Drive, Faults, Profile, Scheduler, Settings, Verify};
+use levelhead_drive::{CacheMode, Completion, Drive, Faults, Settings};
 use levelhead_stats::Streams;
 use levelhead_units::{Extent, Instant, Lba, Nanos, Sectors};
 
-/// 6000 rpm: 10 ms a revolution. 200 sectors.
-const TINY: &str = r#"
-    name = "tiny"
-    block_size = 4096
-    rpm = 6000
-    heads = 2
-    overhead = "0.5ms"
-    head_switch = "2ms"
-    write_settle = "3ms"
-    [seek]
-    points = [[1, "1.5ms"], [2, "4ms"], [9, "11ms"]]
-    [[zone]]
-    cylinders = 10
-    blocks_per_track = 10
-    track_skew = 3
-    cylinder_skew = 4
-"#;
+use support::Tiny;
+
+const TINY: Tiny =
+    Tiny { write_settle: "3ms", seek: r#"[[1, "1.5ms"], [2, "4ms"], [9, "11ms"]]"#, cache: None };
 
 const TURN: Nanos = Nanos::from_millis(10);
 
@@ -31,16 +20,8 @@ fn faults(text: &str) -> Faults {
 }
 
 fn named(text: &str, name: &str) -> Drive {
-    let settings = Settings {
-        queue_depth: 32,
-        scheduler: Scheduler::SOONEST,
-        cache: CacheMode::Off,
-        retention: None,
-        verify: Verify::Off,
-        faults: faults(text),
-        size: None,
-    };
-    Drive::new(Profile::parse(TINY).unwrap(), settings, Streams::new(1), name).unwrap()
+    let settings = Settings { faults: faults(text), ..Settings::PLAIN };
+    Drive::new(TINY.profile(), settings, Streams::new(1), name).unwrap()
 }
 
 fn drive(text: &str) -> Drive {
@@ -349,19 +330,20 @@ fn flips_are_the_same_in_every_read_until_the_sector_is_written() {
 
 #[test]
 fn a_lying_flush_ends_at_once_and_leaves_the_memory_as_it_was() {
-    let memory = "[cache]\nsegments = 2\nsegment_blocks = 20\nread_ahead_blocks = 8\n\
-                  write_blocks = 40\nwrite_delay = \"100s\"\nflush_overhead = \"7ms\"\n[seek]";
-    let profile = Profile::parse(&TINY.replace("[seek]", memory)).unwrap();
+    let cache = Some(
+        r#"
+            segments = 2
+            segment_blocks = 20
+            read_ahead_blocks = 8
+            write_blocks = 40
+            write_delay = "100s"
+            flush_overhead = "7ms"
+        "#,
+    );
+    let profile = Tiny { cache, ..TINY }.profile();
     let flushed = |text: &str| {
-        let settings = Settings {
-            queue_depth: 32,
-            scheduler: Scheduler::SOONEST,
-            cache: CacheMode::WriteBack,
-            retention: None,
-            verify: Verify::Off,
-            faults: faults(text),
-            size: None,
-        };
+        let settings =
+            Settings { cache: CacheMode::WriteBack, faults: faults(text), ..Settings::PLAIN };
         let streams = Streams::new(1);
         let mut drive = Drive::new(profile.clone(), settings, streams, "drive/0").unwrap();
         let written = run(&mut drive, at(0), write(50, 4), 1).ended;

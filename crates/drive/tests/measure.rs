@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use levelhead_block::{Command, Effort};
 use levelhead_drive::measure::{MeasureError, Measured, Measurement, Options, Read, Thoroughness};
-use levelhead_drive::{CacheMode, Completion, Drive, Faults, Profile, Scheduler, Settings, Verify};
+use levelhead_drive::{CacheMode, Completion, Drive, Profile, Settings};
 use levelhead_stats::Streams;
 use levelhead_units::{Extent, Instant, Lba, Nanos, Sectors};
 
@@ -16,15 +16,7 @@ fn drive(profile: Profile) -> Drive {
 }
 
 fn drive_with(profile: Profile, cache: CacheMode) -> Drive {
-    let settings = Settings {
-        queue_depth: 32,
-        scheduler: Scheduler::SOONEST,
-        cache,
-        retention: None,
-        verify: Verify::Off,
-        faults: Faults::NONE,
-        size: None,
-    };
+    let settings = Settings { cache, ..Settings::PLAIN };
     Drive::new(profile, settings, Streams::new(3), "drive/0").unwrap()
 }
 

@@ -1,20 +1,13 @@
 //! The shipped profiles of modern makes against the figures of the drives they stand for.
 
 use levelhead_block::{Command, Effort};
-use levelhead_drive::{CacheMode, Completion, Drive, Faults, Profile, Scheduler, Settings, Verify};
+use levelhead_drive::{Completion, Drive, Profile, Scheduler, Settings};
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{Extent, Instant, Lba, Sectors};
 
 fn drive(make: &str, queue_depth: u32, age_weight: f64) -> Drive {
-    let settings = Settings {
-        queue_depth,
-        scheduler: Scheduler::Sptf { age_weight },
-        cache: CacheMode::Off,
-        retention: None,
-        verify: Verify::Off,
-        faults: Faults::NONE,
-        size: None,
-    };
+    let settings =
+        Settings { queue_depth, scheduler: Scheduler::Sptf { age_weight }, ..Settings::PLAIN };
     let profile = Profile::shipped(make).unwrap();
     Drive::new(profile, settings, Streams::new(1), "drive/0").unwrap()
 }

@@ -1,46 +1,32 @@
 //! Drives that read back what they have written: when, what that costs, and what it finds.
 
+mod support;
+
 use levelhead_block::{Aftermath, Command, Durability, Effort, Outcome, Silent, What, ZeroTail};
 use levelhead_drive::{
-    CacheMode, Completion, Counters, Drive, Faults, Placing, Profile, Retention, Scheduler,
-    Settings, Verify, VerifyCounters,
+    CacheMode, Completion, Counters, Drive, Faults, Placing, Retention, Settings, Verify,
+    VerifyCounters,
 };
 use levelhead_stats::Streams;
 use levelhead_units::{Bytes, Extent, Instant, Lba, Nanos, Ratio, Sectors};
 
-/// 6000 rpm: 10 ms a revolution. 10 sectors a track: 1 ms each. 200 sectors in all.
-const TINY: &str = r#"
-    name = "tiny"
-    block_size = 4096
-    rpm = 6000
-    heads = 2
-    overhead = "0.5ms"
-    head_switch = "2ms"
-    write_settle = "0ms"
-    [cache]
-    segments = 4
-    segment_blocks = 20
-    read_ahead_blocks = 0
-    write_blocks = 10
-    write_delay = "100ms"
-    [seek]
-    points = [[1, "1.5ms"], [9, "9.5ms"]]
-    [[zone]]
-    cylinders = 10
-    blocks_per_track = 10
-    track_skew = 3
-    cylinder_skew = 4
-"#;
+use support::Tiny;
 
-const SETTINGS: Settings = Settings {
-    queue_depth: 8,
-    scheduler: Scheduler::SOONEST,
-    cache: CacheMode::Read,
-    retention: None,
-    verify: Verify::Off,
-    faults: Faults::NONE,
-    size: None,
+const TINY: Tiny = Tiny {
+    write_settle: "0ms",
+    seek: r#"[[1, "1.5ms"], [9, "9.5ms"]]"#,
+    cache: Some(
+        r#"
+            segments = 4
+            segment_blocks = 20
+            read_ahead_blocks = 0
+            write_blocks = 10
+            write_delay = "100ms"
+        "#,
+    ),
 };
+
+const SETTINGS: Settings = Settings { queue_depth: 8, cache: CacheMode::Read, ..Settings::PLAIN };
 
 fn verify(text: &str) -> Verify {
     let mut verify = Verify::Off;
@@ -52,7 +38,7 @@ fn verify(text: &str) -> Verify {
 }
 
 fn drive(settings: Settings) -> Drive {
-    let profile = Profile::parse(TINY).unwrap();
+    let profile = TINY.profile();
     Drive::new(profile, settings, Streams::new(1), "drive/0").unwrap().with_angle(Ratio::ZERO)
 }
 

@@ -6,7 +6,7 @@ use levelhead_array::{
     Content, HostOrder, Policy, RequestId, VerifyMode, VerifySettings, VerifyStatus,
 };
 use levelhead_block::{Command, Durability, Effort, ZeroTail};
-use levelhead_drive::{CacheMode, Faults, Profile, Scheduler, Settings, Verify};
+use levelhead_drive::{CacheMode, Profile, Settings};
 use levelhead_lab::{World, WorldSettings};
 use levelhead_stats::Streams;
 use levelhead_units::{Extent, Instant, Lba, Nanos, Sectors};
@@ -29,15 +29,7 @@ struct Measured {
 }
 
 fn run(plan: &Plan) -> Measured {
-    let drive = Settings {
-        queue_depth: 32,
-        scheduler: Scheduler::SOONEST,
-        cache: CacheMode::Read,
-        retention: None,
-        verify: Verify::Off,
-        faults: Faults::NONE,
-        size: None,
-    };
+    let drive = Settings { cache: CacheMode::Read, ..Settings::PLAIN };
     let mut world = World::new(&WorldSettings {
         spec: SPEC.parse().expect("it is a layout"),
         policy: plan.policy,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use levelhead_array::journal::rules::Rules;
 use levelhead_array::reserve::{Division, Use};
 use levelhead_array::{Content, HostOrder, JournalSettings, Left, Policy, Spec};
-use levelhead_drive::{CacheMode, Faults, Profile, QUEUE_DEPTH_MAX, Scheduler, Verify};
+use levelhead_drive::{CacheMode, Faults, Profile};
 use levelhead_lab::replay::{self, Hang, Run, Sending};
 use levelhead_lab::{World, WorldSettings};
 use levelhead_stats::{Streams, Summary};
@@ -72,15 +72,8 @@ fn settings(spec: Spec, side: Side, seed: u64) -> WorldSettings {
         Ok("on") => CacheMode::WriteBack,
         _ => CacheMode::Off,
     };
-    let drive = |faults| levelhead_drive::Settings {
-        queue_depth: QUEUE_DEPTH_MAX,
-        scheduler: Scheduler::Sptf { age_weight: 0.0 },
-        cache,
-        retention: None,
-        verify: Verify::Off,
-        faults,
-        size: None,
-    };
+    let drive =
+        |faults| levelhead_drive::Settings { cache, faults, ..levelhead_drive::Settings::PLAIN };
     let others = std::iter::repeat_n(Faults::NONE, spec.drives() - 1);
     let plain = WorldSettings {
         spec,

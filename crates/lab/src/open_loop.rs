@@ -176,20 +176,11 @@ impl Responses {
 
 #[cfg(test)]
 mod tests {
-    use levelhead_drive::{CacheMode, Faults, Scheduler, Verify};
 
     use super::*;
 
     fn settings() -> Settings {
-        Settings {
-            queue_depth: 4,
-            scheduler: Scheduler::SOONEST,
-            cache: CacheMode::Off,
-            retention: None,
-            verify: Verify::Off,
-            faults: Faults::NONE,
-            size: None,
-        }
+        Settings { queue_depth: 4, ..Settings::PLAIN }
     }
 
     #[test]

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use levelhead_array::{ArrayEvent, Content, Ending, HostOrder, Policy, RequestId, Spec};
 use levelhead_block::{Buf, Command, Durability, Effort, Memory, Outcome, ZeroTail};
-use levelhead_drive::{CacheMode, Profile, Scheduler, Settings, Verify};
+use levelhead_drive::{CacheMode, Profile, Settings};
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, SECTOR_SIZE, Sectors};
 
@@ -143,12 +143,10 @@ fn draw(rng: &mut Rng, seed: u64) -> WorldSettings {
         profile: Arc::new(Profile::shipped("nearline-2tb").expect("it is shipped")),
         drives: vec![Settings {
             queue_depth: 8,
-            scheduler: Scheduler::SOONEST,
             cache,
-            retention: None,
-            verify: Verify::Off,
             faults: "retry-rate=2%,rotations=1".parse().expect("these faults are possible"),
             size: Some(DRIVE_SIZE),
+            ..Settings::PLAIN
         }],
         area: None,
         journal: None,

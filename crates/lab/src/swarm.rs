@@ -20,7 +20,7 @@ use levelhead_array::{
 use levelhead_block::{
     BlockDevice, Buf, Command, Durability, Effort, Memory, Outcome, SectorSet, ZeroTail,
 };
-use levelhead_drive::{CacheMode, Faults, Profile, Scheduler, Settings, Verify};
+use levelhead_drive::{CacheMode, Faults, Profile, Settings};
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos, Ratio, Sectors};
 
@@ -174,13 +174,10 @@ fn draw(rng: &mut Rng, seed: u64) -> WorldSettings {
     };
     let cache = *pick(rng, &[CacheMode::Off, CacheMode::Read, CacheMode::WriteBack]);
     let drive = |slowdown: f64| Settings {
-        queue_depth: 32,
-        scheduler: Scheduler::SOONEST,
         cache,
-        retention: None,
-        verify: Verify::Off,
         faults: Faults { slowdown, ..faults },
         size: Some(DRIVE_SIZE),
+        ..Settings::PLAIN
     };
     let slow = rng.below(spec.drives() as u64 * 2) as usize;
     let drives = (0..spec.drives()).map(|idx| drive(if idx == slow { 10.0 } else { 1.0 }));

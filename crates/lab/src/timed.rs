@@ -130,7 +130,7 @@ mod tests {
     use std::sync::Arc;
 
     use levelhead_array::{Area, Content, HostOrder, Policy};
-    use levelhead_drive::{CacheMode, Profile, QUEUE_DEPTH_MAX, Scheduler, Settings, Verify};
+    use levelhead_drive::{Profile, QUEUE_DEPTH_MAX, Settings};
     use levelhead_units::{Lba, Sectors};
 
     use super::*;
@@ -143,15 +143,7 @@ mod tests {
             order: HostOrder::Elevator,
             content: Content::Absent,
             profile: Arc::new(Profile::shipped("nearline-2tb").unwrap()),
-            drives: vec![Settings {
-                queue_depth: QUEUE_DEPTH_MAX,
-                scheduler: Scheduler::SOONEST,
-                cache: CacheMode::Off,
-                retention: None,
-                verify: Verify::Off,
-                faults: faults.parse().unwrap(),
-                size: None,
-            }],
+            drives: vec![Settings { faults: faults.parse().unwrap(), ..Settings::PLAIN }],
             area: Some(Area::plain(Extent::new(Lba::new(256), Sectors::new(400_000_000)))),
             journal: None,
             seed: 7,

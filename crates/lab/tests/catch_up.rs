@@ -6,7 +6,7 @@ use levelhead_array::journal::rules::Rules;
 use levelhead_array::reserve::{Division, Use};
 use levelhead_array::{Content, HostOrder, JournalSettings, Left, Policy, RequestId, Spec};
 use levelhead_block::{Command, Durability, ZeroTail};
-use levelhead_drive::{CacheMode, Faults, Profile, QUEUE_DEPTH_MAX, Scheduler, Verify};
+use levelhead_drive::Profile;
 use levelhead_lab::{World, WorldSettings};
 use levelhead_stats::Streams;
 use levelhead_units::{DriveIdx, Extent, Instant, Lba, Nanos, Sectors};
@@ -31,15 +31,7 @@ fn world() -> World {
         region_min: JournalSettings::REGION_MIN,
         rules: Rules::ALL,
     };
-    let drive = levelhead_drive::Settings {
-        queue_depth: QUEUE_DEPTH_MAX,
-        scheduler: Scheduler::SOONEST,
-        cache: CacheMode::Off,
-        retention: None,
-        verify: Verify::Off,
-        faults: Faults::NONE,
-        size: None,
-    };
+    let drive = levelhead_drive::Settings::PLAIN;
     let settings = WorldSettings {
         spec,
         policy: Policy::DEFAULT,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use levelhead_array::{Content, HostOrder};
 use levelhead_block::conformance::{SuiteSettings, check_device};
-use levelhead_drive::{CacheMode, Drive, Faults, Profile, Scheduler, Settings, Verify};
+use levelhead_drive::{CacheMode, Drive, Profile, Settings};
 use levelhead_lab::{Journaling, Lone, Planted, Pumped, World, WorldSettings};
 use levelhead_stats::Streams;
 use levelhead_units::Sectors;
@@ -21,10 +21,8 @@ fn settings(cache: CacheMode) -> Settings {
 }
 
 fn settings_of(cache: CacheMode, sectors: u64) -> Settings {
-    let (scheduler, faults) = (Scheduler::SOONEST, Faults::NONE);
     // A batch holds more requests than the drive does.
-    let (retention, verify, size) = (None, Verify::Off, Some(Sectors::new(sectors)));
-    Settings { queue_depth: 3, scheduler, cache, retention, verify, faults, size }
+    Settings { queue_depth: 3, cache, size: Some(Sectors::new(sectors)), ..Settings::PLAIN }
 }
 
 #[test]

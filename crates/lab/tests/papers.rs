@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use levelhead_array::{Content, HostOrder, Policy};
-use levelhead_drive::{CacheMode, Faults, Profile, Scheduler, Settings, Verify};
+use levelhead_drive::{Faults, Profile, Settings};
 use levelhead_lab::{World, WorldSettings, replay};
 use levelhead_stats::Streams;
 use levelhead_trace::Arrival;
@@ -23,15 +23,7 @@ fn settings(policy: &str, window: u32, seed: u64) -> WorldSettings {
         order: HostOrder::Elevator,
         content: Content::Absent,
         profile: Arc::new(Profile::shipped("nearline-2tb").unwrap()),
-        drives: vec![Settings {
-            queue_depth: 32,
-            scheduler: Scheduler::SOONEST,
-            cache: CacheMode::Off,
-            retention: None,
-            verify: Verify::Off,
-            faults,
-            size: None,
-        }],
+        drives: vec![Settings { faults, ..Settings::PLAIN }],
         area: None,
         journal: None,
         seed,

@@ -4,6 +4,9 @@
 //! that a power cut may leave there: those since the last one that a flush or a durable write made
 //! safe.
 
+#[path = "../../drive/tests/support/mod.rs"]
+mod support;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -11,40 +14,31 @@ use levelhead_array::{Content, HostOrder, Policy, RequestId};
 use levelhead_block::{
     Buf, Command, Durability, Effort, Outcome, Payload, Piece, Reply, Request, ZeroTail,
 };
-use levelhead_drive::{CacheMode, Drive, Faults, Profile, Scheduler, Settings, Verify};
+use levelhead_drive::{CacheMode, Drive, Faults, Settings};
 use levelhead_lab::{Lone, World, WorldSettings};
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{Extent, Instant, Lba, Nanos, SECTOR_SIZE, Sectors};
 
+use support::Tiny;
+
 /// 200 sectors, of which ten fit into memory, for a tenth of a second.
-const SMALL: &str = r#"
-    name = "small"
-    block_size = 4096
-    rpm = 6000
-    heads = 2
-    overhead = "0.5ms"
-    head_switch = "2ms"
-    write_settle = "0ms"
-    [cache]
-    segments = 2
-    segment_blocks = 20
-    read_ahead_blocks = 8
-    write_blocks = 10
-    write_delay = "100ms"
-    flush_overhead = "7ms"
-    [seek]
-    points = [[1, "1.5ms"], [9, "9.5ms"]]
-    [[zone]]
-    cylinders = 10
-    blocks_per_track = 10
-    track_skew = 3
-    cylinder_skew = 4
-"#;
+const TINY: Tiny = Tiny {
+    write_settle: "0ms",
+    seek: r#"[[1, "1.5ms"], [9, "9.5ms"]]"#,
+    cache: Some(
+        r#"
+            segments = 2
+            segment_blocks = 20
+            read_ahead_blocks = 8
+            write_blocks = 10
+            write_delay = "100ms"
+            flush_overhead = "7ms"
+        "#,
+    ),
+};
 
 fn settings(faults: Faults) -> Settings {
-    let (queue_depth, scheduler) = (8, Scheduler::SOONEST);
-    let (cache, retention, verify) = (CacheMode::WriteBack, None, Verify::Off);
-    Settings { queue_depth, scheduler, cache, retention, verify, faults, size: None }
+    Settings { queue_depth: 8, cache: CacheMode::WriteBack, faults, ..Settings::PLAIN }
 }
 
 const RETRIES: &str = "retry-rate=2%,rotations=1";
@@ -324,7 +318,7 @@ impl Sector {
 
 /// Sectors that one seed's power cuts have set back.
 fn lone(seed: u64, flushes: Flushes, faults: &str) -> u64 {
-    let (profile, faults) = (Profile::parse(SMALL).unwrap(), faults.parse().unwrap());
+    let (profile, faults) = (TINY.profile(), faults.parse().unwrap());
     let drive = Drive::new(profile, settings(faults), Streams::new(seed), "drive/0").unwrap();
     Checker::new(seed, Lone::new(drive), flushes).run()
 }
@@ -340,7 +334,7 @@ fn array(seed: u64, flushes: Flushes, faults: &str) -> u64 {
         window: 1 + pick(8) as u32,
         order: HostOrder::Elevator,
         content: Content::Carried,
-        profile: Arc::new(Profile::parse(SMALL).unwrap()),
+        profile: Arc::new(TINY.profile()),
         drives: vec![settings(faults.parse().unwrap())],
         area: None,
         journal: None,

@@ -1,41 +1,37 @@
 //! What a modelled drive silently does to its bytes, against plain arrays that a second model of the same drive
 //! is followed with: what every read gives, and what is on the medium after a power cut.
 
+#[path = "../../drive/tests/support/mod.rs"]
+mod support;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use levelhead_block::{
     Buf, Command, Durability, Effort, Payload, Piece, Request, Silent, SilentWrite, ZeroTail,
 };
-use levelhead_drive::{CacheMode, Completion, Drive, Faults, Profile, Scheduler, Settings, Verify};
+use levelhead_drive::{CacheMode, Completion, Drive, Faults, Scheduler, Settings};
 use levelhead_lab::Lone;
 use levelhead_stats::Streams;
 use levelhead_units::{Extent, Lba, Nanos, SECTOR_SIZE, Sectors};
 
+use support::Tiny;
+
 /// 200 sectors, of which sixty fit into memory, until a flush.
-const SMALL: &str = r#"
-    name = "small"
-    block_size = 4096
-    rpm = 6000
-    heads = 2
-    overhead = "0.5ms"
-    head_switch = "2ms"
-    write_settle = "0ms"
-    [cache]
-    segments = 2
-    segment_blocks = 60
-    read_ahead_blocks = 8
-    write_blocks = 60
-    write_delay = "86400s"
-    flush_overhead = "7ms"
-    [seek]
-    points = [[1, "1.5ms"], [9, "9.5ms"]]
-    [[zone]]
-    cylinders = 10
-    blocks_per_track = 10
-    track_skew = 3
-    cylinder_skew = 4
-"#;
+const TINY: Tiny = Tiny {
+    write_settle: "0ms",
+    seek: r#"[[1, "1.5ms"], [9, "9.5ms"]]"#,
+    cache: Some(
+        r#"
+            segments = 2
+            segment_blocks = 60
+            read_ahead_blocks = 8
+            write_blocks = 60
+            write_delay = "86400s"
+            flush_overhead = "7ms"
+        "#,
+    ),
+};
 
 const SIZE: usize = 200;
 
@@ -53,10 +49,8 @@ enum Blind {
 fn drive(seed: u64, cache: CacheMode, faults: &str) -> Drive {
     let faults: Faults = faults.parse().unwrap();
     let (queue_depth, scheduler) = (1, Scheduler::Fcfs);
-    let (retention, verify) = (None, Verify::Off);
-    let settings =
-        Settings { queue_depth, scheduler, cache, retention, verify, faults, size: None };
-    Drive::new(Profile::parse(SMALL).unwrap(), settings, Streams::new(seed), "drive/0").unwrap()
+    let settings = Settings { queue_depth, scheduler, cache, faults, ..Settings::PLAIN };
+    Drive::new(TINY.profile(), settings, Streams::new(seed), "drive/0").unwrap()
 }
 
 type Sector = Vec<u8>;

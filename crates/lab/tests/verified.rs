@@ -1,39 +1,33 @@
 //! A drive that reads back what it has written, with its bytes: what its memory gives meanwhile, and what is on the
 //! medium in the end.
 
+#[path = "../../drive/tests/support/mod.rs"]
+mod support;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use levelhead_block::{Buf, Command, Durability, Effort, Payload, Piece, Request, ZeroTail};
-use levelhead_drive::{
-    CacheMode, Drive, Placing, Profile, Retention, Scheduler, Settings, Verify, VerifyCounters,
-};
+use levelhead_drive::{CacheMode, Drive, Placing, Retention, Settings, Verify, VerifyCounters};
 use levelhead_lab::Lone;
 use levelhead_stats::Streams;
 use levelhead_units::{Bytes, Extent, Lba, Nanos, SECTOR_SIZE, Sectors};
 
-const SMALL: &str = r#"
-    name = "small"
-    block_size = 4096
-    rpm = 6000
-    heads = 2
-    overhead = "0.5ms"
-    head_switch = "2ms"
-    write_settle = "0ms"
-    [cache]
-    segments = 2
-    segment_blocks = 60
-    read_ahead_blocks = 8
-    write_blocks = 60
-    write_delay = "20ms"
-    [seek]
-    points = [[1, "1.5ms"], [9, "9.5ms"]]
-    [[zone]]
-    cylinders = 10
-    blocks_per_track = 10
-    track_skew = 3
-    cylinder_skew = 4
-"#;
+use support::Tiny;
+
+const TINY: Tiny = Tiny {
+    write_settle: "0ms",
+    seek: r#"[[1, "1.5ms"], [9, "9.5ms"]]"#,
+    cache: Some(
+        r#"
+            segments = 2
+            segment_blocks = 60
+            read_ahead_blocks = 8
+            write_blocks = 60
+            write_delay = "20ms"
+        "#,
+    ),
+};
 
 const SIZE: u64 = 200;
 
@@ -64,14 +58,13 @@ fn drive(seed: u64, make: Make, memory: Bytes) -> Drive {
     let memory = Retention::new(Placing::MruMru, memory);
     let settings = Settings {
         queue_depth: 4,
-        scheduler: Scheduler::SOONEST,
         cache: make.cache,
         retention: (make.cache != CacheMode::Off).then_some(memory),
         verify: make.verify,
         faults: make.faults.parse().unwrap(),
-        size: None,
+        ..Settings::PLAIN
     };
-    Drive::new(Profile::parse(SMALL).unwrap(), settings, Streams::new(seed), "drive/0").unwrap()
+    Drive::new(TINY.profile(), settings, Streams::new(seed), "drive/0").unwrap()
 }
 
 /// Random requests, one after the other with pauses, which at times are too short for a verification.

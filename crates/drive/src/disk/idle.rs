@@ -317,7 +317,7 @@ mod tests {
     use super::*;
     use crate::cache::Write;
     use crate::disk::Work;
-    use crate::{CacheMode, Faults, Placing, Profile, Retention, Scheduler, Settings};
+    use crate::{CacheMode, Placing, Profile, Retention, Settings};
 
     /// UV4, against the definition.
     #[test]
@@ -325,12 +325,10 @@ mod tests {
         let profile = Profile::shipped("nearline-2tb").expect("it is shipped");
         let settings = Settings {
             queue_depth: 1,
-            scheduler: Scheduler::SOONEST,
             cache: CacheMode::WriteBack,
             retention: profile.memory().map(|memory| Retention::new(Placing::MruMru, memory)),
             verify: Verify::IDLE,
-            faults: Faults::NONE,
-            size: None,
+            ..Settings::PLAIN
         };
         let (mut dirty_most, mut clean_most) = (0, 0);
         for seed in 0..40 {

@@ -118,6 +118,18 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// A drive in good order that uses all of its sectors and none of its memory, reads nothing back, and takes as many
+    /// commands as a drive can, of which the soonest is next.
+    pub const PLAIN: Self = Self {
+        queue_depth: QUEUE_DEPTH_MAX,
+        scheduler: Scheduler::SOONEST,
+        cache: CacheMode::Off,
+        retention: None,
+        verify: Verify::Off,
+        faults: Faults::NONE,
+        size: None,
+    };
+
     /// Whether a drive of `size` sectors can be like that; its size then.
     pub(crate) fn check(&self, size: Sectors) -> Result<Sectors, SettingsError> {
         if !(1..=QUEUE_DEPTH_MAX).contains(&self.queue_depth) {
@@ -284,15 +296,7 @@ mod tests {
 
     #[test]
     fn impossible_settings_are_refused_with_the_limit() {
-        let good = Settings {
-            queue_depth: 32,
-            scheduler: Scheduler::SOONEST,
-            cache: CacheMode::Off,
-            retention: None,
-            verify: Verify::Off,
-            faults: Faults::NONE,
-            size: Some(Sectors::new(100)),
-        };
+        let good = Settings { size: Some(Sectors::new(100)), ..Settings::PLAIN };
         let check = |settings: Settings| settings.check(Sectors::new(100));
         assert_eq!(check(good), Ok(Sectors::new(100)));
         assert_eq!(check(Settings { size: None, ..good }), Ok(Sectors::new(100)));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use levelhead_array::journal::rules::Rules;
 use levelhead_array::{Area, Content, HostOrder, JournalSettings, Left, Policy, Spec};
-use levelhead_drive::{CacheMode, Faults, Profile, Scheduler, Settings, Verify};
+use levelhead_drive::{CacheMode, Faults, Profile, Settings};
 use levelhead_stats::{Rng, Streams};
 use levelhead_trace::{Arrival, Kind};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
@@ -235,12 +235,9 @@ impl Script {
     fn world(&self, faults: impl Fn(DriveIdx) -> Faults, content: Content) -> WorldSettings {
         let drive = |at: usize| Settings {
             queue_depth: WINDOW,
-            scheduler: Scheduler::SOONEST,
             cache: self.cache,
-            retention: None,
-            verify: Verify::Off,
             faults: faults(DriveIdx::from_usize(at)),
-            size: None,
+            ..Settings::PLAIN
         };
         let Places { pieces, area } = places(&self.spec, self.profile.size());
         let journal = JournalSettings {

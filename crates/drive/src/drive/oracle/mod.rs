@@ -18,7 +18,7 @@ use levelhead_units::Lba;
 use self::data::{Row, rows};
 use super::*;
 use crate::mechanics::{Arm, Bug, Spindle};
-use crate::{CacheMode, Faults, Scheduler, Settings, Verify};
+use crate::{CacheMode, Scheduler, Settings};
 
 mod bugs;
 mod data;
@@ -75,11 +75,7 @@ impl Bench {
         let settings = Settings {
             queue_depth: queue_depth + self.depth_extra,
             scheduler: self.scheduler,
-            cache: CacheMode::Off,
-            retention: None,
-            verify: Verify::Off,
-            faults: Faults::NONE,
-            size: None,
+            ..Settings::PLAIN
         };
         let mut drive = Drive::new(self.profile.clone(), settings, Streams::new(0), "oracle")
             .unwrap()

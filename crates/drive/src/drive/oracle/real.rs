@@ -9,15 +9,7 @@ use crate::cache::Write;
 use crate::disk::{Disk, Work};
 
 fn settings(cache: CacheMode) -> Settings {
-    Settings {
-        queue_depth: 1,
-        scheduler: Scheduler::Fcfs,
-        cache,
-        retention: None,
-        verify: Verify::Off,
-        faults: Faults::NONE,
-        size: None,
-    }
+    Settings { queue_depth: 1, scheduler: Scheduler::Fcfs, cache, ..Settings::PLAIN }
 }
 
 /// Closed loop: each request comes its gap after the end of the one before. Services in
