@@ -147,7 +147,7 @@ mod tests {
 
     use super::*;
     use crate::clock::Clock;
-    use crate::devices::fast::FastFail;
+    use crate::devices::ways::ReadWays;
     use crate::doubles::{Flawed, Heard, commands, fates};
     use crate::emulated::EmulatedDrive;
     use crate::medium::{Medium, Shared, Transfer};
@@ -178,8 +178,8 @@ mod tests {
         ];
         match uring::check_available() {
             Ok(()) => {
-                let fast = Arc::new(FastFail::none("a file"));
-                let ring = Uring::start(direct("uring.img"), fast, WINDOW).unwrap();
+                let ways = Arc::new(ReadWays::none("a file"));
+                let ring = Uring::start(direct("uring.img"), ways, WINDOW).unwrap();
                 members.push(("uring", Box::new(ring)));
             }
             Err(error) => eprintln!("SKIPPED: {error}"),

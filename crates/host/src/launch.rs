@@ -20,9 +20,9 @@ use crate::bell::Bell;
 use crate::clock::Clock;
 use crate::devices::Driver;
 use crate::devices::counters::Source;
-use crate::devices::fast::{self, FastFail};
 use crate::devices::poller::{self, Poller};
 use crate::devices::sysfs::Sysfs;
+use crate::devices::ways::{self, ReadWays};
 use crate::emulated::EmulatedDrive;
 use crate::engine::own::{Own, ring};
 use crate::error::HostError;
@@ -120,11 +120,11 @@ impl Launch {
             Opened::Far(far) => return Ok(far_seat(member, far)),
         };
         let model = seat.model(drive, window)?;
-        let fast = Arc::new(match (&model, io) {
-            (Some(_), _) => FastFail::emulated(),
-            (None, Io::Uring) if medium.is_far() => FastFail::none("threads see to such a file"),
-            (None, Io::Uring) => FastFail::find(member.path(), medium),
-            (None, Io::Threads | Io::Best) => FastFail::none("only io_uring tells a drive"),
+        let ways = Arc::new(match (&model, io) {
+            (Some(_), _) => ReadWays::emulated(),
+            (None, Io::Uring) if medium.is_far() => ReadWays::none("threads see to such a file"),
+            (None, Io::Uring) => ReadWays::find(member.path(), medium),
+            (None, Io::Threads | Io::Best) => ReadWays::none("only io_uring tells a drive"),
         });
         let poller = if model.is_none() { watch(member.path(), clock) } else { None };
         let revolution = model.as_ref().map(|model| model.profile.rotation());
@@ -139,7 +139,7 @@ impl Launch {
                 Backend::Member(Box::new(Threads::start(Shared(medium), window)?))
             }
             (None, Io::Uring) => {
-                let under = Arc::new(Under { medium, fast: Arc::clone(&fast) });
+                let under = Arc::new(Under { medium, ways: Arc::clone(&ways) });
                 lanes.push(Arc::clone(&under));
                 Backend::Ring { lane: lanes.len() - 1, under }
             }
@@ -150,7 +150,7 @@ impl Launch {
         Ok(Seat {
             name: Some(member.to_string()),
             backend: Some(backend),
-            fast: Some(fast),
+            ways: Some(ways),
             revolution,
             poller,
             watch: None,
@@ -164,7 +164,7 @@ fn far_seat(member: &MemberSpec, far: &Far) -> Seat {
     Seat {
         name: Some(member.to_string()),
         backend: Some(Backend::Member(Box::new(FarMember(far.clone())))),
-        fast: Some(Arc::new(FastFail::none("what answers for it cannot be told"))),
+        ways: Some(Arc::new(ReadWays::none("what answers for it cannot be told"))),
         revolution: None,
         poller: None,
         watch: None,
@@ -183,7 +183,7 @@ fn settle(io: Io) -> Result<Io, HostError> {
 
 /// Watches what a real drive says of its health, if it is of a kind that says something.
 fn watch(path: &Path, clock: Clock) -> Option<Poller> {
-    let disk = fast::disk_at(path, &Sysfs::new()).ok()?;
+    let disk = ways::disk_at(path, &Sysfs::new()).ok()?;
     let source = Source::of(&disk)?;
     let driver = Driver::open(path).ok()?;
     Poller::start(source, Box::new(driver), clock, poller::PERIOD)

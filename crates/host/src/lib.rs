@@ -78,10 +78,10 @@ pub use create::{CreateOptions, Created, CreatedDrive, Journaling, NewDrives, cr
 pub use devices::Fact;
 pub use devices::ata::ErrorRecovery;
 pub use devices::cdl::{Expiry, Limit, ReadLimit};
-pub use devices::fast::{FastFailPath, FastFailState};
 pub use devices::nvme::Retries;
 pub use devices::probe::{Counters, DeviceKind, DeviceReport, DiskReport, probe};
 pub use devices::sysfs::LimitsState;
+pub use devices::ways::{FastFailPath, FastFailState};
 pub use emulated::Model;
 pub use engine::{Engine, OnEvent};
 pub use error::HostError;

@@ -7,8 +7,8 @@ use levelhead_block::{Command, Health, Outcome, Reply};
 use levelhead_units::{DriveIdx, Instant, Nanos};
 
 use crate::backend::{Emulated, Look, Member};
-use crate::devices::fast::FastFail;
 use crate::devices::poller::Poller;
+use crate::devices::ways::ReadWays;
 use crate::medium::Medium;
 use crate::uring::Under;
 use crate::watch::Watch;
@@ -19,8 +19,8 @@ pub(crate) struct Seat {
     pub(crate) name: Option<String>,
     /// Absent where the drive was missing from the start.
     pub(crate) backend: Option<Backend>,
-    /// How the drive is told to try less.
-    pub(crate) fast: Option<Arc<FastFail>>,
+    /// How reads that are no ordinary ones reach the drive.
+    pub(crate) ways: Option<Arc<ReadWays>>,
     /// How long a revolution takes, where that is known.
     pub(crate) revolution: Option<Nanos>,
     /// Watches what a real drive says of itself.
@@ -98,7 +98,7 @@ impl Seat {
         Self {
             name: None,
             backend: None,
-            fast: None,
+            ways: None,
             revolution: None,
             poller: None,
             watch: None,
@@ -108,7 +108,7 @@ impl Seat {
 
     /// What a read from its medium is worth now.
     pub(crate) fn promise(&self) -> Promise {
-        self.fast.as_ref().map_or(Promise::Interface, |fast| fast.promise())
+        self.ways.as_ref().map_or(Promise::Interface, |ways| ways.promise())
     }
 
     /// Tells an array what it has to know of the drive, which is in this place from now on.

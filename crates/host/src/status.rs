@@ -14,7 +14,7 @@ use levelhead_block::Health;
 use levelhead_stats::Summary;
 use levelhead_units::{Instant, Lba, Ratio, Sectors};
 
-use crate::devices::fast::FastFailState;
+use crate::devices::ways::FastFailState;
 use crate::event_log::NumberedEvent;
 use crate::requests::{Answered, Operation};
 

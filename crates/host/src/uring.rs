@@ -49,14 +49,14 @@ pub(crate) use self::driver::{Driver, Ended};
 pub(crate) use self::ring::Kernel;
 use self::ring::{OpenDoor, Ring};
 use crate::bell::Bell;
-use crate::devices::fast::FastFail;
+use crate::devices::ways::ReadWays;
 use crate::error::HostError;
 use crate::medium::Medium;
 
 /// What a drive's commands need to know of it.
 pub(crate) struct Under {
     pub(crate) medium: Arc<Medium>,
-    pub(crate) fast: Arc<FastFail>,
+    pub(crate) ways: Arc<ReadWays>,
 }
 
 /// Whether the kernel offers all that is needed here; if not, why.

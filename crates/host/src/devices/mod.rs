@@ -9,7 +9,7 @@
 //!   nvme   limited retry, SMART -------+
 //!
 //!   probe     all of it as a report: what was found, what is unknown and why
-//!   fast      how a drive is told to try less, for the members
+//!   ways      how reads that are no ordinary ones reach a drive, for the members
 //!   forced    reads from the medium of SCSI and SATA disks, for the members
 //!   counters  two readings of a page --> Health;  poller: a thread that takes the readings
 //! ```
@@ -30,7 +30,6 @@ pub(crate) mod ata;
 pub(crate) mod cdl;
 pub(crate) mod counters;
 mod driver;
-pub(crate) mod fast;
 pub(crate) mod forced;
 pub(crate) mod log;
 pub(crate) mod nvme;
@@ -38,6 +37,7 @@ pub(crate) mod poller;
 pub(crate) mod probe;
 pub(crate) mod scsi;
 pub(crate) mod sysfs;
+pub(crate) mod ways;
 
 use std::io;
 

@@ -8,9 +8,9 @@ use levelhead_units::Bytes;
 use super::ata::{self, ErrorRecovery};
 use super::cdl::{self, ReadLimit};
 use super::counters::{Reading, Source};
-use super::fast;
 use super::nvme::{self, Retries};
 use super::sysfs::{Bus, Disk, LimitsState, Sysfs};
+use super::ways;
 use super::{Access, Driver, Fact};
 use crate::error::{HostError, fail};
 
@@ -131,7 +131,7 @@ fn about(disk: &Disk, device: Result<&dyn Access, &String>) -> DiskReport {
         Err(reason) => Err(reason),
     };
     let fast_limit = read_limits.as_ref().map_err(Clone::clone).and_then(|limits| {
-        let chosen = cdl::choose(limits, fast::pass_of(disk), levelhead_block::Effort::Fast);
+        let chosen = cdl::choose(limits, ways::pass_of(disk), levelhead_block::Effort::Fast);
         chosen.ok_or_else(|| "none ends a command and leaves room for a healthy read".to_owned())
     });
     let counters = match Source::of(disk) {

@@ -218,7 +218,7 @@ impl Engine {
                 Some(_) => DriveState::Present,
             };
             let (name, queue_len) = (seat.name.clone(), array.queue_len(drive));
-            let fast_fail = seat.fast.as_ref().map(|fast| fast.state());
+            let fast_fail = seat.ways.as_ref().map(|ways| ways.state());
             let failure = seat.work.failure().map(str::to_owned);
             DriveStatus {
                 name,

@@ -10,7 +10,7 @@ use levelhead_units::Sectors;
 use super::{Driver, Ended, Kernel, Under, open};
 use crate::backend::{Look, Member, prepared};
 use crate::bell::Bell;
-use crate::devices::fast::FastFail;
+use crate::devices::ways::ReadWays;
 use crate::error::HostError;
 use crate::medium::Medium;
 
@@ -28,11 +28,11 @@ pub(crate) struct Uring {
 impl Uring {
     pub(crate) fn start(
         medium: Arc<Medium>,
-        fast: Arc<FastFail>,
+        ways: Arc<ReadWays>,
         window: u32,
     ) -> Result<Self, HostError> {
         let (orders, receiver) = mpsc::channel();
-        let under = Arc::new(Under { medium: Arc::clone(&medium), fast });
+        let under = Arc::new(Under { medium: Arc::clone(&medium), ways });
         let (ring, bell) = open(&[Arc::clone(&under)], window)?;
         let bell = Arc::new(bell);
         let worker = Worker::new(ring, under, window, Arc::clone(&bell));

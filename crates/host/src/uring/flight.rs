@@ -29,9 +29,9 @@ use levelhead_units::SECTOR_SIZE;
 use rustix::io::Errno;
 
 use super::Under;
-use crate::devices::fast::Hint;
 use crate::devices::forced::Blocks;
 use crate::devices::nvme::{Namespace, ReadEnd, Wanted, read_end};
+use crate::devices::ways::Hint;
 use crate::errno::{AGAIN_MAX, Doing, Meaning, failed_write, meaning};
 use crate::medium::byte_offset;
 use crate::search::Search;
@@ -120,7 +120,7 @@ impl Flight {
         let (stage, hint, safety) = match request.command {
             Command::Flush => (Stage::Sync, Hint::None, Safety::None),
             Command::Read { effort, .. } => {
-                (Stage::Transfer, under.fast.hint(effort), Safety::None)
+                (Stage::Transfer, under.ways.hint(effort), Safety::None)
             }
             Command::Write { durability, .. } => {
                 let safety = match durability {
@@ -252,9 +252,9 @@ impl Flight {
     /// F2.
     fn do_without(&mut self) -> Progress {
         match self.hint {
-            Hint::Past(_, Wanted::FromMedium) | Hint::Forced(_) => self.under.fast.refuse_medium(),
+            Hint::Past(_, Wanted::FromMedium) | Hint::Forced(_) => self.under.ways.refuse_medium(),
             Hint::Past(_, Wanted::LimitedRetry) | Hint::Priority(_) | Hint::None => {
-                self.under.fast.refuse();
+                self.under.ways.refuse();
             }
         }
         self.hint = Hint::None;

@@ -41,20 +41,20 @@ impl Helpers {
     /// The helpers of these drives and the pipe that they write to; nothing if none needs one. A drive for
     /// which no thread is to be had does without such reads.
     pub(super) fn start(drives: &[Arc<Under>]) -> io::Result<Option<(Self, PipeReader)>> {
-        if drives.iter().all(|under| under.fast.forced().is_none()) {
+        if drives.iter().all(|under| under.ways.forced().is_none()) {
             return Ok(None);
         }
         let (reader, pipe) = io::pipe()?;
         let mut helpers = BTreeMap::new();
         for under in drives {
-            let Some(forced) = under.fast.forced().map(Arc::clone) else { continue };
+            let Some(forced) = under.ways.forced().map(Arc::clone) else { continue };
             let (sender, orders) = mpsc::channel();
             let pipe = pipe.try_clone()?;
             // Not the drive itself: no other program may have that for as long as it is open.
             let work = move || work(&orders, &forced, pipe);
             match std::thread::Builder::new().name("medium".into()).spawn(work) {
                 Ok(_) => drop(helpers.insert(under.medium.raw_fd(), sender)),
-                Err(_) => under.fast.refuse_medium(),
+                Err(_) => under.ways.refuse_medium(),
             }
         }
         Ok(Some((Self(helpers), reader)))
@@ -108,10 +108,10 @@ mod tests {
 
     use super::*;
     use crate::devices::Access;
-    use crate::devices::fast::FastFail;
     use crate::devices::forced::Blocks;
     use crate::devices::nvme::{Passthrough, Queue};
     use crate::devices::scsi::{Answer, Data};
+    use crate::devices::ways::ReadWays;
     use crate::medium::{Medium, Transfer};
     use crate::uring::alone::Uring;
     use crate::uring::check_available;
@@ -156,9 +156,9 @@ mod tests {
         let ((through, let_through), (asked, cdbs)) = (channel(), channel());
         let blocks = Blocks { block: 512, transfer_max: 2 * SECTOR_SIZE as u32 };
         let disk = Slow { let_through: Mutex::new(let_through), asked };
-        let fast = FastFail::none("a disk").with_forced(Forced::new(blocks, Box::new(disk)));
-        let fast = Arc::new(fast);
-        let drive = Uring::start(medium, Arc::clone(&fast), 4).unwrap();
+        let ways = ReadWays::none("a disk").with_forced(Forced::new(blocks, Box::new(disk)));
+        let ways = Arc::new(ways);
+        let drive = Uring::start(medium, Arc::clone(&ways), 4).unwrap();
         // Dropped before the drive, which waits for what is under way: a test that fails ends.
         let through = through;
         let (sender, ended) = channel();
@@ -188,13 +188,13 @@ mod tests {
         assert_eq!(cdbs.recv().unwrap()[9..14], [72, 0, 0, 0, 16]);
         through.send(Answer::good(2 * SECTOR_SIZE)).unwrap();
         check(Effort::Medium, 108, 3);
-        assert_eq!(fast.promise(), Promise::Medium);
+        assert_eq!(ways.promise(), Promise::Medium);
         // Refused: the ring reads it in the ordinary way.
         read(4, 1, Effort::Medium);
         let sense = vec![0x72, 5, 0x24, 0, 0, 0, 0, 0];
         through.send(Answer { status: 2, host_status: 0, sense, len: 0 }).unwrap();
         check(Effort::Medium, 4, 1);
-        assert_eq!(fast.promise(), Promise::Interface);
+        assert_eq!(ways.promise(), Promise::Interface);
         read(4, 1, Effort::Medium);
         check(Effort::Medium, 4, 1);
         assert_eq!(cdbs.try_iter().count(), 1, "it is not tried again");

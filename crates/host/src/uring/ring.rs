@@ -213,14 +213,14 @@ impl<D: Door> Ring<D> {
     ) -> io::Result<Self> {
         // Two more for the pipes.
         let entries = (steps + 2).next_power_of_two();
-        let mut past = drives.iter().filter(|under| under.fast.device().is_some()).peekable();
+        let mut past = drives.iter().filter(|under| under.ways.device().is_some()).peekable();
         let large = || IoUring::<squeue::Entry128, cqueue::Entry32>::builder().build(entries);
         let size = match past.peek().map(|_| large()) {
             Some(Ok(ring)) => Size::Large(ring),
             _ => {
                 past.for_each(|under| {
-                    under.fast.refuse();
-                    under.fast.refuse_medium();
+                    under.ways.refuse();
+                    under.ways.refuse_medium();
                 });
                 Size::Small(IoUring::new(entries)?)
             }
@@ -308,7 +308,7 @@ fn slices(pieces: &[Piece], mut skip: usize) -> Vec<Slice> {
 impl<D: Door> Kernel for Ring<D> {
     unsafe fn start(&mut self, name: u64, flight: &mut Flight) {
         let fd = Fd(flight.under().medium.raw_fd());
-        let device = flight.under().fast.device().map_or(-1, AsRawFd::as_raw_fd);
+        let device = flight.under().ways.device().map_or(-1, AsRawFd::as_raw_fd);
         let entry = match flight.step() {
             Step::Sync => opcode::Fsync::new(fd).flags(FsyncFlags::DATASYNC).build(),
             Step::Read { offset, room, priority } => {
@@ -396,7 +396,7 @@ mod tests {
 
     use super::*;
     use crate::bell::Bell;
-    use crate::devices::fast::FastFail;
+    use crate::devices::ways::ReadWays;
     use crate::medium::{Medium, Transfer};
     use crate::uring::alone::Worker;
     use crate::uring::check_available;
@@ -435,11 +435,11 @@ mod tests {
         let bytes: Vec<u8> = (0..12).flat_map(|sector| [sector; SECTOR_SIZE]).collect();
         std::fs::write(&path, bytes).unwrap();
         let medium = Arc::new(Medium::open(&path, Transfer::Direct).unwrap());
-        let fast = Arc::new(FastFail::none("a file"));
+        let ways = Arc::new(ReadWays::none("a file"));
         let pauses = Arc::default();
         let door = Shut { tries: 0, at, pauses: Arc::clone(&pauses) };
         let (bell, pipe) = Bell::new().unwrap();
-        let under = Arc::new(Under { medium, fast });
+        let under = Arc::new(Under { medium, ways });
         let ring = Ring::new(4, &[Arc::clone(&under)], pipe, door).unwrap();
         let worker = Worker::new(ring, under, 2, Arc::new(bell));
         let ((orders, receiver), (ends, ended)) = (channel(), channel());

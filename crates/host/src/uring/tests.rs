@@ -23,11 +23,11 @@ use super::ring::Event;
 use super::*;
 use crate::devices::cdl::{Expiry, Limit, Pass, ReadLimit};
 use crate::devices::fake::FakeDevice;
-use crate::devices::fast::Hint;
 use crate::devices::forced::{Blocks, Forced};
 use crate::devices::nvme::{
     DO_NOT_RETRY, INVALID_FIELD, INVALID_OPCODE, Namespace, UNRECOVERED_READ, Wanted,
 };
+use crate::devices::ways::Hint;
 use crate::doubles::{Heard, commands, fates};
 use crate::medium::Transfer;
 
@@ -137,22 +137,22 @@ fn place(offset: u64, room: &[u8]) -> (u64, u64) {
 
 /// Runs requests on a file of 128 sectors with this kernel. The answers in the order in which they came,
 /// by the place of their request.
-fn run(kernel: FakeKernel, fast: Arc<FastFail>, requests: Vec<Request>) -> Vec<(usize, Reply)> {
+fn run(kernel: FakeKernel, ways: Arc<ReadWays>, requests: Vec<Request>) -> Vec<(usize, Reply)> {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("a.img");
     Medium::create(&path, Sectors::new(128)).unwrap();
     let medium = Arc::new(Medium::open(&path, Transfer::Direct).unwrap());
-    run_on(kernel, medium, fast, requests)
+    run_on(kernel, medium, ways, requests)
 }
 
 fn run_on(
     kernel: FakeKernel,
     medium: Arc<Medium>,
-    fast: Arc<FastFail>,
+    ways: Arc<ReadWays>,
     requests: Vec<Request>,
 ) -> Vec<(usize, Reply)> {
     let bell = Arc::new(Bell::new().unwrap().0);
-    let worker = Worker::new(kernel, Arc::new(Under { medium, fast }), 2, bell);
+    let worker = Worker::new(kernel, Arc::new(Under { medium, ways }), 2, bell);
     let (orders, receiver) = channel();
     let (ends, ended) = channel();
     for (at, request) in requests.into_iter().enumerate() {
@@ -166,14 +166,14 @@ fn run_on(
 }
 
 /// Reads sectors 8 to 11 with a kernel that ends its steps so. What the kernel saw, and the answer.
-fn read(fast: FastFail, effort: Effort, script: &[End]) -> (Vec<Seen>, Outcome, Way) {
+fn read(ways: ReadWays, effort: Effort, script: &[End]) -> (Vec<Seen>, Outcome, Way) {
     let seen = Arc::default();
     let script = script.iter().copied().collect();
     let kernel = FakeKernel { script, seen: Arc::clone(&seen), ..FakeKernel::default() };
     let extent = Extent::new(Lba::new(8), Sectors::new(4));
-    let fast = Arc::new(fast);
+    let ways = Arc::new(ways);
     let request = Request::read_into(extent, effort, Buf::zeroed(extent.sectors));
-    let mut replies = run(kernel, Arc::clone(&fast), vec![request]);
+    let mut replies = run(kernel, Arc::clone(&ways), vec![request]);
     assert_eq!(replies.len(), 1, "M1: one answer");
     let (_, Reply { outcome, data, .. }) = replies.remove(0);
     if let Outcome::Done { unknown, damaged } = &outcome {
@@ -186,11 +186,11 @@ fn read(fast: FastFail, effort: Effort, script: &[End]) -> (Vec<Seen>, Outcome, 
         }
     }
     let seen = seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    (seen, outcome, Way(fast))
+    (seen, outcome, Way(ways))
 }
 
 /// The way to a drive as a read left it.
-struct Way(Arc<FastFail>);
+struct Way(Arc<ReadWays>);
 
 impl Way {
     fn name(&self) -> String {
@@ -201,20 +201,20 @@ impl Way {
 const LIMITED: Effort = Effort::Limited(Nanos::from_millis(450));
 
 /// A drive with limits of 100 ms and 500 ms, numbers 2 and 5.
-fn limits() -> FastFail {
+fn limits() -> ReadWays {
     let limit = |number, millis| ReadLimit {
         number,
         inactive: None,
         active: Some(Limit { time: Nanos::from_millis(millis), expiry: Expiry::Unavailable }),
         guideline: None,
     };
-    FastFail::limits(vec![limit(2, 100), limit(5, 500)], Pass::ROTATING)
+    ReadWays::limits(vec![limit(2, 100), limit(5, 500)], Pass::ROTATING)
 }
 
 /// A namespace that takes two sectors at a time, in blocks of 512 bytes.
-fn namespace() -> FastFail {
+fn namespace() -> ReadWays {
     let namespace = Namespace { nsid: 1, block: 512, transfer_max: 2 * SECTOR_SIZE as u32 };
-    FastFail::limited_retry(namespace, tempfile::tempfile().unwrap())
+    ReadWays::limited_retry(namespace, tempfile::tempfile().unwrap())
 }
 
 fn unknown(offsets: impl IntoIterator<Item = u32>) -> Outcome {
@@ -240,7 +240,7 @@ fn effort_chooses_the_limit() {
     {
         let (seen, outcome, _) = read(limits(), effort, &[]);
         assert_eq!((seen, outcome), (vec![expected], Outcome::GOOD), "{effort:?}");
-        let (seen, outcome, _) = read(FastFail::none("a file"), effort, &[]);
+        let (seen, outcome, _) = read(ReadWays::none("a file"), effort, &[]);
         assert_eq!((seen, outcome), (vec![plain(8, 4)], Outcome::GOOD), "{effort:?}");
     }
 }
@@ -294,7 +294,7 @@ fn search_for_a_bad_sector_holds_nothing_up() {
     let other =
         |lba| Request::read_into(extent(lba, 1), Effort::Full, Buf::zeroed(Sectors::new(1)));
     requests.extend((100..106).map(other));
-    let replies = run(kernel, Arc::new(FastFail::none("a file")), requests);
+    let replies = run(kernel, Arc::new(ReadWays::none("a file")), requests);
     let order: Vec<usize> = replies.iter().map(|(at, _)| *at).collect();
     assert_eq!(order, [1, 2, 3, 4, 5, 6, 0], "the others did not wait");
     let (unknown, damaged) = (SectorSet::EMPTY, [37].into_iter().collect());
@@ -306,8 +306,8 @@ fn search_for_a_bad_sector_holds_nothing_up() {
 #[test]
 fn drive_that_has_gone_is_gone_whatever_the_effort() {
     for effort in [Effort::Fast, LIMITED, Effort::Full] {
-        for fast in [limits(), namespace()] {
-            let (_, outcome, _) = read(fast, effort, &[End::Errno(Errno::NODEV)]);
+        for ways in [limits(), namespace()] {
+            let (_, outcome, _) = read(ways, effort, &[End::Errno(Errno::NODEV)]);
             assert_eq!(outcome, Outcome::Gone);
         }
     }
@@ -373,15 +373,15 @@ fn read_from_the_medium_goes_past_the_block_layer_where_that_can_say_so() {
         (Promise::Interface, "nvme-limited-retry".to_owned())
     );
     assert_eq!(way.0.hint(Effort::Medium), Hint::None);
-    for fast in [limits(), FastFail::none("a file")] {
-        let (seen, outcome, way) = read(fast, Effort::Medium, &[]);
+    for ways in [limits(), ReadWays::none("a file")] {
+        let (seen, outcome, way) = read(ways, Effort::Medium, &[]);
         assert_eq!((seen, outcome), (vec![plain(8, 4)], Outcome::GOOD));
         assert_eq!(way.0.promise(), Promise::Interface);
     }
 }
 
 /// A disk with limits that takes two sectors of eight blocks at a time from its medium.
-fn forced() -> FastFail {
+fn forced() -> ReadWays {
     let blocks = Blocks { block: 512, transfer_max: 2 * SECTOR_SIZE as u32 };
     limits().with_forced(Forced::new(blocks, Box::new(FakeDevice::default())))
 }
@@ -471,9 +471,9 @@ fn write(transfer: Transfer, script: &[End]) -> (Vec<Seen>, Vec<Outcome>) {
     let kernel = FakeKernel { script, seen: Arc::clone(&seen), ..FakeKernel::default() };
     let extent = Extent::new(Lba::new(8), Sectors::new(4));
     let request = || Request::write(extent, Durability::Durable, Buf::zeroed(extent.sectors));
-    let fast = Arc::new(FastFail::none("a file"));
+    let ways = Arc::new(ReadWays::none("a file"));
     // The second one after the first has ended: the first has taken the only place.
-    let replies = run_on(kernel, medium, fast, vec![request(), request(), request()]);
+    let replies = run_on(kernel, medium, ways, vec![request(), request(), request()]);
     let seen = seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
     (seen, replies.into_iter().map(|(_, reply)| reply.outcome).collect())
 }
@@ -526,7 +526,7 @@ fn every_error_of_the_kernel_means_what_the_table_says() {
                 seen: Arc::clone(&seen),
                 ..FakeKernel::default()
             };
-            let replies = run(kernel, Arc::new(FastFail::none("a file")), vec![request]);
+            let replies = run(kernel, Arc::new(ReadWays::none("a file")), vec![request]);
             let (_, Reply { outcome, reason, .. }) = &replies[0];
             assert_eq!(Heard::from(outcome), expected, "{command:?} and {:?}", fate.errno);
             assert_eq!(*reason, Some(io::Error::from(fate.errno).to_string()), "{command:?}");
@@ -537,7 +537,7 @@ fn every_error_of_the_kernel_means_what_the_table_says() {
 }
 
 /// Reads sectors 8 to 11 of a file through this machine's own kernel; `None` where it has no rings.
-fn read_really(fast: FastFail) -> Option<(Outcome, Way)> {
+fn read_really(ways: ReadWays) -> Option<(Outcome, Way)> {
     if let Err(error) = check_available() {
         eprintln!("SKIPPED: {error}");
         return None;
@@ -548,8 +548,8 @@ fn read_really(fast: FastFail) -> Option<(Outcome, Way)> {
     std::fs::write(&path, bytes).unwrap();
     let medium = Arc::new(Medium::open(&path, Transfer::Direct).unwrap());
     let (sender, ended) = channel();
-    let fast = Arc::new(fast);
-    let drive = Uring::start(medium, Arc::clone(&fast), 4).unwrap();
+    let ways = Arc::new(ways);
+    let drive = Uring::start(medium, Arc::clone(&ways), 4).unwrap();
     let extent = Extent::new(Lba::new(8), Sectors::new(4));
     let done = Box::new(move |reply| sender.send(reply).unwrap());
     drive.submit(Request::read(extent, Effort::Fast), done);
@@ -557,7 +557,7 @@ fn read_really(fast: FastFail) -> Option<(Outcome, Way)> {
     for (sector, bytes) in (8..).zip(data.into_buf().as_slice().chunks(SECTOR_SIZE)) {
         assert!(bytes.iter().all(|&byte| byte == sector), "sector {sector}");
     }
-    Some((outcome, Way(fast)))
+    Some((outcome, Way(ways)))
 }
 
 /// A file is no namespace, and the kernel at hand says so.

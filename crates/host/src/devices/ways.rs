@@ -1,5 +1,5 @@
-//! How a drive is told to try less: what was found at the start, and whether the kernel still takes
-//! it.
+//! How reads reach a drive that are no ordinary ones, those that are to give up early and those that are to come from the
+//! medium: what was found at the start, and whether the kernel still takes it.
 //!
 //! A way that the kernel or the drive refuses at the first read is not used again, and the read is
 //! repeated without it: whatever is found here, reads work.
@@ -23,12 +23,14 @@ use super::sysfs::{Bus, Disk, LimitsState, Sysfs};
 use super::{Access, Driver, Fact};
 use crate::medium::Medium;
 
-/// How reads that are not to be retried reach a drive.
+/// The ways of reads to a drive, by how hard they are to try and what they are to read.
 #[derive(Debug)]
-pub(crate) struct FastFail {
+pub(crate) struct ReadWays {
+    /// That of reads that are to give up early; on NVMe that of reads from the medium too.
     way: Way,
     /// Reads from the medium of SCSI and SATA disks.
     forced: Option<Arc<Forced>>,
+    /// Whether reads that are to give up early are refused.
     is_refused: AtomicBool,
     /// Whether reads from the medium are refused.
     is_medium_refused: AtomicBool,
@@ -60,8 +62,8 @@ pub(crate) enum Hint {
     Forced(Blocks),
 }
 
-impl FastFail {
-    /// There is no way, for this reason.
+impl ReadWays {
+    /// There is none but the ordinary one, for this reason.
     pub(crate) fn none(reason: impl Into<String>) -> Self {
         Way::None(reason.into()).into()
     }
@@ -104,8 +106,8 @@ impl FastFail {
             }
             Bus::Other => Err("it is no SCSI, SATA or NVMe drive".to_owned()),
         });
-        let fast: Self = found.unwrap_or_else(Way::None).into();
-        Self { forced: forced.map(Arc::new), ..fast }
+        let ways: Self = found.unwrap_or_else(Way::None).into();
+        Self { forced: forced.map(Arc::new), ..ways }
     }
 
     /// The same with reads from the medium that a test makes up.
@@ -171,12 +173,12 @@ impl FastFail {
         self.is_medium_refused.store(true, Ordering::Relaxed);
     }
 
-    /// It has been refused: nobody tries it again.
+    /// A read that is to give up early has been refused: none is tried again.
     pub(crate) fn refuse(&self) {
         self.is_refused.store(true, Ordering::Relaxed);
     }
 
-    /// What is in use now.
+    /// What is in use now for reads that are to give up early.
     pub(crate) fn state(&self) -> FastFailState {
         let is_refused = self.is_refused.load(Ordering::Relaxed);
         let (path, detail) = match &self.way {
@@ -202,7 +204,7 @@ impl FastFail {
     }
 }
 
-impl From<Way> for FastFail {
+impl From<Way> for ReadWays {
     fn from(way: Way) -> Self {
         Self {
             way,
@@ -372,7 +374,7 @@ mod tests {
 
     fn check_limits(files: &[(&str, &str)], device: &FakeDevice, expected: Result<&str, &str>) {
         let (_root, disk) = disk("sda", files);
-        let found = find_limits(&disk, device).map(|way| FastFail::from(way).state().detail);
+        let found = find_limits(&disk, device).map(|way| ReadWays::from(way).state().detail);
         assert_eq!(found.as_deref().map_err(String::as_str), expected);
     }
 
@@ -402,16 +404,16 @@ mod tests {
     fn hint_follows_the_effort_until_it_is_refused() {
         let (_root, disk) =
             disk("sda", &[("device/cdl_supported", "1"), ("device/cdl_enable", "1")]);
-        let fast: FastFail = find_limits(&disk, &limited()).unwrap().into();
+        let ways: ReadWays = find_limits(&disk, &limited()).unwrap().into();
         let limited = Effort::Limited(Nanos::from_millis(1));
-        assert_eq!(fast.hint(Effort::Full), Hint::None);
-        assert_eq!(fast.hint(Effort::Fast), Hint::Priority(0x400C));
-        assert_eq!(fast.hint(limited), Hint::Priority(0x400C));
-        assert_eq!(fast.state().path, FastFailPath::DurationLimits);
-        fast.refuse();
-        assert_eq!(fast.hint(Effort::Fast), Hint::None);
-        assert_eq!(fast.state().path, FastFailPath::None);
-        assert_eq!(FastFail::emulated().hint(Effort::Fast), Hint::None);
+        assert_eq!(ways.hint(Effort::Full), Hint::None);
+        assert_eq!(ways.hint(Effort::Fast), Hint::Priority(0x400C));
+        assert_eq!(ways.hint(limited), Hint::Priority(0x400C));
+        assert_eq!(ways.state().path, FastFailPath::DurationLimits);
+        ways.refuse();
+        assert_eq!(ways.hint(Effort::Fast), Hint::None);
+        assert_eq!(ways.state().path, FastFailPath::None);
+        assert_eq!(ReadWays::emulated().hint(Effort::Fast), Hint::None);
     }
 
     const NAMESPACE: [(&str, &str); 5] = [
@@ -448,7 +450,7 @@ mod tests {
         disk.is_part = is_part;
         let file = tempfile::tempfile().unwrap();
         let found = find_limited_retry(&disk, device, &medium, file);
-        let found = found.map(|way| FastFail::from(way).state().detail);
+        let found = found.map(|way| ReadWays::from(way).state().detail);
         assert_eq!(found.as_deref().map_err(String::as_str), expected);
     }
 
