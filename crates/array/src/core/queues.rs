@@ -1,0 +1,411 @@
+//! Commands on their way: into a drive's queue, out of it again, into the drive, and back.
+
+use std::collections::BTreeSet;
+
+use levelhead_block::{BufId, Command, Effort, Outcome, Place, Segment};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
+
+use super::sub::{ended_read, failed, submit};
+use super::{Core, Enqueue, ForComing, OpId, Purpose, Sub, Written};
+use crate::action::{Action, SubId, Submit};
+use crate::background::copied::{Coming, Course, What};
+use crate::drives::queue::End;
+use crate::drives::{Ended, Fate, Left, Load, Push};
+use crate::verify::state::{Sent, Verify};
+
+/// What a probe reads, or one chunk if that is less: 8 KiB.
+const PROBE_SIZE: Sectors = Sectors::new(2);
+
+impl Core {
+    /// Whether the ledger waits for a drive, or an operation for which `waits` returns true.
+    pub(crate) fn is_waited_for(&self, drive: DriveIdx, waits: impl Fn(&OpId) -> bool) -> bool {
+        self.subs.values().any(|sub| sub.drive == drive && sub.purpose.costs_the_drive(&waits))
+    }
+
+    /// Whether an operation for which `is_meant` returns true has waited for this long for a command of a drive.
+    pub(crate) fn is_kept_waiting(
+        &self,
+        now: Instant,
+        drive: DriveIdx,
+        time: Nanos,
+        is_meant: impl Fn(&OpId) -> bool,
+    ) -> bool {
+        self.subs.values().any(|sub| {
+            let is_old = sub.drive == drive && sub.enqueued + time <= now;
+            is_old && sub.purpose.costs_the_drive(&is_meant)
+        })
+    }
+
+    /// Since when the oldest write has waited that an operation for which `is_meant` returns true gave to these drives.
+    pub(crate) fn writing_since(
+        &self,
+        drives: DriveSet,
+        is_meant: impl Fn(OpId) -> bool,
+    ) -> Option<Instant> {
+        let writes = self.writes_of_ops(drives);
+        writes.filter(|&(op, _)| is_meant(op)).map(|(_, enqueued)| enqueued).min()
+    }
+
+    /// Operations of which a write has waited for this long that they gave to these drives.
+    pub(crate) fn writing_to(&self, drives: DriveSet, now: Instant, time: Nanos) -> BTreeSet<OpId> {
+        let writes = self.writes_of_ops(drives);
+        writes.filter(|&(_, enqueued)| enqueued + time <= now).map(|(op, _)| op).collect()
+    }
+
+    fn writes_of_ops(&self, drives: DriveSet) -> impl Iterator<Item = (OpId, Instant)> {
+        let writes = self.subs.values().filter(move |sub| {
+            sub.command.is_write() && drives.contains(sub.drive) && !sub.is_orphan
+        });
+        writes.filter_map(|sub| match sub.purpose {
+            Purpose::Op(op) => Some((op, sub.enqueued)),
+            Purpose::Ledger
+            | Purpose::Ring
+            | Purpose::Place
+            | Purpose::List
+            | Purpose::Fill
+            | Purpose::Copy
+            | Purpose::Verify
+            | Purpose::Recall(_)
+            | Purpose::Probe
+            | Purpose::Abandoned => None,
+        })
+    }
+
+    /// A write that an operation gave to a drive is the journal's from now on: what it writes, as the layout counts.
+    pub(crate) fn give_to_journal(&mut self, sub: SubId) -> Written {
+        let state = self.subs.get_mut(&sub).expect("its drive has not ended it");
+        state.purpose = Purpose::Place;
+        let extent = state.command.extent().expect("it writes somewhere");
+        let drive = state.drive;
+        self.drives.leave(drive, sub); // H1
+        Written { drive, extent }
+    }
+
+    /// Reads a little from drives that no read asks, to learn how fast they are.
+    pub(crate) fn probe(&mut self, now: Instant) {
+        for drive in self.drives.present().iter() {
+            let Some(chunk_idx) = self.drives.take_probe(now, drive, self.layout.chunks()) else {
+                continue;
+            };
+            let chunk = self.layout.spec().chunk();
+            let lba = Lba::new(chunk_idx * chunk.get());
+            let sectors = chunk.min(PROBE_SIZE);
+            let place = Place { buf: self.name_buf(), sector: 0 };
+            let count = sectors.get() as u32;
+            self.enqueue(
+                now,
+                Enqueue {
+                    purpose: Purpose::Probe,
+                    drive,
+                    command: Command::Read {
+                        extent: Extent::new(lba, sectors),
+                        effort: Effort::Fast,
+                    },
+                    segments: vec![Segment { place, sectors: count }],
+                    origin: self.own_origin(),
+                    end: End::Tail,
+                    fate: Fate::Certain,
+                    since: None,
+                },
+            );
+        }
+    }
+
+    /// Puts a command into a drive's queue.
+    pub(crate) fn enqueue(&mut self, now: Instant, what: Enqueue) -> SubId {
+        let Enqueue { purpose, drive, command, segments, origin, end, fate, since } = what;
+        let is_books = purpose == Purpose::Ledger;
+        assert!(self.may_write || is_books || !command.is_write(), "G1: {command:?}");
+        if since.is_some() {
+            self.verify.note_asked(drive);
+        }
+        self.sub_next += 1;
+        let sub = SubId(self.sub_next);
+        let (enqueued, started, due) = (now, None, None);
+        let state = Sub {
+            purpose,
+            drive,
+            command,
+            segments,
+            origin,
+            fate,
+            since,
+            enqueued,
+            started,
+            due,
+            ended_before: 0,
+            is_orphan: false,
+        };
+        let is_flush = state.command.extent().is_none();
+        let load = if is_flush { Load::Nothing } else { Load::Sectors };
+        self.drives.push(now, Push { drive, sub, lba: state.lba(), end, load });
+        self.subs.insert(sub, Box::new(state));
+        sub
+    }
+
+    /// Withdraws a command if no drive has it yet.
+    pub(crate) fn withdraw(&mut self, now: Instant, sub: SubId) -> bool {
+        let Some(state) = self.subs.get(&sub) else { return false };
+        if state.started.is_some() || !self.drives.remove(state.drive, sub, state.lba()) {
+            return false;
+        }
+        self.drives.note_withdrawn(now, state.drive, state.fate);
+        self.subs.remove(&sub);
+        true
+    }
+
+    /// No operation waits for a command any more that its drive may have. It is late if it ends after `due`.
+    pub(crate) fn leave(&mut self, sub: SubId, due: Option<Instant>) {
+        let Some(state) = self.subs.get_mut(&sub) else {
+            // It has ended, and waits for its checksums perhaps.
+            self.verify.held.remove(&sub);
+            return;
+        };
+        state.due = due;
+        self.drives.leave(state.drive, sub);
+    }
+
+    /// The operation that asked for a command goes on without it: it is withdrawn, or what it brings is released.
+    pub(crate) fn abandon(&mut self, now: Instant, sub: SubId) {
+        if self.withdraw(now, sub) {
+            return;
+        }
+        self.leave(sub, None);
+        if let Some(state) = self.subs.get_mut(&sub) {
+            state.purpose = Purpose::Abandoned;
+        }
+    }
+
+    /// Whether the drive of a command has lost or forgotten it: it has ended nothing for `patience`, or too many
+    /// other commands since.
+    pub(crate) fn is_stuck(&self, now: Instant, sub: SubId, patience: Nanos) -> bool {
+        let state = self.subs.get(&sub).map(|state| &**state);
+        let Some(&Sub { drive, started: Some(started), ended_before, .. }) = state else {
+            return false;
+        };
+        self.drives.is_stuck(now, drive, started, ended_before, patience)
+    }
+
+    /// Lets commands into every drive whose window has room and that is not held for an old request.
+    pub(crate) fn dispatch(&mut self, now: Instant) {
+        for at in 0..self.drives.count() {
+            let drive = DriveIdx::from_usize(at);
+            if !self.drives.has_work(drive) {
+                continue;
+            }
+            let room = self.drives.room(now, drive);
+            while let Some(sub) = self.drives.pop(now, drive, room) {
+                self.submit(now, drive, sub);
+            }
+        }
+    }
+
+    /// Hands a command to its drive.
+    fn submit(&mut self, now: Instant, drive: DriveIdx, sub: SubId) {
+        let state = self.subs.get_mut(&sub).expect("a queued command is known");
+        assert_eq!(state.drive, drive, "{sub:?} waits for another drive");
+        assert!(state.started.is_none(), "{sub:?} is inside a drive already");
+        state.started = Some(now);
+        state.ended_before = self.drives.ended(drive);
+        if let Some(since) = state.since {
+            self.drives.note_awaited(drive, sub, since);
+        }
+        if state.fate == Fate::Withdrawable {
+            self.drives.note_kept(now, drive);
+        }
+        if let (Command::Read { extent, .. }, [segment]) =
+            (state.command, state.segments.as_slice())
+        {
+            let buf = segment.place.buf;
+            self.actions.push_back(Action::Acquire { buf, sectors: extent.sectors });
+        }
+        let submit = submit(&self.area, sub, state);
+        if let Some(extent) = submit.command.extent() {
+            self.arms[drive.as_usize()] = extent.lba;
+        }
+        let written = state.writes_places();
+        let is_mend = is_mend(&self.verify, state.purpose);
+        let twin = match (&mut self.copied, written) {
+            (Some(copied), Some(extent)) if copied.drive == drive => {
+                let course = copied.note_submitted(&self.layout, sub, extent);
+                (course == Course::Both).then(|| (extent, submit.clone()))
+            }
+            _ => None,
+        };
+        self.actions.push_back(Action::Submit(submit));
+        if let Some(extent) = written.filter(|_| !is_mend) {
+            self.note_write_out(drive, extent);
+        }
+        if let Some((extent, submit)) = twin {
+            let bufs: Vec<BufId> =
+                submit.segments.iter().map(|segment| segment.place.buf).collect();
+            bufs.iter().for_each(|&buf| self.retain(buf));
+            let Submit { command, segments, .. } = submit;
+            self.counters.copy_twins += 1;
+            self.ask_coming(now, ForComing { what: What::Twin(extent), command, segments, bufs });
+        }
+    }
+
+    /// Hands a command to the drive that is given a copy.
+    pub(crate) fn ask_coming(&mut self, now: Instant, ask: ForComing) -> SubId {
+        let ForComing { what, command, segments, bufs } = ask;
+        let origin = self.own_origin();
+        self.sub_next += 1;
+        let sub = SubId(self.sub_next);
+        let copied = self.copied.as_mut().expect("CO1: a drive is given a copy");
+        let drive = copied.drive;
+        let submit = Submit { drive, sub, command, segments, origin };
+        self.actions.push_back(Action::Coming(submit.clone()));
+        copied.inside.insert(sub, Coming { since: now, what, submit, again_at: None, bufs });
+        sub
+    }
+
+    /// Since when a command has been inside its drive, if it is.
+    pub(crate) fn inside_since(&self, sub: SubId) -> Option<Instant> {
+        self.subs.get(&sub)?.started
+    }
+
+    /// What a command is for, and its drive.
+    pub(crate) fn whose(&self, sub: SubId) -> Option<(Purpose, DriveIdx)> {
+        self.subs.get(&sub).map(|state| (state.purpose, state.drive))
+    }
+
+    /// A command inside a drive, as the drive gets it, and what it is for.
+    pub(crate) fn submit_of(&self, sub: SubId) -> Option<(Submit, Purpose)> {
+        let state = self.subs.get(&sub)?;
+        assert!(state.started.is_some(), "P1: {sub:?} is not inside its drive");
+        Some((submit(&self.area, sub, state), state.purpose))
+    }
+
+    /// The outcome that counts for a command: one that was refused counts as failed.
+    pub(crate) fn ended_with(&self, sub: SubId, outcome: &Outcome) -> Outcome {
+        match outcome {
+            Outcome::Done { .. } | Outcome::Gone => outcome.clone(),
+            Outcome::Refused => {
+                let sub = self.subs.get(&sub).unwrap_or_else(|| panic!("{sub:?} is not known"));
+                failed(&sub.command)
+            }
+        }
+    }
+
+    /// A command has come back from its drive; returns what it was.
+    pub(crate) fn finish(&mut self, now: Instant, sub: SubId, outcome: &Outcome) -> Box<Sub> {
+        let state = self.subs.remove(&sub).unwrap_or_else(|| panic!("{sub:?} is not known"));
+        let started = state.started.unwrap_or_else(|| panic!("{sub:?} is not inside a drive"));
+        let drive = state.drive;
+        if state.is_orphan {
+            return state;
+        }
+        if let (Some(copied), Some(extent)) = (&mut self.copied, state.writes_places())
+            && copied.drive == drive
+        {
+            copied.note_ended(&self.layout, sub, extent, outcome.is_good());
+        }
+        let Left { inside, event } = self.drives.handle_left(now, drive, sub);
+        if let Some(due) = state.due {
+            self.drives.note_late(drive, now > due);
+        }
+        self.note_event(event);
+        if state.purpose == Purpose::Verify {
+            self.verify.reading = self.verify.reading.without(DriveSet::EMPTY.with(drive));
+            return state;
+        }
+        self.verify.note_ended(now, drive);
+        if let Some(extent) = state.writes_places()
+            && outcome.is_good()
+            && !is_mend(&self.verify, state.purpose)
+        {
+            let is_awaited = state.since.is_some() || state.purpose == Purpose::Place;
+            let sent = Sent { segments: &state.segments, is_awaited };
+            self.verify.note_written(now, drive);
+            self.keep_written(drive, extent, &sent);
+        }
+        if state.command == Command::Flush
+            || matches!(state.purpose, Purpose::Ledger | Purpose::List)
+        {
+            return state;
+        }
+        let read = ended_read(&state, outcome);
+        let ended = Ended { drive, enqueued: state.enqueued, started, inside, read };
+        let event = self.drives.note_ended(now, &ended);
+        self.note_event(event);
+        state
+    }
+
+    /// Takes everything that waits for `drive` out of its queue.
+    pub(crate) fn drain_waiting(&mut self, drive: DriveIdx) -> Vec<(SubId, Box<Sub>)> {
+        let waits = |sub: &Sub| sub.drive == drive && sub.started.is_none();
+        let waiting: Vec<SubId> =
+            self.subs.iter().filter(|(_, sub)| waits(sub)).map(|(&id, _)| id).collect();
+        waiting
+            .into_iter()
+            .map(|id| {
+                let sub = self.subs.remove(&id).expect("it was there");
+                let removed = self.drives.remove(drive, id, sub.lba());
+                assert!(removed, "{id:?} waits in the queue");
+                (id, sub)
+            })
+            .collect()
+    }
+
+    /// The commands inside `drive`. No operation waits for them any more; they stay known, because the drive may
+    /// still end them and give back their buffers.
+    pub(crate) fn give_up_inside(&mut self, drive: DriveIdx) -> Vec<(SubId, Box<Sub>)> {
+        let waited = |purpose| match purpose {
+            Purpose::Op(_)
+            | Purpose::Ledger
+            | Purpose::Ring
+            | Purpose::Place
+            | Purpose::List
+            | Purpose::Fill
+            | Purpose::Copy
+            | Purpose::Verify
+            | Purpose::Recall(_) => true,
+            Purpose::Probe | Purpose::Abandoned => false,
+        };
+        let inside =
+            self.subs.iter_mut().filter(|(_, sub)| sub.drive == drive && waited(sub.purpose));
+        inside
+            .map(|(&id, sub)| {
+                let known = sub.clone();
+                sub.purpose = Purpose::Abandoned;
+                (id, known)
+            })
+            .collect()
+    }
+
+    /// The place of a lost drive has a new drive: what is inside the old one is not the new one's.
+    pub(crate) fn orphan(&mut self, drive: DriveIdx) {
+        for sub in self.subs.values_mut().filter(|sub| sub.drive == drive) {
+            let is_let_go = matches!(sub.purpose, Purpose::Abandoned | Purpose::Probe);
+            assert!(is_let_go, "drive {drive} is lost, and something waits for {:?}", sub.purpose);
+            sub.is_orphan = true;
+        }
+    }
+
+    /// Whether a drive has not ended some command that was given to it.
+    pub(crate) fn has_inside(&self, drive: DriveIdx) -> bool {
+        self.subs.values().any(|sub| sub.drive == drive)
+    }
+
+    /// Whether a command is inside a drive whose place has another one now.
+    pub(crate) fn is_orphan(&self, sub: SubId) -> bool {
+        self.subs.get(&sub).is_some_and(|sub| sub.is_orphan)
+    }
+
+    /// Whether no command is queued or inside a drive, except for those that are silent.
+    pub(crate) fn is_quiet_but_for_silent(&self) -> bool {
+        let silent = self.drives.silent();
+        self.subs.values().all(|sub| sub.is_orphan || silent.contains(sub.drive))
+    }
+
+    /// Whether any command is queued or inside a drive.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.subs.values().all(|sub| sub.is_orphan)
+    }
+}
+
+/// Whether a command mends what a record says, which stays.
+fn is_mend(verify: &Verify, purpose: Purpose) -> bool {
+    matches!(purpose, Purpose::Op(op) if verify.is_mended_by(op))
+}
