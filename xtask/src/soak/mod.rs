@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `corruption` | 10^5 stripes with silent corruption | |
 //! | `swarms` | the swarms in virtual time, with ever new seeds | |
-//! | `fio` | servers that are killed under fio and under clients that keep book, on four layouts | fio |
+//! | `fio` | servers that are killed under fio and under clients that keep book, on four layouts; every other one reads back what it has written | fio |
 //! | `clients` | requests that no client should send, two hundred clients at once, clients that read nothing | python3-libnbd |
 //! | `guest` | file systems on arrays in a virtual machine, by the kernel's NBD client and the systemd unit | root, debootstrap, qemu-system-x86 |
 //! | `fuzz` | every fuzz target | a nightly toolchain |

@@ -9,6 +9,8 @@
 //!   umount, fsck, mount read-only, compare every file, umount
 //!   scrub, detach, stop, check every codeword
 //! ```
+//!
+//! The server of one reads back what it writes, and must not find that anything was not stored.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -43,8 +45,10 @@ struct Disk {
     /// The one that is lost.
     lost: usize,
     device: Device,
+    /// Whether its server reads back what it has written.
+    verify: &'static str,
     make: &'static [&'static str],
-    verify: &'static [&'static str],
+    fsck: &'static [&'static str],
 }
 
 const DISKS: [Disk; 2] = [
@@ -56,8 +60,9 @@ const DISKS: [Disk; 2] = [
         drives: 6,
         lost: 2,
         device: Device { index: 0, block_size: 512 },
+        verify: "off",
         make: &["mkfs.ext4", "-q"],
-        verify: &["fsck.ext4", "-fn"],
+        fsck: &["fsck.ext4", "-fn"],
     },
     Disk {
         name: "xfs",
@@ -67,8 +72,9 @@ const DISKS: [Disk; 2] = [
         drives: 6,
         lost: 3,
         device: Device { index: 1, block_size: 4096 },
+        verify: "idle",
         make: &["mkfs.xfs", "-q"],
-        verify: &["xfs_repair", "-n"],
+        fsck: &["xfs_repair", "-n"],
     },
 ];
 
@@ -187,7 +193,10 @@ impl Disk {
         args.extend(members.iter().map(String::as_str));
         let uuid = self.levelhead(&args)?["uuid"].as_str().unwrap_or_default().to_owned();
         // By folder: the drive that is replaced is found at the next start as well.
-        let options = format!("MEMBERS=\nOPTIONS=--scan {} --array {uuid}\n", self.folder);
+        let options = format!(
+            "MEMBERS=\nOPTIONS=--scan {} --array {uuid} --verify-writes {}\n",
+            self.folder, self.verify
+        );
         std::fs::create_dir_all("/etc/levelhead")?;
         std::fs::write(format!("/etc/levelhead/{}.conf", self.name), options)?;
         call("systemctl", &["start", &self.unit()])?;
@@ -210,6 +219,7 @@ impl Disk {
         let Some(done) = before["rebuild"]["done_stripes"].as_u64() else {
             return Err(format!("{}: the drive was filled before the kill", self.name).into());
         };
+        self.check_read_back(&before)?;
         let stripes = &before["rebuild"]["stripes"];
         call("systemctl", &["kill", "--kill-who=main", "--signal=KILL", &self.unit()])?;
         wait("the server has been started again", || {
@@ -231,15 +241,11 @@ impl Disk {
     fn finish(&self, tree: &mut Tree, uuid: &str) -> Outcome<()> {
         let (device, mount) = (self.node(), self.mount());
         call("umount", &[&mount])?;
-        call(self.verify[0], &[&self.verify[1..], &[&device]].concat())?;
+        call(self.fsck[0], &[&self.fsck[1..], &[&device]].concat())?;
         call("mount", &["-o", "ro", &device, &mount])?;
         tree.check()?;
         call("umount", &[&mount])?;
-        say(&format!(
-            "{}: {} finds nothing, every file is right",
-            self.name,
-            self.verify.join(" ")
-        ));
+        say(&format!("{}: {} finds nothing, every file is right", self.name, self.fsck.join(" ")));
         let control = self.control();
         self.levelhead(&["scrub", &control])?;
         wait("the scrub is done", || {
@@ -254,6 +260,7 @@ impl Disk {
                 format!("{}: scrub {scrub}, damaged {}", self.name, status["damaged"]).into()
             );
         }
+        self.check_read_back(&status)?;
         self.device.disconnect()?;
         call("systemctl", &["stop", &self.unit()])?;
         let state = self.unit_says(&["ActiveState", "Result", "ExecMainStatus"])?;
@@ -266,6 +273,20 @@ impl Disk {
             return Err(format!("{}: the array was not stopped in good order", self.name).into());
         }
         say(&format!("{}: stopped in good order, {right} codewords right", self.name));
+        Ok(())
+    }
+
+    /// Looks whether a server that reads back what it has written has done so, and has found all of it stored.
+    fn check_read_back(&self, status: &Value) -> Outcome<()> {
+        if self.verify == "off" {
+            return Ok(());
+        }
+        let (name, verify) = (self.name, &status["verify"]);
+        let verified = verify["verified"].as_u64().unwrap_or_default();
+        if verified == 0 || verify["found"] != 0 || verify["not_mended"] != 0 {
+            return Err(format!("{name}: what was read back: {verify}").into());
+        }
+        say(&format!("{name}: {verified} writes to drives read back, all of them stored"));
         Ok(())
     }
 

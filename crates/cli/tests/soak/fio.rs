@@ -4,6 +4,9 @@
 //! afterwards fio finds all of it again, by checksums and by the seed. Over the second one fio writes when the server is
 //! killed, and logs what was answered; every block of it says which fio wrote it, and where. In the third one two clients
 //! keep book of their own.
+//!
+//! Every other server reads back what it has written, and every other one of these is killed when it has read back what fio
+//! has flushed. The drives store everything, so that no server must ever find that anything was not stored.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -14,9 +17,12 @@ use std::time::{Duration, Instant};
 use levelhead_nbd::Client;
 use levelhead_units::Bytes;
 use rustix::process::Signal;
+use serde_json::{Value, json};
 
 use crate::support::book::Book;
-use crate::support::{PATIENCE, Serving, Shelf, connect, end, is_there, levelhead, refs};
+use crate::support::{
+    Ended, PATIENCE, Serving, Shelf, connect, end, is_there, levelhead, refs, wait_until,
+};
 
 const DRIVE: u64 = 16 << 20;
 
@@ -75,25 +81,49 @@ fn run(layout: &Layout, kills: u64) {
     levelhead(&[&create[..], &refs(&drives)].concat()).good();
     let mut ledger = Ledger::new();
     for round in 0..kills {
-        let serving = shelf.serve(&drives);
+        let serving = serve(&shelf, &drives, &["--verify-writes", VERIFY[round as usize % 2]]);
         ledger.check(&shelf, &serving, &format!("{}, kill {round}", layout.shape));
         ledger.write_and_kill(&shelf, serving, round);
     }
     for &lost in layout.lost.iter().rev() {
         drives.remove(lost);
     }
-    let serving = shelf.serve_degraded(&drives);
+    let serving = serve(&shelf, &drives, &["--degraded", "--verify-writes", VERIFY[1]]);
     ledger.check(&shelf, &serving, &format!("{}, without drives", layout.shape));
+    ledger.read_back += read_back(status(serving.control()));
     serving.stop();
-    let Ledger { verified, answered, books, .. } = ledger;
+    let Ledger { verified, answered, books, read_back, .. } = ledger;
+    assert!(read_back > 0 || kills < 2, "{}: nothing was read back", layout.shape);
     let booked: u64 = books.iter().map(Book::writes).sum();
     eprintln!(
         "soak: {}: {kills} kills under {answered} answered writes of fio and {booked} of others; {} MiB \
-         verified by fio, {} MiB by what was answered",
+         verified by fio, {} MiB by what was answered; {read_back} writes to drives read back by the servers",
         layout.shape,
         verified.by_fio >> 20,
         verified.by_book >> 20,
     );
+}
+
+/// Whether a server reads back what it has written.
+const VERIFY: [&str; 2] = ["off", "idle"];
+
+fn serve(shelf: &Shelf, members: &[String], options: &[&str]) -> Serving {
+    shelf.serve_with(members, &[&["--nbd", &shelf.path("nbd.sock")], options].concat())
+}
+
+fn status(control: &str) -> Ended {
+    levelhead(&["array", "status", control, "--json"])
+}
+
+/// How many writes to drives a server has found stored, by its status; it must not have found any that was not.
+fn read_back(status: Ended) -> u64 {
+    let verify = &status.json()["verify"];
+    if *verify == Value::Null {
+        return 0;
+    }
+    let none = &json!(0);
+    assert_eq!((&verify["found"], &verify["not_mended"]), (none, none), "{verify}");
+    verify["verified"].as_u64().unwrap()
 }
 
 #[derive(Default)]
@@ -111,6 +141,8 @@ struct Ledger {
     /// Writes to the second region that were answered.
     answered: u64,
     verified: Verified,
+    /// Writes to drives that servers have read back.
+    read_back: u64,
 }
 
 /// A block of the second region: the number of the fio that wrote it, 0 for none, and of one that may have.
@@ -124,7 +156,8 @@ impl Ledger {
     fn new() -> Self {
         let blocks = vec![Block::default(); FLIGHT as usize / BLOCK];
         let books = (0..WRITERS).map(|at| Book::new(WRITERS_FIRST + at * PART, PART)).collect();
-        Self { seed: None, blocks, books, answered: 0, verified: Verified::default() }
+        let verified = Verified::default();
+        Self { seed: None, blocks, books, answered: 0, verified, read_back: 0 }
     }
 
     fn check(&mut self, shelf: &Shelf, serving: &Serving, context: &str) {
@@ -162,10 +195,13 @@ impl Ledger {
         settle.args(SETTLED_ARGS).args(["--do_verify=0", "--end_fsync=1"]);
         end(settle.spawn().unwrap(), "fio").good();
         self.seed = Some(seed);
+        if round % 4 == 1 {
+            wait_until("everything is read back", || serving.status()["verify"]["waiting"] == 0);
+        }
         let log = shelf.path("fio");
         let flight = in_flight(serving.uri(), number, &log);
         let answered = AtomicU64::new(0);
-        let has_written = thread::scope(|scope| {
+        let (has_written, status) = thread::scope(|scope| {
             for (at, book) in self.books.iter_mut().enumerate() {
                 let (socket, seed) = (shelf.path("nbd.sock"), round * WRITERS as u64 + at as u64);
                 let answered = &answered;
@@ -178,10 +214,13 @@ impl Ledger {
                 thread::sleep(Duration::from_millis(5));
             }
             let has_written = blocks_of(&client, number) >= enough;
+            let control = serving.control();
+            let status = (round % 2 == 1).then(|| scope.spawn(|| status(control)).join());
             // In any case, or the others would go on.
             serving.signal(Signal::KILL);
-            has_written
+            (has_written, status)
         });
+        self.read_back += status.map_or(0, |status| read_back(status.expect("it says how it is")));
         assert!(has_written, "fio has not written enough");
         assert_eq!(serving.end().code, None);
         let ended = end(flight, "fio");
