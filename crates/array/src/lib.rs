@@ -236,7 +236,7 @@ impl Array {
             rebuild: Rebuild::new(settings.background, wishes.rebuild),
             copies: Copies::default(),
             checks: Checks::new(settings.spec.members()),
-            record_checks: RecordChecks::new(settings.verify.is_some()),
+            record_checks: RecordChecks::default(),
             ledger: settings.books.as_ref().map(Ledger::new),
             list_copies: settings.books.as_ref().map(ListCopies::new).unwrap_or_default(),
             map_copies: settings.books.as_ref().map(MapCopies::new).unwrap_or_default(),
@@ -559,6 +559,7 @@ impl Array {
                 && self.keep_missed(now) == Moved::No
                 && self.granted.is_empty()
                 && self.lose_overdue(now) == Moved::No
+                && self.lose_unstored(now) == Moved::No
                 && self.resync_within_budget(now) == Moved::No
                 && self.scrub_within_budget(now) == Moved::No
                 && self.keep_rebuild(now) == Moved::No
@@ -704,8 +705,7 @@ impl Array {
                 self.handle_books_done(now, sub, state, outcome);
             }
             (Purpose::List, _) if self.core.counted().contains(state.drive) => {
-                self.list_copies.handle_done(&mut self.core, state.drive, sub);
-                self.map_copies.handle_done(&mut self.core, state.drive, sub);
+                self.handle_books_done(now, sub, state, outcome);
             }
             (Purpose::Ring | Purpose::Place, _)
                 if !self.core.drives.away().contains(state.drive) =>
@@ -725,14 +725,21 @@ impl Array {
         }
     }
 
-    /// A repair that a drive does not store is no reason to do without one that the array needs.
+    /// A repair or a record that a drive does not store is no reason to do without one that the array needs.
     fn is_spared(&self, state: &Sub, outcome: &Outcome) -> bool {
-        let Purpose::Op(op) = state.purpose else { return false };
-        let is_repair = matches!(self.ops.get(&op), Some(Op::Check(_) | Op::Mend(_)));
-        let is_redundant = self.core.is_redundant(self.core.layout.stripes());
-        let can_spare =
-            is_redundant && self.core.drives.can_spare(DriveSet::EMPTY.with(state.drive));
-        is_repair && !can_spare && *outcome != Outcome::Gone
+        let may_fail = match state.purpose {
+            Purpose::Op(op) => matches!(self.ops.get(&op), Some(Op::Check(_) | Op::Mend(_))),
+            Purpose::Ledger | Purpose::List => true,
+            Purpose::Ring
+            | Purpose::Place
+            | Purpose::Fill
+            | Purpose::Copy
+            | Purpose::Verify
+            | Purpose::Recall(_)
+            | Purpose::Probe
+            | Purpose::Abandoned => false,
+        };
+        may_fail && *outcome != Outcome::Gone && !self.could_spare(state.drive)
     }
 
     /// Tells the operation that a lost drive will not end its command.

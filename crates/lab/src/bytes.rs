@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, VecDeque};
 use levelhead_array::journal::record::{Record, checksums};
 use levelhead_array::{BufId, Combine, RequestId, Submit, Sums};
 use levelhead_block::{
-    Aftermath, BlockDevice, Buf, Command, Memory, Outcome, Payload, Piece, Place, Request, Silent,
-    SilentWrite, What,
+    Aftermath, BlockDevice, Buf, Command, Data, Memory, Outcome, Payload, Piece, Place, Request,
+    Silent, SilentWrite, What,
 };
 use levelhead_bytes::{Buffers, Caching, Ended, GARBAGE, Platter};
 use levelhead_drive::Completion;
@@ -117,6 +117,14 @@ impl WorldBytes {
             let place = Extent::new(lba, Sectors::new(1));
             self.platter_mut(submit.drive).bytes_mut(place).copy_from_slice(&sector);
         }
+    }
+
+    /// A read that its drive has ended brings a record that is not on the medium yet: a canary's bug.
+    pub(crate) fn remember(&mut self, submit: &Submit, copy: &LateCopy) {
+        let id = submit.segments[0].place.buf;
+        let mut buf = self.buffers.lend(id);
+        buf.as_mut_slice().copy_from_slice(&copy.sector);
+        self.buffers.give_back(id, Data::Buf(buf));
     }
 
     /// Carries out what a drive says has become of a write after its end.

@@ -20,7 +20,8 @@ pub enum Planted {
     /// None.
     None,
     /// What is recorded counts as safe before it is on the medium, which it is when something else has been
-    /// recorded after it: answers go out before the record that they rely on.
+    /// recorded after it: answers go out before the record that they rely on. When it is read back the drive gives it, from its
+    /// memory.
     RecordLate,
     /// A change of the array's state does not raise the generation.
     SameGeneration,
@@ -98,6 +99,13 @@ impl Shelf {
             | Command::Trim { .. }
             | Command::Flush => false,
         }
+    }
+
+    /// What a drive gives from its memory for a record that is read back, if records are late.
+    pub(crate) fn remembered(&self, submit: &Submit) -> Option<&LateCopy> {
+        let Command::Read { extent, .. } = submit.command else { return None };
+        let late = &self.late[submit.drive.as_usize()];
+        late.iter().rev().find(|copy| copy.lba == extent.lba && extent.sectors == Sectors::new(1))
     }
 
     /// Where the record before this one is kept, if records are late: see [`Planted::RecordLate`].

@@ -635,10 +635,13 @@ impl World {
             if let (Some(bytes), Some(submit)) = (&mut self.bytes, submit)
                 && !(is_lost && bytes.is_released(&submit))
             {
-                let shelf = self.shelf.as_mut();
-                match shelf.filter(|_| done.outcome.is_good()).and_then(|s| s.delay(&submit)) {
+                let mut shelf = self.shelf.as_mut().filter(|_| done.outcome.is_good());
+                match shelf.as_mut().and_then(|shelf| shelf.delay(&submit)) {
                     None => bytes.transfer(&submit, done),
                     Some(earlier) => bytes.postpone(&submit, earlier),
+                }
+                if let Some(copy) = shelf.and_then(|shelf| shelf.remembered(&submit)) {
+                    bytes.remember(&submit, copy);
                 }
             }
             self.array.handle_done(now, sub, &outcome);

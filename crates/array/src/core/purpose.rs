@@ -15,7 +15,7 @@ pub(crate) enum Purpose {
     Ring,
     /// It brings what the journal holds to its place.
     Place,
-    /// It writes the list of damaged sectors; its address is the drive's own.
+    /// It writes or reads back the list of damaged sectors, or the maps; its address is the drive's own.
     List,
     /// It makes safe what was copied to a drive that is being filled.
     Fill,

@@ -114,7 +114,8 @@ impl Core {
     /// Puts a command into a drive's queue.
     pub(crate) fn enqueue(&mut self, now: Instant, what: Enqueue) -> SubId {
         let Enqueue { purpose, drive, command, segments, origin, end, fate, since } = what;
-        let is_books = purpose == Purpose::Ledger;
+        // A list is written again where it was not stored, also while the array is about to end.
+        let is_books = matches!(purpose, Purpose::Ledger | Purpose::List);
         assert!(self.may_write || is_books || !command.is_write(), "G1: {command:?}");
         if since.is_some() {
             self.verify.note_asked(drive);

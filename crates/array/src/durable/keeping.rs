@@ -111,7 +111,8 @@ impl Array {
                 ledger.ending(&self.core)
             }
         };
-        let ending = ending.filter(|_| is_done && self.core.is_quiet_but_for_silent());
+        let is_quiet = self.core.is_quiet_but_for_silent() && !self.record_checks.is_comparing();
+        let ending = ending.filter(|_| is_done && is_quiet);
         if let Some(ending) = ending {
             self.end(ending);
         } else if self.stop == Stop::Wanted && self.stop_by.is_some_and(|by| by <= now) {

@@ -21,7 +21,8 @@
 //! would not survive it. Where `k` drives are redundant, whichever they are, and `l` are not present, that is
 //! `k + 1 - l` copies. For `raid10` a number would be wrong both ways: with a drive of another pair lost it survives
 //! the loss of more than `k - l`, and of `k + 1` drives of different pairs it survives the loss of all; what is needed
-//! is both drives of some pair, or the other one where one is not present.
+//! is both drives of some pair, or the other one where one is not present. A drive has a copy when that was read back
+//! (`verify/books.rs`); one that does not store any is not waited for, and not counted.
 //!
 //! # Invariants
 //!
@@ -29,7 +30,8 @@
 //! - G2. The next entry begins only when every drive that is present and answers has the last one, in both
 //!   copies, so that none of them is ever two generations behind. What was found after a crash in the middle of
 //!   an entry is therefore given to all of them first, as the generation that it is. A drive that is silent gets
-//!   what it missed once it answers, and before the last two entries; after a crash meanwhile it counts as stale.
+//!   what it missed once it answers, and before the last two entries; after a crash meanwhile it counts as stale. So does one
+//!   that is needed and stores no entry at all.
 //! - G3. An answer that relies on the loss of a drive goes out after an entry with that loss is safe.
 //! - G4. An entry never says that more drives are gone than the layout survives.
 //! - G5. What says how far redundancy was last known to be valid is begun after a flush that began after it was
@@ -54,6 +56,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 use super::books::Books;
 use super::maps::Loss;
 use super::membership::{Member, Membership, Why, done_without, not_present};
+use super::stored::Stored;
 use super::superblock::{Book, Forced, Kept, Own, State, Superblock, Uuid};
 use super::wishes::Wishes;
 use crate::action::{Action, SubId};
@@ -175,13 +178,16 @@ enum Progress {
     Second {
         sub: SubId,
         buf: BufId,
+        /// Whether the drive has the first copy.
+        first: Stored,
     },
-    Done,
+    /// The drive has ended both copies, and has at least one, or none.
+    Done(Stored),
 }
 
 impl Progress {
     fn has_copy(self) -> bool {
-        matches!(self, Self::Second { .. } | Self::Done)
+        matches!(self, Self::Second { first: Stored::Yes, .. } | Self::Done(Stored::Yes))
     }
 }
 
@@ -321,7 +327,7 @@ impl Ledger {
                 Progress::Waiting { buf }
                 | Progress::First { buf, .. }
                 | Progress::Second { buf, .. } => core.release(buf),
-                Progress::NotAsked | Progress::Done => {}
+                Progress::NotAsked | Progress::Done(_) => {}
             }
         }
         let (own, others) = self.leftover.iter().partition(|leftover| leftover.drive == drive);
@@ -454,6 +460,23 @@ impl Ledger {
         (self.phase == Phase::Closed && self.is_settled()).then_some(Ending::Clean)
     }
 
+    /// Drives that did not store the entry under way, if it is not safe although all others have ended.
+    pub(crate) fn unstored(&self) -> DriveSet {
+        let Some(entry) = self.entry.as_ref().filter(|entry| !entry.is_safe) else {
+            return DriveSet::EMPTY;
+        };
+        let is_over = |progress: &Progress| match progress {
+            Progress::NotAsked | Progress::Done(_) => true,
+            Progress::Waiting { .. } | Progress::First { .. } | Progress::Second { .. } => false,
+        };
+        if !entry.progress.iter().all(is_over) {
+            return DriveSet::EMPTY;
+        }
+        let progress = entry.progress.iter().enumerate();
+        let unstored = progress.filter(|(_, progress)| **progress == Progress::Done(Stored::No));
+        unstored.map(|(at, _)| DriveIdx::from_usize(at)).collect()
+    }
+
     /// A drive has ended a command of the ledger's, and is not lost.
     pub(crate) fn handle_done(
         &mut self,
@@ -461,6 +484,7 @@ impl Ledger {
         now: Instant,
         drive: DriveIdx,
         sub: SubId,
+        stored: Stored,
     ) {
         let at = drive.as_usize();
         if let Some(place) = self.leftover.iter().position(|leftover| leftover.sub == sub) {
@@ -471,12 +495,13 @@ impl Ledger {
         let next = match progress {
             Some(Progress::First { sub: own, buf }) if own == sub => {
                 let sub = self.write_copy(core, now, drive, 1, buf);
-                Progress::Second { sub, buf }
+                Progress::Second { sub, buf, first: stored }
             }
-            Some(Progress::Second { sub: own, buf }) if own == sub => {
+            Some(Progress::Second { sub: own, buf, first }) if own == sub => {
                 core.release(buf);
                 self.lagging = self.lagging.without(DriveSet::EMPTY.with(drive));
-                Progress::Done
+                let has_one = [first, stored].contains(&Stored::Yes);
+                Progress::Done(if has_one { Stored::Yes } else { Stored::No })
             }
             Some(_) | None => return self.note_flushed(|part| part.sub == sub),
         };
@@ -564,7 +589,7 @@ impl Ledger {
         let may_lag = core.drives.can_spare(silent)
             && !matches!(self.phase, Phase::Flushing(_) | Phase::Closing);
         let is_waited_for = |(at, progress): (usize, &Progress)| match progress {
-            Progress::NotAsked | Progress::Done => false,
+            Progress::NotAsked | Progress::Done(_) => false,
             Progress::Waiting { .. } | Progress::First { .. } | Progress::Second { .. } => {
                 !(may_lag && silent.contains(DriveIdx::from_usize(at)))
             }
@@ -584,13 +609,13 @@ impl Ledger {
 
     /// Goes on without the record that a silent drive was to write.
     fn leave(&mut self, core: &mut Core, now: Instant, drive: DriveIdx, progress: Progress) {
-        if !matches!(progress, Progress::NotAsked | Progress::Done) {
+        if !matches!(progress, Progress::NotAsked | Progress::Done(_)) {
             self.lagging = self.lagging.with(drive);
         }
         match progress {
-            Progress::NotAsked | Progress::Done => {}
+            Progress::NotAsked | Progress::Done(_) => {}
             Progress::Waiting { buf } => core.release(buf),
-            Progress::First { sub, buf } | Progress::Second { sub, buf } => {
+            Progress::First { sub, buf } | Progress::Second { sub, buf, .. } => {
                 if core.withdraw(now, sub) {
                     core.release(buf);
                 } else {

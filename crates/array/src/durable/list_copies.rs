@@ -18,6 +18,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant};
 use super::books::Books;
 use super::damaged::{DamagedList, Listing, slots};
 use super::listing::DamagedSummary;
+use super::stored::Stored;
 use super::superblock::{Own, Uuid};
 use crate::action::{Action, SubId};
 use crate::core::{Core, Enqueue, Purpose};
@@ -42,6 +43,8 @@ struct Seat {
     place: Extent,
     /// The newest generation that it has, 0 for none.
     has: u64,
+    /// The newest generation that it was given and has not stored, 0 for none.
+    unstored: u64,
     /// The slot that is written next.
     next: usize,
     writing: Option<Writing>,
@@ -61,25 +64,36 @@ impl ListCopies {
             let newest = books.damaged.newest[at];
             let (has, next) = newest.map_or((0, 0), |newest| (newest.generation, 1 - newest.slot));
             let member = books.book.members[at].uuid;
-            Some(Seat { member, place, has, next, writing: None })
+            Some(Seat { member, place, has, unstored: 0, next, writing: None })
         };
         let seats = books.owns.iter().enumerate().map(seat).collect();
         Self { array: books.book.array, begun: books.damaged.list.clone(), seats }
     }
 
     /// A drive has ended a write of its list.
-    pub(crate) fn handle_done(&mut self, core: &mut Core, drive: DriveIdx, sub: SubId) {
+    pub(crate) fn handle_done(
+        &mut self,
+        core: &mut Core,
+        drive: DriveIdx,
+        sub: SubId,
+        stored: Stored,
+    ) {
         let Some(seat) = &mut self.seats[drive.as_usize()] else { return };
         let Some(writing) = seat.writing.take_if(|writing| writing.sub == sub) else { return };
         core.release(writing.buf);
-        seat.has = writing.generation;
-        seat.next = 1 - seat.next; // Y3
+        match stored {
+            Stored::Yes => {
+                seat.has = writing.generation;
+                seat.next = 1 - seat.next; // Y3
+            }
+            Stored::No => seat.unstored = writing.generation,
+        }
     }
 
     /// The place of a lost drive has a new one, which has no list yet: it gets one when it holds all else, before it counts.
     pub(crate) fn replace(&mut self, drive: DriveIdx, member: Uuid, own: &Own) {
         if let Some(seat) = self.seats.get_mut(drive.as_usize()) {
-            let new = |place| Seat { member, place, has: 0, next: 0, writing: None };
+            let new = |place| Seat { member, place, has: 0, unstored: 0, next: 0, writing: None };
             *seat = own.damaged().map(new);
         }
     }
@@ -90,6 +104,18 @@ impl ListCopies {
         if let Some(writing) = seat.writing.take() {
             core.release(writing.buf);
         }
+    }
+
+    /// Drives that did not store the last generation, if it is not safe although all others have ended.
+    pub(crate) fn unstored(&self, core: &Core) -> DriveSet {
+        let Some(generation) = core.damaged.generation() else { return DriveSet::EMPTY };
+        let counted = core.counted();
+        if self.is_on_enough(core, generation) || self.is_writing(core, DriveSet::EMPTY) {
+            return DriveSet::EMPTY;
+        }
+        let seat = |drive: DriveIdx| self.seats.get(drive.as_usize())?.as_ref();
+        let is_meant = |seat: &Seat| seat.unstored >= generation;
+        counted.iter().filter(|&drive| seat(drive).is_some_and(is_meant)).collect()
     }
 
     /// Whether all of these drives that keep a list have this generation.
@@ -144,7 +170,7 @@ impl ListCopies {
     fn write(&mut self, core: &mut Core, now: Instant, generation: u64) {
         for drive in core.counted().iter() {
             let Some(seat) = &mut self.seats[drive.as_usize()] else { continue };
-            if seat.writing.is_some() || seat.has >= generation {
+            if seat.writing.is_some() || seat.has.max(seat.unstored) >= generation {
                 continue;
             }
             let (array, member, list) = (self.array, seat.member, self.begun.clone());

@@ -10,6 +10,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
 use super::books::Books;
 use super::maps::PageName;
 use super::missed::{MAP_SECTORS, Page, place_of};
+use super::stored::Stored;
 use super::superblock::{Own, Uuid};
 use crate::action::{Action, SubId};
 use crate::core::{Core, Enqueue, Purpose};
@@ -32,6 +33,8 @@ struct Seat {
     place: Extent,
     /// The change of every page that it has, by the drive whose map that is.
     has: Vec<[u64; MAP_SECTORS as usize]>,
+    /// A page that it has not stored, and the change that was: it gets no other before that one has changed again.
+    unstored: Option<PageChange>,
     writing: Option<Writing>,
 }
 
@@ -39,6 +42,12 @@ struct Seat {
 struct Writing {
     sub: SubId,
     buf: BufId,
+    what: PageChange,
+}
+
+/// A page as it is after a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PageChange {
     page: PageName,
     change: u64,
 }
@@ -61,12 +70,23 @@ impl MapCopies {
     }
 
     /// A drive has ended a write of a page.
-    pub(crate) fn handle_done(&mut self, core: &mut Core, drive: DriveIdx, sub: SubId) {
+    pub(crate) fn handle_done(
+        &mut self,
+        core: &mut Core,
+        drive: DriveIdx,
+        sub: SubId,
+        stored: Stored,
+    ) {
         let Some(Some(seat)) = self.seats.get_mut(drive.as_usize()) else { return };
         let Some(writing) = seat.writing.take_if(|writing| writing.sub == sub) else { return };
         core.release(writing.buf);
-        let Writing { page, change, .. } = writing;
-        seat.has[page.drive.as_usize()][page.number] = change;
+        match stored {
+            Stored::Yes => {
+                let PageChange { page, change } = writing.what;
+                seat.has[page.drive.as_usize()][page.number] = change;
+            }
+            Stored::No => seat.unstored = Some(writing.what),
+        }
     }
 
     /// The array does without a drive from now on.
@@ -75,6 +95,21 @@ impl MapCopies {
         if let Some(writing) = seat.writing.take() {
             core.release(writing.buf);
         }
+    }
+
+    /// Drives that did not store a page, if it is not safe although all others have ended.
+    pub(crate) fn unstored(&self, core: &mut Core) -> DriveSet {
+        let pages = core.missed.pages();
+        let seat = |drive: DriveIdx| self.seats.get(drive.as_usize())?.as_ref();
+        let counted = core.counted();
+        if counted.iter().filter_map(seat).any(|seat| seat.writing.is_some()) {
+            return DriveSet::EMPTY;
+        }
+        let is_needed = |PageChange { page, change }| {
+            pages.contains(&(page, change)) && self.safe(core, page) < change
+        };
+        let unstored = |drive: DriveIdx| seat(drive).and_then(|seat| seat.unstored);
+        counted.iter().filter(|&drive| unstored(drive).is_some_and(is_needed)).collect()
     }
 
     /// The last change of a page that is on enough drives.
@@ -127,9 +162,10 @@ impl MapCopies {
             };
             // The head last: it says that the others are there.
             let next = pages.iter().rev().find(lacks).copied();
-            if let (None, Some((page, change))) = (&seat.writing, next) {
+            let next = next.map(|(page, change)| PageChange { page, change });
+            if let (None, Some(what)) = (&seat.writing, next.filter(|_| next != seat.unstored)) {
                 seat.writing =
-                    Some(write(core, now, Write { array: self.array, seat, drive, page, change }));
+                    Some(write(core, now, Write { array: self.array, seat, drive, what }));
             }
         }
     }
@@ -141,12 +177,12 @@ struct Write<'a> {
     array: Uuid,
     seat: &'a Seat,
     drive: DriveIdx,
-    page: PageName,
-    change: u64,
+    what: PageChange,
 }
 
 fn write(core: &mut Core, now: Instant, what: Write<'_>) -> Writing {
-    let Write { array, seat, drive, page, change } = what;
+    let Write { array, seat, drive, what } = what;
+    let PageChange { page, .. } = what;
     let (map, words) = core.missed.contents(page);
     let extent = Extent::new(place_of(seat.place, map.slot, page.number), Sectors::new(1));
     let (key, number, words) = (map.key, page.number as u8, words.to_vec());
@@ -156,7 +192,7 @@ fn write(core: &mut Core, now: Instant, what: Write<'_>) -> Writing {
     core.counters.missed_writes += 1;
     let (durability, zero_tail) = (Durability::Durable, ZeroTail::None);
     let origin = core.own_origin();
-    let what = Enqueue {
+    let write = Enqueue {
         purpose: Purpose::List,
         drive,
         command: Command::Write { extent, durability, zero_tail },
@@ -166,13 +202,14 @@ fn write(core: &mut Core, now: Instant, what: Write<'_>) -> Writing {
         fate: Fate::Certain,
         since: None,
     };
-    Writing { sub: core.enqueue(now, what), buf: into.buf, page, change }
+    Writing { sub: core.enqueue(now, write), buf: into.buf, what }
 }
 
 impl Seat {
     fn new(own: &Own, member: Uuid, drives: usize) -> Option<Self> {
         let place = own.maps()?;
-        Some(Self { member, place, has: vec![[0; MAP_SECTORS as usize]; drives], writing: None })
+        let has = vec![[0; MAP_SECTORS as usize]; drives];
+        Some(Self { member, place, has, unstored: None, writing: None })
     }
 }
 

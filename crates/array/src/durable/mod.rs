@@ -13,6 +13,7 @@ pub mod missed;
 mod own;
 pub mod quorum;
 pub mod reserve;
+pub(crate) mod stored;
 pub mod superblock;
 mod uuid;
 pub(crate) mod wishes;

@@ -1,35 +1,45 @@
-//! What the array records of itself is read back at once, where writes are read back at all: the ledger hears of the end of a record
-//! when the drive has it.
+//! What the array records of itself is read back at once, whether or not writes are: its superblocks, the list of damaged
+//! sectors, and the maps of what drives have missed. Whoever keeps the books hears of the end of a record when the drive has it.
 //!
 //! ```text
-//!   a record has ended --> read back --> the same: the ledger is told
+//!   a record has ended --> read back --> the same: the books are told
 //!                            ^   |
-//!                            |   v differs
+//!                            |   v differs, cannot be read, or could not be written
 //!                            +-- written again, three times at most: then the array does without the drive, where it can
 //! ```
 //!
-//! To the ledger the record is inside the drive until then, so that G7 holds: an older one never lands after a newer one.
+//! To the books the record is inside the drive until then, so that G7 and Y3 hold: an older one never lands after a newer
+//! one, and the slot with the newest list is not written over before the other one is there.
+//!
+//! A drive that does not store a record, and that the array needs, is kept: the others say what it does not, and a start
+//! that does without all of them does without more drives than the layout survives. But the drive never counts among those
+//! that have the record; where it would have to, the array does without it after all, and has failed.
+//!
+//! # What it leaves out
+//!
+//! Records of the journal are not read back: each is checked where it is used, and what it says is written in place soon.
 
 use std::collections::BTreeMap;
 
 use levelhead_block::{BufId, Command, Durability, Effort, Outcome, Place, Segment, ZeroTail};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant};
 
-use crate::Array;
 use crate::action::{Action, SubId};
 use crate::core::{Enqueue, OpId, Purpose, Sub};
 use crate::drives::Fate;
 use crate::drives::queue::End;
+use crate::durable::ledger::Ledger;
 use crate::durable::membership::Why;
+use crate::durable::stored::Stored;
 use crate::event::ArrayEvent;
+use crate::{Array, Moved};
 
 /// A record that differs after it was written again this number of times costs the drive, where the array can do without it.
 const AGAIN_MAX: u32 = 3;
 
 /// The records that are being read back.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RecordChecks {
-    is_on: bool,
     /// By the command that is inside the drive for it.
     inside: BTreeMap<SubId, RecordCheck>,
     comparing: BTreeMap<OpId, Comparing>,
@@ -40,8 +50,9 @@ pub(crate) struct RecordChecks {
 /// A record that is being read back.
 #[derive(Clone, Copy, Debug)]
 struct RecordCheck {
-    /// The ledger's command.
+    /// The command of the books.
     sub: SubId,
+    purpose: Purpose,
     drive: DriveIdx,
     extent: Extent,
     /// What it says.
@@ -52,19 +63,20 @@ struct RecordCheck {
 
 #[derive(Clone, Copy, Debug)]
 struct Comparing {
-    check: RecordCheck,
+    /// Nothing once the drive is lost.
+    check: Option<RecordCheck>,
     read: BufId,
 }
 
 impl RecordChecks {
-    pub(crate) fn new(is_on: bool) -> Self {
-        let (inside, comparing) = (BTreeMap::new(), BTreeMap::new());
-        Self { is_on, inside, comparing, told: DriveSet::EMPTY }
+    /// Whether a comparison is under way.
+    pub(crate) fn is_comparing(&self) -> bool {
+        !self.comparing.is_empty()
     }
 }
 
 impl Array {
-    /// A drive that is not lost has ended a command of the ledger's, or one that reads back for it.
+    /// A drive that is not lost has ended a command of the books, or one that reads back for them.
     pub(crate) fn handle_books_done(
         &mut self,
         now: Instant,
@@ -72,26 +84,38 @@ impl Array {
         state: &Sub,
         outcome: &Outcome,
     ) {
-        match (self.record_checks.inside.remove(&sub), state.command) {
+        let check = self.record_checks.inside.remove(&sub);
+        let (drive, purpose) = (state.drive, state.purpose);
+        let check = match (check, state.command) {
             (Some(check), Command::Read { .. }) => {
-                self.compare_record(now, check, state.read_buf(), outcome);
+                return self.compare_record(now, check, state.read_buf(), outcome);
             }
-            (Some(check), _) => self.read_record(now, check),
-            (None, Command::Write { extent, .. })
-                if self.record_checks.is_on && outcome.is_good() =>
-            {
+            (Some(check), _) => check,
+            (None, Command::Write { extent, .. }) if self.core.carries_content() => {
                 let buf = state.written_buf().expect("a record is in a buffer");
                 self.core.retain(buf);
-                let (drive, again) = (state.drive, 0);
-                self.read_record(now, RecordCheck { sub, drive, extent, buf, again });
+                RecordCheck { sub, purpose, drive, extent, buf, again: 0 }
             }
-            (None, _) => self.tell_ledger(now, state.drive, sub),
+            (None, _) => {
+                let ended = Recorded { purpose, drive, sub, stored: Stored::Yes };
+                return self.tell_books(now, ended);
+            }
+        };
+        match outcome.is_good() {
+            true => self.read_record(now, check),
+            false => self.write_record_again(now, check),
         }
     }
 
-    fn tell_ledger(&mut self, now: Instant, drive: DriveIdx, sub: SubId) {
-        let ledger = self.ledger.as_mut().expect("it has asked for this");
-        ledger.handle_done(&mut self.core, now, drive, sub);
+    fn tell_books(&mut self, now: Instant, ended: Recorded) {
+        let Recorded { purpose, drive, sub, stored } = ended;
+        if purpose == Purpose::Ledger {
+            let ledger = self.ledger.as_mut().expect("it has asked for this");
+            ledger.handle_done(&mut self.core, now, drive, sub, stored);
+        } else {
+            self.list_copies.handle_done(&mut self.core, drive, sub, stored);
+            self.map_copies.handle_done(&mut self.core, drive, sub, stored);
+        }
     }
 
     fn read_record(&mut self, now: Instant, check: RecordCheck) {
@@ -101,11 +125,12 @@ impl Array {
     }
 
     fn ask_for_record(&mut self, now: Instant, check: RecordCheck, command: Command, place: Place) {
+        let sectors = check.extent.sectors.get() as u32;
         let what = Enqueue {
-            purpose: Purpose::Ledger,
+            purpose: check.purpose,
             drive: check.drive,
             command,
-            segments: vec![Segment { place, sectors: 1 }],
+            segments: vec![Segment { place, sectors }],
             origin: self.core.own_origin(),
             end: End::Head,
             fate: Fate::Certain,
@@ -128,23 +153,22 @@ impl Array {
             return self.write_record_again(now, check);
         }
         let op = self.name_op();
-        let place = |buf| Place { buf, sector: 0 };
-        let sums = vec![vec![(1, place(check.buf)), (1, place(read))]];
+        let pair = |sector| [check.buf, read].map(|buf| (1, Place { buf, sector })).to_vec();
+        let sums = (0..check.extent.sectors.get() as u32).map(pair).collect();
         self.core.actions.push_back(Action::Check { op, sums });
-        self.record_checks.comparing.insert(op, Comparing { check, read });
+        self.record_checks.comparing.insert(op, Comparing { check: Some(check), read });
     }
 
-    /// Whether a record is what it should be, if that was asked for here.
+    /// Whether the sectors of a record are what they should be, if that was asked for here.
     pub(crate) fn handle_record_compared(&mut self, now: Instant, op: OpId, same: &[bool]) {
         let Some(Comparing { check, read }) = self.record_checks.comparing.remove(&op) else {
             return;
         };
         self.core.release(read);
-        if self.core.drives.away().contains(check.drive) {
+        let Some(check) = check else { return };
+        if same.iter().all(|&is_same| is_same) {
             self.core.release(check.buf);
-        } else if same.iter().all(|&is_same| is_same) {
-            self.core.release(check.buf);
-            self.tell_ledger(now, check.drive, check.sub);
+            self.tell_books(now, check.ended(Stored::Yes));
         } else {
             self.write_record_again(now, check);
         }
@@ -161,30 +185,72 @@ impl Array {
         self.ask_for_record(now, RecordCheck { again: check.again + 1, ..check }, command, place);
     }
 
-    /// A record is not stored, however often it is written. A drive that is needed is kept: of its records others have copies.
+    /// A record is not stored, however often it is written. A drive that is needed is kept, and does not count among those that
+    /// have the record.
     fn give_up_record(&mut self, now: Instant, check: RecordCheck) {
         self.core.release(check.buf);
         let drive = check.drive;
-        let is_redundant = self.core.is_redundant(self.core.layout.stripes());
         let only = DriveSet::EMPTY.with(drive);
-        let is_kept = !is_redundant || !self.core.drives.can_spare(only);
+        // One that is being filled counts as lost already.
+        let is_kept = !self.could_spare(drive) && !self.core.drives.lost().contains(drive);
         if !is_kept || !self.record_checks.told.contains(drive) {
             self.tell(ArrayEvent::RecordLost { drive, is_kept });
         }
         if is_kept {
             self.record_checks.told = self.record_checks.told.or(only);
-            self.tell_ledger(now, drive, check.sub);
+            self.tell_books(now, check.ended(Stored::No));
         } else {
             self.lose(now, drive, Why::Failed);
         }
     }
 
+    /// Whether everything that was written could be had without a drive as well.
+    pub(crate) fn could_spare(&self, drive: DriveIdx) -> bool {
+        let is_redundant = self.core.is_redundant(self.core.layout.stripes());
+        is_redundant && self.core.drives.can_spare(DriveSet::EMPTY.with(drive))
+    }
+
+    /// Loses drives that have not stored a record and that were kept, if without them it is on too few.
+    pub(crate) fn lose_unstored(&mut self, now: Instant) -> Moved {
+        let core = &mut self.core;
+        if self.record_checks.told.is_empty() || core.has_failed() {
+            return Moved::No;
+        }
+        let ledger = self.ledger.as_ref().map_or(DriveSet::EMPTY, Ledger::unstored);
+        let lists = self.list_copies.unstored(core).or(self.map_copies.unstored(core));
+        let drives = ledger.or(lists).without(core.drives.away());
+        drives.iter().for_each(|drive| self.lose(now, drive, Why::Failed));
+        if drives.is_empty() { Moved::No } else { Moved::Yes }
+    }
+
     /// The array does without a drive from now on.
     pub(crate) fn forget_records(&mut self, drive: DriveIdx) {
-        let of_drive = |_: &SubId, check: &mut RecordCheck| check.drive == drive;
-        self.record_checks.told = self.record_checks.told.without(DriveSet::EMPTY.with(drive));
-        let gone: Vec<RecordCheck> =
-            self.record_checks.inside.extract_if(.., of_drive).map(|(_, check)| check).collect();
+        let checks = &mut self.record_checks;
+        checks.told = checks.told.without(DriveSet::EMPTY.with(drive));
+        let is_meant = |check: &RecordCheck| check.drive == drive;
+        let of_drive = |_: &SubId, check: &mut RecordCheck| is_meant(check);
+        let inside = checks.inside.extract_if(.., of_drive).map(|(_, check)| check);
+        // What is being compared is not the affair of a drive that comes into its place.
+        let compared =
+            checks.comparing.values_mut().filter_map(|known| known.check.take_if(|c| is_meant(c)));
+        let gone: Vec<RecordCheck> = inside.chain(compared).collect();
         gone.into_iter().for_each(|check| self.core.release(check.buf));
+    }
+}
+
+/// The end of a record, as the books are told it.
+#[derive(Clone, Copy)]
+struct Recorded {
+    purpose: Purpose,
+    drive: DriveIdx,
+    /// The command of the books.
+    sub: SubId,
+    stored: Stored,
+}
+
+impl RecordCheck {
+    fn ended(self, stored: Stored) -> Recorded {
+        let Self { purpose, drive, sub, .. } = self;
+        Recorded { purpose, drive, sub, stored }
     }
 }

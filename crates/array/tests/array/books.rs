@@ -3,10 +3,10 @@
 use levelhead_array::membership::{Member, Membership, Why};
 use levelhead_array::quorum::{Copy, Found, quorum};
 use levelhead_array::reserve::Division;
-use levelhead_array::superblock::{Book, Forced, Own, State, Superblock, Uuid};
+use levelhead_array::superblock::{Book, Forced, Kept, Logs, Own, State, Superblock, Uuid};
 use levelhead_array::{
-    ArrayEvent, Blame, Books, Budget, Ending, Patience, Policy, ScrubState, Settings, Spec, Submit,
-    VerifySettings, Wishes,
+    ArrayEvent, Blame, Books, Budget, Ending, JournalSettings, Patience, Policy, ScrubState,
+    Settings, Spec, Submit, VerifySettings, Wishes,
 };
 use levelhead_block::{BlockDevice, Command, Outcome};
 use levelhead_units::{DriveIdx, DriveSet, Nanos, Sectors};
@@ -35,6 +35,13 @@ pub(crate) fn started_on(
     left_out: DriveSet,
 ) -> Runtime {
     started_from(&new_book(text, size, is_synced), size, left_out, None)
+}
+
+/// A whole one that keeps a journal, and so maps of what drives have missed.
+pub(crate) fn journaled(text: &str, size: Sectors) -> Runtime {
+    let journal = Some(Kept { first: 1, logs: Logs::Parts });
+    let book = Book { journal, ..new_book(text, size, true) };
+    started_from(&book, size, DriveSet::EMPTY, None)
 }
 
 /// What is written on the drives of a new array.
@@ -90,17 +97,21 @@ fn settings_of(book: &Book, size: Sectors, left_out: DriveSet) -> Settings {
         lost: assembly.absent,
         books: Some(Books::of(&assembly, Uuid([2; 16]))),
         patience: Some(PATIENCE),
+        journal: JournalSettings::of(&assembly),
         ..settings(spec, 1, Policy::Normal, DriveSet::EMPTY)
     }
 }
 
-/// Where writes are read back the records of the array itself are: one that a drive does not store is written again, and a drive
-/// that never does is lost.
+/// The records of the array itself are read back whether or not writes are: one that a drive does not store is written again, and
+/// a drive that never does is lost.
 #[test]
 fn record_that_is_not_there_is_written_again_and_costs_the_drive_in_the_end() {
-    for (times, is_lost) in [(1, false), (3, false), (4, true)] {
+    let drawn = [(1, false), (3, false), (4, true)];
+    let verified = [None, Some(VerifySettings::IDLE)];
+    for ((times, is_lost), verify) in
+        drawn.into_iter().flat_map(|drawn| verified.map(|verify| (drawn, verify)))
+    {
         let book = new_book(SPEC, SIZE, true);
-        let verify = Some(VerifySettings::IDLE);
         let settings = Settings { verify, ..settings_of(&book, SIZE, DriveSet::EMPTY) };
         let mut run = Runtime::with_drives_of(&settings, 1, SIZE);
         run.write(1, extent(0, 1), &[7; 4096]);
@@ -131,9 +142,7 @@ fn record_that_is_not_there_is_written_again_and_costs_the_drive_in_the_end() {
 #[test]
 fn record_that_is_never_there_costs_no_drive_that_is_needed() {
     let book = new_book(SPEC, SIZE, true);
-    let verify = Some(VerifySettings::IDLE);
-    let settings = Settings { verify, ..settings_of(&book, SIZE, only(2)) };
-    let mut run = Runtime::with_drives_of(&settings, 1, SIZE);
+    let mut run = started_from(&book, SIZE, only(2), None);
     for id in 0..3 {
         run.write(id, extent(id, 1), &[7; 4096]);
         while !run.inside.is_empty() {
@@ -151,6 +160,83 @@ fn record_that_is_never_there_costs_no_drive_that_is_needed() {
     let is_told = |event: &&ArrayEvent| matches!(event, ArrayEvent::RecordLost { .. });
     let told: Vec<_> = run.array_events.iter().filter(is_told).collect();
     assert_eq!(told, [&ArrayEvent::RecordLost { drive: DriveIdx::new(1), is_kept: true }]);
+}
+
+/// Where the copies of a superblock lie.
+fn is_of_books(submit: &Submit, drive: usize) -> bool {
+    let at = submit.command.extent().map(|extent| extent.lba.get());
+    submit.drive.as_usize() == drive && [Some(0), Some(SIZE.get() - 1)].contains(&at)
+}
+
+/// Ends what is inside a drive for its superblocks, and for what comes of that, while the drive stores none of them. What fails
+/// says so, or what was written is not there.
+fn store_nothing(run: &mut Runtime, drive: usize, says_so: bool) {
+    while let Some(at) = run.inside.iter().position(|submit| is_of_books(submit, drive)) {
+        let command = run.inside[at].command;
+        match (command.is_write(), says_so) {
+            (true, true) => run.fail_write(at),
+            (true, false) => {
+                let place = command.extent().unwrap();
+                let before = run.drives[drive].bytes(place).to_vec();
+                run.finish(at);
+                run.drives[drive].bytes_mut(place).copy_from_slice(&before);
+            }
+            (false, _) => run.finish(at),
+        }
+    }
+}
+
+/// One that can be spared is lost for it.
+#[test]
+fn drive_that_can_not_write_a_record_is_kept_where_it_is_needed() {
+    for (left_out, is_needed) in [(DriveSet::EMPTY, false), (only(2), true)] {
+        let mut run = started(SPEC, true, left_out);
+        run.write(1, extent(0, 1), &[7; 4096]);
+        store_nothing(&mut run, 1, true);
+        let lost = if is_needed { left_out } else { only(1) };
+        assert_eq!(run.array.lost(), lost);
+        run.run_until_quiet();
+        assert!(run.take(1).unwrap().0.outcome.is_good());
+        stop_and_check(&mut run, lost);
+    }
+}
+
+fn stop_and_check(run: &mut Runtime, lost: DriveSet) {
+    run.stop();
+    run.run_until_quiet();
+    assert_eq!((run.array.lost(), run.ending), (lost, Some(Ending::Clean)));
+}
+
+/// G1: what one that is needed does not store must be on another one.
+#[test]
+fn drive_that_stores_no_record_is_never_counted_among_those_that_have_it() {
+    for says_so in [false, true] {
+        let mut run = started(SPEC, true, only(2));
+        run.write(1, extent(0, 1), &[7; 4096]);
+        store_nothing(&mut run, 1, says_so);
+        assert_eq!(records(&run), run.inside.len(), "one copy were enough if it were there");
+        while !run.inside.is_empty() {
+            store_nothing(&mut run, 1, says_so);
+            if !run.inside.is_empty() {
+                run.finish_any();
+            }
+        }
+        assert!(run.take(1).unwrap().0.outcome.is_good());
+        assert!(!has_generation(&run, 1, 0) && has_generation(&run, 0, 3));
+    }
+}
+
+/// The last one that could have a record is not kept for nothing: the array says that it has failed.
+#[test]
+fn array_none_of_whose_drives_stores_a_record_has_failed() {
+    for says_so in [false, true] {
+        let mut run = started("raid1:2,chunk=8KiB", true, only(1));
+        run.write(1, extent(0, 1), &[7; 4096]);
+        store_nothing(&mut run, 0, says_so);
+        run.run_until_quiet();
+        assert!(!run.take(1).unwrap().0.outcome.is_good());
+        assert_eq!(run.array.lost(), only(0).or(only(1)));
+    }
 }
 
 /// A scrub that has found nothing wrong ends the mark that something was forced, on the drives, too; one that has leaves it.
@@ -203,11 +289,11 @@ pub(crate) fn says(run: &Runtime, drive: usize) -> Book {
     Superblock::decode(run.drives[drive].bytes(extent(0, 1))).unwrap().book
 }
 
-/// How many commands inside the drives are records.
+/// How many commands inside the drives write records, or read them back.
 fn records(run: &Runtime) -> usize {
     let is_record = |command: &Command| {
         let place = command.extent().map(|extent| extent.lba.get());
-        command.is_write() && [Some(0), Some(699)].contains(&place)
+        [Some(0), Some(699)].contains(&place)
     };
     run.inside.iter().filter(|submit| is_record(&submit.command)).count()
 }

@@ -5,9 +5,9 @@ use levelhead_array::quorum::quorum;
 use levelhead_array::superblock::Uuid;
 use levelhead_array::{ArrayEvent, Books, Cell, Policy, Settings, Submit};
 use levelhead_block::{BlockDevice, Memory, Outcome};
-use levelhead_units::{DriveIdx, DriveSet, Extent, Lba};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Sectors};
 
-use crate::books::{PATIENCE, found, started};
+use crate::books::{LARGE, PATIENCE, found, journaled, only, started, started_on};
 use crate::runtime::{Runtime, extent, settings};
 
 /// Where the damaged sector lies.
@@ -71,6 +71,31 @@ fn start_over(run: &Runtime, drives: &[usize]) -> Runtime {
     next
 }
 
+/// Where a drive's list is written.
+fn is_list(run: &Runtime, submit: &Submit) -> bool {
+    let place = run.drives[0].size().get() - 256;
+    let slots = place..place + DAMAGED_PLACE.get();
+    submit.command.extent().is_some_and(|own| slots.contains(&own.lba.get()))
+}
+
+/// Ends the next write of a drive's list, of which the drive stores all but this sector.
+fn lose_list(run: &mut Runtime, drive: usize, sector: u64) {
+    let of_list = |run: &Runtime| {
+        let is_meant = |submit: &Submit| {
+            submit.drive.as_usize() == drive && submit.command.is_write() && is_list(run, submit)
+        };
+        run.inside.iter().position(is_meant)
+    };
+    run.run_until(|run| of_list(run).is_some());
+    let at = of_list(run).unwrap();
+    let own = run.inside[at].command.extent().unwrap();
+    let lost = Extent { lba: own.lba + Sectors::new(sector), ..extent(0, 1) };
+    assert!(own.contains(lost.lba), "{own:?}");
+    let before = run.drives[drive].bytes(lost).to_vec();
+    run.finish(at);
+    run.drives[drive].bytes_mut(lost).copy_from_slice(&before);
+}
+
 fn stop(run: &mut Runtime) {
     run.stop();
     run.run_until_quiet();
@@ -125,14 +150,7 @@ fn write_takes_a_sector_off_the_list_before_it_is_answered() {
     write(&mut run, 2, extent(at + 1, 1));
     assert_eq!(read(&mut run, 3, extent(at, 1)), [0], "its neighbour was written, not it");
     run.write(4, extent(at, 1), &[4; 4096]);
-    let place = run.drives[0].size().get() - 256;
-    let is_list = |run: &Runtime| {
-        let writes = run.inside.iter().filter_map(|sub| sub.command.extent());
-        writes
-            .filter(|extent| (place..place + DAMAGED_PLACE.get()).contains(&extent.lba.get()))
-            .count()
-    };
-    while is_list(&run) == 0 {
+    while !run.inside.iter().any(|submit| is_list(&run, submit)) {
         run.finish(0);
     }
     assert!(run.take(4).is_none() && run.array.damaged().is_empty());
@@ -152,6 +170,122 @@ fn write_takes_a_sector_off_the_list_before_it_is_answered() {
     next.read(6, extent(at, 1));
     next.run_until_quiet();
     assert_eq!(next.take(6).unwrap().1.as_slice(), [4; 4096]);
+}
+
+/// Whether or not writes are read back: what relies on the list waits until a drive has it.
+#[test]
+fn list_that_is_not_there_is_written_again_and_costs_the_drive_in_the_end() {
+    for (times, is_lost) in [(1, false), (3, false), (4, true)] {
+        let mut run = with_damage();
+        let at = broken(&run);
+        run.write(2, extent(at, 1), &[2; 4096]);
+        (0..times).for_each(|_| lose_list(&mut run, 1, 0));
+        run.run_until_quiet();
+        assert!(run.take(2).unwrap().0.outcome.is_good());
+        assert_eq!(run.array.counters().verify_records, times.min(3), "{times}");
+        assert_eq!(run.array.lost().contains(DriveIdx::new(1)), is_lost, "{times}");
+        let left: &[usize] = if is_lost { &[0, 2, 3] } else { &[0, 1, 2, 3] };
+        let lists: Vec<_> = found(&run, left).into_iter().map(|found| found.lists).collect();
+        let newest = |lists: &[ListCopy; 2]| {
+            let generation = |list: &ListCopy| match list {
+                ListCopy::Read(listing) => listing.generation,
+                ListCopy::Nothing | ListCopy::Unreadable => 0,
+            };
+            lists.iter().map(generation).max().unwrap()
+        };
+        assert!(lists.iter().all(|list| newest(list) == newest(&lists[0])), "{lists:?}");
+    }
+}
+
+/// The maps of what drives have missed are records like the list.
+#[test]
+fn page_of_a_map_that_is_not_there_is_written_again_and_costs_the_drive_in_the_end() {
+    for (times, is_lost) in [(1, false), (4, true)] {
+        let mut run = journaled("raid6:2+2,chunk=4KiB", LARGE);
+        write(&mut run, 1, extent(0, 1));
+        run.lose(DriveIdx::new(3));
+        let maps = run.array.own(DriveIdx::new(1)).unwrap().maps().unwrap();
+        let of_maps = |run: &Runtime| {
+            let is_meant = |submit: &Submit| {
+                let place = submit.command.extent().map(|extent| extent.lba);
+                submit.drive == DriveIdx::new(1)
+                    && submit.command.is_write()
+                    && place.is_some_and(|lba| maps.contains(lba))
+            };
+            run.inside.iter().position(is_meant)
+        };
+        for _ in 0..times {
+            run.run_until(|run| of_maps(run).is_some());
+            let at = of_maps(&run).unwrap();
+            let own = run.inside[at].command.extent().unwrap();
+            run.finish(at);
+            run.drives[1].bytes_mut(own).fill(0);
+        }
+        run.run_until_quiet();
+        assert_eq!(run.array.counters().verify_records, times.min(3), "{times}");
+        assert_eq!(run.array.lost().contains(DriveIdx::new(1)), is_lost, "{times}");
+        let pages = |drive: usize| {
+            let maps = run.array.own(DriveIdx::from_usize(drive)).unwrap().maps().unwrap();
+            maps.iter()
+                .filter(|&lba| {
+                    let sector = run.drives[drive].bytes(Extent { lba, ..extent(0, 1) });
+                    sector.iter().any(|&byte| byte != 0)
+                })
+                .count()
+        };
+        assert!(pages(0) > 0 && (is_lost || pages(1) == pages(0)), "{} {}", pages(0), pages(1));
+    }
+}
+
+/// A list of so many ranges that it has several sectors: also the last of them is compared.
+#[test]
+fn list_of_several_sectors_of_which_one_is_not_there_is_written_again() {
+    let mut run = started_on("raid5:3+1,chunk=4KiB", LARGE, false, DriveSet::EMPTY);
+    write(&mut run, 1, extent(0, 1));
+    for lba in (0..600).step_by(2) {
+        let place = run.array.area().on_drive(extent(lba, 1)).lba;
+        run.bad.insert((BROKEN.drive, place));
+    }
+    while run.array.damaged().ranges().count() < 300 {
+        run.resync();
+        let is_large = |run: &Runtime, sub: &Submit| {
+            let extent = sub.command.extent();
+            is_list(run, sub) && extent.is_some_and(|extent| extent.sectors.get() == 3)
+        };
+        while !run.inside.is_empty() && !run.inside.iter().any(|sub| is_large(&run, sub)) {
+            run.finish_any();
+        }
+    }
+    lose_list(&mut run, 2, 2);
+    run.run_until_quiet();
+    assert_eq!((run.array.counters().verify_records, run.array.lost()), (1, DriveSet::EMPTY));
+    assert!(found(&run, &[2])[0].lists.iter().any(|list| match list {
+        ListCopy::Read(listing) => listing.list.ranges().count() == 300,
+        ListCopy::Nothing | ListCopy::Unreadable => false,
+    }));
+}
+
+/// A drive that is needed is kept though it never stores the list; it is not counted among those that have it, and that is told
+/// once.
+#[test]
+fn list_that_is_never_there_costs_no_drive_that_is_needed() {
+    let mut run = with_damage();
+    let at = broken(&run);
+    run.lose(DriveIdx::new(3));
+    run.run_until_quiet();
+    for id in 2..4 {
+        run.write(id, extent(at, 1), &[id as u8; 4096]);
+        if id == 2 {
+            (0..4).for_each(|_| lose_list(&mut run, 1, 0));
+        }
+        run.run_until_quiet();
+        assert!(run.take(id).unwrap().0.outcome.is_good());
+    }
+    assert_eq!(run.array.lost(), only(3));
+    let is_told = |event: &&ArrayEvent| matches!(event, ArrayEvent::RecordLost { .. });
+    let told: Vec<_> = run.array_events.iter().filter(is_told).collect();
+    assert_eq!(told, [&ArrayEvent::RecordLost { drive: DriveIdx::new(1), is_kept: true }]);
+    stop(&mut run);
 }
 
 #[test]
@@ -187,17 +321,14 @@ fn list_that_was_found_on_one_drive_is_on_enough_before_redundancy_counts() {
     for drive in &mut run.drives[1..] {
         drive.bytes_mut(extent(place, 128)).fill(0);
     }
-    let slots = place..place + 128;
-    let is_list =
-        |sub: &Submit| sub.command.extent().is_some_and(|own| slots.contains(&own.lba.get()));
     let mut next = start_over(&run, &[0, 1, 2, 3]);
     stop(&mut next);
     let mut next = start_over(&run, &[0, 1, 2, 3]);
     next.resync();
-    while let Some(at) = next.inside.iter().position(|submit| !is_list(submit)) {
+    while let Some(at) = next.inside.iter().position(|submit| !is_list(&next, submit)) {
         next.finish(at);
     }
-    assert!(next.inside.iter().any(is_list), "it is on its way");
+    assert!(next.inside.iter().any(|submit| is_list(&next, submit)), "it is on its way");
     assert_eq!(next.array.synced(), 0);
     while next.array.synced() < next.array.layout().stripes() {
         next.run_until_quiet();

@@ -12,7 +12,8 @@ use levelhead_array::{
     ScrubState, Settings, Spec, SubId, Submit, Sums,
 };
 use levelhead_block::{
-    BlockDevice, Buf, Command, Data, Durability, Effort, Memory, Outcome, Piece, ZeroTail,
+    BlockDevice, Buf, Command, Data, Durability, Effort, Memory, Outcome, Piece, SectorSet,
+    ZeroTail,
 };
 use levelhead_bytes::Buffers;
 use levelhead_erasure::Kernel;
@@ -179,6 +180,18 @@ impl Runtime {
         let submit = self.inside.remove(at);
         self.ended += 1;
         let outcome = self.execute(&submit);
+        self.array.handle_done(self.now, submit.sub, &outcome);
+        self.carry_out();
+    }
+
+    /// Ends the write at place `at` among those inside a drive: it stores none of its sectors, and says so.
+    pub(crate) fn fail_write(&mut self, at: usize) {
+        self.tick();
+        let submit = self.inside.remove(at);
+        self.ended += 1;
+        assert!(submit.command.is_write(), "{submit:?}");
+        let damaged = SectorSet::first(submit.command.payload());
+        let outcome = Outcome::Done { unknown: SectorSet::EMPTY, damaged };
         self.array.handle_done(self.now, submit.sub, &outcome);
         self.carry_out();
     }

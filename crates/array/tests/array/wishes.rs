@@ -4,7 +4,7 @@ use levelhead_array::quorum::quorum;
 use levelhead_array::superblock::{Forced, State, Uuid};
 use levelhead_array::{
     ArrayEvent, Blame, Books, Budget, Policy, RebuildWish, ScrubProgress, ScrubState, Settings,
-    Wishes,
+    Submit, Wishes,
 };
 use levelhead_block::{BlockDevice, Memory};
 use levelhead_units::{Bytes, DriveIdx, DriveSet, Extent, Lba, Nanos, Sectors};
@@ -64,9 +64,22 @@ fn begin_scrub(run: &mut Runtime) {
     run.wait(Nanos::ZERO);
 }
 
-/// Until it has seen something, and not everything.
+/// A command for the superblocks, which come first here: they are read back as well, and a change of the books takes as long as a
+/// scrub otherwise.
+fn of_books(run: &Runtime) -> Option<usize> {
+    let is_of_books = |submit: &Submit| {
+        let at = submit.command.extent().map(|extent| extent.lba.get());
+        [Some(0), Some(LARGE.get() - 1)].contains(&at)
+    };
+    run.inside.iter().position(is_of_books)
+}
+
+/// Until it has seen something, and not everything. That it has begun is on all drives then.
 fn scrub_a_part(run: &mut Runtime) -> u64 {
     begin_scrub(run);
+    while let Some(at) = of_books(run) {
+        run.finish(at);
+    }
     run.run_until(|run| run.array.scrub().to > 0);
     let ScrubProgress { state, to, stripes, .. } = run.array.scrub();
     assert_eq!(state, ScrubState::Running);
@@ -178,7 +191,9 @@ fn what_a_scrub_has_found_counts_after_a_restart() {
         let mut run = start_over(&run, &ALL);
         scrub_a_part(&mut run);
         if is_wrong {
-            run.run_until(|run| run.array.scrub().found.unlocated == 1);
+            while run.array.scrub().found.unlocated == 0 {
+                run.finish(of_books(&run).unwrap_or(0));
+            }
         }
         stop(&mut run);
         let mut run = start_over(&run, &ALL);

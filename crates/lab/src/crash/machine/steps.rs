@@ -15,6 +15,9 @@ const STEP_MAX: Nanos = Nanos::from_secs(1);
 /// A disk keeps no command for longer because it sits out or is late with the books, and so is never found silent.
 const KEPT_MAX: Nanos = Nanos::from_secs(2);
 
+/// Of this number of superblocks, lists and maps that are read back, one read takes its time.
+const READ_BACK_KEPT: u64 = 16;
+
 /// Of this number of flushes of a disk that is coming, one fails, and one is refused.
 const COMING_FAILS: u64 = 10;
 
@@ -50,9 +53,24 @@ impl Machine {
             Some(_) | None => {
                 let at = able[rng.below(able.len() as u64) as usize];
                 self.finish(at, rng);
+                self.end_read_backs(rng);
             }
         }
         true
+    }
+
+    /// What the array records of itself is read back. That changes nothing on the disks, and mostly ends at once, so that a swarm
+    /// has its steps for what does.
+    fn end_read_backs(&mut self, rng: &mut Rng) {
+        while !self.slow_books && rng.below(READ_BACK_KEPT) > 0 {
+            let is_read = |at: &usize| {
+                matches!(self.inside[*at].submit.command, Command::Read { .. })
+                    && self.inside[*at].of == Of::Place
+                    && self.is_of_books(*at)
+            };
+            let Some(at) = self.able().into_iter().find(is_read) else { return };
+            self.finish(at, rng);
+        }
     }
 
     /// The commands inside disks that do not hang.
