@@ -42,6 +42,7 @@ use crate::policy::Policy;
 use crate::policy::tau::Share;
 use crate::shape::redundancy::Redundancy;
 use crate::shape::{Area, Layout};
+use crate::verify::promises::Promises;
 use crate::verify::state::Verify;
 use crate::{Content, Settings};
 
@@ -118,6 +119,8 @@ pub(crate) struct Core {
     pub(crate) counters: Counters,
     /// What was written and is to be read back.
     pub(crate) verify: Verify,
+    /// What such a read is worth.
+    pub(crate) promises: Promises,
     /// Reads of a mirror that were begun: its copies take turns.
     pub(crate) turn: u64,
     /// Room for decisions.
@@ -178,6 +181,7 @@ impl Core {
             actions: VecDeque::new(),
             counters: Counters::default(),
             verify: Verify::new(settings.verify, count),
+            promises: Promises::new(count),
             turn: 0,
             shares: Vec::with_capacity(count),
             content: settings.content,

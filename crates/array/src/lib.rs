@@ -86,7 +86,7 @@ pub use settings::{Content, JournalSettings, Left, Settings};
 pub use shape::redundancy::{Redundancy, Term};
 pub use shape::{Area, Cell, DriveCounts, Family, Layout, Parity, Row, Spec, SpecError};
 pub use verify::findings::VerifyStatus;
-pub use verify::settings::{Promise, VerifyMode, VerifySettings, VerifyWrites};
+pub use verify::settings::{Promise, Reach, VerifyMode, VerifySettings, VerifyWrites};
 
 use crate::background::budget::Pacer;
 use crate::background::copying::Copies;
@@ -818,6 +818,7 @@ impl Array {
         self.map_copies.handle_lost(&mut self.core, drive);
         self.forget_written(now, drive);
         self.forget_records(drive);
+        self.core.promises.forget_reads(drive);
         self.core.actions.push_back(Action::Event(Event::Lost { drive, why }));
         let (lost, spec) = (self.core.drives.lost(), *self.core.layout.spec());
         if self.core.has_failed() && survived {

@@ -12,6 +12,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use levelhead_array::Reach;
 use levelhead_units::DriveIdx;
 
 use crate::assemble;
@@ -127,6 +128,8 @@ impl Launch {
             (None, Io::Threads | Io::Best) => ReadWays::none("only io_uring tells a drive"),
         });
         let poller = if model.is_none() { watch(member.path(), clock) } else { None };
+        let is_near = medium.is_direct() && !medium.is_far();
+        let reach = if is_near { Reach::Near } else { Reach::Far };
         let revolution = model.as_ref().map(|model| model.profile.rotation());
         let medium = Arc::clone(medium);
         let backend = match (model, io) {
@@ -152,6 +155,7 @@ impl Launch {
             backend: Some(backend),
             ways: Some(ways),
             revolution,
+            reach,
             poller,
             watch: None,
             work: Work::default(),
@@ -166,6 +170,7 @@ fn far_seat(member: &MemberSpec, far: &Far) -> Seat {
         backend: Some(Backend::Member(Box::new(FarMember(far.clone())))),
         ways: Some(Arc::new(ReadWays::none("what answers for it cannot be told"))),
         revolution: None,
+        reach: Reach::Far,
         poller: None,
         watch: None,
         work: Work::default(),

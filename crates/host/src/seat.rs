@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use levelhead_array::{Array, DriveCounters, Promise};
+use levelhead_array::{Array, DriveCounters, Promise, Reach};
 use levelhead_block::{Command, Health, Outcome, Reply};
 use levelhead_units::{DriveIdx, Instant, Nanos};
 
@@ -23,6 +23,8 @@ pub(crate) struct Seat {
     pub(crate) ways: Option<Arc<ReadWays>>,
     /// How long a revolution takes, where that is known.
     pub(crate) revolution: Option<Nanos>,
+    /// Whether what its reads take says where they come from.
+    pub(crate) reach: Reach,
     /// Watches what a real drive says of itself.
     pub(crate) poller: Option<Poller>,
     /// Looks whether the drive can still be used.
@@ -100,6 +102,7 @@ impl Seat {
             backend: None,
             ways: None,
             revolution: None,
+            reach: Reach::Far,
             poller: None,
             watch: None,
             work: Work::default(),
@@ -115,6 +118,7 @@ impl Seat {
     pub(crate) fn introduce(&self, drive: DriveIdx, array: &mut Array) {
         array.handle_promise(drive, self.promise());
         array.handle_revolution(drive, self.revolution);
+        array.handle_reach(drive, self.reach);
     }
 
     /// Why the drive must not be used any more although it answers, if that was seen.

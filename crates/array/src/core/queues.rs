@@ -11,6 +11,7 @@ use crate::action::{Action, SubId, Submit};
 use crate::background::copied::{Coming, Course, What};
 use crate::drives::queue::End;
 use crate::drives::{Ended, Fate, Left, Load, Push};
+use crate::verify::promises::LoneRead;
 use crate::verify::state::{Sent, Verify};
 
 /// What a probe reads, or one chunk if that is less: 8 KiB.
@@ -136,6 +137,7 @@ impl Core {
             due,
             ended_before: 0,
             is_orphan: false,
+            is_refused: false,
         };
         let is_flush = state.command.extent().is_none();
         let load = if is_flush { Load::Nothing } else { Load::Sectors };
@@ -266,6 +268,13 @@ impl Core {
         self.subs.get(&sub)?.started
     }
 
+    /// A command was refused and is sent again.
+    pub(crate) fn note_refused(&mut self, sub: SubId) {
+        if let Some(state) = self.subs.get_mut(&sub) {
+            state.is_refused = true;
+        }
+    }
+
     /// What a command is for, and its drive.
     pub(crate) fn whose(&self, sub: SubId) -> Option<(Purpose, DriveIdx)> {
         self.subs.get(&sub).map(|state| (state.purpose, state.drive))
@@ -309,6 +318,15 @@ impl Core {
         self.note_event(event);
         if state.purpose == Purpose::Verify {
             self.verify.reading = self.verify.reading.without(DriveSet::EMPTY.with(drive));
+            let is_alone = inside == 1 && self.drives.ended(drive) == state.ended_before + 1;
+            if let Some(extent) = state.command.extent()
+                && is_alone
+                && outcome.is_good()
+                && !state.is_refused
+            {
+                let (sectors, took) = (extent.sectors, now - started);
+                self.promises.note_read(drive, LoneRead { sectors, took });
+            }
             return state;
         }
         self.verify.note_ended(now, drive);

@@ -28,6 +28,8 @@ pub(crate) struct Sub {
     pub(super) ended_before: u64,
     /// Whether it is inside a drive whose place has another one now.
     pub(super) is_orphan: bool,
+    /// Whether it was refused: what it takes says nothing.
+    pub(super) is_refused: bool,
 }
 
 /// Sectors of a drive that are being written.

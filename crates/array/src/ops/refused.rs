@@ -45,6 +45,7 @@ impl Array {
             return false;
         }
         if self.is_awaited(purpose) {
+            self.core.note_refused(sub);
             self.core.postponed.push_back(Postponed { at: now + PAUSE, sub });
         } else {
             self.drop_refused(now, sub);

@@ -6,7 +6,7 @@ use levelhead_block::{BufId, Combine, Command, Effort, Outcome, Place, Segment};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 
 use super::records::{Keeps, Part, Stage};
-use super::settings::{Promise, VerifyMode};
+use super::settings::{Promise, Reach, VerifyMode};
 use super::state::{Flawed, Flaws, Sent};
 use crate::action::{Action, SubId};
 use crate::core::{Core, Enqueue, OpId, Purpose, Sub};
@@ -39,7 +39,6 @@ pub(crate) struct Checks {
     pub(super) flaws: Flaws,
     /// What is to be mended, in the order in which it was found.
     pub(super) flawed: VecDeque<Flawed>,
-    pub(super) promises: Vec<Promise>,
     /// How long a revolution of each drive takes, where that is known.
     revolutions: Vec<Option<Nanos>>,
 }
@@ -85,7 +84,6 @@ impl Checks {
             is_scans_turn: false,
             flaws: Flaws::new(drives),
             flawed: VecDeque::new(),
-            promises: vec![Promise::Interface; drives],
             revolutions: vec![None; drives],
         }
     }
@@ -151,9 +149,14 @@ impl Core {
 const RECORD: u64 = 1 << 63;
 
 impl Array {
-    /// What a read from the medium of a drive is worth from now on.
+    /// What a read from the medium of a drive is worth from now on, by what the runtime knows.
     pub fn handle_promise(&mut self, drive: DriveIdx, promise: Promise) {
-        self.checks.promises[drive.as_usize()] = promise;
+        self.core.promises.say(drive, promise);
+    }
+
+    /// What lies between the array and a drive. Until it is told, nothing does.
+    pub fn handle_reach(&mut self, drive: DriveIdx, reach: Reach) {
+        self.core.promises.note_reach(drive, reach);
     }
 
     /// A revolution of a drive takes this long, if that is known. What it has just written comes round again then, so that it is asked for a little

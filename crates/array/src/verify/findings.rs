@@ -63,10 +63,13 @@ impl Array {
         let records = &self.core.verify.records;
         let tally = records.tally();
         let present = self.core.drives.present_data();
-        let promise = |drive: DriveIdx| self.checks.promises[drive.as_usize()];
         Some(VerifyStatus {
             mode: settings.mode,
-            guarantee: present.iter().map(promise).min().unwrap_or(Promise::Interface),
+            guarantee: present
+                .iter()
+                .map(|drive| self.promise(drive))
+                .min()
+                .unwrap_or(Promise::Interface),
             writes: tally.writes,
             verified: tally.verified,
             superseded: tally.superseded,
@@ -87,7 +90,7 @@ impl Array {
 
     /// What a read from the medium of a drive is worth.
     pub fn promise(&self, drive: DriveIdx) -> Promise {
-        self.checks.promises[drive.as_usize()]
+        self.core.promises.of(drive)
     }
 
     /// Sectors were read back and are right.

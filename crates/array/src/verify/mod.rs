@@ -14,7 +14,7 @@
 //! the same. Nothing of this is written anywhere: after a crash nothing waits, nothing is lost, and a scrub reads it all.
 //!
 //! What answers the read is the drive's business: the read has [`Effort::Medium`](levelhead_block::Effort::Medium), and
-//! the runtime says for each drive what that is worth ([`Promise`]).
+//! what that is worth of each drive ([`Promise`]) the runtime knows, or what such reads take says it (`promises.rs`).
 //!
 //! # Invariants
 //!
@@ -51,6 +51,7 @@ pub(crate) mod books;
 pub(crate) mod checking;
 pub(crate) mod findings;
 pub(crate) mod on_rings;
+pub(crate) mod promises;
 pub(crate) mod records;
 pub(crate) mod settings;
 pub(crate) mod state;

@@ -31,7 +31,7 @@ impl VerifyMode {
 pub enum Promise {
     /// The drive gives back what it took: perhaps from its memory.
     Interface,
-    /// Its memory can hardly have had it any more.
+    /// Its memory can hardly have had it any more: half of the last reads took longer than memory does.
     Likely,
     /// It comes from the medium.
     Medium,
@@ -49,6 +49,15 @@ impl Promise {
             Self::Medium => "medium",
         }
     }
+}
+
+/// What lies between an array and a drive: whether what a read takes says where it comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Nothing that takes time: what the drive has in its memory comes at once.
+    Near,
+    /// Something that does, or that has a memory of its own: a network, another program, the page cache of this machine.
+    Far,
 }
 
 /// How writes are read back.

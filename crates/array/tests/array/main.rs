@@ -14,6 +14,7 @@ mod journal;
 mod late;
 mod level;
 mod mirrors;
+mod promises;
 mod rebuild;
 mod recorded;
 mod runtime;
