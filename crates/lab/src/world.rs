@@ -609,6 +609,11 @@ impl World {
         self.bytes.as_ref().map_or(0, |bytes| bytes.buffers.len())
     }
 
+    /// What a drive itself has counted.
+    pub fn drive_counters(&self, drive: DriveIdx) -> levelhead_drive::Counters {
+        self.drives[drive.as_usize()].drive.counters()
+    }
+
     /// The bytes on a drive, where they are carried, to change them behind its back.
     pub fn platter_mut(&mut self, drive: DriveIdx) -> Option<&mut Memory> {
         self.bytes.as_mut().map(|bytes| bytes.platter_mut(drive))
