@@ -695,9 +695,15 @@ impl Ledger {
         core.counters.ledger_entries += 1;
         self.entry =
             Some(Entry { progress: vec![Progress::NotAsked; self.members.len()], is_safe: false });
-        // A drive that has come into a place is part of entries that say so, and not of one that is repeated.
+        // A drive that has come into a place is part of entries that say so, and not of one that is repeated: that would give it
+        // the name of the one before it, which may have been lost without a record.
         let before = done_without(&self.book.members);
-        for drive in core.drives.reachable().without(before).iter() {
+        let is_named = |drive: &DriveIdx| {
+            self.book.members[drive.as_usize()].uuid == self.members[drive.as_usize()].uuid
+        };
+        let meant: Vec<DriveIdx> =
+            core.drives.reachable().without(before).iter().filter(is_named).collect();
+        for drive in meant {
             let buf = core.acquire(Sectors::new(1));
             let own = self.own(drive).clone();
             let superblock = Superblock { book: self.book.clone(), own, read_only: 0 };

@@ -1,7 +1,7 @@
 //! What a cut has left of an entry of the books on too few drives, at the next start.
 
-use levelhead_array::superblock::{State, Superblock};
-use levelhead_array::{Ending, RebuildWish, Wishes};
+use levelhead_array::superblock::{State, Superblock, Uuid};
+use levelhead_array::{Ending, NewMember, RebuildWish, Wishes};
 use levelhead_units::{Bytes, DriveIdx, Nanos, Sectors};
 
 use crate::books::{SPEC, says};
@@ -53,6 +53,31 @@ fn what_was_found_on_enough_drives_is_left_as_it_is() {
     assert!(run.array.is_recorded());
     run.run_until_quiet();
     assert_eq!(run.written, 0);
+}
+
+/// What was found names the drive that was lost, and the new one holds nothing of what that one held.
+#[test]
+fn new_drive_is_not_given_the_name_of_one_that_was_lost_without_a_record() {
+    for seed in 0..20 {
+        let mut run = found_on_one(SPEC, &ALL);
+        run.reseed(seed);
+        let drive = DriveIdx::new(2);
+        run.lose(drive);
+        let own = run.array.own(drive).cloned().unwrap();
+        run.drives[2].bytes_mut(extent(0, SIZE)).fill(0);
+        let uuid = Uuid([9; 16]);
+        let new = NewMember { uuid, own };
+        run.array.handle_replaced(run.now(), drive, Some(new)).unwrap();
+        run.wait(Nanos::ZERO);
+        while !run.inside.is_empty() {
+            run.finish_any();
+            for lba in [0, SIZE - 1] {
+                if let Ok(word) = Superblock::decode(run.drives[2].bytes(extent(lba, 1))) {
+                    assert_eq!(word.member(), uuid, "seed {seed}, copy at {lba}");
+                }
+            }
+        }
+    }
 }
 
 /// Where losses are not recorded nothing comes after an entry that can never be on enough drives: it is not waited for.
