@@ -66,6 +66,15 @@ fn damaged_sectors_that_are_written_again_count_after_a_crash() {
     }
 }
 
+/// A disk was lost before losses are recorded, and a blank one in its place was given the superblock that was found: after the next
+/// crash it passed for the old one.
+#[test]
+fn blank_disk_does_not_pass_for_the_one_that_was_lost() {
+    for seed in [1_062, 4_778, 4_792] {
+        swarm(seed, 1, Aim::COPIES);
+    }
+}
+
 /// A mark was on its way to a drive that hindered while the array was stopped, and the books said that transactions begin where
 /// they had begun before: none of the next run's counted after a crash.
 #[test]
