@@ -206,7 +206,9 @@ fn request_enters_the_kernel_once_with_all_its_steps() {
             assert!(bench.read(u64::from(at % 10) * 4, sectors).outcome.is_good());
         }
         assert_eq!(count(&bench.strings.steps) - steps, steps_expected);
-        assert_eq!(count(&bench.strings.entries) - entries, READS);
+        // On a busy machine a timer of the engine may be due meanwhile, which is an entry of its own.
+        let more = count(&bench.strings.entries) - entries - READS;
+        assert!(more <= READS / 20, "{more} entries besides");
     }
     bench.array.stop().unwrap();
 }
