@@ -75,6 +75,16 @@ fn blank_disk_does_not_pass_for_the_one_that_was_lost() {
     }
 }
 
+/// A cut left the entry that says that a filled disk is full on a few disks. The next run went without the disk, and was cut off before
+/// that was recorded; then the disk was back, and those few were not. All of them together are more than the layout survives,
+/// and the swarm had forgotten that the disk was not full for good.
+#[test]
+fn disk_that_few_know_to_be_full_counts_as_lost_although_it_is_back() {
+    for seed in [2_758, 5_340, 6_356, 6_732, 7_058] {
+        swarm(seed, 1, Aim::COPIES);
+    }
+}
+
 /// A mark was on its way to a drive that hindered while the array was stopped, and the books said that transactions begin where
 /// they had begun before: none of the next run's counted after a crash.
 #[test]

@@ -33,10 +33,10 @@ pub struct Image {
     pub(crate) promise: Promise,
     /// Disks that the array did without.
     pub(crate) lost: DriveSet,
-    /// Those that it was filling.
-    pub(crate) filling: DriveSet,
     /// Those of them that never come back.
     pub(crate) dead: DriveSet,
+    /// Disks that it was filling, or that were lost while they were filled.
+    pub(crate) unfilled: DriveSet,
     /// Disks whose places have others.
     pub(crate) replaced: Vec<Replaced>,
     /// Disks with a sector of a journal that has become unreadable since the last recovery was over.

@@ -32,8 +32,8 @@ impl Run<'_> {
             torn: Vec::new(),
             promise: Promise::new(make.layout().size().get(), make.logs),
             lost: DriveSet::EMPTY,
-            filling: DriveSet::EMPTY,
             dead: DriveSet::EMPTY,
+            unfilled: DriveSet::EMPTY,
             replaced: Vec::new(),
             spoilt: DriveSet::EMPTY,
         };
@@ -224,7 +224,7 @@ impl Run<'_> {
         self.tally.images += 1;
         let known = assemble(&image.disks, image.dead, image.lost)?;
         // What is being filled is of no use before enough disks say that it is full.
-        let mut gone = known.absent.or(known.assembly.filling).or(image.filling);
+        let mut gone = known.absent.or(known.assembly.filling).or(image.unfilled);
         let in_part = known.assembly.book.members.iter().any(|member| match member.membership {
             Membership::Filling { to } => to > 0 && to < known.assembly.book.stripes(),
             _ => false,

@@ -115,7 +115,8 @@ pub struct Machine {
     returning: DriveSet,
     /// Disks that were taken back.
     pub(crate) returned: u64,
-    /// Disks that were being filled before the start: what says that they are full may lie on one disk alone.
+    /// Disks that are being filled, or were when they were lost or the power failed: what says that they are full may lie on one
+    /// disk alone.
     unfilled: DriveSet,
     coming: Option<Coming>,
     replaced: Vec<Replaced>,
@@ -138,7 +139,7 @@ impl Machine {
     pub(crate) fn start(start: Start) -> Result<Self, String> {
         let Start { image, hidden, rules, patience, slow_books, slow_aside, fills, verify, seed } =
             start;
-        let Image { disks, promise, lost, filling, dead, spoilt, .. } = image;
+        let Image { disks, promise, lost, dead, unfilled, spoilt, .. } = image;
         let replaced = Vec::new();
         let Assembled { assembly, returning, .. } = assemble(&disks, hidden, lost)?;
         if let Some(doubt) = assembly.doubt {
@@ -192,7 +193,7 @@ impl Machine {
             rules,
             returning,
             returned: 0,
-            unfilled: filling,
+            unfilled,
             coming: None,
             replaced,
             seated: 0,
@@ -218,12 +219,12 @@ impl Machine {
             }
         }
         let (disks, promise) = (self.disks.clone(), self.promise.clone());
-        let (lost, dead, spoilt) = (self.array.away(), self.dead, self.spoilt);
-        let filling = self.unfilled().without(lost);
+        let (lost, dead) = (self.array.away(), self.dead);
+        let (unfilled, spoilt) = (self.unfilled, self.spoilt);
         let replaced = self.replaced.clone();
         let is_mistaken = |coming: &Coming| coming.has_copy && is_member(&coming.disk);
         assert!(!self.coming.as_ref().is_some_and(is_mistaken), "CP1: it says that it is a member");
-        Image { disks, torn, promise, lost, filling, dead, replaced, spoilt }
+        Image { disks, torn, promise, lost, dead, unfilled, replaced, spoilt }
     }
 
     /// What was answered and must not have been.
@@ -239,13 +240,17 @@ impl Machine {
 
     /// Disks that are away, or that the array does not count on for good.
     pub(crate) fn gone(&self) -> DriveSet {
-        self.array.lost().or(self.unfilled())
+        self.array.lost().or(self.unfilled)
     }
 
-    /// Disks that are being filled, or were before the start, if what was found is not on enough disks yet.
-    fn unfilled(&self) -> DriveSet {
-        let before = if self.array.is_recorded() { DriveSet::EMPTY } else { self.unfilled };
-        self.array.lost().without(self.array.away()).or(before)
+    /// A disk is not one of those any more when enough disks say that it is full. One that the array does without stays one: it
+    /// may be back after a crash before its loss is recorded.
+    fn note_unfilled(&mut self) {
+        let filling = self.array.lost().without(self.array.away());
+        if self.array.is_recorded() {
+            self.unfilled = self.unfilled.and(self.array.lost());
+        }
+        self.unfilled = self.unfilled.or(filling);
     }
 
     /// The recovery is over: no unreadable sector of a journal matters any more.
@@ -537,6 +542,7 @@ impl Machine {
                 Action::Answer(answer) => self.note_answer(answer),
             }
         }
+        self.note_unfilled();
     }
 
     fn note_answer(&mut self, answer: Answer) {
