@@ -9,7 +9,7 @@ use levelhead_array::quorum::Copy;
 use levelhead_array::superblock::{State, Uuid};
 use levelhead_array::{Cell, Row, Spec};
 use levelhead_erasure::{Kernel, SymbolSet};
-use levelhead_units::{Bytes, DriveSet, Extent, Lba, Sectors};
+use levelhead_units::{Bytes, DriveIdx, DriveSet, Extent, Lba, Sectors};
 
 use super::codewords::{Agreement, Codewords};
 use super::findings::{AllFindings, Finding, FindingKind, Findings, only};
@@ -147,7 +147,7 @@ pub fn check(
 /// What there is to read.
 pub(super) fn total(array: &Offline) -> Bytes {
     let data = array.layout.spec().chunk() * array.layout.chunks();
-    let with_data = array.layout.spec().data_drives();
+    let with_data = array.layout.spec().data_drives().and(array.present());
     let own = array.there().map(|(at, drive)| {
         let data = if with_data.contains(at) { data } else { Sectors::ZERO };
         let journal: Sectors = drive.own.journal().iter().map(|piece| piece.sectors).sum();
@@ -157,7 +157,8 @@ pub(super) fn total(array: &Offline) -> Bytes {
     Bytes::new(own.sum())
 }
 
-/// Reads all windows of an array, one after the other, each drive ahead of what is looked at, until it breaks off.
+/// Reads all windows of an array from the drives that are present, one after the other, each drive ahead of what is looked
+/// at, until it breaks off.
 pub(super) fn read_all(
     array: &Offline,
     overlay: &Overlay,
@@ -165,12 +166,14 @@ pub(super) fn read_all(
     look_at: &mut dyn FnMut(&Places<'_>) -> ControlFlow<()>,
 ) {
     std::thread::scope(|scope| {
-        let start = |drive: &Option<super::OfflineDrive>| {
+        let present = array.present();
+        let start = |at: usize| {
+            let drive = array.drives[at].as_ref();
+            let drive = drive.filter(|_| present.contains(DriveIdx::from_usize(at)))?;
             let windows = Window::all(&array.layout);
-            Some(Stream::start(scope, drive.as_ref()?, &array.area, windows))
+            Some(Stream::start(scope, drive, &array.area, windows))
         };
-        let with_data = &array.drives[..array.layout.spec().drives()];
-        let streams: Vec<Option<Stream>> = with_data.iter().map(start).collect();
+        let streams: Vec<Option<Stream>> = (0..array.layout.spec().drives()).map(start).collect();
         for window in Window::all(&array.layout) {
             let next = |stream: &Option<Stream>| {
                 let stretch = stream.as_ref()?.next();

@@ -140,12 +140,14 @@ impl Offline {
         drives.filter_map(|(at, drive)| Some((DriveIdx::from_usize(at), drive.as_ref()?)))
     }
 
+    /// Those of them that hold what the array wrote to them. What one that is being filled holds is on others as well, and nothing
+    /// is held against it or computed from it.
     pub(crate) fn present(&self) -> DriveSet {
-        let is_filling = |drive: &DriveIdx| {
-            matches!(self.book.members[drive.as_usize()].membership, Membership::Filling { .. })
-        };
-        // What a drive that is being filled holds is on others as well.
-        self.there().map(|(drive, _)| drive).filter(|drive| !is_filling(drive)).collect()
+        self.there().map(|(drive, _)| drive).filter(|&drive| !self.is_filling(drive)).collect()
+    }
+
+    pub(crate) fn is_filling(&self, drive: DriveIdx) -> bool {
+        matches!(self.book.members[drive.as_usize()].membership, Membership::Filling { .. })
     }
 }
 

@@ -7,8 +7,8 @@
 //! 1. the drive that has it, or a copy of it, as it is in place or in the journal;
 //! 2. the rest of its codeword, where redundancy is valid. Where the array was not stopped in good order and keeps no
 //!    journal, what is computed may be wrong: it counts as *doubtful*;
-//! 3. a drive that the array went on without, which may hold something older. Nothing is ever computed from such a
-//!    drive: sectors of different times are no codeword;
+//! 3. a drive that the array went on without, or that was being filled, which may hold something older. Nothing is ever
+//!    computed from such a drive: sectors of different times are no codeword;
 //! 4. nothing: the sector is *lost*, and zeroes in the file.
 
 use std::fs::File;
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use levelhead_array::damaged::{ListCopy, Listing};
 use levelhead_array::membership::Membership;
 use levelhead_array::offline::Overlay;
-use levelhead_array::superblock::{State, Uuid};
+use levelhead_array::superblock::{Book, State, Uuid};
 use levelhead_array::{Cell, Layout, Row, Spec};
 use levelhead_erasure::{Kernel, SymbolSet};
 use levelhead_units::{DriveIdx, Extent, Lba, SECTOR_SIZE, Sectors};
@@ -123,10 +123,30 @@ pub enum SalvageError {
 /// An array, and drives that may hold what it held earlier.
 struct Wreck {
     array: Offline,
-    old: Vec<Option<OfflineDrive>>,
+    old: Vec<Option<OldDrive>>,
     refusal: Option<String>,
     /// Whether what is computed may be wrong.
     is_doubtful: bool,
+}
+
+/// A drive that may hold what the array held earlier.
+struct OldDrive {
+    drive: OfflineDrive,
+    /// It holds nothing of the array in stripes from this number on.
+    to: u64,
+}
+
+/// Of a drive with which an array stands as `book` says: it holds nothing of the array in stripes from this number on.
+fn held_to(book: &Book, drive: DriveIdx) -> u64 {
+    match book.members[drive.as_usize()].membership {
+        // A new one has no more than it was given; one that is back has all, and what is on its map is older.
+        Membership::Filling { to } if !book.missed.contains(drive) => to,
+        Membership::Filling { .. }
+        | Membership::Present
+        | Membership::Missing { .. }
+        | Membership::Lost { .. }
+        | Membership::Spare => u64::MAX,
+    }
 }
 
 /// Reads all that can be had of an array into a new file. `progress` is told how much was read, and how much there is,
@@ -175,7 +195,7 @@ impl Wreck {
             State::Clean => array.book.synced,
             State::Dirty => array.book.synced_last,
         };
-        let mut old: Vec<Option<OfflineDrive>> = vec![None; array.drives.len()];
+        let mut old: Vec<Option<OldDrive>> = array.drives.iter().map(|_| None).collect();
         let mut left: Vec<OfflineDrive> =
             array.left_out.iter().filter_map(|left| array.is_of_use(&looked, left)).collect();
         // The newest first.
@@ -187,9 +207,19 @@ impl Wreck {
             let word = labels::newest(&drive.found).expect("it is of use");
             let is_current = word.book.generation + 1 >= array.book.generation
                 && array.book.members[at].membership == Membership::Present;
-            let place = if is_current { &mut array.drives[at] } else { &mut old[at] };
-            if place.is_none() {
-                *place = Some(drive);
+            if is_current {
+                array.drives[at].get_or_insert(drive);
+            } else {
+                let to = held_to(&word.book, drive.own.drive);
+                old[at].get_or_insert(OldDrive { drive, to });
+            }
+        }
+        for (at, drive) in array.there().filter(|(at, _)| array.is_filling(*at)) {
+            let to = held_to(&array.book, at);
+            let place = &mut old[at.as_usize()];
+            // An older one that has everything gives more than a new one that was given little.
+            if place.is_none() || to == u64::MAX {
+                *place = Some(OldDrive { drive: drive.clone(), to });
             }
         }
         Ok(Self { array, old, refusal, is_doubtful: !is_sure })
@@ -247,7 +277,7 @@ impl Wreck {
             uuid: array.book.array,
             size: array.layout.size(),
             drives: array.drives.iter().map(|drive| Some(drive.as_ref()?.member.clone())).collect(),
-            old: old.map(|drive| (drive.own.drive, drive.member.clone())).collect(),
+            old: old.map(|old| (old.drive.own.drive, old.drive.member.clone())).collect(),
             left_out: array.left_out.clone(),
             refusal: self.refusal.clone(),
             sectors,
@@ -380,7 +410,11 @@ impl Work<'_> {
         into: &mut [u8],
     ) -> bool {
         let at = cell.drive.as_usize();
-        let Some(drive) = &self.wreck.old[at] else { return false };
+        let (Row { stripe, .. }, _) = self.wreck.array.layout.symbol(cell);
+        let has_it = |old: &&OldDrive| stripe < old.to;
+        let Some(OldDrive { drive, .. }) = self.wreck.old[at].as_ref().filter(has_it) else {
+            return false;
+        };
         let stretch = old[at].get_or_insert_with(|| {
             let buf = levelhead_block::Buf::zeroed(places.window.sectors());
             read_window(&drive.opened, &self.wreck.array.area, &places.window, buf)

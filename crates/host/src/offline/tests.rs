@@ -5,7 +5,8 @@ use std::fs;
 use std::sync::Arc;
 
 use levelhead_array::damaged::Listing;
-use levelhead_array::{HostOrder, Patience, Policy};
+use levelhead_array::superblock::Superblock;
+use levelhead_array::{Cell, HostOrder, Patience, Policy};
 use levelhead_block::adapter::Waiting;
 use levelhead_block::{
     BlockDevice, BlockService, Buf, Command, Data, Done, Durability, Outcome, Reply, Request,
@@ -415,4 +416,81 @@ fn array_without_a_drive_has_what_is_left_checked() {
     let checked = look(&left);
     assert_eq!(checked.codewords.right, 0);
     assert_eq!(named(&checked), [], "nothing is left to tell it by");
+}
+
+/// Says on these drives, of those of the array, that one is being filled, and writes noise over its data: below stripe `to` it holds
+/// what it should.
+fn fill(members: &[MemberSpec], drive: usize, filling: Filled) {
+    let Filled { to, is_returned } = filling;
+    let array = Offline::open(Which::Named(members)).unwrap();
+    let mut book = array.book.clone();
+    book.generation += 1;
+    book.members[drive].membership = Membership::Filling { to };
+    let only = DriveSet::EMPTY.with(DriveIdx::from_usize(drive));
+    book.missed = if is_returned { only } else { DriveSet::EMPTY };
+    for (at, of) in array.there() {
+        let mut bytes = fs::read(of.member.path()).unwrap();
+        let word = Superblock { book: book.clone(), own: of.own.clone(), read_only: 0 };
+        for lba in of.own.copies() {
+            let sector = lba.get() as usize * SECTOR_SIZE;
+            bytes[sector..sector + SECTOR_SIZE].copy_from_slice(&word.encode());
+        }
+        let layout = &array.layout;
+        let data = (0..layout.chunks() * layout.spec().chunk().get()).map(Lba::new);
+        let is_beyond = |lba: &Lba| layout.symbol(Cell { drive: at, lba: *lba }).0.stripe >= to;
+        let is_noise = at.as_usize() == drive && !is_returned;
+        for lba in data.filter(|lba| is_noise && is_beyond(lba)) {
+            let at = array.area.on_drive(Extent::new(lba, Sectors::new(1))).lba.get() as usize;
+            bytes[at * SECTOR_SIZE..(at + 1) * SECTOR_SIZE].fill(0xEE);
+        }
+        fs::write(of.member.path(), bytes).unwrap();
+    }
+}
+
+/// How far a drive is filled.
+#[derive(Clone, Copy)]
+struct Filled {
+    to: u64,
+    /// Whether it was the array's before: what it lacks is on a map.
+    is_returned: bool,
+}
+
+#[test]
+fn drive_that_is_being_filled_is_not_held_against_the_others() {
+    for spec in ["raid5:3,chunk=8KiB", "raid6:5,chunk=8KiB", "raid1:2,chunk=8KiB", "raid10:3"] {
+        let shelf = Shelf::filled(spec);
+        let options = SalvageOptions { kernel: Kernel::best() };
+        let [whole, to] = ["whole", "to"].map(|name| shelf.dir.path().join(name));
+        salvage(Which::Named(&shelf.members), &whole, options, &|_, _| {}).unwrap();
+        for drive in 0..2 {
+            let shelf = Shelf::filled(spec);
+            fill(&shelf.members, drive, Filled { to: 3, is_returned: false });
+            assert_eq!(named(&look(&shelf.members)), [], "{spec}, drive {drive}");
+            let _ = fs::remove_file(&to);
+            let salvaged = salvage(Which::Named(&shelf.members), &to, options, &|_, _| {}).unwrap();
+            assert_eq!(salvaged.named, [], "{spec}, drive {drive}");
+            assert!(fs::read(&whole).unwrap() == fs::read(&to).unwrap(), "{spec}, drive {drive}");
+        }
+    }
+}
+
+/// The drives that had all of it are gone: what was given to the new one, and what one that is back holds, is better than nothing.
+#[test]
+fn drive_that_is_being_filled_is_salvaged_as_far_as_it_has_held_the_array() {
+    let options = SalvageOptions { kernel: Kernel::best() };
+    for is_returned in [false, true] {
+        let shelf = Shelf::filled("raid1:2,chunk=8KiB");
+        let [whole, to] = ["whole", "to"].map(|name| shelf.dir.path().join(name));
+        salvage(Which::Named(&shelf.members), &whole, options, &|_, _| {}).unwrap();
+        fill(&shelf.members, 1, Filled { to: 3, is_returned });
+        let salvaged =
+            salvage(Which::Named(&shelf.members[1..]), &to, options, &|_, _| {}).unwrap();
+        let (mut whole, got) = (fs::read(&whole).unwrap(), fs::read(&to).unwrap());
+        let filled = 3 * 2;
+        let size = salvaged.size.get();
+        let old = if is_returned { size } else { filled };
+        assert_eq!(salvaged.sectors, [0, 0, 0, 0, old, size - old], "{is_returned}");
+        whole[old as usize * SECTOR_SIZE..].fill(0);
+        assert!(whole == got, "{is_returned}");
+    }
 }
