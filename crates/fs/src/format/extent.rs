@@ -1,0 +1,158 @@
+//! A coding extent: consecutive sectors of a file and the redundant ones behind them.
+//!
+//! ```text
+//!   on the disk:  | data 0 | data 1 | .. | data n-1 | redundant 0 | redundant 1 | .. |
+//!
+//!   woven, depth 2:  data 0, 2, 4 .. are one codeword, 1, 3, 5 .. another; so are redundant 0, 2 .. and 1, 3 ..
+//! ```
+//!
+//! It is found in the tree of its file by its first sector there. `docs/formats/filesystem.md` is the normative text.
+
+use levelhead_units::{Extent, Lba, Sectors};
+
+use super::fields::{Fields, FieldsMut};
+use super::inode::FileKind;
+
+/// Bytes of one in a tree.
+pub const EXTENT: usize = 20;
+
+mod at {
+    pub(super) const LBA: usize = 0;
+    pub(super) const DATA: usize = 8;
+    pub(super) const REDUNDANT: usize = 12;
+    pub(super) const DEPTH: usize = 13;
+    pub(super) const KIND: usize = 14;
+    pub(super) const ZEROES: std::ops::Range<usize> = 15..20;
+}
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodingExtent {
+    /// The first data sector on the disk.
+    pub lba: Lba,
+    /// Data sectors.
+    pub data: u32,
+    /// Redundant sectors of each codeword.
+    pub redundant: u8,
+    /// Codewords that are woven.
+    pub depth: u8,
+    /// How its sectors are laid out.
+    pub kind: FileKind,
+}
+
+impl CodingExtent {
+    /// All its sectors.
+    pub fn all(&self) -> Extent {
+        let redundant = u64::from(self.redundant) * u64::from(self.depth);
+        Extent::new(self.lba, Sectors::new(u64::from(self.data) + redundant))
+    }
+
+    /// The data sectors.
+    pub fn data(&self) -> Extent {
+        Extent::new(self.lba, Sectors::new(self.data.into()))
+    }
+
+    /// How many codewords it has.
+    pub fn words(&self) -> u32 {
+        u32::from(self.depth).min(self.data)
+    }
+
+    /// Data sectors of a codeword.
+    pub fn word_data(&self, word: u32) -> u32 {
+        let depth = u32::from(self.depth);
+        self.data / depth + u32::from(word < self.data % depth)
+    }
+
+    /// The codeword of a sector, counted from the first, and which symbol it is there: data symbols come first.
+    pub fn symbol(&self, sector: u32) -> WordSymbol {
+        let depth = u32::from(self.depth);
+        if sector < self.data {
+            return WordSymbol { word: sector % depth, symbol: (sector / depth) as usize };
+        }
+        let at = sector - self.data;
+        let word = at % depth;
+        WordSymbol { word, symbol: (self.word_data(word) + at / depth) as usize }
+    }
+
+    /// The sector of a codeword's symbol, counted from the first.
+    pub fn sector(&self, of: WordSymbol) -> u32 {
+        let (depth, data) = (u32::from(self.depth), self.word_data(of.word));
+        let symbol = of.symbol as u32;
+        match symbol.checked_sub(data) {
+            None => symbol * depth + of.word,
+            Some(row) => self.data + row * depth + of.word,
+        }
+    }
+
+    /// Into a tree's bytes.
+    pub fn encode(&self) -> [u8; EXTENT] {
+        let mut bytes = [0; EXTENT];
+        let mut fields = FieldsMut(&mut bytes);
+        fields.put_u64(at::LBA, self.lba.get());
+        fields.put_u32(at::DATA, self.data);
+        fields.put_u8(at::REDUNDANT, self.redundant);
+        fields.put_u8(at::DEPTH, self.depth);
+        fields.put_u8(at::KIND, self.kind as u8);
+        bytes
+    }
+
+    /// From a tree's bytes; nothing if they cannot be one on a disk of this size.
+    pub fn decode(bytes: &[u8], size: u64) -> Option<Self> {
+        let bytes: &[u8; EXTENT] = bytes.try_into().ok()?;
+        let fields = Fields(bytes);
+        let kind = FileKind::ALL.into_iter().find(|kind| *kind as u8 == fields.u8(at::KIND))?;
+        let extent = Self {
+            lba: Lba::new(fields.u64(at::LBA)),
+            data: fields.u32(at::DATA),
+            redundant: fields.u8(at::REDUNDANT),
+            depth: fields.u8(at::DEPTH),
+            kind,
+        };
+        let is_zero = bytes[at::ZEROES].iter().all(|&byte| byte == 0);
+        let is_some = extent.data > 0 && extent.depth > 0 && extent.lba.get() < size;
+        let is_inside = is_some && extent.data < 1 << 20 && extent.all().end().get() <= size;
+        (is_zero && is_inside).then_some(extent)
+    }
+}
+
+/// A symbol of one of an extent's codewords.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WordSymbol {
+    /// The codeword, from 0.
+    pub word: u32,
+    /// The symbol there, from 0.
+    pub symbol: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn woven_codewords_have_every_sector_once() {
+        for (data, depth) in [(1, 1), (5, 1), (5, 2), (16, 8), (3, 8)] {
+            let (lba, kind) = (Lba::new(100), FileKind::Auto);
+            let extent = CodingExtent { lba, data, redundant: 3, depth, kind };
+            let sectors = extent.all().sectors.get() as u32;
+            let mut seen = std::collections::BTreeSet::new();
+            for sector in 0..sectors {
+                let of = extent.symbol(sector);
+                assert!(of.symbol < extent.word_data(of.word) as usize + 3);
+                assert_eq!(extent.sector(of), sector);
+                seen.insert((of.word, of.symbol));
+            }
+            assert_eq!(seen.len(), sectors as usize);
+            assert_eq!(CodingExtent::decode(&extent.encode(), 1_000), Some(extent));
+            assert_eq!(CodingExtent::decode(&extent.encode(), 101), None);
+        }
+    }
+
+    #[test]
+    fn run_of_bad_sectors_hits_woven_codewords_alike() {
+        let (lba, kind) = (Lba::new(0), FileKind::Auto);
+        let extent = CodingExtent { lba, data: 64, redundant: 2, depth: 8, kind };
+        let mut hits = [0; 8];
+        (60..76).for_each(|sector| hits[extent.symbol(sector).word as usize] += 1);
+        assert_eq!(hits, [2; 8]);
+    }
+}

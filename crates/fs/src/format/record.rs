@@ -1,0 +1,231 @@
+//! A record of the journal: a transaction.
+//!
+//! ```text
+//!   | descriptor .. | payload: units, then sectors of files | redundant .. | descriptor again |
+//! ```
+//!
+//! The descriptor names every sector of the payload by its place and its checksum, so that a record that was cut off, or a sector
+//! of it that is damaged, is seen; redundant sectors by the filesystem's own code repair the latter. Everything that the record is
+//! made of is written with one command, and counts once that is durable.
+//!
+//! A descriptor takes as many sectors as its entries need; each begins with the head of a sector of metadata.
+//! `docs/formats/filesystem.md` is the normative text.
+
+use levelhead_units::{Lba, Sectors};
+
+use super::fields::{Fields, FieldsMut};
+use super::unit::{BODY, HEAD, Head, Kind, Sector};
+
+/// Bytes of the beginning of a descriptor's body.
+const BEGIN: usize = 64;
+
+/// Bytes of an entry.
+const ENTRY: usize = 16;
+
+/// Entries of a descriptor's sector.
+pub const ENTRIES: usize = (BODY - BEGIN) / ENTRY;
+
+mod at {
+    pub(super) const RECORD: usize = 0;
+    pub(super) const OLDEST: usize = 8;
+    pub(super) const OLDEST_AT: usize = 16;
+    pub(super) const ENTRIES: usize = 20;
+    pub(super) const PART: usize = 24;
+    pub(super) const SECTORS: usize = 28;
+    pub(super) const REDUNDANT: usize = 32;
+    pub(super) const ALL: usize = 36;
+}
+
+/// What an entry is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum About {
+    /// A unit's new bytes are in the payload; the place is its lead.
+    Unit = 1,
+    /// A file's sector is in the payload.
+    Data = 2,
+    /// What earlier records have for this place does not count any more: it was freed.
+    Revoked = 3,
+    /// A redundant sector of the record itself.
+    Redundant = 4,
+}
+
+/// An entry of a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordEntry {
+    /// What it is about.
+    pub about: About,
+    /// Where that belongs.
+    pub lba: Lba,
+    /// The checksum of the sector in the payload, or 0 if there is none.
+    pub sum: u32,
+}
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Descriptor {
+    /// The filesystem.
+    pub filesystem: u64,
+    /// The name of the transaction; that of the next one is one more.
+    pub record: u64,
+    /// The oldest transaction that is not in its place for good,
+    pub oldest: u64,
+    /// and where its record begins, counted from the beginning of the journal.
+    pub oldest_at: u32,
+    /// In the order of the payload; what has none stands anywhere.
+    pub entries: Vec<RecordEntry>,
+}
+
+impl RecordEntry {
+    /// Whether a sector of the payload belongs to it.
+    pub fn has_payload(&self) -> bool {
+        match self.about {
+            About::Unit | About::Data | About::Redundant => true,
+            About::Revoked => false,
+        }
+    }
+}
+
+impl Descriptor {
+    /// Sectors of a descriptor with this number of entries.
+    pub fn sectors_for(entries: usize) -> u32 {
+        entries.div_ceil(ENTRIES).max(1) as u32
+    }
+
+    /// Sectors that it takes.
+    pub fn sectors(&self) -> u32 {
+        Self::sectors_for(self.entries.len())
+    }
+
+    /// Sectors of the whole record: descriptor, payload, and descriptor again.
+    pub fn record_sectors(&self) -> u32 {
+        let payload = self.entries.iter().filter(|entry| entry.has_payload()).count() as u32;
+        2 * self.sectors() + payload
+    }
+
+    /// As sectors that lie from `place` on; sectors of a journal are counted from `start`, and it has `size` of them.
+    pub fn encode(&self, places: &[Lba]) -> Vec<Sector> {
+        let sectors = self.sectors();
+        assert_eq!(places.len(), sectors as usize, "a place for each sector");
+        let mut all = Vec::new();
+        for (part, &lba) in (0..sectors).zip(places) {
+            let entries = self.entries.iter().skip(part as usize * ENTRIES).take(ENTRIES);
+            let mut sector = [0; HEAD + BODY];
+            let mut fields = FieldsMut(&mut sector[HEAD..]);
+            fields.put_u64(at::RECORD, self.record);
+            fields.put_u64(at::OLDEST, self.oldest);
+            fields.put_u32(at::OLDEST_AT, self.oldest_at);
+            fields.put_u32(at::ENTRIES, self.entries.len() as u32);
+            fields.put_u32(at::PART, part);
+            fields.put_u32(at::SECTORS, sectors);
+            fields.put_u32(at::REDUNDANT, 0);
+            fields.put_u32(at::ALL, self.record_sectors());
+            for (entry, at) in entries.zip((BEGIN..).step_by(ENTRY)) {
+                // A place has 48 bits.
+                fields.put_u64(at, entry.lba.get() | u64::from(entry.about as u8) << 56);
+                fields.put_u32(at + 8, entry.sum);
+            }
+            let Self { filesystem, record: generation, .. } = *self;
+            Head { kind: Kind::Record, filesystem, lba, generation, owner: 0 }.seal(&mut sector);
+            all.push(sector);
+        }
+        all
+    }
+
+    /// One sector of a descriptor, if it is that of this filesystem and lies where it was written.
+    pub fn decode_part(sector: &Sector, filesystem: u64, place: Lba) -> Option<DescriptorPart> {
+        let head = Head::open(sector).ok()?;
+        let is_ours =
+            head.kind == Kind::Record && head.filesystem == filesystem && head.lba == place;
+        if !is_ours {
+            return None;
+        }
+        let body = Fields(&sector[HEAD..]);
+        let (part, sectors) = (body.u32(at::PART), body.u32(at::SECTORS));
+        let count = body.u32(at::ENTRIES) as usize;
+        let is_sane = body.u64(at::RECORD) == head.generation
+            && part < sectors
+            && sectors == Self::sectors_for(count);
+        if !is_sane {
+            return None;
+        }
+        let here = count.saturating_sub(part as usize * ENTRIES).min(ENTRIES);
+        let entry = |at: usize| {
+            let word = body.u64(at);
+            let about = match (word >> 56) as u8 {
+                1 => About::Unit,
+                2 => About::Data,
+                3 => About::Revoked,
+                4 => About::Redundant,
+                _ => return None,
+            };
+            let lba = Lba::new(word & ((1 << 48) - 1));
+            Some(RecordEntry { about, lba, sum: body.u32(at + 8) })
+        };
+        let entries: Option<Vec<RecordEntry>> =
+            (BEGIN..).step_by(ENTRY).take(here).map(entry).collect();
+        Some(DescriptorPart {
+            record: head.generation,
+            oldest: body.u64(at::OLDEST),
+            oldest_at: body.u32(at::OLDEST_AT),
+            part,
+            sectors,
+            all: Sectors::new(body.u32(at::ALL).into()),
+            entries: entries?,
+        })
+    }
+}
+
+/// One sector of a descriptor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DescriptorPart {
+    /// The name of the transaction.
+    pub record: u64,
+    /// The oldest one that is not in its place for good,
+    pub oldest: u64,
+    /// and where its record begins.
+    pub oldest_at: u32,
+    /// Which sector of the descriptor this is,
+    pub part: u32,
+    /// of how many.
+    pub sectors: u32,
+    /// Sectors of the whole record.
+    pub all: Sectors,
+    /// Its entries.
+    pub entries: Vec<RecordEntry>,
+}
+
+const _: () = assert!(ENTRIES == 248);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptor_is_read_as_it_was_written_and_only_where_it_lies() {
+        let entry = |at: u64| RecordEntry {
+            about: [About::Unit, About::Data, About::Revoked, About::Redundant][at as usize % 4],
+            lba: Lba::new((1 << 47) + at),
+            sum: at as u32,
+        };
+        for count in [0, 1, 248, 249, 600] {
+            let entries = (0..count).map(entry).collect();
+            let (filesystem, record, oldest, oldest_at) = (5, 70, 66, 13);
+            let descriptor = Descriptor { filesystem, record, oldest, oldest_at, entries };
+            let places: Vec<Lba> =
+                (0..descriptor.sectors()).map(|at| Lba::new(900 + u64::from(at))).collect();
+            let sectors = descriptor.encode(&places);
+            let mut read = Vec::new();
+            for (part, (sector, &place)) in (0..).zip(sectors.iter().zip(&places)) {
+                let found = Descriptor::decode_part(sector, 5, place).unwrap();
+                assert_eq!((found.part, found.sectors), (part, descriptor.sectors()));
+                assert_eq!((found.record, found.oldest, found.oldest_at), (70, 66, 13));
+                assert_eq!(found.all.get(), u64::from(descriptor.record_sectors()));
+                read.extend(found.entries);
+                assert_eq!(Descriptor::decode_part(sector, 6, place), None);
+                assert_eq!(Descriptor::decode_part(sector, 5, Lba::new(1)), None);
+            }
+            assert_eq!(read, descriptor.entries);
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! A filesystem.
+pub mod format;
+pub mod geometry;
