@@ -198,8 +198,7 @@ impl Geometry {
     /// Panics unless the sector may lead ([`Geometry::may_lead`]).
     pub fn copies_of(&self, lead: Lba) -> Vec<Lba> {
         assert!(self.may_lead(lead), "{lead:?} leads no unit");
-        let mut copies: Vec<Lba> =
-            (0..self.near()).map(|at| lead + Sectors::new(at)).collect();
+        let mut copies: Vec<Lba> = (0..self.near()).map(|at| lead + Sectors::new(at)).collect();
         if self.has_far() {
             let offset = self.offset(lead);
             let fellow = self.group(self.fellow(self.group_of(lead))).lba;

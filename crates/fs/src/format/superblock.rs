@@ -218,8 +218,8 @@ mod tests {
 
     fn one() -> Superblock {
         let geometry = Geometry::of_disk(Sectors::new(100_000), 3).unwrap();
-        let summary = geometry.group(crate::geometry::GroupIdx(0)).lba
-            + Sectors::new(geometry.fixed_end());
+        let summary =
+            geometry.group(crate::geometry::GroupIdx(0)).lba + Sectors::new(geometry.fixed_end());
         Superblock {
             identity: *b"0123456789abcdef",
             generation: 3,

@@ -1,0 +1,444 @@
+//! Which sectors are taken.
+//!
+//! # Invariants
+//!
+//! - SP1. A sector's bit is set from the transaction that takes it to the one that frees it.
+//! - SP2. A sector that was freed is not taken before that is durable, and no read of it is under way ([`Recent`]): a crash may
+//!   bring back what was there.
+//! - SP3. The summary of a group says how many of its bits are clear; zero means that nothing was ever taken of it, and then its
+//!   bitmaps need not have been written.
+//! - SP4. The sums of sectors of which none is taken need not have been written: who takes the first of them writes them anew.
+
+use std::collections::BTreeMap;
+
+use levelhead_units::{Extent, Lba, Sectors};
+
+use crate::attempt::{Attempt, Stop};
+use crate::format::fields::{Fields, FieldsMut};
+use crate::format::unit::{BODY, Kind};
+use crate::geometry::{BITS, Geometry, GroupIdx, SUMS, SumPlace};
+use crate::request::Errno;
+
+/// Groups that one unit of the summary speaks of.
+const SUMMARIES: u64 = BODY as u64 / 4;
+
+/// What was freed lately.
+#[derive(Debug, Default)]
+pub(crate) struct Recent {
+    /// The first sector of each run, and the first behind it.
+    runs: BTreeMap<u64, u64>,
+}
+
+impl Recent {
+    /// Sectors were freed.
+    pub(crate) fn add(&mut self, extent: Extent) {
+        self.runs.insert(extent.lba.get(), extent.end().get());
+    }
+
+    /// They may be taken again.
+    pub(crate) fn remove(&mut self, extent: Extent) {
+        self.runs.remove(&extent.lba.get());
+    }
+
+    /// How many sectors there are.
+    pub(crate) fn sectors(&self) -> u64 {
+        self.runs.iter().map(|(from, to)| to - from).sum()
+    }
+
+    /// The end of the run that a sector lies in.
+    fn end_over(&self, lba: u64) -> Option<u64> {
+        let (_, &end) = self.runs.range(..=lba).next_back()?;
+        (lba < end).then_some(end)
+    }
+
+    /// The first sector from one on that lies in a run.
+    fn next(&self, from: u64) -> Option<u64> {
+        match self.end_over(from) {
+            Some(_) => Some(from),
+            None => self.runs.range(from..).next().map(|(&first, _)| first),
+        }
+    }
+}
+
+/// How long a run of free sectors is wanted, and how long it must be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    /// Sectors that would be best.
+    pub(crate) most: u64,
+    /// Fewer are of no use.
+    pub(crate) least: u64,
+}
+
+/// The leads of the summary's units.
+pub(crate) fn summary_leads(geometry: &Geometry, first: Lba) -> impl Iterator<Item = Lba> {
+    let units = geometry.groups().div_ceil(SUMMARIES);
+    let near = geometry.near();
+    (0..units).map(move |unit| first + Sectors::new(unit * near))
+}
+
+/// Bits of a group that are set before anything is taken.
+pub(crate) fn is_reserved(geometry: &Geometry, lba: Lba) -> bool {
+    geometry.offset(lba) < geometry.fixed_end() || geometry.journal().contains(lba)
+}
+
+/// How many sectors of a group are free before anything is taken.
+pub(crate) fn free_at_first(geometry: &Geometry, group: GroupIdx) -> u64 {
+    let all = geometry.group(group);
+    let journal = geometry.journal();
+    let reserved = if all.contains(journal.lba) { journal.sectors.get() } else { 0 };
+    all.sectors.get() - geometry.fixed_end() - reserved
+}
+
+impl Attempt<'_> {
+    fn geometry(&self) -> Geometry {
+        self.superblock.geometry
+    }
+
+    fn summary_of(&self, group: GroupIdx) -> SumPlace {
+        let unit = group.0 / SUMMARIES;
+        let lead = self.superblock.summary + Sectors::new(unit * self.geometry().near());
+        SumPlace { lead, at: (group.0 % SUMMARIES) as usize }
+    }
+
+    /// Free sectors of a group; nothing if none was ever taken.
+    fn free_of(&mut self, group: GroupIdx) -> Result<Option<u64>, Stop> {
+        let SumPlace { lead, at } = self.summary_of(group);
+        let stored = Fields(self.read(lead, Kind::Summary, 0)?).u32(4 * at);
+        Ok(stored.checked_sub(1).map(u64::from))
+    }
+
+    fn set_free(&mut self, group: GroupIdx, free: u64) -> Result<(), Stop> {
+        let SumPlace { lead, at } = self.summary_of(group);
+        FieldsMut(self.change(lead, Kind::Summary, 0)?).put_u32(4 * at, free as u32 + 1);
+        Ok(())
+    }
+
+    /// Sectors that are free, those included that were freed lately.
+    pub(crate) fn free_in_all(&mut self) -> Result<u64, Stop> {
+        let geometry = self.geometry();
+        let mut free = 0;
+        for group in (0..geometry.groups()).map(GroupIdx) {
+            free += self.free_of(group)?.unwrap_or_else(|| free_at_first(&geometry, group));
+        }
+        Ok(free)
+    }
+
+    /// Writes the bitmaps of a group for the first time (SP3).
+    fn open_group(&mut self, group: GroupIdx) -> Result<(), Stop> {
+        let geometry = self.geometry();
+        if self.free_of(group)?.is_some() {
+            return Ok(());
+        }
+        let first = geometry.group(group).lba;
+        for (bitmap, lead) in (0..).zip(geometry.bitmaps(group)) {
+            let bits = geometry.bits_of(group, bitmap);
+            let reserved: Vec<u64> = bits
+                .clone()
+                .filter(|&offset| is_reserved(&geometry, first + Sectors::new(offset)))
+                .map(|offset| offset - bits.start)
+                .collect();
+            let body = self.create(lead, Kind::Bitmap, 0);
+            for bit in reserved {
+                body[(bit / 8) as usize] |= 1 << (bit % 8);
+            }
+        }
+        self.set_free(group, free_at_first(&geometry, group))
+    }
+
+    fn is_taken(&mut self, lba: Lba) -> Result<bool, Stop> {
+        let geometry = self.geometry();
+        let lead = geometry.bitmap_of(lba);
+        let bit = geometry.offset(lba) % BITS;
+        let body = self.read(lead, Kind::Bitmap, 0)?;
+        Ok(body[(bit / 8) as usize] >> (bit % 8) & 1 == 1)
+    }
+
+    /// Sets or clears the bits of a run, which lies in one group.
+    fn mark(&mut self, extent: Extent, is_taken: bool) -> Result<(), Stop> {
+        let geometry = self.geometry();
+        let mut lba = extent.lba;
+        while lba < extent.end() {
+            let lead = geometry.bitmap_of(lba);
+            let from = geometry.offset(lba) % BITS;
+            let count = (extent.end() - lba).get().min(BITS - from);
+            let body = self.change(lead, Kind::Bitmap, 0)?;
+            for bit in from..from + count {
+                let (byte, mask) = (&mut body[(bit / 8) as usize], 1 << (bit % 8));
+                if (*byte & mask != 0) == is_taken {
+                    return Err(Stop::Fail(Errno::Io)); // The disk contradicts itself.
+                }
+                *byte ^= mask;
+            }
+            lba = lba + Sectors::new(count);
+        }
+        let group = geometry.group_of(extent.lba);
+        let free = self.free_of(group)?.ok_or(Stop::Fail(Errno::Io))?;
+        let count = extent.sectors.get();
+        let left = if is_taken { free.checked_sub(count) } else { free.checked_add(count) };
+        self.set_free(group, left.ok_or(Stop::Fail(Errno::Io))?)
+    }
+
+    /// Takes a run, and writes the sums anew of which none was taken (SP4).
+    fn take(&mut self, extent: Extent) -> Result<(), Stop> {
+        let geometry = self.geometry();
+        let group = geometry.group(geometry.group_of(extent.lba));
+        let (first, last) =
+            (geometry.offset(extent.lba), geometry.offset(extent.lba) + extent.sectors.get() - 1);
+        for sums in first / SUMS..=last / SUMS {
+            let range = sums * SUMS..((sums + 1) * SUMS).min(group.sectors.get());
+            let mut is_first = true;
+            for offset in range {
+                let lba = group.lba + Sectors::new(offset);
+                if !is_reserved(&geometry, lba) && self.is_taken(lba)? {
+                    is_first = false;
+                    break;
+                }
+            }
+            let lead = geometry.sum_of(group.lba + Sectors::new(sums * SUMS)).lead;
+            if is_first {
+                self.create(lead, Kind::Sums, 0);
+            }
+        }
+        self.mark(extent, true)
+    }
+
+    /// Takes just these sectors, which nothing has, when a filesystem is made.
+    pub(crate) fn take_here(&mut self, extent: Extent) -> Result<(), Stop> {
+        self.open_group(self.geometry().group_of(extent.lba))?;
+        self.take(extent)
+    }
+
+    /// Takes consecutive sectors for a file: as many as wanted, from `near` on or where there is room.
+    pub(crate) fn take_run(&mut self, near: Lba, wanted: Wanted) -> Result<Extent, Stop> {
+        let geometry = self.geometry();
+        let near = if near.get() < geometry.sectors { near } else { Lba::ZERO };
+        let home = geometry.group_of(near).0;
+        let mut best: Option<Extent> = None;
+        for step in 0..geometry.groups() {
+            let group = GroupIdx((home + step) % geometry.groups());
+            let free = self.free_of(group)?;
+            if free.unwrap_or_else(|| free_at_first(&geometry, group)) < wanted.least {
+                continue;
+            }
+            self.open_group(group)?;
+            let from = if step == 0 { geometry.offset(near) } else { 0 };
+            if let Some(run) = self.find_run(group, from, wanted.most)?
+                && best.is_none_or(|best| best.sectors < run.sectors)
+            {
+                best = Some(run);
+            }
+            if best.is_some_and(|best| best.sectors.get() >= wanted.most) {
+                break;
+            }
+        }
+        let run = best.filter(|run| run.sectors.get() >= wanted.least);
+        let run = run.ok_or(Stop::Fail(Errno::NoSpace))?;
+        self.take(run)?;
+        Ok(run)
+    }
+
+    /// Takes the sectors right behind a place, if they are free.
+    pub(crate) fn take_behind(&mut self, extent: Extent) -> Result<bool, Stop> {
+        let geometry = self.geometry();
+        if extent.end().get() > geometry.sectors {
+            return Ok(false);
+        }
+        let last = extent.end().get() - 1;
+        if geometry.group_of(extent.lba) != geometry.group_of(Lba::new(last)) {
+            return Ok(false);
+        }
+        for lba in extent.iter() {
+            if self.recent.end_over(lba.get()).is_some() || self.is_taken(lba)? {
+                return Ok(false);
+            }
+        }
+        self.take(extent)?;
+        Ok(true)
+    }
+
+    /// The first run of that length from an offset of a group on, and then from its beginning; or the longest one.
+    fn find_run(&mut self, group: GroupIdx, from: u64, most: u64) -> Result<Option<Extent>, Stop> {
+        let mut longest: Option<Extent> = None;
+        let size = self.geometry().group(group).sectors.get();
+        for range in [from..size, 0..from] {
+            let run = self.find_run_in(group, range, most)?;
+            if let Some(run) = run
+                && longest.is_none_or(|longest| longest.sectors < run.sectors)
+            {
+                longest = Some(run);
+            }
+            if longest.is_some_and(|run| run.sectors.get() >= most) {
+                break;
+            }
+        }
+        Ok(longest)
+    }
+
+    fn find_run_in(
+        &mut self,
+        group: GroupIdx,
+        range: std::ops::Range<u64>,
+        most: u64,
+    ) -> Result<Option<Extent>, Stop> {
+        let geometry = self.geometry();
+        let first = geometry.group(group).lba.get();
+        let recent = self.recent;
+        let leads: Vec<Lba> = geometry.bitmaps(group).collect();
+        let are_there = leads.iter().filter(|&&lead| self.want(lead)).count();
+        if are_there < leads.len() {
+            return Err(Stop::Need);
+        }
+        let (mut longest, mut begun): (Option<Extent>, Option<u64>) = (None, None);
+        let mut note = |from: u64, to: u64| {
+            let run = Extent::new(Lba::new(first + from), Sectors::new((to - from).min(most)));
+            if to > from && longest.is_none_or(|longest| longest.sectors < run.sectors) {
+                longest = Some(run);
+            }
+            to - from >= most
+        };
+        let mut offset = range.start;
+        while offset < range.end {
+            if let Some(end) = recent.end_over(first + offset) {
+                if begun.take().is_some_and(|from| note(from, offset)) {
+                    return Ok(longest);
+                }
+                offset = end - first;
+                continue;
+            }
+            let body = self.read(leads[(offset / BITS) as usize], Kind::Bitmap, 0)?;
+            let bit = offset % BITS;
+            let word = Fields(body).u64((bit / 64 * 8) as usize) >> (bit % 64);
+            let next_recent = recent.next(first + offset).map_or(u64::MAX, |next| next - first);
+            let limit =
+                (64 - bit % 64).min(range.end - offset).min(next_recent - offset).min(BITS - bit);
+            let (is_taken, count) = match word & 1 {
+                1 => (true, u64::from(word.trailing_ones()).min(limit)),
+                _ => (false, u64::from(word.trailing_zeros()).min(limit)),
+            };
+            match (is_taken, begun) {
+                (true, Some(from)) => {
+                    begun = None;
+                    if note(from, offset) {
+                        return Ok(longest);
+                    }
+                }
+                (false, None) => begun = Some(offset),
+                (true, None) => {}
+                (false, Some(from)) => {
+                    if offset - from >= most {
+                        note(from, offset);
+                        return Ok(longest);
+                    }
+                }
+            }
+            offset += count;
+        }
+        if let Some(from) = begun {
+            note(from, range.end);
+        }
+        Ok(longest)
+    }
+
+    /// Frees a run of a file (SP2).
+    pub(crate) fn free_run(&mut self, extent: Extent) -> Result<(), Stop> {
+        let geometry = self.geometry();
+        let is_inside = extent.end().get() <= geometry.sectors;
+        if !is_inside || extent.iter().any(|lba| is_reserved(&geometry, lba)) {
+            return Err(Stop::Fail(Errno::Io));
+        }
+        let mut lba = extent.lba;
+        while lba < extent.end() {
+            let group = geometry.group(geometry.group_of(lba));
+            let sectors = (extent.end().min(group.end())) - lba;
+            self.mark(Extent::new(lba, sectors), false)?;
+            lba = lba + sectors;
+        }
+        self.note_freed(extent);
+        Ok(())
+    }
+
+    /// Takes the sectors of a new unit, and makes it.
+    pub(crate) fn take_unit(
+        &mut self,
+        near: Lba,
+        kind: Kind,
+        owner: impl Fn(Lba) -> u64,
+    ) -> Result<Lba, Stop> {
+        let geometry = self.geometry();
+        let home =
+            geometry.group_of(if near.get() < geometry.sectors { near } else { Lba::ZERO }).0;
+        for step in 0..geometry.groups() {
+            let group = GroupIdx((home + step) % geometry.groups());
+            let fellow = geometry.fellow(group);
+            for group in [group, fellow] {
+                if self.free_of(group)?.unwrap_or(geometry.near()) >= geometry.near() {
+                    self.open_group(group)?;
+                }
+            }
+            let from = if step == 0 { geometry.offset(near) } else { 0 };
+            if let Some(lead) = self.find_unit(group, from)? {
+                let copies = geometry.copies_of(lead);
+                self.take(Extent::new(lead, Sectors::new(geometry.near())))?;
+                if geometry.has_far() {
+                    let far = *copies.last().expect("a unit has copies");
+                    self.take(Extent::new(far, Sectors::new(1)))?;
+                }
+                let owner = owner(lead);
+                self.create(lead, kind, owner);
+                return Ok(lead);
+            }
+        }
+        Err(Stop::Fail(Errno::NoSpace))
+    }
+
+    /// The first place for a unit from an offset of a group on, and then from its beginning.
+    fn find_unit(&mut self, group: GroupIdx, from: u64) -> Result<Option<Lba>, Stop> {
+        let geometry = self.geometry();
+        let (all, near) = (geometry.group(group), geometry.near());
+        let fellow = geometry.group(geometry.fellow(group));
+        let most = all.sectors.get().min(fellow.sectors.get());
+        for range in [from.max(geometry.fixed_end())..most, geometry.fixed_end()..from.min(most)] {
+            let mut offset = range.start;
+            while offset < range.end {
+                let run = self.find_run_in(group, offset..range.end, near)?;
+                let Some(run) = run.filter(|run| run.sectors.get() >= near) else { break };
+                let far = fellow.lba + Sectors::new(geometry.offset(run.lba));
+                let is_free = !geometry.has_far()
+                    || (!self.is_taken(far)? && self.recent.end_over(far.get()).is_none());
+                if is_free {
+                    return Ok(Some(run.lba));
+                }
+                offset = geometry.offset(run.lba) + 1;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Frees a unit with all its copies.
+    pub(crate) fn free_unit(&mut self, lead: Lba) -> Result<(), Stop> {
+        let geometry = self.geometry();
+        let copies = geometry.copies_of(lead);
+        self.free_run(Extent::new(lead, Sectors::new(geometry.near())))?;
+        if geometry.has_far() {
+            let far = *copies.last().expect("a unit has copies");
+            self.free_run(Extent::new(far, Sectors::new(1)))?;
+        }
+        self.forget(lead);
+        Ok(())
+    }
+
+    /// The checksum of a sector of a file; nothing if it was not written: it is zero.
+    pub(crate) fn sum(&mut self, lba: Lba) -> Result<Option<u32>, Stop> {
+        let SumPlace { lead, at } = self.geometry().sum_of(lba);
+        let sum = Fields(self.read(lead, Kind::Sums, 0)?).u32(4 * at);
+        Ok((sum != 0).then_some(sum))
+    }
+
+    /// Sets it.
+    pub(crate) fn set_sum(&mut self, lba: Lba, sum: Option<u32>) -> Result<(), Stop> {
+        let SumPlace { lead, at } = self.geometry().sum_of(lba);
+        assert_ne!(sum, Some(0), "0 is none");
+        FieldsMut(self.change(lead, Kind::Sums, 0)?).put_u32(4 * at, sum.unwrap_or(0));
+        Ok(())
+    }
+}
