@@ -1,14 +1,43 @@
-//! A filesystem.
+//! A filesystem over one disk, as a state machine: every file has long codes in it, so that sectors that cannot be read are computed
+//! from others.
+//!
+//! ```text
+//!   Request --> [ Filesystem ] --> Reply, Event
+//!                 |        ^
+//!         Submit  v        |  done
+//!                [   disk   ]
+//! ```
+//!
+//! Inputs are `handle_*(now, ..)`, outputs come from [`Filesystem::poll`], time from [`Filesystem::deadline`]. Many requests and many
+//! commands are under way at a time. Nothing here knows a clock, a thread or a file: the same code serves a kernel over a real
+//! disk and a study over a modelled one.
 #![allow(dead_code)]
-pub mod action;
+
+mod action;
 mod attempt;
 mod cache;
+mod engine;
 pub mod format;
 pub mod geometry;
 mod inodes;
 #[cfg(test)]
 mod made;
-pub mod make;
-pub mod request;
+mod make;
+mod ops;
+mod request;
+mod settings;
 mod space;
+mod status;
+pub mod sums;
 mod tree;
+
+pub use action::{Action, Event, SubId, Submit};
+pub use engine::Filesystem;
+pub use format::inode::{FileKind, Moment};
+pub use make::{CannotMake, NewFilesystem, Wishes, Written, make};
+pub use request::{
+    Allocation, Answer, Attributes, Caller, Changes, Errno, Listed, Named, Removed, Renaming,
+    Request, Room, Setting, Sought, What,
+};
+pub use settings::{MountMode, Settings};
+pub use status::Status;

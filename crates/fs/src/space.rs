@@ -339,6 +339,11 @@ impl Attempt<'_> {
         Ok(longest)
     }
 
+    /// Gives back what this attempt has taken itself, and does not need.
+    pub(crate) fn give_back(&mut self, extent: Extent) -> Result<(), Stop> {
+        self.mark(extent, false)
+    }
+
     /// Frees a run of a file (SP2).
     pub(crate) fn free_run(&mut self, extent: Extent) -> Result<(), Stop> {
         let geometry = self.geometry();

@@ -13,8 +13,8 @@ use levelhead_units::{Extent, Lba, Sectors};
 use super::fields::{Fields, FieldsMut};
 use super::inode::FileKind;
 
-/// Bytes of one in a tree.
-pub const EXTENT: usize = 20;
+/// Bytes of a window in a tree.
+pub const WINDOW: usize = 24;
 
 mod at {
     pub(super) const LBA: usize = 0;
@@ -22,7 +22,9 @@ mod at {
     pub(super) const REDUNDANT: usize = 12;
     pub(super) const DEPTH: usize = 13;
     pub(super) const KIND: usize = 14;
-    pub(super) const ZEROES: std::ops::Range<usize> = 15..20;
+    pub(super) const ZERO: usize = 15;
+    pub(super) const SKIP: usize = 16;
+    pub(super) const COUNT: usize = 20;
 }
 
 /// See the module.
@@ -83,37 +85,76 @@ impl CodingExtent {
             Some(row) => self.data + row * depth + of.word,
         }
     }
+}
+
+/// Consecutive sectors of a file and where they lie: some data sectors of a coding extent, or all of them. Others of it were cut
+/// off or punched out: the code still counts them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// The coding extent.
+    pub extent: CodingExtent,
+    /// Its data sectors before the first one of the window.
+    pub skip: u32,
+    /// Sectors of the window.
+    pub count: u32,
+}
+
+impl Window {
+    /// All of a coding extent.
+    pub fn whole(extent: CodingExtent) -> Self {
+        Self { extent, skip: 0, count: extent.data }
+    }
+
+    /// Where the window's sectors lie.
+    pub fn data(&self) -> Extent {
+        let first = self.extent.lba + Sectors::new(self.skip.into());
+        Extent::new(first, Sectors::new(self.count.into()))
+    }
+
+    /// A part of it.
+    pub fn part(&self, from: u32, count: u32) -> Self {
+        assert!(count > 0 && from + count <= self.count, "{count} from {from} on of {self:?}");
+        Self { extent: self.extent, skip: self.skip + from, count }
+    }
 
     /// Into a tree's bytes.
-    pub fn encode(&self) -> [u8; EXTENT] {
-        let mut bytes = [0; EXTENT];
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![0; WINDOW];
         let mut fields = FieldsMut(&mut bytes);
-        fields.put_u64(at::LBA, self.lba.get());
-        fields.put_u32(at::DATA, self.data);
-        fields.put_u8(at::REDUNDANT, self.redundant);
-        fields.put_u8(at::DEPTH, self.depth);
-        fields.put_u8(at::KIND, self.kind as u8);
+        fields.put_u64(at::LBA, self.extent.lba.get());
+        fields.put_u32(at::DATA, self.extent.data);
+        fields.put_u8(at::REDUNDANT, self.extent.redundant);
+        fields.put_u8(at::DEPTH, self.extent.depth);
+        fields.put_u8(at::KIND, self.extent.kind as u8);
+        fields.put_u32(at::SKIP, self.skip);
+        fields.put_u32(at::COUNT, self.count);
         bytes
     }
 
-    /// From a tree's bytes; nothing if they cannot be one on a disk of this size.
+    /// From a tree's bytes; nothing if they cannot be a window on a disk of this size.
     pub fn decode(bytes: &[u8], size: u64) -> Option<Self> {
-        let bytes: &[u8; EXTENT] = bytes.try_into().ok()?;
+        let bytes: &[u8; WINDOW] = bytes.try_into().ok()?;
         let fields = Fields(bytes);
         let kind = FileKind::ALL.into_iter().find(|kind| *kind as u8 == fields.u8(at::KIND))?;
-        let extent = Self {
+        let extent = CodingExtent {
             lba: Lba::new(fields.u64(at::LBA)),
             data: fields.u32(at::DATA),
             redundant: fields.u8(at::REDUNDANT),
             depth: fields.u8(at::DEPTH),
             kind,
         };
-        let is_zero = bytes[at::ZEROES].iter().all(|&byte| byte == 0);
-        let is_some = extent.data > 0 && extent.depth > 0 && extent.lba.get() < size;
-        let is_inside = is_some && extent.data < 1 << 20 && extent.all().end().get() <= size;
-        (is_zero && is_inside).then_some(extent)
+        let (skip, count) = (fields.u32(at::SKIP), fields.u32(at::COUNT));
+        let is_some = (1..DATA_MAX).contains(&extent.data) && extent.depth > 0 && count > 0;
+        let is_inside = is_some
+            && u64::from(skip) + u64::from(count) <= u64::from(extent.data)
+            && extent.lba.get() < size
+            && extent.all().end().get() <= size;
+        (bytes[at::ZERO] == 0 && is_inside).then_some(Self { extent, skip, count })
     }
 }
+
+/// More data sectors than an extent has: the longest code 64 times woven.
+const DATA_MAX: u32 = 1 << 16;
 
 /// A symbol of one of an extent's codewords.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,8 +183,11 @@ mod tests {
                 seen.insert((of.word, of.symbol));
             }
             assert_eq!(seen.len(), sectors as usize);
-            assert_eq!(CodingExtent::decode(&extent.encode(), 1_000), Some(extent));
-            assert_eq!(CodingExtent::decode(&extent.encode(), 101), None);
+            let window = Window::whole(extent);
+            assert_eq!(Window::decode(&window.encode(), 1_000), Some(window));
+            assert_eq!(Window::decode(&window.encode(), 101), None);
+            let beyond = Window { skip: 1, ..window };
+            assert_eq!(Window::decode(&beyond.encode(), 1_000), None);
         }
     }
 

@@ -48,6 +48,8 @@ pub enum About {
     Revoked = 3,
     /// A redundant sector of the record itself.
     Redundant = 4,
+    /// What is redundant in a coding extent is not what it should be, until the record does not count any more.
+    Stale = 5,
 }
 
 /// An entry of a descriptor.
@@ -57,8 +59,10 @@ pub struct RecordEntry {
     pub about: About,
     /// Where that belongs.
     pub lba: Lba,
-    /// The checksum of the sector in the payload, or 0 if there is none.
+    /// The checksum of the sector in the payload; of a coding extent its data sectors; else 0.
     pub sum: u32,
+    /// Of a coding extent the redundant sectors of each codeword, and how many are woven.
+    pub shape: [u8; 2],
 }
 
 /// See the module.
@@ -81,7 +85,7 @@ impl RecordEntry {
     pub fn has_payload(&self) -> bool {
         match self.about {
             About::Unit | About::Data | About::Redundant => true,
-            About::Revoked => false,
+            About::Revoked | About::Stale => false,
         }
     }
 }
@@ -124,6 +128,8 @@ impl Descriptor {
                 // A place has 48 bits.
                 fields.put_u64(at, entry.lba.get() | u64::from(entry.about as u8) << 56);
                 fields.put_u32(at + 8, entry.sum);
+                fields.put_u8(at + 12, entry.shape[0]);
+                fields.put_u8(at + 13, entry.shape[1]);
             }
             let Self { filesystem, record: generation, .. } = *self;
             Head { kind: Kind::Record, filesystem, lba, generation, owner: 0 }.seal(&mut sector);
@@ -157,10 +163,12 @@ impl Descriptor {
                 2 => About::Data,
                 3 => About::Revoked,
                 4 => About::Redundant,
+                5 => About::Stale,
                 _ => return None,
             };
             let lba = Lba::new(word & ((1 << 48) - 1));
-            Some(RecordEntry { about, lba, sum: body.u32(at + 8) })
+            let shape = [body.u8(at + 12), body.u8(at + 13)];
+            Some(RecordEntry { about, lba, sum: body.u32(at + 8), shape })
         };
         let entries: Option<Vec<RecordEntry>> =
             (BEGIN..).step_by(ENTRY).take(here).map(entry).collect();
@@ -204,9 +212,11 @@ mod tests {
     #[test]
     fn descriptor_is_read_as_it_was_written_and_only_where_it_lies() {
         let entry = |at: u64| RecordEntry {
-            about: [About::Unit, About::Data, About::Revoked, About::Redundant][at as usize % 4],
+            about: [About::Unit, About::Data, About::Revoked, About::Redundant, About::Stale]
+                [at as usize % 5],
             lba: Lba::new((1 << 47) + at),
             sum: at as u32,
+            shape: [9, at as u8],
         };
         for count in [0, 1, 248, 249, 600] {
             let entries = (0..count).map(entry).collect();

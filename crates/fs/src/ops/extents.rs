@@ -1,0 +1,234 @@
+//! Where the sectors of a file lie.
+//!
+//! Pages of a file are its sectors, counted from its beginning. What a window of the tree does not cover is a hole.
+
+use levelhead_units::{Extent, Lba, Sectors};
+
+use crate::attempt::{Attempt, Stop, broken};
+use crate::format::extent::{CodingExtent, Window};
+use crate::format::inode::{FileKind, Inode};
+use crate::space::Wanted;
+use crate::tree::Owned;
+
+/// A window and its first page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mapped {
+    pub(crate) page: u64,
+    pub(crate) window: Window,
+}
+
+impl Mapped {
+    /// The page behind its last one.
+    pub(crate) fn end(&self) -> u64 {
+        self.page + u64::from(self.window.count)
+    }
+
+    /// The page that the coding extent's first sector would have.
+    fn base(&self) -> u64 {
+        self.page.wrapping_sub(self.window.skip.into())
+    }
+}
+
+/// Pages from one to before another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pages {
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+}
+
+impl Attempt<'_> {
+    fn decode_window(&self, bytes: &[u8]) -> Result<Window, Stop> {
+        broken(Window::decode(bytes, self.superblock.geometry.sectors))
+    }
+
+    /// The windows over some pages, each cut to them, in order; at most `most` of them.
+    pub(crate) fn windows(
+        &mut self,
+        number: u64,
+        inode: &Inode,
+        pages: Pages,
+        most: usize,
+    ) -> Result<Vec<Mapped>, Stop> {
+        let mut found = Vec::new();
+        if let Some(pair) = self.tree_floor(number, inode, pages.from)?
+            && pair.key < pages.from
+        {
+            let window = self.decode_window(&pair.value)?;
+            found.extend(cut(Mapped { page: pair.key, window }, pages));
+        }
+        let mut from = pages.from;
+        loop {
+            let pairs = self.tree_from(number, inode, from)?;
+            let Some(last) = pairs.last() else { return Ok(found) };
+            from = last.key + 1;
+            for pair in pairs {
+                if pair.key >= pages.to || found.len() >= most {
+                    return Ok(found);
+                }
+                let window = self.decode_window(&pair.value)?;
+                found.extend(cut(Mapped { page: pair.key, window }, pages));
+            }
+        }
+    }
+
+    /// The window that a page lies in, uncut.
+    pub(crate) fn window_at(
+        &mut self,
+        number: u64,
+        inode: &Inode,
+        page: u64,
+    ) -> Result<Option<Mapped>, Stop> {
+        let Some(pair) = self.tree_floor(number, inode, page)? else { return Ok(None) };
+        let mapped = Mapped { page: pair.key, window: self.decode_window(&pair.value)? };
+        Ok((page < mapped.end()).then_some(mapped))
+    }
+
+    /// Pages that no window covers get one.
+    pub(crate) fn add_window(&mut self, of: &mut Owned<'_>, mapped: Mapped) -> Result<(), Stop> {
+        self.tree_insert(of, mapped.page, mapped.window.encode())
+    }
+
+    /// Makes holes of some pages; frees coding extents that no window needs any more. Returns whether nothing is left of them, after
+    /// at most `most` windows.
+    pub(crate) fn cut_out(
+        &mut self,
+        of: &mut Owned<'_>,
+        pages: Pages,
+        most: usize,
+    ) -> Result<bool, Stop> {
+        for step in 0.. {
+            if step == most {
+                return Ok(false);
+            }
+            // The last one first: what is cut in two parts is looked at once.
+            let found = match self.tree_floor(of.number, of.inode, pages.to.wrapping_sub(1))? {
+                Some(pair) => Mapped { page: pair.key, window: self.decode_window(&pair.value)? },
+                None => return Ok(true),
+            };
+            if found.end() <= pages.from {
+                return Ok(true);
+            }
+            self.tree_remove(of, found.page)?;
+            let (left, right) =
+                (pages.from.saturating_sub(found.page), found.end().saturating_sub(pages.to));
+            if left > 0 {
+                let window = found.window.part(0, left as u32);
+                self.add_window(of, Mapped { page: found.page, window })?;
+            }
+            if right > 0 {
+                let window = found.window.part(found.window.count - right as u32, right as u32);
+                self.add_window(of, Mapped { page: pages.to, window })?;
+            }
+            if left == 0 && right == 0 && !self.is_needed(of, &found)? {
+                self.free_extent(of.inode, &found.window.extent)?;
+            }
+        }
+        unreachable!("it ends with the most windows")
+    }
+
+    /// Whether another window of the same coding extent is there: it lies where the extent's pages lay.
+    fn is_needed(&mut self, of: &Owned<'_>, gone: &Mapped) -> Result<bool, Stop> {
+        let from = gone.base();
+        let to = from + u64::from(gone.window.extent.data);
+        let around = self.windows(of.number, of.inode, Pages { from, to }, usize::MAX)?;
+        Ok(around.iter().any(|other| other.window.extent.lba == gone.window.extent.lba))
+    }
+
+    /// Frees a coding extent.
+    pub(crate) fn free_extent(
+        &mut self,
+        inode: &mut Inode,
+        extent: &CodingExtent,
+    ) -> Result<(), Stop> {
+        let all = extent.all();
+        self.free_run(all)?;
+        inode.sectors = inode.sectors.saturating_sub(all.sectors.get());
+        Ok(())
+    }
+
+    /// A new coding extent for up to `data` data sectors near a place, with the redundancy that goes with them; fewer where no
+    /// run is long enough.
+    pub(crate) fn new_extent(
+        &mut self,
+        inode: &mut Inode,
+        near: Lba,
+        data: u64,
+    ) -> Result<CodingExtent, Stop> {
+        let superblock = self.superblock;
+        let data =
+            data.min(u64::from(superblock.ladder.data_max()) * u64::from(superblock.interleave));
+        let shape = shape(superblock.interleave, &superblock.ladder, data as u32);
+        let most = data + u64::from(shape.redundant) * u64::from(shape.depth);
+        let least = 1 + u64::from(superblock.ladder.redundant(1));
+        let run = self.take_run(near, Wanted { most, least })?;
+        let mut fits = data as u32;
+        let mut extent = CodingExtent { lba: run.lba, data: fits, ..shape };
+        while extent.all().sectors > run.sectors {
+            let over = (extent.all().sectors - run.sectors).get() as u32;
+            fits = fits.saturating_sub(over.div_ceil(2).max(1));
+            extent = self::shape(superblock.interleave, &superblock.ladder, fits);
+            extent.lba = run.lba;
+        }
+        if let Some(rest) = (run.end() - extent.all().end()).get().checked_sub(1) {
+            let rest = Extent::new(extent.all().end(), Sectors::new(rest + 1));
+            self.give_back(rest)?;
+        }
+        inode.sectors += extent.all().sectors.get();
+        // What was there before has left its sums.
+        for lba in extent.all().iter() {
+            self.set_sum(lba, None)?;
+        }
+        Ok(extent)
+    }
+
+    /// Lets a coding extent at the end of a run of pages grow by some data sectors, if what lies behind it is free.
+    pub(crate) fn grow_extent(
+        &mut self,
+        inode: &mut Inode,
+        extent: &CodingExtent,
+        by: u64,
+    ) -> Result<Option<CodingExtent>, Stop> {
+        let superblock = self.superblock;
+        let room = u64::from(superblock.ladder.data_max()) * u64::from(superblock.interleave);
+        let by = by.min(room.saturating_sub(extent.data.into()));
+        if by == 0 || extent.kind != FileKind::Auto {
+            return Ok(None);
+        }
+        let mut grown = shape(superblock.interleave, &superblock.ladder, extent.data + by as u32);
+        grown.lba = extent.lba;
+        let (old, new) = (extent.all(), grown.all());
+        if new.sectors <= old.sectors {
+            return Ok(None);
+        }
+        let behind = Extent::new(old.end(), new.sectors - old.sectors);
+        if !self.take_behind(behind)? {
+            return Ok(None);
+        }
+        inode.sectors += behind.sectors.get();
+        for lba in new.iter().skip(extent.data as usize) {
+            self.set_sum(lba, None)?;
+        }
+        Ok(Some(grown))
+    }
+}
+
+/// A coding extent of this many data sectors, anywhere.
+fn shape(interleave: u8, ladder: &crate::format::ladder::Ladder, data: u32) -> CodingExtent {
+    assert!(data > 0, "an extent has data");
+    // Woven only as far as every codeword has some sectors.
+    let depth = u32::from(interleave).min(data.div_ceil(WOVEN_MIN)).max(1);
+    let redundant = ladder.redundant(data.div_ceil(depth));
+    CodingExtent { lba: Lba::ZERO, data, redundant, depth: depth as u8, kind: FileKind::Auto }
+}
+
+/// The fewest data sectors for which another codeword is woven in.
+const WOVEN_MIN: u32 = 8;
+
+/// The part of a window that lies in some pages.
+fn cut(mapped: Mapped, pages: Pages) -> Option<Mapped> {
+    let (from, to) = (mapped.page.max(pages.from), mapped.end().min(pages.to));
+    (from < to).then(|| Mapped {
+        page: from,
+        window: mapped.window.part((from - mapped.page) as u32, (to - from) as u32),
+    })
+}

@@ -1,0 +1,32 @@
+//! What is decided when a filesystem is mounted.
+
+use levelhead_units::{Nanos, Sectors};
+
+/// Whether anything may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MountMode {
+    /// It may.
+    ReadWrite,
+    /// Nothing is: a filesystem that was not stopped in order is read as its journal says.
+    ReadOnly,
+}
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Whether anything may be written.
+    pub mode: MountMode,
+    /// Memory for what was read: half of it for metadata, half for files.
+    pub cache: Sectors,
+    /// What was written and not synced is safe after this time.
+    pub commit_every: Nanos,
+}
+
+impl Settings {
+    /// To be written, with 256 MiB, safe after 5 s.
+    pub const DEFAULT: Self = Self {
+        mode: MountMode::ReadWrite,
+        cache: Sectors::new(1 << 16),
+        commit_every: Nanos::from_secs(5),
+    };
+}
