@@ -33,7 +33,7 @@ struct Cached {
     unit: Unit,
     used: u64,
     /// Transactions that have it and are not in their places.
-    pins: u32,
+    pins: Vec<u64>,
 }
 
 impl Cache {
@@ -44,7 +44,7 @@ impl Cache {
     /// A unit, if it is there.
     pub(crate) fn get(&mut self, lead: Lba) -> Option<&Unit> {
         let cached = self.units.get_mut(&lead)?;
-        if cached.pins == 0 {
+        if cached.pins.is_empty() {
             self.clock += 1;
             self.order.remove(&cached.used);
             cached.used = self.clock;
@@ -65,38 +65,49 @@ impl Cache {
         }
         let unit = Unit { kind: head.kind, owner: head.owner, bytes: Arc::new(bytes) };
         self.clock += 1;
-        self.units.insert(lead, Cached { unit, used: self.clock, pins: 0 });
+        self.units.insert(lead, Cached { unit, used: self.clock, pins: Vec::new() });
         self.order.insert(self.clock, lead);
         self.shrink();
     }
 
-    /// A unit was changed, by a transaction that keeps it here until [`Cache::release`].
-    pub(crate) fn insert_changed(&mut self, lead: Lba, unit: Unit) {
+    /// A unit was changed by a transaction, which keeps it here until [`Cache::release`].
+    pub(crate) fn insert_changed(&mut self, lead: Lba, unit: Unit, transaction: u64) {
         match self.units.get_mut(&lead) {
             Some(cached) => {
-                if cached.pins == 0 {
+                if cached.pins.is_empty() {
                     self.order.remove(&cached.used);
                 }
                 cached.unit = unit;
-                cached.pins += 1;
+                if !cached.pins.contains(&transaction) {
+                    cached.pins.push(transaction);
+                }
             }
             None => {
-                self.clock += 1;
-                self.units.insert(lead, Cached { unit, used: self.clock, pins: 1 });
+                let pins = vec![transaction];
+                self.units.insert(lead, Cached { unit, used: 0, pins });
             }
         }
     }
 
-    /// Another transaction that has changed a unit is in its place.
-    pub(crate) fn release(&mut self, lead: Lba) {
+    /// A transaction that has changed a unit keeps it no longer.
+    pub(crate) fn release(&mut self, lead: Lba, transaction: u64) {
         let Some(cached) = self.units.get_mut(&lead) else { return };
-        assert!(cached.pins > 0, "{lead:?} is kept by no transaction");
-        cached.pins -= 1;
-        if cached.pins == 0 {
+        let before = cached.pins.len();
+        cached.pins.retain(|&pin| pin != transaction);
+        if cached.pins.is_empty() && before > 0 {
             self.clock += 1;
             cached.used = self.clock;
             self.order.insert(self.clock, lead);
             self.shrink();
+        }
+    }
+
+    /// A unit is there no more.
+    pub(crate) fn remove(&mut self, lead: Lba) {
+        if let Some(cached) = self.units.remove(&lead)
+            && cached.pins.is_empty()
+        {
+            self.order.remove(&cached.used);
         }
     }
 
@@ -129,7 +140,7 @@ mod tests {
     fn what_was_used_last_stays_and_what_was_changed_stays_in_any_case() {
         let mut cache = Cache::new(2);
         let at = Lba::new;
-        cache.insert_changed(at(9), changed(9));
+        cache.insert_changed(at(9), changed(9), 1);
         for lba in 0..3 {
             cache.insert_read(at(lba), &head(), [lba as u8; 4096]);
             cache.get(at(0));
@@ -137,10 +148,10 @@ mod tests {
         assert!(cache.has(at(0)) && !cache.has(at(1)) && cache.has(at(2)) && cache.has(at(9)));
         cache.insert_read(at(9), &head(), [1; 4096]);
         assert_eq!(cache.get(at(9)).unwrap().bytes[0], 9, "what was read is older");
-        cache.insert_changed(at(9), changed(10));
-        cache.release(at(9));
+        cache.insert_changed(at(9), changed(10), 2);
+        cache.release(at(9), 1);
         assert_eq!(cache.len(), 3);
-        cache.release(at(9));
+        cache.release(at(9), 2);
         assert_eq!((cache.len(), cache.get(at(9)).unwrap().bytes[0]), (2, 10));
     }
 }

@@ -15,6 +15,8 @@
 
 mod action;
 mod attempt;
+#[cfg(test)]
+mod bed;
 mod cache;
 mod engine;
 pub mod format;
@@ -29,6 +31,8 @@ mod settings;
 mod space;
 mod status;
 pub mod sums;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 pub use action::{Action, Event, SubId, Submit};

@@ -58,7 +58,7 @@ impl Made {
         let mut attempt = Attempt::new(Ground { superblock, recent, cache, lost });
         let brought = operation(&mut attempt).expect("all of it is in memory");
         for (lead, unit) in attempt.finish().units {
-            self.cache.insert_changed(lead, unit);
+            self.cache.insert_changed(lead, unit, 1);
         }
         brought
     }

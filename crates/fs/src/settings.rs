@@ -1,5 +1,6 @@
 //! What is decided when a filesystem is mounted.
 
+use levelhead_erasure::Kernel;
 use levelhead_units::{Nanos, Sectors};
 
 /// Whether anything may be written.
@@ -20,13 +21,18 @@ pub struct Settings {
     pub cache: Sectors,
     /// What was written and not synced is safe after this time.
     pub commit_every: Nanos,
+    /// What computes redundancy.
+    pub kernel: Kernel,
 }
 
 impl Settings {
     /// To be written, with 256 MiB, safe after 5 s.
-    pub const DEFAULT: Self = Self {
-        mode: MountMode::ReadWrite,
-        cache: Sectors::new(1 << 16),
-        commit_every: Nanos::from_secs(5),
-    };
+    pub fn new(kernel: Kernel) -> Self {
+        Self {
+            mode: MountMode::ReadWrite,
+            cache: Sectors::new(1 << 16),
+            commit_every: Nanos::from_secs(5),
+            kernel,
+        }
+    }
 }

@@ -7,10 +7,13 @@ use levelhead_units::Lba;
 
 use crate::attempt::{Attempt, Stop, broken};
 use crate::format::fields::Fields;
-use crate::format::inode::{INLINE, Inode};
+use crate::format::inode::{Form, INLINE, Inode};
 use crate::format::node::{DEPTH_MAX, Node, Pair};
 use crate::format::unit::{BODY, Kind};
 use crate::request::Errno;
+
+/// Pairs that one attempt takes away from a tree that is to be empty.
+const EMPTIED: usize = 64;
 
 /// A node on the way down.
 struct Step {
@@ -176,6 +179,19 @@ impl Attempt<'_> {
             last.node.depth = 0;
         }
         self.store(of, steps, last)
+    }
+
+    /// Takes pairs away, some at a time; returns whether none is left.
+    pub(crate) fn empty_tree(&mut self, number: u64, inode: &mut Inode) -> Result<bool, Stop> {
+        if inode.form == Form::Content {
+            return Ok(true);
+        }
+        let pairs = self.tree_from(number, inode, 0)?;
+        for pair in pairs.iter().take(EMPTIED) {
+            self.tree_remove(&mut Owned { number, inode }, pair.key)?;
+        }
+        self.set_inode(number, inode)?;
+        Ok(self.tree_from(number, inode, 0)?.is_empty())
     }
 
     /// Puts a node that was changed where it belongs; it parts if it is too large.

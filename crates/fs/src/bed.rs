@@ -1,0 +1,293 @@
+//! A filesystem over a disk in memory, for tests: commands end in any order that a seed says, and the power can be cut.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use levelhead_block::{
+    Buf, Command, Data, Durability, Memory, Outcome, Payload, Piece, Reply, RequestId, SectorSet,
+};
+use levelhead_erasure::Kernel;
+use levelhead_stats::{Rng, Streams};
+use levelhead_units::{Extent, Instant, Lba, Nanos, SECTOR_SIZE, Sectors};
+
+use crate::format::inode::Moment;
+use crate::format::superblock::Superblock;
+use crate::format::unit::Sector;
+use crate::made::wishes;
+use crate::make::make;
+use crate::request::{Answer, Attributes, Caller, Errno, Named, Request, What};
+use crate::{Action, Filesystem, Settings, Submit};
+
+/// See the module.
+pub(crate) struct Bed {
+    pub(crate) fs: Filesystem,
+    /// What is on the medium and in the disk's memory.
+    pub(crate) disk: Memory,
+    /// What is on the medium for good; what was written since the last flush may be there or not.
+    pub(crate) medium: Memory,
+    /// Sectors that differ.
+    unsafe_sectors: BTreeMap<u64, Vec<Box<Sector>>>,
+    inside: VecDeque<Submit>,
+    answers: BTreeMap<RequestId, Answer>,
+    pub(crate) now: Instant,
+    rng: Rng,
+    request_last: u64,
+    /// Waits since something has ended.
+    waits: u32,
+    /// Sectors that cannot be read.
+    pub(crate) bad: std::collections::BTreeSet<u64>,
+    pub(crate) flushes: u64,
+    pub(crate) written: u64,
+    pub(crate) read: u64,
+}
+
+impl Bed {
+    /// A new filesystem, mounted.
+    pub(crate) fn new(sectors: u64, seed: u64) -> Self {
+        let new = make(&wishes(sectors, 3)).unwrap();
+        let mut disk = Memory::new(Sectors::new(sectors));
+        for written in new.first.iter().chain(&new.last) {
+            let one = Extent::new(written.lba, Sectors::new(1));
+            disk.bytes_mut(one).copy_from_slice(&written.bytes[..]);
+        }
+        Self::mount(disk, seed)
+    }
+
+    /// What is on a disk, mounted.
+    pub(crate) fn mount(disk: Memory, seed: u64) -> Self {
+        let superblock = newest(&disk).expect("a superblock is left");
+        let fs = Filesystem::new(Instant::ZERO, superblock, Settings::new(Kernel::best()));
+        let medium = copy(&disk);
+        let mut bed = Self {
+            fs,
+            disk,
+            medium,
+            unsafe_sectors: BTreeMap::new(),
+            inside: VecDeque::new(),
+            answers: BTreeMap::new(),
+            now: Instant::ZERO,
+            rng: Streams::new(seed).stream("bed"),
+            request_last: 0,
+            waits: 0,
+            bad: std::collections::BTreeSet::new(),
+            flushes: 0,
+            written: 0,
+            read: 0,
+        };
+        bed.take();
+        bed
+    }
+
+    fn take(&mut self) {
+        while let Some(action) = self.fs.poll() {
+            match action {
+                Action::Submit(submit) => self.inside.push_back(submit),
+                Action::Reply { id, answer } => {
+                    assert!(self.answers.insert(id, answer).is_none(), "{id:?} has two answers");
+                }
+                Action::Event(_) => {}
+            }
+        }
+    }
+
+    /// Ends one command that is inside, any of them; returns whether there was one.
+    pub(crate) fn step(&mut self) -> bool {
+        if self.inside.is_empty() {
+            return false;
+        }
+        let at = self.rng.below(self.inside.len() as u64) as usize;
+        let Submit { sub, request } = self.inside.remove(at).unwrap();
+        self.now = self.now + Nanos::from_micros(100);
+        let reply = self.carry_out(request.command, request.payload);
+        self.fs.handle_done(self.now, sub, reply);
+        self.take();
+        true
+    }
+
+    fn carry_out(&mut self, command: Command, payload: Payload) -> Reply {
+        match command {
+            Command::Read { extent, .. } => {
+                self.read += extent.sectors.get();
+                let buf = Buf::copy_of(self.disk.bytes(extent));
+                let is_bad = |&at: &u32| self.bad.contains(&(extent.lba.get() + u64::from(at)));
+                let damaged: SectorSet = (0..extent.sectors.get() as u32).filter(is_bad).collect();
+                let outcome = Outcome::Done { unknown: SectorSet::EMPTY, damaged };
+                Reply { data: Data::Buf(buf), ..Reply::bare(outcome) }
+            }
+            Command::Write { extent, durability, .. } => {
+                let Payload::Pieces(pieces) = payload else { panic!("a write has pieces") };
+                self.written += extent.sectors.get();
+                for (lba, bytes) in extent.iter().zip(Piece::each_sector(&pieces)) {
+                    let one = Extent::new(lba, Sectors::new(1));
+                    self.bad.remove(&lba.get());
+                    self.disk.bytes_mut(one).copy_from_slice(bytes);
+                    match durability {
+                        Durability::Durable => {
+                            self.medium.bytes_mut(one).copy_from_slice(bytes);
+                            self.unsafe_sectors.remove(&lba.get());
+                        }
+                        Durability::Cached => {
+                            let sector: Sector = bytes.try_into().unwrap();
+                            self.unsafe_sectors
+                                .entry(lba.get())
+                                .or_default()
+                                .push(Box::new(sector));
+                        }
+                    }
+                }
+                Reply::bare(Outcome::GOOD)
+            }
+            Command::Flush => {
+                self.flushes += 1;
+                for (lba, versions) in std::mem::take(&mut self.unsafe_sectors) {
+                    let one = Extent::new(Lba::new(lba), Sectors::new(1));
+                    self.medium.bytes_mut(one).copy_from_slice(&versions.last().unwrap()[..]);
+                }
+                Reply::bare(Outcome::GOOD)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What a power cut leaves: of what was not flushed and of what was inside each sector is old, new, or half of each.
+    pub(crate) fn cut(mut self) -> Memory {
+        for (lba, versions) in std::mem::take(&mut self.unsafe_sectors) {
+            let choice = self.rng.below(versions.len() as u64 + 1) as usize;
+            if choice > 0 {
+                let one = Extent::new(Lba::new(lba), Sectors::new(1));
+                self.medium.bytes_mut(one).copy_from_slice(&versions[choice - 1][..]);
+            }
+        }
+        for Submit { request, .. } in std::mem::take(&mut self.inside) {
+            let (Command::Write { extent, .. }, Payload::Pieces(pieces)) =
+                (request.command, request.payload)
+            else {
+                continue;
+            };
+            for (lba, bytes) in extent.iter().zip(Piece::each_sector(&pieces)) {
+                let one = Extent::new(lba, Sectors::new(1));
+                match self.rng.below(3) {
+                    0 => {}
+                    1 => self.medium.bytes_mut(one).copy_from_slice(bytes),
+                    _ => {
+                        let half = 512 * (1 + self.rng.below(7) as usize);
+                        self.medium.bytes_mut(one)[..half].copy_from_slice(&bytes[..half]);
+                    }
+                }
+            }
+        }
+        self.medium
+    }
+
+    /// Asks, and does not wait.
+    pub(crate) fn ask(&mut self, what: What) -> RequestId {
+        self.request_last += 1;
+        let id = RequestId(self.request_last);
+        let now = Moment { seconds: self.request_last as i64, nanos: 0 };
+        let caller = Caller { uid: 0, gid: 0 };
+        self.fs.handle_request(self.now, Request { id, caller, now, what });
+        self.take();
+        id
+    }
+
+    /// The answer to a request, if it is there.
+    pub(crate) fn answer(&mut self, id: RequestId) -> Option<Answer> {
+        self.answers.remove(&id)
+    }
+
+    /// Asks, and waits.
+    pub(crate) fn run(&mut self, what: What) -> Answer {
+        let text = format!("{what:?}");
+        let id = self.ask(what);
+        loop {
+            if let Some(answer) = self.answer(id) {
+                return answer;
+            }
+            if !self.step() {
+                let at = self
+                    .fs
+                    .deadline()
+                    .unwrap_or_else(|| panic!("{} never ends", &text[..text.len().min(200)]));
+                self.wait_until(at);
+            }
+        }
+    }
+
+    fn wait_until(&mut self, at: Instant) {
+        self.now = self.now.max(at);
+        self.fs.handle_timeout(self.now);
+        self.take();
+    }
+
+    /// Everything comes to its place, and the disk is left in order.
+    pub(crate) fn unmount(mut self) -> Memory {
+        self.fs.unmount(self.now);
+        self.take();
+        while self.step() {}
+        assert!(self.fs.is_unmounted(), "{:?}", self.fs.status());
+        self.disk
+    }
+
+    pub(crate) fn root(&self, name: &str) -> Named {
+        Named { parent: self.fs.root(), name: name.as_bytes().to_vec() }
+    }
+
+    pub(crate) fn make(&mut self, name: &Named, mode: u32) -> Attributes {
+        match self.run(What::Make { name: name.clone(), mode, device: 0 }) {
+            Answer::Entry(attributes) => attributes,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn write(&mut self, inode: u64, offset: u64, bytes: &[u8]) {
+        let bytes = bytes.to_vec();
+        let count = bytes.len() as u32;
+        let answer = self.run(What::Write { inode, offset, bytes, appends: false });
+        assert_eq!(answer, Answer::Written(count));
+    }
+
+    pub(crate) fn read(&mut self, inode: u64, offset: u64, count: u32) -> Result<Vec<u8>, Errno> {
+        match self.run(What::Read { inode, offset, count }) {
+            Answer::Bytes(bytes) => Ok(bytes),
+            Answer::Failed(errno) => Err(errno),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn sync(&mut self, inode: Option<u64>) {
+        assert_eq!(self.run(What::Sync { inode }), Answer::Done);
+    }
+
+    pub(crate) fn rng(&mut self) -> &mut Rng {
+        &mut self.rng
+    }
+}
+
+/// The superblock that counts.
+pub(crate) fn newest(disk: &Memory) -> Option<Superblock> {
+    let size = Sectors::new((disk_sectors(disk)) as u64);
+    let geometry = crate::geometry::Geometry::of_disk(size, 3)?;
+    let decode = |lba| {
+        let bytes = disk.bytes(Extent::new(lba, Sectors::new(1)));
+        Superblock::decode(bytes.try_into().expect("a sector")).ok()
+    };
+    geometry
+        .superblocks()
+        .into_iter()
+        .filter_map(decode)
+        .max_by_key(|superblock| superblock.generation)
+}
+
+fn disk_sectors(disk: &Memory) -> usize {
+    use levelhead_block::BlockDevice;
+    disk.size().as_usize()
+}
+
+fn copy(disk: &Memory) -> Memory {
+    let size = Sectors::new(disk_sectors(disk) as u64);
+    let mut other = Memory::new(size);
+    let all = Extent::new(Lba::ZERO, size);
+    other.bytes_mut(all).copy_from_slice(disk.bytes(all));
+    other
+}
+
+const _: () = assert!(SECTOR_SIZE == 4096);

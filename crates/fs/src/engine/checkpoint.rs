@@ -1,0 +1,175 @@
+//! Units come to their places, all copies of them, after the record that has them is durable (EN4).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use levelhead_block::{Buf, Durability, Piece, Reply};
+use levelhead_units::{Extent, Instant, Lba, Sectors};
+
+use super::{Filesystem, Purpose, SubId, is_stored};
+use crate::format::unit::Sector;
+
+/// Units that are inside the disk at a time.
+const INSIDE_MAX: usize = 64;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Checkpoint {
+    /// What is durable and not in its place, by its lead.
+    images: BTreeMap<Lba, Image>,
+    /// Copies on their way.
+    writing: BTreeMap<SubId, Lba>,
+    /// Leads whose copies are all written, and in which version.
+    written: Vec<Placed>,
+    flushing: Option<Flushing>,
+    /// What a mark on its way says.
+    pub(super) marking: u64,
+}
+
+#[derive(Debug)]
+struct Image {
+    bytes: Arc<Sector>,
+    record: u64,
+    is_begun: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Placed {
+    lead: Lba,
+    record: u64,
+}
+
+#[derive(Debug)]
+struct Flushing {
+    units: Vec<Placed>,
+    extents: Vec<Lba>,
+}
+
+impl Checkpoint {
+    /// A unit is durable; returns the record that had it before and needs not any more.
+    pub(super) fn insert(&mut self, lead: Lba, bytes: Arc<Sector>, record: u64) -> Option<u64> {
+        let image = Image { bytes, record, is_begun: false };
+        self.images.insert(lead, image).map(|older| older.record)
+    }
+
+    /// A unit is there no more; returns the record that had it.
+    pub(super) fn remove(&mut self, lead: Lba) -> Option<u64> {
+        self.images.remove(&lead).map(|image| image.record)
+    }
+
+    /// The oldest record of what is not in its place for good.
+    pub(super) fn oldest(&self) -> Option<u64> {
+        self.images.values().map(|image| image.record).min()
+    }
+
+    /// Whether nothing is to be done.
+    pub(super) fn is_done(&self) -> bool {
+        self.images.is_empty() && self.writing.is_empty() && self.flushing.is_none()
+    }
+}
+
+impl Filesystem {
+    /// Goes on with bringing things to their places, if it is time.
+    pub(super) fn settle_on(&mut self, now: Instant) -> bool {
+        if self.is_read_only() {
+            return false;
+        }
+        let mut has_moved = false;
+        if self.wants_settling(now) {
+            has_moved |= self.write_units();
+            // Only a durable word makes room.
+            let oldest = self.oldest_needed();
+            if self.journal.is_half_full() && self.committing.is_none() {
+                has_moved |= self.make_room(oldest);
+            }
+            let is_settled = self.checkpoint.is_done() && self.stale.is_empty();
+            if is_settled && self.settle_at.is_some_and(|at| at <= now) {
+                self.settle_at = None;
+            }
+        }
+        has_moved | self.flush_places()
+    }
+
+    fn write_units(&mut self) -> bool {
+        let room = INSIDE_MAX.saturating_sub(self.checkpoint.writing.len());
+        let near = Sectors::new(self.superblock.geometry.near());
+        let is_touched = |lead: Lba, subs: &BTreeMap<SubId, super::Inside>| {
+            // An older version on its way could come last.
+            let copies = self.superblock.geometry.copies_of(lead);
+            subs.values()
+                .filter_map(|inside| inside.extent)
+                .any(|extent: Extent| copies.iter().any(|&copy| extent.contains(copy)))
+        };
+        let next: Vec<(Lba, Arc<Sector>)> = self
+            .checkpoint
+            .images
+            .iter()
+            .filter(|(_, image)| !image.is_begun)
+            .take(room)
+            .filter(|(lead, _)| !is_touched(**lead, &self.subs))
+            .map(|(&lead, image)| (lead, Arc::clone(&image.bytes)))
+            .collect();
+        for (lead, bytes) in &next {
+            self.checkpoint.images.get_mut(lead).expect("it was found").is_begun = true;
+            let one = Piece::whole(Arc::new(Buf::copy_of(&bytes[..])));
+            let pieces = vec![one.clone(); near.as_usize()];
+            let sub = self.submit_write(Purpose::InPlace, *lead, pieces, Durability::Cached);
+            self.checkpoint.writing.insert(sub, *lead);
+            if self.superblock.geometry.has_far() {
+                let copies = self.superblock.geometry.copies_of(*lead);
+                let far = *copies.last().expect("a unit has copies");
+                let sub = self.submit_write(Purpose::InPlace, far, vec![one], Durability::Cached);
+                self.checkpoint.writing.insert(sub, *lead);
+            }
+        }
+        !next.is_empty()
+    }
+
+    pub(super) fn handle_in_place(&mut self, sub: SubId, reply: &Reply) {
+        let lead = self.checkpoint.writing.remove(&sub);
+        if !is_stored(reply) {
+            return self.break_down();
+        }
+        let Some(lead) = lead else { return };
+        let is_writing = self.checkpoint.writing.values().any(|&other| other == lead);
+        if is_writing {
+            return;
+        }
+        if let Some(image) = self.checkpoint.images.get(&lead)
+            && image.is_begun
+        {
+            let record = image.record;
+            self.checkpoint.written.push(Placed { lead, record });
+        }
+    }
+
+    /// What is written is flushed, all of it at once.
+    fn flush_places(&mut self) -> bool {
+        let is_writing = !self.checkpoint.writing.is_empty()
+            || self.subs.values().any(|inside| matches!(inside.what, Purpose::Place(_)));
+        let extents = self.written_places();
+        let is_any = !self.checkpoint.written.is_empty() || !extents.is_empty();
+        if self.checkpoint.flushing.is_some() || is_writing || !is_any {
+            return false;
+        }
+        let units = std::mem::take(&mut self.checkpoint.written);
+        self.checkpoint.flushing = Some(Flushing { units, extents });
+        self.submit_flush(Purpose::FlushInPlace);
+        true
+    }
+
+    pub(super) fn handle_flushed_in_place(&mut self, reply: &Reply) {
+        if !is_stored(reply) {
+            return self.break_down();
+        }
+        let Some(Flushing { units, extents }) = self.checkpoint.flushing.take() else { return };
+        for Placed { lead, record } in units {
+            let is_same = |image: &mut Image| image.record == record;
+            if self.checkpoint.images.get_mut(&lead).is_some_and(is_same) {
+                self.checkpoint.images.remove(&lead);
+                self.cache.release(lead, record);
+            }
+        }
+        self.note_places(&extents);
+    }
+}

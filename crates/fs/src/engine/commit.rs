@@ -1,0 +1,466 @@
+//! Transactions become durable, one after the other.
+//!
+//! ```text
+//!   running --> closed --> what it points to is written, and flushed --> its record is durable --> answers
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use levelhead_block::{Buf, Durability, Piece, Reply};
+use levelhead_units::{Instant, Lba, Nanos, Sectors};
+
+use super::jobs::{Job, JobId, PAGE};
+use super::journal::Journal;
+use super::{Filesystem, Phase, Purpose, SubId, is_stored};
+use crate::cache::Unit;
+use crate::format::extent::CodingExtent;
+use crate::format::record::{About, Descriptor, RecordEntry};
+use crate::format::unit::{Head, Sector};
+use crate::request::{Answer, Errno};
+use crate::sums::sum_of;
+
+/// Units of a transaction after which it is committed.
+const UNITS_MAX: usize = 1_024;
+
+/// What is committed comes to its place after this time, unless the journal wants it sooner.
+const SETTLE_AFTER: Nanos = Nanos::from_secs(30);
+
+/// Changes that become durable together.
+#[derive(Debug)]
+pub(super) struct Transaction {
+    pub(super) record: u64,
+    /// The leads of units that it changes.
+    pub(super) units: BTreeSet<Lba>,
+    pub(super) revoked: BTreeSet<Lba>,
+    pub(super) logged: BTreeMap<Lba, Piece>,
+    pub(super) stale: BTreeMap<Lba, CodingExtent>,
+    /// Direct writes that it points to and that have not ended.
+    pub(super) writes: BTreeSet<SubId>,
+    pub(super) had_direct: bool,
+    /// Jobs that are ready when it is durable.
+    pub(super) waiting: Vec<JobId>,
+    /// Sync jobs whose answer waits for it.
+    pub(super) syncs: Vec<JobId>,
+    pub(super) wants_commit: bool,
+}
+
+/// One that is being committed.
+#[derive(Debug)]
+pub(super) struct Committing {
+    pub(super) record: u64,
+    images: BTreeMap<Lba, Unit>,
+    revoked: BTreeSet<Lba>,
+    logged: BTreeMap<Lba, Piece>,
+    stale: BTreeMap<Lba, CodingExtent>,
+    pub(super) writes: BTreeSet<SubId>,
+    had_direct: bool,
+    waiting: Vec<JobId>,
+    pub(super) syncs: Vec<JobId>,
+    state: State,
+    /// The oldest record that counts, as its own says.
+    oldest: u64,
+    sealed: BTreeMap<Lba, Arc<Sector>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// For direct writes.
+    Waiting,
+    Flushing,
+    /// For room in the journal.
+    Blocked,
+    Writing,
+}
+
+impl Transaction {
+    pub(super) fn new(record: u64) -> Self {
+        Self {
+            record,
+            units: BTreeSet::new(),
+            revoked: BTreeSet::new(),
+            logged: BTreeMap::new(),
+            stale: BTreeMap::new(),
+            writes: BTreeSet::new(),
+            had_direct: false,
+            waiting: Vec::new(),
+            syncs: Vec::new(),
+            wants_commit: false,
+        }
+    }
+
+    /// Whether it changes nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.units.is_empty()
+            && self.revoked.is_empty()
+            && self.logged.is_empty()
+            && self.stale.is_empty()
+    }
+
+    /// How many more sectors of files it may have.
+    pub(super) fn logged_room(&self, journal: &Journal) -> usize {
+        (journal.record_max() as usize / 2).saturating_sub(self.logged.len())
+    }
+
+    /// Whether it should be committed before anything else comes in.
+    pub(super) fn is_full(&self, journal: &Journal) -> bool {
+        let units = self.units.len() + self.revoked.len() / 8;
+        units >= UNITS_MAX.min(journal.record_max() as usize / 4)
+    }
+}
+
+impl Filesystem {
+    /// Whether no transaction takes anything more for the moment.
+    pub(super) fn is_stalling(&self) -> bool {
+        let is_full = self.running.is_full(&self.journal) && self.committing.is_some();
+        (is_full || self.journal.is_half_full())
+            && !matches!(self.phase, Phase::Broken | Phase::Mounting(_))
+    }
+
+    /// What has stalled goes on when it can.
+    pub(super) fn unstall(&mut self) -> bool {
+        if self.stalled.is_empty() || self.is_stalling() {
+            return false;
+        }
+        let stalled = std::mem::take(&mut self.stalled);
+        self.ready.extend(stalled);
+        true
+    }
+
+    /// Something was changed that is to be safe after a while.
+    pub(super) fn begin_commit_soon(&mut self, now: Instant) {
+        self.commit_at = self.commit_at.or(Some(now + self.settings.commit_every));
+    }
+
+    /// Goes on with what is being committed, or begins.
+    pub(super) fn commit_on(&mut self, now: Instant) -> bool {
+        if !self.running.is_empty() {
+            self.begin_commit_soon(now);
+        }
+        if matches!(self.phase, Phase::Broken) {
+            return false;
+        }
+        let Some(committing) = &self.committing else { return self.close(now) };
+        match committing.state {
+            State::Waiting if committing.writes.is_empty() => {
+                let needs_flush = committing.had_direct;
+                let state = if needs_flush { State::Flushing } else { State::Blocked };
+                self.committing.as_mut().expect("it is there").state = state;
+                if needs_flush {
+                    self.submit_flush(Purpose::FlushBeforeRecord);
+                }
+                true
+            }
+            State::Blocked => self.write_record(),
+            State::Waiting | State::Flushing | State::Writing => false,
+        }
+    }
+
+    /// Closes the running transaction, if it is time.
+    fn close(&mut self, now: Instant) -> bool {
+        let is_time = self.commit_at.is_some_and(|at| at <= now);
+        let is_end = matches!(self.phase, Phase::Unmounting);
+        let is_full = self.running.is_full(&self.journal);
+        let is_wanted = self.running.wants_commit || !self.running.syncs.is_empty();
+        if !(is_time || is_end || is_full || is_wanted || !self.stalled.is_empty()) {
+            return false;
+        }
+        if self.running.is_empty() {
+            // Pages that no transaction has yet come into one first.
+            let is_dirty = self.files.values().any(|file| file.is_flushing);
+            if !is_dirty {
+                self.commit_at = None;
+            }
+            self.running.wants_commit = false;
+            let waiting = std::mem::take(&mut self.running.waiting);
+            let syncs = std::mem::take(&mut self.running.syncs);
+            let has_moved = !(waiting.is_empty() && syncs.is_empty());
+            self.ready.extend(waiting);
+            self.ready.extend(syncs);
+            return has_moved;
+        }
+        let next = self.running.record + 1;
+        let closed = std::mem::replace(&mut self.running, Transaction::new(next));
+        let images = closed
+            .units
+            .iter()
+            .map(|&lead| (lead, self.cache.get(lead).expect("it is kept for this").clone()))
+            .collect();
+        self.committing = Some(Committing {
+            record: closed.record,
+            images,
+            revoked: closed.revoked,
+            logged: closed.logged,
+            stale: closed.stale,
+            writes: closed.writes,
+            had_direct: closed.had_direct,
+            waiting: closed.waiting,
+            syncs: closed.syncs,
+            state: State::Waiting,
+            oldest: 0,
+            sealed: BTreeMap::new(),
+        });
+        self.commit_at = self.is_anything_dirty().then_some(now + self.settings.commit_every);
+        true
+    }
+
+    fn is_anything_dirty(&self) -> bool {
+        self.files.keys().any(|&number| self.is_dirty(number))
+    }
+
+    pub(super) fn handle_flushed(&mut self, now: Instant, reply: &Reply) {
+        let _ = now;
+        if !is_stored(reply) {
+            return self.break_down();
+        }
+        if let Some(committing) = &mut self.committing {
+            committing.state = State::Blocked;
+        }
+    }
+
+    /// The oldest record that must be found after a crash.
+    pub(super) fn oldest_needed(&self) -> u64 {
+        let next =
+            self.committing.as_ref().map_or(self.running.record, |committing| committing.record);
+        let stale = self.stale.values().map(|stale| stale.record).min();
+        let units = self.checkpoint.oldest();
+        [Some(next), stale, units].into_iter().flatten().min().expect("there is one")
+    }
+
+    /// Writes the record of what is being committed, if the journal has room.
+    fn write_record(&mut self) -> bool {
+        let oldest = self.oldest_needed();
+        let (filesystem, ladder) = (self.superblock.filesystem(), self.superblock.ladder.clone());
+        let committing = self.committing.as_mut().expect("it is being committed");
+        let record = committing.record;
+        let mut entries: Vec<RecordEntry> = Vec::new();
+        let mut payload: Vec<Piece> = Vec::new();
+        let shape = [0; 2];
+        for (&lead, unit) in &committing.images {
+            let mut bytes = *unit.bytes;
+            let head = Head {
+                kind: unit.kind,
+                filesystem,
+                lba: lead,
+                generation: record,
+                owner: unit.owner,
+            };
+            head.seal(&mut bytes);
+            let sum = sum_of(filesystem, lead, &bytes);
+            entries.push(RecordEntry { about: About::Unit, lba: lead, sum, shape });
+            payload.push(Piece::whole(Arc::new(Buf::copy_of(&bytes))));
+            committing.sealed.insert(lead, Arc::new(bytes));
+        }
+        for (&lba, piece) in &committing.logged {
+            let sum = sum_of(filesystem, lba, piece.bytes());
+            entries.push(RecordEntry { about: About::Data, lba, sum, shape });
+            payload.push(piece.clone());
+        }
+        // A damaged sector of the journal is computed from the others, as one of a file.
+        let data_max = usize::from(ladder.data_max());
+        let mut redundant: Vec<Piece> = Vec::new();
+        for group in payload.chunks(data_max) {
+            let rows = ladder.redundant(group.len() as u32);
+            let mut buf = Buf::zeroed(Sectors::new(rows.into()));
+            let data: Vec<&[u8]> = group.iter().map(Piece::bytes).collect();
+            let mut into: Vec<&mut [u8]> = buf.as_mut_slice().chunks_mut(PAGE as usize).collect();
+            let code = self.codes.get(group.len() as u32, rows);
+            code.encode(self.settings.kernel, &data, &mut into)
+                .expect("one buffer for each symbol");
+            let whole = Piece::whole(Arc::new(buf));
+            redundant.extend((0..u32::from(rows)).map(|row| whole.part(row, 1)));
+        }
+        for piece in redundant {
+            let sum = sum_of(filesystem, Lba::ZERO, piece.bytes());
+            entries.push(RecordEntry { about: About::Redundant, lba: Lba::ZERO, sum, shape });
+            payload.push(piece);
+        }
+        for &lba in &committing.revoked {
+            entries.push(RecordEntry { about: About::Revoked, lba, sum: 0, shape });
+        }
+        for (&lba, extent) in &committing.stale {
+            let shape = [extent.redundant, extent.depth];
+            entries.push(RecordEntry { about: About::Stale, lba, sum: extent.data, shape });
+        }
+        let descriptor = Descriptor { filesystem, record, oldest, oldest_at: 0, entries };
+        let sectors = descriptor.record_sectors();
+        let Some(at) = self.journal.take(record, sectors) else { return self.make_room(oldest) };
+        let oldest_at = self.journal.place_of(oldest);
+        let descriptor = Descriptor { oldest_at, ..descriptor };
+        let pieces = assemble(&descriptor, self.journal.lba(at), payload);
+        let committing = self.committing.as_mut().expect("it is being committed");
+        (committing.state, committing.oldest) = (State::Writing, oldest);
+        let lba = self.journal.lba(at);
+        self.submit_write(Purpose::Record, lba, pieces, Durability::Durable);
+        true
+    }
+
+    /// There is no room: what is over is said to be, or brought to its place.
+    pub(super) fn make_room(&mut self, oldest: u64) -> bool {
+        self.settle_at = Some(Instant::ZERO);
+        let is_marking = self.subs.values().any(|inside| inside.what == Purpose::Mark);
+        if is_marking || !self.journal.has_over(oldest) || oldest <= self.journal.oldest() {
+            return false;
+        }
+        let at = self.journal.take_mark();
+        // A mark has the name of the newest durable record: it is that one's word, brought up to date.
+        let record = self.journal.durable();
+        let descriptor = Descriptor {
+            filesystem: self.superblock.filesystem(),
+            record,
+            oldest,
+            oldest_at: self.journal.place_of(oldest),
+            entries: Vec::new(),
+        };
+        let lba = self.journal.lba(at);
+        let pieces = assemble(&descriptor, lba, Vec::new());
+        self.checkpoint.marking = oldest;
+        self.submit_write(Purpose::Mark, lba, pieces, Durability::Durable);
+        true
+    }
+
+    pub(super) fn handle_mark(&mut self, reply: &Reply) {
+        if !is_stored(reply) {
+            return self.break_down();
+        }
+        self.journal.note_durable(0, self.checkpoint.marking);
+    }
+
+    /// The record is durable.
+    pub(super) fn handle_record(&mut self, now: Instant, reply: &Reply) {
+        if !is_stored(reply) {
+            return self.break_down();
+        }
+        let Some(committing) = self.committing.take() else { return };
+        let record = committing.record;
+        self.journal.note_durable(record, committing.oldest);
+        for lead in committing.revoked {
+            if let Some(older) = self.checkpoint.remove(lead) {
+                self.cache.release(lead, older);
+            }
+        }
+        for (lead, bytes) in committing.sealed {
+            // One that was freed since has no place any more.
+            if self.running.revoked.contains(&lead) {
+                self.cache.release(lead, record);
+                continue;
+            }
+            if let Some(older) = self.checkpoint.insert(lead, bytes, record) {
+                self.cache.release(lead, older);
+            }
+        }
+        self.settle_at = self.settle_at.or(Some(now + SETTLE_AFTER));
+        self.ready.extend(committing.waiting);
+        self.ready.extend(committing.syncs);
+    }
+
+    /// A sync job is attempted.
+    pub(super) fn run_sync_job(&mut self, id: JobId, mut sync: Syncing) {
+        if matches!(self.phase, Phase::Broken) {
+            return self.end_sync(&sync, Answer::Failed(Errno::Io));
+        }
+        if self.is_read_only() {
+            return self.end_sync(&sync, Answer::Done);
+        }
+        match sync.step {
+            SyncStep::Pages => {
+                let inodes: Vec<u64> = match sync.inode {
+                    Some(inode) => vec![inode],
+                    None => self.files.keys().copied().collect(),
+                };
+                let dirty: Vec<u64> =
+                    inodes.into_iter().filter(|&inode| self.is_dirty(inode)).collect();
+                sync.step = SyncStep::Record;
+                if dirty.is_empty() {
+                    return self.run_sync_job(id, sync);
+                }
+                sync.left = dirty.len();
+                for &inode in &dirty {
+                    self.begin_flush(inode);
+                    self.file(inode).waiting.push(id);
+                }
+                self.keep(id, Job::Sync(sync));
+            }
+            SyncStep::Record if sync.left > 1 => {
+                sync.left -= 1;
+                self.keep(id, Job::Sync(sync));
+            }
+            SyncStep::Record => {
+                sync.step = SyncStep::Done;
+                if !self.running.is_empty() {
+                    self.running.syncs.push(id);
+                } else if let Some(committing) = &mut self.committing {
+                    committing.syncs.push(id);
+                } else {
+                    return self.end_sync(&sync, Answer::Done);
+                }
+                self.keep(id, Job::Sync(sync));
+            }
+            SyncStep::Done => self.end_sync(&sync, Answer::Done),
+        }
+    }
+
+    fn end_sync(&mut self, sync: &Syncing, answer: Answer) {
+        match sync.then {
+            Then::Reply(request) => self.reply(request, answer),
+            Then::Wake(job) => self.ready.push_back(job),
+        }
+    }
+
+    /// Everything that is in memory of files comes into a transaction and becomes durable; a job is ready then.
+    pub(super) fn sync_for(&mut self, job: JobId, inode: Option<u64>) {
+        let sync = Syncing { inode, then: Then::Wake(job), step: SyncStep::Pages, left: 0 };
+        let id = self.new_job(Job::Sync(sync));
+        self.ready.push_back(id);
+    }
+
+    pub(super) fn run_sync(
+        &mut self,
+        id: JobId,
+        asking: Box<super::jobs::Asking>,
+        inode: Option<u64>,
+    ) {
+        let then = Then::Reply(asking.request.id);
+        self.run_sync_job(id, Syncing { inode, then, step: SyncStep::Pages, left: 0 });
+    }
+}
+
+/// What becomes durable for whom.
+#[derive(Debug)]
+pub(super) struct Syncing {
+    inode: Option<u64>,
+    then: Then,
+    step: SyncStep,
+    /// Files that are still on their way into a transaction.
+    left: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Then {
+    Reply(levelhead_block::RequestId),
+    Wake(JobId),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SyncStep {
+    /// What is in memory comes into a transaction.
+    Pages,
+    /// That becomes durable.
+    Record,
+    Done,
+}
+
+/// A record's sectors: descriptor, payload, and descriptor again.
+fn assemble(descriptor: &Descriptor, first: Lba, payload: Vec<Piece>) -> Vec<Piece> {
+    let count = u64::from(descriptor.sectors());
+    let behind = first + Sectors::new(u64::from(descriptor.record_sectors()) - count);
+    let copy = |from: Lba| {
+        let places: Vec<Lba> = (0..count).map(|at| from + Sectors::new(at)).collect();
+        let sectors = descriptor.encode(&places);
+        Piece::whole(Arc::new(Buf::copy_of(sectors.as_flattened())))
+    };
+    let mut pieces = vec![copy(first)];
+    pieces.extend(payload);
+    pieces.push(copy(behind));
+    pieces
+}

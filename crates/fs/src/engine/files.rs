@@ -1,0 +1,118 @@
+//! What is in memory of a file: who knows it, and what was written and is in no transaction yet.
+//!
+//! A page stays here until what it was written to holds it: its extent on the disk, or the journal.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use levelhead_block::Piece;
+
+use super::jobs::{Job, PAGE};
+use super::{Filesystem, SubId};
+use crate::format::inode::Moment;
+use crate::request::Attributes;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct File {
+    /// How often answers have named it that were not forgotten.
+    pub(super) lookups: u64,
+    pub(super) pages: BTreeMap<u64, Page>,
+    /// Its size, where the inode on the disk has another one.
+    pub(super) size: Option<u64>,
+    /// When it was written last, if the inode does not say so.
+    pub(super) modified: Option<Moment>,
+    /// How often its content was changed.
+    pub(super) version: u64,
+    /// It has no name.
+    pub(super) is_orphan: bool,
+    /// What is beyond its end is being cut off.
+    pub(super) is_cut: bool,
+    /// A job brings its pages into a transaction.
+    pub(super) is_flushing: bool,
+    /// Jobs that wait until that has brought everything.
+    pub(super) waiting: Vec<super::JobId>,
+}
+
+/// A page of a file in memory.
+#[derive(Clone, Debug)]
+pub(super) struct Page {
+    pub(super) bytes: Piece,
+    /// Whether it is in no transaction.
+    pub(super) is_dirty: bool,
+    /// What writes it directly.
+    pub(super) writes: BTreeSet<SubId>,
+}
+
+impl Filesystem {
+    pub(super) fn file(&mut self, inode: u64) -> &mut File {
+        self.files.entry(inode).or_default()
+    }
+
+    /// What is known of an inode, with what is in memory alone.
+    pub(super) fn effective(&self, attributes: Attributes) -> Attributes {
+        let Some(file) = self.files.get(&attributes.inode) else { return attributes };
+        let size = file.size.unwrap_or(attributes.size);
+        let modified = file.modified.unwrap_or(attributes.modified);
+        let changed = match file.modified {
+            Some(moment) => moment.max(attributes.changed),
+            None => attributes.changed,
+        };
+        // Pages that have no place yet.
+        let pages = file.pages.values().filter(|page| page.is_dirty).count() as u64;
+        Attributes { size, modified, changed, sectors: attributes.sectors + pages, ..attributes }
+    }
+
+    /// The caller does not know an inode any more.
+    pub(super) fn forget(&mut self, inode: u64, count: u64) {
+        let Some(file) = self.files.get_mut(&inode) else { return };
+        file.lookups = file.lookups.saturating_sub(count);
+        self.let_go(inode);
+    }
+
+    /// An inode without names that no caller knows goes.
+    pub(super) fn let_go(&mut self, inode: u64) {
+        let Some(file) = self.files.get_mut(&inode) else { return };
+        if file.lookups > 0 {
+            return;
+        }
+        if file.is_orphan {
+            let pages = std::mem::take(&mut file.pages);
+            (file.size, file.modified) = (None, None);
+            file.version += 1;
+            self.reserved -= pages.values().filter(|page| page.is_dirty).count() as u64
+                * super::writes::PAGE_COST;
+            let job = self.new_job(Job::Orphan { inode });
+            self.ready.push_back(job);
+        }
+        self.drop_file(inode);
+    }
+
+    /// Forgets what is in memory of a file if that is nothing.
+    pub(super) fn drop_file(&mut self, inode: u64) {
+        let is_nothing = |file: &File| {
+            file.lookups == 0
+                && file.pages.is_empty()
+                && file.size.is_none()
+                && file.modified.is_none()
+                && !file.is_flushing
+                && !file.is_cut
+                && file.waiting.is_empty()
+        };
+        if self.files.get(&inode).is_some_and(is_nothing) {
+            self.files.remove(&inode);
+        }
+    }
+
+    /// The size of a file was set: pages beyond are gone, and what is behind its end in its last page is zero.
+    pub(super) fn note_size_set(&mut self, inode: u64, size: u64) {
+        let file = self.files.entry(inode).or_default();
+        file.version += 1;
+        file.size = None;
+        let gone = file.pages.split_off(&size.div_ceil(PAGE));
+        let dirty = gone.values().filter(|page| page.is_dirty).count() as u64;
+        self.reserved -= dirty * super::writes::PAGE_COST;
+        file.is_cut = true;
+        let job = self.new_job(Job::Orphan { inode });
+        self.ready.push_back(job);
+    }
+}

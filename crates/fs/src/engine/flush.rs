@@ -1,0 +1,379 @@
+//! What was written to files comes into a transaction: it gets its place, and goes there directly, or into the journal first.
+//!
+//! ```text
+//!   many pages side by side, or all of a coding extent --> new coding extents, written at once with their redundancy,
+//!                                                          while nothing points to them (EN2)
+//!   few pages                                          --> their places, old or new; their bytes go into the journal, and to
+//!                                                          their places later, with the redundancy (`places`)
+//! ```
+
+use std::sync::Arc;
+
+use levelhead_block::{Buf, Durability, Piece, Reply};
+use levelhead_units::{Lba, Sectors};
+
+use super::jobs::{Job, JobId, PAGE};
+use super::places::StaleExtent;
+use super::writes::PAGE_COST;
+use super::{Attempted, Filesystem, Logged, Purpose, SubId, is_stored};
+use crate::attempt::{Attempt, Stop};
+use crate::format::extent::{CodingExtent, Window};
+use crate::format::inode::{Inode, InodePlace};
+use crate::ops::extents::{Mapped, Pages};
+use crate::sums::sum_of;
+use crate::tree::Owned;
+
+/// The most pages that one attempt brings into a transaction: 16 MiB.
+const PAGES_MAX: usize = 4_096;
+
+/// Fewer pages than this go into the journal first: 128 KiB, which takes as long to write as to come to another place.
+const DIRECT_MIN: u64 = 32;
+
+/// A page and its bytes.
+#[derive(Clone, Debug)]
+struct Dirty {
+    page: u64,
+    bytes: Piece,
+}
+
+/// What becomes of pages.
+#[derive(Debug, Default)]
+struct FlushPlan {
+    direct: Vec<DirectExtent>,
+    logged: Vec<LoggedPage>,
+    /// How many of the pages, from the first on.
+    pages: usize,
+}
+
+/// A coding extent that is written as a whole.
+#[derive(Debug)]
+struct DirectExtent {
+    extent: CodingExtent,
+    page: u64,
+}
+
+#[derive(Debug)]
+struct LoggedPage {
+    page: u64,
+    lba: Lba,
+    extent: CodingExtent,
+}
+
+impl Attempt<'_> {
+    /// Gives pages their places. At most `logged_max` of them may go into the journal.
+    fn place_pages(
+        &mut self,
+        of: &mut Owned<'_>,
+        dirty: &[Dirty],
+        logged_max: usize,
+    ) -> Result<FlushPlan, Stop> {
+        let filesystem = self.superblock.filesystem();
+        let mut plan = FlushPlan::default();
+        let mut at = 0;
+        while at < dirty.len() {
+            let page = dirty[at].page;
+            let run =
+                dirty[at..].iter().zip(page..).take_while(|(dirty, page)| dirty.page == *page);
+            let run_end = page + run.count() as u64;
+            let room = (logged_max - plan.logged.len()) as u64;
+            let window = match self.window_at(of.number, of.inode, page)? {
+                Some(mapped) => {
+                    let end = mapped.end().min(run_end);
+                    let is_whole = mapped.page == page
+                        && end == mapped.end()
+                        && mapped.window == Window::whole(mapped.window.extent);
+                    if is_whole && end - page >= DIRECT_MIN {
+                        self.cut_out(of, Pages { from: page, to: end }, usize::MAX)?;
+                        continue;
+                    }
+                    Mapped {
+                        page,
+                        window: mapped
+                            .window
+                            .part((page - mapped.page) as u32, (end - page) as u32),
+                    }
+                }
+                None => {
+                    let after = self.tree_from(of.number, of.inode, page)?;
+                    let hole_end = after.first().map_or(run_end, |pair| pair.key.min(run_end));
+                    let count = hole_end - page;
+                    if count < DIRECT_MIN && room == 0 {
+                        break;
+                    }
+                    match self.grow(of, page, count)? {
+                        Some(mapped) => mapped,
+                        None => {
+                            let near = self.near(of, page)?;
+                            let extent = self.new_extent(of.inode, near, count)?;
+                            let mapped = Mapped { page, window: Window::whole(extent) };
+                            self.add_window(of, mapped)?;
+                            if u64::from(extent.data) >= DIRECT_MIN {
+                                at += extent.data as usize;
+                                plan.direct.push(DirectExtent { extent, page });
+                                continue;
+                            }
+                            mapped
+                        }
+                    }
+                }
+            };
+            if room == 0 {
+                break;
+            }
+            let count = u64::from(window.window.count).min(room) as usize;
+            for (dirty, lba) in dirty[at..at + count].iter().zip(window.window.data().iter()) {
+                self.set_sum(lba, Some(sum_of(filesystem, lba, dirty.bytes.bytes())))?;
+                let extent = window.window.extent;
+                plan.logged.push(LoggedPage { page: dirty.page, lba, extent });
+            }
+            at += count;
+        }
+        plan.pages = at;
+        Ok(plan)
+    }
+
+    /// Lets the coding extent right before a page grow over a few pages.
+    fn grow(&mut self, of: &mut Owned<'_>, page: u64, count: u64) -> Result<Option<Mapped>, Stop> {
+        if page == 0 || count >= DIRECT_MIN {
+            return Ok(None);
+        }
+        let Some(before) = self.window_at(of.number, of.inode, page - 1)? else { return Ok(None) };
+        let old = before.window.extent;
+        if before.window != Window::whole(old) {
+            return Ok(None);
+        }
+        let Some(extent) = self.grow_extent(of.inode, &old, count)? else { return Ok(None) };
+        self.add_window(of, Mapped { page: before.page, window: Window::whole(extent) })?;
+        let window = Window { extent, skip: old.data, count: extent.data - old.data };
+        Ok(Some(Mapped { page, window }))
+    }
+
+    /// Where a new coding extent would lie best: behind the one before it, or near its inode.
+    fn near(&mut self, of: &Owned<'_>, page: u64) -> Result<Lba, Stop> {
+        let before = match page.checked_sub(1) {
+            Some(before) => self.window_at(of.number, of.inode, before)?,
+            None => None,
+        };
+        Ok(match before {
+            Some(mapped) => mapped.window.extent.all().end(),
+            None => InodePlace::of(of.number).lead,
+        })
+    }
+
+    /// Room for the holes in some pages, as many as `most` coding extents; whether all have it then.
+    pub(super) fn fill_holes(
+        &mut self,
+        number: u64,
+        pages: Pages,
+        most: usize,
+    ) -> Result<bool, Stop> {
+        let mut inode: Inode = self.inode(number)?;
+        let mut page = pages.from;
+        for _ in 0..most {
+            while page < pages.to
+                && let Some(mapped) = self.window_at(number, &inode, page)?
+            {
+                page = mapped.end();
+            }
+            if page >= pages.to {
+                break;
+            }
+            let after = self.tree_from(number, &inode, page)?;
+            let end = after.first().map_or(pages.to, |pair| pair.key.min(pages.to));
+            let mut of = Owned { number, inode: &mut inode };
+            let near = self.near(&of, page)?;
+            let extent = self.new_extent(of.inode, near, end - page)?;
+            self.add_window(&mut of, Mapped { page, window: Window::whole(extent) })?;
+            page += u64::from(extent.data);
+        }
+        self.set_inode(number, &inode)?;
+        Ok(page >= pages.to)
+    }
+}
+
+impl Filesystem {
+    /// Begins to bring a file's pages into a transaction, if that is not under way.
+    pub(super) fn begin_flush(&mut self, number: u64) {
+        let file = self.file(number);
+        if !file.is_flushing {
+            file.is_flushing = true;
+            let job = self.new_job(Job::Flush { inode: number });
+            self.ready.push_back(job);
+        }
+    }
+
+    /// Whether something of a file is in no transaction.
+    pub(super) fn is_dirty(&self, number: u64) -> bool {
+        self.files.get(&number).is_some_and(|file| {
+            file.size.is_some()
+                || file.modified.is_some()
+                || file.pages.values().any(|page| page.is_dirty)
+        })
+    }
+
+    pub(super) fn run_flush(&mut self, id: JobId, number: u64) {
+        if self.waits_for_cut(number, id) {
+            return self.keep(id, Job::Flush { inode: number });
+        }
+        let Some(file) = self.files.get(&number) else { return };
+        let is_orphan = file.is_orphan && file.lookups == 0;
+        if !self.is_dirty(number) || is_orphan || self.is_read_only() {
+            return self.end_flush(number);
+        }
+        let dirty: Vec<Dirty> = file
+            .pages
+            .iter()
+            .filter(|(_, page)| page.is_dirty)
+            .take(PAGES_MAX)
+            .map(|(&page, known)| Dirty { page, bytes: known.bytes.clone() })
+            .collect();
+        let (size, modified) = (file.size, file.modified);
+        let all = file.pages.values().filter(|page| page.is_dirty).count();
+        let logged_max = self.running.logged_room(&self.journal);
+        let attempted = self.attempt(id, |attempt| {
+            let mut inode = attempt.inode(number)?;
+            let mut of = Owned { number, inode: &mut inode };
+            let plan = attempt.place_pages(&mut of, &dirty, logged_max)?;
+            if let Some(moment) = modified {
+                inode.modified = moment;
+                inode.changed = inode.changed.max(moment);
+            }
+            let reached = match plan.pages == all {
+                true => u64::MAX,
+                false => dirty[..plan.pages].last().map_or(0, |last| (last.page + 1) * PAGE),
+            };
+            inode.size = size.map_or(inode.size, |size| size.min(reached.max(inode.size)));
+            attempt.set_inode(number, &inode)?;
+            Ok(plan)
+        });
+        let plan = match attempted {
+            Attempted::Complete(plan) => plan,
+            Attempted::Waits => return self.keep(id, Job::Flush { inode: number }),
+            Attempted::Failed(_) => {
+                // There was room for every page: the disk is not what it says.
+                self.break_down();
+                return self.end_flush(number);
+            }
+        };
+        let is_all = plan.pages == all;
+        let brought = plan.pages;
+        self.write_directly(id, number, &dirty, &plan);
+        let record = self.running.record;
+        let file = self.files.get_mut(&number).expect("it is being flushed");
+        for logged in plan.logged {
+            let page = file.pages.remove(&logged.page).expect("it was dirty");
+            self.running.logged.insert(logged.lba, page.bytes.clone());
+            self.logged.insert(logged.lba, Logged { page: page.bytes, record });
+            self.sectors.remove(logged.lba);
+            self.running.stale.insert(logged.extent.lba, logged.extent);
+            let stale = self.stale.entry(logged.extent.lba);
+            stale
+                .and_modify(|stale| stale.change(logged.extent, record))
+                .or_insert_with(|| StaleExtent::new(logged.extent, record));
+        }
+        self.reserved -= brought as u64 * PAGE_COST;
+        if is_all {
+            (file.size, file.modified) = (None, None);
+            return self.end_flush(number);
+        }
+        if brought == 0 {
+            // The journal has no room for more: the next transaction has.
+            self.running.wants_commit = true;
+            self.running.waiting.push(id);
+        } else {
+            self.ready.push_back(id);
+        }
+        self.keep(id, Job::Flush { inode: number });
+    }
+
+    /// Writes coding extents of which nothing was written before.
+    fn write_directly(&mut self, id: JobId, number: u64, dirty: &[Dirty], plan: &FlushPlan) {
+        let filesystem = self.superblock.filesystem();
+        let mut sums: Vec<(Lba, u32)> = Vec::new();
+        for DirectExtent { extent, page } in &plan.direct {
+            let all = extent.all();
+            let mut buf = Buf::zeroed(all.sectors);
+            let first = dirty.partition_point(|dirty| dirty.page < *page);
+            let (data, redundant) =
+                buf.as_mut_slice().split_at_mut(extent.data as usize * PAGE as usize);
+            for (dirty, into) in dirty[first..].iter().zip(data.chunks_mut(PAGE as usize)) {
+                into.copy_from_slice(dirty.bytes.bytes());
+            }
+            let symbols: Vec<&[u8]> = data.chunks(PAGE as usize).collect();
+            self.codes.encode(self.settings.kernel, extent, &symbols, redundant);
+            for (lba, bytes) in all.iter().zip(buf.as_slice().chunks(PAGE as usize)) {
+                sums.push((lba, sum_of(filesystem, lba, bytes)));
+            }
+            let pieces = vec![Piece::whole(Arc::new(buf))];
+            let sub = self.submit_write(Purpose::Direct, extent.lba, pieces, Durability::Cached);
+            self.running.writes.insert(sub);
+            self.running.had_direct = true;
+            let file = self.files.get_mut(&number).expect("it is being flushed");
+            for page in *page..page + u64::from(extent.data) {
+                let known = file.pages.get_mut(&page).expect("it was dirty");
+                known.is_dirty = false;
+                known.writes.insert(sub);
+            }
+        }
+        if sums.is_empty() {
+            return;
+        }
+        let summed = self.attempt(id, |attempt| {
+            sums.iter().try_for_each(|&(lba, sum)| attempt.set_sum(lba, Some(sum)))
+        });
+        assert!(matches!(summed, Attempted::Complete(())), "the sums have just been in memory");
+    }
+
+    fn end_flush(&mut self, number: u64) {
+        if let Some(file) = self.files.get_mut(&number) {
+            file.is_flushing = false;
+            let waiting = std::mem::take(&mut file.waiting);
+            self.ready.extend(waiting);
+        }
+        self.drop_file(number);
+    }
+
+    /// A direct write has ended: its pages need no memory any more.
+    pub(super) fn handle_direct(&mut self, sub: SubId, reply: &Reply) {
+        self.running.writes.remove(&sub);
+        if let Some(committing) = &mut self.committing {
+            committing.writes.remove(&sub);
+        }
+        if !is_stored(reply) {
+            return self.break_down();
+        }
+        let mut empty = Vec::new();
+        for (&number, file) in &mut self.files {
+            file.pages.retain(|_, page| {
+                let was_its = page.writes.remove(&sub);
+                !(was_its && !page.is_dirty && page.writes.is_empty())
+            });
+            if file.pages.is_empty() {
+                empty.push(number);
+            }
+        }
+        empty.into_iter().for_each(|number| self.drop_file(number));
+    }
+
+    /// Pages go to the disk when many wait, when it is time, and at the end.
+    pub(super) fn flush_on(&mut self, now: levelhead_units::Instant) -> bool {
+        let is_much = self.reserved / PAGE_COST > super::writes::DIRTY_MAX / 2;
+        let is_time = self.commit_at.is_some_and(|at| at <= now);
+        let is_end = matches!(self.phase, super::Phase::Unmounting);
+        if !(is_much || is_time || is_end) || self.is_read_only() {
+            return false;
+        }
+        let dirty: Vec<u64> = self
+            .files
+            .iter()
+            .filter(|(number, file)| !file.is_flushing && !file.is_cut && self.is_dirty(**number))
+            .map(|(&number, _)| number)
+            .collect();
+        for &number in &dirty {
+            self.begin_flush(number);
+        }
+        !dirty.is_empty()
+    }
+}
+
+const _: () = assert!(DIRECT_MIN > 1 && Sectors::new(DIRECT_MIN).get() == 32);

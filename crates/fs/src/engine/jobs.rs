@@ -1,0 +1,449 @@
+//! Jobs: requests, and what the filesystem does of its own accord. A job is attempted until its attempt is complete.
+
+use std::collections::BTreeMap;
+
+use levelhead_block::Piece;
+use levelhead_units::Instant;
+
+use super::{Attempted, Filesystem};
+use crate::attempt::Stop;
+use crate::format::inode::{Inode, Moment, mode};
+use crate::geometry::GroupIdx;
+use crate::ops::attributes::{attributes, check_size, without_rights};
+use crate::ops::extended::Extended;
+use crate::ops::extents::Pages;
+use crate::ops::names::{Asked, Unnamed};
+use crate::request::{Answer, Attributes, Changes, Errno, Request, Room, Sought, What};
+use crate::space::free_at_first;
+
+/// The name of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct JobId(pub(super) u64);
+
+/// What is to be done.
+#[derive(Debug)]
+pub(super) enum Job {
+    Request(Box<Asking>),
+    /// Brings what was written to a file into a transaction.
+    Flush {
+        inode: u64,
+    },
+    /// Brings a coding extent's sectors to their places.
+    Place(levelhead_units::Lba),
+    /// Notes what is redundant in one that was placed.
+    Placed(levelhead_units::Lba),
+    /// Makes what was written durable.
+    Sync(super::commit::Syncing),
+    /// Empties and frees an inode without names, or what is beyond the end of one.
+    Orphan {
+        inode: u64,
+    },
+    /// Finds inodes without names that a crash has left.
+    FindOrphans {
+        from: u64,
+    },
+}
+
+/// A request and what was read for it.
+#[derive(Debug)]
+pub(super) struct Asking {
+    pub(super) request: Request,
+    /// Pages that were read for it, and what of the file they are of: it is void if that has been written to since.
+    pub(super) pages: BTreeMap<u64, Piece>,
+    pub(super) version: u64,
+    /// How far a request is that takes several steps.
+    pub(super) step: u8,
+}
+
+impl Asking {
+    pub(super) fn new(request: Request) -> Self {
+        Self { request, pages: BTreeMap::new(), version: 0, step: 0 }
+    }
+}
+
+/// Windows that one attempt takes out of a file.
+const CUT_MAX: usize = 64;
+
+impl Filesystem {
+    /// Attempts the jobs that are ready.
+    pub(super) fn run_jobs(&mut self, now: Instant) -> bool {
+        let mut has_moved = false;
+        while let Some(id) = self.ready.pop_front() {
+            has_moved = true;
+            let Some(job) = self.jobs.remove(&id) else { continue };
+            let brings_more =
+                matches!(job, Job::Request(_) | Job::Flush { .. } | Job::Orphan { .. });
+            if brings_more && self.is_stalling() {
+                self.jobs.insert(id, job);
+                self.stalled.push(id);
+                continue;
+            }
+            // It is there while it runs, so that units and pages may be read for it.
+            match job {
+                Job::Request(asking) => self.run_request(now, id, asking),
+                Job::Flush { inode } => self.run_flush(id, inode),
+                Job::Place(group) => self.run_place(id, group),
+                Job::Placed(group) => self.run_placed(id, group),
+                Job::Sync(sync) => self.run_sync_job(id, sync),
+                Job::Orphan { inode } => self.run_orphan(id, inode),
+                Job::FindOrphans { from } => self.run_find_orphans(id, from),
+            }
+        }
+        has_moved
+    }
+
+    /// A job waits: it is attempted again when it is ready.
+    pub(super) fn keep(&mut self, id: JobId, job: Job) {
+        self.jobs.insert(id, job);
+    }
+
+    fn run_request(&mut self, now: Instant, id: JobId, mut asking: Box<Asking>) {
+        let what = asking.request.what.clone();
+        let Request { caller, now: day, .. } = asking.request;
+        let asked = Asked { caller, now: day };
+        let attempted: Attempted<Answer> = match what {
+            What::Lookup(named) => {
+                let attempted = self.attempt(id, |attempt| attempt.lookup(&named));
+                self.known(attempted)
+            }
+            What::Forget { inode, count } => {
+                self.forget(inode, count);
+                Attempted::Complete(Answer::Done)
+            }
+            What::GetAttributes(inode) => {
+                let attempted = self.attempt(id, |attempt| attempt.attributes(inode));
+                self.seen(attempted).map(Answer::Attributes)
+            }
+            What::SetAttributes { inode, changes } => {
+                return self.run_set_attributes(id, asking, inode, changes);
+            }
+            What::Make { name, mode: wanted, device } => {
+                let kind = wanted & mode::TYPE;
+                let new = Inode {
+                    device,
+                    mode: if kind == 0 { wanted | mode::FILE } else { wanted },
+                    ..Inode::new(0, day)
+                };
+                let attempted = self.attempt(id, |attempt| attempt.make(&name, new, asked));
+                self.known(attempted)
+            }
+            What::MakeLink { name, target } => {
+                let attempted =
+                    self.attempt(id, |attempt| attempt.make_link(&name, &target, asked));
+                self.known(attempted)
+            }
+            What::ReadLink(inode) => {
+                self.attempt(id, |attempt| attempt.read_link(inode)).map(Answer::Bytes)
+            }
+            What::Link { inode, name } => {
+                let attempted = self.attempt(id, |attempt| attempt.link(inode, &name, asked));
+                self.known(attempted)
+            }
+            What::Remove { name, what } => {
+                let attempted = self.attempt(id, |attempt| attempt.remove(&name, what, asked));
+                attempted.map(|unnamed| {
+                    self.note_unnamed(unnamed);
+                    Answer::Done
+                })
+            }
+            What::Rename { from, to, mode } => {
+                let attempted = self.attempt(id, |attempt| attempt.rename(&from, &to, mode, asked));
+                attempted.map(|unnamed| {
+                    unnamed.into_iter().for_each(|unnamed| self.note_unnamed(unnamed));
+                    Answer::Done
+                })
+            }
+            What::ReadDirectory { inode, after, room, with_attributes } => {
+                let attempted =
+                    self.attempt(id, |attempt| attempt.list(inode, after, room, with_attributes));
+                attempted.map(|mut listed| {
+                    for entry in &mut listed {
+                        if let Some(attributes) = &mut entry.attributes {
+                            *attributes = self.effective(*attributes);
+                            self.file(entry.inode).lookups += 1;
+                        }
+                    }
+                    Answer::Entries(listed)
+                })
+            }
+            What::Read { .. } => return self.run_read(now, id, asking),
+            What::Write { .. } => return self.run_write(now, id, asking),
+            What::Sync { inode } => return self.run_sync(id, asking, inode),
+            What::Allocate { .. } => return self.run_allocate(id, asking),
+            What::Seek { inode, offset, what } => self.seek(id, inode, offset, what),
+            What::GetExtended { inode, name } => {
+                self.attempt(id, |attempt| attempt.get_extended(inode, &name)).map(Answer::Bytes)
+            }
+            What::ListExtended(inode) => {
+                let attempted = self.attempt(id, |attempt| attempt.extended(inode));
+                attempted.map(|all| {
+                    let names = all.into_iter().flat_map(|Extended { mut name, .. }| {
+                        name.push(0);
+                        name
+                    });
+                    Answer::Bytes(names.collect())
+                })
+            }
+            What::SetExtended { inode, name, value, mode } => {
+                let new = Extended { name, value };
+                self.attempt(id, |attempt| attempt.set_extended(inode, new, mode, day))
+                    .map(|()| Answer::Done)
+            }
+            What::RemoveExtended { inode, name } => self
+                .attempt(id, |attempt| attempt.remove_extended(inode, &name, day))
+                .map(|()| Answer::Done),
+            What::Room => self.room(id).map(Answer::Room),
+        };
+        let request = asking.request.id;
+        match attempted {
+            Attempted::Complete(answer) => self.reply(request, answer),
+            Attempted::Failed(errno) => self.reply(request, Answer::Failed(errno)),
+            Attempted::Waits => {
+                asking.pages.clear();
+                self.keep(id, Job::Request(asking));
+            }
+        }
+    }
+
+    /// An inode that the caller knows from now on.
+    fn known(&mut self, attempted: Attempted<Attributes>) -> Attempted<Answer> {
+        attempted.map(|attributes| {
+            self.file(attributes.inode).lookups += 1;
+            Answer::Entry(self.effective(attributes))
+        })
+    }
+
+    fn seen(&mut self, attempted: Attempted<Attributes>) -> Attempted<Attributes> {
+        attempted.map(|attributes| self.effective(attributes))
+    }
+
+    /// A name of an inode is gone: without names and callers that know it, it goes.
+    fn note_unnamed(&mut self, unnamed: Unnamed) {
+        if unnamed.is_last {
+            self.file(unnamed.inode).is_orphan = true;
+            self.let_go(unnamed.inode);
+        }
+    }
+
+    fn run_set_attributes(
+        &mut self,
+        id: JobId,
+        asking: Box<Asking>,
+        number: u64,
+        changes: Changes,
+    ) {
+        let Request { id: request, now: day, caller, .. } = asking.request;
+        let size = changes.size;
+        if let Some(size) = size
+            && let Err(errno) = check_size(size)
+        {
+            return self.reply(request, Answer::Failed(errno));
+        }
+        let known_size = self.files.get(&number).and_then(|file| file.size);
+        let attempted = self.attempt(id, |attempt| {
+            let inode = attempt.inode(number)?;
+            match size {
+                Some(_) if inode.is_directory() => return Err(Stop::Fail(Errno::IsDirectory)),
+                Some(_) if !inode.is_file() => return Err(Stop::Fail(Errno::Invalid)),
+                _ => {}
+            }
+            let mut answer = attempt.set_attributes(number, &changes, day)?;
+            if let Some(size) = size {
+                let mut inode = attempt.inode(number)?;
+                let before = known_size.unwrap_or(inode.size);
+                if size != before {
+                    without_rights(&mut inode, caller);
+                    inode.modified = changes.modified.unwrap_or(day);
+                    inode.changed = day;
+                }
+                // What is beyond is cut off by and by; until then the list of orphans names it.
+                if size < inode.size {
+                    attempt.add_orphan(number)?;
+                }
+                inode.size = size;
+                attempt.set_inode(number, &inode)?;
+                answer = attributes(number, &inode);
+            }
+            Ok(answer)
+        });
+        match attempted {
+            Attempted::Complete(attributes) => {
+                if let Some(size) = size {
+                    self.note_size_set(number, size);
+                }
+                if changes.modified.is_some() || changes.size.is_some() {
+                    self.file(number).modified = None;
+                }
+                let attributes = self.effective(attributes);
+                self.reply(request, Answer::Attributes(attributes));
+            }
+            Attempted::Failed(errno) => self.reply(request, Answer::Failed(errno)),
+            Attempted::Waits => self.keep(id, Job::Request(asking)),
+        }
+    }
+
+    /// How much room there is.
+    fn room(&mut self, id: JobId) -> Attempted<Room> {
+        let superblock = self.superblock.clone();
+        let geometry = superblock.geometry;
+        let reserved = self.reserved;
+        self.attempt(id, |attempt| {
+            let free =
+                attempt.free_in_all()?.saturating_sub(reserved + super::writes::floor(&geometry));
+            let all: u64 =
+                (0..geometry.groups()).map(|group| free_at_first(&geometry, GroupIdx(group))).sum();
+            let data = u64::from(superblock.ladder.data_max());
+            let redundant = u64::from(superblock.ladder.redundant_max());
+            let of_files = |sectors: u64| {
+                (u128::from(sectors) * u128::from(data) / u128::from(data + redundant)) as u64
+            };
+            let inodes_free = free / u64::from(geometry.copies) * 8;
+            Ok(Room {
+                sectors: of_files(all),
+                free: of_files(free),
+                inodes: of_files(all),
+                inodes_free,
+            })
+        })
+    }
+
+    fn seek(&mut self, id: JobId, number: u64, offset: u64, what: Sought) -> Attempted<Answer> {
+        let dirty: Vec<u64> = self
+            .files
+            .get(&number)
+            .map(|file| file.pages.keys().copied().collect())
+            .unwrap_or_default();
+        let known_size = self.files.get(&number).and_then(|file| file.size);
+        let attempted = self.attempt(id, |attempt| {
+            let inode = attempt.inode(number)?;
+            let size = known_size.unwrap_or(inode.size);
+            if offset >= size {
+                return Err(Stop::Fail(Errno::Beyond));
+            }
+            let (first, end) = (offset / PAGE, size.div_ceil(PAGE));
+            let mut page = first;
+            let mut windows = attempt
+                .windows(number, &inode, Pages { from: first, to: end }, usize::MAX)?
+                .into_iter()
+                .peekable();
+            let mut dirty =
+                dirty.iter().copied().filter(|page| (first..end).contains(page)).peekable();
+            loop {
+                while windows.next_if(|window| window.end() <= page).is_some() {}
+                while dirty.next_if(|&dirty| dirty < page).is_some() {}
+                let data_at =
+                    [windows.peek().map(|window| window.page.max(page)), dirty.peek().copied()];
+                let next = data_at.into_iter().flatten().min().unwrap_or(end);
+                match what {
+                    Sought::Data if next >= end => return Err(Stop::Fail(Errno::Beyond)),
+                    Sought::Data => return Ok((next * PAGE).max(offset)),
+                    Sought::Hole if next > page || page >= end => {
+                        return Ok((page * PAGE).max(offset).min(size));
+                    }
+                    Sought::Hole => {
+                        let past = windows
+                            .peek()
+                            .filter(|window| window.page <= page)
+                            .map(|window| window.end());
+                        page = past.unwrap_or(page + 1);
+                    }
+                }
+            }
+        });
+        attempted.map(Answer::Offset)
+    }
+
+    /// Empties and frees an inode without names, or cuts off what is beyond the end of one with names.
+    fn run_orphan(&mut self, id: JobId, number: u64) {
+        let is_known = self.files.get(&number).is_some_and(|file| file.lookups > 0);
+        let attempted = self.attempt(id, |attempt| {
+            let mut inode = attempt.get_inode(number)?;
+            let goes = inode.links == 0 && !is_known;
+            if inode.mode == 0 {
+                attempt.remove_orphan(number)?;
+                return Ok(Emptied::All);
+            }
+            let from = if goes { 0 } else { inode.size.div_ceil(PAGE) };
+            let is_empty = match inode.is_file() {
+                true => {
+                    let mut of = crate::tree::Owned { number, inode: &mut inode };
+                    let pages = Pages { from, to: u64::MAX };
+                    let is_empty = attempt.cut_out(&mut of, pages, CUT_MAX)?;
+                    attempt.set_inode(number, &inode)?;
+                    is_empty
+                }
+                false if goes => attempt.empty_tree(number, &mut inode)?,
+                false => true,
+            };
+            if !is_empty {
+                return Ok(Emptied::Part);
+            }
+            if goes {
+                if inode.attributes != levelhead_units::Lba::ZERO {
+                    attempt.free_unit(inode.attributes)?;
+                }
+                attempt.free_inode(number)?;
+            }
+            // One that is still open and has no names stays on the list.
+            if goes || inode.links > 0 {
+                attempt.remove_orphan(number)?;
+            }
+            Ok(Emptied::All)
+        });
+        match attempted {
+            Attempted::Complete(Emptied::Part) => {
+                self.keep(id, Job::Orphan { inode: number });
+                self.ready.push_back(id);
+            }
+            Attempted::Complete(Emptied::All) => {
+                if let Some(file) = self.files.get_mut(&number) {
+                    file.is_cut = false;
+                }
+                self.drop_file(number);
+            }
+            Attempted::Failed(_) => {} // A check finds it.
+            Attempted::Waits => self.keep(id, Job::Orphan { inode: number }),
+        }
+    }
+
+    fn run_find_orphans(&mut self, id: JobId, from: u64) {
+        match self.attempt(id, |attempt| attempt.orphans(from)) {
+            Attempted::Complete(found) => {
+                if let Some(last) = found.last() {
+                    let job = self.new_job(Job::FindOrphans { from: last + 1 });
+                    self.ready.push_back(job);
+                }
+                for inode in found {
+                    let job = self.new_job(Job::Orphan { inode });
+                    self.ready.push_back(job);
+                }
+            }
+            Attempted::Failed(_) => {}
+            Attempted::Waits => self.keep(id, Job::FindOrphans { from }),
+        }
+    }
+}
+
+/// What has come of emptying an inode.
+enum Emptied {
+    Part,
+    All,
+}
+
+/// Bytes of a page.
+pub(super) const PAGE: u64 = levelhead_units::SECTOR_SIZE as u64;
+
+impl<T> Attempted<T> {
+    pub(super) fn map<U>(self, map: impl FnOnce(T) -> U) -> Attempted<U> {
+        match self {
+            Self::Complete(brought) => Attempted::Complete(map(brought)),
+            Self::Waits => Attempted::Waits,
+            Self::Failed(errno) => Attempted::Failed(errno),
+        }
+    }
+}
+
+/// The later of two moments.
+pub(super) fn later(one: Moment, other: Moment) -> Moment {
+    one.max(other)
+}

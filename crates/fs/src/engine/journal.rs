@@ -1,0 +1,137 @@
+//! The ring of records: where the next one goes, and what may be written over.
+//!
+//! ```text
+//!   | mark | mark | record | record | ..  free  .. | record | (too short) |
+//!                                    ^ head
+//! ```
+//!
+//! A record lies in one piece. What it takes is free again when everything of it is in its place and a durable record says so: the
+//! name of the oldest record that counts. Two places of their own hold marks, records of nothing that only say this: there is always
+//! room for the one that makes room.
+
+use std::collections::VecDeque;
+
+use levelhead_units::{Extent, Lba, Sectors};
+
+use crate::format::superblock::Superblock;
+
+/// Sectors of a mark: a descriptor and its copy.
+pub(super) const MARK: u32 = 2;
+
+/// Where records begin.
+pub(super) const RECORDS: u32 = 2 * MARK;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Journal {
+    extent: Extent,
+    head: u32,
+    held: VecDeque<HeldRecord>,
+    /// The newest durable record.
+    durable: u64,
+    /// The oldest record that counts, as durable records say.
+    oldest: u64,
+    /// Which of the places for marks is next.
+    mark: u32,
+}
+
+/// A record in the ring.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeldRecord {
+    pub(super) record: u64,
+    pub(super) at: u32,
+    pub(super) sectors: u32,
+}
+
+impl Journal {
+    /// An empty one; the next record has the name that the superblock says.
+    pub(super) fn new(superblock: &Superblock) -> Self {
+        Self {
+            extent: superblock.geometry.journal(),
+            head: RECORDS,
+            held: VecDeque::new(),
+            durable: superblock.record - 1,
+            oldest: superblock.record,
+            mark: 0,
+        }
+    }
+
+    /// One that a crash has left: what lies there is known, and the newest of it is durable.
+    pub(super) fn resume(&mut self, held: &[HeldRecord], oldest: u64) {
+        self.held = held.iter().copied().filter(|held| held.at >= RECORDS).collect();
+        let last = held.last().expect("there is a record");
+        (self.durable, self.oldest) = (last.record, oldest);
+        self.head = last.at + last.sectors;
+    }
+
+    /// The newest durable record.
+    pub(super) fn durable(&self) -> u64 {
+        self.durable
+    }
+
+    /// The sectors that a record may have. Two of them, one that is being committed and the next, come in until the ring is half full;
+    /// then there is still room for those that bring what is in it to its place.
+    pub(super) fn record_max(&self) -> u32 {
+        (self.extent.sectors.get() as u32 - RECORDS) / 6
+    }
+
+    /// A sector of the ring.
+    pub(super) fn lba(&self, at: u32) -> Lba {
+        self.extent.lba + Sectors::new(at.into())
+    }
+
+    /// Where a record lies, and its successor may not.
+    pub(super) fn place_of(&self, record: u64) -> u32 {
+        self.held.iter().find(|held| held.record == record).map_or(0, |held| held.at)
+    }
+
+    /// Takes room for a record, if there is some.
+    pub(super) fn take(&mut self, record: u64, sectors: u32) -> Option<u32> {
+        let size = self.extent.sectors.get() as u32;
+        let is_free = |at: u32| {
+            at + sectors <= size
+                && self
+                    .held
+                    .iter()
+                    .all(|held| at + sectors <= held.at || held.at + held.sectors <= at)
+        };
+        let at = [self.head, RECORDS].into_iter().find(|&at| is_free(at))?;
+        self.held.push_back(HeldRecord { record, at, sectors });
+        self.head = at + sectors;
+        Some(at)
+    }
+
+    /// The place of the next mark.
+    pub(super) fn take_mark(&mut self) -> u32 {
+        self.mark = 1 - self.mark;
+        self.mark * MARK
+    }
+
+    /// A record, or a mark, is durable, and says which is the oldest one that counts.
+    pub(super) fn note_durable(&mut self, record: u64, oldest: u64) {
+        self.durable = self.durable.max(record);
+        self.oldest = self.oldest.max(oldest);
+        self.held.retain(|held| held.record >= self.oldest);
+    }
+
+    /// The oldest record that counts, as durable records say.
+    pub(super) fn oldest(&self) -> u64 {
+        self.oldest
+    }
+
+    /// Whether what is in the ring should come to its place.
+    pub(super) fn is_half_full(&self) -> bool {
+        let used: u32 = self.held.iter().map(|held| held.sectors).sum();
+        u64::from(used) * 2 > self.extent.sectors.get()
+    }
+
+    /// Whether records are in the ring that do not count any more.
+    pub(super) fn has_over(&self, oldest: u64) -> bool {
+        self.held.iter().any(|held| held.record < oldest)
+    }
+
+    /// The whole ring.
+    pub(super) fn extent(&self) -> Extent {
+        self.extent
+    }
+}

@@ -1,0 +1,489 @@
+//! The machine itself: requests and its own jobs over attempts, transactions, and commands to the disk.
+//!
+//! ```text
+//!   requests --> jobs --> attempts --> running transaction --> committing --> committed --> in place --> over
+//!                 ^                         |                     |
+//!                 |                         | direct writes       | one record of the journal, durable
+//!            units, sectors read            v                     v
+//!                                          disk                 answers to Sync
+//! ```
+//!
+//! # Invariants
+//!
+//! - EN1. A job changes nothing before its attempt is complete; then all its changes are in the running transaction.
+//! - EN2. A transaction's record is written when everything that it points to is on the medium: what was written directly has
+//!   ended, and was flushed.
+//! - EN3. One transaction commits at a time, in the order of their names.
+//! - EN4. A unit is written in place only as a durable record has it; a place of the journal is written over only when everything of
+//!   its record is in place and flushed, and a durable record says so.
+//! - EN5. What was freed is not taken before that is durable, and nothing is inside the disk for it.
+
+mod checkpoint;
+mod commit;
+mod files;
+mod flush;
+mod jobs;
+mod journal;
+mod mounting;
+mod places;
+mod reads;
+mod repairs;
+mod units;
+mod writes;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use levelhead_block::Request as BlockRequest;
+use levelhead_block::{
+    Command, Durability, Effort, Outcome, Payload, Piece, Reply, RequestId, ZeroTail,
+};
+use levelhead_units::{Extent, Instant, Lba};
+
+use self::checkpoint::Checkpoint;
+use self::commit::{Committing, Transaction};
+use self::files::File;
+use self::jobs::{Job, JobId};
+use self::journal::Journal;
+use self::mounting::Mounting;
+use self::places::StaleExtent;
+use self::reads::{Codes, PageRead, SectorCache};
+use self::units::UnitRead;
+use crate::action::{Action, Event, SubId, Submit};
+use crate::attempt::{Attempt, Changed, Ground, Stop};
+use crate::cache::Cache;
+use crate::format::superblock::Superblock;
+use crate::request::{Answer, Errno, Request};
+use crate::settings::{MountMode, Settings};
+use crate::space::Recent;
+use crate::status::Status;
+
+/// See the crate.
+#[derive(Debug)]
+pub struct Filesystem {
+    superblock: Superblock,
+    settings: Settings,
+    phase: Phase,
+    /// The time of day that a request has named last: its own jobs have it from there.
+    day: crate::format::inode::Moment,
+    cache: Cache,
+    /// Units of which no copy is right.
+    lost: BTreeSet<Lba>,
+    recent: Recent,
+    /// What was freed and may not be taken yet, with the transaction that frees it.
+    freed: Vec<Freed>,
+    sectors: SectorCache,
+    codes: Codes,
+    files: BTreeMap<u64, File>,
+    jobs: BTreeMap<JobId, Job>,
+    ready: VecDeque<JobId>,
+    /// Jobs that wait until a transaction can take them.
+    stalled: Vec<JobId>,
+    job_last: u64,
+    unit_reads: BTreeMap<Lba, UnitRead>,
+    page_reads: BTreeMap<JobId, PageRead>,
+    running: Transaction,
+    committing: Option<Committing>,
+    journal: Journal,
+    checkpoint: Checkpoint,
+    /// Sectors of files that durable or coming records have and that are not in place yet.
+    logged: BTreeMap<Lba, Logged>,
+    stale: BTreeMap<Lba, StaleExtent>,
+    subs: BTreeMap<SubId, Inside>,
+    sub_last: u64,
+    actions: VecDeque<Action>,
+    counts: Counts,
+    /// Sectors that dirty pages may come to need.
+    reserved: u64,
+    /// When the running transaction is to be committed.
+    commit_at: Option<Instant>,
+    /// When what is committed is to be in its place.
+    settle_at: Option<Instant>,
+    /// Whether a write was given to the disk that no flush has followed.
+    is_unflushed: bool,
+}
+
+/// Where it is in its life.
+#[derive(Debug)]
+enum Phase {
+    Mounting(Box<Mounting>),
+    Mounted,
+    /// Everything is brought to its place.
+    Unmounting,
+    /// The superblocks say so; how many are still to be written.
+    Closing(u8),
+    Unmounted,
+    /// The disk does not do what it should: nothing is written any more.
+    Broken,
+}
+
+/// What a command is for, and what it touches.
+#[derive(Debug)]
+struct Inside {
+    what: Purpose,
+    extent: Option<Extent>,
+}
+
+/// What a command is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    Unit(Lba),
+    Pages(JobId),
+    /// Rewrites what was repaired: nothing waits for it.
+    Repair,
+    /// Writes new sectors of a file, for the running transaction of this name or an older one.
+    Direct,
+    FlushBeforeRecord,
+    Record,
+    Mark,
+    InPlace,
+    FlushInPlace,
+    Place(Lba),
+    Mount,
+    Superblock,
+}
+
+/// A sector of a file in the journal.
+#[derive(Clone, Debug)]
+struct Logged {
+    page: Piece,
+    record: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Freed {
+    extent: Extent,
+    record: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    repaired: u64,
+    lost: u64,
+    decoded: u64,
+    retried: u64,
+}
+
+/// What has come of an attempt of a job.
+enum Attempted<T> {
+    /// It is complete, and its changes are in the running transaction.
+    Complete(T),
+    /// Units are read for it; it is ready again when they are there.
+    Waits,
+    Failed(Errno),
+}
+
+impl Filesystem {
+    /// One that is mounted from now on: what a crash has left is put in order before the first request is answered.
+    /// `superblock` is the one with the highest generation that was found.
+    pub fn new(now: Instant, superblock: Superblock, settings: Settings) -> Self {
+        // A unit takes 4 KiB and its place in the maps.
+        let units = (settings.cache.get() / 2).max(64) as usize;
+        let journal = Journal::new(&superblock);
+        let running = Transaction::new(superblock.record);
+        let mut filesystem = Self {
+            cache: Cache::new(units),
+            sectors: SectorCache::new((settings.cache.get() / 4).max(64) as usize),
+            codes: Codes::default(),
+            phase: Phase::Mounting(Box::default()),
+            day: crate::format::inode::Moment::default(),
+            lost: BTreeSet::new(),
+            recent: Recent::default(),
+            freed: Vec::new(),
+            files: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            ready: VecDeque::new(),
+            stalled: Vec::new(),
+            job_last: 0,
+            unit_reads: BTreeMap::new(),
+            page_reads: BTreeMap::new(),
+            running,
+            committing: None,
+            journal,
+            checkpoint: Checkpoint::default(),
+            logged: BTreeMap::new(),
+            stale: BTreeMap::new(),
+            subs: BTreeMap::new(),
+            sub_last: 0,
+            actions: VecDeque::new(),
+            counts: Counts::default(),
+            reserved: 0,
+            commit_at: None,
+            settle_at: None,
+            is_unflushed: false,
+            superblock,
+            settings,
+        };
+        filesystem.begin_mount(now);
+        filesystem
+    }
+
+    /// The root directory's inode.
+    pub fn root(&self) -> u64 {
+        self.superblock.root
+    }
+
+    /// Something is asked for.
+    pub fn handle_request(&mut self, now: Instant, request: Request) {
+        self.day = self.day.max(request.now);
+        let id = self.new_job(Job::Request(Box::new(jobs::Asking::new(request))));
+        self.ready.push_back(id);
+        self.advance(now);
+    }
+
+    /// The disk has ended a command.
+    pub fn handle_done(&mut self, now: Instant, sub: SubId, reply: Reply) {
+        let Some(inside) = self.subs.remove(&sub) else { panic!("{sub:?} is not inside") };
+        match inside.what {
+            Purpose::Unit(lead) => self.handle_unit(now, lead, reply),
+            Purpose::Pages(job) => self.handle_pages(now, job, sub, reply),
+            Purpose::Repair => {}
+            Purpose::Direct => self.handle_direct(sub, &reply),
+            Purpose::FlushBeforeRecord => self.handle_flushed(now, &reply),
+            Purpose::Record => self.handle_record(now, &reply),
+            Purpose::Mark => self.handle_mark(&reply),
+            Purpose::InPlace => self.handle_in_place(sub, &reply),
+            Purpose::FlushInPlace => self.handle_flushed_in_place(&reply),
+            Purpose::Place(group) => self.handle_placed(group, sub, reply),
+            Purpose::Mount => self.handle_mount(now, sub, reply),
+            Purpose::Superblock => self.handle_superblock(&reply),
+        }
+        self.advance(now);
+    }
+
+    /// Time has passed; early calls do no harm.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.advance(now);
+    }
+
+    /// When [`Filesystem::handle_timeout`] is to be called.
+    pub fn deadline(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Mounted => [self.commit_at, self.settle_at].into_iter().flatten().min(),
+            _ => None,
+        }
+    }
+
+    /// What is to be done next.
+    pub fn poll(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// Brings everything to its place, and says on the disk that it is there. No request may be under way or come any more.
+    pub fn unmount(&mut self, now: Instant) {
+        if matches!(self.phase, Phase::Mounted) {
+            self.phase = Phase::Unmounting;
+        }
+        self.advance(now);
+    }
+
+    /// Whether that is done: nothing is inside the disk.
+    pub fn is_unmounted(&self) -> bool {
+        let is_over = matches!(self.phase, Phase::Unmounted | Phase::Broken);
+        is_over && self.subs.is_empty()
+    }
+
+    /// How it stands.
+    pub fn status(&self) -> Status {
+        Status {
+            groups_stale: self.stale.len() as u64,
+            sectors_repaired: self.counts.repaired,
+            sectors_lost: self.counts.lost,
+            sectors_decoded: self.counts.decoded,
+            sectors_retried: self.counts.retried,
+            ..Status::default()
+        }
+    }
+
+    /// Does whatever can be done now.
+    fn advance(&mut self, now: Instant) {
+        for round in 0_u32.. {
+            self.release_freed();
+            let mut moved =
+                [self.mount_on(now) | self.unstall(), false, false, false, false, false, false];
+            if matches!(self.phase, Phase::Mounted | Phase::Unmounting | Phase::Broken) {
+                moved[1] = self.run_jobs(now);
+                moved[2] = self.flush_on(now);
+                moved[3] = self.commit_on(now);
+                moved[4] = self.place_on(now);
+                moved[5] = self.settle_on(now);
+                moved[6] = self.unmount_on(now);
+            }
+            if moved == [false; 7] {
+                return;
+            }
+            assert!(round < ROUNDS_MAX, "it moves in a circle: {moved:?}");
+        }
+    }
+
+    /// An attempt of a job. If it is complete, its changes are in the running transaction (EN1).
+    fn attempt<T>(
+        &mut self,
+        job: JobId,
+        operation: impl FnOnce(&mut Attempt<'_>) -> Result<T, Stop>,
+    ) -> Attempted<T> {
+        let Self { superblock, cache, recent, lost, .. } = self;
+        let mut attempt = Attempt::new(Ground { superblock, recent, cache, lost });
+        match operation(&mut attempt) {
+            Ok(brought) => {
+                let changed = attempt.finish();
+                if !changed.units.is_empty() && self.is_read_only() {
+                    return Attempted::Failed(Errno::ReadOnly);
+                }
+                self.merge(changed);
+                Attempted::Complete(brought)
+            }
+            Err(Stop::Fail(errno)) => Attempted::Failed(errno),
+            Err(Stop::Need) => {
+                let missing = attempt.take_missing();
+                self.fetch_units(job, &missing);
+                Attempted::Waits
+            }
+        }
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.settings.mode == MountMode::ReadOnly || matches!(self.phase, Phase::Broken)
+    }
+
+    /// What an attempt has changed is part of the running transaction.
+    fn merge(&mut self, changed: Changed) {
+        let Changed { units, freed, freed_units } = changed;
+        let record = self.running.record;
+        for lead in freed_units {
+            self.running.units.remove(&lead);
+            self.running.revoked.insert(lead);
+            self.cache.remove(lead);
+        }
+        for (lead, unit) in units {
+            self.running.units.insert(lead);
+            self.running.revoked.remove(&lead);
+            self.cache.insert_changed(lead, unit, record);
+        }
+        for extent in freed {
+            self.note_freed(extent, record);
+        }
+    }
+
+    /// Sectors were freed: nothing of the journal may come to them any more.
+    fn note_freed(&mut self, extent: Extent, record: u64) {
+        self.recent.add(extent);
+        self.freed.push(Freed { extent, record });
+        let gone: Vec<Lba> =
+            self.logged.range(extent.lba..extent.end()).map(|(&lba, _)| lba).collect();
+        for lba in gone {
+            self.logged.remove(&lba);
+            self.running.logged.remove(&lba);
+            self.running.revoked.insert(lba);
+        }
+        let stale: Vec<Lba> =
+            self.stale.range(extent.lba..extent.end()).map(|(&lba, _)| lba).collect();
+        for group in stale {
+            self.stale.remove(&group);
+            self.running.stale.remove(&group);
+            self.running.revoked.insert(group);
+        }
+        for lba in extent.iter() {
+            self.sectors.remove(lba);
+        }
+    }
+
+    /// What may be taken again (EN5).
+    fn release_freed(&mut self) {
+        if self.freed.is_empty() {
+            return;
+        }
+        let durable = self.journal.durable();
+        let is_touched = |extent: &Extent| {
+            self.subs.values().any(|inside| {
+                inside
+                    .extent
+                    .is_some_and(|other| other.lba < extent.end() && extent.lba < other.end())
+            })
+        };
+        let may_go: Vec<Extent> = self
+            .freed
+            .iter()
+            .filter(|freed| freed.record <= durable && !is_touched(&freed.extent))
+            .map(|freed| freed.extent)
+            .collect();
+        for extent in may_go {
+            self.recent.remove(extent);
+            self.freed.retain(|freed| freed.extent != extent);
+        }
+    }
+
+    /// Hands a command to the disk.
+    fn submit(&mut self, what: Purpose, request: BlockRequest) -> SubId {
+        self.sub_last += 1;
+        let sub = SubId(self.sub_last);
+        let extent = request.command.extent();
+        self.is_unflushed |= request.command.is_write();
+        self.subs.insert(sub, Inside { what, extent });
+        self.actions.push_back(Action::Submit(Submit { sub, request }));
+        sub
+    }
+
+    fn submit_read(&mut self, what: Purpose, extent: Extent, effort: Effort) -> SubId {
+        self.submit(what, BlockRequest::read(extent, effort))
+    }
+
+    fn submit_write(
+        &mut self,
+        what: Purpose,
+        lba: Lba,
+        pieces: Vec<Piece>,
+        durability: Durability,
+    ) -> SubId {
+        let extent = Extent::new(lba, Piece::count(&pieces));
+        let command = Command::Write { extent, durability, zero_tail: ZeroTail::None };
+        self.submit(what, BlockRequest::new(command, Payload::Pieces(pieces)))
+    }
+
+    fn submit_flush(&mut self, what: Purpose) -> SubId {
+        let sub = self.submit(what, BlockRequest::bare(Command::Flush));
+        self.is_unflushed = false;
+        sub
+    }
+
+    /// The disk does not store what it should: nothing is written any more.
+    fn break_down(&mut self) {
+        if matches!(self.phase, Phase::Broken) {
+            return;
+        }
+        self.phase = Phase::Broken;
+        self.actions.push_back(Action::Event(Event::ReadOnly));
+        let waiting = std::mem::take(&mut self.running.syncs);
+        let committing = self.committing.take().map(|committing| committing.syncs);
+        for id in waiting.into_iter().chain(committing.into_iter().flatten()) {
+            self.answer(id, Answer::Failed(Errno::Io));
+        }
+        let stalled = std::mem::take(&mut self.stalled);
+        self.ready.extend(stalled);
+    }
+
+    /// A job that is a request has its answer.
+    fn answer(&mut self, job: JobId, answer: Answer) {
+        if let Some(Job::Request(asking)) = self.jobs.remove(&job) {
+            self.reply(asking.request.id, answer);
+        }
+    }
+
+    fn reply(&mut self, id: RequestId, answer: Answer) {
+        self.actions.push_back(Action::Reply { id, answer });
+    }
+
+    fn new_job(&mut self, job: Job) -> JobId {
+        self.job_last += 1;
+        let id = JobId(self.job_last);
+        self.jobs.insert(id, job);
+        id
+    }
+}
+
+/// Rounds of one advance: far more than jobs and commands that one event can set free.
+const ROUNDS_MAX: u32 = 100_000;
+
+/// Whether a write or a flush has done what it should.
+fn is_stored(reply: &Reply) -> bool {
+    reply.outcome == Outcome::GOOD
+}

@@ -1,0 +1,286 @@
+//! Sectors of files come from the journal to their places, and what is redundant beside them is computed anew.
+//!
+//! ```text
+//!   stale --> committed --> Reading the rest of the data --> Writing data and redundancy --> Written --> flushed
+//!     ^                                                                                                    |
+//!     |  changed meanwhile                                                                                 v
+//!     +------------------------------------------------------------- durable <-- Noting the new sums, in a transaction
+//! ```
+//!
+//! Until then its record stays in the journal: after a crash all of this is done once more.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use levelhead_block::{Buf, Durability, Piece, Reply};
+use levelhead_units::{Instant, Lba, Sectors};
+
+use super::jobs::{Job, JobId, PAGE};
+use super::reads::{Plan, Target};
+use super::{Attempted, Filesystem, Phase, Purpose, SubId, is_stored};
+use crate::format::extent::CodingExtent;
+use crate::sums::sum_of;
+
+/// Coding extents that are on their way at a time.
+const PLACES_MAX: usize = 32;
+
+/// A coding extent whose redundancy is not what it should be.
+#[derive(Debug)]
+pub(super) struct StaleExtent {
+    pub(super) extent: CodingExtent,
+    /// The oldest record that must stay for it.
+    pub(super) record: u64,
+    /// The newest one that has changed it.
+    changed: u64,
+    pub(super) state: Placing,
+}
+
+#[derive(Debug)]
+pub(super) enum Placing {
+    Waiting,
+    Reading {
+        job: JobId,
+        as_of: u64,
+    },
+    Writing {
+        subs: BTreeSet<SubId>,
+        as_of: u64,
+        sums: Vec<(Lba, u32)>,
+    },
+    /// A flush comes next.
+    Written {
+        as_of: u64,
+        sums: Vec<(Lba, u32)>,
+    },
+    Noting {
+        job: JobId,
+        as_of: u64,
+        sums: Vec<(Lba, u32)>,
+    },
+    /// In the transaction of this name.
+    Noted {
+        in_record: u64,
+        as_of: u64,
+    },
+}
+
+impl StaleExtent {
+    pub(super) fn new(extent: CodingExtent, record: u64) -> Self {
+        Self { extent, record, changed: record, state: Placing::Waiting }
+    }
+
+    /// It was changed again.
+    pub(super) fn change(&mut self, extent: CodingExtent, record: u64) {
+        (self.extent, self.changed) = (extent, record);
+    }
+}
+
+impl Filesystem {
+    /// Begins to place what is committed, if it is time.
+    pub(super) fn place_on(&mut self, now: Instant) -> bool {
+        self.end_noted();
+        if !self.wants_settling(now) || self.is_read_only() {
+            return false;
+        }
+        let is_busy = |stale: &&StaleExtent| !matches!(stale.state, Placing::Waiting);
+        let busy = self.stale.values().filter(is_busy).count();
+        let durable = self.journal.durable();
+        let next: Vec<Lba> = self
+            .stale
+            .iter()
+            .filter(|(_, stale)| {
+                matches!(stale.state, Placing::Waiting) && stale.changed <= durable
+            })
+            .map(|(&group, _)| group)
+            .take(PLACES_MAX.saturating_sub(busy))
+            .collect();
+        for &group in &next {
+            let job = self.new_job(Job::Place(group));
+            let stale = self.stale.get_mut(&group).expect("it was found");
+            stale.state = Placing::Reading { job, as_of: stale.changed };
+            self.ready.push_back(job);
+        }
+        !next.is_empty()
+    }
+
+    /// Whether what is committed is to come to its place now.
+    pub(super) fn wants_settling(&self, now: Instant) -> bool {
+        let is_time = self.settle_at.is_some_and(|at| at <= now);
+        is_time || self.journal.is_half_full() || matches!(self.phase, Phase::Unmounting)
+    }
+
+    pub(super) fn run_place(&mut self, id: JobId, group: Lba) {
+        let is_its =
+            |stale: &&StaleExtent| matches!(stale.state, Placing::Reading { job, .. } if job == id);
+        let Some(extent) = self.stale.get(&group).filter(is_its).map(|stale| stale.extent) else {
+            return; // It was freed.
+        };
+        if self.is_reading(id) {
+            return self.keep(id, Job::Place(group));
+        }
+        if let Some(read) = self.take_sectors(id) {
+            return self.write_places(group, &read.got);
+        }
+        let summed = self.attempt(id, |attempt| {
+            let mut targets = BTreeMap::new();
+            for lba in extent.data().iter() {
+                if let Some(sum) = attempt.sum(lba)? {
+                    targets.insert(lba, Target { sum, extent });
+                }
+            }
+            Ok(targets)
+        });
+        match summed {
+            Attempted::Complete(mut targets) => {
+                let mut got = BTreeMap::new();
+                for lba in extent.data().iter() {
+                    let held = self.logged.get(&lba).map(|logged| logged.page.clone());
+                    if let Some(piece) = held.or_else(|| self.sectors.get(lba)) {
+                        targets.remove(&lba);
+                        got.insert(lba, piece);
+                    }
+                }
+                self.keep(id, Job::Place(group));
+                self.read_sectors(id, Plan { sources: Vec::new(), targets });
+                self.page_reads.get_mut(&id).expect("it reads").got.extend(got);
+            }
+            Attempted::Failed(_) => self.break_down(),
+            Attempted::Waits => self.keep(id, Job::Place(group)),
+        }
+    }
+
+    fn write_places(&mut self, group: Lba, got: &BTreeMap<Lba, Piece>) {
+        let filesystem = self.superblock.filesystem();
+        let stale = self.stale.get_mut(&group).expect("it is being placed");
+        let Placing::Reading { as_of, .. } = stale.state else { unreachable!("it was read") };
+        if stale.changed != as_of {
+            stale.state = Placing::Waiting;
+            return;
+        }
+        let extent = stale.extent;
+        let zero = [0; PAGE as usize];
+        // What is lost counts as zeroes: it stays lost, and the others can be computed.
+        let data: Vec<&[u8]> = extent
+            .data()
+            .iter()
+            .map(|lba| got.get(&lba).map_or(&zero[..], |piece| piece.bytes()))
+            .collect();
+        let redundant = extent.all().sectors - extent.data().sectors;
+        let mut buf = Buf::zeroed(redundant);
+        self.codes.encode(self.settings.kernel, &extent, &data, buf.as_mut_slice());
+        let first = extent.data().end();
+        let sums: Vec<(Lba, u32)> = (first.get()..)
+            .map(Lba::new)
+            .zip(buf.as_slice().chunks(PAGE as usize))
+            .map(|(lba, bytes)| (lba, sum_of(filesystem, lba, bytes)))
+            .collect();
+        let mut runs: Vec<(Lba, Vec<Piece>)> = Vec::new();
+        let logged =
+            self.logged.range(extent.lba..first).map(|(&lba, logged)| (lba, logged.page.clone()));
+        let logged: Vec<(Lba, Piece)> = logged.collect();
+        let behind = (first, Piece::whole(Arc::new(buf)));
+        for (lba, piece) in logged.into_iter().chain([behind]) {
+            match runs.last_mut() {
+                Some((from, pieces)) if *from + Piece::count(pieces) == lba => pieces.push(piece),
+                Some(_) | None => runs.push((lba, vec![piece])),
+            }
+        }
+        let mut subs = BTreeSet::new();
+        for (lba, pieces) in runs {
+            subs.insert(self.submit_write(Purpose::Place(group), lba, pieces, Durability::Cached));
+        }
+        for lba in extent.all().iter().skip(extent.data as usize) {
+            self.sectors.remove(lba);
+        }
+        let stale = self.stale.get_mut(&group).expect("it is being placed");
+        stale.state = Placing::Writing { subs, as_of, sums };
+    }
+
+    pub(super) fn handle_placed(&mut self, group: Lba, sub: SubId, reply: Reply) {
+        if !is_stored(&reply) {
+            return self.break_down();
+        }
+        let Some(stale) = self.stale.get_mut(&group) else { return };
+        let Placing::Writing { subs, as_of, sums } = &mut stale.state else { return };
+        subs.remove(&sub);
+        if subs.is_empty() {
+            stale.state = Placing::Written { as_of: *as_of, sums: std::mem::take(sums) };
+        }
+    }
+
+    /// Coding extents whose writes a flush is to make safe.
+    pub(super) fn written_places(&self) -> Vec<Lba> {
+        let is_written =
+            |(_, stale): &(&Lba, &StaleExtent)| matches!(stale.state, Placing::Written { .. });
+        self.stale.iter().filter(is_written).map(|(&group, _)| group).collect()
+    }
+
+    /// They are safe.
+    pub(super) fn note_places(&mut self, groups: &[Lba]) {
+        for group in groups {
+            let job = self.new_job(Job::Placed(*group));
+            let Some(stale) = self.stale.get_mut(group) else { continue };
+            let Placing::Written { as_of, sums } = &mut stale.state else { continue };
+            stale.state = Placing::Noting { job, as_of: *as_of, sums: std::mem::take(sums) };
+            self.ready.push_back(job);
+        }
+    }
+
+    pub(super) fn run_placed(&mut self, id: JobId, group: Lba) {
+        let Some(stale) = self.stale.get_mut(&group) else { return };
+        let (as_of, sums) = match &stale.state {
+            Placing::Noting { job, as_of, sums } if *job == id => (*as_of, sums.clone()),
+            _ => return,
+        };
+        if stale.changed != as_of {
+            stale.state = Placing::Waiting; // Once more.
+            return;
+        }
+        let noted = self.attempt(id, |attempt| {
+            sums.iter().try_for_each(|&(lba, sum)| attempt.set_sum(lba, Some(sum)))
+        });
+        match noted {
+            Attempted::Complete(()) => {
+                let in_record = self.running.record;
+                self.running.wants_commit |=
+                    self.journal.is_half_full() || matches!(self.phase, Phase::Unmounting);
+                let stale = self.stale.get_mut(&group).expect("it is there");
+                stale.state = Placing::Noted { in_record, as_of };
+            }
+            Attempted::Failed(_) => self.break_down(),
+            Attempted::Waits => self.keep(id, Job::Placed(group)),
+        }
+    }
+
+    /// What was noted in a durable record is stale no more.
+    fn end_noted(&mut self) {
+        let durable = self.journal.durable();
+        let mut over = Vec::new();
+        for (&group, stale) in &mut self.stale {
+            let Placing::Noted { in_record, as_of } = stale.state else { continue };
+            if in_record > durable {
+                continue;
+            }
+            match stale.changed == as_of {
+                true => over.push((group, stale.extent, as_of)),
+                false => stale.state = Placing::Waiting,
+            }
+        }
+        for (group, extent, as_of) in over {
+            self.stale.remove(&group);
+            let data = extent.data();
+            let placed: Vec<Lba> = self
+                .logged
+                .range(data.lba..data.end())
+                .filter(|(_, logged)| logged.record <= as_of)
+                .map(|(&lba, _)| lba)
+                .collect();
+            for lba in placed {
+                let logged = self.logged.remove(&lba).expect("it was found");
+                self.sectors.insert(lba, logged.page);
+            }
+        }
+    }
+}
+
+const _: () = assert!(Sectors::new(PLACES_MAX as u64).get() > 0);

@@ -1,0 +1,584 @@
+//! Sectors of files come into memory: as the disk gives them at once, else computed from the rest of their codeword, else after
+//! retries.
+//!
+//! ```text
+//!   Fast: one pass --> all there and right --> done
+//!          |
+//!          v some are not
+//!   Sums: of all sectors of their coding extents --> Around: one pass over the rest of these --> computed, right --> done, repaired
+//!                                                        |
+//!                                                        v too few are there
+//!                                                    Full: with retries --> computed once more --> done, or lost
+//! ```
+//!
+//! # Invariants
+//!
+//! - RD1. A sector is given only if it has the checksum that the filesystem keeps for it.
+//! - RD2. Nothing is computed from redundancy that is stale.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use levelhead_block::{Buf, Durability, Effort, Outcome, Piece, Reply};
+use levelhead_erasure::{Code, Kernel, Symbol};
+use levelhead_units::{Extent, Instant, Lba, Sectors};
+
+use super::jobs::{Asking, Job, JobId, PAGE};
+use super::{Attempted, Filesystem, Purpose, SubId};
+use crate::action::{Action, Event};
+use crate::attempt::{Attempt, Stop};
+use crate::format::extent::CodingExtent;
+use crate::format::inode::Inode;
+use crate::ops::extents::Pages;
+use crate::request::{Answer, Errno, What};
+use crate::sums::sum_of;
+
+/// Neighbours with no more than this between them are read with one command: 64 KiB take less than another turn of the disk.
+const GAP_MAX: u64 = 16;
+
+/// The most sectors of one command: 4 MiB.
+const COMMAND_MAX: u64 = 1_024;
+
+/// Where a page of a file is.
+#[derive(Clone, Debug)]
+pub(super) enum Source {
+    Memory(Piece),
+    Zero,
+    Disk(Lba),
+}
+
+/// A sector that is wanted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Target {
+    pub(super) sum: u32,
+    pub(super) extent: CodingExtent,
+}
+
+/// Pages of a file and where they are.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    pub(super) sources: Vec<Source>,
+    pub(super) targets: BTreeMap<Lba, Target>,
+}
+
+/// Sectors on their way.
+#[derive(Debug)]
+pub(super) struct PageRead {
+    pub(super) plan: Plan,
+    /// What has come, and is right.
+    pub(super) got: BTreeMap<Lba, Piece>,
+    /// What is lost.
+    pub(super) lost: BTreeSet<Lba>,
+    stage: Stage,
+    subs: BTreeMap<SubId, Extent>,
+    /// Checksums of everything in coding extents that are looked at as a whole; nothing of what was not written.
+    sums: BTreeMap<Lba, Option<u32>>,
+    around: Vec<CodingExtent>,
+    /// What was read and is not there or not right.
+    bad: BTreeSet<Lba>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Fast,
+    Sums,
+    Around,
+    Full,
+    Done,
+}
+
+/// Sectors of files in memory, those that were used last.
+#[derive(Debug)]
+pub(super) struct SectorCache {
+    sectors: BTreeMap<Lba, Held>,
+    order: BTreeMap<u64, Lba>,
+    clock: u64,
+    most: usize,
+}
+
+#[derive(Debug)]
+struct Held {
+    bytes: Piece,
+    used: u64,
+}
+
+impl SectorCache {
+    pub(super) fn new(most: usize) -> Self {
+        Self { sectors: BTreeMap::new(), order: BTreeMap::new(), clock: 0, most }
+    }
+
+    pub(super) fn get(&mut self, lba: Lba) -> Option<Piece> {
+        let held = self.sectors.get_mut(&lba)?;
+        self.order.remove(&held.used);
+        self.clock += 1;
+        held.used = self.clock;
+        self.order.insert(self.clock, lba);
+        Some(held.bytes.clone())
+    }
+
+    pub(super) fn insert(&mut self, lba: Lba, bytes: Piece) {
+        self.remove(lba);
+        self.clock += 1;
+        self.order.insert(self.clock, lba);
+        self.sectors.insert(lba, Held { bytes, used: self.clock });
+        while self.sectors.len() > self.most {
+            let (_, oldest) = self.order.pop_first().expect("there are some");
+            self.sectors.remove(&oldest);
+        }
+    }
+
+    pub(super) fn remove(&mut self, lba: Lba) {
+        if let Some(held) = self.sectors.remove(&lba) {
+            self.order.remove(&held.used);
+        }
+    }
+}
+
+/// Codes that were made.
+#[derive(Debug, Default)]
+pub(super) struct Codes(BTreeMap<(u32, u8), Code>);
+
+impl Codes {
+    /// The code with this many data and redundant symbols.
+    pub(super) fn get(&mut self, data: u32, redundant: u8) -> &Code {
+        self.0.entry((data, redundant)).or_insert_with(|| {
+            Code::new(data as usize, redundant.into()).expect("the ladder's codes exist")
+        })
+    }
+
+    /// Computes what is redundant in a coding extent. `data` is all its data sectors, `into` all its redundant ones.
+    pub(super) fn encode(
+        &mut self,
+        kernel: Kernel,
+        extent: &CodingExtent,
+        data: &[&[u8]],
+        into: &mut [u8],
+    ) {
+        let depth = usize::from(extent.depth);
+        let mut rows: Vec<Option<&mut [u8]>> = into.chunks_mut(PAGE as usize).map(Some).collect();
+        for word in 0..extent.words() {
+            let of_word: Vec<&[u8]> =
+                data.iter().skip(word as usize).step_by(depth).copied().collect();
+            let mut redundant: Vec<&mut [u8]> = (0..usize::from(extent.redundant))
+                .map(|row| {
+                    rows[row * depth + word as usize].take().expect("each row is of one word")
+                })
+                .collect();
+            let code = self.get(of_word.len() as u32, extent.redundant);
+            code.encode(kernel, &of_word, &mut redundant).expect("one buffer for each symbol");
+        }
+    }
+}
+
+impl Attempt<'_> {
+    /// Where pages of a file are, on the disk or nowhere.
+    pub(super) fn plan(&mut self, number: u64, inode: &Inode, pages: Pages) -> Result<Plan, Stop> {
+        let mut plan = Plan::default();
+        let windows = self.windows(number, inode, pages, usize::MAX)?;
+        let mut page = pages.from;
+        for mapped in windows {
+            plan.sources.extend((page..mapped.page).map(|_| Source::Zero));
+            for lba in mapped.window.data().iter() {
+                match self.sum(lba)? {
+                    None => plan.sources.push(Source::Zero),
+                    Some(sum) => {
+                        plan.sources.push(Source::Disk(lba));
+                        plan.targets.insert(lba, Target { sum, extent: mapped.window.extent });
+                    }
+                }
+            }
+            page = mapped.end();
+        }
+        plan.sources.extend((page..pages.to).map(|_| Source::Zero));
+        Ok(plan)
+    }
+}
+
+impl Filesystem {
+    pub(super) fn run_read(&mut self, now: Instant, id: JobId, mut asking: Box<Asking>) {
+        let What::Read { inode: number, offset, count } = asking.request.what else {
+            unreachable!("it is a read")
+        };
+        if self.waits_for_cut(number, id) {
+            return self.keep(id, Job::Request(asking));
+        }
+        if let Some(read) = self.page_reads.get(&id) {
+            match read.stage {
+                Stage::Done => {
+                    let read = self.page_reads.remove(&id).expect("it is there");
+                    let version = self.files.get(&number).map_or(0, |file| file.version);
+                    // What was written meanwhile may have other sectors, and other sums.
+                    if !read.lost.is_empty() && version != asking.version && asking.step < 3 {
+                        asking.step += 1;
+                        return self.run_read(now, id, asking);
+                    }
+                    return self.give(&asking, &read, number);
+                }
+                Stage::Fast | Stage::Sums | Stage::Around | Stage::Full => {
+                    self.keep(id, Job::Request(asking));
+                    return self.go_on_reading(id);
+                }
+            }
+        }
+        let known = self.files.get(&number).and_then(|file| file.size);
+        let planned = self.attempt(id, |attempt| {
+            let inode = attempt.inode(number)?;
+            if inode.is_directory() {
+                return Err(Stop::Fail(Errno::IsDirectory));
+            }
+            let size = known.unwrap_or(inode.size);
+            let end = size.min(offset.saturating_add(count.into()));
+            if offset >= end {
+                return Ok((0, Plan::default()));
+            }
+            let pages = Pages { from: offset / PAGE, to: end.div_ceil(PAGE) };
+            Ok(((end - offset) as usize, attempt.plan(number, &inode, pages)?))
+        });
+        match planned {
+            Attempted::Complete((0, _)) => {
+                self.reply(asking.request.id, Answer::Bytes(Vec::new()));
+            }
+            Attempted::Complete((bytes, mut plan)) => {
+                self.find_in_memory(number, offset / PAGE, &mut plan);
+                asking.version = self.files.get(&number).map_or(0, |file| file.version);
+                if let What::Read { count, .. } = &mut asking.request.what {
+                    *count = bytes as u32;
+                }
+                self.keep(id, Job::Request(asking));
+                self.read_sectors(id, plan);
+            }
+            Attempted::Failed(errno) => self.reply(asking.request.id, Answer::Failed(errno)),
+            Attempted::Waits => self.keep(id, Job::Request(asking)),
+        }
+    }
+
+    /// Whether a job has to wait until what is beyond a file's end is cut off.
+    pub(super) fn waits_for_cut(&mut self, inode: u64, id: JobId) -> bool {
+        match self.files.get_mut(&inode) {
+            Some(file) if file.is_cut => {
+                file.waiting.push(id);
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    /// Pages that are in memory are had from there.
+    pub(super) fn find_in_memory(&mut self, number: u64, first: u64, plan: &mut Plan) {
+        for (page, source) in (first..).zip(&mut plan.sources) {
+            let written = self.files.get(&number).and_then(|file| file.pages.get(&page));
+            if let Some(written) = written {
+                if let Source::Disk(lba) = source {
+                    plan.targets.remove(lba);
+                }
+                *source = Source::Memory(written.bytes.clone());
+                continue;
+            }
+            let Source::Disk(lba) = *source else { continue };
+            let logged = self.logged.get(&lba).map(|logged| logged.page.clone());
+            if let Some(bytes) = logged.or_else(|| self.sectors.get(lba)) {
+                *source = Source::Memory(bytes);
+                plan.targets.remove(&lba);
+            }
+        }
+    }
+
+    fn give(&mut self, asking: &Asking, read: &PageRead, number: u64) {
+        let What::Read { offset, count, .. } = asking.request.what else {
+            unreachable!("it is a read")
+        };
+        let mut bytes = Vec::with_capacity(count as usize);
+        let mut from = (offset % PAGE) as usize;
+        for source in &read.plan.sources {
+            let left = count as usize - bytes.len();
+            let to = (from + left).min(PAGE as usize);
+            match source {
+                Source::Zero => bytes.resize(bytes.len() + to - from, 0),
+                Source::Memory(piece) => bytes.extend_from_slice(&piece.bytes()[from..to]),
+                Source::Disk(lba) => match read.got.get(lba) {
+                    Some(piece) => bytes.extend_from_slice(&piece.bytes()[from..to]),
+                    None => {
+                        self.actions
+                            .push_back(Action::Event(Event::Lost { lba: *lba, inode: number }));
+                        return self.reply(asking.request.id, Answer::Failed(Errno::Io));
+                    }
+                },
+            }
+            from = 0;
+        }
+        self.reply(asking.request.id, Answer::Bytes(bytes));
+    }
+
+    /// Reads what a plan has on the disk, for a job that is ready when that is there.
+    pub(super) fn read_sectors(&mut self, id: JobId, plan: Plan) {
+        let wanted: BTreeSet<Lba> = plan.targets.keys().copied().collect();
+        let read = PageRead {
+            plan,
+            got: BTreeMap::new(),
+            lost: BTreeSet::new(),
+            stage: Stage::Fast,
+            subs: BTreeMap::new(),
+            sums: BTreeMap::new(),
+            around: Vec::new(),
+            bad: BTreeSet::new(),
+        };
+        self.page_reads.insert(id, read);
+        self.ask_for(id, &wanted, Effort::Fast);
+        self.end_stage(id);
+    }
+
+    /// The sectors that a job has waited for, once they are there.
+    pub(super) fn take_sectors(&mut self, id: JobId) -> Option<PageRead> {
+        let is_done = self.page_reads.get(&id).is_some_and(|read| read.stage == Stage::Done);
+        if is_done { self.page_reads.remove(&id) } else { None }
+    }
+
+    /// Whether a job waits for sectors.
+    pub(super) fn is_reading(&self, id: JobId) -> bool {
+        self.page_reads.get(&id).is_some_and(|read| read.stage != Stage::Done)
+    }
+
+    fn ask_for(&mut self, id: JobId, wanted: &BTreeSet<Lba>, effort: Effort) {
+        let mut runs: Vec<Extent> = Vec::new();
+        for &lba in wanted {
+            match runs.last_mut() {
+                Some(run)
+                    if lba.get() <= run.end().get() + GAP_MAX
+                        && lba.get() - run.lba.get() < COMMAND_MAX =>
+                {
+                    run.sectors = lba - run.lba + Sectors::new(1);
+                }
+                Some(_) | None => runs.push(Extent::new(lba, Sectors::new(1))),
+            }
+        }
+        for run in runs {
+            let sub = self.submit_read(Purpose::Pages(id), run, effort);
+            self.page_reads.get_mut(&id).expect("it reads").subs.insert(sub, run);
+        }
+    }
+
+    pub(super) fn handle_pages(&mut self, now: Instant, id: JobId, sub: SubId, reply: Reply) {
+        let _ = now;
+        let filesystem = self.superblock.filesystem();
+        let Some(read) = self.page_reads.get_mut(&id) else { return };
+        let run = read.subs.remove(&sub).expect("it was asked for");
+        let is_full = read.stage == Stage::Full;
+        let is_there = |at: u32| match &reply.outcome {
+            Outcome::Done { unknown, damaged } => !unknown.contains(at) && !damaged.contains(at),
+            Outcome::Refused | Outcome::Gone => false,
+        };
+        let there: Vec<bool> = (0..run.sectors.get() as u32).map(is_there).collect();
+        let buf = match reply.outcome {
+            Outcome::Done { .. } => reply.data.into_buf(),
+            Outcome::Refused | Outcome::Gone => Buf::empty(),
+        };
+        let whole = Piece::whole(Arc::new(buf));
+        let mut good = Vec::new();
+        for (at, lba) in (0..).zip(run.iter()) {
+            let target = read.plan.targets.get(&lba).map(|target| target.sum);
+            let Some(sum) = target.or(read.sums.get(&lba).copied().flatten()) else { continue };
+            if read.got.contains_key(&lba) {
+                continue;
+            }
+            let piece = there[at as usize].then(|| whole.part(at, 1));
+            match piece.filter(|piece| sum_of(filesystem, lba, piece.bytes()) == sum) {
+                Some(piece) => {
+                    read.bad.remove(&lba);
+                    if is_full {
+                        self.counts.retried += 1;
+                    }
+                    read.got.insert(lba, piece.clone());
+                    good.push((lba, piece));
+                }
+                None => {
+                    read.bad.insert(lba);
+                }
+            }
+        }
+        for (lba, piece) in good {
+            self.sectors.insert(lba, piece);
+        }
+        self.end_stage(id);
+    }
+
+    /// Goes on when everything that was asked for has ended.
+    fn end_stage(&mut self, id: JobId) {
+        let read = self.page_reads.get_mut(&id).expect("it reads");
+        if !read.subs.is_empty() {
+            return;
+        }
+        let missing = |read: &PageRead| -> BTreeSet<Lba> {
+            let missing = read.plan.targets.keys().filter(|lba| !read.got.contains_key(lba));
+            missing.copied().collect()
+        };
+        match read.stage {
+            Stage::Fast => {
+                let bad = missing(read);
+                if bad.is_empty() {
+                    return self.end_read(id);
+                }
+                let mut around: Vec<CodingExtent> = Vec::new();
+                for lba in &bad {
+                    let extent = read.plan.targets[lba].extent;
+                    if !around.contains(&extent) {
+                        around.push(extent);
+                    }
+                }
+                // RD2
+                around.retain(|extent| !self.stale.contains_key(&extent.lba));
+                let read = self.page_reads.get_mut(&id).expect("it reads");
+                read.around = around;
+                match read.around.is_empty() {
+                    true => self.read_fully(id),
+                    false => {
+                        read.stage = Stage::Sums;
+                        self.go_on_reading(id);
+                    }
+                }
+            }
+            Stage::Sums => unreachable!("nothing of the disk is read for sums here"),
+            Stage::Around => {
+                self.compute(id);
+                match missing(&self.page_reads[&id]).is_empty() {
+                    true => self.end_read(id),
+                    false => self.read_fully(id),
+                }
+            }
+            Stage::Full => {
+                self.compute(id);
+                let read = self.page_reads.get_mut(&id).expect("it reads");
+                read.lost = missing(read);
+                self.counts.lost += read.lost.len() as u64;
+                self.end_read(id);
+            }
+            Stage::Done => {}
+        }
+    }
+
+    /// With retries: what is wanted, and whatever else of its codewords is missing.
+    fn read_fully(&mut self, id: JobId) {
+        let read = self.page_reads.get_mut(&id).expect("it reads");
+        read.stage = Stage::Full;
+        let missing = read.plan.targets.keys().filter(|lba| !read.got.contains_key(lba));
+        let wanted: BTreeSet<Lba> = missing.chain(&read.bad).copied().collect();
+        self.ask_for(id, &wanted, Effort::Full);
+        self.end_stage(id);
+    }
+
+    fn end_read(&mut self, id: JobId) {
+        self.page_reads.get_mut(&id).expect("it reads").stage = Stage::Done;
+        self.ready.push_back(id);
+    }
+
+    /// A job that reads is ready: units with sums have come.
+    pub(super) fn go_on_reading(&mut self, id: JobId) {
+        let read = &self.page_reads[&id];
+        if read.stage != Stage::Sums {
+            return;
+        }
+        let around = read.around.clone();
+        let summed = self.attempt(id, |attempt| {
+            let mut sums = BTreeMap::new();
+            for extent in &around {
+                for lba in extent.all().iter() {
+                    sums.insert(lba, attempt.sum(lba)?);
+                }
+            }
+            Ok(sums)
+        });
+        match summed {
+            Attempted::Waits => {}
+            Attempted::Failed(_) => self.read_fully(id),
+            Attempted::Complete(sums) => {
+                let mut wanted: BTreeSet<Lba> =
+                    sums.iter().filter(|(_, sum)| sum.is_some()).map(|(&lba, _)| lba).collect();
+                let read = self.page_reads.get_mut(&id).expect("it reads");
+                wanted.retain(|lba| !read.got.contains_key(lba) && !read.bad.contains(lba));
+                // From memory first.
+                let held: Vec<(Lba, Piece)> =
+                    wanted.iter().filter_map(|&lba| Some((lba, self.sectors.get(lba)?))).collect();
+                let read = self.page_reads.get_mut(&id).expect("it reads");
+                for (lba, piece) in held {
+                    wanted.remove(&lba);
+                    read.got.insert(lba, piece);
+                }
+                (read.sums, read.stage) = (sums, Stage::Around);
+                self.ask_for(id, &wanted, Effort::Fast);
+                self.end_stage(id);
+            }
+        }
+    }
+
+    /// Computes what is bad of the codewords of which enough is there, and writes it anew.
+    fn compute(&mut self, id: JobId) {
+        let filesystem = self.superblock.filesystem();
+        let read = &self.page_reads[&id];
+        let zero = [0; PAGE as usize];
+        let mut computed: Vec<(Lba, Buf)> = Vec::new();
+        for extent in &read.around {
+            if self.stale.contains_key(&extent.lba) {
+                continue; // It has become stale meanwhile.
+            }
+            for word in 0..extent.words() {
+                let data = extent.word_data(word);
+                let symbols = data as usize + usize::from(extent.redundant);
+                let place = |symbol| {
+                    let of = crate::format::extent::WordSymbol { word, symbol };
+                    extent.lba + Sectors::new(extent.sector(of).into())
+                };
+                let is_bad = |lba: &Lba| {
+                    read.sums.get(lba).is_some_and(Option::is_some) && !read.got.contains_key(lba)
+                };
+                let bad: Vec<Lba> = (0..symbols).map(place).filter(is_bad).collect();
+                if bad.is_empty() || bad.len() > usize::from(extent.redundant) {
+                    continue;
+                }
+                let mut room: Vec<Buf> = bad.iter().map(|_| Buf::zeroed(Sectors::new(1))).collect();
+                let mut into = room.iter_mut();
+                let mut all: Vec<Symbol<'_>> = (0..symbols)
+                    .map(|symbol| {
+                        let lba = place(symbol);
+                        match read.got.get(&lba) {
+                            Some(piece) => Symbol::Available(piece.bytes()),
+                            None if bad.contains(&lba) => {
+                                Symbol::Wanted(into.next().expect("one for each").as_mut_slice())
+                            }
+                            None => Symbol::Available(&zero),
+                        }
+                    })
+                    .collect();
+                let code = self.codes.get(data, extent.redundant);
+                if code.reconstruct(self.settings.kernel, &mut all).is_err() {
+                    continue;
+                }
+                drop(all);
+                computed.extend(bad.into_iter().zip(room));
+            }
+        }
+        for (lba, buf) in computed {
+            let read = self.page_reads.get_mut(&id).expect("it reads");
+            let sum = read.sums[&lba];
+            if Some(sum_of(filesystem, lba, buf.as_slice())) != sum {
+                continue; // RD1: some other symbol is not what it should be.
+            }
+            let piece = Piece::whole(Arc::new(buf));
+            read.got.insert(lba, piece.clone());
+            read.bad.remove(&lba);
+            if read.plan.targets.contains_key(&lba) {
+                self.counts.decoded += 1;
+            }
+            self.sectors.insert(lba, piece.clone());
+            self.repair(lba, piece);
+        }
+    }
+
+    /// Writes a sector anew that could not be read, or was not right.
+    fn repair(&mut self, lba: Lba, piece: Piece) {
+        if self.is_read_only() || self.logged.contains_key(&lba) {
+            return;
+        }
+        self.counts.repaired += 1;
+        self.actions.push_back(Action::Event(Event::Repaired { lba }));
+        self.submit_write(Purpose::Repair, lba, vec![piece], Durability::Cached);
+    }
+}

@@ -1,0 +1,1 @@
+//! What is read for its own sake: a scrub.

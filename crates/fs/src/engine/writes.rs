@@ -1,0 +1,411 @@
+//! Bytes come into a file: into pages in memory, which are brought to the disk later.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use levelhead_block::{Buf, Piece};
+use levelhead_units::{Instant, Sectors};
+
+use super::files::Page;
+use super::jobs::{Asking, Job, JobId, PAGE, later};
+use super::reads::{Plan, Source};
+use super::{Attempted, Filesystem};
+use crate::attempt::Stop;
+use crate::geometry::Geometry;
+use crate::ops::attributes::{check_size, without_rights};
+use crate::ops::extents::Pages;
+use crate::request::{Allocation, Answer, Errno, What};
+
+/// Sectors that a page in memory may come to need, redundancy and metadata included.
+pub(super) const PAGE_COST: u64 = 3;
+
+/// The most pages in memory that no transaction has: 64 MiB.
+pub(super) const DIRTY_MAX: u64 = 1 << 14;
+
+/// Sectors that only deleting may take.
+pub(super) fn floor(geometry: &Geometry) -> u64 {
+    (geometry.sectors / 256).clamp(32, 4_096)
+}
+
+/// A part of a file that is to have other bytes.
+struct Edit<'a> {
+    inode: u64,
+    offset: u64,
+    /// Nothing for zeroes.
+    bytes: Option<&'a [u8]>,
+    count: u64,
+}
+
+/// What has come of an edit.
+enum Edited {
+    Done,
+    /// Pages are read for it.
+    Waits,
+    Failed(Errno),
+}
+
+impl Filesystem {
+    pub(super) fn run_write(&mut self, now: Instant, id: JobId, mut asking: Box<Asking>) {
+        let What::Write { inode: number, offset, bytes, appends } = &asking.request.what else {
+            unreachable!("it is a write")
+        };
+        let (number, appends) = (*number, *appends);
+        let bytes = bytes.clone();
+        if self.waits_for_cut(number, id) {
+            return self.keep(id, Job::Request(asking));
+        }
+        let known = self.files.get(&number).and_then(|file| file.size);
+        let checked = self.attempt(id, |attempt| {
+            let inode = attempt.inode(number)?;
+            if !inode.is_file() {
+                return Err(Stop::Fail(Errno::Invalid));
+            }
+            let size = known.unwrap_or(inode.size);
+            Ok((inode, size, attempt.free_in_all()?))
+        });
+        let (inode, size, free) = match checked {
+            Attempted::Complete(checked) => checked,
+            Attempted::Failed(errno) => {
+                return self.reply(asking.request.id, Answer::Failed(errno));
+            }
+            Attempted::Waits => return self.keep(id, Job::Request(asking)),
+        };
+        if self.is_read_only() {
+            return self.reply(asking.request.id, Answer::Failed(Errno::ReadOnly));
+        }
+        let offset = if appends { size } else { *offset };
+        let end = offset.saturating_add(bytes.len() as u64);
+        if let Err(errno) = check_size(end) {
+            return self.reply(asking.request.id, Answer::Failed(errno));
+        }
+        if bytes.is_empty() {
+            return self.reply(asking.request.id, Answer::Written(0));
+        }
+        // Room for all that is in memory is decided here, and not when it is too late.
+        let pages = end.div_ceil(PAGE) - offset / PAGE;
+        let wanted = self.reserved
+            + pages * PAGE_COST
+            + floor(&self.superblock.geometry)
+            + self.recent.sectors();
+        if wanted > free {
+            if asking.step < 2 {
+                // What is in memory takes less than it may need, and what was freed comes back.
+                asking.step += 1;
+                self.keep(id, Job::Request(asking));
+                return self.sync_for(id, None);
+            }
+            return self.reply(asking.request.id, Answer::Failed(Errno::NoSpace));
+        }
+        if self.reserved / PAGE_COST > DIRTY_MAX {
+            self.keep(id, Job::Request(asking));
+            return self.sync_for(id, None);
+        }
+        let edit = Edit { inode: number, offset, bytes: Some(&bytes), count: bytes.len() as u64 };
+        match self.edit(id, &mut asking, &edit, size) {
+            Edited::Waits => return self.keep(id, Job::Request(asking)),
+            Edited::Failed(errno) => {
+                return self.reply(asking.request.id, Answer::Failed(errno));
+            }
+            Edited::Done => {}
+        }
+        let (day, caller) = (asking.request.now, asking.request.caller);
+        let mut without = inode.clone();
+        without_rights(&mut without, caller);
+        if without.mode != inode.mode {
+            let attempted = self.attempt(id, |attempt| {
+                let mut inode = attempt.inode(number)?;
+                without_rights(&mut inode, caller);
+                attempt.set_inode(number, &inode)
+            });
+            let _ = attempted; // The unit has just been in memory.
+        }
+        let file = self.file(number);
+        if end > size {
+            file.size = Some(end);
+        } else {
+            file.size = file.size.or(Some(size));
+        }
+        file.modified = Some(file.modified.map_or(day, |known| later(known, day)));
+        self.begin_commit_soon(now);
+        self.reply(asking.request.id, Answer::Written(bytes.len() as u32));
+    }
+
+    /// Changes pages in memory; those that are changed in part and are on the disk alone are read first.
+    fn edit(&mut self, id: JobId, asking: &mut Asking, edit: &Edit<'_>, size: u64) -> Edited {
+        let &Edit { inode: number, offset, count, .. } = edit;
+        let version = self.files.get(&number).map_or(0, |file| file.version);
+        if let Some(read) = self.take_sectors(id) {
+            if !read.lost.is_empty() {
+                return Edited::Failed(Errno::Io);
+            }
+            if version == asking.version {
+                for (&page, source) in
+                    asking.pages.keys().collect::<Vec<_>>().iter().zip(&read.plan.sources)
+                {
+                    let _ = (page, source);
+                }
+                let pages: Vec<u64> = asking.pages.keys().copied().collect();
+                for (page, source) in pages.into_iter().zip(&read.plan.sources) {
+                    let bytes = match source {
+                        Source::Memory(piece) => piece.clone(),
+                        Source::Zero => zero_page(),
+                        Source::Disk(lba) => read.got[lba].clone(),
+                    };
+                    asking.pages.insert(page, bytes);
+                }
+            } else {
+                asking.pages.clear();
+            }
+        }
+        let (first, last) = (offset / PAGE, (offset + count - 1) / PAGE);
+        let is_part = |page: u64| {
+            let (from, to) = (page * PAGE, (page + 1) * PAGE);
+            let is_whole = offset <= from && to.min(size.max(offset + count)) <= offset + count;
+            !is_whole && from < size
+        };
+        let mut ends = vec![first];
+        if last != first {
+            ends.push(last);
+        }
+        let file = self.files.entry(number).or_default();
+        let needed: Vec<u64> = ends
+            .into_iter()
+            .filter(|&page| is_part(page) && !file.pages.contains_key(&page))
+            .collect();
+        let are_there =
+            version == asking.version && needed.iter().all(|page| asking.pages.contains_key(page));
+        if !needed.is_empty() && !are_there {
+            let planned = self.attempt(id, |attempt| {
+                let inode = attempt.inode(number)?;
+                let mut plan = Plan::default();
+                for &page in &needed {
+                    let one = attempt.plan(number, &inode, Pages { from: page, to: page + 1 })?;
+                    plan.sources.extend(one.sources);
+                    plan.targets.extend(one.targets);
+                }
+                Ok(plan)
+            });
+            return match planned {
+                Attempted::Waits => Edited::Waits,
+                Attempted::Failed(errno) => Edited::Failed(errno),
+                Attempted::Complete(mut plan) => {
+                    asking.version = version;
+                    asking.pages = needed.iter().map(|&page| (page, zero_page())).collect();
+                    self.find_in_pieces(number, &needed, &mut plan);
+                    self.read_sectors(id, plan);
+                    Edited::Waits
+                }
+            };
+        }
+        self.put_pages(edit, std::mem::take(&mut asking.pages));
+        Edited::Done
+    }
+
+    fn find_in_pieces(&mut self, number: u64, pages: &[u64], plan: &mut Plan) {
+        for (&page, source) in pages.iter().zip(&mut plan.sources) {
+            let mut one = Plan { sources: vec![source.clone()], targets: BTreeMap::new() };
+            self.find_in_memory(number, page, &mut one);
+            let found = one.sources.remove(0);
+            if let (Source::Disk(lba), Source::Memory(_)) = (&*source, &found) {
+                plan.targets.remove(lba);
+            }
+            *source = found;
+        }
+    }
+
+    fn put_pages(&mut self, edit: &Edit<'_>, read: BTreeMap<u64, Piece>) {
+        let &Edit { inode: number, offset, bytes, count } = edit;
+        let (first, last) = (offset / PAGE, (offset + count - 1) / PAGE);
+        // Whole pages side by side are one buffer.
+        let whole_from = offset.div_ceil(PAGE);
+        let whole_to = (offset + count) / PAGE;
+        let whole = match bytes {
+            Some(bytes) if whole_from < whole_to => {
+                let from = (whole_from * PAGE - offset) as usize;
+                let to = (whole_to * PAGE - offset) as usize;
+                Some(Piece::whole(Arc::new(Buf::copy_of(&bytes[from..to]))))
+            }
+            Some(_) | None => None,
+        };
+        let mut added = 0;
+        let file = self.files.entry(number).or_default();
+        file.version += 1;
+        for page in first..=last {
+            let is_whole = (whole_from..whole_to).contains(&page);
+            let piece = match (&whole, bytes) {
+                (Some(whole), _) if is_whole => whole.part((page - whole_from) as u32, 1),
+                (_, None) if is_whole => zero_page(),
+                _ => {
+                    let old = file.pages.get(&page).map(|page| page.bytes.clone());
+                    let mut buf = Buf::zeroed(Sectors::new(1));
+                    if let Some(old) = old.or_else(|| read.get(&page).cloned()) {
+                        buf.as_mut_slice().copy_from_slice(old.bytes());
+                    }
+                    let from = offset.max(page * PAGE);
+                    let to = (offset + count).min((page + 1) * PAGE);
+                    let into = &mut buf.as_mut_slice()
+                        [(from - page * PAGE) as usize..(to - page * PAGE) as usize];
+                    match bytes {
+                        Some(bytes) => into.copy_from_slice(
+                            &bytes[(from - offset) as usize..(to - offset) as usize],
+                        ),
+                        None => into.fill(0),
+                    }
+                    Piece::whole(Arc::new(buf))
+                }
+            };
+            let known = file.pages.insert(
+                page,
+                Page { bytes: piece, is_dirty: true, writes: std::collections::BTreeSet::new() },
+            );
+            added += u64::from(known.is_none_or(|known| !known.is_dirty));
+        }
+        self.reserved += added * PAGE_COST;
+    }
+
+    /// Zeroes a part of a file before its size is set, or because a hole is wanted there.
+    pub(super) fn zero_part(
+        &mut self,
+        id: JobId,
+        asking: &mut Asking,
+        inode: u64,
+        from: u64,
+        to: u64,
+        size: u64,
+    ) -> Option<Result<(), Errno>> {
+        if from >= to {
+            return Some(Ok(()));
+        }
+        let edit = Edit { inode, offset: from, bytes: None, count: to - from };
+        match self.edit(id, asking, &edit, size) {
+            Edited::Done => {
+                let file = self.file(inode);
+                file.size = file.size.or(Some(size));
+                Some(Ok(()))
+            }
+            Edited::Waits => None,
+            Edited::Failed(errno) => Some(Err(errno)),
+        }
+    }
+
+    pub(super) fn run_allocate(&mut self, id: JobId, mut asking: Box<Asking>) {
+        let What::Allocate { inode: number, offset, count, how } = asking.request.what else {
+            unreachable!("it is an allocation")
+        };
+        let request = asking.request.id;
+        if self.waits_for_cut(number, id) {
+            return self.keep(id, Job::Request(asking));
+        }
+        let end = offset.saturating_add(count);
+        if let Err(errno) = check_size(end) {
+            return self.reply(request, Answer::Failed(errno));
+        }
+        if count == 0 {
+            return self.reply(request, Answer::Failed(Errno::Invalid));
+        }
+        let known = self.files.get(&number).and_then(|file| file.size);
+        let checked = self.attempt(id, |attempt| {
+            let inode = attempt.inode(number)?;
+            match inode.is_file() {
+                true => Ok((known.unwrap_or(inode.size), attempt.free_in_all()?)),
+                false => Err(Stop::Fail(Errno::Invalid)),
+            }
+        });
+        let (size, free) = match checked {
+            Attempted::Complete(checked) => checked,
+            Attempted::Failed(errno) => return self.reply(request, Answer::Failed(errno)),
+            Attempted::Waits => return self.keep(id, Job::Request(asking)),
+        };
+        let is_zeroing = matches!(how, Allocation::Punch | Allocation::Zero | Allocation::ZeroKeep);
+        if is_zeroing && asking.step == 0 {
+            let within = end.min(size);
+            // The pages at both ends are zeroed in part; those between become a hole.
+            let (inner_from, inner_to) = (offset.div_ceil(PAGE), end / PAGE);
+            let head = (offset, (inner_from * PAGE).min(within));
+            let tail = ((inner_to * PAGE).max(offset), within);
+            for (from, to) in [head, tail] {
+                if from % PAGE == 0 && to % PAGE == 0 || from >= to {
+                    continue;
+                }
+                match self.zero_part(id, &mut asking, number, from, to, size) {
+                    None => return self.keep(id, Job::Request(asking)),
+                    Some(Err(errno)) => return self.reply(request, Answer::Failed(errno)),
+                    Some(Ok(())) => {}
+                }
+            }
+            if inner_from < inner_to {
+                let pages = Pages { from: inner_from, to: inner_to };
+                let cut = self.attempt(id, |attempt| {
+                    let mut inode = attempt.inode(number)?;
+                    let mut of = crate::tree::Owned { number, inode: &mut inode };
+                    let is_cut = attempt.cut_out(&mut of, pages, 64)?;
+                    attempt.set_inode(number, &inode)?;
+                    Ok(is_cut)
+                });
+                match cut {
+                    Attempted::Complete(true) => {}
+                    Attempted::Complete(false) => {
+                        self.keep(id, Job::Request(asking));
+                        return self.ready.push_back(id);
+                    }
+                    Attempted::Failed(errno) => return self.reply(request, Answer::Failed(errno)),
+                    Attempted::Waits => return self.keep(id, Job::Request(asking)),
+                }
+                let file = self.file(number);
+                file.version += 1;
+                let inside: Vec<u64> =
+                    file.pages.range(inner_from..inner_to).map(|(&page, _)| page).collect();
+                let mut dirty = 0;
+                for page in inside {
+                    let page = file.pages.remove(&page).expect("it was found");
+                    dirty += u64::from(page.is_dirty);
+                }
+                self.reserved -= dirty * PAGE_COST;
+            }
+            asking.step = 1;
+        }
+        let wants_room = !matches!(how, Allocation::Punch);
+        if wants_room {
+            let pages = end.div_ceil(PAGE) - offset / PAGE;
+            let needed = pages
+                + pages / 8
+                + self.reserved
+                + floor(&self.superblock.geometry)
+                + self.recent.sectors();
+            if needed > free {
+                return self.reply(request, Answer::Failed(Errno::NoSpace));
+            }
+            let taken = self.attempt(id, |attempt| {
+                attempt.fill_holes(
+                    number,
+                    Pages { from: offset / PAGE, to: end.div_ceil(PAGE) },
+                    16,
+                )
+            });
+            match taken {
+                Attempted::Complete(true) => {}
+                Attempted::Complete(false) => {
+                    self.keep(id, Job::Request(asking));
+                    return self.ready.push_back(id);
+                }
+                Attempted::Failed(errno) => return self.reply(request, Answer::Failed(errno)),
+                Attempted::Waits => return self.keep(id, Job::Request(asking)),
+            }
+        }
+        let day = asking.request.now;
+        let extends = matches!(how, Allocation::Extend | Allocation::Zero) && end > size;
+        let file = self.file(number);
+        if extends {
+            file.size = Some(end);
+        }
+        if is_zeroing || extends {
+            file.size = file.size.or(Some(size));
+            file.modified = Some(file.modified.map_or(day, |known| later(known, day)));
+        }
+        self.reply(request, Answer::Done);
+    }
+}
+
+fn zero_page() -> Piece {
+    Piece::zeroes(Sectors::new(1)).remove(0)
+}
