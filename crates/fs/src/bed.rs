@@ -180,6 +180,10 @@ impl Bed {
 
     /// Asks, and does not wait.
     pub(crate) fn ask(&mut self, what: What) -> RequestId {
+        if std::env::var("SAY").is_ok() {
+            let t = format!("{what:?}");
+            eprintln!("{}", &t[..t.len().min(120)]);
+        }
         self.request_last += 1;
         let id = RequestId(self.request_last);
         let now = Moment { seconds: self.request_last as i64, nanos: 0 };
@@ -223,7 +227,7 @@ impl Bed {
         self.fs.unmount(self.now);
         self.take();
         while self.step() {}
-        assert!(self.fs.is_unmounted(), "{:?}", self.fs.status());
+        assert!(self.fs.is_unmounted(), "{}", self.fs.left());
         self.disk
     }
 

@@ -99,3 +99,122 @@ fn random_contents_are_as_plain_memory_says() {
         }
     }
 }
+
+/// What a file has been since it was synced last.
+#[derive(Default)]
+struct History {
+    states: Vec<Vec<u8>>,
+}
+
+impl History {
+    fn now(&self) -> &Vec<u8> {
+        self.states.last().unwrap()
+    }
+
+    /// Whether the bytes are of these states, page by page.
+    fn allows(&self, bytes: &[u8]) -> Result<(), String> {
+        if !self.states.iter().any(|state| state.len() == bytes.len()) {
+            let sizes: Vec<usize> = self.states.iter().map(Vec::len).collect();
+            return Err(format!("{} bytes and not {sizes:?}", bytes.len()));
+        }
+        for (page, found) in bytes.chunks(4_096).enumerate() {
+            // What is behind the end of a state is zero, should the file be longer.
+            let is_of = |state: &Vec<u8>| {
+                let known = state.get(page * 4_096..).unwrap_or_default();
+                let known = &known[..known.len().min(found.len())];
+                *known == found[..known.len()] && found[known.len()..].iter().all(|&byte| byte == 0)
+            };
+            if !self.states.iter().any(is_of) {
+                return Err(format!("page {page} is of none of {} states", self.states.len()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Cuts at any moment: what was synced is there, and what was not is old or new, page by page.
+#[test]
+fn power_cut_loses_nothing_that_was_synced() {
+    let seeds = if cfg!(debug_assertions) { 30 } else { 400 };
+    let mut cuts = 0;
+    for seed in 0..seeds {
+        if std::env::var("SEED").is_ok_and(|only| only != seed.to_string()) {
+            continue;
+        }
+        let mut bed = Bed::new(20_000, seed);
+        let mut plain: BTreeMap<u64, History> = BTreeMap::new();
+        for at in 0..3 {
+            let name = bed.root(&format!("file {at}"));
+            let inode = bed.make(&name, FILE).inode;
+            plain.insert(inode, History { states: vec![Vec::new()] });
+        }
+        bed.sync(None);
+        let inodes: Vec<u64> = plain.keys().copied().collect();
+        for step in 0..80 {
+            let inode = inodes[bed.rng().below(3) as usize];
+            let offset = bed.rng().below(100_000);
+            let mut state = plain[&inode].now().clone();
+            let what = match bed.rng().below(10) {
+                0..5 => {
+                    let most = if bed.rng().below(4) == 0 { 200_000 } else { 9_000 };
+                    let mut bytes = vec![0; 1 + bed.rng().below(most) as usize];
+                    bed.rng().fill(&mut bytes);
+                    let end = offset as usize + bytes.len();
+                    if state.len() < end {
+                        state.resize(end, 0);
+                    }
+                    state[offset as usize..end].copy_from_slice(&bytes);
+                    What::Write { inode, offset, bytes, appends: false }
+                }
+                5 => {
+                    state.resize(offset as usize, 0);
+                    let changes = Changes { size: Some(offset), ..Changes::default() };
+                    What::SetAttributes { inode, changes }
+                }
+                6 => {
+                    let count = 1 + bed.rng().below(50_000);
+                    let from = state.len().min(offset as usize);
+                    let to = state.len().min((offset + count) as usize);
+                    state[from..to].fill(0);
+                    let how = crate::request::Allocation::Punch;
+                    What::Allocate { inode, offset, count, how }
+                }
+                7..9 => What::Sync { inode: Some(inode) },
+                _ => What::Read { inode, offset, count: 50_000 },
+            };
+            let is_sync = matches!(what, What::Sync { .. });
+            if !is_sync {
+                // From now on it may be there.
+                plain.get_mut(&inode).unwrap().states.push(state);
+            }
+            let is_cut = bed.rng().below(12) == 0;
+            if is_cut {
+                bed.ask(what);
+                let steps = bed.rng().below(12);
+                for _ in 0..steps {
+                    bed.step();
+                }
+                bed = Bed::mount(bed.cut(), seed + 500);
+                cuts += 1;
+                for (&inode, history) in &mut plain {
+                    let bytes = bed.read(inode, 0, 2_000_000).unwrap();
+                    if let Err(how) = history.allows(&bytes) {
+                        panic!("seed {seed}, step {step}, inode {inode}: {how}");
+                    }
+                    history.states = vec![bytes];
+                }
+                continue;
+            }
+            let answer = bed.run(what);
+            assert!(!matches!(answer, Answer::Failed(_)), "{answer:?}");
+            if is_sync {
+                let history = plain.get_mut(&inode).unwrap();
+                history.states = vec![history.now().clone()];
+            }
+            for _ in 0..bed.rng().below(4) {
+                bed.step();
+            }
+        }
+    }
+    println!("{cuts} cuts");
+}

@@ -27,6 +27,8 @@ pub(super) struct File {
     pub(super) is_orphan: bool,
     /// What is beyond its end is being cut off.
     pub(super) is_cut: bool,
+    /// Jobs that wait until it is.
+    pub(super) after_cut: Vec<super::JobId>,
     /// A job brings its pages into a transaction.
     pub(super) is_flushing: bool,
     /// Jobs that wait until that has brought everything.
@@ -97,6 +99,7 @@ impl Filesystem {
                 && !file.is_flushing
                 && !file.is_cut
                 && file.waiting.is_empty()
+                && file.after_cut.is_empty()
         };
         if self.files.get(&inode).is_some_and(is_nothing) {
             self.files.remove(&inode);

@@ -228,16 +228,29 @@ impl Filesystem {
     fn run_set_attributes(
         &mut self,
         id: JobId,
-        asking: Box<Asking>,
+        mut asking: Box<Asking>,
         number: u64,
         changes: Changes,
     ) {
         let Request { id: request, now: day, caller, .. } = asking.request;
-        let size = changes.size;
+        let mut size = changes.size;
         if let Some(size) = size
             && let Err(errno) = check_size(size)
         {
             return self.reply(request, Answer::Failed(errno));
+        }
+        if size.is_some() && self.waits_for_cut(number, id) {
+            return self.keep(id, Job::Request(asking));
+        }
+        if let Some(wanted) = size
+            && !self.is_read_only()
+        {
+            match self.lengthen(id, &mut asking, number, wanted) {
+                None => return self.keep(id, Job::Request(asking)),
+                Some(Err(errno)) => return self.reply(request, Answer::Failed(errno)),
+                Some(Ok(true)) => size = None,
+                Some(Ok(false)) => {}
+            }
         }
         let known_size = self.files.get(&number).and_then(|file| file.size);
         let attempted = self.attempt(id, |attempt| {
@@ -271,7 +284,7 @@ impl Filesystem {
                 if let Some(size) = size {
                     self.note_size_set(number, size);
                 }
-                if changes.modified.is_some() || changes.size.is_some() {
+                if changes.modified.is_some() || size.is_some() {
                     self.file(number).modified = None;
                 }
                 let attributes = self.effective(attributes);
@@ -280,6 +293,36 @@ impl Filesystem {
             Attempted::Failed(errno) => self.reply(request, Answer::Failed(errno)),
             Attempted::Waits => self.keep(id, Job::Request(asking)),
         }
+    }
+
+    /// A file that becomes longer: it is that in memory first, so that its size and the zeroes behind its old end come into one
+    /// transaction. Returns whether it does.
+    fn lengthen(
+        &mut self,
+        id: JobId,
+        asking: &mut Asking,
+        number: u64,
+        size: u64,
+    ) -> Option<Result<bool, Errno>> {
+        let known = self.files.get(&number).and_then(|file| file.size);
+        let before = match self.attempt(id, |attempt| attempt.inode(number)) {
+            Attempted::Complete(inode) if inode.is_file() => known.unwrap_or(inode.size),
+            Attempted::Complete(_) => return Some(Ok(false)),
+            Attempted::Failed(errno) => return Some(Err(errno)),
+            Attempted::Waits => return None,
+        };
+        if size <= before {
+            return Some(Ok(false));
+        }
+        match self.zero_tail(id, asking, number, before, size)? {
+            Err(errno) => return Some(Err(errno)),
+            Ok(()) => {}
+        }
+        let day = asking.request.now;
+        let file = self.file(number);
+        file.size = Some(size);
+        file.modified = Some(file.modified.map_or(day, |known| later(known, day)));
+        Some(Ok(true))
     }
 
     /// How much room there is.
@@ -395,13 +438,14 @@ impl Filesystem {
                 self.keep(id, Job::Orphan { inode: number });
                 self.ready.push_back(id);
             }
-            Attempted::Complete(Emptied::All) => {
+            // What could not be freed a check finds.
+            Attempted::Complete(Emptied::All) | Attempted::Failed(_) => {
                 if let Some(file) = self.files.get_mut(&number) {
                     file.is_cut = false;
+                    self.ready.extend(std::mem::take(&mut file.after_cut));
                 }
                 self.drop_file(number);
             }
-            Attempted::Failed(_) => {} // A check finds it.
             Attempted::Waits => self.keep(id, Job::Orphan { inode: number }),
         }
     }

@@ -294,6 +294,23 @@ impl Filesystem {
         }
     }
 
+    /// What is still to be done.
+    #[cfg(test)]
+    pub(crate) fn left(&self) -> String {
+        format!(
+            "{:?}, running {:?}, committing {:?}, jobs {:?}, ready {:?}, stalled {:?}, stale {:?}, files {:?}, commit at {:?}",
+            self.checkpoint,
+            self.running,
+            self.committing.is_some(),
+            self.jobs,
+            self.ready,
+            self.stalled,
+            self.stale.len(),
+            self.files.keys(),
+            self.commit_at
+        )
+    }
+
     /// Does whatever can be done now.
     fn advance(&mut self, now: Instant) {
         for round in 0_u32.. {

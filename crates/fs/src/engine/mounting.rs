@@ -103,7 +103,10 @@ impl Filesystem {
         (mounting.step, mounting.superblocks) = (Step::Superblocks, 3);
         self.superblock.generation += 1;
         self.superblock.is_clean = false;
-        self.superblock.record = self.running.record;
+        // What is redundant may be stale still: until the next record says so, those of before the cut do.
+        if self.stale.is_empty() {
+            self.superblock.record = self.running.record;
+        }
         self.write_superblock(0);
     }
 

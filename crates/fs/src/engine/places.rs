@@ -218,10 +218,15 @@ impl Filesystem {
     /// They are safe.
     pub(super) fn note_places(&mut self, groups: &[Lba]) {
         for group in groups {
+            let is_written = |stale: &StaleExtent| matches!(stale.state, Placing::Written { .. });
+            if !self.stale.get(group).is_some_and(is_written) {
+                continue; // It was freed.
+            }
             let job = self.new_job(Job::Placed(*group));
-            let Some(stale) = self.stale.get_mut(group) else { continue };
-            let Placing::Written { as_of, sums } = &mut stale.state else { continue };
-            stale.state = Placing::Noting { job, as_of: *as_of, sums: std::mem::take(sums) };
+            let stale = self.stale.get_mut(group).expect("it was found");
+            if let Placing::Written { as_of, sums } = &mut stale.state {
+                stale.state = Placing::Noting { job, as_of: *as_of, sums: std::mem::take(sums) };
+            }
             self.ready.push_back(job);
         }
     }

@@ -256,7 +256,7 @@ impl Filesystem {
     pub(super) fn waits_for_cut(&mut self, inode: u64, id: JobId) -> bool {
         match self.files.get_mut(&inode) {
             Some(file) if file.is_cut => {
-                file.waiting.push(id);
+                file.after_cut.push(id);
                 true
             }
             Some(_) | None => false,

@@ -22,6 +22,12 @@ pub(super) const PAGE_COST: u64 = 3;
 /// The most pages in memory that no transaction has: 64 MiB.
 pub(super) const DIRTY_MAX: u64 = 1 << 14;
 
+/// The step of a write after what is behind the file's end is zero.
+const TAIL_DONE: u8 = 8;
+
+/// Steps of an allocation after which what is to be zero is: one for each end, and one for what lies between.
+const ZEROED: u8 = 3;
+
 /// Sectors that only deleting may take.
 pub(super) fn floor(geometry: &Geometry) -> u64 {
     (geometry.sectors / 256).clamp(32, 4_096)
@@ -88,7 +94,7 @@ impl Filesystem {
             + floor(&self.superblock.geometry)
             + self.recent.sectors();
         if wanted > free {
-            if asking.step < 2 {
+            if asking.step % TAIL_DONE < 2 {
                 // What is in memory takes less than it may need, and what was freed comes back.
                 asking.step += 1;
                 self.keep(id, Job::Request(asking));
@@ -99,6 +105,13 @@ impl Filesystem {
         if self.reserved / PAGE_COST > DIRTY_MAX {
             self.keep(id, Job::Request(asking));
             return self.sync_for(id, None);
+        }
+        if asking.step < TAIL_DONE {
+            match self.zero_tail(id, &mut asking, number, size, offset) {
+                None => return self.keep(id, Job::Request(asking)),
+                Some(Err(errno)) => return self.reply(asking.request.id, Answer::Failed(errno)),
+                Some(Ok(())) => asking.step = TAIL_DONE,
+            }
         }
         let edit = Edit { inode: number, offset, bytes: Some(&bytes), count: bytes.len() as u64 };
         match self.edit(id, &mut asking, &edit, size) {
@@ -197,7 +210,7 @@ impl Filesystem {
                 }
             };
         }
-        self.put_pages(edit, std::mem::take(&mut asking.pages));
+        self.put_pages(edit, std::mem::take(&mut asking.pages), size);
         Edited::Done
     }
 
@@ -213,7 +226,7 @@ impl Filesystem {
         }
     }
 
-    fn put_pages(&mut self, edit: &Edit<'_>, read: BTreeMap<u64, Piece>) {
+    fn put_pages(&mut self, edit: &Edit<'_>, read: BTreeMap<u64, Piece>, size: u64) {
         let &Edit { inode: number, offset, bytes, count } = edit;
         let (first, last) = (offset / PAGE, (offset + count - 1) / PAGE);
         // Whole pages side by side are one buffer.
@@ -239,7 +252,9 @@ impl Filesystem {
                     let old = file.pages.get(&page).map(|page| page.bytes.clone());
                     let mut buf = Buf::zeroed(Sectors::new(1));
                     if let Some(old) = old.or_else(|| read.get(&page).cloned()) {
-                        buf.as_mut_slice().copy_from_slice(old.bytes());
+                        // What is behind the end was cut off, whatever is there.
+                        let known = size.saturating_sub(page * PAGE).min(PAGE) as usize;
+                        buf.as_mut_slice()[..known].copy_from_slice(&old.bytes()[..known]);
                     }
                     let from = offset.max(page * PAGE);
                     let to = (offset + count).min((page + 1) * PAGE);
@@ -261,6 +276,22 @@ impl Filesystem {
             added += u64::from(known.is_none_or(|known| !known.is_dirty));
         }
         self.reserved += added * PAGE_COST;
+    }
+
+    /// A file that ends in the middle of a page becomes longer, from a later page on: what is behind its end becomes zero.
+    pub(super) fn zero_tail(
+        &mut self,
+        id: JobId,
+        asking: &mut Asking,
+        inode: u64,
+        size: u64,
+        to: u64,
+    ) -> Option<Result<(), Errno>> {
+        let end = size.next_multiple_of(PAGE);
+        if to < end {
+            return Some(Ok(())); // The page is written, and masked then.
+        }
+        self.zero_part(id, asking, inode, size, end, size)
     }
 
     /// Zeroes a part of a file before its size is set, or because a hole is wanted there.
@@ -317,22 +348,24 @@ impl Filesystem {
             Attempted::Waits => return self.keep(id, Job::Request(asking)),
         };
         let is_zeroing = matches!(how, Allocation::Punch | Allocation::Zero | Allocation::ZeroKeep);
-        if is_zeroing && asking.step == 0 {
+        if is_zeroing && asking.step < ZEROED {
             let within = end.min(size);
             // The pages at both ends are zeroed in part; those between become a hole.
             let (inner_from, inner_to) = (offset.div_ceil(PAGE), end / PAGE);
             let head = (offset, (inner_from * PAGE).min(within));
             let tail = ((inner_to * PAGE).max(offset), within);
-            for (from, to) in [head, tail] {
-                if from % PAGE == 0 && to % PAGE == 0 || from >= to {
+            for (step, (from, to)) in (0..).zip([head, tail]) {
+                let is_whole = from.is_multiple_of(PAGE) && to.is_multiple_of(PAGE);
+                if asking.step > step || is_whole || from >= to {
                     continue;
                 }
                 match self.zero_part(id, &mut asking, number, from, to, size) {
                     None => return self.keep(id, Job::Request(asking)),
                     Some(Err(errno)) => return self.reply(request, Answer::Failed(errno)),
-                    Some(Ok(())) => {}
+                    Some(Ok(())) => asking.step = step + 1,
                 }
             }
+            asking.step = ZEROED - 1;
             if inner_from < inner_to {
                 let pages = Pages { from: inner_from, to: inner_to };
                 let cut = self.attempt(id, |attempt| {
@@ -362,7 +395,7 @@ impl Filesystem {
                 }
                 self.reserved -= dirty * PAGE_COST;
             }
-            asking.step = 1;
+            asking.step = ZEROED;
         }
         let wants_room = !matches!(how, Allocation::Punch);
         if wants_room {
@@ -394,6 +427,13 @@ impl Filesystem {
         }
         let day = asking.request.now;
         let extends = matches!(how, Allocation::Extend | Allocation::Zero) && end > size;
+        if extends && asking.step < TAIL_DONE {
+            match self.zero_tail(id, &mut asking, number, size, end) {
+                None => return self.keep(id, Job::Request(asking)),
+                Some(Err(errno)) => return self.reply(request, Answer::Failed(errno)),
+                Some(Ok(())) => asking.step = TAIL_DONE,
+            }
+        }
         let file = self.file(number);
         if extends {
             file.size = Some(end);
