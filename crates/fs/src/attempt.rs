@@ -18,8 +18,8 @@ use levelhead_units::{Extent, Lba};
 use crate::cache::{Cache, Unit};
 use crate::format::superblock::Superblock;
 use crate::format::unit::{HEAD, Kind, Sector};
+use crate::recent::Recent;
 use crate::request::Errno;
-use crate::space::Recent;
 
 /// Why an attempt has ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

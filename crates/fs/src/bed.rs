@@ -180,10 +180,6 @@ impl Bed {
 
     /// Asks, and does not wait.
     pub(crate) fn ask(&mut self, what: What) -> RequestId {
-        if std::env::var("SAY").is_ok() {
-            let t = format!("{what:?}");
-            eprintln!("{}", &t[..t.len().min(120)]);
-        }
         self.request_last += 1;
         let id = RequestId(self.request_last);
         let now = Moment { seconds: self.request_last as i64, nanos: 0 };
@@ -207,11 +203,14 @@ impl Bed {
                 return answer;
             }
             if !self.step() {
-                let at = self
-                    .fs
-                    .deadline()
-                    .unwrap_or_else(|| panic!("{} never ends", &text[..text.len().min(200)]));
+                let at = self.fs.deadline().filter(|&at| at > self.now || self.waits == 0);
+                let at = at.unwrap_or_else(|| {
+                    panic!("{} never ends: {}", &text[..text.len().min(200)], self.fs.left())
+                });
+                self.waits += 1;
                 self.wait_until(at);
+            } else {
+                self.waits = 0;
             }
         }
     }

@@ -112,6 +112,7 @@ impl Cache {
     }
 
     /// How many units are there.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.units.len()
     }

@@ -37,13 +37,13 @@ impl Attempt<'_> {
     }
 
     /// A free inode in the unit of another one, or in a new unit near to it; its generation is one more than the last one's.
-    pub(crate) fn new_inode(&mut self, near: u64, inode: Inode) -> Result<NewInode, Stop> {
+    pub(crate) fn new_inode(&mut self, near: u64, inode: &Inode) -> Result<NewInode, Stop> {
         let lead = InodePlace::of(near).lead;
-        if let Some(new) = self.free_slot(lead, &inode)? {
+        if let Some(new) = self.free_slot(lead, inode)? {
             return Ok(new);
         }
         let unit = self.take_unit(lead, Kind::Inodes, |_| 0)?;
-        broken(self.free_slot(unit, &inode)?)
+        broken(self.free_slot(unit, inode)?)
     }
 
     fn free_slot(&mut self, lead: Lba, inode: &Inode) -> Result<Option<NewInode>, Stop> {

@@ -11,7 +11,8 @@
 //! Inputs are `handle_*(now, ..)`, outputs come from [`Filesystem::poll`], time from [`Filesystem::deadline`]. Many requests and many
 //! commands are under way at a time. Nothing here knows a clock, a thread or a file: the same code serves a kernel over a real
 //! disk and a study over a modelled one.
-#![allow(dead_code)]
+
+#![forbid(unsafe_code)]
 
 mod action;
 mod attempt;
@@ -26,6 +27,7 @@ mod inodes;
 mod made;
 mod make;
 mod ops;
+mod recent;
 mod request;
 mod settings;
 mod space;

@@ -11,7 +11,7 @@ use crate::format::ladder::Ladder;
 use crate::format::superblock::Superblock;
 use crate::format::unit::Head;
 use crate::make::{Wishes, make};
-use crate::space::Recent;
+use crate::recent::Recent;
 
 /// See the module: everything is in memory, and every attempt counts at once.
 pub(crate) struct Made {
@@ -65,6 +65,6 @@ impl Made {
 
     /// Free sectors.
     pub(crate) fn free(&mut self) -> u64 {
-        self.attempt(|attempt| attempt.free_in_all())
+        self.attempt(|attempt: &mut Attempt<'_>| attempt.free_in_all())
     }
 }

@@ -9,7 +9,8 @@ use crate::format::ladder::Ladder;
 use crate::format::superblock::{INTERLEAVE_MAX, LABEL_MAX, Superblock, ZERO_FORCING};
 use crate::format::unit::{Head, Kind, Sector};
 use crate::geometry::Geometry;
-use crate::space::{Recent, Wanted, summary_leads};
+use crate::recent::Recent;
+use crate::space::{Wanted, summary_leads};
 
 /// What a new filesystem is to be like.
 #[derive(Clone, Debug)]

@@ -9,8 +9,6 @@
 //!   bitmaps need not have been written.
 //! - SP4. The sums of sectors of which none is taken need not have been written: who takes the first of them writes them anew.
 
-use std::collections::BTreeMap;
-
 use levelhead_units::{Extent, Lba, Sectors};
 
 use crate::attempt::{Attempt, Stop};
@@ -21,44 +19,6 @@ use crate::request::Errno;
 
 /// Groups that one unit of the summary speaks of.
 const SUMMARIES: u64 = BODY as u64 / 4;
-
-/// What was freed lately.
-#[derive(Debug, Default)]
-pub(crate) struct Recent {
-    /// The first sector of each run, and the first behind it.
-    runs: BTreeMap<u64, u64>,
-}
-
-impl Recent {
-    /// Sectors were freed.
-    pub(crate) fn add(&mut self, extent: Extent) {
-        self.runs.insert(extent.lba.get(), extent.end().get());
-    }
-
-    /// They may be taken again.
-    pub(crate) fn remove(&mut self, extent: Extent) {
-        self.runs.remove(&extent.lba.get());
-    }
-
-    /// How many sectors there are.
-    pub(crate) fn sectors(&self) -> u64 {
-        self.runs.iter().map(|(from, to)| to - from).sum()
-    }
-
-    /// The end of the run that a sector lies in.
-    fn end_over(&self, lba: u64) -> Option<u64> {
-        let (_, &end) = self.runs.range(..=lba).next_back()?;
-        (lba < end).then_some(end)
-    }
-
-    /// The first sector from one on that lies in a run.
-    fn next(&self, from: u64) -> Option<u64> {
-        match self.end_over(from) {
-            Some(_) => Some(from),
-            None => self.runs.range(from..).next().map(|(&first, _)| first),
-        }
-    }
-}
 
 /// How long a run of free sectors is wanted, and how long it must be.
 #[derive(Clone, Copy, Debug)]

@@ -202,7 +202,7 @@ impl Attempt<'_> {
         mut last: Step,
     ) -> Result<(), Stop> {
         loop {
-            let Some(lead) = last.lead else { return self.store_root(of, last.node) };
+            let Some(lead) = last.lead else { return self.store_root(of, &last.node) };
             let first = last.node.pairs[0].key;
             let right = (last.node.size() > BODY).then(|| part(&mut last.node, last.child));
             last.node.encode(self.change(lead, Kind::Node, of.number)?);
@@ -225,7 +225,7 @@ impl Attempt<'_> {
         }
     }
 
-    fn store_root(&mut self, of: &mut Owned<'_>, node: Node) -> Result<(), Stop> {
+    fn store_root(&mut self, of: &mut Owned<'_>, node: &Node) -> Result<(), Stop> {
         // One child that the inode has room for is no child.
         if let [only] = node.pairs.as_slice()
             && node.depth > 0

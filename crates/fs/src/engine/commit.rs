@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use levelhead_block::{Buf, Durability, Piece, Reply};
+use levelhead_block::{Buf, Durability, Piece, Reply, RequestId};
 use levelhead_units::{Instant, Lba, Nanos, Sectors};
 
-use super::jobs::{Job, JobId, PAGE};
+use super::job::{Job, JobId, PAGE, SyncStep, Syncing, Then};
 use super::journal::Journal;
 use super::{Filesystem, Phase, Purpose, SubId, is_stored};
 use crate::cache::Unit;
@@ -414,40 +414,10 @@ impl Filesystem {
         self.ready.push_back(id);
     }
 
-    pub(super) fn run_sync(
-        &mut self,
-        id: JobId,
-        asking: Box<super::jobs::Asking>,
-        inode: Option<u64>,
-    ) {
-        let then = Then::Reply(asking.request.id);
+    pub(super) fn run_sync(&mut self, id: JobId, request: RequestId, inode: Option<u64>) {
+        let then = Then::Reply(request);
         self.run_sync_job(id, Syncing { inode, then, step: SyncStep::Pages, left: 0 });
     }
-}
-
-/// What becomes durable for whom.
-#[derive(Debug)]
-pub(super) struct Syncing {
-    inode: Option<u64>,
-    then: Then,
-    step: SyncStep,
-    /// Files that are still on their way into a transaction.
-    left: usize,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Then {
-    Reply(levelhead_block::RequestId),
-    Wake(JobId),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SyncStep {
-    /// What is in memory comes into a transaction.
-    Pages,
-    /// That becomes durable.
-    Record,
-    Done,
 }
 
 /// A record's sectors: descriptor, payload, and descriptor again.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use levelhead_block::Piece;
 
-use super::jobs::{Job, PAGE};
+use super::job::{Job, PAGE};
 use super::{Filesystem, SubId};
 use crate::format::inode::Moment;
 use crate::request::Attributes;
@@ -81,8 +81,8 @@ impl Filesystem {
             let pages = std::mem::take(&mut file.pages);
             (file.size, file.modified) = (None, None);
             file.version += 1;
-            self.reserved -= pages.values().filter(|page| page.is_dirty).count() as u64
-                * super::writes::PAGE_COST;
+            self.reserved -=
+                pages.values().filter(|page| page.is_dirty).count() as u64 * super::room::PAGE_COST;
             let job = self.new_job(Job::Orphan { inode });
             self.ready.push_back(job);
         }
@@ -113,7 +113,7 @@ impl Filesystem {
         file.size = None;
         let gone = file.pages.split_off(&size.div_ceil(PAGE));
         let dirty = gone.values().filter(|page| page.is_dirty).count() as u64;
-        self.reserved -= dirty * super::writes::PAGE_COST;
+        self.reserved -= dirty * super::room::PAGE_COST;
         file.is_cut = true;
         let job = self.new_job(Job::Orphan { inode });
         self.ready.push_back(job);

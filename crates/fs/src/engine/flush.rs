@@ -12,9 +12,9 @@ use std::sync::Arc;
 use levelhead_block::{Buf, Durability, Piece, Reply};
 use levelhead_units::{Lba, Sectors};
 
-use super::jobs::{Job, JobId, PAGE};
+use super::job::{Job, JobId, PAGE};
 use super::places::StaleExtent;
-use super::writes::PAGE_COST;
+use super::room::PAGE_COST;
 use super::{Attempted, Filesystem, Logged, Purpose, SubId, is_stored};
 use crate::attempt::{Attempt, Stop};
 use crate::format::extent::{CodingExtent, Window};
@@ -357,7 +357,7 @@ impl Filesystem {
 
     /// Pages go to the disk when many wait, when it is time, and at the end.
     pub(super) fn flush_on(&mut self, now: levelhead_units::Instant) -> bool {
-        let is_much = self.reserved / PAGE_COST > super::writes::DIRTY_MAX / 2;
+        let is_much = self.reserved / PAGE_COST > super::room::DIRTY_MAX / 2;
         let is_time = self.commit_at.is_some_and(|at| at <= now);
         let is_end = matches!(self.phase, super::Phase::Unmounting);
         if !(is_much || is_time || is_end) || self.is_read_only() {

@@ -1,65 +1,18 @@
 //! Jobs: requests, and what the filesystem does of its own accord. A job is attempted until its attempt is complete.
 
-use std::collections::BTreeMap;
-
-use levelhead_block::Piece;
 use levelhead_units::Instant;
 
+use super::job::{Asking, Job, JobId, PAGE, later};
 use super::{Attempted, Filesystem};
 use crate::attempt::Stop;
-use crate::format::inode::{Inode, Moment, mode};
+use crate::format::inode::{Inode, mode};
 use crate::geometry::GroupIdx;
 use crate::ops::attributes::{attributes, check_size, without_rights};
 use crate::ops::extended::Extended;
-use crate::ops::extents::Pages;
+use crate::ops::extents::{Mapped, Pages};
 use crate::ops::names::{Asked, Unnamed};
 use crate::request::{Answer, Attributes, Changes, Errno, Request, Room, Sought, What};
 use crate::space::free_at_first;
-
-/// The name of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct JobId(pub(super) u64);
-
-/// What is to be done.
-#[derive(Debug)]
-pub(super) enum Job {
-    Request(Box<Asking>),
-    /// Brings what was written to a file into a transaction.
-    Flush {
-        inode: u64,
-    },
-    /// Brings a coding extent's sectors to their places.
-    Place(levelhead_units::Lba),
-    /// Notes what is redundant in one that was placed.
-    Placed(levelhead_units::Lba),
-    /// Makes what was written durable.
-    Sync(super::commit::Syncing),
-    /// Empties and frees an inode without names, or what is beyond the end of one.
-    Orphan {
-        inode: u64,
-    },
-    /// Finds inodes without names that a crash has left.
-    FindOrphans {
-        from: u64,
-    },
-}
-
-/// A request and what was read for it.
-#[derive(Debug)]
-pub(super) struct Asking {
-    pub(super) request: Request,
-    /// Pages that were read for it, and what of the file they are of: it is void if that has been written to since.
-    pub(super) pages: BTreeMap<u64, Piece>,
-    pub(super) version: u64,
-    /// How far a request is that takes several steps.
-    pub(super) step: u8,
-}
-
-impl Asking {
-    pub(super) fn new(request: Request) -> Self {
-        Self { request, pages: BTreeMap::new(), version: 0, step: 0 }
-    }
-}
 
 /// Windows that one attempt takes out of a file.
 const CUT_MAX: usize = 64;
@@ -124,7 +77,7 @@ impl Filesystem {
                     mode: if kind == 0 { wanted | mode::FILE } else { wanted },
                     ..Inode::new(0, day)
                 };
-                let attempted = self.attempt(id, |attempt| attempt.make(&name, new, asked));
+                let attempted = self.attempt(id, |attempt| attempt.make(&name, &new, asked));
                 self.known(attempted)
             }
             What::MakeLink { name, target } => {
@@ -166,9 +119,9 @@ impl Filesystem {
                     Answer::Entries(listed)
                 })
             }
-            What::Read { .. } => return self.run_read(now, id, asking),
+            What::Read { .. } => return self.run_read(id, asking),
             What::Write { .. } => return self.run_write(now, id, asking),
-            What::Sync { inode } => return self.run_sync(id, asking, inode),
+            What::Sync { inode } => return self.run_sync(id, asking.request.id, inode),
             What::Allocate { .. } => return self.run_allocate(id, asking),
             What::Seek { inode, offset, what } => self.seek(id, inode, offset, what),
             What::GetExtended { inode, name } => {
@@ -314,9 +267,8 @@ impl Filesystem {
         if size <= before {
             return Some(Ok(false));
         }
-        match self.zero_tail(id, asking, number, before, size)? {
-            Err(errno) => return Some(Err(errno)),
-            Ok(()) => {}
+        if let Err(errno) = self.zero_tail(id, asking, number, before, size)? {
+            return Some(Err(errno));
         }
         let day = asking.request.now;
         let file = self.file(number);
@@ -332,7 +284,7 @@ impl Filesystem {
         let reserved = self.reserved;
         self.attempt(id, |attempt| {
             let free =
-                attempt.free_in_all()?.saturating_sub(reserved + super::writes::floor(&geometry));
+                attempt.free_in_all()?.saturating_sub(reserved + super::room::floor(&geometry));
             let all: u64 =
                 (0..geometry.groups()).map(|group| free_at_first(&geometry, GroupIdx(group))).sum();
             let data = u64::from(superblock.ladder.data_max());
@@ -384,10 +336,8 @@ impl Filesystem {
                         return Ok((page * PAGE).max(offset).min(size));
                     }
                     Sought::Hole => {
-                        let past = windows
-                            .peek()
-                            .filter(|window| window.page <= page)
-                            .map(|window| window.end());
+                        let past =
+                            windows.peek().filter(|window| window.page <= page).map(Mapped::end);
                         page = past.unwrap_or(page + 1);
                     }
                 }
@@ -474,9 +424,6 @@ enum Emptied {
     All,
 }
 
-/// Bytes of a page.
-pub(super) const PAGE: u64 = levelhead_units::SECTOR_SIZE as u64;
-
 impl<T> Attempted<T> {
     pub(super) fn map<U>(self, map: impl FnOnce(T) -> U) -> Attempted<U> {
         match self {
@@ -485,9 +432,4 @@ impl<T> Attempted<T> {
             Self::Failed(errno) => Attempted::Failed(errno),
         }
     }
-}
-
-/// The later of two moments.
-pub(super) fn later(one: Moment, other: Moment) -> Moment {
-    one.max(other)
 }

@@ -22,12 +22,13 @@ mod checkpoint;
 mod commit;
 mod files;
 mod flush;
+mod job;
 mod jobs;
 mod journal;
 mod mounting;
 mod places;
 mod reads;
-mod repairs;
+mod room;
 mod units;
 mod writes;
 
@@ -42,7 +43,7 @@ use levelhead_units::{Extent, Instant, Lba};
 use self::checkpoint::Checkpoint;
 use self::commit::{Committing, Transaction};
 use self::files::File;
-use self::jobs::{Job, JobId};
+use self::job::{Asking, Job, JobId};
 use self::journal::Journal;
 use self::mounting::Mounting;
 use self::places::StaleExtent;
@@ -52,9 +53,9 @@ use crate::action::{Action, Event, SubId, Submit};
 use crate::attempt::{Attempt, Changed, Ground, Stop};
 use crate::cache::Cache;
 use crate::format::superblock::Superblock;
+use crate::recent::Recent;
 use crate::request::{Answer, Errno, Request};
 use crate::settings::{MountMode, Settings};
-use crate::space::Recent;
 use crate::status::Status;
 
 /// See the crate.
@@ -225,7 +226,7 @@ impl Filesystem {
     /// Something is asked for.
     pub fn handle_request(&mut self, now: Instant, request: Request) {
         self.day = self.day.max(request.now);
-        let id = self.new_job(Job::Request(Box::new(jobs::Asking::new(request))));
+        let id = self.new_job(Job::Request(Box::new(Asking::new(request))));
         self.ready.push_back(id);
         self.advance(now);
     }
@@ -243,7 +244,7 @@ impl Filesystem {
             Purpose::Mark => self.handle_mark(&reply),
             Purpose::InPlace => self.handle_in_place(sub, &reply),
             Purpose::FlushInPlace => self.handle_flushed_in_place(&reply),
-            Purpose::Place(group) => self.handle_placed(group, sub, reply),
+            Purpose::Place(group) => self.handle_placed(group, sub, &reply),
             Purpose::Mount => self.handle_mount(now, sub, reply),
             Purpose::Superblock => self.handle_superblock(&reply),
         }

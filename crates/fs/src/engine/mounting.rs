@@ -14,7 +14,7 @@ use std::sync::Arc;
 use levelhead_block::{Buf, Durability, Effort, Outcome, Piece, Reply};
 use levelhead_units::{Extent, Instant, Lba, SECTOR_SIZE, Sectors};
 
-use super::jobs::Job;
+use super::job::Job;
 use super::journal::HeldRecord;
 use super::places::StaleExtent;
 use super::{Filesystem, Logged, Phase, Purpose, SubId, is_stored};

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use levelhead_block::{Buf, Durability, Piece, Reply};
 use levelhead_units::{Instant, Lba, Sectors};
 
-use super::jobs::{Job, JobId, PAGE};
+use super::job::{Job, JobId, PAGE};
 use super::reads::{Plan, Target};
 use super::{Attempted, Filesystem, Phase, Purpose, SubId, is_stored};
 use crate::format::extent::CodingExtent;
@@ -196,8 +196,8 @@ impl Filesystem {
         stale.state = Placing::Writing { subs, as_of, sums };
     }
 
-    pub(super) fn handle_placed(&mut self, group: Lba, sub: SubId, reply: Reply) {
-        if !is_stored(&reply) {
+    pub(super) fn handle_placed(&mut self, group: Lba, sub: SubId, reply: &Reply) {
+        if !is_stored(reply) {
             return self.break_down();
         }
         let Some(stale) = self.stale.get_mut(&group) else { return };

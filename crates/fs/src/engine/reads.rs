@@ -23,7 +23,7 @@ use levelhead_block::{Buf, Durability, Effort, Outcome, Piece, Reply};
 use levelhead_erasure::{Code, Kernel, Symbol};
 use levelhead_units::{Extent, Instant, Lba, Sectors};
 
-use super::jobs::{Asking, Job, JobId, PAGE};
+use super::job::{Asking, Job, JobId, PAGE};
 use super::{Attempted, Filesystem, Purpose, SubId};
 use crate::action::{Action, Event};
 use crate::attempt::{Attempt, Stop};
@@ -195,7 +195,7 @@ impl Attempt<'_> {
 }
 
 impl Filesystem {
-    pub(super) fn run_read(&mut self, now: Instant, id: JobId, mut asking: Box<Asking>) {
+    pub(super) fn run_read(&mut self, id: JobId, mut asking: Box<Asking>) {
         let What::Read { inode: number, offset, count } = asking.request.what else {
             unreachable!("it is a read")
         };
@@ -210,7 +210,7 @@ impl Filesystem {
                     // What was written meanwhile may have other sectors, and other sums.
                     if !read.lost.is_empty() && version != asking.version && asking.step < 3 {
                         asking.step += 1;
-                        return self.run_read(now, id, asking);
+                        return self.run_read(id, asking);
                     }
                     return self.give(&asking, &read, number);
                 }

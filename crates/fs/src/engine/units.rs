@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use levelhead_block::{Buf, Durability, Effort, Outcome, Piece, Reply};
 use levelhead_units::{Extent, Instant, Lba, Sectors};
 
-use super::jobs::JobId;
+use super::job::JobId;
 use super::{Filesystem, Purpose};
 use crate::action::{Action, Event};
 use crate::format::unit::{Head, Sector};

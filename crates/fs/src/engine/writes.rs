@@ -7,31 +7,20 @@ use levelhead_block::{Buf, Piece};
 use levelhead_units::{Instant, Sectors};
 
 use super::files::Page;
-use super::jobs::{Asking, Job, JobId, PAGE, later};
+use super::job::{Asking, Job, JobId, PAGE, later};
 use super::reads::{Plan, Source};
+use super::room::{DIRTY_MAX, PAGE_COST, floor};
 use super::{Attempted, Filesystem};
 use crate::attempt::Stop;
-use crate::geometry::Geometry;
 use crate::ops::attributes::{check_size, without_rights};
 use crate::ops::extents::Pages;
 use crate::request::{Allocation, Answer, Errno, What};
-
-/// Sectors that a page in memory may come to need, redundancy and metadata included.
-pub(super) const PAGE_COST: u64 = 3;
-
-/// The most pages in memory that no transaction has: 64 MiB.
-pub(super) const DIRTY_MAX: u64 = 1 << 14;
 
 /// The step of a write after what is behind the file's end is zero.
 const TAIL_DONE: u8 = 8;
 
 /// Steps of an allocation after which what is to be zero is: one for each end, and one for what lies between.
 const ZEROED: u8 = 3;
-
-/// Sectors that only deleting may take.
-pub(super) fn floor(geometry: &Geometry) -> u64 {
-    (geometry.sectors / 256).clamp(32, 4_096)
-}
 
 /// A part of a file that is to have other bytes.
 struct Edit<'a> {
@@ -210,7 +199,8 @@ impl Filesystem {
                 }
             };
         }
-        self.put_pages(edit, std::mem::take(&mut asking.pages), size);
+        let read = std::mem::take(&mut asking.pages);
+        self.put_pages(edit, &read, size);
         Edited::Done
     }
 
@@ -226,7 +216,7 @@ impl Filesystem {
         }
     }
 
-    fn put_pages(&mut self, edit: &Edit<'_>, read: BTreeMap<u64, Piece>, size: u64) {
+    fn put_pages(&mut self, edit: &Edit<'_>, read: &BTreeMap<u64, Piece>, size: u64) {
         let &Edit { inode: number, offset, bytes, count } = edit;
         let (first, last) = (offset / PAGE, (offset + count - 1) / PAGE);
         // Whole pages side by side are one buffer.

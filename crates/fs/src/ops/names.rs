@@ -45,7 +45,7 @@ impl Attempt<'_> {
     pub(crate) fn make(
         &mut self,
         named: &Named,
-        new: Inode,
+        new: &Inode,
         asked: Asked,
     ) -> Result<Attributes, Stop> {
         let Asked { caller, now } = asked;
@@ -54,7 +54,7 @@ impl Attempt<'_> {
         if self.find_entry(named.parent, &directory, &named.name)?.is_some() {
             return Err(Stop::Fail(Errno::Exists));
         }
-        let mut inode = Inode { uid: caller.uid, gid: caller.gid, links: 1, ..new };
+        let mut inode = Inode { uid: caller.uid, gid: caller.gid, links: 1, ..new.clone() };
         // What is in a directory with this bit belongs to the directory's group.
         if directory.mode & mode::SETGID != 0 {
             inode.gid = directory.gid;
@@ -70,7 +70,7 @@ impl Attempt<'_> {
                 return Err(Stop::Fail(Errno::TooManyLinks));
             }
         }
-        let new = self.new_inode(named.parent, inode)?;
+        let new = self.new_inode(named.parent, &inode)?;
         let entry =
             Entry { inode: new.number, kind: kind_of(&new.inode), name: named.name.clone() };
         self.enter(named.parent, &mut directory, &entry, now)?;
@@ -92,9 +92,9 @@ impl Attempt<'_> {
         if target.len() <= INLINE {
             inode.form = Form::Content;
             inode.inline[..target.len()].copy_from_slice(target);
-            return self.make(named, inode, asked);
+            return self.make(named, &inode, asked);
         }
-        let made = self.make(named, inode, asked)?;
+        let made = self.make(named, &inode, asked)?;
         let mut inode = self.inode(made.inode)?;
         for (key, part) in (0..).zip(target.chunks(PART)) {
             let mut of = Owned { number: made.inode, inode: &mut inode };

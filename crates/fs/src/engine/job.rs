@@ -1,0 +1,89 @@
+//! What jobs are.
+
+use std::collections::BTreeMap;
+
+use levelhead_block::{Piece, RequestId};
+use levelhead_units::Lba;
+
+use crate::format::inode::Moment;
+use crate::request::Request;
+
+/// The name of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct JobId(pub(super) u64);
+
+/// What is to be done.
+#[derive(Debug)]
+pub(super) enum Job {
+    Request(Box<Asking>),
+    /// Brings what was written to a file into a transaction.
+    Flush {
+        inode: u64,
+    },
+    /// Brings a coding extent's sectors to their places.
+    Place(Lba),
+    /// Notes what is redundant in one that was placed.
+    Placed(Lba),
+    /// Makes what was written durable.
+    Sync(Syncing),
+    /// Empties and frees an inode without names, or what is beyond the end of one.
+    Orphan {
+        inode: u64,
+    },
+    /// Finds inodes without names that a crash has left.
+    FindOrphans {
+        from: u64,
+    },
+}
+
+/// A request and what was read for it.
+#[derive(Debug)]
+pub(super) struct Asking {
+    pub(super) request: Request,
+    /// Pages that were read for it, and what of the file they are of: it is void if that has been written to since.
+    pub(super) pages: BTreeMap<u64, Piece>,
+    pub(super) version: u64,
+    /// How far a request is that takes several steps.
+    pub(super) step: u8,
+}
+
+impl Asking {
+    pub(super) fn new(request: Request) -> Self {
+        Self { request, pages: BTreeMap::new(), version: 0, step: 0 }
+    }
+}
+
+/// What becomes durable for whom.
+#[derive(Debug)]
+pub(super) struct Syncing {
+    pub(super) inode: Option<u64>,
+    pub(super) then: Then,
+    pub(super) step: SyncStep,
+    /// Files that are still on their way into a transaction.
+    pub(super) left: usize,
+}
+
+/// What happens then.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Then {
+    Reply(RequestId),
+    Wake(JobId),
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SyncStep {
+    /// What is in memory comes into a transaction.
+    Pages,
+    /// That becomes durable.
+    Record,
+    Done,
+}
+
+/// Bytes of a page.
+pub(super) const PAGE: u64 = levelhead_units::SECTOR_SIZE as u64;
+
+/// The later of two moments.
+pub(super) fn later(one: Moment, other: Moment) -> Moment {
+    one.max(other)
+}

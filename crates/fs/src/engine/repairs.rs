@@ -1,1 +1,0 @@
-//! What is read for its own sake: a scrub.
