@@ -260,6 +260,32 @@ impl Bed {
         assert_eq!(self.run(What::Sync { inode }), Answer::Done);
     }
 
+    /// Where the sectors with these bytes lie, one for each 4 KiB of them that is whole.
+    pub(crate) fn find(&self, bytes: &[u8]) -> Vec<u64> {
+        let size = disk_sectors(&self.disk) as u64;
+        let sector = |lba: &u64| self.disk.bytes(Extent::new(Lba::new(*lba), Sectors::new(1)));
+        let journal = newest(&self.disk).expect("one is left").geometry.journal();
+        let is_place = |lba: &u64| !journal.contains(Lba::new(*lba));
+        let places: Vec<u64> = (0..size).filter(is_place).collect();
+        bytes
+            .chunks_exact(SECTOR_SIZE)
+            .map(|page| *places.iter().find(|lba| sector(lba) == page).expect("it is there"))
+            .collect()
+    }
+
+    /// A sector gets other bytes behind the filesystem's back.
+    pub(crate) fn overwrite(&mut self, lba: u64) {
+        let one = Extent::new(Lba::new(lba), Sectors::new(1));
+        self.disk.bytes_mut(one).iter_mut().for_each(|byte| *byte ^= 0x55);
+    }
+
+    /// Whether a sector is the lead of a unit.
+    pub(crate) fn is_unit(&self, lba: u64) -> bool {
+        let bytes = self.disk.bytes(Extent::new(Lba::new(lba), Sectors::new(1)));
+        let head = crate::format::unit::Head::open(bytes.try_into().expect("a sector"));
+        head.is_ok_and(|head| head.lba.get() == lba)
+    }
+
     pub(crate) fn rng(&mut self) -> &mut Rng {
         &mut self.rng
     }

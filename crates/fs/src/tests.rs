@@ -215,3 +215,78 @@ fn power_cut_loses_nothing_that_was_synced() {
     }
     println!("{cuts} cuts");
 }
+
+/// A file of this many bytes on a disk that was left in order, and where its sectors lie.
+fn cold_file(bytes: &[u8]) -> (Bed, u64) {
+    let mut bed = Bed::new(20_000, 9);
+    let name = bed.root("a file");
+    let inode = bed.make(&name, FILE).inode;
+    bed.write(inode, 0, bytes);
+    (Bed::mount(bed.unmount(), 4), inode)
+}
+
+fn noise(count: usize) -> Vec<u8> {
+    let mut bytes = vec![0; count];
+    levelhead_stats::Streams::new(5).stream("noise").fill(&mut bytes);
+    bytes
+}
+
+#[test]
+fn sectors_that_cannot_be_read_are_computed_and_written_anew() {
+    let bytes = noise(400_000);
+    let (mut bed, inode) = cold_file(&bytes);
+    // Of 16 data sectors and 4 redundant ones that follow each other any 4 may be bad.
+    let data = bed.find(&bytes);
+    for (at, lba) in data.iter().enumerate() {
+        if at % 16 < 4 {
+            bed.bad.insert(*lba);
+        }
+    }
+    let count = bed.bad.len() as u64;
+    assert!(bed.read(inode, 0, 500_000).unwrap() == bytes);
+    let status = bed.fs.status();
+    assert_eq!((status.sectors_decoded, status.sectors_lost), (count, 0), "{status:?}");
+    while bed.step() {}
+    assert!(bed.bad.is_empty(), "they were written anew");
+    let disk = bed.unmount();
+    let mut bed = Bed::mount(disk, 5);
+    assert!(bed.read(inode, 0, 500_000).unwrap() == bytes);
+    assert_eq!(bed.fs.status().sectors_decoded, 0);
+}
+
+#[test]
+fn sector_with_other_bytes_is_never_given() {
+    let bytes = noise(400_000);
+    let (mut bed, inode) = cold_file(&bytes);
+    let data = bed.find(&bytes);
+    for lba in data.iter().step_by(7) {
+        bed.overwrite(*lba);
+    }
+    assert!(bed.read(inode, 0, 500_000).unwrap() == bytes);
+    assert_eq!(bed.fs.status().sectors_decoded, data.len().div_ceil(7) as u64);
+    // More than the code repairs: only what is lost is refused.
+    let (mut bed, inode) = cold_file(&bytes);
+    for lba in &data[16..21] {
+        bed.overwrite(*lba);
+    }
+    assert_eq!(bed.read(inode, 16 * 4_096, 4_096), Err(crate::request::Errno::Io));
+    assert!(bed.read(inode, 0, 16 * 4_096).unwrap() == bytes[..16 * 4_096]);
+    assert!(bed.read(inode, 22 * 4_096, 4_096).unwrap() == bytes[22 * 4_096..23 * 4_096]);
+}
+
+#[test]
+fn metadata_is_had_from_any_of_its_copies() {
+    let bytes = noise(50_000);
+    let (mut bed, inode) = cold_file(&bytes);
+    let geometry = crate::bed::newest(&bed.disk).unwrap().geometry;
+    for lead in (0..geometry.sectors).map(levelhead_units::Lba::new) {
+        let is_unit = geometry.may_lead(lead) && bed.is_unit(lead.get());
+        if is_unit {
+            let copies = geometry.copies_of(lead);
+            bed.bad.extend(copies[..2].iter().map(|lba| lba.get()));
+        }
+    }
+    assert!(bed.bad.len() > 10);
+    assert!(bed.read(inode, 0, 60_000).unwrap() == bytes);
+    assert!(bed.fs.status().sectors_repaired > 0);
+}
