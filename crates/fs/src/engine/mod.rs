@@ -430,6 +430,14 @@ impl Filesystem {
         }
     }
 
+    /// Whether a sector of an extent is being written anew: what is written there next could come first.
+    fn is_being_repaired(&self, extent: Extent) -> bool {
+        let repairs = self.subs.values().filter(|inside| inside.what == Purpose::Repair);
+        repairs
+            .filter_map(|inside| inside.extent)
+            .any(|other| other.lba < extent.end() && extent.lba < other.end())
+    }
+
     /// Hands a command to the disk.
     fn submit(&mut self, what: Purpose, request: BlockRequest) -> SubId {
         self.sub_last += 1;

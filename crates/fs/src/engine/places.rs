@@ -91,6 +91,7 @@ impl Filesystem {
             .filter(|(_, stale)| {
                 matches!(stale.state, Placing::Waiting) && stale.changed <= durable
             })
+            .filter(|(_, stale)| !self.is_being_repaired(stale.extent.all()))
             .map(|(&group, _)| group)
             .take(PLACES_MAX.saturating_sub(busy))
             .collect();
@@ -153,11 +154,13 @@ impl Filesystem {
         let filesystem = self.superblock.filesystem();
         let stale = self.stale.get_mut(&group).expect("it is being placed");
         let Placing::Reading { as_of, .. } = stale.state else { unreachable!("it was read") };
-        if stale.changed != as_of {
+        let extent = stale.extent;
+        let is_changed = stale.changed != as_of;
+        if is_changed || self.is_being_repaired(extent.all()) {
+            let stale = self.stale.get_mut(&group).expect("it is being placed");
             stale.state = Placing::Waiting;
             return;
         }
-        let extent = stale.extent;
         let zero = [0; PAGE as usize];
         // What is lost counts as zeroes: it stays lost, and the others can be computed.
         let data: Vec<&[u8]> = extent
