@@ -1,0 +1,185 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+
+use levelhead_block::adapter::OneByOne;
+use levelhead_block::{Done, Effort, Memory};
+use levelhead_fs::{Caller, What};
+use levelhead_units::{Extent, Lba, Nanos, Sectors};
+
+use super::*;
+use crate::gate::Gate;
+
+/// A core that does what inodes say, and counts.
+#[derive(Default)]
+struct Fake {
+    actions: Vec<Action>,
+    deadline: Option<Instant>,
+    waiting: Vec<RequestId>,
+    is_unmounted: bool,
+    timeouts: Arc<AtomicU64>,
+}
+
+/// What the fake makes of a request for an inode's attributes.
+const PANICS: u64 = 1;
+const READS: u64 = 2;
+const WAITS_FOR_TIME: u64 = 3;
+const NEVER_BY_ITSELF: u64 = 4;
+
+impl Core for Fake {
+    fn handle_request(&mut self, now: Instant, request: Request) {
+        let What::GetAttributes(inode) = request.what else { panic!("{request:?}") };
+        let id = request.id;
+        match inode {
+            PANICS => panic!("planted"),
+            READS => {
+                let extent = Extent::new(Lba::new(3), Sectors::new(1));
+                let request = levelhead_block::Request::read(extent, Effort::Full);
+                self.actions.push(Action::Submit(Submit { sub: SubId(id.0), request }));
+            }
+            WAITS_FOR_TIME => {
+                self.deadline = Some(now + Nanos::from_millis(1));
+                self.waiting.push(id);
+            }
+            NEVER_BY_ITSELF => self.waiting.push(id),
+            _ => self.actions.push(Action::Reply { id, answer: Answer::Done }),
+        }
+    }
+
+    fn handle_done(&mut self, _: Instant, sub: SubId, reply: Reply) {
+        let answer = Answer::Bytes(reply.data.into_buf().as_slice().to_vec());
+        self.actions.push(Action::Reply { id: RequestId(sub.0), answer });
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.timeouts.fetch_add(1, Ordering::Relaxed);
+        if self.deadline.is_some_and(|deadline| deadline <= now) {
+            self.deadline = None;
+            let replies =
+                self.waiting.drain(..).map(|id| Action::Reply { id, answer: Answer::Done });
+            self.actions.extend(replies);
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    fn poll(&mut self) -> Option<Action> {
+        self.actions.pop()
+    }
+
+    fn unmount(&mut self, _: Instant) {
+        self.is_unmounted = true;
+    }
+
+    fn is_unmounted(&self) -> bool {
+        self.is_unmounted
+    }
+
+    fn status(&self) -> Status {
+        Status { sectors_lost: 7, ..Status::default() }
+    }
+}
+
+/// A driver on a thread of its own.
+struct Bed {
+    gate: Gate,
+    thread: std::thread::JoinHandle<Ended>,
+}
+
+impl Bed {
+    fn start(core: Fake) -> Self {
+        let (sender, inputs) = mpsc::channel();
+        let gate = Gate::new(sender.clone());
+        let service = Arc::new(OneByOne::new(Memory::new(Sectors::new(8))));
+        let (on_event, begun) = (Box::new(|_| {}), time::Instant::now());
+        let driver = Driver { core, service, on_event, inputs, sender, begun };
+        Self { gate, thread: std::thread::spawn(|| driver.run()) }
+    }
+
+    fn ask(&self, inode: u64) -> Receiver<Answer> {
+        let (sender, answers) = mpsc::channel();
+        let told: Told = Box::new(move |answer| drop(sender.send(answer)));
+        self.gate.ask(Caller { uid: 0, gid: 0 }, What::GetAttributes(inode), told);
+        answers
+    }
+
+    fn leave(self) -> Ended {
+        self.gate.send(Input::Leave);
+        self.thread.join().unwrap()
+    }
+}
+
+#[test]
+fn requests_are_answered_from_the_drive_and_by_time() {
+    let timeouts = Arc::default();
+    let bed = Bed::start(Fake { timeouts: Arc::clone(&timeouts), ..Fake::default() });
+    assert_eq!(bed.ask(9).recv(), Ok(Answer::Done));
+    assert_eq!(bed.ask(READS).recv(), Ok(Answer::Bytes(vec![0; 4096])));
+    assert_eq!(bed.ask(WAITS_FOR_TIME).recv(), Ok(Answer::Done));
+    assert!(timeouts.load(Ordering::Relaxed) > 0);
+    assert_eq!(bed.leave(), Ended::InOrder);
+}
+
+#[test]
+fn after_a_panic_every_request_fails_those_that_wait_too() {
+    let bed = Bed::start(Fake::default());
+    let before = bed.ask(NEVER_BY_ITSELF);
+    let failed = Ok(Answer::Failed(Errno::Io));
+    assert_eq!(bed.ask(PANICS).recv(), failed);
+    assert_eq!(before.recv(), failed);
+    assert_eq!(bed.ask(9).recv(), failed, "FU2");
+    assert_eq!(bed.leave(), Ended::Broken("planted".into()));
+}
+
+#[test]
+fn panic_between_the_kernel_and_the_core_breaks_the_mount_too() {
+    let bed = Bed::start(Fake::default());
+    bed.gate.send(Input::Broken);
+    assert_eq!(bed.ask(9).recv(), Ok(Answer::Failed(Errno::Io)));
+    assert!(matches!(bed.leave(), Ended::Broken(_)));
+}
+
+#[test]
+fn requests_end_before_the_core_is_told_to_unmount() {
+    let bed = Bed::start(Fake::default());
+    let (late, later) = (bed.ask(WAITS_FOR_TIME), bed.ask(READS));
+    assert_eq!(bed.leave(), Ended::InOrder);
+    assert_eq!(late.recv(), Ok(Answer::Done));
+    assert!(later.recv().is_ok());
+}
+
+#[test]
+fn status_is_told_without_a_request_to_the_core() {
+    let bed = Bed::start(Fake::default());
+    let (sender, answers) = mpsc::channel();
+    bed.gate.send(Input::Status(Box::new(move |answer| drop(sender.send(answer)))));
+    let Ok(Answer::Bytes(text)) = answers.recv() else { panic!("no status") };
+    assert!(String::from_utf8(text).unwrap().contains("sectors_lost 7\n"));
+    bed.leave();
+}
+
+/// A service that panics.
+struct Panics;
+
+impl BlockService for Panics {
+    fn size(&self) -> Sectors {
+        Sectors::new(8)
+    }
+
+    fn submit(&self, request: levelhead_block::Request, _: Done) {
+        panic!("no drive for {request:?}");
+    }
+}
+
+#[test]
+fn panic_in_the_drive_is_caught_as_well() {
+    let (sender, inputs) = mpsc::channel();
+    let gate = Gate::new(sender.clone());
+    let (on_event, begun) = (Box::new(|_| {}), time::Instant::now());
+    let (core, service) = (Fake::default(), Arc::new(Panics));
+    let driver = Driver { core, service, on_event, inputs, sender, begun };
+    let bed = Bed { gate, thread: std::thread::spawn(|| driver.run()) };
+    assert_eq!(bed.ask(READS).recv(), Ok(Answer::Failed(Errno::Io)));
+    assert!(matches!(bed.leave(), Ended::Broken(_)));
+}

@@ -1,0 +1,102 @@
+//! How a mounted filesystem stands, as the text of an extended attribute of its root that is listed nowhere.
+//!
+//! ```text
+//!   usable_sectors 3841
+//!   free_sectors 3840
+//!   ..
+//! ```
+
+use std::path::Path;
+
+use levelhead_fs::Status;
+use rustix::io::Errno;
+
+/// The attribute's name. The kernel lets every user read it.
+pub const STATUS: &str = "system.levelhead.status";
+
+/// The most bytes of the text.
+const TEXT_MAX: usize = 4096;
+
+/// Each figure with its name.
+fn figures(status: &Status) -> [(&'static str, u64); 8] {
+    let Status {
+        usable_sectors,
+        free_sectors,
+        groups_stale,
+        sectors_repaired,
+        sectors_lost,
+        sectors_decoded,
+        sectors_retried,
+        files_damaged,
+    } = *status;
+    [
+        ("usable_sectors", usable_sectors),
+        ("free_sectors", free_sectors),
+        ("groups_stale", groups_stale),
+        ("sectors_repaired", sectors_repaired),
+        ("sectors_lost", sectors_lost),
+        ("sectors_decoded", sectors_decoded),
+        ("sectors_retried", sectors_retried),
+        ("files_damaged", files_damaged),
+    ]
+}
+
+pub(crate) fn text(status: &Status) -> String {
+    figures(status).iter().map(|(name, value)| format!("{name} {value}\n")).collect()
+}
+
+/// What a text says; nothing if a figure is missing or no number.
+fn parse(text: &str) -> Option<Status> {
+    let figure = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line?.parse().ok()
+    };
+    Some(Status {
+        usable_sectors: figure("usable_sectors")?,
+        free_sectors: figure("free_sectors")?,
+        groups_stale: figure("groups_stale")?,
+        sectors_repaired: figure("sectors_repaired")?,
+        sectors_lost: figure("sectors_lost")?,
+        sectors_decoded: figure("sectors_decoded")?,
+        sectors_retried: figure("sectors_retried")?,
+        files_damaged: figure("files_damaged")?,
+    })
+}
+
+/// How the filesystem that is mounted on `point` stands; nothing if none of ours is mounted there.
+///
+/// # Errors
+///
+/// There is no such directory, or the filesystem does not answer.
+pub fn read_status(point: &Path) -> std::io::Result<Option<Status>> {
+    let mut bytes = vec![0; TEXT_MAX];
+    match rustix::fs::getxattr(point, STATUS, &mut bytes) {
+        Ok(count) => Ok(std::str::from_utf8(&bytes[..count]).ok().and_then(parse)),
+        Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_is_read_as_it_was_written() {
+        let status = Status {
+            usable_sectors: 1,
+            free_sectors: 2,
+            groups_stale: 3,
+            sectors_repaired: 4,
+            sectors_lost: 5,
+            sectors_decoded: 6,
+            sectors_retried: 7,
+            files_damaged: u64::MAX,
+        };
+        let text = text(&status);
+        assert!(text.len() < TEXT_MAX);
+        assert_eq!(parse(&text), Some(status));
+        assert_eq!(parse(&text.replace("groups_stale", "groups")), None);
+        assert_eq!(parse("usable_sectors x\n"), None);
+    }
+}
