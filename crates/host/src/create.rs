@@ -221,6 +221,18 @@ impl<'a> Candidate<'a> {
     }
 }
 
+/// Whether nothing is there yet, or a drive that holds nothing.
+///
+/// # Errors
+///
+/// It holds something, which the sentence names, or is in use.
+pub fn check_empty(member: &MemberSpec) -> Result<(), HostError> {
+    match member.identify()? {
+        None => member.check_place(),
+        Some(_) => check_unused(member, &member.open()?),
+    }
+}
+
 /// Whether a drive holds nothing.
 pub(crate) fn check_unused(member: &MemberSpec, medium: &Opened) -> Result<(), HostError> {
     let found = labels::find(medium);

@@ -74,7 +74,9 @@ pub use assemble::{
     Assembled, Recovery, array_of, array_of_member, assemble, assemble_with_spares,
 };
 pub use backend::Io;
-pub use create::{CreateOptions, Created, CreatedDrive, Journaling, NewDrives, create};
+pub use create::{
+    CreateOptions, Created, CreatedDrive, Journaling, NewDrives, check_empty, create,
+};
 pub use devices::Fact;
 pub use devices::ata::ErrorRecovery;
 pub use devices::cdl::{Expiry, Limit, ReadLimit};
@@ -94,6 +96,7 @@ pub use offline::check::{CheckOptions, Checked, CodewordsChecked, JournalChecked
 pub use offline::findings::{AllFindings, Finding, FindingKind};
 pub use offline::salvage::{Origin, SalvageError, SalvageOptions, Salvaged, salvage};
 pub use profiles::load_profile;
+pub use random::draw_identity;
 pub use reader::{ReadDone, Reader};
 pub use replacing::Take;
 pub use requests::{Answered, Operation};

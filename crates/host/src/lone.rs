@@ -38,7 +38,16 @@ impl LoneDrive {
             member.check_size(size)?;
             Medium::create(member.path(), size)?;
         }
-        let medium = Arc::new(member.open_medium()?);
+        Self::start(member, member.open_medium()?)
+    }
+
+    /// The same of one that is there, but the kernel can still claim a block device for a mount.
+    pub fn open_to_mount(member: &MemberSpec) -> Result<Self, HostError> {
+        Self::start(member, member.open_medium_to_mount()?)
+    }
+
+    fn start(member: &MemberSpec, medium: Medium) -> Result<Self, HostError> {
+        let medium = Arc::new(medium);
         let model = member.model(medium.size(), QUEUE_DEPTH_MAX, "drive/0")?;
         let disk = Shared(medium);
         let drive: Box<dyn Member> = match model {

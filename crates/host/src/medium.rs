@@ -67,6 +67,8 @@ pub(crate) enum Transfer {
 enum Access {
     /// To be changed, by this process alone.
     ReadWrite,
+    /// The same, but the kernel may claim a device for a mount that this process answers for.
+    Mount,
     /// To be read while it does not change.
     Read,
 }
@@ -134,6 +136,11 @@ impl Medium {
         Self::open_until(path, transfer, Access::ReadWrite)
     }
 
+    /// The same, but a device can still be mounted: only programs that lock it are kept out.
+    pub(crate) fn open_to_mount(path: &Path, transfer: Transfer) -> Result<Self, HostError> {
+        Self::open_until(path, transfer, Access::Mount)
+    }
+
     /// Opens what is there for reading, and keeps out those that would write to it.
     pub(crate) fn open_unchanging(path: &Path) -> Result<Self, HostError> {
         Self::open_until(path, Transfer::Direct, Access::Read)
@@ -165,9 +172,10 @@ impl Medium {
         let flags = match identify(path)? {
             None => return fail(format!("{name} does not exist")),
             Some(Identity::File { .. }) => OFlags::empty(),
+            Some(Identity::Device(_)) if access == Access::Mount => OFlags::empty(),
             Some(Identity::Device(_)) => OFlags::EXCL,
         };
-        let is_written = access == Access::ReadWrite;
+        let is_written = access != Access::Read;
         let mut options = OpenOptions::new();
         let opened =
             options.read(true).write(is_written).custom_flags(flags.bits() as i32).open(path);
@@ -177,7 +185,7 @@ impl Medium {
             Ok(file) => file,
         };
         let locked = match access {
-            Access::ReadWrite => file.try_lock(),
+            Access::ReadWrite | Access::Mount => file.try_lock(),
             Access::Read => file.try_lock_shared(),
         };
         match locked {

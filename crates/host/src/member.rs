@@ -125,7 +125,7 @@ impl MemberSpec {
     }
 
     /// The size of the file that may be created.
-    pub(crate) fn size_wanted(&self) -> Option<Sectors> {
+    pub fn size_wanted(&self) -> Option<Sectors> {
         self.emulation.as_ref()?.size
     }
 
@@ -211,14 +211,24 @@ impl MemberSpec {
 
     /// Opens the file or device exclusively and checks it against what was said about it.
     pub(crate) fn open_medium(&self) -> Result<Medium, HostError> {
-        let transfer = match self.emulation {
+        let medium = Medium::open(&self.path, self.transfer())?;
+        self.check_size(medium.size())?;
+        Ok(medium)
+    }
+
+    /// The same, but a device can still be mounted.
+    pub(crate) fn open_medium_to_mount(&self) -> Result<Medium, HostError> {
+        let medium = Medium::open_to_mount(&self.path, self.transfer())?;
+        self.check_size(medium.size())?;
+        Ok(medium)
+    }
+
+    fn transfer(&self) -> Transfer {
+        match self.emulation {
             // The model's own time is what counts; the machine's disk is not to add to it.
             Some(_) => Transfer::Cached,
             None => Transfer::Direct,
-        };
-        let medium = Medium::open(&self.path, transfer)?;
-        self.check_size(medium.size())?;
-        Ok(medium)
+        }
     }
 
     /// Whether there is a folder in which a file can be made under its name.

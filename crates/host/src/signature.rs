@@ -43,7 +43,8 @@ const MD_MARK: &[u8] = &[0xFC, 0x4E, 0x2B, 0xA9];
 
 /// Offsets from the drive's first byte, from the formats' own descriptions. Partition tables come last: other
 /// things begin with a boot sector, too.
-const MARKS: [Mark; 26] = [
+const MARKS: [Mark; 27] = [
+    mark(0, b"levelhead disk\0\0", "a levelhead file system"),
     mark(0x438, &[0x53, 0xEF], "an ext2, ext3 or ext4 file system"),
     mark(0, b"XFSB", "an XFS file system"),
     mark(0x1_0040, b"_BHRfS_M", "a btrfs file system"),
