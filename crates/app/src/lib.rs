@@ -11,6 +11,7 @@ pub mod demo;
 mod emulate;
 mod error;
 mod files;
+pub mod filesystem;
 mod listen;
 mod measure;
 mod model;

@@ -9,6 +9,7 @@ mod commands;
 mod faults;
 mod journal;
 mod manager;
+mod names;
 mod printer;
 mod progress;
 mod signals;
@@ -54,11 +55,20 @@ impl Output {
         self.print_after("", result)
     }
 
+    /// Prints what another run of this program has made of a result.
+    fn print_text(self, text: &str) -> Result<(), AppError> {
+        self.write(text).map(drop)
+    }
+
     /// The same with something before it.
     fn print_after(self, before: &str, result: &dyn Show) -> Result<ControlFlow<()>, AppError> {
-        use std::io::{ErrorKind, Write};
         let text = if self.json { result.json() } else { result.text() };
-        match writeln!(std::io::stdout(), "{before}{}", text.trim_end()) {
+        self.write(&format!("{before}{text}"))
+    }
+
+    fn write(self, text: &str) -> Result<ControlFlow<()>, AppError> {
+        use std::io::{ErrorKind, Write};
+        match writeln!(std::io::stdout(), "{}", text.trim_end()) {
             Ok(()) => Ok(ControlFlow::Continue(())),
             // A reader that has gone away has seen enough.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
@@ -68,7 +78,7 @@ impl Output {
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(names::arguments(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),
     };

@@ -4,6 +4,7 @@ use std::fmt::{self, Display, Formatter};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use levelhead_app::filesystem::{COPIES_MAX, INTERLEAVE_MAX, Redundancy};
 use levelhead_app::replay::OUTSTANDING_MAX;
 use levelhead_drive::{IdleVerify, QUEUE_DEPTH_MAX, Retention};
 use levelhead_host::Journaling;
@@ -119,6 +120,34 @@ pub(crate) fn at_least_one(text: &str) -> Result<f64, String> {
 /// Symbols of a codeword.
 pub(crate) fn symbols(text: &str) -> Result<u64, String> {
     whole_in(text, 1..=LENGTH_MAX)
+}
+
+/// Sectors of a coding group of a file.
+pub(crate) fn group_length(text: &str) -> Result<u64, String> {
+    match text {
+        "255" => Ok(255),
+        "1023" => Ok(1023),
+        _ => Err(format!("'{text}' is no length of a group: expected 255 or 1023")),
+    }
+}
+
+/// What shorter groups of a file get.
+pub(crate) fn redundancy(text: &str) -> Result<Redundancy, String> {
+    match text {
+        "by-length" => Ok(Redundancy::ByLength),
+        "fixed" => Ok(Redundancy::Fixed),
+        _ => Err(format!("'{text}' is no redundancy: expected by-length or fixed")),
+    }
+}
+
+/// Copies of each sector of a filesystem's metadata.
+pub(crate) fn metadata_copies(text: &str) -> Result<u8, String> {
+    whole_in(text, 1..=COPIES_MAX)
+}
+
+/// Groups of a file that are woven.
+pub(crate) fn interleave(text: &str) -> Result<u8, String> {
+    whole_in(text, 1..=INTERLEAVE_MAX)
 }
 
 /// Sectors of a read.

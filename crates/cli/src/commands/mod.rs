@@ -4,6 +4,7 @@ mod array;
 mod completions;
 mod demo;
 mod drive;
+mod fs;
 mod listen;
 mod man;
 mod plan;
@@ -25,6 +26,9 @@ pub(crate) enum Command {
     /// One drive
     #[command(subcommand)]
     Drive(drive::Options),
+    /// Filesystems that repair themselves inside one disk
+    #[command(subcommand)]
+    Fs(fs::Options),
     /// Replay a load in virtual time, once for each policy
     Replay(Box<replay::Options>),
     /// The papers' tables and figures, with our numbers beside theirs
@@ -48,6 +52,7 @@ pub(crate) fn run(
         Command::Demo(options) => demo::run(options, output),
         Command::Array(options) => array::run(options, output),
         Command::Drive(options) => drive::run(options, output),
+        Command::Fs(options) => fs::run(options, output),
         Command::Replay(options) => replay::run(*options, output),
         Command::Study(options) => study::run(options, output),
         Command::Plan(options) => plan::run(options, output),

@@ -1,0 +1,261 @@
+//! `levelhead fs mount`: a filesystem under a directory until it is unmounted.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Instant;
+
+use levelhead_block::BlockService;
+use levelhead_fs::{Event, Filesystem, MountMode, Settings};
+use levelhead_fuse::{Flags, Options, Served, Serving, Source, WriteCache, attach, detach, serve};
+use levelhead_host::LoneDrive;
+use levelhead_report::json;
+use levelhead_units::Bytes;
+use serde::Serialize;
+
+use super::target::{Target, find_superblock};
+use crate::{AppError, Show, Stop};
+
+/// The least memory for what was read.
+const CACHE_MIN: Bytes = Bytes::new(4 << 20);
+
+/// What mount(8) and /etc/fstab say that is of no concern here.
+const IGNORED: [&str; 16] = [
+    "defaults",
+    "auto",
+    "noauto",
+    "nofail",
+    "_netdev",
+    "user",
+    "nouser",
+    "users",
+    "owner",
+    "group",
+    "async",
+    "atime",
+    "diratime",
+    "norelatime",
+    "nostrictatime",
+    "nolazytime",
+];
+
+/// The options behind `-o`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MountOptions {
+    settings: Settings,
+    mount: Options,
+}
+
+impl MountOptions {
+    /// To be read and written, with the default cache.
+    pub const DEFAULT: Self = Self {
+        settings: Settings::DEFAULT,
+        mount: Options { flags: Flags::NONE, cache: WriteCache::Core },
+    };
+
+    /// The same with these, which commas separate.
+    ///
+    /// # Errors
+    ///
+    /// One of them does not exist or has no such value.
+    pub fn with(mut self, text: &str) -> Result<Self, String> {
+        for option in text.split(',').filter(|option| !option.is_empty()) {
+            self.set(option)?;
+        }
+        self.settings.mode = match self.mount.flags.is_read_only() {
+            true => MountMode::ReadOnly,
+            false => MountMode::ReadWrite,
+        };
+        Ok(self)
+    }
+
+    fn set(&mut self, option: &str) -> Result<(), String> {
+        let is_ignored = IGNORED.contains(&option)
+            || ["x-", "X-", "comment="].iter().any(|prefix| option.starts_with(prefix));
+        if is_ignored {
+            return Ok(());
+        }
+        if let Some(flags) = self.mount.flags.with(option) {
+            self.mount.flags = flags;
+            return Ok(());
+        }
+        match option.split_once('=') {
+            None if option == "writeback" => self.mount.cache = WriteCache::Kernel,
+            Some(("cache", size)) => {
+                let size: Bytes = size.parse().map_err(|error| format!("'{option}': {error}"))?;
+                if size < CACHE_MIN {
+                    return Err(format!("'{option}': a cache has at least {CACHE_MIN}"));
+                }
+                self.settings.cache = size.sectors_floor();
+            }
+            Some(_) | None => {
+                let names = Flags::NAMES;
+                return Err(format!(
+                    "'{option}' is no option of a mount: expected {names}, cache=SIZE or writeback"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What to mount.
+#[derive(Clone, Debug)]
+pub struct Mount {
+    /// A file, a block device or an emulated drive.
+    pub target: String,
+    /// The directory.
+    pub directory: PathBuf,
+    /// How.
+    pub options: MountOptions,
+}
+
+/// What is mounted.
+#[derive(Clone, Debug, Serialize)]
+pub struct Mounted {
+    /// What it is on.
+    pub target: String,
+    /// Where it is.
+    pub directory: String,
+    /// Whether nothing may be written.
+    pub read_only: bool,
+    /// The process that answers for it.
+    pub pid: u32,
+}
+
+/// Mounts a filesystem and answers for it until it is unmounted; `stop` unmounts it once nothing in it is open.
+/// `on_ready` is told when it is there, `on_event` what happens, in a sentence.
+///
+/// # Errors
+///
+/// It cannot be mounted, or something of ours went wrong while it was.
+pub fn mount(
+    ask: &Mount,
+    stop: &Stop,
+    on_ready: &mut dyn FnMut(&Mounted),
+    on_event: Box<dyn Fn(&str) + Send>,
+) -> Result<(), AppError> {
+    let Target { member, path, is_device } = Target::find(&ask.target)?;
+    let name = member.to_string();
+    // What is mounted as a device is claimed by the kernel, and locked by us.
+    let drive = if is_device && !member.is_emulated() {
+        LoneDrive::open_to_mount(&member)
+    } else {
+        LoneDrive::open(&member)
+    };
+    let drive = Arc::new(drive.map_err(AppError::usage)?);
+    let superblock = find_superblock(&drive, &name)?;
+    let MountOptions { settings, mount: options } = ask.options;
+    if !superblock.may_write() && settings.mode == MountMode::ReadWrite {
+        return Err(AppError::usage(format!(
+            "{name} has the features {:#x}, with which this program can only read: -o ro mounts it",
+            superblock.read_only
+        )));
+    }
+    let source = match is_device && !member.is_emulated() {
+        true => Source::Device(path),
+        false => Source::File(path),
+    };
+    let attached = attach(&ask.directory, &source, options).map_err(AppError::usage)?;
+    let directory = ask.directory.canonicalize().unwrap_or_else(|_| ask.directory.clone());
+    unmount_on(stop, &directory)?;
+    let mounted = Mounted {
+        target: name.clone(),
+        directory: directory.display().to_string(),
+        read_only: settings.mode == MountMode::ReadOnly,
+        pid: std::process::id(),
+    };
+    let begun = Instant::now();
+    let core = Filesystem::new(levelhead_units::Instant::ZERO, superblock, settings);
+    let service: Arc<dyn BlockService> = Arc::clone(&drive) as Arc<dyn BlockService>;
+    let event_name = name.clone();
+    let serving = Serving {
+        begun,
+        core,
+        service,
+        on_ready: &mut || on_ready(&mounted),
+        on_event: Box::new(move |event| on_event(&sentence(&event_name, event))),
+    };
+    let served = serve(attached, serving);
+    drive.wind_up();
+    match served.map_err(AppError::trouble)? {
+        Served::InOrder => Ok(()),
+        Served::Broken(message) => Err(AppError::trouble(format!(
+            "{name} was not brought in order, the next mount does that: {message}"
+        ))),
+    }
+}
+
+/// Unmounts when a stop is wished for.
+fn unmount_on(stop: &Stop, directory: &Path) -> Result<(), AppError> {
+    let (stop, directory) = (stop.clone(), directory.to_owned());
+    let wait = move || {
+        stop.wait();
+        // What is unmounted already ends by itself.
+        drop(detach(&directory));
+    };
+    let thread = thread::Builder::new().name("stop".into()).spawn(wait);
+    thread.map(drop).map_err(|error| AppError::trouble(format!("cannot start a thread: {error}")))
+}
+
+fn sentence(name: &str, event: Event) -> String {
+    match event {
+        Event::Repaired { lba } => format!("{name}: sector {} was repaired", lba.get()),
+        Event::Lost { lba, inode } => {
+            format!("{name}: sector {} of inode {inode} is lost", lba.get())
+        }
+        Event::MetadataLost { lead } => {
+            format!(
+                "{name}: metadata is lost in all its copies, the first at sector {}",
+                lead.get()
+            )
+        }
+        Event::ReadOnly => {
+            format!("{name}: nothing is written any more, because the disk does not store it")
+        }
+    }
+}
+
+impl Show for Mounted {
+    fn text(&self) -> String {
+        let Self { target, directory, read_only, .. } = self;
+        format!(
+            "{target} is mounted on {directory}{}\n",
+            if *read_only { ", to be read" } else { "" }
+        )
+    }
+
+    fn json(&self) -> String {
+        json::pretty(self).expect("plain values")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use levelhead_units::Sectors;
+
+    use super::*;
+
+    #[test]
+    fn options_are_those_of_mount_and_ours() {
+        let options = MountOptions::DEFAULT.with("ro,noexec,cache=64MiB,writeback,x-gvfs-show");
+        let MountOptions { settings, mount } = options.unwrap();
+        assert_eq!(settings.mode, MountMode::ReadOnly);
+        assert_eq!(settings.cache, Sectors::new(16_384));
+        assert_eq!(mount.cache, WriteCache::Kernel);
+        assert_eq!(
+            Some(mount.flags),
+            Flags::NONE.with("ro").and_then(|flags| flags.with("noexec"))
+        );
+        assert_eq!(MountOptions::DEFAULT.with("defaults,,ro,rw"), Ok(MountOptions::DEFAULT));
+    }
+
+    #[test]
+    fn options_that_do_not_exist_are_refused_by_name() {
+        let refused = |text: &str| MountOptions::DEFAULT.with(text).unwrap_err();
+        assert!(refused("rw,fast").starts_with("'fast' is no option of a mount: expected ro, rw,"));
+        assert!(refused("cache=much").starts_with("'cache=much': "));
+        assert_eq!(refused("cache=1MiB"), "'cache=1MiB': a cache has at least 4MiB");
+        assert!(refused("kind=z").starts_with("'kind=z' is no option"));
+    }
+}

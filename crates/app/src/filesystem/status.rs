@@ -1,0 +1,89 @@
+//! `levelhead fs status`: how a mounted filesystem stands.
+
+use std::path::Path;
+
+use levelhead_fs::Status;
+use levelhead_fuse::read_status;
+use levelhead_report::{Column, Table, json};
+use levelhead_units::Sectors;
+use serde::Serialize;
+
+use super::points;
+use crate::{AppError, Show};
+
+/// How a filesystem stands.
+#[derive(Clone, Debug, Serialize)]
+pub struct FilesystemStatus {
+    files: u64,
+    usable_bytes: u64,
+    free_bytes: u64,
+    groups_stale: u64,
+    sectors_repaired: u64,
+    sectors_lost: u64,
+    sectors_decoded: u64,
+    sectors_retried: u64,
+    files_damaged: u64,
+}
+
+/// Asks the program that answers for what is mounted on a directory.
+///
+/// # Errors
+///
+/// None of ours is mounted there, or it does not answer.
+pub fn filesystem_status(directory: &Path) -> Result<FilesystemStatus, AppError> {
+    let shown = directory.display();
+    points::ours_on(directory)?;
+    let blame = |error: std::io::Error| AppError::trouble(format!("{shown}: {error}"));
+    let Some(status) = read_status(directory).map_err(blame)? else {
+        return Err(AppError::trouble(format!(
+            "{shown}: the program that answers gives no status"
+        )));
+    };
+    let room = rustix::fs::statvfs(directory).map_err(|errno| blame(errno.into()))?;
+    let Status {
+        usable_sectors,
+        free_sectors,
+        groups_stale,
+        sectors_repaired,
+        sectors_lost,
+        sectors_decoded,
+        sectors_retried,
+        files_damaged,
+    } = status;
+    Ok(FilesystemStatus {
+        files: room.f_files.saturating_sub(room.f_ffree),
+        usable_bytes: Sectors::new(usable_sectors).bytes().get(),
+        free_bytes: Sectors::new(free_sectors).bytes().get(),
+        groups_stale,
+        sectors_repaired,
+        sectors_lost,
+        sectors_decoded,
+        sectors_retried,
+        files_damaged,
+    })
+}
+
+impl Show for FilesystemStatus {
+    fn text(&self) -> String {
+        let mut table = Table::new(vec![Column::left(""), Column::right("")]);
+        let bytes = |bytes: u64| levelhead_units::Bytes::new(bytes).short();
+        for (name, value) in [
+            ("files", self.files.to_string()),
+            ("room for files", bytes(self.usable_bytes)),
+            ("free", bytes(self.free_bytes)),
+            ("groups whose redundancy is behind", self.groups_stale.to_string()),
+            ("sectors repaired", self.sectors_repaired.to_string()),
+            ("sectors lost", self.sectors_lost.to_string()),
+            ("sectors computed for readers", self.sectors_decoded.to_string()),
+            ("sectors read by retries", self.sectors_retried.to_string()),
+            ("files damaged", self.files_damaged.to_string()),
+        ] {
+            table.push(vec![name.to_owned(), value]);
+        }
+        table.to_text()
+    }
+
+    fn json(&self) -> String {
+        json::pretty(self).expect("plain values")
+    }
+}

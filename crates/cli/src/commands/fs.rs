@@ -1,0 +1,176 @@
+//! `levelhead fs ..`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::thread;
+
+use clap::{Args, Subcommand};
+use levelhead_app::AppError;
+use levelhead_app::filesystem::{
+    CodeWish, MakeFilesystem, Mount, MountOptions, Redundancy, filesystem_status, let_go,
+    make_filesystem, mount, start_in_background, umount,
+};
+use levelhead_planner::Code;
+use levelhead_units::Bytes;
+
+use crate::signals::stop_once_begun;
+use crate::{Output, say, values};
+
+/// Sentences of a mount that wait to be printed.
+const SENTENCES_MAX: usize = 1024;
+
+#[derive(Subcommand)]
+pub(crate) enum Options {
+    /// Make a filesystem on a file, a block device or an emulated drive
+    Mkfs(Box<MkfsArgs>),
+    /// Mount a filesystem under a directory, and return when it is there
+    Mount(MountArgs),
+    /// Unmount a filesystem, and return when everything is on its disk
+    Umount(UmountArgs),
+    /// Show how a mounted filesystem stands
+    Status(StatusArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct MkfsArgs {
+    /// A file, a block device, or an emulated drive: emu:PATH?profile=nearline-2tb
+    target: String,
+    /// Its size, instead of all of the target; a file that is not there is made with it, without taking room
+    #[arg(long, value_name = "SIZE")]
+    size: Option<Bytes>,
+    /// The code of the longest groups, REDUNDANT,DATA
+    #[arg(long, default_value = "9,246", conflicts_with_all = ["failure_rate", "length"])]
+    code: Code,
+    /// Probability that a sector's first pass fails: the code is the least that leaves 1e-6 of the groups
+    #[arg(long, value_name = "P", requires = "length", value_parser = values::probability, allow_negative_numbers = true)]
+    failure_rate: Option<f64>,
+    /// Sectors of a group, for a failure rate: 255 or 1023
+    #[arg(long, requires = "failure_rate", value_parser = values::group_length, allow_negative_numbers = true)]
+    length: Option<u64>,
+    /// What a group gets that is shorter: by-length (as many redundant sectors as leave the same chance to be lost), or fixed
+    /// (as many as the longest)
+    #[arg(long, value_name = "RULE", default_value = "by-length", value_parser = values::redundancy)]
+    redundancy: Redundancy,
+    /// Copies of each sector of metadata, from 1 to 4
+    #[arg(long, value_name = "COUNT", default_value = "3", value_parser = values::metadata_copies, allow_negative_numbers = true)]
+    metadata_copies: u8,
+    /// Groups of a file that are woven, from 1 to 64: a run of as many bad sectors as they repair together is repaired
+    #[arg(long, value_name = "DEPTH", default_value = "1", value_parser = values::interleave, allow_negative_numbers = true)]
+    interleave: u8,
+    /// The drive makes use of zeroes at the end of a sector
+    #[arg(long)]
+    zero_forcing: bool,
+    /// A name for people, of at most 48 bytes
+    #[arg(long, value_name = "NAME", default_value = "")]
+    label: String,
+    /// Take a target that holds something
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct MountArgs {
+    /// A file, a block device, or an emulated drive
+    target: String,
+    /// The directory
+    directory: PathBuf,
+    /// How, separated by commas: ro, cache=SIZE (256MiB), writeback (the kernel joins small writes, and says late that the
+    /// disk is full), and what mount(8) knows: noexec, nosuid, nodev, noatime, ..
+    #[arg(long = "options", short, value_name = "OPTION,..")]
+    options: Vec<String>,
+    /// Stay until it is unmounted, and say on standard error what happens
+    #[arg(long)]
+    foreground: bool,
+    /// Let go of the caller once it is mounted
+    #[arg(long, hide = true, requires = "foreground")]
+    let_go: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct UmountArgs {
+    /// The directory on which it is mounted
+    directory: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct StatusArgs {
+    /// The directory on which it is mounted
+    directory: PathBuf,
+}
+
+pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
+    match options {
+        Options::Mkfs(args) => output.print(&make_filesystem(&args.ask())?),
+        Options::Mount(args) => args.run(output),
+        Options::Umount(UmountArgs { directory }) => output.print(&umount(&directory)?),
+        Options::Status(StatusArgs { directory }) => output.print(&filesystem_status(&directory)?),
+    }
+}
+
+impl MkfsArgs {
+    fn ask(self) -> MakeFilesystem {
+        let code = match self.failure_rate.zip(self.length) {
+            Some((failure_rate, length)) => CodeWish::Least { failure_rate, length },
+            None => CodeWish::Code(self.code),
+        };
+        MakeFilesystem {
+            target: self.target,
+            size: self.size,
+            code,
+            redundancy: self.redundancy,
+            metadata_copies: self.metadata_copies,
+            interleave: self.interleave,
+            zero_forcing: self.zero_forcing,
+            label: self.label,
+            force: self.force,
+        }
+    }
+}
+
+impl MountArgs {
+    fn run(self, output: Output) -> Result<(), AppError> {
+        let options = MountOptions::DEFAULT.with(&self.options.join(","));
+        let options = options.map_err(AppError::usage)?;
+        if !self.foreground {
+            return self.run_in_background(output);
+        }
+        let Self { target, directory, let_go: lets_go, .. } = self;
+        let (stop, begun) = stop_once_begun()?;
+        let ask = Mount { target, directory, options };
+        let mut left = Ok(());
+        let (lines, said) = mpsc::sync_channel::<String>(SENTENCES_MAX);
+        thread::spawn(move || said.into_iter().for_each(|sentence| say(&sentence)));
+        // What a reader that has stopped has no room for is left out: files are not to wait for it.
+        let on_event =
+            Box::new(move |sentence: &str| drop(lines.try_send(format!("levelhead: {sentence}"))));
+        let ended = mount(
+            &ask,
+            &stop,
+            &mut |mounted| {
+                begun.note();
+                // It is mounted all the same.
+                drop(output.print(mounted));
+                if lets_go {
+                    left = let_go();
+                }
+            },
+            on_event,
+        );
+        left.and(ended)
+    }
+
+    /// The same by a program of its own.
+    fn run_in_background(&self, output: Output) -> Result<(), AppError> {
+        let mut arguments: Vec<OsString> =
+            ["fs", "mount", "--foreground", "--let-go"].map(Into::into).into();
+        if output.json {
+            arguments.push("--json".into());
+        }
+        for options in &self.options {
+            arguments.extend(["--options".into(), options.into()]);
+        }
+        arguments.extend(["--".into(), (&self.target).into(), (&self.directory).into()]);
+        output.print_text(&start_in_background(&arguments)?)
+    }
+}

@@ -1,0 +1,74 @@
+//! The names under which mount(8) and mkfs(8) call this program.
+//!
+//! ```text
+//!   mount.levelhead TARGET DIR [-sfnv] [-N NAMESPACE] [-t TYPE] [-o OPTIONS]     levelhead fs mount ..
+//!   mkfs.levelhead [OPTIONS] TARGET                                              levelhead fs mkfs ..
+//! ```
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+/// Flags of mount(8)'s helpers that have a value and mean nothing here.
+const MOUNT_VALUES: [&str; 2] = ["-N", "-t"];
+
+/// Letters of flags that mean nothing here: be tolerant, write no table, say more.
+const MOUNT_LETTERS: &str = "snv";
+
+/// The command line as it would be without another name.
+pub(crate) fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let given: Vec<OsString> = given.collect();
+    let Some((program, rest)) = given.split_first() else { return given };
+    let verb = match Path::new(program).file_name().and_then(OsStr::to_str) {
+        Some("mount.levelhead") => "mount",
+        Some("mkfs.levelhead") => "mkfs",
+        Some(_) | None => return given,
+    };
+    let rest = if verb == "mount" { without_helper_flags(rest) } else { rest.to_vec() };
+    let program = OsString::from("levelhead");
+    [program, "fs".into(), verb.into()].into_iter().chain(rest).collect()
+}
+
+fn without_helper_flags(given: &[OsString]) -> Vec<OsString> {
+    let mut kept = Vec::new();
+    let mut rest = given.iter();
+    while let Some(argument) = rest.next() {
+        let text = argument.to_str().unwrap_or_default();
+        if MOUNT_VALUES.contains(&text) {
+            rest.next();
+            continue;
+        }
+        let letters = text.strip_prefix('-').filter(|letters| !letters.is_empty());
+        if !letters.is_some_and(|letters| letters.chars().all(|one| MOUNT_LETTERS.contains(one))) {
+            kept.push(argument.clone());
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(line: &str) -> String {
+        let given = line.split(' ').map(OsString::from);
+        let arguments = arguments(given);
+        let texts: Vec<&str> = arguments.iter().map(|one| one.to_str().unwrap()).collect();
+        texts.join(" ")
+    }
+
+    #[test]
+    fn names_stand_for_their_commands() {
+        for (line, expected) in [
+            ("levelhead plan code", "levelhead plan code"),
+            ("/sbin/mount.levelhead a.img /mnt -o ro", "levelhead fs mount a.img /mnt -o ro"),
+            (
+                "mount.levelhead a.img /mnt -sv -n -t fuse.levelhead -o rw,noexec",
+                "levelhead fs mount a.img /mnt -o rw,noexec",
+            ),
+            ("mkfs.levelhead --force a.img", "levelhead fs mkfs --force a.img"),
+        ] {
+            assert_eq!(named(line), expected);
+        }
+        assert!(arguments(std::iter::empty()).is_empty());
+    }
+}
