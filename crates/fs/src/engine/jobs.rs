@@ -267,7 +267,9 @@ impl Filesystem {
         if size <= before {
             return Some(Ok(false));
         }
-        if let Err(errno) = self.zero_tail(id, asking, number, before, size)? {
+        // No write follows that would mask the last page: all of it becomes zero, also where the file ends in it again.
+        let to = size.max(before.next_multiple_of(PAGE));
+        if let Err(errno) = self.zero_tail(id, asking, number, before, to)? {
             return Some(Err(errno));
         }
         let day = asking.request.now;

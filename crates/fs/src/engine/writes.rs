@@ -418,7 +418,8 @@ impl Filesystem {
         let day = asking.request.now;
         let extends = matches!(how, Allocation::Extend | Allocation::Zero) && end > size;
         if extends && asking.step < TAIL_DONE {
-            match self.zero_tail(id, &mut asking, number, size, end) {
+            let to = end.max(size.next_multiple_of(PAGE));
+            match self.zero_tail(id, &mut asking, number, size, to) {
                 None => return self.keep(id, Job::Request(asking)),
                 Some(Err(errno)) => return self.reply(request, Answer::Failed(errno)),
                 Some(Ok(())) => asking.step = TAIL_DONE,
