@@ -69,6 +69,7 @@ pub fn make_filesystem(ask: &MakeFilesystem) -> Result<MadeFilesystem, AppError>
     let Chosen { code, ladder } = choose(ask.code, ask.redundancy)?;
     let wanted = ask.size.map(|size| whole(&member, size)).transpose()?;
     let is_there = member.path().exists();
+    points::check_unmounted(&member)?;
     let size = size(&member, wanted, is_there)?;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let wishes = Wishes {
@@ -84,7 +85,6 @@ pub fn make_filesystem(ask: &MakeFilesystem) -> Result<MadeFilesystem, AppError>
         now: Moment { seconds: now.as_secs() as i64, nanos: now.subsec_nanos() },
     };
     let made = levelhead_fs::make(&wishes).map_err(|why| cannot(&member, size, why))?;
-    points::check_unmounted(&member)?;
     let empty = check_empty(&member);
     let holds_something = empty.is_err();
     if !ask.force {

@@ -6,17 +6,21 @@ use std::thread;
 use std::time::Instant;
 
 use levelhead_block::BlockService;
+use levelhead_erasure::Kernel;
 use levelhead_fs::{Event, Filesystem, MountMode, Settings};
 use levelhead_fuse::{Flags, Options, Served, Serving, Source, WriteCache, attach, detach, serve};
 use levelhead_host::LoneDrive;
 use levelhead_report::json;
-use levelhead_units::Bytes;
+use levelhead_units::{Bytes, Sectors};
 use serde::Serialize;
 
 use super::target::{Target, find_superblock};
 use crate::{AppError, Show, Stop};
 
-/// The least memory for what was read.
+/// Memory for what was read: 256 MiB,
+const CACHE: Sectors = Sectors::new(1 << 16);
+
+/// and 4 MiB at least.
 const CACHE_MIN: Bytes = Bytes::new(4 << 20);
 
 /// What mount(8) and /etc/fstab say that is of no concern here.
@@ -42,16 +46,14 @@ const IGNORED: [&str; 16] = [
 /// The options behind `-o`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MountOptions {
-    settings: Settings,
+    cache: Sectors,
     mount: Options,
 }
 
 impl MountOptions {
     /// To be read and written, with the default cache.
-    pub const DEFAULT: Self = Self {
-        settings: Settings::DEFAULT,
-        mount: Options { flags: Flags::NONE, cache: WriteCache::Core },
-    };
+    pub const DEFAULT: Self =
+        Self { cache: CACHE, mount: Options { flags: Flags::NONE, cache: WriteCache::Core } };
 
     /// The same with these, which commas separate.
     ///
@@ -62,11 +64,15 @@ impl MountOptions {
         for option in text.split(',').filter(|option| !option.is_empty()) {
             self.set(option)?;
         }
-        self.settings.mode = match self.mount.flags.is_read_only() {
+        Ok(self)
+    }
+
+    fn settings(&self) -> Settings {
+        let mode = match self.mount.flags.is_read_only() {
             true => MountMode::ReadOnly,
             false => MountMode::ReadWrite,
         };
-        Ok(self)
+        Settings { mode, cache: self.cache, ..Settings::new(Kernel::best()) }
     }
 
     fn set(&mut self, option: &str) -> Result<(), String> {
@@ -86,7 +92,7 @@ impl MountOptions {
                 if size < CACHE_MIN {
                     return Err(format!("'{option}': a cache has at least {CACHE_MIN}"));
                 }
-                self.settings.cache = size.sectors_floor();
+                self.cache = size.sectors_floor();
             }
             Some(_) | None => {
                 let names = Flags::NAMES;
@@ -145,7 +151,7 @@ pub fn mount(
     };
     let drive = Arc::new(drive.map_err(AppError::usage)?);
     let superblock = find_superblock(&drive, &name)?;
-    let MountOptions { settings, mount: options } = ask.options;
+    let (settings, options) = (ask.options.settings(), ask.options.mount);
     if !superblock.may_write() && settings.mode == MountMode::ReadWrite {
         return Err(AppError::usage(format!(
             "{name} has the features {:#x}, with which this program can only read: -o ro mounts it",
@@ -232,14 +238,13 @@ impl Show for Mounted {
 
 #[cfg(test)]
 mod tests {
-    use levelhead_units::Sectors;
-
     use super::*;
 
     #[test]
     fn options_are_those_of_mount_and_ours() {
         let options = MountOptions::DEFAULT.with("ro,noexec,cache=64MiB,writeback,x-gvfs-show");
-        let MountOptions { settings, mount } = options.unwrap();
+        let options = options.unwrap();
+        let (settings, mount) = (options.settings(), options.mount);
         assert_eq!(settings.mode, MountMode::ReadOnly);
         assert_eq!(settings.cache, Sectors::new(16_384));
         assert_eq!(mount.cache, WriteCache::Kernel);

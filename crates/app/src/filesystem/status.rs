@@ -4,7 +4,7 @@ use std::path::Path;
 
 use levelhead_fs::Status;
 use levelhead_fuse::read_status;
-use levelhead_report::{Column, Table, json};
+use levelhead_report::json;
 use levelhead_units::Sectors;
 use serde::Serialize;
 
@@ -65,7 +65,7 @@ pub fn filesystem_status(directory: &Path) -> Result<FilesystemStatus, AppError>
 
 impl Show for FilesystemStatus {
     fn text(&self) -> String {
-        let mut table = Table::new(vec![Column::left(""), Column::right("")]);
+        let mut text = String::new();
         let bytes = |bytes: u64| levelhead_units::Bytes::new(bytes).short();
         for (name, value) in [
             ("files", self.files.to_string()),
@@ -78,9 +78,9 @@ impl Show for FilesystemStatus {
             ("sectors read by retries", self.sectors_retried.to_string()),
             ("files damaged", self.files_damaged.to_string()),
         ] {
-            table.push(vec![name.to_owned(), value]);
+            text.push_str(&format!("{name}: {value}\n"));
         }
-        table.to_text()
+        text
     }
 
     fn json(&self) -> String {

@@ -1,0 +1,281 @@
+//! `levelhead fs ..`: what is refused, and a filesystem that is mounted, filled, unmounted and mounted again.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use support::{Shelf, command, levelhead, random, run};
+
+/// A small filesystem.
+const SIZE: &str = "64MiB";
+
+/// A target with a filesystem, and a directory to mount it on. Dropping it unmounts.
+struct Bed {
+    shelf: Shelf,
+    target: String,
+    point: PathBuf,
+}
+
+impl Bed {
+    fn new() -> Self {
+        let shelf = Shelf::new();
+        let (target, point) = (shelf.path("a.img"), shelf.dir.path().join("point"));
+        levelhead(&["fs", "mkfs", &target, "--size", SIZE]).good();
+        fs::create_dir(&point).unwrap();
+        Self { shelf, target, point }
+    }
+
+    fn args(&self, verb: &'static str) -> Vec<String> {
+        let point = self.point.display().to_string();
+        match verb {
+            "mount" => vec!["fs".into(), verb.into(), self.target.clone(), point],
+            _ => vec!["fs".into(), verb.into(), point],
+        }
+    }
+
+    #[track_caller]
+    fn mount(&self) {
+        levelhead(&self.args("mount")).good();
+    }
+
+    #[track_caller]
+    fn umount(&self) {
+        levelhead(&self.args("umount")).good();
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        // A test that has failed leaves it mounted.
+        let mut command = command(&self.args("umount"));
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        drop(command.status());
+    }
+}
+
+/// Whether filesystems can be mounted here; where not, says so loudly.
+fn can_mount() -> bool {
+    let can = Path::new("/dev/fuse").exists() && rustix::process::geteuid().is_root();
+    if !can {
+        eprintln!("SKIPPED: there is no /dev/fuse, or no right to mount: nothing was tested");
+    }
+    can
+}
+
+#[test]
+fn mkfs_refuses_what_cannot_be_and_changes_nothing() {
+    let shelf = Shelf::new();
+    let (used, empty) = (shelf.path("used.img"), shelf.path("empty.img"));
+    let mut bytes = vec![0; 32 << 20];
+    bytes[0x438..0x43A].copy_from_slice(&[0x53, 0xEF]);
+    fs::write(&used, bytes).unwrap();
+    File::create_new(&empty).unwrap().set_len(32 << 20).unwrap();
+    let small = shelf.path("small.img");
+    File::create_new(&small).unwrap().set_len(16 << 20 - 1).unwrap();
+    let new = shelf.path("new.img");
+    let nowhere = shelf.path("no/new.img");
+    let folder = shelf.path("folder");
+    fs::create_dir(&folder).unwrap();
+    let before = shelf.content();
+    for (args, parts) in [
+        (vec![&*used], vec!["used.img holds an ext2, ext3 or ext4 file system; only --force"]),
+        (vec![&*new], vec!["new.img does not exist: with --size a file is made"]),
+        (vec![&*nowhere, "--size", "32MiB"], vec!["no/new.img", "No such file or directory"]),
+        (vec![&*folder], vec!["folder is a directory, not a drive"]),
+        (vec![&*new, "--size", "1MiB"], vec!["has 1MiB, a filesystem needs at least 16MiB"]),
+        (vec![&*new, "--size", "100000kB"], vec!["a size is a whole number of 4KiB sectors"]),
+        (vec![&*small], vec!["a filesystem needs at least 16MiB"]),
+        (vec![&*empty, "--size", "64MiB"], vec!["has 32MiB, which is less than --size 64MiB"]),
+        (
+            vec![&*empty, "--code", "0,9"],
+            vec!["0,9 is no code for files: REDUNDANT is from 1 to 64"],
+        ),
+        (vec![&*empty, "--code", "9"], vec!["'9' is no code: expected REDUNDANT,DATA"]),
+        (vec![&*empty, "--failure-rate", "1e-3"], vec!["--length"]),
+        (vec![&*empty, "--length", "255"], vec!["--failure-rate"]),
+        (
+            vec![&*empty, "--failure-rate", "1e-3", "--length", "100"],
+            vec!["'100' is no length of a group: expected 255 or 1023"],
+        ),
+        (
+            vec![&*empty, "--code", "9,246", "--failure-rate", "1e-3", "--length", "255"],
+            vec!["cannot be used with"],
+        ),
+        (vec![&*empty, "--redundancy", "much"], vec!["expected by-length or fixed"]),
+        (vec![&*empty, "--metadata-copies", "5"], vec!["'5' is not a whole number from 1 to 4"]),
+        (vec![&*empty, "--interleave", "0"], vec!["'0' is not a whole number from 1 to 64"]),
+        (vec![&*empty, "--label", &"x".repeat(49)], vec!["a label has at most 48 bytes"]),
+    ] {
+        let ended = levelhead(&[&["fs", "mkfs"], &args[..]].concat());
+        let sentence = ended.refusal();
+        parts.iter().for_each(|part| assert!(sentence.contains(part), "no '{part}' in {sentence}"));
+    }
+    assert!(before == shelf.content(), "something has changed");
+}
+
+#[test]
+fn made_filesystem_is_told_in_figures_and_taken_only_by_force() {
+    let shelf = Shelf::new();
+    let target = shelf.path("a.img");
+    let args = ["fs", "mkfs", &target, "--size", "1GiB", "--json"];
+    let made = levelhead(&args).json();
+    let figure = |name: &str| made[name].as_u64().unwrap();
+    assert_eq!((figure("device_bytes"), made["code"].as_str()), (1 << 30, Some("9,246")));
+    assert_eq!(figure("metadata_copies"), 3);
+    assert!((900 << 20..1 << 30).contains(&figure("usable_bytes")));
+    assert!(figure("written_bytes") < 1 << 20);
+    // What was not written takes no room.
+    assert!(fs::metadata(&target).unwrap().blocks() * 512 < 2 << 20);
+    let again = levelhead(&["fs", "mkfs", &target]);
+    assert!(again.refusal().ends_with("holds a levelhead file system; only --force takes it"));
+    let least = ["--failure-rate", "1e-3", "--length", "255", "--force", "--json"];
+    let made = levelhead(&[&["fs", "mkfs", &target], &least[..]].concat()).json();
+    assert_eq!(made["code"].as_str(), Some("5,250"));
+}
+
+#[test]
+fn mount_and_umount_refuse_what_cannot_be() {
+    let bed = Bed::new();
+    let (target, point) = (bed.target.as_str(), bed.point.to_str().unwrap());
+    let zeroes = bed.shelf.path("zeroes.img");
+    File::create_new(&zeroes).unwrap().set_len(32 << 20).unwrap();
+    let short = bed.shelf.path("short.img");
+    fs::copy(target, &short).unwrap();
+    OpenOptions::new().write(true).open(&short).unwrap().set_len(32 << 20).unwrap();
+    let newer = bed.shelf.path("newer.img");
+    fs::copy(target, &newer).unwrap();
+    let before = bed.shelf.content();
+    for (args, part) in [
+        (vec!["mount", "/no/such.img", point], "cannot open /no/such.img: No such file"),
+        (vec!["mount", &zeroes, point], "zeroes.img has no levelhead filesystem"),
+        (vec!["mount", &short, point], "has 64MiB, but"),
+        (vec!["mount", target, target], "it is not a directory"),
+        (vec!["mount", target, "/no/such/dir"], "cannot mount on /no/such/dir: No such file"),
+        (vec!["mount", target, point, "-o", "fast"], "'fast' is no option of a mount"),
+        (vec!["mount", target, point, "-o", "cache=1MiB"], "a cache has at least 4MiB"),
+        (vec!["umount", point], "nothing is mounted on"),
+        (vec!["umount", "/proc"], "/proc has a filesystem of the kind proc, not levelhead"),
+        (vec!["status", point], "nothing is mounted on"),
+    ] {
+        let ended = levelhead(&[&["fs"], &args[..]].concat());
+        let sentence = ended.refusal();
+        assert!(sentence.contains(part), "no '{part}' in {sentence}");
+    }
+    assert!(before == bed.shelf.content(), "something has changed");
+}
+
+/// Names and bytes under a directory.
+fn content(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.symlink_metadata().unwrap().is_dir() {
+            true => found.extend(content(&path)),
+            false => drop(found.insert(path.clone(), fs::read(&path).unwrap())),
+        }
+    }
+    found
+}
+
+#[test]
+fn what_was_written_is_there_after_the_next_mount() {
+    if !can_mount() {
+        return;
+    }
+    let bed = Bed::new();
+    bed.mount();
+    let at = |name: &str| bed.point.join(name);
+    fs::create_dir(at("folder")).unwrap();
+    let bytes = random(3 << 20, 5);
+    fs::write(at("folder/large"), &bytes).unwrap();
+    fs::write(at("small"), b"a few bytes").unwrap();
+    fs::write(at("gone"), &bytes[..70_000]).unwrap();
+    fs::rename(at("small"), at("folder/renamed")).unwrap();
+    fs::hard_link(at("folder/renamed"), at("second name")).unwrap();
+    symlink("folder/large", at("link")).unwrap();
+    fs::remove_file(at("gone")).unwrap();
+    let mut file = OpenOptions::new().read(true).write(true).open(at("folder/large")).unwrap();
+    file.write_all_at(b"changed in place", 1_000_000).unwrap();
+    file.seek(SeekFrom::End(0)).unwrap();
+    file.write_all(b"and appended").unwrap();
+    file.sync_all().unwrap();
+    fs::set_permissions(at("second name"), fs::Permissions::from_mode(0o4750)).unwrap();
+    let mut expected = bytes;
+    expected[1_000_000..1_000_016].copy_from_slice(b"changed in place");
+    expected.extend(b"and appended");
+    assert!(fs::read(at("link")).unwrap() == expected, "before it is unmounted");
+    let before = content(&bed.point);
+    drop(file);
+    bed.umount();
+    assert_eq!(fs::read_dir(&bed.point).unwrap().count(), 0);
+
+    bed.mount();
+    assert!(content(&bed.point) == before, "after the next mount");
+    let found = fs::metadata(at("folder/renamed")).unwrap();
+    assert_eq!((found.mode() & 0o7777, found.nlink()), (0o4750, 2));
+    bed.umount();
+}
+
+#[test]
+fn mounted_target_is_kept_from_all_others() {
+    if !can_mount() {
+        return;
+    }
+    let bed = Bed::new();
+    bed.mount();
+    let second = levelhead(&bed.args("mount"));
+    assert!(second.refusal().ends_with("is in use by another process"), "{second:?}");
+    let again = levelhead(&["fs", "mkfs", &bed.target, "--force"]);
+    assert!(again.refusal().contains("is mounted on"), "{again:?}");
+    let status = [bed.args("status"), vec!["--json".into()]].concat();
+    let status = levelhead(&status).json();
+    assert_eq!(
+        (status["sectors_lost"].as_u64(), status["files_damaged"].as_u64()),
+        (Some(0), Some(0))
+    );
+    let open = File::create(bed.point.join("open")).unwrap();
+    assert!(levelhead(&bed.args("umount")).refusal().contains("is in use: a file in it is open"));
+    drop(open);
+    bed.umount();
+}
+
+#[test]
+fn read_only_mount_changes_nothing() {
+    if !can_mount() {
+        return;
+    }
+    let bed = Bed::new();
+    bed.mount();
+    fs::write(bed.point.join("file"), "text").unwrap();
+    bed.umount();
+    let before = fs::read(&bed.target).unwrap();
+    levelhead(&[bed.args("mount"), vec!["-o".into(), "ro".into()]].concat()).good();
+    let mut text = String::new();
+    File::open(bed.point.join("file")).unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!(text, "text");
+    assert!(fs::write(bed.point.join("other"), "text").is_err());
+    bed.umount();
+    assert!(fs::read(&bed.target).unwrap() == before);
+}
+
+#[test]
+fn mount_and_mkfs_call_it_by_name() {
+    let shelf = Shelf::new();
+    let by_name = |name: &str, args: &[&str]| {
+        let path = shelf.dir.path().join(name);
+        if !path.exists() {
+            symlink(env!("CARGO_BIN_EXE_levelhead"), &path).unwrap();
+        }
+        let mut command = std::process::Command::new(path);
+        command.args(args);
+        run(command)
+    };
+    let target = shelf.path("a.img");
+    by_name("mkfs.levelhead", &[&target, "--size", SIZE]).good();
+    let refused = by_name("mount.levelhead", &[&target, "/no/dir", "-sv", "-o", "rw,noatime"]);
+    assert!(refused.refusal().contains("cannot mount on /no/dir"), "{refused:?}");
+}
