@@ -75,7 +75,7 @@ fn mkfs_refuses_what_cannot_be_and_changes_nothing() {
     fs::write(&used, bytes).unwrap();
     File::create_new(&empty).unwrap().set_len(32 << 20).unwrap();
     let small = shelf.path("small.img");
-    File::create_new(&small).unwrap().set_len(16 << 20 - 1).unwrap();
+    File::create_new(&small).unwrap().set_len((16 << 20) - 1).unwrap();
     let new = shelf.path("new.img");
     let nowhere = shelf.path("no/new.img");
     let folder = shelf.path("folder");
@@ -84,7 +84,10 @@ fn mkfs_refuses_what_cannot_be_and_changes_nothing() {
     for (args, parts) in [
         (vec![&*used], vec!["used.img holds an ext2, ext3 or ext4 file system; only --force"]),
         (vec![&*new], vec!["new.img does not exist: with --size a file is made"]),
-        (vec![&*nowhere, "--size", "32MiB"], vec!["no/new.img", "No such file or directory"]),
+        (
+            vec![&*nowhere, "--size", "32MiB"],
+            vec!["cannot create", "no/new.img", "/no is no folder"],
+        ),
         (vec![&*folder], vec!["folder is a directory, not a drive"]),
         (vec![&*new, "--size", "1MiB"], vec!["has 1MiB, a filesystem needs at least 16MiB"]),
         (vec![&*new, "--size", "100000kB"], vec!["a size is a whole number of 4KiB sectors"]),

@@ -84,7 +84,7 @@ pub fn make_filesystem(ask: &MakeFilesystem) -> Result<MadeFilesystem, AppError>
         gid: rustix::process::getegid().as_raw(),
         now: Moment { seconds: now.as_secs() as i64, nanos: now.subsec_nanos() },
     };
-    let made = levelhead_fs::make(&wishes).map_err(|why| cannot(&member, size, why))?;
+    let made = levelhead_fs::make(&wishes).map_err(|why| cannot(&member, size, &why))?;
     let empty = check_empty(&member);
     let holds_something = empty.is_err();
     if !ask.force {
@@ -143,7 +143,7 @@ fn size(member: &MemberSpec, wanted: Option<Sectors>, is_there: bool) -> Result<
     }
 }
 
-fn cannot(member: &MemberSpec, size: Sectors, why: CannotMake) -> AppError {
+fn cannot(member: &MemberSpec, size: Sectors, why: &CannotMake) -> AppError {
     AppError::usage(match why {
         CannotMake::TooSmall => format!(
             "{member} has {}, a filesystem needs at least {}",
