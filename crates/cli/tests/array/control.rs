@@ -100,9 +100,9 @@ fn status_tells_what_an_array_does_while_it_serves() {
         "verify_found",
         "verify_mended",
         "verify_reads",
+        "verify_recalled",
         "verify_records",
         "verify_writes",
-        "verify_recalled",
     ];
     assert_eq!(keys(&status), expected);
     assert_eq!((&status["array"], &status["policy"]), (&json!(ARRAY), &json!("assisted")));
