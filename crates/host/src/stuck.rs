@@ -401,7 +401,8 @@ fn reads_elsewhere_are_answered_while_hundreds_of_writes_wait_for_a_drive_that_h
     wait_until("the writes have taken their share", || {
         bench.array.status().unwrap().outstanding >= most
     });
-    assert_eq!(bench.array.status().unwrap().outstanding, most);
+    // One that lies elsewhere may just have made room for the next.
+    assert!(bench.array.status().unwrap().outstanding <= most);
     // Three stripes, of whose six chunks of data four lie on the drives that answer.
     let reads: Vec<Receiver<Reply>> = (500..512).map(|at| bench.read(at, 1)).collect();
     let answered = Cell::new(0);
