@@ -10,6 +10,7 @@
 //!
 //! So no operation waits while it holds anything, and none sees another one half done: there are no locks.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -117,6 +118,16 @@ impl<'a> Attempt<'a> {
     /// Sectors of files are free from now on; their bits are cleared by the caller.
     pub(crate) fn note_freed(&mut self, extent: Extent) {
         self.freed.push(extent);
+    }
+
+    /// What may not be taken: what was freed lately, and what this attempt has freed itself.
+    pub(crate) fn held_back(&self) -> Cow<'a, Recent> {
+        if self.freed.is_empty() {
+            return Cow::Borrowed(self.recent);
+        }
+        let mut held_back = self.recent.clone();
+        self.freed.iter().for_each(|&extent| held_back.add(extent));
+        Cow::Owned(held_back)
     }
 
     /// Whether a unit is in memory; asks for it if not. For units that are not needed yet.

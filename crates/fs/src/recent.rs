@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use levelhead_units::Extent;
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Recent {
     /// The first sector of each run, and the first behind it.
     runs: BTreeMap<u64, u64>,

@@ -208,7 +208,7 @@ impl Attempt<'_> {
             return Ok(false);
         }
         for lba in extent.iter() {
-            if self.recent.end_over(lba.get()).is_some() || self.is_taken(lba)? {
+            if self.held_back().end_over(lba.get()).is_some() || self.is_taken(lba)? {
                 return Ok(false);
             }
         }
@@ -242,7 +242,7 @@ impl Attempt<'_> {
     ) -> Result<Option<Extent>, Stop> {
         let geometry = self.geometry();
         let first = geometry.group(group).lba.get();
-        let recent = self.recent;
+        let recent = self.held_back();
         let leads: Vec<Lba> = geometry.bitmaps(group).collect();
         let are_there = leads.iter().filter(|&&lead| self.want(lead)).count();
         if are_there < leads.len() {
@@ -369,7 +369,7 @@ impl Attempt<'_> {
                 let Some(run) = run.filter(|run| run.sectors.get() >= near) else { break };
                 let far = fellow.lba + Sectors::new(geometry.offset(run.lba));
                 let is_free = !geometry.has_far()
-                    || (!self.is_taken(far)? && self.recent.end_over(far.get()).is_none());
+                    || (!self.is_taken(far)? && self.held_back().end_over(far.get()).is_none());
                 if is_free {
                     return Ok(Some(run.lba));
                 }

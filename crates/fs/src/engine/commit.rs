@@ -55,7 +55,7 @@ pub(super) struct Committing {
     stale: BTreeMap<Lba, CodingExtent>,
     pub(super) writes: BTreeSet<SubId>,
     had_direct: bool,
-    waiting: Vec<JobId>,
+    pub(super) waiting: Vec<JobId>,
     pub(super) syncs: Vec<JobId>,
     state: State,
     /// The oldest record that counts, as its own says.
@@ -112,6 +112,9 @@ impl Transaction {
 impl Filesystem {
     /// Whether no transaction takes anything more for the moment.
     pub(super) fn is_stalling(&self) -> bool {
+        if self.is_read_only() {
+            return false;
+        }
         let is_full = self.running.is_full(&self.journal) && self.committing.is_some();
         (is_full || self.journal.is_half_full())
             && !matches!(self.phase, Phase::Broken | Phase::Mounting(_))
@@ -137,7 +140,7 @@ impl Filesystem {
         if !self.running.is_empty() {
             self.begin_commit_soon(now);
         }
-        if matches!(self.phase, Phase::Broken) {
+        if matches!(self.phase, Phase::Broken) || self.is_read_only() {
             return false;
         }
         let Some(committing) = &self.committing else { return self.close(now) };

@@ -303,6 +303,7 @@ impl Filesystem {
             self.codes.encode(self.settings.kernel, extent, &symbols, redundant);
             for (lba, bytes) in all.iter().zip(buf.as_slice().chunks(PAGE as usize)) {
                 sums.push((lba, sum_of(filesystem, lba, bytes)));
+                self.sectors.remove(lba);
             }
             let pieces = vec![Piece::whole(Arc::new(buf))];
             let sub = self.submit_write(Purpose::Direct, extent.lba, pieces, Durability::Cached);

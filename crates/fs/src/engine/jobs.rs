@@ -383,7 +383,7 @@ impl Filesystem {
             if goes || inode.links > 0 {
                 attempt.remove_orphan(number)?;
             }
-            Ok(Emptied::All)
+            Ok(if goes { Emptied::Freed } else { Emptied::All })
         });
         match attempted {
             Attempted::Complete(Emptied::Part) => {
@@ -391,7 +391,18 @@ impl Filesystem {
                 self.ready.push_back(id);
             }
             // What could not be freed a check finds.
-            Attempted::Complete(Emptied::All) | Attempted::Failed(_) => {
+            Attempted::Complete(ended @ (Emptied::All | Emptied::Freed)) => {
+                if let Some(file) = self.files.get_mut(&number) {
+                    if ended == Emptied::Freed {
+                        // The next inode of this number is another one.
+                        (file.is_orphan, file.size, file.modified) = (false, None, None);
+                    }
+                    file.is_cut = false;
+                    self.ready.extend(std::mem::take(&mut file.after_cut));
+                }
+                self.drop_file(number);
+            }
+            Attempted::Failed(_) => {
                 if let Some(file) = self.files.get_mut(&number) {
                     file.is_cut = false;
                     self.ready.extend(std::mem::take(&mut file.after_cut));
@@ -410,6 +421,7 @@ impl Filesystem {
                     self.ready.push_back(job);
                 }
                 for inode in found {
+                    self.file(inode).is_cut = true;
                     let job = self.new_job(Job::Orphan { inode });
                     self.ready.push_back(job);
                 }
@@ -421,9 +433,12 @@ impl Filesystem {
 }
 
 /// What has come of emptying an inode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Emptied {
     Part,
     All,
+    /// It is there no more.
+    Freed,
 }
 
 impl<T> Attempted<T> {

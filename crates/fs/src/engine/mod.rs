@@ -426,6 +426,10 @@ impl Filesystem {
             .collect();
         for extent in may_go {
             self.recent.remove(extent);
+            // A read that was under way may have brought what was there.
+            for lba in extent.iter() {
+                self.sectors.remove(lba);
+            }
             self.freed.retain(|freed| freed.extent != extent);
         }
     }
@@ -478,20 +482,15 @@ impl Filesystem {
         }
         self.phase = Phase::Broken;
         self.actions.push_back(Action::Event(Event::ReadOnly));
-        let waiting = std::mem::take(&mut self.running.syncs);
-        let committing = self.committing.take().map(|committing| committing.syncs);
-        for id in waiting.into_iter().chain(committing.into_iter().flatten()) {
-            self.answer(id, Answer::Failed(Errno::Io));
+        // They find that nothing is written any more.
+        self.ready.extend(std::mem::take(&mut self.running.syncs));
+        self.ready.extend(std::mem::take(&mut self.running.waiting));
+        if let Some(committing) = self.committing.take() {
+            self.ready.extend(committing.syncs);
+            self.ready.extend(committing.waiting);
         }
         let stalled = std::mem::take(&mut self.stalled);
         self.ready.extend(stalled);
-    }
-
-    /// A job that is a request has its answer.
-    fn answer(&mut self, job: JobId, answer: Answer) {
-        if let Some(Job::Request(asking)) = self.jobs.remove(&job) {
-            self.reply(asking.request.id, answer);
-        }
     }
 
     fn reply(&mut self, id: RequestId, answer: Answer) {

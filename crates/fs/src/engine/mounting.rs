@@ -137,7 +137,7 @@ impl Filesystem {
             _ => {
                 self.phase = Phase::Mounted;
                 let job = self.new_job(Job::FindOrphans { from: 0 });
-                self.ready.push_back(job);
+                self.ready.push_front(job);
             }
         }
     }
@@ -206,6 +206,12 @@ impl Filesystem {
                 .push_back(Action::Event(Event::MetadataLost { lead: self.journal.extent().lba }));
             return self.break_down();
         }
+        if chain.is_empty() {
+            // Everything is in its place, as a mark says.
+            self.journal.note_durable(newest, newest + 1);
+            self.running.record = newest + 1;
+            return self.open(now);
+        }
         let held: Vec<HeldRecord> = chain
             .iter()
             .map(|&record| HeldRecord {
@@ -241,7 +247,9 @@ impl Filesystem {
                         let (lba, kind) = (entry.lba, FileKind::Auto);
                         let [redundant, depth] = entry.shape;
                         let extent = CodingExtent { lba, data: entry.sum, redundant, depth, kind };
-                        stale.insert(lba, extent);
+                        if extent.is_sane(self.superblock.geometry.sectors) {
+                            stale.insert(lba, extent);
+                        }
                     }
                 }
             }
@@ -262,7 +270,9 @@ impl Filesystem {
         for (&lba, &extent) in stale {
             // The redundancy is computed anew, from what is in place by then; the next record says so until it is.
             self.stale.insert(lba, StaleExtent::new(extent, record));
-            self.running.stale.insert(lba, extent);
+            if self.settings.mode == MountMode::ReadWrite {
+                self.running.stale.insert(lba, extent);
+            }
         }
         let is_read_only = self.settings.mode == MountMode::ReadOnly;
         for (lba, word) in words {

@@ -114,6 +114,7 @@ impl Filesystem {
         let is_its =
             |stale: &&StaleExtent| matches!(stale.state, Placing::Reading { job, .. } if job == id);
         let Some(extent) = self.stale.get(&group).filter(is_its).map(|stale| stale.extent) else {
+            self.page_reads.remove(&id);
             return; // It was freed.
         };
         if self.is_reading(id) {

@@ -12,6 +12,7 @@ use levelhead_units::{Extent, Lba, Sectors};
 
 use super::fields::{Fields, FieldsMut};
 use super::inode::FileKind;
+use super::ladder::Ladder;
 
 /// Bytes of a window in a tree.
 pub const WINDOW: usize = 24;
@@ -52,6 +53,18 @@ impl CodingExtent {
     /// The data sectors.
     pub fn data(&self) -> Extent {
         Extent::new(self.lba, Sectors::new(self.data.into()))
+    }
+
+    /// Whether it can be one on a disk of this size: of codewords for which there is a code.
+    pub fn is_sane(&self, size: u64) -> bool {
+        let is_some = (1..DATA_MAX).contains(&self.data) && self.depth > 0 && self.redundant > 0;
+        if !is_some || self.lba.get() >= size {
+            return false;
+        }
+        let longest = self.data.div_ceil(self.depth.into()) as usize + usize::from(self.redundant);
+        longest <= Ladder::LENGTH_MAX
+            && usize::from(self.redundant) <= Ladder::RUNGS_MAX
+            && self.all().end().get() <= size
     }
 
     /// How many codewords it has.
@@ -144,11 +157,9 @@ impl Window {
             kind,
         };
         let (skip, count) = (fields.u32(at::SKIP), fields.u32(at::COUNT));
-        let is_some = (1..DATA_MAX).contains(&extent.data) && extent.depth > 0 && count > 0;
-        let is_inside = is_some
+        let is_inside = count > 0
             && u64::from(skip) + u64::from(count) <= u64::from(extent.data)
-            && extent.lba.get() < size
-            && extent.all().end().get() <= size;
+            && extent.is_sane(size);
         (bytes[at::ZERO] == 0 && is_inside).then_some(Self { extent, skip, count })
     }
 }

@@ -173,6 +173,7 @@ impl Superblock {
         let is_sane = geometry.is_sane()
             && (is_zero || !are_all_known)
             && (1..=INTERLEAVE_MAX).contains(&fields.u8(at::INTERLEAVE))
+            && fields.u64(at::RECORD) > 0
             && geometry.may_lead(Lba::new(fields.u64(at::SUMMARY)));
         if !is_sane {
             return Err(NoSuperblock::Damaged);
