@@ -5,7 +5,6 @@ use std::path::Path;
 use levelhead_fs::Status;
 use levelhead_fuse::read_status;
 use levelhead_report::json;
-use levelhead_units::Sectors;
 use serde::Serialize;
 
 use super::points;
@@ -41,8 +40,8 @@ pub fn filesystem_status(directory: &Path) -> Result<FilesystemStatus, AppError>
     };
     let room = rustix::fs::statvfs(directory).map_err(|errno| blame(errno.into()))?;
     let Status {
-        usable_sectors,
-        free_sectors,
+        usable_sectors: _,
+        free_sectors: _,
         groups_stale,
         sectors_repaired,
         sectors_lost,
@@ -52,8 +51,8 @@ pub fn filesystem_status(directory: &Path) -> Result<FilesystemStatus, AppError>
     } = status;
     Ok(FilesystemStatus {
         files: room.f_files.saturating_sub(room.f_ffree),
-        usable_bytes: Sectors::new(usable_sectors).bytes().get(),
-        free_bytes: Sectors::new(free_sectors).bytes().get(),
+        usable_bytes: room.f_blocks.saturating_mul(room.f_frsize),
+        free_bytes: room.f_bavail.saturating_mul(room.f_frsize),
         groups_stale,
         sectors_repaired,
         sectors_lost,

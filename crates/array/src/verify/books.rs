@@ -1,5 +1,5 @@
 //! What the array records of itself is read back at once, whether or not writes are: its superblocks, the list of damaged
-//! sectors, and the maps of what drives have missed. Whoever keeps the books hears of the end of a record when the drive has it.
+//! sectors, and the maps of what drives have missed. What keeps the books hears of the end of a record when the drive has it.
 //!
 //! ```text
 //!   a record has ended --> read back --> the same: the books are told

@@ -141,11 +141,6 @@ impl Filesystem {
                 return Edited::Failed(Errno::Io);
             }
             if version == asking.version {
-                for (&page, source) in
-                    asking.pages.keys().collect::<Vec<_>>().iter().zip(&read.plan.sources)
-                {
-                    let _ = (page, source);
-                }
                 let pages: Vec<u64> = asking.pages.keys().copied().collect();
                 for (page, source) in pages.into_iter().zip(&read.plan.sources) {
                     let bytes = match source {
