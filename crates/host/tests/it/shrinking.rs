@@ -1,11 +1,15 @@
 //! Members that become shorter while they are served.
 
 use std::fs::OpenOptions;
+use std::time::{Duration, Instant};
 
 use levelhead_block::BlockService;
 use levelhead_host::{DriveState, Io, ServeOptions};
 
 use crate::support::{CLEAN, Client, Shelf, check_content, fill, gather, make, noise, options};
+
+/// How long a drive may take to be lost: a watch looks once a second.
+const LOST_WITHIN: Duration = Duration::from_secs(60);
 
 /// What was cut off is never read as zeroes, and no write brings it back as such.
 #[test]
@@ -26,8 +30,14 @@ fn member_that_is_cut_off_is_lost_whether_it_is_asked_or_not() {
                 check_content(&array, &content);
                 assert!(Client::new(&array).write(0, noise(1, array.size().get())).is_good());
             }
-            while array.status().unwrap().drives[1].state == DriveState::Present {
-                std::thread::yield_now();
+            let begun = Instant::now();
+            loop {
+                let status = array.status().unwrap();
+                if status.drives[1].state != DriveState::Present {
+                    break;
+                }
+                assert!(begun.elapsed() < LOST_WITHIN, "{io}, asked: {is_asked}: {status:?}");
+                std::thread::sleep(Duration::from_millis(1));
             }
             assert_eq!(file.metadata().unwrap().len(), size / 2, "a write made it longer");
             let status = array.status().unwrap();
