@@ -78,9 +78,8 @@ impl Filesystem {
         if self.wants_settling(now) {
             has_moved |= self.write_units();
             // Only a durable word makes room.
-            let oldest = self.oldest_needed();
-            if self.journal.is_half_full() && self.committing.is_none() {
-                has_moved |= self.make_room(oldest);
+            if self.journal.is_filling() && self.committing.is_none() {
+                has_moved |= self.make_room();
             }
             let is_settled = self.checkpoint.is_done() && self.stale.is_empty();
             if is_settled && self.settle_at.is_some_and(|at| at <= now) {

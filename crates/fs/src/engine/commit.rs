@@ -115,8 +115,8 @@ impl Filesystem {
         if self.is_read_only() {
             return false;
         }
-        let is_full = self.running.is_full(&self.journal) && self.committing.is_some();
-        (is_full || self.journal.is_half_full())
+        let is_full = self.running.is_full(&self.journal);
+        (is_full || self.journal.is_filling())
             && !matches!(self.phase, Phase::Broken | Phase::Mounting(_))
     }
 
@@ -183,6 +183,9 @@ impl Filesystem {
             return has_moved;
         }
         let next = self.running.record + 1;
+        for &lba in self.running.logged.keys().chain(self.running.stale.keys()) {
+            self.journal.note_named(lba, self.running.record);
+        }
         let closed = std::mem::replace(&mut self.running, Transaction::new(next));
         let images = closed
             .units
@@ -221,18 +224,21 @@ impl Filesystem {
         }
     }
 
-    /// The oldest record that must be found after a crash.
-    pub(super) fn oldest_needed(&self) -> u64 {
+    /// The oldest record that must be found after a crash by which this one, and none after it, is durable.
+    pub(super) fn oldest_needed(&self, durable: u64) -> u64 {
         let next =
             self.committing.as_ref().map_or(self.running.record, |committing| committing.record);
         let stale = self.stale.values().map(|stale| stale.record).min();
+        let owed = self.owed.iter().filter(|owed| owed.freed_by > durable);
+        let owed = owed.map(|owed| owed.record).min();
         let units = self.checkpoint.oldest();
-        [Some(next), stale, units].into_iter().flatten().min().expect("there is one")
+        [Some(next), stale, owed, units].into_iter().flatten().min().expect("there is one")
     }
 
     /// Writes the record of what is being committed, if the journal has room.
     fn write_record(&mut self) -> bool {
-        let oldest = self.oldest_needed();
+        let coming = self.committing.as_ref().expect("it is being committed").record;
+        let oldest = self.oldest_needed(coming);
         let (filesystem, ladder) = (self.superblock.filesystem(), self.superblock.ladder.clone());
         let committing = self.committing.as_mut().expect("it is being committed");
         let record = committing.record;
@@ -287,7 +293,7 @@ impl Filesystem {
         }
         let descriptor = Descriptor { filesystem, record, oldest, oldest_at: 0, entries };
         let sectors = descriptor.record_sectors();
-        let Some(at) = self.journal.take(record, sectors) else { return self.make_room(oldest) };
+        let Some(at) = self.journal.take(record, sectors) else { return self.make_room() };
         let oldest_at = self.journal.place_of(oldest);
         let descriptor = Descriptor { oldest_at, ..descriptor };
         let pieces = assemble(&descriptor, self.journal.lba(at), payload);
@@ -299,7 +305,8 @@ impl Filesystem {
     }
 
     /// There is no room: what is over is said to be, or brought to its place.
-    pub(super) fn make_room(&mut self, oldest: u64) -> bool {
+    pub(super) fn make_room(&mut self) -> bool {
+        let oldest = self.oldest_needed(self.journal.durable());
         self.settle_at = Some(Instant::ZERO);
         let is_marking = self.subs.values().any(|inside| inside.what == Purpose::Mark);
         if is_marking || !self.journal.has_over(oldest) || oldest <= self.journal.oldest() {
@@ -337,17 +344,14 @@ impl Filesystem {
         let Some(committing) = self.committing.take() else { return };
         let record = committing.record;
         self.journal.note_durable(record, committing.oldest);
+        self.owed.retain(|owed| owed.freed_by > record);
         for lead in committing.revoked {
             if let Some(older) = self.checkpoint.remove(lead) {
                 self.cache.release(lead, older);
             }
         }
+        // One that was freed since comes to its place as well: a crash may come before that is durable.
         for (lead, bytes) in committing.sealed {
-            // One that was freed since has no place any more.
-            if self.running.revoked.contains(&lead) {
-                self.cache.release(lead, record);
-                continue;
-            }
             if let Some(older) = self.checkpoint.insert(lead, bytes, record) {
                 self.cache.release(lead, older);
             }

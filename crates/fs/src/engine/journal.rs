@@ -9,7 +9,7 @@
 //! name of the oldest record that counts. Two places of their own hold marks, records of nothing that only say this: there is always
 //! room for the one that makes room.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use levelhead_units::{Extent, Lba, Sectors};
 
@@ -33,6 +33,8 @@ pub(super) struct Journal {
     oldest: u64,
     /// Which of the places for marks is next.
     mark: u32,
+    /// Places of files' sectors, and first sectors of coding extents, that records of the ring name, with the newest of these.
+    named: BTreeMap<Lba, u64>,
 }
 
 /// A record in the ring.
@@ -53,6 +55,7 @@ impl Journal {
             durable: superblock.record - 1,
             oldest: superblock.record,
             mark: 0,
+            named: BTreeMap::new(),
         }
     }
 
@@ -69,8 +72,8 @@ impl Journal {
         self.durable
     }
 
-    /// The sectors that a record may have. Two of them, one that is being committed and the next, come in until the ring is half full;
-    /// then there is still room for those that bring what is in it to its place.
+    /// The sectors that a record may have. Two of them, one that is being committed and the next, come in when a third of the ring is
+    /// taken already; then a third is left for those that bring what is in it to its place.
     pub(super) fn record_max(&self) -> u32 {
         (self.extent.sectors.get() as u32 - RECORDS) / 6
     }
@@ -111,7 +114,19 @@ impl Journal {
     pub(super) fn note_durable(&mut self, record: u64, oldest: u64) {
         self.durable = self.durable.max(record);
         self.oldest = self.oldest.max(oldest);
-        self.held.retain(|held| held.record >= self.oldest);
+        // The newest one stays in any case: a mark speaks in its name, and before it others may lie that have long been over.
+        self.held.retain(|held| held.record >= self.oldest || held.record == self.durable);
+        self.named.retain(|_, record| *record >= self.oldest);
+    }
+
+    /// A record names a place.
+    pub(super) fn note_named(&mut self, lba: Lba, record: u64) {
+        self.named.insert(lba, record);
+    }
+
+    /// Places in an extent that records name which count.
+    pub(super) fn named_in(&self, extent: Extent) -> Vec<Lba> {
+        self.named.range(extent.lba..extent.end()).map(|(&lba, _)| lba).collect()
     }
 
     /// The oldest record that counts, as durable records say.
@@ -119,10 +134,11 @@ impl Journal {
         self.oldest
     }
 
-    /// Whether what is in the ring should come to its place.
-    pub(super) fn is_half_full(&self) -> bool {
-        let used: u32 = self.held.iter().map(|held| held.sectors).sum();
-        u64::from(used) * 2 > self.extent.sectors.get()
+    /// Whether what is in the ring should come to its place before more comes in.
+    pub(super) fn is_filling(&self) -> bool {
+        let counts = self.held.iter().filter(|held| held.record >= self.oldest);
+        let used: u32 = counts.map(|held| held.sectors).sum();
+        u64::from(used) * 3 > self.extent.sectors.get()
     }
 
     /// Whether records are in the ring that do not count any more.

@@ -89,6 +89,8 @@ pub struct Filesystem {
     /// Sectors of files that durable or coming records have and that are not in place yet.
     logged: BTreeMap<Lba, Logged>,
     stale: BTreeMap<Lba, StaleExtent>,
+    /// Records that are needed for what was freed, until that is durable.
+    owed: Vec<Owed>,
     subs: BTreeMap<SubId, Inside>,
     sub_last: u64,
     actions: VecDeque<Action>,
@@ -156,6 +158,15 @@ struct Freed {
     record: u64,
 }
 
+/// A record that has something of what was freed.
+#[derive(Clone, Copy, Debug)]
+struct Owed {
+    /// It, and those after it.
+    record: u64,
+    /// The transaction that frees it.
+    freed_by: u64,
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     repaired: u64,
@@ -203,6 +214,7 @@ impl Filesystem {
             checkpoint: Checkpoint::default(),
             logged: BTreeMap::new(),
             stale: BTreeMap::new(),
+            owed: Vec::new(),
             subs: BTreeMap::new(),
             sub_last: 0,
             actions: VecDeque::new(),
@@ -391,15 +403,18 @@ impl Filesystem {
         for lba in gone {
             self.logged.remove(&lba);
             self.running.logged.remove(&lba);
-            self.running.revoked.insert(lba);
         }
         let stale: Vec<Lba> =
             self.stale.range(extent.lba..extent.end()).map(|(&lba, _)| lba).collect();
         for group in stale {
-            self.stale.remove(&group);
+            let stale = self.stale.remove(&group).expect("it was found");
             self.running.stale.remove(&group);
-            self.running.revoked.insert(group);
+            if stale.record < record {
+                self.owed.push(Owed { record: stale.record, freed_by: record });
+            }
         }
+        // What was brought to its place long ago as well: as long as a record counts, a crash brings it there once more.
+        self.running.revoked.extend(self.journal.named_in(extent));
         for lba in extent.iter() {
             self.sectors.remove(lba);
         }

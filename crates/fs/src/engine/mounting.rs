@@ -221,7 +221,7 @@ impl Filesystem {
             })
             .collect();
         self.journal.resume(&held, oldest);
-        let (mut words, mut stale): (BTreeMap<Lba, Word>, BTreeMap<Lba, CodingExtent>) =
+        let (mut words, mut stale): (BTreeMap<Lba, Word>, BTreeMap<Lba, StaleExtent>) =
             Default::default();
         let mut found = found;
         for record in chain {
@@ -240,6 +240,7 @@ impl Filesystem {
                     About::Data => {
                         let bytes = payload.next().expect("one for each entry");
                         words.insert(entry.lba, Word::Data { bytes, record });
+                        self.journal.note_named(entry.lba, record);
                     }
                     About::Redundant => drop(payload.next()),
                     About::Revoked => {}
@@ -248,32 +249,22 @@ impl Filesystem {
                         let [redundant, depth] = entry.shape;
                         let extent = CodingExtent { lba, data: entry.sum, redundant, depth, kind };
                         if extent.is_sane(self.superblock.geometry.sectors) {
-                            stale.insert(lba, extent);
+                            stale.insert(lba, StaleExtent::new(extent, record));
+                            self.journal.note_named(lba, record);
                         }
                     }
                 }
             }
         }
         self.running.record = newest + 1;
-        self.put_in_order(now, words, &stale);
+        // The redundancy is computed anew, from what is in place by then; until it is, the records that say so count.
+        self.stale = stale;
+        self.put_in_order(now, words);
     }
 
     /// What the journal has comes to its place, or stays in memory if nothing may be written.
-    fn put_in_order(
-        &mut self,
-        now: Instant,
-        words: BTreeMap<Lba, Word>,
-        stale: &BTreeMap<Lba, CodingExtent>,
-    ) {
+    fn put_in_order(&mut self, now: Instant, words: BTreeMap<Lba, Word>) {
         let geometry = self.superblock.geometry;
-        let record = self.running.record;
-        for (&lba, &extent) in stale {
-            // The redundancy is computed anew, from what is in place by then; the next record says so until it is.
-            self.stale.insert(lba, StaleExtent::new(extent, record));
-            if self.settings.mode == MountMode::ReadWrite {
-                self.running.stale.insert(lba, extent);
-            }
-        }
         let is_read_only = self.settings.mode == MountMode::ReadOnly;
         for (lba, word) in words {
             match word {
@@ -371,12 +362,12 @@ impl Filesystem {
         let (count, all, oldest) = match part_at(start) {
             Some(part) => (part.sectors, part.all.get() as u32, part.oldest),
             None => {
-                let behind =
-                    (start + 2..).take(self.journal.record_max() as usize).find_map(|at| {
-                        let part = part_at(at)?;
-                        let all = part.all.get() as u32;
-                        (at + part.sectors - part.part == start + all).then_some(part)
-                    })?;
+                let size = self.journal.extent().sectors.get() as u32;
+                let behind = (start + 2..size).find_map(|at| {
+                    let part = part_at(at)?;
+                    let all = part.all.get() as u32;
+                    (at + part.sectors - part.part == start + all).then_some(part)
+                })?;
                 (behind.sectors, behind.all.get() as u32, behind.oldest)
             }
         };

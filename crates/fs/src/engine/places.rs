@@ -85,29 +85,31 @@ impl Filesystem {
         let is_busy = |stale: &&StaleExtent| !matches!(stale.state, Placing::Waiting);
         let busy = self.stale.values().filter(is_busy).count();
         let durable = self.journal.durable();
-        let next: Vec<Lba> = self
+        let mut waiting: Vec<(u64, Lba)> = self
             .stale
             .iter()
             .filter(|(_, stale)| {
                 matches!(stale.state, Placing::Waiting) && stale.changed <= durable
             })
             .filter(|(_, stale)| !self.is_being_repaired(stale.extent.all()))
-            .map(|(&group, _)| group)
-            .take(PLACES_MAX.saturating_sub(busy))
+            .map(|(&group, stale)| (stale.record, group))
             .collect();
-        for &group in &next {
+        // Those that hold back the oldest records come first.
+        waiting.sort_unstable();
+        waiting.truncate(PLACES_MAX.saturating_sub(busy));
+        for &(_, group) in &waiting {
             let job = self.new_job(Job::Place(group));
             let stale = self.stale.get_mut(&group).expect("it was found");
             stale.state = Placing::Reading { job, as_of: stale.changed };
             self.ready.push_back(job);
         }
-        !next.is_empty()
+        !waiting.is_empty()
     }
 
     /// Whether what is committed is to come to its place now.
     pub(super) fn wants_settling(&self, now: Instant) -> bool {
         let is_time = self.settle_at.is_some_and(|at| at <= now);
-        is_time || self.journal.is_half_full() || matches!(self.phase, Phase::Unmounting)
+        is_time || self.journal.is_filling() || matches!(self.phase, Phase::Unmounting)
     }
 
     pub(super) fn run_place(&mut self, id: JobId, group: Lba) {
@@ -252,7 +254,7 @@ impl Filesystem {
             Attempted::Complete(()) => {
                 let in_record = self.running.record;
                 self.running.wants_commit |=
-                    self.journal.is_half_full() || matches!(self.phase, Phase::Unmounting);
+                    self.journal.is_filling() || matches!(self.phase, Phase::Unmounting);
                 let stale = self.stale.get_mut(&group).expect("it is there");
                 stale.state = Placing::Noted { in_record, as_of };
             }
