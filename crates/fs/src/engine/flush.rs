@@ -56,6 +56,7 @@ struct DirectExtent {
 struct LoggedPage {
     page: u64,
     lba: Lba,
+    sum: u32,
     extent: CodingExtent,
 }
 
@@ -122,9 +123,10 @@ impl Attempt<'_> {
             }
             let count = u64::from(window.window.count).min(room) as usize;
             for (dirty, lba) in dirty[at..at + count].iter().zip(window.window.data().iter()) {
-                self.set_sum(lba, Some(sum_of(filesystem, lba, dirty.bytes.bytes())))?;
+                let sum = sum_of(filesystem, lba, dirty.bytes.bytes());
+                self.set_sum(lba, Some(sum))?;
                 let extent = window.window.extent;
-                plan.logged.push(LoggedPage { page: dirty.page, lba, extent });
+                plan.logged.push(LoggedPage { page: dirty.page, lba, sum, extent });
             }
             at += count;
         }
@@ -263,8 +265,8 @@ impl Filesystem {
         for logged in plan.logged {
             let page = file.pages.remove(&logged.page).expect("it was dirty");
             self.running.logged.insert(logged.lba, page.bytes.clone());
-            self.logged.insert(logged.lba, Logged { page: page.bytes, record });
-            self.sectors.remove(logged.lba);
+            let sum = logged.sum;
+            self.logged.insert(logged.lba, Logged { page: page.bytes, sum, record });
             self.running.stale.insert(logged.extent.lba, logged.extent);
             let stale = self.stale.entry(logged.extent.lba);
             stale
@@ -303,7 +305,6 @@ impl Filesystem {
             self.codes.encode(self.settings.kernel, extent, &symbols, redundant);
             for (lba, bytes) in all.iter().zip(buf.as_slice().chunks(PAGE as usize)) {
                 sums.push((lba, sum_of(filesystem, lba, bytes)));
-                self.sectors.remove(lba);
             }
             let pieces = vec![Piece::whole(Arc::new(buf))];
             let sub = self.submit_write(Purpose::Direct, extent.lba, pieces, Durability::Cached);

@@ -149,6 +149,7 @@ enum Purpose {
 #[derive(Clone, Debug)]
 struct Logged {
     page: Piece,
+    sum: u32,
     record: u64,
 }
 
@@ -371,6 +372,15 @@ impl Filesystem {
         }
     }
 
+    /// What can be read of units in memory alone.
+    fn peek<T>(
+        &mut self,
+        operation: impl FnOnce(&mut Attempt<'_>) -> Result<T, Stop>,
+    ) -> Option<T> {
+        let Self { superblock, cache, recent, lost, .. } = self;
+        operation(&mut Attempt::new(Ground { superblock, recent, cache, lost })).ok()
+    }
+
     fn is_read_only(&self) -> bool {
         self.settings.mode == MountMode::ReadOnly || matches!(self.phase, Phase::Broken)
     }
@@ -415,9 +425,6 @@ impl Filesystem {
         }
         // What was brought to its place long ago as well: as long as a record counts, a crash brings it there once more.
         self.running.revoked.extend(self.journal.named_in(extent));
-        for lba in extent.iter() {
-            self.sectors.remove(lba);
-        }
     }
 
     /// What may be taken again (EN5).
@@ -441,10 +448,6 @@ impl Filesystem {
             .collect();
         for extent in may_go {
             self.recent.remove(extent);
-            // A read that was under way may have brought what was there.
-            for lba in extent.iter() {
-                self.sectors.remove(lba);
-            }
             self.freed.retain(|freed| freed.extent != extent);
         }
     }

@@ -66,7 +66,7 @@ struct Found {
 #[derive(Debug)]
 enum Word {
     Unit { bytes: Box<Sector>, record: u64 },
-    Data { bytes: Box<Sector>, record: u64 },
+    Data { bytes: Box<Sector>, sum: u32, record: u64 },
 }
 
 impl Filesystem {
@@ -239,7 +239,8 @@ impl Filesystem {
                     }
                     About::Data => {
                         let bytes = payload.next().expect("one for each entry");
-                        words.insert(entry.lba, Word::Data { bytes, record });
+                        let sum = entry.sum;
+                        words.insert(entry.lba, Word::Data { bytes, sum, record });
                         self.journal.note_named(entry.lba, record);
                     }
                     About::Redundant => drop(payload.next()),
@@ -283,13 +284,13 @@ impl Filesystem {
                         self.put_sector(copy, &bytes);
                     }
                 }
-                Word::Data { bytes, record } => {
+                Word::Data { bytes, sum, record } => {
                     if lba.get() >= geometry.sectors {
                         continue;
                     }
                     if is_read_only {
                         let page = Piece::whole(Arc::new(Buf::copy_of(&bytes[..])));
-                        self.logged.insert(lba, Logged { page, record });
+                        self.logged.insert(lba, Logged { page, sum, record });
                         continue;
                     }
                     self.put_sector(lba, &bytes);

@@ -139,7 +139,8 @@ impl Filesystem {
                 let mut got = BTreeMap::new();
                 for lba in extent.data().iter() {
                     let held = self.logged.get(&lba).map(|logged| logged.page.clone());
-                    if let Some(piece) = held.or_else(|| self.sectors.get(lba)) {
+                    let known = || self.sectors.get(lba, targets.get(&lba)?.sum);
+                    if let Some(piece) = held.or_else(known) {
                         targets.remove(&lba);
                         got.insert(lba, piece);
                     }
@@ -194,9 +195,6 @@ impl Filesystem {
         let mut subs = BTreeSet::new();
         for (lba, pieces) in runs {
             subs.insert(self.submit_write(Purpose::Place(group), lba, pieces, Durability::Cached));
-        }
-        for lba in extent.all().iter().skip(extent.data as usize) {
-            self.sectors.remove(lba);
         }
         let stale = self.stale.get_mut(&group).expect("it is being placed");
         stale.state = Placing::Writing { subs, as_of, sums };
@@ -288,7 +286,7 @@ impl Filesystem {
                 .collect();
             for lba in placed {
                 let logged = self.logged.remove(&lba).expect("it was found");
-                self.sectors.insert(lba, logged.page);
+                self.sectors.insert(lba, logged.page, logged.sum);
             }
         }
     }

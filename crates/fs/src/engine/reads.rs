@@ -87,7 +87,8 @@ enum Stage {
     Done,
 }
 
-/// Sectors of files in memory, those that were used last.
+/// Sectors of files in memory, those that were used last, each with its checksum: what lies in its place is another one when that
+/// has changed.
 #[derive(Debug)]
 pub(super) struct SectorCache {
     sectors: BTreeMap<Lba, Held>,
@@ -99,6 +100,7 @@ pub(super) struct SectorCache {
 #[derive(Debug)]
 struct Held {
     bytes: Piece,
+    sum: u32,
     used: u64,
 }
 
@@ -107,8 +109,9 @@ impl SectorCache {
         Self { sectors: BTreeMap::new(), order: BTreeMap::new(), clock: 0, most }
     }
 
-    pub(super) fn get(&mut self, lba: Lba) -> Option<Piece> {
-        let held = self.sectors.get_mut(&lba)?;
+    /// The sector that has this checksum.
+    pub(super) fn get(&mut self, lba: Lba, sum: u32) -> Option<Piece> {
+        let held = self.sectors.get_mut(&lba).filter(|held| held.sum == sum)?;
         self.order.remove(&held.used);
         self.clock += 1;
         held.used = self.clock;
@@ -116,20 +119,16 @@ impl SectorCache {
         Some(held.bytes.clone())
     }
 
-    pub(super) fn insert(&mut self, lba: Lba, bytes: Piece) {
-        self.remove(lba);
+    pub(super) fn insert(&mut self, lba: Lba, bytes: Piece, sum: u32) {
         self.clock += 1;
         self.order.insert(self.clock, lba);
-        self.sectors.insert(lba, Held { bytes, used: self.clock });
+        let held = Held { bytes, sum, used: self.clock };
+        if let Some(older) = self.sectors.insert(lba, held) {
+            self.order.remove(&older.used);
+        }
         while self.sectors.len() > self.most {
             let (_, oldest) = self.order.pop_first().expect("there are some");
             self.sectors.remove(&oldest);
-        }
-    }
-
-    pub(super) fn remove(&mut self, lba: Lba) {
-        if let Some(held) = self.sectors.remove(&lba) {
-            self.order.remove(&held.used);
         }
     }
 }
@@ -276,7 +275,8 @@ impl Filesystem {
             }
             let Source::Disk(lba) = *source else { continue };
             let logged = self.logged.get(&lba).map(|logged| logged.page.clone());
-            if let Some(bytes) = logged.or_else(|| self.sectors.get(lba)) {
+            let held = || self.sectors.get(lba, plan.targets.get(&lba)?.sum);
+            if let Some(bytes) = logged.or_else(held) {
                 *source = Source::Memory(bytes);
                 plan.targets.remove(&lba);
             }
@@ -373,7 +373,6 @@ impl Filesystem {
             Outcome::Refused | Outcome::Gone => Buf::empty(),
         };
         let whole = Piece::whole(Arc::new(buf));
-        let mut good = Vec::new();
         for (at, lba) in (0..).zip(run.iter()) {
             let target = read.plan.targets.get(&lba).map(|target| target.sum);
             let Some(sum) = target.or(read.sums.get(&lba).copied().flatten()) else { continue };
@@ -387,16 +386,13 @@ impl Filesystem {
                     if is_full {
                         self.counts.retried += 1;
                     }
-                    read.got.insert(lba, piece.clone());
-                    good.push((lba, piece));
+                    self.sectors.insert(lba, piece.clone(), sum);
+                    read.got.insert(lba, piece);
                 }
                 None => {
                     read.bad.insert(lba);
                 }
             }
-        }
-        for (lba, piece) in good {
-            self.sectors.insert(lba, piece);
         }
         self.end_stage(id);
     }
@@ -495,12 +491,13 @@ impl Filesystem {
                 let read = self.page_reads.get_mut(&id).expect("it reads");
                 wanted.retain(|lba| !read.got.contains_key(lba) && !read.bad.contains(lba));
                 // From memory first.
-                let held: Vec<(Lba, Piece)> =
-                    wanted.iter().filter_map(|&lba| Some((lba, self.sectors.get(lba)?))).collect();
-                let read = self.page_reads.get_mut(&id).expect("it reads");
-                for (lba, piece) in held {
-                    wanted.remove(&lba);
-                    read.got.insert(lba, piece);
+                for (&lba, sum) in &sums {
+                    if wanted.contains(&lba)
+                        && let Some(piece) = sum.and_then(|sum| self.sectors.get(lba, sum))
+                    {
+                        wanted.remove(&lba);
+                        read.got.insert(lba, piece);
+                    }
                 }
                 (read.sums, read.stage) = (sums, Stage::Around);
                 self.ask_for(id, &wanted, Effort::Fast);
@@ -557,8 +554,8 @@ impl Filesystem {
         }
         for (lba, buf) in computed {
             let read = self.page_reads.get_mut(&id).expect("it reads");
-            let sum = read.sums[&lba];
-            if Some(sum_of(filesystem, lba, buf.as_slice())) != sum {
+            let Some(sum) = read.sums[&lba] else { continue };
+            if sum_of(filesystem, lba, buf.as_slice()) != sum {
                 continue; // RD1: some other symbol is not what it should be.
             }
             let piece = Piece::whole(Arc::new(buf));
@@ -567,14 +564,18 @@ impl Filesystem {
             if read.plan.targets.contains_key(&lba) {
                 self.counts.decoded += 1;
             }
-            self.sectors.insert(lba, piece.clone());
-            self.repair(lba, piece);
+            self.sectors.insert(lba, piece.clone(), sum);
+            self.repair(lba, sum, piece);
         }
     }
 
-    /// Writes a sector anew that could not be read, or was not right.
-    fn repair(&mut self, lba: Lba, piece: Piece) {
+    /// Writes a sector anew that could not be read, or was not right, if it is still what lies there.
+    fn repair(&mut self, lba: Lba, sum: u32, piece: Piece) {
         if self.is_read_only() || self.logged.contains_key(&lba) {
+            return;
+        }
+        // Its place may have another owner by now; units that have left memory say nothing of that.
+        if self.peek(|attempt| attempt.sum(lba)) != Some(Some(sum)) {
             return;
         }
         self.counts.repaired += 1;
