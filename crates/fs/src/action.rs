@@ -54,6 +54,11 @@ pub enum Event {
         /// The lead of the unit.
         lead: Lba,
     },
+    /// What was written to a file has no room, or its metadata is lost: the last of it is not on the disk.
+    NotWritten {
+        /// The file.
+        inode: u64,
+    },
     /// Nothing is written any more, because the disk does not store what it should.
     ReadOnly,
 }

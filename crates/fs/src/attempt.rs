@@ -43,6 +43,9 @@ pub(crate) struct Attempt<'a> {
     pub(crate) superblock: &'a Superblock,
     /// What was freed lately, and may not be taken before that is durable.
     pub(crate) recent: &'a Recent,
+    room: RoomLeft,
+    /// Sectors that it has freed; less than nothing if it has taken more.
+    gained: i64,
     cache: &'a mut Cache,
     /// Units that could not be read.
     lost: &'a BTreeSet<Lba>,
@@ -61,6 +64,17 @@ pub(crate) struct Changed {
     pub(crate) freed: Vec<Extent>,
     /// Leads of units that are there no more.
     pub(crate) freed_units: Vec<Lba>,
+    /// How many more sectors are free now.
+    pub(crate) gained: i64,
+}
+
+/// How many sectors an attempt may take.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RoomLeft {
+    /// Free sectors, once they were counted.
+    pub(crate) free: Option<u64>,
+    /// Those of them that it has to leave: for what was promised, and for deleting.
+    pub(crate) kept: u64,
 }
 
 /// What an attempt is made over.
@@ -68,16 +82,18 @@ pub(crate) struct Changed {
 pub(crate) struct Ground<'a> {
     pub(crate) superblock: &'a Superblock,
     pub(crate) recent: &'a Recent,
+    pub(crate) room: RoomLeft,
     pub(crate) cache: &'a mut Cache,
     pub(crate) lost: &'a BTreeSet<Lba>,
 }
 
 impl<'a> Attempt<'a> {
     pub(crate) fn new(ground: Ground<'a>) -> Self {
-        let Ground { superblock, recent, cache, lost } = ground;
+        let Ground { superblock, recent, room, cache, lost } = ground;
         let (missing, changed) = (Vec::new(), BTreeMap::new());
         let (freed, freed_units) = (Vec::new(), Vec::new());
-        Self { superblock, recent, cache, lost, missing, changed, freed, freed_units }
+        let gained = 0;
+        Self { superblock, recent, room, gained, cache, lost, missing, changed, freed, freed_units }
     }
 
     /// The body of a unit of a kind; of an inode's own units the inode is the owner, of others 0 is.
@@ -130,9 +146,30 @@ impl<'a> Attempt<'a> {
         Cow::Owned(held_back)
     }
 
-    /// Whether a unit is in memory; asks for it if not. For units that are not needed yet.
+    /// Counts sectors that were freed, or, below zero, taken.
+    pub(crate) fn gain(&mut self, sectors: i64) {
+        self.gained += sectors;
+    }
+
+    /// How many sectors are free, if they were counted before.
+    pub(crate) fn counted_free(&self) -> Option<u64> {
+        self.room.free.map(|free| free.saturating_add_signed(self.gained))
+    }
+
+    /// Sectors that it has to leave.
+    pub(crate) fn kept(&self) -> u64 {
+        self.room.kept
+    }
+
+    /// Whether no copy of a unit could be read.
+    pub(crate) fn is_lost(&self, lead: Lba) -> bool {
+        self.lost.contains(&lead) && !self.changed.contains_key(&lead)
+    }
+
+    /// Whether a unit is in memory, or lost; asks for it if not. For units that are not needed yet.
     pub(crate) fn want(&mut self, lead: Lba) -> bool {
-        let is_there = self.changed.contains_key(&lead) || self.cache.has(lead);
+        let is_there =
+            self.changed.contains_key(&lead) || self.cache.has(lead) || self.lost.contains(&lead);
         if !is_there {
             self.missing.push(lead);
         }
@@ -140,7 +177,7 @@ impl<'a> Attempt<'a> {
     }
 
     fn check(&mut self, lead: Lba, kind: Kind, owner: u64) -> Result<(), Stop> {
-        if !self.superblock.geometry.may_lead(lead) || self.lost.contains(&lead) {
+        if !self.superblock.geometry.may_lead(lead) || self.is_lost(lead) {
             return Err(Stop::Fail(Errno::Io));
         }
         let unit = match self.changed.get(&lead) {
@@ -164,7 +201,8 @@ impl<'a> Attempt<'a> {
 
     /// What it has changed.
     pub(crate) fn finish(self) -> Changed {
-        Changed { units: self.changed, freed: self.freed, freed_units: self.freed_units }
+        let Self { changed: units, freed, freed_units, gained, .. } = self;
+        Changed { units, freed, freed_units, gained }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use levelhead_units::Sectors;
 
-use crate::attempt::{Attempt, Ground, Stop};
+use crate::attempt::{Attempt, Ground, RoomLeft, Stop};
 use crate::cache::Cache;
 use crate::format::inode::Moment;
 use crate::format::ladder::Ladder;
@@ -55,7 +55,8 @@ impl Made {
         operation: impl FnOnce(&mut Attempt<'_>) -> Result<T, Stop>,
     ) -> T {
         let Self { superblock, cache, recent, lost } = self;
-        let mut attempt = Attempt::new(Ground { superblock, recent, cache, lost });
+        let mut attempt =
+            Attempt::new(Ground { superblock, recent, room: RoomLeft::default(), cache, lost });
         let brought = operation(&mut attempt).expect("all of it is in memory");
         for (lead, unit) in attempt.finish().units {
             self.cache.insert_changed(lead, unit, 1);

@@ -2,7 +2,7 @@
 
 use levelhead_units::{Extent, Lba, Sectors};
 
-use crate::attempt::{Attempt, Ground, Stop};
+use crate::attempt::{Attempt, Ground, RoomLeft, Stop};
 use crate::cache::Cache;
 use crate::format::inode::{Inode, InodePlace, Moment, mode};
 use crate::format::ladder::Ladder;
@@ -102,8 +102,13 @@ pub fn make(wishes: &Wishes) -> Result<NewFilesystem, CannotMake> {
         label: wishes.label.clone(),
     };
     let (mut cache, recent, lost) = (Cache::new(0), Recent::default(), Default::default());
-    let ground =
-        Ground { superblock: &superblock.clone(), recent: &recent, cache: &mut cache, lost: &lost };
+    let ground = Ground {
+        superblock: &superblock.clone(),
+        recent: &recent,
+        room: RoomLeft::default(),
+        cache: &mut cache,
+        lost: &lost,
+    };
     let mut attempt = Attempt::new(ground);
     let inodes = lay_out(&mut attempt, wishes).expect("an empty disk has room for its first units");
     let number = |slot| InodePlace { lead: inodes, slot }.number();

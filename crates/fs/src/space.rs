@@ -17,6 +17,9 @@ use crate::format::unit::{BODY, Kind};
 use crate::geometry::{BITS, Geometry, GroupIdx, SUMS, SumPlace};
 use crate::request::Errno;
 
+/// Groups in which the longest run is looked for, where none is as long as it should be: 2 GiB.
+const LOOKED_MAX: u64 = 16;
+
 /// Groups that one unit of the summary speaks of.
 const SUMMARIES: u64 = BODY as u64 / 4;
 
@@ -68,6 +71,9 @@ impl Attempt<'_> {
     }
 
     fn set_free(&mut self, group: GroupIdx, free: u64) -> Result<(), Stop> {
+        let before = self.free_of(group)?;
+        let before = before.unwrap_or_else(|| free_at_first(&self.geometry(), group));
+        self.gain(free as i64 - before as i64);
         let SumPlace { lead, at } = self.summary_of(group);
         FieldsMut(self.change(lead, Kind::Summary, 0)?).put_u32(4 * at, free as u32 + 1);
         Ok(())
@@ -75,6 +81,9 @@ impl Attempt<'_> {
 
     /// Sectors that are free, those included that were freed lately.
     pub(crate) fn free_in_all(&mut self) -> Result<u64, Stop> {
+        if let Some(free) = self.counted_free() {
+            return Ok(free);
+        }
         let geometry = self.geometry();
         let mut free = 0;
         for group in (0..geometry.groups()).map(GroupIdx) {
@@ -171,8 +180,10 @@ impl Attempt<'_> {
     /// Takes consecutive sectors for a file: as many as wanted, from `near` on or where there is room.
     pub(crate) fn take_run(&mut self, near: Lba, wanted: Wanted) -> Result<Extent, Stop> {
         let geometry = self.geometry();
+        self.check_room(wanted.least)?;
         let near = if near.get() < geometry.sectors { near } else { Lba::ZERO };
         let home = geometry.group_of(near).0;
+        let mut looked = 0;
         let mut best: Option<Extent> = None;
         for step in 0..geometry.groups() {
             let group = GroupIdx((home + step) % geometry.groups());
@@ -187,9 +198,14 @@ impl Attempt<'_> {
             {
                 best = Some(run);
             }
-            if best.is_some_and(|best| best.sectors.get() >= wanted.most) {
+            let is_enough = best.is_some_and(|best| {
+                let least = if looked < LOOKED_MAX { wanted.most } else { wanted.least };
+                best.sectors.get() >= least
+            });
+            if is_enough {
                 break;
             }
+            looked += 1;
         }
         let run = best.filter(|run| run.sectors.get() >= wanted.least);
         let run = run.ok_or(Stop::Fail(Errno::NoSpace))?;
@@ -247,6 +263,10 @@ impl Attempt<'_> {
         let are_there = leads.iter().filter(|&&lead| self.want(lead)).count();
         if are_there < leads.len() {
             return Err(Stop::Need);
+        }
+        // Nothing is taken where it is not known what is.
+        if leads.iter().any(|&lead| self.is_lost(lead)) {
+            return Ok(None);
         }
         let (mut longest, mut begun): (Option<Extent>, Option<u64>) = (None, None);
         let mut note = |from: u64, to: u64| {
@@ -322,6 +342,14 @@ impl Attempt<'_> {
         Ok(())
     }
 
+    /// Whether there is room for some sectors beside those that are to be left.
+    fn check_room(&mut self, sectors: u64) -> Result<(), Stop> {
+        if self.kept() > 0 && self.free_in_all()? < self.kept() + sectors {
+            return Err(Stop::Fail(Errno::NoSpace));
+        }
+        Ok(())
+    }
+
     /// Takes the sectors of a new unit, and makes it.
     pub(crate) fn take_unit(
         &mut self,
@@ -330,6 +358,7 @@ impl Attempt<'_> {
         owner: impl Fn(Lba) -> u64,
     ) -> Result<Lba, Stop> {
         let geometry = self.geometry();
+        self.check_room(u64::from(geometry.copies))?;
         let home =
             geometry.group_of(if near.get() < geometry.sectors { near } else { Lba::ZERO }).0;
         for step in 0..geometry.groups() {

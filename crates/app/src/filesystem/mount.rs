@@ -216,6 +216,11 @@ fn sentence(name: &str, event: Event) -> String {
                 lead.get()
             )
         }
+        Event::NotWritten { inode } => {
+            format!(
+                "{name}: what was written last to inode {inode} has no place on the disk, and is lost"
+            )
+        }
         Event::ReadOnly => {
             format!("{name}: nothing is written any more, because the disk does not store it")
         }

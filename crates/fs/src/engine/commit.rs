@@ -407,9 +407,17 @@ impl Filesystem {
         }
     }
 
+    /// Why a file that was to be synced is not all on the disk; said once.
+    fn error_of(&mut self, sync: &Syncing) -> Option<Errno> {
+        self.files.get_mut(&sync.inode?)?.error.take()
+    }
+
     fn end_sync(&mut self, sync: &Syncing, answer: Answer) {
         match sync.then {
-            Then::Reply(request) => self.reply(request, answer),
+            Then::Reply(request) => {
+                let answer = self.error_of(sync).map_or(answer, Answer::Failed);
+                self.reply(request, answer);
+            }
             Then::Wake(job) => self.ready.push_back(job),
         }
     }

@@ -8,8 +8,9 @@ use levelhead_block::Piece;
 
 use super::job::{Job, PAGE};
 use super::{Filesystem, SubId};
+use crate::action::{Action, Event};
 use crate::format::inode::Moment;
-use crate::request::Attributes;
+use crate::request::{Attributes, Errno};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -33,6 +34,10 @@ pub(super) struct File {
     pub(super) is_flushing: bool,
     /// Jobs that wait until that has brought everything.
     pub(super) waiting: Vec<super::JobId>,
+    /// How often that has found no room.
+    pub(super) tries: u8,
+    /// Why some of what was written is lost, until a sync has said so.
+    pub(super) error: Option<Errno>,
 }
 
 /// A page of a file in memory.
@@ -81,12 +86,22 @@ impl Filesystem {
             let pages = std::mem::take(&mut file.pages);
             (file.size, file.modified) = (None, None);
             file.version += 1;
-            self.reserved -=
-                pages.values().filter(|page| page.is_dirty).count() as u64 * super::room::PAGE_COST;
+            self.dirty -= pages.values().filter(|page| page.is_dirty).count() as u64;
             let job = self.new_job(Job::Orphan { inode });
             self.ready.push_back(job);
         }
         self.drop_file(inode);
+    }
+
+    /// Pages that no transaction has cannot be brought into one: the next sync of the file says so.
+    pub(super) fn give_up_pages(&mut self, inode: u64, errno: Errno) {
+        let Some(file) = self.files.get_mut(&inode) else { return };
+        let before = file.pages.len();
+        file.pages.retain(|_, page| !page.is_dirty);
+        self.dirty -= (before - file.pages.len()) as u64;
+        (file.size, file.modified) = (None, None);
+        (file.version, file.error) = (file.version + 1, Some(errno));
+        self.actions.push_back(Action::Event(Event::NotWritten { inode }));
     }
 
     /// Forgets what is in memory of a file if that is nothing.
@@ -113,7 +128,7 @@ impl Filesystem {
         file.size = None;
         let gone = file.pages.split_off(&size.div_ceil(PAGE));
         let dirty = gone.values().filter(|page| page.is_dirty).count() as u64;
-        self.reserved -= dirty * super::room::PAGE_COST;
+        self.dirty -= dirty;
         file.is_cut = true;
         let job = self.new_job(Job::Orphan { inode });
         self.ready.push_back(job);

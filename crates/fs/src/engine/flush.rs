@@ -14,12 +14,12 @@ use levelhead_units::{Lba, Sectors};
 
 use super::job::{Job, JobId, PAGE};
 use super::places::StaleExtent;
-use super::room::PAGE_COST;
 use super::{Attempted, Filesystem, Logged, Purpose, SubId, is_stored};
 use crate::attempt::{Attempt, Stop};
 use crate::format::extent::{CodingExtent, Window};
 use crate::format::inode::{Inode, InodePlace};
 use crate::ops::extents::{Mapped, Pages};
+use crate::request::Errno;
 use crate::sums::sum_of;
 use crate::tree::Owned;
 
@@ -28,6 +28,9 @@ const PAGES_MAX: usize = 4_096;
 
 /// Fewer pages than this go into the journal first: 128 KiB, which takes as long to write as to come to another place.
 const DIRECT_MIN: u64 = 32;
+
+/// How often a flush waits for a commit to bring room.
+const TRIES_MAX: u8 = 4;
 
 /// A page and its bytes.
 #[derive(Clone, Debug)]
@@ -251,9 +254,11 @@ impl Filesystem {
         let plan = match attempted {
             Attempted::Complete(plan) => plan,
             Attempted::Waits => return self.keep(id, Job::Flush { inode: number }),
-            Attempted::Failed(_) => {
-                // There was room for every page: the disk is not what it says.
-                self.break_down();
+            Attempted::Failed(Errno::NoSpace) if self.waits_for_room(id, number) => {
+                return self.keep(id, Job::Flush { inode: number });
+            }
+            Attempted::Failed(errno) => {
+                self.give_up_pages(number, errno);
                 return self.end_flush(number);
             }
         };
@@ -273,7 +278,7 @@ impl Filesystem {
                 .and_modify(|stale| stale.change(logged.extent, record))
                 .or_insert_with(|| StaleExtent::new(logged.extent, record));
         }
-        self.reserved -= brought as u64 * PAGE_COST;
+        self.dirty -= brought as u64;
         if is_all {
             (file.size, file.modified) = (None, None);
             return self.end_flush(number);
@@ -326,9 +331,27 @@ impl Filesystem {
         assert!(matches!(summed, Attempted::Complete(())), "the sums have just been in memory");
     }
 
+    /// Room was promised to every page, and what was freed lately is a part of it: whether a commit may bring some.
+    fn waits_for_room(&mut self, id: JobId, number: u64) -> bool {
+        let file = self.file(number);
+        file.tries += 1;
+        if file.tries > TRIES_MAX {
+            return false;
+        }
+        if !self.running.is_empty() {
+            self.running.wants_commit = true;
+            self.running.waiting.push(id);
+        } else if let Some(committing) = &mut self.committing {
+            committing.waiting.push(id);
+        } else {
+            return false;
+        }
+        true
+    }
+
     fn end_flush(&mut self, number: u64) {
         if let Some(file) = self.files.get_mut(&number) {
-            file.is_flushing = false;
+            (file.is_flushing, file.tries) = (false, 0);
             let waiting = std::mem::take(&mut file.waiting);
             self.ready.extend(waiting);
         }
@@ -359,7 +382,7 @@ impl Filesystem {
 
     /// Pages go to the disk when many wait, when it is time, and at the end.
     pub(super) fn flush_on(&mut self, now: levelhead_units::Instant) -> bool {
-        let is_much = self.reserved / PAGE_COST > super::room::DIRTY_MAX / 2;
+        let is_much = self.dirty > super::room::DIRTY_MAX / 2;
         let is_time = self.commit_at.is_some_and(|at| at <= now);
         let is_end = matches!(self.phase, super::Phase::Unmounting);
         if !(is_much || is_time || is_end) || self.is_read_only() {

@@ -77,19 +77,20 @@ impl Filesystem {
                     mode: if kind == 0 { wanted | mode::FILE } else { wanted },
                     ..Inode::new(0, day)
                 };
-                let attempted = self.attempt(id, |attempt| attempt.make(&name, &new, asked));
+                let attempted = self.attempt_beside(id, |attempt| attempt.make(&name, &new, asked));
                 self.known(attempted)
             }
             What::MakeLink { name, target } => {
                 let attempted =
-                    self.attempt(id, |attempt| attempt.make_link(&name, &target, asked));
+                    self.attempt_beside(id, |attempt| attempt.make_link(&name, &target, asked));
                 self.known(attempted)
             }
             What::ReadLink(inode) => {
                 self.attempt(id, |attempt| attempt.read_link(inode)).map(Answer::Bytes)
             }
             What::Link { inode, name } => {
-                let attempted = self.attempt(id, |attempt| attempt.link(inode, &name, asked));
+                let attempted =
+                    self.attempt_beside(id, |attempt| attempt.link(inode, &name, asked));
                 self.known(attempted)
             }
             What::Remove { name, what } => {
@@ -100,7 +101,8 @@ impl Filesystem {
                 })
             }
             What::Rename { from, to, mode } => {
-                let attempted = self.attempt(id, |attempt| attempt.rename(&from, &to, mode, asked));
+                let attempted =
+                    self.attempt_beside(id, |attempt| attempt.rename(&from, &to, mode, asked));
                 attempted.map(|unnamed| {
                     unnamed.into_iter().for_each(|unnamed| self.note_unnamed(unnamed));
                     Answer::Done
@@ -139,7 +141,7 @@ impl Filesystem {
             }
             What::SetExtended { inode, name, value, mode } => {
                 let new = Extended { name, value };
-                self.attempt(id, |attempt| attempt.set_extended(inode, new, mode, day))
+                self.attempt_beside(id, |attempt| attempt.set_extended(inode, new, mode, day))
                     .map(|()| Answer::Done)
             }
             What::RemoveExtended { inode, name } => self
@@ -150,6 +152,12 @@ impl Filesystem {
         let request = asking.request.id;
         match attempted {
             Attempted::Complete(answer) => self.reply(request, answer),
+            // What was freed lately, and what pages in memory turn out not to need, is room after a commit.
+            Attempted::Failed(Errno::NoSpace) if asking.step == 0 => {
+                asking.step = 1;
+                self.keep(id, Job::Request(asking));
+                self.sync_for(id, None);
+            }
             Attempted::Failed(errno) => self.reply(request, Answer::Failed(errno)),
             Attempted::Waits => {
                 asking.pages.clear();
@@ -283,7 +291,7 @@ impl Filesystem {
     fn room(&mut self, id: JobId) -> Attempted<Room> {
         let superblock = self.superblock.clone();
         let geometry = superblock.geometry;
-        let reserved = self.reserved;
+        let reserved = self.reserved();
         self.attempt(id, |attempt| {
             let free =
                 attempt.free_in_all()?.saturating_sub(reserved + super::room::floor(&geometry));

@@ -48,9 +48,10 @@ use self::journal::Journal;
 use self::mounting::Mounting;
 use self::places::StaleExtent;
 use self::reads::{Codes, PageRead, SectorCache};
+use self::room::page_cost;
 use self::units::UnitRead;
 use crate::action::{Action, Event, SubId, Submit};
-use crate::attempt::{Attempt, Changed, Ground, Stop};
+use crate::attempt::{Attempt, Changed, Ground, RoomLeft, Stop};
 use crate::cache::Cache;
 use crate::format::superblock::Superblock;
 use crate::recent::Recent;
@@ -95,8 +96,12 @@ pub struct Filesystem {
     sub_last: u64,
     actions: VecDeque<Action>,
     counts: Counts,
-    /// Sectors that dirty pages may come to need.
-    reserved: u64,
+    /// Pages of files in memory that are in no transaction.
+    dirty: u64,
+    /// Sectors that one of them may come to need.
+    page_cost: u64,
+    /// Free sectors, once they were counted.
+    free: Option<u64>,
     /// When the running transaction is to be committed.
     commit_at: Option<Instant>,
     /// When what is committed is to be in its place.
@@ -220,7 +225,9 @@ impl Filesystem {
             sub_last: 0,
             actions: VecDeque::new(),
             counts: Counts::default(),
-            reserved: 0,
+            dirty: 0,
+            page_cost: page_cost(&superblock),
+            free: None,
             commit_at: None,
             settle_at: None,
             is_unflushed: false,
@@ -346,14 +353,33 @@ impl Filesystem {
         }
     }
 
-    /// An attempt of a job. If it is complete, its changes are in the running transaction (EN1).
+    /// An attempt of a job that was promised room, or gives some back. If it is complete, its changes are in the running transaction
+    /// (EN1).
     fn attempt<T>(
         &mut self,
         job: JobId,
         operation: impl FnOnce(&mut Attempt<'_>) -> Result<T, Stop>,
     ) -> Attempted<T> {
+        self.attempt_with(job, RoomLeft { free: self.free, kept: 0 }, operation)
+    }
+
+    /// The same for one that may take what is left beside what was promised.
+    fn attempt_beside<T>(
+        &mut self,
+        job: JobId,
+        operation: impl FnOnce(&mut Attempt<'_>) -> Result<T, Stop>,
+    ) -> Attempted<T> {
+        self.attempt_with(job, self.room_beside(), operation)
+    }
+
+    fn attempt_with<T>(
+        &mut self,
+        job: JobId,
+        room: RoomLeft,
+        operation: impl FnOnce(&mut Attempt<'_>) -> Result<T, Stop>,
+    ) -> Attempted<T> {
         let Self { superblock, cache, recent, lost, .. } = self;
-        let mut attempt = Attempt::new(Ground { superblock, recent, cache, lost });
+        let mut attempt = Attempt::new(Ground { superblock, recent, room, cache, lost });
         match operation(&mut attempt) {
             Ok(brought) => {
                 let changed = attempt.finish();
@@ -378,7 +404,8 @@ impl Filesystem {
         operation: impl FnOnce(&mut Attempt<'_>) -> Result<T, Stop>,
     ) -> Option<T> {
         let Self { superblock, cache, recent, lost, .. } = self;
-        operation(&mut Attempt::new(Ground { superblock, recent, cache, lost })).ok()
+        let room = RoomLeft { free: self.free, kept: 0 };
+        operation(&mut Attempt::new(Ground { superblock, recent, room, cache, lost })).ok()
     }
 
     fn is_read_only(&self) -> bool {
@@ -387,7 +414,8 @@ impl Filesystem {
 
     /// What an attempt has changed is part of the running transaction.
     fn merge(&mut self, changed: Changed) {
-        let Changed { units, freed, freed_units } = changed;
+        let Changed { units, freed, freed_units, gained } = changed;
+        self.free = self.free.map(|free| free.saturating_add_signed(gained));
         let record = self.running.record;
         for lead in freed_units {
             self.running.units.remove(&lead);
@@ -397,6 +425,7 @@ impl Filesystem {
         for (lead, unit) in units {
             self.running.units.insert(lead);
             self.running.revoked.remove(&lead);
+            self.lost.remove(&lead);
             self.cache.insert_changed(lead, unit, record);
         }
         for extent in freed {

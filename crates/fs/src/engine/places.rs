@@ -149,8 +149,18 @@ impl Filesystem {
                 self.read_sectors(id, Plan { sources: Vec::new(), targets });
                 self.page_reads.get_mut(&id).expect("it reads").got.extend(got);
             }
-            Attempted::Failed(_) => self.break_down(),
+            Attempted::Failed(_) => self.give_up_place(group),
             Attempted::Waits => self.keep(id, Job::Place(group)),
+        }
+    }
+
+    /// The checksums of a coding extent are lost: what is known of it comes to its place, and nothing more can be done for it.
+    fn give_up_place(&mut self, group: Lba) {
+        let Some(stale) = self.stale.remove(&group) else { return };
+        for lba in stale.extent.data().iter() {
+            if let Some(logged) = self.logged.remove(&lba) {
+                self.submit_write(Purpose::Repair, lba, vec![logged.page], Durability::Cached);
+            }
         }
     }
 
@@ -256,7 +266,7 @@ impl Filesystem {
                 let stale = self.stale.get_mut(&group).expect("it is there");
                 stale.state = Placing::Noted { in_record, as_of };
             }
-            Attempted::Failed(_) => self.break_down(),
+            Attempted::Failed(_) => self.give_up_place(group),
             Attempted::Waits => self.keep(id, Job::Placed(group)),
         }
     }

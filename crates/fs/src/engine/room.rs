@@ -1,9 +1,14 @@
 //! How much room is kept back.
 
+use super::Filesystem;
+use crate::attempt::RoomLeft;
+use crate::format::superblock::Superblock;
 use crate::geometry::Geometry;
 
-/// Sectors that a page in memory may come to need, redundancy and metadata included.
-pub(super) const PAGE_COST: u64 = 3;
+/// Sectors that a page in memory may come to need: itself, what is redundant if it stands alone, and its share of the tree.
+pub(super) fn page_cost(superblock: &Superblock) -> u64 {
+    2 + u64::from(superblock.ladder.redundant(1))
+}
 
 /// The most pages in memory that no transaction has: 64 MiB.
 pub(super) const DIRTY_MAX: u64 = 1 << 14;
@@ -11,4 +16,17 @@ pub(super) const DIRTY_MAX: u64 = 1 << 14;
 /// Sectors that only deleting may take.
 pub(super) fn floor(geometry: &Geometry) -> u64 {
     (geometry.sectors / 256).clamp(32, 4_096)
+}
+
+impl Filesystem {
+    /// What a request may take that was promised nothing.
+    pub(super) fn room_beside(&self) -> RoomLeft {
+        let kept = self.reserved() + floor(&self.superblock.geometry) + self.recent.sectors();
+        RoomLeft { free: self.free, kept }
+    }
+
+    /// Sectors that pages in memory may come to need.
+    pub(super) fn reserved(&self) -> u64 {
+        self.dirty * self.page_cost
+    }
 }

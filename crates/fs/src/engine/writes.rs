@@ -9,7 +9,7 @@ use levelhead_units::{Instant, Sectors};
 use super::files::Page;
 use super::job::{Asking, Job, JobId, PAGE, later};
 use super::reads::{Plan, Source};
-use super::room::{DIRTY_MAX, PAGE_COST, floor};
+use super::room::DIRTY_MAX;
 use super::{Attempted, Filesystem};
 use crate::attempt::Stop;
 use crate::ops::attributes::{check_size, without_rights};
@@ -59,7 +59,10 @@ impl Filesystem {
             Ok((inode, size, attempt.free_in_all()?))
         });
         let (inode, size, free) = match checked {
-            Attempted::Complete(checked) => checked,
+            Attempted::Complete(checked) => {
+                self.free = Some(checked.2);
+                checked
+            }
             Attempted::Failed(errno) => {
                 return self.reply(asking.request.id, Answer::Failed(errno));
             }
@@ -78,10 +81,7 @@ impl Filesystem {
         }
         // Room for all that is in memory is decided here, and not when it is too late.
         let pages = end.div_ceil(PAGE) - offset / PAGE;
-        let wanted = self.reserved
-            + pages * PAGE_COST
-            + floor(&self.superblock.geometry)
-            + self.recent.sectors();
+        let wanted = self.room_beside().kept + pages * self.page_cost;
         if wanted > free {
             if asking.step % TAIL_DONE < 2 {
                 // What is in memory takes less than it may need, and what was freed comes back.
@@ -89,9 +89,10 @@ impl Filesystem {
                 self.keep(id, Job::Request(asking));
                 return self.sync_for(id, None);
             }
+            self.page_reads.remove(&id);
             return self.reply(asking.request.id, Answer::Failed(Errno::NoSpace));
         }
-        if self.reserved / PAGE_COST > DIRTY_MAX {
+        if self.dirty > DIRTY_MAX {
             self.keep(id, Job::Request(asking));
             return self.sync_for(id, None);
         }
@@ -260,7 +261,7 @@ impl Filesystem {
             );
             added += u64::from(known.is_none_or(|known| !known.is_dirty));
         }
-        self.reserved += added * PAGE_COST;
+        self.dirty += added;
     }
 
     /// A file that ends in the middle of a page becomes longer, from a later page on: what is behind its end becomes zero.
@@ -328,7 +329,10 @@ impl Filesystem {
             }
         });
         let (size, free) = match checked {
-            Attempted::Complete(checked) => checked,
+            Attempted::Complete(checked) => {
+                self.free = Some(checked.1);
+                checked
+            }
             Attempted::Failed(errno) => return self.reply(request, Answer::Failed(errno)),
             Attempted::Waits => return self.keep(id, Job::Request(asking)),
         };
@@ -378,18 +382,14 @@ impl Filesystem {
                     let page = file.pages.remove(&page).expect("it was found");
                     dirty += u64::from(page.is_dirty);
                 }
-                self.reserved -= dirty * PAGE_COST;
+                self.dirty -= dirty;
             }
             asking.step = ZEROED;
         }
         let wants_room = !matches!(how, Allocation::Punch);
         if wants_room {
             let pages = end.div_ceil(PAGE) - offset / PAGE;
-            let needed = pages
-                + pages / 8
-                + self.reserved
-                + floor(&self.superblock.geometry)
-                + self.recent.sectors();
+            let needed = pages + pages / 8 + self.room_beside().kept;
             if needed > free {
                 return self.reply(request, Answer::Failed(Errno::NoSpace));
             }
