@@ -124,6 +124,23 @@ impl Geometry {
         GroupIdx((group.0 + self.groups() / 2) % self.groups())
     }
 
+    /// The groups from one on in the order in which files fill them: after each comes its fellow, so that of those that are not full yet
+    /// pairs are left, in which units find room.
+    pub fn fill_order(&self, first: GroupIdx) -> impl Iterator<Item = GroupIdx> + use<> {
+        let (groups, half) = (self.groups(), self.groups() / 2);
+        (0..groups).map(move |step| {
+            let on = if groups % 2 == 1 { step * half } else { step / 2 + step % 2 * half };
+            GroupIdx((first.0 + on) % groups)
+        })
+    }
+
+    /// Offsets of each group, a thirty-second of it, that files take last: a unit needs the same place in a group and in its fellow, and
+    /// files that fill one group after the other would leave none.
+    pub fn unit_zone(&self) -> std::ops::Range<u64> {
+        let from = self.fixed_end() + self.journal().sectors.get();
+        from..from + (self.group_sectors / 32).max(32)
+    }
+
     /// Whether a sector may hold metadata at all.
     pub fn may_lead(&self, lba: Lba) -> bool {
         if lba.get() >= self.sectors {
@@ -271,6 +288,21 @@ mod tests {
                 let journal = geometry.journal();
                 assert!(journal.iter().all(|lba| !taken.contains(&lba.get())));
                 assert!(journal.sectors >= Sectors::new(JOURNAL_MIN), "{journal:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn files_fill_every_group_once_and_leave_pairs() {
+        for sectors in [9_000, 11_250, 13_500, 2_000_000] {
+            let geometry = Geometry::of_disk(Sectors::new(sectors), 3).unwrap();
+            let first = GroupIdx(geometry.groups() - 1);
+            let order: Vec<GroupIdx> = geometry.fill_order(first).collect();
+            let all: BTreeSet<u64> = order.iter().map(|group| group.0).collect();
+            assert_eq!((order[0], all.len() as u64), (first, geometry.groups()));
+            for count in 2..=order.len() {
+                let left = &order[order.len() - count..];
+                assert!(left.iter().any(|&group| left.contains(&geometry.fellow(group))));
             }
         }
     }

@@ -6,6 +6,7 @@ use crate::attempt::{Attempt, Stop, broken};
 use crate::format::inode::{INODE, INODES, Inode, InodePlace};
 use crate::format::unit::Kind;
 use crate::request::Errno;
+use crate::tree::Owned;
 
 impl Attempt<'_> {
     /// An inode, whether it has names or not.
@@ -36,14 +37,59 @@ impl Attempt<'_> {
         self.put_inode(InodePlace::of(number), inode)
     }
 
-    /// A free inode in the unit of another one, or in a new unit near to it; its generation is one more than the last one's.
+    /// A free inode in the unit of another one, or in the next unit that has one, or in a new unit near to it; its generation is one
+    /// more than the last one's.
     pub(crate) fn new_inode(&mut self, near: u64, inode: &Inode) -> Result<NewInode, Stop> {
         let lead = InodePlace::of(near).lead;
         if let Some(new) = self.free_slot(lead, inode)? {
-            return Ok(new);
+            return self.use_slot(lead, new);
+        }
+        if let Some(spare) = self.spare_unit(lead)?
+            && let Some(new) = self.free_slot(spare, inode)?
+        {
+            return self.use_slot(spare, new);
         }
         let unit = self.take_unit(lead, Kind::Inodes, |_| 0)?;
+        self.note_spare(unit, true)?;
         broken(self.free_slot(unit, inode)?)
+    }
+
+    /// A unit that has lost its last free slot is no spare one any more.
+    fn use_slot(&mut self, lead: Lba, new: NewInode) -> Result<NewInode, Stop> {
+        if self.free_slots(lead)? == 0 {
+            self.note_spare(lead, false)?;
+        }
+        Ok(new)
+    }
+
+    /// The next unit from a place on, or before it, that has free slots.
+    fn spare_unit(&mut self, near: Lba) -> Result<Option<Lba>, Stop> {
+        let spare = self.superblock.spare;
+        let list = self.inode(spare)?;
+        let behind = self.tree_from(spare, &list, near.get())?.first().map(|pair| pair.key);
+        let found = match behind {
+            Some(lead) => Some(lead),
+            None => self.tree_floor(spare, &list, near.get())?.map(|pair| pair.key),
+        };
+        Ok(found.map(Lba::new))
+    }
+
+    /// Puts a unit on the list of those that have free slots, or takes it off.
+    pub(crate) fn note_spare(&mut self, lead: Lba, is_spare: bool) -> Result<(), Stop> {
+        let number = self.superblock.spare;
+        let mut list = self.inode(number)?;
+        let mut of = Owned { number, inode: &mut list };
+        match is_spare {
+            true => self.tree_insert(&mut of, lead.get(), Vec::new())?,
+            false => self.tree_remove(&mut of, lead.get())?,
+        }
+        self.set_inode(number, &list)
+    }
+
+    fn free_slots(&mut self, lead: Lba) -> Result<usize, Stop> {
+        let body = self.read(lead, Kind::Inodes, 0)?;
+        let is_free = |bytes: &&[u8]| Inode::decode(bytes).is_some_and(|inode| inode.mode == 0);
+        Ok(body.chunks_exact(INODE).filter(is_free).count())
     }
 
     fn free_slot(&mut self, lead: Lba, inode: &Inode) -> Result<Option<NewInode>, Stop> {
@@ -67,8 +113,10 @@ impl Attempt<'_> {
         let known = self.get_inode(number)?;
         let mut free = Inode::new(0, known.changed);
         free.generation = known.generation;
-        self.put_inode(place, &free)?;
-        Ok(())
+        if self.free_slots(place.lead)? == 0 {
+            self.note_spare(place.lead, true)?;
+        }
+        self.put_inode(place, &free)
     }
 }
 

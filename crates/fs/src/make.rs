@@ -11,6 +11,7 @@ use crate::format::unit::{Head, Kind, Sector};
 use crate::geometry::Geometry;
 use crate::recent::Recent;
 use crate::space::{Wanted, summary_leads};
+use crate::tree::Owned;
 
 /// What a new filesystem is to be like.
 #[derive(Clone, Debug)]
@@ -97,6 +98,7 @@ pub fn make(wishes: &Wishes) -> Result<NewFilesystem, CannotMake> {
         root: 0,
         orphans: 0,
         damaged: 0,
+        spare: 0,
         created: wishes.now.seconds,
         record: 1,
         label: wishes.label.clone(),
@@ -112,7 +114,8 @@ pub fn make(wishes: &Wishes) -> Result<NewFilesystem, CannotMake> {
     let mut attempt = Attempt::new(ground);
     let inodes = lay_out(&mut attempt, wishes).expect("an empty disk has room for its first units");
     let number = |slot| InodePlace { lead: inodes, slot }.number();
-    (superblock.root, superblock.orphans, superblock.damaged) = (number(0), number(1), number(2));
+    (superblock.root, superblock.orphans) = (number(0), number(1));
+    (superblock.damaged, superblock.spare) = (number(2), number(3));
     let filesystem = superblock.filesystem();
     let mut first = Vec::new();
     for (lead, unit) in attempt.finish().units {
@@ -130,7 +133,7 @@ pub fn make(wishes: &Wishes) -> Result<NewFilesystem, CannotMake> {
     Ok(NewFilesystem { superblock, first, last })
 }
 
-/// The first units: the summary, and three inodes. Returns the lead of the latter.
+/// The first units: the summary, and four inodes. Returns the lead of the latter.
 fn lay_out(attempt: &mut Attempt<'_>, wishes: &Wishes) -> Result<Lba, Stop> {
     let geometry = attempt.superblock.geometry;
     let leads: Vec<Lba> = summary_leads(&geometry, attempt.superblock.summary).collect();
@@ -151,7 +154,10 @@ fn lay_out(attempt: &mut Attempt<'_>, wishes: &Wishes) -> Result<Lba, Stop> {
     root.parent = InodePlace { lead: inodes, slot: 0 }.number();
     let mut own = Inode::new(mode::FILE, wishes.now);
     own.links = 1;
-    for (slot, inode) in [root, own.clone(), own].iter().enumerate() {
+    let (number, mut spare) = (InodePlace { lead: inodes, slot: 3 }.number(), own.clone());
+    // Four of eight are free.
+    attempt.tree_insert(&mut Owned { number, inode: &mut spare }, inodes.get(), Vec::new())?;
+    for (slot, inode) in [root, own.clone(), own, spare].iter().enumerate() {
         attempt.put_inode(InodePlace { lead: inodes, slot }, inode)?;
     }
     // The first file has its sums and bitmaps ready.

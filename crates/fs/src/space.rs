@@ -9,6 +9,8 @@
 //!   bitmaps need not have been written.
 //! - SP4. The sums of sectors of which none is taken need not have been written: who takes the first of them writes them anew.
 
+use std::collections::BTreeSet;
+
 use levelhead_units::{Extent, Lba, Sectors};
 
 use crate::attempt::{Attempt, Stop};
@@ -17,8 +19,16 @@ use crate::format::unit::{BODY, Kind};
 use crate::geometry::{BITS, Geometry, GroupIdx, SUMS, SumPlace};
 use crate::request::Errno;
 
-/// Groups in which the longest run is looked for, where none is as long as it should be: 2 GiB.
-const LOOKED_MAX: u64 = 16;
+/// Where a file may have its sectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    /// Where units are not wanted.
+    Files,
+    Any,
+}
+
+/// Groups in which a run that is as long as wanted is looked for.
+const LOOKED_MAX: usize = 16;
 
 /// Groups that one unit of the summary speaks of.
 const SUMMARIES: u64 = BODY as u64 / 4;
@@ -179,38 +189,55 @@ impl Attempt<'_> {
 
     /// Takes consecutive sectors for a file: as many as wanted, from `near` on or where there is room.
     pub(crate) fn take_run(&mut self, near: Lba, wanted: Wanted) -> Result<Extent, Stop> {
-        let geometry = self.geometry();
         self.check_room(wanted.least)?;
-        let near = if near.get() < geometry.sectors { near } else { Lba::ZERO };
-        let home = geometry.group_of(near).0;
-        let mut looked = 0;
-        let mut best: Option<Extent> = None;
-        for step in 0..geometry.groups() {
-            let group = GroupIdx((home + step) % geometry.groups());
-            let free = self.free_of(group)?;
-            if free.unwrap_or_else(|| free_at_first(&geometry, group)) < wanted.least {
-                continue;
-            }
-            self.open_group(group)?;
-            let from = if step == 0 { geometry.offset(near) } else { 0 };
-            if let Some(run) = self.find_run(group, from, wanted.most)?
-                && best.is_none_or(|best| best.sectors < run.sectors)
-            {
-                best = Some(run);
-            }
-            let is_enough = best.is_some_and(|best| {
-                let least = if looked < LOOKED_MAX { wanted.most } else { wanted.least };
-                best.sectors.get() >= least
-            });
-            if is_enough {
-                break;
-            }
-            looked += 1;
+        let mut run = self.find_run(near, wanted, Whose::Files)?;
+        if run.is_none() {
+            run = self.find_run(near, wanted, Whose::Any)?;
         }
-        let run = best.filter(|run| run.sectors.get() >= wanted.least);
         let run = run.ok_or(Stop::Fail(Errno::NoSpace))?;
         self.take(run)?;
         Ok(run)
+    }
+
+    /// A run that is as long as wanted, or the longest of the first groups that have one which is long enough.
+    fn find_run(
+        &mut self,
+        near: Lba,
+        wanted: Wanted,
+        whose: Whose,
+    ) -> Result<Option<Extent>, Stop> {
+        let geometry = self.geometry();
+        let near = if near.get() < geometry.sectors { near } else { Lba::ZERO };
+        let home = geometry.group_of(near);
+        let zone = geometry.unit_zone();
+        let least = match whose {
+            Whose::Files => wanted.least + (zone.end - zone.start),
+            Whose::Any => wanted.least,
+        };
+        let mut best: Option<Extent> = None;
+        let mut looked = BTreeSet::new();
+        for group in geometry.fill_order(home) {
+            for group in [self.less_full(group)?, group] {
+                let free = self.free_of(group)?;
+                let free = free.unwrap_or_else(|| free_at_first(&geometry, group));
+                if free < least || !looked.insert(group) {
+                    continue;
+                }
+                self.open_group(group)?;
+                let from = if group == home { geometry.offset(near) } else { 0 };
+                let run = self.find_run_of(group, from, wanted.most, whose)?;
+                if let Some(run) = run.filter(|run| run.sectors.get() >= wanted.least)
+                    && best.is_none_or(|best| best.sectors < run.sectors)
+                {
+                    best = Some(run);
+                }
+                let is_last = looked.len() >= LOOKED_MAX;
+                if best.is_some_and(|best| is_last || best.sectors.get() >= wanted.most) {
+                    return Ok(best);
+                }
+            }
+        }
+        Ok(best)
     }
 
     /// Takes the sectors right behind a place, if they are free.
@@ -232,12 +259,40 @@ impl Attempt<'_> {
         Ok(true)
     }
 
+    /// A group, or its fellow if that is far less full: both fill alike, so that units find room until the end.
+    fn less_full(&mut self, group: GroupIdx) -> Result<GroupIdx, Stop> {
+        let geometry = self.geometry();
+        let fellow = geometry.fellow(group);
+        let mut free = [0; 2];
+        for (free, group) in free.iter_mut().zip([group, fellow]) {
+            let known = self.free_of(group)?;
+            *free = known.unwrap_or_else(|| free_at_first(&geometry, group));
+        }
+        let is_less = free[1] > free[0] + geometry.group_sectors / 8;
+        Ok(if is_less { fellow } else { group })
+    }
+
     /// The first run of that length from an offset of a group on, and then from its beginning; or the longest one.
-    fn find_run(&mut self, group: GroupIdx, from: u64, most: u64) -> Result<Option<Extent>, Stop> {
+    fn find_run_of(
+        &mut self,
+        group: GroupIdx,
+        from: u64,
+        most: u64,
+        whose: Whose,
+    ) -> Result<Option<Extent>, Stop> {
         let mut longest: Option<Extent> = None;
-        let size = self.geometry().group(group).sectors.get();
-        for range in [from..size, 0..from] {
-            let run = self.find_run_in(group, range, most)?;
+        let geometry = self.geometry();
+        let size = geometry.group(group).sectors.get();
+        let zone = geometry.unit_zone();
+        let ranges = match whose {
+            Whose::Files => {
+                let from = from.max(zone.end);
+                [from..size, zone.end..from.min(size), 0..zone.start.min(size)]
+            }
+            Whose::Any => [from..size, 0..from, 0..0],
+        };
+        for range in ranges {
+            let run = if range.is_empty() { None } else { self.find_run_in(group, range, most)? };
             if let Some(run) = run
                 && longest.is_none_or(|longest| longest.sectors < run.sectors)
             {
@@ -388,10 +443,14 @@ impl Attempt<'_> {
     /// The first place for a unit from an offset of a group on, and then from its beginning.
     fn find_unit(&mut self, group: GroupIdx, from: u64) -> Result<Option<Lba>, Stop> {
         let geometry = self.geometry();
-        let (all, near) = (geometry.group(group), geometry.near());
+        let near = geometry.near();
         let fellow = geometry.group(geometry.fellow(group));
-        let most = all.sectors.get().min(fellow.sectors.get());
-        for range in [from.max(geometry.fixed_end())..most, geometry.fixed_end()..from.min(most)] {
+        let most = geometry.group(group).sectors.min(fellow.sectors).get();
+        let zone = geometry.unit_zone();
+        let from = if zone.contains(&from) { from } else { zone.start };
+        let ranges = [from..zone.end, zone.start..from, zone.end..most, 0..zone.start];
+        for range in ranges {
+            let range = range.start..range.end.min(most);
             let mut offset = range.start;
             while offset < range.end {
                 let run = self.find_run_in(group, offset..range.end, near)?;

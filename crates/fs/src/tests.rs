@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::bed::Bed;
 use crate::format::inode::mode;
-use crate::request::{Answer, Changes, What};
+use crate::request::{Answer, Changes, Errno, What};
 
 const FILE: u32 = mode::FILE | 0o644;
 
@@ -269,7 +269,7 @@ fn sector_with_other_bytes_is_never_given() {
     for lba in &data[16..21] {
         bed.overwrite(*lba);
     }
-    assert_eq!(bed.read(inode, 16 * 4_096, 4_096), Err(crate::request::Errno::Io));
+    assert_eq!(bed.read(inode, 16 * 4_096, 4_096), Err(Errno::Io));
     assert!(bed.read(inode, 0, 16 * 4_096).unwrap() == bytes[..16 * 4_096]);
     assert!(bed.read(inode, 22 * 4_096, 4_096).unwrap() == bytes[22 * 4_096..23 * 4_096]);
 }
@@ -289,4 +289,100 @@ fn metadata_is_had_from_any_of_its_copies() {
     assert!(bed.bad.len() > 10);
     assert!(bed.read(inode, 0, 60_000).unwrap() == bytes);
     assert!(bed.fs.status().sectors_repaired > 0);
+}
+
+/// Every file that fits, until there is room for none.
+fn fill_disk(bed: &mut Bed, bytes: usize) -> Vec<u64> {
+    let mut inodes = Vec::new();
+    for at in 0.. {
+        let name = bed.root(&format!("file {at}"));
+        let made = bed.run(What::Make { name, mode: FILE, device: 0 });
+        let Answer::Entry(made) = made else {
+            assert_eq!(made, Answer::Failed(Errno::NoSpace));
+            return inodes;
+        };
+        let inode = made.inode;
+        inodes.push(inode);
+        let bytes = noise(bytes);
+        match bed.run(What::Write { inode, offset: 0, bytes, appends: false }) {
+            Answer::Written(_) => {}
+            answer => {
+                assert_eq!(answer, Answer::Failed(Errno::NoSpace));
+                return inodes;
+            }
+        }
+    }
+    unreachable!("a disk has an end")
+}
+
+fn free(bed: &mut Bed) -> u64 {
+    match bed.run(What::Room) {
+        Answer::Room(room) => room.free,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn full_disk_says_so_and_all_of_it_comes_back() {
+    for (bytes, seed) in [(100_000, 1), (3_000, 2)] {
+        let mut bed = Bed::new(9_000, seed);
+        bed.sync(None);
+        let before = free(&mut bed);
+        let mut counts = Vec::new();
+        for _ in 0..3 {
+            let inodes = fill_disk(&mut bed, bytes);
+            counts.push(inodes.len());
+            assert!(free(&mut bed) * 20 < before, "{} of {before} are left", free(&mut bed));
+            bed.sync(None);
+            for (at, &inode) in inodes.iter().enumerate() {
+                let name = bed.root(&format!("file {at}"));
+                let what = crate::request::Removed::File;
+                assert_eq!(bed.run(What::Remove { name, what }), Answer::Done);
+                assert_eq!(bed.run(What::Forget { inode, count: 1 }), Answer::Done);
+            }
+            bed.sync(None);
+            let disk = bed.unmount();
+            bed = Bed::mount(disk, seed + 1);
+        }
+        assert!(counts[0] > 5 && counts[2] + 1 >= counts[0], "{counts:?}");
+        bed.sync(None);
+        let after = free(&mut bed);
+        // Units of inodes stay for the next ones.
+        assert!(after * 100 > before * 85, "{after} of {before} are left");
+    }
+}
+
+#[test]
+fn group_whose_bitmap_is_lost_is_left_alone() {
+    let bytes = noise(50_000);
+    let (mut bed, inode) = cold_file(&bytes);
+    let geometry = crate::bed::newest(&bed.disk).unwrap().geometry;
+    for lead in geometry.bitmaps(crate::geometry::GroupIdx(0)) {
+        bed.bad.extend(geometry.copies_of(lead).iter().map(|lba| lba.get()));
+    }
+    let bad = bed.bad.len();
+    assert!(bad > 0);
+    let name = bed.root("another");
+    let read = bed.read;
+    let made = bed.run(What::Make { name, mode: FILE, device: 0 });
+    assert!(matches!(made, Answer::Entry(_) | Answer::Failed(Errno::Io)), "{made:?}");
+    assert!(bed.read - read < 200, "{} sectors read", bed.read - read);
+    assert!(bed.read(inode, 0, 60_000).unwrap() == bytes);
+}
+
+#[test]
+fn neighbour_of_a_small_overwrite_is_computed_from_what_is_still_in_place() {
+    let mut bytes = noise(400_000);
+    let (mut bed, inode) = cold_file(&bytes);
+    let data = bed.find(&bytes);
+    // Four that cannot be read, beside two that get other bytes.
+    bed.bad.extend(&data[16..20]);
+    for page in [20, 22] {
+        bed.write(inode, page * 4_096, &[page as u8; 4_096]);
+        bytes[page as usize * 4_096..][..4_096].fill(page as u8);
+    }
+    bed.sync(None);
+    let mut bed = Bed::mount(bed.unmount(), 6);
+    assert!(bed.read(inode, 0, 500_000).unwrap() == bytes);
+    assert_eq!(bed.fs.status().sectors_lost, 0);
 }

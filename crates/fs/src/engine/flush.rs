@@ -60,6 +60,7 @@ struct LoggedPage {
     page: u64,
     lba: Lba,
     sum: u32,
+    old: Option<u32>,
     extent: CodingExtent,
 }
 
@@ -127,9 +128,10 @@ impl Attempt<'_> {
             let count = u64::from(window.window.count).min(room) as usize;
             for (dirty, lba) in dirty[at..at + count].iter().zip(window.window.data().iter()) {
                 let sum = sum_of(filesystem, lba, dirty.bytes.bytes());
+                let old = self.sum(lba)?;
                 self.set_sum(lba, Some(sum))?;
                 let extent = window.window.extent;
-                plan.logged.push(LoggedPage { page: dirty.page, lba, sum, extent });
+                plan.logged.push(LoggedPage { page: dirty.page, lba, sum, old, extent });
             }
             at += count;
         }
@@ -270,8 +272,11 @@ impl Filesystem {
         for logged in plan.logged {
             let page = file.pages.remove(&logged.page).expect("it was dirty");
             self.running.logged.insert(logged.lba, page.bytes.clone());
-            let sum = logged.sum;
-            self.logged.insert(logged.lba, Logged { page: page.bytes, sum, record });
+            // What the journal has of it already is not in its place either.
+            let known = self.logged.get(&logged.lba);
+            let old = known.map_or(logged.old, |known| known.old);
+            let coming = Logged { page: page.bytes, sum: logged.sum, old, record };
+            self.logged.insert(logged.lba, coming);
             self.running.stale.insert(logged.extent.lba, logged.extent);
             let stale = self.stale.entry(logged.extent.lba);
             stale

@@ -155,6 +155,8 @@ enum Purpose {
 struct Logged {
     page: Piece,
     sum: u32,
+    /// The checksum of what is in its place until then; nothing if that counts as zeroes.
+    old: Option<u32>,
     record: u64,
 }
 

@@ -250,7 +250,7 @@ impl Filesystem {
                         let [redundant, depth] = entry.shape;
                         let extent = CodingExtent { lba, data: entry.sum, redundant, depth, kind };
                         if extent.is_sane(self.superblock.geometry.sectors) {
-                            stale.insert(lba, StaleExtent::new(extent, record));
+                            stale.insert(lba, StaleExtent::found(extent, record));
                             self.journal.note_named(lba, record);
                         }
                     }
@@ -290,7 +290,7 @@ impl Filesystem {
                     }
                     if is_read_only {
                         let page = Piece::whole(Arc::new(Buf::copy_of(&bytes[..])));
-                        self.logged.insert(lba, Logged { page, sum, record });
+                        self.logged.insert(lba, Logged { page, sum, old: None, record });
                         continue;
                     }
                     self.put_sector(lba, &bytes);

@@ -33,6 +33,8 @@ pub(super) struct StaleExtent {
     /// The newest one that has changed it.
     changed: u64,
     pub(super) state: Placing,
+    /// Whether some of its places may have been written since it has become stale. Until then what lies there is still a whole codeword.
+    is_begun: bool,
 }
 
 #[derive(Debug)]
@@ -66,7 +68,12 @@ pub(super) enum Placing {
 
 impl StaleExtent {
     pub(super) fn new(extent: CodingExtent, record: u64) -> Self {
-        Self { extent, record, changed: record, state: Placing::Waiting }
+        Self { extent, record, changed: record, state: Placing::Waiting, is_begun: false }
+    }
+
+    /// One that a crash has left.
+    pub(super) fn found(extent: CodingExtent, record: u64) -> Self {
+        Self { is_begun: true, ..Self::new(extent, record) }
     }
 
     /// It was changed again.
@@ -76,6 +83,11 @@ impl StaleExtent {
 }
 
 impl Filesystem {
+    /// Whether a coding extent's redundancy is that of the data in its places, as their old checksums say.
+    pub(super) fn is_whole(&self, extent: &CodingExtent) -> bool {
+        self.stale.get(&extent.lba).is_none_or(|stale| !stale.is_begun)
+    }
+
     /// Begins to place what is committed, if it is time.
     pub(super) fn place_on(&mut self, now: Instant) -> bool {
         self.end_noted();
@@ -137,14 +149,14 @@ impl Filesystem {
         match summed {
             Attempted::Complete(mut targets) => {
                 let mut got = BTreeMap::new();
-                for lba in extent.data().iter() {
-                    let held = self.logged.get(&lba).map(|logged| logged.page.clone());
-                    let known = || self.sectors.get(lba, targets.get(&lba)?.sum);
-                    if let Some(piece) = held.or_else(known) {
-                        targets.remove(&lba);
-                        got.insert(lba, piece);
-                    }
-                }
+                targets.retain(|&lba, target| {
+                    let known = self.sectors.get(lba, target.sum);
+                    let is_missing = known.is_none() && !self.logged.contains_key(&lba);
+                    got.extend(known.map(|piece| (lba, piece)));
+                    is_missing
+                });
+                // What a crash or this comes between is as it was: the journal's bytes are not part of the old codeword.
+                got.retain(|lba, _| !self.logged.contains_key(lba));
                 self.keep(id, Job::Place(group));
                 self.read_sectors(id, Plan { sources: Vec::new(), targets });
                 self.page_reads.get_mut(&id).expect("it reads").got.extend(got);
@@ -180,7 +192,10 @@ impl Filesystem {
         let data: Vec<&[u8]> = extent
             .data()
             .iter()
-            .map(|lba| got.get(&lba).map_or(&zero[..], |piece| piece.bytes()))
+            .map(|lba| {
+                let logged = self.logged.get(&lba).map(|logged| &logged.page);
+                logged.or_else(|| got.get(&lba)).map_or(&zero[..], |piece| piece.bytes())
+            })
             .collect();
         let redundant = extent.all().sectors - extent.data().sectors;
         let mut buf = Buf::zeroed(redundant);
@@ -207,7 +222,7 @@ impl Filesystem {
             subs.insert(self.submit_write(Purpose::Place(group), lba, pieces, Durability::Cached));
         }
         let stale = self.stale.get_mut(&group).expect("it is being placed");
-        stale.state = Placing::Writing { subs, as_of, sums };
+        (stale.state, stale.is_begun) = (Placing::Writing { subs, as_of, sums }, true);
     }
 
     pub(super) fn handle_placed(&mut self, group: Lba, sub: SubId, reply: &Reply) {

@@ -14,7 +14,8 @@
 //! # Invariants
 //!
 //! - RD1. A sector is given only if it has the checksum that the filesystem keeps for it.
-//! - RD2. Nothing is computed from redundancy that is stale.
+//! - RD2. Nothing is computed from redundancy that does not go with what is in place: of a stale coding extent only until its first
+//!   sector is written, and then by the checksums of what the journal's sectors replace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -421,7 +422,7 @@ impl Filesystem {
                     }
                 }
                 // RD2
-                around.retain(|extent| !self.stale.contains_key(&extent.lba));
+                around.retain(|extent| self.is_whole(extent));
                 let read = self.page_reads.get_mut(&id).expect("it reads");
                 read.around = around;
                 match read.around.is_empty() {
@@ -485,7 +486,14 @@ impl Filesystem {
         match summed {
             Attempted::Waits => {}
             Attempted::Failed(_) => self.read_fully(id),
-            Attempted::Complete(sums) => {
+            Attempted::Complete(mut sums) => {
+                // What the journal has is not in its place: there lies what the old redundancy was computed of.
+                for extent in &around {
+                    let data = extent.data();
+                    for (&lba, logged) in self.logged.range(data.lba..data.end()) {
+                        sums.insert(lba, logged.old);
+                    }
+                }
                 let mut wanted: BTreeSet<Lba> =
                     sums.iter().filter(|(_, sum)| sum.is_some()).map(|(&lba, _)| lba).collect();
                 let read = self.page_reads.get_mut(&id).expect("it reads");
@@ -513,8 +521,8 @@ impl Filesystem {
         let zero = [0; PAGE as usize];
         let mut computed: Vec<(Lba, Buf)> = Vec::new();
         for extent in &read.around {
-            if self.stale.contains_key(&extent.lba) {
-                continue; // It has become stale meanwhile.
+            if !self.is_whole(extent) {
+                continue; // It is being written.
             }
             for word in 0..extent.words() {
                 let data = extent.word_data(word);

@@ -35,8 +35,9 @@ mod at {
     pub(super) const DAMAGED: usize = 120;
     pub(super) const CREATED: usize = 128;
     pub(super) const RECORD: usize = 136;
-    pub(super) const LABEL: usize = 144;
-    pub(super) const LADDER: usize = 192;
+    pub(super) const SPARE: usize = 144;
+    pub(super) const LABEL: usize = 152;
+    pub(super) const LADDER: usize = 200;
     pub(super) const ZEROES: usize = LADDER + 2 * super::Ladder::RUNGS_MAX;
     pub(super) const SUM: usize = 4092;
 }
@@ -83,6 +84,8 @@ pub struct Superblock {
     pub orphans: u64,
     /// The inode whose tree names files with sectors that are lost.
     pub damaged: u64,
+    /// The inode whose tree names the units of inodes that have free ones.
+    pub spare: u64,
     /// When it was made, in seconds since 1970.
     pub created: i64,
     /// The name of the journal's next record, when it was left clean.
@@ -131,6 +134,7 @@ impl Superblock {
         fields.put_u64(at::ROOT, self.root);
         fields.put_u64(at::ORPHANS, self.orphans);
         fields.put_u64(at::DAMAGED, self.damaged);
+        fields.put_u64(at::SPARE, self.spare);
         fields.put_i64(at::CREATED, self.created);
         fields.put_u64(at::RECORD, self.record);
         for (rung, at) in self.ladder.rungs().iter().zip((at::LADDER..).step_by(2)) {
@@ -191,6 +195,7 @@ impl Superblock {
             root: fields.u64(at::ROOT),
             orphans: fields.u64(at::ORPHANS),
             damaged: fields.u64(at::DAMAGED),
+            spare: fields.u64(at::SPARE),
             created: fields.i64(at::CREATED),
             record: fields.u64(at::RECORD),
             label: label.to_owned(),
@@ -234,6 +239,7 @@ mod tests {
             root: 8_000,
             orphans: 8_001,
             damaged: 8_002,
+            spare: 8_003,
             created: -5,
             record: 77,
             label: "cold shelf".to_owned(),
