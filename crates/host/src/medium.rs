@@ -27,7 +27,8 @@
 //!
 //! What was cut off is lost, and a write there would bring it back as zeroes. So a read that meets the
 //! end fails with [`io::ErrorKind::UnexpectedEof`] and both sizes, and so does every write to such a
-//! file: a file's size is looked at before each.
+//! file: a file's size is looked at before each. A file that is cut off between that look and the end of a write behind the cut
+//! is made as long as it was by that write, and no later look tells.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, IoSlice, Seek, SeekFrom};
