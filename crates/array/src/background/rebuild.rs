@@ -24,8 +24,9 @@
 //! - RB4. A drive that is back holds what is not on its map: the front passes that without a step.
 //! - RB6. A new drive comes into a place only after the rebuild has let go of the one before it: nothing that was copied to that
 //!   one counts for the new one.
-//! - RB5. A drive that is full counts when all is over that the journal has on fewer rings than it takes from then on, and
-//!   the books say so for good.
+//! - RB5. A drive that is full counts when all is over that the journal has on fewer rings than it takes from then on, when it
+//!   has the list of damaged sectors and all maps, and the books say so for good. What a drive that is needed does not store of
+//!   these is on enough others.
 
 use std::collections::VecDeque;
 
@@ -528,12 +529,11 @@ impl Array {
         let is_over = |known: &mut Journal| known.says_over(core, now, before);
         let is_over = self.journal.as_mut().is_none_or(is_over);
         let counted = self.core.counted();
-        let generation = self.core.damaged.generation().unwrap_or(0);
         // Its name is on the drive, and it is said that it is being filled.
         let is_named = self.ledger.as_ref().is_none_or(Ledger::is_settled);
         is_over
             && is_named
-            && self.list_copies.is_on(counted, generation)
+            && self.list_copies.is_on(counted, &self.core)
             && self.map_copies.is_on(counted, &mut self.core)
     }
 

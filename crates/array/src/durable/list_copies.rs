@@ -57,6 +57,13 @@ struct Writing {
     generation: u64,
 }
 
+impl Seat {
+    /// Whether the drive has a generation, or was given it and has not stored it.
+    fn was_given(&self, generation: u64) -> bool {
+        self.has.max(self.unstored) >= generation
+    }
+}
+
 impl ListCopies {
     pub(crate) fn new(books: &Books) -> Self {
         let seat = |(at, own): (usize, &Option<Own>)| {
@@ -118,10 +125,12 @@ impl ListCopies {
         counted.iter().filter(|&drive| seat(drive).is_some_and(is_meant)).collect()
     }
 
-    /// Whether all of these drives that keep a list have this generation.
-    pub(crate) fn is_on(&self, drives: DriveSet, generation: u64) -> bool {
-        let seats = drives.iter().filter_map(|drive| self.seats.get(drive.as_usize())?.as_ref());
-        seats.into_iter().all(|seat| seat.has >= generation)
+    /// Whether enough drives have the last generation, and all of these that keep a list have it or did not store it.
+    pub(crate) fn is_on(&self, drives: DriveSet, core: &Core) -> bool {
+        let Some(generation) = core.damaged.generation() else { return true };
+        let mut seats =
+            drives.iter().filter_map(|drive| self.seats.get(drive.as_usize())?.as_ref());
+        self.is_on_enough(core, generation) && seats.all(|seat| seat.was_given(generation))
     }
 
     /// Whether every drive has what was begun.
@@ -170,7 +179,7 @@ impl ListCopies {
     fn write(&mut self, core: &mut Core, now: Instant, generation: u64) {
         for drive in core.counted().iter() {
             let Some(seat) = &mut self.seats[drive.as_usize()] else { continue };
-            if seat.writing.is_some() || seat.has.max(seat.unstored) >= generation {
+            if seat.writing.is_some() || seat.was_given(generation) {
                 continue;
             }
             let (array, member, list) = (self.array, seat.member, self.begun.clone());

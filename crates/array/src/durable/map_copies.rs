@@ -2,7 +2,7 @@
 //!
 //! Every drive that is there has all maps, and one that was filled has before it counts. A page is written where it lies, one at a time on a drive; its newest version
 //! on each of enough drives makes it safe. Bits are never cleared, so that one that is cut off says what it said, or
-//! more; one that is torn on too many drives counts as full.
+//! more; one that is torn on too many drives counts as full. A page that a drive does not store keeps no other from it.
 
 use levelhead_block::{BufId, Command, Durability, Place, Segment, ZeroTail};
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Sectors};
@@ -33,8 +33,9 @@ struct Seat {
     place: Extent,
     /// The change of every page that it has, by the drive whose map that is.
     has: Vec<[u64; MAP_SECTORS as usize]>,
-    /// A page that it has not stored, and the change that was: it gets no other before that one has changed again.
-    unstored: Option<PageChange>,
+    /// The newest change of every page that it was given and has not stored, 0 for none: it gets that page once it has changed
+    /// again.
+    unstored: Vec<[u64; MAP_SECTORS as usize]>,
     writing: Option<Writing>,
 }
 
@@ -80,13 +81,12 @@ impl MapCopies {
         let Some(Some(seat)) = self.seats.get_mut(drive.as_usize()) else { return };
         let Some(writing) = seat.writing.take_if(|writing| writing.sub == sub) else { return };
         core.release(writing.buf);
-        match stored {
-            Stored::Yes => {
-                let PageChange { page, change } = writing.what;
-                seat.has[page.drive.as_usize()][page.number] = change;
-            }
-            Stored::No => seat.unstored = Some(writing.what),
-        }
+        let PageChange { page, change } = writing.what;
+        let pages = match stored {
+            Stored::Yes => &mut seat.has,
+            Stored::No => &mut seat.unstored,
+        };
+        pages[page.drive.as_usize()][page.number] = change;
     }
 
     /// The array does without a drive from now on.
@@ -105,21 +105,22 @@ impl MapCopies {
         if counted.iter().filter_map(seat).any(|seat| seat.writing.is_some()) {
             return DriveSet::EMPTY;
         }
-        let is_needed = |PageChange { page, change }| {
-            pages.contains(&(page, change)) && self.safe(core, page) < change
+        let is_safe = |&&(page, change): &&(PageName, u64)| self.safe(core, page) >= change;
+        let unsafe_pages: Vec<_> = pages.iter().filter(|page| !is_safe(page)).collect();
+        let is_meant = |seat: &Seat| {
+            let mut pages = unsafe_pages.iter();
+            pages.any(|&&(page, change)| seat.has(page) < change && seat.was_given(page, change))
         };
-        let unstored = |drive: DriveIdx| seat(drive).and_then(|seat| seat.unstored);
-        counted.iter().filter(|&drive| unstored(drive).is_some_and(is_needed)).collect()
+        counted.iter().filter(|&drive| seat(drive).is_some_and(is_meant)).collect()
     }
 
     /// The last change of a page that is on enough drives.
     fn safe(&self, core: &Core, page: PageName) -> u64 {
         let lost = core.uncounted_or_away();
         let recorded = lost.without(core.unrecorded);
-        let has = |seat: &Seat| seat.has[page.drive.as_usize()][page.number];
         let seats = self.seats.iter().enumerate();
         let mut copies: Vec<(u64, DriveIdx)> = seats
-            .filter_map(|(at, seat)| Some((has(seat.as_ref()?), DriveIdx::from_usize(at))))
+            .filter_map(|(at, seat)| Some((seat.as_ref()?.has(page), DriveIdx::from_usize(at))))
             .filter(|(_, drive)| !lost.contains(*drive))
             .collect();
         copies.sort_unstable_by(|left, right| right.cmp(left));
@@ -133,13 +134,15 @@ impl MapCopies {
         0
     }
 
-    /// Whether all of these drives that keep maps have all that is on these.
+    /// Whether enough drives have every page, and all of these that keep maps have it or did not store it.
     pub(crate) fn is_on(&self, drives: DriveSet, core: &mut Core) -> bool {
         let pages = core.missed.pages();
         let seats = drives.iter().filter_map(|drive| self.seats.get(drive.as_usize())?.as_ref());
-        let has = |seat: &Seat, page: PageName| seat.has[page.drive.as_usize()][page.number];
-        let mut seats = seats.into_iter();
-        seats.all(|seat| pages.iter().all(|&(page, change)| has(seat, page) >= change))
+        let seats: Vec<&Seat> = seats.collect();
+        pages.iter().all(|&(page, change)| {
+            let are_given = seats.iter().all(|seat| seat.was_given(page, change));
+            are_given && self.safe(core, page) >= change
+        })
     }
 
     /// Moves on as the facts demand.
@@ -157,13 +160,11 @@ impl MapCopies {
         }
         for drive in core.counted().iter() {
             let Some(Some(seat)) = self.seats.get_mut(drive.as_usize()) else { continue };
-            let lacks = |(page, change): &&(PageName, u64)| {
-                seat.has[page.drive.as_usize()][page.number] < *change
-            };
-            // The head last: it says that the others are there.
+            let lacks = |&&(page, change): &&(PageName, u64)| !seat.was_given(page, change);
+            // The head last: it says that the others are there, on enough drives.
             let next = pages.iter().rev().find(lacks).copied();
-            let next = next.map(|(page, change)| PageChange { page, change });
-            if let (None, Some(what)) = (&seat.writing, next.filter(|_| next != seat.unstored)) {
+            if let (None, Some((page, change))) = (&seat.writing, next) {
+                let what = PageChange { page, change };
                 seat.writing =
                     Some(write(core, now, Write { array: self.array, seat, drive, what }));
             }
@@ -208,8 +209,18 @@ fn write(core: &mut Core, now: Instant, what: Write<'_>) -> Writing {
 impl Seat {
     fn new(own: &Own, member: Uuid, drives: usize) -> Option<Self> {
         let place = own.maps()?;
-        let has = vec![[0; MAP_SECTORS as usize]; drives];
-        Some(Self { member, place, has, unstored: None, writing: None })
+        let none = vec![[0; MAP_SECTORS as usize]; drives];
+        Some(Self { member, place, has: none.clone(), unstored: none, writing: None })
+    }
+
+    /// The change of a page that the drive has.
+    fn has(&self, page: PageName) -> u64 {
+        self.has[page.drive.as_usize()][page.number]
+    }
+
+    /// Whether the drive has a page as it is after a change, or was given it and has not stored it.
+    fn was_given(&self, page: PageName, change: u64) -> bool {
+        self.has(page).max(self.unstored[page.drive.as_usize()][page.number]) >= change
     }
 }
 

@@ -1,11 +1,12 @@
 //! Sectors that can be had no more: they are told, kept on the drives, never made up, and gone once they are written.
 
 use levelhead_array::damaged::{DAMAGED_PLACE, ListCopy};
+use levelhead_array::missed::Page;
 use levelhead_array::quorum::quorum;
 use levelhead_array::superblock::Uuid;
-use levelhead_array::{ArrayEvent, Books, Cell, Policy, Settings, Submit};
+use levelhead_array::{ArrayEvent, Books, Cell, NewMember, Policy, Settings, Submit};
 use levelhead_block::{BlockDevice, Memory, Outcome};
-use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos, Sectors};
 
 use crate::books::{LARGE, PATIENCE, found, journaled, only, started, started_on};
 use crate::runtime::{Runtime, extent, settings};
@@ -286,6 +287,82 @@ fn list_that_is_never_there_costs_no_drive_that_is_needed() {
     let told: Vec<_> = run.array_events.iter().filter(is_told).collect();
     assert_eq!(told, [&ArrayEvent::RecordLost { drive: DriveIdx::new(1), is_kept: true }]);
     stop(&mut run);
+}
+
+/// A new drive, full of garbage, comes into the place of a lost one.
+fn replace(run: &mut Runtime, drive: usize) {
+    let place = DriveIdx::from_usize(drive);
+    let own = run.array.own(place).cloned().unwrap();
+    let all = Extent::new(Lba::ZERO, Memory::size(&run.drives[drive]));
+    run.drives[drive].bytes_mut(all).fill(0xA7);
+    let new = NewMember { uuid: Uuid([9; 16]), own };
+    run.array.handle_replaced(run.now(), place, Some(new)).unwrap();
+    run.wait(Nanos::ZERO);
+}
+
+/// RB5: what a drive that is needed does not store is on enough others, and no new drive is kept waiting for it.
+#[test]
+fn new_drive_counts_although_one_that_is_needed_never_stores_the_list() {
+    let mut run = with_damage();
+    let at = broken(&run);
+    run.lose(DriveIdx::new(3));
+    run.run_until_quiet();
+    run.write(2, extent(at, 1), &[2; 4096]);
+    (0..4).for_each(|_| lose_list(&mut run, 1, 0));
+    run.run_until_quiet();
+    assert_eq!(run.array.lost(), only(3));
+    replace(&mut run, 3);
+    run.run_for(Nanos::from_secs(60));
+    assert_eq!(run.array.lost(), DriveSet::EMPTY);
+    stop(&mut run);
+    // Whatever drive is lost: the list says that the sector was written.
+    for lost in 0..4 {
+        let left: Vec<usize> = (0..4).filter(|&drive| drive != lost).collect();
+        let mut next = start_over(&run, &left);
+        assert_eq!(read(&mut next, 3, extent(at, 1)), [], "without drive {lost}");
+    }
+}
+
+/// The sectors of a drive's maps that hold a page.
+fn pages(run: &Runtime, drive: usize) -> Vec<Lba> {
+    let maps = run.array.own(DriveIdx::from_usize(drive)).unwrap().maps().unwrap();
+    let is_page = |lba: &Lba| {
+        let sector = run.drives[drive].bytes(Extent { lba: *lba, ..extent(0, 1) });
+        Page::decode(sector).is_ok()
+    };
+    maps.iter().filter(is_page).collect()
+}
+
+/// A page of one map is never there on a drive that is needed: it has all others, and a new drive does not wait for that one.
+#[test]
+fn page_that_is_never_there_keeps_neither_other_pages_nor_a_new_drive_waiting() {
+    let mut run = journaled("raid6:2+2,chunk=4KiB", LARGE);
+    write(&mut run, 1, extent(0, 1));
+    run.lose(DriveIdx::new(2));
+    write(&mut run, 2, extent(0, 4));
+    run.run_for(Nanos::from_secs(1));
+    let page = *pages(&run, 0).last().unwrap();
+    // The next map lies in the next slot.
+    let page = page + Sectors::new(16);
+    run.lose(DriveIdx::new(3));
+    let store = |run: &mut Runtime| {
+        while !run.inside.is_empty() {
+            run.finish_any();
+            run.drives[1].bytes_mut(Extent { lba: page, ..extent(0, 1) }).fill(0);
+        }
+        run.wait(Nanos::from_secs(1));
+    };
+    run.write(3, extent(0, 4), &[3; 4 * 4096]);
+    (0..10).for_each(|_| store(&mut run));
+    assert!(run.take(3).unwrap().0.outcome.is_good());
+    assert_eq!(run.array.lost(), only(2).or(only(3)));
+    let all = pages(&run, 0);
+    assert!(all.len() == 4 && all.contains(&page), "{all:?}");
+    let stored: Vec<Lba> = all.into_iter().filter(|lba| *lba != page).collect();
+    assert_eq!(pages(&run, 1), stored);
+    replace(&mut run, 2);
+    (0..100).for_each(|_| store(&mut run));
+    assert_eq!(run.array.lost(), only(3), "{:?}", run.array.rebuild());
 }
 
 #[test]
