@@ -29,6 +29,7 @@ mod make;
 mod ops;
 mod recent;
 mod request;
+pub mod rules;
 mod settings;
 mod space;
 mod status;

@@ -3,6 +3,8 @@
 use levelhead_erasure::Kernel;
 use levelhead_units::{Nanos, Sectors};
 
+use crate::rules::Rules;
+
 /// Whether anything may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MountMode {
@@ -23,6 +25,8 @@ pub struct Settings {
     pub commit_every: Nanos,
     /// What computes redundancy.
     pub kernel: Kernel,
+    /// What keeps files safe through a power cut: all of it, but for tests that must notice what is left out.
+    pub rules: Rules,
 }
 
 impl Settings {
@@ -33,6 +37,7 @@ impl Settings {
             cache: Sectors::new(1 << 16),
             commit_every: Nanos::from_secs(5),
             kernel,
+            rules: Rules::ALL,
         }
     }
 }

@@ -8,6 +8,7 @@ use levelhead_units::{Extent, Instant, Lba, Sectors};
 
 use super::{Filesystem, Purpose, SubId, is_stored};
 use crate::format::unit::Sector;
+use crate::rules::Rule;
 
 /// Units that are inside the disk at a time.
 const INSIDE_MAX: usize = 64;
@@ -111,10 +112,11 @@ impl Filesystem {
         for (lead, bytes) in &next {
             self.checkpoint.images.get_mut(lead).expect("it was found").is_begun = true;
             let one = Piece::whole(Arc::new(Buf::copy_of(&bytes[..])));
-            let pieces = vec![one.clone(); near.as_usize()];
+            let all = self.keeps(Rule::Copies);
+            let pieces = vec![one.clone(); if all { near.as_usize() } else { 1 }];
             let sub = self.submit_write(Purpose::InPlace, *lead, pieces, Durability::Cached);
             self.checkpoint.writing.insert(sub, *lead);
-            if self.superblock.geometry.has_far() {
+            if all && self.superblock.geometry.has_far() {
                 let copies = self.superblock.geometry.copies_of(*lead);
                 let far = *copies.last().expect("a unit has copies");
                 let sub = self.submit_write(Purpose::InPlace, far, vec![one], Durability::Cached);
@@ -147,6 +149,10 @@ impl Filesystem {
         let is_writing = !self.checkpoint.writing.is_empty()
             || self.subs.values().any(|inside| matches!(inside.what, Purpose::Place(_)));
         let extents = self.written_places();
+        if !self.keeps(Rule::Retire) && !extents.is_empty() {
+            self.note_places(&extents);
+            return true;
+        }
         let is_any = !self.checkpoint.written.is_empty() || !extents.is_empty();
         if self.checkpoint.flushing.is_some() || is_writing || !is_any {
             return false;

@@ -18,6 +18,7 @@ use crate::format::extent::CodingExtent;
 use crate::format::record::{About, Descriptor, RecordEntry};
 use crate::format::unit::{Head, Sector};
 use crate::request::{Answer, Errno};
+use crate::rules::Rule;
 use crate::sums::sum_of;
 
 /// Units of a transaction after which it is committed.
@@ -145,8 +146,8 @@ impl Filesystem {
         }
         let Some(committing) = &self.committing else { return self.close(now) };
         match committing.state {
-            State::Waiting if committing.writes.is_empty() => {
-                let needs_flush = committing.had_direct;
+            State::Waiting if committing.writes.is_empty() || !self.keeps(Rule::Data) => {
+                let needs_flush = committing.had_direct && self.keeps(Rule::Flush);
                 let state = if needs_flush { State::Flushing } else { State::Blocked };
                 self.committing.as_mut().expect("it is there").state = state;
                 if needs_flush {

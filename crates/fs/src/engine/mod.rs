@@ -56,6 +56,7 @@ use crate::cache::Cache;
 use crate::format::superblock::Superblock;
 use crate::recent::Recent;
 use crate::request::{Answer, Errno, Request};
+use crate::rules::Rule;
 use crate::settings::{MountMode, Settings};
 use crate::status::Status;
 
@@ -408,6 +409,11 @@ impl Filesystem {
         let Self { superblock, cache, recent, lost, .. } = self;
         let room = RoomLeft { free: self.free, kept: 0 };
         operation(&mut Attempt::new(Ground { superblock, recent, room, cache, lost })).ok()
+    }
+
+    /// Whether a rule is kept.
+    fn keeps(&self, rule: Rule) -> bool {
+        self.settings.rules.keep(rule)
     }
 
     fn is_read_only(&self) -> bool {

@@ -24,6 +24,7 @@ use crate::format::extent::CodingExtent;
 use crate::format::inode::FileKind;
 use crate::format::record::{About, Descriptor, RecordEntry};
 use crate::format::unit::{Head, Sector};
+use crate::rules::Rule;
 use crate::settings::MountMode;
 use crate::sums::sum_of;
 
@@ -136,8 +137,10 @@ impl Filesystem {
             Phase::Closing(_) => self.phase = Phase::Unmounted,
             _ => {
                 self.phase = Phase::Mounted;
-                let job = self.new_job(Job::FindOrphans { from: 0 });
-                self.ready.push_front(job);
+                if self.keeps(Rule::Orphans) {
+                    let job = self.new_job(Job::FindOrphans { from: 0 });
+                    self.ready.push_front(job);
+                }
             }
         }
     }
@@ -196,7 +199,10 @@ impl Filesystem {
         let sectors = std::mem::take(&mut mounting.sectors);
         let found = self.find_records(&sectors);
         // Records from before the last mount in order are over.
-        let newest = found.iter().rev().find(|(record, _)| **record >= self.superblock.record);
+        let may_count =
+            |record: u64| record >= self.superblock.record || !self.keeps(Rule::Generation);
+        let mut counting = found.iter().rev().filter(|(record, _)| may_count(**record));
+        let newest = counting.nth(usize::from(!self.keeps(Rule::Newest)));
         let Some((&newest, last)) = newest else { return self.open(now) };
         let oldest = last.oldest;
         let chain: Vec<u64> = (oldest..=newest).collect();
@@ -249,7 +255,9 @@ impl Filesystem {
                         let (lba, kind) = (entry.lba, FileKind::Auto);
                         let [redundant, depth] = entry.shape;
                         let extent = CodingExtent { lba, data: entry.sum, redundant, depth, kind };
-                        if extent.is_sane(self.superblock.geometry.sectors) {
+                        if extent.is_sane(self.superblock.geometry.sectors)
+                            && self.keeps(Rule::Stale)
+                        {
                             stale.insert(lba, StaleExtent::found(extent, record));
                             self.journal.note_named(lba, record);
                         }
