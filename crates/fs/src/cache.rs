@@ -53,6 +53,11 @@ impl Cache {
         Some(&cached.unit)
     }
 
+    /// Whether some transaction has changed it, and it is not in its place.
+    pub(crate) fn is_pinned(&self, lead: Lba) -> bool {
+        self.units.get(&lead).is_some_and(|cached| !cached.pins.is_empty())
+    }
+
     /// Whether it is there.
     pub(crate) fn has(&self, lead: Lba) -> bool {
         self.units.contains_key(&lead)

@@ -205,6 +205,11 @@ impl Geometry {
         SumPlace { lead, at: (offset % SUMS) as usize }
     }
 
+    /// Whether a lead is that of a bitmap or of sums: their places are never taken for anything else.
+    pub fn is_fixed(&self, lead: Lba) -> bool {
+        self.offset(lead) < self.fixed_end()
+    }
+
     fn fixed(&self, group: GroupIdx, unit: u64) -> Lba {
         assert!(unit < self.fixed_units(), "GE2: {unit}");
         self.group(group).lba + Sectors::new(1 + unit * self.near())

@@ -50,16 +50,39 @@ impl Attempt<'_> {
             return self.use_slot(spare, new);
         }
         let unit = self.take_unit(lead, Kind::Inodes, |_| 0)?;
-        self.note_spare(unit, true)?;
-        broken(self.free_slot(unit, inode)?)
+        let units = self.superblock.units;
+        self.list_unit(units, unit, true)?;
+        self.list_unit(self.superblock.spare, unit, true)?;
+        let new = broken(self.free_slot(unit, inode)?)?;
+        self.use_slot(unit, new)
+    }
+
+    /// How many inodes there are that are not the filesystem's own.
+    pub(crate) fn inodes_used(&mut self) -> Result<u64, Stop> {
+        Ok(self.inode(self.superblock.units)?.size)
+    }
+
+    fn count_inode(&mut self, is_new: bool) -> Result<(), Stop> {
+        let number = self.superblock.units;
+        let mut list = self.inode(number)?;
+        list.size = if is_new { list.size + 1 } else { list.size.saturating_sub(1) };
+        self.set_inode(number, &list)
     }
 
     /// A unit that has lost its last free slot is no spare one any more.
     fn use_slot(&mut self, lead: Lba, new: NewInode) -> Result<NewInode, Stop> {
+        self.count_inode(true)?;
         if self.free_slots(lead)? == 0 {
-            self.note_spare(lead, false)?;
+            self.list_unit(self.superblock.spare, lead, false)?;
         }
         Ok(new)
+    }
+
+    /// Leads of units of inodes from one on, in ascending order; none where there is no more.
+    pub(crate) fn inode_units(&mut self, from: Lba) -> Result<Vec<Lba>, Stop> {
+        let list = self.inode(self.superblock.units)?;
+        let pairs = self.tree_from(self.superblock.units, &list, from.get())?;
+        Ok(pairs.into_iter().map(|pair| Lba::new(pair.key)).collect())
     }
 
     /// The next unit from a place on, or before it, that has free slots.
@@ -74,12 +97,11 @@ impl Attempt<'_> {
         Ok(found.map(Lba::new))
     }
 
-    /// Puts a unit on the list of those that have free slots, or takes it off.
-    pub(crate) fn note_spare(&mut self, lead: Lba, is_spare: bool) -> Result<(), Stop> {
-        let number = self.superblock.spare;
+    /// Puts a unit on a list of units, or takes it off.
+    fn list_unit(&mut self, number: u64, lead: Lba, is_on: bool) -> Result<(), Stop> {
         let mut list = self.inode(number)?;
         let mut of = Owned { number, inode: &mut list };
-        match is_spare {
+        match is_on {
             true => self.tree_insert(&mut of, lead.get(), Vec::new())?,
             false => self.tree_remove(&mut of, lead.get())?,
         }
@@ -111,11 +133,13 @@ impl Attempt<'_> {
     pub(crate) fn free_inode(&mut self, number: u64) -> Result<(), Stop> {
         let place = InodePlace::of(number);
         let known = self.get_inode(number)?;
+        self.note_damaged(number, false)?;
         let mut free = Inode::new(0, known.changed);
         free.generation = known.generation;
         if self.free_slots(place.lead)? == 0 {
-            self.note_spare(place.lead, true)?;
+            self.list_unit(self.superblock.spare, place.lead, true)?;
         }
+        self.count_inode(false)?;
         self.put_inode(place, &free)
     }
 }

@@ -44,7 +44,7 @@ pub use format::inode::{FileKind, Moment};
 pub use make::{CannotMake, NewFilesystem, Wishes, Written, make};
 pub use request::{
     Allocation, Answer, Attributes, Caller, Changes, Errno, Listed, Named, Removed, Renaming,
-    Request, Room, Setting, Sought, What,
+    Request, Room, ScrubParts, ScrubPlace, Scrubbed, Setting, Sought, What,
 };
 pub use settings::{MountMode, Settings};
 pub use status::Status;

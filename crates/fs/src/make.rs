@@ -99,6 +99,7 @@ pub fn make(wishes: &Wishes) -> Result<NewFilesystem, CannotMake> {
         orphans: 0,
         damaged: 0,
         spare: 0,
+        units: 0,
         created: wishes.now.seconds,
         record: 1,
         label: wishes.label.clone(),
@@ -115,7 +116,7 @@ pub fn make(wishes: &Wishes) -> Result<NewFilesystem, CannotMake> {
     let inodes = lay_out(&mut attempt, wishes).expect("an empty disk has room for its first units");
     let number = |slot| InodePlace { lead: inodes, slot }.number();
     (superblock.root, superblock.orphans) = (number(0), number(1));
-    (superblock.damaged, superblock.spare) = (number(2), number(3));
+    (superblock.damaged, superblock.spare, superblock.units) = (number(2), number(3), number(4));
     let filesystem = superblock.filesystem();
     let mut first = Vec::new();
     for (lead, unit) in attempt.finish().units {
@@ -133,7 +134,7 @@ pub fn make(wishes: &Wishes) -> Result<NewFilesystem, CannotMake> {
     Ok(NewFilesystem { superblock, first, last })
 }
 
-/// The first units: the summary, and four inodes. Returns the lead of the latter.
+/// The first units: the summary, and five inodes. Returns the lead of the latter.
 fn lay_out(attempt: &mut Attempt<'_>, wishes: &Wishes) -> Result<Lba, Stop> {
     let geometry = attempt.superblock.geometry;
     let leads: Vec<Lba> = summary_leads(&geometry, attempt.superblock.summary).collect();
@@ -154,10 +155,14 @@ fn lay_out(attempt: &mut Attempt<'_>, wishes: &Wishes) -> Result<Lba, Stop> {
     root.parent = InodePlace { lead: inodes, slot: 0 }.number();
     let mut own = Inode::new(mode::FILE, wishes.now);
     own.links = 1;
-    let (number, mut spare) = (InodePlace { lead: inodes, slot: 3 }.number(), own.clone());
-    // Four of eight are free.
-    attempt.tree_insert(&mut Owned { number, inode: &mut spare }, inodes.get(), Vec::new())?;
-    for (slot, inode) in [root, own.clone(), own, spare].iter().enumerate() {
+    // Three of eight are free.
+    let (mut spare, mut units) = (own.clone(), own.clone());
+    units.size = 1;
+    for (slot, inode) in [(3, &mut spare), (4, &mut units)] {
+        let number = InodePlace { lead: inodes, slot }.number();
+        attempt.tree_insert(&mut Owned { number, inode }, inodes.get(), Vec::new())?;
+    }
+    for (slot, inode) in [root, own.clone(), own, spare, units].iter().enumerate() {
         attempt.put_inode(InodePlace { lead: inodes, slot }, inode)?;
     }
     // The first file has its sums and bitmaps ready.

@@ -5,6 +5,7 @@
 //! can know: sticky directories, and bits that are cleared when a file is written.
 
 use levelhead_block::RequestId;
+use levelhead_units::Lba;
 
 use crate::format::inode::{FileKind, Moment};
 
@@ -184,8 +185,74 @@ pub enum What {
         /// The attribute.
         name: Vec<u8>,
     },
+    /// A step of a scrub: what lies from a place on is read, and what is bad of it is written anew: [`Answer::Scrubbed`].
+    Scrub {
+        /// Where it begins.
+        place: ScrubPlace,
+        /// What is read.
+        parts: ScrubParts,
+    },
     /// How much room there is: [`Answer::Room`].
     Room,
+}
+
+/// Where a step of a scrub begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScrubPlace {
+    /// At the bitmaps and sums of this group.
+    Group(u64),
+    /// At an inode.
+    Inode {
+        /// The lead of its unit, or of the next one behind it.
+        lead: Lba,
+        /// Its place there.
+        slot: usize,
+        /// The page of it.
+        page: u64,
+        /// Whether an earlier page was found lost.
+        was_damaged: bool,
+    },
+}
+
+impl ScrubPlace {
+    /// Where a scrub begins.
+    pub const FIRST: Self = Self::Group(0);
+
+    /// The first inode of the units from one on.
+    pub fn inodes_from(lead: Lba) -> Self {
+        Self::Inode { lead, slot: 0, page: 0, was_damaged: false }
+    }
+}
+
+/// What a scrub reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScrubParts {
+    /// Data sectors of files.
+    pub data: bool,
+    /// Redundant sectors of files.
+    pub redundancy: bool,
+    /// All copies of metadata.
+    pub metadata: bool,
+}
+
+impl ScrubParts {
+    /// Everything.
+    pub const ALL: Self = Self { data: true, redundancy: true, metadata: true };
+}
+
+/// What a step of a scrub has found, in sectors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scrubbed {
+    /// Where the next step begins; nothing at the end.
+    pub next: Option<ScrubPlace>,
+    /// Sectors that were read.
+    pub read: u64,
+    /// Those that one pass did not bring, or not right.
+    pub damaged: u64,
+    /// Those of them that were written anew.
+    pub repaired: u64,
+    /// Those of them that are lost.
+    pub lost: u64,
 }
 
 /// What changes of an inode.
@@ -281,6 +348,8 @@ pub enum Answer {
     Offset(u64),
     /// How much room there is.
     Room(Room),
+    /// What a step of a scrub has found.
+    Scrubbed(Scrubbed),
     /// It cannot be done.
     Failed(Errno),
 }

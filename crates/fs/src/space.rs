@@ -124,6 +124,31 @@ impl Attempt<'_> {
         self.set_free(group, free_at_first(&geometry, group))
     }
 
+    /// The leads of a group's bitmaps and sums that were ever written.
+    pub(crate) fn fixed_units_written(&mut self, group: GroupIdx) -> Result<Vec<Lba>, Stop> {
+        let geometry = self.geometry();
+        if self.free_of(group)?.is_none() {
+            return Ok(Vec::new());
+        }
+        let mut leads: Vec<Lba> = geometry.bitmaps(group).collect();
+        let all = geometry.group(group);
+        let missing = leads.iter().filter(|&&lead| !self.want(lead)).count();
+        if missing > 0 {
+            return Err(Stop::Need);
+        }
+        for from in (0..all.sectors.get()).step_by(SUMS as usize) {
+            let to = (from + SUMS).min(all.sectors.get());
+            for offset in from..to {
+                let lba = all.lba + Sectors::new(offset);
+                if !is_reserved(&geometry, lba) && self.is_taken(lba)? {
+                    leads.push(geometry.sum_of(lba).lead);
+                    break;
+                }
+            }
+        }
+        Ok(leads)
+    }
+
     fn is_taken(&mut self, lba: Lba) -> Result<bool, Stop> {
         let geometry = self.geometry();
         let lead = geometry.bitmap_of(lba);

@@ -3,10 +3,6 @@
 /// See the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Status {
-    /// Sectors that files may take in all, redundancy left out.
-    pub usable_sectors: u64,
-    /// Those of them that are free.
-    pub free_sectors: u64,
     /// Coding extents whose redundancy is not what it should be yet.
     pub groups_stale: u64,
     /// Sectors that were written anew because they could not be read or were wrong.

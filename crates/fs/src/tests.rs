@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::bed::Bed;
 use crate::format::inode::mode;
-use crate::request::{Answer, Changes, Errno, What};
+use crate::request::{Answer, Changes, Errno, ScrubParts, ScrubPlace, Scrubbed, What};
 
 const FILE: u32 = mode::FILE | 0o644;
 
@@ -385,4 +385,78 @@ fn neighbour_of_a_small_overwrite_is_computed_from_what_is_still_in_place() {
     let mut bed = Bed::mount(bed.unmount(), 6);
     assert!(bed.read(inode, 0, 500_000).unwrap() == bytes);
     assert_eq!(bed.fs.status().sectors_lost, 0);
+}
+
+/// All steps of a scrub, added up.
+fn scrub(bed: &mut Bed) -> Scrubbed {
+    let (mut place, mut all) = (ScrubPlace::FIRST, Scrubbed::default());
+    loop {
+        let parts = ScrubParts::ALL;
+        let step = match bed.run(What::Scrub { place, parts }) {
+            Answer::Scrubbed(step) => step,
+            other => panic!("{other:?}"),
+        };
+        all.read += step.read;
+        all.damaged += step.damaged;
+        all.repaired += step.repaired;
+        all.lost += step.lost;
+        match step.next {
+            Some(next) => place = next,
+            None => return all,
+        }
+    }
+}
+
+#[test]
+fn scrub_writes_anew_what_is_bad_and_the_next_one_finds_nothing() {
+    let bytes = noise(3_000_000);
+    let (mut bed, inode) = cold_file(&bytes);
+    let data = bed.find(&bytes);
+    let whole = scrub(&mut bed);
+    assert_eq!((whole.damaged, whole.repaired, whole.lost), (0, 0, 0));
+    assert!(whole.read > data.len() as u64 + 100, "{whole:?}");
+    let geometry = crate::bed::newest(&bed.disk).unwrap().geometry;
+    for lead in (0..geometry.sectors).map(levelhead_units::Lba::new) {
+        if geometry.may_lead(lead) && bed.is_unit(lead.get()) {
+            let copies = geometry.copies_of(lead);
+            bed.overwrite(copies[0].get());
+            bed.bad.insert(copies[2].get());
+        }
+    }
+    for (at, &lba) in data.iter().enumerate() {
+        match at % 100 {
+            0..2 => drop(bed.bad.insert(lba)),
+            7..9 => bed.overwrite(lba),
+            _ => {}
+        }
+    }
+    let found = scrub(&mut bed);
+    assert!(found.damaged > data.len() as u64 / 25 && found.lost == 0, "{found:?}");
+    assert_eq!(found.repaired, found.damaged);
+    let again = scrub(&mut bed);
+    assert_eq!((again.damaged, again.repaired, again.lost), (0, 0, 0));
+    assert!(bed.read(inode, 0, 4_000_000).unwrap() == bytes);
+    let mut bed = Bed::mount(bed.unmount(), 7);
+    assert!(bed.bad.is_empty() && bed.read(inode, 0, 4_000_000).unwrap() == bytes);
+}
+
+#[test]
+fn file_with_lost_sectors_is_named_until_they_are_written_or_it_goes() {
+    let bytes = noise(400_000);
+    let (mut bed, inode) = cold_file(&bytes);
+    let data = bed.find(&bytes);
+    bed.bad.extend(&data[16..21]);
+    let found = scrub(&mut bed);
+    assert_eq!((found.damaged, found.repaired, found.lost), (5, 0, 5));
+    assert_eq!(bed.fs.status().files_damaged, 1);
+    let mut bed = Bed::mount(bed.unmount(), 8);
+    bed.bad.extend(&data[16..21]);
+    assert_eq!(bed.read(inode, 17 * 4_096, 10), Err(Errno::Io));
+    assert_eq!(bed.fs.status().files_damaged, 1);
+    bed.write(inode, 16 * 4_096, &bytes[16 * 4_096..21 * 4_096]);
+    bed.sync(None);
+    let mut bed = Bed::mount(bed.unmount(), 9);
+    assert!(bed.read(inode, 0, 500_000).unwrap() == bytes);
+    assert_eq!(scrub(&mut bed).lost, 0);
+    assert_eq!(bed.fs.status().files_damaged, 0);
 }

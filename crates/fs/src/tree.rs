@@ -130,6 +130,28 @@ impl Attempt<'_> {
         Ok(Vec::new())
     }
 
+    /// The leads of all nodes below the root; leaves are not read for it.
+    pub(crate) fn tree_units(&mut self, number: u64, inode: &Inode) -> Result<Vec<Lba>, Stop> {
+        if inode.form == Form::Content {
+            return Ok(Vec::new());
+        }
+        let mut leads = Vec::new();
+        let mut above = vec![root(inode)?];
+        while let Some(node) = above.pop() {
+            if node.depth == 0 {
+                continue;
+            }
+            let children: Vec<Lba> = node.pairs.iter().map(child).collect();
+            if node.depth > 1 {
+                for &lead in &children {
+                    above.push(self.node(lead, number, node.depth - 1)?);
+                }
+            }
+            leads.extend(children);
+        }
+        Ok(leads)
+    }
+
     /// The value of a key.
     pub(crate) fn tree_get(
         &mut self,

@@ -1,8 +1,8 @@
 //! How a mounted filesystem stands, as the text of an extended attribute of its root that is listed nowhere.
 //!
 //! ```text
-//!   usable_sectors 3841
-//!   free_sectors 3840
+//!   groups_stale 12
+//!   sectors_repaired 3
 //!   ..
 //! ```
 
@@ -18,10 +18,8 @@ pub const STATUS: &str = "system.levelhead.status";
 const TEXT_MAX: usize = 4096;
 
 /// Each figure with its name.
-fn figures(status: &Status) -> [(&'static str, u64); 8] {
+fn figures(status: &Status) -> [(&'static str, u64); 6] {
     let Status {
-        usable_sectors,
-        free_sectors,
         groups_stale,
         sectors_repaired,
         sectors_lost,
@@ -30,8 +28,6 @@ fn figures(status: &Status) -> [(&'static str, u64); 8] {
         files_damaged,
     } = *status;
     [
-        ("usable_sectors", usable_sectors),
-        ("free_sectors", free_sectors),
         ("groups_stale", groups_stale),
         ("sectors_repaired", sectors_repaired),
         ("sectors_lost", sectors_lost),
@@ -52,8 +48,6 @@ fn parse(text: &str) -> Option<Status> {
         line?.parse().ok()
     };
     Some(Status {
-        usable_sectors: figure("usable_sectors")?,
-        free_sectors: figure("free_sectors")?,
         groups_stale: figure("groups_stale")?,
         sectors_repaired: figure("sectors_repaired")?,
         sectors_lost: figure("sectors_lost")?,
@@ -84,8 +78,6 @@ mod tests {
     #[test]
     fn status_is_read_as_it_was_written() {
         let status = Status {
-            usable_sectors: 1,
-            free_sectors: 2,
             groups_stale: 3,
             sectors_repaired: 4,
             sectors_lost: 5,
@@ -97,6 +89,6 @@ mod tests {
         assert!(text.len() < TEXT_MAX);
         assert_eq!(parse(&text), Some(status));
         assert_eq!(parse(&text.replace("groups_stale", "groups")), None);
-        assert_eq!(parse("usable_sectors x\n"), None);
+        assert_eq!(parse("groups_stale x\n"), None);
     }
 }

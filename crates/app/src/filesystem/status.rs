@@ -40,8 +40,6 @@ pub fn filesystem_status(directory: &Path) -> Result<FilesystemStatus, AppError>
     };
     let room = rustix::fs::statvfs(directory).map_err(|errno| blame(errno.into()))?;
     let Status {
-        usable_sectors: _,
-        free_sectors: _,
         groups_stale,
         sectors_repaired,
         sectors_lost,

@@ -58,6 +58,11 @@ impl Checkpoint {
         self.images.remove(&lead).map(|image| image.record)
     }
 
+    /// Whether a unit is to come to its place.
+    pub(super) fn has(&self, lead: Lba) -> bool {
+        self.images.contains_key(&lead)
+    }
+
     /// The oldest record of what is not in its place for good.
     pub(super) fn oldest(&self) -> Option<u64> {
         self.images.values().map(|image| image.record).min()

@@ -30,6 +30,12 @@ pub(super) enum Job {
     Orphan {
         inode: u64,
     },
+    /// A step of a scrub.
+    Scrub,
+    /// Puts a file on the list of damaged ones.
+    Damaged {
+        inode: u64,
+    },
     /// Finds inodes without names that a crash has left.
     FindOrphans {
         from: u64,

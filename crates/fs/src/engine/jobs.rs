@@ -3,6 +3,7 @@
 use levelhead_units::Instant;
 
 use super::job::{Asking, Job, JobId, PAGE, later};
+use super::scrub::Scrubbing;
 use super::{Attempted, Filesystem};
 use crate::attempt::Stop;
 use crate::format::inode::{Inode, mode};
@@ -39,6 +40,8 @@ impl Filesystem {
                 Job::Placed(group) => self.run_placed(id, group),
                 Job::Sync(sync) => self.run_sync_job(id, sync),
                 Job::Orphan { inode } => self.run_orphan(id, inode),
+                Job::Scrub => self.run_scrub(id),
+                Job::Damaged { inode } => self.run_damaged(id, inode),
                 Job::FindOrphans { from } => self.run_find_orphans(id, from),
             }
         }
@@ -147,6 +150,10 @@ impl Filesystem {
             What::RemoveExtended { inode, name } => self
                 .attempt(id, |attempt| attempt.remove_extended(inode, &name, day))
                 .map(|()| Answer::Done),
+            What::Scrub { place, parts } => {
+                let scrubbing = Scrubbing::new(asking.request.id, place, parts);
+                return self.go_on_scrubbing(id, scrubbing);
+            }
             What::Room => self.room(id).map(Answer::Room),
         };
         let request = asking.request.id;
@@ -303,12 +310,8 @@ impl Filesystem {
                 (u128::from(sectors) * u128::from(data) / u128::from(data + redundant)) as u64
             };
             let inodes_free = free / u64::from(geometry.copies) * 8;
-            Ok(Room {
-                sectors: of_files(all),
-                free: of_files(free),
-                inodes: of_files(all),
-                inodes_free,
-            })
+            let inodes = attempt.inodes_used()? + inodes_free;
+            Ok(Room { sectors: of_files(all), free: of_files(free), inodes, inodes_free })
         })
     }
 
@@ -422,8 +425,11 @@ impl Filesystem {
     }
 
     fn run_find_orphans(&mut self, id: JobId, from: u64) {
-        match self.attempt(id, |attempt| attempt.orphans(from)) {
-            Attempted::Complete(found) => {
+        let found =
+            self.attempt(id, |attempt| Ok((attempt.orphans(from)?, attempt.damaged_files()?)));
+        match found {
+            Attempted::Complete((found, damaged)) => {
+                self.counts.files_damaged = damaged;
                 if let Some(last) = found.last() {
                     let job = self.new_job(Job::FindOrphans { from: last + 1 });
                     self.ready.push_back(job);

@@ -29,6 +29,7 @@ mod mounting;
 mod places;
 mod reads;
 mod room;
+mod scrub;
 mod units;
 mod writes;
 
@@ -49,6 +50,7 @@ use self::mounting::Mounting;
 use self::places::StaleExtent;
 use self::reads::{Codes, PageRead, SectorCache};
 use self::room::page_cost;
+use self::scrub::Scrubbing;
 use self::units::UnitRead;
 use crate::action::{Action, Event, SubId, Submit};
 use crate::attempt::{Attempt, Changed, Ground, RoomLeft, Stop};
@@ -84,6 +86,7 @@ pub struct Filesystem {
     job_last: u64,
     unit_reads: BTreeMap<Lba, UnitRead>,
     page_reads: BTreeMap<JobId, PageRead>,
+    scrubs: BTreeMap<JobId, Scrubbing>,
     running: Transaction,
     committing: Option<Committing>,
     journal: Journal,
@@ -149,6 +152,20 @@ enum Purpose {
     Place(Lba),
     Mount,
     Superblock,
+    /// A copy of a unit, for a scrub.
+    Scrub(JobId),
+}
+
+impl Purpose {
+    /// Whether it may change what is on the disk.
+    fn is_write(self) -> bool {
+        match self {
+            Self::Unit(_) | Self::Pages(_) | Self::Scrub(_) => false,
+            Self::FlushBeforeRecord | Self::FlushInPlace => false,
+            Self::Repair | Self::Direct | Self::Record | Self::Mark | Self::InPlace => true,
+            Self::Place(_) | Self::Mount | Self::Superblock => true,
+        }
+    }
 }
 
 /// A sector of a file in the journal.
@@ -182,6 +199,7 @@ struct Counts {
     lost: u64,
     decoded: u64,
     retried: u64,
+    files_damaged: u64,
 }
 
 /// What has come of an attempt of a job.
@@ -217,6 +235,7 @@ impl Filesystem {
             job_last: 0,
             unit_reads: BTreeMap::new(),
             page_reads: BTreeMap::new(),
+            scrubs: BTreeMap::new(),
             running,
             committing: None,
             journal,
@@ -270,6 +289,10 @@ impl Filesystem {
             Purpose::Place(group) => self.handle_placed(group, sub, &reply),
             Purpose::Mount => self.handle_mount(now, sub, reply),
             Purpose::Superblock => self.handle_superblock(&reply),
+            Purpose::Scrub(job) => {
+                let extent = inside.extent.expect("a read has a place");
+                self.handle_scrub(job, sub, extent, reply);
+            }
         }
         self.advance(now);
     }
@@ -314,7 +337,7 @@ impl Filesystem {
             sectors_lost: self.counts.lost,
             sectors_decoded: self.counts.decoded,
             sectors_retried: self.counts.retried,
-            ..Status::default()
+            files_damaged: self.counts.files_damaged,
         }
     }
 

@@ -77,6 +77,10 @@ pub(super) struct PageRead {
     around: Vec<CodingExtent>,
     /// What was read and is not there or not right.
     bad: BTreeSet<Lba>,
+    /// What the first pass did not bring, or not right.
+    pub(super) found_bad: BTreeSet<Lba>,
+    /// Sectors that were written anew.
+    pub(super) repaired: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -301,6 +305,10 @@ impl Filesystem {
                     None => {
                         self.actions
                             .push_back(Action::Event(Event::Lost { lba: *lba, inode: number }));
+                        if !self.is_read_only() {
+                            let job = self.new_job(Job::Damaged { inode: number });
+                            self.ready.push_back(job);
+                        }
                         return self.reply(asking.request.id, Answer::Failed(Errno::Io));
                     }
                 },
@@ -322,6 +330,8 @@ impl Filesystem {
             sums: BTreeMap::new(),
             around: Vec::new(),
             bad: BTreeSet::new(),
+            found_bad: BTreeSet::new(),
+            repaired: 0,
         };
         self.page_reads.insert(id, read);
         self.ask_for(id, &wanted, Effort::Fast);
@@ -421,6 +431,7 @@ impl Filesystem {
                         around.push(extent);
                     }
                 }
+                self.page_reads.get_mut(&id).expect("it reads").found_bad = bad;
                 // RD2
                 around.retain(|extent| self.is_whole(extent));
                 let read = self.page_reads.get_mut(&id).expect("it reads");
@@ -573,21 +584,24 @@ impl Filesystem {
                 self.counts.decoded += 1;
             }
             self.sectors.insert(lba, piece.clone(), sum);
-            self.repair(lba, sum, piece);
+            let is_repaired = self.repair(lba, sum, piece);
+            let read = self.page_reads.get_mut(&id).expect("it reads");
+            read.repaired += u64::from(is_repaired);
         }
     }
 
     /// Writes a sector anew that could not be read, or was not right, if it is still what lies there.
-    fn repair(&mut self, lba: Lba, sum: u32, piece: Piece) {
+    fn repair(&mut self, lba: Lba, sum: u32, piece: Piece) -> bool {
         if self.is_read_only() || self.logged.contains_key(&lba) {
-            return;
+            return false;
         }
         // Its place may have another owner by now; units that have left memory say nothing of that.
         if self.peek(|attempt| attempt.sum(lba)) != Some(Some(sum)) {
-            return;
+            return false;
         }
         self.counts.repaired += 1;
         self.actions.push_back(Action::Event(Event::Repaired { lba }));
         self.submit_write(Purpose::Repair, lba, vec![piece], Durability::Cached);
+        true
     }
 }

@@ -80,7 +80,7 @@ impl Filesystem {
         self.wake(read.waiting);
     }
 
-    fn mend_copies(&mut self, bad: &[Lba], sector: &Sector) {
+    pub(super) fn mend_copies(&mut self, bad: &[Lba], sector: &Sector) {
         if self.is_read_only() {
             return;
         }

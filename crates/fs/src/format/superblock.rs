@@ -36,8 +36,9 @@ mod at {
     pub(super) const CREATED: usize = 128;
     pub(super) const RECORD: usize = 136;
     pub(super) const SPARE: usize = 144;
-    pub(super) const LABEL: usize = 152;
-    pub(super) const LADDER: usize = 200;
+    pub(super) const UNITS: usize = 152;
+    pub(super) const LABEL: usize = 160;
+    pub(super) const LADDER: usize = 208;
     pub(super) const ZEROES: usize = LADDER + 2 * super::Ladder::RUNGS_MAX;
     pub(super) const SUM: usize = 4092;
 }
@@ -86,6 +87,8 @@ pub struct Superblock {
     pub damaged: u64,
     /// The inode whose tree names the units of inodes that have free ones.
     pub spare: u64,
+    /// The inode whose tree names all units of inodes; its size is the number of inodes that are not the filesystem's own.
+    pub units: u64,
     /// When it was made, in seconds since 1970.
     pub created: i64,
     /// The name of the journal's next record, when it was left clean.
@@ -111,6 +114,11 @@ pub enum NoSuperblock {
 }
 
 impl Superblock {
+    /// The inodes that no directory names, and whose trees are lists of the filesystem's own.
+    pub fn own_inodes(&self) -> [u64; 4] {
+        [self.orphans, self.damaged, self.spare, self.units]
+    }
+
     /// As a sector.
     pub fn encode(&self) -> Box<Sector> {
         let mut sector = Box::new([0; SECTOR_SIZE]);
@@ -135,6 +143,7 @@ impl Superblock {
         fields.put_u64(at::ORPHANS, self.orphans);
         fields.put_u64(at::DAMAGED, self.damaged);
         fields.put_u64(at::SPARE, self.spare);
+        fields.put_u64(at::UNITS, self.units);
         fields.put_i64(at::CREATED, self.created);
         fields.put_u64(at::RECORD, self.record);
         for (rung, at) in self.ladder.rungs().iter().zip((at::LADDER..).step_by(2)) {
@@ -196,6 +205,7 @@ impl Superblock {
             orphans: fields.u64(at::ORPHANS),
             damaged: fields.u64(at::DAMAGED),
             spare: fields.u64(at::SPARE),
+            units: fields.u64(at::UNITS),
             created: fields.i64(at::CREATED),
             record: fields.u64(at::RECORD),
             label: label.to_owned(),
@@ -240,6 +250,7 @@ mod tests {
             orphans: 8_001,
             damaged: 8_002,
             spare: 8_003,
+            units: 8_004,
             created: -5,
             record: 77,
             label: "cold shelf".to_owned(),

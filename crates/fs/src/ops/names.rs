@@ -187,6 +187,28 @@ impl Attempt<'_> {
         self.unname(found.entry.inode, inode, asked.now)
     }
 
+    /// Puts a file on the list of those with sectors that are lost, or takes it off. The list's size is their number.
+    pub(crate) fn note_damaged(&mut self, inode: u64, is_damaged: bool) -> Result<(), Stop> {
+        let number = self.superblock.damaged;
+        let mut list = self.inode(number)?;
+        let was_damaged = self.tree_get(number, &list, inode)?.is_some();
+        if was_damaged == is_damaged {
+            return Ok(());
+        }
+        let mut of = Owned { number, inode: &mut list };
+        match is_damaged {
+            true => self.tree_insert(&mut of, inode, Vec::new())?,
+            false => self.tree_remove(&mut of, inode)?,
+        }
+        list.size = if is_damaged { list.size + 1 } else { list.size.saturating_sub(1) };
+        self.set_inode(number, &list)
+    }
+
+    /// How many files have sectors that are lost.
+    pub(crate) fn damaged_files(&mut self) -> Result<u64, Stop> {
+        Ok(self.inode(self.superblock.damaged)?.size)
+    }
+
     /// An inode has a name less; one without names is on the list of orphans.
     fn unname(&mut self, number: u64, mut inode: Inode, now: Moment) -> Result<Unnamed, Stop> {
         // A directory counts itself.
