@@ -282,3 +282,52 @@ fn mount_and_mkfs_call_it_by_name() {
     let refused = by_name("mount.levelhead", &[&target, "/no/dir", "-sv", "-o", "rw,noatime"]);
     assert!(refused.refusal().contains("cannot mount on /no/dir"), "{refused:?}");
 }
+
+/// Sectors of a target that have these bytes get other ones.
+fn damage(target: &str, bytes: &[u8]) {
+    let mut image = fs::read(target).unwrap();
+    let file = OpenOptions::new().write(true).open(target).unwrap();
+    for page in bytes.chunks_exact(4096) {
+        let sector = image.chunks_exact(4096).position(|sector| sector == page).unwrap();
+        let other: Vec<u8> = page.iter().map(|byte| byte ^ 0x5A).collect();
+        file.write_all_at(&other, sector as u64 * 4096).unwrap();
+        image[sector * 4096..][..4096].copy_from_slice(&other);
+    }
+}
+
+#[test]
+fn scrub_repairs_what_is_bad_mounted_or_not_and_names_what_it_cannot() {
+    if !can_mount() {
+        return;
+    }
+    let bed = Bed::new();
+    bed.mount();
+    let bytes = random(2 << 20, 5);
+    let path = bed.point.join("a");
+    fs::write(&path, &bytes).unwrap();
+    bed.umount();
+    damage(&bed.target, &bytes[..2 * 4096]);
+    let point = bed.point.display().to_string();
+    let scrub = |target: &str| levelhead(&["fs", "scrub", target, "--json"]).json();
+    let figure = |found: &serde_json::Value, name: &str| found[name].as_u64().unwrap();
+    let found = scrub(&bed.target);
+    assert_eq!((figure(&found, "sectors_damaged"), figure(&found, "sectors_repaired")), (2, 2));
+    assert!(figure(&found, "sectors_read") > 512, "{found}");
+    damage(&bed.target, &bytes[100 * 4096..104 * 4096]);
+    bed.mount();
+    let found = scrub(&point);
+    assert_eq!((figure(&found, "sectors_damaged"), figure(&found, "sectors_repaired")), (4, 4));
+    assert_eq!(figure(&scrub(&point), "sectors_damaged"), 0);
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+    bed.umount();
+    // The default code repairs 9 of each group.
+    damage(&bed.target, &bytes[200 * 4096..210 * 4096]);
+    let found = scrub(&bed.target);
+    assert_eq!((figure(&found, "sectors_lost"), figure(&found, "files_damaged")), (10, 1));
+    bed.mount();
+    let status = [bed.args("status"), vec!["--json".into()]].concat();
+    let status = levelhead(&status).json();
+    assert_eq!((figure(&status, "files"), figure(&status, "files_damaged")), (2, 1));
+    let refused = levelhead(&["fs", "scrub", &point, "--only", "all"]);
+    assert!(refused.refusal().contains("'all' is none of data, redundancy, metadata"));
+}

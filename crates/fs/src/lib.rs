@@ -40,7 +40,7 @@ mod tree;
 
 pub use action::{Action, Event, SubId, Submit};
 pub use engine::Filesystem;
-pub use format::inode::{FileKind, Moment};
+pub use format::inode::{FileKind, INODES, Moment};
 pub use make::{CannotMake, NewFilesystem, Wishes, Written, make};
 pub use request::{
     Allocation, Answer, Attributes, Caller, Changes, Errno, Listed, Named, Removed, Renaming,

@@ -129,6 +129,7 @@ fn payload(what: &What) -> usize {
         | What::GetExtended { .. }
         | What::ListExtended(_)
         | What::RemoveExtended { .. }
+        | What::Scrub { .. }
         | What::Room => 0,
     }
 }

@@ -19,6 +19,7 @@ use levelhead_fs::{Answer, Attributes, Caller, Changes, Listed, Named, Removed, 
 use levelhead_units::SECTOR_SIZE;
 
 use crate::gate::{Gate, Input};
+use crate::scrub;
 use crate::status::STATUS;
 use crate::translate::{self, Numbers};
 
@@ -78,6 +79,7 @@ fn refusal(answer: &Answer) -> Errno {
         | Answer::Written(_)
         | Answer::Entries(_)
         | Answer::Offset(_)
+        | Answer::Scrubbed(_)
         | Answer::Room(_) => Errno::EIO,
     }
 }
@@ -519,6 +521,14 @@ impl fuser::Filesystem for Kernel {
         let inode = self.numbers.of_core(inode);
         if inode == self.numbers.root && name == STATUS {
             return self.gate.send(Input::Status(Box::new(value(size, reply))));
+        }
+        let step = name.to_str().filter(|_| inode == self.numbers.root).and_then(scrub::parse_name);
+        if let Some(step) = step {
+            if request.uid() != 0 {
+                return reply.error(Errno::EPERM);
+            }
+            let told = value(size, reply);
+            return self.ask(request, step.what(), move |answer| told(scrub::value(answer)));
         }
         let name = name.as_bytes().to_vec();
         self.ask(request, What::GetExtended { inode, name }, value(size, reply));

@@ -1,20 +1,24 @@
 //! `levelhead fs ..`: filesystems with a code inside every file.
 
+mod alone;
 mod background;
 mod code;
 mod make;
 mod mount;
 mod points;
+mod scrub;
 mod status;
 mod target;
 mod umount;
 
 pub use background::{let_go, start_in_background};
+pub use levelhead_fs::ScrubParts;
 pub use levelhead_fs::format::superblock::INTERLEAVE_MAX;
 pub use levelhead_fs::geometry::COPIES_MAX;
 
 pub use code::{CodeWish, Redundancy};
 pub use make::{MadeFilesystem, MakeFilesystem, make_filesystem};
 pub use mount::{Mount, MountOptions, Mounted, mount};
+pub use scrub::{FilesystemScrub, ScrubFilesystem, scrub_filesystem, scrub_parts};
 pub use status::{FilesystemStatus, filesystem_status};
 pub use umount::{Unmounted, umount};

@@ -8,14 +8,15 @@ use std::thread;
 use clap::{Args, Subcommand};
 use levelhead_app::AppError;
 use levelhead_app::filesystem::{
-    CodeWish, MakeFilesystem, Mount, MountOptions, Redundancy, filesystem_status, let_go,
-    make_filesystem, mount, start_in_background, umount,
+    CodeWish, MakeFilesystem, Mount, MountOptions, Redundancy, ScrubFilesystem, ScrubParts,
+    filesystem_status, let_go, make_filesystem, mount, scrub_filesystem, scrub_parts,
+    start_in_background, umount,
 };
 use levelhead_planner::Code;
 use levelhead_units::Bytes;
 
-use crate::signals::stop_once_begun;
-use crate::{Output, say, values};
+use crate::signals::{stop_on_signals, stop_once_begun};
+use crate::{Output, progress, say, values};
 
 /// Sentences of a mount that wait to be printed.
 const SENTENCES_MAX: usize = 1024;
@@ -30,6 +31,8 @@ pub(crate) enum Options {
     Umount(UmountArgs),
     /// Show how a mounted filesystem stands
     Status(StatusArgs),
+    /// Read everything once, mounted or not, and write anew what is bad
+    Scrub(ScrubArgs),
 }
 
 #[derive(Args)]
@@ -99,11 +102,27 @@ pub(crate) struct StatusArgs {
     directory: PathBuf,
 }
 
+#[derive(Args)]
+pub(crate) struct ScrubArgs {
+    /// The directory on which it is mounted; or the file, the block device or the emulated drive that it is on
+    target: String,
+    /// What is read, separated by commas: data, redundancy, metadata
+    #[arg(long, value_name = "PART,..", default_value = "data,redundancy,metadata", value_parser = scrub_parts)]
+    only: ScrubParts,
+    /// The most bytes to be read in a second, such as 50MB
+    #[arg(long, value_name = "SIZE")]
+    rate: Option<Bytes>,
+}
+
 pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
     match options {
         Options::Mkfs(args) => output.print(&make_filesystem(&args.ask())?),
         Options::Mount(args) => args.run(output),
         Options::Umount(UmountArgs { directory }) => output.print(&umount(&directory)?),
+        Options::Scrub(ScrubArgs { target, only, rate }) => {
+            let (stop, ask) = (stop_on_signals()?, ScrubFilesystem { target, parts: only, rate });
+            output.print(&scrub_filesystem(&ask, &stop, progress::bars(output).as_ref())?)
+        }
         Options::Status(StatusArgs { directory }) => output.print(&filesystem_status(&directory)?),
     }
 }

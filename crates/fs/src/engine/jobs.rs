@@ -310,7 +310,7 @@ impl Filesystem {
                 (u128::from(sectors) * u128::from(data) / u128::from(data + redundant)) as u64
             };
             let inodes_free = free / u64::from(geometry.copies) * 8;
-            let inodes = attempt.inodes_used()? + inodes_free;
+            let inodes = attempt.inodes_used()?;
             Ok(Room { sectors: of_files(all), free: of_files(free), inodes, inodes_free })
         })
     }
