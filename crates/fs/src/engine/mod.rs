@@ -110,6 +110,8 @@ pub struct Filesystem {
     commit_at: Option<Instant>,
     /// When what is committed is to be in its place.
     settle_at: Option<Instant>,
+    /// When it moved last.
+    moved_at: Instant,
     /// Whether a write was given to the disk that no flush has followed.
     is_unflushed: bool,
 }
@@ -252,6 +254,7 @@ impl Filesystem {
             free: None,
             commit_at: None,
             settle_at: None,
+            moved_at: now,
             is_unflushed: false,
             superblock,
             settings,
@@ -305,7 +308,11 @@ impl Filesystem {
     /// When [`Filesystem::handle_timeout`] is to be called.
     pub fn deadline(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Mounted => [self.commit_at, self.settle_at].into_iter().flatten().min(),
+            // What was due when it moved last waits for the disk, or for what is due later.
+            Phase::Mounted => {
+                let due = [self.commit_at, self.settle_at].into_iter().flatten();
+                due.filter(|&at| at > self.moved_at).min()
+            }
             _ => None,
         }
     }
@@ -360,6 +367,7 @@ impl Filesystem {
 
     /// Does whatever can be done now.
     fn advance(&mut self, now: Instant) {
+        self.moved_at = self.moved_at.max(now);
         for round in 0_u32.. {
             self.release_freed();
             let mut moved =
