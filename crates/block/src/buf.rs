@@ -45,9 +45,15 @@ impl Buf {
     /// Panics unless that is a whole number of sectors.
     pub fn copy_of(bytes: &[u8]) -> Self {
         assert!(bytes.len().is_multiple_of(SECTOR_SIZE), "{} bytes", bytes.len());
-        let mut buf = Self::zeroed(Sectors::new((bytes.len() / SECTOR_SIZE) as u64));
-        buf.as_mut_slice().copy_from_slice(bytes);
-        buf
+        if bytes.is_empty() {
+            return Self::empty();
+        }
+        // What is filled is not zeroed before.
+        let mut all: Vec<u8> = Vec::with_capacity(bytes.len() + SECTOR_SIZE);
+        all.resize(all.as_ptr().align_offset(SECTOR_SIZE), 0);
+        all.extend_from_slice(bytes);
+        all.resize(bytes.len() + SECTOR_SIZE, 0);
+        Self::over(all, Sectors::new((bytes.len() / SECTOR_SIZE) as u64))
     }
 
     /// How many sectors it has.

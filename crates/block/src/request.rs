@@ -227,6 +227,19 @@ impl Piece {
         Self { buf: Arc::clone(&self.buf), first: self.first + first, sectors }
     }
 
+    /// Puts a piece behind others; it becomes part of the last one if it continues that.
+    pub fn append(pieces: &mut Vec<Self>, piece: Self) {
+        match pieces.last_mut() {
+            Some(last)
+                if Arc::ptr_eq(&last.buf, &piece.buf)
+                    && last.first + last.sectors == piece.first =>
+            {
+                last.sectors += piece.sectors;
+            }
+            Some(_) | None => pieces.push(piece),
+        }
+    }
+
     /// How many sectors these have together.
     pub fn count(pieces: &[Self]) -> Sectors {
         Sectors::new(pieces.iter().map(|piece| u64::from(piece.sectors)).sum())
@@ -295,6 +308,19 @@ mod tests {
             sector.fill(at as u8);
         }
         buf
+    }
+
+    #[test]
+    fn piece_that_continues_the_last_one_becomes_a_part_of_it() {
+        let (one, other) =
+            (Piece::whole(Arc::new(numbered(9))), Piece::whole(Arc::new(numbered(9))));
+        let mut pieces = Vec::new();
+        for piece in
+            [one.part(2, 1), one.part(3, 2), one.part(6, 1), other.part(7, 1), other.part(8, 1)]
+        {
+            Piece::append(&mut pieces, piece);
+        }
+        assert_eq!((pieces.len(), numbers(&pieces)), (3, vec![2, 3, 4, 6, 7, 8]));
     }
 
     fn numbers(pieces: &[Piece]) -> Vec<u8> {

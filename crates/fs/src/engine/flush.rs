@@ -39,6 +39,19 @@ struct Dirty {
     bytes: Piece,
 }
 
+/// What a direct write has of a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DirectWrite {
+    inode: u64,
+    pages: Pages,
+}
+
+impl DirectWrite {
+    pub(super) fn pages(&self) -> u64 {
+        self.pages.to - self.pages.from
+    }
+}
+
 /// What becomes of pages.
 #[derive(Debug, Default)]
 struct FlushPlan {
@@ -304,25 +317,25 @@ impl Filesystem {
         let mut sums: Vec<(Lba, u32)> = Vec::new();
         for DirectExtent { extent, page } in &plan.direct {
             let all = extent.all();
-            let mut buf = Buf::zeroed(all.sectors);
             let first = dirty.partition_point(|dirty| dirty.page < *page);
-            let (data, redundant) =
-                buf.as_mut_slice().split_at_mut(extent.data as usize * PAGE as usize);
-            for (dirty, into) in dirty[first..].iter().zip(data.chunks_mut(PAGE as usize)) {
-                into.copy_from_slice(dirty.bytes.bytes());
-            }
-            let symbols: Vec<&[u8]> = data.chunks(PAGE as usize).collect();
-            self.codes.encode(self.settings.kernel, extent, &symbols, redundant);
-            for (lba, bytes) in all.iter().zip(buf.as_slice().chunks(PAGE as usize)) {
+            let data = &dirty[first..first + extent.data as usize];
+            let symbols: Vec<&[u8]> = data.iter().map(|dirty| dirty.bytes.bytes()).collect();
+            let mut redundant = Buf::zeroed(all.sectors - extent.data().sectors);
+            self.codes.encode(self.settings.kernel, extent, &symbols, redundant.as_mut_slice());
+            let behind = redundant.as_slice().chunks(PAGE as usize);
+            for (lba, bytes) in all.iter().zip(symbols.into_iter().chain(behind)) {
                 sums.push((lba, sum_of(filesystem, lba, bytes)));
             }
-            let pieces = vec![Piece::whole(Arc::new(buf))];
+            let mut pieces = Vec::new();
+            data.iter().for_each(|dirty| Piece::append(&mut pieces, dirty.bytes.clone()));
+            pieces.push(Piece::whole(Arc::new(redundant)));
             let sub = self.submit_write(Purpose::Direct, extent.lba, pieces, Durability::Cached);
             self.running.writes.insert(sub);
             self.running.had_direct = true;
+            let pages = Pages { from: *page, to: page + u64::from(extent.data) };
+            self.direct.insert(sub, DirectWrite { inode: number, pages });
             let file = self.files.get_mut(&number).expect("it is being flushed");
-            for page in *page..page + u64::from(extent.data) {
-                let known = file.pages.get_mut(&page).expect("it was dirty");
+            for (_, known) in file.pages.range_mut(pages.from..pages.to) {
                 known.is_dirty = false;
                 known.writes.insert(sub);
             }
@@ -361,6 +374,7 @@ impl Filesystem {
             self.ready.extend(waiting);
         }
         self.drop_file(number);
+        self.relieve();
     }
 
     /// A direct write has ended: its pages need no memory any more.
@@ -369,20 +383,22 @@ impl Filesystem {
         if let Some(committing) = &mut self.committing {
             committing.writes.remove(&sub);
         }
+        let direct = self.direct.remove(&sub);
         if !is_stored(reply) {
             return self.break_down();
         }
-        let mut empty = Vec::new();
-        for (&number, file) in &mut self.files {
-            file.pages.retain(|_, page| {
-                let was_its = page.writes.remove(&sub);
-                !(was_its && !page.is_dirty && page.writes.is_empty())
-            });
-            if file.pages.is_empty() {
-                empty.push(number);
+        let Some(DirectWrite { inode, pages }) = direct else { return };
+        let Some(file) = self.files.get_mut(&inode) else { return };
+        let mut over = Vec::new();
+        for (&page, known) in file.pages.range_mut(pages.from..pages.to) {
+            let was_its = known.writes.remove(&sub);
+            if was_its && !known.is_dirty && known.writes.is_empty() {
+                over.push(page);
             }
         }
-        empty.into_iter().for_each(|number| self.drop_file(number));
+        over.into_iter().for_each(|page| drop(file.pages.remove(&page)));
+        self.drop_file(inode);
+        self.relieve();
     }
 
     /// Pages go to the disk when many wait, when it is time, and at the end.

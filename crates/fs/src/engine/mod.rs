@@ -44,6 +44,7 @@ use levelhead_units::{Extent, Instant, Lba};
 use self::checkpoint::Checkpoint;
 use self::commit::{Committing, Transaction};
 use self::files::File;
+use self::flush::DirectWrite;
 use self::job::{Asking, Job, JobId};
 use self::journal::Journal;
 use self::mounting::Mounting;
@@ -83,6 +84,8 @@ pub struct Filesystem {
     ready: VecDeque<JobId>,
     /// Jobs that wait until a transaction can take them.
     stalled: Vec<JobId>,
+    /// Writes that wait until less of others is in memory.
+    crowded: Vec<JobId>,
     job_last: u64,
     unit_reads: BTreeMap<Lba, UnitRead>,
     page_reads: BTreeMap<JobId, PageRead>,
@@ -97,6 +100,7 @@ pub struct Filesystem {
     /// Records that are needed for what was freed, until that is durable.
     owed: Vec<Owed>,
     subs: BTreeMap<SubId, Inside>,
+    direct: BTreeMap<SubId, DirectWrite>,
     sub_last: u64,
     actions: VecDeque<Action>,
     counts: Counts,
@@ -234,6 +238,7 @@ impl Filesystem {
             jobs: BTreeMap::new(),
             ready: VecDeque::new(),
             stalled: Vec::new(),
+            crowded: Vec::new(),
             job_last: 0,
             unit_reads: BTreeMap::new(),
             page_reads: BTreeMap::new(),
@@ -246,6 +251,7 @@ impl Filesystem {
             stale: BTreeMap::new(),
             owed: Vec::new(),
             subs: BTreeMap::new(),
+            direct: BTreeMap::new(),
             sub_last: 0,
             actions: VecDeque::new(),
             counts: Counts::default(),
@@ -575,8 +581,8 @@ impl Filesystem {
             self.ready.extend(committing.syncs);
             self.ready.extend(committing.waiting);
         }
-        let stalled = std::mem::take(&mut self.stalled);
-        self.ready.extend(stalled);
+        self.ready.extend(std::mem::take(&mut self.stalled));
+        self.ready.extend(std::mem::take(&mut self.crowded));
     }
 
     fn reply(&mut self, id: RequestId, answer: Answer) {

@@ -7,6 +7,7 @@ use levelhead_block::{Buf, Piece};
 use levelhead_units::{Instant, Sectors};
 
 use super::files::Page;
+use super::flush::DirectWrite;
 use super::job::{Asking, Job, JobId, PAGE, later};
 use super::reads::{Plan, Source};
 use super::room::DIRTY_MAX;
@@ -39,15 +40,41 @@ enum Edited {
     Failed(Errno),
 }
 
+/// Something has to come first; the job is ready again then.
+struct Later;
+
 impl Filesystem {
     pub(super) fn run_write(&mut self, now: Instant, id: JobId, mut asking: Box<Asking>) {
-        let What::Write { inode: number, offset, bytes, appends } = &asking.request.what else {
+        let What::Write { bytes, .. } = &mut asking.request.what else {
             unreachable!("it is a write")
         };
-        let (number, appends) = (*number, *appends);
-        let bytes = bytes.clone();
+        let brought = std::mem::take(bytes);
+        match self.write(now, id, &mut asking, &brought) {
+            Ok(answer) => {
+                self.page_reads.remove(&id);
+                self.reply(asking.request.id, answer);
+            }
+            Err(Later) => {
+                if let What::Write { bytes, .. } = &mut asking.request.what {
+                    *bytes = brought;
+                }
+                self.keep(id, Job::Request(asking));
+            }
+        }
+    }
+
+    fn write(
+        &mut self,
+        now: Instant,
+        id: JobId,
+        asking: &mut Asking,
+        bytes: &[u8],
+    ) -> Result<Answer, Later> {
+        let What::Write { inode: number, offset, appends, .. } = asking.request.what else {
+            unreachable!("it is a write")
+        };
         if self.waits_for_cut(number, id) {
-            return self.keep(id, Job::Request(asking));
+            return Err(Later);
         }
         let known = self.files.get(&number).and_then(|file| file.size);
         let checked = self.attempt(id, |attempt| {
@@ -59,25 +86,21 @@ impl Filesystem {
             Ok((inode, size, attempt.free_in_all()?))
         });
         let (inode, size, free) = match checked {
-            Attempted::Complete(checked) => {
-                self.free = Some(checked.2);
-                checked
-            }
-            Attempted::Failed(errno) => {
-                return self.reply(asking.request.id, Answer::Failed(errno));
-            }
-            Attempted::Waits => return self.keep(id, Job::Request(asking)),
+            Attempted::Complete(checked) => checked,
+            Attempted::Failed(errno) => return Ok(Answer::Failed(errno)),
+            Attempted::Waits => return Err(Later),
         };
+        self.free = Some(free);
         if self.is_read_only() {
-            return self.reply(asking.request.id, Answer::Failed(Errno::ReadOnly));
+            return Ok(Answer::Failed(Errno::ReadOnly));
         }
-        let offset = if appends { size } else { *offset };
+        let offset = if appends { size } else { offset };
         let end = offset.saturating_add(bytes.len() as u64);
         if let Err(errno) = check_size(end) {
-            return self.reply(asking.request.id, Answer::Failed(errno));
+            return Ok(Answer::Failed(errno));
         }
         if bytes.is_empty() {
-            return self.reply(asking.request.id, Answer::Written(0));
+            return Ok(Answer::Written(0));
         }
         // Room for all that is in memory is decided here, and not when it is too late.
         let pages = end.div_ceil(PAGE) - offset / PAGE;
@@ -86,29 +109,26 @@ impl Filesystem {
             if asking.step % TAIL_DONE < 2 {
                 // What is in memory takes less than it may need, and what was freed comes back.
                 asking.step += 1;
-                self.keep(id, Job::Request(asking));
-                return self.sync_for(id, None);
+                self.sync_for(id, None);
+                return Err(Later);
             }
-            self.page_reads.remove(&id);
-            return self.reply(asking.request.id, Answer::Failed(Errno::NoSpace));
+            return Ok(Answer::Failed(Errno::NoSpace));
         }
-        if self.dirty > DIRTY_MAX {
-            self.keep(id, Job::Request(asking));
-            return self.sync_for(id, None);
+        if self.is_crowded() {
+            self.crowded.push(id);
+            return Err(Later);
         }
         if asking.step < TAIL_DONE {
-            match self.zero_tail(id, &mut asking, number, size, offset) {
-                None => return self.keep(id, Job::Request(asking)),
-                Some(Err(errno)) => return self.reply(asking.request.id, Answer::Failed(errno)),
+            match self.zero_tail(id, asking, number, size, offset) {
+                None => return Err(Later),
+                Some(Err(errno)) => return Ok(Answer::Failed(errno)),
                 Some(Ok(())) => asking.step = TAIL_DONE,
             }
         }
-        let edit = Edit { inode: number, offset, bytes: Some(&bytes), count: bytes.len() as u64 };
-        match self.edit(id, &mut asking, &edit, size) {
-            Edited::Waits => return self.keep(id, Job::Request(asking)),
-            Edited::Failed(errno) => {
-                return self.reply(asking.request.id, Answer::Failed(errno));
-            }
+        let edit = Edit { inode: number, offset, bytes: Some(bytes), count: bytes.len() as u64 };
+        match self.edit(id, asking, &edit, size) {
+            Edited::Waits => return Err(Later),
+            Edited::Failed(errno) => return Ok(Answer::Failed(errno)),
             Edited::Done => {}
         }
         let (day, caller) = (asking.request.now, asking.request.caller);
@@ -130,7 +150,19 @@ impl Filesystem {
         }
         file.modified = Some(file.modified.map_or(day, |known| later(known, day)));
         self.begin_commit_soon(now);
-        self.reply(asking.request.id, Answer::Written(bytes.len() as u32));
+        Ok(Answer::Written(bytes.len() as u32))
+    }
+
+    /// Whether so much was written that is not on the disk that the next write waits.
+    fn is_crowded(&self) -> bool {
+        self.dirty + self.direct.values().map(DirectWrite::pages).sum::<u64>() > DIRTY_MAX
+    }
+
+    /// Writes that have waited for others go on.
+    pub(super) fn relieve(&mut self) {
+        if !self.crowded.is_empty() && !self.is_crowded() {
+            self.ready.extend(std::mem::take(&mut self.crowded));
+        }
     }
 
     /// Changes pages in memory; those that are changed in part and are on the disk alone are read first.
