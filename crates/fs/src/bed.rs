@@ -13,7 +13,7 @@ use crate::format::inode::Moment;
 use crate::format::superblock::Superblock;
 use crate::format::unit::Sector;
 use crate::made::wishes;
-use crate::make::make;
+use crate::make::{Wishes, make};
 use crate::request::{Answer, Attributes, Caller, Errno, Named, Request, What};
 use crate::{Action, Filesystem, Settings, Submit};
 
@@ -43,8 +43,13 @@ pub(crate) struct Bed {
 impl Bed {
     /// A new filesystem, mounted.
     pub(crate) fn new(sectors: u64, seed: u64) -> Self {
-        let new = make(&wishes(sectors, 3)).unwrap();
-        let mut disk = Memory::new(Sectors::new(sectors));
+        Self::made(&wishes(sectors, 3), seed)
+    }
+
+    /// The same of another kind.
+    pub(crate) fn made(wishes: &Wishes, seed: u64) -> Self {
+        let new = make(wishes).unwrap();
+        let mut disk = Memory::new(wishes.size);
         for written in new.first.iter().chain(&new.last) {
             let one = Extent::new(written.lba, Sectors::new(1));
             disk.bytes_mut(one).copy_from_slice(&written.bytes[..]);
@@ -54,8 +59,13 @@ impl Bed {
 
     /// What is on a disk, mounted.
     pub(crate) fn mount(disk: Memory, seed: u64) -> Self {
+        Self::mount_with(disk, seed, Settings::new(Kernel::best()))
+    }
+
+    /// The same in some other way.
+    pub(crate) fn mount_with(disk: Memory, seed: u64, settings: Settings) -> Self {
         let superblock = newest(&disk).expect("a superblock is left");
-        let fs = Filesystem::new(Instant::ZERO, superblock, Settings::new(Kernel::best()));
+        let fs = Filesystem::new(Instant::ZERO, superblock, settings);
         let medium = copy(&disk);
         let mut bed = Self {
             fs,
@@ -222,12 +232,17 @@ impl Bed {
     }
 
     /// Everything comes to its place, and the disk is left in order.
-    pub(crate) fn unmount(mut self) -> Memory {
+    pub(crate) fn unmount(self) -> Memory {
+        self.unmount_counted().0
+    }
+
+    /// The same, with the sectors that were read in all.
+    pub(crate) fn unmount_counted(mut self) -> (Memory, u64) {
         self.fs.unmount(self.now);
         self.take();
         while self.step() {}
         assert!(self.fs.is_unmounted(), "{}", self.fs.left());
-        self.disk
+        (self.disk, self.read)
     }
 
     pub(crate) fn root(&self, name: &str) -> Named {

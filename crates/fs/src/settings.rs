@@ -14,6 +14,17 @@ pub enum MountMode {
     ReadOnly,
 }
 
+/// How the redundancy of a group is computed in which some sectors have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// In the way that reads less, commands counted.
+    Sooner,
+    /// From all of its data.
+    Scratch,
+    /// From what has changed, where the old redundancy is there.
+    Difference,
+}
+
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -23,6 +34,8 @@ pub struct Settings {
     pub cache: Sectors,
     /// What was written and not synced is safe after this time.
     pub commit_every: Nanos,
+    /// How redundancy is brought up to date.
+    pub update: Update,
     /// What computes redundancy.
     pub kernel: Kernel,
     /// What keeps files safe through a power cut: all of it, but for tests that must notice what is left out.
@@ -36,6 +49,7 @@ impl Settings {
             mode: MountMode::ReadWrite,
             cache: Sectors::new(1 << 16),
             commit_every: Nanos::from_secs(5),
+            update: Update::Sooner,
             kernel,
             rules: Rules::ALL,
         }

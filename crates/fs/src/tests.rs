@@ -2,9 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use levelhead_erasure::Kernel;
+
 use crate::bed::Bed;
 use crate::format::inode::mode;
+use crate::format::ladder::Ladder;
+use crate::made::wishes;
+use crate::make::Wishes;
 use crate::request::{Answer, Changes, Errno, ScrubParts, ScrubPlace, Scrubbed, What};
+use crate::{Settings, Update};
 
 const FILE: u32 = mode::FILE | 0o644;
 
@@ -218,7 +224,10 @@ fn power_cut_loses_nothing_that_was_synced() {
 
 /// A file of this many bytes on a disk that was left in order, and where its sectors lie.
 fn cold_file(bytes: &[u8]) -> (Bed, u64) {
-    let mut bed = Bed::new(20_000, 9);
+    cold_file_in(Bed::new(20_000, 9), bytes)
+}
+
+fn cold_file_in(mut bed: Bed, bytes: &[u8]) -> (Bed, u64) {
     let name = bed.root("a file");
     let inode = bed.make(&name, FILE).inode;
     bed.write(inode, 0, bytes);
@@ -459,4 +468,35 @@ fn file_with_lost_sectors_is_named_until_they_are_written_or_it_goes() {
     assert!(bed.read(inode, 0, 500_000).unwrap() == bytes);
     assert_eq!(scrub(&mut bed).lost, 0);
     assert_eq!(bed.fs.status().files_damaged, 0);
+}
+
+#[test]
+fn redundancy_is_the_same_from_all_data_and_from_what_has_changed() {
+    let bytes = noise(1_000_000);
+    let mut reads = Vec::new();
+    for update in [Update::Scratch, Update::Difference, Update::Sooner] {
+        let long = Wishes { ladder: Ladder::fixed(246, 9).unwrap(), ..wishes(20_000, 3) };
+        let (bed, inode) = cold_file_in(Bed::made(&long, 9), &bytes);
+        let data = bed.find(&bytes);
+        let settings = Settings { update, ..Settings::new(Kernel::best()) };
+        let mut bed = Bed::mount_with(bed.disk, 3, settings);
+        let mut known = bytes.clone();
+        for page in [3, 70, 71] {
+            bed.write(inode, page * 4_096, &[page as u8; 4_096]);
+            known[page as usize * 4_096..][..4_096].fill(page as u8);
+        }
+        bed.sync(None);
+        let before = bed.read;
+        let mut bed = {
+            let (disk, read) = bed.unmount_counted();
+            reads.push(read - before);
+            Bed::mount(disk, 4)
+        };
+        // Of the codeword the changed ones and two others cannot be read.
+        bed.bad.extend([3, 70, 71, 100, 101].map(|page| data[page]));
+        assert!(bed.read(inode, 0, 2_000_000).unwrap() == known, "{update:?}");
+        assert_eq!(bed.fs.status().sectors_lost, 0);
+    }
+    let [scratch, difference, sooner] = reads[..] else { panic!("three ways") };
+    assert!(scratch > 240 && difference < 40 && sooner == difference, "{reads:?}");
 }

@@ -28,6 +28,7 @@ mod journal;
 mod mounting;
 mod places;
 mod reads;
+mod reencode;
 mod room;
 mod scrub;
 mod units;

@@ -16,7 +16,8 @@ use levelhead_block::{Buf, Durability, Piece, Reply};
 use levelhead_units::{Instant, Lba, Sectors};
 
 use super::job::{Job, JobId, PAGE};
-use super::reads::{Plan, Target};
+use super::reads::Plan;
+use super::reencode::{Sources, Way};
 use super::{Attempted, Filesystem, Phase, Purpose, SubId, is_stored};
 use crate::format::extent::CodingExtent;
 use crate::sums::sum_of;
@@ -43,6 +44,8 @@ pub(super) enum Placing {
     Reading {
         job: JobId,
         as_of: u64,
+        /// How the redundancy is computed, once that is decided.
+        way: Option<Way>,
     },
     Writing {
         subs: BTreeSet<SubId>,
@@ -112,7 +115,7 @@ impl Filesystem {
         for &(_, group) in &waiting {
             let job = self.new_job(Job::Place(group));
             let stale = self.stale.get_mut(&group).expect("it was found");
-            stale.state = Placing::Reading { job, as_of: stale.changed };
+            stale.state = Placing::Reading { job, as_of: stale.changed, way: None };
             self.ready.push_back(job);
         }
         !waiting.is_empty()
@@ -135,28 +138,32 @@ impl Filesystem {
             return self.keep(id, Job::Place(group));
         }
         if let Some(read) = self.take_sectors(id) {
-            return self.write_places(group, &read.got);
+            let stale = self.stale.get_mut(&group).expect("it was found");
+            let Placing::Reading { way, .. } = &mut stale.state else { unreachable!("it reads") };
+            if *way == Some(Way::Difference) && !read.lost.is_empty() {
+                // What has changed cannot be told from what was.
+                *way = Some(Way::Scratch);
+            } else {
+                return self.write_places(group, &read.got);
+            }
         }
         let summed = self.attempt(id, |attempt| {
-            let mut targets = BTreeMap::new();
-            for lba in extent.data().iter() {
-                if let Some(sum) = attempt.sum(lba)? {
-                    targets.insert(lba, Target { sum, extent });
-                }
+            let mut sums = BTreeMap::new();
+            for lba in extent.all().iter() {
+                sums.insert(lba, attempt.sum(lba)?);
             }
-            Ok(targets)
+            Ok(sums)
         });
         match summed {
-            Attempted::Complete(mut targets) => {
-                let mut got = BTreeMap::new();
-                targets.retain(|&lba, target| {
-                    let known = self.sectors.get(lba, target.sum);
-                    let is_missing = known.is_none() && !self.logged.contains_key(&lba);
-                    got.extend(known.map(|piece| (lba, piece)));
-                    is_missing
-                });
-                // What a crash or this comes between is as it was: the journal's bytes are not part of the old codeword.
-                got.retain(|lba, _| !self.logged.contains_key(lba));
+            Attempted::Complete(sums) => {
+                let stale = &self.stale[&group];
+                let Placing::Reading { way, .. } = stale.state else { unreachable!("it reads") };
+                let may_differ = !stale.is_begun && way.is_none();
+                let Sources { way, targets, got } = self.sources_of(extent, &sums, may_differ);
+                let stale = self.stale.get_mut(&group).expect("it was found");
+                if let Placing::Reading { way: known, .. } = &mut stale.state {
+                    *known = Some(way);
+                }
                 self.keep(id, Job::Place(group));
                 self.read_sectors(id, Plan { sources: Vec::new(), targets });
                 self.page_reads.get_mut(&id).expect("it reads").got.extend(got);
@@ -179,7 +186,7 @@ impl Filesystem {
     fn write_places(&mut self, group: Lba, got: &BTreeMap<Lba, Piece>) {
         let filesystem = self.superblock.filesystem();
         let stale = self.stale.get_mut(&group).expect("it is being placed");
-        let Placing::Reading { as_of, .. } = stale.state else { unreachable!("it was read") };
+        let Placing::Reading { as_of, way, .. } = stale.state else { unreachable!("it was read") };
         let extent = stale.extent;
         let is_changed = stale.changed != as_of;
         if is_changed || self.is_being_repaired(extent.all()) {
@@ -187,19 +194,10 @@ impl Filesystem {
             stale.state = Placing::Waiting;
             return;
         }
-        let zero = [0; PAGE as usize];
-        // What is lost counts as zeroes: it stays lost, and the others can be computed.
-        let data: Vec<&[u8]> = extent
-            .data()
-            .iter()
-            .map(|lba| {
-                let logged = self.logged.get(&lba).map(|logged| &logged.page);
-                logged.or_else(|| got.get(&lba)).map_or(&zero[..], |piece| piece.bytes())
-            })
-            .collect();
         let redundant = extent.all().sectors - extent.data().sectors;
         let mut buf = Buf::zeroed(redundant);
-        self.codes.encode(self.settings.kernel, &extent, &data, buf.as_mut_slice());
+        let way = way.expect("it was decided");
+        self.compute_redundancy(extent, way, got, buf.as_mut_slice());
         let first = extent.data().end();
         let sums: Vec<(Lba, u32)> = (first.get()..)
             .map(Lba::new)
