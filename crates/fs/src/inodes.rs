@@ -89,7 +89,7 @@ impl Attempt<'_> {
     fn spare_unit(&mut self, near: Lba) -> Result<Option<Lba>, Stop> {
         let spare = self.superblock.spare;
         let list = self.inode(spare)?;
-        let behind = self.tree_from(spare, &list, near.get())?.first().map(|pair| pair.key);
+        let behind = self.tree_next(spare, &list, near.get())?.map(|pair| pair.key);
         let found = match behind {
             Some(lead) => Some(lead),
             None => self.tree_floor(spare, &list, near.get())?.map(|pair| pair.key),

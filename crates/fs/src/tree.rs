@@ -9,6 +9,7 @@ use crate::attempt::{Attempt, Stop, broken};
 use crate::format::fields::Fields;
 use crate::format::inode::{Form, INLINE, Inode};
 use crate::format::node::{DEPTH_MAX, Node, Pair};
+use crate::format::packed::{self, Packed};
 use crate::format::unit::{BODY, Kind};
 use crate::request::Errno;
 
@@ -50,6 +51,47 @@ impl Attempt<'_> {
         broken((node.depth == depth && !node.pairs.is_empty()).then_some(node))
     }
 
+    /// The lead of the leaf for a key; nothing if the root is one.
+    fn leaf_of(&mut self, number: u64, inode: &Inode, key: u64) -> Result<Option<Lba>, Stop> {
+        let mut node = broken(Packed::new(&inode.inline))?;
+        let mut lead = None;
+        while node.depth() > 0 {
+            let pair = broken(node.floor(key).or_else(|| node.first()))?;
+            let (below, depth) = (Lba::new(Fields(pair.value).u64(0)), node.depth() - 1);
+            lead = Some(below);
+            node = broken(Packed::new(self.read(below, Kind::Node, number)?))?;
+            // A child that is not below its parent would have no end.
+            broken((node.depth() == depth && node.count() > 0).then_some(()))?;
+        }
+        Ok(lead)
+    }
+
+    /// A leaf, by its lead.
+    fn leaf<'b>(
+        &'b mut self,
+        number: u64,
+        inode: &'b Inode,
+        lead: Option<Lba>,
+    ) -> Result<Packed<'b>, Stop> {
+        let bytes = match lead {
+            Some(lead) => self.read(lead, Kind::Node, number)?,
+            None => &inode.inline[..],
+        };
+        broken(Packed::new(bytes))
+    }
+
+    /// The same, to be changed.
+    fn change_leaf<'b>(
+        &'b mut self,
+        of: &'b mut Owned<'_>,
+        lead: Option<Lba>,
+    ) -> Result<&'b mut [u8], Stop> {
+        match lead {
+            Some(lead) => self.change(lead, Kind::Node, of.number),
+            None => Ok(&mut of.inode.inline),
+        }
+    }
+
     /// The leaf for a key, and the nodes above it.
     fn descend(&mut self, number: u64, inode: &Inode, key: u64) -> Result<Vec<Step>, Stop> {
         let mut steps = vec![Step { lead: None, node: root(inode)?, child: 0 }];
@@ -74,11 +116,12 @@ impl Attempt<'_> {
         inode: &Inode,
         key: u64,
     ) -> Result<Option<Pair>, Stop> {
-        let mut steps = self.descend(number, inode, key)?;
-        let mut leaf = steps.pop().expect("there is a leaf").node;
-        if let Some(at) = leaf.floor(key) {
-            return Ok(Some(leaf.pairs.swap_remove(at)));
+        let lead = self.leaf_of(number, inode, key)?;
+        if let Some(pair) = self.leaf(number, inode, lead)?.floor(key) {
+            return Ok(Some(Pair { key: pair.key, value: pair.value.to_vec() }));
         }
+        let mut steps = self.descend(number, inode, key)?;
+        steps.pop();
         // Its first pairs were removed: the last one to the left.
         while let Some(Step { node, child: at, .. }) = steps.pop() {
             if at > 0 {
@@ -159,9 +202,24 @@ impl Attempt<'_> {
         inode: &Inode,
         key: u64,
     ) -> Result<Option<Vec<u8>>, Stop> {
-        let mut steps = self.descend(number, inode, key)?;
-        let mut leaf = steps.pop().expect("there is a leaf").node;
-        Ok(leaf.find(key).ok().map(|at| leaf.pairs.swap_remove(at).value))
+        let lead = self.leaf_of(number, inode, key)?;
+        Ok(self.leaf(number, inode, lead)?.get(key).map(|pair| pair.value.to_vec()))
+    }
+
+    /// The pair of a key, or the next one behind it.
+    pub(crate) fn tree_next(
+        &mut self,
+        number: u64,
+        inode: &Inode,
+        key: u64,
+    ) -> Result<Option<Pair>, Stop> {
+        let lead = self.leaf_of(number, inode, key)?;
+        let found = self.leaf(number, inode, lead)?.pairs().find(|pair| pair.key >= key);
+        let found = found.map(|pair| Pair { key: pair.key, value: pair.value.to_vec() });
+        if found.is_some() {
+            return Ok(found);
+        }
+        Ok(self.tree_from(number, inode, key)?.into_iter().next())
     }
 
     /// Gives a key a value.
@@ -171,6 +229,14 @@ impl Attempt<'_> {
         key: u64,
         value: Vec<u8>,
     ) -> Result<(), Stop> {
+        let lead = self.leaf_of(of.number, of.inode, key)?;
+        let leaf = self.leaf(of.number, of.inode, lead)?;
+        // Where a first key comes in, the node above has to know it.
+        let is_plain = lead.is_none() || leaf.first().is_some_and(|first| first.key < key);
+        if is_plain && leaf.has_room(value.len()) && leaf.get(key).is_none() {
+            packed::insert(self.change_leaf(of, lead)?, key, &value);
+            return Ok(());
+        }
         let mut steps = self.descend(of.number, of.inode, key)?;
         let mut last = steps.pop().expect("there is a leaf");
         let pair = Pair { key, value };
@@ -186,6 +252,15 @@ impl Attempt<'_> {
 
     /// Takes a key away, if it is there.
     pub(crate) fn tree_remove(&mut self, of: &mut Owned<'_>, key: u64) -> Result<(), Stop> {
+        let lead = self.leaf_of(of.number, of.inode, key)?;
+        let leaf = self.leaf(of.number, of.inode, lead)?;
+        if leaf.get(key).is_none() {
+            return Ok(());
+        }
+        if lead.is_none() || leaf.count() > 1 {
+            packed::remove(self.change_leaf(of, lead)?, key);
+            return Ok(());
+        }
         let mut steps = self.descend(of.number, of.inode, key)?;
         let mut last = steps.pop().expect("there is a leaf");
         let Ok(at) = last.node.find(key) else { return Ok(()) };

@@ -112,8 +112,8 @@ impl Attempt<'_> {
                     }
                 }
                 None => {
-                    let after = self.tree_from(of.number, of.inode, page)?;
-                    let hole_end = after.first().map_or(run_end, |pair| pair.key.min(run_end));
+                    let after = self.tree_next(of.number, of.inode, page)?;
+                    let hole_end = after.map_or(run_end, |pair| pair.key.min(run_end));
                     let count = hole_end - page;
                     if count < DIRECT_MIN && room == 0 {
                         break;
@@ -198,8 +198,8 @@ impl Attempt<'_> {
             if page >= pages.to {
                 break;
             }
-            let after = self.tree_from(number, &inode, page)?;
-            let end = after.first().map_or(pages.to, |pair| pair.key.min(pages.to));
+            let after = self.tree_next(number, &inode, page)?;
+            let end = after.map_or(pages.to, |pair| pair.key.min(pages.to));
             let mut of = Owned { number, inode: &mut inode };
             let near = self.near(&of, page)?;
             let extent = self.new_extent(of.inode, near, end - page)?;

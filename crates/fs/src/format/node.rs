@@ -13,7 +13,7 @@
 use super::fields::{Fields, FieldsMut};
 
 /// Bytes of the beginning.
-const HEAD: usize = 6;
+pub(super) const HEAD: usize = 6;
 
 /// Bytes of a pair beside its value.
 pub const PAIR: usize = 10;
@@ -21,11 +21,11 @@ pub const PAIR: usize = 10;
 /// The deepest tree: with 200 children a node it has more leaves than a disk has sectors.
 pub const DEPTH_MAX: u8 = 7;
 
-mod at {
-    pub(super) const DEPTH: usize = 0;
-    pub(super) const ZERO: usize = 1;
-    pub(super) const COUNT: usize = 2;
-    pub(super) const END: usize = 4;
+pub(super) mod at {
+    pub(in crate::format) const DEPTH: usize = 0;
+    pub(in crate::format) const ZERO: usize = 1;
+    pub(in crate::format) const COUNT: usize = 2;
+    pub(in crate::format) const END: usize = 4;
 }
 
 /// A key and its value.

@@ -62,18 +62,15 @@ impl Attempt<'_> {
         let first = key_of(name, self.superblock.filesystem());
         let mut from = first;
         loop {
-            let pairs = self.tree_from(number, directory, from)?;
-            for pair in &pairs {
-                if pair.key >= first + TWINS {
-                    return Ok(None);
-                }
-                let entry = broken(Entry::decode(&pair.value))?;
-                if entry.name == name {
-                    return Ok(Some(Found { key: pair.key, entry }));
-                }
+            let next = self.tree_next(number, directory, from)?;
+            let Some(pair) = next.filter(|pair| pair.key < first + TWINS) else {
+                return Ok(None);
+            };
+            let entry = broken(Entry::decode(&pair.value))?;
+            if entry.name == name {
+                return Ok(Some(Found { key: pair.key, entry }));
             }
-            let Some(last) = pairs.last() else { return Ok(None) };
-            from = last.key + 1;
+            from = pair.key + 1;
         }
     }
 
