@@ -19,6 +19,7 @@ mod attempt;
 #[cfg(test)]
 mod bed;
 mod cache;
+pub mod check;
 mod engine;
 pub mod format;
 pub mod geometry;

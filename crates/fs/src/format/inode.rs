@@ -134,6 +134,14 @@ pub mod mode {
     pub const DIRECTORY: u32 = 0o040_000;
     /// A symbolic link.
     pub const LINK: u32 = 0o120_000;
+    /// A named pipe.
+    pub const PIPE: u32 = 0o010_000;
+    /// A character device.
+    pub const CHARACTER_DEVICE: u32 = 0o020_000;
+    /// A block device.
+    pub const BLOCK_DEVICE: u32 = 0o060_000;
+    /// A socket.
+    pub const SOCKET: u32 = 0o140_000;
     /// Set the owner when it is run.
     pub const SETUID: u32 = 0o4000;
     /// Set the group when it is run.

@@ -1,0 +1,113 @@
+//! The superblocks: which one counts, and which copies are not what they should be.
+
+use std::collections::BTreeSet;
+
+use levelhead_block::BlockDevice;
+use levelhead_units::{Lba, Sectors};
+
+use super::CannotCheck;
+use super::disk::Disk;
+use crate::format::superblock::{NoSuperblock, Superblock};
+use crate::format::unit::Sector;
+use crate::geometry::{COPIES_MAX, Geometry};
+
+/// Bytes that differ from one mount to the next: the state, the generation, the record and the checksum.
+const OF_A_MOUNT: [std::ops::Range<usize>; 4] = [20..21, 48..56, 136..144, 4_092..4_096];
+
+/// The superblock that counts, and the copies that are not what they should be.
+pub(super) struct Found {
+    pub(super) superblock: Superblock,
+    /// They are damaged, or older than a cut can have left them.
+    pub(super) bad: Vec<Lba>,
+    /// They are not the same as the one that counts, for whatever reason.
+    pub(super) others: Vec<Lba>,
+}
+
+/// Looks for them.
+pub(super) fn find(disk: &mut Disk<'_>) -> Result<Found, CannotCheck> {
+    let size = disk.size();
+    let first = read(disk, Lba::ZERO);
+    let mut unknown = None;
+    let places: BTreeSet<Lba> = match &first {
+        Ok(superblock) => superblock.geometry.superblocks().into(),
+        Err(why) => {
+            if let NoSuperblock::Unknown { version, features } = *why {
+                unknown = Some(CannotCheck::Unknown { version, features });
+            }
+            places(size)
+        }
+    };
+    let mut found: Vec<Superblock> = Vec::new();
+    for lba in places.into_iter().filter(|lba| lba.get() < size.get()) {
+        found.extend(read(disk, lba).ok());
+    }
+    // One of another filesystem, which was there before, does not count beside the first one.
+    if let Ok(first) = &first {
+        found.retain(|other| other.identity == first.identity);
+    }
+    if let Some(trouble) = disk.trouble() {
+        return Err(CannotCheck::Device { reason: trouble.to_owned() });
+    }
+    let newest = found.into_iter().max_by_key(|superblock| superblock.generation);
+    let superblock = match (newest, unknown) {
+        (_, Some(unknown)) => return Err(unknown),
+        (None, None) => return Err(CannotCheck::NoFilesystem),
+        (Some(newest), None) => newest,
+    };
+    if superblock.geometry.sectors > size.get() {
+        let wanted = Sectors::new(superblock.geometry.sectors);
+        return Err(CannotCheck::Short { wanted, has: size });
+    }
+    let (right, mut bad, mut others) = (superblock.encode(), Vec::new(), Vec::new());
+    for lba in superblock.geometry.superblocks() {
+        let bytes = disk.read_one(lba);
+        match bytes {
+            Some(bytes) if bytes == right => continue,
+            Some(bytes) if may_be_cut(&bytes, &superblock) => {}
+            Some(_) | None => bad.push(lba),
+        }
+        others.push(lba);
+    }
+    Ok(Found { superblock, bad, others })
+}
+
+/// Writes those anew that are not the same as the one that counts.
+pub(super) fn rewrite(device: &mut dyn BlockDevice) -> Result<(), CannotCheck> {
+    let mut disk = Disk::new(device);
+    let Found { superblock, others, .. } = find(&mut disk)?;
+    for lba in others {
+        disk.write(lba, &superblock.encode());
+        disk.flush();
+    }
+    match disk.trouble() {
+        Some(reason) => Err(CannotCheck::Device { reason: reason.to_owned() }),
+        None => Ok(()),
+    }
+}
+
+/// Whether a cut between the writes of the three copies, or within one of them, can have left a copy so.
+fn may_be_cut(bytes: &Sector, newest: &Superblock) -> bool {
+    let right = newest.encode();
+    let is_of_a_mount = |at: &usize| OF_A_MOUNT.iter().any(|range| range.contains(at));
+    let is_same =
+        (0..bytes.len()).filter(|at| bytes[*at] != right[*at]).all(|at| is_of_a_mount(&at));
+    let is_next = match Superblock::decode(bytes) {
+        Ok(older) => older.generation + 1 == newest.generation,
+        Err(_) => true,
+    };
+    is_same && is_next
+}
+
+/// Where superblocks lie on a disk of this size, for each number of copies of metadata.
+fn places(size: Sectors) -> BTreeSet<Lba> {
+    let geometries = (1..=COPIES_MAX).filter_map(|copies| Geometry::of_disk(size, copies));
+    geometries.flat_map(|geometry| geometry.superblocks()).collect()
+}
+
+fn read(disk: &mut Disk<'_>, lba: Lba) -> Result<Superblock, NoSuperblock> {
+    if lba.get() >= disk.size().get() {
+        return Err(NoSuperblock::Absent);
+    }
+    let bytes = disk.read_one(lba).ok_or(NoSuperblock::Damaged)?;
+    Superblock::decode(&bytes)
+}
