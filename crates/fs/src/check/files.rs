@@ -18,7 +18,7 @@ use crate::ops::names::TARGET_MAX;
 impl Checker<'_> {
     /// Looks at an inode that is not free.
     pub(super) fn check_content(&mut self, number: u64, inode: &Inode) {
-        let is_listed = [self.superblock.orphans, self.superblock.damaged].contains(&number);
+        let is_listed = self.superblock.own_inodes().contains(&number);
         match inode.mode & mode::TYPE {
             mode::FILE if is_listed => self.check_list(number, inode),
             mode::FILE => self.check_file(number, inode),

@@ -57,7 +57,7 @@ impl Checker<'_> {
         if kind == BROKEN {
             return; // That it is broken was said.
         }
-        let is_own = [self.superblock.orphans, self.superblock.damaged].contains(&inode);
+        let is_own = self.superblock.own_inodes().contains(&inode);
         if is_own || inode == self.superblock.root {
             self.note_dangling(names);
             if is_own && links != 1 {
