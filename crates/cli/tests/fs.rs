@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
 use support::{Shelf, command, levelhead, random, run};
@@ -330,4 +331,79 @@ fn scrub_repairs_what_is_bad_mounted_or_not_and_names_what_it_cannot() {
     assert_eq!((figure(&status, "files"), figure(&status, "files_damaged")), (2, 1));
     let refused = levelhead(&["fs", "scrub", &point, "--only", "all"]);
     assert!(refused.refusal().contains("'all' is none of data, redundancy, metadata"));
+}
+
+/// The value of a list of tags, permissions and ids, as Linux has it.
+fn access_list(entries: &[(u16, u16, u32)]) -> Vec<u8> {
+    let entry = |&(tag, permissions, id): &(u16, u16, u32)| {
+        [&tag.to_le_bytes()[..], &permissions.to_le_bytes(), &id.to_le_bytes()].concat()
+    };
+    [2_u32.to_le_bytes().to_vec(), entries.iter().flat_map(entry).collect()].concat()
+}
+
+/// Whether a user that owns nothing can read a file.
+fn can_read(user: u32, path: &Path) -> bool {
+    let mut command = std::process::Command::new("cat");
+    command.arg(path).uid(user).gid(user).stdout(std::process::Stdio::null());
+    command.stderr(std::process::Stdio::null()).status().unwrap().success()
+}
+
+#[test]
+fn kernel_decides_by_the_lists_that_new_files_have_from_their_directory() {
+    if !can_mount() {
+        return;
+    }
+    const DEFAULT: &str = "system.posix_acl_default";
+    let bed = Bed::new();
+    bed.mount();
+    fs::set_permissions(bed.shelf.dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let folder = bed.point.join("folder");
+    fs::create_dir(&folder).unwrap();
+    // User 12345 reads, and may look for names, group and others have nothing.
+    const ANY: u32 = u32::MAX;
+    let list =
+        access_list(&[(1, 7, ANY), (2, 5, 12_345), (4, 0, ANY), (0x10, 5, ANY), (0x20, 0, ANY)]);
+    let flags = rustix::fs::XattrFlags::empty();
+    for name in [DEFAULT, "system.posix_acl_access"] {
+        rustix::fs::setxattr(&folder, name, &list, flags).unwrap();
+    }
+    let file = folder.join("file");
+    fs::write(&file, "text").unwrap();
+    assert!(can_read(12_345, &file));
+    assert!(!can_read(12_346, &file), "another one has no entry");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    assert!(!can_read(12_345, &file), "the mask goes along with the mode");
+    bed.umount();
+    bed.mount();
+    let mut found = [0; 64];
+    let count = rustix::fs::getxattr(&folder, DEFAULT, &mut found).unwrap();
+    assert!(found[..count] == list);
+    assert!(!can_read(12_345, &file));
+    bed.umount();
+}
+
+#[test]
+fn program_that_another_user_writes_to_loses_its_rights() {
+    if !can_mount() {
+        return;
+    }
+    let bed = Bed::new();
+    bed.mount();
+    fs::set_permissions(bed.shelf.dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(&bed.point, fs::Permissions::from_mode(0o755)).unwrap();
+    let file = bed.point.join("program");
+    fs::write(&file, "program").unwrap();
+    let with_rights = || fs::set_permissions(&file, fs::Permissions::from_mode(0o6777)).unwrap();
+    let mode = || fs::metadata(&file).unwrap().mode() & 0o7777;
+    with_rights();
+    OpenOptions::new().append(true).open(&file).unwrap().write_all(b"more").unwrap();
+    assert_eq!(mode(), 0o6777, "root may");
+    for script in ["echo more >> \"$1\"", "echo other > \"$1\""] {
+        with_rights();
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", script, "sh"]).arg(&file).uid(12_345).gid(12_345);
+        assert!(command.status().unwrap().success());
+        assert_eq!(mode(), 0o777, "{script}");
+    }
+    bed.umount();
 }

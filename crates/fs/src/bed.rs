@@ -188,12 +188,16 @@ impl Bed {
         self.medium
     }
 
-    /// Asks, and does not wait.
+    /// Asks as root, and does not wait.
     pub(crate) fn ask(&mut self, what: What) -> RequestId {
+        self.ask_as(Caller { uid: 0, gid: 0 }, what)
+    }
+
+    /// Asks, and does not wait.
+    pub(crate) fn ask_as(&mut self, caller: Caller, what: What) -> RequestId {
         self.request_last += 1;
         let id = RequestId(self.request_last);
         let now = Moment { seconds: self.request_last as i64, nanos: 0 };
-        let caller = Caller { uid: 0, gid: 0 };
         self.fs.handle_request(self.now, Request { id, caller, now, what });
         self.take();
         id
@@ -204,10 +208,15 @@ impl Bed {
         self.answers.remove(&id)
     }
 
-    /// Asks, and waits.
+    /// Asks as root, and waits.
     pub(crate) fn run(&mut self, what: What) -> Answer {
+        self.run_as(Caller { uid: 0, gid: 0 }, what)
+    }
+
+    /// Asks, and waits.
+    pub(crate) fn run_as(&mut self, caller: Caller, what: What) -> Answer {
         let text = format!("{what:?}");
-        let id = self.ask(what);
+        let id = self.ask_as(caller, what);
         loop {
             if let Some(answer) = self.answer(id) {
                 return answer;
@@ -250,7 +259,7 @@ impl Bed {
     }
 
     pub(crate) fn make(&mut self, name: &Named, mode: u32) -> Attributes {
-        match self.run(What::Make { name: name.clone(), mode, device: 0 }) {
+        match self.run(What::Make { name: name.clone(), mode, umask: 0, device: 0 }) {
             Answer::Entry(attributes) => attributes,
             other => panic!("{other:?}"),
         }

@@ -2,7 +2,8 @@
 //!
 //! Names and contents are bytes. Inodes have the numbers that [`Filesystem::ROOT`](crate::Filesystem::ROOT) and earlier
 //! answers gave. Permissions are the caller's affair (a kernel checks them before it asks), but for what only the filesystem
-//! can know: sticky directories, and bits that are cleared when a file is written.
+//! can know: sticky directories, lists of who may do what that come with new files, and a program's rights, which it loses when it
+//! is written to by another one than root, or given away.
 
 use levelhead_block::RequestId;
 use levelhead_units::Lba;
@@ -67,6 +68,8 @@ pub enum What {
         name: Named,
         /// Its type and permissions.
         mode: u32,
+        /// Permissions that the caller's new files do not have, unless the directory has a list of who may do what with them.
+        umask: u32,
         /// Of a device its number.
         device: u32,
     },

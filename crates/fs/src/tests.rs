@@ -305,7 +305,7 @@ fn fill_disk(bed: &mut Bed, bytes: usize) -> Vec<u64> {
     let mut inodes = Vec::new();
     for at in 0.. {
         let name = bed.root(&format!("file {at}"));
-        let made = bed.run(What::Make { name, mode: FILE, device: 0 });
+        let made = bed.run(What::Make { name, mode: FILE, umask: 0, device: 0 });
         let Answer::Entry(made) = made else {
             assert_eq!(made, Answer::Failed(Errno::NoSpace));
             return inodes;
@@ -373,7 +373,7 @@ fn group_whose_bitmap_is_lost_is_left_alone() {
     assert!(bad > 0);
     let name = bed.root("another");
     let read = bed.read;
-    let made = bed.run(What::Make { name, mode: FILE, device: 0 });
+    let made = bed.run(What::Make { name, mode: FILE, umask: 0, device: 0 });
     assert!(matches!(made, Answer::Entry(_) | Answer::Failed(Errno::Io)), "{made:?}");
     assert!(bed.read - read < 200, "{} sectors read", bed.read - read);
     assert!(bed.read(inode, 0, 60_000).unwrap() == bytes);

@@ -79,8 +79,13 @@ fn refusal(answer: &Answer) -> Errno {
         | Answer::Written(_)
         | Answer::Entries(_)
         | Answer::Offset(_)
+<<<<<<< HEAD
         | Answer::Scrubbed(_)
         | Answer::Room(_) => Errno::EIO,
+=======
+        | Answer::Room(_)
+        | Answer::Scrubbed(_) => Errno::EIO,
+>>>>>>> 546fdac (fs: lists of who may do what, and rights that a write takes)
     }
 }
 
@@ -123,14 +128,25 @@ impl Kernel {
         Caller { uid: request.uid(), gid: request.gid() }
     }
 
+    /// Who writes: one who may leave a program its rights does that as root, as the core knows it.
+    fn writer(request: &Request, flags: WriteFlags) -> Caller {
+        match flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
+            true => Self::caller(request),
+            false => Caller { uid: 0, gid: 0 },
+        }
+    }
+
     fn named(&self, parent: INodeNo, name: &OsStr) -> Named {
         Named { parent: self.numbers.of_core(parent), name: name.as_bytes().to_vec() }
     }
 
+    fn ask(&self, request: &Request, what: What, told: impl FnOnce(Answer) + Send + 'static) {
+        self.ask_as(Self::caller(request), what, told);
+    }
+
     /// Hands a request in. FU1: what panics on the way is told the driver, and the reply that is dropped then fails the
     /// request.
-    fn ask(&self, request: &Request, what: What, told: impl FnOnce(Answer) + Send + 'static) {
-        let caller = Self::caller(request);
+    fn ask_as(&self, caller: Caller, what: What, told: impl FnOnce(Answer) + Send + 'static) {
         let asked = || self.gate.ask(caller, what, Box::new(told));
         if catch_unwind(AssertUnwindSafe(asked)).is_err() {
             self.gate.send(Input::Broken);
@@ -230,7 +246,11 @@ impl fuser::Filesystem for Kernel {
             | InitFlags::FUSE_PARALLEL_DIROPS
             | InitFlags::FUSE_ASYNC_DIO
             | InitFlags::FUSE_EXPORT_SUPPORT
-            | InitFlags::FUSE_CACHE_SYMLINKS;
+            | InitFlags::FUSE_CACHE_SYMLINKS
+            // The core takes the mask of new files into account, and takes rights from programs that are written to.
+            | InitFlags::FUSE_DONT_MASK
+            | InitFlags::FUSE_POSIX_ACL
+            | InitFlags::FUSE_HANDLE_KILLPRIV_V2;
         for flag in wanted.iter() {
             let _ = config.add_capabilities(flag);
         }
@@ -306,11 +326,11 @@ impl fuser::Filesystem for Kernel {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _: u32,
+        umask: u32,
         device: u32,
         reply: ReplyEntry,
     ) {
-        let what = What::Make { name: self.named(parent, name), mode, device };
+        let what = What::Make { name: self.named(parent, name), mode, umask, device };
         self.ask_new(request, what, reply);
     }
 
@@ -320,11 +340,11 @@ impl fuser::Filesystem for Kernel {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _: u32,
+        umask: u32,
         reply: ReplyEntry,
     ) {
         let mode = mode & 0o7777 | DIRECTORY;
-        let what = What::Make { name: self.named(parent, name), mode, device: 0 };
+        let what = What::Make { name: self.named(parent, name), mode, umask, device: 0 };
         self.ask_new(request, what, reply);
     }
 
@@ -411,7 +431,7 @@ impl fuser::Filesystem for Kernel {
         _: FileHandle,
         offset: u64,
         data: &[u8],
-        _: WriteFlags,
+        flags: WriteFlags,
         _: OpenFlags,
         _: Option<LockOwner>,
         reply: ReplyWrite,
@@ -419,7 +439,7 @@ impl fuser::Filesystem for Kernel {
         let inode = self.numbers.of_core(inode);
         // The kernel knows where the end is, and says it.
         let what = What::Write { inode, offset, bytes: data.to_vec(), appends: false };
-        self.ask(request, what, move |answer| match answer {
+        self.ask_as(Self::writer(request, flags), what, move |answer| match answer {
             Answer::Written(count) => reply.written(count),
             other => reply.error(refusal(&other)),
         });
@@ -550,12 +570,12 @@ impl fuser::Filesystem for Kernel {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _: u32,
+        umask: u32,
         _: i32,
         reply: ReplyCreate,
     ) {
         let mode = mode & 0o7777 | REGULAR;
-        let what = What::Make { name: self.named(parent, name), mode, device: 0 };
+        let what = What::Make { name: self.named(parent, name), mode, umask, device: 0 };
         self.ask_entry(request, what, move |entry| match entry {
             Ok(Entry { attributes, generation }) => {
                 let (handle, flags) = (FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE);

@@ -8,10 +8,10 @@ use super::{Attempted, Filesystem};
 use crate::attempt::Stop;
 use crate::format::inode::{Inode, mode};
 use crate::geometry::GroupIdx;
-use crate::ops::attributes::{attributes, check_size, without_rights};
+use crate::ops::attributes::{Giver, attributes, check_size};
 use crate::ops::extended::Extended;
 use crate::ops::extents::{Mapped, Pages};
-use crate::ops::names::{Asked, Unnamed};
+use crate::ops::names::{Asked, NewFile, Unnamed};
 use crate::request::{Answer, Attributes, Changes, Errno, Request, Room, Sought, What};
 use crate::space::free_at_first;
 
@@ -76,13 +76,14 @@ impl Filesystem {
             What::SetAttributes { inode, changes } => {
                 return self.run_set_attributes(id, asking, inode, changes);
             }
-            What::Make { name, mode: wanted, device } => {
+            What::Make { name, mode: wanted, umask, device } => {
                 let kind = wanted & mode::TYPE;
-                let new = Inode {
+                let inode = Inode {
                     device,
                     mode: if kind == 0 { wanted | mode::FILE } else { wanted },
                     ..Inode::new(0, day)
                 };
+                let new = NewFile { inode, umask };
                 let attempted = self.attempt_beside(id, |attempt| attempt.make(&name, &new, asked));
                 self.known(attempted)
             }
@@ -136,18 +137,11 @@ impl Filesystem {
                 self.attempt(id, |attempt| attempt.get_extended(inode, &name)).map(Answer::Bytes)
             }
             What::ListExtended(inode) => {
-                let attempted = self.attempt(id, |attempt| attempt.extended(inode));
-                attempted.map(|all| {
-                    let names = all.into_iter().flat_map(|Extended { mut name, .. }| {
-                        name.push(0);
-                        name
-                    });
-                    Answer::Bytes(names.collect())
-                })
+                self.attempt(id, |attempt| attempt.list_extended(inode)).map(Answer::Bytes)
             }
             What::SetExtended { inode, name, value, mode } => {
                 let new = Extended { name, value };
-                self.attempt_beside(id, |attempt| attempt.set_extended(inode, new, mode, day))
+                self.attempt_beside(id, |attempt| attempt.set_extended(inode, new, mode, asked))
                     .map(|()| Answer::Done)
             }
             What::RemoveExtended { inode, name } => self
@@ -236,7 +230,7 @@ impl Filesystem {
                 let mut inode = attempt.inode(number)?;
                 let before = known_size.unwrap_or(inode.size);
                 if size != before {
-                    without_rights(&mut inode, caller);
+                    attempt.take_rights(number, &mut inode, Giver::Writer(caller))?;
                     inode.modified = changes.modified.unwrap_or(day);
                     inode.changed = day;
                 }

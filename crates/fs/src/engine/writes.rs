@@ -13,9 +13,9 @@ use super::reads::{Plan, Source};
 use super::room::DIRTY_MAX;
 use super::{Attempted, Filesystem};
 use crate::attempt::Stop;
-use crate::ops::attributes::{check_size, without_rights};
+use crate::ops::attributes::{Giver, check_size};
 use crate::ops::extents::Pages;
-use crate::request::{Allocation, Answer, Errno, What};
+use crate::request::{Allocation, Answer, Caller, Errno, What};
 
 /// The step of a write after what is behind the file's end is zero.
 const TAIL_DONE: u8 = 8;
@@ -77,15 +77,16 @@ impl Filesystem {
             return Err(Later);
         }
         let known = self.files.get(&number).and_then(|file| file.size);
+        let caller = asking.request.caller;
         let checked = self.attempt(id, |attempt| {
             let inode = attempt.inode(number)?;
             if !inode.is_file() {
                 return Err(Stop::Fail(Errno::Invalid));
             }
             let size = known.unwrap_or(inode.size);
-            Ok((inode, size, attempt.free_in_all()?))
+            Ok((size, attempt.free_in_all()?, attempt.has_rights(number, &inode, caller)?))
         });
-        let (inode, size, free) = match checked {
+        let (size, free, has_rights) = match checked {
             Attempted::Complete(checked) => checked,
             Attempted::Failed(errno) => return Ok(Answer::Failed(errno)),
             Attempted::Waits => return Err(Later),
@@ -131,16 +132,9 @@ impl Filesystem {
             Edited::Failed(errno) => return Ok(Answer::Failed(errno)),
             Edited::Done => {}
         }
-        let (day, caller) = (asking.request.now, asking.request.caller);
-        let mut without = inode.clone();
-        without_rights(&mut without, caller);
-        if without.mode != inode.mode {
-            let attempted = self.attempt(id, |attempt| {
-                let mut inode = attempt.inode(number)?;
-                without_rights(&mut inode, caller);
-                attempt.set_inode(number, &inode)
-            });
-            let _ = attempted; // The unit has just been in memory.
+        let day = asking.request.now;
+        if has_rights {
+            self.take_rights(id, number, caller);
         }
         let file = self.file(number);
         if end > size {
@@ -163,6 +157,16 @@ impl Filesystem {
         if !self.crowded.is_empty() && !self.is_crowded() {
             self.ready.extend(std::mem::take(&mut self.crowded));
         }
+    }
+
+    /// A program that was written to loses its rights.
+    fn take_rights(&mut self, id: JobId, number: u64, caller: Caller) {
+        let attempted = self.attempt(id, |attempt| {
+            let mut inode = attempt.inode(number)?;
+            attempt.take_rights(number, &mut inode, Giver::Writer(caller))?;
+            attempt.set_inode(number, &inode)
+        });
+        let _ = attempted; // Its units have just been in memory.
     }
 
     /// Changes pages in memory; those that are changed in part and are on the disk alone are read first.
@@ -353,14 +357,16 @@ impl Filesystem {
             return self.reply(request, Answer::Failed(Errno::Invalid));
         }
         let known = self.files.get(&number).and_then(|file| file.size);
+        let caller = asking.request.caller;
         let checked = self.attempt(id, |attempt| {
             let inode = attempt.inode(number)?;
-            match inode.is_file() {
-                true => Ok((known.unwrap_or(inode.size), attempt.free_in_all()?)),
-                false => Err(Stop::Fail(Errno::Invalid)),
+            if !inode.is_file() {
+                return Err(Stop::Fail(Errno::Invalid));
             }
+            let size = known.unwrap_or(inode.size);
+            Ok((size, attempt.free_in_all()?, attempt.has_rights(number, &inode, caller)?))
         });
-        let (size, free) = match checked {
+        let (size, free, has_rights) = match checked {
             Attempted::Complete(checked) => {
                 self.free = Some(checked.1);
                 checked
@@ -451,6 +457,9 @@ impl Filesystem {
                 Some(Err(errno)) => return self.reply(request, Answer::Failed(errno)),
                 Some(Ok(())) => asking.step = TAIL_DONE,
             }
+        }
+        if has_rights {
+            self.take_rights(id, number, caller);
         }
         let file = self.file(number);
         if extends {

@@ -1,7 +1,11 @@
 //! What is known of an inode, and changes of that.
 
+use levelhead_units::Lba;
+
 use crate::attempt::{Attempt, Stop};
 use crate::format::inode::{Inode, Moment, mode};
+use crate::ops::access::ACCESS;
+use crate::ops::extended::CAPABILITY;
 use crate::request::{Attributes, Caller, Changes, Errno};
 
 /// The largest file: its last byte's place is a signed number of 64 bits, and its sectors have keys below 2^48.
@@ -43,6 +47,10 @@ impl Attempt<'_> {
         let Changes { mode, uid, gid, size: _, accessed, modified, kind } = *changes;
         if let Some(mode) = mode {
             inode.mode = inode.mode & mode::TYPE | mode & mode::PERMISSIONS;
+            self.change_list(number, &inode, now)?;
+            inode.attributes = self.inode(number)?.attributes;
+        } else if (uid.is_some() || gid.is_some()) && !inode.is_directory() {
+            self.take_rights(number, &mut inode, Giver::OfAnother)?;
         }
         (inode.uid, inode.gid) = (uid.unwrap_or(inode.uid), gid.unwrap_or(inode.gid));
         inode.accessed = accessed.unwrap_or(inode.accessed);
@@ -54,16 +62,78 @@ impl Attempt<'_> {
     }
 }
 
-/// A file that another one than root writes to, or gives away, is not run with its owner's rights any more.
-pub(crate) fn without_rights(inode: &mut Inode, caller: Caller) {
-    if caller.uid == 0 || !inode.is_file() {
-        return;
+/// Who does what takes a program's rights from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Giver {
+    /// One who writes to it.
+    Writer(Caller),
+    /// One who makes it another one's.
+    OfAnother,
+}
+
+impl Attempt<'_> {
+    /// Whether a write takes rights from a file.
+    pub(crate) fn has_rights(
+        &mut self,
+        number: u64,
+        inode: &Inode,
+        caller: Caller,
+    ) -> Result<bool, Stop> {
+        let has_bits = without_rights(inode, Giver::Writer(caller)) != inode.mode;
+        Ok(has_bits || self.has_capability(number, inode)?)
     }
-    inode.mode &= !mode::SETUID;
+
+    /// A program that was written to, or given away, is not run with rights that its old content, or its old owner, had.
+    pub(crate) fn take_rights(
+        &mut self,
+        number: u64,
+        inode: &mut Inode,
+        giver: Giver,
+    ) -> Result<(), Stop> {
+        inode.mode = without_rights(inode, giver);
+        if self.has_capability(number, inode)? {
+            self.set_inode(number, inode)?;
+            self.remove_extended(number, CAPABILITY, inode.changed)?;
+            *inode = self.inode(number)?;
+        }
+        Ok(())
+    }
+
+    fn has_capability(&mut self, number: u64, inode: &Inode) -> Result<bool, Stop> {
+        // Most files have no attribute at all.
+        if inode.attributes == Lba::ZERO || !inode.is_file() {
+            return Ok(false);
+        }
+        Ok(self.extended(number)?.iter().any(|extended| extended.name == CAPABILITY))
+    }
+
+    /// The list of who may do what with an inode goes along with the bits of its mode.
+    fn change_list(&mut self, number: u64, inode: &Inode, now: Moment) -> Result<(), Stop> {
+        if inode.attributes == Lba::ZERO || inode.is_link() {
+            return Ok(());
+        }
+        let Some(list) = self.access_list(number, ACCESS)? else { return Ok(()) };
+        let list = list.with_bits(inode.mode);
+        let mut all = self.extended(number)?;
+        for extended in all.iter_mut().filter(|extended| extended.name == ACCESS) {
+            extended.value = list.encode();
+        }
+        self.put_extended(number, &all, now)
+    }
+}
+
+/// The mode that is left of one.
+fn without_rights(inode: &Inode, giver: Giver) -> u32 {
+    let keeps = match giver {
+        Giver::Writer(caller) => caller.uid == 0 || !inode.is_file(),
+        Giver::OfAnother => inode.is_directory(),
+    };
+    if keeps {
+        return inode.mode;
+    }
+    let mode = inode.mode & !mode::SETUID;
     // Without the right to be run by its group the bit means something else.
-    if inode.mode & 0o010 != 0 {
-        inode.mode &= !mode::SETGID;
-    }
+    if mode & 0o010 != 0 { mode & !mode::SETGID } else { mode }
 }
 
 /// Whether a file may have this size.

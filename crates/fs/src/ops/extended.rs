@@ -1,4 +1,6 @@
 //! Extended attributes: all those of an inode lie in one unit.
+//!
+//! Here they are bytes that are kept; what some of them mean is [`values`](crate::ops::values)' affair.
 
 use levelhead_units::Lba;
 
@@ -6,10 +8,10 @@ use crate::attempt::{Attempt, Stop, broken};
 use crate::format::inode::{Inode, InodePlace, Moment};
 use crate::format::node::{Node, Pair};
 use crate::format::unit::{BODY, Kind};
-use crate::request::{Errno, Setting};
+use crate::request::Errno;
 
-/// The longest name.
-const NAME_MAX: usize = 255;
+/// The rights of a program that a write takes from it.
+pub(crate) const CAPABILITY: &[u8] = b"security.capability";
 
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,48 +43,13 @@ impl Attempt<'_> {
         broken(node.pairs.iter().map(decode).collect())
     }
 
-    /// The value of one.
-    pub(crate) fn get_extended(&mut self, number: u64, name: &[u8]) -> Result<Vec<u8>, Stop> {
-        let found = self.extended(number)?.into_iter().find(|extended| extended.name == name);
-        found.map(|extended| extended.value).ok_or(Stop::Fail(Errno::NoData))
-    }
-
-    /// Gives one a value.
-    pub(crate) fn set_extended(
+    /// Puts all of an inode into its unit, in the order of their names.
+    pub(crate) fn put_extended(
         &mut self,
         number: u64,
-        new: Extended,
-        setting: Setting,
+        all: &[Extended],
         now: Moment,
     ) -> Result<(), Stop> {
-        if new.name.is_empty() || new.name.len() > NAME_MAX {
-            return Err(Stop::Fail(Errno::Invalid));
-        }
-        let mut all = self.extended(number)?;
-        let at = all.binary_search_by(|known| known.name.cmp(&new.name));
-        match (setting, at) {
-            (Setting::Create, Ok(_)) => return Err(Stop::Fail(Errno::Exists)),
-            (Setting::Replace, Err(_)) => return Err(Stop::Fail(Errno::NoData)),
-            (_, Ok(at)) => all[at] = new,
-            (_, Err(at)) => all.insert(at, new),
-        }
-        self.put_extended(number, &all, now)
-    }
-
-    /// Takes one away.
-    pub(crate) fn remove_extended(
-        &mut self,
-        number: u64,
-        name: &[u8],
-        now: Moment,
-    ) -> Result<(), Stop> {
-        let mut all = self.extended(number)?;
-        let at = all.iter().position(|extended| extended.name == name);
-        all.remove(at.ok_or(Stop::Fail(Errno::NoData))?);
-        self.put_extended(number, &all, now)
-    }
-
-    fn put_extended(&mut self, number: u64, all: &[Extended], now: Moment) -> Result<(), Stop> {
         let mut inode: Inode = self.inode(number)?;
         inode.changed = now;
         let pairs = (0..).zip(all).map(|(at, extended)| encode(at, extended)).collect();

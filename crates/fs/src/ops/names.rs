@@ -21,6 +21,14 @@ pub(crate) struct Asked {
     pub(crate) now: Moment,
 }
 
+/// A file that comes to be.
+#[derive(Clone, Debug)]
+pub(crate) struct NewFile {
+    pub(crate) inode: Inode,
+    /// What its mode loses, unless its directory has a list of who may do what.
+    pub(crate) umask: u32,
+}
+
 /// What becomes of a name that goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unnamed {
@@ -41,11 +49,11 @@ impl Attempt<'_> {
         self.attributes(number)
     }
 
-    /// A new inode with a name; `target` is what a symbolic link says.
+    /// A new inode with a name.
     pub(crate) fn make(
         &mut self,
         named: &Named,
-        new: &Inode,
+        new: &NewFile,
         asked: Asked,
     ) -> Result<Attributes, Stop> {
         let Asked { caller, now } = asked;
@@ -54,7 +62,7 @@ impl Attempt<'_> {
         if self.find_entry(named.parent, &directory, &named.name)?.is_some() {
             return Err(Stop::Fail(Errno::Exists));
         }
-        let mut inode = Inode { uid: caller.uid, gid: caller.gid, links: 1, ..new.clone() };
+        let mut inode = Inode { uid: caller.uid, gid: caller.gid, links: 1, ..new.inode.clone() };
         // What is in a directory with this bit belongs to the directory's group.
         if directory.mode & mode::SETGID != 0 {
             inode.gid = directory.gid;
@@ -63,6 +71,7 @@ impl Attempt<'_> {
             }
         }
         inode.kind = directory.kind;
+        let inherited = self.inherit(named.parent, &mut inode, new.umask)?;
         if inode.is_directory() {
             (inode.links, inode.parent) = (2, named.parent);
             directory.links += 1;
@@ -74,6 +83,9 @@ impl Attempt<'_> {
         let entry =
             Entry { inode: new.number, kind: kind_of(&new.inode), name: named.name.clone() };
         self.enter(named.parent, &mut directory, &entry, now)?;
+        if !inherited.is_empty() {
+            self.put_extended(new.number, &inherited, now)?;
+        }
         Ok(attributes(new.number, &new.inode))
     }
 
@@ -92,9 +104,9 @@ impl Attempt<'_> {
         if target.len() <= INLINE {
             inode.form = Form::Content;
             inode.inline[..target.len()].copy_from_slice(target);
-            return self.make(named, &inode, asked);
+            return self.make(named, &NewFile { inode, umask: 0 }, asked);
         }
-        let made = self.make(named, &inode, asked)?;
+        let made = self.make(named, &NewFile { inode, umask: 0 }, asked)?;
         let mut inode = self.inode(made.inode)?;
         for (key, part) in (0..).zip(target.chunks(PART)) {
             let mut of = Owned { number: made.inode, inode: &mut inode };
