@@ -1,26 +1,32 @@
-//! The thread that drives the core: it hands requests in and answers out, carries commands to the drive, and keeps the clock.
+//! What drives the core: it hands requests in and answers out, carries commands to the drive, and keeps the clock.
+//!
+//! There is one seat, and each thread that brings an input may take it: the kernel's for a request, the drive's for what has
+//! ended. One that finds it taken leaves its input to the thread that sits there, and waits for nothing. So a request for which
+//! everything is in memory is answered by the thread that brought it. One thread more waits for the core's deadlines.
 //!
 //! ```text
-//!   Serving --Leave--> Leaving (requests end, then the core brings everything to its place) --> ended
+//!   Serving --Leave--> Leaving (requests end, then the core brings everything to its place) --> Over
 //!      |                  |
-//!      +---- a panic -----+--> Broken (every request fails) --Leave--> ended
+//!      | a panic          +-- a panic --> Over
+//!      v
+//!   Broken (every request fails) --Leave--> Over
 //! ```
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::{self, Duration, SystemTime};
 
 use levelhead_block::{BlockService, Reply, RequestId};
 use levelhead_fs::{Action, Answer, Errno, Event, Filesystem, Request, Status, SubId, Submit};
 use levelhead_units::Instant;
 
-use crate::gate::{Ask, Input, Share, Told};
+use crate::gate::{Ask, Input, Inputs, Share, Told};
 use crate::{status, translate};
 
-/// Inputs that are taken before the core's outputs are carried out.
+/// Inputs that are handled before the answers to them are given.
 const BATCH_MAX: usize = 64;
 
 /// What the driver drives: the core, or what a test puts in its place.
@@ -81,29 +87,63 @@ pub(crate) enum Ended {
     Broken(String),
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Serving,
-    Leaving,
+/// What a driver is made of.
+pub(crate) struct Parts<C> {
+    pub(crate) core: C,
+    pub(crate) service: Arc<dyn BlockService>,
+    pub(crate) on_event: OnEvent,
+    /// The clock's beginning.
+    pub(crate) begun: time::Instant,
 }
 
 /// See the module.
 pub(crate) struct Driver<C> {
-    pub(crate) core: C,
-    pub(crate) service: Arc<dyn BlockService>,
-    pub(crate) on_event: OnEvent,
-    pub(crate) inputs: Receiver<Input>,
-    /// For what the drive says.
-    pub(crate) sender: Sender<Input>,
-    /// The clock's beginning.
-    pub(crate) begun: time::Instant,
+    /// Itself, for what the drive says.
+    itself: Weak<Self>,
+    inputs: Mutex<VecDeque<Input>>,
+    seat: Mutex<Seat<C>>,
+    watch: Mutex<Watch>,
+    /// Rung when there is an earlier deadline, or it is over.
+    bell: Condvar,
+    begun: time::Instant,
+}
+
+/// What the thread that sits here may touch.
+struct Seat<C> {
+    state: State<C>,
+    /// Nothing once it is over: whose thread lets go of the driver last must not be the one that ends the drive.
+    service: Option<Arc<dyn BlockService>>,
+    on_event: OnEvent,
+    clients: Clients,
+    /// How it has ended, until the thread is told that keeps the clock.
+    ended: Option<Ended>,
+}
+
+enum State<C> {
+    Serving(C),
+    /// Nothing more will be asked.
+    Leaving {
+        core: C,
+        /// Whether the core was told.
+        is_told: bool,
+    },
+    /// FU2: there is no core to be called.
+    Broken(String),
+    Over,
+}
+
+/// What the thread waits for that keeps the clock.
+#[derive(Default)]
+struct Watch {
+    deadline: Option<Instant>,
+    ended: Option<Ended>,
 }
 
 /// Who waits for a request's answer.
 struct Client {
     told: Told,
     /// Given back with the answer.
-    _share: Share,
+    share: Share,
 }
 
 /// All of them, by their requests.
@@ -122,105 +162,159 @@ impl Clients {
     }
 }
 
-impl<C: Core> Driver<C> {
-    /// Drives until nothing more is asked and all is in its place.
-    pub(crate) fn run(mut self) -> Ended {
-        let mut clients = Clients::default();
-        let driven = catch_unwind(AssertUnwindSafe(|| self.drive(&mut clients)));
-        let Err(panic) = driven else { return Ended::InOrder };
-        // FU2: not even its destructor runs.
-        let Self { core, inputs, sender, .. } = self;
-        std::mem::forget(core);
-        drop(sender);
-        for (_, client) in clients.waiting.drain() {
-            fail(client.told);
-        }
-        for input in inputs {
-            match input {
-                Input::Ask(Ask { told, .. }) | Input::Status(told) => fail(told),
-                Input::Done { .. } | Input::Broken => {}
-                Input::Leave => break,
-            }
-        }
-        Ended::Broken(message(panic.as_ref()))
+/// An answer that is given once the seat is free.
+struct Due {
+    told: Told,
+    answer: Answer,
+    _share: Option<Share>,
+}
+
+impl<C: Core + 'static> Inputs for Driver<C> {
+    fn put(&self, input: Input) {
+        lock(&self.inputs).push_back(input);
     }
 
-    fn drive(&mut self, clients: &mut Clients) {
-        let (mut state, mut is_asked) = (State::Serving, false);
+    fn send(&self, input: Input) {
+        self.put(input);
+        self.work();
+    }
+}
+
+impl<C: Core + 'static> Driver<C> {
+    pub(crate) fn new(parts: Parts<C>) -> Arc<Self> {
+        let Parts { core, service, on_event, begun } = parts;
+        Arc::new_cyclic(|itself| {
+            let (state, clients) = (State::Serving(core), Clients::default());
+            let seat = Seat { state, service: Some(service), on_event, clients, ended: None };
+            Self {
+                itself: itself.clone(),
+                inputs: Mutex::default(),
+                seat: Mutex::new(seat),
+                watch: Mutex::default(),
+                bell: Condvar::new(),
+                begun,
+            }
+        })
+    }
+
+    /// Keeps the clock until it is over.
+    pub(crate) fn run(&self) -> Ended {
+        // What the core wants at its beginning.
+        self.send(Input::Time);
+        let mut watch = lock(&self.watch);
         loop {
-            self.carry_out(clients);
-            match state {
-                State::Leaving if !is_asked && clients.waiting.is_empty() => {
-                    is_asked = true;
-                    self.core.unmount(self.now());
-                    continue;
+            if let Some(ended) = watch.ended.take() {
+                return ended;
+            }
+            let left = watch.deadline.map(|deadline| deadline.saturating_since(self.now()).get());
+            watch = match left {
+                None => self.bell.wait(watch).unwrap_or_else(PoisonError::into_inner),
+                Some(0) => {
+                    watch.deadline = None;
+                    drop(watch);
+                    self.send(Input::Time);
+                    lock(&self.watch)
                 }
-                State::Leaving if is_asked && self.core.is_unmounted() => return,
-                State::Serving | State::Leaving => {}
-            }
-            let Some(input) = self.next_input() else {
-                self.core.handle_timeout(self.now());
-                continue;
+                Some(left) => {
+                    let waited = self.bell.wait_timeout(watch, Duration::from_nanos(left));
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
             };
+        }
+    }
+
+    /// Handles what has come, unless another thread does.
+    fn work(&self) {
+        loop {
+            let mut seat = match self.seat.try_lock() {
+                Ok(seat) => seat,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                // Whoever sits there looks for inputs once more after leaving it.
+                Err(TryLockError::WouldBlock) => return,
+            };
+            let due = self.take_turn(&mut seat);
+            drop(seat);
+            for Due { told, answer, .. } in due {
+                let is_told = catch_unwind(AssertUnwindSafe(|| told(answer)));
+                if is_told.is_err() {
+                    self.put(Input::Broken);
+                }
+            }
+            if lock(&self.inputs).is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Handles some of what has come; returns the answers.
+    fn take_turn(&self, seat: &mut Seat<C>) -> Vec<Due> {
+        let mut due = Vec::new();
+        let turn = catch_unwind(AssertUnwindSafe(|| {
             let now = self.now();
-            state = self.handle(input, state, clients, now);
-            for _ in 1..BATCH_MAX {
-                // One at a time: what is in the channel when something panics fails as well, FU1.
-                let Ok(input) = self.inputs.try_recv() else { break };
-                state = self.handle(input, state, clients, now);
+            for _ in 0..BATCH_MAX {
+                // One at a time: what has come when something panics fails as well, FU1.
+                let Some(input) = lock(&self.inputs).pop_front() else { break };
+                seat.handle(input, now, &mut due);
             }
+            self.carry_out(seat, &mut due);
+        }));
+        if let Err(panic) = turn {
+            seat.break_down(message(panic.as_ref()), &mut due);
         }
+        self.look(seat);
+        due
     }
 
-    fn handle(&mut self, input: Input, state: State, clients: &mut Clients, now: Instant) -> State {
-        match input {
-            Input::Ask(Ask { caller, what, told, share }) => {
-                let id = clients.add(Client { told, _share: share });
-                let day = translate::moment(SystemTime::now());
-                self.core.handle_request(now, Request { id, caller, now: day, what });
-            }
-            Input::Done { sub, reply } => self.core.handle_done(now, sub, reply),
-            Input::Status(told) => {
-                let text = status::text(&self.core.status());
-                told(Answer::Bytes(text.into_bytes()));
-            }
-            Input::Broken => panic!("what stands between the kernel and the core panicked"),
-            Input::Leave => return State::Leaving,
-        }
-        state
-    }
-
-    /// Waits for an input, or for the core's deadline.
-    fn next_input(&self) -> Option<Input> {
-        // The driver holds a sender itself, so that the channel never closes.
-        let closed = "the driver holds a sender";
-        let Some(deadline) = self.core.deadline() else {
-            return Some(self.inputs.recv().expect(closed));
-        };
-        let left = deadline.saturating_since(self.now());
-        match self.inputs.recv_timeout(Duration::from_nanos(left.get())) {
-            Ok(input) => Some(input),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => unreachable!("{closed}"),
-        }
-    }
-
-    fn carry_out(&mut self, clients: &mut Clients) {
-        while let Some(action) = self.core.poll() {
+    fn carry_out(&self, seat: &mut Seat<C>, due: &mut Vec<Due>) {
+        let Seat { state, service, on_event, clients, .. } = seat;
+        let (Some(core), Some(service)) = (state.core(), service) else { return };
+        while let Some(action) = core.poll() {
             match action {
                 Action::Submit(Submit { sub, request }) => {
-                    let sender = self.sender.clone();
-                    let done = move |reply| drop(sender.send(Input::Done { sub, reply }));
-                    self.service.submit(request, Box::new(done));
+                    let driver = self.itself.clone();
+                    let done = move |reply| {
+                        if let Some(driver) = driver.upgrade() {
+                            driver.send(Input::Done { sub, reply });
+                        }
+                    };
+                    service.submit(request, Box::new(done));
                 }
                 Action::Reply { id, answer } => {
-                    let client =
-                        clients.waiting.remove(&id).expect("FU1: a request is answered once");
-                    (client.told)(answer);
+                    let client = clients.waiting.remove(&id);
+                    let Client { told, share } = client.expect("FU1: a request is answered once");
+                    due.push(Due { told, answer, _share: Some(share) });
                 }
-                Action::Event(event) => (self.on_event)(event),
+                Action::Event(event) => on_event(event),
             }
         }
+        if let State::Leaving { core, is_told } = state
+            && !*is_told
+            && clients.waiting.is_empty()
+        {
+            *is_told = true;
+            core.unmount(self.now());
+            self.put(Input::Time);
+        }
+    }
+
+    /// Looks whether it is over, and for which moment the clock is to be kept.
+    fn look(&self, seat: &mut Seat<C>) {
+        if let State::Leaving { core, is_told: true } = &seat.state
+            && core.is_unmounted()
+        {
+            seat.end(Ended::InOrder);
+        }
+        let wanted = seat.state.core().and_then(|core| core.deadline());
+        let mut watch = lock(&self.watch);
+        let known = mem::replace(&mut watch.deadline, wanted);
+        let is_earlier = wanted.is_some_and(|wanted| known.is_none_or(|known| wanted < known));
+        if let Some(ended) = seat.ended.take() {
+            watch.ended = Some(ended);
+        } else if !is_earlier {
+            // One who waits for an earlier moment looks again by itself.
+            return;
+        }
+        self.bell.notify_all();
     }
 
     fn now(&self) -> Instant {
@@ -229,9 +323,94 @@ impl<C: Core> Driver<C> {
     }
 }
 
-fn fail(told: Told) {
-    // One that panics is the last to know; the others are told all the same.
-    drop(catch_unwind(AssertUnwindSafe(|| told(Answer::Failed(Errno::Io)))));
+impl<C: Core> Seat<C> {
+    fn handle(&mut self, input: Input, now: Instant, due: &mut Vec<Due>) {
+        match (input, &mut self.state) {
+            (
+                Input::Ask(Ask { caller, what, told, share }),
+                State::Serving(core) | State::Leaving { core, is_told: false },
+            ) => {
+                let id = self.clients.add(Client { told, share });
+                let day = translate::moment(SystemTime::now());
+                core.handle_request(now, Request { id, caller, now: day, what });
+            }
+            (Input::Ask(Ask { told, share, .. }), _) => due.push(Due::failed(told, Some(share))),
+            (Input::Status(told), state) => due.push(match state.core() {
+                Some(core) => {
+                    let text = status::text(&core.status());
+                    Due { told, answer: Answer::Bytes(text.into_bytes()), _share: None }
+                }
+                None => Due::failed(told, None),
+            }),
+            (Input::Done { sub, reply }, state) => {
+                if let Some(core) = state.core() {
+                    core.handle_done(now, sub, reply);
+                }
+            }
+            (Input::Time, state) => {
+                if let Some(core) = state.core() {
+                    core.handle_timeout(now);
+                }
+            }
+            (Input::Broken, state) => {
+                let is_there = state.core().is_some();
+                assert!(!is_there, "what stands between the kernel and the core panicked");
+            }
+            (Input::Leave, _) => self.leave(),
+        }
+    }
+
+    fn leave(&mut self) {
+        match mem::replace(&mut self.state, State::Over) {
+            State::Serving(core) => self.state = State::Leaving { core, is_told: false },
+            State::Broken(message) => self.end(Ended::Broken(message)),
+            other @ (State::Leaving { .. } | State::Over) => self.state = other,
+        }
+    }
+
+    /// Something has panicked.
+    fn break_down(&mut self, message: String, due: &mut Vec<Due>) {
+        // FU2: not even the core's destructor runs.
+        match mem::replace(&mut self.state, State::Over) {
+            State::Serving(core) => {
+                mem::forget(core);
+                self.state = State::Broken(message);
+            }
+            State::Leaving { core, .. } => {
+                mem::forget(core);
+                self.end(Ended::Broken(message));
+            }
+            other @ (State::Broken(_) | State::Over) => self.state = other,
+        }
+        let waiting = self.clients.waiting.drain();
+        due.extend(waiting.map(|(_, Client { told, share })| Due::failed(told, Some(share))));
+    }
+
+    fn end(&mut self, ended: Ended) {
+        self.state = State::Over;
+        self.service = None;
+        self.ended = Some(ended);
+    }
+}
+
+impl<C> State<C> {
+    /// The core, if it may be called.
+    fn core(&mut self) -> Option<&mut C> {
+        match self {
+            Self::Serving(core) | Self::Leaving { core, .. } => Some(core),
+            Self::Broken(_) | Self::Over => None,
+        }
+    }
+}
+
+impl Due {
+    fn failed(told: Told, share: Option<Share>) -> Self {
+        Self { told, answer: Answer::Failed(Errno::Io), _share: share }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a panic has said.

@@ -7,7 +7,8 @@
 //!                                                        drive
 //! ```
 //!
-//! Two threads: one reads the kernel's requests, the other drives the core. A shell: it decides nothing about files.
+//! Threads that read the kernel's requests, the drive's, and one that keeps the clock: each may drive the core, one at a time. A
+//! shell: it decides nothing about files.
 //!
 //! # Invariants
 //!

@@ -1,7 +1,7 @@
 //! A mount from its first request to its last.
 
 use std::io;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
@@ -10,9 +10,9 @@ use levelhead_block::BlockService;
 use levelhead_fs::{Event, Filesystem};
 
 use crate::attach::{Attached, Way, detach};
-use crate::driver::{Driver, Ended};
+use crate::driver::{Driver, Ended, Parts};
 use crate::error::FuseError;
-use crate::gate::{Gate, Input};
+use crate::gate::{Gate, Input, Inputs};
 use crate::kernel::Kernel;
 use crate::translate::Numbers;
 
@@ -46,8 +46,9 @@ pub enum Served {
 /// The kernel and this program do not understand each other, or a helper to mount with is missing.
 pub fn serve(mut attached: Attached, serving: Serving<'_>) -> Result<Served, FuseError> {
     let Serving { begun, core, service, on_ready, on_event } = serving;
-    let (sender, inputs) = mpsc::channel();
-    let (gate, numbers) = (Gate::new(sender.clone()), Numbers { root: core.root() });
+    let numbers = Numbers { root: core.root() };
+    let driver = Driver::new(Parts { core, service, on_event, begun });
+    let gate = Gate::new(Arc::clone(&driver) as Arc<dyn Inputs>);
     let kernel =
         Kernel { gate: gate.clone(), numbers, cache: attached.options.cache, opens_itself: false };
     let session = match std::mem::replace(&mut attached.way, Way::Taken) {
@@ -59,8 +60,7 @@ pub fn serve(mut attached: Attached, serving: Serving<'_>) -> Result<Served, Fus
         drop(detach(&attached.point));
         FuseError::new(format!("cannot mount on {}: {error}", attached.point.display()))
     })?;
-    let driver = Driver { core, service, on_event, inputs, sender, begun };
-    let thread = thread::Builder::new().name("filesystem".into()).spawn(|| driver.run());
+    let thread = thread::Builder::new().name("filesystem".into()).spawn(move || driver.run());
     let thread = thread.map_err(|error| {
         drop(detach(&attached.point));
         FuseError::new(format!("cannot start a thread: {error}"))

@@ -3,8 +3,9 @@
 //! Differs from a drive that knows efforts: a file is read as hard as the machine tries, and `Fast`
 //! only decides what a failure is called.
 
-use std::sync::mpsc::{self, Receiver, SendError, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use levelhead_block::{BlockService, Done, Reply, Request};
@@ -20,22 +21,75 @@ const THREADS_MAX: u32 = 8;
 
 type Order = (Request, Done);
 
+/// Commands that wait for a thread. Each wakes one thread, and none that is busy.
+#[derive(Default)]
+struct Orders {
+    waiting: Mutex<Waiting>,
+    more: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    orders: VecDeque<Order>,
+    /// Nothing more will come.
+    is_over: bool,
+    /// Threads that there are.
+    threads: usize,
+}
+
+/// A thread, until this is dropped.
+struct Worker(Arc<Orders>);
+
+impl Orders {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, order: Order) {
+        let mut waiting = self.lock();
+        if waiting.threads == 0 {
+            drop(waiting);
+            return gone(order);
+        }
+        waiting.orders.push_back(order);
+        drop(waiting);
+        self.more.notify_one();
+    }
+
+    /// The next one; nothing at the end.
+    fn next(&self) -> Option<Order> {
+        let mut waiting = self.lock();
+        loop {
+            match waiting.orders.pop_front() {
+                None if !waiting.is_over => {
+                    waiting = self.more.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+                }
+                order => return order,
+            }
+        }
+    }
+
+    fn end(&self) {
+        self.lock().is_over = true;
+        self.more.notify_all();
+    }
+}
+
 /// See the module.
 pub(crate) struct Threads<D> {
     disk: D,
-    /// Absent only while it is dropped: the end of the channel is the threads' end.
-    orders: Option<Sender<Order>>,
+    orders: Arc<Orders>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl<D: Disk> Threads<D> {
     pub(crate) fn start(disk: D, window: u32) -> Result<Self, HostError> {
-        let (sender, receiver) = mpsc::channel();
-        let orders = Arc::new(Mutex::new(receiver));
-        let mut member = Self { disk, orders: Some(sender), threads: Vec::new() };
+        let orders = Arc::<Orders>::default();
+        let mut member = Self { disk, orders: Arc::clone(&orders), threads: Vec::new() };
         for _ in 0..window.min(THREADS_MAX) {
-            let (orders, disk) = (Arc::clone(&orders), member.disk.clone());
-            let work = move || work(&orders, disk);
+            orders.lock().threads += 1;
+            let (worker, disk) = (Worker(Arc::clone(&orders)), member.disk.clone());
+            let work = move || work(&worker.0, disk);
             let thread = std::thread::Builder::new().name("drive".into()).spawn(work);
             member.threads.push(
                 thread
@@ -46,10 +100,24 @@ impl<D: Disk> Threads<D> {
     }
 }
 
-fn work<D: Disk>(orders: &Mutex<Receiver<Order>>, mut disk: D) {
-    loop {
-        let order = orders.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok((request, done)) = order else { return };
+impl Drop for Worker {
+    /// One that panics ends, and what waits when the last one does is told so.
+    fn drop(&mut self) {
+        let mut waiting = self.0.lock();
+        waiting.threads -= 1;
+        let left =
+            if waiting.threads == 0 { mem::take(&mut waiting.orders) } else { VecDeque::new() };
+        drop(waiting);
+        left.into_iter().for_each(gone);
+    }
+}
+
+fn gone((_, done): Order) {
+    done(Reply::gone("its threads have ended"));
+}
+
+fn work<D: Disk>(orders: &Orders, mut disk: D) {
+    while let Some((request, done)) = orders.next() {
         done(carry_out(&mut disk, request));
     }
 }
@@ -61,10 +129,7 @@ impl<D: Disk> BlockService for Threads<D> {
 
     fn submit(&self, request: Request, done: Done) {
         let Some(order) = prepared(self.size(), request, done) else { return };
-        let orders = self.orders.as_ref().expect("it is there until the drop");
-        if let Err(SendError((_, done))) = orders.send(order) {
-            done(Reply::gone("its threads have ended"));
-        }
+        self.orders.push(order);
     }
 }
 
@@ -77,7 +142,7 @@ impl<D: Disk> Member for Threads<D> {
 
 impl<D> Drop for Threads<D> {
     fn drop(&mut self) {
-        self.orders = None;
+        self.orders.end();
         for thread in self.threads.drain(..) {
             // A thread that panicked has said so on its own.
             drop(thread.join());

@@ -1,5 +1,5 @@
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver};
 
 use levelhead_block::adapter::OneByOne;
 use levelhead_block::{Done, Effort, Memory};
@@ -89,12 +89,14 @@ struct Bed {
 
 impl Bed {
     fn start(core: Fake) -> Self {
-        let (sender, inputs) = mpsc::channel();
-        let gate = Gate::new(sender.clone());
-        let service = Arc::new(OneByOne::new(Memory::new(Sectors::new(8))));
+        Self::over(core, Arc::new(OneByOne::new(Memory::new(Sectors::new(8)))))
+    }
+
+    fn over(core: Fake, service: Arc<dyn BlockService>) -> Self {
         let (on_event, begun) = (Box::new(|_| {}), time::Instant::now());
-        let driver = Driver { core, service, on_event, inputs, sender, begun };
-        Self { gate, thread: std::thread::spawn(|| driver.run()) }
+        let driver = Driver::new(Parts { core, service, on_event, begun });
+        let gate = Gate::new(Arc::clone(&driver) as Arc<dyn Inputs>);
+        Self { gate, thread: std::thread::spawn(move || driver.run()) }
     }
 
     fn ask(&self, inode: u64) -> Receiver<Answer> {
@@ -174,12 +176,38 @@ impl BlockService for Panics {
 
 #[test]
 fn panic_in_the_drive_is_caught_as_well() {
-    let (sender, inputs) = mpsc::channel();
-    let gate = Gate::new(sender.clone());
-    let (on_event, begun) = (Box::new(|_| {}), time::Instant::now());
-    let (core, service) = (Fake::default(), Arc::new(Panics));
-    let driver = Driver { core, service, on_event, inputs, sender, begun };
-    let bed = Bed { gate, thread: std::thread::spawn(|| driver.run()) };
+    let bed = Bed::over(Fake::default(), Arc::new(Panics));
     assert_eq!(bed.ask(READS).recv(), Ok(Answer::Failed(Errno::Io)));
+    assert!(matches!(bed.leave(), Ended::Broken(_)));
+}
+
+/// Threads that ask at once while the drive answers: each is told once, whoever drives the core.
+#[test]
+fn many_threads_ask_at_once_and_each_is_answered_once() {
+    let bed = Bed::start(Fake::default());
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for round in 0..200 {
+                    let inode = if round % 3 == 0 { READS } else { 9 };
+                    let answers = bed.ask(inode);
+                    let answer = answers.recv().expect("it is answered");
+                    assert_eq!(matches!(answer, Answer::Bytes(_)), inode == READS);
+                    assert!(answers.recv().is_err(), "a second answer");
+                }
+            });
+        }
+    });
+    assert_eq!(bed.leave(), Ended::InOrder);
+}
+
+/// One that panics when it is told.
+#[test]
+fn panic_of_one_who_is_told_fails_all_others() {
+    let bed = Bed::start(Fake::default());
+    let before = bed.ask(NEVER_BY_ITSELF);
+    let what = What::GetAttributes(9);
+    bed.gate.ask(Caller { uid: 0, gid: 0 }, what, Box::new(|_| panic!("planted")));
+    assert_eq!(before.recv(), Ok(Answer::Failed(Errno::Io)));
     assert!(matches!(bed.leave(), Ended::Broken(_)));
 }
