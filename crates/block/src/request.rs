@@ -89,6 +89,15 @@ impl Request {
         Self::new(command, Payload::Pieces(pieces))
     }
 
+    /// The same, if it is a write of sectors of which each ends in these zeroes.
+    #[must_use]
+    pub fn with_zero_tail(mut self, tail: ZeroTail) -> Self {
+        if let Command::Write { zero_tail, .. } = &mut self.command {
+            *zero_tail = tail;
+        }
+        self
+    }
+
     /// The same with this origin.
     #[must_use]
     pub fn with_origin(self, origin: u64) -> Self {
@@ -99,8 +108,8 @@ impl Request {
     #[must_use]
     pub fn spelled_out(self) -> Self {
         let Command::WriteZeroes { extent, durability } = self.command else { return self };
-        let zeroes = Piece::zeroes(extent.sectors);
-        Self::write_pieces(extent, durability, zeroes).with_origin(self.origin)
+        let command = Command::Write { extent, durability, zero_tail: ZeroTail::B512 };
+        Self::new(command, Payload::Pieces(Piece::zeroes(extent.sectors))).with_origin(self.origin)
     }
 }
 
@@ -373,6 +382,8 @@ mod tests {
         assert_eq!((command.extent(), origin), (Some(extent), 7));
         assert_eq!(Piece::count(&pieces), extent.sectors);
         assert!(pieces.iter().all(|piece| piece.bytes().iter().all(|&byte| byte == 0)));
+        let told = matches!(command, Command::Write { zero_tail: ZeroTail::B512, .. });
+        assert!(told, "{command:?}");
         let read = Request::read(extent, Effort::Fast).spelled_out();
         assert_eq!(read.command, Command::Read { extent, effort: Effort::Fast });
     }

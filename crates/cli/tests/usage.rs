@@ -205,7 +205,7 @@ fn smallest_drive_counts_and_it_is_said() {
 fn emulated_drive_that_cannot_be_is_refused() {
     let shelf = Shelf::new();
     let (file, socket) = (shelf.path("a.img"), shelf.path("nbd.sock"));
-    let keys = "profile, cache, verify, idle-wait, verify-start, verify-sums, retention, size, seed, retry-rate, adjacency, bursts, rotations, hard-rate";
+    let keys = "profile, cache, verify, idle-wait, verify-start, verify-sums, retention, size, seed, retry-rate, adjacency, zero-tails, bursts, rotations, hard-rate";
     for (options, parts) in [
         ("?size=4MiB&profile=foo", ["'foo' is no drive profile", "nearline-2tb"]),
         ("?size=4MiB&retry-rate=101%", ["retry-rate=101%", "a percentage from 0% to 100%"]),

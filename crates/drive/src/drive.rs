@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use levelhead_block::{Aftermath, Command, Effort, Health, Outcome, SectorSet, Silent, What};
+use levelhead_block::{
+    Aftermath, Command, Effort, Health, Outcome, SectorSet, Silent, What, ZeroTail,
+};
 use levelhead_stats::{Streams, hash_of};
 use levelhead_units::{Bytes, Extent, Instant, Nanos, Ratio, Sectors};
 
@@ -14,6 +16,7 @@ use crate::health::{Account, Counters, Entry};
 use crate::mechanics::{Pass, TURN};
 use crate::queue::{Queue, Waiting, is_durable, is_of_medium};
 use crate::settings::UNIT;
+use crate::tails::Tails;
 use crate::verifying::Verifying;
 use crate::{
     CacheMode, Faults, FaultsError, Placing, Profile, Retention, Settings, SettingsError, Verify,
@@ -73,6 +76,7 @@ pub struct Drive {
     settings: Settings,
     size: Sectors,
     faults: Misbehaviour,
+    tails: Tails,
     queue: Queue,
     state: ServiceState,
     account: Account,
@@ -99,6 +103,7 @@ struct Active {
 #[derive(Debug)]
 enum Effect {
     None,
+    Flush,
     Read(Entry),
     Write(Written),
 }
@@ -108,6 +113,7 @@ enum Effect {
 struct Written {
     entry: Entry,
     extent: Extent,
+    zero_tail: ZeroTail,
 }
 
 /// How hard a read whose first pass failed tries, and what is left unread then.
@@ -142,6 +148,7 @@ impl Drive {
             settings,
             size,
             faults: Misbehaviour::new(&settings.faults, key, size),
+            tails: Tails::default(),
             queue: Queue::new(settings.scheduler),
             state: ServiceState::Idle,
             account: Account::default(),
@@ -248,11 +255,17 @@ impl Drive {
         if matches!(self.state, ServiceState::Dead) {
             return lost;
         }
-        if let ServiceState::Busy(Active { completion, .. }) =
+        // What was to replace these has not reached the medium either.
+        let mut replaced = lost.clone();
+        if let ServiceState::Busy(Active { completion, effect, .. }) =
             std::mem::replace(&mut self.state, ServiceState::Idle)
         {
+            if let Effect::Write(Written { extent, .. }) = effect {
+                replaced.push(extent);
+            }
             self.end_as_gone(completion.id, now);
         }
+        self.tails.lose_power(&replaced);
         for waiting in self.queue.take_all() {
             self.end_as_gone(waiting.id, now);
         }
@@ -372,10 +385,13 @@ impl Drive {
             let ended = self.faults.stall_end(start + service);
             let outcome = Outcome::GOOD;
             let completion = Completion::new(id, outcome, ended).with(service, silent);
-            return Active { completion, submitted, effect: Effect::None };
+            let effect = if is_flush && is_honest { Effect::Flush } else { Effect::None };
+            return Active { completion, submitted, effect };
         };
         let (unread, silent) = match pass {
-            Pass::Read => (self.faults.first_pass(extent, origin), self.faults.read(extent)),
+            Pass::Read => {
+                (self.faults.first_pass(extent, &self.tails, origin), self.faults.read(extent))
+            }
             Pass::Write => (Unread::default(), self.faults.write(extent, origin)),
         };
         let sectors_failed = unread.len();
@@ -387,7 +403,7 @@ impl Drive {
             _ => Retry { rotations: 0, unknown: SectorSet::EMPTY, damaged: SectorSet::EMPTY },
         };
         let blocks = self.disk.geometry.blocks(extent);
-        let is_durable = is_durable(&command);
+        let (is_durable, zero_tail) = (is_durable(&command), zero_tail(&command));
         let again = match (pass, self.settings.verify) {
             (Pass::Write, Verify::Raw) => self.write_again(extent, origin, &silent),
             (Pass::Read | Pass::Write, _) => Vec::new(),
@@ -402,6 +418,9 @@ impl Drive {
             Verify::Raw => 1 + written_again,
             Verify::Off | Verify::Idle(_) => 0,
         };
+        if pass == Pass::Write && self.writes_back() {
+            self.begin_tails(extent, zero_tail);
+        }
         let served = self.disk.serve(
             start,
             match pass {
@@ -409,7 +428,9 @@ impl Drive {
                 // Failures are the medium's: what fails is not in memory.
                 Pass::Read if sectors_failed > 0 => Work::ReadHard { blocks, rotations },
                 Pass::Read => Work::Read { blocks },
-                Pass::Write => Work::Write(Write { blocks, is_durable, read_backs, id, origin }),
+                Pass::Write => {
+                    Work::Write(Write { blocks, is_durable, read_backs, id, origin, zero_tail })
+                }
             },
         );
         let first_pass = slowed(served.first_pass - start, slowdown);
@@ -424,7 +445,7 @@ impl Drive {
         };
         let effect = match pass {
             Pass::Read => Effect::Read(entry),
-            Pass::Write => Effect::Write(Written { entry, extent }),
+            Pass::Write => Effect::Write(Written { entry, extent, zero_tail }),
         };
         let outcome = Outcome::Done { unknown, damaged };
         let ended = self.faults.stall_end(start + total);
@@ -434,24 +455,40 @@ impl Drive {
         Active { completion, submitted, effect }
     }
 
+    /// A write begins on a drive that writes back: what the medium has of the ends of its sectors is
+    /// remembered until that does not matter any more.
+    fn begin_tails(&mut self, extent: Extent, zero_tail: ZeroTail) {
+        if zero_tail == ZeroTail::None && self.tails.is_empty() {
+            return;
+        }
+        let blocks = self.disk.geometry.blocks(extent);
+        let waiting = self.disk.waiting(&blocks);
+        let waiting = waiting.iter().map(|blocks| self.disk.geometry.extent(blocks));
+        self.tails.begin(extent, &waiting.collect::<Vec<_>>());
+    }
+
     /// The command in service has ended.
     fn end(&mut self, Active { mut completion, effect, .. }: Active) {
         self.account.add_silent(&completion.silent);
         match effect {
             Effect::None => self.account.add_idle(completion.service),
+            Effect::Flush => {
+                self.account.add_idle(completion.service);
+                self.tails.flush();
+            }
             Effect::Read(entry) => self.account.add(entry),
-            Effect::Write(Written { entry, extent }) => {
+            Effect::Write(Written { entry, extent, zero_tail }) => {
                 self.account.add(entry);
                 let again = std::mem::take(&mut completion.after);
                 let after = &mut completion.after;
-                self.store(extent, &completion.silent, |one| after.push(one));
+                self.store(extent, zero_tail, &completion.silent, |one| after.push(one));
                 if self.settings.verify == Verify::Raw {
                     self.verifying.count_raw(&again);
                 }
                 for one in &again {
                     if let What::WrittenAgain(silent) = &one.what {
                         self.account.add_silent(silent);
-                        self.store(extent, silent, |one| after.push(one));
+                        self.store(extent, zero_tail, silent, |one| after.push(one));
                     }
                 }
                 completion.after.extend(again);
@@ -491,6 +528,15 @@ impl Drive {
                 Retry { rotations, unknown, damaged: SectorSet::EMPTY }
             }
         }
+    }
+}
+
+/// What is known of the ends of the sectors that a command writes.
+fn zero_tail(command: &Command) -> ZeroTail {
+    match *command {
+        Command::Write { zero_tail, .. } => zero_tail,
+        Command::WriteZeroes { .. } => ZeroTail::B512,
+        Command::Read { .. } | Command::Trim { .. } | Command::Flush => ZeroTail::None,
     }
 }
 

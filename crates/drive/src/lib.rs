@@ -18,6 +18,7 @@
 //! - `geometry`: where a block lies, and at which angle;
 //! - `mechanics`: how long the arm and the platter take;
 //! - `queue`: which command is next;
+//! - `tails`: which of its sectors it knows to end in zeroes;
 //! - `faults`: how it misbehaves, and why every policy meets the same misbehaviour;
 //! - `health`: what the drive counts and says about itself;
 //! - `profile`: a make of drive, from text.
@@ -57,6 +58,7 @@
 //!
 //! - `[DISKSIM]` DiskSim 4.0, whose layout and positioning rules this follows.
 //! - `[ERAID]` for the retry model: see `faults`.
+//! - `[SDHDD]` for zero forcing: see `tails` and `faults/zero_tails.rs`.
 //! - `[IRAW08]` for verification in idle time and retention: see `disk/idle.rs` and `cache/retained.rs`.
 //!
 //! [`Outcome`]: levelhead_block::Outcome
@@ -75,12 +77,14 @@ mod mechanics;
 mod profile;
 mod queue;
 mod settings;
+mod tails;
 mod verifying;
 
 pub use drive::{Completion, Drive};
 pub use faults::{
     Between, BurstLength, Bursts, Episodes, FaultKind, Faults, FaultsError, Field,
-    ParseFaultsError, Periodic, ROTATION_LIST_MAX, RotationList, Rotations, Stalls,
+    ParseFaultsError, Periodic, ROTATION_LIST_MAX, RotationList, Rotations, Stalls, TailRates,
+    rate_under,
 };
 pub use figures::ZoneFigures;
 pub use health::{Counters, SilentCounters, VerifyCounters};

@@ -340,7 +340,7 @@ impl<D: Disk> Worker<D> {
 
 #[cfg(test)]
 mod tests {
-    use levelhead_block::{Buf, Durability, Effort, Piece, SectorSet};
+    use levelhead_block::{Buf, Durability, Effort, Piece, SectorSet, ZeroTail};
     use levelhead_units::{Extent, Lba, Ratio, SECTOR_SIZE};
     use tempfile::TempDir;
 
@@ -414,6 +414,28 @@ mod tests {
         hard.ask(Effort::Full);
         let damaged = Outcome::Done { unknown: SectorSet::EMPTY, damaged: all() };
         assert_eq!(hard.end(), (damaged, [0xEE; 2]), "B3");
+    }
+
+    /// The same chance decides; where the drive knows of zeroes, a part of the same sectors fails.
+    #[test]
+    fn sectors_that_are_written_with_zeroes_at_their_ends_fail_less() {
+        let bench = bench("retry-rate=50%&zero-tails=20%/0%&rotations=1");
+        let all = Extent::new(Lba::ZERO, Sectors::new(64));
+        let failed = |tail| {
+            let bytes = Buf::zeroed(all.sectors);
+            let write = Request::write(all, Durability::Cached, bytes).with_zero_tail(tail);
+            bench.submit(write.with_origin(1));
+            assert_eq!(bench.ended.recv().unwrap().outcome, Outcome::GOOD);
+            bench.submit(Request::read(all, Effort::Fast).with_origin(2));
+            match bench.ended.recv().unwrap().outcome {
+                Outcome::Done { unknown, .. } => unknown,
+                other => panic!("{other:?}"),
+            }
+        };
+        let [none, b256, b512] = [ZeroTail::None, ZeroTail::B256, ZeroTail::B512].map(failed);
+        assert!(b256.len() < none.len() && b256.iter().all(|at| none.contains(at)));
+        assert!(none.len() > 20 && b256.len() > 4 && b512.is_empty(), "{none:?} {b256:?}");
+        assert_eq!(failed(ZeroTail::None), none, "zeroes are forgotten");
     }
 
     #[test]

@@ -10,6 +10,7 @@
 
 use std::ops::Range;
 
+use levelhead_block::ZeroTail;
 use levelhead_units::{Instant, Nanos};
 
 pub(crate) use self::ahead::Ahead;
@@ -95,6 +96,8 @@ pub(crate) struct Write {
     pub(crate) id: u64,
     /// On whose behalf it runs.
     pub(crate) origin: u64,
+    /// What is known of the ends of its sectors.
+    pub(crate) zero_tail: ZeroTail,
 }
 
 /// What has not reached the medium.

@@ -23,6 +23,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use levelhead_block::ZeroTail;
 use levelhead_units::Instant;
 
 use super::{Dirty, Write};
@@ -91,6 +92,8 @@ struct Waiting {
     id: u64,
     /// On whose behalf it was made: the coins of a repair depend on it.
     origin: u64,
+    /// What is known of the ends of its sectors: a repair has the same.
+    zero_tail: ZeroTail,
 }
 
 /// A part of which the bytes are kept no more.
@@ -146,6 +149,11 @@ impl Unverified {
         self.writes.get(&part.write).map_or(0, |waiting| waiting.origin)
     }
 
+    /// What is known of the ends of a part's sectors.
+    pub(crate) fn zero_tail(&self, part: &Part) -> ZeroTail {
+        self.writes.get(&part.write).map_or(ZeroTail::None, |waiting| waiting.zero_tail)
+    }
+
     /// The parts that have blocks in common with `blocks`.
     pub(crate) fn overlapping(&self, blocks: &Range<u64>) -> impl Iterator<Item = &Part> {
         let before = self.parts.range(..blocks.start).next_back();
@@ -176,11 +184,11 @@ impl Unverified {
         write: Write,
         ended: Instant,
     ) {
-        let Write { blocks, id, origin, .. } = write;
+        let Write { blocks, id, origin, zero_tail, .. } = write;
         let (verified, was_given_up) = (None, false);
         self.serial_last += 1;
         let write = self.serial_last;
-        let waiting = Waiting { ended, parts: 1, verified, was_given_up, id, origin };
+        let waiting = Waiting { ended, parts: 1, verified, was_given_up, id, origin, zero_tail };
         self.writes.insert(write, waiting);
         self.counters.writes += 1;
         let cylinder = geometry.position(blocks.start).cylinder;

@@ -39,6 +39,20 @@ impl Disk {
         all.runs().to_vec()
     }
 
+    /// Those of `blocks` that wait in memory for the medium, lowest first.
+    pub(crate) fn waiting(&self, blocks: &Range<u64>) -> Vec<Range<u64>> {
+        let mut waiting = Vec::new();
+        let mut rest = blocks.clone();
+        while !rest.is_empty()
+            && let Some(run) = self.overlapping_dirty(&rest)
+        {
+            let part = run.start.max(rest.start)..run.end.min(rest.end);
+            rest.start = part.end;
+            waiting.push(part);
+        }
+        waiting
+    }
+
     /// Whether a read of these blocks begins in memory.
     #[cfg(test)]
     pub(crate) fn is_near(&mut self, now: Instant, blocks: &Range<u64>) -> bool {

@@ -312,6 +312,7 @@ fn pass_of(part: &Part) -> Pass {
 
 #[cfg(test)]
 mod tests {
+    use levelhead_block::ZeroTail;
     use levelhead_stats::Streams;
 
     use super::*;
@@ -342,7 +343,11 @@ mod tests {
                 let work = match rng.below(8) {
                     0 => Work::Flush,
                     1 => Work::Read { blocks },
-                    _ => Work::Write(Write { blocks, is_durable, read_backs, id, origin }),
+                    _ => {
+                        let zero_tail = ZeroTail::None;
+                        let write = Write { blocks, is_durable, read_backs, id, origin, zero_tail };
+                        Work::Write(write)
+                    }
                 };
                 now = disk.serve(now.max(disk.free()), work).end;
                 disk.finish(now);

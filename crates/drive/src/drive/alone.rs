@@ -1,6 +1,6 @@
 //! What the drive does on its own, and what becomes of writes that it has read back: see `disk::idle` and `verifying`.
 
-use levelhead_block::{Aftermath, Silent, What};
+use levelhead_block::{Aftermath, Silent, What, ZeroTail};
 use levelhead_units::{Extent, Instant};
 
 use super::Drive;
@@ -9,15 +9,17 @@ use crate::disk::Alone;
 use crate::verifying::{misdirected, repair_origin};
 
 impl Drive {
-    /// `extent` has been written, except for what was silently wrong with that; tells of the waiting writes on which it
+    /// `extent` has been written with this tail, except for what was silently wrong with that; tells of the waiting writes on which it
     /// has landed.
     pub(super) fn store(
         &mut self,
         extent: Extent,
+        zero_tail: ZeroTail,
         silent: &Silent,
         mut tell: impl FnMut(Aftermath),
     ) {
         self.faults.mend(extent, silent);
+        self.tails.write(extent, zero_tail, silent);
         self.verifying.wrote(extent, silent);
         let Some(landing) = misdirected(extent, silent) else { return };
         let Some(unverified) = &self.disk.idle.unverified else { return };
@@ -69,10 +71,11 @@ impl Drive {
         let extent = self.disk.geometry.extent(&part.blocks);
         let Some(unverified) = &self.disk.idle.unverified else { return };
         let (id, origin) = (unverified.id(part), unverified.origin(part));
+        let zero_tail = unverified.zero_tail(part);
         let silent = self.faults.write(extent, repair_origin(origin, part.repairs + 1));
         self.account.add_silent(&silent);
         let mut hit = Vec::new();
-        self.store(extent, &silent, |one| hit.push(one));
+        self.store(extent, zero_tail, &silent, |one| hit.push(one));
         self.verifying.aftermaths.extend(hit);
         self.verifying.tell(id, extent, What::WrittenAgain(silent));
     }

@@ -88,6 +88,13 @@ pub enum FaultsError {
         /// How long one lasts.
         duration: Nanos,
     },
+    /// Sectors would fail more often with more zeroes at their ends.
+    ZeroTails {
+        /// The share asked for.
+        rate: Ratio,
+        /// The share with fewer zeroes.
+        most: Ratio,
+    },
 }
 
 impl fmt::Display for FaultsError {
@@ -139,6 +146,11 @@ impl fmt::Display for FaultsError {
             Self::Stalls { gap, duration } => {
                 write!(f, "a stall every {gap} lasts at most {gap}, not {duration}")
             }
+            Self::ZeroTails { rate, most } => write!(
+                f,
+                "a sector with zeroes at its end fails at most as often as one with fewer: {most}, not \
+                 {rate}"
+            ),
         }
     }
 }

@@ -38,8 +38,18 @@ impl Latent {
     }
 
     pub(crate) fn contains(&self, lba: Lba) -> bool {
+        self.contains_at(lba, self.rate)
+    }
+
+    /// The same if the sector had it with the probability `rate`, which is not above the share of all.
+    pub(crate) fn contains_at(&self, lba: Lba, rate: f64) -> bool {
         // No origin: the medium is the same for every request.
-        self.key.coin(self.coin, 0, lba.get()) < self.rate && !self.mended.contains(&lba)
+        self.key.coin(self.coin, 0, lba.get()) < rate && !self.mended.contains(&lba)
+    }
+
+    /// The share of sectors that have it unless they have been written.
+    pub(crate) fn rate(&self) -> f64 {
+        self.rate
     }
 
     /// `extent` has been written.

@@ -12,7 +12,8 @@ use super::retries::SoftFailures;
 use super::slowness::Slowness;
 use super::stalls::StallMap;
 use super::writes::Writes;
-use super::{Coin, Faults, Key, Rotations};
+use super::{Coin, Faults, Key, Rotations, rate_under};
+use crate::tails::{Tails, stored};
 
 /// The misbehaviour of one drive.
 #[derive(Clone, Debug)]
@@ -97,21 +98,29 @@ impl Misbehaviour {
         *self = Self { hard, flips, death, ..Self::new(faults, self.key.0, self.size) };
     }
 
-    /// What the first pass over `extent` fails to read on behalf of `origin`.
-    pub(crate) fn first_pass(&self, extent: Extent, origin: u64) -> Unread {
+    /// What the first pass over `extent`, whose sectors end in these zeroes, fails to read on behalf of `origin`.
+    pub(crate) fn first_pass(&self, extent: Extent, tails: &Tails, origin: u64) -> Unread {
+        if self.soft.is_off() && self.hard.is_off() && self.bursts.is_none() {
+            return Unread::default();
+        }
         let offset =
             |lba: Lba| u32::try_from((lba - extent.lba).get()).expect("a request's sector");
+        let pieces = tails.pieces(extent);
         let mut hard = SectorSet::EMPTY;
         if !self.hard.is_off() {
-            hard = extent.iter().filter(|&lba| self.hard.contains(lba)).map(offset).collect();
+            let failed = pieces.iter().flat_map(|&(piece, tail)| {
+                let rate = rate_under(tail, self.hard.rate());
+                piece.iter().filter(move |&lba| self.hard.contains_at(lba, rate))
+            });
+            hard = failed.map(offset).collect();
         }
-        let mut soft = SectorSet::EMPTY;
-        if !self.soft.is_off() || self.bursts.is_some() {
-            let alone = (!self.soft.is_off()).then(|| self.soft.failures(extent, origin));
-            let burst = self.bursts.as_ref().map(|bursts| bursts.failures(extent, origin));
-            let failed = alone.into_iter().flatten().chain(burst.into_iter().flatten());
-            soft = failed.map(offset).filter(|&at| !hard.contains(at)).collect();
-        }
+        let alone = pieces
+            .iter()
+            .filter(|_| !self.soft.is_off())
+            .flat_map(|&(piece, tail)| self.soft.failures(piece, tail, origin));
+        let burst = self.bursts.as_ref().map(|bursts| bursts.failures(extent, origin));
+        let failed = alone.chain(burst.into_iter().flatten());
+        let soft = failed.map(offset).filter(|&at| !hard.contains(at)).collect();
         Unread { soft, hard }
     }
 
@@ -158,14 +167,7 @@ impl Misbehaviour {
 
     /// `extent` has been written, except for what was silently wrong with that.
     pub(crate) fn mend(&mut self, extent: Extent, silent: &Silent) {
-        let stored = match silent {
-            // The missing ones are the last ones.
-            Silent::Write(wrong) => Extent::new(
-                wrong.landed.unwrap_or(extent.lba),
-                extent.sectors.saturating_sub(Sectors::new(wrong.missing.len() as u64)),
-            ),
-            Silent::Nothing | Silent::Read { .. } | Silent::Flush => extent,
-        };
+        let stored = stored(extent, silent);
         self.hard.mend(stored);
         self.flips.mend(stored);
     }
@@ -183,6 +185,7 @@ impl Misbehaviour {
 
 #[cfg(test)]
 mod tests {
+    use levelhead_block::ZeroTail;
     use levelhead_units::{Nanos, Ratio};
 
     use super::super::every_kind;
@@ -208,11 +211,14 @@ mod tests {
     #[test]
     fn failures_do_not_depend_on_how_a_request_is_cut() {
         let map = new(&every_kind(), 5);
-        let whole = map.first_pass(extent(0, 500), 9);
+        let mut tails = Tails::default();
+        tails.write(extent(100, 250), ZeroTail::B256, &Silent::Nothing);
+        tails.write(extent(160, 100), ZeroTail::B512, &Silent::Nothing);
+        let whole = map.first_pass(extent(0, 500), &tails, 9);
         for cut in 1..500_u32 {
             let (left, right) = (
-                map.first_pass(extent(0, cut.into()), 9).all(),
-                map.first_pass(extent(cut.into(), u64::from(500 - cut)), 9).all(),
+                map.first_pass(extent(0, cut.into()), &tails, 9).all(),
+                map.first_pass(extent(cut.into(), u64::from(500 - cut)), &tails, 9).all(),
             );
             let joined: SectorSet = left.iter().chain(right.iter().map(|at| at + cut)).collect();
             assert_eq!(joined, whole.clone().all(), "cut at {cut}");
@@ -222,8 +228,9 @@ mod tests {
     #[test]
     fn a_soft_failure_belongs_to_one_request_and_a_hard_one_to_the_medium() {
         let map = new(&faults(0.1, 2.0, 0.1), 5);
-        let (one, other) = (map.first_pass(extent(0, 300), 1), map.first_pass(extent(0, 300), 2));
-        assert_eq!(one, map.first_pass(extent(0, 300), 1));
+        let first_pass = |origin| map.first_pass(extent(0, 300), &Tails::default(), origin);
+        let (one, other) = (first_pass(1), first_pass(2));
+        assert_eq!(one, first_pass(1));
         assert_ne!(one.soft, other.soft);
         assert_eq!(one.hard, other.hard);
         assert!(!one.hard.is_empty());
@@ -235,7 +242,9 @@ mod tests {
         let soft = Faults { retry_rate: all.retry_rate, bursts: all.bursts, ..Faults::NONE };
         let n = 100_000_u64;
         let failed = (0..n)
-            .filter(|&drive| !new(&soft, drive).first_pass(extent(7, 1), 1).is_empty())
+            .filter(|&drive| {
+                !new(&soft, drive).first_pass(extent(7, 1), &Tails::default(), 1).is_empty()
+            })
             .count() as f64;
         let (share, law) = (failed / n as f64, soft.retry_rate_total());
         assert!(
@@ -250,7 +259,11 @@ mod tests {
         let at = |n: u64| Instant::ZERO + Nanos::from_millis(n * 37);
         let show = |n: u64| match kind {
             // Hard failures hide soft ones: the kinds are asked one level down.
-            "soft" => format!("{:?}", map.soft.failures(extent(n, 9), n).collect::<Vec<_>>()),
+            "soft" => [ZeroTail::None, ZeroTail::B256, ZeroTail::B512]
+                .map(|tail| {
+                    format!("{:?}", map.soft.failures(extent(n, 9), tail, n).collect::<Vec<_>>())
+                })
+                .concat(),
             "bursts" => {
                 let bursts = map.bursts.map(|bursts| {
                     let mut failed: Vec<Lba> = bursts.failures(extent(n * 9, 9), n).collect();
@@ -293,6 +306,7 @@ mod tests {
         [
             pair("soft", |to, from| {
                 (to.retry_rate, to.adjacency) = (from.retry_rate, from.adjacency);
+                to.zero_tails = from.zero_tails;
             }),
             pair("bursts", |to, from| to.bursts = from.bursts),
             pair("rotations", |to, from| to.rotations = from.rotations),

@@ -2,10 +2,10 @@
 //!
 //! | kind | depends on the drive and | module |
 //! |---|---|---|
-//! | soft failures of sectors, alone or in pairs | origin, sector | `retries` |
+//! | soft failures of sectors, alone or in pairs | origin, sector, its zero tail | `retries`, `zero_tails` |
 //! | bad stretches of the disk | stretch: sector; failure: origin, sector | `bursts` |
 //! | revolutions a retry takes | origin, first failed sector | `rotations` |
-//! | hard failures of sectors | sector, what was written since | `latent` |
+//! | hard failures of sectors | sector, its zero tail, what was written since | `latent`, `zero_tails` |
 //! | slowness: constant, episodes, periods, the field's | time | `slowness` |
 //! | stalls | time | `stalls` |
 //! | lost and torn writes | origin, first sector | `writes` |
@@ -47,6 +47,7 @@ mod stalls;
 mod text;
 mod values;
 mod writes;
+mod zero_tails;
 
 use levelhead_stats::{hash_of, unit_of};
 use levelhead_units::{Instant, Ratio};
@@ -58,6 +59,7 @@ pub use parts::ParseFaultsError;
 pub use rotations::{RotationList, Rotations};
 pub use slowness::{Episodes, Field, Periodic};
 pub use stalls::Stalls;
+pub use zero_tails::{TailRates, rate_under};
 
 pub use values::{Between, BurstLength, ROTATION_LIST_MAX};
 
@@ -117,6 +119,10 @@ faults! {
     /// about half of one over the retry rate.
     adjacency: f64 = 1.0,
         "adjacency" = "FACTOR", ["2"], fine, [];
+    /// Shares of sectors whose first read fails where the drive knows of 256 and of 512 bytes of zeroes at
+    /// their ends, instead of what the retry rate makes them.
+    zero_tails: Option<TailRates> = None,
+        "zero-tails" = "SHARE/SHARE", ["0.1%/0.001%"], zero_tails::check, [];
     /// Stretches of the disk whose sectors often fail at the first read: the mean distance of their
     /// beginnings, their length, and the share of their sectors that fail.
     bursts: Option<Bursts> = None,
@@ -246,7 +252,7 @@ impl Key {
 /// Every kind at a rate at which it is sure to show.
 #[cfg(test)]
 fn every_kind() -> Faults {
-    "retry-rate=20%,adjacency=2,bursts=1MiB/geometric:256KiB/50%,rotations=uniform:1-9,\
+    "retry-rate=20%,adjacency=2,zero-tails=10%/2%,bursts=1MiB/geometric:256KiB/50%,rotations=uniform:1-9,\
      hard-rate=10%,slowdown=2,episodes=1s/1s/3,periodic=10s/3s/5,field=1s/40%,stalls=1s/100ms,\
      lost-writes=20%,torn-writes=20%,misdirected-writes=20%,flips=10%,lying-flush=20%,death=100s"
         .parse()

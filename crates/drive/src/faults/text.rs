@@ -131,8 +131,8 @@ impl fmt::Display for Faults {
 mod tests {
     use super::*;
 
-    const ALL: &str = "retry-rate=2%,adjacency=2,bursts=10GiB/geometric:1MiB/50%,\
-                       rotations=1:80%+30:20%,hard-rate=0.1%,slowdown=1.5,episodes=20s/300s/5,\
+    const ALL: &str = "retry-rate=2%,adjacency=2,zero-tails=0.1%/0.001%,\
+                       bursts=10GiB/geometric:1MiB/50%,rotations=1:80%+30:20%,hard-rate=0.1%,slowdown=1.5,episodes=20s/300s/5,\
                        periodic=7200s/240s/5/600s,field=3600s/40%,stalls=600s/5s,lost-writes=0.1%,\
                        torn-writes=0.2%,misdirected-writes=0.3%,flips=0.4%,lying-flush=1%,\
                        death=30s";
@@ -197,6 +197,7 @@ mod tests {
             "periodic=100s/10s/3",
             "periodic=2h-3h/3min-6min/5/10s",
             "field=1h",
+            "retry-rate=1%,zero-tails=0.002%/0.0000001%",
         ] {
             let faults: Faults = text.parse().unwrap();
             assert_ne!(faults, Faults::NONE, "{text}");

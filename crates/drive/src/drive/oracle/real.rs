@@ -24,7 +24,8 @@ fn services(make: &str, rows: &[Traced]) -> Vec<f64> {
             let work = if row.is_read {
                 Work::Read { blocks }
             } else {
-                Work::Write(Write { blocks, is_durable: false, read_backs: 0, id: 0, origin: 0 })
+                let (read_backs, id, origin, zero_tail) = (0, 0, 0, ZeroTail::None);
+                Work::Write(Write { blocks, is_durable: false, read_backs, id, origin, zero_tail })
             };
             assert_eq!(disk.catch_up(now, now), None, "it verifies nothing");
             let end = disk.serve(now.max(disk.free()), work).end;
