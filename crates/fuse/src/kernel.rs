@@ -79,13 +79,8 @@ fn refusal(answer: &Answer) -> Errno {
         | Answer::Written(_)
         | Answer::Entries(_)
         | Answer::Offset(_)
-<<<<<<< HEAD
         | Answer::Scrubbed(_)
         | Answer::Room(_) => Errno::EIO,
-=======
-        | Answer::Room(_)
-        | Answer::Scrubbed(_) => Errno::EIO,
->>>>>>> 546fdac (fs: lists of who may do what, and rights that a write takes)
     }
 }
 

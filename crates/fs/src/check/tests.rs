@@ -41,8 +41,8 @@ pub(super) fn use_at_random(bed: &mut Bed, steps: u64) {
             _ => None,
         };
         let what = match (bed.rng().below(16), found) {
-            (0..3, _) => What::Make { name, mode: FILE, device: 0 },
-            (3, _) => What::Make { name, mode: DIRECTORY, device: 0 },
+            (0..3, _) => What::Make { name, mode: FILE, umask: 0, device: 0 },
+            (3, _) => What::Make { name, mode: DIRECTORY, umask: 0, device: 0 },
             (4, _) => {
                 let target = vec![b'x'; 1 + bed.rng().below(3_000) as usize];
                 What::MakeLink { name, target }
