@@ -215,8 +215,7 @@ impl Filesystem {
         self.files.keys().any(|&number| self.is_dirty(number))
     }
 
-    pub(super) fn handle_flushed(&mut self, now: Instant, reply: &Reply) {
-        let _ = now;
+    pub(super) fn handle_flushed(&mut self, reply: &Reply) {
         if !is_stored(reply) {
             return self.break_down();
         }

@@ -287,17 +287,17 @@ impl Filesystem {
     pub fn handle_done(&mut self, now: Instant, sub: SubId, reply: Reply) {
         let Some(inside) = self.subs.remove(&sub) else { panic!("{sub:?} is not inside") };
         match inside.what {
-            Purpose::Unit(lead) => self.handle_unit(now, lead, reply),
-            Purpose::Pages(job) => self.handle_pages(now, job, sub, reply),
+            Purpose::Unit(lead) => self.handle_unit(lead, reply),
+            Purpose::Pages(job) => self.handle_pages(job, sub, reply),
             Purpose::Repair => {}
             Purpose::Direct => self.handle_direct(sub, &reply),
-            Purpose::FlushBeforeRecord => self.handle_flushed(now, &reply),
+            Purpose::FlushBeforeRecord => self.handle_flushed(&reply),
             Purpose::Record => self.handle_record(now, &reply),
             Purpose::Mark => self.handle_mark(&reply),
             Purpose::InPlace => self.handle_in_place(sub, &reply),
             Purpose::FlushInPlace => self.handle_flushed_in_place(&reply),
             Purpose::Place(group) => self.handle_placed(group, sub, &reply),
-            Purpose::Mount => self.handle_mount(now, sub, reply),
+            Purpose::Mount => self.handle_mount(sub, reply),
             Purpose::Superblock => self.handle_superblock(&reply),
             Purpose::Scrub(job) => {
                 let extent = inside.extent.expect("a read has a place");
@@ -377,15 +377,14 @@ impl Filesystem {
         self.moved_at = self.moved_at.max(now);
         for round in 0_u32.. {
             self.release_freed();
-            let mut moved =
-                [self.mount_on(now) | self.unstall(), false, false, false, false, false, false];
+            let mut moved = [self.unstall(), false, false, false, false, false, false];
             if matches!(self.phase, Phase::Mounted | Phase::Unmounting | Phase::Broken) {
                 moved[1] = self.run_jobs(now);
                 moved[2] = self.flush_on(now);
                 moved[3] = self.commit_on(now);
                 moved[4] = self.place_on(now);
                 moved[5] = self.settle_on(now);
-                moved[6] = self.unmount_on(now);
+                moved[6] = self.unmount_on();
             }
             if moved == [false; 7] {
                 return;

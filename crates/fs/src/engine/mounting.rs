@@ -73,7 +73,7 @@ enum Word {
 impl Filesystem {
     pub(super) fn begin_mount(&mut self, now: Instant) {
         if self.superblock.is_clean {
-            self.open(now);
+            self.open();
             return self.advance(now);
         }
         let Phase::Mounting(_) = self.phase else { unreachable!("it has just begun") };
@@ -92,8 +92,7 @@ impl Filesystem {
     }
 
     /// Says on the disk that it is in use, and goes on from there.
-    fn open(&mut self, now: Instant) {
-        let _ = now;
+    fn open(&mut self) {
         if self.settings.mode == MountMode::ReadOnly {
             self.phase = Phase::Mounted;
             return;
@@ -145,7 +144,7 @@ impl Filesystem {
         }
     }
 
-    pub(super) fn handle_mount(&mut self, now: Instant, sub: SubId, reply: Reply) {
+    pub(super) fn handle_mount(&mut self, sub: SubId, reply: Reply) {
         let Phase::Mounting(mounting) = &mut self.phase else { return };
         let Some(extent) = mounting.subs.remove(&sub) else { return };
         match mounting.step {
@@ -163,7 +162,7 @@ impl Filesystem {
                     }
                 }
                 if mounting.subs.is_empty() {
-                    self.replay(now);
+                    self.replay();
                 }
             }
             Step::Placing => {
@@ -181,20 +180,14 @@ impl Filesystem {
                 if !is_stored(&reply) {
                     return self.break_down();
                 }
-                self.open(now);
+                self.open();
             }
             Step::Superblocks => {}
         }
     }
 
-    /// Nothing moves by itself while it is mounted.
-    pub(super) fn mount_on(&mut self, now: Instant) -> bool {
-        let _ = now;
-        false
-    }
-
     /// What the journal has counts.
-    fn replay(&mut self, now: Instant) {
+    fn replay(&mut self) {
         let Phase::Mounting(mounting) = &mut self.phase else { return };
         let sectors = std::mem::take(&mut mounting.sectors);
         let found = self.find_records(&sectors);
@@ -203,7 +196,7 @@ impl Filesystem {
             |record: u64| record >= self.superblock.record || !self.keeps(Rule::Generation);
         let mut counting = found.iter().rev().filter(|(record, _)| may_count(**record));
         let newest = counting.nth(usize::from(!self.keeps(Rule::Newest)));
-        let Some((&newest, last)) = newest else { return self.open(now) };
+        let Some((&newest, last)) = newest else { return self.open() };
         let oldest = last.oldest;
         let chain: Vec<u64> = (oldest..=newest).collect();
         if chain.iter().any(|record| !found.contains_key(record)) {
@@ -216,7 +209,7 @@ impl Filesystem {
             // Everything is in its place, as a mark says.
             self.journal.note_durable(newest, newest + 1);
             self.running.record = newest + 1;
-            return self.open(now);
+            return self.open();
         }
         let held: Vec<HeldRecord> = chain
             .iter()
@@ -268,11 +261,11 @@ impl Filesystem {
         self.running.record = newest + 1;
         // The redundancy is computed anew, from what is in place by then; until it is, the records that say so count.
         self.stale = stale;
-        self.put_in_order(now, words);
+        self.put_in_order(words);
     }
 
     /// What the journal has comes to its place, or stays in memory if nothing may be written.
-    fn put_in_order(&mut self, now: Instant, words: BTreeMap<Lba, Word>) {
+    fn put_in_order(&mut self, words: BTreeMap<Lba, Word>) {
         let geometry = self.superblock.geometry;
         let is_read_only = self.settings.mode == MountMode::ReadOnly;
         for (lba, word) in words {
@@ -308,7 +301,7 @@ impl Filesystem {
         let Phase::Mounting(mounting) = &mut self.phase else { return };
         mounting.step = Step::Placing;
         if mounting.subs.is_empty() {
-            self.open(now);
+            self.open();
         }
     }
 
@@ -462,8 +455,7 @@ impl Filesystem {
     }
 
     /// The end: everything is in its place, and the superblocks say so.
-    pub(super) fn unmount_on(&mut self, now: Instant) -> bool {
-        let _ = now;
+    pub(super) fn unmount_on(&mut self) -> bool {
         if !matches!(self.phase, Phase::Unmounting) {
             return false;
         }

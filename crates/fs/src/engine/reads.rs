@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use levelhead_block::{Buf, Durability, Effort, Outcome, Piece, Reply};
 use levelhead_erasure::{Code, Kernel, Symbol};
-use levelhead_units::{Extent, Instant, Lba, Sectors};
+use levelhead_units::{Extent, Lba, Sectors};
 
 use super::job::{Asking, Job, JobId, PAGE};
 use super::{Attempted, Filesystem, Purpose, SubId};
@@ -368,8 +368,7 @@ impl Filesystem {
         }
     }
 
-    pub(super) fn handle_pages(&mut self, now: Instant, id: JobId, sub: SubId, reply: Reply) {
-        let _ = now;
+    pub(super) fn handle_pages(&mut self, id: JobId, sub: SubId, reply: Reply) {
         let filesystem = self.superblock.filesystem();
         let Some(read) = self.page_reads.get_mut(&id) else { return };
         let run = read.subs.remove(&sub).expect("it was asked for");

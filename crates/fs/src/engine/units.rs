@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use levelhead_block::{Buf, Durability, Effort, Outcome, Piece, Reply};
-use levelhead_units::{Extent, Instant, Lba, Sectors};
+use levelhead_units::{Extent, Lba, Sectors};
 
 use super::job::JobId;
 use super::{Filesystem, Purpose};
@@ -46,8 +46,7 @@ impl Filesystem {
         self.submit_read(Purpose::Unit(lead), extent, effort);
     }
 
-    pub(super) fn handle_unit(&mut self, now: Instant, lead: Lba, reply: Reply) {
-        let _ = now;
+    pub(super) fn handle_unit(&mut self, lead: Lba, reply: Reply) {
         let copies = self.superblock.geometry.copies_of(lead);
         let read = self.unit_reads.get_mut(&lead).expect("it is being read");
         let copy = copies[read.attempt % copies.len()];
