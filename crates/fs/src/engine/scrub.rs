@@ -113,14 +113,14 @@ impl Attempt<'_> {
             ScrubPlace::Group(group) => self.plan_group(group, parts),
             ScrubPlace::Inode { lead, slot, page, was_damaged } => {
                 let units = self.inode_units(lead)?;
-                let Some(&lead) = units.first() else { return Ok(StepPlan::default()) };
-                let at = ScrubPlace::Inode { lead, slot, page, was_damaged };
-                let ScrubPlace::Inode { slot, page, .. } =
-                    (if place == at { at } else { ScrubPlace::inodes_from(lead) })
-                else {
-                    unreachable!("it is one of inodes")
-                };
-                self.plan_inode(InodePlace { lead, slot }, page, was_damaged, parts)
+                match units.first() {
+                    None => Ok(StepPlan::default()),
+                    Some(&known) if known == lead => {
+                        self.plan_inode(InodePlace { lead, slot }, page, was_damaged, parts)
+                    }
+                    // It begins with the next unit that there is.
+                    Some(&lead) => self.plan_inode(InodePlace { lead, slot: 0 }, 0, false, parts),
+                }
             }
         }
     }
