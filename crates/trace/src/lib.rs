@@ -1,5 +1,5 @@
 //! Block I/O traces: readers of the published formats, their way onto an array, and workloads made
-//! up from a seed.
+//! up from a seed, over blocks or over files.
 //!
 //! ```text
 //!   bytes --(gzip, zstd)--> lines or records --(one file a format)--> Collector --> Trace
@@ -12,6 +12,8 @@
 //! [`Trace`] keeps what the file said, in bytes and per device; [`onto_array`] lays the devices end
 //! to end, widens requests to whole sectors and places them on an array, and reports what it
 //! changed. A [`Workload`] makes arrivals from a short description instead: [`Synthetic`], or [`Iraw`].
+//!
+//! A [`FileWorkload`] makes steps of a program that uses a filesystem, for [`Window`] to pace: `docs/workloads.md`.
 //!
 //! The formats, and what is taken and left of each, are in `docs/traces.md`.
 //!
@@ -38,6 +40,7 @@ mod detect;
 mod error;
 mod fields;
 mod figures;
+mod files;
 mod format;
 mod formats;
 mod iraw;
@@ -54,6 +57,9 @@ pub use answered::{Answered, Period, periods, recorded};
 pub use collect::{DEVICE_NAME_MAX, DEVICES_MAX, END_MAX, LENGTH_MAX, RECORDS_MAX};
 pub use error::{Position, TraceError};
 pub use figures::Figures;
+pub use files::{
+    Benchmark, FileId, FileWorkload, Habit, HiBench, Moved, Stage, Step, Window, Ycsb,
+};
 pub use format::{Format, UnknownFormat};
 pub use iraw::{Iraw, Published, Server};
 pub use mapping::{Arrival, Mapping, MappingError, Placement};
