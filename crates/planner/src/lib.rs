@@ -6,6 +6,7 @@
 //!                            metadata  --> replicas
 //!   sizes of files, code --> capacity  --> share of space that redundancy takes
 //!   three kinds of file  --> system    --> redundancy of a whole drive
+//!                            kinds     --> mean times of reads, writes and updates
 //!   read, code, times    --> sequential, random --> Law of the latency --> any percentile
 //!   queue, load, rates   --> mode      --> net latency, whole group or requested data
 //! ```
@@ -41,6 +42,7 @@ pub mod binomial;
 pub mod capacity;
 pub mod code;
 pub mod decode;
+pub mod kinds;
 pub mod law;
 pub mod metadata;
 pub mod mode;

@@ -10,8 +10,11 @@ use levelhead_units::Nanos;
 use super::lec::{closed, least, p99};
 use super::{Bars, Drawing, Head, Row, Study, StudyPlan, Unit, Whose};
 
+mod speed;
+
 pub(super) fn studies() -> Vec<Study> {
-    vec![TABLE_2, FIG_6, FIG_10]
+    let [fig_7, fig_8, fig_9, fig_11, fig_12] = speed::STUDIES;
+    vec![TABLE_2, FIG_6, fig_7, fig_8, fig_9, FIG_10, fig_11, fig_12]
 }
 
 /// What all say about the failure rate under zero forcing.
