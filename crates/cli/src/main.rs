@@ -1,7 +1,7 @@
 //! The levelhead program: parse what was typed, call one function of `app`, print what it shows.
 //!
 //! Exit codes: 0 good, 1 found trouble, 2 wrong usage. Results go to standard output, everything
-//! else (progress, errors) to standard error.
+//! else (progress, errors) to standard error. Called `fsck.levelhead`, it has the exit codes of fsck(8).
 
 #![forbid(unsafe_code)]
 
@@ -78,6 +78,9 @@ impl Output {
 }
 
 fn main() -> ExitCode {
+    if names::is_fsck(std::env::args_os().next().as_deref()) {
+        return commands::fsck::run();
+    }
     let cli = match Cli::try_parse_from(names::arguments(std::env::args_os())) {
         Ok(cli) => cli,
         Err(error) => return refuse(&error),

@@ -1,8 +1,9 @@
-//! The names under which mount(8) and mkfs(8) call this program.
+//! The names under which mount(8), mkfs(8) and fsck(8) call this program.
 //!
 //! ```text
 //!   mount.levelhead TARGET DIR [-sfnv] [-N NAMESPACE] [-t TYPE] [-o OPTIONS]     levelhead fs mount ..
 //!   mkfs.levelhead [OPTIONS] TARGET                                              levelhead fs mkfs ..
+//!   fsck.levelhead [-apynf] TARGET                                               levelhead fs check .., with other exit codes
 //! ```
 
 use std::ffi::{OsStr, OsString};
@@ -13,6 +14,11 @@ const MOUNT_VALUES: [&str; 2] = ["-N", "-t"];
 
 /// Letters of flags that mean nothing here: be tolerant, write no table, say more.
 const MOUNT_LETTERS: &str = "snv";
+
+/// Whether fsck(8) calls, by its name for this program.
+pub(crate) fn is_fsck(program: Option<&OsStr>) -> bool {
+    program.and_then(|program| Path::new(program).file_name()) == Some("fsck.levelhead".as_ref())
+}
 
 /// The command line as it would be without another name.
 pub(crate) fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
@@ -69,6 +75,8 @@ mod tests {
         ] {
             assert_eq!(named(line), expected);
         }
+        assert!(is_fsck(Some("/sbin/fsck.levelhead".as_ref())));
+        assert!(!is_fsck(Some("levelhead".as_ref())) && !is_fsck(None));
         assert!(arguments(std::iter::empty()).is_empty());
     }
 }

@@ -407,3 +407,49 @@ fn program_that_another_user_writes_to_loses_its_rights() {
     }
     bed.umount();
 }
+
+#[test]
+fn check_says_what_is_wrong_and_repairs_it_with_the_exit_codes_of_fsck() {
+    let shelf = Shelf::new();
+    let target = shelf.path("a.img");
+    levelhead(&["fs", "mkfs", &target, "--size", SIZE]).good();
+    let fsck = |args: &[&str]| {
+        let path = shelf.dir.path().join("fsck.levelhead");
+        if !path.exists() {
+            symlink(env!("CARGO_BIN_EXE_levelhead"), &path).unwrap();
+        }
+        let mut command = std::process::Command::new(path);
+        command.args(args);
+        run(command).code
+    };
+    let check = |args: &[&str]| levelhead(&[&["fs", "check", &target, "--json"], args].concat());
+    let figures = |ended: &support::Ended| {
+        let found: serde_json::Value = serde_json::from_str(&ended.out).unwrap();
+        (found["clean"].as_bool().unwrap(), found["problems"].as_u64().unwrap())
+    };
+    assert_eq!(figures(&check(&[])), (true, 0));
+    assert_eq!(fsck(&["-n", &target]), Some(0));
+    // The first superblock, and one copy of the first bitmap.
+    let file = OpenOptions::new().write(true).open(&target).unwrap();
+    for sector in [0, 2] {
+        file.write_all_at(&random(4096, sector), sector * 4096).unwrap();
+    }
+    let before = fs::read(&target).unwrap();
+    let found = check(&[]);
+    assert_eq!((found.code, figures(&found)), (Some(1), (false, 2)));
+    assert!(found.err.contains("2 problems are left"), "{found:?}");
+    assert_eq!(fsck(&[&target]), Some(4));
+    assert!(fs::read(&target).unwrap() == before, "a check has written");
+    // What was stopped in order is not looked at on the way up.
+    assert_eq!(fsck(&["-a", &target]), Some(0));
+    assert_eq!(fsck(&["-af", &target]), Some(1));
+    assert_eq!(fsck(&["-y", &target]), Some(0));
+    assert_eq!(figures(&check(&["--data"])), (true, 0));
+    assert_eq!(fsck(&["-a", "/no/such.img"]), Some(8));
+    assert_eq!(fsck(&["-a"]), Some(16));
+    assert_eq!(fsck(&["-a", "-n", &target]), Some(16));
+    let zeroes = shelf.path("zeroes.img");
+    File::create_new(&zeroes).unwrap().set_len(32 << 20).unwrap();
+    let refused = levelhead(&["fs", "check", &zeroes]);
+    assert!(refused.refusal().contains("zeroes.img has no levelhead filesystem"), "{refused:?}");
+}

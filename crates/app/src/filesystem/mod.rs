@@ -2,6 +2,7 @@
 
 mod alone;
 mod background;
+mod check;
 mod code;
 mod make;
 mod mount;
@@ -13,9 +14,11 @@ mod umount;
 
 pub use background::{let_go, start_in_background};
 pub use levelhead_fs::ScrubParts;
+pub use levelhead_fs::check::{Depth, Repair};
 pub use levelhead_fs::format::superblock::INTERLEAVE_MAX;
 pub use levelhead_fs::geometry::COPIES_MAX;
 
+pub use check::{CheckEnd, CheckFilesystem, CheckWhen, FilesystemCheck, check_filesystem};
 pub use code::{CodeWish, Redundancy};
 pub use make::{MadeFilesystem, MakeFilesystem, make_filesystem};
 pub use mount::{Mount, MountOptions, Mounted, mount};

@@ -8,9 +8,9 @@ use std::thread;
 use clap::{Args, Subcommand};
 use levelhead_app::AppError;
 use levelhead_app::filesystem::{
-    CodeWish, MakeFilesystem, Mount, MountOptions, Redundancy, ScrubFilesystem, ScrubParts,
-    filesystem_status, let_go, make_filesystem, mount, scrub_filesystem, scrub_parts,
-    start_in_background, umount,
+    CheckEnd, CheckFilesystem, CheckWhen, CodeWish, Depth, MakeFilesystem, Mount, MountOptions,
+    Redundancy, Repair, ScrubFilesystem, ScrubParts, check_filesystem, filesystem_status, let_go,
+    make_filesystem, mount, scrub_filesystem, scrub_parts, start_in_background, umount,
 };
 use levelhead_planner::Code;
 use levelhead_units::Bytes;
@@ -33,6 +33,8 @@ pub(crate) enum Options {
     Status(StatusArgs),
     /// Read everything once, mounted or not, and write anew what is bad
     Scrub(ScrubArgs),
+    /// Look whether everything on a disk that is not mounted belongs together, and repair it
+    Check(CheckArgs),
 }
 
 #[derive(Args)]
@@ -114,6 +116,18 @@ pub(crate) struct ScrubArgs {
     rate: Option<Bytes>,
 }
 
+#[derive(Args)]
+pub(crate) struct CheckArgs {
+    /// A file, a block device, or an emulated drive
+    target: String,
+    /// Repair what has one right answer
+    #[arg(long)]
+    repair: bool,
+    /// Read all sectors of files, too
+    #[arg(long)]
+    data: bool,
+}
+
 pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
     match options {
         Options::Mkfs(args) => output.print(&make_filesystem(&args.ask())?),
@@ -123,7 +137,29 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
             let (stop, ask) = (stop_on_signals()?, ScrubFilesystem { target, parts: only, rate });
             output.print(&scrub_filesystem(&ask, &stop, progress::bars(output).as_ref())?)
         }
+        Options::Check(args) => args.run(output),
         Options::Status(StatusArgs { directory }) => output.print(&filesystem_status(&directory)?),
+    }
+}
+
+impl CheckArgs {
+    fn run(self, output: Output) -> Result<(), AppError> {
+        let ask = CheckFilesystem {
+            target: self.target,
+            repair: if self.repair { Repair::All } else { Repair::None },
+            depth: if self.data { Depth::Data } else { Depth::Metadata },
+            when: CheckWhen::Always,
+        };
+        let checked = check_filesystem(&ask, progress::bars(output).as_ref())?;
+        output.print(&checked)?;
+        match checked.end() {
+            CheckEnd::Clean | CheckEnd::Corrected => Ok(()),
+            CheckEnd::Left => Err(AppError::trouble(format!(
+                "{}: {} problems are left",
+                checked.target(),
+                checked.left()
+            ))),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod completions;
 mod demo;
 mod drive;
 mod fs;
+pub(crate) mod fsck;
 mod listen;
 mod man;
 mod plan;
