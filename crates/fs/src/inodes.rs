@@ -98,7 +98,7 @@ impl Attempt<'_> {
     }
 
     /// Puts a unit on a list of units, or takes it off.
-    fn list_unit(&mut self, number: u64, lead: Lba, is_on: bool) -> Result<(), Stop> {
+    pub(crate) fn list_unit(&mut self, number: u64, lead: Lba, is_on: bool) -> Result<(), Stop> {
         let mut list = self.inode(number)?;
         let mut of = Owned { number, inode: &mut list };
         match is_on {

@@ -6,7 +6,7 @@ use levelhead_erasure::{Code, Symbol};
 use levelhead_units::{Extent, Lba, SECTOR_SIZE, Sectors};
 
 use super::disk::Got;
-use super::{Checker, Depth, Problem, Repair};
+use super::{Checker, Depth, Problem, Repair, WRONG_MAX};
 use crate::format::extent::{CodingExtent, WordSymbol};
 use crate::format::fields::Fields;
 use crate::format::unit::{HEAD, Kind, Sector};
@@ -26,6 +26,15 @@ pub(super) struct Comparing {
     sectors: u64,
     sums: BTreeMap<Lba, Option<Box<Sector>>>,
     codes: BTreeMap<(u32, u8), Code>,
+    /// Checksums of redundant sectors that were computed anew.
+    pub(super) anew: Vec<NewSum>,
+}
+
+/// The checksum that a sector has from now on.
+#[derive(Clone, Copy)]
+pub(super) struct NewSum {
+    pub(super) lba: Lba,
+    pub(super) sum: u32,
 }
 
 /// A coding extent and the inode that it is of.
@@ -33,6 +42,14 @@ pub(super) struct Comparing {
 struct Whose {
     extent: CodingExtent,
     inode: u64,
+}
+
+/// What the sectors of a codeword hold, whatever their checksums should be.
+pub(super) struct Whole {
+    pub(super) places: Vec<Lba>,
+    pub(super) sums: Vec<u32>,
+    /// Whether all were read, and what is redundant belongs to the data.
+    pub(super) belongs: bool,
 }
 
 /// A codeword whose sectors were read.
@@ -163,7 +180,7 @@ impl Checker<'_> {
             for &at in bad.iter().filter(|&&at| at < word.data) {
                 let lba = word.places[at];
                 self.note_mended(Problem::Data { lba, inode });
-                self.mend(lba, word.symbols[at].as_ref().expect("it was computed"));
+                self.mend_sector(lba, word.symbols[at].as_ref().expect("it was computed"));
             }
         }
         let right = self.encode(extent, &word);
@@ -178,18 +195,56 @@ impl Checker<'_> {
                     belongs &= is_right;
                     if is_right {
                         self.note_mended(Problem::Redundant { lba, inode });
-                        self.mend(lba, right);
+                        self.mend_sector(lba, right);
                     }
                 }
             }
         }
         if !belongs {
             self.note(Problem::Codeword { lba: extent.lba, inode });
+            self.replace_redundant(&word, &right);
         }
         0
     }
 
-    fn mend(&mut self, lba: Lba, bytes: &Sector) {
+    /// All data is what its checksums say, and what is redundant follows from it.
+    fn replace_redundant(&mut self, word: &Word, right: &[Box<Sector>]) {
+        if self.options.repair == Repair::None || self.comparing.anew.len() >= WRONG_MAX {
+            return;
+        }
+        let filesystem = self.superblock.filesystem();
+        for (&lba, bytes) in word.places[word.data..].iter().zip(right) {
+            self.mend_sector(lba, bytes);
+            self.comparing.anew.push(NewSum { lba, sum: sum_of(filesystem, lba, &bytes[..]) });
+        }
+    }
+
+    /// What a coding extent holds, a codeword at a time: its places, and whether what is redundant belongs to the data.
+    pub(super) fn read_extent(&mut self, extent: &CodingExtent) -> Vec<Whole> {
+        let (filesystem, got) =
+            (self.superblock.filesystem(), self.disk.read(extent.all().iter().collect()));
+        let mut words = Vec::new();
+        for word in 0..extent.words() {
+            // As if each sector had the checksum of what is there.
+            let sums: Vec<u32> = extent
+                .all()
+                .iter()
+                .map(|lba| got.sector(lba).map_or(1, |bytes| sum_of(filesystem, lba, &bytes[..])))
+                .collect();
+            let word = self.read_word(extent, word, &sums, &got);
+            let belongs = word.symbols.iter().all(Option::is_some) && {
+                let right = self.encode(extent, &word);
+                right
+                    .iter()
+                    .zip(&word.symbols[word.data..])
+                    .all(|(right, known)| known.as_ref() == Some(right))
+            };
+            words.push(Whole { places: word.places, sums: word.sums, belongs });
+        }
+        words
+    }
+
+    fn mend_sector(&mut self, lba: Lba, bytes: &Sector) {
         if self.options.repair == Repair::All {
             self.disk.write(lba, bytes);
         }

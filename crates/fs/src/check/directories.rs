@@ -6,6 +6,7 @@ use super::{Checker, Problem};
 use crate::format::entry::{Entry, TWINS, key_of};
 use crate::format::inode::Inode;
 use crate::format::node::Pair;
+use crate::ops::directories::check_name;
 
 /// The entries of a directory.
 pub(super) struct Entries {
@@ -36,7 +37,7 @@ impl Sink for Entries {
             self.twins = (first, Vec::new());
         }
         let is_twice = self.twins.1.contains(&entry.name);
-        if !is_found || is_twice || matches!(entry.name.as_slice(), b"." | b"..") {
+        if !is_found || is_twice || check_name(&entry.name).is_err() {
             checker.note(Problem::Name { directory, key });
         }
         self.twins.1.push(entry.name);

@@ -7,10 +7,11 @@ use levelhead_units::Lba;
 use super::directories::Entries;
 use super::trees::Sink;
 use super::walk::Wanted;
-use super::{Checker, Problem};
+use super::{Checker, Problem, WRONG_MAX};
 use crate::format::extent::{CodingExtent, Window};
 use crate::format::inode::{FileKind, Form, INLINE, Inode, mode};
 use crate::format::node::{Node, Pair};
+use crate::format::superblock::Superblock;
 use crate::format::unit::{HEAD, Kind};
 use crate::ops::attributes::SIZE_MAX;
 use crate::ops::names::TARGET_MAX;
@@ -77,10 +78,16 @@ impl Checker<'_> {
         }
     }
 
-    /// The list of orphans, or of damaged files.
+    /// A list of the filesystem's own.
     fn check_list(&mut self, number: u64, inode: &Inode) {
-        let mut keys = Keys { are_orphans: number == self.superblock.orphans };
+        let mut keys = Keys { inode: number };
         self.check_tree(number, inode, &mut keys);
+        let Superblock { damaged, units, .. } = self.superblock;
+        match number {
+            number if number == units => self.walk.listed.inodes = inode.size,
+            number if number == damaged => self.walk.listed.files = inode.size,
+            _ => {}
+        }
     }
 
     fn check_attributes(&mut self, number: u64, lead: Lba) {
@@ -109,6 +116,13 @@ impl Checker<'_> {
         }
         if !self.has_shape(extent) {
             self.note(Problem::Shape { lba: extent.lba, inode });
+        }
+        let geometry = self.superblock.geometry;
+        if !self.walk.unsummed.is_empty()
+            && self.walk.unsummed_extents.len() < WRONG_MAX
+            && all.iter().any(|lba| self.walk.unsummed.contains(&geometry.sum_of(lba).lead))
+        {
+            self.walk.unsummed_extents.push(*extent);
         }
         self.compare(extent, inode);
     }
@@ -180,20 +194,27 @@ impl Sink for Target {
     }
 }
 
-/// Inodes that a list names.
+/// What a list of the filesystem's own names.
 struct Keys {
-    are_orphans: bool,
+    inode: u64,
 }
 
 impl Sink for Keys {
     fn take(&mut self, checker: &mut Checker<'_>, pair: &Pair) -> bool {
-        if !self.are_orphans {
-            return true;
-        }
-        if checker.want_inode(pair.key) {
-            checker.walk.orphans.push(pair.key);
-        } else {
-            checker.note(Problem::FreeOrphan { inode: pair.key });
+        let Superblock { orphans, damaged, spare, units, .. } = checker.superblock;
+        let listed = &mut checker.walk.listed;
+        match self.inode {
+            number if number == units => listed.units.push(pair.key),
+            number if number == spare => listed.spare.push(pair.key),
+            number if number == damaged => listed.damaged.push(pair.key),
+            number if number == orphans => {
+                if checker.want_inode(pair.key) {
+                    checker.walk.orphans.push(pair.key);
+                } else {
+                    checker.note(Problem::FreeOrphan { inode: pair.key });
+                }
+            }
+            _ => return false,
         }
         true
     }

@@ -22,8 +22,12 @@ mod data;
 mod directories;
 mod disk;
 mod files;
+mod lists;
 mod marks;
+mod mend;
 mod names;
+#[cfg(test)]
+mod planted;
 mod report;
 mod settle;
 mod space;
@@ -37,7 +41,7 @@ use levelhead_block::BlockDevice;
 use levelhead_erasure::Kernel;
 use levelhead_units::Sectors;
 
-pub use self::report::{Fate, LISTED_MAX, Listed, Problem, Report};
+pub use self::report::{Fate, LISTED_MAX, List, Listed, Problem, Report};
 
 use self::data::Comparing;
 use self::disk::Disk;
@@ -119,6 +123,9 @@ pub enum CannotCheck {
 /// Problems that one pass keeps in mind to repair them: the next pass finds the rest.
 const WRONG_MAX: usize = 1 << 18;
 
+/// Passes after the first one: what one has repaired can bring to light something else.
+const PASSES_MAX: u32 = 8;
+
 /// How far a check is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
@@ -167,14 +174,44 @@ pub fn check_with(
     }
     let superblock = &found.superblock;
     match options.repair {
-        Repair::None if superblock.is_clean => look(device, options, superblock, report, on_step),
-        Repair::None => look(&mut Laid::new(device), options, superblock, report, on_step),
-        Repair::All => {
-            let report = look(device, options, superblock, report, on_step)?;
-            superblocks::rewrite(device)?;
-            Ok(report)
+        Repair::None if superblock.is_clean => {
+            look(device, options, superblock, report, on_step).map(|found| found.report)
         }
+        Repair::None => {
+            let mut laid = Laid::new(device);
+            look(&mut laid, options, superblock, report, on_step).map(|found| found.report)
+        }
+        Repair::All => repair(device, options, superblock, report, on_step),
     }
+}
+
+/// Looks and repairs, until nothing is left that can be.
+fn repair(
+    device: &mut dyn BlockDevice,
+    options: &CheckOptions,
+    superblock: &Superblock,
+    report: Report,
+    on_step: &mut dyn FnMut(Step),
+) -> Result<Report, CannotCheck> {
+    let Found { mut report, mut has_changed } = look(device, options, superblock, report, on_step)?;
+    superblocks::rewrite(device, has_changed)?;
+    for _ in 0..PASSES_MAX {
+        if !has_changed {
+            break;
+        }
+        let superblock = find_superblock(device)?;
+        let later = look(device, options, &superblock, Report::default(), on_step)?;
+        has_changed = later.has_changed;
+        report.settle(&later.report);
+        superblocks::rewrite(device, has_changed)?;
+    }
+    Ok(report)
+}
+
+/// What one pass has found, and whether it has changed anything that the next one may see.
+struct Found {
+    report: Report,
+    has_changed: bool,
 }
 
 /// Puts what a cut has left in order, and checks.
@@ -184,18 +221,19 @@ fn look(
     superblock: &Superblock,
     mut report: Report,
     on_step: &mut dyn FnMut(Step),
-) -> Result<Report, CannotCheck> {
+) -> Result<Found, CannotCheck> {
     let Some(superblock) = put_in_order(device, superblock, options.kernel, &mut report)? else {
-        return Ok(report);
+        return Ok(Found { report, has_changed: false });
     };
     let mut checker = Checker::new(device, superblock, *options, report, on_step);
     checker.run();
+    let has_changed = options.repair == Repair::All && checker.mend();
     if options.repair == Repair::All {
         checker.disk.flush();
     }
     match checker.disk.trouble() {
         Some(reason) => Err(CannotCheck::Device { reason: reason.to_owned() }),
-        None => Ok(checker.report),
+        None => Ok(Found { report: checker.report, has_changed }),
     }
 }
 
@@ -261,9 +299,11 @@ impl<'a> Checker<'a> {
     fn run(&mut self) {
         self.check_fixed();
         self.walk_named();
+        self.walk_listed();
         self.walk_unnamed();
         self.compare_left();
         self.check_names();
+        self.check_lists();
         self.check_space();
     }
 

@@ -88,10 +88,12 @@ impl Checker<'_> {
     }
 
     fn place_directory(&mut self, inode: u64, names: &[Name]) {
-        if names.len() > 1 {
-            self.note(Problem::SecondName { inode });
+        let says = self.walk.directories.get(&inode).map(|directory| directory.parent);
+        let kept = names.iter().position(|name| Some(name.directory) == says).unwrap_or(0);
+        let by = names[kept].directory;
+        for (_, name) in names.iter().enumerate().filter(|(at, _)| *at != kept) {
+            self.note(Problem::SecondName { inode, directory: name.directory });
         }
-        let by = names[0].directory;
         if let Some(above) = self.walk.directories.get_mut(&by) {
             above.children += 1;
         }

@@ -206,10 +206,35 @@ pub enum Problem {
         /// Its key.
         key: u64,
     },
-    /// A directory has two names.
+    /// A directory has a name too many.
     SecondName {
-        /// The directory that has them.
+        /// The directory that has it.
         inode: u64,
+        /// Where that name is.
+        directory: u64,
+    },
+    /// A list of the filesystem's own does not name what belongs on it.
+    Unlisted {
+        /// The list.
+        list: List,
+        /// What belongs on it: a unit's lead, or an inode.
+        key: u64,
+    },
+    /// A list of the filesystem's own names what does not belong on it.
+    WronglyListed {
+        /// The list.
+        list: List,
+        /// What does not belong on it.
+        key: u64,
+    },
+    /// A list of the filesystem's own does not say how many there are.
+    Count {
+        /// The list.
+        list: List,
+        /// What it says.
+        says: u64,
+        /// How many there are.
+        is: u64,
     },
     /// A directory names another one as its parent than the one that it is in.
     Parent {
@@ -259,6 +284,17 @@ pub enum Problem {
     },
 }
 
+/// A list of the filesystem's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum List {
+    /// Of all units of inodes; it counts inodes that are not the filesystem's own.
+    Units,
+    /// Of those that have free inodes.
+    Spare,
+    /// Of files with sectors that are lost; it counts them.
+    Damaged,
+}
+
 impl Report {
     /// Whether nothing is wrong any more.
     pub fn is_clean(&self) -> bool {
@@ -268,6 +304,37 @@ impl Report {
     /// Problems that are still there.
     pub fn left(&self) -> u64 {
         self.problems - self.repaired
+    }
+
+    /// What a later pass over the same has found is left; everything else that was is repaired.
+    pub(super) fn settle(&mut self, later: &Self) {
+        let is_left = |problem: &Problem| {
+            later
+                .listed
+                .iter()
+                .any(|listed| listed.fate == Fate::Left && listed.problem == *problem)
+        };
+        let mut known = Vec::new();
+        for listed in &mut self.listed {
+            if listed.fate == Fate::Left && !is_left(&listed.problem) {
+                listed.fate = Fate::Repaired;
+            }
+            known.push(listed.problem);
+        }
+        let before = self.problems;
+        for listed in later.listed.iter().filter(|listed| !known.contains(&listed.problem)) {
+            self.problems += 1;
+            if self.listed.len() < LISTED_MAX {
+                self.listed.push(*listed);
+            }
+        }
+        // Those that are not listed are counted alone.
+        self.problems = self.problems.max(later.left()).max(before);
+        self.repaired = self.problems - later.left();
+        let (listed, problems, repaired) =
+            (std::mem::take(&mut self.listed), self.problems, self.repaired);
+        let was_in_order = self.was_in_order;
+        *self = Self { listed, problems, repaired, was_in_order, ..later.clone() };
     }
 
     pub(super) fn note(&mut self, problem: Problem, fate: Fate) {
@@ -296,6 +363,22 @@ fn name(kind: Kind) -> &'static str {
         Kind::Node => "a node of a tree",
         Kind::Attributes => "extended attributes",
         Kind::Record => "a record",
+    }
+}
+
+fn list_name(list: List) -> &'static str {
+    match list {
+        List::Units => "the list of metadata with inodes",
+        List::Spare => "the list of metadata with free inodes",
+        List::Damaged => "the list of damaged files",
+    }
+}
+
+fn counted(list: List) -> &'static str {
+    match list {
+        List::Units => "inodes",
+        List::Spare => "of them",
+        List::Damaged => "files",
     }
 }
 
@@ -390,7 +473,19 @@ impl fmt::Display for Problem {
             Self::Name { directory, key } => {
                 write!(f, "directory {directory}: the name with key {key} cannot be there")
             }
-            Self::SecondName { inode } => write!(f, "directory {inode}: it has more than one name"),
+            Self::SecondName { inode, directory } => {
+                write!(f, "directory {inode}: directory {directory} has a name too many of it")
+            }
+            Self::Unlisted { list, key } => {
+                write!(f, "{}: {key} belongs on it, and is not there", list_name(list))
+            }
+            Self::WronglyListed { list, key } => {
+                write!(f, "{}: {key} is on it, and does not belong there", list_name(list))
+            }
+            Self::Count { list, says, is } => {
+                let (name, what) = (list_name(list), counted(list));
+                write!(f, "{name}: there are {is} {what}, and it says {says}")
+            }
             Self::Parent { inode, says, is } => {
                 write!(f, "directory {inode}: its parent is {is}, and it says {says}")
             }

@@ -3,15 +3,15 @@
 use levelhead_units::{Extent, Lba, Sectors};
 
 use super::marks::is_set;
-use super::walk::{UNITS_MAX, Wanted};
+use super::walk::{UNITS_MAX, Unit, Wanted};
 use super::{Checker, Problem};
 use crate::format::fields::Fields;
-use crate::format::unit::{BODY, HEAD, Head, Kind};
+use crate::format::unit::{BODY, HEAD, Kind};
 use crate::geometry::{BITS, GroupIdx};
 use crate::space::{free_at_first, is_reserved, summary_leads};
 
 /// Groups that one unit of the summary speaks of.
-const SUMMARIES: u64 = BODY as u64 / 4;
+pub(super) const SUMMARIES: u64 = BODY as u64 / 4;
 
 impl Checker<'_> {
     pub(super) fn summary_leads(&self) -> Vec<Lba> {
@@ -29,7 +29,8 @@ impl Checker<'_> {
         for (some, at) in leads.chunks(UNITS_MAX).zip((0..).step_by(UNITS_MAX)) {
             let units = self.read_units(some);
             for ((&lead, found), unit) in some.iter().zip(units).zip(at..) {
-                let found = self.expect(Wanted { lead, kind: Kind::Summary, owner: 0 }, found);
+                let wanted = Wanted { lead, kind: Kind::Summary, owner: 0 };
+                let found = self.expect_fixed(wanted, found);
                 let first = unit * SUMMARIES;
                 for at in 0..SUMMARIES.min(geometry.groups().saturating_sub(first)) {
                     let says = found
@@ -51,6 +52,12 @@ impl Checker<'_> {
         self.walk.summary.get(group.0 as usize).is_some_and(|says| *says != Some(0))
     }
 
+    /// Whether it is known if anything was ever taken of the group of a sector.
+    pub(super) fn is_summed_up(&self, lba: Lba) -> bool {
+        let group = self.superblock.geometry.group_of(lba);
+        self.walk.summary.get(group.0 as usize).copied().flatten().is_some()
+    }
+
     fn check_fixed_of(&mut self, group: GroupIdx) {
         let geometry = self.superblock.geometry;
         let leads: Vec<Lba> = geometry.bitmaps(group).collect();
@@ -58,7 +65,7 @@ impl Checker<'_> {
         let mut sums: Vec<Lba> = Vec::new();
         for ((bitmap, lead), found) in (0..).zip(&leads).zip(self.read_units(&leads)) {
             let wanted = Wanted { lead: *lead, kind: Kind::Bitmap, owner: 0 };
-            let Some(unit) = self.expect(wanted, found) else {
+            let Some(unit) = self.expect_fixed(wanted, found) else {
                 self.walk.unmapped.insert(*lead);
                 continue;
             };
@@ -77,23 +84,23 @@ impl Checker<'_> {
         for some in sums.chunks(UNITS_MAX) {
             let units = self.read_units(some);
             for (&lead, found) in some.iter().zip(units) {
-                if self.expect_sums(lead, found.map(|unit| unit.head)) {
-                    continue;
+                let wanted = Wanted { lead, kind: Kind::Sums, owner: 0 };
+                if self.expect_fixed(wanted, found).is_none() {
+                    self.walk.unsummed.insert(lead);
                 }
-                self.walk.unsummed.insert(lead);
             }
         }
     }
 
-    /// Whether sums are there. Sums name nothing: what they are of is known without them.
-    fn expect_sums(&mut self, lead: Lba, found: Option<Head>) -> bool {
-        let (kind, owner) = (Kind::Sums, 0);
-        match found {
-            Some(head) if (head.kind, head.owner) == (kind, owner) => return true,
-            Some(_) => self.note(Problem::UnitWrong { lead, kind, owner }),
-            None => self.note(Problem::UnitLost { lead, kind, owner }),
+    /// A unit of the summary, of bitmaps or of sums. They name nothing: what has sectors is known without them.
+    fn expect_fixed(&mut self, wanted: Wanted, found: Option<Unit>) -> Option<Unit> {
+        if found.is_none() && wanted.kind == Kind::Bitmap && !self.is_summed_up(wanted.lead) {
+            return None; // Whether it was ever written is not known.
         }
-        false
+        let was_known = self.is_known;
+        let found = self.expect(wanted, found);
+        self.is_known = was_known;
+        found
     }
 
     /// One bitmap, as words of 64 bits; nothing if it was never written or is lost.

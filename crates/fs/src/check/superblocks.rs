@@ -71,10 +71,16 @@ pub(super) fn find(disk: &mut Disk<'_>) -> Result<Found, CannotCheck> {
     Ok(Found { superblock, bad, others })
 }
 
-/// Writes those anew that are not the same as the one that counts.
-pub(super) fn rewrite(device: &mut dyn BlockDevice) -> Result<(), CannotCheck> {
+/// Writes those anew that are not the same as the one that counts; all of them if units were changed: the next transaction has
+/// another name than the one under which they were.
+pub(super) fn rewrite(device: &mut dyn BlockDevice, has_changed: bool) -> Result<(), CannotCheck> {
     let mut disk = Disk::new(device);
-    let Found { superblock, others, .. } = find(&mut disk)?;
+    let Found { mut superblock, mut others, .. } = find(&mut disk)?;
+    if has_changed {
+        superblock.record += 1;
+        superblock.generation += 1;
+        others = superblock.geometry.superblocks().to_vec();
+    }
     for lba in others {
         disk.write(lba, &superblock.encode());
         disk.flush();

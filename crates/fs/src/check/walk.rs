@@ -9,6 +9,7 @@ use levelhead_units::{Extent, Lba, Sectors};
 
 use super::marks::{Marks, is_set};
 use super::{Checker, Problem, Repair};
+use crate::format::extent::CodingExtent;
 use crate::format::inode::{INODE, INODES, Inode, InodePlace};
 use crate::format::superblock::Superblock;
 use crate::format::unit::{HEAD, Head, Kind, Sector};
@@ -34,14 +35,40 @@ pub(super) struct Walk {
     pub(super) directories: BTreeMap<u64, Directory>,
     /// Inodes that are to be freed, as the list says.
     pub(super) orphans: Vec<u64>,
+    /// Units with inodes, and how many of theirs are free.
+    pub(super) units: Vec<Unlisted>,
+    /// What the lists of units and of damaged files name, and what they count.
+    pub(super) listed: Lists,
     /// Leads of units with inodes that are lost.
     pub(super) lost: BTreeSet<Lba>,
     /// What the summary says of each group; nothing where it is lost.
     pub(super) summary: Vec<Option<u64>>,
     /// Leads of bitmaps that are lost,
     pub(super) unmapped: BTreeSet<Lba>,
-    /// and of sums.
+    /// and of sums;
     pub(super) unsummed: BTreeSet<Lba>,
+    /// coding extents of which some sums are lost.
+    pub(super) unsummed_extents: Vec<CodingExtent>,
+}
+
+/// A unit with inodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Unlisted {
+    pub(super) lead: u64,
+    /// Inodes of it that are free.
+    pub(super) free: u8,
+}
+
+/// What lists of the filesystem's own name, in ascending order, and what they count.
+#[derive(Default)]
+pub(super) struct Lists {
+    pub(super) units: Vec<u64>,
+    pub(super) spare: Vec<u64>,
+    pub(super) damaged: Vec<u64>,
+    /// Inodes, as the list of units says.
+    pub(super) inodes: u64,
+    /// Damaged files, as their list says.
+    pub(super) files: u64,
 }
 
 /// A name, without its letters.
@@ -100,6 +127,9 @@ impl Walk {
             live: Vec::new(),
             directories: BTreeMap::new(),
             orphans: Vec::new(),
+            units: Vec::new(),
+            listed: Lists::default(),
+            unsummed_extents: Vec::new(),
             lost: BTreeSet::new(),
             summary: Vec::new(),
             unmapped: BTreeSet::new(),
@@ -149,19 +179,27 @@ impl Checker<'_> {
         units
     }
 
-    /// The best copy of a unit of a kind, whose copies were all looked at before.
-    pub(super) fn read_quietly(&mut self, lead: Lba, kind: Kind) -> Option<Box<Sector>> {
+    /// The best copy of a unit.
+    pub(super) fn read_whole(&mut self, lead: Lba) -> Option<Unit> {
         let (geometry, filesystem) = (self.superblock.geometry, self.superblock.filesystem());
+        if !geometry.may_lead(lead) {
+            return None;
+        }
         let got = self.disk.read(geometry.copies_of(lead));
         let mut best: Option<(Head, &Sector)> = None;
         for sector in geometry.copies_of(lead).into_iter().filter_map(|lba| got.sector(lba)) {
             let Ok(head) = Head::open(sector) else { continue };
-            let is_its = (head.filesystem, head.lba, head.kind) == (filesystem, lead, kind);
+            let is_its = (head.filesystem, head.lba) == (filesystem, lead);
             if is_its && best.is_none_or(|(known, _)| known.generation < head.generation) {
                 best = Some((head, sector));
             }
         }
-        best.map(|(_, sector)| Box::new(*sector))
+        best.map(|(head, sector)| Unit { head, bytes: Box::new(*sector) })
+    }
+
+    /// The best copy of a unit of a kind, whose copies were all looked at before.
+    pub(super) fn read_quietly(&mut self, lead: Lba, kind: Kind) -> Option<Box<Sector>> {
+        self.read_whole(lead).filter(|unit| unit.head.kind == kind).map(|unit| unit.bytes)
     }
 
     /// A unit that was read, if it is what belongs there.
@@ -220,8 +258,8 @@ impl Checker<'_> {
         for lead in summary {
             self.take_unit(lead, 0);
         }
-        let Superblock { root, orphans, damaged, .. } = self.superblock;
-        for number in [root, orphans, damaged] {
+        let Superblock { root, orphans, damaged, spare, units, .. } = self.superblock;
+        for number in [root, orphans, damaged, spare, units] {
             if !self.want_inode(number) {
                 self.note_unknown(Problem::Inode { inode: number });
             }
@@ -264,6 +302,7 @@ impl Checker<'_> {
             self.is_known = false;
             return;
         }
+        let mut free = 0;
         for slot in 0..INODES {
             let number = InodePlace { lead, slot }.number();
             match Inode::decode(&unit.bytes[HEAD..][slot * INODE..][..INODE]) {
@@ -271,13 +310,52 @@ impl Checker<'_> {
                     self.walk.live.push(Live { inode: number, links: 0, kind: BROKEN });
                     self.note_unknown(Problem::Inode { inode: number });
                 }
-                Some(inode) if inode.mode == 0 => {}
+                Some(inode) if inode.mode == 0 => free += 1,
                 Some(inode) => {
                     let (links, kind) = (inode.links, (inode.mode >> 12) as u8);
                     self.walk.live.push(Live { inode: number, links, kind });
                     self.check_content(number, &inode);
                 }
             }
+        }
+        self.walk.units.push(Unlisted { lead: lead.get(), free });
+    }
+
+    /// Units of inodes to which only their list leads.
+    pub(super) fn walk_listed(&mut self) {
+        let mut keys: Vec<Lba> = self.walk.listed.units.iter().map(|&key| Lba::new(key)).collect();
+        keys.retain(|&lead| {
+            self.may_be_unit(lead) && !self.walk.seen.has(Extent::new(lead, Sectors::new(1)))
+        });
+        for leads in keys.chunks(UNITS_MAX) {
+            let units = self.read_units(leads);
+            for (&lead, found) in leads.iter().zip(units) {
+                let one = Extent::new(lead, Sectors::new(1));
+                if self.walk.seen.has(one) {
+                    continue;
+                }
+                // What something else has, or nothing, is not one of them.
+                let may_be = match &found {
+                    Some(unit) => (unit.head.kind, unit.head.owner) == (Kind::Inodes, 0),
+                    None => self.is_taken(lead),
+                };
+                if !may_be || self.walk.used.has(one) {
+                    continue;
+                }
+                self.walk.seen.mark(one);
+                self.check_inodes(lead, found);
+            }
+        }
+        self.walk_pending();
+    }
+
+    /// Whether the bitmap says that something has a sector; what it does not say may be so.
+    fn is_taken(&mut self, lba: Lba) -> bool {
+        let geometry = self.superblock.geometry;
+        let (group, offset) = (geometry.group_of(lba), geometry.offset(lba));
+        match self.bitmap(group, offset / BITS) {
+            Some(bits) => is_set(&bits, offset % BITS),
+            None => self.walk.unmapped.contains(&geometry.bitmap_of(lba)),
         }
     }
 

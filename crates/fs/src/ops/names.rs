@@ -349,7 +349,7 @@ impl Attempt<'_> {
         self.set_parent(other.entry.inode, from.parent, asked.now)
     }
 
-    fn set_parent(&mut self, number: u64, parent: u64, now: Moment) -> Result<(), Stop> {
+    pub(crate) fn set_parent(&mut self, number: u64, parent: u64, now: Moment) -> Result<(), Stop> {
         let mut inode = self.inode(number)?;
         inode.changed = now;
         if inode.is_directory() {
@@ -379,7 +379,7 @@ impl Attempt<'_> {
         if inode.links == 0 { Err(Stop::Fail(Errno::NotFound)) } else { Ok(inode) }
     }
 
-    fn enter(
+    pub(crate) fn enter(
         &mut self,
         parent: u64,
         directory: &mut Inode,
@@ -391,7 +391,7 @@ impl Attempt<'_> {
         self.set_inode(parent, directory)
     }
 
-    fn leave(
+    pub(crate) fn leave(
         &mut self,
         parent: u64,
         directory: &mut Inode,
