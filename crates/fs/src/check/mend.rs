@@ -19,7 +19,7 @@ use crate::format::superblock::Superblock;
 use crate::format::unit::{BODY, HEAD, Head, Kind, Sector};
 use crate::geometry::{BITS, GroupIdx, SUMS, SumPlace};
 use crate::ops::directories::{check_name, kind_of};
-use crate::ops::names::Asked;
+use crate::ops::names::{Asked, NewFile};
 use crate::recent::Recent;
 use crate::request::{Caller, Named};
 use crate::tree::Owned;
@@ -432,8 +432,8 @@ impl Mender<'_, '_> {
                 },
                 None => {
                     let named = Named { parent: root, name: RESCUED.to_vec() };
-                    let new = Inode::new(mode::DIRECTORY | 0o700, now);
-                    attempt.make(&named, &new, asked)?.inode
+                    let inode = Inode::new(mode::DIRECTORY | 0o700, now);
+                    attempt.make(&named, &NewFile { inode, umask: 0 }, asked)?.inode
                 }
             };
             let mut inode = attempt.inode(number)?;
