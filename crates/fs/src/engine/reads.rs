@@ -77,6 +77,8 @@ pub(super) struct PageRead {
     around: Vec<CodingExtent>,
     /// What was read and is not there or not right.
     bad: BTreeSet<Lba>,
+    /// What came with it, being between sectors that were wanted, and was not looked at yet.
+    beside: BTreeMap<Lba, Piece>,
     /// What the first pass did not bring, or not right.
     pub(super) found_bad: BTreeSet<Lba>,
     /// Sectors that were written anew.
@@ -330,6 +332,7 @@ impl Filesystem {
             sums: BTreeMap::new(),
             around: Vec::new(),
             bad: BTreeSet::new(),
+            beside: BTreeMap::new(),
             found_bad: BTreeSet::new(),
             repaired: 0,
         };
@@ -385,7 +388,12 @@ impl Filesystem {
         let whole = Piece::whole(Arc::new(buf));
         for (at, lba) in (0..).zip(run.iter()) {
             let target = read.plan.targets.get(&lba).map(|target| target.sum);
-            let Some(sum) = target.or(read.sums.get(&lba).copied().flatten()) else { continue };
+            let Some(sum) = target.or(read.sums.get(&lba).copied().flatten()) else {
+                if there[at as usize] {
+                    read.beside.insert(lba, whole.part(at, 1));
+                }
+                continue;
+            };
             if read.got.contains_key(&lba) {
                 continue;
             }
@@ -508,7 +516,15 @@ impl Filesystem {
                     sums.iter().filter(|(_, sum)| sum.is_some()).map(|(&lba, _)| lba).collect();
                 let read = self.page_reads.get_mut(&id).expect("it reads");
                 wanted.retain(|lba| !read.got.contains_key(lba) && !read.bad.contains(lba));
-                // From memory first.
+                // What has come already, and what is in memory.
+                let filesystem = self.superblock.filesystem();
+                let read = self.page_reads.get_mut(&id).expect("it reads");
+                for (lba, piece) in std::mem::take(&mut read.beside) {
+                    let sum = sums.get(&lba).copied().flatten();
+                    if sum == Some(sum_of(filesystem, lba, piece.bytes())) && wanted.remove(&lba) {
+                        read.got.insert(lba, piece);
+                    }
+                }
                 for (&lba, sum) in &sums {
                     if wanted.contains(&lba)
                         && let Some(piece) = sum.and_then(|sum| self.sectors.get(lba, sum))
