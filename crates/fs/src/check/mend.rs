@@ -280,11 +280,9 @@ impl Mender<'_, '_> {
         match *problem {
             Problem::Sectors { inode, is, .. } => self.edit(inode, |inode| inode.sectors = is),
             Problem::Size { inode, is, .. } => self.edit(inode, |inode| inode.size = is),
-            Problem::Links { inode, is, .. } => {
-                // Names that are lost with a node are no fewer links.
-                if is_known {
-                    self.edit(inode, |inode| inode.links = is as u32);
-                }
+            // Names that are lost with a node are no fewer links.
+            Problem::Links { inode, is, .. } if is_known => {
+                self.edit(inode, |inode| inode.links = is as u32);
             }
             Problem::Parent { inode, is, .. } => self.edit(inode, |inode| inode.parent = is),
             Problem::Count { list, is, .. } => self.edit(number(list), |inode| inode.size = is),
@@ -433,7 +431,8 @@ impl Mender<'_, '_> {
                 None => {
                     let named = Named { parent: root, name: RESCUED.to_vec() };
                     let inode = Inode::new(mode::DIRECTORY | 0o700, now);
-                    attempt.make(&named, &NewFile { inode, umask: 0 }, asked)?.inode
+                    let new = NewFile { inode, umask: 0 };
+                    attempt.make(&named, &new, asked)?.inode
                 }
             };
             let mut inode = attempt.inode(number)?;

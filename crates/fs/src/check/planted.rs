@@ -14,7 +14,7 @@ use crate::bed::{Bed, newest};
 use crate::format::entry::{Entry, key_of};
 use crate::format::extent::Window;
 use crate::format::fields::FieldsMut;
-use crate::format::inode::{INODE, Inode, InodePlace, Moment, mode};
+use crate::format::inode::{INODE, INODES, Inode, InodePlace, Moment, mode};
 use crate::format::superblock::Superblock;
 use crate::format::unit::{HEAD, Head, Kind, Sector};
 use crate::geometry::GroupIdx;
@@ -127,6 +127,32 @@ impl Shelf {
         })
     }
 
+    /// The last unit of inodes.
+    fn last_unit(&mut self) -> Lba {
+        let units = self.superblock.units;
+        let last = self.plant(|attempt| {
+            let list = attempt.inode(units)?;
+            attempt.tree_floor(units, &list, u64::MAX)
+        });
+        Lba::new(last.unwrap().key)
+    }
+
+    /// An inode that is free.
+    fn free_number(&mut self) -> u64 {
+        let spare = self.superblock.spare;
+        self.plant(|attempt| {
+            let list = attempt.inode(spare)?;
+            let lead = Lba::new(attempt.tree_next(spare, &list, 0)?.expect("one has some").key);
+            for slot in 0..INODES {
+                let number = InodePlace { lead, slot }.number();
+                if attempt.get_inode(number)?.mode == 0 {
+                    return Ok(number);
+                }
+            }
+            panic!("none of {lead:?} is free");
+        })
+    }
+
     fn name(&mut self, directory: u64, name: &[u8], number: u64, kind: u32) {
         let entry = Entry { inode: number, kind: (kind >> 12) as u8, name: name.to_vec() };
         self.plant(|attempt| {
@@ -144,10 +170,10 @@ impl Shelf {
     }
 
     /// A pair comes into a tree, or another one goes.
-    fn put(&mut self, number: u64, key: u64, value: Vec<u8>) {
+    fn put(&mut self, number: u64, key: u64, value: &[u8]) {
         self.plant(|attempt| {
             let mut inode = attempt.inode(number)?;
-            attempt.tree_insert(&mut Owned { number, inode: &mut inode }, key, value.clone())?;
+            attempt.tree_insert(&mut Owned { number, inode: &mut inode }, key, value.to_vec())?;
             attempt.set_inode(number, &inode)
         });
     }
@@ -283,7 +309,7 @@ fn mended() -> Vec<Planted> {
         Planted {
             name: "an orphan that is free",
             plant: |shelf| {
-                let number = shelf.superblock.units + 2;
+                let number = shelf.free_number();
                 shelf.plant(|attempt| attempt.add_orphan(number));
             },
             is_it: |problem| matches!(problem, Problem::FreeOrphan { .. }),
@@ -291,7 +317,7 @@ fn mended() -> Vec<Planted> {
         Planted {
             name: "a name that leads to nothing",
             plant: |shelf| {
-                let number = shelf.superblock.units + 2;
+                let number = shelf.free_number();
                 shelf.name(shelf.folder, b"nothing", number, FILE);
             },
             is_it: |problem| matches!(problem, Problem::Dangling { .. }),
@@ -313,7 +339,7 @@ fn mended() -> Vec<Planted> {
                 shelf.name(root, b"other", inode, FILE);
                 let key = key_of(b"other", shelf.superblock.filesystem());
                 let kind = (FILE >> 12) as u8;
-                shelf.put(root, key, Entry { inode, kind, name: b"small".to_vec() }.encode());
+                shelf.put(root, key, &Entry { inode, kind, name: b"small".to_vec() }.encode());
             },
             is_it: |problem| matches!(problem, Problem::Name { .. }),
         },
@@ -323,7 +349,7 @@ fn mended() -> Vec<Planted> {
                 let (root, inode) = (shelf.superblock.root, shelf.inner);
                 let key = key_of(b"small", shelf.superblock.filesystem()) + 7;
                 let kind = (FILE >> 12) as u8;
-                shelf.put(root, key, Entry { inode, kind, name: b"small".to_vec() }.encode());
+                shelf.put(root, key, &Entry { inode, kind, name: b"small".to_vec() }.encode());
                 shelf.edit(inode, |inode| inode.links += 1);
                 shelf.edit(root, |inode| inode.size += 1);
             },
@@ -375,7 +401,7 @@ fn mended() -> Vec<Planted> {
         Planted {
             name: "a damaged file that is none",
             plant: |shelf| {
-                let number = shelf.superblock.units + 2;
+                let number = shelf.free_number();
                 shelf.plant(|attempt| attempt.note_damaged(number, true));
             },
             is_it: |problem| matches!(problem, Problem::WronglyListed { list: List::Damaged, .. }),
@@ -507,7 +533,7 @@ fn what_has_no_right_answer_is_found_and_left() {
             name: "sectors of two files",
             plant: |shelf| {
                 let window = shelf.window(shelf.file);
-                shelf.put(shelf.small, 1_000, window.encode());
+                shelf.put(shelf.small, 1_000, &window.encode());
             },
             is_it: |problem| matches!(problem, Problem::Shared { .. }),
         },
@@ -521,7 +547,10 @@ fn what_has_no_right_answer_is_found_and_left() {
         },
         Planted {
             name: "inodes",
-            plant: |shelf| shelf.spoil_unit(InodePlace::of(shelf.below + 30).lead),
+            plant: |shelf| {
+                let lead = shelf.last_unit();
+                shelf.spoil_unit(lead);
+            },
             is_it: |problem| matches!(problem, Problem::UnitLost { kind: Kind::Inodes, .. }),
         },
         Planted {
@@ -569,7 +598,7 @@ fn what_has_no_right_answer_is_found_and_left() {
             plant: |shelf| {
                 let mut window = shelf.window(shelf.small);
                 window.extent.redundant -= 1;
-                shelf.put(shelf.small, 0, window.encode());
+                shelf.put(shelf.small, 0, &window.encode());
             },
             is_it: |problem| matches!(problem, Problem::Shape { .. }),
         },
