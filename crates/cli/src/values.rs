@@ -4,14 +4,14 @@ use std::fmt::{self, Display, Formatter};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use levelhead_app::filesystem::{COPIES_MAX, INTERLEAVE_MAX, Redundancy};
+use levelhead_app::filesystem::{COPIES_MAX, INTERLEAVE_MAX, PerGroup, Redundancy};
 use levelhead_app::replay::OUTSTANDING_MAX;
 use levelhead_drive::{IdleVerify, QUEUE_DEPTH_MAX, Retention};
 use levelhead_host::Journaling;
 use levelhead_planner::code::LENGTH_MAX;
 use levelhead_planner::sequential::SECTORS_MAX;
 use levelhead_planner::system::Capacities;
-use levelhead_units::{Bytes, DriveIdx, Nanos, ParseUnitError};
+use levelhead_units::{Bytes, DriveIdx, Extent, Lba, Nanos, ParseUnitError, Sectors};
 
 /// A file's mode, written in octal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,25 @@ pub(crate) fn slow_drive(text: &str) -> Result<(u8, f64), String> {
         Some((drive.parse().ok()?, factor.parse::<f64>().ok().filter(|factor| factor.is_finite())?))
     });
     parts.ok_or_else(|| format!("'{text}': expected DRIVE=FACTOR, as in 3=10"))
+}
+
+/// Sectors of each group of files: a number, or as many as a group repairs.
+pub(crate) fn per_group(text: &str) -> Result<PerGroup, String> {
+    match text.parse() {
+        Ok(sectors) => Ok(PerGroup::Sectors(sectors)),
+        Err(_) if text == "max" => Ok(PerGroup::Max),
+        Err(_) => Err(format!("'{text}': expected a number of sectors, or max")),
+    }
+}
+
+/// `LBA,COUNT`, as in `5000,72`.
+pub(crate) fn run_of_sectors(text: &str) -> Result<Extent, String> {
+    let parts = text.split_once(',').and_then(|(lba, sectors)| {
+        let (lba, sectors): (u64, u64) = (lba.parse().ok()?, sectors.parse().ok()?);
+        lba.checked_add(sectors)?;
+        (sectors > 0).then(|| Extent::new(Lba::new(lba), Sectors::new(sectors)))
+    });
+    parts.ok_or_else(|| format!("'{text}': expected LBA,COUNT, as in 5000,72"))
 }
 
 /// A number above zero.

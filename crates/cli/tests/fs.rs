@@ -453,3 +453,119 @@ fn check_says_what_is_wrong_and_repairs_it_with_the_exit_codes_of_fsck() {
     let refused = levelhead(&["fs", "check", &zeroes]);
     assert!(refused.refusal().contains("zeroes.img has no levelhead filesystem"), "{refused:?}");
 }
+
+/// A filesystem with some files, unmounted, and what they have.
+fn filled(options: &[&str]) -> (Bed, BTreeMap<PathBuf, Vec<u8>>) {
+    let bed = Bed::new();
+    levelhead(&[&["fs", "mkfs", &bed.target, "--force"], options].concat()).good();
+    bed.mount();
+    fs::create_dir(bed.point.join("folder")).unwrap();
+    for (at, size) in [3 << 20, 700_000, 9_000, 4_096, 1, 0].into_iter().enumerate() {
+        let folder = if at % 2 == 0 { "." } else { "folder" };
+        fs::write(bed.point.join(folder).join(format!("file {at}")), random(size, at as u64))
+            .unwrap();
+    }
+    let before = content(&bed.point);
+    bed.umount();
+    (bed, before)
+}
+
+fn figure(found: &serde_json::Value, name: &str) -> u64 {
+    found[name].as_u64().unwrap_or_else(|| panic!("no {name} in {found}"))
+}
+
+#[test]
+fn everything_that_the_code_repairs_is_right_through_the_mount_and_scrubbed_once() {
+    if !can_mount() {
+        return;
+    }
+    let (bed, before) = filled(&[]);
+    let scrub = || levelhead(&["fs", "scrub", &bed.target, "--json"]).json();
+    let damage = ["fs", "damage", &bed.target, "--seed", "5", "--per-group", "max", "--json"];
+    let damaged = levelhead(&[&damage[..], &["--metadata", "2"]].concat()).json();
+    assert!(figure(&damaged, "sectors_damaged") > 100, "{damaged}");
+    bed.mount();
+    assert!(content(&bed.point) == before, "through the mount");
+    bed.umount();
+    let found = scrub();
+    assert_eq!(figure(&found, "sectors_lost"), 0, "{found}");
+    assert_eq!(figure(&scrub(), "sectors_damaged"), 0);
+    // The same again, without a reader before the scrub.
+    let damaged = levelhead(&damage).json();
+    let found = scrub();
+    assert_eq!(figure(&found, "sectors_repaired"), figure(&damaged, "sectors_damaged"), "{found}");
+    assert_eq!(figure(&scrub(), "sectors_damaged"), 0);
+    let check = ["fs", "check", &bed.target, "--data", "--json"];
+    assert_eq!(figure(&levelhead(&check).json(), "problems"), 0);
+}
+
+#[test]
+fn group_that_has_lost_too_much_is_an_error_for_its_lost_sectors_alone() {
+    if !can_mount() {
+        return;
+    }
+    let (bed, before) = filled(&[]);
+    // The default code has 9 redundant sectors in the longest groups.
+    let args = ["--path", "file 0", "--group", "1", "--sectors", "10", "--json"];
+    let damage = [&["fs", "damage", &bed.target, "--seed", "7"], &args[..]].concat();
+    assert_eq!(figure(&levelhead(&damage).json(), "sectors_damaged"), 10);
+    bed.mount();
+    let path = bed.point.join("file 0");
+    let (file, right) = (File::open(&path).unwrap(), &before[&path]);
+    let mut lost = 0;
+    for (at, page) in right.chunks(4096).enumerate() {
+        let mut found = vec![0; page.len()];
+        match file.read_exact_at(&mut found, at as u64 * 4096) {
+            Ok(()) => assert!(found == page, "sector {at} has wrong bytes"),
+            Err(error) => {
+                assert_eq!(error.raw_os_error(), Some(5), "{error}");
+                lost += 1;
+            }
+        }
+    }
+    assert!((1..=10).contains(&lost), "{lost} sectors are lost");
+    drop(file);
+    let status = [bed.args("status"), vec!["--json".into()]].concat();
+    assert_eq!(figure(&levelhead(&status).json(), "files_damaged"), 1);
+    bed.umount();
+}
+
+#[test]
+fn run_of_bad_sectors_is_shared_among_groups_that_are_woven() {
+    if !can_mount() {
+        return;
+    }
+    let (bed, before) = filled(&["--interleave", "8", "--redundancy", "fixed"]);
+    // The largest file lies in one piece: its first sectors are found by what they hold.
+    let image = fs::read(&bed.target).unwrap();
+    let page = &before[&bed.point.join("file 0")][..4096];
+    let lba = image.chunks_exact(4096).position(|sector| sector == page).unwrap();
+    let run = format!("{},{}", lba + 100, 8 * 9);
+    let args = ["fs", "damage", &bed.target, "--seed", "9", "--run", &run, "--json"];
+    assert_eq!(figure(&levelhead(&args).json(), "sectors_damaged"), 72);
+    bed.mount();
+    assert!(content(&bed.point) == before);
+    bed.umount();
+    let found = levelhead(&["fs", "scrub", &bed.target, "--json"]).json();
+    assert_eq!(figure(&found, "sectors_lost"), 0, "{found}");
+}
+
+#[test]
+fn damage_refuses_what_is_not_there() {
+    let shelf = Shelf::new();
+    let target = shelf.path("a.img");
+    levelhead(&["fs", "mkfs", &target, "--size", SIZE]).good();
+    for (args, part) in [
+        (&["--metadata", "4"][..], "has 3 copies of metadata, got --metadata 4"),
+        (&["--per-group", "many"], "'many': expected a number of sectors, or max"),
+        (&["--run", "5"], "'5': expected LBA,COUNT, as in 5000,72"),
+        (&["--run", "16383,2"], "has 16384 sectors, got --run 16383,2"),
+        (&["--path", "no", "--group", "0", "--sectors", "1"], "has no file no"),
+        (&["--path", "no", "--group", "0"], "--sectors"),
+        (&[], "--per-group"),
+    ] {
+        let ended = levelhead(&[&["fs", "damage", &target, "--seed", "1"], args].concat());
+        let sentence = ended.refusal();
+        assert!(sentence.contains(part), "no '{part}' in {sentence}");
+    }
+}

@@ -55,6 +55,11 @@ impl Alone {
         Ok(Self { core, device, drive, name, begun, inside, answers, on_event, last: 0 })
     }
 
+    /// The root directory's inode.
+    pub(super) fn root(&self) -> u64 {
+        self.core.root()
+    }
+
     fn now(&self) -> Instant {
         // 2^64 ns are 584 years.
         Instant::from_nanos(self.begun.elapsed().as_nanos() as u64)

@@ -98,7 +98,7 @@ pub fn check_filesystem(
     Ok(FilesystemCheck { target: name, depth: ask.depth, report })
 }
 
-fn refused(name: &str, why: CannotCheck) -> AppError {
+pub(super) fn refused(name: &str, why: CannotCheck) -> AppError {
     match why {
         CannotCheck::NoFilesystem => AppError::usage(format!("{name} has no levelhead filesystem")),
         CannotCheck::Unknown { version, features } => AppError::usage(format!(

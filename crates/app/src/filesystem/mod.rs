@@ -4,6 +4,7 @@ mod alone;
 mod background;
 mod check;
 mod code;
+mod damage;
 mod make;
 mod mount;
 mod points;
@@ -20,6 +21,7 @@ pub use levelhead_fs::geometry::COPIES_MAX;
 
 pub use check::{CheckEnd, CheckFilesystem, CheckWhen, FilesystemCheck, check_filesystem};
 pub use code::{CodeWish, Redundancy};
+pub use damage::{DamageFilesystem, DamageGroup, DamagedFilesystem, PerGroup, damage_filesystem};
 pub use make::{MadeFilesystem, MakeFilesystem, make_filesystem};
 pub use mount::{Mount, MountOptions, Mounted, mount};
 pub use scrub::{FilesystemScrub, ScrubFilesystem, scrub_filesystem, scrub_parts};

@@ -8,12 +8,13 @@ use std::thread;
 use clap::{Args, Subcommand};
 use levelhead_app::AppError;
 use levelhead_app::filesystem::{
-    CheckEnd, CheckFilesystem, CheckWhen, CodeWish, Depth, MakeFilesystem, Mount, MountOptions,
-    Redundancy, Repair, ScrubFilesystem, ScrubParts, check_filesystem, filesystem_status, let_go,
-    make_filesystem, mount, scrub_filesystem, scrub_parts, start_in_background, umount,
+    CheckEnd, CheckFilesystem, CheckWhen, CodeWish, DamageFilesystem, DamageGroup, Depth,
+    MakeFilesystem, Mount, MountOptions, PerGroup, Redundancy, Repair, ScrubFilesystem, ScrubParts,
+    check_filesystem, damage_filesystem, filesystem_status, let_go, make_filesystem, mount,
+    scrub_filesystem, scrub_parts, start_in_background, umount,
 };
 use levelhead_planner::Code;
-use levelhead_units::Bytes;
+use levelhead_units::{Bytes, Extent};
 
 use crate::signals::{stop_on_signals, stop_once_begun};
 use crate::{Output, progress, say, values};
@@ -35,6 +36,8 @@ pub(crate) enum Options {
     Scrub(ScrubArgs),
     /// Look whether everything on a disk that is not mounted belongs together, and repair it
     Check(CheckArgs),
+    /// Write wrong bytes to a disk that is not mounted, to see what becomes of them
+    Damage(DamageArgs),
 }
 
 #[derive(Args)]
@@ -128,6 +131,34 @@ pub(crate) struct CheckArgs {
     data: bool,
 }
 
+#[derive(Args)]
+#[command(group = clap::ArgGroup::new("damage").required(true).multiple(true).args(["per_group", "metadata", "path", "run"]))]
+pub(crate) struct DamageArgs {
+    /// A file, a block device, or an emulated drive
+    target: String,
+    /// Says which sectors and which bytes: the same seed, the same damage
+    #[arg(long)]
+    seed: u64,
+    /// Sectors of each group, data and redundant ones alike; max: as many as it repairs
+    #[arg(long, value_name = "COUNT|max", value_parser = values::per_group)]
+    per_group: Option<PerGroup>,
+    /// Copies of each sector of metadata, and of the superblock
+    #[arg(long, value_name = "COUNT")]
+    metadata: Option<u8>,
+    /// A file of which one group is damaged
+    #[arg(long, requires = "group", requires = "sectors")]
+    path: Option<String>,
+    /// Which group of the file, from 0
+    #[arg(long, value_name = "INDEX", requires = "path")]
+    group: Option<usize>,
+    /// Sectors of that group
+    #[arg(long, value_name = "COUNT", requires = "path")]
+    sectors: Option<u64>,
+    /// Consecutive sectors: the first one, and how many
+    #[arg(long, value_name = "LBA,COUNT", value_parser = values::run_of_sectors)]
+    run: Option<Extent>,
+}
+
 pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
     match options {
         Options::Mkfs(args) => output.print(&make_filesystem(&args.ask())?),
@@ -138,7 +169,22 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
             output.print(&scrub_filesystem(&ask, &stop, progress::bars(output).as_ref())?)
         }
         Options::Check(args) => args.run(output),
+        Options::Damage(args) => {
+            let damaged = damage_filesystem(&args.ask(), progress::bars(output).as_ref())?;
+            output.print(&damaged)
+        }
         Options::Status(StatusArgs { directory }) => output.print(&filesystem_status(&directory)?),
+    }
+}
+
+impl DamageArgs {
+    fn ask(self) -> DamageFilesystem {
+        let Self { target, seed, per_group, metadata, path, group, sectors, run } = self;
+        let group = match (path, group, sectors) {
+            (Some(path), Some(group), Some(sectors)) => Some(DamageGroup { path, group, sectors }),
+            _ => None,
+        };
+        DamageFilesystem { target, seed, per_group, metadata, group, run }
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use levelhead_units::Lba;
 
 use super::directories::Entries;
+use super::survey::Surveyed;
 use super::trees::Sink;
 use super::walk::Wanted;
 use super::{Checker, Problem, WRONG_MAX};
@@ -109,6 +110,9 @@ impl Checker<'_> {
 
     /// A coding extent that was not met before.
     fn take_extent(&mut self, extent: &CodingExtent, inode: u64) {
+        if let Some(found) = &mut self.surveyed {
+            found.extents.push(Surveyed { inode, extent: *extent });
+        }
         let all = extent.all();
         self.report.file_sectors += all.sectors.get();
         if !self.walk.used.mark(all) {

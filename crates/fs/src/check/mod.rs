@@ -32,6 +32,7 @@ mod report;
 mod settle;
 mod space;
 mod superblocks;
+mod survey;
 #[cfg(test)]
 mod tests;
 mod trees;
@@ -42,6 +43,8 @@ use levelhead_erasure::Kernel;
 use levelhead_units::Sectors;
 
 pub use self::report::{Fate, LISTED_MAX, List, Listed, Problem, Report};
+
+pub use self::survey::{Survey, Surveyed, survey};
 
 use self::data::Comparing;
 use self::disk::Disk;
@@ -271,6 +274,8 @@ struct Checker<'a> {
     /// Whether everything was read that may name sectors or inodes (CK3).
     is_known: bool,
     step: Step,
+    /// Where everything lies, if that is wanted.
+    surveyed: Option<survey::Found>,
     on_step: &'a mut dyn FnMut(Step),
 }
 
@@ -289,6 +294,7 @@ impl<'a> Checker<'a> {
             wrong: Vec::new(),
             is_known: true,
             step: Step { units: 0, sectors: 0 },
+            surveyed: None,
             superblock,
             options,
             report,

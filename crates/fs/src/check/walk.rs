@@ -174,6 +174,9 @@ impl Checker<'_> {
                     bad.iter().for_each(|&lba| self.disk.write(lba, right));
                 }
             }
+            if let Some(found) = &mut self.surveyed {
+                found.units.push(lead);
+            }
             units.push(Some(Unit { head, bytes: Box::new(*right) }));
         }
         units
