@@ -91,6 +91,8 @@ pub struct Filesystem {
     unit_reads: BTreeMap<Lba, UnitRead>,
     page_reads: BTreeMap<JobId, PageRead>,
     scrubs: BTreeMap<JobId, Scrubbing>,
+    /// Jobs that go on when a sector has been written anew.
+    after_repairs: Vec<JobId>,
     running: Transaction,
     committing: Option<Committing>,
     journal: Journal,
@@ -244,6 +246,7 @@ impl Filesystem {
             unit_reads: BTreeMap::new(),
             page_reads: BTreeMap::new(),
             scrubs: BTreeMap::new(),
+            after_repairs: Vec::new(),
             running,
             committing: None,
             journal,
@@ -289,7 +292,7 @@ impl Filesystem {
         match inside.what {
             Purpose::Unit(lead) => self.handle_unit(lead, reply),
             Purpose::Pages(job) => self.handle_pages(job, sub, reply),
-            Purpose::Repair => {}
+            Purpose::Repair => self.ready.extend(std::mem::take(&mut self.after_repairs)),
             Purpose::Direct => self.handle_direct(sub, &reply),
             Purpose::FlushBeforeRecord => self.handle_flushed(&reply),
             Purpose::Record => self.handle_record(now, &reply),

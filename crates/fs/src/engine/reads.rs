@@ -610,6 +610,10 @@ impl Filesystem {
         if self.is_read_only() || self.logged.contains_key(&lba) {
             return false;
         }
+        // Another reader has met it, too.
+        if self.is_being_repaired(Extent::new(lba, Sectors::new(1))) {
+            return false;
+        }
         // Its place may have another owner by now; units that have left memory say nothing of that.
         if self.peek(|attempt| attempt.sum(lba)) != Some(Some(sum)) {
             return false;

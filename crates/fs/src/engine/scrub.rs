@@ -87,6 +87,8 @@ struct Units {
     subs: BTreeMap<SubId, Lba>,
     /// All copies of the units, as they were read.
     copies: BTreeMap<Lba, Vec<Copy>>,
+    /// Whether those of which no copy came were read with retries.
+    is_retry: bool,
     file: Option<FileStep>,
 }
 
@@ -234,6 +236,11 @@ impl Filesystem {
             Stage::Planning => {
                 let (place, parts) = (scrubbing.place, scrubbing.parts);
                 match self.attempt(id, |attempt| attempt.plan_step(place, parts)) {
+                    // SC1: what was found bad on the way is written anew first.
+                    Attempted::Complete(plan) if plan.units.iter().any(|&u| self.is_mended(u)) => {
+                        self.after_repairs.push(id);
+                        self.keep_scrub(id, scrubbing);
+                    }
                     Attempted::Complete(StepPlan { units, file, next }) => {
                         scrubbing.done.next = next;
                         self.read_units_of(id, scrubbing, &units, file);
@@ -313,7 +320,8 @@ impl Filesystem {
         leads: &[Lba],
         file: Option<FileStep>,
     ) {
-        let mut units = Units { subs: BTreeMap::new(), copies: BTreeMap::new(), file };
+        let mut units =
+            Units { subs: BTreeMap::new(), copies: BTreeMap::new(), is_retry: false, file };
         for &lead in leads {
             if !self.is_settled(lead) || units.copies.contains_key(&lead) {
                 continue;
@@ -343,6 +351,12 @@ impl Filesystem {
             && !writes.any(|inside| inside.extent.is_some_and(is_touched))
     }
 
+    /// Whether a copy of a unit is being written anew.
+    fn is_mended(&self, lead: Lba) -> bool {
+        let copies = self.superblock.geometry.copies_of(lead);
+        copies.iter().any(|&copy| self.is_being_repaired(Extent::new(copy, Sectors::new(1))))
+    }
+
     /// A copy of a unit has come.
     pub(super) fn handle_scrub(&mut self, id: JobId, sub: SubId, extent: Extent, reply: Reply) {
         let filesystem = self.superblock.filesystem();
@@ -357,7 +371,7 @@ impl Filesystem {
             is_its.then(|| Box::new((head, sector)))
         });
         units.copies.entry(lead).or_default().push(Copy { lba: extent.lba, found });
-        if !units.subs.is_empty() {
+        if !units.subs.is_empty() || self.retry_units(id) {
             return;
         }
         let Some(mut scrubbing) = self.scrubs.remove(&id) else { return };
@@ -369,6 +383,31 @@ impl Filesystem {
             self.compare_copies(&mut scrubbing.done, lead, &copies);
         }
         self.read_file(id, scrubbing, units.file);
+    }
+
+    /// Units of which one pass has brought no copy are read with retries; whether there are such.
+    fn retry_units(&mut self, id: JobId) -> bool {
+        let Some(Scrubbing { stage: Stage::Units(units), .. }) = self.scrubs.get_mut(&id) else {
+            return false;
+        };
+        if units.is_retry {
+            return false;
+        }
+        units.is_retry = true;
+        let is_missing = |copies: &Vec<Copy>| copies.iter().all(|copy| copy.found.is_none());
+        let mut again: Vec<(Lba, Lba)> = Vec::new();
+        for (&lead, copies) in units.copies.iter_mut().filter(|(_, copies)| is_missing(copies)) {
+            again.extend(std::mem::take(copies).into_iter().map(|copy| (lead, copy.lba)));
+        }
+        for &(lead, lba) in &again {
+            let extent = Extent::new(lba, Sectors::new(1));
+            let sub = self.submit_read(Purpose::Scrub(id), extent, Effort::Full);
+            let scrubbing = self.scrubs.get_mut(&id).expect("it was found");
+            if let Stage::Units(units) = &mut scrubbing.stage {
+                units.subs.insert(sub, lead);
+            }
+        }
+        !again.is_empty()
     }
 
     fn compare_copies(&mut self, done: &mut Scrubbed, lead: Lba, copies: &[Copy]) {
