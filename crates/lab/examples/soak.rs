@@ -10,12 +10,16 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use levelhead_lab::crash::{self, Aim, Tally};
+use levelhead_lab::files;
 use levelhead_lab::swarm::{self, Sabotage};
 use levelhead_lab::tails::{Aim as TailAim, Swarm};
 use levelhead_lab::{Planted, restarts};
 
 /// Requests of one run of the swarm.
 const REQUESTS: u64 = 400;
+
+/// One of this number of sequences of operations on a filesystem, for each seed.
+const SEQUENCES: u64 = 401;
 
 struct Ask {
     first: u64,
@@ -36,6 +40,7 @@ fn main() -> ExitCode {
         failed += run("swarm", seed, |seed| drop(swarm::run(seed, REQUESTS, Sabotage::None)));
         failed += run("restarts", seed, |seed| drop(restarts::run(seed, Planted::None)));
         failed += run("crash", seed, crashes);
+        failed += run("files", seed, cuts);
         let before = Instant::now();
         failed += run("tails", seed, |seed| simulated.set(simulated.get() + tails(seed)));
         spent += before.elapsed().as_secs_f64();
@@ -55,6 +60,14 @@ fn crashes(seed: u64) {
     for (_, aim) in Aim::ALL {
         crash::run(seed, aim, &mut Tally::default()).unwrap_or_else(|broken| panic!("{broken}"));
     }
+}
+
+/// Cuts of a filesystem, in a random history and during some short ones.
+fn cuts(seed: u64) {
+    let (aim, mut tally) = (files::Aim::DEFAULT, files::Tally::default());
+    let ended = files::run(seed, &aim, &mut tally);
+    let ended = ended.and_then(|()| files::sequences(seed, SEQUENCES, &aim, &mut tally));
+    ended.unwrap_or_else(|broken| panic!("{broken}"));
 }
 
 /// Reads beside drives that are slow, hang, retry, fail or lie; for how many seconds the array ran. That reads wait for

@@ -33,6 +33,7 @@
 
 mod bytes;
 pub mod crash;
+pub mod files;
 mod lone;
 pub mod open_loop;
 mod pumped;

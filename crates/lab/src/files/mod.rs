@@ -1,0 +1,131 @@
+//! The crash swarm of the filesystem: names and data change, many requests at a time, the power fails at every moment, and then
+//! everything is read.
+//!
+//! ```text
+//!   operations --> [ fs ] --> disk         at every command boundary: an image
+//!                                                    |
+//!    a cache that loses, keeps, reorders, tears --> mount, perhaps cut off again in the middle of it
+//!                                                    |
+//!                          walk: what was synced is there, names are those of one moment, pages old or new
+//!                                                    |
+//!                 a few more operations, unmount, check --> damage as much as is promised to be repaired --> walk: the same
+//! ```
+//!
+//! A seed decides everything.
+
+mod asked;
+mod asking;
+mod check;
+mod content;
+mod disk;
+mod life;
+mod machine;
+mod model;
+mod names;
+mod op;
+mod sequences;
+mod shrink;
+mod survey;
+
+use std::fmt;
+
+use levelhead_fs::rules::Rules;
+
+use self::life::Script;
+pub use self::sequences::sequences;
+
+/// How often what happens: once in so many occasions, and never for 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Odds {
+    /// An image at a boundary between commands.
+    pub image: u64,
+    /// A mount after a cut is cut off again.
+    pub again: u64,
+    /// Life goes on after a cut, with more images.
+    pub goes_on: u64,
+    /// A disk that was left in order is damaged.
+    pub damage: u64,
+    /// A disk that was cut off is damaged where it was not being written.
+    pub damage_at_once: u64,
+    /// A sector needs retries.
+    pub retries: u64,
+}
+
+/// What becomes of what was not safe when the power failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fates {
+    /// One of all at random, for each image.
+    One,
+    /// Every one of them: an image each.
+    All,
+}
+
+/// What runs are like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Aim {
+    /// The most operations.
+    pub operations: u64,
+    /// How often what happens.
+    pub odds: Odds,
+    /// What becomes of what was not safe.
+    pub fates: Fates,
+    /// What keeps files safe.
+    pub rules: Rules,
+}
+
+impl Aim {
+    /// Short histories with images at many boundaries.
+    pub const DEFAULT: Self = Self {
+        operations: 40,
+        odds: Odds { image: 6, again: 4, goes_on: 16, damage: 3, damage_at_once: 4, retries: 300 },
+        fates: Fates::One,
+        rules: Rules::ALL,
+    };
+}
+
+/// What runs have come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Crash images that were mounted and walked over.
+    pub images: u64,
+    /// Mounts that were cut off again.
+    pub again: u64,
+    /// Images after which life went on.
+    pub went_on: u64,
+    /// Sectors that were damaged on purpose.
+    pub damaged: u64,
+    /// Images with such sectors before the mount.
+    pub damaged_at_once: u64,
+    /// Operations that were sent.
+    pub operations: u64,
+    /// Disks that were left in order.
+    pub unmounts: u64,
+}
+
+/// A promise that was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// The seed of the run.
+    pub seed: u64,
+    /// The filesystem.
+    pub what: String,
+    /// What was wrong.
+    pub how: String,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "seed {}, {}: {}", self.seed, self.what, self.how)
+    }
+}
+
+/// One run: a filesystem, a history, and images of it at boundaries between its commands.
+pub fn run(seed: u64, aim: &Aim, tally: &mut Tally) -> Result<(), Broken> {
+    let mut script = Script::draw(seed, aim);
+    script.run(tally).map_err(|how| Broken { seed, what: script.make.to_string(), how })
+}
+
+/// The same, and where a promise is broken, the shortest history found that breaks one, for people.
+pub fn shrink(seed: u64, aim: &Aim) -> Option<String> {
+    shrink::shrink(Script::draw(seed, aim))
+}
