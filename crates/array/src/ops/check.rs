@@ -17,9 +17,10 @@
 //!
 //! - C1. A drive is blamed only where two redundant drives' worth of symbols is left over, and it is the only one.
 //! - C2. Nothing is written into a codeword whose symbols do not match and of which no drive is blamed.
-//! - C4. What waits to be read back is never blamed: it is what was written there last.
 //! - C3. A sector counts as repaired when it was read again and holds what was written. It leaves the list of damaged
 //!   sectors then.
+//! - C4. What waits to be read back is neither blamed nor repaired: it is what was written there last, and what it should be is
+//!   known better than what is redundant says.
 
 use levelhead_block::{BufId, Command, Durability, Effort, Place, Segment, ZeroTail};
 use levelhead_erasure::SymbolSet;
@@ -360,7 +361,10 @@ impl CheckOp {
         let word = self.word();
         let (row, erased) = (word.row, erased(core, word));
         let sources = word.have.minus(wrong);
-        let all: Vec<usize> = erased.or(wrong.and(word.usable)).iter().collect();
+        // C4: what waits to be read back is mended from its record, and with nothing that does not match that.
+        let waits = |symbol: &usize| core.verify.records.waits(core.layout.cell(row, *symbol));
+        let all = erased.or(wrong.and(word.usable)).iter().filter(|symbol| !waits(symbol));
+        let all: Vec<usize> = all.collect();
         if all.is_empty() || core.has_failed() {
             return;
         }

@@ -8,11 +8,16 @@
 //! - F2. Unknown is not damaged: a symbol that was not given without retries may be asked for again, one that
 //!   the drive found damaged is not.
 //! - F3. A symbol is pending in at most one sub-request, and until that ends.
+//! - F4. What was computed and has not the checksum that is known of it says that what is had does not match: from then on nothing
+//!   is computed in its codeword.
+
+pub(crate) mod computing;
 
 use levelhead_block::{BufId, Command, Effort, Outcome, Place, Segment};
 use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
+use self::computing::Proving;
 use crate::action::SubId;
 use crate::core::{Core, Enqueue, OpId, Purpose};
 use crate::drives::Fate;
@@ -45,6 +50,10 @@ pub(crate) struct Codeword {
     pub(crate) damaged: SymbolSet,
     /// On that list, and not in memory: no other symbols say what it holds.
     pub(crate) listed: SymbolSet,
+    /// Had because they were computed, and have the checksum that is known of them.
+    pub(crate) computed: SymbolSet,
+    /// Computed, and without that checksum (F4).
+    pub(crate) wrong: SymbolSet,
     places: Vec<Option<Place>>,
 }
 
@@ -68,6 +77,8 @@ pub(crate) struct Fetch {
     pub(crate) subs: Vec<Asked>,
     /// Buffers of reads that ended.
     filled: Vec<BufId>,
+    /// What was computed and waits for its checksums.
+    proving: Option<Proving>,
 }
 
 /// A read that a drive was asked for.
@@ -124,7 +135,7 @@ pub(crate) struct Manner {
 impl Fetch {
     pub(crate) fn new(op: OpId, origin: u64, since: Option<Instant>) -> Self {
         let (codewords, subs, filled) = (Vec::new(), Vec::new(), Vec::new());
-        Self { op, origin, codewords, since, subs, filled }
+        Self { op, origin, codewords, since, subs, filled, proving: None }
     }
 
     /// Adds a codeword without subject; rows come in ascending order. What is not in its place yet, and what
@@ -183,7 +194,7 @@ impl Fetch {
         assert!(self.codewords.last().is_none_or(|last| last.row < row));
         let (subject, tried, pending) = Default::default();
         let (have, unknown, retried, damaged) = Default::default();
-        let listed = SymbolSet::EMPTY;
+        let (listed, computed, wrong) = Default::default();
         let places = vec![None; layout.symbols()];
         self.codewords.push(Codeword {
             row,
@@ -196,6 +207,8 @@ impl Fetch {
             retried,
             damaged,
             listed,
+            computed,
+            wrong,
             places,
         });
     }
@@ -382,6 +395,7 @@ impl Fetch {
         withdraw: bool,
         due: Option<Instant>,
     ) -> u32 {
+        self.end_proving();
         for buf in self.filled.drain(..) {
             core.release(buf);
         }

@@ -3,7 +3,7 @@
 //! ```text
 //!             first ask         a codeword lacks symbols: the rest of it, then retries
 //!   (locked) ----------> Reading ---------------------------------------------+
-//!                          |  ^                                               |
+//!                          |  ^  what is computed may have to be proved       |
 //!                          |  +-----------------------------------------------+
 //!                          |  every codeword gives its data, or cannot
 //!                          v
@@ -32,6 +32,7 @@ use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::ops::choice::{Slow, needed, plan, slow_now};
 use crate::ops::copies;
+use crate::ops::fetch::computing::decode;
 use crate::ops::fetch::{
     ArraySector, Codeword, Fetch, FetchEnded, Manner, Wish, present, sectors_of, usable,
 };
@@ -234,6 +235,9 @@ impl ReadOp {
 
     /// Moves on as the facts demand. Returns true once the read has been answered.
     pub(crate) fn advance(&mut self, core: &mut Core, now: Instant) -> bool {
+        if self.fetch.is_proving() {
+            return false;
+        }
         self.fetch.handle_lost(core);
         if core.layout.spec().is_mirror() {
             copies::renew(core, &mut self.fetch);
@@ -284,7 +288,14 @@ impl ReadOp {
             self.cost.redispatched += self.ask(core, now, &again, effort, End::Head);
         }
         let is_at_its_end = needs.iter().all(|need| matches!(need, Need::Nothing | Need::Hopeless));
+        let unproved = self.fetch.codewords.iter().zip(&needs).enumerate();
+        let unproved = unproved.filter(|(_, (_, need))| is_at_its_end && **need == Need::Nothing);
+        let unproved = unproved.map(|(word, (of, _))| Wish { word, symbols: of.unproved(core) });
+        let unproved: Vec<Wish> = unproved.filter(|wish| !wish.symbols.is_empty()).collect();
         self.needs = needs;
+        if self.fetch.prove(core, unproved) {
+            return false;
+        }
         if is_at_its_end {
             self.answer(core, now, Answering::AtItsEnd);
             return true;
@@ -360,14 +371,15 @@ impl ReadOp {
         let may_retry = self.may_retry();
         for word in &self.fetch.codewords {
             let missing = word.subject.minus(word.have);
-            if missing.is_empty() || word.have.len() >= core.layout.data_symbols() {
+            let data = core.layout.data_symbols();
+            let decodes = |have: SymbolSet| have.len() >= data && word.wrong.is_empty();
+            if missing.is_empty() || decodes(word.have) {
                 continue;
             }
             let untried = word.usable.minus(word.tried);
             let lost = word.unknown.and(word.usable).minus(word.retried).minus(word.damaged);
             let possible = if may_retry { untried.or(lost) } else { untried };
-            let would_decode = word.have.or(possible).len() >= core.layout.data_symbols();
-            let would_help = would_decode || !missing.and(possible).is_empty();
+            let would_help = decodes(word.have.or(possible)) || !missing.and(possible).is_empty();
             assert!(word.pending.is_empty() && !would_help, "R3: {:?}: {word:?}", self.request);
         }
     }
@@ -399,16 +411,15 @@ impl ReadOp {
     /// where they are. Sectors that are computed are put into one more buffer, and so are zeroes for those that
     /// could not be had.
     fn deliver(&mut self, core: &mut Core) -> Lacking {
-        let data = core.layout.data_symbols();
         let words = &self.fetch.codewords;
         let is_mirror = core.layout.spec().is_mirror();
         // The symbol whose bytes are the requested ones: of a mirror any copy.
-        let given = |target: &Target| {
-            let have = words[target.word].have;
-            if is_mirror { have.iter().next() } else { Some(target.symbol) }
-                .filter(|&symbol| have.contains(symbol) && !target.is_listed)
+        let given = |core: &Core, target: &Target| {
+            let word = &words[target.word];
+            if is_mirror { word.copy(core) } else { Some(target.symbol) }
+                .filter(|&symbol| word.have.contains(symbol) && !target.is_listed)
         };
-        let has = |target: &&Target| given(target).is_some();
+        let has = |target: &&Target| given(core, target).is_some();
         let others = self.targets.len() - self.targets.iter().filter(has).count();
         let is_carried = core.carries_content();
         let scratch = (others > 0 && is_carried).then(|| core.acquire(Sectors::new(others as u64)));
@@ -419,14 +430,17 @@ impl ReadOp {
         for (sector, target) in (0_u32..).zip(&self.targets) {
             let &Target { word: idx, symbol, is_listed } = target;
             let word = &words[idx];
-            let place = if let Some(symbol) = given(target) {
+            let place = if let Some(symbol) = given(core, target) {
+                if word.computed.contains(symbol) {
+                    decoded.insert(idx);
+                }
                 is_carried.then(|| word.place(symbol))
             } else {
                 let mut from = Vec::new();
                 if is_listed {
                     note_damaged(core, word.row, symbol);
                     lacking.listed.push(sector);
-                } else if word.have.len() >= data {
+                } else if !is_mirror && word.gives(core, symbol) {
                     if is_carried {
                         from = decode(core, word, symbol);
                     }
@@ -475,14 +489,6 @@ pub(crate) fn append(segments: &mut Vec<Segment>, place: Place) {
         Some(last) if last.place.plus(last.sectors) == place => last.sectors += 1,
         Some(_) | None => segments.push(Segment { place, sectors: 1 }),
     }
-}
-
-/// A symbol as a combination of symbols that were read.
-pub(crate) fn decode(core: &Core, word: &Codeword, symbol: usize) -> Vec<(u8, Place)> {
-    let code = core.code.as_ref().expect("only a redundant array decodes");
-    assert!(word.row.stripe < core.synced, "A3: {:?} is not in sync", word.row);
-    let terms = code.compute(&word.have, symbol).into_iter();
-    terms.map(|(coefficient, source)| (coefficient, word.place(source))).collect()
 }
 
 /// The symbols of a codeword that lie on these drives.

@@ -69,14 +69,21 @@ impl Rule {
         let Doubtful { aside, late } = doubtful;
         let tiers = [aside.or(late), late, SymbolSet::EMPTY];
         let last = if word.pending.is_empty() { Need::Hopeless } else { Need::Wait };
-        tiers.into_iter().find_map(|without| self.need(word, without, late)).unwrap_or(last)
+        let rule = self.of(word);
+        tiers.into_iter().find_map(|without| rule.need(word, without, late)).unwrap_or(last)
+    }
+
+    /// The rule of a codeword: no symbols decode one of which what is had does not match (F4).
+    fn of(self, word: &Codeword) -> Self {
+        let data = if word.wrong.is_empty() { self.data } else { usize::MAX };
+        Self { data, ..self }
     }
 
     /// Whether what is on its way will do, without these symbols, if no sector fails.
     pub(crate) fn suffices(&self, word: &Codeword, without: SymbolSet) -> bool {
         let coming = word.pending.minus(without);
         let missing = word.subject.minus(word.have);
-        missing.minus(coming).is_empty() || word.have.or(coming).len() >= self.data
+        missing.minus(coming).is_empty() || word.have.or(coming).len() >= self.of(word).data
     }
 
     /// The next step without these symbols, if there is one. What is `late` is not waited for once the codeword

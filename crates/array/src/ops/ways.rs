@@ -110,7 +110,8 @@ impl Choice<'_> {
             .into_iter()
             .filter(|way| way.reads.minus(readable).is_empty())
             .collect();
-        let decode = self.enough(readable);
+        // F4: what is had does not match, and the other ways do not change that.
+        let decode = self.enough(readable).filter(|_| word.wrong.is_empty());
         ways.extend(decode.map(|reads| Way { method: Method::Decode, reads }));
         // Of equal ways the first is taken: reconstruct-write makes redundancy right even where it was wrong before.
         ways.into_iter().min_by(|one, other| {

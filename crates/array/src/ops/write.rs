@@ -33,8 +33,9 @@ use crate::core::{Core, Enqueue, OpId, Purpose};
 use crate::drives::Fate;
 use crate::drives::queue::End;
 use crate::journal::contents::{Changed, Contents, Coverage, InPlace, Stored};
+use crate::ops::fetch::computing::decode;
 use crate::ops::fetch::{ArraySector, Codeword, Fetch, Manner, Wish, sectors_of, writable};
-use crate::ops::read::{append, decode, on_drives};
+use crate::ops::read::{append, on_drives};
 use crate::ops::ways::{Choice, Method, Way, Weights, copying, readable};
 use crate::shape::{Area, Cell, Layout, Row};
 
@@ -243,7 +244,7 @@ impl WriteOp {
     /// Moves on as the facts demand.
     pub(crate) fn advance(&mut self, core: &mut Core, now: Instant) -> Progress {
         if self.phase == Phase::Reading {
-            if !self.fetch.subs.is_empty() {
+            if !self.fetch.subs.is_empty() || self.fetch.is_proving() {
                 return Progress::NotYet;
             }
             self.fetch.handle_lost(core);
@@ -275,6 +276,15 @@ impl WriteOp {
             if !wishes.is_empty() {
                 let manner = Manner { effort: Effort::Full, end: End::Tail, fate: Fate::Certain };
                 self.cost.subs += self.fetch.ask(core, now, &wishes, manner);
+                return Progress::NotYet;
+            }
+            // What is redundant is not computed from what was not written (VF3).
+            let words = self.fetch.codewords.iter().zip(&ways).enumerate();
+            let decoded = words.filter(|(_, (_, way))| way.method == Method::Decode);
+            let computed =
+                decoded.map(|(at, (word, _))| Wish { word: at, symbols: computed(core, word) });
+            let computed: Vec<Wish> = computed.collect();
+            if self.fetch.prove(core, computed) {
                 return Progress::NotYet;
             }
             let missed = self.note_missed(core);
@@ -595,9 +605,7 @@ impl WriteOp {
 
     /// Computes the data that does not change and was not read.
     fn decode_unchanged(&mut self, core: &mut Core, idx: usize) -> Vec<Value> {
-        let data = SymbolSet::first(core.layout.data_symbols());
-        let word = &self.fetch.codewords[idx];
-        let missing = data.minus(word.subject).minus(word.have).minus(word.listed);
+        let missing = computed(core, &self.fetch.codewords[idx]);
         if missing.is_empty() {
             return Vec::new();
         }
@@ -746,6 +754,12 @@ impl WriteOp {
             core.answer(relies_on, Answer { request: part.request, outcome, cost });
         }
     }
+}
+
+/// The data that does not change, that was not read, and that redundancy does not count as zeroes.
+fn computed(core: &Core, word: &Codeword) -> SymbolSet {
+    let data = SymbolSet::first(core.layout.data_symbols());
+    data.minus(word.subject).minus(word.have).minus(word.listed)
 }
 
 /// A symbol's new value, as the sector that it is for.

@@ -179,7 +179,7 @@ impl Array {
             comparing.wrong.extend(differing.into_iter().map(lba));
             self.note_compared(now, id);
         } else {
-            self.handle_mend_digested(now, id, sums);
+            self.handle_computed_digested(now, id, sums);
         }
         self.move_on(now);
     }

@@ -244,11 +244,14 @@ impl Array {
         }
     }
 
-    /// The checksums of what was computed to mend something.
-    pub(super) fn handle_mend_digested(&mut self, now: Instant, op: OpId, sums: &[u32]) {
-        if let Some(Op::Mend(mend)) = self.ops.get_mut(&op) {
-            mend.handle_digested(&mut self.core, now, sums);
-            self.advance(now, op);
+    /// The checksums of what an operation has computed.
+    pub(super) fn handle_computed_digested(&mut self, now: Instant, op: OpId, sums: &[u32]) {
+        match self.ops.get_mut(&op) {
+            Some(Op::Mend(mend)) => mend.handle_digested(&mut self.core, now, sums),
+            Some(Op::Read(read)) => read.fetch.handle_digested(&self.core, sums),
+            Some(Op::Write(write)) => write.fetch.handle_digested(&self.core, sums),
+            Some(Op::Locked(_) | Op::Fill(_) | Op::Flush(_) | Op::Check(_)) | None => return,
         }
+        self.advance(now, op);
     }
 }

@@ -15,6 +15,7 @@ mod late;
 mod level;
 mod mirrors;
 mod promises;
+mod proving;
 mod rebuild;
 mod recorded;
 mod runtime;

@@ -11,7 +11,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Nanos, Sectors};
 use crate::books::PATIENCE;
 use crate::runtime::{Runtime, extent, journaled, settings};
 
-const WAIT: Nanos = Nanos::from_millis(1);
+pub(crate) const WAIT: Nanos = Nanos::from_millis(1);
 
 /// Four data drives and two redundant ones with chunks of four sectors, whose writes are read back.
 fn verified(verify: VerifySettings) -> Runtime {
@@ -20,7 +20,7 @@ fn verified(verify: VerifySettings) -> Runtime {
     run(&Settings { verify: Some(verify), ..settings })
 }
 
-fn run(settings: &Settings) -> Runtime {
+pub(crate) fn run(settings: &Settings) -> Runtime {
     let mut run = Runtime::new(settings, 1);
     for drive in 0..settings.spec.drives() {
         run.array.handle_promise(DriveIdx::from_usize(drive), Promise::Medium);
@@ -28,19 +28,20 @@ fn run(settings: &Settings) -> Runtime {
     run
 }
 
-const SUMS: VerifySettings = VerifySettings { cache: Sectors::ZERO, ..VerifySettings::IDLE };
+pub(crate) const SUMS: VerifySettings =
+    VerifySettings { cache: Sectors::ZERO, ..VerifySettings::IDLE };
 
-fn status(run: &Runtime) -> VerifyStatus {
+pub(crate) fn status(run: &Runtime) -> VerifyStatus {
     run.array.verify_status().unwrap()
 }
 
-fn write(run: &mut Runtime, id: u64, extent: Extent, value: u8) {
+pub(crate) fn write(run: &mut Runtime, id: u64, extent: Extent, value: u8) {
     run.write(id, extent, &vec![value; extent.sectors.as_usize() * 4096]);
     run.run_until_quiet();
     assert!(run.take(id).unwrap().0.outcome.is_good());
 }
 
-fn read(run: &mut Runtime, id: u64, extent: Extent) -> Vec<u8> {
+pub(crate) fn read(run: &mut Runtime, id: u64, extent: Extent) -> Vec<u8> {
     run.read(id, extent);
     run.run_until_quiet();
     let (answer, buf) = run.take(id).unwrap();
@@ -49,12 +50,12 @@ fn read(run: &mut Runtime, id: u64, extent: Extent) -> Vec<u8> {
 }
 
 /// Puts zeroes where a drive has stored something, as if it had lost that.
-fn forget(run: &mut Runtime, drive: usize, extent: Extent) {
+pub(crate) fn forget(run: &mut Runtime, drive: usize, extent: Extent) {
     run.drives[drive].bytes_mut(extent).fill(0);
 }
 
 /// What was told of flawed writes, by its name.
-fn told(run: &Runtime) -> Vec<&'static str> {
+pub(crate) fn told(run: &Runtime) -> Vec<&'static str> {
     let name = |event: &ArrayEvent| match event {
         ArrayEvent::WriteFlawed { .. } | ArrayEvent::WriteMended { .. } => {
             Some(levelhead_array::Event::Array(*event).name())
@@ -65,7 +66,7 @@ fn told(run: &Runtime) -> Vec<&'static str> {
 }
 
 /// Lets time pass until nothing waits to be read back.
-fn settle(run: &mut Runtime) {
+pub(crate) fn settle(run: &mut Runtime) {
     for _ in 0..100 {
         run.wait(WAIT);
         run.run_until_quiet();
