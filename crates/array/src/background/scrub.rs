@@ -405,6 +405,9 @@ impl Array {
                 } else if self.scrub.hopeless.len() < SUSPECTS_MAX {
                     self.scrub.hopeless.insert(row);
                 }
+                if findings.iter().any(|finding| finding.is_repaired) {
+                    self.look_again(row.stripe..row.stripe + 1);
+                }
                 for finding in findings {
                     // Where nothing could be computed nothing was written: the read that was not given has counted.
                     let is_refused = !finding.is_repaired && !is_hopeless;

@@ -528,6 +528,7 @@ impl Array {
         self.core.verify.reading =
             self.core.verify.reading.without(std::iter::once(drive).collect());
         self.checks.flawed.retain(|flawed| flawed.drive != drive);
+        self.checks.flaws.unknown.retain(|flawed| flawed.drive != drive);
         self.core.verify.records.forget(drive);
         self.core.release_checked();
     }
@@ -535,6 +536,7 @@ impl Array {
     /// The array is to end: nothing more is read back.
     pub(crate) fn stop_checking(&mut self) {
         self.checks.flawed.clear();
+        self.checks.flaws.unknown.clear();
         self.core.verify.turn_off();
         self.core.release_checked();
     }

@@ -1,5 +1,7 @@
 //! What becomes of written sectors that are not what they should be: they are told, mended, and held against their drive.
 
+use std::ops::Range;
+
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
 
 use super::records::{Part, Stage};
@@ -10,7 +12,7 @@ use crate::core::OpId;
 use crate::durable::membership::Why;
 use crate::event::{ArrayEvent, Flaw};
 use crate::journal::rules::Rule;
-use crate::ops::mend::{Mended, Recalled, Span};
+use crate::ops::mend::{Mended, Recalled, Span, stripes_of};
 use crate::shape::Cell;
 use crate::{Array, Moved, Op, Start};
 
@@ -19,6 +21,9 @@ const MENDS_MAX: u8 = 3;
 
 /// A drive with this number of flawed writes since the last scrub is scrubbed: they may lie anywhere on it.
 const FLAWS_SCRUB: u32 = 2;
+
+/// The most flaws that are looked at again once others are mended: an older one stays until it is written again.
+const UNKNOWN_MAX: usize = 1 << 10;
 
 /// The most flaws and mends that are told in an hour: an array that needs its worst drive may find them without end.
 const TOLD_MAX: u32 = 1_000;
@@ -50,7 +55,7 @@ pub struct VerifyStatus {
     pub found: u64,
     /// Those of them that were mended and found right then.
     pub mended: u64,
-    /// Flaws that could not be mended: what is read there brings errors. Those that wait are among `waiting`.
+    /// Flaws that could not be mended, and were not since: what is read there brings errors. Those that wait are among `waiting`.
     pub not_mended: u64,
     /// Percent of the commands that clients waited for that found a read of the verification at their drive.
     pub delayed_percent: f64,
@@ -97,6 +102,7 @@ impl Array {
     pub(super) fn note_right(&mut self, now: Instant, drive: DriveIdx, part: Part) {
         if self.core.verify.records.mends(drive, part) > 0 {
             self.tell_mended(now, drive, part.extent, true);
+            self.look_again(stripes_of(&self.core.layout, &Span { drive, part }));
         }
         self.core.verify.records.note_checked(drive, part);
     }
@@ -232,7 +238,32 @@ impl Array {
             Mended::Written => self.core.verify.records.note_mended(drive, part),
             Mended::Later => self.checks.flawed.push_back(flawed),
             Mended::Never if self.core.drives.lost().contains(drive) => {}
-            Mended::Never => self.note_not_mended(now, flawed),
+            Mended::Never => {
+                let unknown = &mut self.checks.flaws.unknown;
+                if unknown.len() == UNKNOWN_MAX {
+                    unknown.pop_front();
+                }
+                unknown.push_back(flawed);
+                self.note_not_mended(now, flawed);
+            }
+        }
+    }
+
+    /// Something of these stripes is right again: it may say what others should be of which nothing did.
+    pub(crate) fn look_again(&mut self, stripes: Range<u64>) {
+        let core = &self.core;
+        let flaws = &mut self.checks.flaws;
+        for Flawed { drive, part } in std::mem::take(&mut flaws.unknown) {
+            let own = stripes_of(&core.layout, &Span { drive, part });
+            if core.verify.records.left_of(drive, part).is_empty() {
+                continue; // Another write went out to it.
+            }
+            if own.start < stripes.end && stripes.start < own.end {
+                flaws.not_mended -= 1;
+                self.checks.flawed.push_back(Flawed { drive, part });
+            } else {
+                flaws.unknown.push_back(Flawed { drive, part });
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! What the heart of the array knows of verification: what waits to be read back, and which drives are being read for it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use levelhead_block::Segment;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant};
@@ -53,6 +53,8 @@ pub(crate) struct Flawed {
 pub(crate) struct Flaws {
     /// Flaws that could not be mended.
     pub(super) not_mended: u64,
+    /// Those of them of which nothing said what they should be, the oldest first.
+    pub(super) unknown: VecDeque<Flawed>,
     /// For every drive how many since a scrub was begun for them.
     pub(super) recent: Vec<u32>,
     /// When a scrub was begun for them last.
@@ -66,6 +68,7 @@ impl Flaws {
     pub(crate) fn new(drives: usize) -> Self {
         Self {
             not_mended: 0,
+            unknown: VecDeque::new(),
             recent: vec![0; drives],
             scrubbed: None,
             told_since: Instant::ZERO,

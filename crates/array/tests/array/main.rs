@@ -13,6 +13,7 @@ mod interleaving;
 mod journal;
 mod late;
 mod level;
+mod mending;
 mod mirrors;
 mod promises;
 mod proving;

@@ -1,0 +1,55 @@
+//! Sectors that are wrong when they are read back, and what says what they should be.
+
+use levelhead_array::{Cell, Row, Settings, VerifySettings};
+use levelhead_units::{DriveSet, Nanos};
+
+use crate::books::PATIENCE;
+use crate::runtime::{Runtime, extent, journaled, settings};
+use crate::verify::{self, SUMS, forget, read, status, told, write};
+
+const STRIPES: u64 = 8;
+
+/// An array with chunks of one sector and a journal, which keeps checksums of what waits.
+fn run(text: &str, wait: Nanos) -> Runtime {
+    let plain =
+        settings(text.parse().unwrap(), STRIPES, "normal".parse().unwrap(), DriveSet::EMPTY);
+    let verify = Some(VerifySettings { wait, ..SUMS });
+    verify::run(&Settings { verify, patience: Some(PATIENCE), ..journaled(plain) })
+}
+
+/// The sector of the first codeword that is its symbol number `at`.
+fn cell(run: &Runtime, at: usize) -> Cell {
+    run.array.layout().cell(Row { stripe: 0, row: 0 }, at)
+}
+
+fn lose_write(run: &mut Runtime, at: usize) {
+    let Cell { drive, lba } = cell(run, at);
+    forget(run, drive.as_usize(), extent(lba.get(), 1));
+}
+
+/// The rings have the younger of two lost writes of a codeword only, and without that one nothing says what the older one was.
+#[test]
+fn flaw_that_nothing_explains_is_mended_once_another_one_of_its_codeword_is() {
+    const LATER: Nanos = Nanos::from_secs(1_000);
+    let mut orders = Vec::new();
+    for [old, young] in [[0, 1], [1, 0]] {
+        let mut run = run("raid5:2+1,chunk=4KiB", LATER);
+        write(&mut run, 1, extent(old as u64, 1), 7);
+        run.run_for(Nanos::from_secs(1));
+        for id in 2..100 {
+            write(&mut run, id, extent(4 + id % 4, 1), 5);
+            run.run_for(Nanos::from_millis(10));
+        }
+        write(&mut run, 100, extent(young as u64, 1), 9);
+        run.run_for(Nanos::from_secs(1));
+        lose_write(&mut run, old);
+        lose_write(&mut run, young);
+        run.run_for(LATER * 2);
+        let seen = status(&run);
+        assert_eq!((seen.waiting, seen.found, seen.mended, seen.not_mended), (0, 2, 2, 0));
+        assert_eq!(read(&mut run, 101, extent(old as u64, 1)), [7]);
+        assert_eq!(read(&mut run, 102, extent(young as u64, 1)), [9]);
+        orders.push(told(&run).contains(&"write-not-mended"));
+    }
+    assert!(orders.contains(&true), "the older one was looked at first in one of them");
+}
