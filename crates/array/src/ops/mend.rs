@@ -5,7 +5,8 @@
 //!        |          ^                 ^
 //!        v          | checksum right  |
 //!     Recalling: reading what the     |
-//!     journal's rings had             |
+//!     journal's rings had, unless     |
+//!     one falls silent                |
 //!        |                            |
 //!        v otherwise                  | checksum right
 //!     Reading the other drives --> computed
@@ -22,7 +23,7 @@
 
 use levelhead_block::{BufId, Command, Durability, Effort, Outcome, Place, Segment, ZeroTail};
 use levelhead_erasure::SymbolSet;
-use levelhead_units::{DriveIdx, Extent, Instant, Lba, Sectors};
+use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
 use crate::action::{Action, SubId};
 use crate::core::{Core, Enqueue, OpId, Purpose};
@@ -31,6 +32,7 @@ use crate::drives::queue::End;
 use crate::journal::rules::Rule;
 use crate::ops::fetch::computing::decode;
 use crate::ops::fetch::{Codeword, Fetch, FetchEnded, Manner, Wish, usable};
+use crate::ops::read::on_drives;
 use crate::shape::{Cell, Layout, Row};
 use crate::verify::on_rings::{RingRun, RingSector};
 use crate::verify::records::Part;
@@ -73,6 +75,7 @@ pub(crate) struct MendOp {
 #[derive(Clone, Copy, Debug)]
 struct Recall {
     sub: SubId,
+    ring: DriveIdx,
     sectors: u32,
     is_pending: bool,
     /// What it has brought.
@@ -135,8 +138,8 @@ impl MendOp {
     /// Asks the rings for what the journal had, if they have had all of it.
     fn recall(&mut self, core: &mut Core, now: Instant) {
         let runs = core.verify.records.on_rings(self.span.part).unwrap_or_default();
-        let present = core.drives.present();
-        if runs.is_empty() || runs.iter().any(|run| !present.contains(run.first.ring)) {
+        let prompt = core.drives.present().without(core.drives.silent());
+        if runs.is_empty() || runs.iter().any(|run| !prompt.contains(run.first.ring)) {
             return self.turn_to_others(core);
         }
         for RingRun { first: RingSector { ring, lba }, sectors } in runs {
@@ -153,7 +156,7 @@ impl MendOp {
                 since: None,
             };
             let sub = core.enqueue(now, what);
-            self.recalls.push(Recall { sub, sectors, is_pending: true, buf: None });
+            self.recalls.push(Recall { sub, ring, sectors, is_pending: true, buf: None });
         }
         self.phase = Phase::Recalling;
     }
@@ -180,6 +183,19 @@ impl MendOp {
             }
             Some(_) | None => self.turn_to_others(core),
         }
+    }
+
+    /// These drives are silent: what the journal had is not waited for any more where one of them has it. Returns whether it was.
+    pub(crate) fn note_silent(&mut self, core: &mut Core, now: Instant, silent: DriveSet) -> bool {
+        let is_held = |recall: &Recall| recall.is_pending && silent.contains(recall.ring);
+        if !self.recalls.iter().any(is_held) {
+            return false;
+        }
+        for recall in self.recalls.drain(..).filter(|recall| recall.is_pending) {
+            core.abandon(now, recall.sub);
+        }
+        self.turn_to_others(core);
+        true
     }
 
     /// The other drives say what it should be, if anything does.
@@ -275,7 +291,9 @@ impl MendOp {
                 self.phase = Phase::Done(Mended::Never);
                 return;
             }
-            let symbols: SymbolSet = untried.iter().take(needed).collect();
+            let late = on_drives(&core.layout, word, core.drives.silent());
+            let in_turn = untried.minus(late).iter().chain(untried.and(late).iter());
+            let symbols: SymbolSet = in_turn.take(needed).collect();
             if !symbols.is_empty() {
                 wishes.push(Wish { word: at, symbols });
             }
@@ -304,7 +322,7 @@ impl MendOp {
 
     fn write(&mut self, core: &mut Core, now: Instant) {
         let Span { drive, part } = self.span;
-        if !core.drives.present().contains(drive) {
+        if !core.drives.present().contains(drive) || core.has_failed() {
             self.phase = Phase::Done(Mended::Never);
             return;
         }

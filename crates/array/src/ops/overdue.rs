@@ -119,13 +119,14 @@ impl Array {
         Moved::Yes
     }
 
-    /// Reads do not count on these drives from now on.
+    /// Reads do not count on these drives from now on, nor does what mends.
     fn note_silent(&mut self, now: Instant, silent: DriveSet) {
         self.end_silent_steps(now, silent);
         let reads = self.ops.iter_mut().filter_map(|(&op, state)| match state {
             Op::Read(read) => read.note_silent(silent).then_some(op),
             Op::Check(check) => check.is_held_up(silent).then_some(op),
-            Op::Locked(_) | Op::Write(_) | Op::Fill(_) | Op::Flush(_) | Op::Mend(_) => None,
+            Op::Mend(mend) => mend.note_silent(&mut self.core, now, silent).then_some(op),
+            Op::Locked(_) | Op::Write(_) | Op::Fill(_) | Op::Flush(_) => None,
         });
         for op in reads.collect::<Vec<OpId>>() {
             if let Some(Op::Check(check)) = self.ops.get_mut(&op) {

@@ -1,6 +1,7 @@
 //! Sectors that are wrong when they are read back, and what says what they should be.
 
 use levelhead_array::{Cell, Row, Settings, VerifySettings};
+use levelhead_block::{Command, Effort};
 use levelhead_units::{DriveSet, Nanos};
 
 use crate::books::PATIENCE;
@@ -52,4 +53,40 @@ fn flaw_that_nothing_explains_is_mended_once_another_one_of_its_codeword_is() {
         orders.push(told(&run).contains(&"write-not-mended"));
     }
     assert!(orders.contains(&true), "the older one was looked at first in one of them");
+}
+
+/// What a drive that sat out was given lies on the rings of others.
+#[test]
+fn ring_that_falls_silent_is_not_waited_for_where_the_other_drives_say_as_much() {
+    let mut run = run("raid6:4+2,chunk=4KiB", verify::WAIT);
+    let own = cell(&run, 0).drive;
+    run.sit_out(own).unwrap();
+    write(&mut run, 1, extent(0, 1), 7);
+    let is_recall = |run: &Runtime| {
+        run.inside.iter().position(|submit| match submit.command {
+            Command::Read { extent, effort: Effort::Full } => extent.lba.get() >= STRIPES,
+            _ => false,
+        })
+    };
+    let at = loop {
+        lose_write(&mut run, 0);
+        match is_recall(&run) {
+            Some(at) => break at,
+            None if run.inside.is_empty() => run.wait(verify::WAIT),
+            None => run.finish(0),
+        }
+    };
+    let ring = run.inside[at].drive;
+    assert_ne!(ring, own);
+    run.hang(ring);
+    run.run_for(PATIENCE.silent * 3);
+    assert_eq!(
+        (run.array.lost(), run.array.silent()),
+        (DriveSet::EMPTY, DriveSet::EMPTY.with(ring))
+    );
+    assert_eq!(told(&run), ["write-lost", "write-mended"]);
+    run.answer_again(ring);
+    run.run_for(PATIENCE.silent);
+    assert_eq!((status(&run).waiting, status(&run).mended), (0, 1));
+    assert_eq!(read(&mut run, 2, extent(0, 1)), [7]);
 }
