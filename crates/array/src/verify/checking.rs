@@ -275,10 +275,7 @@ impl Array {
         let verify = &self.core.verify;
         let idle = verify.ended(drive) + wait;
         match self.checks.revolutions[drive.as_usize()] {
-            Some(revolution) => {
-                let before = Nanos::new(revolution.get().saturating_sub(LEAD.get()));
-                idle.max(verify.written(drive) + before)
-            }
+            Some(revolution) => comes_round(verify.written(drive), idle, revolution),
             None => idle,
         }
     }
@@ -542,6 +539,14 @@ impl Array {
     }
 }
 
+/// The first time from `from` on that is a little before the end of a whole number of revolutions after `written`.
+fn comes_round(written: Instant, from: Instant, revolution: Nanos) -> Instant {
+    let since = (from + LEAD).saturating_since(written).get();
+    let revolutions = since.div_ceil(revolution.get().max(1)).max(1);
+    let after = Nanos::new(revolutions.saturating_mul(revolution.get()).saturating_sub(LEAD.get()));
+    from.max(written + after)
+}
+
 /// What a read of written sectors has brought.
 #[derive(Clone, Copy)]
 pub(crate) struct Brought<'a> {
@@ -553,4 +558,22 @@ pub(crate) struct Brought<'a> {
 fn cut(part: Part, from: Lba, to: Lba) -> Part {
     let offset = part.offset + (from - part.extent.lba).get() as u32;
     Part { write: part.write, extent: Extent::new(from, to - from), offset }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drive_that_has_just_missed_its_sectors_is_asked_for_them_a_revolution_later() {
+        let at = |micros| Instant::ZERO + Nanos::from_micros(micros);
+        let revolution = Nanos::from_millis(8);
+        for (from, expected) in
+            [(1_000, 6_500), (6_500, 6_500), (6_600, 14_500), (14_600, 22_500), (80_000, 86_500)]
+        {
+            assert_eq!(comes_round(Instant::ZERO, at(from), revolution), at(expected), "{from}");
+        }
+        let short = Nanos::from_millis(1);
+        assert_eq!(comes_round(Instant::ZERO, at(5_000), short), at(5_500));
+    }
 }
