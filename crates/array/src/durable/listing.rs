@@ -217,7 +217,7 @@ impl Damaged {
         self.waiting.remove(&op);
     }
 
-    /// Whether no operation waits.
+    /// Whether an operation waits.
     pub(crate) fn is_awaited(&self) -> bool {
         !self.waiting.is_empty()
     }

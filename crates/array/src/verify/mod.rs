@@ -41,6 +41,8 @@
 //! - *On the map of a lost drive.* What of a drive waits when it is lost is marked there, where it has a map: it may not be on the
 //!   drive if that comes back. What gives a drive the sectors that it has missed writes while it is being filled, and has no
 //!   record: a scrub is what reads those.
+//! - *Computed for a new drive, or copied to one.* What a rebuild or a copy writes has no record (VF7), nor has what a client writes
+//!   to a drive before that counts: such a drive may have lost any of it, and a scrub is what finds that.
 //! - *Being copied to a new drive.* The drive may give what is stale to the copy. Mending it is a write, which goes to both
 //!   drives or marks its region; and what waits at the exchange is marked on the map, as above.
 //! - *Being scrubbed.* What is waiting is had from memory, so that nothing is blamed that is to be mended anyway.
