@@ -320,6 +320,25 @@ mod tests {
     use crate::disk::Work;
     use crate::{CacheMode, Placing, Profile, Retention, Settings};
 
+    /// A disk that is never idle writes back all the same, to make room.
+    #[test]
+    fn what_has_reached_the_medium_is_not_kept_as_under_way() {
+        let profile = Profile::shipped("nearline-2tb").expect("it is shipped");
+        let settings = Settings { queue_depth: 1, cache: CacheMode::WriteBack, ..Settings::PLAIN };
+        let mut disk = Disk::new(&profile, &settings, 0);
+        let (mut now, mut most) = (Instant::ZERO, 0);
+        for id in 0..5_000 {
+            let blocks = id * 1_000..id * 1_000 + 8;
+            let (is_durable, read_backs, zero_tail) = (false, 0, ZeroTail::None);
+            let write = Write { blocks, is_durable, read_backs, id, origin: id, zero_tail };
+            now = disk.serve(now, Work::Write(write)).end;
+            disk.finish(now);
+            let writes = disk.cache.as_ref().and_then(|cache| cache.writes.as_ref());
+            most = most.max(writes.expect("it writes back").under_way.len());
+        }
+        assert!(most <= 1, "{most}");
+    }
+
     /// UV4, against the definition.
     #[test]
     fn only_what_is_on_the_medium_is_looked_at() {

@@ -146,6 +146,9 @@ impl Disk {
         {
             ahead.delay(ended.saturating_since(expected));
         }
+        if let Some(writes) = self.cache.as_mut().and_then(|cache| cache.writes.as_mut()) {
+            writes.under_way.retain(|&(_, end)| end > ended);
+        }
         (self.free, self.ended) = (ended, ended);
         self.keep(ended);
     }
