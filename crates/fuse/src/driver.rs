@@ -389,6 +389,8 @@ impl<C: Core> Seat<C> {
     fn end(&mut self, ended: Ended) {
         self.state = State::Over;
         self.service = None;
+        // Nothing will happen any more: one who listens until the end need not wait for our own.
+        self.on_event = Box::new(|_| {});
         self.ended = Some(ended);
     }
 }

@@ -10,6 +10,7 @@ mod mount;
 mod points;
 mod scrub;
 mod status;
+mod system_log;
 mod target;
 mod umount;
 
@@ -26,4 +27,5 @@ pub use make::{MadeFilesystem, MakeFilesystem, make_filesystem};
 pub use mount::{Mount, MountOptions, Mounted, mount};
 pub use scrub::{FilesystemScrub, ScrubFilesystem, scrub_filesystem, scrub_parts};
 pub use status::{FilesystemStatus, filesystem_status};
+pub use system_log::SystemLog;
 pub use umount::{Unmounted, umount};

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use levelhead_block::BlockService;
 use levelhead_erasure::Kernel;
-use levelhead_fs::{Event, Filesystem, MountMode, Settings};
+use levelhead_fs::{Event, FileKind, Filesystem, MountMode, Settings};
 use levelhead_fuse::{Flags, Options, Served, Serving, Source, WriteCache, attach, detach, serve};
 use levelhead_host::LoneDrive;
 use levelhead_report::json;
@@ -94,14 +94,28 @@ impl MountOptions {
                 }
                 self.cache = size.sectors_floor();
             }
+            Some(("kind", kind)) => check_kind(kind).map_err(|why| format!("'{option}': {why}"))?,
             Some(_) | None => {
                 let names = Flags::NAMES;
                 return Err(format!(
-                    "'{option}' is no option of a mount: expected {names}, cache=SIZE or writeback"
+                    "'{option}' is no option of a mount: expected {names}, cache=SIZE, kind=KIND or writeback"
                 ));
             }
         }
         Ok(())
+    }
+}
+
+/// Whether new files may be of a kind.
+fn check_kind(name: &str) -> Result<(), String> {
+    let kind = FileKind::ALL.into_iter().find(|kind| kind.name() == name);
+    match kind {
+        // Both are laid out alike.
+        Some(FileKind::Auto | FileKind::A) => Ok(()),
+        Some(FileKind::B | FileKind::Mutable) => {
+            Err("files of this kind cannot be made by a mount option yet, only auto and a".into())
+        }
+        None => Err("a kind is auto, a, b or mutable".into()),
     }
 }
 
@@ -266,6 +280,8 @@ mod tests {
         assert!(refused("rw,fast").starts_with("'fast' is no option of a mount: expected ro, rw,"));
         assert!(refused("cache=much").starts_with("'cache=much': "));
         assert_eq!(refused("cache=1MiB"), "'cache=1MiB': a cache has at least 4MiB");
-        assert!(refused("kind=z").starts_with("'kind=z' is no option"));
+        assert_eq!(refused("kind=z"), "'kind=z': a kind is auto, a, b or mutable");
+        assert!(refused("kind=b").starts_with("'kind=b': files of this kind cannot be made"));
+        assert_eq!(MountOptions::DEFAULT.with("kind=a,kind=auto"), Ok(MountOptions::DEFAULT));
     }
 }

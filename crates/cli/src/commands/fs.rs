@@ -10,8 +10,8 @@ use levelhead_app::AppError;
 use levelhead_app::filesystem::{
     CheckEnd, CheckFilesystem, CheckWhen, CodeWish, DamageFilesystem, DamageGroup, Depth,
     MakeFilesystem, Mount, MountOptions, PerGroup, Redundancy, Repair, ScrubFilesystem, ScrubParts,
-    check_filesystem, damage_filesystem, filesystem_status, let_go, make_filesystem, mount,
-    scrub_filesystem, scrub_parts, start_in_background, umount,
+    SystemLog, check_filesystem, damage_filesystem, filesystem_status, let_go, make_filesystem,
+    mount, scrub_filesystem, scrub_parts, start_in_background, umount,
 };
 use levelhead_planner::Code;
 use levelhead_units::{Bytes, Extent};
@@ -241,10 +241,16 @@ impl MountArgs {
         let ask = Mount { target, directory, options };
         let mut left = Ok(());
         let (lines, said) = mpsc::sync_channel::<String>(SENTENCES_MAX);
-        thread::spawn(move || said.into_iter().for_each(|sentence| say(&sentence)));
+        let log = || if lets_go { SystemLog::open() } else { None };
+        let told = log();
+        let teller = thread::spawn(move || {
+            said.into_iter().for_each(|sentence| match &told {
+                Some(log) => log.write(&sentence),
+                None => say(&format!("levelhead: {sentence}")),
+            });
+        });
         // What a reader that has stopped has no room for is left out: files are not to wait for it.
-        let on_event =
-            Box::new(move |sentence: &str| drop(lines.try_send(format!("levelhead: {sentence}"))));
+        let on_event = Box::new(move |sentence: &str| drop(lines.try_send(sentence.to_owned())));
         let ended = mount(
             &ask,
             &stop,
@@ -258,6 +264,13 @@ impl MountArgs {
             },
             on_event,
         );
+        if lets_go {
+            // What is said last comes to the log, too; it does not wait for a reader.
+            drop(teller.join());
+            if let (Err(error), Some(log)) = (&ended, log()) {
+                log.write(&error.to_string());
+            }
+        }
         left.and(ended)
     }
 
