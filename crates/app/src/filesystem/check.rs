@@ -87,7 +87,7 @@ pub fn check_filesystem(
         false => {
             let task = progress.begin("metadata and sectors", 0);
             let checked = check_with(&mut device, &options, &mut |step| {
-                task.reach(step.units + step.sectors)
+                task.reach(step.units + step.sectors);
             });
             drop(task);
             Some(checked)

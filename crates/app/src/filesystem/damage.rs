@@ -6,7 +6,7 @@ use std::sync::Arc;
 use levelhead_block::adapter::Waiting;
 use levelhead_block::{BlockDevice, Buf, Command, Durability, Effort, Request};
 use levelhead_erasure::Kernel;
-use levelhead_fs::check::{Survey, survey};
+use levelhead_fs::check::{Survey, Surveyed, survey};
 use levelhead_fs::{Answer, Named, What};
 use levelhead_host::LoneDrive;
 use levelhead_report::json;
@@ -155,7 +155,7 @@ fn choose(
     }
     if let (Some(DamageGroup { path, group, sectors }), Some(inode)) = (&ask.group, inode) {
         let of_file = survey.extents.iter().filter(|surveyed| surveyed.inode == inode);
-        let mut groups = of_file.flat_map(|surveyed| surveyed.groups());
+        let mut groups = of_file.flat_map(Surveyed::groups);
         let Some(places_of) = groups.nth(*group) else {
             return Err(AppError::usage(format!("{path} has no group {group}")));
         };
