@@ -6,11 +6,13 @@
 //! | `swarms` | the swarms in virtual time, with ever new seeds | |
 //! | `fio` | servers that are killed under fio and under clients that keep book, on four layouts; every other one reads back what it has written | fio |
 //! | `clients` | requests that no client should send, two hundred clients at once, clients that read nothing | python3-libnbd |
+//! | `files` | suites of other projects over mounted filesystems | root, fio, stress-ng; users nobody and tests |
 //! | `guest` | file systems on arrays in a virtual machine, by the kernel's NBD client and the systemd unit | root, debootstrap, qemu-system-x86 |
 //! | `fuzz` | every fuzz target | a nightly toolchain |
 //!
 //! A part whose programs are not there says so, and counts as failed; the others go on.
 
+mod files;
 mod fuzz;
 mod guest;
 mod needs;
@@ -40,6 +42,9 @@ pub(crate) struct Wish {
     /// How often a server is killed on each layout
     #[arg(long, default_value_t = 100)]
     kills: u64,
+    /// How many seeds fsx has on each filesystem
+    #[arg(long, default_value_t = 10)]
+    seeds: u64,
     /// The fuzz targets to run, all of them if none is named
     #[arg(long)]
     target: Vec<String>,
@@ -58,6 +63,8 @@ enum Part {
     Fio,
     /// Requests that no client should send, and clients that read nothing
     Clients,
+    /// Suites of other projects over mounted filesystems
+    Files,
     /// File systems on arrays in a virtual machine
     Guest,
     /// Every fuzz target
@@ -71,6 +78,7 @@ impl Part {
             Self::Swarms => "swarms",
             Self::Fio => "fio",
             Self::Clients => "clients",
+            Self::Files => "files",
             Self::Guest => "guest",
             Self::Fuzz => "fuzz",
         }
@@ -81,6 +89,7 @@ impl Part {
             Self::Corruption | Self::Swarms | Self::Fuzz => &[],
             Self::Fio => &[Need { program: "fio", package: "fio" }],
             Self::Clients => &[Need { program: "nbdsh", package: "python3-libnbd" }],
+            Self::Files => files::NEEDS,
             Self::Guest => guest::NEEDS,
         }
     }
@@ -132,6 +141,7 @@ fn run_part(root: &Path, part: Part, wish: &Wish) -> anyhow::Result<()> {
             let package = ["--package", "levelhead-cli", "--test", "soak"];
             test(root, &package, "soak_clients", &[])
         }
+        Part::Files => files::run(root, wish.seeds),
         Part::Guest => guest::run(root, wish.first, wish.mirror.as_deref()),
         Part::Fuzz => fuzz::run(root, wish.minutes, &wish.target),
     }

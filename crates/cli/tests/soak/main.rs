@@ -1,6 +1,8 @@
-//! What `cargo xtask soak fio` and `cargo xtask soak clients` run at length, and a share of it for every change.
+//! What `cargo xtask soak fio`, `cargo xtask soak clients` and `cargo xtask soak files` run at length, and a share of it for every
+//! change.
 
 mod clients;
+mod files;
 mod fio;
 #[path = "../support/mod.rs"]
 mod support;

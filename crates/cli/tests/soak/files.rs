@@ -1,0 +1,231 @@
+//! Suites of other projects over mounted filesystems: pjdfstest, fsx, fio and stress-ng. After each the filesystem is
+//! unmounted, and checked.
+//!
+//! A share of it runs with every change, with the programs that are there; `cargo xtask soak files` brings those that Debian
+//! does not have, and runs all of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::{Ended, Shelf, command, is_there, levelhead, run};
+
+/// What fsx does, and how often: all that a file on Linux can be asked for, but posix_fallocate, of which it asks for nothing.
+const FSX: &str = "[weights]
+close_open = 1.0
+invalidate = 1.0
+truncate = 10.0
+fsync = 1.0
+fdatasync = 1.0
+punch_hole = 5.0
+sendfile = 5.0
+posix_fadvise = 1.0
+copy_file_range = 5.0
+";
+
+/// What pjdfstest may expect, and the users that it may be.
+const PJDFSTEST: &str = r#"[features]
+posix_fallocate = {}
+rename_ctime = {}
+utimensat = {}
+utime_now = {}
+
+[settings]
+naptime = 0.01
+allow_remount = false
+
+[dummy_auth]
+entries = [
+  ["nobody", "nogroup"],
+  ["tests", "tests"],
+]
+"#;
+
+/// What passes there: on ext4 one more does, that wants to know how many links a file may have. glibc says 127 for FUSE
+/// whatever it is, and the test is skipped.
+const PASSED: &str = "0 failed, 16 skipped, 382 passed";
+
+/// How filesystems are made and mounted.
+struct Way {
+    name: &'static str,
+    mkfs: &'static [&'static str],
+    mount: &'static str,
+}
+
+const WAYS: [Way; 3] = [
+    Way { name: "as it is", mkfs: &[], mount: "rw" },
+    Way { name: "the kernel keeps writes", mkfs: &[], mount: "writeback" },
+    Way {
+        name: "woven, with little memory",
+        mkfs: &["--code", "2,8", "--interleave", "4"],
+        mount: "cache=4MiB",
+    },
+];
+
+/// A mounted filesystem. Dropping it unmounts.
+struct Bed {
+    shelf: Shelf,
+    target: String,
+    point: PathBuf,
+}
+
+impl Bed {
+    fn new(size: &str, way: &Way) -> Self {
+        let shelf = Shelf::new();
+        let (target, point) = (shelf.path("a.img"), shelf.dir.path().join("point"));
+        let args = [&["fs", "mkfs", &target, "--size", size], way.mkfs].concat();
+        levelhead(&args).good();
+        fs::create_dir(&point).unwrap();
+        let bed = Self { shelf, target, point };
+        levelhead(&["fs", "mount", &bed.target, bed.point(), "-o", way.mount]).good();
+        bed
+    }
+
+    fn point(&self) -> &str {
+        self.point.to_str().expect("a temporary folder's name is text")
+    }
+
+    /// Unmounts, and checks what is left.
+    fn end(self) {
+        levelhead(&["fs", "umount", self.point()]).good();
+        if levelhead(&["fs", "check", "--help"]).code != Some(0) {
+            return skip("levelhead fs check");
+        }
+        let found = levelhead(&["fs", "check", &self.target, "--data", "--json"]).json();
+        assert_eq!(found["clean"].as_bool(), Some(true), "{found}");
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        // A test that has failed leaves it mounted.
+        let mut command = command(&["fs", "umount", self.point()]);
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+        drop(command.status());
+    }
+}
+
+/// Whether a suite that Debian does not have is there: at length it must be.
+fn has_suite(program: &str) -> bool {
+    let mut probe = Command::new(program);
+    probe.arg("--version").stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    let is_there = probe.status().is_ok();
+    assert!(is_there || std::env::var_os("SEEDS").is_none(), "{program} is not installed");
+    is_there
+}
+
+fn skip(what: &str) {
+    eprintln!("SKIPPED: {what} is not there");
+}
+
+fn can_mount() -> bool {
+    let can = Path::new("/dev/fuse").exists() && rustix::process::geteuid().is_root();
+    if !can {
+        eprintln!("SKIPPED: there is no /dev/fuse, or no right to mount: nothing was tested");
+    }
+    can
+}
+
+#[track_caller]
+fn good(mut command: Command, args: &[&str]) -> Ended {
+    command.args(args);
+    let ended = run(command);
+    assert_eq!(ended.code, Some(0), "{args:?}: {ended:?}");
+    ended
+}
+
+fn pjdfstest() {
+    let has_users = ["nobody:", "tests:"].iter().all(|user| {
+        fs::read_to_string("/etc/passwd")
+            .is_ok_and(|all| all.lines().any(|line| line.starts_with(user)))
+    });
+    if !has_suite("pjdfstest") || !has_users {
+        return skip("pjdfstest 0.2.2, or one of its users nobody and tests");
+    }
+    let bed = Bed::new("256MiB", &WAYS[0]);
+    let config = bed.shelf.path("pjdfstest.toml");
+    fs::write(&config, PJDFSTEST).unwrap();
+    // Its users look for names in the folder.
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(bed.shelf.dir.path(), open).unwrap();
+    let ended = good(Command::new("pjdfstest"), &["-c", &config, "-p", bed.point()]);
+    assert!(ended.out.contains(PASSED), "{}", ended.out);
+    bed.end();
+}
+
+fn fsx(way: &Way, seeds: std::ops::RangeInclusive<u64>, operations: u64) {
+    if !has_suite("fsx") {
+        return skip("fsx 0.3.2");
+    }
+    let bed = Bed::new("128MiB", way);
+    let config = bed.shelf.path("fsx.toml");
+    fs::write(&config, FSX).unwrap();
+    for seed in seeds {
+        eprintln!("fsx, {}: seed {seed}", way.name);
+        let file = bed.point.join(format!("file {seed}")).display().to_string();
+        let [count, seed] = [operations, seed].map(|number| number.to_string());
+        good(Command::new("fsx"), &["-f", &config, "-N", &count, "-S", &seed, &file]);
+    }
+    bed.end();
+}
+
+fn fio(way: &Way, size: &str) {
+    if !is_there("fio") {
+        return skip("fio");
+    }
+    let bed = Bed::new("256MiB", way);
+    let (folder, size) = (format!("--directory={}", bed.point()), format!("--size={size}"));
+    for direct in ["--direct=0", "--direct=1"] {
+        let args = [
+            "--name=file",
+            &folder,
+            &size,
+            direct,
+            "--rw=randwrite",
+            "--bs=4k",
+            "--verify=crc32c",
+            "--verify_fatal=1",
+            "--do_verify=1",
+            "--verify_state_save=0",
+        ];
+        good(Command::new("fio"), &args);
+    }
+    bed.end();
+}
+
+/// The stressors of a class of stress-ng's, or those that are named, one after the other.
+fn stress(args: &[&str]) {
+    if !is_there("stress-ng") {
+        return skip("stress-ng");
+    }
+    let bed = Bed::new("1GiB", &WAYS[0]);
+    let folder = ["--temp-path", bed.point(), "--verify"];
+    good(Command::new("stress-ng"), &[args, &folder].concat());
+    bed.end();
+}
+
+#[test]
+fn suites_of_others_find_nothing_in_a_few_seconds() {
+    if !can_mount() {
+        return;
+    }
+    pjdfstest();
+    for way in &WAYS {
+        fsx(way, 1..=1, 1_000);
+    }
+    fio(&WAYS[0], "4M");
+}
+
+/// `SEEDS` says how many of fsx.
+#[test]
+#[ignore = "takes minutes: cargo xtask soak files"]
+fn soak_files() {
+    assert!(can_mount(), "it wants root and /dev/fuse");
+    let seeds = std::env::var("SEEDS").map_or(10, |text| text.parse().expect("a number"));
+    pjdfstest();
+    for way in &WAYS {
+        fsx(way, 1..=seeds, 20_000);
+        fio(way, "64M");
+    }
+    stress(&["--class", "filesystem", "--sequential", "2", "--timeout", "2s"]);
+}
