@@ -287,7 +287,7 @@ fn beside_ext4(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Reads extents of a drive, so many of them under way at a time.
+/// Reads extents of a drive, with a number of them under way at a time.
 fn read_bare(drive: &LoneDrive, extents: impl Iterator<Item = Extent>, depth: usize) -> Duration {
     let (sender, ends) = mpsc::channel();
     let begun = Instant::now();

@@ -229,7 +229,7 @@ impl<C: Core + 'static> Driver<C> {
             let mut seat = match self.seat.try_lock() {
                 Ok(seat) => seat,
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                // Whoever sits there looks for inputs once more after leaving it.
+                // The thread that sits there looks for inputs once more after leaving it.
                 Err(TryLockError::WouldBlock) => return,
             };
             let due = self.take_turn(&mut seat);

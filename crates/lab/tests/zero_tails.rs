@@ -61,7 +61,7 @@ impl Groups {
         }
     }
 
-    /// Which sectors of the next group of so many fail.
+    /// Which sectors of the next group of this length fail.
     fn read(&mut self, sectors: u64) -> SectorSet {
         let first = self.origin * sectors % (Self::SIZE.get() - sectors);
         let extent = Extent::new(Lba::new(first), Sectors::new(sectors));

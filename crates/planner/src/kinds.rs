@@ -38,7 +38,7 @@ impl Disk {
         rotation_time: Nanos::from_micros(8_333),
     };
 
-    /// An access to a stretch of so many sectors, in milliseconds.
+    /// An access to a stretch of this number of sectors, in milliseconds.
     fn access(&self, sectors: f64) -> f64 {
         self.seek_time.as_millis_f64() + self.pass(sectors)
     }

@@ -4,7 +4,7 @@
 //!   groups: bitmaps and sums of each --> inodes, unit by unit: their trees, their attributes, then their sectors --> the end
 //! ```
 //!
-//! Whoever scrubs asks for one step after the other, and decides how fast. Between two steps nothing is kept: a step names where the
+//! The caller asks for one step after the other, and decides how fast. Between two steps nothing is kept: a step names where the
 //! next one begins, and what comes or goes meanwhile is met or not.
 //!
 //! # Invariants

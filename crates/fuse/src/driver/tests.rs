@@ -181,7 +181,7 @@ fn panic_in_the_drive_is_caught_as_well() {
     assert!(matches!(bed.leave(), Ended::Broken(_)));
 }
 
-/// Threads that ask at once while the drive answers: each is told once, whoever drives the core.
+/// Threads that ask at once while the drive answers: each is told once, whichever of them drives the core.
 #[test]
 fn many_threads_ask_at_once_and_each_is_answered_once() {
     let bed = Bed::start(Fake::default());

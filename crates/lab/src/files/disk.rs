@@ -118,7 +118,7 @@ impl Disk {
         }
     }
 
-    /// A sector is stored for good, whoever wrote it.
+    /// A sector is stored for good, by whichever command.
     pub(crate) fn store(&mut self, lba: Lba, bytes: &[u8]) {
         let coming = Coming { lba, bytes: bytes.into(), command: 0 };
         self.write(coming, Durability::Durable);

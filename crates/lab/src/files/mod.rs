@@ -34,7 +34,7 @@ use levelhead_fs::rules::Rules;
 use self::life::Script;
 pub use self::sequences::sequences;
 
-/// How often what happens: once in so many occasions, and never for 0.
+/// How often what happens: once in this number of occasions, and never for 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Odds {
     /// An image at a boundary between commands.

@@ -93,7 +93,7 @@ fn steps_are_the_same_for_a_seed_and_others_for_another_and_could_be_carried_out
     }
 }
 
-/// In a window, too: nothing waits for ever.
+/// In a window, too: nothing waits without end.
 #[test]
 fn every_workload_comes_to_its_end() {
     for text in EVERY {
