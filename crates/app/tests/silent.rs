@@ -72,7 +72,7 @@ fn modelled(faults: &str) -> Seen {
         }
     }
     let all = Extent::new(Lba::ZERO, Sectors::new(SIZE));
-    (read, lone.platter_mut().bytes(all).to_vec())
+    (read, lone.storage_mut().bytes(all).to_vec())
 }
 
 #[test]

@@ -87,7 +87,7 @@ impl Bed {
         bed
     }
 
-    fn take(&mut self) {
+    pub(crate) fn take(&mut self) {
         while let Some(action) = self.fs.poll() {
             match action {
                 Action::Submit(submit) => self.inside.push_back(submit),
@@ -234,7 +234,7 @@ impl Bed {
         }
     }
 
-    fn wait_until(&mut self, at: Instant) {
+    pub(crate) fn wait_until(&mut self, at: Instant) {
         self.now = self.now.max(at);
         self.fs.handle_timeout(self.now);
         self.take();

@@ -210,6 +210,14 @@ impl Geometry {
         self.offset(lead) < self.fixed_end()
     }
 
+    /// How many units with fixed places there are from this lead on, itself included; 0 if its place is not fixed.
+    pub fn fixed_from(&self, lead: Lba) -> u64 {
+        match self.is_fixed(lead) {
+            true => self.fixed_units().saturating_sub((self.offset(lead) - 1) / self.near()),
+            false => 0,
+        }
+    }
+
     fn fixed(&self, group: GroupIdx, unit: u64) -> Lba {
         assert!(unit < self.fixed_units(), "GE2: {unit}");
         self.group(group).lba + Sectors::new(1 + unit * self.near())

@@ -1,6 +1,6 @@
 //! What a filesystem is asked for, and what it answers.
 //!
-//! Names and contents are bytes. Inodes have the numbers that [`Filesystem::ROOT`](crate::Filesystem::ROOT) and earlier
+//! Names and contents are bytes. Inodes have the numbers that [`Filesystem::root`](crate::Filesystem::root) and earlier
 //! answers gave. Permissions are the caller's affair (a kernel checks them before it asks), but for what only the filesystem
 //! can know: sticky directories, lists of who may do what that come with new files, and a program's rights, which it loses when it
 //! is written to by another one than root, or given away.

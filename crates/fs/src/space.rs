@@ -30,6 +30,9 @@ enum Whose {
 /// Groups in which a run that is as long as wanted is looked for.
 const LOOKED_MAX: usize = 16;
 
+/// Groups' worth of free sectors with which there is much room.
+const ROOMY: u64 = 8;
+
 /// Groups that one unit of the summary speaks of.
 const SUMMARIES: u64 = BODY as u64 / 4;
 
@@ -284,7 +287,8 @@ impl Attempt<'_> {
         Ok(true)
     }
 
-    /// A group, or its fellow if that is far less full: both fill alike, so that units find room until the end.
+    /// A group, or its fellow if that is far less full: both fill alike, so that units, which need room at the same place of both, find it
+    /// until the end. As long as there is much room, one is filled before the other, so that a file is read without going to and fro.
     fn less_full(&mut self, group: GroupIdx) -> Result<GroupIdx, Stop> {
         let geometry = self.geometry();
         let fellow = geometry.fellow(group);
@@ -293,7 +297,10 @@ impl Attempt<'_> {
             let known = self.free_of(group)?;
             *free = known.unwrap_or_else(|| free_at_first(&geometry, group));
         }
-        let is_less = free[1] > free[0] + geometry.group_sectors / 8;
+        let is_roomy =
+            self.counted_free().is_some_and(|free| free > ROOMY * geometry.group_sectors);
+        let eighths = if is_roomy { 7 } else { 1 };
+        let is_less = free[1] > free[0] + geometry.group_sectors / 8 * eighths;
         Ok(if is_less { fellow } else { group })
     }
 

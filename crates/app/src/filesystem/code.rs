@@ -115,7 +115,7 @@ mod tests {
             let Chosen { code, ladder } = choose(wish, Redundancy::Fixed).unwrap();
             assert_eq!(code.to_string(), expected);
             assert_eq!(u64::from(ladder.data_max()), code.data);
-            assert!((0..code.redundant as usize - 1).all(|rung| ladder.rungs()[rung] == 0));
+            assert!((0..code.redundant as usize - 1).all(|rung| ladder.lengths()[rung] == 0));
         }
     }
 
@@ -130,11 +130,12 @@ mod tests {
     #[test]
     fn code_alone_is_taken_for_the_failure_rate_that_it_bears() {
         let chosen = choose(code("9,246"), Redundancy::ByLength).unwrap();
-        assert_eq!(chosen.ladder.rungs().len(), 9);
+        assert_eq!(chosen.ladder.lengths().len(), 9);
         assert_eq!((chosen.ladder.data_max(), chosen.ladder.redundant(246)), (246, 9));
-        assert!(chosen.ladder.rungs().is_sorted());
+        assert!(chosen.ladder.lengths().is_sorted());
         let rate = failure_rate_max(chosen.code, TARGET);
-        for (rung, &data) in chosen.ladder.rungs().iter().enumerate().filter(|(_, data)| **data > 0)
+        for (rung, &data) in
+            chosen.ladder.lengths().iter().enumerate().filter(|(_, data)| **data > 0)
         {
             let code = Code { data: data.into(), redundant: rung as u64 + 1 };
             assert!(failure(code, rate) <= TARGET * 1.000_001, "{code}");

@@ -286,6 +286,9 @@ impl Checker<'_> {
 
     /// What is redundant beside all data symbols.
     fn encode(&mut self, extent: &CodingExtent, word: &Word) -> Vec<Box<Sector>> {
+        if extent.redundant == 0 {
+            return Vec::new();
+        }
         let kernel = self.options.kernel;
         let code = self.code(word.data, extent.redundant);
         let data: Vec<&[u8]> = word.symbols[..word.data]

@@ -1,6 +1,6 @@
 //! Units come to their places, all copies of them, after the record that has them is durable (EN4).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use levelhead_block::{Buf, Durability, Piece, Reply};
@@ -10,16 +10,16 @@ use super::{Filesystem, Purpose, SubId, is_stored};
 use crate::format::unit::Sector;
 use crate::rules::Rule;
 
-/// Units that are inside the disk at a time.
-const INSIDE_MAX: usize = 64;
+/// Units that are inside the disk at a time: the next ones are written when all of these are, so that neighbours go together.
+const INSIDE_MAX: usize = 256;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Checkpoint {
     /// What is durable and not in its place, by its lead.
     images: BTreeMap<Lba, Image>,
-    /// Copies on their way.
-    writing: BTreeMap<SubId, Lba>,
+    /// Copies on their way, by the commands that bring them; units by their leads.
+    writing: BTreeMap<SubId, BTreeSet<Lba>>,
     /// Leads whose copies are all written, and in which version.
     written: Vec<Placed>,
     flushing: Option<Flushing>,
@@ -44,6 +44,31 @@ struct Placed {
 struct Flushing {
     units: Vec<Placed>,
     extents: Vec<Lba>,
+}
+
+/// One copy of a unit.
+struct Copy {
+    lead: Lba,
+    piece: Piece,
+}
+
+/// Copies that lie side by side and are written with one command.
+struct Run {
+    first: Lba,
+    copies: Vec<Copy>,
+}
+
+fn runs(copies: BTreeMap<Lba, Copy>) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for (place, copy) in copies {
+        match runs.last_mut() {
+            Some(run) if run.first + Sectors::new(run.copies.len() as u64) == place => {
+                run.copies.push(copy);
+            }
+            Some(_) | None => runs.push(Run { first: place, copies: vec![copy] }),
+        }
+    }
+    runs
 }
 
 impl Checkpoint {
@@ -96,8 +121,10 @@ impl Filesystem {
     }
 
     fn write_units(&mut self) -> bool {
-        let room = INSIDE_MAX.saturating_sub(self.checkpoint.writing.len());
-        let near = Sectors::new(self.superblock.geometry.near());
+        let room = match self.checkpoint.writing.is_empty() {
+            true => INSIDE_MAX,
+            false => 0,
+        };
         let is_touched = |lead: Lba, subs: &BTreeMap<SubId, super::Inside>| {
             // An older version on its way could come last.
             let copies = self.superblock.geometry.copies_of(lead);
@@ -114,38 +141,41 @@ impl Filesystem {
             .filter(|(lead, _)| !is_touched(**lead, &self.subs))
             .map(|(&lead, image)| (lead, Arc::clone(&image.bytes)))
             .collect();
+        let mut copies: BTreeMap<Lba, Copy> = BTreeMap::new();
         for (lead, bytes) in &next {
             self.checkpoint.images.get_mut(lead).expect("it was found").is_begun = true;
-            let one = Piece::whole(Arc::new(Buf::copy_of(&bytes[..])));
-            let all = self.keeps(Rule::Copies);
-            let pieces = vec![one.clone(); if all { near.as_usize() } else { 1 }];
-            let sub = self.submit_write(Purpose::InPlace, *lead, pieces, Durability::Cached);
-            self.checkpoint.writing.insert(sub, *lead);
-            if all && self.superblock.geometry.has_far() {
-                let copies = self.superblock.geometry.copies_of(*lead);
-                let far = *copies.last().expect("a unit has copies");
-                let sub = self.submit_write(Purpose::InPlace, far, vec![one], Durability::Cached);
-                self.checkpoint.writing.insert(sub, *lead);
+            let piece = Piece::whole(Arc::new(Buf::copy_of(&bytes[..])));
+            let places = self.superblock.geometry.copies_of(*lead);
+            let written = if self.keeps(Rule::Copies) { places.len() } else { 1 };
+            for &place in &places[..written] {
+                copies.insert(place, Copy { lead: *lead, piece: piece.clone() });
             }
+        }
+        for run in runs(copies) {
+            let leads = run.copies.iter().map(|copy| copy.lead).collect();
+            let pieces = run.copies.into_iter().map(|copy| copy.piece).collect();
+            let sub = self.submit_write(Purpose::InPlace, run.first, pieces, Durability::Cached);
+            self.checkpoint.writing.insert(sub, leads);
         }
         !next.is_empty()
     }
 
     pub(super) fn handle_in_place(&mut self, sub: SubId, reply: &Reply) {
-        let lead = self.checkpoint.writing.remove(&sub);
+        let leads = self.checkpoint.writing.remove(&sub);
         if !is_stored(reply) {
             return self.break_down();
         }
-        let Some(lead) = lead else { return };
-        let is_writing = self.checkpoint.writing.values().any(|&other| other == lead);
-        if is_writing {
-            return;
-        }
-        if let Some(image) = self.checkpoint.images.get(&lead)
-            && image.is_begun
-        {
-            let record = image.record;
-            self.checkpoint.written.push(Placed { lead, record });
+        for lead in leads.into_iter().flatten() {
+            let is_writing = self.checkpoint.writing.values().any(|other| other.contains(&lead));
+            if is_writing {
+                continue;
+            }
+            if let Some(image) = self.checkpoint.images.get(&lead)
+                && image.is_begun
+            {
+                let record = image.record;
+                self.checkpoint.written.push(Placed { lead, record });
+            }
         }
     }
 

@@ -270,6 +270,9 @@ impl Filesystem {
         let mut redundant: Vec<Piece> = Vec::new();
         for group in payload.chunks(data_max) {
             let rows = ladder.redundant(group.len() as u32);
+            if rows == 0 {
+                break;
+            }
             let mut buf = Buf::zeroed(Sectors::new(rows.into()));
             let data: Vec<&[u8]> = group.iter().map(Piece::bytes).collect();
             let mut into: Vec<&mut [u8]> = buf.as_mut_slice().chunks_mut(PAGE as usize).collect();

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use levelhead_block::Piece;
 
+use super::ahead::Stream;
 use super::job::{Job, PAGE};
 use super::{Filesystem, SubId};
 use crate::action::{Action, Event};
@@ -36,6 +37,8 @@ pub(super) struct File {
     pub(super) waiting: Vec<super::JobId>,
     /// How often that has found no room.
     pub(super) tries: u8,
+    /// How it is read.
+    pub(super) stream: Stream,
     /// Why some of what was written is lost, until a sync has said so.
     pub(super) error: Option<Errno>,
 }
@@ -115,6 +118,7 @@ impl Filesystem {
                 && !file.is_cut
                 && file.waiting.is_empty()
                 && file.after_cut.is_empty()
+                && file.stream.is_idle()
         };
         if self.files.get(&inode).is_some_and(is_nothing) {
             self.files.remove(&inode);

@@ -328,7 +328,9 @@ impl Filesystem {
             }
             let mut pieces = Vec::new();
             data.iter().for_each(|dirty| Piece::append(&mut pieces, dirty.bytes.clone()));
-            pieces.push(Piece::whole(Arc::new(redundant)));
+            if extent.redundant > 0 {
+                pieces.push(Piece::whole(Arc::new(redundant)));
+            }
             let sub = self.submit_write(Purpose::Direct, extent.lba, pieces, Durability::Cached);
             self.running.writes.insert(sub);
             self.running.had_direct = true;

@@ -6,6 +6,7 @@ use levelhead_block::{Piece, RequestId};
 use levelhead_units::Lba;
 
 use crate::format::inode::Moment;
+use crate::ops::extents::Pages;
 use crate::request::Request;
 
 /// The name of a job.
@@ -30,6 +31,11 @@ pub(super) enum Job {
     Orphan {
         inode: u64,
     },
+    /// Reads pages of a file before they are asked for.
+    Ahead {
+        inode: u64,
+        pages: Pages,
+    },
     /// A step of a scrub.
     Scrub,
     /// Puts a file on the list of damaged ones.
@@ -51,11 +57,13 @@ pub(super) struct Asking {
     pub(super) version: u64,
     /// How far a request is that takes several steps.
     pub(super) step: u8,
+    /// Whether a read was taken into account for what is read ahead.
+    pub(super) is_noted: bool,
 }
 
 impl Asking {
     pub(super) fn new(request: Request) -> Self {
-        Self { request, pages: BTreeMap::new(), version: 0, step: 0 }
+        Self { request, pages: BTreeMap::new(), version: 0, step: 0, is_noted: false }
     }
 }
 

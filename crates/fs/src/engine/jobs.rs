@@ -40,6 +40,7 @@ impl Filesystem {
                 Job::Placed(group) => self.run_placed(id, group),
                 Job::Sync(sync) => self.run_sync_job(id, sync),
                 Job::Orphan { inode } => self.run_orphan(id, inode),
+                Job::Ahead { inode, pages } => self.run_ahead(id, inode, pages),
                 Job::Scrub => self.run_scrub(id),
                 Job::Damaged { inode } => self.run_damaged(id, inode),
                 Job::FindOrphans { from } => self.run_find_orphans(id, from),

@@ -18,6 +18,7 @@
 //!   its record is in place and flushed, and a durable record says so.
 //! - EN5. What was freed is not taken before that is durable, and nothing is inside the disk for it.
 
+mod ahead;
 mod checkpoint;
 mod commit;
 mod files;
@@ -29,6 +30,7 @@ mod mounting;
 mod places;
 mod reads;
 mod reencode;
+mod repairs;
 mod room;
 mod scrub;
 mod units;
@@ -51,6 +53,7 @@ use self::journal::Journal;
 use self::mounting::Mounting;
 use self::places::StaleExtent;
 use self::reads::{Codes, PageRead, SectorCache};
+use self::repairs::Repairs;
 use self::room::page_cost;
 use self::scrub::Scrubbing;
 use self::units::UnitRead;
@@ -91,6 +94,7 @@ pub struct Filesystem {
     unit_reads: BTreeMap<Lba, UnitRead>,
     page_reads: BTreeMap<JobId, PageRead>,
     scrubs: BTreeMap<JobId, Scrubbing>,
+    repairs: Repairs,
     /// Jobs that go on when a sector has been written anew.
     after_repairs: Vec<JobId>,
     running: Transaction,
@@ -148,6 +152,8 @@ struct Inside {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     Unit(Lba),
+    /// The leads of several.
+    Units,
     Pages(JobId),
     /// Rewrites what was repaired: nothing waits for it.
     Repair,
@@ -169,7 +175,7 @@ impl Purpose {
     /// Whether it may change what is on the disk.
     fn is_write(self) -> bool {
         match self {
-            Self::Unit(_) | Self::Pages(_) | Self::Scrub(_) => false,
+            Self::Unit(_) | Self::Units | Self::Pages(_) | Self::Scrub(_) => false,
             Self::FlushBeforeRecord | Self::FlushInPlace => false,
             Self::Repair | Self::Direct | Self::Record | Self::Mark | Self::InPlace => true,
             Self::Place(_) | Self::Mount | Self::Superblock => true,
@@ -246,6 +252,7 @@ impl Filesystem {
             unit_reads: BTreeMap::new(),
             page_reads: BTreeMap::new(),
             scrubs: BTreeMap::new(),
+            repairs: Repairs::default(),
             after_repairs: Vec::new(),
             running,
             committing: None,
@@ -291,6 +298,10 @@ impl Filesystem {
         let Some(inside) = self.subs.remove(&sub) else { panic!("{sub:?} is not inside") };
         match inside.what {
             Purpose::Unit(lead) => self.handle_unit(lead, reply),
+            Purpose::Units => {
+                let extent = inside.extent.expect("a read has a place");
+                self.handle_units(extent, reply);
+            }
             Purpose::Pages(job) => self.handle_pages(job, sub, reply),
             Purpose::Repair => self.ready.extend(std::mem::take(&mut self.after_repairs)),
             Purpose::Direct => self.handle_direct(sub, &reply),
@@ -320,7 +331,8 @@ impl Filesystem {
         match self.phase {
             // What was due when it moved last waits for the disk, or for what is due later.
             Phase::Mounted => {
-                let due = [self.commit_at, self.settle_at].into_iter().flatten();
+                let due = [self.commit_at, self.settle_at, self.repairs.deadline()];
+                let due = due.into_iter().flatten();
                 due.filter(|&at| at > self.moved_at).min()
             }
             _ => None,
@@ -380,16 +392,18 @@ impl Filesystem {
         self.moved_at = self.moved_at.max(now);
         for round in 0_u32.. {
             self.release_freed();
-            let mut moved = [self.unstall(), false, false, false, false, false, false];
+            let mut moved = [false; 8];
+            moved[0] = self.unstall();
             if matches!(self.phase, Phase::Mounted | Phase::Unmounting | Phase::Broken) {
                 moved[1] = self.run_jobs(now);
                 moved[2] = self.flush_on(now);
                 moved[3] = self.commit_on(now);
                 moved[4] = self.place_on(now);
                 moved[5] = self.settle_on(now);
-                moved[6] = self.unmount_on();
+                moved[6] = self.repair_on(now);
+                moved[7] = self.unmount_on();
             }
-            if moved == [false; 7] {
+            if moved == [false; 8] {
                 return;
             }
             assert!(round < ROUNDS_MAX, "it moves in a circle: {moved:?}");
@@ -474,6 +488,7 @@ impl Filesystem {
             self.running.units.insert(lead);
             self.running.revoked.remove(&lead);
             self.lost.remove(&lead);
+            self.overtake_unit(lead);
             self.cache.insert_changed(lead, unit, record);
         }
         for extent in freed {
@@ -527,14 +542,6 @@ impl Filesystem {
             self.recent.remove(extent);
             self.freed.retain(|freed| freed.extent != extent);
         }
-    }
-
-    /// Whether a sector of an extent is being written anew: what is written there next could come first.
-    fn is_being_repaired(&self, extent: Extent) -> bool {
-        let repairs = self.subs.values().filter(|inside| inside.what == Purpose::Repair);
-        repairs
-            .filter_map(|inside| inside.extent)
-            .any(|other| other.lba < extent.end() && extent.lba < other.end())
     }
 
     /// Hands a command to the disk.

@@ -472,6 +472,9 @@ impl Filesystem {
         if !is_quiet {
             return false;
         }
+        if self.end_repairs() {
+            return true;
+        }
         self.phase = Phase::Closing(3);
         self.superblock.generation += 1;
         self.superblock.is_clean = true;

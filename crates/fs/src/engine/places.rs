@@ -135,7 +135,8 @@ impl Filesystem {
             return; // It was freed.
         };
         if self.is_reading(id) {
-            return self.keep(id, Job::Place(group));
+            self.keep(id, Job::Place(group));
+            return self.go_on_reading(id);
         }
         if let Some(read) = self.take_sectors(id) {
             let stale = self.stale.get_mut(&group).expect("it was found");
@@ -208,8 +209,8 @@ impl Filesystem {
         let logged =
             self.logged.range(extent.lba..first).map(|(&lba, logged)| (lba, logged.page.clone()));
         let logged: Vec<(Lba, Piece)> = logged.collect();
-        let behind = (first, Piece::whole(Arc::new(buf)));
-        for (lba, piece) in logged.into_iter().chain([behind]) {
+        let behind = (extent.redundant > 0).then(|| (first, Piece::whole(Arc::new(buf))));
+        for (lba, piece) in logged.into_iter().chain(behind) {
             match runs.last_mut() {
                 Some((from, pieces)) if *from + Piece::count(pieces) == lba => pieces.push(piece),
                 Some(_) | None => runs.push((lba, vec![piece])),
@@ -273,7 +274,9 @@ impl Filesystem {
         });
         match noted {
             Attempted::Complete(()) => {
-                let in_record = self.running.record;
+                // Without redundancy there is nothing to be noted.
+                let is_noted = !sums.is_empty();
+                let in_record = if is_noted { self.running.record } else { self.journal.durable() };
                 self.running.wants_commit |=
                     self.journal.is_filling() || matches!(self.phase, Phase::Unmounting);
                 let stale = self.stale.get_mut(&group).expect("it is there");

@@ -20,11 +20,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use levelhead_block::{Buf, Durability, Effort, Outcome, Piece, Reply};
+use levelhead_block::{Buf, Effort, Outcome, Piece, Reply};
 use levelhead_erasure::{Code, Kernel, Symbol};
 use levelhead_units::{Extent, Lba, Sectors};
 
 use super::job::{Asking, Job, JobId, PAGE};
+use super::repairs::Repair;
 use super::{Attempted, Filesystem, Purpose, SubId};
 use crate::action::{Action, Event};
 use crate::attempt::{Attempt, Stop};
@@ -37,8 +38,8 @@ use crate::sums::sum_of;
 /// Neighbours with no more than this between them are read with one command: 64 KiB take less than another turn of the disk.
 const GAP_MAX: u64 = 16;
 
-/// The most sectors of one command: 4 MiB.
-const COMMAND_MAX: u64 = 1_024;
+/// The most sectors of one command: 16 MiB.
+const COMMAND_MAX: u64 = 4_096;
 
 /// Where a page of a file is.
 #[derive(Clone, Debug)]
@@ -53,6 +54,13 @@ pub(super) enum Source {
 pub(super) struct Target {
     pub(super) sum: u32,
     pub(super) extent: CodingExtent,
+}
+
+/// A sector that was computed from the rest of its codeword.
+struct Computed {
+    lba: Lba,
+    buf: Buf,
+    extent: CodingExtent,
 }
 
 /// Pages of a file and where they are.
@@ -83,6 +91,15 @@ pub(super) struct PageRead {
     pub(super) found_bad: BTreeSet<Lba>,
     /// Sectors that were written anew.
     pub(super) repaired: u64,
+    /// Nothing waits for what can be had with retries only.
+    is_ahead: bool,
+}
+
+/// What a read asks for: pages, the byte behind its last one, and the size of the file.
+struct Ask {
+    pages: Pages,
+    end: u64,
+    size: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +131,11 @@ struct Held {
 impl SectorCache {
     pub(super) fn new(most: usize) -> Self {
         Self { sectors: BTreeMap::new(), order: BTreeMap::new(), clock: 0, most }
+    }
+
+    /// How many sectors it has at most.
+    pub(super) fn most(&self) -> u64 {
+        self.most as u64
     }
 
     /// The sector that has this checksum.
@@ -160,6 +182,9 @@ impl Codes {
         data: &[&[u8]],
         into: &mut [u8],
     ) {
+        if extent.redundant == 0 {
+            return;
+        }
         let depth = usize::from(extent.depth);
         let mut rows: Vec<Option<&mut [u8]>> = into.chunks_mut(PAGE as usize).map(Some).collect();
         for word in 0..extent.words() {
@@ -235,17 +260,24 @@ impl Filesystem {
             let size = known.unwrap_or(inode.size);
             let end = size.min(offset.saturating_add(count.into()));
             if offset >= end {
-                return Ok((0, Plan::default()));
+                return Ok(None);
             }
             let pages = Pages { from: offset / PAGE, to: end.div_ceil(PAGE) };
-            Ok(((end - offset) as usize, attempt.plan(number, &inode, pages)?))
+            Ok(Some((attempt.plan(number, &inode, pages)?, Ask { pages, end, size })))
         });
         match planned {
-            Attempted::Complete((0, _)) => {
+            Attempted::Complete(None) => {
                 self.reply(asking.request.id, Answer::Bytes(Vec::new()));
             }
-            Attempted::Complete((bytes, mut plan)) => {
-                self.find_in_memory(number, offset / PAGE, &mut plan);
+            Attempted::Complete(Some((mut plan, Ask { pages, end, size }))) => {
+                self.find_in_memory(number, pages.from, &mut plan);
+                if !std::mem::replace(&mut asking.is_noted, true) {
+                    self.read_ahead(number, pages, size.div_ceil(PAGE));
+                }
+                if !plan.targets.is_empty() && self.waits_for_ahead(id, number, pages) {
+                    return self.keep(id, Job::Request(asking));
+                }
+                let bytes = end - offset;
                 asking.version = self.files.get(&number).map_or(0, |file| file.version);
                 if let What::Read { count, .. } = &mut asking.request.what {
                     *count = bytes as u32;
@@ -322,7 +354,23 @@ impl Filesystem {
 
     /// Reads what a plan has on the disk, for a job that is ready when that is there.
     pub(super) fn read_sectors(&mut self, id: JobId, plan: Plan) {
-        let wanted: BTreeSet<Lba> = plan.targets.keys().copied().collect();
+        let wanted = plan.targets.keys().copied().collect();
+        self.read_wanted(id, plan, &wanted, false);
+    }
+
+    /// The same for what is not asked for yet: without retries, and with what is redundant in the last coding extent.
+    pub(super) fn read_sectors_ahead(&mut self, id: JobId, plan: Plan, last: Option<CodingExtent>) {
+        let mut wanted: BTreeSet<Lba> = plan.targets.keys().copied().collect();
+        let has_end = |extent: &CodingExtent| {
+            plan.targets.contains_key(&Lba::new(extent.data().end().get() - 1))
+        };
+        if let Some(extent) = last.filter(has_end) {
+            wanted.extend(extent.all().iter().skip(extent.data as usize));
+        }
+        self.read_wanted(id, plan, &wanted, true);
+    }
+
+    fn read_wanted(&mut self, id: JobId, plan: Plan, wanted: &BTreeSet<Lba>, is_ahead: bool) {
         let read = PageRead {
             plan,
             got: BTreeMap::new(),
@@ -335,9 +383,10 @@ impl Filesystem {
             beside: BTreeMap::new(),
             found_bad: BTreeSet::new(),
             repaired: 0,
+            is_ahead,
         };
         self.page_reads.insert(id, read);
-        self.ask_for(id, &wanted, Effort::Fast);
+        self.ask_for(id, wanted, Effort::Fast);
         self.end_stage(id);
     }
 
@@ -440,7 +489,7 @@ impl Filesystem {
                 }
                 self.page_reads.get_mut(&id).expect("it reads").found_bad = bad;
                 // RD2
-                around.retain(|extent| self.is_whole(extent));
+                around.retain(|extent| extent.redundant > 0 && self.is_whole(extent));
                 let read = self.page_reads.get_mut(&id).expect("it reads");
                 read.around = around;
                 match read.around.is_empty() {
@@ -473,6 +522,9 @@ impl Filesystem {
     /// With retries: what is wanted, and whatever else of its codewords is missing.
     fn read_fully(&mut self, id: JobId) {
         let read = self.page_reads.get_mut(&id).expect("it reads");
+        if read.is_ahead {
+            return self.end_read(id);
+        }
         read.stage = Stage::Full;
         let missing = read.plan.targets.keys().filter(|lba| !read.got.contains_key(lba));
         let wanted: BTreeSet<Lba> = missing.chain(&read.bad).copied().collect();
@@ -545,7 +597,7 @@ impl Filesystem {
         let filesystem = self.superblock.filesystem();
         let read = &self.page_reads[&id];
         let zero = [0; PAGE as usize];
-        let mut computed: Vec<(Lba, Buf)> = Vec::new();
+        let mut computed: Vec<Computed> = Vec::new();
         for extent in &read.around {
             if !self.is_whole(extent) {
                 continue; // It is being written.
@@ -583,10 +635,13 @@ impl Filesystem {
                     continue;
                 }
                 drop(all);
-                computed.extend(bad.into_iter().zip(room));
+                let extent = *extent;
+                let of = |(lba, buf)| Computed { lba, buf, extent };
+                computed.extend(bad.into_iter().zip(room).map(of));
             }
         }
-        for (lba, buf) in computed {
+        let is_scrub = self.scrubs.contains_key(&id);
+        for Computed { lba, buf, extent } in computed {
             let read = self.page_reads.get_mut(&id).expect("it reads");
             let Some(sum) = read.sums[&lba] else { continue };
             if sum_of(filesystem, lba, buf.as_slice()) != sum {
@@ -599,28 +654,12 @@ impl Filesystem {
                 self.counts.decoded += 1;
             }
             self.sectors.insert(lba, piece.clone(), sum);
-            let is_repaired = self.repair(lba, sum, piece);
-            let read = self.page_reads.get_mut(&id).expect("it reads");
-            read.repaired += u64::from(is_repaired);
+            let repair = Repair { lba, sum, piece, extent };
+            if !is_scrub {
+                self.note_repair(repair);
+            } else if self.repair_now(repair) {
+                self.page_reads.get_mut(&id).expect("it reads").repaired += 1;
+            }
         }
-    }
-
-    /// Writes a sector anew that could not be read, or was not right, if it is still what lies there.
-    fn repair(&mut self, lba: Lba, sum: u32, piece: Piece) -> bool {
-        if self.is_read_only() || self.logged.contains_key(&lba) {
-            return false;
-        }
-        // Another reader has met it, too.
-        if self.is_being_repaired(Extent::new(lba, Sectors::new(1))) {
-            return false;
-        }
-        // Its place may have another owner by now; units that have left memory say nothing of that.
-        if self.peek(|attempt| attempt.sum(lba)) != Some(Some(sum)) {
-            return false;
-        }
-        self.counts.repaired += 1;
-        self.actions.push_back(Action::Event(Event::Repaired { lba }));
-        self.submit_write(Purpose::Repair, lba, vec![piece], Durability::Cached);
-        true
     }
 }

@@ -64,6 +64,10 @@ impl Filesystem {
         sums: &BTreeMap<Lba, Option<u32>>,
         may_differ: bool,
     ) -> Sources {
+        if extent.redundant == 0 {
+            let (targets, got) = Default::default();
+            return Sources { way: Way::Scratch, targets, got };
+        }
         let scratch = self.scratch_sources(extent, sums);
         let difference = if may_differ { self.difference_sources(extent, sums) } else { None };
         let Some(difference) = difference else { return scratch };

@@ -57,7 +57,7 @@ impl CodingExtent {
 
     /// Whether it can be one on a disk of this size: of codewords for which there is a code.
     pub fn is_sane(&self, size: u64) -> bool {
-        let is_some = (1..DATA_MAX).contains(&self.data) && self.depth > 0 && self.redundant > 0;
+        let is_some = (1..DATA_MAX).contains(&self.data) && self.depth > 0;
         if !is_some || self.lba.get() >= size {
             return false;
         }

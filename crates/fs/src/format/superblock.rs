@@ -146,7 +146,7 @@ impl Superblock {
         fields.put_u64(at::UNITS, self.units);
         fields.put_i64(at::CREATED, self.created);
         fields.put_u64(at::RECORD, self.record);
-        for (rung, at) in self.ladder.rungs().iter().zip((at::LADDER..).step_by(2)) {
+        for (rung, at) in self.ladder.lengths().iter().zip((at::LADDER..).step_by(2)) {
             fields.put_u16(at, *rung);
         }
         let sum = crc32c::crc32c(&sector[..at::SUM]);
@@ -180,8 +180,12 @@ impl Superblock {
             group_sectors: fields.u64(at::GROUP_SECTORS),
             copies: fields.u8(at::COPIES),
         };
-        let rungs = (at::LADDER..at::ZEROES).step_by(2).map(|at| fields.u16(at));
-        let ladder = Ladder::new(&rungs.take(fields.u8(at::RUNGS).into()).collect::<Vec<_>>());
+        let lengths: Vec<u16> =
+            (at::LADDER..at::ZEROES).step_by(2).map(|at| fields.u16(at)).collect();
+        let ladder = match usize::from(fields.u8(at::RUNGS)) {
+            0 => Ladder::without_redundancy(lengths[0]),
+            rungs => lengths.get(..rungs).and_then(Ladder::new),
+        };
         let (Some(ladder), Ok(label)) = (ladder, label) else { return Err(NoSuperblock::Damaged) };
         let is_sane = geometry.is_sane()
             && (is_zero || !are_all_known)
@@ -261,6 +265,9 @@ mod tests {
     fn superblock_is_read_as_it_was_written() {
         assert_eq!(Superblock::decode(&one().encode()), Ok(one()));
         assert_eq!(Superblock::decode(&[0; SECTOR_SIZE]), Err(NoSuperblock::Absent));
+        let ladder = Ladder::without_redundancy(1_000).unwrap();
+        let bare = Superblock { ladder, ..one() };
+        assert_eq!(Superblock::decode(&bare.encode()), Ok(bare));
     }
 
     #[test]

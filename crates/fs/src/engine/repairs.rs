@@ -1,0 +1,197 @@
+//! Sectors of files that could not be read, or were not right, are written anew, when the disk has nothing else to do.
+//!
+//! A reader has its bytes by then, and the rest of the codeword repairs the sector once more if it has to. Writing one sector takes the
+//! disk as long as reading one at random: where one sector in two hundred needs retries, that would be longer than reading
+//! the file. A scrub does not wait, for this is its purpose.
+//!
+//! # Invariants
+//!
+//! - RP1. What is written has the checksum that the filesystem keeps for the place at that moment, and nothing else is on its way there.
+
+use std::collections::BTreeMap;
+
+use levelhead_block::{Durability, Piece};
+use levelhead_units::{Extent, Instant, Lba, Nanos, Sectors};
+
+use super::{Filesystem, Phase, Purpose};
+use crate::action::{Action, Event};
+use crate::format::extent::CodingExtent;
+
+/// The most sectors that wait: 16 MiB of memory. What is found beyond that waits for the next reader, or for a scrub.
+const WAITING_MAX: usize = 4_096;
+
+/// How long the disk must have had nothing to do.
+const QUIET: Nanos = Nanos::from_millis(50);
+
+/// Sectors that are written at a time, so that a reader who comes waits for no more than these.
+const INSIDE_MAX: usize = 8;
+
+/// Sectors that are still written when the filesystem is unmounted: half a second at most.
+const AT_END_MAX: usize = 64;
+
+/// A sector that is to be written anew.
+#[derive(Clone, Debug)]
+pub(super) struct Repair {
+    pub(super) lba: Lba,
+    pub(super) sum: u32,
+    pub(super) piece: Piece,
+    /// What it is a part of.
+    pub(super) extent: CodingExtent,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Repairs {
+    waiting: BTreeMap<Lba, Repair>,
+    /// When the disk has had nothing to do for long enough.
+    at: Option<Instant>,
+}
+
+impl Repairs {
+    /// When something is to be done.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.at
+    }
+}
+
+impl Filesystem {
+    /// A sector is to be written anew.
+    pub(super) fn note_repair(&mut self, repair: Repair) {
+        if !self.is_read_only() && self.repairs.waiting.len() < WAITING_MAX {
+            self.repairs.waiting.insert(repair.lba, repair);
+        }
+    }
+
+    /// Whether a sector of an extent is being written anew: what is written there next could come first.
+    pub(super) fn is_being_repaired(&self, extent: Extent) -> bool {
+        let repairs = self.subs.values().filter(|inside| inside.what == Purpose::Repair);
+        repairs
+            .filter_map(|inside| inside.extent)
+            .any(|other| other.lba < extent.end() && extent.lba < other.end())
+    }
+
+    /// Goes on with what waits, if it is time.
+    pub(super) fn repair_on(&mut self, now: Instant) -> bool {
+        if self.repairs.waiting.is_empty() || !matches!(self.phase, Phase::Mounted) {
+            self.repairs.at = None;
+            return false;
+        }
+        if self.subs.values().any(|inside| inside.what != Purpose::Repair) {
+            self.repairs.at = Some(now + QUIET);
+            return false;
+        }
+        let is_time = *self.repairs.at.get_or_insert(now + QUIET) <= now;
+        is_time && self.subs.is_empty() && self.repair_some(INSIDE_MAX)
+    }
+
+    /// Nothing more will be asked: some of what waits is written, and the rest is left. Whether anything is.
+    pub(super) fn end_repairs(&mut self) -> bool {
+        let has_begun = self.repair_some(AT_END_MAX);
+        self.repairs.waiting.clear();
+        has_begun
+    }
+
+    fn repair_some(&mut self, most: usize) -> bool {
+        let mut begun = 0;
+        while begun < most
+            && let Some((_, repair)) = self.repairs.waiting.pop_first()
+        {
+            begun += usize::from(self.repair_now(repair));
+        }
+        begun > 0
+    }
+
+    /// Writes a sector anew, if it is still what lies there (RP1).
+    pub(super) fn repair_now(&mut self, repair: Repair) -> bool {
+        let Repair { lba, sum, piece, extent } = repair;
+        let one = Extent::new(lba, Sectors::new(1));
+        let may_write = !self.is_read_only()
+            && !self.logged.contains_key(&lba)
+            && self.is_whole(&extent)
+            && !self.is_being_written(one);
+        // Its place may have another owner by now; units that have left memory say nothing of that.
+        if !may_write || self.peek(|attempt| attempt.sum(lba)) != Some(Some(sum)) {
+            return false;
+        }
+        self.counts.repaired += 1;
+        self.actions.push_back(Action::Event(Event::Repaired { lba }));
+        self.submit_write(Purpose::Repair, lba, vec![piece], Durability::Cached);
+        true
+    }
+
+    /// Whether something is on its way to a place.
+    fn is_being_written(&self, extent: Extent) -> bool {
+        let writes = self.subs.values().filter(|inside| inside.what.is_write());
+        writes
+            .filter_map(|inside| inside.extent)
+            .any(|other| other.lba < extent.end() && extent.lba < other.end())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::bed::Bed;
+    use crate::request::What;
+
+    const FILE: u32 = 0o100_644;
+
+    /// A file on a disk that was mounted again, and where its sectors lie.
+    fn cold_file(count: usize) -> (Bed, u64, Vec<u64>) {
+        let mut bytes = vec![0; count];
+        levelhead_stats::Streams::new(6).stream("noise").fill(&mut bytes);
+        let mut bed = Bed::new(20_000, 3);
+        let name = bed.root("a file");
+        let inode = bed.make(&name, FILE).inode;
+        bed.write(inode, 0, &bytes);
+        let bed = Bed::mount(bed.unmount(), 4);
+        let sectors = bed.find(&bytes);
+        (bed, inode, sectors)
+    }
+
+    #[test]
+    fn what_is_written_by_its_owner_meanwhile_is_left_alone() {
+        let (mut bed, inode, sectors) = cold_file(200_000);
+        bed.bad.insert(sectors[5]);
+        bed.read(inode, 0, 200_000).unwrap();
+        bed.write(inode, 5 * 4_096, &[9; 4_096]);
+        bed.sync(Some(inode));
+        let disk = bed.unmount();
+        let mut bed = Bed::mount(disk, 5);
+        assert!(bed.read(inode, 5 * 4_096, 4_096).unwrap() == [9; 4_096]);
+        assert_eq!(bed.fs.status().sectors_repaired, 0);
+    }
+
+    #[test]
+    fn unmount_writes_some_of_what_waits_and_leaves_the_rest() {
+        let (mut bed, inode, sectors) = cold_file(2_000_000);
+        bed.bad = sectors.iter().copied().step_by(4).collect::<BTreeSet<u64>>();
+        let count = bed.bad.len();
+        assert!(count > AT_END_MAX);
+        bed.read(inode, 0, 2_000_000).unwrap();
+        bed.fs.unmount(bed.now);
+        bed.take();
+        while bed.step() {}
+        assert!(bed.fs.is_unmounted());
+        assert_eq!(bed.fs.status().sectors_repaired, AT_END_MAX as u64);
+        assert_eq!(bed.bad.len(), count - AT_END_MAX);
+    }
+
+    /// A group is read at most once for a repair, and not at all by a reader who reads on.
+    #[test]
+    fn reader_in_sequence_reads_no_sector_twice() {
+        let (mut bed, inode, sectors) = cold_file(4_000_000);
+        bed.bad = sectors.iter().copied().skip(70).step_by(19).collect::<BTreeSet<u64>>();
+        let before = bed.read;
+        for at in 0..=4_000_000 / 65_536 {
+            bed.run(What::Read { inode, offset: at * 65_536, count: 65_536 });
+        }
+        let data = sectors.len() as u64;
+        // Groups of 16 have 4 redundant sectors; units are read as well.
+        let most = data + data / 4 + 100;
+        assert!((data..most).contains(&(bed.read - before)), "{} of {data}", bed.read - before);
+        assert!(bed.fs.status().sectors_decoded >= bed.bad.len() as u64);
+    }
+}
