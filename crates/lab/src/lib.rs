@@ -18,6 +18,8 @@
 //!
 //! [`open_loop`] sends a list of arrivals to one drive without an array and without bytes.
 //!
+//! [`mounted`] is a filesystem on one drive: workloads over files are carried out there, and their time is told.
+//!
 //! A [`Lone`] is one drive without an array, with its bytes. [`Pumped`] makes a block device of either.
 //!
 //! The power can fail, of all drives at once: what a drive that writes back had in memory only is gone,
@@ -35,6 +37,7 @@ mod bytes;
 pub mod crash;
 pub mod files;
 mod lone;
+pub mod mounted;
 pub mod open_loop;
 mod pumped;
 pub mod replay;

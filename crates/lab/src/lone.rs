@@ -1,18 +1,19 @@
 //! One modelled drive with its bytes and without an array, in virtual time.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 use levelhead_block::{Memory, Reply, Request};
-use levelhead_bytes::{Caching, Ended, Platter};
-use levelhead_drive::{Completion, Counters, Drive};
+use levelhead_bytes::{Caching, Ended, Platter, Storage};
+use levelhead_drive::{Completion, Counters, Drive, Faults, FaultsError};
 use levelhead_units::{Instant, Sectors};
 
 /// A drive full of zeroes to begin with. Requests have names; each is answered once, at the time the
 /// model says.
 #[derive(Debug)]
-pub struct Lone {
+pub struct Lone<S = Memory> {
     drive: Drive,
-    platter: Platter<Memory>,
+    platter: Platter<S>,
     inside: BTreeMap<u64, Request>,
     now: Instant,
 }
@@ -20,8 +21,35 @@ pub struct Lone {
 impl Lone {
     /// Gives a drive its bytes.
     pub fn new(drive: Drive) -> Self {
-        let platter = Platter::new(Memory::new(drive.size()), Caching::of(drive.writes_back()));
+        let memory = Memory::new(drive.size());
+        Self::over(drive, memory)
+    }
+}
+
+impl<S: Storage<Error = Infallible>> Lone<S> {
+    /// Gives a drive its bytes, which are kept in `storage`.
+    pub fn over(drive: Drive, storage: S) -> Self {
+        let platter = Platter::new(storage, Caching::of(drive.writes_back()));
         Self { drive, platter, inside: BTreeMap::new(), now: Instant::ZERO }
+    }
+
+    /// What is on the medium, to look at it or to change it behind the drive's back.
+    pub fn storage_mut(&mut self) -> &mut S {
+        self.platter.storage_mut()
+    }
+
+    /// From `now` on it misbehaves like this.
+    ///
+    /// # Errors
+    ///
+    /// The faults cannot be.
+    pub fn set_faults(&mut self, now: Instant, faults: Faults) -> Result<(), FaultsError> {
+        self.drive.set_faults(now, faults)
+    }
+
+    /// When something happens here next.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.drive.deadline()
     }
 
     /// How many sectors it has.
@@ -100,11 +128,6 @@ impl Lone {
     /// How many sectors are in its memory only, as far as has been looked at.
     pub fn unwritten_len(&self) -> usize {
         self.platter.unwritten_len()
-    }
-
-    /// What is on the medium, to look at it or to change it behind the drive's back.
-    pub fn platter_mut(&mut self) -> &mut Memory {
-        self.platter.storage_mut()
     }
 
     fn collect(&mut self) -> Vec<(u64, Reply)> {

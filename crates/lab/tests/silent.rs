@@ -226,7 +226,7 @@ fn check(seed: u64, cache: CacheMode, faults: &str, blind: Blind) -> Result<usiz
             }
         }
         let all = Extent::new(Lba::ZERO, Sectors::new(SIZE as u64));
-        if lone.platter_mut().bytes(all) != plain.medium.concat() {
+        if lone.storage_mut().bytes(all) != plain.medium.concat() {
             return Err(format!("seed {seed}: the medium is another one after request {id}"));
         }
     }

@@ -109,7 +109,7 @@ fn run_with(seed: u64, make: Make, memory: Bytes) -> Run {
     let misdirected = lone.counters().silent.writes_misdirected;
     let counters = lone.counters().verify;
     let all = Extent::new(Lba::ZERO, Sectors::new(SIZE));
-    let medium = lone.platter_mut().bytes(all);
+    let medium = lone.storage_mut().bytes(all);
     let wrong = medium
         .chunks(SECTOR_SIZE)
         .zip(&last)

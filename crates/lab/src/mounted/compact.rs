@@ -1,0 +1,115 @@
+//! What a modelled disk of any size stores, in little memory: a sector that repeats one word of 8 bytes is kept as that word.
+//!
+//! A workload whose pages are such sectors stays so on the disk: a code works on bytes at the same place of each sector, so that what
+//! is redundant repeats a word as well. All else, as metadata, is kept as it is.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+use levelhead_block::{Durability, Piece};
+use levelhead_bytes::Storage;
+use levelhead_units::{Lba, SECTOR_SIZE, Sectors};
+
+/// Sectors that are looked up together.
+const RUN: u64 = 256;
+
+/// See the module. What was never written is zero.
+#[derive(Clone, Debug, Default)]
+pub struct Compact {
+    runs: BTreeMap<u64, Vec<Sector>>,
+}
+
+#[derive(Clone, Debug)]
+enum Sector {
+    Word([u8; 8]),
+    Bytes(Box<[u8]>),
+}
+
+impl Sector {
+    const ZERO: Self = Self::Word([0; 8]);
+
+    fn of(bytes: &[u8]) -> Self {
+        let word: [u8; 8] = bytes[..8].try_into().expect("a sector has 8 bytes");
+        // Every word is as the one before it.
+        match bytes[8..] == bytes[..SECTOR_SIZE - 8] {
+            true => Self::Word(word),
+            false => Self::Bytes(bytes.into()),
+        }
+    }
+
+    fn give(&self, into: &mut [u8]) {
+        match self {
+            Self::Word(word) => into.chunks_exact_mut(8).for_each(|at| at.copy_from_slice(word)),
+            Self::Bytes(bytes) => into.copy_from_slice(bytes),
+        }
+    }
+}
+
+impl Compact {
+    /// Stores one sector.
+    pub fn put(&mut self, lba: Lba, bytes: &[u8]) {
+        assert_eq!(bytes.len(), SECTOR_SIZE, "one sector at a time");
+        let (run, at) = (lba.get() / RUN, (lba.get() % RUN) as usize);
+        let run = self.runs.entry(run).or_insert_with(|| vec![Sector::ZERO; RUN as usize]);
+        run[at] = Sector::of(bytes);
+    }
+
+    /// What a sector holds.
+    pub fn give(&self, lba: Lba, into: &mut [u8]) {
+        let run = self.runs.get(&(lba.get() / RUN));
+        run.map_or(&Sector::ZERO, |run| &run[(lba.get() % RUN) as usize]).give(into);
+    }
+}
+
+impl Storage for Compact {
+    type Error = Infallible;
+
+    fn read(&mut self, lba: Lba, bytes: &mut [u8]) -> Result<(), Infallible> {
+        for (at, into) in (0..).zip(bytes.chunks_exact_mut(SECTOR_SIZE)) {
+            self.give(lba + Sectors::new(at), into);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, lba: Lba, pieces: &[Piece], _: Durability) -> Result<(), Infallible> {
+        for (at, bytes) in (0..).zip(Piece::each_sector(pieces)) {
+            self.put(lba + Sectors::new(at), bytes);
+        }
+        Ok(())
+    }
+
+    fn write_sector(&mut self, lba: Lba, bytes: &[u8]) -> Result<(), Infallible> {
+        self.put(lba, bytes);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sectors_are_given_as_they_were_stored() {
+        let mut disk = Compact::default();
+        let mut odd = [7; SECTOR_SIZE];
+        odd[SECTOR_SIZE - 1] = 8;
+        let mut word = [0; SECTOR_SIZE];
+        word.iter_mut().enumerate().for_each(|(at, byte)| *byte = (at % 8) as u8);
+        for (lba, bytes) in [(3, odd), (1_000_000_000, word)] {
+            disk.put(Lba::new(lba), &bytes);
+        }
+        let given = |lba| {
+            let mut into = [1; SECTOR_SIZE];
+            disk.give(Lba::new(lba), &mut into);
+            into
+        };
+        assert_eq!((given(3), given(1_000_000_000), given(4)), (odd, word, [0; SECTOR_SIZE]));
+        let is_word = |run: u64| matches!(disk.runs[&run][0], Sector::Word(_));
+        assert!(is_word(1_000_000_000 / RUN) && is_word(0));
+        assert!(matches!(disk.runs[&0][3], Sector::Bytes(_)));
+    }
+}
