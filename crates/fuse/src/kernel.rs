@@ -24,7 +24,7 @@ use crate::status::STATUS;
 use crate::translate::{self, Numbers};
 
 /// The most bytes of a read or a write: 1 MiB.
-const TRANSFER_MAX: u32 = 1 << 20;
+pub(crate) const TRANSFER_MAX: u32 = 1 << 20;
 
 /// Requests that the kernel has under way for readers and writers that do not wait.
 const BACKGROUND_MAX: u16 = 64;

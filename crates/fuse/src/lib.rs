@@ -24,6 +24,7 @@ mod driver;
 mod error;
 mod gate;
 mod kernel;
+mod reading_ahead;
 mod scrub;
 mod serve;
 mod status;

@@ -13,7 +13,8 @@ use crate::attach::{Attached, Way, detach};
 use crate::driver::{Driver, Ended, Parts};
 use crate::error::FuseError;
 use crate::gate::{Gate, Input, Inputs};
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, TRANSFER_MAX};
+use crate::reading_ahead;
 use crate::translate::Numbers;
 
 /// What is served.
@@ -60,6 +61,7 @@ pub fn serve(mut attached: Attached, serving: Serving<'_>) -> Result<Served, Fus
         drop(detach(&attached.point));
         FuseError::new(format!("cannot mount on {}: {error}", attached.point.display()))
     })?;
+    reading_ahead::widen(&attached.point, TRANSFER_MAX / 1_024);
     let thread = thread::Builder::new().name("filesystem".into()).spawn(move || driver.run());
     let thread = thread.map_err(|error| {
         drop(detach(&attached.point));
