@@ -47,5 +47,5 @@ pub use request::{
     Allocation, Answer, Attributes, Caller, Changes, Errno, Listed, Named, Removed, Renaming,
     Request, Room, ScrubParts, ScrubPlace, Scrubbed, Setting, Sought, What,
 };
-pub use settings::{MountMode, Settings, Update};
+pub use settings::{MountMode, RedundancyComes, Settings, Update};
 pub use status::Status;

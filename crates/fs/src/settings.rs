@@ -25,6 +25,15 @@ pub enum Update {
     Difference,
 }
 
+/// When the redundancy of a coding group follows its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RedundancyComes {
+    /// With that of others, within 30 s.
+    Together,
+    /// As soon as the data is durable.
+    AtOnce,
+}
+
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -34,6 +43,8 @@ pub struct Settings {
     pub cache: Sectors,
     /// What was written and not synced is safe after this time.
     pub commit_every: Nanos,
+    /// When redundancy follows data that is written in place.
+    pub redundancy: RedundancyComes,
     /// How redundancy is brought up to date.
     pub update: Update,
     /// What computes redundancy.
@@ -49,6 +60,7 @@ impl Settings {
             mode: MountMode::ReadWrite,
             cache: Sectors::new(1 << 16),
             commit_every: Nanos::from_secs(5),
+            redundancy: RedundancyComes::Together,
             update: Update::Sooner,
             kernel,
             rules: Rules::ALL,

@@ -109,6 +109,27 @@ pub fn failure(code: Code, failure_rate: f64) -> f64 {
     binomial::above(code.length(), code.redundant, failure_rate)
 }
 
+/// How many data symbols a codeword may have at most with 1, 2 .. redundant ones, so that it is lost no more often than the goal says:
+/// shorter codewords need less redundancy than the longest one, `code`, which is the last entry.
+///
+/// # Panics
+///
+/// If the goal's failure rate is no probability.
+pub fn lengths(code: Code, goal: Goal) -> Vec<u64> {
+    let longest = |redundant: u64| {
+        let suffices =
+            |data: u64| failure(Code { data, redundant }, goal.failure_rate) <= goal.target;
+        // The more data, the more fails.
+        let (mut least, mut most) = (0, code.data);
+        while least < most {
+            let middle = (least + most).div_ceil(2);
+            if suffices(middle) { least = middle } else { most = middle - 1 }
+        }
+        least
+    };
+    (1..code.redundant).map(longest).chain([code.data]).collect()
+}
+
 /// The code of a coding group of `eRAID(e)`: `sectors` consecutive sectors of every drive.
 ///
 /// ```text

@@ -2,7 +2,7 @@
 
 use levelhead_fs::format::ladder::Ladder;
 use levelhead_planner::Code;
-use levelhead_planner::code::{Goal, failure, failure_rate_max, least_redundant};
+use levelhead_planner::code::{Goal, failure_rate_max, least_redundant, lengths};
 
 use crate::AppError;
 
@@ -79,23 +79,16 @@ fn by_length(code: Code, failure_rate: f64) -> Option<Ladder> {
     if !(1..=Ladder::RUNGS_MAX).contains(&redundant_max) {
         return None;
     }
-    let rung = |redundant: u64| {
-        let suffices = |data: u64| failure(Code { data, redundant }, failure_rate) <= TARGET;
-        // The more data, the more fails.
-        let (mut least, mut most) = (0, u64::from(data_max));
-        while least < most {
-            let middle = (least + most).div_ceil(2);
-            if suffices(middle) { least = middle } else { most = middle - 1 }
-        }
-        least as u16
-    };
-    let mut rungs: Vec<u16> = (1..code.redundant).map(rung).collect();
-    rungs.push(data_max);
+    // No rung is longer than the code.
+    let rungs = lengths(code, Goal { failure_rate, target: TARGET });
+    let rungs: Vec<u16> = rungs.into_iter().map(|data| data.min(data_max.into()) as u16).collect();
     Ladder::new(&rungs)
 }
 
 #[cfg(test)]
 mod tests {
+    use levelhead_planner::code::failure;
+
     use super::*;
 
     fn code(text: &str) -> CodeWish {

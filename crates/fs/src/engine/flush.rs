@@ -46,6 +46,26 @@ pub(super) struct DirectWrite {
     pages: Pages,
 }
 
+/// Coding extents that follow one another on the disk and in their file, and are written with one command.
+struct DirectRun {
+    lba: Lba,
+    pieces: Vec<Piece>,
+    pages: Pages,
+}
+
+impl DirectRun {
+    fn sectors(&self) -> Sectors {
+        Piece::count(&self.pieces)
+    }
+
+    fn end(&self) -> Lba {
+        self.lba + self.sectors()
+    }
+}
+
+/// The most sectors of one command: 4 MiB.
+const COMMAND_MAX: Sectors = Sectors::new(1_024);
+
 impl DirectWrite {
     pub(super) fn pages(&self) -> u64 {
         self.pages.to - self.pages.from
@@ -315,6 +335,7 @@ impl Filesystem {
     fn write_directly(&mut self, id: JobId, number: u64, dirty: &[Dirty], plan: &FlushPlan) {
         let filesystem = self.superblock.filesystem();
         let mut sums: Vec<(Lba, u32)> = Vec::new();
+        let mut runs: Vec<DirectRun> = Vec::new();
         for DirectExtent { extent, page } in &plan.direct {
             let all = extent.all();
             let first = dirty.partition_point(|dirty| dirty.page < *page);
@@ -326,15 +347,26 @@ impl Filesystem {
             for (lba, bytes) in all.iter().zip(symbols.into_iter().chain(behind)) {
                 sums.push((lba, sum_of(filesystem, lba, bytes)));
             }
-            let mut pieces = Vec::new();
-            data.iter().for_each(|dirty| Piece::append(&mut pieces, dirty.bytes.clone()));
-            if extent.redundant > 0 {
-                pieces.push(Piece::whole(Arc::new(redundant)));
+            let pages = Pages { from: *page, to: page + u64::from(extent.data) };
+            let follows = |run: &DirectRun| {
+                run.end() == extent.lba
+                    && run.pages.to == pages.from
+                    && run.sectors() + all.sectors <= COMMAND_MAX
+            };
+            if !runs.last().is_some_and(follows) {
+                runs.push(DirectRun { lba: extent.lba, pieces: Vec::new(), pages });
             }
-            let sub = self.submit_write(Purpose::Direct, extent.lba, pieces, Durability::Cached);
+            let run = runs.last_mut().expect("there is one");
+            run.pages.to = pages.to;
+            data.iter().for_each(|dirty| Piece::append(&mut run.pieces, dirty.bytes.clone()));
+            if extent.redundant > 0 {
+                run.pieces.push(Piece::whole(Arc::new(redundant)));
+            }
+        }
+        for DirectRun { lba, pieces, pages } in runs {
+            let sub = self.submit_write(Purpose::Direct, lba, pieces, Durability::Cached);
             self.running.writes.insert(sub);
             self.running.had_direct = true;
-            let pages = Pages { from: *page, to: page + u64::from(extent.data) };
             self.direct.insert(sub, DirectWrite { inode: number, pages });
             let file = self.files.get_mut(&number).expect("it is being flushed");
             for (_, known) in file.pages.range_mut(pages.from..pages.to) {

@@ -361,7 +361,7 @@ impl Filesystem {
     /// How it stands.
     pub fn status(&self) -> Status {
         Status {
-            groups_stale: self.stale.len() as u64,
+            groups_stale: self.stale.values().filter(|stale| !stale.is_noted()).count() as u64,
             sectors_repaired: self.counts.repaired,
             sectors_lost: self.counts.lost,
             sectors_decoded: self.counts.decoded,

@@ -20,6 +20,7 @@ use super::reads::Plan;
 use super::reencode::{Sources, Way};
 use super::{Attempted, Filesystem, Phase, Purpose, SubId, is_stored};
 use crate::format::extent::CodingExtent;
+use crate::settings::RedundancyComes;
 use crate::sums::sum_of;
 
 /// Coding extents that are on their way at a time.
@@ -79,6 +80,11 @@ impl StaleExtent {
         Self { is_begun: true, ..Self::new(extent, record) }
     }
 
+    /// Whether its redundancy is in its place, and its checksums are known, at least in memory.
+    pub(super) fn is_noted(&self) -> bool {
+        matches!(self.state, Placing::Noted { as_of, .. } if as_of == self.changed)
+    }
+
     /// It was changed again.
     pub(super) fn change(&mut self, extent: CodingExtent, record: u64) {
         (self.extent, self.changed) = (extent, record);
@@ -94,7 +100,9 @@ impl Filesystem {
     /// Begins to place what is committed, if it is time.
     pub(super) fn place_on(&mut self, now: Instant) -> bool {
         self.end_noted();
-        if !self.wants_settling(now) || self.is_read_only() {
+        let is_time =
+            self.settings.redundancy == RedundancyComes::AtOnce || self.wants_settling(now);
+        if !is_time || self.is_read_only() {
             return false;
         }
         let is_busy = |stale: &&StaleExtent| !matches!(stale.state, Placing::Waiting);

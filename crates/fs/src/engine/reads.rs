@@ -35,8 +35,9 @@ use crate::ops::extents::Pages;
 use crate::request::{Answer, Errno, What};
 use crate::sums::sum_of;
 
-/// Neighbours with no more than this between them are read with one command: 64 KiB take less than another turn of the disk.
-const GAP_MAX: u64 = 16;
+/// Neighbours with no more than this between them are read with one command: 256 KiB, a quarter of a turn of a disk that has 250 sectors on a
+/// track.
+pub(super) const GAP_MAX: u64 = 64;
 
 /// The most sectors of one command: 16 MiB.
 const COMMAND_MAX: u64 = 4_096;
@@ -386,7 +387,9 @@ impl Filesystem {
             is_ahead,
         };
         self.page_reads.insert(id, read);
-        self.ask_for(id, wanted, Effort::Fast);
+        // Without redundancy a quick end is of no use.
+        let is_coded = self.superblock.ladder.redundant_max() > 0;
+        self.ask_for(id, wanted, if is_coded { Effort::Fast } else { Effort::Full });
         self.end_stage(id);
     }
 

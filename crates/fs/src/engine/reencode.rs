@@ -14,15 +14,12 @@ use levelhead_units::Lba;
 
 use super::Filesystem;
 use super::job::PAGE;
-use super::reads::Target;
+use super::reads::{GAP_MAX, Target};
 use crate::format::extent::{CodingExtent, WordSymbol};
 use crate::settings::Update;
 
-/// What a command takes beside its transfer, in sectors of transfer: a quarter of a turn of a disk that has 250 sectors on a track.
-const COMMAND_COST: u64 = 64;
-
-/// Neighbours with no more than this between them are read with one command, as [`reads`](super::reads) does.
-const GAP_MAX: u64 = 16;
+/// What a command takes beside its transfer, in sectors of transfer: what lies between others is read along where it is less.
+const COMMAND_COST: u64 = GAP_MAX;
 
 /// How redundancy is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,8 +29,8 @@ use levelhead_erasure::Kernel;
 use levelhead_fs::format::ladder::Ladder;
 use levelhead_fs::format::superblock::Superblock;
 use levelhead_fs::{
-    Action, Answer, Caller, CannotMake, Event, Filesystem, Moment, Request, Settings, Status,
-    SubId, Submit, Update, What, Wishes,
+    Action, Answer, Caller, CannotMake, Event, Filesystem, Moment, RedundancyComes, Request,
+    Settings, Status, SubId, Submit, Update, What, Wishes,
 };
 use levelhead_stats::Streams;
 use levelhead_units::{Instant, Nanos, SECTOR_SIZE, Sectors};
@@ -57,8 +57,19 @@ pub struct MountedSettings {
     pub cache: Sectors,
     /// How redundancy follows data that changes.
     pub update: Update,
+    /// When the sync of a file ends for the workload.
+    pub sync: SyncEnds,
     /// What the drive's failures and the phase of its platter follow from.
     pub seed: u64,
+}
+
+/// When a sync ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncEnds {
+    /// What was written outlasts a power cut.
+    Durable,
+    /// Its redundancy is in its place as well, for which nothing is waited.
+    Redundant,
 }
 
 impl MountedSettings {
@@ -72,6 +83,7 @@ impl MountedSettings {
             zero_forcing: false,
             cache: Settings::new(Kernel::best()).cache,
             update: Update::Sooner,
+            sync: SyncEnds::Durable,
             seed,
         }
     }
@@ -184,6 +196,19 @@ impl Mounted {
     /// What the drive has done so far.
     pub fn counters(&self) -> Counters {
         self.disk.counters()
+    }
+
+    /// Sectors that a file of the workload takes, with what is redundant.
+    ///
+    /// # Errors
+    ///
+    /// There is no such file.
+    pub fn sectors_of(&mut self, file: levelhead_trace::FileId) -> Result<u64, MountedError> {
+        let inode = self.inodes.get(&file).copied().unwrap_or_default();
+        match self.do_now(What::GetAttributes(inode))? {
+            Answer::Attributes(attributes) => Ok(attributes.sectors),
+            other => Err(MountedError::Wrong(format!("{file:?}: {other:?}"))),
+        }
     }
 
     /// How the drive misbehaves from now on.
@@ -299,8 +324,12 @@ impl Mounted {
 }
 
 fn mount(settings: &MountedSettings, now: Instant, superblock: Superblock) -> Filesystem {
-    let cache = settings.cache;
-    let settings = Settings { cache, update: settings.update, ..Settings::new(Kernel::best()) };
+    let MountedSettings { cache, update, sync, .. } = *settings;
+    let redundancy = match sync {
+        SyncEnds::Durable => RedundancyComes::Together,
+        SyncEnds::Redundant => RedundancyComes::AtOnce,
+    };
+    let settings = Settings { cache, update, redundancy, ..Settings::new(Kernel::best()) };
     Filesystem::new(now, superblock, settings)
 }
 

@@ -11,7 +11,7 @@ use levelhead_fs::{Answer, Changes, FileKind, Named, Removed, What};
 use levelhead_trace::{FileId, Habit, Stage, Step, Window};
 use levelhead_units::{Instant, Nanos};
 
-use super::{Mounted, MountedError};
+use super::{Mounted, MountedError, SyncEnds};
 
 /// How long a stage took.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +39,8 @@ struct UnderWay {
     requests: BTreeMap<RequestId, (usize, Waits)>,
     /// When the processor is ready, and with which step.
     computing: BTreeMap<Instant, usize>,
+    /// Syncs that wait for redundancy.
+    settling: Vec<usize>,
 }
 
 impl Mounted {
@@ -119,6 +121,9 @@ impl Mounted {
         under_way: &mut UnderWay,
     ) -> Result<Vec<usize>, MountedError> {
         let mut ended = Vec::new();
+        if self.status().groups_stale == 0 {
+            ended.append(&mut under_way.settling);
+        }
         while let Some((&at, &number)) = under_way.computing.first_key_value()
             && at <= self.now
         {
@@ -136,10 +141,16 @@ impl Mounted {
                     let id = self.ask(what);
                     under_way.requests.insert(id, (number, waits));
                 }
+                None if self.sync_goes_on(step) => under_way.settling.push(number),
                 None => ended.push(number),
             }
         }
         Ok(ended)
+    }
+
+    fn sync_goes_on(&self, step: &Step) -> bool {
+        let waits = self.settings.sync == SyncEnds::Redundant && matches!(step, Step::Sync(_));
+        waits && self.status().groups_stale > 0
     }
 
     /// What a step asks for next; nothing if it is over.

@@ -30,6 +30,7 @@
 
 mod bed;
 mod eraid;
+mod files;
 mod interval;
 mod iraw;
 mod lec;

@@ -13,6 +13,19 @@ fn measure(plan: &StudyPlan, seeds: &[u64], jobs: &[Job]) -> BTreeMap<Job, Measu
     jobs.iter().map(measured).collect()
 }
 
+/// The rows of a plan whose cells are measured with one seed, two at a time.
+pub(super) fn measured_rows(plan: &StudyPlan, seed: u64) -> Vec<Estimate> {
+    let jobs = plan.jobs(1);
+    let (one, other) = jobs.split_at(jobs.len() / 2);
+    let mut measured = BTreeMap::new();
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| measure(plan, &[seed], other));
+        measured.extend(measure(plan, &[seed], one));
+        measured.extend(other.join().unwrap());
+    });
+    Results::of(plan, 1, &measured).unwrap().rows
+}
+
 /// The rows of a plan that has no cells.
 pub(super) fn rows(plan: &StudyPlan) -> Vec<Estimate> {
     Results::of(plan, 1, &BTreeMap::new()).unwrap().rows

@@ -1,0 +1,115 @@
+//! What studies of files run on: a filesystem on one modelled drive, and a workload over it.
+
+use levelhead_drive::{CacheMode, Faults, Profile};
+use levelhead_fs::Update;
+use levelhead_fs::format::ladder::Ladder;
+use levelhead_planner::Code;
+use levelhead_planner::code::{Goal, lengths};
+use levelhead_stats::Streams;
+use levelhead_trace::FileWorkload;
+use levelhead_units::{Ratio, Sectors};
+
+use super::plan::{Cell, Measured};
+use crate::mounted::{Mounted, MountedSettings, SyncEnds};
+
+/// What all studies of files say of their bed.
+pub(super) const BED: &str = "our filesystem on one whole nearline-2tb in virtual time, its cache off, SPTF; the same operations and \
+                              the same drive with and without the code";
+
+/// Probability that a group cannot be computed (`p_s` of `[LEC17]`).
+const TARGET: f64 = 1e-6;
+
+/// Data sectors of a coding extent of a filesystem without a code.
+const UNCODED: u16 = 1_000;
+
+/// How many redundant sectors groups have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Redundancy {
+    /// None: what the others are compared with.
+    None,
+    /// As many for each group, as in the paper.
+    Fixed(Code),
+    /// Fewer for shorter groups, for sectors that fail with this probability.
+    ByLength(Code, f64),
+}
+
+impl Redundancy {
+    fn ladder(self) -> Result<Ladder, String> {
+        let ladder = match self {
+            Self::None => Ladder::without_redundancy(UNCODED),
+            Self::Fixed(code) => Ladder::fixed(code.data as u16, code.redundant as u8),
+            Self::ByLength(code, failure_rate) => {
+                let rungs = lengths(code, Goal { failure_rate, target: TARGET });
+                Ladder::new(&rungs.iter().map(|&data| data as u16).collect::<Vec<_>>())
+            }
+        };
+        ladder.ok_or_else(|| format!("a filesystem has no code like {self:?}"))
+    }
+}
+
+/// A filesystem and its drive.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FilesBed {
+    pub(super) redundancy: Redundancy,
+    /// Probability that a sector's first pass fails.
+    pub(super) failure_rate: f64,
+    /// How redundancy follows data that changes.
+    pub(super) update: Update,
+    /// Memory of the filesystem; nothing for its usual one.
+    pub(super) cache: Option<Sectors>,
+    /// When a sync ends.
+    pub(super) sync: SyncEnds,
+    /// What the drive uses its memory for.
+    pub(super) drive_cache: CacheMode,
+}
+
+impl FilesBed {
+    /// Without a code on a drive that never fails.
+    pub(super) const PERFECT: Self = Self {
+        redundancy: Redundancy::None,
+        failure_rate: 0.0,
+        update: Update::Sooner,
+        cache: None,
+        sync: SyncEnds::Durable,
+        drive_cache: CacheMode::Off,
+    };
+
+    pub(super) fn mount(&self, seed: u64) -> Result<Mounted, String> {
+        let profile = Profile::shipped("nearline-2tb").ok_or("no drive nearline-2tb")?;
+        let settings = MountedSettings::new(profile, self.redundancy.ladder()?, seed);
+        let cache = self.cache.unwrap_or(settings.cache);
+        let mut settings =
+            MountedSettings { cache, update: self.update, sync: self.sync, ..settings };
+        settings.drive.cache = self.drive_cache;
+        Mounted::new(settings).map_err(|error| error.to_string())
+    }
+
+    /// The drive fails from now on as it should.
+    pub(super) fn begin_to_fail(&self, mounted: &mut Mounted) -> Result<(), String> {
+        let retry_rate = Ratio::new(self.failure_rate).ok_or("the rate is no probability")?;
+        mounted.set_faults(Faults { retry_rate, ..Faults::NONE }).map_err(|error| error.to_string())
+    }
+
+    /// A cell: a workload's measured stages, in milliseconds as `time`.
+    pub(super) fn cell(&self, name: impl Into<String>, workload: FileWorkload) -> Cell {
+        let bed = *self;
+        Cell::new(name, move |seed| bed.measure(&workload, seed))
+    }
+
+    fn measure(&self, workload: &FileWorkload, seed: u64) -> Result<Measured, String> {
+        let mut mounted = self.mount(seed)?;
+        let mut time = 0.0;
+        let mut is_failing = false;
+        for stage in workload.stages(Streams::new(seed)) {
+            if stage.is_measured && !is_failing {
+                self.begin_to_fail(&mut mounted)?;
+                is_failing = true;
+            }
+            let took = mounted.carry_out(&stage).map_err(|error| error.to_string())?;
+            if stage.is_measured {
+                time += took.all.as_millis_f64();
+            }
+        }
+        Ok(Measured::default().with("time", time))
+    }
+}
