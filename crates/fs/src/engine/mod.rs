@@ -500,6 +500,7 @@ impl Filesystem {
     fn note_freed(&mut self, extent: Extent, record: u64) {
         self.recent.add(extent);
         self.freed.push(Freed { extent, record });
+        self.forget_repairs(extent);
         let gone: Vec<Lba> =
             self.logged.range(extent.lba..extent.end()).map(|(&lba, _)| lba).collect();
         for lba in gone {

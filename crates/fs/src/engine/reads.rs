@@ -94,6 +94,17 @@ pub(super) struct PageRead {
     pub(super) repaired: u64,
     /// Nothing waits for what can be had with retries only.
     is_ahead: bool,
+    /// Some of it was freed since.
+    was_freed: bool,
+}
+
+impl PageRead {
+    /// Sectors were freed.
+    pub(super) fn note_freed(&mut self, extent: Extent) {
+        let overlaps = |other: Extent| other.lba < extent.end() && extent.lba < other.end();
+        let mut targets = self.plan.targets.values();
+        self.was_freed |= targets.any(|target| overlaps(target.extent.all()));
+    }
 }
 
 /// What a read asks for: pages, the byte behind its last one, and the size of the file.
@@ -385,6 +396,7 @@ impl Filesystem {
             found_bad: BTreeSet::new(),
             repaired: 0,
             is_ahead,
+            was_freed: false,
         };
         self.page_reads.insert(id, read);
         // Without redundancy a quick end is of no use.
@@ -658,6 +670,9 @@ impl Filesystem {
             }
             self.sectors.insert(lba, piece.clone(), sum);
             let repair = Repair { lba, sum, piece, extent };
+            if self.page_reads[&id].was_freed {
+                continue; // RP2
+            }
             if !is_scrub {
                 self.note_repair(repair);
             } else if self.repair_now(repair) {

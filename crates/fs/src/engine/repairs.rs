@@ -7,6 +7,8 @@
 //! # Invariants
 //!
 //! - RP1. What is written has the checksum that the filesystem keeps for the place at that moment, and nothing else is on its way there.
+//! - RP2. Nothing is written to a place that was freed since it was read: metadata may have it by then, and the checksum of the file that
+//!   had it before is still there.
 
 use std::collections::BTreeMap;
 
@@ -60,6 +62,14 @@ impl Filesystem {
         if !self.is_read_only() && self.repairs.waiting.len() < WAITING_MAX {
             self.repairs.waiting.insert(repair.lba, repair);
         }
+    }
+
+    /// Sectors were freed: what waits for them goes, and what is being read of them brings no repair (RP2).
+    pub(super) fn forget_repairs(&mut self, extent: Extent) {
+        let waiting = &mut self.repairs.waiting;
+        let gone: Vec<Lba> = waiting.range(extent.lba..extent.end()).map(|(&lba, _)| lba).collect();
+        gone.into_iter().for_each(|lba| drop(waiting.remove(&lba)));
+        self.page_reads.values_mut().for_each(|read| read.note_freed(extent));
     }
 
     /// Whether a sector of an extent is being written anew: what is written there next could come first.
@@ -177,6 +187,23 @@ mod tests {
         assert!(bed.fs.is_unmounted());
         assert_eq!(bed.fs.status().sectors_repaired, AT_END_MAX as u64);
         assert_eq!(bed.bad.len(), count - AT_END_MAX);
+    }
+
+    /// RP2.
+    #[test]
+    fn place_that_was_freed_meanwhile_is_left_alone() {
+        let (mut bed, inode, sectors) = cold_file(200_000);
+        bed.bad.insert(sectors[5]);
+        bed.read(inode, 0, 200_000).unwrap();
+        let (name, what) = (bed.root("a file"), crate::request::Removed::File);
+        bed.run(What::Remove { name, what });
+        bed.run(What::Forget { inode, count: 1 });
+        bed.sync(None);
+        while let Some(at) = bed.fs.deadline() {
+            bed.wait_until(at);
+            while bed.step() {}
+        }
+        assert_eq!((bed.fs.status().sectors_repaired, bed.bad.len()), (0, 1));
     }
 
     /// A group is read at most once for a repair, and not at all by a reader who reads on.
