@@ -65,7 +65,7 @@ impl Attempt<'_> {
     fn count_inode(&mut self, is_new: bool) -> Result<(), Stop> {
         let number = self.superblock.units;
         let mut list = self.inode(number)?;
-        list.size = if is_new { list.size + 1 } else { list.size.saturating_sub(1) };
+        list.size = if is_new { list.size.saturating_add(1) } else { list.size.saturating_sub(1) };
         self.set_inode(number, &list)
     }
 

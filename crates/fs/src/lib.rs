@@ -23,6 +23,8 @@ pub mod check;
 mod engine;
 pub mod format;
 pub mod geometry;
+#[cfg(test)]
+mod hostile;
 mod inodes;
 #[cfg(test)]
 mod made;

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use levelhead_units::{Extent, Lba, Sectors};
 
-use crate::attempt::{Attempt, Stop};
+use crate::attempt::{Attempt, Stop, broken};
 use crate::format::fields::{Fields, FieldsMut};
 use crate::format::unit::{BODY, Kind};
 use crate::geometry::{BITS, Geometry, GroupIdx, SUMS, SumPlace};
@@ -502,6 +502,7 @@ impl Attempt<'_> {
     /// Frees a unit with all its copies.
     pub(crate) fn free_unit(&mut self, lead: Lba) -> Result<(), Stop> {
         let geometry = self.geometry();
+        broken(geometry.may_lead(lead).then_some(()))?;
         let copies = geometry.copies_of(lead);
         self.free_run(Extent::new(lead, Sectors::new(geometry.near())))?;
         if geometry.has_far() {

@@ -30,6 +30,8 @@ mod names;
 mod planted;
 mod report;
 mod settle;
+#[cfg(test)]
+pub(crate) mod shelf;
 mod space;
 mod superblocks;
 mod survey;

@@ -4,7 +4,7 @@
 //! [`Node`](super::node::Node) with all its values is not made.
 
 use super::fields::{Fields, FieldsMut};
-use super::node::{DEPTH_MAX, HEAD, PAIR, at};
+use super::node::{DEPTH_MAX, HEAD, KEY_END, PAIR, at};
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ impl<'a> Packed<'a> {
         for _ in 0..count {
             let rest = bytes.get(from..end).filter(|rest| rest.len() >= PAIR)?;
             let (key, len) = (Fields(rest).u64(0), usize::from(Fields(rest).u16(8)));
-            let is_next = last.is_none_or(|last| last < key);
+            let is_next = key < KEY_END && last.is_none_or(|last| last < key);
             if !is_next || rest.len() < PAIR + len || (depth > 0 && len != 8) {
                 return None;
             }
@@ -180,7 +180,8 @@ mod tests {
     #[test]
     fn it_is_a_node_exactly_where_one_can_be_read() {
         let mut rng = Streams::new(4).stream("packed");
-        let pairs = (0..5).map(|key| Pair { key: key * 7, value: vec![1; key as usize] }).collect();
+        let value = |key: u64| vec![1; key as usize];
+        let pairs = (0..5).map(|key| Pair { key: key << 61, value: value(key) }).take(4).collect();
         let mut right = [0; 120];
         Node { depth: 0, pairs }.encode(&mut right);
         for _ in 0..20_000 {

@@ -14,6 +14,7 @@
 use levelhead_units::{Lba, Sectors};
 
 use super::fields::{Fields, FieldsMut};
+use super::superblock::COUNT_END;
 use super::unit::{BODY, HEAD, Head, Kind, Sector};
 
 /// Bytes of the beginning of a descriptor's body.
@@ -150,6 +151,7 @@ impl Descriptor {
         let (part, sectors) = (body.u32(at::PART), body.u32(at::SECTORS));
         let count = body.u32(at::ENTRIES) as usize;
         let is_sane = body.u64(at::RECORD) == head.generation
+            && head.generation < COUNT_END
             && part < sectors
             && sectors == Self::sectors_for(count);
         if !is_sane {
@@ -208,6 +210,16 @@ const _: () = assert!(ENTRIES == 248);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn record_after_which_none_could_come_is_none() {
+        for (record, is_one) in [(COUNT_END - 1, true), (COUNT_END, false), (u64::MAX, false)] {
+            let (filesystem, oldest, oldest_at, entries) = (5, 1, 0, Vec::new());
+            let descriptor = Descriptor { filesystem, record, oldest, oldest_at, entries };
+            let (place, sector) = (Lba::new(9), descriptor.encode(&[Lba::new(9)])[0]);
+            assert_eq!(Descriptor::decode_part(&sector, 5, place).is_some(), is_one);
+        }
+    }
 
     #[test]
     fn descriptor_is_read_as_it_was_written_and_only_where_it_lies() {

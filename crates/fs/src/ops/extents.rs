@@ -2,13 +2,18 @@
 //!
 //! Pages of a file are its sectors, counted from its beginning. What a window of the tree does not cover is a hole.
 
-use levelhead_units::{Extent, Lba, Sectors};
+use levelhead_units::{Extent, Lba, SECTOR_SIZE, Sectors};
 
 use crate::attempt::{Attempt, Stop, broken};
 use crate::format::extent::{CodingExtent, Window};
 use crate::format::inode::{FileKind, Inode};
+use crate::format::node::Pair;
+use crate::ops::attributes::SIZE_MAX;
 use crate::space::Wanted;
 use crate::tree::Owned;
+
+/// Pages of the largest file.
+pub(crate) const PAGES_MAX: u64 = SIZE_MAX / SECTOR_SIZE as u64;
 
 /// A window and its first page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +30,7 @@ impl Mapped {
 
     /// The page that the coding extent's first sector would have.
     fn base(&self) -> u64 {
-        self.page.wrapping_sub(self.window.skip.into())
+        self.page - u64::from(self.window.skip)
     }
 }
 
@@ -37,8 +42,12 @@ pub(crate) struct Pages {
 }
 
 impl Attempt<'_> {
-    fn decode_window(&self, bytes: &[u8]) -> Result<Window, Stop> {
-        broken(Window::decode(bytes, self.superblock.geometry.sectors))
+    /// A pair of a file's tree.
+    fn decode_window(&self, pair: &Pair) -> Result<Mapped, Stop> {
+        let window = broken(Window::decode(&pair.value, self.superblock.geometry.sectors))?;
+        // All of its coding extent would have a place in the file.
+        let is_inside = (u64::from(window.skip)..PAGES_MAX).contains(&pair.key);
+        broken(is_inside.then_some(Mapped { page: pair.key, window }))
     }
 
     /// The windows over some pages, each cut to them, in order; at most `most` of them.
@@ -53,8 +62,7 @@ impl Attempt<'_> {
         if let Some(pair) = self.tree_floor(number, inode, pages.from)?
             && pair.key < pages.from
         {
-            let window = self.decode_window(&pair.value)?;
-            found.extend(cut(Mapped { page: pair.key, window }, pages));
+            found.extend(cut(self.decode_window(&pair)?, pages));
         }
         let mut from = pages.from;
         loop {
@@ -65,8 +73,7 @@ impl Attempt<'_> {
                 if pair.key >= pages.to || found.len() >= most {
                     return Ok(found);
                 }
-                let window = self.decode_window(&pair.value)?;
-                found.extend(cut(Mapped { page: pair.key, window }, pages));
+                found.extend(cut(self.decode_window(&pair)?, pages));
             }
         }
     }
@@ -79,7 +86,7 @@ impl Attempt<'_> {
         page: u64,
     ) -> Result<Option<Mapped>, Stop> {
         let Some(pair) = self.tree_floor(number, inode, page)? else { return Ok(None) };
-        let mapped = Mapped { page: pair.key, window: self.decode_window(&pair.value)? };
+        let mapped = self.decode_window(&pair)?;
         Ok((page < mapped.end()).then_some(mapped))
     }
 
@@ -102,7 +109,7 @@ impl Attempt<'_> {
             }
             // The last one first: what is cut in two parts is looked at once.
             let found = match self.tree_floor(of.number, of.inode, pages.to.wrapping_sub(1))? {
-                Some(pair) => Mapped { page: pair.key, window: self.decode_window(&pair.value)? },
+                Some(pair) => self.decode_window(&pair)?,
                 None => return Ok(true),
             };
             if found.end() <= pages.from {
@@ -173,7 +180,7 @@ impl Attempt<'_> {
             let rest = Extent::new(extent.all().end(), Sectors::new(rest + 1));
             self.give_back(rest)?;
         }
-        inode.sectors += extent.all().sectors.get();
+        inode.sectors = inode.sectors.saturating_add(extent.all().sectors.get());
         // What was there before has left its sums.
         for lba in extent.all().iter() {
             self.set_sum(lba, None)?;
@@ -204,7 +211,7 @@ impl Attempt<'_> {
         if !self.take_behind(behind)? {
             return Ok(None);
         }
-        inode.sectors += behind.sectors.get();
+        inode.sectors = inode.sectors.saturating_add(behind.sectors.get());
         for lba in new.iter().skip(extent.data as usize) {
             self.set_sum(lba, None)?;
         }
