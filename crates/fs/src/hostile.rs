@@ -8,7 +8,9 @@ use crate::check::shelf::{FILE, Shelf};
 use crate::format::fields::FieldsMut;
 use crate::format::record::Descriptor;
 use crate::format::unit::{HEAD, Head, Sector};
-use crate::request::{Answer, Errno, Removed, ScrubParts, ScrubPlace, What};
+use crate::request::{
+    Answer, Attributes, Changes, Errno, Named, Removed, ScrubParts, ScrubPlace, What,
+};
 
 /// Steps of a scrub, and how many places it could not read.
 fn scrub(bed: &mut Bed) -> (usize, u64) {
@@ -160,4 +162,38 @@ fn file_whose_attributes_lie_where_none_can_is_still_removed_or_kept() {
         bed.make(&name, FILE);
         drop(bed.unmount());
     }
+}
+
+#[test]
+fn file_that_says_more_than_one_can_have_is_read_written_and_removed() {
+    for size in [u64::MAX, 1 << 60] {
+        let mut shelf = Shelf::new();
+        let small = shelf.small;
+        shelf.edit(small, |inode| (inode.size, inode.sectors) = (size, u64::MAX));
+        let mut bed = Bed::mount(shelf.disk, 1);
+        assert_eq!(bed.read(small, 0, 4_096).map(|bytes| bytes.len()), Ok(4_096));
+        bed.write(small, 100, b"written");
+        let changes = Changes { size: Some(3), ..Changes::default() };
+        let answer = bed.run(What::SetAttributes { inode: small, changes });
+        assert!(matches!(answer, Answer::Attributes(Attributes { size: 3, .. })), "{answer:?}");
+        let name = bed.root("small");
+        assert_eq!(bed.run(What::Remove { name, what: Removed::File }), Answer::Done);
+        drop(bed.unmount());
+    }
+}
+
+#[test]
+fn directory_with_as_many_names_as_a_number_can_say_takes_no_harm() {
+    let mut shelf = Shelf::new();
+    let (folder, small) = (shelf.folder, shelf.small);
+    shelf.edit(folder, |inode| inode.size = u64::MAX);
+    shelf.edit(small, |inode| inode.links = u32::MAX);
+    let mut bed = Bed::mount(shelf.disk, 1);
+    let named = |name: &[u8]| Named { parent: folder, name: name.to_vec() };
+    bed.make(&named(b"new"), 0o040_755);
+    let answer = bed.run(What::Link { inode: small, name: named(b"again") });
+    assert_eq!(answer, Answer::Failed(Errno::TooManyLinks));
+    let answer = bed.run(What::Remove { name: named(b"new"), what: Removed::Directory });
+    assert_eq!(answer, Answer::Done);
+    drop(bed.unmount());
 }

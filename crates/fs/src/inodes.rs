@@ -5,6 +5,7 @@ use levelhead_units::Lba;
 use crate::attempt::{Attempt, Stop, broken};
 use crate::format::inode::{INODE, INODES, Inode, InodePlace};
 use crate::format::unit::Kind;
+use crate::ops::attributes::SIZE_MAX;
 use crate::request::Errno;
 use crate::tree::Owned;
 
@@ -15,8 +16,15 @@ impl Attempt<'_> {
         if !self.superblock.geometry.may_lead(lead) {
             return Err(Stop::Fail(Errno::NotFound));
         }
+        let sectors = self.superblock.geometry.sectors;
         let body = self.read(lead, Kind::Inodes, 0)?;
-        broken(Inode::decode(&body[slot * INODE..][..INODE]))
+        let mut inode = broken(Inode::decode(&body[slot * INODE..][..INODE]))?;
+        // A file that says more than one can have is as large as one can be: it is read and removed like others.
+        if inode.is_file() {
+            inode.size = inode.size.min(SIZE_MAX);
+        }
+        inode.sectors = inode.sectors.min(sectors);
+        Ok(inode)
     }
 
     /// An inode that is there.

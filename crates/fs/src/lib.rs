@@ -26,6 +26,7 @@ pub mod geometry;
 #[cfg(test)]
 mod hostile;
 mod inodes;
+pub mod inspect;
 #[cfg(test)]
 mod made;
 mod make;

@@ -104,12 +104,12 @@ impl Node {
     pub fn decode(from: &[u8]) -> Option<Self> {
         let fields = Fields(from);
         let (depth, count) = (fields.u8(at::DEPTH), fields.u16(at::COUNT));
+        if depth > DEPTH_MAX || fields.u8(at::ZERO) != 0 {
+            return None;
+        }
         if count == 0 {
             return (depth == 0 && matches!(fields.u16(at::END), 0 | 6))
                 .then(|| Self { depth, pairs: Vec::new() });
-        }
-        if depth > DEPTH_MAX || fields.u8(at::ZERO) != 0 {
-            return None;
         }
         let mut pairs: Vec<Pair> = Vec::with_capacity(usize::from(count).min(from.len() / PAIR));
         let mut end = HEAD;

@@ -8,7 +8,7 @@ use super::node::{DEPTH_MAX, HEAD, KEY_END, PAIR, at};
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Packed<'a> {
+pub struct Packed<'a> {
     bytes: &'a [u8],
     depth: u8,
     count: u16,
@@ -17,9 +17,11 @@ pub(crate) struct Packed<'a> {
 
 /// A pair in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PackedPair<'a> {
-    pub(crate) key: u64,
-    pub(crate) value: &'a [u8],
+pub struct PackedPair<'a> {
+    /// Its key.
+    pub key: u64,
+    /// Its value.
+    pub value: &'a [u8],
     /// Where it begins.
     at: usize,
 }
@@ -32,18 +34,18 @@ impl PackedPair<'_> {
 
 impl<'a> Packed<'a> {
     /// Nothing if what is there cannot be a node.
-    pub(crate) fn new(bytes: &'a [u8]) -> Option<Self> {
+    pub fn new(bytes: &'a [u8]) -> Option<Self> {
         let fields = Fields(bytes);
         let (depth, count) = (fields.u8(at::DEPTH), fields.u16(at::COUNT));
         let end = usize::from(fields.u16(at::END));
+        if depth > DEPTH_MAX || fields.u8(at::ZERO) != 0 || end > bytes.len() {
+            return None;
+        }
         if count == 0 {
             let is_empty = depth == 0 && matches!(end, 0 | HEAD);
             return is_empty.then_some(Self { bytes, depth, count, end: HEAD });
         }
         let packed = Self { bytes, depth, count, end };
-        if depth > DEPTH_MAX || fields.u8(at::ZERO) != 0 || end > bytes.len() {
-            return None;
-        }
         let (mut from, mut last) = (HEAD, None);
         for _ in 0..count {
             let rest = bytes.get(from..end).filter(|rest| rest.len() >= PAIR)?;
@@ -58,17 +60,17 @@ impl<'a> Packed<'a> {
     }
 
     /// How many nodes lie below it on the way to a leaf.
-    pub(crate) fn depth(&self) -> u8 {
+    pub fn depth(&self) -> u8 {
         self.depth
     }
 
     /// How many pairs it has.
-    pub(crate) fn count(&self) -> u16 {
+    pub fn count(&self) -> u16 {
         self.count
     }
 
     /// The pairs in the order of their keys.
-    pub(crate) fn pairs(&self) -> impl Iterator<Item = PackedPair<'a>> + use<'a> {
+    pub fn pairs(&self) -> impl Iterator<Item = PackedPair<'a>> + use<'a> {
         let (bytes, end) = (self.bytes, self.end);
         let mut from = HEAD;
         std::iter::from_fn(move || {
@@ -85,28 +87,30 @@ impl<'a> Packed<'a> {
     }
 
     /// The last pair whose key is not above this one.
-    pub(crate) fn floor(&self, key: u64) -> Option<PackedPair<'a>> {
+    pub fn floor(&self, key: u64) -> Option<PackedPair<'a>> {
         self.pairs().take_while(|pair| pair.key <= key).last()
     }
 
     /// The pair of a key.
-    pub(crate) fn get(&self, key: u64) -> Option<PackedPair<'a>> {
+    pub fn get(&self, key: u64) -> Option<PackedPair<'a>> {
         self.floor(key).filter(|pair| pair.key == key)
     }
 
     /// The first pair.
-    pub(crate) fn first(&self) -> Option<PackedPair<'a>> {
+    pub fn first(&self) -> Option<PackedPair<'a>> {
         self.pairs().next()
     }
 
     /// Whether a pair with a value of this length finds room.
-    pub(crate) fn has_room(&self, len: usize) -> bool {
+    pub fn has_room(&self, len: usize) -> bool {
         self.end + PAIR + len <= self.bytes.len()
     }
 }
 
 /// Adds a pair whose key is not there, and for which there is room, to a node that is one.
-pub(crate) fn insert(bytes: &mut [u8], key: u64, value: &[u8]) {
+///
+/// Panics otherwise.
+pub fn insert(bytes: &mut [u8], key: u64, value: &[u8]) {
     let packed = Packed::new(bytes).expect("it is a node");
     assert!(packed.has_room(value.len()), "it has room");
     let (count, end) = (packed.count, packed.end);
@@ -121,7 +125,9 @@ pub(crate) fn insert(bytes: &mut [u8], key: u64, value: &[u8]) {
 }
 
 /// Takes the pair of a key away, which is there.
-pub(crate) fn remove(bytes: &mut [u8], key: u64) {
+///
+/// Panics if it is not, or what is there is no node.
+pub fn remove(bytes: &mut [u8], key: u64) {
     let packed = Packed::new(bytes).expect("it is a node");
     let (count, end) = (packed.count, packed.end);
     let pair = packed.get(key).expect("the key is there");
@@ -173,6 +179,21 @@ mod tests {
                 let mut whole = [0; 300];
                 node.encode(&mut whole);
                 assert_eq!(bytes, whole);
+            }
+        }
+    }
+
+    #[test]
+    fn empty_area_takes_a_pair_exactly_if_it_is_a_node() {
+        for at in 0..HEAD {
+            for byte in 0..=255 {
+                let mut bytes = [0; 60];
+                bytes[at] = byte;
+                assert_eq!(Packed::new(&bytes).is_some(), Node::decode(&bytes).is_some());
+                if Packed::new(&bytes).is_some() {
+                    insert(&mut bytes, 7, b"seven");
+                    assert_eq!(Packed::new(&bytes).unwrap().get(7).unwrap().value, b"seven");
+                }
             }
         }
     }

@@ -96,7 +96,7 @@ impl Attempt<'_> {
                 return Err(Stop::Fail(Errno::NoSpace));
             }
         }
-        of.inode.size += 1;
+        of.inode.size = of.inode.size.saturating_add(1);
         self.tree_insert(of, key, entry.encode())
     }
 

@@ -222,8 +222,9 @@ impl Attempt<'_> {
 /// A coding extent of this many data sectors, anywhere.
 fn shape(interleave: u8, ladder: &crate::format::ladder::Ladder, data: u32) -> CodingExtent {
     assert!(data > 0, "an extent has data");
-    // Woven only as far as every codeword has some sectors.
-    let depth = u32::from(interleave).min(data.div_ceil(WOVEN_MIN)).max(1);
+    // Woven only as far as every codeword has some sectors, and so far that none has more than the ladder allows.
+    let depth = u32::from(interleave).min(data.div_ceil(WOVEN_MIN));
+    let depth = depth.max(data.div_ceil(ladder.data_max().into()));
     let redundant = ladder.redundant(data.div_ceil(depth));
     CodingExtent { lba: Lba::ZERO, data, redundant, depth: depth as u8, kind: FileKind::Auto }
 }
@@ -238,4 +239,25 @@ fn cut(mapped: Mapped, pages: Pages) -> Option<Mapped> {
         page: from,
         window: mapped.window.part((from - mapped.page) as u32, (to - from) as u32),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::ladder::Ladder;
+
+    #[test]
+    fn every_extent_has_codewords_that_the_ladder_has() {
+        for rungs in [&[1][..], &[4], &[0, 4], &[0, 4, 8, 16], &[0, 246]] {
+            let ladder = Ladder::new(rungs).unwrap();
+            for interleave in [1, 2, 8, 64] {
+                for data in 1..=u32::from(interleave) * u32::from(ladder.data_max()) {
+                    let extent = shape(interleave, &ladder, data);
+                    assert!((1..=interleave).contains(&extent.depth), "{data} of {rungs:?}");
+                    assert!(extent.word_data(0) <= u32::from(ladder.data_max()));
+                    assert!(extent.is_sane(1 << 30));
+                }
+            }
+        }
+    }
 }
