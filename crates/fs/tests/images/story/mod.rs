@@ -14,6 +14,8 @@ mod visit;
 use levelhead_erasure::Kernel;
 use levelhead_fs::MountMode;
 use levelhead_fs::check::{CheckOptions, Depth, Repair, check, survey};
+use levelhead_fs::inspect::{Inspector, read_journal, superblock_copies};
+use levelhead_units::Lba;
 
 use self::damage::{damage, superblock};
 use self::disk::Disk;
@@ -50,6 +52,7 @@ pub(crate) fn tell(templates: &[Template], bytes: &[u8]) -> Told {
     }
     let mut told = Told::default();
     look(&disk, &mut told);
+    show(&disk, &mut input.clone());
     if superblock(&disk).is_none() {
         return told;
     }
@@ -70,6 +73,23 @@ fn look(disk: &Disk, told: &mut Told) {
     }
     if superblock(disk).is_some_and(|superblock| superblock.is_clean) {
         drop(survey(&mut disk.read_only(), kernel));
+    }
+}
+
+/// Shows superblocks, journal, a file and some sectors: nothing is written.
+fn show(disk: &Disk, input: &mut Input<'_>) {
+    drop(superblock_copies(&mut disk.read_only()));
+    drop(read_journal(&mut disk.read_only()));
+    let mut disk = disk.read_only();
+    let Ok(mut inspector) = Inspector::open(&mut disk, Kernel::best()) else { return };
+    drop(inspector.counts());
+    for path in [&b"folder/inner/large"[..], b"holes", b"long", b"../folder/./again"] {
+        if let Ok(found) = inspector.file(path) {
+            drop(inspector.path_of(found.number));
+        }
+    }
+    for _ in 0..4 {
+        drop(inspector.sector(Lba::new(input.u16().into())));
     }
 }
 
