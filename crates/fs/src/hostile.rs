@@ -6,8 +6,11 @@ use levelhead_units::{Extent, Lba, Sectors};
 use crate::bed::{Bed, newest};
 use crate::check::shelf::{FILE, Shelf};
 use crate::format::fields::FieldsMut;
+use crate::format::ladder::Ladder;
 use crate::format::record::Descriptor;
 use crate::format::unit::{HEAD, Head, Sector};
+use crate::made::wishes;
+use crate::make::Wishes;
 use crate::request::{
     Answer, Attributes, Changes, Errno, Named, Removed, ScrubParts, ScrubPlace, What,
 };
@@ -195,5 +198,20 @@ fn directory_with_as_many_names_as_a_number_can_say_takes_no_harm() {
     assert_eq!(answer, Answer::Failed(Errno::TooManyLinks));
     let answer = bed.run(What::Remove { name: named(b"new"), what: Removed::Directory });
     assert_eq!(answer, Answer::Done);
+    drop(bed.unmount());
+}
+
+#[test]
+fn filesystem_without_redundancy_that_was_cut_off_can_be_unmounted() {
+    let ladder = Ladder::without_redundancy(100).unwrap();
+    let mut bed = Bed::made(&Wishes { ladder, ..wishes(5_000, 2) }, 1);
+    let name = bed.root("file");
+    let file = bed.make(&name, FILE).inode;
+    bed.write(file, 0, &[7; 50_000]);
+    bed.sync(None);
+    bed.write(file, 5_000, &[9; 5_000]);
+    bed.sync(None);
+    let mut bed = Bed::mount(bed.cut(), 1);
+    assert_eq!(bed.read(file, 5_000, 5_000), Ok(vec![9; 5_000]));
     drop(bed.unmount());
 }

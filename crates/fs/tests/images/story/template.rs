@@ -29,15 +29,20 @@ pub(crate) struct Template {
 struct Shape {
     sectors: u64,
     copies: u8,
+    /// Of the ladder; without any there is no redundancy.
+    rungs: &'static [u16],
     interleave: u8,
     is_cut: bool,
 }
 
-const SHAPES: [Shape; 4] = [
-    Shape { sectors: 4_096, copies: 1, interleave: 1, is_cut: false },
-    Shape { sectors: 4_500, copies: 3, interleave: 4, is_cut: true },
-    Shape { sectors: 5_120, copies: 2, interleave: 8, is_cut: false },
-    Shape { sectors: 4_100, copies: 1, interleave: 2, is_cut: true },
+const RUNGS: &[u16] = &[0, 4, 8, 16];
+
+const SHAPES: [Shape; 5] = [
+    Shape { sectors: 4_096, copies: 1, rungs: RUNGS, interleave: 1, is_cut: false },
+    Shape { sectors: 4_500, copies: 3, rungs: RUNGS, interleave: 4, is_cut: true },
+    Shape { sectors: 5_120, copies: 2, rungs: &[0, 4], interleave: 8, is_cut: false },
+    Shape { sectors: 4_100, copies: 1, rungs: RUNGS, interleave: 2, is_cut: true },
+    Shape { sectors: 4_096, copies: 2, rungs: &[], interleave: 1, is_cut: true },
 ];
 
 const FILE: u32 = 0o100_644;
@@ -49,10 +54,14 @@ pub(crate) fn templates() -> Vec<Template> {
 }
 
 fn template(shape: &Shape) -> Template {
+    let ladder = match shape.rungs {
+        [] => Ladder::without_redundancy(100),
+        rungs => Ladder::new(rungs),
+    };
     let wishes = Wishes {
         size: Sectors::new(shape.sectors),
         copies: shape.copies,
-        ladder: Ladder::new(&[0, 4, 8, 16]).expect("there is such a code"),
+        ladder: ladder.expect("there is such a code"),
         interleave: shape.interleave,
         zero_forcing: false,
         identity: [7; 16],
