@@ -10,6 +10,8 @@ pub mod inode;
 pub mod ladder;
 pub mod node;
 pub mod packed;
+#[cfg(test)]
+mod page;
 pub mod record;
 pub mod superblock;
 pub mod unit;
