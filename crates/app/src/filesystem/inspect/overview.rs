@@ -34,11 +34,11 @@ pub struct Overview {
     interleave: u8,
     zero_forcing: bool,
     /// Inodes of the root directory and of the filesystem's own lists.
-    root: u64,
-    orphans: u64,
-    damaged: u64,
-    spare_units: u64,
-    units: u64,
+    root_inode: u64,
+    orphans_inode: u64,
+    damaged_inode: u64,
+    spare_units_inode: u64,
+    units_inode: u64,
     /// The name of the first record of the journal that may count.
     first_record: u64,
     /// Nothing where they cannot be read.
@@ -91,11 +91,11 @@ impl Overview {
             ladder: ladder.lengths().to_vec(),
             interleave: superblock.interleave,
             zero_forcing: superblock.incompatible & ZERO_FORCING != 0,
-            root: superblock.root,
-            orphans: superblock.orphans,
-            damaged: superblock.damaged,
-            spare_units: superblock.spare,
-            units: superblock.units,
+            root_inode: superblock.root,
+            orphans_inode: superblock.orphans,
+            damaged_inode: superblock.damaged,
+            spare_units_inode: superblock.spare,
+            units_inode: superblock.units,
             first_record: superblock.record,
             counts: counts.map(|counts| CountsShown {
                 files: counts.inodes,
@@ -136,7 +136,11 @@ impl Overview {
                 "inodes",
                 format!(
                     "{} root, {} without names, {} damaged files, {} units with room, {} units",
-                    self.root, self.orphans, self.damaged, self.spare_units, self.units
+                    self.root_inode,
+                    self.orphans_inode,
+                    self.damaged_inode,
+                    self.spare_units_inode,
+                    self.units_inode
                 ),
             ),
         ]));
