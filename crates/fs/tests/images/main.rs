@@ -8,7 +8,7 @@ use levelhead_stats::Streams;
 use self::story::{Told, tell, templates};
 
 /// Stories of a swarm.
-const STORIES: u64 = 300;
+const STORIES: u64 = 200;
 
 #[test]
 fn damaged_images_are_checked_repaired_read_and_written_without_a_panic() {

@@ -13,7 +13,7 @@ mod visit;
 
 use levelhead_erasure::Kernel;
 use levelhead_fs::MountMode;
-use levelhead_fs::check::{CheckOptions, Depth, Repair, check, survey};
+use levelhead_fs::check::{CheckOptions, Depth, Repair, Report, check, survey};
 use levelhead_fs::inspect::{Inspector, read_journal, superblock_copies};
 use levelhead_units::Lba;
 
@@ -57,7 +57,7 @@ pub(crate) fn tell(templates: &[Template], bytes: &[u8]) -> Told {
         return told;
     }
     told.was_found = true;
-    mend(&disk, &mut told);
+    mend(&disk, &mut input.clone(), &mut told);
     read(&disk, &mut input.clone(), &mut told);
     write(&disk, &mut input, &mut told);
     told
@@ -93,19 +93,32 @@ fn show(disk: &Disk, input: &mut Input<'_>) {
     }
 }
 
-/// Repairs: what is left is found once more, and what is clean stays so.
-fn mend(disk: &Disk, told: &mut Told) {
+/// Repairs: what is left is found once more; what is clean stays so, also after it was mounted and used.
+fn mend(disk: &Disk, input: &mut Input<'_>, told: &mut Told) {
     let mut disk = disk.fresh();
     let options = CheckOptions { depth: Depth::Data, ..CheckOptions::new(Kernel::best()) };
     let repairs = CheckOptions { repair: Repair::All, ..options };
     let Ok(report) = check(&mut disk, &repairs) else { return };
     told.left = report.left();
-    let Ok(later) = check(&mut disk.read_only(), &options) else {
-        panic!("it could be repaired and cannot be checked");
+    assert_clean(&disk, &options, &report, "after a repair");
+    let superblock = superblock(&disk).expect("it was repaired");
+    if !report.is_clean() || !superblock.may_write() {
+        return;
+    }
+    let mode = MountMode::ReadWrite;
+    let mut mounted = Mounted::new(disk.fresh(), superblock, mode, input.u64());
+    visit(&mut mounted, input, &mut Told::default());
+    assert_clean(&mounted.unmount(), &options, &report, "after it was used");
+}
+
+/// What a report calls clean is clean in the next one.
+fn assert_clean(disk: &Disk, options: &CheckOptions, report: &Report, when: &str) {
+    let Ok(later) = check(&mut disk.read_only(), options) else {
+        panic!("it could be repaired and cannot be checked {when}");
     };
     if report.is_clean() {
         let first = later.listed.first();
-        assert!(later.is_clean(), "clean after a repair, and then {first:?}");
+        assert!(later.is_clean(), "clean, and not {when}: {first:?}");
     }
 }
 
