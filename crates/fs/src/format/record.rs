@@ -26,6 +26,9 @@ const ENTRY: usize = 16;
 /// Entries of a descriptor's sector.
 pub const ENTRIES: usize = (BODY - BEGIN) / ENTRY;
 
+/// No record has as many sectors: no journal has.
+const RECORD_END: u64 = 1 << 20;
+
 mod at {
     pub(super) const RECORD: usize = 0;
     pub(super) const OLDEST: usize = 8;
@@ -153,7 +156,8 @@ impl Descriptor {
         let is_sane = body.u64(at::RECORD) == head.generation
             && head.generation < COUNT_END
             && part < sectors
-            && sectors == Self::sectors_for(count);
+            && sectors == Self::sectors_for(count)
+            && (2 * u64::from(sectors)..RECORD_END).contains(&body.u32(at::ALL).into());
         if !is_sane {
             return None;
         }
@@ -218,6 +222,23 @@ mod tests {
             let descriptor = Descriptor { filesystem, record, oldest, oldest_at, entries };
             let (place, sector) = (Lba::new(9), descriptor.encode(&[Lba::new(9)])[0]);
             assert_eq!(Descriptor::decode_part(&sector, 5, place).is_some(), is_one);
+        }
+    }
+
+    #[test]
+    fn descriptor_that_is_longer_than_its_record_or_a_record_than_a_journal_is_none() {
+        let (filesystem, record, oldest, oldest_at, entries) = (5, 1, 1, 0, Vec::new());
+        let descriptor = Descriptor { filesystem, record, oldest, oldest_at, entries };
+        let place = Lba::new(9);
+        for (all, is_one) in
+            [(0, false), (1, false), (2, true), (1 << 20, false), (u32::MAX, false)]
+        {
+            let mut sector = descriptor.encode(&[place])[0];
+            let head = Head::open(&sector).unwrap();
+            FieldsMut(&mut sector[HEAD..]).put_u32(at::ALL, all);
+            head.seal(&mut sector);
+            let found = Descriptor::decode_part(&sector, 5, place);
+            assert_eq!(found.is_some(), is_one, "{all} sectors");
         }
     }
 

@@ -39,7 +39,7 @@ pub(crate) fn damage(disk: &mut Disk, template: &Template, input: &mut Input<'_>
             put_unit(disk, template, to, bytes);
         }
         5 => change_superblocks(disk, template, input),
-        6 => change_descriptor(disk, template, input),
+        6 | 12 => change_descriptor(disk, template, input),
         7 => change_data(disk, template, input),
         8..=11 => change_inode(disk, template, input),
         _ => {
