@@ -40,6 +40,12 @@ pub(crate) fn per_group(text: &str) -> Result<PerGroup, String> {
     }
 }
 
+/// The place of a sector, from 0.
+pub(crate) fn lba(text: &str) -> Result<Lba, String> {
+    let number = text.parse().map(Lba::new);
+    number.map_err(|_| format!("'{text}' is no place of a sector: expected a whole number from 0"))
+}
+
 /// `LBA,COUNT`, as in `5000,72`.
 pub(crate) fn run_of_sectors(text: &str) -> Result<Extent, String> {
     let parts = text.split_once(',').and_then(|(lba, sectors)| {

@@ -154,6 +154,14 @@ impl Geometry {
         (is_fixed && (offset - 1).is_multiple_of(self.near())) || is_free
     }
 
+    /// Whether the units of the summary may lie from a sector on: all of them in one group.
+    pub fn may_lead_summary(&self, first: Lba) -> bool {
+        // Of each group it has four bytes, as sums have of each sector.
+        let more = (self.groups().div_ceil(SUMS) - 1) * self.near();
+        let last = Lba::new(first.get().saturating_add(more));
+        self.may_lead(first) && self.may_lead(last) && self.group_of(first) == self.group_of(last)
+    }
+
     /// Copies that lie side by side, the lead among them.
     pub fn near(&self) -> u64 {
         u64::from(self.copies - 1).max(1)
@@ -337,6 +345,23 @@ mod tests {
             .map(|range| range.end - range.start)
             .sum();
         assert_eq!(bits, geometry.sectors);
+    }
+
+    #[test]
+    fn summary_lies_in_one_group() {
+        let large = Geometry::of_disk(Sectors::new(1009 << 18), 3).unwrap();
+        let small = Geometry { sectors: 1008 << 18, ..large };
+        let end = large.group(GroupIdx(0)).end().get();
+        for (geometry, first, may) in [
+            (small, end - 2, true),
+            (large, end - 2, false),
+            (large, end - 4, true),
+            (large, large.sectors - 2, false),
+            (large, u64::MAX, false),
+            (large, 0, false),
+        ] {
+            assert_eq!(geometry.may_lead_summary(Lba::new(first)), may, "{first}");
+        }
     }
 
     #[test]

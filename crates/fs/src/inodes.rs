@@ -5,6 +5,7 @@ use levelhead_units::Lba;
 use crate::attempt::{Attempt, Stop, broken};
 use crate::format::inode::{INODE, INODES, Inode, InodePlace};
 use crate::format::unit::Kind;
+use crate::ops::attributes::SIZE_MAX;
 use crate::request::Errno;
 use crate::tree::Owned;
 
@@ -15,8 +16,15 @@ impl Attempt<'_> {
         if !self.superblock.geometry.may_lead(lead) {
             return Err(Stop::Fail(Errno::NotFound));
         }
+        let sectors = self.superblock.geometry.sectors;
         let body = self.read(lead, Kind::Inodes, 0)?;
-        broken(Inode::decode(&body[slot * INODE..][..INODE]))
+        let mut inode = broken(Inode::decode(&body[slot * INODE..][..INODE]))?;
+        // A file that says more than one can have is as large as one can be: it is read and removed like others.
+        if inode.is_file() {
+            inode.size = inode.size.min(SIZE_MAX);
+        }
+        inode.sectors = inode.sectors.min(sectors);
+        Ok(inode)
     }
 
     /// An inode that is there.
@@ -65,7 +73,7 @@ impl Attempt<'_> {
     fn count_inode(&mut self, is_new: bool) -> Result<(), Stop> {
         let number = self.superblock.units;
         let mut list = self.inode(number)?;
-        list.size = if is_new { list.size + 1 } else { list.size.saturating_sub(1) };
+        list.size = if is_new { list.size.saturating_add(1) } else { list.size.saturating_sub(1) };
         self.set_inode(number, &list)
     }
 

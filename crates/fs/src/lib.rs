@@ -23,7 +23,10 @@ pub mod check;
 mod engine;
 pub mod format;
 pub mod geometry;
+#[cfg(test)]
+mod hostile;
 mod inodes;
+pub mod inspect;
 #[cfg(test)]
 mod made;
 mod make;

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use levelhead_units::{Extent, Lba, Sectors};
 
-use crate::attempt::{Attempt, Stop};
+use crate::attempt::{Attempt, Stop, broken};
 use crate::format::fields::{Fields, FieldsMut};
 use crate::format::unit::{BODY, Kind};
 use crate::geometry::{BITS, Geometry, GroupIdx, SUMS, SumPlace};
@@ -77,7 +77,7 @@ impl Attempt<'_> {
     }
 
     /// Free sectors of a group; nothing if none was ever taken.
-    fn free_of(&mut self, group: GroupIdx) -> Result<Option<u64>, Stop> {
+    pub(crate) fn free_of(&mut self, group: GroupIdx) -> Result<Option<u64>, Stop> {
         let SumPlace { lead, at } = self.summary_of(group);
         let stored = Fields(self.read(lead, Kind::Summary, 0)?).u32(4 * at);
         Ok(stored.checked_sub(1).map(u64::from))
@@ -152,7 +152,7 @@ impl Attempt<'_> {
         Ok(leads)
     }
 
-    fn is_taken(&mut self, lba: Lba) -> Result<bool, Stop> {
+    pub(crate) fn is_taken(&mut self, lba: Lba) -> Result<bool, Stop> {
         let geometry = self.geometry();
         let lead = geometry.bitmap_of(lba);
         let bit = geometry.offset(lba) % BITS;
@@ -502,6 +502,7 @@ impl Attempt<'_> {
     /// Frees a unit with all its copies.
     pub(crate) fn free_unit(&mut self, lead: Lba) -> Result<(), Stop> {
         let geometry = self.geometry();
+        broken(geometry.may_lead(lead).then_some(()))?;
         let copies = geometry.copies_of(lead);
         self.free_run(Extent::new(lead, Sectors::new(geometry.near())))?;
         if geometry.has_far() {

@@ -22,6 +22,10 @@ const FLAGS: [&str; 8] = [
 /// Bytes of the longest input: eight sectors, and what a target reads before them.
 const LEN_MAX: usize = 33_000;
 
+/// MiB and seconds that no input may take.
+const MEMORY_MAX: u32 = 1_024;
+const TIME_MAX: u32 = 60;
+
 /// Builds all targets and runs those that are wanted one after the other, all of them if none is named.
 pub(super) fn run(root: &Path, minutes: u64, wanted: &[String]) -> anyhow::Result<()> {
     let folder = root.join("fuzz");
@@ -41,6 +45,7 @@ pub(super) fn run(root: &Path, minutes: u64, wanted: &[String]) -> anyhow::Resul
         let mut command = Command::new(built.join(target));
         command.arg(corpus).arg(format!("-max_total_time={}", minutes * 60));
         command.args(["-print_final_stats=1", "-verbosity=0"]).arg(format!("-max_len={LEN_MAX}"));
+        command.arg(format!("-rss_limit_mb={MEMORY_MAX}")).arg(format!("-timeout={TIME_MAX}"));
         command.arg(format!("-artifact_prefix={}/", artifacts.display()));
         let words = folder.join(format!("{target}.dict"));
         if words.exists() {

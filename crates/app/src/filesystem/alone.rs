@@ -8,7 +8,8 @@ use levelhead_block::adapter::Waiting;
 use levelhead_block::{BlockDevice, Command, RequestId};
 use levelhead_erasure::Kernel;
 use levelhead_fs::{
-    Action, Answer, Caller, Event, Filesystem, Moment, Request, Settings, Status, Submit, What,
+    Action, Answer, Caller, Event, Filesystem, Moment, MountMode, Request, Settings, Status,
+    Submit, What,
 };
 use levelhead_host::LoneDrive;
 use levelhead_units::Instant;
@@ -38,17 +39,27 @@ pub(super) struct Alone {
 impl Alone {
     /// Opens a target, and puts in order what a cut has left.
     pub(super) fn open(text: &str, on_event: Box<dyn FnMut(Event)>) -> Result<Self, AppError> {
+        Self::open_as(text, MountMode::ReadWrite, on_event)
+    }
+
+    /// The same; what is only read is left as it is.
+    pub(super) fn open_as(
+        text: &str,
+        mode: MountMode,
+        on_event: Box<dyn FnMut(Event)>,
+    ) -> Result<Self, AppError> {
         let Target { member, .. } = Target::find(text)?;
         let name = member.to_string();
         let drive = Arc::new(LoneDrive::open(&member).map_err(AppError::usage)?);
         let superblock = find_superblock(&drive, &name)?;
-        if !superblock.may_write() {
+        if mode == MountMode::ReadWrite && !superblock.may_write() {
             return Err(AppError::usage(format!(
                 "{name} has the features {:#x}, with which this program can only read",
                 superblock.read_only
             )));
         }
-        let core = Filesystem::new(Instant::ZERO, superblock, Settings::new(Kernel::best()));
+        let settings = Settings { mode, ..Settings::new(Kernel::best()) };
+        let core = Filesystem::new(Instant::ZERO, superblock, settings);
         let device = Waiting::new(Arc::clone(&drive));
         let (inside, answers) = (VecDeque::new(), VecDeque::new());
         let begun = time::Instant::now();

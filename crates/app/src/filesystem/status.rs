@@ -1,13 +1,16 @@
-//! `levelhead fs status`: how a mounted filesystem stands.
+//! `levelhead fs status`: how a filesystem stands, mounted or not.
 
 use std::path::Path;
 
-use levelhead_fs::Status;
+use levelhead_fs::{Answer, MountMode, Status, What};
 use levelhead_fuse::read_status;
 use levelhead_report::json;
+use levelhead_units::Sectors;
 use serde::Serialize;
 
+use super::alone::Alone;
 use super::points;
+use super::target::Target;
 use crate::{AppError, Show};
 
 /// How a filesystem stands.
@@ -24,40 +27,77 @@ pub struct FilesystemStatus {
     files_damaged: u64,
 }
 
-/// Asks the program that answers for what is mounted on a directory.
+/// Asks the program that answers for what is mounted on a directory, or looks at what is not mounted, without a change of it.
 ///
 /// # Errors
 ///
-/// None of ours is mounted there, or it does not answer.
-pub fn filesystem_status(directory: &Path) -> Result<FilesystemStatus, AppError> {
+/// There is none of ours, it is in use, or it does not answer.
+pub fn filesystem_status(target: &str) -> Result<FilesystemStatus, AppError> {
+    let path = Path::new(target);
+    if path.is_dir() { mounted_status(path) } else { alone_status(target) }
+}
+
+fn mounted_status(directory: &Path) -> Result<FilesystemStatus, AppError> {
     let shown = directory.display();
     points::ours_on(directory)?;
     let blame = |error: std::io::Error| AppError::trouble(format!("{shown}: {error}"));
+    // What is only read counts its damaged files when it is asked for its room.
+    let room = rustix::fs::statvfs(directory).map_err(|errno| blame(errno.into()))?;
     let Some(status) = read_status(directory).map_err(blame)? else {
         return Err(AppError::trouble(format!(
             "{shown}: the program that answers gives no status"
         )));
     };
-    let room = rustix::fs::statvfs(directory).map_err(|errno| blame(errno.into()))?;
-    let Status {
-        groups_stale,
-        sectors_repaired,
-        sectors_lost,
-        sectors_decoded,
-        sectors_retried,
-        files_damaged,
-    } = status;
     Ok(FilesystemStatus {
         files: room.f_files.saturating_sub(room.f_ffree),
         usable_bytes: room.f_blocks.saturating_mul(room.f_frsize),
         free_bytes: room.f_bavail.saturating_mul(room.f_frsize),
-        groups_stale,
-        sectors_repaired,
-        sectors_lost,
-        sectors_decoded,
-        sectors_retried,
-        files_damaged,
+        ..FilesystemStatus::of(&status)
     })
+}
+
+/// As the next mount would say it: what a cut has left is put in order in memory.
+fn alone_status(target: &str) -> Result<FilesystemStatus, AppError> {
+    points::check_unmounted(&Target::find(target)?.member)?;
+    let mut alone = Alone::open_as(target, MountMode::ReadOnly, Box::new(drop))?;
+    let answer = alone.run(What::Room)?;
+    let status = alone.close()?;
+    let Answer::Room(room) = answer else {
+        return Err(AppError::trouble(format!(
+            "{target}: metadata cannot be read; fs check says what is lost"
+        )));
+    };
+    Ok(FilesystemStatus {
+        files: room.inodes,
+        usable_bytes: Sectors::new(room.sectors).bytes().get(),
+        free_bytes: Sectors::new(room.free).bytes().get(),
+        ..FilesystemStatus::of(&status)
+    })
+}
+
+impl FilesystemStatus {
+    fn of(status: &Status) -> Self {
+        let &Status {
+            groups_stale,
+            sectors_repaired,
+            sectors_lost,
+            sectors_decoded,
+            sectors_retried,
+            files_damaged,
+        } = status;
+        let (files, usable_bytes, free_bytes) = (0, 0, 0);
+        Self {
+            files,
+            usable_bytes,
+            free_bytes,
+            groups_stale,
+            sectors_repaired,
+            sectors_lost,
+            sectors_decoded,
+            sectors_retried,
+            files_damaged,
+        }
+    }
 }
 
 impl Show for FilesystemStatus {

@@ -9,12 +9,13 @@ use clap::{Args, Subcommand};
 use levelhead_app::AppError;
 use levelhead_app::filesystem::{
     CheckEnd, CheckFilesystem, CheckWhen, CodeWish, DamageFilesystem, DamageGroup, Depth,
-    MakeFilesystem, Mount, MountOptions, PerGroup, Redundancy, Repair, ScrubFilesystem, ScrubParts,
-    SystemLog, check_filesystem, damage_filesystem, filesystem_status, let_go, make_filesystem,
-    mount, scrub_filesystem, scrub_parts, start_in_background, umount,
+    InspectFilesystem, InspectWhat, MakeFilesystem, Mount, MountOptions, PerGroup, Redundancy,
+    Repair, ScrubFilesystem, ScrubParts, SystemLog, check_filesystem, damage_filesystem,
+    filesystem_status, inspect_filesystem, let_go, make_filesystem, mount, scrub_filesystem,
+    scrub_parts, start_in_background, umount,
 };
 use levelhead_planner::Code;
-use levelhead_units::{Bytes, Extent};
+use levelhead_units::{Bytes, Extent, Lba};
 
 use crate::signals::{stop_on_signals, stop_once_begun};
 use crate::{Output, progress, say, values};
@@ -30,8 +31,10 @@ pub(crate) enum Options {
     Mount(MountArgs),
     /// Unmount a filesystem, and return when everything is on its disk
     Umount(UmountArgs),
-    /// Show how a mounted filesystem stands
+    /// Show how a filesystem stands, mounted or not
     Status(StatusArgs),
+    /// Show what is on a disk that is not mounted: superblocks, a file, a sector, or the journal
+    Inspect(InspectArgs),
     /// Read everything once, mounted or not, and write anew what is bad
     Scrub(ScrubArgs),
     /// Look whether everything on a disk that is not mounted belongs together, and repair it
@@ -103,8 +106,24 @@ pub(crate) struct UmountArgs {
 
 #[derive(Args)]
 pub(crate) struct StatusArgs {
-    /// The directory on which it is mounted
-    directory: PathBuf,
+    /// The directory on which it is mounted; or the file, the block device or the emulated drive that it is on
+    target: String,
+}
+
+#[derive(Args)]
+#[command(group = clap::ArgGroup::new("what").args(["path", "group", "journal"]))]
+pub(crate) struct InspectArgs {
+    /// A file, a block device, or an emulated drive
+    target: String,
+    /// Instead of the superblocks: a file or directory by its path there, its inode, and where its sectors lie
+    #[arg(long)]
+    path: Option<String>,
+    /// What has this sector: the group of which file, or which metadata, and how it stands
+    #[arg(long, value_name = "LBA", value_parser = values::lba, allow_negative_numbers = true)]
+    group: Option<Lba>,
+    /// Marks and records of the journal
+    #[arg(long)]
+    journal: bool,
 }
 
 #[derive(Args)]
@@ -173,7 +192,8 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
             let damaged = damage_filesystem(&args.ask(), progress::bars(output).as_ref())?;
             output.print(&damaged)
         }
-        Options::Status(StatusArgs { directory }) => output.print(&filesystem_status(&directory)?),
+        Options::Status(StatusArgs { target }) => output.print(&filesystem_status(&target)?),
+        Options::Inspect(args) => output.print(&inspect_filesystem(&args.ask())?),
     }
 }
 
@@ -185,6 +205,19 @@ impl DamageArgs {
             _ => None,
         };
         DamageFilesystem { target, seed, per_group, metadata, group, run }
+    }
+}
+
+impl InspectArgs {
+    fn ask(self) -> InspectFilesystem {
+        let Self { target, path, group, journal } = self;
+        let what = match (path, group) {
+            (Some(path), _) => InspectWhat::Path(path),
+            (None, Some(lba)) => InspectWhat::Sector(lba),
+            (None, None) if journal => InspectWhat::Journal,
+            (None, None) => InspectWhat::Overview,
+        };
+        InspectFilesystem { target, what }
     }
 }
 

@@ -15,7 +15,7 @@ const COMMAND_MAX: u64 = 256;
 const WRITES_MAX: usize = 1_024;
 
 /// See the module.
-pub(super) struct Disk<'a> {
+pub(crate) struct Disk<'a> {
     device: &'a mut dyn BlockDevice,
     writes: Vec<(Lba, Box<Sector>)>,
     /// Why the device does not answer any more, or does not store what it should.
@@ -23,7 +23,7 @@ pub(super) struct Disk<'a> {
 }
 
 /// What was read.
-pub(super) struct Got(Vec<Run>);
+pub(crate) struct Got(Vec<Run>);
 
 struct Run {
     extent: Extent,
@@ -34,7 +34,7 @@ struct Run {
 
 impl Got {
     /// A sector that was asked for; nothing if it could not be read.
-    pub(super) fn sector(&self, lba: Lba) -> Option<&Sector> {
+    pub(crate) fn sector(&self, lba: Lba) -> Option<&Sector> {
         let at = self.0.partition_point(|run| run.extent.end() <= lba);
         let run = self.0.get(at).filter(|run| run.extent.contains(lba))?;
         let offset = (lba - run.extent.lba).get();
@@ -47,21 +47,21 @@ impl Got {
 }
 
 impl<'a> Disk<'a> {
-    pub(super) fn new(device: &'a mut dyn BlockDevice) -> Self {
+    pub(crate) fn new(device: &'a mut dyn BlockDevice) -> Self {
         Self { device, writes: Vec::new(), trouble: None }
     }
 
-    pub(super) fn size(&self) -> Sectors {
+    pub(crate) fn size(&self) -> Sectors {
         self.device.size()
     }
 
     /// Why it does not do what it should.
-    pub(super) fn trouble(&self) -> Option<&str> {
+    pub(crate) fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }
 
     /// Reads these sectors, with retries.
-    pub(super) fn read(&mut self, mut wanted: Vec<Lba>) -> Got {
+    pub(crate) fn read(&mut self, mut wanted: Vec<Lba>) -> Got {
         // What is on its way is what counts.
         self.write_out();
         wanted.sort_unstable();
@@ -94,12 +94,12 @@ impl<'a> Disk<'a> {
     }
 
     /// One sector.
-    pub(super) fn read_one(&mut self, lba: Lba) -> Option<Box<Sector>> {
+    pub(crate) fn read_one(&mut self, lba: Lba) -> Option<Box<Sector>> {
         self.read(vec![lba]).sector(lba).map(|sector| Box::new(*sector))
     }
 
     /// Writes a sector, by the next read or flush.
-    pub(super) fn write(&mut self, lba: Lba, bytes: &Sector) {
+    pub(crate) fn write(&mut self, lba: Lba, bytes: &Sector) {
         self.writes.push((lba, Box::new(*bytes)));
         if self.writes.len() >= WRITES_MAX {
             self.write_out();
@@ -128,7 +128,7 @@ impl<'a> Disk<'a> {
     }
 
     /// Everything that was written is durable.
-    pub(super) fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         self.write_out();
         self.run(vec![Request::bare(Command::Flush)]);
     }

@@ -15,6 +15,7 @@ use crate::format::node::{Node, Pair};
 use crate::format::superblock::Superblock;
 use crate::format::unit::{HEAD, Kind};
 use crate::ops::attributes::SIZE_MAX;
+use crate::ops::extents::PAGES_MAX;
 use crate::ops::names::TARGET_MAX;
 
 impl Checker<'_> {
@@ -169,7 +170,7 @@ impl Sink for Windows {
         let base = page.checked_sub(window.skip.into());
         let end = page.checked_add(window.count.into());
         let (Some(base), Some(end)) = (base, end) else { return false };
-        if page < self.end {
+        if page < self.end || page >= PAGES_MAX {
             return false;
         }
         self.end = end;

@@ -438,7 +438,7 @@ impl Mender<'_, '_> {
             let mut inode = attempt.inode(number)?;
             let mut directory = attempt.directory(home)?;
             match inode.is_directory() {
-                true => directory.links += 1,
+                true => directory.links = directory.links.saturating_add(1),
                 false => inode.links = 1,
             }
             attempt.set_inode(number, &inode)?;

@@ -20,7 +20,7 @@
 
 mod data;
 mod directories;
-mod disk;
+pub(crate) mod disk;
 mod files;
 mod lists;
 mod marks;
@@ -29,9 +29,11 @@ mod names;
 #[cfg(test)]
 mod planted;
 mod report;
-mod settle;
+pub(crate) mod settle;
+#[cfg(test)]
+pub(crate) mod shelf;
 mod space;
-mod superblocks;
+pub(crate) mod superblocks;
 mod survey;
 #[cfg(test)]
 mod tests;
@@ -44,6 +46,7 @@ use levelhead_units::Sectors;
 
 pub use self::report::{Fate, LISTED_MAX, List, Listed, Problem, Report};
 
+pub(crate) use self::survey::survey_of;
 pub use self::survey::{Survey, Surveyed, survey};
 
 use self::data::Comparing;
@@ -259,6 +262,16 @@ fn put_in_order(
         }
     }
     find_superblock(device).map(Some)
+}
+
+/// The superblock of what is on a device once what a cut has left is in order; nothing if a record of the journal that counts is
+/// lost.
+pub(crate) fn in_order(
+    device: &mut dyn BlockDevice,
+    kernel: Kernel,
+) -> Result<Option<Superblock>, CannotCheck> {
+    let superblock = find_superblock(device)?;
+    put_in_order(device, &superblock, kernel, &mut Report::default())
 }
 
 /// One pass over everything.

@@ -91,13 +91,13 @@ pub(super) fn settle(
 }
 
 /// A device over another one: what is written stays in memory.
-pub(super) struct Laid<'a> {
+pub(crate) struct Laid<'a> {
     below: &'a mut dyn BlockDevice,
     written: BTreeMap<Lba, Piece>,
 }
 
 impl<'a> Laid<'a> {
-    pub(super) fn new(below: &'a mut dyn BlockDevice) -> Self {
+    pub(crate) fn new(below: &'a mut dyn BlockDevice) -> Self {
         Self { below, written: BTreeMap::new() }
     }
 

@@ -105,12 +105,12 @@ fn may_be_cut(bytes: &Sector, newest: &Superblock) -> bool {
 }
 
 /// Where superblocks lie on a disk of this size, for each number of copies of metadata.
-fn places(size: Sectors) -> BTreeSet<Lba> {
+pub(crate) fn places(size: Sectors) -> BTreeSet<Lba> {
     let geometries = (1..=COPIES_MAX).filter_map(|copies| Geometry::of_disk(size, copies));
     geometries.flat_map(|geometry| geometry.superblocks()).collect()
 }
 
-fn read(disk: &mut Disk<'_>, lba: Lba) -> Result<Superblock, NoSuperblock> {
+pub(crate) fn read(disk: &mut Disk<'_>, lba: Lba) -> Result<Superblock, NoSuperblock> {
     if lba.get() >= disk.size().get() {
         return Err(NoSuperblock::Absent);
     }

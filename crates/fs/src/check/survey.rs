@@ -52,6 +52,15 @@ impl Surveyed {
 /// There is no filesystem, or the device fails.
 pub fn survey(device: &mut dyn BlockDevice, kernel: Kernel) -> Result<Survey, CannotCheck> {
     let superblock = find_superblock(device)?;
+    survey_of(device, &superblock, kernel)
+}
+
+/// The same with a superblock that was found before.
+pub(crate) fn survey_of(
+    device: &mut dyn BlockDevice,
+    superblock: &Superblock,
+    kernel: Kernel,
+) -> Result<Survey, CannotCheck> {
     let (options, report) = (CheckOptions::new(kernel), Report::default());
     let mut on_step = |_| {};
     let mut checker = Checker::new(device, superblock.clone(), options, report, &mut on_step);
@@ -63,6 +72,7 @@ pub fn survey(device: &mut dyn BlockDevice, kernel: Kernel) -> Result<Survey, Ca
     let Found { mut units, extents } = checker.surveyed.unwrap_or_default();
     units.sort_unstable();
     units.dedup();
+    let superblock = superblock.clone();
     Ok(Survey { superblock, units, extents, report: checker.report })
 }
 

@@ -297,7 +297,7 @@ impl Filesystem {
         let superblock = self.superblock.clone();
         let geometry = superblock.geometry;
         let reserved = self.reserved();
-        self.attempt(id, |attempt| {
+        let attempted = self.attempt(id, |attempt| {
             let free =
                 attempt.free_in_all()?.saturating_sub(reserved + super::room::floor(&geometry));
             let all: u64 =
@@ -309,7 +309,17 @@ impl Filesystem {
             };
             let inodes_free = free / u64::from(geometry.copies) * 8;
             let inodes = attempt.inodes_used()?;
-            Ok(Room { sectors: of_files(all), free: of_files(free), inodes, inodes_free })
+            let damaged = match attempt.damaged_files() {
+                Err(Stop::Need) => return Err(Stop::Need),
+                damaged => damaged.ok(),
+            };
+            let (sectors, free) = (of_files(all), of_files(free));
+            Ok((Room { sectors, free, inodes, inodes_free }, damaged))
+        });
+        attempted.map(|(room, damaged)| {
+            // What is only read has not looked for them before.
+            self.counts.files_damaged = damaged.unwrap_or(self.counts.files_damaged);
+            room
         })
     }
 

@@ -19,7 +19,7 @@ use crate::format::superblock::Superblock;
 pub(super) const MARK: u32 = 2;
 
 /// Where records begin.
-pub(super) const RECORDS: u32 = 2 * MARK;
+pub(crate) const RECORDS: u32 = 2 * MARK;
 
 /// See the module.
 #[derive(Debug)]

@@ -50,6 +50,7 @@ use self::files::File;
 use self::flush::DirectWrite;
 use self::job::{Asking, Job, JobId};
 use self::journal::Journal;
+pub(crate) use self::journal::RECORDS;
 use self::mounting::Mounting;
 use self::places::StaleExtent;
 use self::reads::{Codes, PageRead, SectorCache};

@@ -198,8 +198,12 @@ impl Filesystem {
         let newest = counting.nth(usize::from(!self.keeps(Rule::Newest)));
         let Some((&newest, last)) = newest else { return self.open() };
         let oldest = last.oldest;
-        let chain: Vec<u64> = (oldest..=newest).collect();
-        if chain.iter().any(|record| !found.contains_key(record)) {
+        // How many there should be is what the disk says: only those that were found are counted.
+        let chain: Vec<u64> = match oldest <= newest {
+            true => found.range(oldest..=newest).map(|(&record, _)| record).collect(),
+            false => Vec::new(),
+        };
+        if oldest <= newest && chain.len() as u64 - 1 != newest - oldest {
             // A record that counts is damaged beyond repair: nothing is made worse.
             self.actions
                 .push_back(Action::Event(Event::MetadataLost { lead: self.journal.extent().lba }));

@@ -229,7 +229,12 @@ impl Filesystem {
             subs.insert(self.submit_write(Purpose::Place(group), lba, pieces, Durability::Cached));
         }
         let stale = self.stale.get_mut(&group).expect("it is being placed");
-        (stale.state, stale.is_begun) = (Placing::Writing { subs, as_of, sums }, true);
+        // Without redundancy nothing is left to be written where a crash has left everything in its place.
+        let state = match subs.is_empty() {
+            true => Placing::Written { as_of, sums },
+            false => Placing::Writing { subs, as_of, sums },
+        };
+        (stale.state, stale.is_begun) = (state, true);
     }
 
     pub(super) fn handle_placed(&mut self, group: Lba, sub: SubId, reply: &Reply) {

@@ -21,7 +21,7 @@ use super::job::{Job, JobId};
 use super::reads::{Plan, Target};
 use super::{Attempted, Filesystem, Purpose, SubId};
 use crate::action::{Action, Event};
-use crate::attempt::{Attempt, Stop};
+use crate::attempt::{Attempt, Stop, broken};
 use crate::format::inode::{INODES, Inode, InodePlace};
 use crate::format::unit::{Head, Sector};
 use crate::geometry::GroupIdx;
@@ -62,6 +62,15 @@ struct StepPlan {
     units: Vec<Lba>,
     file: Option<FileStep>,
     next: Option<ScrubPlace>,
+    /// Places that could not be looked at.
+    lost: u64,
+}
+
+impl StepPlan {
+    /// What cannot be looked at is passed over, and counts.
+    fn passed_over(next: Option<ScrubPlace>) -> Self {
+        Self { next, lost: 1, ..Self::default() }
+    }
 }
 
 /// The part of a file that a step reads.
@@ -114,14 +123,20 @@ impl Attempt<'_> {
         match place {
             ScrubPlace::Group(group) => self.plan_group(group, parts),
             ScrubPlace::Inode { lead, slot, page, was_damaged } => {
-                let units = self.inode_units(lead)?;
-                match units.first() {
-                    None => Ok(StepPlan::default()),
-                    Some(&known) if known == lead => {
-                        self.plan_inode(InodePlace { lead, slot }, page, was_damaged, parts)
-                    }
+                let units = match self.inode_units(lead) {
+                    // Without the list of units it has no way on.
+                    Err(Stop::Fail(_)) => return Ok(StepPlan::passed_over(None)),
+                    units => units?,
+                };
+                let (here, page, was_damaged) = match units.first() {
+                    None => return Ok(StepPlan::default()),
+                    Some(&known) if known == lead => (InodePlace { lead, slot }, page, was_damaged),
                     // It begins with the next unit that there is.
-                    Some(&lead) => self.plan_inode(InodePlace { lead, slot: 0 }, 0, false, parts),
+                    Some(&lead) => (InodePlace { lead, slot: 0 }, 0, false),
+                };
+                match self.plan_inode(here, page, was_damaged, parts) {
+                    Err(Stop::Fail(_)) => Ok(StepPlan::passed_over(Some(behind(here)))),
+                    plan => plan,
                 }
             }
         }
@@ -143,7 +158,7 @@ impl Attempt<'_> {
             true => ScrubPlace::inodes_from(Lba::ZERO),
             false => ScrubPlace::Group(group + 1),
         };
-        Ok(StepPlan { units, file: None, next: Some(next) })
+        Ok(StepPlan { units, next: Some(next), ..StepPlan::default() })
     }
 
     /// Units of an inode with its first pages, or some more of its pages.
@@ -155,12 +170,9 @@ impl Attempt<'_> {
         parts: ScrubParts,
     ) -> Result<StepPlan, Stop> {
         let InodePlace { lead, slot } = place;
+        broken(self.superblock.geometry.may_lead(lead).then_some(()))?;
         let number = place.number();
-        let next = match slot + 1 < INODES {
-            true => ScrubPlace::Inode { lead, slot: slot + 1, page: 0, was_damaged: false },
-            false => ScrubPlace::inodes_from(lead + Sectors::new(1)),
-        };
-        let mut plan = StepPlan { next: Some(next), ..StepPlan::default() };
+        let mut plan = StepPlan { next: Some(behind(place)), ..StepPlan::default() };
         if page == 0 && slot == 0 && parts.metadata {
             plan.units.push(lead);
         }
@@ -174,6 +186,8 @@ impl Attempt<'_> {
             }
             plan.units.extend(self.tree_units(number, &inode)?);
         }
+        let geometry = self.superblock.geometry;
+        broken(plan.units.iter().all(|&lead| geometry.may_lead(lead)).then_some(()))?;
         // They are in memory, so that it shows if one is freed meanwhile.
         let leads = plan.units.clone();
         if leads.into_iter().filter(|&lead| !self.want(lead)).count() > 0 {
@@ -241,15 +255,19 @@ impl Filesystem {
                         self.after_repairs.push(id);
                         self.keep_scrub(id, scrubbing);
                     }
-                    Attempted::Complete(StepPlan { units, file, next }) => {
+                    Attempted::Complete(StepPlan { units, file, next, lost }) => {
                         scrubbing.done.next = next;
+                        scrubbing.done.lost += lost;
                         self.read_units_of(id, scrubbing, &units, file);
                     }
                     Attempted::Waits => self.keep_scrub(id, scrubbing),
-                    // What cannot be looked at is passed over, and counts.
+                    // The summary cannot be read, or nothing is written any more.
                     Attempted::Failed(_) => {
                         scrubbing.done.lost += 1;
-                        scrubbing.done.next = after(scrubbing.place);
+                        scrubbing.done.next = match scrubbing.place {
+                            ScrubPlace::Group(group) => Some(ScrubPlace::Group(group + 1)),
+                            ScrubPlace::Inode { .. } => None,
+                        };
                         self.end_scrub(&scrubbing);
                     }
                 }
@@ -468,13 +486,10 @@ impl Filesystem {
     }
 }
 
-/// Where a scrub goes on that cannot look at a place.
-fn after(place: ScrubPlace) -> Option<ScrubPlace> {
-    Some(match place {
-        ScrubPlace::Group(group) => ScrubPlace::Group(group + 1),
-        ScrubPlace::Inode { lead, slot, .. } if slot + 1 < INODES => {
-            ScrubPlace::Inode { lead, slot: slot + 1, page: 0, was_damaged: false }
-        }
-        ScrubPlace::Inode { lead, .. } => ScrubPlace::inodes_from(lead + Sectors::new(1)),
-    })
+/// Where a scrub goes on behind an inode.
+fn behind(InodePlace { lead, slot }: InodePlace) -> ScrubPlace {
+    match slot + 1 < INODES {
+        true => ScrubPlace::Inode { lead, slot: slot + 1, page: 0, was_damaged: false },
+        false => ScrubPlace::inodes_from(lead + Sectors::new(1)),
+    }
 }

@@ -9,7 +9,9 @@ pub(crate) mod fields;
 pub mod inode;
 pub mod ladder;
 pub mod node;
-pub(crate) mod packed;
+pub mod packed;
+#[cfg(test)]
+mod page;
 pub mod record;
 pub mod superblock;
 pub mod unit;

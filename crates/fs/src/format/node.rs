@@ -18,6 +18,9 @@ pub(super) const HEAD: usize = 6;
 /// Bytes of a pair beside its value.
 pub const PAIR: usize = 10;
 
+/// No key is as large, so that there is always a next one.
+pub const KEY_END: u64 = 1 << 63;
+
 /// The deepest tree: with 200 children a node it has more leaves than a disk has sectors.
 pub const DEPTH_MAX: u8 = 7;
 
@@ -101,12 +104,12 @@ impl Node {
     pub fn decode(from: &[u8]) -> Option<Self> {
         let fields = Fields(from);
         let (depth, count) = (fields.u8(at::DEPTH), fields.u16(at::COUNT));
+        if depth > DEPTH_MAX || fields.u8(at::ZERO) != 0 {
+            return None;
+        }
         if count == 0 {
             return (depth == 0 && matches!(fields.u16(at::END), 0 | 6))
                 .then(|| Self { depth, pairs: Vec::new() });
-        }
-        if depth > DEPTH_MAX || fields.u8(at::ZERO) != 0 {
-            return None;
         }
         let mut pairs: Vec<Pair> = Vec::with_capacity(usize::from(count).min(from.len() / PAIR));
         let mut end = HEAD;
@@ -114,7 +117,7 @@ impl Node {
             let rest = from.get(end..).filter(|rest| rest.len() >= PAIR)?;
             let (key, len) = (Fields(rest).u64(0), usize::from(Fields(rest).u16(8)));
             let value = rest.get(PAIR..PAIR + len)?.to_vec();
-            let is_next = pairs.last().is_none_or(|last| last.key < key);
+            let is_next = key < KEY_END && pairs.last().is_none_or(|last| last.key < key);
             let is_sane = is_next && (depth == 0 || len == 8);
             if !is_sane {
                 return None;
@@ -156,6 +159,9 @@ mod tests {
                 assert!(read.pairs.is_sorted_by(|a, b| a.key < b.key), "{at}");
             }
         }
+        let mut last = [0; 100];
+        node(&[(KEY_END, b"no next one")]).encode(&mut last);
+        assert_eq!(Node::decode(&last), None);
         let mut swapped = [0; 100];
         node(&[(5, b"five"), (1, b"one")]).encode(&mut swapped);
         assert_eq!(Node::decode(&swapped), None);

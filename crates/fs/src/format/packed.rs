@@ -4,11 +4,11 @@
 //! [`Node`](super::node::Node) with all its values is not made.
 
 use super::fields::{Fields, FieldsMut};
-use super::node::{DEPTH_MAX, HEAD, PAIR, at};
+use super::node::{DEPTH_MAX, HEAD, KEY_END, PAIR, at};
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Packed<'a> {
+pub struct Packed<'a> {
     bytes: &'a [u8],
     depth: u8,
     count: u16,
@@ -17,9 +17,11 @@ pub(crate) struct Packed<'a> {
 
 /// A pair in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PackedPair<'a> {
-    pub(crate) key: u64,
-    pub(crate) value: &'a [u8],
+pub struct PackedPair<'a> {
+    /// Its key.
+    pub key: u64,
+    /// Its value.
+    pub value: &'a [u8],
     /// Where it begins.
     at: usize,
 }
@@ -32,23 +34,23 @@ impl PackedPair<'_> {
 
 impl<'a> Packed<'a> {
     /// Nothing if what is there cannot be a node.
-    pub(crate) fn new(bytes: &'a [u8]) -> Option<Self> {
+    pub fn new(bytes: &'a [u8]) -> Option<Self> {
         let fields = Fields(bytes);
         let (depth, count) = (fields.u8(at::DEPTH), fields.u16(at::COUNT));
         let end = usize::from(fields.u16(at::END));
+        if depth > DEPTH_MAX || fields.u8(at::ZERO) != 0 || end > bytes.len() {
+            return None;
+        }
         if count == 0 {
             let is_empty = depth == 0 && matches!(end, 0 | HEAD);
             return is_empty.then_some(Self { bytes, depth, count, end: HEAD });
         }
         let packed = Self { bytes, depth, count, end };
-        if depth > DEPTH_MAX || fields.u8(at::ZERO) != 0 || end > bytes.len() {
-            return None;
-        }
         let (mut from, mut last) = (HEAD, None);
         for _ in 0..count {
             let rest = bytes.get(from..end).filter(|rest| rest.len() >= PAIR)?;
             let (key, len) = (Fields(rest).u64(0), usize::from(Fields(rest).u16(8)));
-            let is_next = last.is_none_or(|last| last < key);
+            let is_next = key < KEY_END && last.is_none_or(|last| last < key);
             if !is_next || rest.len() < PAIR + len || (depth > 0 && len != 8) {
                 return None;
             }
@@ -58,17 +60,17 @@ impl<'a> Packed<'a> {
     }
 
     /// How many nodes lie below it on the way to a leaf.
-    pub(crate) fn depth(&self) -> u8 {
+    pub fn depth(&self) -> u8 {
         self.depth
     }
 
     /// How many pairs it has.
-    pub(crate) fn count(&self) -> u16 {
+    pub fn count(&self) -> u16 {
         self.count
     }
 
     /// The pairs in the order of their keys.
-    pub(crate) fn pairs(&self) -> impl Iterator<Item = PackedPair<'a>> + use<'a> {
+    pub fn pairs(&self) -> impl Iterator<Item = PackedPair<'a>> + use<'a> {
         let (bytes, end) = (self.bytes, self.end);
         let mut from = HEAD;
         std::iter::from_fn(move || {
@@ -85,28 +87,30 @@ impl<'a> Packed<'a> {
     }
 
     /// The last pair whose key is not above this one.
-    pub(crate) fn floor(&self, key: u64) -> Option<PackedPair<'a>> {
+    pub fn floor(&self, key: u64) -> Option<PackedPair<'a>> {
         self.pairs().take_while(|pair| pair.key <= key).last()
     }
 
     /// The pair of a key.
-    pub(crate) fn get(&self, key: u64) -> Option<PackedPair<'a>> {
+    pub fn get(&self, key: u64) -> Option<PackedPair<'a>> {
         self.floor(key).filter(|pair| pair.key == key)
     }
 
     /// The first pair.
-    pub(crate) fn first(&self) -> Option<PackedPair<'a>> {
+    pub fn first(&self) -> Option<PackedPair<'a>> {
         self.pairs().next()
     }
 
     /// Whether a pair with a value of this length finds room.
-    pub(crate) fn has_room(&self, len: usize) -> bool {
+    pub fn has_room(&self, len: usize) -> bool {
         self.end + PAIR + len <= self.bytes.len()
     }
 }
 
 /// Adds a pair whose key is not there, and for which there is room, to a node that is one.
-pub(crate) fn insert(bytes: &mut [u8], key: u64, value: &[u8]) {
+///
+/// Panics otherwise.
+pub fn insert(bytes: &mut [u8], key: u64, value: &[u8]) {
     let packed = Packed::new(bytes).expect("it is a node");
     assert!(packed.has_room(value.len()), "it has room");
     let (count, end) = (packed.count, packed.end);
@@ -121,7 +125,9 @@ pub(crate) fn insert(bytes: &mut [u8], key: u64, value: &[u8]) {
 }
 
 /// Takes the pair of a key away, which is there.
-pub(crate) fn remove(bytes: &mut [u8], key: u64) {
+///
+/// Panics if it is not, or what is there is no node.
+pub fn remove(bytes: &mut [u8], key: u64) {
     let packed = Packed::new(bytes).expect("it is a node");
     let (count, end) = (packed.count, packed.end);
     let pair = packed.get(key).expect("the key is there");
@@ -178,9 +184,25 @@ mod tests {
     }
 
     #[test]
+    fn empty_area_takes_a_pair_exactly_if_it_is_a_node() {
+        for at in 0..HEAD {
+            for byte in 0..=255 {
+                let mut bytes = [0; 60];
+                bytes[at] = byte;
+                assert_eq!(Packed::new(&bytes).is_some(), Node::decode(&bytes).is_some());
+                if Packed::new(&bytes).is_some() {
+                    insert(&mut bytes, 7, b"seven");
+                    assert_eq!(Packed::new(&bytes).unwrap().get(7).unwrap().value, b"seven");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn it_is_a_node_exactly_where_one_can_be_read() {
         let mut rng = Streams::new(4).stream("packed");
-        let pairs = (0..5).map(|key| Pair { key: key * 7, value: vec![1; key as usize] }).collect();
+        let value = |key: u64| vec![1; key as usize];
+        let pairs = (0..5).map(|key| Pair { key: key << 61, value: value(key) }).take(4).collect();
         let mut right = [0; 120];
         Node { depth: 0, pairs }.encode(&mut right);
         for _ in 0..20_000 {

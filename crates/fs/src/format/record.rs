@@ -14,6 +14,7 @@
 use levelhead_units::{Lba, Sectors};
 
 use super::fields::{Fields, FieldsMut};
+use super::superblock::COUNT_END;
 use super::unit::{BODY, HEAD, Head, Kind, Sector};
 
 /// Bytes of the beginning of a descriptor's body.
@@ -24,6 +25,9 @@ const ENTRY: usize = 16;
 
 /// Entries of a descriptor's sector.
 pub const ENTRIES: usize = (BODY - BEGIN) / ENTRY;
+
+/// No record has as many sectors: no journal has.
+const RECORD_END: u64 = 1 << 20;
 
 mod at {
     pub(super) const RECORD: usize = 0;
@@ -150,8 +154,10 @@ impl Descriptor {
         let (part, sectors) = (body.u32(at::PART), body.u32(at::SECTORS));
         let count = body.u32(at::ENTRIES) as usize;
         let is_sane = body.u64(at::RECORD) == head.generation
+            && head.generation < COUNT_END
             && part < sectors
-            && sectors == Self::sectors_for(count);
+            && sectors == Self::sectors_for(count)
+            && (2 * u64::from(sectors)..RECORD_END).contains(&body.u32(at::ALL).into());
         if !is_sane {
             return None;
         }
@@ -208,6 +214,33 @@ const _: () = assert!(ENTRIES == 248);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn record_after_which_none_could_come_is_none() {
+        for (record, is_one) in [(COUNT_END - 1, true), (COUNT_END, false), (u64::MAX, false)] {
+            let (filesystem, oldest, oldest_at, entries) = (5, 1, 0, Vec::new());
+            let descriptor = Descriptor { filesystem, record, oldest, oldest_at, entries };
+            let (place, sector) = (Lba::new(9), descriptor.encode(&[Lba::new(9)])[0]);
+            assert_eq!(Descriptor::decode_part(&sector, 5, place).is_some(), is_one);
+        }
+    }
+
+    #[test]
+    fn descriptor_that_is_longer_than_its_record_or_a_record_than_a_journal_is_none() {
+        let (filesystem, record, oldest, oldest_at, entries) = (5, 1, 1, 0, Vec::new());
+        let descriptor = Descriptor { filesystem, record, oldest, oldest_at, entries };
+        let place = Lba::new(9);
+        for (all, is_one) in
+            [(0, false), (1, false), (2, true), (1 << 20, false), (u32::MAX, false)]
+        {
+            let mut sector = descriptor.encode(&[place])[0];
+            let head = Head::open(&sector).unwrap();
+            FieldsMut(&mut sector[HEAD..]).put_u32(at::ALL, all);
+            head.seal(&mut sector);
+            let found = Descriptor::decode_part(&sector, 5, place);
+            assert_eq!(found.is_some(), is_one, "{all} sectors");
+        }
+    }
 
     #[test]
     fn descriptor_is_read_as_it_was_written_and_only_where_it_lies() {

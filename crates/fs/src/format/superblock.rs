@@ -43,6 +43,9 @@ mod at {
     pub(super) const SUM: usize = 4092;
 }
 
+/// No generation and no name of a record is as large, so that there is always a next one.
+pub(crate) const COUNT_END: u64 = 1 << 63;
+
 /// Bytes of a label.
 pub const LABEL_MAX: usize = 48;
 
@@ -190,8 +193,9 @@ impl Superblock {
         let is_sane = geometry.is_sane()
             && (is_zero || !are_all_known)
             && (1..=INTERLEAVE_MAX).contains(&fields.u8(at::INTERLEAVE))
-            && fields.u64(at::RECORD) > 0
-            && geometry.may_lead(Lba::new(fields.u64(at::SUMMARY)));
+            && (1..COUNT_END).contains(&fields.u64(at::RECORD))
+            && fields.u64(at::GENERATION) < COUNT_END
+            && geometry.may_lead_summary(Lba::new(fields.u64(at::SUMMARY)));
         if !is_sane {
             return Err(NoSuperblock::Damaged);
         }
@@ -289,6 +293,9 @@ mod tests {
             Superblock { geometry, ..one() },
             Superblock { interleave: 0, ..one() },
             Superblock { summary: Lba::ZERO, ..one() },
+            Superblock { record: 0, ..one() },
+            Superblock { record: COUNT_END, ..one() },
+            Superblock { generation: u64::MAX, ..one() },
         ] {
             assert_eq!(Superblock::decode(&wrong.encode()), Err(NoSuperblock::Damaged));
         }

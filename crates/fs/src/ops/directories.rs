@@ -96,7 +96,7 @@ impl Attempt<'_> {
                 return Err(Stop::Fail(Errno::NoSpace));
             }
         }
-        of.inode.size += 1;
+        of.inode.size = of.inode.size.saturating_add(1);
         self.tree_insert(of, key, entry.encode())
     }
 
@@ -128,7 +128,7 @@ impl Attempt<'_> {
                 left = left.saturating_sub(LISTED + 8);
             }
         }
-        let mut from = after.max(PARENT) + 1;
+        let mut from = after.max(PARENT).saturating_add(1);
         loop {
             let pairs = self.tree_from(number, &directory, from)?;
             let Some(last) = pairs.last() else { return Ok(listed) };

@@ -2,13 +2,18 @@
 //!
 //! Pages of a file are its sectors, counted from its beginning. What a window of the tree does not cover is a hole.
 
-use levelhead_units::{Extent, Lba, Sectors};
+use levelhead_units::{Extent, Lba, SECTOR_SIZE, Sectors};
 
 use crate::attempt::{Attempt, Stop, broken};
 use crate::format::extent::{CodingExtent, Window};
 use crate::format::inode::{FileKind, Inode};
+use crate::format::node::Pair;
+use crate::ops::attributes::SIZE_MAX;
 use crate::space::Wanted;
 use crate::tree::Owned;
+
+/// Pages of the largest file.
+pub(crate) const PAGES_MAX: u64 = SIZE_MAX / SECTOR_SIZE as u64;
 
 /// A window and its first page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +30,7 @@ impl Mapped {
 
     /// The page that the coding extent's first sector would have.
     fn base(&self) -> u64 {
-        self.page.wrapping_sub(self.window.skip.into())
+        self.page - u64::from(self.window.skip)
     }
 }
 
@@ -37,8 +42,12 @@ pub(crate) struct Pages {
 }
 
 impl Attempt<'_> {
-    fn decode_window(&self, bytes: &[u8]) -> Result<Window, Stop> {
-        broken(Window::decode(bytes, self.superblock.geometry.sectors))
+    /// A pair of a file's tree.
+    fn decode_window(&self, pair: &Pair) -> Result<Mapped, Stop> {
+        let window = broken(Window::decode(&pair.value, self.superblock.geometry.sectors))?;
+        // All of its coding extent would have a place in the file.
+        let is_inside = (u64::from(window.skip)..PAGES_MAX).contains(&pair.key);
+        broken(is_inside.then_some(Mapped { page: pair.key, window }))
     }
 
     /// The windows over some pages, each cut to them, in order; at most `most` of them.
@@ -53,8 +62,7 @@ impl Attempt<'_> {
         if let Some(pair) = self.tree_floor(number, inode, pages.from)?
             && pair.key < pages.from
         {
-            let window = self.decode_window(&pair.value)?;
-            found.extend(cut(Mapped { page: pair.key, window }, pages));
+            found.extend(cut(self.decode_window(&pair)?, pages));
         }
         let mut from = pages.from;
         loop {
@@ -65,8 +73,7 @@ impl Attempt<'_> {
                 if pair.key >= pages.to || found.len() >= most {
                     return Ok(found);
                 }
-                let window = self.decode_window(&pair.value)?;
-                found.extend(cut(Mapped { page: pair.key, window }, pages));
+                found.extend(cut(self.decode_window(&pair)?, pages));
             }
         }
     }
@@ -79,7 +86,7 @@ impl Attempt<'_> {
         page: u64,
     ) -> Result<Option<Mapped>, Stop> {
         let Some(pair) = self.tree_floor(number, inode, page)? else { return Ok(None) };
-        let mapped = Mapped { page: pair.key, window: self.decode_window(&pair.value)? };
+        let mapped = self.decode_window(&pair)?;
         Ok((page < mapped.end()).then_some(mapped))
     }
 
@@ -102,7 +109,7 @@ impl Attempt<'_> {
             }
             // The last one first: what is cut in two parts is looked at once.
             let found = match self.tree_floor(of.number, of.inode, pages.to.wrapping_sub(1))? {
-                Some(pair) => Mapped { page: pair.key, window: self.decode_window(&pair.value)? },
+                Some(pair) => self.decode_window(&pair)?,
                 None => return Ok(true),
             };
             if found.end() <= pages.from {
@@ -173,7 +180,7 @@ impl Attempt<'_> {
             let rest = Extent::new(extent.all().end(), Sectors::new(rest + 1));
             self.give_back(rest)?;
         }
-        inode.sectors += extent.all().sectors.get();
+        inode.sectors = inode.sectors.saturating_add(extent.all().sectors.get());
         // What was there before has left its sums.
         for lba in extent.all().iter() {
             self.set_sum(lba, None)?;
@@ -204,7 +211,7 @@ impl Attempt<'_> {
         if !self.take_behind(behind)? {
             return Ok(None);
         }
-        inode.sectors += behind.sectors.get();
+        inode.sectors = inode.sectors.saturating_add(behind.sectors.get());
         for lba in new.iter().skip(extent.data as usize) {
             self.set_sum(lba, None)?;
         }
@@ -215,8 +222,9 @@ impl Attempt<'_> {
 /// A coding extent of this many data sectors, anywhere.
 fn shape(interleave: u8, ladder: &crate::format::ladder::Ladder, data: u32) -> CodingExtent {
     assert!(data > 0, "an extent has data");
-    // Woven only as far as every codeword has some sectors.
-    let depth = u32::from(interleave).min(data.div_ceil(WOVEN_MIN)).max(1);
+    // Woven only as far as every codeword has some sectors, and so far that none has more than the ladder allows.
+    let depth = u32::from(interleave).min(data.div_ceil(WOVEN_MIN));
+    let depth = depth.max(data.div_ceil(ladder.data_max().into()));
     let redundant = ladder.redundant(data.div_ceil(depth));
     CodingExtent { lba: Lba::ZERO, data, redundant, depth: depth as u8, kind: FileKind::Auto }
 }
@@ -231,4 +239,25 @@ fn cut(mapped: Mapped, pages: Pages) -> Option<Mapped> {
         page: from,
         window: mapped.window.part((from - mapped.page) as u32, (to - from) as u32),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::ladder::Ladder;
+
+    #[test]
+    fn every_extent_has_codewords_that_the_ladder_has() {
+        for rungs in [&[1][..], &[4], &[0, 4], &[0, 4, 8, 16], &[0, 246]] {
+            let ladder = Ladder::new(rungs).unwrap();
+            for interleave in [1, 2, 8, 64] {
+                for data in 1..=u32::from(interleave) * u32::from(ladder.data_max()) {
+                    let extent = shape(interleave, &ladder, data);
+                    assert!((1..=interleave).contains(&extent.depth), "{data} of {rungs:?}");
+                    assert!(extent.word_data(0) <= u32::from(ladder.data_max()));
+                    assert!(extent.is_sane(1 << 30));
+                }
+            }
+        }
+    }
 }

@@ -212,7 +212,8 @@ impl Attempt<'_> {
             true => self.tree_insert(&mut of, inode, Vec::new())?,
             false => self.tree_remove(&mut of, inode)?,
         }
-        list.size = if is_damaged { list.size + 1 } else { list.size.saturating_sub(1) };
+        list.size =
+            if is_damaged { list.size.saturating_add(1) } else { list.size.saturating_sub(1) };
         self.set_inode(number, &list)
     }
 
