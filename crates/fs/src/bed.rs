@@ -234,7 +234,8 @@ impl Bed {
         }
     }
 
-    fn wait_until(&mut self, at: Instant) {
+    /// Time passes.
+    pub(crate) fn wait_until(&mut self, at: Instant) {
         self.now = self.now.max(at);
         self.fs.handle_timeout(self.now);
         self.take();
@@ -335,7 +336,7 @@ fn disk_sectors(disk: &Memory) -> usize {
     disk.size().as_usize()
 }
 
-fn copy(disk: &Memory) -> Memory {
+pub(crate) fn copy(disk: &Memory) -> Memory {
     let size = Sectors::new(disk_sectors(disk) as u64);
     let mut other = Memory::new(size);
     let all = Extent::new(Lba::ZERO, size);

@@ -55,6 +55,13 @@ fn scrub_repairs_all_copies_of_metadata() {
     }
 }
 
+/// A write that had looked behind the end of a file, and found nothing to be zeroed, went on when the file had become short: what was
+/// cut off was there again.
+#[test]
+fn write_that_meets_a_truncation_brings_nothing_back() {
+    swarm(11_473, 1, &Aim::DEFAULT);
+}
+
 /// How many seeds it takes until the swarm notices that a rule is left out.
 fn seeds_to_find(rule: Rule) -> Option<u64> {
     let aim = Aim { rules: Rules::without(rule), ..Aim::DEFAULT };

@@ -55,6 +55,11 @@ impl Filesystem {
         self.files.entry(inode).or_default()
     }
 
+    /// How often a file's content was changed.
+    pub(super) fn version(&self, inode: u64) -> u64 {
+        self.files.get(&inode).map_or(0, |file| file.version)
+    }
+
     /// What is known of an inode, with what is in memory alone.
     pub(super) fn effective(&self, attributes: Attributes) -> Attributes {
         let Some(file) = self.files.get(&attributes.inode) else { return attributes };

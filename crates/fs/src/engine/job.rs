@@ -49,13 +49,15 @@ pub(super) struct Asking {
     /// Pages that were read for it, and what of the file they are of: it is void if that has been written to since.
     pub(super) pages: BTreeMap<u64, Piece>,
     pub(super) version: u64,
+    /// Of a write the version of the file's content of which everything behind the end is zero.
+    pub(super) tail_of: u64,
     /// How far a request is that takes several steps.
     pub(super) step: u8,
 }
 
 impl Asking {
     pub(super) fn new(request: Request) -> Self {
-        Self { request, pages: BTreeMap::new(), version: 0, step: 0 }
+        Self { request, pages: BTreeMap::new(), version: 0, tail_of: 0, step: 0 }
     }
 }
 

@@ -18,6 +18,9 @@ use crate::space::free_at_first;
 /// Windows that one attempt takes out of a file.
 const CUT_MAX: usize = 64;
 
+/// The step of a change of attributes after which the file is as long in memory as it is to be.
+const LENGTHENED: u8 = 1;
+
 impl Filesystem {
     /// Attempts the jobs that are ready.
     pub(super) fn run_jobs(&mut self, now: Instant) -> bool {
@@ -210,11 +213,17 @@ impl Filesystem {
         if let Some(wanted) = size
             && !self.is_read_only()
         {
-            match self.lengthen(id, &mut asking, number, wanted) {
-                None => return self.keep(id, Job::Request(asking)),
-                Some(Err(errno)) => return self.reply(request, Answer::Failed(errno)),
-                Some(Ok(true)) => size = None,
-                Some(Ok(false)) => {}
+            // It stays longer while the rest of what is to change is read: its size is no matter of the inode's until it is flushed.
+            if asking.step == 0 {
+                match self.lengthen(id, &mut asking, number, wanted) {
+                    None => return self.keep(id, Job::Request(asking)),
+                    Some(Err(errno)) => return self.reply(request, Answer::Failed(errno)),
+                    Some(Ok(true)) => asking.step = LENGTHENED,
+                    Some(Ok(false)) => {}
+                }
+            }
+            if asking.step == LENGTHENED {
+                size = None;
             }
         }
         let known_size = self.files.get(&number).and_then(|file| file.size);

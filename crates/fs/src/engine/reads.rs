@@ -212,7 +212,7 @@ impl Filesystem {
             match read.stage {
                 Stage::Done => {
                     let read = self.page_reads.remove(&id).expect("it is there");
-                    let version = self.files.get(&number).map_or(0, |file| file.version);
+                    let version = self.version(number);
                     // What was written meanwhile may have other sectors, and other sums.
                     if !read.lost.is_empty() && version != asking.version && asking.step < 3 {
                         asking.step += 1;
@@ -246,7 +246,7 @@ impl Filesystem {
             }
             Attempted::Complete((bytes, mut plan)) => {
                 self.find_in_memory(number, offset / PAGE, &mut plan);
-                asking.version = self.files.get(&number).map_or(0, |file| file.version);
+                asking.version = self.version(number);
                 if let What::Read { count, .. } = &mut asking.request.what {
                     *count = bytes as u32;
                 }

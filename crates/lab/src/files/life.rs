@@ -164,12 +164,15 @@ impl Life<'_> {
         depth: u32,
     ) -> Result<(), String> {
         let ended = self.live(&mut machine, &mut left, window, depth);
-        if ended.is_err() && self.told.is_empty() {
+        let at_rest = ended.and_then(|()| {
+            let found = machine.walk()?;
+            let is_now = machine.model.is_now(&found);
+            is_now.map(|()| found).map_err(|how| format!("at rest: {how}"))
+        });
+        if at_rest.is_err() && self.told.is_empty() {
             self.told = machine.told.clone();
         }
-        ended?;
-        let (found, model) = (machine.walk()?, machine.model.clone());
-        model.is_now(&found).map_err(|how| format!("at rest: {how}"))?;
+        let found = at_rest?;
         // Who unmounts may know files without names still: those stay until the next mount.
         let forgets = self.rng.below(2) == 0;
         if forgets {
