@@ -146,8 +146,16 @@ impl Filesystem {
         }
         let Some(committing) = &self.committing else { return self.close(now) };
         match committing.state {
-            State::Waiting if committing.writes.is_empty() || !self.keeps(Rule::Data) => {
-                let needs_flush = committing.had_direct && self.keeps(Rule::Flush);
+            State::Waiting => {
+                let mut stale = committing.stale.values().map(CodingExtent::all);
+                let are_written = committing.writes.is_empty()
+                    && !stale.clone().any(|all| self.repairs.is_inside(all));
+                if !are_written && self.keeps(Rule::Data) {
+                    return false;
+                }
+                // RP3
+                let is_unsafe = stale.any(|all| self.repairs.is_unsafe(all));
+                let needs_flush = (committing.had_direct || is_unsafe) && self.keeps(Rule::Flush);
                 let state = if needs_flush { State::Flushing } else { State::Blocked };
                 self.committing.as_mut().expect("it is there").state = state;
                 if needs_flush {
@@ -156,7 +164,7 @@ impl Filesystem {
                 true
             }
             State::Blocked => self.write_record(),
-            State::Waiting | State::Flushing | State::Writing => false,
+            State::Flushing | State::Writing => false,
         }
     }
 

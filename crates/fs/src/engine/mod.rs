@@ -12,7 +12,7 @@
 //!
 //! - EN1. A job changes nothing before its attempt is complete; then all its changes are in the running transaction.
 //! - EN2. A transaction's record is written when everything that it points to is on the medium: what was written directly has
-//!   ended, and was flushed.
+//!   ended, and was flushed. So were repairs of what it makes stale ([`repairs`]).
 //! - EN3. One transaction commits at a time, in the order of their names.
 //! - EN4. A unit is written in place only as a durable record has it; a place of the journal is written over only when everything of
 //!   its record is in place and flushed, and a durable record says so.
@@ -29,6 +29,7 @@ mod mounting;
 mod places;
 mod reads;
 mod reencode;
+mod repairs;
 mod room;
 mod scrub;
 mod units;
@@ -51,6 +52,7 @@ use self::journal::Journal;
 use self::mounting::Mounting;
 use self::places::StaleExtent;
 use self::reads::{Codes, PageRead, SectorCache};
+use self::repairs::Repairs;
 use self::room::page_cost;
 use self::scrub::Scrubbing;
 use self::units::UnitRead;
@@ -91,7 +93,8 @@ pub struct Filesystem {
     unit_reads: BTreeMap<Lba, UnitRead>,
     page_reads: BTreeMap<JobId, PageRead>,
     scrubs: BTreeMap<JobId, Scrubbing>,
-    /// Jobs that go on when a sector has been written anew.
+    repairs: Repairs,
+    /// Jobs that go on when a sector has been written anew, or flushed.
     after_repairs: Vec<JobId>,
     running: Transaction,
     committing: Option<Committing>,
@@ -119,8 +122,6 @@ pub struct Filesystem {
     settle_at: Option<Instant>,
     /// When it moved last.
     moved_at: Instant,
-    /// Whether a write was given to the disk that no flush has followed.
-    is_unflushed: bool,
 }
 
 /// Where it is in its life.
@@ -158,6 +159,8 @@ enum Purpose {
     Mark,
     InPlace,
     FlushInPlace,
+    /// Makes repairs safe.
+    FlushRepairs,
     Place(Lba),
     Mount,
     Superblock,
@@ -170,7 +173,7 @@ impl Purpose {
     fn is_write(self) -> bool {
         match self {
             Self::Unit(_) | Self::Pages(_) | Self::Scrub(_) => false,
-            Self::FlushBeforeRecord | Self::FlushInPlace => false,
+            Self::FlushBeforeRecord | Self::FlushInPlace | Self::FlushRepairs => false,
             Self::Repair | Self::Direct | Self::Record | Self::Mark | Self::InPlace => true,
             Self::Place(_) | Self::Mount | Self::Superblock => true,
         }
@@ -246,6 +249,7 @@ impl Filesystem {
             unit_reads: BTreeMap::new(),
             page_reads: BTreeMap::new(),
             scrubs: BTreeMap::new(),
+            repairs: Repairs::default(),
             after_repairs: Vec::new(),
             running,
             committing: None,
@@ -265,7 +269,6 @@ impl Filesystem {
             commit_at: None,
             settle_at: None,
             moved_at: now,
-            is_unflushed: false,
             superblock,
             settings,
         };
@@ -289,16 +292,21 @@ impl Filesystem {
     /// The disk has ended a command.
     pub fn handle_done(&mut self, now: Instant, sub: SubId, reply: Reply) {
         let Some(inside) = self.subs.remove(&sub) else { panic!("{sub:?} is not inside") };
+        self.note_repairs_done(sub, &reply);
         match inside.what {
             Purpose::Unit(lead) => self.handle_unit(lead, reply),
             Purpose::Pages(job) => self.handle_pages(job, sub, reply),
-            Purpose::Repair => self.ready.extend(std::mem::take(&mut self.after_repairs)),
+            Purpose::Repair => {
+                self.handle_rewritten(inside.extent.expect("a write has a place").lba);
+            }
             Purpose::Direct => self.handle_direct(sub, &reply),
             Purpose::FlushBeforeRecord => self.handle_flushed(&reply),
             Purpose::Record => self.handle_record(now, &reply),
             Purpose::Mark => self.handle_mark(&reply),
             Purpose::InPlace => self.handle_in_place(sub, &reply),
             Purpose::FlushInPlace => self.handle_flushed_in_place(&reply),
+            Purpose::FlushRepairs if is_stored(&reply) => {}
+            Purpose::FlushRepairs => self.break_down(),
             Purpose::Place(group) => self.handle_placed(group, sub, &reply),
             Purpose::Mount => self.handle_mount(sub, reply),
             Purpose::Superblock => self.handle_superblock(&reply),
@@ -529,20 +537,11 @@ impl Filesystem {
         }
     }
 
-    /// Whether a sector of an extent is being written anew: what is written there next could come first.
-    fn is_being_repaired(&self, extent: Extent) -> bool {
-        let repairs = self.subs.values().filter(|inside| inside.what == Purpose::Repair);
-        repairs
-            .filter_map(|inside| inside.extent)
-            .any(|other| other.lba < extent.end() && extent.lba < other.end())
-    }
-
     /// Hands a command to the disk.
     fn submit(&mut self, what: Purpose, request: BlockRequest) -> SubId {
         self.sub_last += 1;
         let sub = SubId(self.sub_last);
         let extent = request.command.extent();
-        self.is_unflushed |= request.command.is_write();
         self.subs.insert(sub, Inside { what, extent });
         self.actions.push_back(Action::Submit(Submit { sub, request }));
         sub
@@ -566,7 +565,7 @@ impl Filesystem {
 
     fn submit_flush(&mut self, what: Purpose) -> SubId {
         let sub = self.submit(what, BlockRequest::bare(Command::Flush));
-        self.is_unflushed = false;
+        self.repairs.note_flush(sub);
         sub
     }
 

@@ -20,7 +20,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use levelhead_block::{Buf, Durability, Effort, Outcome, Piece, Reply};
+use levelhead_block::{Buf, Effort, Outcome, Piece, Reply};
 use levelhead_erasure::{Code, Kernel, Symbol};
 use levelhead_units::{Extent, Lba, Sectors};
 
@@ -92,6 +92,15 @@ enum Stage {
     Around,
     Full,
     Done,
+}
+
+/// A sector that was computed from its codeword.
+#[derive(Debug)]
+struct Computed {
+    lba: Lba,
+    bytes: Buf,
+    /// Whether a cut may take what is written anew of it.
+    may_be_lost: bool,
 }
 
 /// Sectors of files in memory, those that were used last, each with its checksum: what lies in its place is another one when that
@@ -545,7 +554,7 @@ impl Filesystem {
         let filesystem = self.superblock.filesystem();
         let read = &self.page_reads[&id];
         let zero = [0; PAGE as usize];
-        let mut computed: Vec<(Lba, Buf)> = Vec::new();
+        let mut computed: Vec<Computed> = Vec::new();
         for extent in &read.around {
             if !self.is_whole(extent) {
                 continue; // It is being written.
@@ -583,10 +592,18 @@ impl Filesystem {
                     continue;
                 }
                 drop(all);
-                computed.extend(bad.into_iter().zip(room));
+                // RP1, RP3
+                let is_unsafe =
+                    |lba: &Lba| self.repairs.is_unsafe(Extent::new(*lba, Sectors::new(1)));
+                let others = (0..symbols).map(place).filter(|lba| !bad.contains(lba));
+                let others = others.filter(is_unsafe).count();
+                let may_be_lost = bad.len() + others <= usize::from(extent.redundant)
+                    && !self.stale.contains_key(&extent.lba);
+                let computed_of = |(lba, bytes)| Computed { lba, bytes, may_be_lost };
+                computed.extend(bad.into_iter().zip(room).map(computed_of));
             }
         }
-        for (lba, buf) in computed {
+        for Computed { lba, bytes: buf, may_be_lost } in computed {
             let read = self.page_reads.get_mut(&id).expect("it reads");
             let Some(sum) = read.sums[&lba] else { continue };
             if sum_of(filesystem, lba, buf.as_slice()) != sum {
@@ -599,7 +616,7 @@ impl Filesystem {
                 self.counts.decoded += 1;
             }
             self.sectors.insert(lba, piece.clone(), sum);
-            let is_repaired = self.repair(lba, sum, piece);
+            let is_repaired = may_be_lost && self.repair(lba, sum, piece);
             let read = self.page_reads.get_mut(&id).expect("it reads");
             read.repaired += u64::from(is_repaired);
         }
@@ -611,7 +628,7 @@ impl Filesystem {
             return false;
         }
         // Another reader has met it, too.
-        if self.is_being_repaired(Extent::new(lba, Sectors::new(1))) {
+        if self.repairs.is_inside(Extent::new(lba, Sectors::new(1))) {
             return false;
         }
         // Its place may have another owner by now; units that have left memory say nothing of that.
@@ -620,7 +637,7 @@ impl Filesystem {
         }
         self.counts.repaired += 1;
         self.actions.push_back(Action::Event(Event::Repaired { lba }));
-        self.submit_write(Purpose::Repair, lba, vec![piece], Durability::Cached);
+        self.rewrite(lba, piece);
         true
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use levelhead_block::{Buf, Durability, Effort, Outcome, Piece, Reply};
+use levelhead_block::{Effort, Outcome, Reply};
 use levelhead_units::{Extent, Lba, Sectors};
 
 use super::job::JobId;
@@ -61,8 +61,10 @@ impl Filesystem {
             (head.filesystem == filesystem && head.lba == lead).then_some((head, sector))
         });
         if let Some((head, sector)) = opened {
-            let read = self.unit_reads.remove(&lead).expect("it is being read");
-            self.mend_copies(&read.bad, &sector);
+            let mut read = self.unit_reads.remove(&lead).expect("it is being read");
+            // One that has needed retries is right.
+            read.bad.retain(|&bad| bad != copy);
+            self.mend_copies(&[copy], &read.bad, &sector);
             self.cache.insert_read(lead, &head, sector);
             self.wake(read.waiting);
             return;
@@ -77,18 +79,6 @@ impl Filesystem {
         self.lost.insert(lead);
         self.actions.push_back(Action::Event(Event::MetadataLost { lead }));
         self.wake(read.waiting);
-    }
-
-    pub(super) fn mend_copies(&mut self, bad: &[Lba], sector: &Sector) {
-        if self.is_read_only() {
-            return;
-        }
-        for &lba in bad {
-            let piece = Piece::whole(std::sync::Arc::new(Buf::copy_of(sector)));
-            self.submit_write(Purpose::Repair, lba, vec![piece], Durability::Cached);
-            self.counts.repaired += 1;
-            self.actions.push_back(Action::Event(Event::Repaired { lba }));
-        }
     }
 
     /// Jobs of which something has come may be attempted again once nothing else is missing.

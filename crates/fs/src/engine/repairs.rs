@@ -1,0 +1,119 @@
+//! Sectors that are written anew because a read did not bring them, or not right.
+//!
+//! Until such a write has ended and a flush has followed, a power cut may leave nothing of the sector: what it is computed from has to last
+//! that long.
+//!
+//! # Invariants
+//!
+//! - RP1. A sector of a file is written anew only while its codeword can do without it and without all others of it that are not safe.
+//! - RP2. A copy of a unit is written anew only while another right copy is safe, and nothing else is on its way there.
+//! - RP3. A record that makes a coding extent's redundancy void after a cut is written when its repairs are safe, and nothing of the
+//!   extent is written anew from then on until its redundancy counts again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use levelhead_block::{Buf, Durability, Piece, Reply};
+use levelhead_units::{Extent, Lba, Sectors};
+
+use super::job::JobId;
+use super::{Filesystem, Purpose, SubId, is_stored};
+use crate::action::{Action, Event};
+use crate::format::unit::Sector;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Repairs {
+    /// On their way.
+    inside: BTreeSet<Lba>,
+    /// Those that have ended since the last flush, each with the number of its end.
+    ended: BTreeMap<Lba, u64>,
+    ends: u64,
+    /// Flushes that are inside, and how many had ended when they were sent.
+    flushes: BTreeMap<SubId, u64>,
+}
+
+impl Repairs {
+    /// A flush is sent.
+    pub(super) fn note_flush(&mut self, sub: SubId) {
+        self.flushes.insert(sub, self.ends);
+    }
+
+    /// A command has ended; whether it was such a flush.
+    fn note_done(&mut self, sub: SubId, reply: &Reply) -> bool {
+        let Some(ends) = self.flushes.remove(&sub) else { return false };
+        if is_stored(reply) {
+            self.ended.retain(|_, end| *end > ends);
+        }
+        true
+    }
+
+    /// Whether one of the sectors is on its way.
+    pub(super) fn is_inside(&self, extent: Extent) -> bool {
+        self.inside.range(extent.lba..extent.end()).next().is_some()
+    }
+
+    /// Whether a power cut may take one of the sectors.
+    pub(super) fn is_unsafe(&self, extent: Extent) -> bool {
+        self.is_inside(extent) || self.ended.range(extent.lba..extent.end()).next().is_some()
+    }
+}
+
+impl Filesystem {
+    /// A sector is written anew.
+    pub(super) fn rewrite(&mut self, lba: Lba, piece: Piece) {
+        self.repairs.inside.insert(lba);
+        self.submit_write(Purpose::Repair, lba, vec![piece], Durability::Cached);
+    }
+
+    pub(super) fn handle_rewritten(&mut self, lba: Lba) {
+        self.repairs.inside.remove(&lba);
+        self.repairs.ends += 1;
+        let end = self.repairs.ends;
+        self.repairs.ended.insert(lba, end);
+        self.ready.extend(std::mem::take(&mut self.after_repairs));
+    }
+
+    /// A command has ended.
+    pub(super) fn note_repairs_done(&mut self, sub: SubId, reply: &Reply) {
+        if self.repairs.note_done(sub, reply) {
+            self.ready.extend(std::mem::take(&mut self.after_repairs));
+        }
+    }
+
+    /// A job goes on when those are safe that are on their way, or have ended.
+    pub(super) fn await_repairs(&mut self, job: JobId) {
+        self.after_repairs.push(job);
+        let is_flushing = self.repairs.flushes.values().any(|&ends| ends == self.repairs.ends);
+        if self.repairs.inside.is_empty() && !is_flushing {
+            self.submit_flush(Purpose::FlushRepairs);
+        }
+    }
+
+    /// Writes bad copies of a unit anew, of which `right` were read and are right; returns how many are written.
+    pub(super) fn mend_copies(&mut self, right: &[Lba], bad: &[Lba], sector: &Sector) -> u64 {
+        let one = |lba: Lba| Extent::new(lba, Sectors::new(1));
+        let is_safe = |&&lba: &&Lba| !bad.contains(&lba) && !self.repairs.is_unsafe(one(lba));
+        // RP2
+        if self.is_read_only() || right.iter().filter(is_safe).count() == 0 {
+            return 0;
+        }
+        let mut mended = 0;
+        for &lba in bad {
+            let is_touched = self.subs.values().any(|inside| {
+                inside.what.is_write() && inside.extent.is_some_and(|extent| extent.contains(lba))
+            });
+            if is_touched {
+                continue;
+            }
+            mended += 1;
+            self.rewrite(lba, Piece::whole(Arc::new(Buf::copy_of(sector))));
+            self.actions.push_back(Action::Event(Event::Repaired { lba }));
+        }
+        self.counts.repaired += mended;
+        mended
+    }
+}
+
+#[cfg(test)]
+mod tests;
