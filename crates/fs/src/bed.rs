@@ -268,6 +268,12 @@ impl Bed {
         self.take();
     }
 
+    /// Everything begins to come to its place.
+    pub(crate) fn begin_unmount(&mut self) {
+        self.fs.unmount(self.now);
+        self.take();
+    }
+
     /// Everything comes to its place, and the disk is left in order.
     pub(crate) fn unmount(self) -> Memory {
         self.unmount_counted().0
@@ -275,8 +281,7 @@ impl Bed {
 
     /// The same, with the sectors that were read in all.
     pub(crate) fn unmount_counted(mut self) -> (Memory, u64) {
-        self.fs.unmount(self.now);
-        self.take();
+        self.begin_unmount();
         while self.step() {}
         assert!(self.fs.is_unmounted(), "{}", self.fs.left());
         (self.disk, self.read)

@@ -7,6 +7,10 @@
 //!
 //! What the newest complete record says counts, and everything back to the oldest one that it names. Of each place the newest word
 //! counts: what was freed later is left alone. Replaying twice is like replaying once.
+//!
+//! Superblocks are written one after the other, and nothing else is before all of them are. So whichever of them a cut leaves is right: an
+//! older one has what is in its place already brought there once more, and the newest one says that it is there. Records of a life that
+//! ended in order are below the name that the next one begins with, and only that one writes over them: the journal needs no mark at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -480,3 +484,6 @@ impl Filesystem {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;
