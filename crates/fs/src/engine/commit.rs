@@ -320,6 +320,12 @@ impl Filesystem {
         if is_marking || !self.journal.has_over(oldest) || oldest <= self.journal.oldest() {
             return false;
         }
+        self.write_mark(oldest);
+        true
+    }
+
+    /// Says which is the oldest record that counts.
+    fn write_mark(&mut self, oldest: u64) {
         let at = self.journal.take_mark();
         // A mark has the name of the newest durable record: it is that one's word, brought up to date.
         let record = self.journal.durable();
@@ -334,7 +340,16 @@ impl Filesystem {
         let pieces = assemble(&descriptor, lba, Vec::new());
         self.checkpoint.marking = oldest;
         self.submit_write(Purpose::Mark, lba, pieces, Durability::Durable);
-        true
+    }
+
+    /// At the end, when everything is in its place: says that no record counts any more, if one does; whether it does.
+    pub(super) fn mark_end(&mut self) -> bool {
+        let over = self.running.record;
+        let counts = self.journal.oldest() < over && self.journal.has_over(over);
+        if counts {
+            self.write_mark(over);
+        }
+        counts
     }
 
     pub(super) fn handle_mark(&mut self, reply: &Reply) {

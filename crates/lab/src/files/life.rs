@@ -276,7 +276,7 @@ impl Life<'_> {
     fn ended(&mut self, disk: &Disk, found: &Found, is_forgotten: bool) -> Result<(), String> {
         let survey = match is_forgotten {
             true => check(disk)?,
-            false => check_open(disk)?,
+            false => check_open(disk, Trust::Whole)?,
         };
         if !self.happens(self.aim.odds.damage) {
             return Ok(());
@@ -296,7 +296,7 @@ impl Life<'_> {
         machine.is_good()?;
         // What the walk has not met a scrub repairs.
         machine.scrub()?;
-        check(&machine.unmount()?.disk).map(drop)
+        check_as(&machine.unmount()?.disk, Trust::Scrubbed).map(drop)
     }
 
     /// The power fails, and what is left is mounted, perhaps several times.
@@ -367,16 +367,20 @@ impl Life<'_> {
 
 /// A disk that was left in order is that.
 fn check(disk: &Disk) -> Result<Survey, String> {
-    let survey = check_open(disk)?;
+    check_as(disk, Trust::Whole)
+}
+
+fn check_as(disk: &Disk, trust: Trust) -> Result<Survey, String> {
+    let survey = check_open(disk, trust)?;
     match survey.orphans.as_slice() {
         [] => Ok(survey),
         orphans => Err(format!("inodes without names are left: {orphans:?}")),
     }
 }
 
-/// The same, where inodes without names may be left.
-fn check_open(disk: &Disk) -> Result<Survey, String> {
-    let (survey, orphans) = (Survey::of(disk)?, look(disk, Trust::Whole)?);
+/// The same, where inodes without names may be left: who unmounted it knew them still.
+fn check_open(disk: &Disk, trust: Trust) -> Result<Survey, String> {
+    let (survey, orphans) = (Survey::of(disk)?, look(disk, trust)?);
     match survey.orphans.len() as u64 == orphans {
         true => Ok(survey),
         false => Err(format!("a check says {orphans} orphans and not {:?}", survey.orphans)),
