@@ -1,9 +1,10 @@
 //! A filesystem over a disk in memory, for tests: commands end in any order that a seed says, and the power can be cut.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use levelhead_block::{
-    Buf, Command, Data, Durability, Memory, Outcome, Payload, Piece, Reply, RequestId, SectorSet,
+    Buf, Command, Data, Durability, Effort, Memory, Outcome, Payload, Piece, Reply, RequestId,
+    SectorSet,
 };
 use levelhead_erasure::Kernel;
 use levelhead_stats::{Rng, Streams};
@@ -34,7 +35,9 @@ pub(crate) struct Bed {
     /// Waits since something has ended.
     waits: u32,
     /// Sectors that cannot be read.
-    pub(crate) bad: std::collections::BTreeSet<u64>,
+    pub(crate) bad: BTreeSet<u64>,
+    /// Sectors that one pass does not bring.
+    pub(crate) weak: BTreeSet<u64>,
     pub(crate) flushes: u64,
     pub(crate) written: u64,
     pub(crate) read: u64,
@@ -78,7 +81,8 @@ impl Bed {
             rng: Streams::new(seed).stream("bed"),
             request_last: 0,
             waits: 0,
-            bad: std::collections::BTreeSet::new(),
+            bad: BTreeSet::new(),
+            weak: BTreeSet::new(),
             flushes: 0,
             written: 0,
             read: 0,
@@ -90,12 +94,28 @@ impl Bed {
     pub(crate) fn take(&mut self) {
         while let Some(action) = self.fs.poll() {
             match action {
-                Action::Submit(submit) => self.inside.push_back(submit),
+                Action::Submit(submit) => {
+                    self.meets_no_other(&submit);
+                    self.inside.push_back(submit);
+                }
                 Action::Reply { id, answer } => {
                     assert!(self.answers.insert(id, answer).is_none(), "{id:?} has two answers");
                 }
                 Action::Event(_) => {}
             }
+        }
+    }
+
+    /// Which of two writes of the same sector a disk carries out last is not known.
+    fn meets_no_other(&self, submit: &Submit) {
+        let extent_of = |submit: &Submit| {
+            let command = &submit.request.command;
+            command.extent().filter(|_| command.is_write())
+        };
+        let Some(extent) = extent_of(submit) else { return };
+        for other in self.inside.iter().filter_map(extent_of) {
+            let is_apart = other.end() <= extent.lba || extent.end() <= other.lba;
+            assert!(is_apart, "writes of {extent:?} and of {other:?} are inside");
         }
     }
 
@@ -115,12 +135,18 @@ impl Bed {
 
     fn carry_out(&mut self, command: Command, payload: Payload) -> Reply {
         match command {
-            Command::Read { extent, .. } => {
+            Command::Read { extent, effort } => {
                 self.read += extent.sectors.get();
                 let buf = Buf::copy_of(self.disk.bytes(extent));
-                let is_bad = |&at: &u32| self.bad.contains(&(extent.lba.get() + u64::from(at)));
-                let damaged: SectorSet = (0..extent.sectors.get() as u32).filter(is_bad).collect();
-                let outcome = Outcome::Done { unknown: SectorSet::EMPTY, damaged };
+                let are_in = |sectors: &BTreeSet<u64>| -> SectorSet {
+                    let is_in = |&at: &u32| sectors.contains(&(extent.lba.get() + u64::from(at)));
+                    (0..extent.sectors.get() as u32).filter(is_in).collect()
+                };
+                let unknown = match effort {
+                    Effort::Fast => are_in(&self.weak),
+                    Effort::Limited { .. } | Effort::Full | Effort::Medium => SectorSet::EMPTY,
+                };
+                let outcome = Outcome::Done { unknown, damaged: are_in(&self.bad) };
                 Reply { data: Data::Buf(buf), ..Reply::bare(outcome) }
             }
             Command::Write { extent, durability, .. } => {
@@ -129,6 +155,7 @@ impl Bed {
                 for (lba, bytes) in extent.iter().zip(Piece::each_sector(&pieces)) {
                     let one = Extent::new(lba, Sectors::new(1));
                     self.bad.remove(&lba.get());
+                    self.weak.remove(&lba.get());
                     self.disk.bytes_mut(one).copy_from_slice(bytes);
                     match durability {
                         Durability::Durable => {
@@ -234,9 +261,16 @@ impl Bed {
         }
     }
 
+    /// Time passes.
     pub(crate) fn wait_until(&mut self, at: Instant) {
         self.now = self.now.max(at);
         self.fs.handle_timeout(self.now);
+        self.take();
+    }
+
+    /// Everything begins to come to its place.
+    pub(crate) fn begin_unmount(&mut self) {
+        self.fs.unmount(self.now);
         self.take();
     }
 
@@ -247,8 +281,7 @@ impl Bed {
 
     /// The same, with the sectors that were read in all.
     pub(crate) fn unmount_counted(mut self) -> (Memory, u64) {
-        self.fs.unmount(self.now);
-        self.take();
+        self.begin_unmount();
         while self.step() {}
         assert!(self.fs.is_unmounted(), "{}", self.fs.left());
         (self.disk, self.read)
@@ -335,7 +368,7 @@ fn disk_sectors(disk: &Memory) -> usize {
     disk.size().as_usize()
 }
 
-fn copy(disk: &Memory) -> Memory {
+pub(crate) fn copy(disk: &Memory) -> Memory {
     let size = Sectors::new(disk_sectors(disk) as u64);
     let mut other = Memory::new(size);
     let all = Extent::new(Lba::ZERO, size);

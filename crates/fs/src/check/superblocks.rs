@@ -59,12 +59,16 @@ pub(super) fn find(disk: &mut Disk<'_>) -> Result<Found, CannotCheck> {
         return Err(CannotCheck::Short { wanted, has: size });
     }
     let (right, mut bad, mut others) = (superblock.encode(), Vec::new(), Vec::new());
-    for lba in superblock.geometry.superblocks() {
-        let bytes = disk.read_one(lba);
-        match bytes {
-            Some(bytes) if bytes == right => continue,
-            Some(bytes) if may_be_cut(&bytes, &superblock) => {}
-            Some(_) | None => bad.push(lba),
+    let places = superblock.geometry.superblocks();
+    let all: Vec<Option<Box<Sector>>> = places.iter().map(|&lba| disk.read_one(lba)).collect();
+    let is_right = |bytes: &Option<Box<Sector>>| bytes.as_ref() == Some(&right);
+    for (at, &lba) in places.iter().enumerate() {
+        if is_right(&all[at]) {
+            continue;
+        }
+        let is_before_right = all[at..].iter().any(is_right);
+        if !all[at].as_ref().is_some_and(|bytes| may_be_cut(bytes, &superblock, is_before_right)) {
+            bad.push(lba);
         }
         others.push(lba);
     }
@@ -91,17 +95,18 @@ pub(super) fn rewrite(device: &mut dyn BlockDevice, has_changed: bool) -> Result
     }
 }
 
-/// Whether a cut between the writes of the three copies, or within one of them, can have left a copy so.
-fn may_be_cut(bytes: &Sector, newest: &Superblock) -> bool {
+/// Whether cuts between the writes of the three copies, or within one of them, can have left a copy so: the first one is written first, each
+/// time, so that those behind the newest one may be any number of times older, and none before it.
+fn may_be_cut(bytes: &Sector, newest: &Superblock, is_before_right: bool) -> bool {
     let right = newest.encode();
     let is_of_a_mount = |at: &usize| OF_A_MOUNT.iter().any(|range| range.contains(at));
     let is_same =
         (0..bytes.len()).filter(|at| bytes[*at] != right[*at]).all(|at| is_of_a_mount(&at));
-    let is_next = match Superblock::decode(bytes) {
-        Ok(older) => older.generation + 1 == newest.generation,
+    let may_be_older = match Superblock::decode(bytes) {
+        Ok(older) => older.generation < newest.generation && !is_before_right,
         Err(_) => true,
     };
-    is_same && is_next
+    is_same && may_be_older
 }
 
 /// Where superblocks lie on a disk of this size, for each number of copies of metadata.

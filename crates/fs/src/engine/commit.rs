@@ -146,8 +146,16 @@ impl Filesystem {
         }
         let Some(committing) = &self.committing else { return self.close(now) };
         match committing.state {
-            State::Waiting if committing.writes.is_empty() || !self.keeps(Rule::Data) => {
-                let needs_flush = committing.had_direct && self.keeps(Rule::Flush);
+            State::Waiting => {
+                let mut stale = committing.stale.values().map(CodingExtent::all);
+                let are_written = committing.writes.is_empty()
+                    && !stale.clone().any(|all| self.repairs.is_inside(all));
+                if !are_written && self.keeps(Rule::Data) {
+                    return false;
+                }
+                // RP3
+                let is_unsafe = stale.any(|all| self.repairs.is_unsafe(all));
+                let needs_flush = (committing.had_direct || is_unsafe) && self.keeps(Rule::Flush);
                 let state = if needs_flush { State::Flushing } else { State::Blocked };
                 self.committing.as_mut().expect("it is there").state = state;
                 if needs_flush {
@@ -156,7 +164,7 @@ impl Filesystem {
                 true
             }
             State::Blocked => self.write_record(),
-            State::Waiting | State::Flushing | State::Writing => false,
+            State::Flushing | State::Writing => false,
         }
     }
 
@@ -315,6 +323,12 @@ impl Filesystem {
         if is_marking || !self.journal.has_over(oldest) || oldest <= self.journal.oldest() {
             return false;
         }
+        self.write_mark(oldest);
+        true
+    }
+
+    /// Says which is the oldest record that counts.
+    fn write_mark(&mut self, oldest: u64) {
         let at = self.journal.take_mark();
         // A mark has the name of the newest durable record: it is that one's word, brought up to date.
         let record = self.journal.durable();
@@ -329,7 +343,16 @@ impl Filesystem {
         let pieces = assemble(&descriptor, lba, Vec::new());
         self.checkpoint.marking = oldest;
         self.submit_write(Purpose::Mark, lba, pieces, Durability::Durable);
-        true
+    }
+
+    /// At the end, when everything is in its place: says that no record counts any more, if one does; whether it does.
+    pub(super) fn mark_end(&mut self) -> bool {
+        let over = self.running.record;
+        let counts = self.journal.oldest() < over && self.journal.has_over(over);
+        if counts {
+            self.write_mark(over);
+        }
+        counts
     }
 
     pub(super) fn handle_mark(&mut self, reply: &Reply) {

@@ -58,6 +58,11 @@ impl Filesystem {
         self.files.entry(inode).or_default()
     }
 
+    /// How often a file's content was changed.
+    pub(super) fn version(&self, inode: u64) -> u64 {
+        self.files.get(&inode).map_or(0, |file| file.version)
+    }
+
     /// What is known of an inode, with what is in memory alone.
     pub(super) fn effective(&self, attributes: Attributes) -> Attributes {
         let Some(file) = self.files.get(&attributes.inode) else { return attributes };
@@ -125,16 +130,21 @@ impl Filesystem {
         }
     }
 
-    /// The size of a file was set: pages beyond are gone, and what is behind its end in its last page is zero.
+    /// The size of a file was set in its inode: what is beyond is cut off.
     pub(super) fn note_size_set(&mut self, inode: u64, size: u64) {
-        let file = self.files.entry(inode).or_default();
-        file.version += 1;
+        self.cut_pages(inode, size);
+        let file = self.file(inode);
         file.size = None;
-        let gone = file.pages.split_off(&size.div_ceil(PAGE));
-        let dirty = gone.values().filter(|page| page.is_dirty).count() as u64;
-        self.dirty -= dirty;
         file.is_cut = true;
         let job = self.new_job(Job::Orphan { inode });
         self.ready.push_back(job);
+    }
+
+    /// Pages in memory beyond a size are there no more.
+    pub(super) fn cut_pages(&mut self, inode: u64, size: u64) {
+        let file = self.files.entry(inode).or_default();
+        file.version += 1;
+        let gone = file.pages.split_off(&size.div_ceil(PAGE));
+        self.dirty -= gone.values().filter(|page| page.is_dirty).count() as u64;
     }
 }

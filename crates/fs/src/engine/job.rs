@@ -55,6 +55,8 @@ pub(super) struct Asking {
     /// Pages that were read for it, and what of the file they are of: it is void if that has been written to since.
     pub(super) pages: BTreeMap<u64, Piece>,
     pub(super) version: u64,
+    /// Of a write the version of the file's content of which everything behind the end is zero.
+    pub(super) tail_of: u64,
     /// How far a request is that takes several steps.
     pub(super) step: u8,
     /// Whether a read was taken into account for what is read ahead.
@@ -63,7 +65,8 @@ pub(super) struct Asking {
 
 impl Asking {
     pub(super) fn new(request: Request) -> Self {
-        Self { request, pages: BTreeMap::new(), version: 0, step: 0, is_noted: false }
+        let (pages, version, tail_of) = Default::default();
+        Self { request, pages, version, tail_of, step: 0, is_noted: false }
     }
 }
 

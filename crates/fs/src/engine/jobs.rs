@@ -18,6 +18,9 @@ use crate::space::free_at_first;
 /// Windows that one attempt takes out of a file.
 const CUT_MAX: usize = 64;
 
+/// The step of a change of attributes after which the file is as long in memory as it is to be.
+const LENGTHENED: u8 = 1;
+
 impl Filesystem {
     /// Attempts the jobs that are ready.
     pub(super) fn run_jobs(&mut self, now: Instant) -> bool {
@@ -211,14 +214,21 @@ impl Filesystem {
         if let Some(wanted) = size
             && !self.is_read_only()
         {
-            match self.lengthen(id, &mut asking, number, wanted) {
-                None => return self.keep(id, Job::Request(asking)),
-                Some(Err(errno)) => return self.reply(request, Answer::Failed(errno)),
-                Some(Ok(true)) => size = None,
-                Some(Ok(false)) => {}
+            // While the rest of what is to change is read it stays so: its size is no matter of the inode's until it is flushed.
+            if asking.step == 0 {
+                match self.lengthen(id, &mut asking, number, wanted) {
+                    None => return self.keep(id, Job::Request(asking)),
+                    Some(Err(errno)) => return self.reply(request, Answer::Failed(errno)),
+                    Some(Ok(true)) => asking.step = LENGTHENED,
+                    Some(Ok(false)) => {}
+                }
+            }
+            if asking.step == LENGTHENED {
+                size = None;
             }
         }
         let known_size = self.files.get(&number).and_then(|file| file.size);
+        let is_lengthened = asking.step == LENGTHENED;
         let attempted = self.attempt(id, |attempt| {
             let inode = attempt.inode(number)?;
             match size {
@@ -243,6 +253,12 @@ impl Filesystem {
                 attempt.set_inode(number, &inode)?;
                 answer = attributes(number, &inode);
             }
+            if is_lengthened {
+                let mut inode = attempt.inode(number)?;
+                attempt.take_rights(number, &mut inode, Giver::Writer(caller))?;
+                attempt.set_inode(number, &inode)?;
+                answer = attributes(number, &inode);
+            }
             Ok(answer)
         });
         match attempted {
@@ -261,8 +277,8 @@ impl Filesystem {
         }
     }
 
-    /// A file that becomes longer: it is that in memory first, so that its size and the zeroes behind its old end come into one
-    /// transaction. Returns whether it does.
+    /// A file that is to be longer than its inode says: it is that in memory first, so that its size and the zeroes behind its old end
+    /// come into one transaction. Returns whether it is.
     fn lengthen(
         &mut self,
         id: JobId,
@@ -270,25 +286,29 @@ impl Filesystem {
         number: u64,
         size: u64,
     ) -> Option<Result<bool, Errno>> {
-        let known = self.files.get(&number).and_then(|file| file.size);
-        let before = match self.attempt(id, |attempt| attempt.inode(number)) {
-            Attempted::Complete(inode) if inode.is_file() => known.unwrap_or(inode.size),
-            Attempted::Complete(_) => return Some(Ok(false)),
+        let inode = match self.attempt(id, |attempt| attempt.inode(number)) {
+            Attempted::Complete(inode) => inode,
             Attempted::Failed(errno) => return Some(Err(errno)),
             Attempted::Waits => return None,
         };
-        if size <= before {
+        if !inode.is_file() || size <= inode.size {
             return Some(Ok(false));
         }
-        // No write follows that would mask the last page: all of it becomes zero, also where the file ends in it again.
-        let to = size.max(before.next_multiple_of(PAGE));
-        if let Err(errno) = self.zero_tail(id, asking, number, before, to)? {
-            return Some(Err(errno));
+        let before = self.files.get(&number).and_then(|file| file.size).unwrap_or(inode.size);
+        if size > before {
+            // No write follows that would mask the last page: all of it becomes zero, also where the file ends in it again.
+            let to = size.max(before.next_multiple_of(PAGE));
+            if let Err(errno) = self.zero_tail(id, asking, number, before, to)? {
+                return Some(Err(errno));
+            }
         }
+        self.cut_pages(number, size);
         let day = asking.request.now;
         let file = self.file(number);
         file.size = Some(size);
-        file.modified = Some(file.modified.map_or(day, |known| later(known, day)));
+        if size != before {
+            file.modified = Some(file.modified.map_or(day, |known| later(known, day)));
+        }
         Some(Ok(true))
     }
 

@@ -12,7 +12,7 @@
 //!
 //! - EN1. A job changes nothing before its attempt is complete; then all its changes are in the running transaction.
 //! - EN2. A transaction's record is written when everything that it points to is on the medium: what was written directly has
-//!   ended, and was flushed.
+//!   ended, and was flushed. So were repairs of what it makes stale ([`repairs`]).
 //! - EN3. One transaction commits at a time, in the order of their names.
 //! - EN4. A unit is written in place only as a durable record has it; a place of the journal is written over only when everything of
 //!   its record is in place and flushed, and a durable record says so.
@@ -21,6 +21,7 @@
 mod ahead;
 mod checkpoint;
 mod commit;
+mod deferred;
 mod files;
 mod flush;
 mod job;
@@ -46,6 +47,7 @@ use levelhead_units::{Extent, Instant, Lba};
 
 use self::checkpoint::Checkpoint;
 use self::commit::{Committing, Transaction};
+use self::deferred::Waiting;
 use self::files::File;
 use self::flush::DirectWrite;
 use self::job::{Asking, Job, JobId};
@@ -96,7 +98,8 @@ pub struct Filesystem {
     page_reads: BTreeMap<JobId, PageRead>,
     scrubs: BTreeMap<JobId, Scrubbing>,
     repairs: Repairs,
-    /// Jobs that go on when a sector has been written anew.
+    deferred: Waiting,
+    /// Jobs that go on when a sector has been written anew, or flushed.
     after_repairs: Vec<JobId>,
     running: Transaction,
     committing: Option<Committing>,
@@ -124,8 +127,6 @@ pub struct Filesystem {
     settle_at: Option<Instant>,
     /// When it moved last.
     moved_at: Instant,
-    /// Whether a write was given to the disk that no flush has followed.
-    is_unflushed: bool,
 }
 
 /// Where it is in its life.
@@ -165,6 +166,8 @@ enum Purpose {
     Mark,
     InPlace,
     FlushInPlace,
+    /// Makes repairs safe.
+    FlushRepairs,
     Place(Lba),
     Mount,
     Superblock,
@@ -177,7 +180,7 @@ impl Purpose {
     fn is_write(self) -> bool {
         match self {
             Self::Unit(_) | Self::Units | Self::Pages(_) | Self::Scrub(_) => false,
-            Self::FlushBeforeRecord | Self::FlushInPlace => false,
+            Self::FlushBeforeRecord | Self::FlushInPlace | Self::FlushRepairs => false,
             Self::Repair | Self::Direct | Self::Record | Self::Mark | Self::InPlace => true,
             Self::Place(_) | Self::Mount | Self::Superblock => true,
         }
@@ -254,6 +257,7 @@ impl Filesystem {
             page_reads: BTreeMap::new(),
             scrubs: BTreeMap::new(),
             repairs: Repairs::default(),
+            deferred: Waiting::default(),
             after_repairs: Vec::new(),
             running,
             committing: None,
@@ -273,7 +277,6 @@ impl Filesystem {
             commit_at: None,
             settle_at: None,
             moved_at: now,
-            is_unflushed: false,
             superblock,
             settings,
         };
@@ -297,6 +300,7 @@ impl Filesystem {
     /// The disk has ended a command.
     pub fn handle_done(&mut self, now: Instant, sub: SubId, reply: Reply) {
         let Some(inside) = self.subs.remove(&sub) else { panic!("{sub:?} is not inside") };
+        self.note_repairs_done(sub, &reply);
         match inside.what {
             Purpose::Unit(lead) => self.handle_unit(lead, reply),
             Purpose::Units => {
@@ -304,13 +308,17 @@ impl Filesystem {
                 self.handle_units(extent, reply);
             }
             Purpose::Pages(job) => self.handle_pages(job, sub, reply),
-            Purpose::Repair => self.ready.extend(std::mem::take(&mut self.after_repairs)),
+            Purpose::Repair => {
+                self.handle_rewritten(inside.extent.expect("a write has a place").lba);
+            }
             Purpose::Direct => self.handle_direct(sub, &reply),
             Purpose::FlushBeforeRecord => self.handle_flushed(&reply),
             Purpose::Record => self.handle_record(now, &reply),
             Purpose::Mark => self.handle_mark(&reply),
             Purpose::InPlace => self.handle_in_place(sub, &reply),
             Purpose::FlushInPlace => self.handle_flushed_in_place(&reply),
+            Purpose::FlushRepairs if is_stored(&reply) => {}
+            Purpose::FlushRepairs => self.break_down(),
             Purpose::Place(group) => self.handle_placed(group, sub, &reply),
             Purpose::Mount => self.handle_mount(sub, reply),
             Purpose::Superblock => self.handle_superblock(&reply),
@@ -332,7 +340,7 @@ impl Filesystem {
         match self.phase {
             // What was due when it moved last waits for the disk, or for what is due later.
             Phase::Mounted => {
-                let due = [self.commit_at, self.settle_at, self.repairs.deadline()];
+                let due = [self.commit_at, self.settle_at, self.deferred.deadline()];
                 let due = due.into_iter().flatten();
                 due.filter(|&at| at > self.moved_at).min()
             }
@@ -401,7 +409,7 @@ impl Filesystem {
                 moved[3] = self.commit_on(now);
                 moved[4] = self.place_on(now);
                 moved[5] = self.settle_on(now);
-                moved[6] = self.repair_on(now);
+                moved[6] = self.rewrite_on(now);
                 moved[7] = self.unmount_on();
             }
             if moved == [false; 8] {
@@ -501,7 +509,7 @@ impl Filesystem {
     fn note_freed(&mut self, extent: Extent, record: u64) {
         self.recent.add(extent);
         self.freed.push(Freed { extent, record });
-        self.forget_repairs(extent);
+        self.forget_deferred(extent);
         let gone: Vec<Lba> =
             self.logged.range(extent.lba..extent.end()).map(|(&lba, _)| lba).collect();
         for lba in gone {
@@ -551,7 +559,6 @@ impl Filesystem {
         self.sub_last += 1;
         let sub = SubId(self.sub_last);
         let extent = request.command.extent();
-        self.is_unflushed |= request.command.is_write();
         self.subs.insert(sub, Inside { what, extent });
         self.actions.push_back(Action::Submit(Submit { sub, request }));
         sub
@@ -575,7 +582,7 @@ impl Filesystem {
 
     fn submit_flush(&mut self, what: Purpose) -> SubId {
         let sub = self.submit(what, BlockRequest::bare(Command::Flush));
-        self.is_unflushed = false;
+        self.repairs.note_flush(sub);
         sub
     }
 

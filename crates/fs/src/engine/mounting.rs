@@ -7,6 +7,11 @@
 //!
 //! What the newest complete record says counts, and everything back to the oldest one that it names. Of each place the newest word
 //! counts: what was freed later is left alone. Replaying twice is like replaying once.
+//!
+//! Superblocks are written one after the other, and nothing else is before all of them are. So whichever of them a cut leaves is right. The
+//! newest one of an end in order says that everything is in its place; should it be damaged, an older one has the journal read, and a mark
+//! that was written before says the same there: otherwise coding extents that are named in the last records would count as stale, and could not
+//! be computed. Records of a life that ended in order are below the name that the next one begins with, and only that one writes over them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -476,7 +481,7 @@ impl Filesystem {
         if !is_quiet {
             return false;
         }
-        if self.end_repairs() {
+        if self.end_deferred() || self.mark_end() {
             return true;
         }
         self.phase = Phase::Closing(3);
@@ -487,3 +492,6 @@ impl Filesystem {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -114,7 +114,6 @@ impl Filesystem {
             .filter(|(_, stale)| {
                 matches!(stale.state, Placing::Waiting) && stale.changed <= durable
             })
-            .filter(|(_, stale)| !self.is_being_repaired(stale.extent.all()))
             .map(|(&group, stale)| (stale.record, group))
             .collect();
         // Those that hold back the oldest records come first.
@@ -187,7 +186,7 @@ impl Filesystem {
         let Some(stale) = self.stale.remove(&group) else { return };
         for lba in stale.extent.data().iter() {
             if let Some(logged) = self.logged.remove(&lba) {
-                self.submit_write(Purpose::Repair, lba, vec![logged.page], Durability::Cached);
+                self.rewrite(lba, logged.page);
             }
         }
     }
@@ -198,7 +197,9 @@ impl Filesystem {
         let Placing::Reading { as_of, way, .. } = stale.state else { unreachable!("it was read") };
         let extent = stale.extent;
         let is_changed = stale.changed != as_of;
-        if is_changed || self.is_being_repaired(extent.all()) {
+        // RP3: its record was not written before that.
+        assert!(!self.repairs.is_unsafe(extent.all()));
+        if is_changed {
             let stale = self.stale.get_mut(&group).expect("it is being placed");
             stale.state = Placing::Waiting;
             return;

@@ -24,8 +24,8 @@ use levelhead_block::{Buf, Effort, Outcome, Piece, Reply};
 use levelhead_erasure::{Code, Kernel, Symbol};
 use levelhead_units::{Extent, Lba, Sectors};
 
+use super::deferred::Deferred;
 use super::job::{Asking, Job, JobId, PAGE};
-use super::repairs::Repair;
 use super::{Attempted, Filesystem, Purpose, SubId};
 use crate::action::{Action, Event};
 use crate::attempt::{Attempt, Stop};
@@ -62,6 +62,8 @@ struct Computed {
     lba: Lba,
     buf: Buf,
     extent: CodingExtent,
+    /// All of its codeword that were bad.
+    bad: Arc<Vec<Lba>>,
 }
 
 /// Pages of a file and where they are.
@@ -249,7 +251,7 @@ impl Filesystem {
             match read.stage {
                 Stage::Done => {
                     let read = self.page_reads.remove(&id).expect("it is there");
-                    let version = self.files.get(&number).map_or(0, |file| file.version);
+                    let version = self.version(number);
                     // What was written meanwhile may have other sectors, and other sums.
                     if !read.lost.is_empty() && version != asking.version && asking.step < 3 {
                         asking.step += 1;
@@ -290,7 +292,7 @@ impl Filesystem {
                     return self.keep(id, Job::Request(asking));
                 }
                 let bytes = end - offset;
-                asking.version = self.files.get(&number).map_or(0, |file| file.version);
+                asking.version = self.version(number);
                 if let What::Read { count, .. } = &mut asking.request.what {
                     *count = bytes as u32;
                 }
@@ -650,13 +652,13 @@ impl Filesystem {
                     continue;
                 }
                 drop(all);
-                let extent = *extent;
-                let of = |(lba, buf)| Computed { lba, buf, extent };
-                computed.extend(bad.into_iter().zip(room).map(of));
+                let (extent, bad) = (*extent, Arc::new(bad));
+                let rewritten = |(lba, buf)| Computed { lba, buf, extent, bad: Arc::clone(&bad) };
+                computed.extend(bad.iter().copied().zip(room).map(rewritten));
             }
         }
         let is_scrub = self.scrubs.contains_key(&id);
-        for Computed { lba, buf, extent } in computed {
+        for Computed { lba, buf, extent, bad } in computed {
             let read = self.page_reads.get_mut(&id).expect("it reads");
             let Some(sum) = read.sums[&lba] else { continue };
             if sum_of(filesystem, lba, buf.as_slice()) != sum {
@@ -669,13 +671,13 @@ impl Filesystem {
                 self.counts.decoded += 1;
             }
             self.sectors.insert(lba, piece.clone(), sum);
-            let repair = Repair { lba, sum, piece, extent };
             if self.page_reads[&id].was_freed {
-                continue; // RP2
+                continue; // DE2
             }
+            let deferred = Deferred { lba, sum, piece, extent, bad };
             if !is_scrub {
-                self.note_repair(repair);
-            } else if self.repair_now(repair) {
+                self.defer(deferred);
+            } else if self.rewrite_if_right(deferred) {
                 self.page_reads.get_mut(&id).expect("it reads").repaired += 1;
             }
         }

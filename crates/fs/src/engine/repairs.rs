@@ -1,224 +1,119 @@
-//! Sectors of files that could not be read, or were not right, are written anew, when the disk has nothing else to do.
+//! Sectors that are written anew because a read did not bring them, or not right.
 //!
-//! A reader has its bytes by then, and the rest of the codeword repairs the sector once more if it has to. Writing one sector takes the
-//! disk as long as reading one at random: where one sector in two hundred needs retries, that would be longer than reading
-//! the file. A scrub does not wait, for this is its purpose.
+//! Until such a write has ended and a flush has followed, a power cut may leave nothing of the sector: what it is computed from has to last
+//! that long.
 //!
 //! # Invariants
 //!
-//! - RP1. What is written has the checksum that the filesystem keeps for the place at that moment, and nothing else is on its way there.
-//! - RP2. Nothing is written to a place that was freed since it was read: metadata may have it by then, and the checksum of the file that
-//!   had it before is still there.
+//! - RP1. A sector of a file is written anew only while its codeword can do without it and without all others of it that are not safe.
+//! - RP2. A copy of a unit is written anew only while another right copy is safe, and nothing else is on its way there.
+//! - RP3. A record that makes a coding extent's redundancy void after a cut is written when its repairs are safe, and nothing of the
+//!   extent is written anew from then on until its redundancy counts again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use levelhead_block::{Durability, Piece};
-use levelhead_units::{Extent, Instant, Lba, Nanos, Sectors};
+use levelhead_block::{Buf, Durability, Piece, Reply};
+use levelhead_units::{Extent, Lba, Sectors};
 
-use super::{Filesystem, Phase, Purpose};
+use super::job::JobId;
+use super::{Filesystem, Purpose, SubId, is_stored};
 use crate::action::{Action, Event};
-use crate::format::extent::CodingExtent;
-
-/// The most sectors that wait: 16 MiB of memory. What is found beyond that waits for the next reader, or for a scrub.
-const WAITING_MAX: usize = 4_096;
-
-/// How long the disk must have had nothing to do.
-const QUIET: Nanos = Nanos::from_millis(50);
-
-/// Sectors that are written at a time, so that a reader who comes waits for no more than these.
-const INSIDE_MAX: usize = 8;
-
-/// Sectors that are still written when the filesystem is unmounted: half a second at most.
-const AT_END_MAX: usize = 64;
-
-/// A sector that is to be written anew.
-#[derive(Clone, Debug)]
-pub(super) struct Repair {
-    pub(super) lba: Lba,
-    pub(super) sum: u32,
-    pub(super) piece: Piece,
-    /// What it is a part of.
-    pub(super) extent: CodingExtent,
-}
+use crate::format::unit::Sector;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Repairs {
-    waiting: BTreeMap<Lba, Repair>,
-    /// When the disk has had nothing to do for long enough.
-    at: Option<Instant>,
+    /// On their way.
+    inside: BTreeSet<Lba>,
+    /// Those that have ended since the last flush, each with the number of its end.
+    ended: BTreeMap<Lba, u64>,
+    ends: u64,
+    /// Flushes that are inside, and how many had ended when they were sent.
+    flushes: BTreeMap<SubId, u64>,
 }
 
 impl Repairs {
-    /// When something is to be done.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.at
+    /// A flush is sent.
+    pub(super) fn note_flush(&mut self, sub: SubId) {
+        self.flushes.insert(sub, self.ends);
+    }
+
+    /// A command has ended; whether it was such a flush.
+    fn note_done(&mut self, sub: SubId, reply: &Reply) -> bool {
+        let Some(ends) = self.flushes.remove(&sub) else { return false };
+        if is_stored(reply) {
+            self.ended.retain(|_, end| *end > ends);
+        }
+        true
+    }
+
+    /// Whether one of the sectors is on its way.
+    pub(super) fn is_inside(&self, extent: Extent) -> bool {
+        self.inside.range(extent.lba..extent.end()).next().is_some()
+    }
+
+    /// Whether a power cut may take one of the sectors.
+    pub(super) fn is_unsafe(&self, extent: Extent) -> bool {
+        self.is_inside(extent) || self.ended.range(extent.lba..extent.end()).next().is_some()
     }
 }
 
 impl Filesystem {
-    /// A sector is to be written anew.
-    pub(super) fn note_repair(&mut self, repair: Repair) {
-        if !self.is_read_only() && self.repairs.waiting.len() < WAITING_MAX {
-            self.repairs.waiting.insert(repair.lba, repair);
-        }
-    }
-
-    /// Sectors were freed: what waits for them goes, and what is being read of them brings no repair (RP2).
-    pub(super) fn forget_repairs(&mut self, extent: Extent) {
-        let waiting = &mut self.repairs.waiting;
-        let gone: Vec<Lba> = waiting.range(extent.lba..extent.end()).map(|(&lba, _)| lba).collect();
-        gone.into_iter().for_each(|lba| drop(waiting.remove(&lba)));
-        self.page_reads.values_mut().for_each(|read| read.note_freed(extent));
-    }
-
-    /// Whether a sector of an extent is being written anew: what is written there next could come first.
-    pub(super) fn is_being_repaired(&self, extent: Extent) -> bool {
-        let repairs = self.subs.values().filter(|inside| inside.what == Purpose::Repair);
-        repairs
-            .filter_map(|inside| inside.extent)
-            .any(|other| other.lba < extent.end() && extent.lba < other.end())
-    }
-
-    /// Goes on with what waits, if it is time.
-    pub(super) fn repair_on(&mut self, now: Instant) -> bool {
-        if self.repairs.waiting.is_empty() || !matches!(self.phase, Phase::Mounted) {
-            self.repairs.at = None;
-            return false;
-        }
-        if self.subs.values().any(|inside| inside.what != Purpose::Repair) {
-            self.repairs.at = Some(now + QUIET);
-            return false;
-        }
-        let is_time = *self.repairs.at.get_or_insert(now + QUIET) <= now;
-        is_time && self.subs.is_empty() && self.repair_some(INSIDE_MAX)
-    }
-
-    /// Nothing more will be asked: some of what waits is written, and the rest is left. Whether anything is.
-    pub(super) fn end_repairs(&mut self) -> bool {
-        let has_begun = self.repair_some(AT_END_MAX);
-        self.repairs.waiting.clear();
-        has_begun
-    }
-
-    fn repair_some(&mut self, most: usize) -> bool {
-        let mut begun = 0;
-        while begun < most
-            && let Some((_, repair)) = self.repairs.waiting.pop_first()
-        {
-            begun += usize::from(self.repair_now(repair));
-        }
-        begun > 0
-    }
-
-    /// Writes a sector anew, if it is still what lies there (RP1).
-    pub(super) fn repair_now(&mut self, repair: Repair) -> bool {
-        let Repair { lba, sum, piece, extent } = repair;
-        let one = Extent::new(lba, Sectors::new(1));
-        let may_write = !self.is_read_only()
-            && !self.logged.contains_key(&lba)
-            && self.is_whole(&extent)
-            && !self.is_being_written(one);
-        // Its place may have another owner by now; units that have left memory say nothing of that.
-        if !may_write || self.peek(|attempt| attempt.sum(lba)) != Some(Some(sum)) {
-            return false;
-        }
-        self.counts.repaired += 1;
-        self.actions.push_back(Action::Event(Event::Repaired { lba }));
+    /// A sector is written anew.
+    pub(super) fn rewrite(&mut self, lba: Lba, piece: Piece) {
+        self.repairs.inside.insert(lba);
         self.submit_write(Purpose::Repair, lba, vec![piece], Durability::Cached);
-        true
     }
 
-    /// Whether something is on its way to a place.
-    fn is_being_written(&self, extent: Extent) -> bool {
-        let writes = self.subs.values().filter(|inside| inside.what.is_write());
-        writes
-            .filter_map(|inside| inside.extent)
-            .any(|other| other.lba < extent.end() && extent.lba < other.end())
+    pub(super) fn handle_rewritten(&mut self, lba: Lba) {
+        self.repairs.inside.remove(&lba);
+        self.repairs.ends += 1;
+        let end = self.repairs.ends;
+        self.repairs.ended.insert(lba, end);
+        self.ready.extend(std::mem::take(&mut self.after_repairs));
+    }
+
+    /// A command has ended.
+    pub(super) fn note_repairs_done(&mut self, sub: SubId, reply: &Reply) {
+        if self.repairs.note_done(sub, reply) {
+            self.ready.extend(std::mem::take(&mut self.after_repairs));
+        }
+    }
+
+    /// A job goes on when those are safe that are on their way, or have ended.
+    pub(super) fn await_repairs(&mut self, job: JobId) {
+        self.after_repairs.push(job);
+        let is_flushing = self.repairs.flushes.values().any(|&ends| ends == self.repairs.ends);
+        if self.repairs.inside.is_empty() && !is_flushing {
+            self.submit_flush(Purpose::FlushRepairs);
+        }
+    }
+
+    /// Writes bad copies of a unit anew, of which `right` were read and are right; returns how many are written.
+    pub(super) fn mend_copies(&mut self, right: &[Lba], bad: &[Lba], sector: &Sector) -> u64 {
+        let one = |lba: Lba| Extent::new(lba, Sectors::new(1));
+        let is_safe = |&&lba: &&Lba| !bad.contains(&lba) && !self.repairs.is_unsafe(one(lba));
+        // RP2
+        if self.is_read_only() || right.iter().filter(is_safe).count() == 0 {
+            return 0;
+        }
+        let mut mended = 0;
+        for &lba in bad {
+            let is_touched = self.subs.values().any(|inside| {
+                inside.what.is_write() && inside.extent.is_some_and(|extent| extent.contains(lba))
+            });
+            if is_touched {
+                continue;
+            }
+            mended += 1;
+            self.rewrite(lba, Piece::whole(Arc::new(Buf::copy_of(sector))));
+            self.actions.push_back(Action::Event(Event::Repaired { lba }));
+        }
+        self.counts.repaired += mended;
+        mended
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-    use crate::bed::Bed;
-    use crate::request::What;
-
-    const FILE: u32 = 0o100_644;
-
-    /// A file on a disk that was mounted again, and where its sectors lie.
-    fn cold_file(count: usize) -> (Bed, u64, Vec<u64>) {
-        let mut bytes = vec![0; count];
-        levelhead_stats::Streams::new(6).stream("noise").fill(&mut bytes);
-        let mut bed = Bed::new(20_000, 3);
-        let name = bed.root("a file");
-        let inode = bed.make(&name, FILE).inode;
-        bed.write(inode, 0, &bytes);
-        let bed = Bed::mount(bed.unmount(), 4);
-        let sectors = bed.find(&bytes);
-        (bed, inode, sectors)
-    }
-
-    #[test]
-    fn what_is_written_by_its_owner_meanwhile_is_left_alone() {
-        let (mut bed, inode, sectors) = cold_file(200_000);
-        bed.bad.insert(sectors[5]);
-        bed.read(inode, 0, 200_000).unwrap();
-        bed.write(inode, 5 * 4_096, &[9; 4_096]);
-        bed.sync(Some(inode));
-        let disk = bed.unmount();
-        let mut bed = Bed::mount(disk, 5);
-        assert!(bed.read(inode, 5 * 4_096, 4_096).unwrap() == [9; 4_096]);
-        assert_eq!(bed.fs.status().sectors_repaired, 0);
-    }
-
-    #[test]
-    fn unmount_writes_some_of_what_waits_and_leaves_the_rest() {
-        let (mut bed, inode, sectors) = cold_file(2_000_000);
-        bed.bad = sectors.iter().copied().step_by(4).collect::<BTreeSet<u64>>();
-        let count = bed.bad.len();
-        assert!(count > AT_END_MAX);
-        bed.read(inode, 0, 2_000_000).unwrap();
-        bed.fs.unmount(bed.now);
-        bed.take();
-        while bed.step() {}
-        assert!(bed.fs.is_unmounted());
-        assert_eq!(bed.fs.status().sectors_repaired, AT_END_MAX as u64);
-        assert_eq!(bed.bad.len(), count - AT_END_MAX);
-    }
-
-    /// RP2.
-    #[test]
-    fn place_that_was_freed_meanwhile_is_left_alone() {
-        let (mut bed, inode, sectors) = cold_file(200_000);
-        bed.bad.insert(sectors[5]);
-        bed.read(inode, 0, 200_000).unwrap();
-        let (name, what) = (bed.root("a file"), crate::request::Removed::File);
-        bed.run(What::Remove { name, what });
-        bed.run(What::Forget { inode, count: 1 });
-        bed.sync(None);
-        while let Some(at) = bed.fs.deadline() {
-            bed.wait_until(at);
-            while bed.step() {}
-        }
-        assert_eq!((bed.fs.status().sectors_repaired, bed.bad.len()), (0, 1));
-    }
-
-    /// A group is read at most once for a repair, and not at all by a reader who reads on.
-    #[test]
-    fn reader_in_sequence_reads_no_sector_twice() {
-        let (mut bed, inode, sectors) = cold_file(4_000_000);
-        bed.bad = sectors.iter().copied().skip(70).step_by(19).collect::<BTreeSet<u64>>();
-        let before = bed.read;
-        for at in 0..=4_000_000 / 65_536 {
-            bed.run(What::Read { inode, offset: at * 65_536, count: 65_536 });
-        }
-        let data = sectors.len() as u64;
-        // Groups of 16 have 4 redundant sectors; units are read as well.
-        let most = data + data / 4 + 100;
-        assert!((data..most).contains(&(bed.read - before)), "{} of {data}", bed.read - before);
-        assert!(bed.fs.status().sectors_decoded >= bed.bad.len() as u64);
-    }
-}
+mod tests;

@@ -250,9 +250,9 @@ impl Filesystem {
             Stage::Planning => {
                 let (place, parts) = (scrubbing.place, scrubbing.parts);
                 match self.attempt(id, |attempt| attempt.plan_step(place, parts)) {
-                    // SC1: what was found bad on the way is written anew first.
+                    // SC1, RP2: what was found bad on the way is written anew first, and safe.
                     Attempted::Complete(plan) if plan.units.iter().any(|&u| self.is_mended(u)) => {
-                        self.after_repairs.push(id);
+                        self.await_repairs(id);
                         self.keep_scrub(id, scrubbing);
                     }
                     Attempted::Complete(StepPlan { units, file, next, lost }) => {
@@ -372,7 +372,8 @@ impl Filesystem {
     /// Whether a copy of a unit is being written anew.
     fn is_mended(&self, lead: Lba) -> bool {
         let copies = self.superblock.geometry.copies_of(lead);
-        copies.iter().any(|&copy| self.is_being_repaired(Extent::new(copy, Sectors::new(1))))
+        let is_unsafe = |copy: Lba| self.repairs.is_unsafe(Extent::new(copy, Sectors::new(1)));
+        !self.is_read_only() && copies.into_iter().any(is_unsafe)
     }
 
     /// A copy of a unit has come.
@@ -446,11 +447,10 @@ impl Filesystem {
             copy.found.as_ref().is_none_or(|found| found.0 != *head || found.1 != *sector)
         };
         let bad: Vec<Lba> = copies.iter().filter(is_bad).map(|copy| copy.lba).collect();
+        let right = copies.iter().map(|copy| copy.lba).filter(|lba| !bad.contains(lba));
+        let right: Vec<Lba> = right.collect();
         done.damaged += bad.len() as u64;
-        if !self.is_read_only() {
-            done.repaired += bad.len() as u64;
-        }
-        self.mend_copies(&bad, sector);
+        done.repaired += self.mend_copies(&right, &bad, sector);
     }
 
     fn read_file(&mut self, id: JobId, mut scrubbing: Scrubbing, file: Option<FileStep>) {

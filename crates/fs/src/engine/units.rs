@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use levelhead_block::{Buf, Durability, Effort, Outcome, Piece, Reply};
+use levelhead_block::{Buf, Effort, Outcome, Reply};
 use levelhead_units::{Extent, Lba, SECTOR_SIZE, Sectors};
 
 use super::job::JobId;
@@ -114,9 +114,11 @@ impl Filesystem {
         });
         let is_over = opened.is_some() || read.is_overtaken || read.waiting.is_empty();
         if is_over {
-            let read = self.unit_reads.remove(&lead).expect("it is being read");
+            let mut read = self.unit_reads.remove(&lead).expect("it is being read");
             if let Some((head, sector)) = opened.filter(|_| !read.is_overtaken) {
-                self.mend_copies(&read.bad, &sector);
+                // One that has needed retries is right.
+                read.bad.retain(|&bad| bad != copy);
+                self.mend_copies(&[copy], &read.bad, &sector);
                 self.cache.insert_read(lead, &head, sector);
             }
             return self.wake(read.waiting);
@@ -137,18 +139,6 @@ impl Filesystem {
     pub(super) fn overtake_unit(&mut self, lead: Lba) {
         if let Some(read) = self.unit_reads.get_mut(&lead) {
             read.is_overtaken = true;
-        }
-    }
-
-    pub(super) fn mend_copies(&mut self, bad: &[Lba], sector: &Sector) {
-        if self.is_read_only() {
-            return;
-        }
-        for &lba in bad {
-            let piece = Piece::whole(std::sync::Arc::new(Buf::copy_of(sector)));
-            self.submit_write(Purpose::Repair, lba, vec![piece], Durability::Cached);
-            self.counts.repaired += 1;
-            self.actions.push_back(Action::Event(Event::Repaired { lba }));
         }
     }
 

@@ -17,7 +17,7 @@ use crate::ops::attributes::{Giver, check_size};
 use crate::ops::extents::Pages;
 use crate::request::{Allocation, Answer, Caller, Errno, What};
 
-/// The step of a write after what is behind the file's end is zero.
+/// The step of a write after what is behind the file's end is zero, as long as the file's content is not changed by another request.
 const TAIL_DONE: u8 = 8;
 
 /// Steps of an allocation after which what is to be zero is: one for each end, and one for what lies between.
@@ -119,11 +119,15 @@ impl Filesystem {
             self.crowded.push(id);
             return Err(Later);
         }
-        if asking.step < TAIL_DONE {
+        // The file may have got another end since: then something else is behind it.
+        if asking.step < TAIL_DONE || asking.tail_of != self.version(number) {
             match self.zero_tail(id, asking, number, size, offset) {
                 None => return Err(Later),
                 Some(Err(errno)) => return Ok(Answer::Failed(errno)),
-                Some(Ok(())) => asking.step = TAIL_DONE,
+                Some(Ok(())) => {
+                    asking.step = asking.step.max(TAIL_DONE);
+                    asking.tail_of = self.version(number);
+                }
             }
         }
         let edit = Edit { inode: number, offset, bytes: Some(bytes), count: bytes.len() as u64 };
@@ -172,7 +176,7 @@ impl Filesystem {
     /// Changes pages in memory; those that are changed in part and are on the disk alone are read first.
     fn edit(&mut self, id: JobId, asking: &mut Asking, edit: &Edit<'_>, size: u64) -> Edited {
         let &Edit { inode: number, offset, count, .. } = edit;
-        let version = self.files.get(&number).map_or(0, |file| file.version);
+        let version = self.version(number);
         if let Some(read) = self.take_sectors(id) {
             if !read.lost.is_empty() {
                 return Edited::Failed(Errno::Io);
@@ -476,3 +480,6 @@ impl Filesystem {
 fn zero_page() -> Piece {
     Piece::zeroes(Sectors::new(1)).remove(0)
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,9 +13,13 @@ use super::survey::newest;
 /// What may be wrong with a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trust {
-    /// Nothing.
+    /// Nothing: all of it was read, and what was bad was written anew.
+    Scrubbed,
+    /// It was left in order. A sector that the filesystem had written anew when the power failed, because a read had not brought it, may be
+    /// unreadable since: what it is computed from is there (RP1 and RP2 in `fs/src/engine/repairs.rs`), and the next read of it, or a
+    /// scrub, repairs it.
     Whole,
-    /// The power failed while sectors were being written: one that nothing but itself needed may be unreadable.
+    /// The power failed: the same, and one superblock, of which one at a time is written, may be unreadable.
     Cut,
 }
 
@@ -62,13 +66,17 @@ fn read(disk: &Disk, command: &Command) -> Reply {
 pub(crate) fn look(disk: &Disk, trust: Trust) -> Result<u64, String> {
     let options = CheckOptions { depth: Depth::Data, ..CheckOptions::new(Kernel::best()) };
     let report = check(&mut Still(disk), &options).map_err(|how| format!("no check: {how:?}"))?;
+    let was_rewritten = |lba: &Lba| disk.bad.contains(lba) && disk.rewritten.contains(lba);
+    let superblocks = report.listed.iter();
+    let superblocks =
+        superblocks.filter(|listed| matches!(listed.problem, Problem::Superblock { .. })).count();
     let may_be = |problem: &Problem| match (trust, problem) {
-        // It was being written.
-        (Trust::Cut, Problem::Superblock { .. }) => true,
-        // It was being written anew with what it had.
-        (_, Problem::Data { lba, .. } | Problem::Redundant { lba, .. }) => disk.bad.contains(lba),
-        (_, Problem::Copies { lead, bad: 1 }) => {
-            copies(disk, *lead).iter().any(|lba| disk.bad.contains(lba))
+        (Trust::Scrubbed, _) => false,
+        (Trust::Cut, Problem::Superblock { lba }) => disk.bad.contains(lba) && superblocks == 1,
+        (_, Problem::Data { lba, .. } | Problem::Redundant { lba, .. }) => was_rewritten(lba),
+        (_, Problem::Copies { lead, bad }) => {
+            let rewritten = copies(disk, *lead).iter().filter(|lba| was_rewritten(lba)).count();
+            rewritten as u64 >= u64::from(*bad)
         }
         _ => false,
     };

@@ -73,6 +73,8 @@ pub(crate) struct Disk {
     arrivals: u64,
     /// Sectors that cannot be read until they are written.
     pub(crate) bad: BTreeSet<Lba>,
+    /// Sectors that the filesystem has ever written anew because a read had not brought them, as it says.
+    pub(crate) rewritten: BTreeSet<Lba>,
 }
 
 impl Disk {
@@ -80,7 +82,8 @@ impl Disk {
     pub(crate) fn new(size: Sectors) -> Self {
         let zeroes: Sector = vec![0; SECTOR_SIZE].into();
         let medium = vec![zeroes; size.as_usize()];
-        Self { medium, cache: BTreeMap::new(), arrivals: 0, bad: BTreeSet::new() }
+        let (bad, rewritten) = Default::default();
+        Self { medium, cache: BTreeMap::new(), arrivals: 0, bad, rewritten }
     }
 
     /// How many sectors it has.

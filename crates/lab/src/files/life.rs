@@ -19,6 +19,9 @@ use super::{Aim, Fates, Tally};
 /// How deep cuts inside recoveries, and lives after cuts, go.
 const DEPTH_MAX: u32 = 3;
 
+/// Commands of a mount, and some more, before anything is asked for.
+const MOUNT_STEPS: u64 = 8;
+
 /// Commands of one life: far more than any takes.
 const STEPS_MAX: u32 = 1_000_000;
 
@@ -164,19 +167,55 @@ impl Life<'_> {
         depth: u32,
     ) -> Result<(), String> {
         let ended = self.live(&mut machine, &mut left, window, depth);
-        if ended.is_err() && self.told.is_empty() {
+        let at_rest = ended.and_then(|()| {
+            let found = machine.walk()?;
+            let is_now = machine.model.is_now(&found);
+            is_now.map(|()| found).map_err(|how| format!("at rest: {how}"))
+        });
+        if at_rest.is_err() && self.told.is_empty() {
             self.told = machine.told.clone();
         }
-        ended?;
-        let (found, model) = (machine.walk()?, machine.model.clone());
-        model.is_now(&found).map_err(|how| format!("at rest: {how}"))?;
+        let found = at_rest?;
         // Who unmounts may know files without names still: those stay until the next mount.
         let forgets = self.rng.below(2) == 0;
         if forgets {
             machine.forget_all();
         }
+        let model = machine.model.clone();
         let disk = self.end(machine, depth)?;
-        self.ended(&disk, &found, forgets)
+        self.ended(&disk, &found, forgets)?;
+        match depth < DEPTH_MAX && self.happens(self.aim.odds.stops) {
+            true => self.lives_on(disk, model, &found, depth + 1),
+            false => Ok(()),
+        }
+    }
+
+    /// A disk that was left in order is mounted once more: from its first command on that can be cut off as any other life.
+    fn lives_on(
+        &mut self,
+        disk: Disk,
+        mut model: Model,
+        found: &Found,
+        depth: u32,
+    ) -> Result<(), String> {
+        model.end(found);
+        self.tally.stops += 1;
+        let mut machine = self.start(disk, model, false)?;
+        for _ in 0..self.rng.below(MOUNT_STEPS) {
+            if machine.step() && self.happens(self.aim.odds.image) {
+                machine.is_good()?;
+                self.examine(&machine.image(), depth)?;
+            }
+        }
+        let again = machine.walk()?;
+        if again != *found {
+            return Err(format!("mounted once more: {}", difference(&again, found)));
+        }
+        machine.model.hold_found();
+        let count = 1 + self.rng.below(self.aim.operations);
+        let operations = (0..count).map(|_| op::draw(&mut self.rng)).collect();
+        let ended = self.life(machine, operations, 4, depth);
+        ended.map_err(|how| format!("mounted once more, {how}"))
     }
 
     fn live(
@@ -237,7 +276,7 @@ impl Life<'_> {
     fn ended(&mut self, disk: &Disk, found: &Found, is_forgotten: bool) -> Result<(), String> {
         let survey = match is_forgotten {
             true => check(disk)?,
-            false => check_open(disk)?,
+            false => check_open(disk, Trust::Whole)?,
         };
         if !self.happens(self.aim.odds.damage) {
             return Ok(());
@@ -257,7 +296,7 @@ impl Life<'_> {
         machine.is_good()?;
         // What the walk has not met a scrub repairs.
         machine.scrub()?;
-        check(&machine.unmount()?.disk).map(drop)
+        check_as(&machine.unmount()?.disk, Trust::Scrubbed).map(drop)
     }
 
     /// The power fails, and what is left is mounted, perhaps several times.
@@ -307,8 +346,10 @@ impl Life<'_> {
             if goes_on { 1 + self.rng.below(self.aim.operations) } else { self.rng.below(5) };
         let operations = (0..count).map(|_| op::draw(&mut self.rng)).collect();
         self.tally.went_on += u64::from(goes_on);
-        let image = if goes_on { 8 * self.aim.odds.image } else { 0 };
-        let odds = super::Odds { image, ..self.aim.odds };
+        // Without images the next mount of a disk in order shows nothing new.
+        let (image, stops) =
+            if goes_on { (8 * self.aim.odds.image, self.aim.odds.stops) } else { (0, 0) };
+        let odds = super::Odds { image, stops, ..self.aim.odds };
         let aim = Aim { odds, fates: Fates::One, ..self.aim };
         let rng = Streams::new(self.rng.bits()).stream("images/next");
         let (cache, looked_at) = (self.cache, usize::MAX);
@@ -326,16 +367,20 @@ impl Life<'_> {
 
 /// A disk that was left in order is that.
 fn check(disk: &Disk) -> Result<Survey, String> {
-    let survey = check_open(disk)?;
+    check_as(disk, Trust::Whole)
+}
+
+fn check_as(disk: &Disk, trust: Trust) -> Result<Survey, String> {
+    let survey = check_open(disk, trust)?;
     match survey.orphans.as_slice() {
         [] => Ok(survey),
         orphans => Err(format!("inodes without names are left: {orphans:?}")),
     }
 }
 
-/// The same, where inodes without names may be left.
-fn check_open(disk: &Disk) -> Result<Survey, String> {
-    let (survey, orphans) = (Survey::of(disk)?, look(disk, Trust::Whole)?);
+/// The same, where inodes without names may be left: who unmounted it knew them still.
+fn check_open(disk: &Disk, trust: Trust) -> Result<Survey, String> {
+    let (survey, orphans) = (Survey::of(disk)?, look(disk, trust)?);
     match survey.orphans.len() as u64 == orphans {
         true => Ok(survey),
         false => Err(format!("a check says {orphans} orphans and not {:?}", survey.orphans)),

@@ -165,7 +165,7 @@ impl Machine {
                         assert!(before.is_none(), "{id:?} has two answers");
                     }
                 },
-                Action::Event(Event::Repaired { .. }) => {}
+                Action::Event(Event::Repaired { lba }) => drop(self.disk.rewritten.insert(lba)),
                 Action::Event(event) if self.start.is_damaged => {
                     self.note_broken(format!("with damage that can be repaired: {event:?}"));
                 }

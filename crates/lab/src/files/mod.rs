@@ -49,6 +49,8 @@ pub struct Odds {
     pub damage_at_once: u64,
     /// A sector needs retries.
     pub retries: u64,
+    /// A disk that was left in order is mounted once more, and life goes on with as many images.
+    pub stops: u64,
 }
 
 /// What becomes of what was not safe when the power failed.
@@ -77,10 +79,36 @@ impl Aim {
     /// Short histories with images at many boundaries.
     pub const DEFAULT: Self = Self {
         operations: 40,
-        odds: Odds { image: 6, again: 4, goes_on: 16, damage: 3, damage_at_once: 4, retries: 300 },
+        odds: Odds {
+            image: 6,
+            again: 4,
+            goes_on: 16,
+            damage: 3,
+            damage_at_once: 4,
+            retries: 300,
+            stops: 0,
+        },
         fates: Fates::One,
         rules: Rules::ALL,
     };
+
+    /// Very short ones between mounts, with images at every boundary of these, of the ends in good order, and of the next mounts.
+    pub const STOPS: Self = Self {
+        operations: 12,
+        odds: Odds {
+            image: 1,
+            again: 8,
+            goes_on: 0,
+            damage: 4,
+            damage_at_once: 4,
+            retries: 300,
+            stops: 1,
+        },
+        ..Self::DEFAULT
+    };
+
+    /// All of them, and their names.
+    pub const ALL: [(&str, Self); 2] = [("histories", Self::DEFAULT), ("stops", Self::STOPS)];
 }
 
 /// What runs have come to.
@@ -100,6 +128,8 @@ pub struct Tally {
     pub operations: u64,
     /// Disks that were left in order.
     pub unmounts: u64,
+    /// Those of them that were mounted once more for a life with images.
+    pub stops: u64,
 }
 
 /// A promise that was broken.

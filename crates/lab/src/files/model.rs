@@ -190,6 +190,11 @@ impl Model {
         self.held.clear();
     }
 
+    /// The disk was left in order with this on it.
+    pub(crate) fn end(&mut self, found: &Found) {
+        self.begin_again(self.past.len() - 1, found);
+    }
+
     /// How often a walk has made each known.
     pub(crate) fn hold_found(&mut self) {
         let ids: Vec<Id> = self.names().paths().into_values().map(|named| named.id).collect();

@@ -64,7 +64,15 @@ fn operations(sectors: u64) -> Vec<Op> {
 
 /// Every sequence of one operation and of two, and a sync behind it: one in `part` of them, begun with another one for each seed.
 pub fn sequences(seed: u64, part: u64, aim: &Aim, tally: &mut Tally) -> Result<(), Broken> {
-    let odds = Odds { image: 1, again: 8, goes_on: 0, damage_at_once: 8, retries: 0, ..aim.odds };
+    let odds = Odds {
+        image: 1,
+        again: 8,
+        goes_on: 0,
+        damage_at_once: 8,
+        retries: 0,
+        stops: 0,
+        ..aim.odds
+    };
     let aim = Aim { odds, fates: Fates::All, ..*aim };
     let mut at = seed;
     for sectors in SIZES {

@@ -25,6 +25,12 @@ pub(crate) fn newest(disk: &Disk) -> Option<Superblock> {
     places.into_iter().filter_map(decode).max_by_key(|superblock| superblock.generation)
 }
 
+/// Whether a superblock lies there that can be read and is whole.
+fn is_superblock(disk: &Disk, lba: Lba) -> bool {
+    let sector = disk.sector(lba).try_into().expect("it is a sector");
+    !disk.bad.contains(&lba) && Superblock::decode(sector).is_ok()
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Survey {
@@ -163,14 +169,11 @@ impl Survey {
                 );
             }
         }
-        // If they differ, the power failed while they were being written.
-        let superblocks = self.superblock.geometry.superblocks();
-        if superblocks.iter().all(|&lba| disk.sector(lba) == disk.sector(superblocks[0])) {
-            let right = superblocks.into_iter().filter(|lba| !disk.bad.contains(lba));
-            let right: Vec<Lba> = right.collect();
-            let most = right.len().saturating_sub(1);
-            damaged.extend(chosen(right.len(), most, rng).into_iter().map(|at| right[at]));
-        }
+        // Also where they differ because the power failed between them: whichever is left is right.
+        let right = self.superblock.geometry.superblocks().into_iter();
+        let right: Vec<Lba> = right.filter(|lba| is_superblock(disk, *lba)).collect();
+        let most = right.len().saturating_sub(1);
+        damaged.extend(chosen(right.len(), most, rng).into_iter().map(|at| right[at]));
         damaged.iter().for_each(|&lba| disk.damage(lba, rng));
         damaged.len() as u64
     }
