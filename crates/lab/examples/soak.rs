@@ -62,11 +62,12 @@ fn crashes(seed: u64) {
     }
 }
 
-/// Cuts of a filesystem, in a random history and during some short ones.
+/// Cuts of a filesystem, in random histories of both kinds and during some short ones.
 fn cuts(seed: u64) {
-    let (aim, mut tally) = (files::Aim::DEFAULT, files::Tally::default());
-    let ended = files::run(seed, &aim, &mut tally);
-    let ended = ended.and_then(|()| files::sequences(seed, SEQUENCES, &aim, &mut tally));
+    let mut tally = files::Tally::default();
+    let ended = files::Aim::ALL.iter().try_for_each(|(_, aim)| files::run(seed, aim, &mut tally));
+    let ended =
+        ended.and_then(|()| files::sequences(seed, SEQUENCES, &files::Aim::DEFAULT, &mut tally));
     ended.unwrap_or_else(|broken| panic!("{broken}"));
 }
 

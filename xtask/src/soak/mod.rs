@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `corruption` | 10^5 stripes with silent corruption | |
 //! | `swarms` | the swarms in virtual time, with ever new seeds | |
+//! | `sequences` | a filesystem's images at every command of every sequence of one operation and of two | |
 //! | `fio` | servers that are killed under fio and under clients that keep book, on four layouts; every other one reads back what it has written | fio |
 //! | `clients` | requests that no client should send, two hundred clients at once, clients that read nothing | python3-libnbd |
 //! | `files` | suites of other projects over mounted filesystems | root, fio, stress-ng; users nobody and tests |
@@ -59,6 +60,8 @@ enum Part {
     Corruption,
     /// The swarms in virtual time
     Swarms,
+    /// Images of a filesystem at every command of every sequence of one operation and of two
+    Sequences,
     /// Servers killed under fio
     Fio,
     /// Requests that no client should send, and clients that read nothing
@@ -76,6 +79,7 @@ impl Part {
         match self {
             Self::Corruption => "corruption",
             Self::Swarms => "swarms",
+            Self::Sequences => "sequences",
             Self::Fio => "fio",
             Self::Clients => "clients",
             Self::Files => "files",
@@ -86,7 +90,7 @@ impl Part {
 
     fn needs(self) -> &'static [Need] {
         match self {
-            Self::Corruption | Self::Swarms | Self::Fuzz => &[],
+            Self::Corruption | Self::Swarms | Self::Sequences | Self::Fuzz => &[],
             Self::Fio => &[Need { program: "fio", package: "fio" }],
             Self::Clients => &[Need { program: "nbdsh", package: "python3-libnbd" }],
             Self::Files => files::NEEDS,
@@ -133,6 +137,7 @@ fn run_part(root: &Path, part: Part, wish: &Wish) -> anyhow::Result<()> {
             let options = ["--", "--minutes", &minutes, "--first", &first];
             good(cargo(root).args(example).args(options))
         }
+        Part::Sequences => sequences(root),
         Part::Fio => {
             let package = ["--package", "levelhead-cli", "--test", "soak"];
             test(root, &package, "soak_fio", &[("KILLS", wish.kills.to_string())])
@@ -145,6 +150,23 @@ fn run_part(root: &Path, part: Part, wish: &Wish) -> anyhow::Result<()> {
         Part::Guest => guest::run(root, wish.first, wish.mirror.as_deref()),
         Part::Fuzz => fuzz::run(root, wish.minutes, &wish.target),
     }
+}
+
+/// All of them, a share of them on each core.
+fn sequences(root: &Path) -> anyhow::Result<()> {
+    let example = ["--release", "--package", "levelhead-lab", "--example", "files"];
+    good(cargo(root).arg("build").args(example))?;
+    let shares = std::thread::available_parallelism()?.get();
+    let mut running = Vec::new();
+    for share in 0..shares {
+        let options = ["--", "sequences", &share.to_string(), &shares.to_string()];
+        running.push(cargo(root).arg("run").args(example).args(options).spawn()?);
+    }
+    for mut share in running {
+        let status = share.wait()?;
+        ensure!(status.success(), "a share of the sequences ended with {status}");
+    }
+    Ok(())
 }
 
 /// Runs the tests that are too long for every change and whose names have `name` in them.

@@ -73,6 +73,8 @@ pub(crate) struct Disk {
     arrivals: u64,
     /// Sectors that cannot be read until they are written.
     pub(crate) bad: BTreeSet<Lba>,
+    /// Sectors that were on their way when the power failed, and were not written since.
+    pub(crate) cut_off: BTreeSet<Lba>,
     /// Sectors that the filesystem has ever written anew because a read had not brought them, as it says.
     pub(crate) rewritten: BTreeSet<Lba>,
 }
@@ -82,8 +84,8 @@ impl Disk {
     pub(crate) fn new(size: Sectors) -> Self {
         let zeroes: Sector = vec![0; SECTOR_SIZE].into();
         let medium = vec![zeroes; size.as_usize()];
-        let (bad, rewritten) = Default::default();
-        Self { medium, cache: BTreeMap::new(), arrivals: 0, bad, rewritten }
+        let (bad, cut_off, rewritten) = Default::default();
+        Self { medium, cache: BTreeMap::new(), arrivals: 0, bad, cut_off, rewritten }
     }
 
     /// How many sectors it has.
@@ -108,6 +110,7 @@ impl Disk {
     pub(crate) fn write(&mut self, coming: Coming, durability: Durability) {
         let Coming { lba, bytes, command } = coming;
         self.bad.remove(&lba);
+        self.cut_off.remove(&lba);
         match durability {
             Durability::Durable => {
                 self.cache.remove(&lba);
@@ -148,6 +151,7 @@ impl Disk {
                 command,
             }));
         }
+        self.cut_off.extend(inside.iter().map(|coming| coming.lba));
         all.extend(inside);
         let commands: BTreeSet<u64> = all.iter().map(|coming| coming.command).collect();
         let commands: Vec<u64> = commands.into_iter().collect();

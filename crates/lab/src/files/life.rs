@@ -337,8 +337,11 @@ impl Life<'_> {
             let may = |lba| !written.contains(&lba) && !disk.bad.contains(&lba);
             self.tally.damaged += survey.damage(&mut damaged, may, &mut self.rng);
             let journal = survey.journal();
-            let at = self.rng.below(journal.sectors.get());
-            damaged.damage(Lba::new(journal.lba.get() + at), &mut self.rng);
+            let at = Lba::new(journal.lba.get() + self.rng.below(journal.sectors.get()));
+            // A record that was on its way was promised to none: whether what is left of it is enough may hang on any of its sectors.
+            if !damaged.cut_off.contains(&at) {
+                damaged.damage(at, &mut self.rng);
+            }
             return self.finds(damaged, &found).map_err(|how| format!("with damage, {how}"));
         }
         let goes_on = depth < DEPTH_MAX && self.happens(self.aim.odds.goes_on);
