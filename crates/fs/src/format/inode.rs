@@ -230,8 +230,12 @@ impl Inode {
             1 => Form::Content,
             _ => return None,
         };
+        let mode = fields.u32(at::MODE);
+        if mode > u32::from(u16::MAX) {
+            return None; // An entry of a directory has the upper four bits of 16.
+        }
         Some(Self {
-            mode: fields.u32(at::MODE),
+            mode,
             links: fields.u32(at::LINKS),
             uid: fields.u32(at::UID),
             gid: fields.u32(at::GID),
