@@ -41,6 +41,11 @@ impl Cache {
         Self { units: BTreeMap::new(), order: BTreeMap::new(), clock: 0, most }
     }
 
+    /// The most of those that could be read again.
+    pub(crate) fn most(&self) -> usize {
+        self.most
+    }
+
     /// A unit, if it is there.
     pub(crate) fn get(&mut self, lead: Lba) -> Option<&Unit> {
         let cached = self.units.get_mut(&lead)?;

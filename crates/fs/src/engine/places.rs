@@ -326,7 +326,7 @@ impl Filesystem {
                 .collect();
             for lba in placed {
                 let logged = self.logged.remove(&lba).expect("it was found");
-                self.sectors.insert(lba, logged.page, logged.sum);
+                self.sectors.insert(lba, &logged.page, logged.sum);
             }
         }
     }

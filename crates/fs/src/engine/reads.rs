@@ -162,7 +162,9 @@ impl SectorCache {
         Some(held.bytes.clone())
     }
 
-    pub(super) fn insert(&mut self, lba: Lba, bytes: Piece, sum: u32) {
+    /// Keeps a copy: the buffer that a sector has come in has thousands of others.
+    pub(super) fn insert(&mut self, lba: Lba, bytes: &Piece, sum: u32) {
+        let bytes = Piece::whole(Arc::new(Buf::copy_of(bytes.bytes())));
         self.clock += 1;
         self.order.insert(self.clock, lba);
         let held = Held { bytes, sum, used: self.clock };
@@ -470,7 +472,7 @@ impl Filesystem {
                     if is_full {
                         self.counts.retried += 1;
                     }
-                    self.sectors.insert(lba, piece.clone(), sum);
+                    self.sectors.insert(lba, &piece, sum);
                     read.got.insert(lba, piece);
                 }
                 None => {
@@ -670,7 +672,7 @@ impl Filesystem {
             if read.plan.targets.contains_key(&lba) {
                 self.counts.decoded += 1;
             }
-            self.sectors.insert(lba, piece.clone(), sum);
+            self.sectors.insert(lba, &piece, sum);
             if self.page_reads[&id].was_freed {
                 continue; // DE2
             }

@@ -66,7 +66,9 @@ impl Filesystem {
             true => RUN_IN_SEQUENCE,
             false => RUN,
         };
-        let most = self.superblock.geometry.fixed_from(lead).clamp(1, most);
+        // The one that is needed must still be in memory when all have come.
+        let room = (self.cache.most() / 4).max(1) as u64;
+        let most = self.superblock.geometry.fixed_from(lead).clamp(1, most.min(room));
         let leads = (0..most).map(|at| lead + Sectors::new(at * near.get()));
         leads.take_while(|&other| other == lead || !is_known(other)).collect()
     }
