@@ -62,7 +62,7 @@ impl Stream {
             return None;
         }
         self.next = self.next.max(asked.to);
-        self.step = (2 * self.step).clamp(AHEAD_MIN, most.max(AHEAD_MIN));
+        self.step = (2 * self.step).clamp(AHEAD_MIN, most);
         let from = self.ahead.max(asked.from);
         let to = self.next + self.step;
         (from < self.next + self.step / 2).then_some(Pages { from, to })
@@ -76,6 +76,9 @@ impl Filesystem {
         let others = self.jobs.values().filter(|job| matches!(job, Job::Ahead { .. })).count();
         let share = (1 + others / INSIDE_MAX) as u64;
         let most = (self.sectors.most() / 8).min(AHEAD_MAX) / share;
+        if most < AHEAD_MIN {
+            return; // It would have gone before its reader had a turn.
+        }
         let Some(wanted) = self.file(number).stream.note_read(asked, most) else { return };
         let to = self.group_end(number, wanted.to.min(end)).min(end);
         let pages = Pages { from: wanted.from, to };

@@ -140,7 +140,7 @@ impl Filesystem {
     }
 
     /// Whether something is on its way to a place.
-    fn is_being_written(&self, extent: Extent) -> bool {
+    pub(super) fn is_being_written(&self, extent: Extent) -> bool {
         let writes = self.subs.values().filter(|inside| inside.what.is_write());
         writes
             .filter_map(|inside| inside.extent)

@@ -100,10 +100,7 @@ impl Filesystem {
         }
         let mut mended = 0;
         for &lba in bad {
-            let is_touched = self.subs.values().any(|inside| {
-                inside.what.is_write() && inside.extent.is_some_and(|extent| extent.contains(lba))
-            });
-            if is_touched {
+            if self.is_being_written(one(lba)) {
                 continue;
             }
             mended += 1;

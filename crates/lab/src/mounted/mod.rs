@@ -29,8 +29,8 @@ use levelhead_erasure::Kernel;
 use levelhead_fs::format::ladder::Ladder;
 use levelhead_fs::format::superblock::Superblock;
 use levelhead_fs::{
-    Action, Answer, Caller, CannotMake, Event, Filesystem, Moment, RedundancyComes, Request,
-    Settings, Status, SubId, Submit, Update, What, Wishes,
+    Action, Answer, Caller, CannotMake, Filesystem, Moment, RedundancyComes, Request, Settings,
+    Status, SubId, Submit, Update, What, Wishes,
 };
 use levelhead_stats::Streams;
 use levelhead_units::{Instant, Nanos, SECTOR_SIZE, Sectors};
@@ -132,8 +132,6 @@ pub struct Mounted {
     /// Inodes of the workload's files.
     inodes: BTreeMap<levelhead_trace::FileId, u64>,
     content: Content,
-    /// Sectors of files that the filesystem has called lost.
-    lost: u64,
 }
 
 impl Mounted {
@@ -179,7 +177,6 @@ impl Mounted {
             now: Instant::ZERO,
             inodes: BTreeMap::new(),
             content: Content::default(),
-            lost: 0,
         })
     }
 
@@ -292,7 +289,6 @@ impl Mounted {
                     let before = self.answers.insert(id, answer);
                     assert!(before.is_none(), "{id:?} has two answers");
                 }
-                Action::Event(Event::Lost { .. }) => self.lost += 1,
                 Action::Event(_) => {}
             }
         }

@@ -1,6 +1,6 @@
 //! What studies of files run on: a filesystem on one modelled drive, and a workload over it.
 
-use levelhead_drive::{CacheMode, Faults, Profile};
+use levelhead_drive::{Faults, Profile};
 use levelhead_fs::Update;
 use levelhead_fs::format::ladder::Ladder;
 use levelhead_planner::Code;
@@ -59,8 +59,6 @@ pub(super) struct FilesBed {
     pub(super) cache: Option<Sectors>,
     /// When a sync ends.
     pub(super) sync: SyncEnds,
-    /// What the drive uses its memory for.
-    pub(super) drive_cache: CacheMode,
 }
 
 impl FilesBed {
@@ -71,16 +69,13 @@ impl FilesBed {
         update: Update::Sooner,
         cache: None,
         sync: SyncEnds::Durable,
-        drive_cache: CacheMode::Off,
     };
 
     pub(super) fn mount(&self, seed: u64) -> Result<Mounted, String> {
         let profile = Profile::shipped("nearline-2tb").ok_or("no drive nearline-2tb")?;
         let settings = MountedSettings::new(profile, self.redundancy.ladder()?, seed);
         let cache = self.cache.unwrap_or(settings.cache);
-        let mut settings =
-            MountedSettings { cache, update: self.update, sync: self.sync, ..settings };
-        settings.drive.cache = self.drive_cache;
+        let settings = MountedSettings { cache, update: self.update, sync: self.sync, ..settings };
         Mounted::new(settings).map_err(|error| error.to_string())
     }
 

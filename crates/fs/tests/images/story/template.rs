@@ -142,7 +142,7 @@ fn fill(mounted: &mut Mounted) -> Vec<u64> {
         write(large, 90_000, bytes(9_000, 11)),
         hole,
     ];
-    // Windows of a page each, so many that they have a node of their own.
+    // Windows of a page each, more than the inode has room for.
     all.extend((0..30).map(|at| write(holes, at * 40_000, bytes(10, 13))));
     all.push(What::Sync { inode: None });
     let size = Some(350_000);
