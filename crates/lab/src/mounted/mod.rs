@@ -51,8 +51,8 @@ pub struct MountedSettings {
     pub ladder: Ladder,
     /// Copies of metadata.
     pub copies: u8,
-    /// Whether the drive makes use of zeroes at the end of a sector.
-    pub zero_forcing: bool,
+    /// How many redundant sectors groups of kind B have, on a drive that makes use of zeroes at the end of a sector.
+    pub forced: Option<Ladder>,
     /// Memory of the filesystem.
     pub cache: Sectors,
     /// How redundancy follows data that changes.
@@ -80,7 +80,7 @@ impl MountedSettings {
             drive: levelhead_drive::Settings::PLAIN,
             ladder,
             copies: 3,
-            zero_forcing: false,
+            forced: None,
             cache: Settings::new(Kernel::best()).cache,
             update: Update::Sooner,
             sync: SyncEnds::Durable,
@@ -149,7 +149,7 @@ impl Mounted {
             copies: settings.copies,
             ladder: settings.ladder.clone(),
             interleave: 1,
-            zero_forcing: settings.zero_forcing,
+            forced: settings.forced.clone(),
             identity: [7; 16],
             label: String::new(),
             uid: 0,

@@ -193,7 +193,7 @@ impl Mounted {
 
     /// How a file is laid out that is used like that, where the drive makes use of zeroes.
     fn kind(&self, habit: Habit) -> Option<FileKind> {
-        self.settings.zero_forcing.then_some(match habit {
+        self.settings.forced.is_some().then_some(match habit {
             Habit::Sequential => FileKind::A,
             Habit::Random => FileKind::B,
             Habit::Changing => FileKind::Mutable,
