@@ -11,6 +11,8 @@ pub enum Rule {
     Data,
     /// RD2: redundancy that the journal says is stale is not used after a crash: it is computed anew.
     Stale,
+    /// CP1: all sectors that a page consists of come into one record.
+    Pages,
     /// EN4: what has come to its place is flushed before its record is let go.
     Retire,
     /// All copies of a unit come to their places, not the lead alone.
@@ -25,10 +27,11 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Flush,
         Self::Data,
         Self::Stale,
+        Self::Pages,
         Self::Retire,
         Self::Copies,
         Self::Newest,

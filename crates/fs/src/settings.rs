@@ -3,6 +3,7 @@
 use levelhead_erasure::Kernel;
 use levelhead_units::{Nanos, Sectors};
 
+use crate::format::inode::FileKind;
 use crate::rules::Rules;
 
 /// Whether anything may be written.
@@ -47,6 +48,8 @@ pub struct Settings {
     pub redundancy: RedundancyComes,
     /// How redundancy is brought up to date.
     pub update: Update,
+    /// The kind of new files in directories of kind auto.
+    pub kind: FileKind,
     /// What computes redundancy.
     pub kernel: Kernel,
     /// What keeps files safe through a power cut: all of it, but for tests that must notice what is left out.
@@ -62,6 +65,7 @@ impl Settings {
             commit_every: Nanos::from_secs(5),
             redundancy: RedundancyComes::Together,
             update: Update::Sooner,
+            kind: FileKind::Auto,
             kernel,
             rules: Rules::ALL,
         }

@@ -40,6 +40,13 @@ fn no_cut_around_an_end_in_order_loses_what_was_synced() {
     swarm(asked("FILES_FIRST").unwrap_or(0), asked("FILES_SEEDS").unwrap_or(seeds), &Aim::STOPS);
 }
 
+/// A page of two sectors is old or new, never mixed, whatever becomes of the file meanwhile.
+#[test]
+fn no_cut_loses_what_was_synced_in_files_of_any_kind() {
+    let seeds = if cfg!(debug_assertions) { 20 } else { 300 };
+    swarm(asked("FILES_FIRST").unwrap_or(0), asked("FILES_SEEDS").unwrap_or(seeds), &Aim::KINDS);
+}
+
 /// Each was once a mistake of the filesystem's.
 #[test]
 fn seeds_that_were_found_with_stops_are_mended() {
@@ -106,6 +113,7 @@ fn rules_that_are_left_out_are_noticed() {
         (Rule::Flush, Aim::STOPS, 0..40),
         (Rule::Data, Aim::STOPS, 0..60),
         (Rule::Stale, Aim::DEFAULT, 0..10),
+        (Rule::Pages, Aim::KINDS, 0..20),
         (Rule::Retire, Aim::DEFAULT, 60..160),
         (Rule::Copies, Aim::DEFAULT, 0..10),
         (Rule::Newest, Aim::DEFAULT, 0..10),

@@ -127,7 +127,7 @@ mod tests {
             (5e-3, 1023, "19,1004"),
         ] {
             let wish = CodeWish::Least { failure_rate, length };
-            let Chosen { code, ladder } = choose(wish, Redundancy::Fixed).unwrap();
+            let Chosen { code, ladder, .. } = choose(wish, Redundancy::Fixed).unwrap();
             assert_eq!(code.to_string(), expected);
             assert_eq!(u64::from(ladder.data_max()), code.data);
             assert!((0..code.redundant as usize - 1).all(|rung| ladder.lengths()[rung] == 0));

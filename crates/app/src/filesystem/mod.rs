@@ -6,6 +6,7 @@ mod check;
 mod code;
 mod damage;
 mod inspect;
+mod kind;
 mod make;
 mod mount;
 mod points;
@@ -16,15 +17,16 @@ mod target;
 mod umount;
 
 pub use background::{let_go, start_in_background};
-pub use levelhead_fs::ScrubParts;
 pub use levelhead_fs::check::{Depth, Repair};
 pub use levelhead_fs::format::superblock::INTERLEAVE_MAX;
 pub use levelhead_fs::geometry::COPIES_MAX;
+pub use levelhead_fs::{FileKind, ScrubParts};
 
 pub use check::{CheckEnd, CheckFilesystem, CheckWhen, FilesystemCheck, check_filesystem};
 pub use code::{CodeWish, Redundancy};
 pub use damage::{DamageFilesystem, DamageGroup, DamagedFilesystem, PerGroup, damage_filesystem};
 pub use inspect::{FilesystemInspection, InspectFilesystem, InspectWhat, inspect_filesystem};
+pub use kind::{KindSet, SetKind, parse_kind, parse_setting, set_kind};
 pub use make::{MadeFilesystem, MakeFilesystem, make_filesystem};
 pub use mount::{Mount, MountOptions, Mounted, mount};
 pub use scrub::{FilesystemScrub, ScrubFilesystem, scrub_filesystem, scrub_parts};

@@ -14,6 +14,7 @@ use levelhead_report::json;
 use levelhead_units::{Bytes, Sectors};
 use serde::Serialize;
 
+use super::kind::parse_kind;
 use super::target::{Target, find_superblock};
 use crate::{AppError, Show, Stop};
 
@@ -47,13 +48,18 @@ const IGNORED: [&str; 16] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MountOptions {
     cache: Sectors,
+    /// The kind of new files in directories of kind auto.
+    kind: FileKind,
     mount: Options,
 }
 
 impl MountOptions {
     /// To be read and written, with the default cache.
-    pub const DEFAULT: Self =
-        Self { cache: CACHE, mount: Options { flags: Flags::NONE, cache: WriteCache::Core } };
+    pub const DEFAULT: Self = Self {
+        cache: CACHE,
+        kind: FileKind::Auto,
+        mount: Options { flags: Flags::NONE, cache: WriteCache::Core },
+    };
 
     /// The same with these, which commas separate.
     ///
@@ -72,7 +78,7 @@ impl MountOptions {
             true => MountMode::ReadOnly,
             false => MountMode::ReadWrite,
         };
-        Settings { mode, cache: self.cache, ..Settings::new(Kernel::best()) }
+        Settings { mode, cache: self.cache, kind: self.kind, ..Settings::new(Kernel::best()) }
     }
 
     fn set(&mut self, option: &str) -> Result<(), String> {
@@ -94,7 +100,9 @@ impl MountOptions {
                 }
                 self.cache = size.sectors_floor();
             }
-            Some(("kind", kind)) => check_kind(kind).map_err(|why| format!("'{option}': {why}"))?,
+            Some(("kind", kind)) => {
+                self.kind = parse_kind(kind).map_err(|why| format!("'{option}': {why}"))?;
+            }
             Some(_) | None => {
                 let names = Flags::NAMES;
                 return Err(format!(
@@ -103,19 +111,6 @@ impl MountOptions {
             }
         }
         Ok(())
-    }
-}
-
-/// Whether new files may be of a kind.
-fn check_kind(name: &str) -> Result<(), String> {
-    let kind = FileKind::ALL.into_iter().find(|kind| kind.name() == name);
-    match kind {
-        // Both are laid out alike.
-        Some(FileKind::Auto | FileKind::A) => Ok(()),
-        Some(FileKind::B | FileKind::Mutable) => {
-            Err("files of this kind cannot be made by a mount option yet, only auto and a".into())
-        }
-        None => Err("a kind is auto, a, b or mutable".into()),
     }
 }
 
@@ -170,6 +165,13 @@ pub fn mount(
         return Err(AppError::usage(format!(
             "{name} has the features {:#x}, with which this program can only read: -o ro mounts it",
             superblock.read_only
+        )));
+    }
+    let needs_zeroes = matches!(settings.kind, FileKind::B | FileKind::Mutable);
+    if needs_zeroes && superblock.forced.is_none() {
+        let kind = settings.kind.name();
+        return Err(AppError::usage(format!(
+            "{name} was made without --zero-forcing: its files cannot be of kind {kind}"
         )));
     }
     let source = match is_device && !member.is_emulated() {
@@ -281,7 +283,7 @@ mod tests {
         assert!(refused("cache=much").starts_with("'cache=much': "));
         assert_eq!(refused("cache=1MiB"), "'cache=1MiB': a cache has at least 4MiB");
         assert_eq!(refused("kind=z"), "'kind=z': a kind is auto, a, b or mutable");
-        assert!(refused("kind=b").starts_with("'kind=b': files of this kind cannot be made"));
-        assert_eq!(MountOptions::DEFAULT.with("kind=a,kind=auto"), Ok(MountOptions::DEFAULT));
+        assert_eq!(MountOptions::DEFAULT.with("kind=b,kind=auto"), Ok(MountOptions::DEFAULT));
+        assert_eq!(MountOptions::DEFAULT.with("kind=b").unwrap().settings().kind, FileKind::B);
     }
 }

@@ -89,6 +89,25 @@ pub(super) fn ours_on(directory: &Path) -> Result<Point, AppError> {
     }
 }
 
+/// That a path is in a filesystem of ours that is mounted.
+///
+/// # Errors
+///
+/// It is not, or is not there.
+pub(super) fn check_in_ours(path: &Path) -> Result<(), AppError> {
+    let shown = path.display();
+    let whole = path.canonicalize();
+    let whole = whole.map_err(|error| AppError::usage(format!("{shown}: {error}")))?;
+    let above = points()?.into_iter().filter(|point| whole.starts_with(&point.directory));
+    // The last one that is mounted on the deepest directory.
+    match above.max_by_key(|point| point.directory.components().count()) {
+        Some(point) if point.is_ours() => Ok(()),
+        Some(_) | None => Err(AppError::usage(format!(
+            "{shown} is in no filesystem that is mounted by levelhead"
+        ))),
+    }
+}
+
 /// Refuses what is mounted.
 pub(super) fn check_unmounted(member: &MemberSpec) -> Result<(), AppError> {
     let Ok(path) = member.path().canonicalize() else { return Ok(()) };

@@ -8,11 +8,11 @@ use std::thread;
 use clap::{Args, Subcommand};
 use levelhead_app::AppError;
 use levelhead_app::filesystem::{
-    CheckEnd, CheckFilesystem, CheckWhen, CodeWish, DamageFilesystem, DamageGroup, Depth,
+    CheckEnd, CheckFilesystem, CheckWhen, CodeWish, DamageFilesystem, DamageGroup, Depth, FileKind,
     InspectFilesystem, InspectWhat, MakeFilesystem, Mount, MountOptions, PerGroup, Redundancy,
-    Repair, ScrubFilesystem, ScrubParts, SystemLog, check_filesystem, damage_filesystem,
-    filesystem_status, inspect_filesystem, let_go, make_filesystem, mount, scrub_filesystem,
-    scrub_parts, start_in_background, umount,
+    Repair, ScrubFilesystem, ScrubParts, SetKind, SystemLog, check_filesystem, damage_filesystem,
+    filesystem_status, inspect_filesystem, let_go, make_filesystem, mount, parse_setting,
+    scrub_filesystem, scrub_parts, set_kind, start_in_background, umount,
 };
 use levelhead_planner::Code;
 use levelhead_units::{Bytes, Extent, Lba};
@@ -33,6 +33,8 @@ pub(crate) enum Options {
     Umount(UmountArgs),
     /// Show how a filesystem stands, mounted or not
     Status(StatusArgs),
+    /// Say how a file is laid out, or the new files of a directory
+    Set(SetArgs),
     /// Show what is on a disk that is not mounted: superblocks, a file, a sector, or the journal
     Inspect(InspectArgs),
     /// Read everything once, mounted or not, and write anew what is bad
@@ -102,6 +104,15 @@ pub(crate) struct MountArgs {
 pub(crate) struct UmountArgs {
     /// The directory on which it is mounted
     directory: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct SetArgs {
+    /// A file or a directory of a mounted filesystem
+    path: PathBuf,
+    /// kind=auto, a (read in sequence), b (read at random, not changed) or mutable
+    #[arg(value_name = "kind=KIND", value_parser = parse_setting)]
+    kind: FileKind,
 }
 
 #[derive(Args)]
@@ -193,6 +204,7 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
             output.print(&damaged)
         }
         Options::Status(StatusArgs { target }) => output.print(&filesystem_status(&target)?),
+        Options::Set(SetArgs { path, kind }) => output.print(&set_kind(&SetKind { path, kind })?),
         Options::Inspect(args) => output.print(&inspect_filesystem(&args.ask())?),
     }
 }

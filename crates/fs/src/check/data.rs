@@ -127,6 +127,13 @@ impl Checker<'_> {
     fn compare_extent(&mut self, whose: Whose, sums: &[u32], got: &Got) {
         let Whose { extent, inode } = whose;
         let mut lost = 0;
+        if extent.has_twins() {
+            lost += self.compare_twins(&extent, inode, sums, got);
+            if lost > 0 {
+                self.note(Problem::GroupLost { lba: extent.lba, sectors: lost, inode });
+            }
+            return;
+        }
         for word in 0..extent.words() {
             let word = self.read_word(&extent, word, sums, got);
             lost += self.compare_word(&extent, inode, word);
@@ -134,6 +141,30 @@ impl Checker<'_> {
         if lost > 0 {
             self.note(Problem::GroupLost { lba: extent.lba, sectors: lost, inode });
         }
+    }
+
+    /// Each sector of a mutable extent stands alone, but complementary ones, which are there twice. Returns how many sectors are lost.
+    fn compare_twins(&mut self, extent: &CodingExtent, inode: u64, sums: &[u32], got: &Got) -> u32 {
+        let filesystem = self.superblock.filesystem();
+        let sum_at = |lba: Lba| sums[(lba - extent.lba).as_usize()];
+        let right = |lba: Lba| {
+            let is_right = |bytes: &&Sector| sum_of(filesystem, lba, &bytes[..]) == sum_at(lba);
+            got.sector(lba).filter(is_right)
+        };
+        let mut lost = 0;
+        for lba in extent.data().iter().filter(|&lba| sum_at(lba) != 0 && right(lba).is_none()) {
+            // What the twin has is what was here, or the two never were the same.
+            let twin = extent.twin_of(lba).and_then(right);
+            let is_its = |bytes: &&Sector| sum_of(filesystem, lba, &bytes[..]) == sum_at(lba);
+            match twin.filter(is_its) {
+                Some(bytes) => {
+                    self.note_mended(Problem::Data { lba, inode });
+                    self.mend_sector(lba, bytes);
+                }
+                None => lost += 1,
+            }
+        }
+        lost
     }
 
     fn read_word(&self, extent: &CodingExtent, word: u32, sums: &[u32], got: &Got) -> Word {

@@ -268,7 +268,17 @@ impl Filesystem {
             payload.push(Piece::whole(Arc::new(Buf::copy_of(&bytes))));
             committing.sealed.insert(lead, Arc::new(bytes));
         }
+        let is_complement = |lba: Lba| {
+            let found = committing.stale.range(..=lba).next_back();
+            found.is_some_and(|(_, extent)| {
+                let is_of_blocks = extent.kind.blocks().is_some() && extent.data().contains(lba);
+                is_of_blocks && extent.page_of(lba).is_none()
+            })
+        };
         for (&lba, piece) in &committing.logged {
+            if !self.settings.rules.keep(Rule::Pages) && is_complement(lba) {
+                continue;
+            }
             let sum = sum_of(filesystem, lba, piece.bytes());
             entries.push(RecordEntry { about: About::Data, lba, sum, shape });
             payload.push(piece.clone());

@@ -118,6 +118,9 @@ impl Filesystem {
 
     /// Forgets what is in memory of a file if that is nothing.
     pub(super) fn drop_file(&mut self, inode: u64) {
+        if self.rewriting.has(inode) {
+            return; // Its version tells whether it was changed.
+        }
         let is_nothing = |file: &File| {
             file.lookups == 0
                 && file.pages.is_empty()

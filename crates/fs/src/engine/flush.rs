@@ -6,6 +6,10 @@
 //!   few pages                                          --> their places, old or new; their bytes go into the journal, and to
 //!                                                          their places later, with the redundancy (`places`)
 //! ```
+//!
+//! # Invariants
+//!
+//! - FL1. A transaction in which pages leave their place has their new places, and their bytes are in these or in the journal.
 
 use std::sync::Arc;
 
@@ -18,7 +22,7 @@ use super::places::StaleExtent;
 use super::{Attempted, Filesystem, Logged, Purpose, SubId, is_stored};
 use crate::attempt::{Attempt, Stop};
 use crate::format::extent::{CodingExtent, PagePlace, Window};
-use crate::format::inode::{Inode, InodePlace};
+use crate::format::inode::{FileKind, Inode, InodePlace, Moment};
 use crate::ops::extents::{Mapped, Pages};
 use crate::request::Errno;
 use crate::sums::sum_of;
@@ -80,6 +84,8 @@ struct FlushPlan {
     logged: Vec<LoggedSector>,
     /// The pages that these have.
     logged_pages: Vec<u64>,
+    /// Whether pages of kind B are written that were written before.
+    has_changed_b: bool,
     /// How many of the pages, from the first on.
     pages: usize,
 }
@@ -117,6 +123,12 @@ struct Placed<'a> {
     complements: &'a Complements,
     /// How many sectors may go into the journal.
     logged_max: usize,
+    /// Bytes of the file before.
+    size: u64,
+    /// Whether pages leave their places only as far as the journal has room for all of them.
+    is_careful: bool,
+    /// The page behind the last one that has left its place.
+    left_to: u64,
     plan: FlushPlan,
     blocks: OpenBlocks,
 }
@@ -126,6 +138,12 @@ impl Placed<'_> {
     fn room(&self) -> usize {
         let open = self.blocks.sectors();
         self.logged_max.saturating_sub(self.plan.logged.len() + open)
+    }
+
+    /// How many pages the journal has room for, however far apart they come to lie.
+    fn alone_max(&self, kind: FileKind) -> u64 {
+        let complements = kind.blocks().map_or(0, |blocks| blocks.complements());
+        self.room() as u64 / u64::from(1 + complements)
     }
 
     /// Whether a complementary sector of some pages of a window is lost (CP2).
@@ -140,7 +158,56 @@ impl Placed<'_> {
     }
 }
 
+/// What comes of a file into a transaction.
+struct FileChange<'a> {
+    number: u64,
+    dirty: &'a [Dirty],
+    logged_max: usize,
+    /// Its new size, and when it was written.
+    size: Option<u64>,
+    modified: Option<Moment>,
+    /// How many of its pages are dirty.
+    all: usize,
+}
+
 impl Attempt<'_> {
+    /// Gives pages of a file their places, and its inode what goes along with them.
+    fn place_change(
+        &mut self,
+        change: &FileChange<'_>,
+        complements: &Complements,
+        is_careful: bool,
+    ) -> Result<FlushPlan, Stop> {
+        let &FileChange { number, dirty, logged_max, size, modified, all } = change;
+        let mut inode = self.inode(number)?;
+        let mut placed = Placed {
+            dirty,
+            complements,
+            logged_max,
+            size: inode.size,
+            is_careful,
+            left_to: 0,
+            plan: FlushPlan::default(),
+            blocks: OpenBlocks::default(),
+        };
+        self.place_pages(&mut Owned { number, inode: &mut inode }, &mut placed)?;
+        let plan = placed.plan;
+        if let Some(moment) = modified {
+            inode.modified = moment;
+            inode.changed = inode.changed.max(moment);
+        }
+        if plan.has_changed_b && inode.kind == FileKind::B {
+            inode.kind = FileKind::Mutable;
+        }
+        let reached = match plan.pages == all {
+            true => u64::MAX,
+            false => dirty[..plan.pages].last().map_or(0, |last| (last.page + 1) * PAGE),
+        };
+        inode.size = size.map_or(inode.size, |size| size.min(reached.max(inode.size)));
+        self.set_inode(number, &inode)?;
+        Ok(plan)
+    }
+
     /// Gives pages their places.
     fn place_pages(&mut self, of: &mut Owned<'_>, placed: &mut Placed<'_>) -> Result<(), Stop> {
         let dirty = placed.dirty;
@@ -173,6 +240,10 @@ impl Attempt<'_> {
             }
         }
         placed.plan.pages = at;
+        if dirty.get(at).is_some_and(|dirty| dirty.page < placed.left_to) {
+            // FL1: they would be in no place at all.
+            return Err(Stop::Fail(Errno::NoSpace));
+        }
         // CP1
         for new in std::mem::take(&mut placed.blocks).close() {
             self.log(&mut placed.plan, new)?;
@@ -184,7 +255,7 @@ impl Attempt<'_> {
     fn place_over(
         &mut self,
         of: &mut Owned<'_>,
-        placed: &Placed<'_>,
+        placed: &mut Placed<'_>,
         mapped: Mapped,
         run: Pages,
     ) -> Result<Found, Stop> {
@@ -192,13 +263,25 @@ impl Attempt<'_> {
         let (end, extent) = (mapped.end().min(to), mapped.window.extent);
         let is_all = mapped.page == page && end == mapped.end();
         let is_much = end - page >= DIRECT_MIN;
-        let moves = match extent.kind == self.superblock.kind_of_extents(of.inode.kind) {
+        let kind = self.superblock.kind_of_extents(of.inode.kind);
+        let moves = match extent.kind == kind {
             true => is_all && is_much && mapped.window == Window::whole(extent),
             false => is_all || is_much,
         };
         let window = mapped.window.part((page - mapped.page) as u32, (end - page) as u32);
-        if moves || placed.has_lost(&window) {
-            self.cut_out(of, Pages { from: page, to: end }, usize::MAX)?;
+        let must_move = placed.has_lost(&window);
+        let to = match placed.is_careful {
+            true => end.min(page + placed.alone_max(kind)),
+            false => end,
+        };
+        // What moves because its block or its kind is not right for it goes a part at a time, if need be.
+        let is_wrong = must_move || (moves && extent.kind != kind);
+        if is_wrong && to == page {
+            return Ok(Found::NoRoom);
+        }
+        if is_wrong || (moves && to == end) {
+            self.cut_out(of, Pages { from: page, to }, usize::MAX)?;
+            placed.left_to = to;
             return Ok(Found::Nothing);
         }
         Ok(Found::Logged(window))
@@ -254,6 +337,10 @@ impl Attempt<'_> {
                     NewSector { lba, bytes: dirty.bytes.clone(), extent: window.extent }
                 }
                 PagePlace::Split(place) => {
+                    // The last page of a file that grows is written more than once.
+                    placed.plan.has_changed_b |= window.extent.kind == FileKind::B
+                        && (dirty.page + 1) * PAGE < placed.size
+                        && self.sum(place.primary)?.is_some();
                     let known = placed.complements.get(&place.complement);
                     let known = known.and_then(Option::as_ref);
                     placed.blocks.put(window.extent, place, dirty.bytes.bytes(), known)
@@ -373,28 +460,19 @@ impl Filesystem {
         let all = file.pages.values().filter(|page| page.is_dirty).count();
         let logged_max = self.running.logged_room(&self.journal);
         let pages: Vec<u64> = dirty.iter().map(|dirty| dirty.page).collect();
+        let change = FileChange { number, dirty: &dirty, logged_max, size, modified, all };
         let attempted = match self.complements(id, number, &pages) {
-            Attempted::Complete(complements) => self.attempt(id, |attempt| {
-                let plan = FlushPlan::default();
-                let blocks = OpenBlocks::default();
-                let complements = &complements;
-                let mut placed = Placed { dirty: &dirty, complements, logged_max, plan, blocks };
-                let mut inode = attempt.inode(number)?;
-                let mut of = Owned { number, inode: &mut inode };
-                attempt.place_pages(&mut of, &mut placed)?;
-                let plan = placed.plan;
-                if let Some(moment) = modified {
-                    inode.modified = moment;
-                    inode.changed = inode.changed.max(moment);
-                }
-                let reached = match plan.pages == all {
-                    true => u64::MAX,
-                    false => dirty[..plan.pages].last().map_or(0, |last| (last.page + 1) * PAGE),
+            Attempted::Complete(complements) => {
+                let mut place = |is_careful| {
+                    self.attempt(id, |attempt| {
+                        attempt.place_change(&change, &complements, is_careful)
+                    })
                 };
-                inode.size = size.map_or(inode.size, |size| size.min(reached.max(inode.size)));
-                attempt.set_inode(number, &inode)?;
-                Ok(plan)
-            }),
+                match place(false) {
+                    Attempted::Failed(Errno::NoSpace) => place(true),
+                    attempted => attempted,
+                }
+            }
             Attempted::Waits => Attempted::Waits,
             Attempted::Failed(errno) => Attempted::Failed(errno),
         };
@@ -409,6 +487,9 @@ impl Filesystem {
                 return self.end_flush(number);
             }
         };
+        if plan.has_changed_b {
+            self.rewrite_file(number);
+        }
         let is_all = plan.pages == all;
         let brought = plan.pages;
         self.write_directly(id, number, &dirty, &plan);

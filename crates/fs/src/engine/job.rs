@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use levelhead_block::{Piece, RequestId};
 use levelhead_units::Lba;
 
+use super::rewriting::RewrittenPart;
 use crate::format::inode::Moment;
 use crate::ops::extents::Pages;
 use crate::request::Request;
@@ -36,6 +37,8 @@ pub(super) enum Job {
         inode: u64,
         pages: Pages,
     },
+    /// Gives some pages of a file the places that its kind has.
+    Rewrite(RewrittenPart),
     /// A step of a scrub.
     Scrub,
     /// Puts a file on the list of damaged ones.

@@ -12,6 +12,7 @@ use crate::ops::attributes::{Giver, attributes, check_size};
 use crate::ops::extended::Extended;
 use crate::ops::extents::{Mapped, Pages};
 use crate::ops::names::{Asked, NewFile, Unnamed};
+use crate::ops::values::KIND;
 use crate::request::{Answer, Attributes, Changes, Errno, Request, Room, Sought, What};
 use crate::space::free_at_first;
 
@@ -44,12 +45,26 @@ impl Filesystem {
                 Job::Sync(sync) => self.run_sync_job(id, sync),
                 Job::Orphan { inode } => self.run_orphan(id, inode),
                 Job::Ahead { inode, pages } => self.run_ahead(id, inode, pages),
+                Job::Rewrite(part) => self.run_rewrite(id, part),
                 Job::Scrub => self.run_scrub(id),
                 Job::Damaged { inode } => self.run_damaged(id, inode),
                 Job::FindOrphans { from } => self.run_find_orphans(id, from),
             }
         }
         has_moved
+    }
+
+    /// An extended attribute was set or taken away.
+    fn note_kind(
+        &mut self,
+        inode: u64,
+        is_kind: bool,
+        attempted: Attempted<()>,
+    ) -> Attempted<Answer> {
+        if is_kind && matches!(attempted, Attempted::Complete(())) {
+            self.rewrite_file(inode);
+        }
+        attempted.map(|()| Answer::Done)
     }
 
     /// A job waits: it is attempted again when it is ready.
@@ -85,6 +100,7 @@ impl Filesystem {
                 let inode = Inode {
                     device,
                     mode: if kind == 0 { wanted | mode::FILE } else { wanted },
+                    kind: self.settings.kind,
                     ..Inode::new(0, day)
                 };
                 let new = NewFile { inode, umask };
@@ -144,13 +160,17 @@ impl Filesystem {
                 self.attempt(id, |attempt| attempt.list_extended(inode)).map(Answer::Bytes)
             }
             What::SetExtended { inode, name, value, mode } => {
+                let is_kind = name == KIND;
                 let new = Extended { name, value };
-                self.attempt_beside(id, |attempt| attempt.set_extended(inode, new, mode, asked))
-                    .map(|()| Answer::Done)
+                let attempted = self
+                    .attempt_beside(id, |attempt| attempt.set_extended(inode, new, mode, asked));
+                self.note_kind(inode, is_kind, attempted)
             }
-            What::RemoveExtended { inode, name } => self
-                .attempt(id, |attempt| attempt.remove_extended(inode, &name, day))
-                .map(|()| Answer::Done),
+            What::RemoveExtended { inode, name } => {
+                let attempted =
+                    self.attempt(id, |attempt| attempt.remove_extended(inode, &name, day));
+                self.note_kind(inode, name == KIND, attempted)
+            }
             What::Scrub { place, parts } => {
                 let scrubbing = Scrubbing::new(asking.request.id, place, parts);
                 return self.go_on_scrubbing(id, scrubbing);

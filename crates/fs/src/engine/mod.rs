@@ -33,6 +33,7 @@ mod places;
 mod reads;
 mod reencode;
 mod repairs;
+mod rewriting;
 mod room;
 mod scrub;
 mod sectors;
@@ -59,6 +60,7 @@ use self::mounting::Mounting;
 use self::places::StaleExtent;
 use self::reads::{Codes, PageRead};
 use self::repairs::Repairs;
+use self::rewriting::Rewriting;
 use self::room::page_cost;
 use self::scrub::Scrubbing;
 use self::sectors::SectorCache;
@@ -102,6 +104,7 @@ pub struct Filesystem {
     scrubs: BTreeMap<JobId, Scrubbing>,
     repairs: Repairs,
     deferred: Waiting,
+    rewriting: Rewriting,
     /// Jobs that go on when a sector has been written anew, or flushed.
     after_repairs: Vec<JobId>,
     running: Transaction,
@@ -261,6 +264,7 @@ impl Filesystem {
             scrubs: BTreeMap::new(),
             repairs: Repairs::default(),
             deferred: Waiting::default(),
+            rewriting: Rewriting::default(),
             after_repairs: Vec::new(),
             running,
             committing: None,
@@ -343,7 +347,12 @@ impl Filesystem {
         match self.phase {
             // What was due when it moved last waits for the disk, or for what is due later.
             Phase::Mounted => {
-                let due = [self.commit_at, self.settle_at, self.deferred.deadline()];
+                let due = [
+                    self.commit_at,
+                    self.settle_at,
+                    self.deferred.deadline(),
+                    self.rewriting.deadline(),
+                ];
                 let due = due.into_iter().flatten();
                 due.filter(|&at| at > self.moved_at).min()
             }
@@ -404,7 +413,7 @@ impl Filesystem {
         self.moved_at = self.moved_at.max(now);
         for round in 0_u32.. {
             self.release_freed();
-            let mut moved = [false; 8];
+            let mut moved = [false; 9];
             moved[0] = self.unstall();
             if matches!(self.phase, Phase::Mounted | Phase::Unmounting | Phase::Broken) {
                 moved[1] = self.run_jobs(now);
@@ -414,8 +423,9 @@ impl Filesystem {
                 moved[5] = self.settle_on(now);
                 moved[6] = self.rewrite_on(now);
                 moved[7] = self.unmount_on();
+                moved[8] = self.rewrite_files_on(now);
             }
-            if moved == [false; 8] {
+            if moved == [false; 9] {
                 return;
             }
             assert!(round < ROUNDS_MAX, "it moves in a circle: {moved:?}");

@@ -80,6 +80,8 @@ struct FileStep {
     targets: BTreeMap<Lba, Target>,
     /// Whether an earlier step has found something of it lost.
     was_damaged: bool,
+    /// Whether some of it does not lie as its kind has it.
+    is_of_other_kind: bool,
     /// Whether nothing of it follows.
     is_end: bool,
 }
@@ -214,6 +216,7 @@ impl Attempt<'_> {
             if !seen.insert(extent.lba) {
                 continue; // Another window of the same, right before.
             }
+            file.is_of_other_kind |= extent.kind != self.superblock.kind_of_extents(inode.kind);
             let data = extent.data();
             for lba in extent.all().iter() {
                 let is_wanted = if data.contains(lba) { parts.data } else { parts.redundancy };
@@ -282,6 +285,9 @@ impl Filesystem {
                     return;
                 };
                 let (inode, was_damaged, is_end) = (file.inode, file.was_damaged, file.is_end);
+                if file.is_of_other_kind {
+                    self.rewrite_file(inode);
+                }
                 let targets = std::mem::take(&mut file.targets);
                 // SC2
                 let mut is_same = |lba: &Lba| {

@@ -2,7 +2,7 @@
 
 use crate::attempt::{Attempt, Stop};
 use crate::format::entry::Entry;
-use crate::format::inode::{Form, INLINE, Inode, Moment, mode};
+use crate::format::inode::{FileKind, Form, INLINE, Inode, Moment, mode};
 use crate::ops::attributes::attributes;
 use crate::ops::directories::{Found, check_name, kind_of};
 use crate::request::{Attributes, Caller, Errno, Named, Removed, Renaming};
@@ -70,7 +70,12 @@ impl Attempt<'_> {
                 inode.mode |= mode::SETGID;
             }
         }
-        inode.kind = directory.kind;
+        if inode.is_directory() || directory.kind != FileKind::Auto {
+            inode.kind = directory.kind;
+        }
+        if !inode.is_file() && !inode.is_directory() {
+            inode.kind = FileKind::Auto;
+        }
         let inherited = self.inherit(named.parent, &mut inode, new.umask)?;
         if inode.is_directory() {
             (inode.links, inode.parent) = (2, named.parent);

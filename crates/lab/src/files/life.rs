@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use levelhead_fs::format::ladder::Ladder;
-use levelhead_fs::{Moment, Wishes};
+use levelhead_fs::{FileKind, Moment, Wishes};
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{Lba, Nanos, Sectors};
 
@@ -33,20 +33,22 @@ pub(crate) struct Make {
     rungs: Vec<u16>,
     interleave: u8,
     cache: u64,
+    /// Of kind B's ladder; none if there are no such files.
+    forced: Vec<u16>,
 }
 
 impl fmt::Display for Make {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { sectors, copies, rungs, interleave, cache } = self;
+        let Self { sectors, copies, rungs, interleave, cache, forced } = self;
         write!(
             f,
-            "{sectors} sectors, {copies} copies, rungs {rungs:?}, {interleave} woven, {cache} cached"
+            "{sectors} sectors, {copies} copies, rungs {rungs:?}, {interleave} woven, {cache} cached, of kind B {forced:?}"
         )
     }
 }
 
 impl Make {
-    fn draw(rng: &mut Rng) -> Self {
+    fn draw(rng: &mut Rng, has_kinds: bool) -> Self {
         let ladders: [&[u16]; 4] = [&[0, 4, 8, 16], &[0, 15, 50], &[8, 48], &[0, 0, 20]];
         Self {
             sectors: [4_096, 4_096, 5_000, 9_000][rng.below(4) as usize],
@@ -54,6 +56,10 @@ impl Make {
             rungs: ladders[rng.below(4) as usize].to_vec(),
             interleave: [1, 1, 2, 4][rng.below(4) as usize],
             cache: [200, 1_000, 1 << 16][rng.below(3) as usize],
+            forced: match has_kinds {
+                true => [&[20, 40][..], &[16], &[0, 33]][rng.below(3) as usize].to_vec(),
+                false => Vec::new(),
+            },
         }
     }
 
@@ -68,7 +74,7 @@ impl Make {
             copies: self.copies,
             ladder: Ladder::new(&self.rungs).expect("there is such a code"),
             interleave: self.interleave,
-            forced: None,
+            forced: Ladder::new(&self.forced),
             identity: [7; 16],
             label: String::new(),
             uid: 0,
@@ -104,7 +110,7 @@ impl Script {
         let mut rng = Streams::new(seed).stream("files");
         let count = 1 + rng.below(aim.operations);
         let window = [1, 3, 8][rng.below(3) as usize];
-        let make = Make::draw(&mut rng);
+        let make = Make::draw(&mut rng, aim.has_kinds);
         let operations = (0..count).map(|_| op::draw(&mut rng)).collect();
         let (looked_at, told) = (usize::MAX, Vec::new());
         Self { seed, aim: *aim, make, operations, window, looked_at, told }
@@ -154,7 +160,11 @@ impl Life<'_> {
 
     fn start(&mut self, disk: Disk, model: Model, is_damaged: bool) -> Result<Machine, String> {
         let (rules, retries, seed) = (self.aim.rules, self.aim.odds.retries, self.rng.bits());
-        let start = Start { rules, seed, retries, is_damaged, cache: self.cache };
+        let kind = match self.aim.has_kinds {
+            true => FileKind::ALL[self.rng.below(4) as usize],
+            false => FileKind::Auto,
+        };
+        let start = Start { rules, seed, retries, is_damaged, cache: self.cache, kind };
         Machine::start(disk, model, start)
     }
 

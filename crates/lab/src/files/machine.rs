@@ -11,7 +11,7 @@ use levelhead_erasure::Kernel;
 use levelhead_fs::format::superblock::Superblock;
 use levelhead_fs::rules::Rules;
 use levelhead_fs::{
-    Action, Answer, Caller, Event, Filesystem, Moment, Request, Settings, Submit, What,
+    Action, Answer, Caller, Event, FileKind, Filesystem, Moment, Request, Settings, Submit, What,
 };
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{Extent, Instant, Lba, Nanos, SECTOR_SIZE, Sectors};
@@ -35,6 +35,8 @@ pub(crate) struct Start {
     pub(crate) is_damaged: bool,
     /// Sectors of memory that the filesystem may take for what it has read.
     pub(crate) cache: u64,
+    /// The kind of new files.
+    pub(crate) kind: FileKind,
 }
 
 /// A command inside the disk.
@@ -102,6 +104,7 @@ impl Machine {
         let settings = Settings {
             cache: Sectors::new(start.cache),
             rules: start.rules,
+            kind: start.kind,
             ..Settings::new(Kernel::best())
         };
         let mut machine = Self {

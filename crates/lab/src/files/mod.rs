@@ -71,6 +71,8 @@ pub struct Aim {
     pub odds: Odds,
     /// What becomes of what was not safe.
     pub fates: Fates,
+    /// Whether the drive makes use of zeroes, and files are of all kinds.
+    pub has_kinds: bool,
     /// What keeps files safe.
     pub rules: Rules,
 }
@@ -89,6 +91,7 @@ impl Aim {
             stops: 0,
         },
         fates: Fates::One,
+        has_kinds: false,
         rules: Rules::ALL,
     };
 
@@ -107,8 +110,12 @@ impl Aim {
         ..Self::DEFAULT
     };
 
+    /// Histories of files of all kinds, each life with another one for its new files.
+    pub const KINDS: Self = Self { has_kinds: true, ..Self::DEFAULT };
+
     /// All of them, and their names.
-    pub const ALL: [(&str, Self); 2] = [("histories", Self::DEFAULT), ("stops", Self::STOPS)];
+    pub const ALL: [(&str, Self); 3] =
+        [("histories", Self::DEFAULT), ("stops", Self::STOPS), ("kinds", Self::KINDS)];
 }
 
 /// What runs have come to.

@@ -1,0 +1,195 @@
+//! A file whose pages do not lie as its kind has them is written anew in the background, a part at a time.
+//!
+//! ```text
+//!   its kind was set, it was changed in place, or a scrub has met it
+//!        --> the disk has nothing to do --> a part is read --> its pages count as written --> a flush gives them other places
+//!                 ^                                                                                      |
+//!                 +--------------------------------------------------------------------------------------+
+//! ```
+//!
+//! What the pages hold does not change, so times and size stay. What is not done when the filesystem is unmounted is left: the next
+//! scrub finds it.
+
+use std::collections::BTreeMap;
+
+use levelhead_units::{Instant, Nanos};
+
+use super::files::Page;
+use super::job::{Job, JobId};
+use super::reads::{Plan, Source};
+use super::{Attempted, Filesystem, Phase};
+use crate::ops::extents::Pages;
+
+/// How long the disk must have had nothing to do.
+const QUIET: Nanos = Nanos::from_secs(1);
+
+/// The most pages that are read at a time: 4 MiB.
+const PART_MAX: u64 = 1_024;
+
+/// The most windows that are looked at in one attempt.
+const WINDOWS_MAX: usize = 64;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Rewriting {
+    /// Files and the page with which they go on.
+    files: BTreeMap<u64, u64>,
+    job: Option<JobId>,
+    /// When the disk has had nothing to do for long enough.
+    at: Option<Instant>,
+}
+
+/// A part of a file that is being rewritten.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RewrittenPart {
+    pub(super) inode: u64,
+    pub(super) pages: Pages,
+    /// The version of the file's content that is read.
+    pub(super) version: u64,
+}
+
+/// What is to be rewritten next of a file.
+struct Next {
+    pages: Pages,
+    /// Nothing if it is as it should be.
+    plan: Option<Plan>,
+}
+
+impl Rewriting {
+    /// When something is to be done.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.at
+    }
+
+    /// Whether a part of a file is on its way.
+    pub(super) fn has(&self, inode: u64) -> bool {
+        self.job.is_some() && self.files.contains_key(&inode)
+    }
+}
+
+impl Filesystem {
+    /// A file may not lie as its kind has it.
+    pub(super) fn rewrite_file(&mut self, inode: u64) {
+        if self.superblock.forced.is_some() && !self.is_read_only() {
+            self.rewriting.files.entry(inode).and_modify(|page| *page = 0).or_insert(0);
+        }
+    }
+
+    /// Goes on with what is to be rewritten, if it is time.
+    pub(super) fn rewrite_files_on(&mut self, now: Instant) -> bool {
+        let Some((&inode, &from)) = self.rewriting.files.first_key_value() else {
+            self.rewriting.at = None;
+            return false;
+        };
+        if !matches!(self.phase, Phase::Mounted) || self.rewriting.job.is_some() {
+            self.rewriting.at = None;
+            return false;
+        }
+        if !self.subs.is_empty() {
+            self.rewriting.at = Some(now + QUIET);
+            return false;
+        }
+        if *self.rewriting.at.get_or_insert(now + QUIET) > now {
+            return false;
+        }
+        let pages = Pages { from, to: from };
+        let version = self.version(inode);
+        let job = self.new_job(Job::Rewrite(RewrittenPart { inode, pages, version }));
+        self.rewriting.job = Some(job);
+        self.ready.push_back(job);
+        true
+    }
+
+    pub(super) fn run_rewrite(&mut self, id: JobId, part: RewrittenPart) {
+        let RewrittenPart { inode, pages, version } = part;
+        let is_over = !matches!(self.phase, Phase::Mounted) || self.is_read_only();
+        if is_over || !self.rewriting.files.contains_key(&inode) {
+            return self.end_rewrite(id, inode, None);
+        }
+        if self.is_reading(id) {
+            self.keep(id, Job::Rewrite(part));
+            return self.go_on_reading(id);
+        }
+        if let Some(read) = self.take_sectors(id) {
+            if self.version(inode) == version {
+                for (page, source) in (pages.from..).zip(&read.plan.sources) {
+                    // What is lost stays where it is, and so does what was never written.
+                    if !matches!(source, Source::Zero)
+                        && let Some(bytes) = read.page(source)
+                    {
+                        self.put_again(inode, page, bytes);
+                    }
+                }
+                self.end_rewrite(id, inode, Some(pages.to));
+                return self.begin_flush(inode);
+            }
+            return self.end_rewrite(id, inode, Some(pages.from));
+        }
+        if self.waits_for_cut(inode, id) {
+            return self.keep(id, Job::Rewrite(part));
+        }
+        match self.next_part(id, inode, pages.from) {
+            Attempted::Waits => self.keep(id, Job::Rewrite(part)),
+            Attempted::Failed(_) | Attempted::Complete(None) => self.end_rewrite(id, inode, None),
+            Attempted::Complete(Some(Next { pages, plan: None })) => {
+                self.end_rewrite(id, inode, Some(pages.to));
+            }
+            Attempted::Complete(Some(Next { pages, plan: Some(mut plan) })) => {
+                self.find_in_memory(inode, pages.from, &mut plan);
+                let part = RewrittenPart { inode, pages, version: self.version(inode) };
+                self.keep(id, Job::Rewrite(part));
+                self.read_sectors(id, plan);
+            }
+        }
+    }
+
+    /// The next pages that do not lie as they should; nothing behind the last ones, or if there is no room for them.
+    fn next_part(&mut self, id: JobId, inode: u64, from: u64) -> Attempted<Option<Next>> {
+        let kept = self.room_beside().kept + PART_MAX * self.page_cost;
+        self.attempt(id, |attempt| {
+            let known = attempt.inode(inode)?;
+            let is_crowded = attempt.free_in_all()? < kept;
+            if !known.is_file() || known.links == 0 || is_crowded {
+                return Ok(None);
+            }
+            let kind = attempt.superblock.kind_of_extents(known.kind);
+            let all = Pages { from, to: u64::MAX };
+            let windows = attempt.windows(inode, &known, all, WINDOWS_MAX)?;
+            let Some(last) = windows.last() else { return Ok(None) };
+            let to = last.end();
+            let Some(wrong) = windows.iter().find(|mapped| mapped.window.extent.kind != kind)
+            else {
+                return Ok(Some(Next { pages: Pages { from, to }, plan: None }));
+            };
+            let pages = Pages { from: wrong.page, to: wrong.end().min(wrong.page + PART_MAX) };
+            let plan = attempt.plan(inode, &known, pages)?;
+            Ok(Some(Next { pages, plan: Some(plan) }))
+        })
+    }
+
+    /// A page counts as written, unless it was.
+    fn put_again(&mut self, inode: u64, page: u64, bytes: levelhead_block::Piece) {
+        let file = self.file(inode);
+        if let std::collections::btree_map::Entry::Vacant(vacant) = file.pages.entry(page) {
+            let (is_dirty, writes) = (true, std::collections::BTreeSet::new());
+            vacant.insert(Page { bytes, is_dirty, writes });
+            file.version += 1;
+            self.dirty += 1;
+        }
+    }
+
+    /// A part is over: `next` is the page with which the file goes on.
+    fn end_rewrite(&mut self, id: JobId, inode: u64, next: Option<u64>) {
+        self.page_reads.remove(&id);
+        (self.rewriting.job, self.rewriting.at) = (None, None);
+        match (next, self.rewriting.files.get_mut(&inode)) {
+            (Some(next), Some(page)) => *page = next,
+            (None, _) => drop(self.rewriting.files.remove(&inode)),
+            (Some(_), None) => {}
+        }
+        self.drop_file(inode);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+//! Files get the places of their kind, and keep what they hold.
+
+use levelhead_stats::Streams;
+
+use super::*;
+use crate::bed::Bed;
+use crate::format::inode::FileKind;
+use crate::format::ladder::Ladder;
+use crate::made::wishes;
+use crate::make::Wishes;
+use crate::ops::values::KIND;
+use crate::request::{Answer, ScrubParts, ScrubPlace, Setting, What};
+
+const FILE: u32 = 0o100_644;
+const PAGE: usize = levelhead_units::SECTOR_SIZE;
+const SIZE: usize = 60 * PAGE - 100;
+
+impl Bed {
+    fn give_kind(&mut self, inode: u64, kind: FileKind) {
+        let (name, value) = (KIND.to_vec(), kind.name().as_bytes().to_vec());
+        let mode = Setting::Any;
+        assert_eq!(self.run(What::SetExtended { inode, name, value, mode }), Answer::Done);
+    }
+
+    /// The kinds of a file's coding extents.
+    fn kinds(&mut self, inode: u64) -> Vec<FileKind> {
+        let found = self.fs.peek(|attempt| {
+            let known = attempt.inode(inode)?;
+            attempt.windows(inode, &known, Pages { from: 0, to: u64::MAX }, usize::MAX)
+        });
+        let mut kinds: Vec<FileKind> = found
+            .expect("its tree is in memory")
+            .iter()
+            .map(|mapped| mapped.window.extent.kind)
+            .collect();
+        kinds.dedup();
+        kinds
+    }
+
+    /// Until nothing is due any more.
+    fn wait(&mut self) {
+        while self.step() {}
+        while let Some(at) = self.fs.deadline() {
+            self.wait_until(at);
+            while self.step() {}
+        }
+    }
+}
+
+fn noise() -> Vec<u8> {
+    let mut bytes = vec![0; SIZE];
+    Streams::new(3).stream("noise").fill(&mut bytes);
+    bytes
+}
+
+/// A filesystem with a file of a kind.
+fn bed(kind: FileKind, seed: u64) -> (Bed, u64) {
+    let wishes = Wishes { forced: Ladder::new(&[20, 40]), ..wishes(8_000, 3) };
+    let mut bed = Bed::made(&wishes, seed);
+    let name = bed.root("file");
+    let inode = bed.make(&name, FILE).inode;
+    bed.give_kind(inode, kind);
+    bed.write(inode, 0, &noise());
+    bed.sync(Some(inode));
+    assert_eq!(bed.kinds(inode), [kind]);
+    (bed, inode)
+}
+
+#[test]
+fn file_of_another_kind_gets_other_places_and_keeps_what_it_holds() {
+    let kinds = [FileKind::Auto, FileKind::B, FileKind::Mutable];
+    for (from, to) in kinds.into_iter().flat_map(|from| kinds.map(|to| (from, to))) {
+        let (mut bed, inode) = bed(from, 1);
+        let before = bed.run(What::GetAttributes(inode));
+        bed.give_kind(inode, to);
+        bed.wait();
+        assert_eq!(bed.kinds(inode), [to]);
+        let (Answer::Attributes(before), Answer::Attributes(after)) =
+            (before, bed.run(What::GetAttributes(inode)))
+        else {
+            panic!("it is there");
+        };
+        assert_eq!((before.size, before.modified), (after.size, after.modified));
+        let mut bed = Bed::mount(bed.unmount(), 2);
+        assert!(bed.read(inode, 0, SIZE as u32).unwrap() == noise());
+    }
+}
+
+#[test]
+fn file_of_kind_b_that_is_changed_becomes_mutable() {
+    let (mut bed, inode) = bed(FileKind::B, 1);
+    let mut bytes = noise();
+    bed.wait();
+    assert_eq!(bed.kinds(inode), [FileKind::B]);
+    bytes[7 * PAGE..8 * PAGE].fill(9);
+    bed.write(inode, 7 * PAGE as u64, &[9; PAGE]);
+    bed.sync(Some(inode));
+    assert_eq!(bed.kinds(inode), [FileKind::B], "nothing is rewritten while the disk is busy");
+    bed.wait();
+    assert_eq!(bed.kinds(inode), [FileKind::Mutable]);
+    assert!(bed.read(inode, 0, SIZE as u32).unwrap() == bytes);
+}
+
+/// Its last page, which was not full, is written more than once.
+#[test]
+fn file_of_kind_b_that_grows_stays_one() {
+    let (mut bed, inode) = bed(FileKind::B, 1);
+    for at in 0..9 {
+        bed.write(inode, (SIZE + at * 1_000) as u64, &[1; 1_000]);
+        bed.sync(Some(inode));
+    }
+    bed.wait();
+    assert_eq!(bed.kinds(inode), [FileKind::B]);
+}
+
+#[test]
+fn write_that_comes_meanwhile_is_kept() {
+    for seed in 0..60 {
+        let (mut bed, inode) = bed(FileKind::Auto, seed);
+        bed.give_kind(inode, FileKind::Mutable);
+        while bed.step() {}
+        // Until the rewriting has begun, and some steps more.
+        while let Some(at) = bed.fs.deadline()
+            && bed.fs.rewriting.job.is_none()
+        {
+            bed.wait_until(at);
+            while bed.fs.rewriting.job.is_none() && bed.step() {}
+        }
+        for _ in 0..seed % 12 {
+            bed.step();
+        }
+        let mut bytes = noise();
+        bytes[5 * PAGE + 9..9 * PAGE].fill(7);
+        bed.write(inode, 5 * PAGE as u64 + 9, &[7; 4 * PAGE - 9]);
+        bed.wait();
+        assert_eq!(bed.kinds(inode), [FileKind::Mutable]);
+        assert!(bed.read(inode, 0, SIZE as u32).unwrap() == bytes, "seed {seed}");
+    }
+}
+
+#[test]
+fn power_cut_while_a_file_is_rewritten_loses_nothing() {
+    for seed in 0..60 {
+        let (mut bed, inode) = bed(FileKind::B, seed);
+        bed.give_kind(inode, FileKind::Mutable);
+        bed.sync(None);
+        for _ in 0..seed {
+            if !bed.step()
+                && let Some(at) = bed.fs.deadline()
+            {
+                bed.wait_until(at);
+            }
+        }
+        let mut bed = Bed::mount(bed.cut(), seed);
+        let got = bed.read(inode, 0, SIZE as u32).unwrap();
+        let wrong = got.iter().zip(noise()).position(|(got, right)| *got != right);
+        assert_eq!((got.len(), wrong), (SIZE, None), "seed {seed}");
+    }
+}
+
+#[test]
+fn scrub_finds_what_was_left_when_it_was_unmounted() {
+    let (mut bed, inode) = bed(FileKind::Auto, 1);
+    bed.give_kind(inode, FileKind::B);
+    let mut bed = Bed::mount(bed.unmount(), 2);
+    bed.read(inode, 0, 1).unwrap();
+    assert_eq!(bed.kinds(inode), [FileKind::Auto]);
+    let mut place = Some(ScrubPlace::FIRST);
+    while let Some(from) = place {
+        let parts = ScrubParts::ALL;
+        let Answer::Scrubbed(done) = bed.run(What::Scrub { place: from, parts }) else {
+            panic!("it is scrubbed")
+        };
+        place = done.next;
+    }
+    bed.wait();
+    assert_eq!(bed.kinds(inode), [FileKind::B]);
+    assert!(bed.read(inode, 0, SIZE as u32).unwrap() == noise());
+}
