@@ -45,7 +45,7 @@ pub struct DamageFilesystem {
 pub enum PerGroup {
     /// As many.
     Sectors(u64),
-    /// As many as the group repairs.
+    /// As many as the group repairs; of a mutable one a copy of each sector that is there twice.
     Max,
 }
 
@@ -132,6 +132,11 @@ fn choose(
     let mut places: BTreeSet<Lba> = BTreeSet::new();
     if let Some(per_group) = ask.per_group {
         for surveyed in &survey.extents {
+            if per_group == PerGroup::Max && surveyed.extent.has_twins() {
+                let pairs = surveyed.extent.twins();
+                places.extend(pairs.flat_map(|pair| pick(pair.to_vec(), 1, rng)));
+                continue;
+            }
             for group in surveyed.groups() {
                 let count = match per_group {
                     PerGroup::Sectors(count) => count,

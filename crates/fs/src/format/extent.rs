@@ -96,6 +96,12 @@ impl CodingExtent {
         Some(self.lba + Sectors::new(twin.into()))
     }
 
+    /// Complementary sectors that are there twice, both copies of each.
+    pub fn twins(&self) -> impl Iterator<Item = [Lba; 2]> {
+        let pairs = self.data().iter().filter_map(|lba| Some([lba, self.twin_of(lba)?]));
+        pairs.filter(|[one, other]| one < other)
+    }
+
     /// Whether it can be one on a disk of this size: of codewords for which there is a code.
     pub fn is_sane(&self, size: u64) -> bool {
         let is_some = (1..DATA_MAX).contains(&self.data)

@@ -154,7 +154,7 @@ impl Survey {
                 continue;
             }
             if extent.has_twins() {
-                damaged.extend(one_of_twins(extent, rng));
+                damaged.extend(extent.twins().map(|pair| pair[rng.below(2) as usize]));
                 continue;
             }
             for word in 0..extent.words() {
@@ -186,13 +186,6 @@ impl Survey {
     pub(crate) fn journal(&self) -> levelhead_units::Extent {
         self.superblock.geometry.journal()
     }
-}
-
-/// One copy of each complementary sector of a coding extent without redundancy.
-fn one_of_twins(extent: &CodingExtent, rng: &mut Rng) -> Vec<Lba> {
-    let pairs = extent.data().iter().filter_map(|lba| Some([lba, extent.twin_of(lba)?]));
-    let pairs: Vec<[Lba; 2]> = pairs.filter(|[one, other]| one < other).collect();
-    pairs.into_iter().map(|pair| pair[rng.below(2) as usize]).collect()
 }
 
 /// Some of `all`.
