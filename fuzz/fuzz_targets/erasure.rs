@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use levelhead_erasure::{Code, Field, Kernel, DecodePlan, UseError};
+use levelhead_erasure::{Code, DecodePlan, Field, Kernel, UseError};
 use libfuzzer_sys::fuzz_target;
 
 /// Numbers read from the input, 0 once it has ended.

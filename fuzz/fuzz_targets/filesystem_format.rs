@@ -7,7 +7,7 @@
 #![no_main]
 
 use levelhead_fs::format::entry::{Entry, TWINS, key_of};
-use levelhead_fs::format::extent::{WINDOW, Window, WordSymbol};
+use levelhead_fs::format::extent::{PagePlace, WINDOW, Window, WordSymbol};
 use levelhead_fs::format::inode::{INODE, Inode, InodePlace};
 use levelhead_fs::format::ladder::Ladder;
 use levelhead_fs::format::node::Node;
@@ -159,8 +159,22 @@ fn window(bytes: &[u8]) {
     let Some(window) = Window::decode(bytes, SIZE) else { return };
     assert_eq!(window.encode(), bytes);
     let extent = window.extent;
-    assert!(extent.all().end().get() <= SIZE && extent.data().contains(window.data().lba));
-    assert!(window.data().end() <= extent.data().end());
+    assert!(extent.all().end().get() <= SIZE && extent.data().contains(window.first()));
+    assert!(u64::from(window.skip) + u64::from(window.count) <= u64::from(extent.pages()));
+    for place in window.places() {
+        let sectors = match place {
+            PagePlace::Whole(lba) => vec![lba],
+            PagePlace::Split(place) => {
+                assert_eq!(place.twin, extent.twin_of(place.complement));
+                [Some(place.primary), Some(place.complement), place.twin]
+                    .into_iter()
+                    .flatten()
+                    .collect()
+            }
+        };
+        assert!(sectors.iter().all(|&lba| extent.data().contains(lba)));
+        assert!(extent.page_of(sectors[0]).is_some());
+    }
     let sectors = extent.all().sectors.get() as u32;
     let mut symbols = 0;
     for word in 0..extent.words() {

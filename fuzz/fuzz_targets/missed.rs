@@ -130,7 +130,8 @@ fn pages(book: &Book, at: usize) -> Vec<Vec<u8>> {
 
 fn member(book: &Book, at: usize, maps: &[PageCopy]) -> Found {
     let division = Division::of(&book.spec, SIZE).expect("the members are large enough");
-    let own = Own { drive: DriveIdx::from_usize(at), size: SIZE, reserved: division.reserved(SIZE) };
+    let own =
+        Own { drive: DriveIdx::from_usize(at), size: SIZE, reserved: division.reserved(SIZE) };
     let superblock = Superblock { book: book.clone(), own, read_only: 0 };
     let copy = Copy::Read(Box::new(Ok(superblock)));
     let mut found = Found::new([copy.clone(), copy], SIZE);

@@ -7,11 +7,11 @@
 #![no_main]
 
 use levelhead_array::Layout;
+use levelhead_array::Spec;
 use levelhead_array::membership::{Member, Membership};
 use levelhead_array::quorum::{Copy, Found, quorum};
 use levelhead_array::reserve::Division;
 use levelhead_array::superblock::{Book, Forced, Kept, Logs, Own, State, Superblock, Uuid};
-use levelhead_array::Spec;
 use levelhead_units::{DriveIdx, Sectors};
 use libfuzzer_sys::fuzz_target;
 
@@ -96,7 +96,11 @@ fn superblock(spec: Spec, drive: u8, has_journal: bool) -> Superblock {
         members: (0..drives(spec)).map(member).collect(),
     };
     let reserved = division.reserved(SIZE);
-    Superblock { book, own: Own { drive: DriveIdx::new(drive), size: SIZE, reserved }, read_only: 0 }
+    Superblock {
+        book,
+        own: Own { drive: DriveIdx::new(drive), size: SIZE, reserved },
+        read_only: 0,
+    }
 }
 
 /// A sector of these bytes and the right checksum.

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use levelhead_block::{Piece, RequestId};
 use levelhead_units::Lba;
 
-use super::rewriting::RewrittenPart;
 use crate::format::inode::Moment;
 use crate::ops::extents::Pages;
 use crate::request::Request;
@@ -49,6 +48,15 @@ pub(super) enum Job {
     FindOrphans {
         from: u64,
     },
+}
+
+/// A part of a file that is being rewritten.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RewrittenPart {
+    pub(super) inode: u64,
+    pub(super) pages: Pages,
+    /// The version of the file's content that is read.
+    pub(super) version: u64,
 }
 
 /// A request and what was read for it.

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use levelhead_units::{Instant, Nanos};
 
 use super::files::Page;
-use super::job::{Job, JobId};
+use super::job::{Job, JobId, RewrittenPart};
 use super::reads::{Plan, Source};
 use super::{Attempted, Filesystem, Phase};
 use crate::ops::extents::Pages;
@@ -37,15 +37,6 @@ pub(super) struct Rewriting {
     job: Option<JobId>,
     /// When the disk has had nothing to do for long enough.
     at: Option<Instant>,
-}
-
-/// A part of a file that is being rewritten.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct RewrittenPart {
-    pub(super) inode: u64,
-    pub(super) pages: Pages,
-    /// The version of the file's content that is read.
-    pub(super) version: u64,
 }
 
 /// What is to be rewritten next of a file.
