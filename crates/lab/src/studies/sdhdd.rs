@@ -1,4 +1,4 @@
-//! The studies of `[SDHDD]` that are closed forms: the planner's numbers beside the paper's.
+//! The studies of `[SDHDD]`: the planner's closed forms beside the paper's numbers, and files of the three kinds on our filesystem.
 
 use levelhead_planner::Code;
 use levelhead_planner::code::failure;
@@ -10,12 +10,21 @@ use levelhead_units::Nanos;
 use super::lec::{closed, least, p99};
 use super::{Bars, Drawing, Head, Row, Study, StudyPlan, Unit, Whose};
 
+mod hbase;
+mod programs;
+mod random;
 mod speed;
+mod updates;
 
 pub(super) fn studies() -> Vec<Study> {
-    let [fig_7, fig_8, fig_9, fig_11, fig_12] = speed::STUDIES;
-    vec![TABLE_2, FIG_6, fig_7, fig_8, fig_9, FIG_10, fig_11, fig_12]
+    let [fig_9, fig_12] = programs::STUDIES;
+    vec![TABLE_2, FIG_6, random::FIG_7, hbase::FIG_8, fig_9, FIG_10, updates::FIG_11, fig_12]
 }
+
+/// What all say whose files have kinds.
+const KINDS: &str = "Of kind B, pages are 15 to a complementary sector, with the code that leaves 1e-6 of the groups of 255 sectors under \
+                     256 bytes of zeroes (whole blocks of 16: 1 or 2 of 240); mutable files have 7 pages between two complementary \
+                     sectors, 512 bytes of zeroes and no code. What a sector ends in, the filesystem says with each write.";
 
 /// What all say about the failure rate under zero forcing.
 const FORCED: &str = "Under 256 bytes of zeros a failure rate p becomes p_z = 0.2 p^2 (5e-6 at 5e-3, \
