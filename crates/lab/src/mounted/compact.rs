@@ -30,7 +30,7 @@ enum Sector {
     },
     /// A word for each piece.
     Pieces(Box<[Word; PIECES]>),
-    Bytes(Box<[u8]>),
+    Bytes(Box<[u8; SECTOR_SIZE]>),
 }
 
 type Word = [u8; 8];
@@ -48,7 +48,9 @@ impl Sector {
         }
         let mut words = [[0; 8]; PIECES];
         for (word, piece) in words.iter_mut().zip(bytes.chunks_exact(PIECE)) {
-            let Some(repeated) = repeated(piece) else { return Self::Bytes(bytes.into()) };
+            let Some(repeated) = repeated(piece) else {
+                return Self::Bytes(Box::new(bytes.try_into().expect("it is one sector")));
+            };
             *word = repeated;
         }
         let zeroes = words.iter().rev().take_while(|word| **word == [0; 8]).count();
@@ -70,7 +72,7 @@ impl Sector {
                 let pieces = into.chunks_exact_mut(PIECE);
                 words.iter().zip(pieces).for_each(|(word, piece)| repeat(word, piece));
             }
-            Self::Bytes(bytes) => into.copy_from_slice(bytes),
+            Self::Bytes(bytes) => into.copy_from_slice(&bytes[..]),
         }
     }
 }

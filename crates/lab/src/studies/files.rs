@@ -131,13 +131,13 @@ impl FilesBed {
     }
 
     fn measure(&self, workload: &FileWorkload, seed: u64) -> Result<Measured, String> {
-        Ok(Measured::default().with("time", self.time(workload, seed)?))
+        Ok(Measured::default().with("time", self.time(workload, seed)?.safe))
     }
 
-    /// How long a workload's measured stages take, in milliseconds.
-    pub(super) fn time(&self, workload: &FileWorkload, seed: u64) -> Result<f64, String> {
+    /// How long a workload's measured stages take.
+    pub(super) fn time(&self, workload: &FileWorkload, seed: u64) -> Result<Times, String> {
         let mut mounted = self.mount(seed)?;
-        let mut time = 0.0;
+        let mut times = Times { done: 0.0, safe: 0.0 };
         let mut is_failing = false;
         for stage in workload.stages(Streams::new(seed)) {
             if stage.is_measured && !is_failing {
@@ -146,9 +146,19 @@ impl FilesBed {
             }
             let took = mounted.carry_out(&stage).map_err(|error| error.to_string())?;
             if stage.is_measured {
-                time += took.all.as_millis_f64();
+                times.safe += took.all.as_millis_f64();
+                times.done += took.ends.iter().max().map_or(0.0, |end| end.as_millis_f64());
             }
         }
-        Ok(time)
+        Ok(times)
     }
+}
+
+/// How long a workload takes, in milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    /// Until its last step has ended: what it wrote may still be in memory.
+    pub(super) done: f64,
+    /// Until what it wrote is safe and redundant.
+    pub(super) safe: f64,
 }
