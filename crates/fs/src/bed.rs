@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use levelhead_block::{
     Buf, Command, Data, Durability, Effort, Memory, Outcome, Payload, Piece, Reply, RequestId,
-    SectorSet,
+    SectorSet, ZeroTail,
 };
 use levelhead_erasure::Kernel;
 use levelhead_stats::{Rng, Streams};
@@ -149,11 +149,12 @@ impl Bed {
                 let outcome = Outcome::Done { unknown, damaged: are_in(&self.bad) };
                 Reply { data: Data::Buf(buf), ..Reply::bare(outcome) }
             }
-            Command::Write { extent, durability, .. } => {
+            Command::Write { extent, durability, zero_tail } => {
                 let Payload::Pieces(pieces) = payload else { panic!("a write has pieces") };
                 self.written += extent.sectors.get();
                 for (lba, bytes) in extent.iter().zip(Piece::each_sector(&pieces)) {
                     let one = Extent::new(lba, Sectors::new(1));
+                    assert!(ends_in(bytes, zero_tail), "{lba:?} does not end in {zero_tail:?}");
                     self.bad.remove(&lba.get());
                     self.weak.remove(&lba.get());
                     self.disk.bytes_mut(one).copy_from_slice(bytes);
@@ -349,6 +350,16 @@ impl Bed {
 }
 
 /// The superblock that counts.
+/// Whether a sector ends in as many zeroes as a write says.
+fn ends_in(sector: &[u8], tail: ZeroTail) -> bool {
+    let zeroes = match tail {
+        ZeroTail::None => 0,
+        ZeroTail::B256 => 256,
+        ZeroTail::B512 => 512,
+    };
+    sector[SECTOR_SIZE - zeroes..].iter().all(|&byte| byte == 0)
+}
+
 pub(crate) fn newest(disk: &Memory) -> Option<Superblock> {
     let size = Sectors::new((disk_sectors(disk)) as u64);
     let geometry = crate::geometry::Geometry::of_disk(size, 3)?;

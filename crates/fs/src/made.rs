@@ -28,7 +28,7 @@ pub(crate) fn wishes(sectors: u64, copies: u8) -> Wishes {
         copies,
         ladder: Ladder::new(&[0, 4, 8, 16]).expect("there is such a code"),
         interleave: 1,
-        zero_forcing: false,
+        forced: None,
         identity: [7; 16],
         label: String::new(),
         uid: 0,

@@ -6,7 +6,9 @@ use crate::attempt::{Attempt, Ground, RoomLeft, Stop};
 use crate::cache::Cache;
 use crate::format::inode::{Inode, InodePlace, Moment, mode};
 use crate::format::ladder::Ladder;
-use crate::format::superblock::{INTERLEAVE_MAX, LABEL_MAX, Superblock, ZERO_FORCING};
+use crate::format::superblock::{
+    FORCED_DATA_MIN, FORCED_RUNGS_MAX, INTERLEAVE_MAX, LABEL_MAX, Superblock, ZERO_FORCING,
+};
 use crate::format::unit::{Head, Kind, Sector};
 use crate::geometry::Geometry;
 use crate::recent::Recent;
@@ -24,8 +26,9 @@ pub struct Wishes {
     pub ladder: Ladder,
     /// Groups that are woven.
     pub interleave: u8,
-    /// Whether the drive makes use of zeroes at the end of a sector.
-    pub zero_forcing: bool,
+    /// How many redundant sectors groups of kind B have, on a drive that makes use of zeroes at the end of a sector. Without it there are
+    /// no such files.
+    pub forced: Option<Ladder>,
     /// Random bytes.
     pub identity: [u8; 16],
     /// A name for people, at most 48 bytes.
@@ -49,6 +52,8 @@ pub enum CannotMake {
     Interleave,
     /// The label is longer than 48 bytes, or has a zero byte.
     Label,
+    /// Groups of kind B have no redundant sector, or more than 8, or fewer than 2 data sectors.
+    Forced,
 }
 
 /// Some sectors that are to be written.
@@ -82,6 +87,13 @@ pub fn make(wishes: &Wishes) -> Result<NewFilesystem, CannotMake> {
     if wishes.label.len() > LABEL_MAX || wishes.label.contains('\0') {
         return Err(CannotMake::Label);
     }
+    let is_sane = |ladder: &Ladder| {
+        (1..=FORCED_RUNGS_MAX).contains(&ladder.redundant_max().into())
+            && ladder.data_max() >= FORCED_DATA_MIN
+    };
+    if !wishes.forced.as_ref().is_none_or(is_sane) {
+        return Err(CannotMake::Forced);
+    }
     let geometry = Geometry::of_disk(wishes.size, wishes.copies).ok_or(CannotMake::TooSmall)?;
     // The fellow of the first group has the journal: the far copies lie behind it.
     let summary = Lba::new(geometry.fixed_end()) + geometry.journal().sectors;
@@ -90,10 +102,11 @@ pub fn make(wishes: &Wishes) -> Result<NewFilesystem, CannotMake> {
         generation: 1,
         is_clean: true,
         read_only: 0,
-        incompatible: if wishes.zero_forcing { ZERO_FORCING } else { 0 },
+        incompatible: if wishes.forced.is_some() { ZERO_FORCING } else { 0 },
         geometry,
         interleave: wishes.interleave,
         ladder: wishes.ladder.clone(),
+        forced: wishes.forced.clone(),
         summary,
         root: 0,
         orphans: 0,

@@ -1,8 +1,10 @@
 //! Which code a filesystem gets, and how many redundant sectors its shorter groups have.
 
 use levelhead_fs::format::ladder::Ladder;
+use levelhead_fs::format::superblock::FORCED_RUNGS_MAX;
 use levelhead_planner::Code;
 use levelhead_planner::code::{Goal, failure_rate_max, least_redundant, lengths};
+use levelhead_planner::system::forced_failure_rate;
 
 use crate::AppError;
 
@@ -39,6 +41,8 @@ pub enum Redundancy {
 pub(super) struct Chosen {
     pub(super) code: Code,
     pub(super) ladder: Ladder,
+    /// The failure rate that it is for.
+    pub(super) failure_rate: f64,
 }
 
 /// Chooses.
@@ -65,8 +69,26 @@ pub(super) fn choose(wish: CodeWish, redundancy: Redundancy) -> Result<Chosen, A
             "{code} is no code for files: REDUNDANT is from 1 to {redundant_max}, and both together are at most {length_max}"
         ))
     })?;
-    Ok(Chosen { code, ladder })
+    Ok(Chosen { code, ladder, failure_rate })
 }
+
+/// What groups of kind B get on a drive whose sectors fail with this probability and that makes use of the zeroes at their end.
+pub(super) fn forced(failure_rate: f64, redundancy: Redundancy) -> Result<Ladder, AppError> {
+    let left = forced_failure_rate(failure_rate);
+    let wish = CodeWish::Least { failure_rate: left, length: FORCED_LENGTH };
+    let Chosen { code, ladder, .. } = choose(wish, redundancy)?;
+    let most = FORCED_RUNGS_MAX;
+    match code.redundant as usize <= most {
+        true => Ok(ladder),
+        false => Err(AppError::usage(format!(
+            "at failure rate {failure_rate:e} files of kind B need {} redundant sectors in each group, they have at most {most}",
+            code.redundant
+        ))),
+    }
+}
+
+/// Sectors of the longest group of kind B, `[SDHDD]` Table 2: less than a track, for its files are read at random.
+const FORCED_LENGTH: u64 = 255;
 
 fn fixed(code: Code) -> Option<Ladder> {
     Ladder::fixed(code.data.try_into().ok()?, code.redundant.try_into().ok()?)
@@ -133,6 +155,17 @@ mod tests {
             let code = Code { data: data.into(), redundant: rung as u64 + 1 };
             assert!(failure(code, rate) <= TARGET * 1.000_001, "{code}");
         }
+    }
+
+    /// `[SDHDD]`, Table 2.
+    #[test]
+    fn kind_b_has_the_papers_codes() {
+        for (failure_rate, redundant, data) in [(5e-3, 1, 254), (8e-3, 2, 253), (1e-2, 2, 253)] {
+            let ladder = forced(failure_rate, Redundancy::ByLength).unwrap();
+            assert_eq!((ladder.redundant_max(), ladder.data_max()), (redundant, data));
+        }
+        let refused = forced(0.7, Redundancy::ByLength).unwrap_err().to_string();
+        assert!(refused.contains("kind B") || refused.contains("no code"), "{refused}");
     }
 
     #[test]

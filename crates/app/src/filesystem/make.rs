@@ -17,7 +17,7 @@ use levelhead_report::json;
 use levelhead_units::{Bytes, Extent, Lba, SECTOR_SIZE, Sectors};
 use serde::Serialize;
 
-use super::code::{Chosen, CodeWish, Redundancy, choose};
+use super::code::{Chosen, CodeWish, Redundancy, choose, forced};
 use super::points;
 use super::target::Target;
 use crate::{AppError, Show};
@@ -66,7 +66,8 @@ pub struct MadeFilesystem {
 /// The target is mounted, holds something, is too small or cannot be written, or there is no such code.
 pub fn make_filesystem(ask: &MakeFilesystem) -> Result<MadeFilesystem, AppError> {
     let member = Target::parse(&ask.target)?;
-    let Chosen { code, ladder } = choose(ask.code, ask.redundancy)?;
+    let Chosen { code, ladder, failure_rate } = choose(ask.code, ask.redundancy)?;
+    let forced = ask.zero_forcing.then(|| forced(failure_rate, ask.redundancy)).transpose()?;
     let wanted = ask.size.map(|size| whole(&member, size)).transpose()?;
     let is_there = member.path().exists();
     points::check_unmounted(&member)?;
@@ -77,7 +78,7 @@ pub fn make_filesystem(ask: &MakeFilesystem) -> Result<MadeFilesystem, AppError>
         copies: ask.metadata_copies,
         ladder,
         interleave: ask.interleave,
-        zero_forcing: ask.zero_forcing,
+        forced,
         identity: draw_identity().map_err(AppError::trouble)?,
         label: ask.label.clone(),
         uid: rustix::process::geteuid().as_raw(),
@@ -152,6 +153,7 @@ fn cannot(member: &MemberSpec, size: Sectors, why: &CannotMake) -> AppError {
         ),
         CannotMake::Copies => format!("metadata has from 1 to {COPIES_MAX} copies"),
         CannotMake::Interleave => format!("from 1 to {INTERLEAVE_MAX} groups can be woven"),
+        CannotMake::Forced => "files of kind B have no such code".to_owned(),
         CannotMake::Label => format!("a label has at most {LABEL_MAX} bytes and no zero byte"),
     })
 }

@@ -11,6 +11,7 @@ use super::walk::Wanted;
 use super::{Checker, Problem, WRONG_MAX};
 use crate::format::extent::{CodingExtent, Window};
 use crate::format::inode::{FileKind, Form, INLINE, Inode, mode};
+use crate::format::ladder::Ladder;
 use crate::format::node::{Node, Pair};
 use crate::format::superblock::Superblock;
 use crate::format::unit::{HEAD, Kind};
@@ -134,15 +135,20 @@ impl Checker<'_> {
 
     /// Whether a coding extent has as many redundant sectors as the ladder says.
     fn has_shape(&self, extent: &CodingExtent) -> bool {
-        let (depth, ladder) = (u32::from(extent.depth), &self.superblock.ladder);
-        let longest = extent.data.div_ceil(depth);
-        match extent.kind {
-            FileKind::Auto | FileKind::A => {
-                extent.depth <= self.superblock.interleave
-                    && longest <= u32::from(ladder.data_max())
-                    && extent.redundant == ladder.redundant(longest)
+        let longest = extent.data.div_ceil(extent.depth.into());
+        let is_of = |ladder: &Ladder| {
+            extent.depth <= self.superblock.interleave
+                && longest <= u32::from(ladder.data_max())
+                && extent.redundant == ladder.redundant(longest)
+        };
+        match (extent.kind, &self.superblock.forced) {
+            (FileKind::Auto | FileKind::A, _) => is_of(&self.superblock.ladder),
+            (FileKind::B | FileKind::Mutable, None) => false,
+            (FileKind::B, Some(ladder)) => is_of(ladder),
+            (FileKind::Mutable, Some(_)) => {
+                (extent.redundant, extent.depth) == (0, 1)
+                    && extent.pages() <= self.superblock.pages_max(extent.kind)
             }
-            FileKind::B | FileKind::Mutable => true,
         }
     }
 }
@@ -174,7 +180,7 @@ impl Sink for Windows {
             return false;
         }
         self.end = end;
-        self.open.retain(|_, (open, base)| *base + u64::from(open.data) > page);
+        self.open.retain(|_, (open, base)| *base + u64::from(open.pages()) > page);
         match self.open.get(&extent.lba) {
             Some(&known) => known == (extent, base),
             None => {

@@ -126,15 +126,19 @@ impl Filesystem {
         true
     }
 
-    /// Whether a sector's codeword can do without all of it that was bad and all that a power cut may take.
+    /// Whether a sector's twin, or its codeword, can do without all of it that was bad and all that a power cut may take.
     fn can_do_without(&self, extent: &CodingExtent, lba: Lba, bad: &[Lba]) -> bool {
+        let is_unsafe = |lba: &Lba| self.repairs.is_unsafe(Extent::new(*lba, Sectors::new(1)));
+        if extent.has_twins() {
+            let twin = extent.twin_of(lba);
+            return twin.is_some_and(|twin| !bad.contains(&twin) && !is_unsafe(&twin));
+        }
         let WordSymbol { word, .. } = extent.symbol((lba - extent.lba).get() as u32);
         let symbols = extent.word_data(word) as usize + usize::from(extent.redundant);
         let place = |symbol| {
             let sector = extent.sector(WordSymbol { word, symbol });
             extent.lba + Sectors::new(sector.into())
         };
-        let is_unsafe = |lba: &Lba| self.repairs.is_unsafe(Extent::new(*lba, Sectors::new(1)));
         let others = (0..symbols).map(place).filter(|lba| !bad.contains(lba)).filter(is_unsafe);
         bad.len() + others.count() <= usize::from(extent.redundant)
     }

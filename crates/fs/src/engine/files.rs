@@ -5,8 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use levelhead_block::Piece;
+use levelhead_units::Lba;
 
 use super::ahead::Stream;
+use super::complements::Complement;
 use super::job::{Job, PAGE};
 use super::{Filesystem, SubId};
 use crate::action::{Action, Event};
@@ -35,6 +37,8 @@ pub(super) struct File {
     pub(super) is_flushing: bool,
     /// Jobs that wait until that has brought everything.
     pub(super) waiting: Vec<super::JobId>,
+    /// Complementary sectors that were read for that; nothing of one that is lost.
+    pub(super) complements: BTreeMap<Lba, Complement>,
     /// How often that has found no room.
     pub(super) tries: u8,
     /// How it is read.

@@ -12,11 +12,12 @@ use std::sync::Arc;
 use levelhead_block::{Buf, Durability, Piece, Reply};
 use levelhead_units::{Lba, Sectors};
 
+use super::complements::{Complements, NewSector, OpenBlocks, lay_out};
 use super::job::{Job, JobId, PAGE};
 use super::places::StaleExtent;
 use super::{Attempted, Filesystem, Logged, Purpose, SubId, is_stored};
 use crate::attempt::{Attempt, Stop};
-use crate::format::extent::{CodingExtent, Window};
+use crate::format::extent::{CodingExtent, PagePlace, Window};
 use crate::format::inode::{Inode, InodePlace};
 use crate::ops::extents::{Mapped, Pages};
 use crate::request::Errno;
@@ -76,9 +77,23 @@ impl DirectWrite {
 #[derive(Debug, Default)]
 struct FlushPlan {
     direct: Vec<DirectExtent>,
-    logged: Vec<LoggedPage>,
+    logged: Vec<LoggedSector>,
+    /// The pages that these have.
+    logged_pages: Vec<u64>,
     /// How many of the pages, from the first on.
     pages: usize,
+}
+
+/// What comes next for a page.
+enum Found {
+    /// Something has changed: it is looked at again.
+    Nothing,
+    /// The journal has no room for it.
+    NoRoom,
+    /// A new coding extent, to be written directly.
+    Direct(CodingExtent),
+    /// A place for it and some that follow it, by way of the journal.
+    Logged(Window),
 }
 
 /// A coding extent that is written as a whole.
@@ -88,88 +103,175 @@ struct DirectExtent {
     page: u64,
 }
 
+/// A sector that goes into the journal first.
 #[derive(Debug)]
-struct LoggedPage {
-    page: u64,
-    lba: Lba,
+struct LoggedSector {
+    new: NewSector,
     sum: u32,
     old: Option<u32>,
-    extent: CodingExtent,
+}
+
+/// Pages that are given their places.
+struct Placed<'a> {
+    dirty: &'a [Dirty],
+    complements: &'a Complements,
+    /// How many sectors may go into the journal.
+    logged_max: usize,
+    plan: FlushPlan,
+    blocks: OpenBlocks,
+}
+
+impl Placed<'_> {
+    /// How many more sectors may go into the journal.
+    fn room(&self) -> usize {
+        let open = self.blocks.sectors();
+        self.logged_max.saturating_sub(self.plan.logged.len() + open)
+    }
+
+    /// Whether a complementary sector of some pages of a window is lost (CP2).
+    fn has_lost(&self, window: &Window) -> bool {
+        window.extent.kind.blocks().is_some()
+            && window.places().any(|place| match place {
+                PagePlace::Whole(_) => false,
+                PagePlace::Split(place) => {
+                    self.complements.get(&place.complement).is_some_and(Option::is_none)
+                }
+            })
+    }
 }
 
 impl Attempt<'_> {
-    /// Gives pages their places. At most `logged_max` of them may go into the journal.
-    fn place_pages(
-        &mut self,
-        of: &mut Owned<'_>,
-        dirty: &[Dirty],
-        logged_max: usize,
-    ) -> Result<FlushPlan, Stop> {
-        let filesystem = self.superblock.filesystem();
-        let mut plan = FlushPlan::default();
+    /// Gives pages their places.
+    fn place_pages(&mut self, of: &mut Owned<'_>, placed: &mut Placed<'_>) -> Result<(), Stop> {
+        let dirty = placed.dirty;
         let mut at = 0;
         while at < dirty.len() {
             let page = dirty[at].page;
             let run =
                 dirty[at..].iter().zip(page..).take_while(|(dirty, page)| dirty.page == *page);
             let run_end = page + run.count() as u64;
-            let room = (logged_max - plan.logged.len()) as u64;
-            let window = match self.window_at(of.number, of.inode, page)? {
+            let found = match self.window_at(of.number, of.inode, page)? {
                 Some(mapped) => {
-                    let end = mapped.end().min(run_end);
-                    let is_whole = mapped.page == page
-                        && end == mapped.end()
-                        && mapped.window == Window::whole(mapped.window.extent);
-                    if is_whole && end - page >= DIRECT_MIN {
-                        self.cut_out(of, Pages { from: page, to: end }, usize::MAX)?;
-                        continue;
-                    }
-                    Mapped {
-                        page,
-                        window: mapped
-                            .window
-                            .part((page - mapped.page) as u32, (end - page) as u32),
-                    }
+                    self.place_over(of, placed, mapped, Pages { from: page, to: run_end })?
                 }
-                None => {
-                    let after = self.tree_next(of.number, of.inode, page)?;
-                    let hole_end = after.map_or(run_end, |pair| pair.key.min(run_end));
-                    let count = hole_end - page;
-                    if count < DIRECT_MIN && room == 0 {
+                None => self.place_in_hole(of, placed, Pages { from: page, to: run_end })?,
+            };
+            match found {
+                Found::Nothing => {}
+                Found::NoRoom => break,
+                Found::Direct(extent) => {
+                    at += extent.pages() as usize;
+                    placed.plan.direct.push(DirectExtent { extent, page });
+                }
+                Found::Logged(window) => {
+                    let count = self.log_pages(placed, &window, at)?;
+                    if count == 0 {
                         break;
                     }
-                    match self.grow(of, page, count)? {
-                        Some(mapped) => mapped,
-                        None => {
-                            let near = self.near(of, page)?;
-                            let extent = self.new_extent(of.inode, near, count)?;
-                            let mapped = Mapped { page, window: Window::whole(extent) };
-                            self.add_window(of, mapped)?;
-                            if u64::from(extent.data) >= DIRECT_MIN {
-                                at += extent.data as usize;
-                                plan.direct.push(DirectExtent { extent, page });
-                                continue;
-                            }
-                            mapped
-                        }
-                    }
+                    at += count;
                 }
+            }
+        }
+        placed.plan.pages = at;
+        // CP1
+        for new in std::mem::take(&mut placed.blocks).close() {
+            self.log(&mut placed.plan, new)?;
+        }
+        Ok(())
+    }
+
+    /// Pages that have a place already: they keep it, or leave it for another one.
+    fn place_over(
+        &mut self,
+        of: &mut Owned<'_>,
+        placed: &Placed<'_>,
+        mapped: Mapped,
+        run: Pages,
+    ) -> Result<Found, Stop> {
+        let Pages { from: page, to } = run;
+        let (end, extent) = (mapped.end().min(to), mapped.window.extent);
+        let is_all = mapped.page == page && end == mapped.end();
+        let is_much = end - page >= DIRECT_MIN;
+        let moves = match extent.kind == self.superblock.kind_of_extents(of.inode.kind) {
+            true => is_all && is_much && mapped.window == Window::whole(extent),
+            false => is_all || is_much,
+        };
+        let window = mapped.window.part((page - mapped.page) as u32, (end - page) as u32);
+        if moves || placed.has_lost(&window) {
+            self.cut_out(of, Pages { from: page, to: end }, usize::MAX)?;
+            return Ok(Found::Nothing);
+        }
+        Ok(Found::Logged(window))
+    }
+
+    /// Pages that have none.
+    fn place_in_hole(
+        &mut self,
+        of: &mut Owned<'_>,
+        placed: &Placed<'_>,
+        run: Pages,
+    ) -> Result<Found, Stop> {
+        let Pages { from: page, to } = run;
+        let after = self.tree_next(of.number, of.inode, page)?;
+        let count = after.map_or(to, |pair| pair.key.min(to)) - page;
+        let blocks = self.superblock.kind_of_extents(of.inode.kind).blocks();
+        let least = 1 + blocks.map_or(0, |blocks| blocks.complements() as usize);
+        if count < DIRECT_MIN && placed.room() < least {
+            return Ok(Found::NoRoom);
+        }
+        if let Some(mapped) = self.grow(of, page, count)? {
+            return Ok(Found::Logged(mapped.window));
+        }
+        let near = self.near(of, page)?;
+        let extent = self.new_extent(of.inode, near, count)?;
+        let window = Window::whole(extent);
+        self.add_window(of, Mapped { page, window })?;
+        Ok(match u64::from(extent.pages()) >= DIRECT_MIN {
+            true => Found::Direct(extent),
+            false => Found::Logged(window),
+        })
+    }
+
+    /// Pages go into the journal, as many as there is room for; returns how many.
+    fn log_pages(
+        &mut self,
+        placed: &mut Placed<'_>,
+        window: &Window,
+        from: usize,
+    ) -> Result<usize, Stop> {
+        let dirty = placed.dirty;
+        let mut count = 0;
+        for (place, dirty) in window.places().zip(&dirty[from..]) {
+            let needs = match &place {
+                PagePlace::Whole(_) => 1,
+                PagePlace::Split(place) => 1 + placed.blocks.sectors_for(place),
             };
-            if room == 0 {
+            if needs > placed.room() {
                 break;
             }
-            let count = u64::from(window.window.count).min(room) as usize;
-            for (dirty, lba) in dirty[at..at + count].iter().zip(window.window.data().iter()) {
-                let sum = sum_of(filesystem, lba, dirty.bytes.bytes());
-                let old = self.sum(lba)?;
-                self.set_sum(lba, Some(sum))?;
-                let extent = window.window.extent;
-                plan.logged.push(LoggedPage { page: dirty.page, lba, sum, old, extent });
-            }
-            at += count;
+            let new = match place {
+                PagePlace::Whole(lba) => {
+                    NewSector { lba, bytes: dirty.bytes.clone(), extent: window.extent }
+                }
+                PagePlace::Split(place) => {
+                    let known = placed.complements.get(&place.complement);
+                    let known = known.and_then(Option::as_ref);
+                    placed.blocks.put(window.extent, place, dirty.bytes.bytes(), known)
+                }
+            };
+            self.log(&mut placed.plan, new)?;
+            placed.plan.logged_pages.push(dirty.page);
+            count += 1;
         }
-        plan.pages = at;
-        Ok(plan)
+        Ok(count)
+    }
+
+    fn log(&mut self, plan: &mut FlushPlan, new: NewSector) -> Result<(), Stop> {
+        let sum = sum_of(self.superblock.filesystem(), new.lba, new.bytes.bytes());
+        let old = self.sum(new.lba)?;
+        self.set_sum(new.lba, Some(sum))?;
+        plan.logged.push(LoggedSector { new, sum, old });
+        Ok(())
     }
 
     /// Lets the coding extent right before a page grow over a few pages.
@@ -184,7 +286,7 @@ impl Attempt<'_> {
         }
         let Some(extent) = self.grow_extent(of.inode, &old, count)? else { return Ok(None) };
         self.add_window(of, Mapped { page: before.page, window: Window::whole(extent) })?;
-        let window = Window { extent, skip: old.data, count: extent.data - old.data };
+        let window = Window { extent, skip: old.pages(), count: extent.pages() - old.pages() };
         Ok(Some(Mapped { page, window }))
     }
 
@@ -224,7 +326,7 @@ impl Attempt<'_> {
             let near = self.near(&of, page)?;
             let extent = self.new_extent(of.inode, near, end - page)?;
             self.add_window(&mut of, Mapped { page, window: Window::whole(extent) })?;
-            page += u64::from(extent.data);
+            page += u64::from(extent.pages());
         }
         self.set_inode(number, &inode)?;
         Ok(page >= pages.to)
@@ -270,22 +372,32 @@ impl Filesystem {
         let (size, modified) = (file.size, file.modified);
         let all = file.pages.values().filter(|page| page.is_dirty).count();
         let logged_max = self.running.logged_room(&self.journal);
-        let attempted = self.attempt(id, |attempt| {
-            let mut inode = attempt.inode(number)?;
-            let mut of = Owned { number, inode: &mut inode };
-            let plan = attempt.place_pages(&mut of, &dirty, logged_max)?;
-            if let Some(moment) = modified {
-                inode.modified = moment;
-                inode.changed = inode.changed.max(moment);
-            }
-            let reached = match plan.pages == all {
-                true => u64::MAX,
-                false => dirty[..plan.pages].last().map_or(0, |last| (last.page + 1) * PAGE),
-            };
-            inode.size = size.map_or(inode.size, |size| size.min(reached.max(inode.size)));
-            attempt.set_inode(number, &inode)?;
-            Ok(plan)
-        });
+        let pages: Vec<u64> = dirty.iter().map(|dirty| dirty.page).collect();
+        let attempted = match self.complements(id, number, &pages) {
+            Attempted::Complete(complements) => self.attempt(id, |attempt| {
+                let plan = FlushPlan::default();
+                let blocks = OpenBlocks::default();
+                let complements = &complements;
+                let mut placed = Placed { dirty: &dirty, complements, logged_max, plan, blocks };
+                let mut inode = attempt.inode(number)?;
+                let mut of = Owned { number, inode: &mut inode };
+                attempt.place_pages(&mut of, &mut placed)?;
+                let plan = placed.plan;
+                if let Some(moment) = modified {
+                    inode.modified = moment;
+                    inode.changed = inode.changed.max(moment);
+                }
+                let reached = match plan.pages == all {
+                    true => u64::MAX,
+                    false => dirty[..plan.pages].last().map_or(0, |last| (last.page + 1) * PAGE),
+                };
+                inode.size = size.map_or(inode.size, |size| size.min(reached.max(inode.size)));
+                attempt.set_inode(number, &inode)?;
+                Ok(plan)
+            }),
+            Attempted::Waits => Attempted::Waits,
+            Attempted::Failed(errno) => Attempted::Failed(errno),
+        };
         let plan = match attempted {
             Attempted::Complete(plan) => plan,
             Attempted::Waits => return self.keep(id, Job::Flush { inode: number }),
@@ -302,19 +414,22 @@ impl Filesystem {
         self.write_directly(id, number, &dirty, &plan);
         let record = self.running.record;
         let file = self.files.get_mut(&number).expect("it is being flushed");
-        for logged in plan.logged {
-            let page = file.pages.remove(&logged.page).expect("it was dirty");
-            self.running.logged.insert(logged.lba, page.bytes.clone());
+        file.complements.clear();
+        for page in &plan.logged_pages {
+            file.pages.remove(page).expect("it was dirty");
+        }
+        // Who reads other pages of their blocks has to look again.
+        file.version += u64::from(plan.logged.len() > plan.logged_pages.len());
+        for LoggedSector { new: NewSector { lba, bytes: page, extent }, sum, old } in plan.logged {
+            self.running.logged.insert(lba, page.clone());
             // What the journal has of it already is not in its place either.
-            let known = self.logged.get(&logged.lba);
-            let old = known.map_or(logged.old, |known| known.old);
-            let coming = Logged { page: page.bytes, sum: logged.sum, old, record };
-            self.logged.insert(logged.lba, coming);
-            self.running.stale.insert(logged.extent.lba, logged.extent);
-            let stale = self.stale.entry(logged.extent.lba);
+            let old = self.logged.get(&lba).map_or(old, |known| known.old);
+            self.logged.insert(lba, Logged { page, sum, old, record });
+            self.running.stale.insert(extent.lba, extent);
+            let stale = self.stale.entry(extent.lba);
             stale
-                .and_modify(|stale| stale.change(logged.extent, record))
-                .or_insert_with(|| StaleExtent::new(logged.extent, record));
+                .and_modify(|stale| stale.change(extent, record))
+                .or_insert_with(|| StaleExtent::new(extent, record));
         }
         self.dirty -= brought as u64;
         if is_all {
@@ -339,15 +454,16 @@ impl Filesystem {
         for DirectExtent { extent, page } in &plan.direct {
             let all = extent.all();
             let first = dirty.partition_point(|dirty| dirty.page < *page);
-            let data = &dirty[first..first + extent.data as usize];
-            let symbols: Vec<&[u8]> = data.iter().map(|dirty| dirty.bytes.bytes()).collect();
+            let data = &dirty[first..first + extent.pages() as usize];
+            let data = lay_out(extent, data.iter().map(|dirty| &dirty.bytes));
+            let symbols: Vec<&[u8]> = data.iter().map(Piece::bytes).collect();
             let mut redundant = Buf::zeroed(all.sectors - extent.data().sectors);
             self.codes.encode(self.settings.kernel, extent, &symbols, redundant.as_mut_slice());
             let behind = redundant.as_slice().chunks(PAGE as usize);
             for (lba, bytes) in all.iter().zip(symbols.into_iter().chain(behind)) {
                 sums.push((lba, sum_of(filesystem, lba, bytes)));
             }
-            let pages = Pages { from: *page, to: page + u64::from(extent.data) };
+            let pages = Pages { from: *page, to: page + u64::from(extent.pages()) };
             let follows = |run: &DirectRun| {
                 run.end() == extent.lba
                     && run.pages.to == pages.from
@@ -358,7 +474,7 @@ impl Filesystem {
             }
             let run = runs.last_mut().expect("there is one");
             run.pages.to = pages.to;
-            data.iter().for_each(|dirty| Piece::append(&mut run.pieces, dirty.bytes.clone()));
+            data.into_iter().for_each(|sector| Piece::append(&mut run.pieces, sector));
             if extent.redundant > 0 {
                 run.pieces.push(Piece::whole(Arc::new(redundant)));
             }
@@ -404,6 +520,7 @@ impl Filesystem {
     fn end_flush(&mut self, number: u64) {
         if let Some(file) = self.files.get_mut(&number) {
             (file.is_flushing, file.tries) = (false, 0);
+            file.complements.clear();
             let waiting = std::mem::take(&mut file.waiting);
             self.ready.extend(waiting);
         }

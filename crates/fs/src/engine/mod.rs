@@ -21,6 +21,7 @@
 mod ahead;
 mod checkpoint;
 mod commit;
+mod complements;
 mod deferred;
 mod files;
 mod flush;
@@ -44,7 +45,7 @@ use levelhead_block::Request as BlockRequest;
 use levelhead_block::{
     Command, Durability, Effort, Outcome, Payload, Piece, Reply, RequestId, ZeroTail,
 };
-use levelhead_units::{Extent, Instant, Lba};
+use levelhead_units::{Extent, Instant, Lba, SECTOR_SIZE};
 
 use self::checkpoint::Checkpoint;
 use self::commit::{Committing, Transaction};
@@ -578,7 +579,11 @@ impl Filesystem {
         durability: Durability,
     ) -> SubId {
         let extent = Extent::new(lba, Piece::count(&pieces));
-        let command = Command::Write { extent, durability, zero_tail: ZeroTail::None };
+        let zero_tail = match self.superblock.forced {
+            Some(_) => zero_tail_of(&pieces),
+            None => ZeroTail::None,
+        };
+        let command = Command::Write { extent, durability, zero_tail };
         self.submit(what, BlockRequest::new(command, Payload::Pieces(pieces)))
     }
 
@@ -620,6 +625,20 @@ impl Filesystem {
 
 /// Rounds of one advance: far more than jobs and commands that one event can set free.
 const ROUNDS_MAX: u32 = 100_000;
+
+/// The zeroes that all sectors of a write end in, as a drive that makes use of them would find them.
+fn zero_tail_of(pieces: &[Piece]) -> ZeroTail {
+    let mut zeroes = 512;
+    for sector in pieces.iter().flat_map(|piece| piece.bytes().chunks(SECTOR_SIZE)) {
+        let is_zero = |bytes: usize| sector[SECTOR_SIZE - bytes..].iter().all(|&byte| byte == 0);
+        zeroes =
+            [512, 256, 0].into_iter().find(|&bytes| bytes <= zeroes && is_zero(bytes)).unwrap_or(0);
+        if zeroes == 0 {
+            return ZeroTail::None;
+        }
+    }
+    if zeroes == 512 { ZeroTail::B512 } else { ZeroTail::B256 }
+}
 
 /// Whether a write or a flush has done what it should.
 fn is_stored(reply: &Reply) -> bool {

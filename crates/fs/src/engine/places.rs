@@ -173,7 +173,7 @@ impl Filesystem {
                     *known = Some(way);
                 }
                 self.keep(id, Job::Place(group));
-                self.read_sectors(id, Plan { sources: Vec::new(), targets });
+                self.read_sectors(id, Plan { targets, ..Plan::default() });
                 self.page_reads.get_mut(&id).expect("it reads").got.extend(got);
             }
             Attempted::Failed(_) => self.give_up_place(group),

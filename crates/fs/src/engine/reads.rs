@@ -29,7 +29,7 @@ use super::job::{Asking, Job, JobId, PAGE};
 use super::{Attempted, Filesystem, Purpose, SubId};
 use crate::action::{Action, Event};
 use crate::attempt::{Attempt, Stop};
-use crate::format::extent::CodingExtent;
+use crate::format::extent::{CodingExtent, PagePlace, SplitPlace};
 use crate::format::inode::Inode;
 use crate::ops::extents::Pages;
 use crate::request::{Answer, Errno, What};
@@ -48,6 +48,8 @@ pub(super) enum Source {
     Memory(Piece),
     Zero,
     Disk(Lba),
+    /// In two sectors of the disk, each of which may be in memory.
+    Parts(SplitPlace),
 }
 
 /// A sector that is wanted.
@@ -71,6 +73,15 @@ struct Computed {
 pub(super) struct Plan {
     pub(super) sources: Vec<Source>,
     pub(super) targets: BTreeMap<Lba, Target>,
+    /// Sectors that are in memory and have a part of a page.
+    pub(super) held: BTreeMap<Lba, Piece>,
+}
+
+impl Plan {
+    /// Whether something of it is on the disk alone.
+    fn wants_some(&self) -> bool {
+        self.targets.keys().any(|lba| !self.held.contains_key(lba))
+    }
 }
 
 /// Sectors on their way.
@@ -101,6 +112,37 @@ pub(super) struct PageRead {
 }
 
 impl PageRead {
+    /// The bytes of a page that is on the disk; nothing if some of them are lost.
+    pub(super) fn page(&self, source: &Source) -> Option<Piece> {
+        let sector = |lba: &Lba| match self.got.get(lba) {
+            Some(piece) => Some(piece.clone()),
+            None => (!self.plan.targets.contains_key(lba)).then(zero_page),
+        };
+        match source {
+            Source::Memory(piece) => Some(piece.clone()),
+            Source::Zero => Some(zero_page()),
+            Source::Disk(lba) => self.got.get(lba).cloned(),
+            Source::Parts(place) => {
+                let (primary, complement) = (sector(&place.primary)?, sector(&place.complement)?);
+                let mut page = Buf::zeroed(Sectors::new(1));
+                let into = page.as_mut_slice();
+                place.blocks.join(place.slot, primary.bytes(), complement.bytes(), into);
+                Some(Piece::whole(Arc::new(page)))
+            }
+        }
+    }
+
+    /// Complementary sectors that are missing, from their twins.
+    fn twins<'a>(&'a self, extent: &'a CodingExtent) -> impl Iterator<Item = Computed> + 'a {
+        let targets = self.plan.targets.keys().copied();
+        let missing = targets.filter(|lba| extent.data().contains(*lba));
+        missing.filter(|lba| !self.got.contains_key(lba)).filter_map(|lba| {
+            let twin = self.got.get(&extent.twin_of(lba)?)?;
+            let (buf, bad) = (Buf::copy_of(twin.bytes()), Arc::new(vec![lba]));
+            Some(Computed { lba, buf, extent: *extent, bad })
+        })
+    }
+
     /// Sectors were freed.
     pub(super) fn note_freed(&mut self, extent: Extent) {
         let overlaps = |other: Extent| other.lba < extent.end() && extent.lba < other.end();
@@ -172,14 +214,22 @@ impl Attempt<'_> {
         let mut page = pages.from;
         for mapped in windows {
             plan.sources.extend((page..mapped.page).map(|_| Source::Zero));
-            for lba in mapped.window.data().iter() {
-                match self.sum(lba)? {
-                    None => plan.sources.push(Source::Zero),
-                    Some(sum) => {
-                        plan.sources.push(Source::Disk(lba));
-                        plan.targets.insert(lba, Target { sum, extent: mapped.window.extent });
+            let extent = mapped.window.extent;
+            for place in mapped.window.places() {
+                let (sectors, source) = match place {
+                    PagePlace::Whole(lba) => ([Some(lba), None], Source::Disk(lba)),
+                    PagePlace::Split(place) => {
+                        ([Some(place.primary), Some(place.complement)], Source::Parts(place))
+                    }
+                };
+                let mut is_written = false;
+                for lba in sectors.into_iter().flatten() {
+                    if let Some(sum) = self.sum(lba)? {
+                        plan.targets.insert(lba, Target { sum, extent });
+                        is_written = true;
                     }
                 }
+                plan.sources.push(if is_written { source } else { Source::Zero });
             }
             page = mapped.end();
         }
@@ -237,7 +287,7 @@ impl Filesystem {
                 if !std::mem::replace(&mut asking.is_noted, true) {
                     self.read_ahead(number, pages, size.div_ceil(PAGE));
                 }
-                if !plan.targets.is_empty() && self.waits_for_ahead(id, number, pages) {
+                if plan.wants_some() && self.waits_for_ahead(id, number, pages) {
                     return self.keep(id, Job::Request(asking));
                 }
                 let bytes = end - offset;
@@ -266,23 +316,42 @@ impl Filesystem {
 
     /// Pages that are in memory are had from there.
     pub(super) fn find_in_memory(&mut self, number: u64, first: u64, plan: &mut Plan) {
-        for (page, source) in (first..).zip(&mut plan.sources) {
+        let Plan { sources, targets, held } = plan;
+        for (page, source) in (first..).zip(sources) {
             let written = self.files.get(&number).and_then(|file| file.pages.get(&page));
             if let Some(written) = written {
-                if let Source::Disk(lba) = source {
-                    plan.targets.remove(lba);
+                match source {
+                    Source::Disk(lba) => drop(targets.remove(lba)),
+                    // Other pages may need the complementary sector.
+                    Source::Parts(place) => drop(targets.remove(&place.primary)),
+                    Source::Memory(_) | Source::Zero => {}
                 }
                 *source = Source::Memory(written.bytes.clone());
                 continue;
             }
-            let Source::Disk(lba) = *source else { continue };
-            let logged = self.logged.get(&lba).map(|logged| logged.page.clone());
-            let held = || self.sectors.get(lba, plan.targets.get(&lba)?.sum);
-            if let Some(bytes) = logged.or_else(held) {
-                *source = Source::Memory(bytes);
-                plan.targets.remove(&lba);
+            match *source {
+                Source::Memory(_) | Source::Zero => {}
+                Source::Disk(lba) => {
+                    if let Some(bytes) = self.sector_in_memory(lba, targets) {
+                        *source = Source::Memory(bytes);
+                        targets.remove(&lba);
+                    }
+                }
+                Source::Parts(place) => {
+                    for lba in [place.primary, place.complement] {
+                        if let Some(bytes) = self.sector_in_memory(lba, targets) {
+                            held.insert(lba, bytes);
+                        }
+                    }
+                }
             }
         }
+    }
+
+    /// What the journal or memory has of a sector that is wanted.
+    fn sector_in_memory(&mut self, lba: Lba, wanted: &BTreeMap<Lba, Target>) -> Option<Piece> {
+        let logged = self.logged.get(&lba).map(|logged| logged.page.clone());
+        logged.or_else(|| self.sectors.get(lba, wanted.get(&lba)?.sum))
     }
 
     fn give(&mut self, asking: &Asking, read: &PageRead, number: u64) {
@@ -294,36 +363,39 @@ impl Filesystem {
         for source in &read.plan.sources {
             let left = count as usize - bytes.len();
             let to = (from + left).min(PAGE as usize);
-            match source {
-                Source::Zero => bytes.resize(bytes.len() + to - from, 0),
-                Source::Memory(piece) => bytes.extend_from_slice(&piece.bytes()[from..to]),
-                Source::Disk(lba) => match read.got.get(lba) {
-                    Some(piece) => bytes.extend_from_slice(&piece.bytes()[from..to]),
-                    None => {
-                        self.actions
-                            .push_back(Action::Event(Event::Lost { lba: *lba, inode: number }));
-                        if !self.is_read_only() {
-                            let job = self.new_job(Job::Damaged { inode: number });
-                            self.ready.push_back(job);
-                        }
-                        return self.reply(asking.request.id, Answer::Failed(Errno::Io));
-                    }
-                },
+            match (source, read.page(source)) {
+                (Source::Zero, _) => bytes.resize(bytes.len() + to - from, 0),
+                (_, Some(piece)) => bytes.extend_from_slice(&piece.bytes()[from..to]),
+                (_, None) => return self.say_lost(asking, read, number),
             }
             from = 0;
         }
         self.reply(asking.request.id, Answer::Bytes(bytes));
     }
 
+    /// Some of what was asked for is lost.
+    fn say_lost(&mut self, asking: &Asking, read: &PageRead, inode: u64) {
+        let missing = read.plan.targets.keys().find(|lba| !read.got.contains_key(lba));
+        let lba = *missing.expect("some sector is lost");
+        self.actions.push_back(Action::Event(Event::Lost { lba, inode }));
+        if !self.is_read_only() {
+            let job = self.new_job(Job::Damaged { inode });
+            self.ready.push_back(job);
+        }
+        self.reply(asking.request.id, Answer::Failed(Errno::Io));
+    }
+
     /// Reads what a plan has on the disk, for a job that is ready when that is there.
     pub(super) fn read_sectors(&mut self, id: JobId, plan: Plan) {
-        let wanted = plan.targets.keys().copied().collect();
+        let wanted = plan.targets.keys().filter(|lba| !plan.held.contains_key(lba));
+        let wanted = wanted.copied().collect();
         self.read_wanted(id, plan, &wanted, false);
     }
 
     /// The same for what is not asked for yet: without retries, and with what is redundant in the last coding extent.
     pub(super) fn read_sectors_ahead(&mut self, id: JobId, plan: Plan, last: Option<CodingExtent>) {
-        let mut wanted: BTreeSet<Lba> = plan.targets.keys().copied().collect();
+        let wanted = plan.targets.keys().filter(|lba| !plan.held.contains_key(lba));
+        let mut wanted: BTreeSet<Lba> = wanted.copied().collect();
         let has_end = |extent: &CodingExtent| {
             plan.targets.contains_key(&Lba::new(extent.data().end().get() - 1))
         };
@@ -333,10 +405,11 @@ impl Filesystem {
         self.read_wanted(id, plan, &wanted, true);
     }
 
-    fn read_wanted(&mut self, id: JobId, plan: Plan, wanted: &BTreeSet<Lba>, is_ahead: bool) {
+    fn read_wanted(&mut self, id: JobId, mut plan: Plan, wanted: &BTreeSet<Lba>, is_ahead: bool) {
+        let got = std::mem::take(&mut plan.held);
         let read = PageRead {
             plan,
-            got: BTreeMap::new(),
+            got,
             lost: BTreeSet::new(),
             stage: Stage::Fast,
             subs: BTreeMap::new(),
@@ -455,7 +528,9 @@ impl Filesystem {
                 }
                 self.page_reads.get_mut(&id).expect("it reads").found_bad = bad;
                 // RD2
-                around.retain(|extent| extent.redundant > 0 && self.is_whole(extent));
+                around.retain(|extent| {
+                    (extent.redundant > 0 && self.is_whole(extent)) || extent.has_twins()
+                });
                 let read = self.page_reads.get_mut(&id).expect("it reads");
                 read.around = around;
                 match read.around.is_empty() {
@@ -509,11 +584,15 @@ impl Filesystem {
         if read.stage != Stage::Sums {
             return;
         }
-        let around = read.around.clone();
+        let (around, bad) = (read.around.clone(), read.found_bad.clone());
         let summed = self.attempt(id, |attempt| {
             let mut sums = BTreeMap::new();
             for extent in &around {
-                for lba in extent.all().iter() {
+                let is_looked_at = |lba: &Lba| {
+                    let twin = extent.twin_of(*lba);
+                    !extent.has_twins() || twin.is_some_and(|twin| bad.contains(&twin))
+                };
+                for lba in extent.all().iter().filter(is_looked_at) {
                     sums.insert(lba, attempt.sum(lba)?);
                 }
             }
@@ -565,6 +644,10 @@ impl Filesystem {
         let zero = [0; PAGE as usize];
         let mut computed: Vec<Computed> = Vec::new();
         for extent in &read.around {
+            if extent.has_twins() {
+                computed.extend(read.twins(extent));
+                continue;
+            }
             if !self.is_whole(extent) {
                 continue; // It is being written.
             }
@@ -609,7 +692,8 @@ impl Filesystem {
         let is_scrub = self.scrubs.contains_key(&id);
         for Computed { lba, buf, extent, bad } in computed {
             let read = self.page_reads.get_mut(&id).expect("it reads");
-            let Some(sum) = read.sums[&lba] else { continue };
+            let target = read.plan.targets.get(&lba).map(|target| target.sum);
+            let Some(sum) = read.sums.get(&lba).copied().flatten().or(target) else { continue };
             if sum_of(filesystem, lba, buf.as_slice()) != sum {
                 continue; // RD1: some other symbol is not what it should be.
             }
@@ -631,4 +715,9 @@ impl Filesystem {
             }
         }
     }
+}
+
+/// A page that was never written.
+pub(super) fn zero_page() -> Piece {
+    Piece::zeroes(Sectors::new(1)).remove(0)
 }

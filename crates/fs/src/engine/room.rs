@@ -2,12 +2,15 @@
 
 use super::Filesystem;
 use crate::attempt::RoomLeft;
+use crate::format::inode::FileKind;
 use crate::format::superblock::Superblock;
 use crate::geometry::Geometry;
 
-/// Sectors that a page in memory may come to need: itself, what is redundant if it stands alone, and its share of the tree.
+/// Sectors that a page in memory may come to need: itself, what is redundant or complementary if it stands alone, and its share of the
+/// tree.
 pub(super) fn page_cost(superblock: &Superblock) -> u64 {
-    2 + u64::from(superblock.ladder.redundant(1))
+    let alone = |kind| superblock.shape(superblock.kind_of_extents(kind), 1).all().sectors.get();
+    1 + FileKind::ALL.into_iter().map(alone).max().expect("there are kinds")
 }
 
 /// The most pages in memory that no transaction has: 64 MiB.

@@ -462,7 +462,7 @@ impl Filesystem {
             !self.logged.contains_key(lba) && (is_data || !is_stale)
         });
         scrubbing.done.read += file.targets.len() as u64;
-        let plan = Plan { sources: Vec::new(), targets: file.targets.clone() };
+        let plan = Plan { targets: file.targets.clone(), ..Plan::default() };
         scrubbing.stage = Stage::Sectors(Box::new(file));
         self.keep_scrub(id, scrubbing);
         self.read_sectors(id, plan);

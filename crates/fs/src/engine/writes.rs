@@ -9,7 +9,7 @@ use levelhead_units::{Instant, Sectors};
 use super::files::Page;
 use super::flush::DirectWrite;
 use super::job::{Asking, Job, JobId, PAGE, later};
-use super::reads::{Plan, Source};
+use super::reads::{Plan, zero_page};
 use super::room::DIRTY_MAX;
 use super::{Attempted, Filesystem};
 use crate::attempt::Stop;
@@ -184,11 +184,7 @@ impl Filesystem {
             if version == asking.version {
                 let pages: Vec<u64> = asking.pages.keys().copied().collect();
                 for (page, source) in pages.into_iter().zip(&read.plan.sources) {
-                    let bytes = match source {
-                        Source::Memory(piece) => piece.clone(),
-                        Source::Zero => zero_page(),
-                        Source::Disk(lba) => read.got[lba].clone(),
-                    };
+                    let Some(bytes) = read.page(source) else { return Edited::Failed(Errno::Io) };
                     asking.pages.insert(page, bytes);
                 }
             } else {
@@ -242,13 +238,13 @@ impl Filesystem {
 
     fn find_in_pieces(&mut self, number: u64, pages: &[u64], plan: &mut Plan) {
         for (&page, source) in pages.iter().zip(&mut plan.sources) {
-            let mut one = Plan { sources: vec![source.clone()], targets: BTreeMap::new() };
+            let sources = vec![source.clone()];
+            let (targets, held) =
+                (std::mem::take(&mut plan.targets), std::mem::take(&mut plan.held));
+            let mut one = Plan { sources, targets, held };
             self.find_in_memory(number, page, &mut one);
-            let found = one.sources.remove(0);
-            if let (Source::Disk(lba), Source::Memory(_)) = (&*source, &found) {
-                plan.targets.remove(lba);
-            }
-            *source = found;
+            *source = one.sources.remove(0);
+            (plan.targets, plan.held) = (one.targets, one.held);
         }
     }
 
@@ -475,10 +471,6 @@ impl Filesystem {
         }
         self.reply(request, Answer::Done);
     }
-}
-
-fn zero_page() -> Piece {
-    Piece::zeroes(Sectors::new(1)).remove(0)
 }
 
 #[cfg(test)]

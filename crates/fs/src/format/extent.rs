@@ -13,6 +13,7 @@ use levelhead_units::{Extent, Lba, Sectors};
 use super::fields::{Fields, FieldsMut};
 use super::inode::FileKind;
 use super::ladder::Ladder;
+use super::layout::{Blocks, InBlock};
 
 /// Bytes of a window in a tree.
 pub const WINDOW: usize = 24;
@@ -55,9 +56,51 @@ impl CodingExtent {
         Extent::new(self.lba, Sectors::new(self.data.into()))
     }
 
+    /// Pages of a file that lie in its data sectors.
+    pub fn pages(&self) -> u32 {
+        self.kind.pages(self.data).unwrap_or(0)
+    }
+
+    /// Where one of its pages lies.
+    pub fn place(&self, page: u32) -> PagePlace {
+        let at = |sector: u32| self.lba + Sectors::new(sector.into());
+        match self.kind.blocks() {
+            None => PagePlace::Whole(at(page)),
+            Some(blocks) => {
+                let InBlock { primary, complement, twin, slot } = blocks.place(page, self.data);
+                let (primary, complement, twin) = (at(primary), at(complement), twin.map(at));
+                PagePlace::Split(SplitPlace { primary, complement, twin, slot, blocks })
+            }
+        }
+    }
+
+    /// The page of which a data sector has the bytes, or most of them; nothing of one that has bytes of several.
+    pub fn page_of(&self, lba: Lba) -> Option<u32> {
+        let sector = u32::try_from(lba.get().checked_sub(self.lba.get())?).ok()?;
+        match self.kind.blocks() {
+            _ if sector >= self.data => None,
+            None => Some(sector),
+            Some(blocks) => blocks.page_of(sector, self.data),
+        }
+    }
+
+    /// Whether its complementary sectors are there twice.
+    pub fn has_twins(&self) -> bool {
+        self.kind.blocks().is_some_and(|blocks| blocks.has_twins)
+    }
+
+    /// The other copy of a complementary sector.
+    pub fn twin_of(&self, lba: Lba) -> Option<Lba> {
+        let sector = u32::try_from(lba.get().checked_sub(self.lba.get())?).ok()?;
+        let twin = self.kind.blocks()?.twin_of(sector, self.data)?;
+        Some(self.lba + Sectors::new(twin.into()))
+    }
+
     /// Whether it can be one on a disk of this size: of codewords for which there is a code.
     pub fn is_sane(&self, size: u64) -> bool {
-        let is_some = (1..DATA_MAX).contains(&self.data) && self.depth > 0;
+        let is_some = (1..DATA_MAX).contains(&self.data)
+            && self.depth > 0
+            && self.kind.pages(self.data).is_some();
         if !is_some || self.lba.get() >= size {
             return false;
         }
@@ -100,28 +143,60 @@ impl CodingExtent {
     }
 }
 
-/// Consecutive sectors of a file and where they lie: some data sectors of a coding extent, or all of them. Others of it were cut
+/// Where a page of a file lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PagePlace {
+    /// In a sector.
+    Whole(Lba),
+    /// In two.
+    Split(SplitPlace),
+}
+
+/// A page whose last bytes lie in another sector than the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SplitPlace {
+    /// The sector with all but its last bytes.
+    pub primary: Lba,
+    /// The one with the last bytes of all pages of the block.
+    pub complement: Lba,
+    /// The same once more.
+    pub twin: Option<Lba>,
+    /// Which page of the block it is.
+    pub slot: u32,
+    /// The layout.
+    pub blocks: Blocks,
+}
+
+/// Consecutive pages of a file and where they lie: some pages of a coding extent, or all of them. Others of it were cut
 /// off or punched out: the code still counts them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// The coding extent.
     pub extent: CodingExtent,
-    /// Its data sectors before the first one of the window.
+    /// Its pages before the first one of the window.
     pub skip: u32,
-    /// Sectors of the window.
+    /// Pages of the window.
     pub count: u32,
 }
 
 impl Window {
     /// All of a coding extent.
     pub fn whole(extent: CodingExtent) -> Self {
-        Self { extent, skip: 0, count: extent.data }
+        Self { extent, skip: 0, count: extent.pages() }
     }
 
-    /// Where the window's sectors lie.
-    pub fn data(&self) -> Extent {
-        let first = self.extent.lba + Sectors::new(self.skip.into());
-        Extent::new(first, Sectors::new(self.count.into()))
+    /// Where the window's pages lie.
+    pub fn places(&self) -> impl Iterator<Item = PagePlace> {
+        let extent = self.extent;
+        (self.skip..self.skip + self.count).map(move |page| extent.place(page))
+    }
+
+    /// Where its first page begins.
+    pub fn first(&self) -> Lba {
+        match self.extent.place(self.skip) {
+            PagePlace::Whole(lba) => lba,
+            PagePlace::Split(place) => place.primary,
+        }
     }
 
     /// A part of it.
@@ -158,8 +233,8 @@ impl Window {
         };
         let (skip, count) = (fields.u32(at::SKIP), fields.u32(at::COUNT));
         let is_inside = count > 0
-            && u64::from(skip) + u64::from(count) <= u64::from(extent.data)
-            && extent.is_sane(size);
+            && extent.is_sane(size)
+            && u64::from(skip) + u64::from(count) <= u64::from(extent.pages());
         (bytes[at::ZERO] == 0 && is_inside).then_some(Self { extent, skip, count })
     }
 }

@@ -8,6 +8,7 @@ pub mod extent;
 pub(crate) mod fields;
 pub mod inode;
 pub mod ladder;
+pub mod layout;
 pub mod node;
 pub mod packed;
 #[cfg(test)]

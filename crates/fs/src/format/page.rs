@@ -11,6 +11,7 @@ use super::inode::{FileKind, Form, INLINE, INODE, INODES, Inode, Moment};
 use super::ladder::Ladder;
 use super::node::{Node, Pair};
 use super::record::{About, Descriptor, ENTRIES, RecordEntry};
+use super::superblock::FORCED_RUNGS_MAX;
 use super::superblock::Superblock;
 use super::unit::{BODY, HEAD, Head, Kind, Sector};
 use crate::geometry::{self, BITS, Geometry, GroupIdx, SUMS};
@@ -95,6 +96,7 @@ fn one_superblock() -> Superblock {
         geometry: Geometry { sectors: 0, group_sectors: 0, copies: 0 },
         interleave: 0,
         ladder: Ladder::without_redundancy(1).unwrap(),
+        forced: None,
         summary: Lba::ZERO,
         root: 0,
         orphans: 0,
@@ -131,6 +133,9 @@ fn superblock() -> Vec<Probe> {
     let ladder = |one: &mut Superblock| one.ladder = Ladder::new(&rungs).unwrap();
     let mut rungs_and_ladder = probe("ladder", &ladder).places;
     let count = rungs_and_ladder.remove(0);
+    let forced = |one: &mut Superblock| one.forced = Ladder::new(&rungs[..FORCED_RUNGS_MAX]);
+    let mut forced_rungs_and_ladder = probe("ladder of B", &forced).places;
+    let forced_count = forced_rungs_and_ladder.remove(0);
     vec![
         constant("magic", 0..16, b"levelhead disk\0\0"),
         constant("version", 16..20, &[1, 0, 0, 0]),
@@ -145,6 +150,7 @@ fn superblock() -> Vec<Probe> {
         probe("copies of a unit", &|one| one.geometry.copies = 1),
         probe("the most codewords that are woven", &|one| one.interleave = 1),
         Probe { field: "rungs of the ladder", places: vec![count] },
+        Probe { field: "rungs of kind B's ladder", places: vec![forced_count] },
         probe("lead of the first unit of the summary", &|one| one.summary = Lba::new(FULL)),
         probe("inode of the root", &|one| one.root = FULL),
         probe("inode whose tree names the inodes that no", &|one| one.orphans = FULL),
@@ -155,6 +161,7 @@ fn superblock() -> Vec<Probe> {
         probe("inode whose tree names all units", &|one| one.units = FULL),
         probe("label", &|one| one.label = all.clone()),
         Probe { field: "ladder: 64 numbers of 2 bytes", places: rungs_and_ladder },
+        Probe { field: "kind B's ladder: 8 numbers of 2 bytes", places: forced_rungs_and_ladder },
         Probe { field: "CRC-32C of the bytes before", places: (SUM..SECTOR_SIZE).collect() },
     ]
 }
@@ -289,8 +296,8 @@ fn window() -> Vec<Probe> {
         probe("redundant symbols of each codeword", of(CodingExtent { redundant: 1, ..extent })),
         probe("codewords that are woven: its depth", of(CodingExtent { depth: 1, ..extent })),
         probe("kind, as in the inode", of(CodingExtent { kind: FileKind::Mutable, ..extent })),
-        probe("data sectors before the first one", Window { skip: word, ..one }),
-        probe("sectors of the window", Window { count: word, ..one }),
+        probe("pages before the first one", Window { skip: word, ..one }),
+        probe("pages of the window", Window { count: word, ..one }),
     ]
 }
 
@@ -356,7 +363,7 @@ fn change_of_any_row_is_noticed() {
         .lines()
         .filter(|line| line.starts_with("| ") && line.as_bytes()[2].is_ascii_digit())
         .collect();
-    assert_eq!(rows.len(), 24 + 7 + 14 + 4 + 7 + 8);
+    assert_eq!(rows.len(), 26 + 7 + 14 + 4 + 7 + 8);
     for row in rows {
         let columns: Vec<&str> = row.splitn(4, '|').collect();
         let first = columns[1].trim().split(", ").next().unwrap();

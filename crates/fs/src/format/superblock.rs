@@ -29,6 +29,7 @@ mod at {
     pub(super) const COPIES: usize = 88;
     pub(super) const INTERLEAVE: usize = 89;
     pub(super) const RUNGS: usize = 90;
+    pub(super) const FORCED_RUNGS: usize = 91;
     pub(super) const SUMMARY: usize = 96;
     pub(super) const ROOT: usize = 104;
     pub(super) const ORPHANS: usize = 112;
@@ -39,9 +40,16 @@ mod at {
     pub(super) const UNITS: usize = 152;
     pub(super) const LABEL: usize = 160;
     pub(super) const LADDER: usize = 208;
-    pub(super) const ZEROES: usize = LADDER + 2 * super::Ladder::RUNGS_MAX;
+    pub(super) const FORCED_LADDER: usize = LADDER + 2 * super::Ladder::RUNGS_MAX;
+    pub(super) const ZEROES: usize = FORCED_LADDER + 2 * super::FORCED_RUNGS_MAX;
     pub(super) const SUM: usize = 4092;
 }
+
+/// The most redundant sectors of a group whose sectors end in zeroes that the drive makes use of.
+pub const FORCED_RUNGS_MAX: usize = 8;
+
+/// The fewest data sectors of their longest group: a page and its complementary sector.
+pub const FORCED_DATA_MIN: u16 = 2;
 
 /// No generation and no name of a record is as large, so that there is always a next one.
 pub(crate) const COUNT_END: u64 = 1 << 63;
@@ -80,6 +88,9 @@ pub struct Superblock {
     pub interleave: u8,
     /// The most data sectors of a coding group, and how many redundant ones a group of a length gets.
     pub ladder: Ladder,
+    /// The same for files of kind B, where sectors may end in zeroes that the drive makes use of; it has no more than
+    /// [`FORCED_RUNGS_MAX`] rungs.
+    pub forced: Option<Ladder>,
     /// The first lead of the summary.
     pub summary: Lba,
     /// The inode of the root directory.
@@ -141,6 +152,8 @@ impl Superblock {
         fields.put_u8(at::COPIES, self.geometry.copies);
         fields.put_u8(at::INTERLEAVE, self.interleave);
         fields.put_u8(at::RUNGS, self.ladder.redundant_max());
+        let forced = self.forced.as_ref();
+        fields.put_u8(at::FORCED_RUNGS, forced.map_or(0, Ladder::redundant_max));
         fields.put_u64(at::SUMMARY, self.summary.get());
         fields.put_u64(at::ROOT, self.root);
         fields.put_u64(at::ORPHANS, self.orphans);
@@ -150,6 +163,10 @@ impl Superblock {
         fields.put_i64(at::CREATED, self.created);
         fields.put_u64(at::RECORD, self.record);
         for (rung, at) in self.ladder.lengths().iter().zip((at::LADDER..).step_by(2)) {
+            fields.put_u16(at, *rung);
+        }
+        let rungs = forced.map_or(&[][..], Ladder::lengths);
+        for (rung, at) in rungs.iter().zip((at::FORCED_LADDER..at::ZEROES).step_by(2)) {
             fields.put_u16(at, *rung);
         }
         let sum = crc32c::crc32c(&sector[..at::SUM]);
@@ -184,13 +201,18 @@ impl Superblock {
             copies: fields.u8(at::COPIES),
         };
         let lengths: Vec<u16> =
-            (at::LADDER..at::ZEROES).step_by(2).map(|at| fields.u16(at)).collect();
+            (at::LADDER..at::FORCED_LADDER).step_by(2).map(|at| fields.u16(at)).collect();
         let ladder = match usize::from(fields.u8(at::RUNGS)) {
             0 => Ladder::without_redundancy(lengths[0]),
             rungs => lengths.get(..rungs).and_then(Ladder::new),
         };
         let (Some(ladder), Ok(label)) = (ladder, label) else { return Err(NoSuperblock::Damaged) };
+        let forced: Vec<u16> =
+            (at::FORCED_LADDER..at::ZEROES).step_by(2).map(|at| fields.u16(at)).collect();
+        let forced = forced.get(..fields.u8(at::FORCED_RUNGS).into()).and_then(Ladder::new);
         let is_sane = geometry.is_sane()
+            && forced.as_ref().is_none_or(|forced| forced.data_max() >= FORCED_DATA_MIN)
+            && forced.is_some() == (incompatible & ZERO_FORCING != 0)
             && (is_zero || !are_all_known)
             && (1..=INTERLEAVE_MAX).contains(&fields.u8(at::INTERLEAVE))
             && (1..COUNT_END).contains(&fields.u64(at::RECORD))
@@ -208,6 +230,7 @@ impl Superblock {
             geometry,
             interleave: fields.u8(at::INTERLEAVE),
             ladder,
+            forced,
             summary: Lba::new(fields.u64(at::SUMMARY)),
             root: fields.u64(at::ROOT),
             orphans: fields.u64(at::ORPHANS),
@@ -253,6 +276,7 @@ mod tests {
             geometry,
             interleave: 8,
             ladder: Ladder::fixed(246, 9).unwrap(),
+            forced: Ladder::new(&[120, 240]),
             summary,
             root: 8_000,
             orphans: 8_001,
@@ -292,6 +316,8 @@ mod tests {
         for wrong in [
             Superblock { geometry, ..one() },
             Superblock { interleave: 0, ..one() },
+            Superblock { forced: None, ..one() },
+            Superblock { incompatible: 0, ..one() },
             Superblock { summary: Lba::ZERO, ..one() },
             Superblock { record: 0, ..one() },
             Superblock { record: COUNT_END, ..one() },

@@ -1,7 +1,8 @@
 //! What a sector is: a superblock, a copy of a unit, a part of the journal, or a symbol of a codeword of a file.
 
-use levelhead_units::{Extent, Lba, Sectors};
+use levelhead_units::{Lba, Sectors};
 
+use super::files::FileWindow;
 use super::{CannotInspect, Inspector};
 use crate::check::disk::Disk;
 use crate::check::survey_of;
@@ -272,9 +273,11 @@ impl Inspector<'_> {
             Err(CannotInspect::Failed(_)) => return Ok(None),
             Err(why) => return Err(why),
         };
-        let has_it = |data: Extent| data.contains(lba);
-        let found = windows.into_iter().find(|found| has_it(found.window.data()));
-        Ok(found.map(|found| found.page + (lba - found.window.data().lba).get()))
+        let page_in = |found: &FileWindow| {
+            let page = found.window.extent.page_of(lba)?.checked_sub(found.window.skip)?;
+            (page < found.window.count).then(|| found.page + u64::from(page))
+        };
+        Ok(windows.iter().find_map(page_in))
     }
 
     /// How some sectors of a file stand.

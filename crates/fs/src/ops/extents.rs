@@ -7,7 +7,9 @@ use levelhead_units::{Extent, Lba, SECTOR_SIZE, Sectors};
 use crate::attempt::{Attempt, Stop, broken};
 use crate::format::extent::{CodingExtent, Window};
 use crate::format::inode::{FileKind, Inode};
+use crate::format::ladder::Ladder;
 use crate::format::node::Pair;
+use crate::format::superblock::Superblock;
 use crate::ops::attributes::SIZE_MAX;
 use crate::space::Wanted;
 use crate::tree::Owned;
@@ -136,7 +138,7 @@ impl Attempt<'_> {
     /// Whether another window of the same coding extent is there: it lies where the extent's pages lay.
     fn is_needed(&mut self, of: &Owned<'_>, gone: &Mapped) -> Result<bool, Stop> {
         let from = gone.base();
-        let to = from + u64::from(gone.window.extent.data);
+        let to = from + u64::from(gone.window.extent.pages());
         let around = self.windows(of.number, of.inode, Pages { from, to }, usize::MAX)?;
         Ok(around.iter().any(|other| other.window.extent.lba == gone.window.extent.lba))
     }
@@ -153,29 +155,26 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// A new coding extent for up to `data` data sectors near a place, with the redundancy that goes with them; fewer where no
-    /// run is long enough.
+    /// A new coding extent for up to so many pages near a place, as the file's kind has it, with the redundancy that goes with them; for
+    /// fewer where no run is long enough.
     pub(crate) fn new_extent(
         &mut self,
         inode: &mut Inode,
         near: Lba,
-        data: u64,
+        pages: u64,
     ) -> Result<CodingExtent, Stop> {
         let superblock = self.superblock;
-        let data =
-            data.min(u64::from(superblock.ladder.data_max()) * u64::from(superblock.interleave));
-        let shape = shape(superblock.interleave, &superblock.ladder, data as u32);
-        let most = data + u64::from(shape.redundant) * u64::from(shape.depth);
-        let least = 1 + u64::from(superblock.ladder.redundant(1));
+        let kind = superblock.kind_of_extents(inode.kind);
+        let mut fits = pages.min(superblock.pages_max(kind).into()) as u32;
+        let most = superblock.shape(kind, fits).all().sectors.get();
+        let least = superblock.shape(kind, 1).all().sectors.get();
         let run = self.take_run(near, Wanted { most, least })?;
-        let mut fits = data as u32;
-        let mut extent = CodingExtent { lba: run.lba, data: fits, ..shape };
-        while extent.all().sectors > run.sectors {
-            let over = (extent.all().sectors - run.sectors).get() as u32;
+        let shape = |fits| CodingExtent { lba: run.lba, ..superblock.shape(kind, fits) };
+        while shape(fits).all().sectors > run.sectors {
+            let over = (shape(fits).all().sectors - run.sectors).get() as u32;
             fits = fits.saturating_sub(over.div_ceil(2).max(1));
-            extent = self::shape(superblock.interleave, &superblock.ladder, fits);
-            extent.lba = run.lba;
         }
+        let extent = shape(fits);
         if let Some(rest) = (run.end() - extent.all().end()).get().checked_sub(1) {
             let rest = Extent::new(extent.all().end(), Sectors::new(rest + 1));
             self.give_back(rest)?;
@@ -196,13 +195,14 @@ impl Attempt<'_> {
         by: u64,
     ) -> Result<Option<CodingExtent>, Stop> {
         let superblock = self.superblock;
-        let room = u64::from(superblock.ladder.data_max()) * u64::from(superblock.interleave);
-        let by = by.min(room.saturating_sub(extent.data.into()));
-        if by == 0 || extent.kind != FileKind::Auto {
+        let room = superblock.pages_max(extent.kind).saturating_sub(extent.pages());
+        let by = by.min(room.into()) as u32;
+        let is_of_kind = superblock.kind_of_extents(inode.kind) == extent.kind;
+        if by == 0 || extent.kind.blocks().is_some() || !is_of_kind {
             return Ok(None);
         }
-        let mut grown = shape(superblock.interleave, &superblock.ladder, extent.data + by as u32);
-        grown.lba = extent.lba;
+        let shape = superblock.shape(extent.kind, extent.pages() + by);
+        let grown = CodingExtent { lba: extent.lba, ..shape };
         let (old, new) = (extent.all(), grown.all());
         if new.sectors <= old.sectors {
             return Ok(None);
@@ -219,15 +219,50 @@ impl Attempt<'_> {
     }
 }
 
-/// A coding extent of this many data sectors, anywhere.
-fn shape(interleave: u8, ladder: &crate::format::ladder::Ladder, data: u32) -> CodingExtent {
-    assert!(data > 0, "an extent has data");
-    // Woven only as far as every codeword has some sectors, and so far that none has more than the ladder allows.
-    let depth = u32::from(interleave).min(data.div_ceil(WOVEN_MIN));
-    let depth = depth.max(data.div_ceil(ladder.data_max().into()));
-    let redundant = ladder.redundant(data.div_ceil(depth));
-    CodingExtent { lba: Lba::ZERO, data, redundant, depth: depth as u8, kind: FileKind::Auto }
+impl Superblock {
+    /// How the coding extents of a file are laid out: where the drive makes no use of zeroes, all alike.
+    pub(crate) fn kind_of_extents(&self, kind: FileKind) -> FileKind {
+        match kind {
+            FileKind::B | FileKind::Mutable if self.forced.is_some() => kind,
+            _ => FileKind::Auto,
+        }
+    }
+
+    /// How much redundancy extents of a kind have; nothing where there is none.
+    fn ladder_of(&self, kind: FileKind) -> Option<&Ladder> {
+        match kind {
+            FileKind::Auto | FileKind::A => Some(&self.ladder),
+            FileKind::B => self.forced.as_ref(),
+            FileKind::Mutable => None,
+        }
+    }
+
+    /// The most pages of a coding extent.
+    pub(crate) fn pages_max(&self, kind: FileKind) -> u32 {
+        let Some(ladder) = self.ladder_of(kind) else { return UNCODED_PAGES_MAX };
+        let sectors = u32::from(ladder.data_max()) * u32::from(self.interleave);
+        // A block that is too short for a page is not begun.
+        let pages = kind.pages(sectors).or_else(|| kind.pages(sectors.saturating_sub(1)));
+        pages.unwrap_or(0)
+    }
+
+    /// A coding extent of this many pages, anywhere.
+    pub(crate) fn shape(&self, kind: FileKind, pages: u32) -> CodingExtent {
+        assert!(pages > 0, "an extent has pages");
+        let (lba, data) = (Lba::ZERO, kind.sectors(pages));
+        let Some(ladder) = self.ladder_of(kind) else {
+            return CodingExtent { lba, data, redundant: 0, depth: 1, kind };
+        };
+        // Woven only as far as every codeword has some sectors, and so far that none has more than the ladder allows.
+        let depth = u32::from(self.interleave).min(data.div_ceil(WOVEN_MIN));
+        let depth = depth.max(data.div_ceil(ladder.data_max().into()));
+        let redundant = ladder.redundant(data.div_ceil(depth));
+        CodingExtent { lba, data, redundant, depth: depth as u8, kind }
+    }
 }
+
+/// The most pages of a coding extent without redundancy: 112 blocks, 1,008 sectors.
+const UNCODED_PAGES_MAX: u32 = 784;
 
 /// The fewest data sectors for which another codeword is woven in.
 const WOVEN_MIN: u32 = 8;
@@ -244,18 +279,28 @@ fn cut(mapped: Mapped, pages: Pages) -> Option<Mapped> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::ladder::Ladder;
+    use crate::made::wishes;
+    use crate::make::make;
 
     #[test]
-    fn every_extent_has_codewords_that_the_ladder_has() {
-        for rungs in [&[1][..], &[4], &[0, 4], &[0, 4, 8, 16], &[0, 246]] {
+    fn every_extent_has_codewords_that_its_ladder_has() {
+        let superblock = make(&wishes(20_000, 3)).unwrap().superblock;
+        for rungs in [&[2][..], &[4], &[0, 4], &[0, 4, 8, 16], &[0, 246]] {
             let ladder = Ladder::new(rungs).unwrap();
             for interleave in [1, 2, 8, 64] {
-                for data in 1..=u32::from(interleave) * u32::from(ladder.data_max()) {
-                    let extent = shape(interleave, &ladder, data);
-                    assert!((1..=interleave).contains(&extent.depth), "{data} of {rungs:?}");
-                    assert!(extent.word_data(0) <= u32::from(ladder.data_max()));
-                    assert!(extent.is_sane(1 << 30));
+                let ladder = ladder.clone();
+                let forced = Some(ladder.clone());
+                let superblock = Superblock { interleave, forced, ladder, ..superblock.clone() };
+                for kind in [FileKind::Auto, FileKind::B, FileKind::Mutable] {
+                    assert!(superblock.pages_max(kind) > 0);
+                    for pages in 1..=superblock.pages_max(kind) {
+                        let extent = superblock.shape(kind, pages);
+                        assert_eq!(extent.pages(), pages);
+                        assert!((1..=interleave).contains(&extent.depth), "{pages} of {rungs:?}");
+                        let longest = superblock.ladder_of(kind).map_or(1_008, Ladder::data_max);
+                        assert!(extent.word_data(0) <= u32::from(longest));
+                        assert!(extent.is_sane(1 << 30));
+                    }
                 }
             }
         }

@@ -68,7 +68,7 @@ impl Make {
             copies: self.copies,
             ladder: Ladder::new(&self.rungs).expect("there is such a code"),
             interleave: self.interleave,
-            zero_forcing: false,
+            forced: None,
             identity: [7; 16],
             label: String::new(),
             uid: 0,

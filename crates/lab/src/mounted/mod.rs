@@ -168,7 +168,7 @@ impl Mounted {
             copies: settings.copies,
             ladder: settings.ladder.clone(),
             interleave: 1,
-            zero_forcing: settings.forced.is_some(),
+            forced: settings.forced.clone(),
             identity: [7; 16],
             label: String::new(),
             uid: 0,

@@ -49,9 +49,9 @@ struct When {
 #[derive(Clone, Copy, Debug, Serialize)]
 struct WindowShown {
     page: u64,
-    sectors: u32,
+    pages: u32,
     lba: u64,
-    /// Data sectors of the extent before the first one of these.
+    /// Pages of the extent before the first of these.
     skip: u32,
     extent: ExtentShown,
 }
@@ -106,10 +106,10 @@ impl FileShown {
             ("extended attributes", self.place(self.attributes_lba)),
             ("damaged", if self.damaged { "yes" } else { "no" }.to_owned()),
         ]));
-        for WindowShown { page, sectors, lba, skip, extent } in &self.windows {
+        for WindowShown { page, pages, lba, skip, extent } in &self.windows {
             let extent = extent.text();
             text.push_str(&format!(
-                "page {page}: {sectors} sectors at {lba}, from {skip} on of {extent}\n"
+                "page {page}: {pages} pages at {lba}, from {skip} on of {extent}\n"
             ));
         }
         text
@@ -129,8 +129,8 @@ impl WindowShown {
         let window = found.window;
         Self {
             page: found.page,
-            sectors: window.count,
-            lba: window.data().lba.get(),
+            pages: window.count,
+            lba: window.first().get(),
             skip: window.skip,
             extent: ExtentShown::new(&window.extent),
         }

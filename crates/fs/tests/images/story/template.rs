@@ -63,7 +63,7 @@ fn template(shape: &Shape) -> Template {
         copies: shape.copies,
         ladder: ladder.expect("there is such a code"),
         interleave: shape.interleave,
-        zero_forcing: false,
+        forced: None,
         identity: [7; 16],
         label: "a label".to_owned(),
         uid: 0,
