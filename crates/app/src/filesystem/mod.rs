@@ -9,6 +9,7 @@ mod inspect;
 mod make;
 mod mount;
 mod points;
+mod replay;
 mod scrub;
 mod status;
 mod system_log;
@@ -16,10 +17,10 @@ mod target;
 mod umount;
 
 pub use background::{let_go, start_in_background};
-pub use levelhead_fs::ScrubParts;
 pub use levelhead_fs::check::{Depth, Repair};
 pub use levelhead_fs::format::superblock::INTERLEAVE_MAX;
 pub use levelhead_fs::geometry::COPIES_MAX;
+pub use levelhead_fs::{FileKind, ScrubParts};
 
 pub use check::{CheckEnd, CheckFilesystem, CheckWhen, FilesystemCheck, check_filesystem};
 pub use code::{CodeWish, Redundancy};
@@ -27,6 +28,7 @@ pub use damage::{DamageFilesystem, DamageGroup, DamagedFilesystem, PerGroup, dam
 pub use inspect::{FilesystemInspection, InspectFilesystem, InspectWhat, inspect_filesystem};
 pub use make::{MadeFilesystem, MakeFilesystem, make_filesystem};
 pub use mount::{Mount, MountOptions, Mounted, mount};
+pub use replay::{ReplayFiles, ReplayedFiles, file_kind, replay_files};
 pub use scrub::{FilesystemScrub, ScrubFilesystem, scrub_filesystem, scrub_parts};
 pub use status::{FilesystemStatus, filesystem_status};
 pub use system_log::SystemLog;

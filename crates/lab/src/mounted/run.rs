@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use levelhead_block::RequestId;
-use levelhead_fs::{Answer, FileKind, Named, Removed, Setting, What};
+use levelhead_fs::{Answer, FileKind, Named, Removed, Setting, Status, What};
 use levelhead_trace::{FileId, Habit, Stage, Step, Window};
 use levelhead_units::{Instant, Nanos};
 
@@ -25,6 +25,8 @@ pub struct Took {
     pub steps: Vec<Nanos>,
     /// From the stage's begin until the end of each step.
     pub ends: Vec<Nanos>,
+    /// How the filesystem stood when everything was safe.
+    pub status: Status,
 }
 
 /// What a step waits for.
@@ -79,8 +81,9 @@ impl Mounted {
             Answer::Done => {}
             other => return Err(MountedError::Wrong(format!("{}: {other:?}", stage.name))),
         }
+        let status = self.status();
         let ended = self.remount()?;
-        Ok(Took { all: ended.saturating_since(begun), steps, ends })
+        Ok(Took { all: ended.saturating_since(begun), steps, ends, status })
     }
 
     fn begin(&mut self, number: usize, step: &Step, under_way: &mut UnderWay) {

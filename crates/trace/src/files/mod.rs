@@ -21,6 +21,7 @@
 //! Directories, names, and more than one program at a time.
 
 mod hibench;
+mod list;
 mod sizes;
 mod window;
 mod ycsb;
@@ -33,6 +34,7 @@ use levelhead_stats::Streams;
 use levelhead_units::{Bytes, Nanos};
 
 pub use hibench::{Benchmark, HiBench};
+pub use list::{FileList, MOVED_MAX, OPERATIONS_MAX, Operation, Verb};
 pub use window::Window;
 pub use ycsb::Ycsb;
 
