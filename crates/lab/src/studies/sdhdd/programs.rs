@@ -175,7 +175,17 @@ impl Program {
 mod tests {
     use super::*;
 
-    /// A baseline that computes takes twice as long, so that its disk is busy for half of the time. What depends on kinds comes with them.
+    /// A program with large files, bound by the disk: the closed form is 22.2 %.
+    #[test]
+    fn mutable_files_lose_two_ninths_where_the_disk_is_the_bound() {
+        let bed = FilesBed::forced(Kinds::All(FileKind::Mutable), RATE).unwrap();
+        let program = Program { benchmark: Benchmark::KMeans, scale: Ratio::of(10, 100) };
+        let measured = program.measure(&bed, 7).unwrap();
+        assert!((measured.values[BOUND] - 200.0 / 9.0).abs() < 4.0, "{measured:?}");
+        assert!(measured.values[HALF] < 1.0, "{measured:?}");
+    }
+
+    /// A baseline that computes takes twice as long, so that its disk is busy for half of the time.
     #[test]
     fn computing_keeps_the_disk_half_busy() {
         for benchmark in [Benchmark::WordCount, Benchmark::PageRank] {
