@@ -77,6 +77,11 @@ pub(crate) fn outstanding(text: &str) -> Result<usize, String> {
     whole_in(text, 1..=OUTSTANDING_MAX)
 }
 
+/// Steps of a list of operations on files that are under way.
+pub(crate) fn steps(text: &str) -> Result<u32, String> {
+    whole_in(text, 1..=1_024)
+}
+
 /// A drive's number in an array.
 pub(crate) fn drive(text: &str) -> Result<u8, String> {
     whole_in(text, 0..=DriveIdx::MAX - 1)

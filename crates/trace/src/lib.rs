@@ -13,7 +13,7 @@
 //! to end, widens requests to whole sectors and places them on an array, and reports what it
 //! changed. A [`Workload`] makes arrivals from a short description instead: [`Synthetic`], or [`Iraw`].
 //!
-//! A [`FileWorkload`] makes steps of a program that uses a filesystem, for [`Window`] to pace: `docs/workloads.md`.
+//! A [`FileWorkload`] makes steps of a program that uses a filesystem, for [`Window`] to pace, and [`FileList`] reads one's own: `docs/workloads.md`.
 //!
 //! The formats, and what is taken and left of each, are in `docs/traces.md`.
 //!
@@ -58,7 +58,8 @@ pub use collect::{DEVICE_NAME_MAX, DEVICES_MAX, END_MAX, LENGTH_MAX, RECORDS_MAX
 pub use error::{Position, TraceError};
 pub use figures::Figures;
 pub use files::{
-    Benchmark, FileId, FileWorkload, Habit, HiBench, Moved, Stage, Step, Window, Ycsb,
+    Benchmark, FileId, FileList, FileWorkload, Habit, HiBench, MOVED_MAX, Moved, OPERATIONS_MAX,
+    Operation, Stage, Step, Verb, Window, Ycsb,
 };
 pub use format::{Format, UnknownFormat};
 pub use iraw::{Iraw, Published, Server};

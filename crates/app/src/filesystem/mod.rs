@@ -10,6 +10,7 @@ mod kind;
 mod make;
 mod mount;
 mod points;
+mod replay;
 mod scrub;
 mod status;
 mod system_log;
@@ -29,6 +30,7 @@ pub use inspect::{FilesystemInspection, InspectFilesystem, InspectWhat, inspect_
 pub use kind::{KindSet, SetKind, parse_kind, parse_setting, set_kind};
 pub use make::{MadeFilesystem, MakeFilesystem, make_filesystem};
 pub use mount::{Mount, MountOptions, Mounted, mount};
+pub use replay::{ReplayFiles, ReplayedFiles, file_kind, replay_files};
 pub use scrub::{FilesystemScrub, ScrubFilesystem, scrub_filesystem, scrub_parts};
 pub use status::{FilesystemStatus, filesystem_status};
 pub use system_log::SystemLog;

@@ -17,6 +17,7 @@ use levelhead_app::filesystem::{
 use levelhead_planner::Code;
 use levelhead_units::{Bytes, Extent, Lba};
 
+use super::fs_replay::ReplayArgs;
 use crate::signals::{stop_on_signals, stop_once_begun};
 use crate::{Output, progress, say, values};
 
@@ -43,6 +44,8 @@ pub(crate) enum Options {
     Check(CheckArgs),
     /// Write wrong bytes to a disk that is not mounted, to see what becomes of them
     Damage(DamageArgs),
+    /// Carry out a list of operations on files in virtual time, over a modelled drive, with a code and without
+    Replay(ReplayArgs),
 }
 
 #[derive(Args)]
@@ -206,6 +209,7 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
         Options::Status(StatusArgs { target }) => output.print(&filesystem_status(&target)?),
         Options::Set(SetArgs { path, kind }) => output.print(&set_kind(&SetKind { path, kind })?),
         Options::Inspect(args) => output.print(&inspect_filesystem(&args.ask())?),
+        Options::Replay(args) => args.run(output),
     }
 }
 

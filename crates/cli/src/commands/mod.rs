@@ -5,6 +5,7 @@ mod completions;
 mod demo;
 mod drive;
 mod fs;
+mod fs_replay;
 pub(crate) mod fsck;
 mod listen;
 mod man;

@@ -17,6 +17,7 @@
 
 mod compact;
 mod content;
+mod room;
 mod run;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -29,13 +30,14 @@ use levelhead_erasure::Kernel;
 use levelhead_fs::format::ladder::Ladder;
 use levelhead_fs::format::superblock::Superblock;
 use levelhead_fs::{
-    Action, Answer, Caller, CannotMake, Filesystem, Moment, RedundancyComes, Request, Settings,
-    Status, SubId, Submit, Update, What, Wishes,
+    Action, Answer, Caller, CannotMake, FileKind, Filesystem, Moment, RedundancyComes, Request,
+    Settings, Status, SubId, Submit, Update, What, Wishes,
 };
 use levelhead_stats::Streams;
 use levelhead_units::{Instant, Nanos, SECTOR_SIZE, Sectors};
 
 pub use self::compact::Compact;
+pub use self::room::Room;
 pub use self::run::Took;
 use crate::Lone;
 use content::Content;
@@ -51,8 +53,12 @@ pub struct MountedSettings {
     pub ladder: Ladder,
     /// Copies of metadata.
     pub copies: u8,
-    /// How many redundant sectors groups of kind B have, on a drive that makes use of zeroes at the end of a sector.
+    /// Where the drive makes use of zeroes at the end of a sector: how many redundant sectors groups of kind B have.
     pub forced: Option<Ladder>,
+    /// Of which kind the workload's files are.
+    pub kinds: Kinds,
+    /// What is free of the disk; nothing for all of it.
+    pub room: Option<Room>,
     /// Memory of the filesystem.
     pub cache: Sectors,
     /// How redundancy follows data that changes.
@@ -61,6 +67,17 @@ pub struct MountedSettings {
     pub sync: SyncEnds,
     /// What the drive's failures and the phase of its platter follow from.
     pub seed: u64,
+}
+
+/// Of which kind files are. Kinds B and mutable are there only where the drive makes use of zeroes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kinds {
+    /// As the filesystem makes them.
+    Auto,
+    /// Each as its habit suggests: A, B or mutable.
+    ByHabit,
+    /// All of this one.
+    All(FileKind),
 }
 
 /// When a sync ends.
@@ -81,6 +98,8 @@ impl MountedSettings {
             ladder,
             copies: 3,
             forced: None,
+            kinds: Kinds::Auto,
+            room: None,
             cache: Settings::new(Kernel::best()).cache,
             update: Update::Sooner,
             sync: SyncEnds::Durable,
@@ -160,6 +179,9 @@ impl Mounted {
         let mut storage = Compact::default();
         for written in new.first.iter().chain(&new.last) {
             storage.put(written.lba, &written.bytes[..]);
+        }
+        if let Some(room) = settings.room {
+            room.restrict(&new, &mut storage);
         }
         let superblocks = new.superblock.geometry.superblocks();
         let disk = Lone::over(drive, storage);

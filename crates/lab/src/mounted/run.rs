@@ -7,11 +7,14 @@
 use std::collections::BTreeMap;
 
 use levelhead_block::RequestId;
-use levelhead_fs::{Answer, Changes, FileKind, Named, Removed, What};
+use levelhead_fs::{Answer, FileKind, Named, Removed, Setting, Status, What};
 use levelhead_trace::{FileId, Habit, Stage, Step, Window};
 use levelhead_units::{Instant, Nanos};
 
-use super::{Mounted, MountedError, SyncEnds};
+use super::{Kinds, Mounted, MountedError, SyncEnds};
+
+/// The extended attribute that says of which kind a file is.
+const KIND: &[u8] = b"user.levelhead.kind";
 
 /// How long a stage took.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +23,10 @@ pub struct Took {
     pub all: Nanos,
     /// Of each step, in the stage's order.
     pub steps: Vec<Nanos>,
+    /// From the stage's begin until the end of each step.
+    pub ends: Vec<Nanos>,
+    /// How the filesystem stood when everything was safe.
+    pub status: Status,
 }
 
 /// What a step waits for.
@@ -54,6 +61,7 @@ impl Mounted {
         let mut window = Window::new(stage);
         let mut under_way = UnderWay::default();
         let mut steps = vec![Nanos::ZERO; stage.steps.len()];
+        let mut ends = steps.clone();
         while !window.is_over() {
             while let Some(number) = window.poll() {
                 steps[number] = Nanos::new(self.now.as_nanos());
@@ -65,6 +73,7 @@ impl Mounted {
             }
             for number in ended {
                 steps[number] = Nanos::new(self.now.as_nanos()).saturating_sub(steps[number]);
+                ends[number] = self.now.saturating_since(begun);
                 window.handle_end(number);
             }
         }
@@ -72,8 +81,9 @@ impl Mounted {
             Answer::Done => {}
             other => return Err(MountedError::Wrong(format!("{}: {other:?}", stage.name))),
         }
+        let status = self.status();
         let ended = self.remount()?;
-        Ok(Took { all: ended.saturating_since(begun), steps })
+        Ok(Took { all: ended.saturating_since(begun), steps, ends, status })
     }
 
     fn begin(&mut self, number: usize, step: &Step, under_way: &mut UnderWay) {
@@ -165,8 +175,9 @@ impl Mounted {
             (Waits::Made { file, habit }, Answer::Entry(attributes), _) => {
                 self.inodes.insert(file, attributes.inode);
                 Ok(self.kind(habit).map(|kind| {
-                    let changes = Changes { kind: Some(kind), ..Changes::default() };
-                    (What::SetAttributes { inode: attributes.inode, changes }, Waits::End)
+                    let value = kind.name().as_bytes().to_vec();
+                    let (inode, name, mode) = (attributes.inode, KIND.to_vec(), Setting::Any);
+                    (What::SetExtended { inode, name, value, mode }, Waits::End)
                 }))
             }
             (Waits::Removed { file }, Answer::Done, _) => {
@@ -191,12 +202,16 @@ impl Mounted {
         Named { parent: self.fs.root(), name: format!("{:08}", file.0).into_bytes() }
     }
 
-    /// How a file is laid out that is used like that, where the drive makes use of zeroes.
+    /// How a file is laid out that is used like that, if not as the filesystem does it.
     fn kind(&self, habit: Habit) -> Option<FileKind> {
-        self.settings.forced.is_some().then_some(match habit {
-            Habit::Sequential => FileKind::A,
-            Habit::Random => FileKind::B,
-            Habit::Changing => FileKind::Mutable,
-        })
+        match self.settings.kinds {
+            Kinds::Auto => None,
+            Kinds::All(kind) => Some(kind),
+            Kinds::ByHabit => Some(match habit {
+                Habit::Sequential => FileKind::A,
+                Habit::Random => FileKind::B,
+                Habit::Changing => FileKind::Mutable,
+            }),
+        }
     }
 }

@@ -21,6 +21,7 @@
 //! Directories, names, and more than one program at a time.
 
 mod hibench;
+mod list;
 mod sizes;
 mod window;
 mod ycsb;
@@ -33,6 +34,7 @@ use levelhead_stats::Streams;
 use levelhead_units::{Bytes, Nanos};
 
 pub use hibench::{Benchmark, HiBench};
+pub use list::{FileList, MOVED_MAX, OPERATIONS_MAX, Operation, Verb};
 pub use window::Window;
 pub use ycsb::Ycsb;
 
@@ -135,6 +137,31 @@ impl Stage {
             }
         }
         moved
+    }
+
+    /// Gives files from number `first` on numbers that are higher by `by`, so that a stage can follow one that has made files of
+    /// these numbers. Returns how many files it makes.
+    ///
+    /// # Panics
+    ///
+    /// If there are not so many numbers.
+    pub fn renumber(&mut self, first: u32, by: u32) -> u32 {
+        let mut made = 0;
+        for step in &mut self.steps {
+            let file = match step {
+                Step::Create { file, .. } => {
+                    made += 1;
+                    file
+                }
+                Step::Read { file, .. } | Step::Write { file, .. } => file,
+                Step::Sync(file) | Step::Remove(file) => file,
+                Step::Compute(_) => continue,
+            };
+            if file.0 >= first {
+                file.0 = file.0.checked_add(by).expect("there are not so many files");
+            }
+        }
+        made
     }
 }
 
