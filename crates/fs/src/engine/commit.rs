@@ -179,8 +179,7 @@ impl Filesystem {
         }
         if self.running.is_empty() {
             // Pages that no transaction has yet come into one first.
-            let is_dirty = self.files.values().any(|file| file.is_flushing);
-            if !is_dirty {
+            if self.flushing == 0 {
                 self.commit_at = None;
             }
             self.running.wants_commit = false;
@@ -215,12 +214,9 @@ impl Filesystem {
             oldest: 0,
             sealed: BTreeMap::new(),
         });
-        self.commit_at = self.is_anything_dirty().then_some(now + self.settings.commit_every);
+        let is_dirty = !self.dirty_files().is_empty();
+        self.commit_at = is_dirty.then_some(now + self.settings.commit_every);
         true
-    }
-
-    fn is_anything_dirty(&self) -> bool {
-        self.files.keys().any(|&number| self.is_dirty(number))
     }
 
     pub(super) fn handle_flushed(&mut self, reply: &Reply) {
@@ -407,12 +403,12 @@ impl Filesystem {
         }
         match sync.step {
             SyncStep::Pages => {
-                let inodes: Vec<u64> = match sync.inode {
-                    Some(inode) => vec![inode],
-                    None => self.files.keys().copied().collect(),
+                let dirty: Vec<u64> = match sync.inode {
+                    Some(inode) => {
+                        Some(inode).filter(|&one| self.is_dirty(one)).into_iter().collect()
+                    }
+                    None => self.dirty_files(),
                 };
-                let dirty: Vec<u64> =
-                    inodes.into_iter().filter(|&inode| self.is_dirty(inode)).collect();
                 sync.step = SyncStep::Record;
                 if dirty.is_empty() {
                     return self.run_sync_job(id, sync);

@@ -59,7 +59,21 @@ pub(super) struct Page {
 
 impl Filesystem {
     pub(super) fn file(&mut self, inode: u64) -> &mut File {
+        self.touched.insert(inode);
         self.files.entry(inode).or_default()
+    }
+
+    /// Files of which something is in no transaction. Those that are known and were not touched since are not looked at: there may be a million.
+    pub(super) fn dirty_files(&mut self) -> Vec<u64> {
+        let touched = std::mem::take(&mut self.touched);
+        self.touched = touched.into_iter().filter(|&inode| self.is_dirty(inode)).collect();
+        let dirty: Vec<u64> = self.touched.iter().copied().collect();
+        #[cfg(test)]
+        {
+            let all = self.files.keys().copied().filter(|&inode| self.is_dirty(inode));
+            assert_eq!(all.collect::<Vec<u64>>(), dirty, "all that is dirty was touched");
+        }
+        dirty
     }
 
     /// How often a file's content was changed.

@@ -426,6 +426,7 @@ impl Filesystem {
         let file = self.file(number);
         if !file.is_flushing {
             file.is_flushing = true;
+            self.flushing += 1;
             let job = self.new_job(Job::Flush { inode: number });
             self.ready.push_back(job);
         }
@@ -600,6 +601,7 @@ impl Filesystem {
 
     fn end_flush(&mut self, number: u64) {
         if let Some(file) = self.files.get_mut(&number) {
+            self.flushing -= u64::from(file.is_flushing);
             (file.is_flushing, file.tries) = (false, 0);
             file.complements.clear();
             let waiting = std::mem::take(&mut file.waiting);
@@ -641,12 +643,11 @@ impl Filesystem {
         if !(is_much || is_time || is_end) || self.is_read_only() {
             return false;
         }
-        let dirty: Vec<u64> = self
-            .files
-            .iter()
-            .filter(|(number, file)| !file.is_flushing && !file.is_cut && self.is_dirty(**number))
-            .map(|(&number, _)| number)
-            .collect();
+        let all = self.dirty_files();
+        let may_begin = |inode: &u64| {
+            self.files.get(inode).is_some_and(|file| !file.is_flushing && !file.is_cut)
+        };
+        let dirty: Vec<u64> = all.into_iter().filter(may_begin).collect();
         for &number in &dirty {
             self.begin_flush(number);
         }

@@ -92,6 +92,10 @@ pub struct Filesystem {
     sectors: SectorCache,
     codes: Codes,
     files: BTreeMap<u64, File>,
+    /// Those of them that may have something that is in no transaction.
+    touched: BTreeSet<u64>,
+    /// How many of them are being brought into one.
+    flushing: u64,
     jobs: BTreeMap<JobId, Job>,
     ready: VecDeque<JobId>,
     /// Jobs that wait until a transaction can take them.
@@ -254,6 +258,8 @@ impl Filesystem {
             recent: Recent::default(),
             freed: Vec::new(),
             files: BTreeMap::new(),
+            touched: BTreeSet::new(),
+            flushing: 0,
             jobs: BTreeMap::new(),
             ready: VecDeque::new(),
             stalled: Vec::new(),

@@ -263,7 +263,7 @@ impl Filesystem {
             Some(_) | None => None,
         };
         let mut added = 0;
-        let file = self.files.entry(number).or_default();
+        let file = self.file(number);
         file.version += 1;
         for page in first..=last {
             let is_whole = (whole_from..whole_to).contains(&page);
