@@ -132,13 +132,7 @@ fn choose(
     let mut places: BTreeSet<Lba> = BTreeSet::new();
     if let Some(per_group) = ask.per_group {
         for surveyed in &survey.extents {
-            for group in surveyed.groups() {
-                let count = match per_group {
-                    PerGroup::Sectors(count) => count,
-                    PerGroup::Max => surveyed.extent.redundant.into(),
-                };
-                places.extend(pick(group, count, rng));
-            }
+            places.extend(choose_of_extent(surveyed, per_group, rng));
         }
     }
     if let Some(copies) = ask.metadata {
@@ -180,6 +174,29 @@ fn choose(
         places.extend(run.iter());
     }
     Ok(places)
+}
+
+/// Sectors of each group of a coding extent. Files that may change have no redundancy; what their groups repair is one of
+/// each two complementary sectors.
+fn choose_of_extent(surveyed: &Surveyed, per_group: PerGroup, rng: &mut Rng) -> Vec<Lba> {
+    let extent = &surveyed.extent;
+    let mut places = Vec::new();
+    if per_group == PerGroup::Max && extent.has_twins() {
+        for lba in extent.data().iter() {
+            if let Some(twin) = extent.twin_of(lba).filter(|&twin| lba < twin) {
+                places.extend(pick(vec![lba, twin], 1, rng));
+            }
+        }
+        return places;
+    }
+    let count = match per_group {
+        PerGroup::Sectors(count) => count,
+        PerGroup::Max => extent.redundant.into(),
+    };
+    for group in surveyed.groups() {
+        places.extend(pick(group, count, rng));
+    }
+    places
 }
 
 /// Some of these, each with the same chance.
