@@ -503,6 +503,38 @@ fn everything_that_the_code_repairs_is_right_through_the_mount_and_scrubbed_once
 }
 
 #[test]
+fn mutable_files_are_right_without_one_of_each_two_complementary_sectors() {
+    if !can_mount() {
+        return;
+    }
+    let bed = Bed::new();
+    levelhead(&["fs", "mkfs", &bed.target, "--force", "--zero-forcing"]).good();
+    bed.mount();
+    let folder = bed.point.join("folder");
+    fs::create_dir(&folder).unwrap();
+    let flags = rustix::fs::XattrFlags::empty();
+    rustix::fs::setxattr(&folder, "user.levelhead.kind", b"mutable", flags).unwrap();
+    for (at, pages) in [1, 7, 8, 70].into_iter().enumerate() {
+        fs::write(folder.join(format!("file {at}")), random(pages * 4096, at as u64)).unwrap();
+    }
+    let before = content(&bed.point);
+    bed.umount();
+    // A block has up to 7 pages: they are 1, 1, 2 and 10.
+    let damage = ["fs", "damage", &bed.target, "--seed", "5", "--per-group", "max", "--json"];
+    assert_eq!(figure(&levelhead(&damage).json(), "sectors_damaged"), 14);
+    bed.mount();
+    assert!(content(&bed.point) == before, "through the mount");
+    bed.umount();
+    let scrub = || levelhead(&["fs", "scrub", &bed.target, "--json"]).json();
+    assert_eq!(figure(&scrub(), "sectors_lost"), 0);
+    let damaged = figure(&levelhead(&damage).json(), "sectors_damaged");
+    assert_eq!(figure(&scrub(), "sectors_repaired"), damaged);
+    assert_eq!(figure(&scrub(), "sectors_damaged"), 0);
+    let check = ["fs", "check", &bed.target, "--data", "--json"];
+    assert_eq!(figure(&levelhead(&check).json(), "problems"), 0);
+}
+
+#[test]
 fn group_that_has_lost_too_much_is_an_error_for_its_lost_sectors_alone() {
     if !can_mount() {
         return;
