@@ -136,7 +136,7 @@ fn damaged_group_of_a_file_is_shown_sector_by_sector() {
     }
     let file = inspect(&target, &["--path", "folder/file"]);
     let windows = file["windows"].as_array().unwrap();
-    let pages: u64 = windows.iter().map(|window| number(window, "sectors")).sum();
+    let pages: u64 = windows.iter().map(|window| number(window, "pages")).sum();
     assert_eq!((number(&file, "size"), pages), (200_000, 49));
     let whole = inspect(&target, &["--path", "/folder"]);
     assert_eq!((&whole["type"], number(&whole, "size")), (&"directory".into(), 1));

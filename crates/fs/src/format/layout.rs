@@ -53,7 +53,7 @@ impl FileKind {
         self.blocks().map_or(pages, |blocks| blocks.sectors(pages))
     }
 
-    /// Pages that fill so many data sectors; nothing if none do.
+    /// Pages that fill this number of data sectors; nothing if none do.
     pub fn pages(self, sectors: u32) -> Option<u32> {
         self.blocks().map_or(Some(sectors), |blocks| blocks.pages(sectors))
     }

@@ -155,7 +155,7 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// A new coding extent for up to so many pages near a place, as the file's kind has it, with the redundancy that goes with them; for
+    /// A new coding extent for up to this number of pages near a place, as the file's kind has it, with the redundancy that goes with them; for
     /// fewer where no run is long enough.
     pub(crate) fn new_extent(
         &mut self,

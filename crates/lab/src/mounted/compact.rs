@@ -23,7 +23,7 @@ pub struct Compact {
 #[derive(Clone, Debug)]
 enum Sector {
     Word(Word),
-    /// A word, and so many pieces of zeroes behind it.
+    /// A word, and a number of pieces of zeroes behind it.
     Tailed {
         word: Word,
         zeroes: u8,

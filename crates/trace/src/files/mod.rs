@@ -144,7 +144,7 @@ impl Stage {
     ///
     /// # Panics
     ///
-    /// If there are not so many numbers.
+    /// If there are fewer numbers.
     pub fn renumber(&mut self, first: u32, by: u32) -> u32 {
         let mut made = 0;
         for step in &mut self.steps {
@@ -158,7 +158,7 @@ impl Stage {
                 Step::Compute(_) => continue,
             };
             if file.0 >= first {
-                file.0 = file.0.checked_add(by).expect("there are not so many files");
+                file.0 = file.0.checked_add(by).expect("files are fewer than that");
             }
         }
         made

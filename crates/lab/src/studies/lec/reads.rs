@@ -35,7 +35,7 @@ struct Tails {
 }
 
 impl WholeReads {
-    /// A cell with the 99th percentiles of reading a file without a code, where a retry takes so many milliseconds on average.
+    /// A cell with the 99th percentiles of reading a file without a code, where a retry takes this number of milliseconds on average.
     pub(super) fn retries(self, name: String, retry: u64) -> Cell {
         Cell::new(name, move |seed| {
             let rotations = rotations(retry)?;
@@ -103,7 +103,7 @@ impl WholeReads {
     }
 }
 
-/// Two numbers of rotations that take so many milliseconds on average, at 7200 rpm.
+/// Two numbers of rotations that take this number of milliseconds on average, at 7200 rpm.
 fn rotations(retry: u64) -> Result<Rotations, String> {
     let mean = retry as f64 * 120.0 / 1e3;
     let (least, more) = (mean as u32, mean.fract());
