@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use levelhead_block::{Buf, Durability, Piece, Reply};
-use levelhead_units::{Extent, Instant, Lba, Sectors};
+use levelhead_units::{Extent, Lba, Sectors};
 
 use super::{Filesystem, Purpose, SubId, is_stored};
 use crate::format::unit::Sector;
@@ -18,6 +18,8 @@ const INSIDE_MAX: usize = 256;
 pub(super) struct Checkpoint {
     /// What is durable and not in its place, by its lead.
     images: BTreeMap<Lba, Image>,
+    /// Their leads by the records that have them.
+    by_record: BTreeSet<(u64, Lba)>,
     /// Copies on their way, by the commands that bring them; units by their leads.
     writing: BTreeMap<SubId, BTreeSet<Lba>>,
     /// Leads whose copies are all written, and in which version.
@@ -75,12 +77,19 @@ impl Checkpoint {
     /// A unit is durable; returns the record that had it before and needs not any more.
     pub(super) fn insert(&mut self, lead: Lba, bytes: Arc<Sector>, record: u64) -> Option<u64> {
         let image = Image { bytes, record, is_begun: false };
-        self.images.insert(lead, image).map(|older| older.record)
+        let older = self.images.insert(lead, image).map(|older| older.record);
+        if let Some(older) = older {
+            self.by_record.remove(&(older, lead));
+        }
+        self.by_record.insert((record, lead));
+        older
     }
 
     /// A unit is there no more; returns the record that had it.
     pub(super) fn remove(&mut self, lead: Lba) -> Option<u64> {
-        self.images.remove(&lead).map(|image| image.record)
+        let record = self.images.remove(&lead).map(|image| image.record)?;
+        self.by_record.remove(&(record, lead));
+        Some(record)
     }
 
     /// Whether a unit is to come to its place.
@@ -90,7 +99,7 @@ impl Checkpoint {
 
     /// The oldest record of what is not in its place for good.
     pub(super) fn oldest(&self) -> Option<u64> {
-        self.images.values().map(|image| image.record).min()
+        self.by_record.first().map(|&(record, _)| record)
     }
 
     /// Whether nothing is to be done.
@@ -101,30 +110,26 @@ impl Checkpoint {
 
 impl Filesystem {
     /// Goes on with bringing things to their places, if it is time.
-    pub(super) fn settle_on(&mut self, now: Instant) -> bool {
+    pub(super) fn settle_on(&mut self) -> bool {
         if self.is_read_only() {
             return false;
         }
         let mut has_moved = false;
-        if self.wants_settling(now) {
-            has_moved |= self.write_units();
-            // Only a durable word makes room.
-            if self.journal.is_filling() && self.committing.is_none() {
-                has_moved |= self.make_room();
-            }
-            let is_settled = self.checkpoint.is_done() && self.stale.is_empty();
-            if is_settled && self.settle_at.is_some_and(|at| at <= now) {
-                self.settle_at = None;
-            }
+        if let Some(to) = self.settles_to() {
+            has_moved |= self.write_units(to);
+        }
+        // Only a durable word makes room.
+        if self.journal.is_filling() && self.committing.is_none() {
+            has_moved |= self.make_room();
         }
         has_moved | self.flush_places()
     }
 
-    fn write_units(&mut self) -> bool {
-        let room = match self.checkpoint.writing.is_empty() {
-            true => INSIDE_MAX,
-            false => 0,
-        };
+    /// Writes units that no record after this one has.
+    fn write_units(&mut self, to: u64) -> bool {
+        if !self.checkpoint.writing.is_empty() {
+            return false;
+        }
         let is_touched = |lead: Lba, subs: &BTreeMap<SubId, super::Inside>| {
             // An older version on its way could come last.
             let copies = self.superblock.geometry.copies_of(lead);
@@ -132,14 +137,18 @@ impl Filesystem {
                 .filter_map(|inside| inside.extent)
                 .any(|extent: Extent| copies.iter().any(|&copy| extent.contains(copy)))
         };
-        let next: Vec<(Lba, Arc<Sector>)> = self
-            .checkpoint
-            .images
-            .iter()
-            .filter(|(_, image)| !image.is_begun)
-            .take(room)
-            .filter(|(lead, _)| !is_touched(**lead, &self.subs))
-            .map(|(&lead, image)| (lead, Arc::clone(&image.bytes)))
+        let Checkpoint { images, by_record, .. } = &self.checkpoint;
+        let mut next: Vec<Lba> = by_record
+            .range(..=(to, Lba::new(u64::MAX)))
+            .map(|&(_, lead)| lead)
+            .filter(|lead| !images[lead].is_begun)
+            .collect();
+        next.sort_unstable();
+        next.truncate(INSIDE_MAX);
+        let next: Vec<(Lba, Arc<Sector>)> = next
+            .into_iter()
+            .filter(|&lead| !is_touched(lead, &self.subs))
+            .map(|lead| (lead, Arc::clone(&images[&lead].bytes)))
             .collect();
         let mut copies: BTreeMap<Lba, Copy> = BTreeMap::new();
         for (lead, bytes) in &next {
@@ -206,7 +215,7 @@ impl Filesystem {
         for Placed { lead, record } in units {
             let is_same = |image: &mut Image| image.record == record;
             if self.checkpoint.images.get_mut(&lead).is_some_and(is_same) {
-                self.checkpoint.images.remove(&lead);
+                self.checkpoint.remove(lead);
                 self.cache.release(lead, record);
             }
         }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use levelhead_block::{Buf, Durability, Piece, Reply, RequestId};
-use levelhead_units::{Instant, Lba, Nanos, Sectors};
+use levelhead_units::{Instant, Lba, Sectors};
 
 use super::job::{Job, JobId, PAGE, SyncStep, Syncing, Then};
 use super::journal::Journal;
@@ -23,9 +23,6 @@ use crate::sums::sum_of;
 
 /// Units of a transaction after which it is committed.
 const UNITS_MAX: usize = 1_024;
-
-/// What is committed comes to its place after this time, unless the journal wants it sooner.
-const SETTLE_AFTER: Nanos = Nanos::from_secs(30);
 
 /// Changes that become durable together.
 #[derive(Debug)]
@@ -232,7 +229,7 @@ impl Filesystem {
     pub(super) fn oldest_needed(&self, durable: u64) -> u64 {
         let next =
             self.committing.as_ref().map_or(self.running.record, |committing| committing.record);
-        let stale = self.stale.values().map(|stale| stale.record).min();
+        let stale = self.oldest_stale();
         let owed = self.owed.iter().filter(|owed| owed.freed_by > durable);
         let owed = owed.map(|owed| owed.record).min();
         let units = self.checkpoint.oldest();
@@ -324,7 +321,7 @@ impl Filesystem {
     /// There is no room: what is over is said to be, or brought to its place.
     pub(super) fn make_room(&mut self) -> bool {
         let oldest = self.oldest_needed(self.journal.durable());
-        self.settle_at = Some(Instant::ZERO);
+        self.settling.hurry();
         let is_marking = self.subs.values().any(|inside| inside.what == Purpose::Mark);
         if is_marking || !self.journal.has_over(oldest) || oldest <= self.journal.oldest() {
             return false;
@@ -369,7 +366,7 @@ impl Filesystem {
     }
 
     /// The record is durable.
-    pub(super) fn handle_record(&mut self, now: Instant, reply: &Reply) {
+    pub(super) fn handle_record(&mut self, reply: &Reply) {
         if !is_stored(reply) {
             return self.break_down();
         }
@@ -388,7 +385,6 @@ impl Filesystem {
                 self.cache.release(lead, older);
             }
         }
-        self.settle_at = self.settle_at.or(Some(now + SETTLE_AFTER));
         self.ready.extend(committing.waiting);
         self.ready.extend(committing.syncs);
     }

@@ -136,9 +136,18 @@ impl Journal {
 
     /// Whether what is in the ring should come to its place before more comes in.
     pub(super) fn is_filling(&self) -> bool {
+        self.used() * 3 > self.extent.sectors.get()
+    }
+
+    /// Whether so much is in the ring that it should begin to come to its place.
+    pub(super) fn is_growing(&self) -> bool {
+        self.used() * 6 > self.extent.sectors.get()
+    }
+
+    /// Sectors of records that count.
+    fn used(&self) -> u64 {
         let counts = self.held.iter().filter(|held| held.record >= self.oldest);
-        let used: u32 = counts.map(|held| held.sectors).sum();
-        u64::from(used) * 3 > self.extent.sectors.get()
+        counts.map(|held| u64::from(held.sectors)).sum()
     }
 
     /// Whether records are in the ring that do not count any more.

@@ -37,6 +37,7 @@ mod rewriting;
 mod room;
 mod scrub;
 mod sectors;
+mod settling;
 mod units;
 mod writes;
 
@@ -64,6 +65,7 @@ use self::rewriting::Rewriting;
 use self::room::page_cost;
 use self::scrub::Scrubbing;
 use self::sectors::SectorCache;
+use self::settling::Settling;
 use self::units::UnitRead;
 use crate::action::{Action, Event, SubId, Submit};
 use crate::attempt::{Attempt, Changed, Ground, RoomLeft, Stop};
@@ -118,6 +120,8 @@ pub struct Filesystem {
     /// Sectors of files that durable or coming records have and that are not in place yet.
     logged: BTreeMap<Lba, Logged>,
     stale: BTreeMap<Lba, StaleExtent>,
+    /// The one of these that was begun last.
+    placed_last: Lba,
     /// Records that are needed for what was freed, until that is durable.
     owed: Vec<Owed>,
     subs: BTreeMap<SubId, Inside>,
@@ -133,8 +137,7 @@ pub struct Filesystem {
     free: Option<u64>,
     /// When the running transaction is to be committed.
     commit_at: Option<Instant>,
-    /// When what is committed is to be in its place.
-    settle_at: Option<Instant>,
+    settling: Settling,
     /// When it moved last.
     moved_at: Instant,
 }
@@ -278,6 +281,7 @@ impl Filesystem {
             checkpoint: Checkpoint::default(),
             logged: BTreeMap::new(),
             stale: BTreeMap::new(),
+            placed_last: Lba::ZERO,
             owed: Vec::new(),
             subs: BTreeMap::new(),
             direct: BTreeMap::new(),
@@ -288,7 +292,7 @@ impl Filesystem {
             page_cost: page_cost(&superblock),
             free: None,
             commit_at: None,
-            settle_at: None,
+            settling: Settling::default(),
             moved_at: now,
             superblock,
             settings,
@@ -326,7 +330,7 @@ impl Filesystem {
             }
             Purpose::Direct => self.handle_direct(sub, &reply),
             Purpose::FlushBeforeRecord => self.handle_flushed(&reply),
-            Purpose::Record => self.handle_record(now, &reply),
+            Purpose::Record => self.handle_record(&reply),
             Purpose::Mark => self.handle_mark(&reply),
             Purpose::InPlace => self.handle_in_place(sub, &reply),
             Purpose::FlushInPlace => self.handle_flushed_in_place(&reply),
@@ -355,7 +359,7 @@ impl Filesystem {
             Phase::Mounted => {
                 let due = [
                     self.commit_at,
-                    self.settle_at,
+                    self.settling.deadline(),
                     self.deferred.deadline(),
                     self.rewriting.deadline(),
                 ];
@@ -426,7 +430,7 @@ impl Filesystem {
                 moved[2] = self.flush_on(now);
                 moved[3] = self.commit_on(now);
                 moved[4] = self.place_on(now);
-                moved[5] = self.settle_on(now);
+                moved[5] = self.settle_on();
                 moved[6] = self.rewrite_on(now);
                 moved[7] = self.unmount_on();
                 moved[8] = self.rewrite_files_on(now);

@@ -100,38 +100,36 @@ impl Filesystem {
     /// Begins to place what is committed, if it is time.
     pub(super) fn place_on(&mut self, now: Instant) -> bool {
         self.end_noted();
-        let is_time =
-            self.settings.redundancy == RedundancyComes::AtOnce || self.wants_settling(now);
-        if !is_time || self.is_read_only() {
-            return false;
-        }
+        self.begin_settling(now);
+        let to = match self.settings.redundancy {
+            RedundancyComes::AtOnce => Some(u64::MAX),
+            RedundancyComes::Together => self.settles_to(),
+        };
+        let Some(to) = to.filter(|_| !self.is_read_only()) else { return false };
         let is_busy = |stale: &&StaleExtent| !matches!(stale.state, Placing::Waiting);
         let busy = self.stale.values().filter(is_busy).count();
         let durable = self.journal.durable();
-        let mut waiting: Vec<(u64, Lba)> = self
+        let mut groups: Vec<Lba> = self
             .stale
             .iter()
             .filter(|(_, stale)| {
-                matches!(stale.state, Placing::Waiting) && stale.changed <= durable
+                let is_waiting = matches!(stale.state, Placing::Waiting);
+                is_waiting && stale.record <= to && stale.changed <= durable
             })
-            .map(|(&group, stale)| (stale.record, group))
+            .map(|(&group, _)| group)
             .collect();
-        // Those that hold back the oldest records come first.
-        waiting.sort_unstable();
-        waiting.truncate(PLACES_MAX.saturating_sub(busy));
-        for &(_, group) in &waiting {
+        // Neighbours go together, as a lift goes through a house.
+        let behind = groups.partition_point(|&group| group <= self.placed_last);
+        groups.rotate_left(behind);
+        groups.truncate(PLACES_MAX.saturating_sub(busy));
+        for &group in &groups {
+            self.placed_last = group;
             let job = self.new_job(Job::Place(group));
             let stale = self.stale.get_mut(&group).expect("it was found");
             stale.state = Placing::Reading { job, as_of: stale.changed, way: None };
             self.ready.push_back(job);
         }
-        !waiting.is_empty()
-    }
-
-    /// Whether what is committed is to come to its place now.
-    pub(super) fn wants_settling(&self, now: Instant) -> bool {
-        let is_time = self.settle_at.is_some_and(|at| at <= now);
-        is_time || self.journal.is_filling() || matches!(self.phase, Phase::Unmounting)
+        !groups.is_empty()
     }
 
     pub(super) fn run_place(&mut self, id: JobId, group: Lba) {
