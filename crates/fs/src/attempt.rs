@@ -54,6 +54,8 @@ pub(crate) struct Attempt<'a> {
     freed: Vec<Extent>,
     /// Leads of units that are there no more.
     freed_units: Vec<Lba>,
+    /// Pages that have left their places.
+    pub(crate) cut: Vec<CutPages>,
 }
 
 /// What an attempt has changed.
@@ -66,6 +68,16 @@ pub(crate) struct Changed {
     pub(crate) freed_units: Vec<Lba>,
     /// How many more sectors are free now.
     pub(crate) gained: i64,
+    /// Pages that have left their places.
+    pub(crate) cut: Vec<CutPages>,
+}
+
+/// Pages of a file that have no place any more, or another one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CutPages {
+    pub(crate) inode: u64,
+    pub(crate) from: u64,
+    pub(crate) to: u64,
 }
 
 /// How many sectors an attempt may take.
@@ -91,9 +103,21 @@ impl<'a> Attempt<'a> {
     pub(crate) fn new(ground: Ground<'a>) -> Self {
         let Ground { superblock, recent, room, cache, lost } = ground;
         let (missing, changed) = (Vec::new(), BTreeMap::new());
-        let (freed, freed_units) = (Vec::new(), Vec::new());
+        let (freed, freed_units, cut) = (Vec::new(), Vec::new(), Vec::new());
         let gained = 0;
-        Self { superblock, recent, room, gained, cache, lost, missing, changed, freed, freed_units }
+        Self {
+            superblock,
+            recent,
+            room,
+            gained,
+            cache,
+            lost,
+            missing,
+            changed,
+            freed,
+            freed_units,
+            cut,
+        }
     }
 
     /// The body of a unit of a kind; of an inode's own units the inode is the owner, of others 0 is.
@@ -201,8 +225,8 @@ impl<'a> Attempt<'a> {
 
     /// What it has changed.
     pub(crate) fn finish(self) -> Changed {
-        let Self { changed: units, freed, freed_units, gained, .. } = self;
-        Changed { units, freed, freed_units, gained }
+        let Self { changed: units, freed, freed_units, gained, cut, .. } = self;
+        Changed { units, freed, freed_units, gained, cut }
     }
 }
 

@@ -44,8 +44,8 @@ pub const COPIES_MAX: u8 = 4;
 const JOURNAL_SHARE: u64 = 64;
 const JOURNAL_MIN: u64 = 256;
 
-/// and 64 MiB at most.
-const JOURNAL_MAX: u64 = 1 << 14;
+/// and 128 MiB at most.
+const JOURNAL_MAX: u64 = 1 << 15;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

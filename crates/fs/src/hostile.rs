@@ -99,6 +99,20 @@ fn window_that_no_file_has_is_an_error() {
     }
 }
 
+#[test]
+fn sector_that_two_windows_have_is_read_or_an_error() {
+    let mut shelf = Shelf::new();
+    let (file, window) = (shelf.file, shelf.window(shelf.file));
+    let pages = u64::from(window.count);
+    shelf.put(file, pages, &window.encode());
+    shelf.edit(file, |inode| inode.size = 2 * pages * 4_096);
+    let mut bed = Bed::mount(shelf.disk, 1);
+    for _ in 0..2 {
+        let read = bed.read(file, 0, 2 * pages as u32 * 4_096);
+        assert!(read.is_ok() || read == Err(Errno::Io), "{read:?}");
+    }
+}
+
 /// Both descriptors of the newest record say something else, and their checksums are right.
 fn edit_newest(bed: Bed, change: impl Fn(&mut [u8])) -> levelhead_block::Memory {
     let mut disk = bed.cut();

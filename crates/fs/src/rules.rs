@@ -13,6 +13,8 @@ pub enum Rule {
     Stale,
     /// CP1: all sectors that a page consists of come into one record.
     Pages,
+    /// EP1: a record that has a page counts until what the page consists of is in another one.
+    Early,
     /// EN4: what has come to its place is flushed before its record is let go.
     Retire,
     /// All copies of a unit come to their places, not the lead alone.
@@ -27,11 +29,12 @@ pub enum Rule {
 
 impl Rule {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Flush,
         Self::Data,
         Self::Stale,
         Self::Pages,
+        Self::Early,
         Self::Retire,
         Self::Copies,
         Self::Newest,

@@ -107,18 +107,32 @@ fn random_contents_are_as_plain_memory_says() {
 }
 
 /// What a file has been since it was synced last.
-#[derive(Default)]
-struct History {
+pub(crate) struct History {
     states: Vec<Vec<u8>>,
 }
 
 impl History {
-    fn now(&self) -> &Vec<u8> {
+    /// Of a file that holds this for certain.
+    pub(crate) fn of(bytes: Vec<u8>) -> Self {
+        Self { states: vec![bytes] }
+    }
+
+    pub(crate) fn now(&self) -> &Vec<u8> {
         self.states.last().unwrap()
     }
 
+    /// From now on it may be like this.
+    pub(crate) fn note(&mut self, state: Vec<u8>) {
+        self.states.push(state);
+    }
+
+    /// It was synced.
+    pub(crate) fn settle(&mut self) {
+        self.states = vec![self.now().clone()];
+    }
+
     /// Whether the bytes are of these states, page by page.
-    fn allows(&self, bytes: &[u8]) -> Result<(), String> {
+    pub(crate) fn allows(&self, bytes: &[u8]) -> Result<(), String> {
         // What does not fit into one transaction may have come up to a page.
         let is_on_the_way = |pair: &[Vec<u8>]| {
             bytes.len().is_multiple_of(4_096)
@@ -155,7 +169,7 @@ fn power_cut_loses_nothing_that_was_synced() {
         for at in 0..3 {
             let name = bed.root(&format!("file {at}"));
             let inode = bed.make(&name, FILE).inode;
-            plain.insert(inode, History { states: vec![Vec::new()] });
+            plain.insert(inode, History::of(Vec::new()));
         }
         bed.sync(None);
         let inodes: Vec<u64> = plain.keys().copied().collect();
@@ -194,7 +208,7 @@ fn power_cut_loses_nothing_that_was_synced() {
             let is_sync = matches!(what, What::Sync { .. });
             if !is_sync {
                 // From now on it may be there.
-                plain.get_mut(&inode).unwrap().states.push(state);
+                plain.get_mut(&inode).unwrap().note(state);
             }
             let is_cut = bed.rng().below(12) == 0;
             if is_cut {
@@ -210,15 +224,14 @@ fn power_cut_loses_nothing_that_was_synced() {
                     if let Err(how) = history.allows(&bytes) {
                         panic!("seed {seed}, step {step}, inode {inode}: {how}");
                     }
-                    history.states = vec![bytes];
+                    *history = History::of(bytes);
                 }
                 continue;
             }
             let answer = bed.run(what);
             assert!(!matches!(answer, Answer::Failed(_)), "{answer:?}");
             if is_sync {
-                let history = plain.get_mut(&inode).unwrap();
-                history.states = vec![history.now().clone()];
+                plain.get_mut(&inode).unwrap().settle();
             }
             for _ in 0..bed.rng().below(4) {
                 bed.step();

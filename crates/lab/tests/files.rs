@@ -114,6 +114,7 @@ fn rules_that_are_left_out_are_noticed() {
         (Rule::Data, Aim::STOPS, 0..60),
         (Rule::Stale, Aim::DEFAULT, 0..10),
         (Rule::Pages, Aim::KINDS, 0..20),
+        (Rule::Early, Aim::KINDS, 40..240),
         (Rule::Retire, Aim::DEFAULT, 60..160),
         (Rule::Copies, Aim::DEFAULT, 0..10),
         (Rule::Newest, Aim::DEFAULT, 0..10),

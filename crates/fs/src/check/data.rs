@@ -48,8 +48,8 @@ struct Whose {
 pub(super) struct Whole {
     pub(super) places: Vec<Lba>,
     pub(super) sums: Vec<u32>,
-    /// Whether all were read, and what is redundant belongs to the data.
-    pub(super) belongs: bool,
+    /// Which of them are what something redundant says.
+    pub(super) belong: Vec<bool>,
 }
 
 /// A codeword whose sectors were read.
@@ -151,6 +151,14 @@ impl Checker<'_> {
             let is_right = |bytes: &&Sector| sum_of(filesystem, lba, &bytes[..]) == sum_at(lba);
             got.sector(lba).filter(is_right)
         };
+        let differ = |lba: Lba| {
+            let twin = extent.twin_of(lba).filter(|&twin| lba < twin);
+            let both = right(lba).zip(twin.and_then(right));
+            both.is_some_and(|(one, other)| one != other)
+        };
+        if extent.data().iter().any(differ) {
+            self.note(Problem::Codeword { lba: extent.lba, inode });
+        }
         let mut lost = 0;
         for lba in extent.data().iter().filter(|&lba| sum_at(lba) != 0 && right(lba).is_none()) {
             // What the twin has is what was here, or the two never were the same.
@@ -250,7 +258,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What a coding extent holds, a codeword at a time: its places, and whether what is redundant belongs to the data.
+    /// What a coding extent holds, a codeword at a time: its places, and which of them are what something redundant says.
     pub(super) fn read_extent(&mut self, extent: &CodingExtent) -> Vec<Whole> {
         let (filesystem, got) =
             (self.superblock.filesystem(), self.disk.read(extent.all().iter().collect()));
@@ -263,14 +271,20 @@ impl Checker<'_> {
                 .map(|lba| got.sector(lba).map_or(1, |bytes| sum_of(filesystem, lba, &bytes[..])))
                 .collect();
             let word = self.read_word(extent, word, &sums, &got);
-            let belongs = word.symbols.iter().all(Option::is_some) && {
+            let belongs = extent.redundant > 0 && word.symbols.iter().all(Option::is_some) && {
                 let right = self.encode(extent, &word);
                 right
                     .iter()
                     .zip(&word.symbols[word.data..])
                     .all(|(right, known)| known.as_ref() == Some(right))
             };
-            words.push(Whole { places: word.places, sums: word.sums, belongs });
+            let bytes = |lba: Lba| got.sector(lba).map(|bytes| &bytes[..]);
+            let is_twin = |lba: &Lba| {
+                let twin = extent.twin_of(*lba);
+                twin.is_some_and(|twin| bytes(*lba).is_some() && bytes(*lba) == bytes(twin))
+            };
+            let belong = word.places.iter().map(|lba| belongs || is_twin(lba)).collect();
+            words.push(Whole { places: word.places, sums: word.sums, belong });
         }
         words
     }

@@ -164,7 +164,7 @@ impl Mender<'_, '_> {
         }
     }
 
-    /// Checksums that are lost, from what is there, where what is redundant belongs to the data; other sectors count as bad.
+    /// Checksums that are lost, from what is there, where something redundant says the same; other sectors count as bad.
     fn mend_sums(&mut self, wrong: &[Problem]) {
         let mut sums: BTreeMap<Lba, Vec<u8>> = BTreeMap::new();
         for problem in wrong {
@@ -181,12 +181,13 @@ impl Mender<'_, '_> {
         let geometry = self.checker.superblock.geometry;
         for extent in extents {
             for word in self.checker.read_extent(&extent) {
-                for (&lba, &sum) in word.places.iter().zip(&word.sums) {
+                let known = word.sums.iter().zip(&word.belong);
+                for (&lba, (&sum, &belongs)) in word.places.iter().zip(known) {
                     let SumPlace { lead, at } = geometry.sum_of(lba);
                     let Some(body) = sums.get_mut(&lead) else { continue };
                     assert!((at as u64) < SUMS, "{at}");
                     let wrong = (sum ^ 1).max(1);
-                    FieldsMut(body).put_u32(4 * at, if word.belongs { sum } else { wrong });
+                    FieldsMut(body).put_u32(4 * at, if belongs { sum } else { wrong });
                 }
             }
         }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use levelhead_block::{Buf, Durability, Piece, Reply, RequestId};
 use levelhead_units::{Instant, Lba, Sectors};
 
+use super::early::EarlyPage;
 use super::job::{Job, JobId, PAGE, SyncStep, Syncing, Then};
 use super::journal::Journal;
 use super::{Filesystem, Phase, Purpose, SubId, is_stored};
@@ -32,6 +33,10 @@ pub(super) struct Transaction {
     pub(super) units: BTreeSet<Lba>,
     pub(super) revoked: BTreeSet<Lba>,
     pub(super) logged: BTreeMap<Lba, Piece>,
+    /// Pages that come early, by their primary sectors.
+    pub(super) early: BTreeMap<Lba, EarlyPage>,
+    /// Primary sectors of pages that have come early and left their places.
+    pub(super) dropped: BTreeSet<Lba>,
     pub(super) stale: BTreeMap<Lba, CodingExtent>,
     /// Direct writes that it points to and that have not ended.
     pub(super) writes: BTreeSet<SubId>,
@@ -50,6 +55,8 @@ pub(super) struct Committing {
     images: BTreeMap<Lba, Unit>,
     revoked: BTreeSet<Lba>,
     logged: BTreeMap<Lba, Piece>,
+    early: BTreeMap<Lba, EarlyPage>,
+    dropped: BTreeSet<Lba>,
     stale: BTreeMap<Lba, CodingExtent>,
     pub(super) writes: BTreeSet<SubId>,
     had_direct: bool,
@@ -78,6 +85,8 @@ impl Transaction {
             units: BTreeSet::new(),
             revoked: BTreeSet::new(),
             logged: BTreeMap::new(),
+            early: BTreeMap::new(),
+            dropped: BTreeSet::new(),
             stale: BTreeMap::new(),
             writes: BTreeSet::new(),
             had_direct: false,
@@ -92,12 +101,15 @@ impl Transaction {
         self.units.is_empty()
             && self.revoked.is_empty()
             && self.logged.is_empty()
+            && self.early.is_empty()
+            && self.dropped.is_empty()
             && self.stale.is_empty()
     }
 
     /// How many more sectors of files it may have.
     pub(super) fn logged_room(&self, journal: &Journal) -> usize {
-        (journal.record_max() as usize / 2).saturating_sub(self.logged.len())
+        let taken = self.logged.len() + self.early.len();
+        (journal.record_max() as usize / 2).saturating_sub(taken)
     }
 
     /// Whether it should be committed before anything else comes in.
@@ -188,8 +200,9 @@ impl Filesystem {
             return has_moved;
         }
         let next = self.running.record + 1;
-        for &lba in self.running.logged.keys().chain(self.running.stale.keys()) {
-            self.journal.note_named(lba, self.running.record);
+        let Transaction { logged, early, stale, record, .. } = &self.running;
+        for &lba in logged.keys().chain(early.keys()).chain(stale.keys()) {
+            self.journal.note_named(lba, *record);
         }
         let closed = std::mem::replace(&mut self.running, Transaction::new(next));
         let images = closed
@@ -202,6 +215,8 @@ impl Filesystem {
             images,
             revoked: closed.revoked,
             logged: closed.logged,
+            early: closed.early,
+            dropped: closed.dropped,
             stale: closed.stale,
             writes: closed.writes,
             had_direct: closed.had_direct,
@@ -233,7 +248,8 @@ impl Filesystem {
         let owed = self.owed.iter().filter(|owed| owed.freed_by > durable);
         let owed = owed.map(|owed| owed.record).min();
         let units = self.checkpoint.oldest();
-        [Some(next), stale, owed, units].into_iter().flatten().min().expect("there is one")
+        let early = self.oldest_early(durable);
+        [Some(next), stale, owed, units, early].into_iter().flatten().min().expect("there is one")
     }
 
     /// Writes the record of what is being committed, if the journal has room.
@@ -276,6 +292,12 @@ impl Filesystem {
             entries.push(RecordEntry { about: About::Data, lba, sum, shape });
             payload.push(piece.clone());
         }
+        for (&lba, EarlyPage { bytes, owner }) in &committing.early {
+            let sum = sum_of(filesystem, lba, bytes.bytes());
+            entries.push(RecordEntry { about: About::Page, lba, sum, shape });
+            entries.push(RecordEntry::of_owner(owner.inode, owner.page));
+            payload.push(bytes.clone());
+        }
         // A damaged sector of the journal is computed from the others, as one of a file.
         let data_max = usize::from(ladder.data_max());
         let mut redundant: Vec<Piece> = Vec::new();
@@ -300,6 +322,9 @@ impl Filesystem {
         }
         for &lba in &committing.revoked {
             entries.push(RecordEntry { about: About::Revoked, lba, sum: 0, shape });
+        }
+        for &lba in &committing.dropped {
+            entries.push(RecordEntry { about: About::Dropped, lba, sum: 0, shape });
         }
         for (&lba, extent) in &committing.stale {
             let shape = [extent.redundant, extent.depth];
@@ -374,6 +399,7 @@ impl Filesystem {
         let record = committing.record;
         self.journal.note_durable(record, committing.oldest);
         self.owed.retain(|owed| owed.freed_by > record);
+        self.early.note_durable(record);
         for lead in committing.revoked {
             if let Some(older) = self.checkpoint.remove(lead) {
                 self.cache.release(lead, older);

@@ -13,6 +13,7 @@ use super::job::{Job, PAGE};
 use super::{Filesystem, SubId};
 use crate::action::{Action, Event};
 use crate::format::inode::Moment;
+use crate::ops::extents::Pages;
 use crate::request::{Attributes, Errno};
 
 /// See the module.
@@ -37,8 +38,12 @@ pub(super) struct File {
     pub(super) is_flushing: bool,
     /// Jobs that wait until that has brought everything.
     pub(super) waiting: Vec<super::JobId>,
+    /// Whether that has pages that have come early as well.
+    pub(super) brings_early: bool,
     /// Complementary sectors that were read for that; nothing of one that is lost.
     pub(super) complements: BTreeMap<Lba, Complement>,
+    /// Whether that has been done since pages were brought.
+    pub(super) has_read: bool,
     /// How often that has found no room.
     pub(super) tries: u8,
     /// How it is read.
@@ -53,8 +58,31 @@ pub(super) struct Page {
     pub(super) bytes: Piece,
     /// Whether it is in no transaction.
     pub(super) is_dirty: bool,
+    /// Whether a record has it as a page; what it consists of is in no transaction yet then.
+    pub(super) early: Early,
     /// What writes it directly.
     pub(super) writes: BTreeSet<SubId>,
+}
+
+/// Whether a record has a page as a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Early {
+    No,
+    AsItIs,
+    /// It was changed since.
+    AsItWas,
+}
+
+impl Page {
+    /// Whether a record counts because of it.
+    pub(super) fn is_early(&self) -> bool {
+        self.early != Early::No
+    }
+
+    /// Whether no record has it.
+    pub(super) fn is_new(&self) -> bool {
+        self.is_dirty && self.early != Early::AsItIs
+    }
 }
 
 impl Filesystem {
@@ -91,7 +119,7 @@ impl Filesystem {
             None => attributes.changed,
         };
         // Pages that have no place yet.
-        let pages = file.pages.values().filter(|page| page.is_dirty).count() as u64;
+        let pages = file.pages.values().filter(|page| page.is_new()).count() as u64;
         Attributes { size, modified, changed, sectors: attributes.sectors + pages, ..attributes }
     }
 
@@ -121,6 +149,7 @@ impl Filesystem {
 
     /// Pages that no transaction has cannot be brought into one: the next sync of the file says so.
     pub(super) fn give_up_pages(&mut self, inode: u64, errno: Errno) {
+        self.end_early(inode, Pages { from: 0, to: u64::MAX });
         let Some(file) = self.files.get_mut(&inode) else { return };
         let before = file.pages.len();
         file.pages.retain(|_, page| !page.is_dirty);
@@ -148,6 +177,7 @@ impl Filesystem {
         };
         if self.files.get(&inode).is_some_and(is_nothing) {
             self.files.remove(&inode);
+            self.touched.remove(&inode);
         }
     }
 
@@ -163,6 +193,7 @@ impl Filesystem {
 
     /// Pages in memory beyond a size are there no more.
     pub(super) fn cut_pages(&mut self, inode: u64, size: u64) {
+        self.end_early(inode, Pages { from: size.div_ceil(PAGE), to: u64::MAX });
         let file = self.files.entry(inode).or_default();
         file.version += 1;
         let gone = file.pages.split_off(&size.div_ceil(PAGE));

@@ -16,23 +16,21 @@ use std::sync::Arc;
 use levelhead_block::{Buf, Durability, Piece, Reply};
 use levelhead_units::{Lba, Sectors};
 
-use super::complements::{Complements, NewSector, OpenBlocks, lay_out};
+use super::complements::{Brought, Complements, NewSector, OpenBlocks, lay_out};
+use super::files::{Early, Page};
 use super::job::{Job, JobId, PAGE};
 use super::places::StaleExtent;
 use super::{Attempted, Filesystem, Logged, Purpose, SubId, is_stored};
 use crate::attempt::{Attempt, Stop};
 use crate::format::extent::{CodingExtent, PagePlace, Window};
 use crate::format::inode::{FileKind, Inode, InodePlace, Moment};
-use crate::ops::extents::{Mapped, Pages};
+use crate::ops::extents::{DIRECT_MIN, Mapped, Pages};
 use crate::request::Errno;
 use crate::sums::sum_of;
 use crate::tree::Owned;
 
 /// The most pages that one attempt brings into a transaction: 16 MiB.
 const PAGES_MAX: usize = 4_096;
-
-/// Fewer pages than this go into the journal first: 128 KiB, which takes as long to write as to come to another place.
-const DIRECT_MIN: u64 = 32;
 
 /// How often a flush waits for a commit to bring room.
 const TRIES_MAX: u8 = 4;
@@ -191,12 +189,13 @@ impl Attempt<'_> {
             blocks: OpenBlocks::default(),
         };
         self.place_pages(&mut Owned { number, inode: &mut inode }, &mut placed)?;
-        let plan = placed.plan;
+        let mut plan = placed.plan;
         if let Some(moment) = modified {
             inode.modified = moment;
             inode.changed = inode.changed.max(moment);
         }
-        if plan.has_changed_b && inode.kind == FileKind::B {
+        plan.has_changed_b &= inode.kind == FileKind::B;
+        if plan.has_changed_b {
             inode.kind = FileKind::Mutable;
         }
         let reached = match plan.pages == all {
@@ -262,7 +261,7 @@ impl Attempt<'_> {
         let Pages { from: page, to } = run;
         let (end, extent) = (mapped.end().min(to), mapped.window.extent);
         let is_all = mapped.page == page && end == mapped.end();
-        let is_much = end - page >= DIRECT_MIN;
+        let is_much = Pages { from: page, to: end }.are_many();
         let kind = self.superblock.kind_of_extents(of.inode.kind);
         let moves = match extent.kind == kind {
             true => is_all && is_much && mapped.window == Window::whole(extent),
@@ -325,11 +324,17 @@ impl Attempt<'_> {
         let dirty = placed.dirty;
         let mut count = 0;
         for (place, dirty) in window.places().zip(&dirty[from..]) {
-            let needs = match &place {
-                PagePlace::Whole(_) => 1,
-                PagePlace::Split(place) => 1 + placed.blocks.sectors_for(place),
+            let (needs, is_known) = match &place {
+                PagePlace::Whole(_) => (1, true),
+                PagePlace::Split(place) => {
+                    let is_known = placed.blocks.has(place)
+                        || placed.complements.contains_key(&place.complement)
+                        || self.sum(place.complement)?.is_none();
+                    (1 + placed.blocks.sectors_for(place), is_known)
+                }
             };
-            if needs > placed.room() {
+            // CP2
+            if needs > placed.room() || !is_known {
                 break;
             }
             let new = match place {
@@ -435,9 +440,7 @@ impl Filesystem {
     /// Whether something of a file is in no transaction.
     pub(super) fn is_dirty(&self, number: u64) -> bool {
         self.files.get(&number).is_some_and(|file| {
-            file.size.is_some()
-                || file.modified.is_some()
-                || file.pages.values().any(|page| page.is_dirty)
+            file.size.is_some() || file.modified.is_some() || file.pages.values().any(Page::is_new)
         })
     }
 
@@ -447,23 +450,36 @@ impl Filesystem {
         }
         let Some(file) = self.files.get(&number) else { return };
         let is_orphan = file.is_orphan && file.lookups == 0;
-        if !self.is_dirty(number) || is_orphan || self.is_read_only() {
+        let brings_early = self.brings_early(number);
+        if !(self.is_dirty(number) || brings_early) || is_orphan || self.is_read_only() {
+            self.page_reads.remove(&id);
             return self.end_flush(number);
         }
-        let dirty: Vec<Dirty> = file
+        if !brings_early && matches!(self.come_early(id, number), Attempted::Waits) {
+            return self.keep(id, Job::Flush { inode: number });
+        }
+        // Where the journal wants room, only those come in that it has already.
+        let is_filling = brings_early && self.journal.is_filling();
+        let comes = |page: &Page| match page.is_early() {
+            true => brings_early || page.is_new(),
+            false => page.is_dirty && !is_filling,
+        };
+        let file = &self.files[&number];
+        let mut dirty: Vec<Dirty> = file
             .pages
             .iter()
-            .filter(|(_, page)| page.is_dirty)
+            .filter(|(_, page)| comes(page))
             .take(PAGES_MAX)
             .map(|(&page, known)| Dirty { page, bytes: known.bytes.clone() })
             .collect();
         let (size, modified) = (file.size, file.modified);
-        let all = file.pages.values().filter(|page| page.is_dirty).count();
+        let all = file.pages.values().filter(|page| page.is_new() || comes(page)).count();
         let logged_max = self.running.logged_room(&self.journal);
         let pages: Vec<u64> = dirty.iter().map(|dirty| dirty.page).collect();
-        let change = FileChange { number, dirty: &dirty, logged_max, size, modified, all };
         let attempted = match self.complements(id, number, &pages) {
-            Attempted::Complete(complements) => {
+            Attempted::Complete(Brought { complements, later }) => {
+                dirty.retain(|dirty| !later.contains(&dirty.page));
+                let change = FileChange { number, dirty: &dirty, logged_max, size, modified, all };
                 let mut place = |is_careful| {
                     self.attempt(id, |attempt| {
                         attempt.place_change(&change, &complements, is_careful)
@@ -496,7 +512,7 @@ impl Filesystem {
         self.write_directly(id, number, &dirty, &plan);
         let record = self.running.record;
         let file = self.files.get_mut(&number).expect("it is being flushed");
-        file.complements.clear();
+        file.has_read = false;
         for page in &plan.logged_pages {
             file.pages.remove(page).expect("it was dirty");
         }
@@ -504,6 +520,8 @@ impl Filesystem {
         file.version += u64::from(plan.logged.len() > plan.logged_pages.len());
         for LoggedSector { new: NewSector { lba, bytes: page, extent }, sum, old } in plan.logged {
             self.running.logged.insert(lba, page.clone());
+            self.running.early.remove(&lba);
+            self.early.end(lba, record);
             // What the journal has of it already is not in its place either.
             let old = self.logged.get(&lba).map_or(old, |known| known.old);
             self.logged.insert(lba, Logged { page, sum, old, record });
@@ -534,7 +552,7 @@ impl Filesystem {
         let mut sums: Vec<(Lba, u32)> = Vec::new();
         let mut runs: Vec<DirectRun> = Vec::new();
         for DirectExtent { extent, page } in &plan.direct {
-            let all = extent.all();
+            let (all, sums_before) = (extent.all(), sums.len());
             let first = dirty.partition_point(|dirty| dirty.page < *page);
             let data = &dirty[first..first + extent.pages() as usize];
             let data = lay_out(extent, data.iter().map(|dirty| &dirty.bytes));
@@ -544,6 +562,14 @@ impl Filesystem {
             let behind = redundant.as_slice().chunks(PAGE as usize);
             for (lba, bytes) in all.iter().zip(symbols.into_iter().chain(behind)) {
                 sums.push((lba, sum_of(filesystem, lba, bytes)));
+            }
+            // Who changes a page while they are on their way has them from memory.
+            for ((lba, sector), (_, sum)) in
+                extent.data().iter().zip(&data).zip(&sums[sums_before..])
+            {
+                if extent.kind.blocks().is_some() && extent.page_of(lba).is_none() {
+                    self.sectors.insert(lba, sector, *sum);
+                }
             }
             let pages = Pages { from: *page, to: page + u64::from(extent.pages()) };
             let follows = |run: &DirectRun| {
@@ -568,7 +594,7 @@ impl Filesystem {
             self.direct.insert(sub, DirectWrite { inode: number, pages });
             let file = self.files.get_mut(&number).expect("it is being flushed");
             for (_, known) in file.pages.range_mut(pages.from..pages.to) {
-                known.is_dirty = false;
+                (known.is_dirty, known.early) = (false, Early::No);
                 known.writes.insert(sub);
             }
         }
@@ -602,8 +628,9 @@ impl Filesystem {
     fn end_flush(&mut self, number: u64) {
         if let Some(file) = self.files.get_mut(&number) {
             self.flushing -= u64::from(file.is_flushing);
-            (file.is_flushing, file.tries) = (false, 0);
+            (file.is_flushing, file.brings_early, file.tries) = (false, false, 0);
             file.complements.clear();
+            file.has_read = false;
             let waiting = std::mem::take(&mut file.waiting);
             self.ready.extend(waiting);
         }
@@ -643,6 +670,7 @@ impl Filesystem {
         if !(is_much || is_time || is_end) || self.is_read_only() {
             return false;
         }
+        let has_begun = is_end && self.bring_early();
         let all = self.dirty_files();
         let may_begin = |inode: &u64| {
             self.files.get(inode).is_some_and(|file| !file.is_flushing && !file.is_cut)
@@ -651,7 +679,7 @@ impl Filesystem {
         for &number in &dirty {
             self.begin_flush(number);
         }
-        !dirty.is_empty()
+        has_begun || !dirty.is_empty()
     }
 }
 

@@ -72,12 +72,14 @@ pub(super) struct Asking {
     pub(super) step: u8,
     /// Whether a read was taken into account for what is read ahead.
     pub(super) is_noted: bool,
+    /// Whether there was room for an allocation when it began.
+    pub(super) had_room: bool,
 }
 
 impl Asking {
     pub(super) fn new(request: Request) -> Self {
         let (pages, version, tail_of) = Default::default();
-        Self { request, pages, version, tail_of, step: 0, is_noted: false }
+        Self { request, pages, version, tail_of, step: 0, is_noted: false, had_room: false }
     }
 }
 

@@ -31,7 +31,7 @@ impl Filesystem {
             let Some(job) = self.jobs.remove(&id) else { continue };
             let brings_more =
                 matches!(job, Job::Request(_) | Job::Flush { .. } | Job::Orphan { .. });
-            if brings_more && self.is_stalling() {
+            if brings_more && self.is_stalling() && !self.makes_room(&job) {
                 self.jobs.insert(id, job);
                 self.stalled.push(id);
                 continue;
@@ -410,6 +410,7 @@ impl Filesystem {
     /// Empties and frees an inode without names, or cuts off what is beyond the end of one with names.
     fn run_orphan(&mut self, id: JobId, number: u64) {
         let is_known = self.files.get(&number).is_some_and(|file| file.lookups > 0);
+        let mut cut_from = 0;
         let attempted = self.attempt(id, |attempt| {
             let mut inode = attempt.get_inode(number)?;
             let goes = inode.links == 0 && !is_known;
@@ -418,6 +419,7 @@ impl Filesystem {
                 return Ok(Emptied::All);
             }
             let from = if goes { 0 } else { inode.size.div_ceil(PAGE) };
+            cut_from = from;
             let is_empty = match inode.is_file() {
                 true => {
                     let mut of = crate::tree::Owned { number, inode: &mut inode };
@@ -451,6 +453,8 @@ impl Filesystem {
             }
             // What could not be freed a check finds.
             Attempted::Complete(ended @ (Emptied::All | Emptied::Freed)) => {
+                // The journal may have brought some of them back.
+                self.cut_pages(number, cut_from * PAGE);
                 if let Some(file) = self.files.get_mut(&number) {
                     if ended == Emptied::Freed {
                         // The next inode of this number is another one.

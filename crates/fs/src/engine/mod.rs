@@ -23,6 +23,7 @@ mod checkpoint;
 mod commit;
 mod complements;
 mod deferred;
+mod early;
 mod files;
 mod flush;
 mod job;
@@ -52,6 +53,7 @@ use levelhead_units::{Extent, Instant, Lba, SECTOR_SIZE};
 use self::checkpoint::Checkpoint;
 use self::commit::{Committing, Transaction};
 use self::deferred::Waiting;
+use self::early::EarlyPages;
 use self::files::File;
 use self::flush::DirectWrite;
 use self::job::{Asking, Job, JobId};
@@ -68,9 +70,10 @@ use self::sectors::SectorCache;
 use self::settling::Settling;
 use self::units::UnitRead;
 use crate::action::{Action, Event, SubId, Submit};
-use crate::attempt::{Attempt, Changed, Ground, RoomLeft, Stop};
+use crate::attempt::{Attempt, Changed, CutPages, Ground, RoomLeft, Stop};
 use crate::cache::Cache;
 use crate::format::superblock::Superblock;
+use crate::ops::extents::Pages;
 use crate::recent::Recent;
 use crate::request::{Answer, Errno, Request};
 use crate::rules::Rule;
@@ -122,6 +125,8 @@ pub struct Filesystem {
     stale: BTreeMap<Lba, StaleExtent>,
     /// The one of these that was begun last.
     placed_last: Lba,
+    /// Records that are needed for pages of files.
+    early: EarlyPages,
     /// Records that are needed for what was freed, until that is durable.
     owed: Vec<Owed>,
     subs: BTreeMap<SubId, Inside>,
@@ -253,7 +258,7 @@ impl Filesystem {
         let running = Transaction::new(superblock.record);
         let mut filesystem = Self {
             cache: Cache::new(units),
-            sectors: SectorCache::new((settings.cache.get() / 4).max(64) as usize),
+            sectors: SectorCache::new((settings.cache.get() / 4).max(2) as usize),
             codes: Codes::default(),
             phase: Phase::Mounting(Box::default()),
             day: crate::format::inode::Moment::default(),
@@ -282,6 +287,7 @@ impl Filesystem {
             logged: BTreeMap::new(),
             stale: BTreeMap::new(),
             placed_last: Lba::ZERO,
+            early: EarlyPages::default(),
             owed: Vec::new(),
             subs: BTreeMap::new(),
             direct: BTreeMap::new(),
@@ -508,7 +514,7 @@ impl Filesystem {
 
     /// What an attempt has changed is part of the running transaction.
     fn merge(&mut self, changed: Changed) {
-        let Changed { units, freed, freed_units, gained } = changed;
+        let Changed { units, freed, freed_units, gained, cut } = changed;
         self.free = self.free.map(|free| free.saturating_add_signed(gained));
         let record = self.running.record;
         for lead in freed_units {
@@ -522,6 +528,9 @@ impl Filesystem {
             self.lost.remove(&lead);
             self.overtake_unit(lead);
             self.cache.insert_changed(lead, unit, record);
+        }
+        for CutPages { inode, from, to } in cut {
+            self.end_early(inode, Pages { from, to });
         }
         for extent in freed {
             self.note_freed(extent, record);

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use levelhead_block::{Buf, Durability, Effort, Outcome, Piece, Reply};
 use levelhead_units::{Extent, Instant, Lba, SECTOR_SIZE, Sectors};
 
+use super::early::{FoundPage, Owner};
 use super::job::Job;
 use super::journal::HeldRecord;
 use super::places::StaleExtent;
@@ -108,8 +109,8 @@ impl Filesystem {
         (mounting.step, mounting.superblocks) = (Step::Superblocks, 3);
         self.superblock.generation += 1;
         self.superblock.is_clean = false;
-        // What is redundant may be stale still: until the next record says so, those of before the cut do.
-        if self.stale.is_empty() {
+        // What is redundant may be stale still, and pages may wait: until the next record says so, those of before the cut do.
+        if self.stale.is_empty() && self.early.is_empty() {
             self.superblock.record = self.running.record;
         }
         self.write_superblock(0);
@@ -231,15 +232,26 @@ impl Filesystem {
         self.journal.resume(&held, oldest);
         let (mut words, mut stale): (BTreeMap<Lba, Word>, BTreeMap<Lba, StaleExtent>) =
             Default::default();
+        let mut early: BTreeMap<Lba, FoundPage> = BTreeMap::new();
         let mut found = found;
         for record in chain {
             let Found { entries, payload, .. } = found.remove(&record).expect("it was found");
             for entry in entries.iter().filter(|entry| entry.about == About::Revoked) {
                 words.remove(&entry.lba);
                 stale.remove(&entry.lba);
+                early.remove(&entry.lba);
+            }
+            for entry in entries.iter().filter(|entry| entry.about == About::Dropped) {
+                early.remove(&entry.lba);
             }
             let mut payload = payload.into_iter();
-            for entry in entries {
+            let owners: Vec<Option<Owner>> = (1..=entries.len())
+                .map(|next| {
+                    let (inode, page) = entries.get(next)?.owner()?;
+                    Some(Owner { inode, page })
+                })
+                .collect();
+            for (entry, owner) in entries.into_iter().zip(owners) {
                 match entry.about {
                     About::Unit => {
                         let bytes = payload.next().expect("one for each entry");
@@ -249,10 +261,19 @@ impl Filesystem {
                         let bytes = payload.next().expect("one for each entry");
                         let sum = entry.sum;
                         words.insert(entry.lba, Word::Data { bytes, sum, record });
+                        early.remove(&entry.lba);
                         self.journal.note_named(entry.lba, record);
                     }
+                    About::Page => {
+                        let bytes = payload.next().expect("one for each entry");
+                        let bytes = Piece::whole(Arc::new(Buf::copy_of(&bytes[..])));
+                        if let Some(owner) = owner {
+                            early.insert(entry.lba, FoundPage { bytes, owner, record });
+                            self.journal.note_named(entry.lba, record);
+                        }
+                    }
                     About::Redundant => drop(payload.next()),
-                    About::Revoked => {}
+                    About::Revoked | About::Dropped | About::Owner => {}
                     About::Stale => {
                         let (lba, kind) = (entry.lba, FileKind::Auto);
                         let [redundant, depth] = entry.shape;
@@ -270,6 +291,7 @@ impl Filesystem {
         self.running.record = newest + 1;
         // The redundancy is computed anew, from what is in place by then; until it is, the records that say so count.
         self.stale = stale;
+        self.take_early(early);
         self.put_in_order(words);
     }
 
@@ -476,6 +498,7 @@ impl Filesystem {
             && self.committing.is_none()
             && self.checkpoint.is_done()
             && self.stale.is_empty()
+            && !self.early.are_waiting()
             && self.jobs.is_empty()
             && self.subs.is_empty();
         if !is_quiet {

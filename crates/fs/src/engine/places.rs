@@ -100,12 +100,14 @@ impl Filesystem {
     /// Begins to place what is committed, if it is time.
     pub(super) fn place_on(&mut self, now: Instant) -> bool {
         self.end_noted();
-        self.begin_settling(now);
+        let has_begun = self.begin_settling(now);
         let to = match self.settings.redundancy {
             RedundancyComes::AtOnce => Some(u64::MAX),
             RedundancyComes::Together => self.settles_to(),
         };
-        let Some(to) = to.filter(|_| !self.is_read_only()) else { return false };
+        let Some(to) = to.filter(|_| !self.is_read_only()) else {
+            return has_begun;
+        };
         let is_busy = |stale: &&StaleExtent| !matches!(stale.state, Placing::Waiting);
         let busy = self.stale.values().filter(is_busy).count();
         let durable = self.journal.durable();
@@ -129,7 +131,7 @@ impl Filesystem {
             stale.state = Placing::Reading { job, as_of: stale.changed, way: None };
             self.ready.push_back(job);
         }
-        !groups.is_empty()
+        has_begun || !groups.is_empty()
     }
 
     pub(super) fn run_place(&mut self, id: JobId, group: Lba) {

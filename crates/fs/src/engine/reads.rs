@@ -52,6 +52,17 @@ pub(super) enum Source {
     Parts(SplitPlace),
 }
 
+impl Source {
+    /// Where its first bytes are, if they are on the disk.
+    fn place(&self) -> Option<Lba> {
+        match self {
+            Self::Memory(_) | Self::Zero => None,
+            Self::Disk(lba) => Some(*lba),
+            Self::Parts(place) => Some(place.primary),
+        }
+    }
+}
+
 /// A sector that is wanted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Target {
@@ -376,8 +387,12 @@ impl Filesystem {
     /// Some of what was asked for is lost.
     fn say_lost(&mut self, asking: &Asking, read: &PageRead, inode: u64) {
         let missing = read.plan.targets.keys().find(|lba| !read.got.contains_key(lba));
-        let lba = *missing.expect("some sector is lost");
-        self.actions.push_back(Action::Event(Event::Lost { lba, inode }));
+        // Where two windows have the same sector, it is wanted no more when one has it.
+        let sources = || read.plan.sources.iter().filter(|source| read.page(source).is_none());
+        let lba = missing.copied().or_else(|| sources().find_map(Source::place));
+        if let Some(lba) = lba {
+            self.actions.push_back(Action::Event(Event::Lost { lba, inode }));
+        }
         if !self.is_read_only() {
             let job = self.new_job(Job::Damaged { inode });
             self.ready.push_back(job);

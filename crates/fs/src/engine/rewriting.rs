@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use levelhead_units::{Instant, Nanos};
 
-use super::files::Page;
+use super::files::{Early, Page};
 use super::job::{Job, JobId, RewrittenPart};
 use super::reads::{Plan, Source};
 use super::{Attempted, Filesystem, Phase};
@@ -112,6 +112,7 @@ impl Filesystem {
                     }
                 }
                 self.end_rewrite(id, inode, Some(pages.to));
+                self.file(inode).brings_early = true;
                 return self.begin_flush(inode);
             }
             return self.end_rewrite(id, inode, Some(pages.from));
@@ -162,8 +163,8 @@ impl Filesystem {
     fn put_again(&mut self, inode: u64, page: u64, bytes: levelhead_block::Piece) {
         let file = self.file(inode);
         if let std::collections::btree_map::Entry::Vacant(vacant) = file.pages.entry(page) {
-            let (is_dirty, writes) = (true, std::collections::BTreeSet::new());
-            vacant.insert(Page { bytes, is_dirty, writes });
+            let (is_dirty, early, writes) = (true, Early::No, std::collections::BTreeSet::new());
+            vacant.insert(Page { bytes, is_dirty, early, writes });
             file.version += 1;
             self.dirty += 1;
         }

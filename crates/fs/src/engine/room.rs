@@ -28,6 +28,16 @@ impl Filesystem {
         RoomLeft { free: self.free, kept }
     }
 
+    /// Sectors that many pages of a file take, with what is redundant or complementary, where room is not in pieces.
+    pub(super) fn sectors_for(&self, kind: FileKind, pages: u64) -> u64 {
+        let kind = self.superblock.kind_of_extents(kind);
+        let whole = u64::from(self.superblock.pages_max(kind));
+        let sectors = |pages: u64| self.superblock.shape(kind, pages as u32).all().sectors.get();
+        let rest = pages % whole;
+        let rest = if rest == 0 { 0 } else { sectors(rest) };
+        pages / whole * sectors(whole) + rest
+    }
+
     /// Sectors that pages in memory may come to need.
     pub(super) fn reserved(&self) -> u64 {
         self.dirty * self.page_cost

@@ -38,24 +38,29 @@ impl Settling {
 }
 
 impl Filesystem {
-    /// Begins a round, or ends one, if it is time.
-    pub(super) fn begin_settling(&mut self, now: Instant) {
+    /// Begins a round, or ends one, if it is time; whether anything is to be done for it.
+    pub(super) fn begin_settling(&mut self, now: Instant) -> bool {
         if self.is_read_only() {
-            return;
+            return false;
         }
-        let oldest = [self.oldest_stale(), self.checkpoint.oldest()].into_iter().flatten().min();
+        let early = self.oldest_early(self.journal.durable());
+        let oldest = [self.oldest_stale(), self.checkpoint.oldest(), early];
+        let oldest = oldest.into_iter().flatten().min();
         if self.settling.round.is_some_and(|to| oldest.is_none_or(|oldest| oldest > to)) {
             self.settling = Settling::default();
         }
         let Some(oldest) = oldest else {
             self.settling.at = None;
-            return;
+            return false;
         };
         let at = *self.settling.at.get_or_insert(now + SETTLE_AFTER);
         let (durable, is_due) = (self.journal.durable(), at <= now || self.journal.is_growing());
         if self.settling.round.is_none() && is_due && oldest <= durable {
             self.settling.round = Some(durable);
         }
+        let brings_early =
+            self.settling.round.is_some_and(|to| early.is_some_and(|early| early <= to));
+        brings_early && self.bring_early()
     }
 
     /// The newest record of which everything is to come to its place now; nothing if that has time.

@@ -1,18 +1,19 @@
 //! Bytes come into a file: into pages in memory, which are brought to the disk later.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use levelhead_block::{Buf, Piece};
 use levelhead_units::{Instant, Sectors};
 
-use super::files::Page;
+use super::files::{Early, Page};
 use super::flush::DirectWrite;
 use super::job::{Asking, Job, JobId, PAGE, later};
 use super::reads::{Plan, zero_page};
 use super::room::DIRTY_MAX;
 use super::{Attempted, Filesystem};
 use crate::attempt::Stop;
+use crate::format::inode::FileKind;
 use crate::ops::attributes::{Giver, check_size};
 use crate::ops::extents::Pages;
 use crate::request::{Allocation, Answer, Caller, Errno, What};
@@ -30,6 +31,15 @@ struct Edit<'a> {
     /// Nothing for zeroes.
     bytes: Option<&'a [u8]>,
     count: u64,
+}
+
+/// What an allocation is to know of a file.
+struct Checked {
+    size: u64,
+    kind: FileKind,
+    /// Free sectors of the filesystem.
+    free: u64,
+    has_rights: bool,
 }
 
 /// What has come of an edit.
@@ -291,10 +301,12 @@ impl Filesystem {
                     Piece::whole(Arc::new(buf))
                 }
             };
-            let known = file.pages.insert(
-                page,
-                Page { bytes: piece, is_dirty: true, writes: std::collections::BTreeSet::new() },
-            );
+            let early = match file.pages.get(&page).is_some_and(Page::is_early) {
+                true => Early::AsItWas,
+                false => Early::No,
+            };
+            let new = Page { bytes: piece, is_dirty: true, early, writes: BTreeSet::new() };
+            let known = file.pages.insert(page, new);
             added += u64::from(known.is_none_or(|known| !known.is_dirty));
         }
         self.dirty += added;
@@ -363,12 +375,13 @@ impl Filesystem {
             if !inode.is_file() {
                 return Err(Stop::Fail(Errno::Invalid));
             }
-            let size = known.unwrap_or(inode.size);
-            Ok((size, attempt.free_in_all()?, attempt.has_rights(number, &inode, caller)?))
+            let (size, kind) = (known.unwrap_or(inode.size), inode.kind);
+            let has_rights = attempt.has_rights(number, &inode, caller)?;
+            Ok(Checked { size, kind, free: attempt.free_in_all()?, has_rights })
         });
-        let (size, free, has_rights) = match checked {
+        let Checked { size, kind, free, has_rights } = match checked {
             Attempted::Complete(checked) => {
-                self.free = Some(checked.1);
+                self.free = Some(checked.free);
                 checked
             }
             Attempted::Failed(errno) => return self.reply(request, Answer::Failed(errno)),
@@ -427,8 +440,8 @@ impl Filesystem {
         let wants_room = !matches!(how, Allocation::Punch);
         if wants_room {
             let pages = end.div_ceil(PAGE) - offset / PAGE;
-            let needed = pages + pages / 8 + self.room_beside().kept;
-            if needed > free {
+            let needed = self.sectors_for(kind, pages) + self.room_beside().kept;
+            if !std::mem::replace(&mut asking.had_room, true) && needed > free {
                 return self.reply(request, Answer::Failed(Errno::NoSpace));
             }
             let taken = self.attempt(id, |attempt| {

@@ -410,6 +410,9 @@ fn text_of_the_page_has_the_numbers_of_the_code() {
         format!("{} a place that was freed", About::Revoked as u8),
         format!("{} a redundant sector of the payload", About::Redundant as u8),
         format!("{} a coding extent whose redundancy", About::Stale as u8),
+        format!("{} a page of a file whose sectors are in no record yet", About::Page as u8),
+        format!("{} whose the page of the entry before is", About::Owner as u8),
+        format!("{} a page has left its place", About::Dropped as u8),
         format!("plus 0 to {} for names with the same hash", thousands(super::entry::TWINS - 1)),
         "Sectors 0 and 1, and 2 and 3 of the journal are places of marks".to_owned(),
     ] {
@@ -462,7 +465,7 @@ fn places_are_where_the_page_says() {
                 assert_eq!(of.copies_of(lead), expected, "{sectors} sectors, {copies} copies");
             }
         }
-        let wanted = (of.sectors / 64).clamp(256, 16_384);
+        let wanted = (of.sectors / 64).clamp(256, 32_768);
         let journal = of.journal();
         assert_eq!(journal.lba, first(&of, n / 2) + Sectors::new(free));
         assert_eq!(journal.sectors.get(), wanted.min((group - free) / 2));

@@ -23,6 +23,9 @@ const BEGIN: usize = 64;
 /// Bytes of an entry.
 const ENTRY: usize = 16;
 
+/// Bits of an entry's place. Sectors have 48, inodes eight times as many.
+const PLACE_BITS: u32 = 56;
+
 /// Entries of a descriptor's sector.
 pub const ENTRIES: usize = (BODY - BEGIN) / ENTRY;
 
@@ -54,6 +57,13 @@ pub enum About {
     Redundant = 4,
     /// What is redundant in a coding extent is not what it should be, until the record does not count any more.
     Stale = 5,
+    /// A page of a file is in the payload whose sectors are in no record yet; the place is that of its primary sector, and whose page it is
+    /// stands in the next entry.
+    Page = 6,
+    /// Whose the page before is.
+    Owner = 7,
+    /// What earlier records have as a page for this place does not count any more: the page has left it.
+    Dropped = 8,
 }
 
 /// An entry of a descriptor.
@@ -61,11 +71,11 @@ pub enum About {
 pub struct RecordEntry {
     /// What it is about.
     pub about: About,
-    /// Where that belongs.
+    /// Where that belongs; of an owner the inode's number.
     pub lba: Lba,
-    /// The checksum of the sector in the payload; of a coding extent its data sectors; else 0.
+    /// The checksum of the sector in the payload; of a coding extent its data sectors; of an owner the page's number modulo 2^32; else 0.
     pub sum: u32,
-    /// Of a coding extent the redundant sectors of each codeword, and how many are woven.
+    /// Of a coding extent the redundant sectors of each codeword, and how many are woven; of an owner the page's number divided by 2^32.
     pub shape: [u8; 2],
 }
 
@@ -88,9 +98,26 @@ impl RecordEntry {
     /// Whether a sector of the payload belongs to it.
     pub fn has_payload(&self) -> bool {
         match self.about {
-            About::Unit | About::Data | About::Redundant => true,
-            About::Revoked | About::Stale => false,
+            About::Unit | About::Data | About::Redundant | About::Page => true,
+            About::Revoked | About::Stale | About::Owner | About::Dropped => false,
         }
+    }
+
+    /// Whose the page before it is.
+    ///
+    /// # Panics
+    ///
+    /// No inode has this number, or no file this page: they have 2^56 and 2^48.
+    pub fn of_owner(inode: u64, page: u64) -> Self {
+        assert!(inode < 1 << PLACE_BITS && page < 1 << 48, "page {page} of inode {inode}");
+        let shape = ((page >> 32) as u16).to_le_bytes();
+        Self { about: About::Owner, lba: Lba::new(inode), sum: page as u32, shape }
+    }
+
+    /// An inode's number and a page's, if it says whose a page is.
+    pub fn owner(&self) -> Option<(u64, u64)> {
+        let page = u64::from(u16::from_le_bytes(self.shape)) << 32 | u64::from(self.sum);
+        (self.about == About::Owner).then_some((self.lba.get(), page))
     }
 }
 
@@ -129,8 +156,7 @@ impl Descriptor {
             fields.put_u32(at::REDUNDANT, 0);
             fields.put_u32(at::ALL, self.record_sectors());
             for (entry, at) in entries.zip((BEGIN..).step_by(ENTRY)) {
-                // A place has 48 bits.
-                fields.put_u64(at, entry.lba.get() | u64::from(entry.about as u8) << 56);
+                fields.put_u64(at, entry.lba.get() | u64::from(entry.about as u8) << PLACE_BITS);
                 fields.put_u32(at + 8, entry.sum);
                 fields.put_u8(at + 12, entry.shape[0]);
                 fields.put_u8(at + 13, entry.shape[1]);
@@ -164,15 +190,18 @@ impl Descriptor {
         let here = count.saturating_sub(part as usize * ENTRIES).min(ENTRIES);
         let entry = |at: usize| {
             let word = body.u64(at);
-            let about = match (word >> 56) as u8 {
+            let about = match (word >> PLACE_BITS) as u8 {
                 1 => About::Unit,
                 2 => About::Data,
                 3 => About::Revoked,
                 4 => About::Redundant,
                 5 => About::Stale,
+                6 => About::Page,
+                7 => About::Owner,
+                8 => About::Dropped,
                 _ => return None,
             };
-            let lba = Lba::new(word & ((1 << 48) - 1));
+            let lba = Lba::new(word & ((1 << PLACE_BITS) - 1));
             let shape = [body.u8(at + 12), body.u8(at + 13)];
             Some(RecordEntry { about, lba, sum: body.u32(at + 8), shape })
         };
@@ -245,8 +274,16 @@ mod tests {
     #[test]
     fn descriptor_is_read_as_it_was_written_and_only_where_it_lies() {
         let entry = |at: u64| RecordEntry {
-            about: [About::Unit, About::Data, About::Revoked, About::Redundant, About::Stale]
-                [at as usize % 5],
+            about: [
+                About::Unit,
+                About::Data,
+                About::Revoked,
+                About::Redundant,
+                About::Stale,
+                About::Page,
+                About::Owner,
+                About::Dropped,
+            ][at as usize % 8],
             lba: Lba::new((1 << 47) + at),
             sum: at as u32,
             shape: [9, at as u8],

@@ -54,6 +54,8 @@ pub struct JournalRecord {
     pub units: u32,
     /// sectors of files,
     pub data: u32,
+    /// pages of files whose sectors are in no record yet,
+    pub pages: u32,
     /// places that were freed,
     pub revoked: u32,
     /// redundant sectors of its own,
@@ -167,6 +169,7 @@ impl Ring<'_> {
             counts: false,
             units: 0,
             data: 0,
+            pages: 0,
             revoked: 0,
             redundant: 0,
             stale: 0,
@@ -189,6 +192,8 @@ impl Ring<'_> {
                 About::Revoked => &mut found.revoked,
                 About::Redundant => &mut found.redundant,
                 About::Stale => &mut found.stale,
+                About::Page => &mut found.pages,
+                About::Owner | About::Dropped => continue,
             } += 1;
         }
         entries.retain(RecordEntry::has_payload);

@@ -4,7 +4,7 @@
 
 use levelhead_units::{Extent, Lba, SECTOR_SIZE, Sectors};
 
-use crate::attempt::{Attempt, Stop, broken};
+use crate::attempt::{Attempt, CutPages, Stop, broken};
 use crate::format::extent::{CodingExtent, Window};
 use crate::format::inode::{FileKind, Inode};
 use crate::format::ladder::Ladder;
@@ -41,6 +41,16 @@ impl Mapped {
 pub(crate) struct Pages {
     pub(crate) from: u64,
     pub(crate) to: u64,
+}
+
+/// Fewer pages than this go into the journal first: 128 KiB, which takes as long to write as to come to another place.
+pub(crate) const DIRECT_MIN: u64 = 32;
+
+impl Pages {
+    /// Whether they are so many that they go to another place at once.
+    pub(crate) fn are_many(self) -> bool {
+        self.to - self.from >= DIRECT_MIN
+    }
 }
 
 impl Attempt<'_> {
@@ -118,6 +128,8 @@ impl Attempt<'_> {
                 return Ok(true);
             }
             self.tree_remove(of, found.page)?;
+            let (from, to) = (found.page.max(pages.from), found.end().min(pages.to));
+            self.cut.push(CutPages { inode: of.number, from, to });
             let (left, right) =
                 (pages.from.saturating_sub(found.page), found.end().saturating_sub(pages.to));
             if left > 0 {
@@ -172,7 +184,7 @@ impl Attempt<'_> {
         let shape = |fits| CodingExtent { lba: run.lba, ..superblock.shape(kind, fits) };
         while shape(fits).all().sectors > run.sectors {
             let over = (shape(fits).all().sectors - run.sectors).get() as u32;
-            fits = fits.saturating_sub(over.div_ceil(2).max(1));
+            fits = fits.saturating_sub(over.div_ceil(2).max(1)).max(1);
         }
         let extent = shape(fits);
         if let Some(rest) = (run.end() - extent.all().end()).get().checked_sub(1) {

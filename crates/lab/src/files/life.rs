@@ -47,15 +47,27 @@ impl fmt::Display for Make {
     }
 }
 
+impl Aim {
+    fn operations_of<T: FromIterator<Op>>(&self, rng: &mut Rng, count: u64) -> T {
+        let one = |_| match self.has_kinds && rng.below(3) == 0 {
+            true => op::draw_of_pages(rng),
+            false => op::draw(rng),
+        };
+        (0..count).map(one).collect()
+    }
+}
+
 impl Make {
     fn draw(rng: &mut Rng, has_kinds: bool) -> Self {
+        // Pages come early only where what they share with others is in no memory.
+        let caches = if has_kinds { [8, 200, 1_000] } else { [200, 1_000, 1 << 16] };
         let ladders: [&[u16]; 4] = [&[0, 4, 8, 16], &[0, 15, 50], &[8, 48], &[0, 0, 20]];
         Self {
             sectors: [4_096, 4_096, 5_000, 9_000][rng.below(4) as usize],
             copies: [1, 2, 3, 3, 3, 4][rng.below(6) as usize],
             rungs: ladders[rng.below(4) as usize].to_vec(),
             interleave: [1, 1, 2, 4][rng.below(4) as usize],
-            cache: [200, 1_000, 1 << 16][rng.below(3) as usize],
+            cache: caches[rng.below(3) as usize],
             forced: match has_kinds {
                 true => [&[20, 40][..], &[16], &[0, 33]][rng.below(3) as usize].to_vec(),
                 false => Vec::new(),
@@ -111,7 +123,7 @@ impl Script {
         let count = 1 + rng.below(aim.operations);
         let window = [1, 3, 8][rng.below(3) as usize];
         let make = Make::draw(&mut rng, aim.has_kinds);
-        let operations = (0..count).map(|_| op::draw(&mut rng)).collect();
+        let operations = aim.operations_of(&mut rng, count);
         let (looked_at, told) = (usize::MAX, Vec::new());
         Self { seed, aim: *aim, make, operations, window, looked_at, told }
     }
@@ -223,7 +235,7 @@ impl Life<'_> {
         }
         machine.model.hold_found();
         let count = 1 + self.rng.below(self.aim.operations);
-        let operations = (0..count).map(|_| op::draw(&mut self.rng)).collect();
+        let operations = self.aim.operations_of(&mut self.rng, count);
         let ended = self.life(machine, operations, 4, depth);
         ended.map_err(|how| format!("mounted once more, {how}"))
     }
@@ -357,7 +369,7 @@ impl Life<'_> {
         let goes_on = depth < DEPTH_MAX && self.happens(self.aim.odds.goes_on);
         let count =
             if goes_on { 1 + self.rng.below(self.aim.operations) } else { self.rng.below(5) };
-        let operations = (0..count).map(|_| op::draw(&mut self.rng)).collect();
+        let operations = self.aim.operations_of(&mut self.rng, count);
         self.tally.went_on += u64::from(goes_on);
         // Without images the next mount of a disk in order shows nothing new.
         let (image, stops) =

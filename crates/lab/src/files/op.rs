@@ -111,6 +111,20 @@ pub(crate) fn draw(rng: &mut Rng) -> Op {
     }
 }
 
+/// One of those that a database would do with the first files: pages somewhere in a file that is there, synced.
+pub(crate) fn draw_of_pages(rng: &mut Rng) -> Op {
+    let file = rng.below(2) as u8;
+    match rng.below(12) {
+        0 => Op::Append { file, count: 40 * 4_096 },
+        1..6 => {
+            let offset = 4_096 * rng.below(40);
+            Op::Write { file, range: Range { offset, count: 4_096 * (1 + rng.below(2)) } }
+        }
+        6..10 => Op::Sync { file },
+        _ => Op::Wait(40),
+    }
+}
+
 fn spot(rng: &mut Rng) -> Spot {
     let directory = if rng.below(2) == 0 { 0 } else { rng.below(4) as u8 };
     Spot { directory, name: rng.below(NAMES.into()) as u8 }

@@ -36,6 +36,7 @@ struct RecordShown {
 struct Entries {
     units: u32,
     data: u32,
+    pages: u32,
     freed: u32,
     redundant: u32,
     stale: u32,
@@ -56,6 +57,7 @@ impl JournalShown {
             entries: Entries {
                 units: record.units,
                 data: record.data,
+                pages: record.pages,
                 freed: record.revoked,
                 redundant: record.redundant,
                 stale: record.stale,
@@ -88,9 +90,9 @@ impl JournalShown {
                 (true, false) => "over",
                 (false, _) => "not whole",
             };
-            let Entries { units, data, freed, redundant, stale } = entries;
+            let Entries { units, data, pages, freed, redundant, stale } = entries;
             text.push_str(&format!(
-                "{what} {record} at {lba}: {fate}, {sectors} sectors, oldest {oldest}; {units} units, {data} data, {freed} freed, \
+                "{what} {record} at {lba}: {fate}, {sectors} sectors, oldest {oldest}; {units} units, {data} data, {pages} pages, {freed} freed, \
                  {redundant} redundant, {stale} stale"
             ));
             if *payload_bad > 0 {

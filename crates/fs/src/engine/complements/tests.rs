@@ -157,7 +157,7 @@ fn everything_of_such_a_file_is_written_with_its_zeroes() {
 fn places(bed: &mut Bed, inode: u64) -> Vec<SplitPlace> {
     let found = bed.fs.peek(|attempt| {
         let known = attempt.inode(inode)?;
-        let pages = crate::ops::extents::Pages { from: 0, to: u64::MAX };
+        let pages = Pages { from: 0, to: u64::MAX };
         attempt.windows(inode, &known, pages, usize::MAX)
     });
     let windows = found.expect("its tree is in memory");

@@ -177,3 +177,28 @@ fn scrub_finds_what_was_left_when_it_was_unmounted() {
     assert_eq!(bed.kinds(inode), [FileKind::B]);
     assert!(bed.read(inode, 0, SIZE as u32).unwrap() == noise());
 }
+
+/// The pages beside a lost one stay with it where they are few: that is no change that would begin all of it again.
+#[test]
+fn file_with_a_lost_page_is_rewritten_once() {
+    let (bed, inode) = bed(FileKind::B, 1);
+    let mut bed = Bed::mount(bed.unmount(), 2);
+    bed.read(inode, 0, 1).unwrap();
+    let places = bed.fs.peek(|attempt| {
+        let known = attempt.inode(inode)?;
+        let windows = attempt.windows(inode, &known, Pages { from: 0, to: u64::MAX }, 9)?;
+        Ok(windows[0].window.extent.lba)
+    });
+    let first = places.expect("its tree is in memory").get();
+    // More than their codeword repairs, near its beginning.
+    bed.bad.extend([4, 5, 6, 7].map(|at| first + at));
+    bed.give_kind(inode, FileKind::Auto);
+    let (mut waits, sync) = (0, bed.written);
+    while let Some(at) = bed.fs.deadline() {
+        bed.wait_until(at);
+        while bed.step() {}
+        waits += 1;
+        assert!(waits < 200, "it never ends: {} sectors were written", bed.written - sync);
+    }
+    assert!(bed.read(inode, 40 * PAGE as u64, PAGE as u32).is_ok());
+}
