@@ -529,8 +529,14 @@ fn group_that_has_lost_too_much_is_an_error_for_its_lost_sectors_alone() {
     assert!((1..=10).contains(&lost), "{lost} sectors are lost");
     drop(file);
     let status = [bed.args("status"), vec!["--json".into()]].concat();
-    assert_eq!(figure(&levelhead(&status).json(), "files_damaged"), 1);
+    let names_it = |status: &serde_json::Value| {
+        assert_eq!(figure(status, "files_damaged"), 1);
+        assert_eq!(status["damaged"][0]["path"], "/file 0", "{status}");
+    };
+    names_it(&levelhead(&status).json());
     bed.umount();
+    names_it(&levelhead(&["fs", "status", &bed.target[..], "--json"]).json());
+    assert!(levelhead(&["fs", "status", &bed.target]).good().contains("\n  /file 0\n"));
 }
 
 #[test]

@@ -197,6 +197,8 @@ pub enum What {
     },
     /// How much room there is: [`Answer::Room`].
     Room,
+    /// Files with sectors that are lost, the first thousand: [`Answer::Inodes`].
+    Damaged,
 }
 
 /// Where a step of a scrub begins.
@@ -351,6 +353,8 @@ pub enum Answer {
     Offset(u64),
     /// How much room there is.
     Room(Room),
+    /// Numbers of inodes, in ascending order.
+    Inodes(Vec<u64>),
     /// What a step of a scrub has found.
     Scrubbed(Scrubbed),
     /// It cannot be done.

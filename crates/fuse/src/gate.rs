@@ -133,7 +133,8 @@ fn payload(what: &What) -> usize {
         | What::ListExtended(_)
         | What::RemoveExtended { .. }
         | What::Scrub { .. }
-        | What::Room => 0,
+        | What::Room
+        | What::Damaged => 0,
     }
 }
 

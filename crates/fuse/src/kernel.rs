@@ -20,7 +20,7 @@ use levelhead_units::SECTOR_SIZE;
 
 use crate::gate::{Gate, Input};
 use crate::scrub;
-use crate::status::STATUS;
+use crate::status::{self, DAMAGED, STATUS};
 use crate::translate::{self, Numbers};
 
 /// The most bytes of a read or a write: 1 MiB.
@@ -80,7 +80,8 @@ fn refusal(answer: &Answer) -> Errno {
         | Answer::Entries(_)
         | Answer::Offset(_)
         | Answer::Scrubbed(_)
-        | Answer::Room(_) => Errno::EIO,
+        | Answer::Room(_)
+        | Answer::Inodes(_) => Errno::EIO,
     }
 }
 
@@ -536,6 +537,10 @@ impl fuser::Filesystem for Kernel {
         let inode = self.numbers.of_core(inode);
         if inode == self.numbers.root && name == STATUS {
             return self.gate.send(Input::Status(Box::new(value(size, reply))));
+        }
+        if inode == self.numbers.root && name == DAMAGED {
+            let told = value(size, reply);
+            return self.ask(request, What::Damaged, move |answer| told(status::damaged(answer)));
         }
         let step = name.to_str().filter(|_| inode == self.numbers.root).and_then(scrub::parse_name);
         if let Some(step) = step {

@@ -36,4 +36,4 @@ pub use gate::WAITING_MAX;
 pub use kernel::WriteCache;
 pub use scrub::scrub_step;
 pub use serve::{Served, Serving, serve};
-pub use status::{STATUS, read_status};
+pub use status::{DAMAGED, STATUS, read_damaged, read_status};

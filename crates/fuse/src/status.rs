@@ -8,14 +8,20 @@
 
 use std::path::Path;
 
-use levelhead_fs::Status;
+use levelhead_fs::{Answer, Status};
 use rustix::io::Errno;
 
 /// The attribute's name. The kernel lets every user read it.
 pub const STATUS: &str = "system.levelhead.status";
 
+/// Another one: inodes of files with sectors that are lost, one on each line.
+pub const DAMAGED: &str = "system.levelhead.damaged";
+
 /// The most bytes of the text.
 const TEXT_MAX: usize = 4096;
+
+/// The most bytes that an attribute has in Linux.
+const ATTRIBUTE_MAX: usize = 1 << 16;
 
 /// Each figure with its name.
 fn figures(status: &Status) -> [(&'static str, u64); 6] {
@@ -69,6 +75,29 @@ pub fn read_status(point: &Path) -> std::io::Result<Option<Status>> {
         Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Numbers as the text of an attribute.
+pub(crate) fn damaged(answer: Answer) -> Answer {
+    match answer {
+        Answer::Inodes(inodes) => {
+            let lines = inodes.iter().map(|inode| format!("{inode}\n"));
+            Answer::Bytes(lines.collect::<String>().into_bytes())
+        }
+        other => other,
+    }
+}
+
+/// Inodes of files with sectors that are lost, the first thousand, of the filesystem that is mounted on `point`.
+///
+/// # Errors
+///
+/// There is no such directory, none of ours is mounted there, or the filesystem does not answer.
+pub fn read_damaged(point: &Path) -> std::io::Result<Vec<u64>> {
+    let mut bytes = vec![0; ATTRIBUTE_MAX];
+    let count = rustix::fs::getxattr(point, DAMAGED, &mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes[..count]).into_owned();
+    Ok(text.lines().filter_map(|line| line.parse().ok()).collect())
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod background;
 mod check;
 mod code;
 mod damage;
+mod damaged;
 mod inspect;
 mod kind;
 mod make;

@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use levelhead_fs::{Answer, MountMode, Status, What};
-use levelhead_fuse::read_status;
+use levelhead_fuse::{read_damaged, read_status};
 use levelhead_report::json;
 use levelhead_units::Sectors;
 use serde::Serialize;
 
 use super::alone::Alone;
+use super::damaged::{DamagedFile, names_below, names_in};
 use super::points;
 use super::target::Target;
 use crate::{AppError, Show};
@@ -25,6 +26,8 @@ pub struct FilesystemStatus {
     sectors_decoded: u64,
     sectors_retried: u64,
     files_damaged: u64,
+    /// The first thousand of them.
+    damaged: Vec<DamagedFile>,
 }
 
 /// Asks the program that answers for what is mounted on a directory, or looks at what is not mounted, without a change of it.
@@ -48,7 +51,12 @@ fn mounted_status(directory: &Path) -> Result<FilesystemStatus, AppError> {
             "{shown}: the program that answers gives no status"
         )));
     };
+    let damaged = match status.files_damaged {
+        0 => Vec::new(),
+        _ => names_below(directory, &read_damaged(directory).map_err(blame)?),
+    };
     Ok(FilesystemStatus {
+        damaged,
         files: room.f_files.saturating_sub(room.f_ffree),
         usable_bytes: room.f_blocks.saturating_mul(room.f_frsize),
         free_bytes: room.f_bavail.saturating_mul(room.f_frsize),
@@ -61,6 +69,10 @@ fn alone_status(target: &str) -> Result<FilesystemStatus, AppError> {
     points::check_unmounted(&Target::find(target)?.member)?;
     let mut alone = Alone::open_as(target, MountMode::ReadOnly, Box::new(drop))?;
     let answer = alone.run(What::Room)?;
+    let damaged = match alone.run(What::Damaged)? {
+        Answer::Inodes(inodes) if !inodes.is_empty() => names_in(&mut alone, &inodes)?,
+        _ => Vec::new(),
+    };
     let status = alone.close()?;
     let Answer::Room(room) = answer else {
         return Err(AppError::trouble(format!(
@@ -68,6 +80,7 @@ fn alone_status(target: &str) -> Result<FilesystemStatus, AppError> {
         )));
     };
     Ok(FilesystemStatus {
+        damaged,
         files: room.inodes,
         usable_bytes: Sectors::new(room.sectors).bytes().get(),
         free_bytes: Sectors::new(room.free).bytes().get(),
@@ -96,6 +109,7 @@ impl FilesystemStatus {
             sectors_decoded,
             sectors_retried,
             files_damaged,
+            damaged: Vec::new(),
         }
     }
 }
@@ -116,6 +130,9 @@ impl Show for FilesystemStatus {
             ("files damaged", self.files_damaged.to_string()),
         ] {
             text.push_str(&format!("{name}: {value}\n"));
+        }
+        for file in &self.damaged {
+            text.push_str(&format!("  {}\n", file.text()));
         }
         text
     }

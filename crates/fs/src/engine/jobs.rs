@@ -22,6 +22,9 @@ const CUT_MAX: usize = 64;
 /// The step of a change of attributes after which the file is as long in memory as it is to be.
 const LENGTHENED: u8 = 1;
 
+/// The most files with sectors that are lost that one answer names.
+const DAMAGED_MAX: usize = 1_000;
+
 impl Filesystem {
     /// Attempts the jobs that are ready.
     pub(super) fn run_jobs(&mut self, now: Instant) -> bool {
@@ -176,6 +179,10 @@ impl Filesystem {
                 return self.go_on_scrubbing(id, scrubbing);
             }
             What::Room => self.room(id).map(Answer::Room),
+            What::Damaged => {
+                let found = self.attempt(id, |attempt| attempt.damaged_inodes(DAMAGED_MAX));
+                found.map(Answer::Inodes)
+            }
         };
         let request = asking.request.id;
         match attempted {

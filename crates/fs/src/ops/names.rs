@@ -222,6 +222,21 @@ impl Attempt<'_> {
         self.set_inode(number, &list)
     }
 
+    /// Files with sectors that are lost, as many as that at most.
+    pub(crate) fn damaged_inodes(&mut self, most: usize) -> Result<Vec<u64>, Stop> {
+        let number = self.superblock.damaged;
+        let list = self.inode(number)?;
+        let (mut found, mut key) = (Vec::new(), 0);
+        while found.len() < most
+            && let Some(pair) = self.tree_next(number, &list, key)?
+        {
+            found.push(pair.key);
+            let Some(next) = pair.key.checked_add(1) else { break };
+            key = next;
+        }
+        Ok(found)
+    }
+
     /// How many files have sectors that are lost.
     pub(crate) fn damaged_files(&mut self) -> Result<u64, Stop> {
         Ok(self.inode(self.superblock.damaged)?.size)

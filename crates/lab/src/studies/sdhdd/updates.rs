@@ -245,6 +245,19 @@ fn pages_long(pages: u64) -> Bytes {
 mod tests {
     use super::*;
 
+    /// The paper's undo log loses 30 %.
+    #[test]
+    fn updates_lose_less_than_with_an_undo_log() {
+        let bed = FilesBed::forced(Kinds::All(levelhead_fs::FileKind::B), RATE).unwrap();
+        for (together, most) in [(1, 30.0), (8, 15.0)] {
+            let updating = Updating { files: 100, count: 400, sectors: 8, together };
+            let plain = updating.plain(7).unwrap().values["rate"];
+            let logged = updating.measure(&bed, 7).unwrap().values["rate"];
+            let lost = loss(plain, logged);
+            assert!((-50.0..most).contains(&lost), "{together} together: {lost} %");
+        }
+    }
+
     /// Half a rotation and a seek to read, and a rotation to write.
     #[test]
     fn plain_updates_take_a_rotation_more_than_reads() {
