@@ -78,7 +78,7 @@ counters! {
     verify_recalled, "writes", "Flawed writes that were mended with what a ring of the journal still had of them.";
     verify_records, "records", "Records of the array on its drives that were not stored, and were written again.";
     verify_found, "writes", "Writes of which some sectors were not stored, or not as they were sent.";
-    verify_mended, "writes", "Those of them that were written again, read again, and found right.";
+    verify_mended, "writes", "Those of them that were written again, read again, and found right, and of which no flaw is left that could not be mended.";
 }
 
 counters! {

@@ -90,3 +90,33 @@ fn ring_that_falls_silent_is_not_waited_for_where_the_other_drives_say_as_much()
     assert_eq!((status(&run).waiting, status(&run).mended), (0, 1));
     assert_eq!(read(&mut run, 2, extent(0, 1)), [7]);
 }
+
+/// The first half of a write is on no drive but its own, so that nothing says what it was; the second half is had from the others.
+#[test]
+fn write_of_which_one_flaw_could_not_be_mended_does_not_count_as_mended_once_that_is_written_over()
+{
+    let spec = "raid5:2+1,chunk=16KiB".parse().unwrap();
+    let plain = settings(spec, STRIPES, "normal".parse().unwrap(), DriveSet::EMPTY);
+    let mut run = verify::run(&Settings { verify: Some(SUMS), ..plain });
+    run.write(1, extent(0, 4), &[7; 4 * 4096]);
+    run.run_until_quiet();
+    assert!(run.take(1).unwrap().0.outcome.is_good());
+    let [own, redundant] = [0, 2].map(|at| cell(&run, at).drive.as_usize());
+    // A write of the sector between them makes two flaws of what would be one.
+    write(&mut run, 2, extent(1, 1), 9);
+    forget(&mut run, own, extent(0, 1));
+    forget(&mut run, own, extent(2, 2));
+    forget(&mut run, redundant, extent(0, 1));
+    for _ in 0..100 {
+        run.wait(verify::WAIT);
+        run.run_until_quiet();
+    }
+    let seen = status(&run);
+    assert_eq!((seen.found, seen.mended, seen.not_mended), (2, 0, 2), "{seen:?}");
+    assert_eq!(told(&run).iter().filter(|name| **name == "write-mended").count(), 1);
+    write(&mut run, 3, extent(0, 1), 5);
+    verify::settle(&mut run);
+    let seen = status(&run);
+    assert_eq!((seen.found, seen.mended, seen.waiting), (2, 0, 0), "{seen:?}");
+    assert_eq!(read(&mut run, 4, extent(0, 4)), [5, 9, 7, 7]);
+}
