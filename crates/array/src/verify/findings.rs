@@ -6,7 +6,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
 
 use super::records::{Part, Stage};
 use super::settings::{Promise, VerifyMode};
-use super::state::Flawed;
+use super::state::{Flawed, Mending};
 use crate::background::progress::{Blame, ScrubState};
 use crate::core::OpId;
 use crate::durable::membership::Why;
@@ -227,14 +227,15 @@ impl Array {
         let drive = flawed.drive;
         left.for_each(|part| self.checks.flawed.push_front(Flawed { drive, part }));
         let op = self.claim(now, Start::Mend(Span { drive, part: first }));
-        self.core.verify.mending = op;
+        self.core.verify.mending = op.map(|op| Mending { op, drive });
         Moved::Yes
     }
 
     /// What was found is being mended, or cannot be.
     pub(crate) fn note_mend_ended(&mut self, now: Instant, op: OpId, span: Span, mended: Mended) {
-        assert_eq!(self.core.verify.mending.take(), Some(op), "VF4: one at a time");
         let Span { drive, part } = span;
+        let mending = self.core.verify.mending.take();
+        assert_eq!(mending, Some(Mending { op, drive }), "VF4: one at a time");
         let flawed = Flawed { drive, part };
         match mended {
             Mended::Written => self.core.verify.records.note_mended(drive, part),

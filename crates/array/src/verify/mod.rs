@@ -25,7 +25,7 @@
 //!   the record's checksum, or it counts as damaged.
 //! - VF4. A sector is mended with what its record says: with its bytes, or with what a ring of the journal still has or the
 //!   other drives give, if that has its checksum. That is written while nothing else uses the stripe and nothing of the sector waits in the journal, and
-//!   keeps the record.
+//!   keeps the record. What is redundant and counts what the drive has there instead is written with it (ME3).
 //! - VF5. Bytes are within their room and everything else is within its own, always ([`Room`]).
 //! - VF6. The read of a drive begins when the drive has had nothing to do for the wait, and while no other drive of its
 //!   group is being checked; other than that only where room presses, as a step of the [`Budget`](crate::Budget).
