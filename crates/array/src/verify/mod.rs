@@ -11,7 +11,8 @@
 //!
 //! A *record* is what is known of one sub-write: its bytes while there is room for them, and a checksum of each sector
 //! otherwise. A write of the same sectors ends it when it goes out to the drive; what it does not cover is checked all
-//! the same. Nothing of this is written anywhere: after a crash nothing waits, nothing is lost, and a scrub reads it all.
+//! the same. Nothing of this is written anywhere: after a crash nothing waits. Of what was not stored and not read back before, the
+//! journal still has what is not over, and writes that to its place again; of the rest a scrub finds what does not match.
 //!
 //! What answers the read is the drive's business: the read has [`Effort::Medium`](levelhead_block::Effort::Medium), and
 //! what that is worth of each drive ([`Promise`]) the runtime knows, or what such reads take says it (`promises.rs`).
