@@ -75,10 +75,11 @@ counters! {
     copy_twins, "commands", "Writes that went to a drive and to the new one that has a copy of it.";
     verify_reads, "commands", "Reads of sectors that were written, to see whether they were stored.";
     verify_writes, "commands", "Writes that mended what those reads found not stored.";
+    verify_beside, "sectors", "Redundant sectors that counted what a drive had instead of what was written there, written again when that was mended.";
     verify_recalled, "writes", "Flawed writes that were mended with what a ring of the journal still had of them.";
     verify_records, "records", "Records of the array on its drives that were not stored, and were written again.";
     verify_found, "writes", "Writes of which some sectors were not stored, or not as they were sent.";
-    verify_mended, "writes", "Those of them that were written again, read again, and found right.";
+    verify_mended, "writes", "Those of them that were written again, read again, and found right, and of which no flaw is left that could not be mended.";
 }
 
 counters! {

@@ -415,6 +415,12 @@ impl Swarm {
             }
             self.step();
         }
+        // A probe or a mend may be on its way just then.
+        let limit = self.world.now() + Nanos::from_secs(600);
+        while !self.world.array().is_quiet() {
+            assert!(self.world.now() < limit, "seed {}: {}: no end", self.seed, self.what);
+            self.step();
+        }
         if self.world.array().journal_status().is_some() {
             // A journal keeps some of its memory until it writes a mark.
             self.world.stop(self.world.now());

@@ -172,6 +172,9 @@ impl Array {
         if let Some(Op::Check(check)) = self.ops.get_mut(&op) {
             check.handle_checked(&mut self.core, now, zero);
             self.advance(now, op);
+        } else if let Some(Op::Mend(mend)) = self.ops.get_mut(&op) {
+            mend.handle_checked(&mut self.core, now, zero);
+            self.advance(now, op);
         } else if !self.handle_bytes_compared(now, op, zero) {
             self.handle_record_compared(now, op, zero);
         }

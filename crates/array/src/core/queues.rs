@@ -227,7 +227,7 @@ impl Core {
             self.arms[drive.as_usize()] = extent.lba;
         }
         let written = state.writes_places();
-        let is_mend = is_mend(&self.verify, state.purpose);
+        let is_mend = is_mend(&self.verify, state);
         let twin = match (&mut self.copied, written) {
             (Some(copied), Some(extent)) if copied.drive == drive => {
                 let course = copied.note_submitted(&self.layout, sub, extent);
@@ -332,7 +332,7 @@ impl Core {
         self.verify.note_ended(now, drive);
         if let Some(extent) = state.writes_places()
             && outcome.is_good()
-            && !is_mend(&self.verify, state.purpose)
+            && !is_mend(&self.verify, &state)
         {
             let is_awaited = state.since.is_some() || state.purpose == Purpose::Place;
             let sent = Sent { segments: &state.segments, is_awaited };
@@ -425,6 +425,6 @@ impl Core {
 }
 
 /// Whether a command mends what a record says, which stays.
-fn is_mend(verify: &Verify, purpose: Purpose) -> bool {
-    matches!(purpose, Purpose::Op(op) if verify.is_mended_by(op))
+fn is_mend(verify: &Verify, sub: &Sub) -> bool {
+    matches!(sub.purpose, Purpose::Op(op) if verify.is_mended_by(op, sub.drive))
 }

@@ -20,7 +20,8 @@
 //! - C3. A sector counts as repaired when it was read again and holds what was written. It leaves the list of damaged
 //!   sectors then.
 //! - C4. What waits to be read back is neither blamed nor repaired: it is what was written there last, and what it should be is
-//!   known better than what is redundant says.
+//!   known better than what is redundant says. Where all others match without such data, what is redundant is stale, and is
+//!   computed from them; where enough symbols are known so, they say what all others should be.
 
 use levelhead_block::{BufId, Command, Durability, Effort, Place, Segment, ZeroTail};
 use levelhead_erasure::SymbolSet;
@@ -79,6 +80,8 @@ pub(crate) struct CheckOp {
     repairs: Vec<Repair>,
     scratch: Option<BufId>,
     checked: Checked,
+    /// Symbols of a row that is mended that were had from records.
+    from_records: SymbolSet,
     /// Whether its result is worth waiting for.
     pub(crate) is_wanted: bool,
 }
@@ -90,6 +93,8 @@ enum Phase {
     Scanning(Vec<usize>),
     /// The same of the one row.
     Matching,
+    /// Symbols that are compared with what known ones say (C4).
+    Proving(Vec<usize>),
     /// For each sum what it says.
     Blaming(Vec<Clue>),
     Writing(Vec<SubId>),
@@ -147,7 +152,14 @@ impl CheckOp {
         fetch.ask(core, now, &wishes, MANNER);
         let (phase, checked) = (Phase::Reading, Checked::default());
         let (repairs, scratch, is_wanted) = (Vec::new(), None, true);
-        Self { op, scope, blame, fetch, phase, repairs, scratch, checked, is_wanted }
+        let from_records = match scope {
+            Scope::Scan { .. } => SymbolSet::EMPTY,
+            Scope::Mend { .. } => {
+                let word = &fetch.codewords[0];
+                waiting(core, word, word.have)
+            }
+        };
+        Self { op, scope, blame, fetch, phase, repairs, scratch, checked, from_records, is_wanted }
     }
 
     /// A read has ended.
@@ -179,7 +191,11 @@ impl CheckOp {
         let waits = match &self.phase {
             Phase::Reading | Phase::Rereading => !self.fetch.subs.is_empty(),
             Phase::Writing(pending) => !pending.is_empty(),
-            Phase::Scanning(_) | Phase::Matching | Phase::Blaming(_) | Phase::Comparing => true,
+            Phase::Scanning(_)
+            | Phase::Matching
+            | Phase::Proving(_)
+            | Phase::Blaming(_)
+            | Phase::Comparing => true,
             Phase::Done => false,
         };
         if !self.is_wanted && matches!(self.phase, Phase::Reading) {
@@ -202,7 +218,11 @@ impl CheckOp {
             Phase::Writing(_) => self.read_again(core, now),
             Phase::Rereading => self.compare(core),
             Phase::Done => {}
-            Phase::Scanning(_) | Phase::Matching | Phase::Blaming(_) | Phase::Comparing => {
+            Phase::Scanning(_)
+            | Phase::Matching
+            | Phase::Proving(_)
+            | Phase::Blaming(_)
+            | Phase::Comparing => {
                 unreachable!("it waits")
             }
         }
@@ -225,6 +245,10 @@ impl CheckOp {
                 self.repair(core, now, SymbolSet::EMPTY);
             }
             Phase::Matching => self.blame(core),
+            Phase::Proving(symbols) => {
+                let wrong = symbols.into_iter().zip(zero).filter(|(_, is_zero)| !**is_zero);
+                self.repair(core, now, wrong.map(|(symbol, _)| symbol).collect());
+            }
             Phase::Blaming(clues) => self.sentence(core, now, &clues, zero),
             Phase::Comparing => {
                 for (at, &is_same) in zero.iter().enumerate() {
@@ -295,6 +319,10 @@ impl CheckOp {
     fn blame(&mut self, core: &mut Core) {
         let word = self.word();
         let data = core.layout.data_symbols();
+        let known = self.known(core);
+        if known.len() >= data {
+            return self.prove(core, known); // C4
+        }
         let groups = self.groups(core);
         let size = groups[0].len();
         if word.have.len() < data + 2 * size {
@@ -322,6 +350,29 @@ impl CheckOp {
         self.phase = Phase::Blaming(clues);
     }
 
+    /// Symbols that are had and are what was written there last: from their records, or by their checksums.
+    fn known(&self, core: &Core) -> SymbolSet {
+        let word = self.word();
+        self.from_records.or(waiting(core, word, word.have))
+    }
+
+    /// Compares all others with what the known symbols say.
+    fn prove(&mut self, core: &mut Core, known: SymbolSet) {
+        let word = self.word();
+        let others: Vec<usize> = word.have.minus(known).iter().collect();
+        let sum = |&symbol: &usize| {
+            let mut sum = computed(core, word, known, symbol);
+            sum.push((1, word.place(symbol)));
+            sum
+        };
+        let sums = others.iter().map(sum).collect();
+        if self.ask(core, sums) {
+            self.phase = Phase::Proving(others);
+        } else {
+            self.give_no_sentence(); // What was written there does not match either.
+        }
+    }
+
     fn sentence(&mut self, core: &mut Core, now: Instant, clues: &[Clue], zero: &[bool]) {
         let groups = self.groups(core);
         let have = self.word().have;
@@ -340,11 +391,18 @@ impl CheckOp {
             Clue::Wrong { .. } | Clue::NotOnly(_) => None,
         });
         let wrong: SymbolSet = wrong.collect();
-        let row = self.word().row;
-        if wrong.iter().any(|symbol| core.verify.records.waits(core.layout.cell(row, symbol))) {
-            return self.give_no_sentence(); // C4
+        let known = self.known(core);
+        if wrong.and(known).is_empty() {
+            return self.repair(core, now, wrong);
         }
-        self.repair(core, now, wrong);
+        // C4: they match with what was there before.
+        let data = SymbolSet::first(core.layout.data_symbols());
+        let redundant = have.minus(data);
+        let is_of_data = wrong.minus(known.and(data)).is_empty() && data.minus(have).is_empty();
+        match is_of_data && redundant.and(known).is_empty() {
+            true => self.repair(core, now, redundant),
+            false => self.give_no_sentence(),
+        }
     }
 
     /// C2.
@@ -471,6 +529,12 @@ fn erased(core: &Core, word: &Codeword) -> SymbolSet {
         false => word.listed.and(SymbolSet::first(core.layout.data_symbols())),
     };
     word.damaged.or(word.unknown).minus(for_good).minus(word.have).and(word.usable)
+}
+
+/// Those of these symbols of a codeword that wait to be read back.
+fn waiting(core: &Core, word: &Codeword, symbols: SymbolSet) -> SymbolSet {
+    let waits = |symbol: &usize| core.verify.records.waits(core.layout.cell(word.row, *symbol));
+    symbols.iter().filter(waits).collect()
 }
 
 /// Sums over these symbols that are zero if the symbols match: one for each symbol that is left over.

@@ -14,17 +14,25 @@
 //!        +---+ a sector is damaged, or a drive was lost: others are asked
 //! ```
 //!
+//! Before it is written its codewords are looked at: what is redundant there may be stale, and is written with it
+//! ([`beside`]).
+//!
 //! Whether it has helped shows when the sectors are read back once more.
 //!
 //! # Invariants
 //!
 //! - ME1. What is written has the checksum of what was written there last, or is that itself (VF4).
 //! - ME2. Nothing waits in the journal for these sectors, and nothing else uses their stripes.
+//! - ME3. What is redundant is written only where the others match with what the drive had before, or is a copy; and where it
+//!   does not wait to be read back itself.
+
+mod beside;
 
 use levelhead_block::{BufId, Command, Durability, Effort, Outcome, Place, Segment, ZeroTail};
 use levelhead_erasure::SymbolSet;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Sectors};
 
+use self::beside::{Clue, Own, Stale};
 use crate::action::{Action, SubId};
 use crate::core::{Core, Enqueue, OpId, Purpose};
 use crate::drives::Fate;
@@ -68,6 +76,8 @@ pub(crate) struct MendOp {
     bufs: Vec<BufId>,
     /// Where in it the bytes are that may be right.
     found: Vec<Segment>,
+    /// What its drive has there now.
+    before: Option<Recall>,
     phase: Phase,
 }
 
@@ -97,13 +107,18 @@ enum Source {
     Others,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Phase {
     Recalling,
     Reading,
     /// Checksums of what was found are on their way.
     Summing(Source),
-    Writing(SubId),
+    /// What is right is found; its codewords and what its drive has are being read.
+    Looking,
+    /// Sums over them are on their way.
+    Comparing(Vec<Clue>),
+    /// Its own sectors, and what is redundant beside them.
+    Writing(Vec<SubId>),
     Done(Mended),
 }
 
@@ -113,7 +128,8 @@ impl MendOp {
         let fetch = Fetch::new(op, u64::MAX - op, None);
         let (recalls, bufs, found) = Default::default();
         let phase = Phase::Done(Mended::Later);
-        let mut mend = Self { op, span, fetch, recalls, bufs, found, phase };
+        let before = None;
+        let mut mend = Self { op, span, fetch, recalls, bufs, found, before, phase };
         let Span { drive, part } = span;
         let cell = |lba| Cell { drive, lba };
         let is_whole = core.verify.records.left_of(drive, part) == [part];
@@ -128,7 +144,7 @@ impl MendOp {
             mend.bufs.push(buf);
             let sectors = part.extent.sectors.get() as u32;
             mend.found = vec![Segment { place: Place { buf, sector: part.offset }, sectors }];
-            mend.write(core, now);
+            mend.look(core, now);
         } else {
             mend.recall(core, now);
         }
@@ -165,6 +181,11 @@ impl MendOp {
     pub(crate) fn handle_recalled(&mut self, core: &mut Core, recalled: Recalled<'_>) {
         let Recalled { sub, buf, outcome } = recalled;
         self.bufs.extend(buf);
+        if let Some(before) = self.before.as_mut().filter(|before| before.sub == sub) {
+            before.is_pending = false;
+            before.buf = buf.filter(|_| outcome.is_good());
+            return;
+        }
         let recall = self.recalls.iter_mut().find(|recall| recall.sub == sub);
         let recall = recall.expect("it has asked for this");
         recall.is_pending = false;
@@ -188,6 +209,13 @@ impl MendOp {
     /// These drives are silent: what the journal had is not waited for any more where one of them has it. Returns whether it was.
     pub(crate) fn note_silent(&mut self, core: &mut Core, now: Instant, silent: DriveSet) -> bool {
         let is_held = |recall: &Recall| recall.is_pending && silent.contains(recall.ring);
+        if matches!(self.phase, Phase::Looking) {
+            let is_asked = !self.fetch.pending_drives().and(silent).is_empty();
+            self.fetch.leave(core, now, silent);
+            let before = self.before.take_if(|before| is_held(before));
+            before.iter().for_each(|before| core.abandon(now, before.sub));
+            return is_asked || before.is_some();
+        }
         if !self.recalls.iter().any(is_held) {
             return false;
         }
@@ -229,9 +257,9 @@ impl MendOp {
 
     /// Its write has ended. If its drive is lost by that, it is lost already.
     pub(crate) fn handle_written(&mut self, core: &Core, sub: SubId) {
-        if let Phase::Writing(writing) = self.phase
-            && writing == sub
-        {
+        let Phase::Writing(pending) = &mut self.phase else { return };
+        pending.retain(|&writing| writing != sub);
+        if pending.is_empty() {
             let is_there = core.drives.present().contains(self.span.drive);
             self.phase = Phase::Done(if is_there { Mended::Written } else { Mended::Never });
         }
@@ -252,10 +280,10 @@ impl MendOp {
         match source {
             Source::Rings if is_right => {
                 core.counters.verify_recalled += 1;
-                self.write(core, now);
+                self.look(core, now);
             }
             Source::Rings => self.turn_to_others(core),
-            Source::Others if is_right => self.write(core, now),
+            Source::Others if is_right => self.look(core, now),
             Source::Others => self.phase = Phase::Done(Mended::Never),
         }
     }
@@ -265,6 +293,13 @@ impl MendOp {
         if matches!(self.phase, Phase::Reading) && self.fetch.subs.is_empty() {
             self.fetch.handle_lost(core);
             self.read(core, now);
+        }
+        let is_asked = |before: &Recall| before.is_pending;
+        if matches!(self.phase, Phase::Looking)
+            && self.fetch.subs.is_empty()
+            && !self.before.as_ref().is_some_and(is_asked)
+        {
+            self.compare(core, now);
         }
         let Phase::Done(mended) = self.phase else { return None };
         self.fetch.close(core, now, true, None);
@@ -299,8 +334,7 @@ impl MendOp {
             }
         }
         if !wishes.is_empty() {
-            let manner = Manner { effort: Effort::Full, end: End::Tail, fate: Fate::Certain };
-            self.fetch.ask(core, now, &wishes, manner);
+            self.fetch.ask(core, now, &wishes, MANNER);
             return;
         }
         let buf = core.acquire(self.span.part.extent.sectors);
@@ -314,19 +348,126 @@ impl MendOp {
         let sectors = self.span.part.extent.sectors.get() as u32;
         self.found = vec![Segment { place: Place { buf, sector: 0 }, sectors }];
         if !core.carries_content() {
-            return self.write(core, now);
+            return self.write(core, now, Vec::new());
         }
         self.phase = Phase::Summing(Source::Others);
         core.actions.push_back(Action::Digest { id: self.op, of: self.found.clone() });
     }
 
-    fn write(&mut self, core: &mut Core, now: Instant) {
+    /// Reads what is beside it and what its drive has, where that may say that something redundant is stale.
+    fn look(&mut self, core: &mut Core, now: Instant) {
+        let is_asked = core.code.is_some() && core.carries_content() && !core.has_failed();
+        if !is_asked || !core.drives.silent().without(core.drives.lost()).is_empty() {
+            return self.write(core, now, Vec::new());
+        }
+        if self.fetch.codewords.is_empty() {
+            self.begin_words(core);
+        }
+        self.fetch.handle_lost(core);
+        let wish = |(word, codeword): (usize, &Codeword)| {
+            let known = codeword.tried.or(codeword.have).or(codeword.damaged);
+            Wish { word, symbols: codeword.usable.minus(known) }
+        };
+        let wishes = self.fetch.codewords.iter().enumerate().map(wish);
+        let wishes: Vec<Wish> = wishes.filter(|wish| !wish.symbols.is_empty()).collect();
+        self.fetch.ask(core, now, &wishes, MANNER);
+        let Span { drive, part } = self.span;
+        let sectors = part.extent.sectors.get() as u32;
+        let place = Place { buf: core.name_buf(), sector: 0 };
+        let what = Enqueue {
+            purpose: Purpose::Recall(self.op),
+            drive,
+            command: Command::Read {
+                extent: core.area.on_drive(part.extent),
+                effort: Effort::Full,
+            },
+            segments: vec![Segment { place, sectors }],
+            origin: core.own_origin(),
+            end: End::Tail,
+            fate: Fate::Certain,
+            since: None,
+        };
+        let sub = core.enqueue(now, what);
+        self.before = Some(Recall { sub, ring: drive, sectors, is_pending: true, buf: None });
+        self.phase = Phase::Looking;
+    }
+
+    /// Sectors of it that are symbols of a codeword.
+    fn own(&self, core: &Core, word: &Codeword) -> Vec<Own> {
+        let first = self.span.part.extent.lba;
+        let own = |symbol| {
+            let Cell { lba, .. } = core.layout.cell(word.row, symbol);
+            let sector = (lba - first).get() as u32;
+            let written = beside::place_at(&self.found, sector);
+            let buf = self.before.as_ref().and_then(|before| before.buf);
+            Own { symbol, written, on_drive: buf.map(|buf| Place { buf, sector }) }
+        };
+        word.subject.iter().map(own).collect()
+    }
+
+    /// Has compared what was read.
+    fn compare(&mut self, core: &mut Core, now: Instant) {
+        let (mut clues, mut sums) = (Vec::new(), Vec::new());
+        for (at, word) in self.fetch.codewords.iter().enumerate() {
+            for (clue, sum) in beside::clues(core, at, word, &self.own(core, word)) {
+                clues.push(clue);
+                sums.push(sum);
+            }
+        }
+        if sums.is_empty() {
+            return self.write(core, now, Vec::new());
+        }
+        self.phase = Phase::Comparing(clues);
+        core.actions.push_back(Action::Check { op: self.op, sums });
+    }
+
+    /// Which of the sums were zero.
+    pub(crate) fn handle_checked(&mut self, core: &mut Core, now: Instant, zero: &[bool]) {
+        let Phase::Comparing(clues) = &mut self.phase else {
+            unreachable!("operation {} has compared nothing", self.op)
+        };
+        let clues = std::mem::take(clues).into_iter();
+        let seen: Vec<(Clue, bool)> = clues.zip(zero.iter().copied()).collect();
+        self.fetch.handle_lost(core);
+        let mut stale = Vec::new();
+        for (at, word) in self.fetch.codewords.iter().enumerate() {
+            stale.extend(beside::stale(core, at, word, &self.own(core, word), &seen));
+        }
+        self.write(core, now, stale);
+    }
+
+    /// Writes it, and what is stale beside it.
+    fn write(&mut self, core: &mut Core, now: Instant, stale: Vec<Stale>) {
         let Span { drive, part } = self.span;
         if !core.drives.present().contains(drive) || core.has_failed() {
             self.phase = Phase::Done(Mended::Never);
             return;
         }
-        let extent = part.extent;
+        core.counters.verify_writes += 1;
+        core.counters.verify_beside += stale.len() as u64;
+        let mut writes = vec![self.enqueue(core, now, drive, part.extent, self.found.clone())];
+        if !stale.is_empty() {
+            let buf = core.acquire(Sectors::new(stale.len() as u64));
+            self.bufs.push(buf);
+            for (Stale { cell, from }, sector) in stale.into_iter().zip(0..) {
+                let place = Place { buf, sector };
+                core.combine(place, from);
+                let extent = Extent::new(cell.lba, Sectors::new(1));
+                let segments = vec![Segment { place, sectors: 1 }];
+                writes.push(self.enqueue(core, now, cell.drive, extent, segments));
+            }
+        }
+        self.phase = Phase::Writing(writes);
+    }
+
+    fn enqueue(
+        &self,
+        core: &mut Core,
+        now: Instant,
+        drive: DriveIdx,
+        extent: Extent,
+        segments: Vec<Segment>,
+    ) -> SubId {
         // A chance of its own: what has happened to the write need not happen to this one.
         let origin = core.own_origin();
         let (durability, zero_tail) = (Durability::Durable, ZeroTail::None);
@@ -334,16 +475,17 @@ impl MendOp {
             purpose: Purpose::Op(self.op),
             drive,
             command: Command::Write { extent, durability, zero_tail },
-            segments: self.found.clone(),
+            segments,
             origin,
             end: End::Tail,
             fate: Fate::Certain,
             since: None,
         };
-        core.counters.verify_writes += 1;
-        self.phase = Phase::Writing(core.enqueue(now, what));
+        core.enqueue(now, what)
     }
 }
+
+const MANNER: Manner = Manner { effort: Effort::Full, end: End::Tail, fate: Fate::Certain };
 
 /// The stripes that sectors of a drive lie in.
 pub(crate) fn stripes_of(layout: &Layout, span: &Span) -> std::ops::Range<u64> {

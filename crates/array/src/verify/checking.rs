@@ -506,7 +506,7 @@ impl Array {
                 cut(part, flawed.extent.end(), part.extent.end()),
             ] {
                 if right.extent.sectors > Sectors::ZERO {
-                    self.core.verify.records.note_checked(drive, right);
+                    self.note_right(now, drive, right);
                 }
             }
             self.note_flawed(now, Flawed { drive, part: flawed }, part, is_unreadable);

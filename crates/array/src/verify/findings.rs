@@ -6,7 +6,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Nanos, Sectors};
 
 use super::records::{Part, Stage};
 use super::settings::{Promise, VerifyMode};
-use super::state::Flawed;
+use super::state::{Flawed, Mending};
 use crate::background::progress::{Blame, ScrubState};
 use crate::core::OpId;
 use crate::durable::membership::Why;
@@ -53,9 +53,10 @@ pub struct VerifyStatus {
     pub memory_bytes: u64,
     /// Flawed writes that were found.
     pub found: u64,
-    /// Those of them that were mended and found right then.
+    /// Those of them that were mended and found right then, and of which no flaw is `not_mended`.
     pub mended: u64,
-    /// Flaws that could not be mended, and were not since: what is read there brings errors. Those that wait are among `waiting`.
+    /// Flaws that could not be mended, and were not since: what is read there brings errors until it is written again. Those that wait
+    /// are among `waiting`.
     pub not_mended: u64,
     /// Percent of the commands that clients waited for that found a read of the verification at their drive.
     pub delayed_percent: f64,
@@ -142,6 +143,7 @@ impl Array {
     fn note_not_mended(&mut self, now: Instant, flawed: Flawed) {
         let Flawed { drive, part } = flawed;
         self.checks.flaws.not_mended += 1;
+        self.core.verify.records.note_not_mended(part.write);
         self.tell_mended(now, drive, part.extent, false);
         let is_redundant = self.core.is_redundant(self.core.layout.stripes());
         let can_spare = self.core.drives.can_spare(DriveSet::EMPTY.with(drive));
@@ -225,14 +227,15 @@ impl Array {
         let drive = flawed.drive;
         left.for_each(|part| self.checks.flawed.push_front(Flawed { drive, part }));
         let op = self.claim(now, Start::Mend(Span { drive, part: first }));
-        self.core.verify.mending = op;
+        self.core.verify.mending = op.map(|op| Mending { op, drive });
         Moved::Yes
     }
 
     /// What was found is being mended, or cannot be.
     pub(crate) fn note_mend_ended(&mut self, now: Instant, op: OpId, span: Span, mended: Mended) {
-        assert_eq!(self.core.verify.mending.take(), Some(op), "VF4: one at a time");
         let Span { drive, part } = span;
+        let mending = self.core.verify.mending.take();
+        assert_eq!(mending, Some(Mending { op, drive }), "VF4: one at a time");
         let flawed = Flawed { drive, part };
         match mended {
             Mended::Written => self.core.verify.records.note_mended(drive, part),
@@ -251,7 +254,7 @@ impl Array {
 
     /// Something of these stripes is right again: it may say what others should be of which nothing did.
     pub(crate) fn look_again(&mut self, stripes: Range<u64>) {
-        let core = &self.core;
+        let core = &mut self.core;
         let flaws = &mut self.checks.flaws;
         for Flawed { drive, part } in std::mem::take(&mut flaws.unknown) {
             let own = stripes_of(&core.layout, &Span { drive, part });
@@ -260,6 +263,7 @@ impl Array {
             }
             if own.start < stripes.end && stripes.start < own.end {
                 flaws.not_mended -= 1;
+                core.verify.records.note_tried_again(part.write);
                 self.checks.flawed.push_back(Flawed { drive, part });
             } else {
                 flaws.unknown.push_back(Flawed { drive, part });

@@ -11,7 +11,8 @@
 //!
 //! A *record* is what is known of one sub-write: its bytes while there is room for them, and a checksum of each sector
 //! otherwise. A write of the same sectors ends it when it goes out to the drive; what it does not cover is checked all
-//! the same. Nothing of this is written anywhere: after a crash nothing waits, nothing is lost, and a scrub reads it all.
+//! the same. Nothing of this is written anywhere: after a crash nothing waits. Of what was not stored and not read back before, the
+//! journal still has what is not over, and writes that to its place again; of the rest a scrub finds what does not match.
 //!
 //! What answers the read is the drive's business: the read has [`Effort::Medium`](levelhead_block::Effort::Medium), and
 //! what that is worth of each drive ([`Promise`]) the runtime knows, or what such reads take says it (`promises.rs`).
@@ -25,7 +26,7 @@
 //!   the record's checksum, or it counts as damaged.
 //! - VF4. A sector is mended with what its record says: with its bytes, or with what a ring of the journal still has or the
 //!   other drives give, if that has its checksum. That is written while nothing else uses the stripe and nothing of the sector waits in the journal, and
-//!   keeps the record.
+//!   keeps the record. What is redundant and counts what the drive has there instead is written with it (ME3).
 //! - VF5. Bytes are within their room and everything else is within its own, always ([`Room`]).
 //! - VF6. The read of a drive begins when the drive has had nothing to do for the wait, and while no other drive of its
 //!   group is being checked; other than that only where room presses, as a step of the [`Budget`](crate::Budget).

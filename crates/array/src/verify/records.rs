@@ -52,7 +52,8 @@ pub(crate) struct Tally {
     pub(crate) unverified: u64,
     /// Those of which something was found that was not stored,
     pub(crate) found: u64,
-    /// and of these the ones that were mended, and read back to the end or superseded.
+    /// and of these the ones of which something was mended and nothing is left that could not be, read back to the end or
+    /// superseded.
     pub(crate) mended: u64,
 }
 
@@ -120,6 +121,8 @@ struct Write {
     left: u32,
     end: End,
     flaw: FlawState,
+    /// Its flaws that could not be mended, and were not since.
+    not_mended: u32,
     proof: Proof,
 }
 
@@ -302,8 +305,9 @@ impl Records {
         let sectors = u32::try_from(sectors.get()).expect("a command has less than 2^32 sectors");
         let proof = Proof::Sums(Vec::new());
         let (first, left, end) = (extent.lba, sectors, End::Superseded);
-        let flaw = FlawState::None;
-        self.writes.insert(write, Write { drive, first, sectors, left, end, flaw, proof });
+        let (flaw, not_mended) = (FlawState::None, 0);
+        self.writes
+            .insert(write, Write { drive, first, sectors, left, end, flaw, not_mended, proof });
         let run = Run { write, offset: 0, sectors, mends: 0, stage: Stage::Waiting };
         self.drives[drive.as_usize()].insert(extent.lba, run);
         Some(Begun { write, keeps })
@@ -407,6 +411,21 @@ impl Records {
             self.tally.found += 1;
         }
         is_first
+    }
+
+    /// A flaw of a write could not be mended: the write does not count as mended while that is so, also if the flaw is written
+    /// over then.
+    pub(crate) fn note_not_mended(&mut self, write: u64) {
+        if let Some(write) = self.writes.get_mut(&write) {
+            write.not_mended += 1;
+        }
+    }
+
+    /// Such a flaw is to be mended once more.
+    pub(crate) fn note_tried_again(&mut self, write: u64) {
+        let write = self.writes.get_mut(&write).expect("it has a run");
+        assert!(write.not_mended > 0, "it was noted");
+        write.not_mended -= 1;
     }
 
     /// These sectors of a write, or what it still has of them, were read back and are right.
@@ -514,7 +533,8 @@ impl Records {
             End::Checked => self.tally.verified += 1,
             End::GivenUp => self.tally.unverified += 1,
         }
-        if write.flaw == FlawState::Mended && write.end != End::GivenUp {
+        let is_mended = write.flaw == FlawState::Mended && write.not_mended == 0;
+        if is_mended && write.end != End::GivenUp {
             self.tally.mended += 1;
         }
         self.sums -= WRITE_COST;
@@ -696,6 +716,38 @@ mod tests {
         let tally = Tally { writes: 2, verified: 2, ..Tally::default() };
         assert_eq!((records.tally(), records.memory()), (tally, 0));
         assert_eq!(records.take_freed().len(), 2);
+    }
+
+    /// Two flaws of one write, apart: what becomes of each decides whether the write counts as mended.
+    #[test]
+    fn write_counts_as_mended_unless_one_of_its_flaws_could_not_be() {
+        enum Fate {
+            WrittenOver,
+            NotMended,
+            TriedAgain,
+        }
+        for (fate, expected) in
+            [(Fate::WrittenOver, 1), (Fate::NotMended, 0), (Fate::TriedAgain, 1)]
+        {
+            let mut records = records(100, SUMS_ROOM);
+            let name = write(&mut records, extent(10, 6)).unwrap();
+            let part = |lba, offset| Part { write: name, extent: extent(lba, 2), offset };
+            records.note_checked(DRIVE, part(12, 2));
+            assert!(records.note_flaw(name) && !records.note_flaw(name), "one write");
+            records.note_mended(DRIVE, part(10, 0));
+            match fate {
+                Fate::WrittenOver => {}
+                Fate::NotMended => records.note_not_mended(name),
+                Fate::TriedAgain => {
+                    records.note_not_mended(name);
+                    records.note_tried_again(name);
+                }
+            }
+            records.note_checked(DRIVE, part(10, 0));
+            records.supersede(DRIVE, extent(14, 2));
+            let Tally { found, mended, verified, .. } = records.tally();
+            assert_eq!((found, mended, verified), (1, expected, 1));
+        }
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub(crate) struct Verify {
     /// Reads that wait for the checksums of what they have brought, while their operations wait for them (VF3).
     pub(crate) held: BTreeSet<SubId>,
     /// The operation that mends.
-    pub(crate) mending: Option<OpId>,
+    pub(crate) mending: Option<Mending>,
     /// For every drive when it has ended anything else last.
     ended: Vec<Instant>,
     /// For every drive when it has ended a write in place last.
@@ -32,6 +32,13 @@ pub(crate) struct Verify {
     asked: u64,
     /// Those of them that found such a read at their drive.
     delayed: u64,
+}
+
+/// An operation that mends sectors of a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mending {
+    pub(crate) op: OpId,
+    pub(crate) drive: DriveIdx,
 }
 
 /// What a write has sent to its drive.
@@ -140,9 +147,10 @@ impl Verify {
         self.ended[drive.as_usize()]
     }
 
-    /// Whether an operation mends what a record says, so that the record stays.
-    pub(crate) fn is_mended_by(&self, op: OpId) -> bool {
-        self.mending == Some(op)
+    /// Whether an operation mends what a record of a drive says, so that the record stays. What it writes beside is a write like
+    /// others.
+    pub(crate) fn is_mended_by(&self, op: OpId, drive: DriveIdx) -> bool {
+        self.mending == Some(Mending { op, drive })
     }
 
     /// Whether the sector of a drive at each of these offsets has another checksum than it should.

@@ -49,7 +49,7 @@ impl Harm {
     }
 }
 
-const SMALL: Budget = Budget {
+pub(crate) const SMALL: Budget = Budget {
     step: Sectors::new(64),
     memory: Sectors::new(1 << 10),
     pause: Nanos::from_millis(20),

@@ -100,6 +100,7 @@ fn status_tells_what_an_array_does_while_it_serves() {
         "verify_found",
         "verify_mended",
         "verify_reads",
+        "verify_beside",
         "verify_recalled",
         "verify_records",
         "verify_writes",

@@ -37,6 +37,8 @@ pub struct Aim {
     pub fills: bool,
     /// How what is written is read back, if it is.
     pub verify: Option<VerifySettings>,
+    /// Of how many writes in place a disk stores one only in part, or nothing of it, or all if that is 0.
+    pub lies: u64,
     /// A piece of a journal has from 10 sectors to this many more.
     pub more_space: u64,
     /// How often mishaps come.
@@ -116,6 +118,7 @@ impl Aim {
         seeks_damage: false,
         fills: false,
         verify: None,
+        lies: 0,
         more_space: 24,
         odds: Odds::DEFAULT,
     };
@@ -272,8 +275,27 @@ impl Aim {
         ..Self::COPIES
     };
 
+    /// Disks do not store all that is written in place, and it is read back; the power fails before, meanwhile and after.
+    pub const LIES: Self = Self {
+        lies: 12,
+        writes: 12,
+        one_of: 3,
+        odds: Odds {
+            announced: 0,
+            unsynced: 0,
+            loss: 0,
+            trouble: 0,
+            record: 0,
+            place: 0,
+            loss_again: 0,
+            ..Odds::DEFAULT
+        },
+        verify: Some(VerifySettings { wait: Nanos::from_micros(300), ..VerifySettings::IDLE }),
+        ..Self::DEFAULT
+    };
+
     /// Each aim, and its name.
-    pub const ALL: [(&'static str, Self); 18] = [
+    pub const ALL: [(&'static str, Self); 19] = [
         ("short", Self::DEFAULT),
         ("long", Self::LONG),
         ("focused", Self::FOCUSED),
@@ -292,5 +314,6 @@ impl Aim {
         ("fills", Self::FILLS),
         ("verified", Self::VERIFIED),
         ("verified-at-once", Self::VERIFIED_AT_ONCE),
+        ("lies", Self::LIES),
     ];
 }

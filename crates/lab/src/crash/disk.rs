@@ -1,6 +1,6 @@
 //! A disk of a crash swarm: what it has stored for good, and what a crash may take away.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use levelhead_block::Durability;
@@ -39,6 +39,8 @@ pub struct Disk {
     cache: Vec<Cached>,
     /// Sectors that it does not give until they are written.
     pub(crate) bad: BTreeSet<Lba>,
+    /// Sectors that it says it has written, and has not: what was to be there.
+    unstored: BTreeMap<Lba, Sector>,
     manners: Manners,
 }
 
@@ -47,7 +49,8 @@ impl Disk {
     pub fn new(size: Sectors, manners: Manners) -> Self {
         let zeroes: Sector = vec![0; SECTOR_SIZE].into();
         let medium = vec![zeroes; size.as_usize()];
-        Self { medium, cache: Vec::new(), bad: BTreeSet::new(), manners }
+        let (cache, bad, unstored) = Default::default();
+        Self { medium, cache, bad, unstored, manners }
     }
 
     /// A new one of the same kind.
@@ -86,6 +89,7 @@ impl Disk {
     pub fn write(&mut self, extent: Extent, bytes: &[u8]) {
         for (lba, sector) in extent.iter().zip(bytes.chunks_exact(SECTOR_SIZE)) {
             self.bad.remove(&lba);
+            self.unstored.remove(&lba);
             self.cache.push(Cached { lba, bytes: sector.into() });
         }
     }
@@ -98,8 +102,26 @@ impl Disk {
         self.cache.retain(|cached| !extent.contains(cached.lba));
         for (lba, sector) in extent.iter().zip(bytes.chunks_exact(SECTOR_SIZE)) {
             self.bad.remove(&lba);
+            self.unstored.remove(&lba);
             self.medium[lba.get() as usize] = sector.into();
         }
+    }
+
+    /// A write has ended well, and nothing of it was stored.
+    pub(crate) fn pretend(&mut self, extent: Extent, bytes: &[u8]) {
+        for (lba, sector) in extent.iter().zip(bytes.chunks_exact(SECTOR_SIZE)) {
+            self.unstored.insert(lba, sector.into());
+        }
+    }
+
+    /// Sectors of writes that it has not stored, and that were not written since.
+    pub(crate) fn unstored(&self) -> impl Iterator<Item = Lba> {
+        self.unstored.keys().copied()
+    }
+
+    /// Whether a sector is not what was written there last.
+    pub(crate) fn is_stale(&self, lba: Lba) -> bool {
+        self.unstored.get(&lba).is_some_and(|bytes| bytes != self.sector(lba))
     }
 
     /// A flush has ended.

@@ -7,6 +7,7 @@ use levelhead_stats::Rng;
 use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, SECTOR_SIZE, Sectors};
 
 use super::disk::Disk;
+use super::lies::Doubts;
 use super::promise::Promise;
 
 /// A write that was inside a disk when the power failed.
@@ -41,6 +42,7 @@ pub struct Image {
     pub(crate) replaced: Vec<Replaced>,
     /// Disks with a sector of a journal that has become unreadable since the last recovery was over.
     pub(crate) spoilt: DriveSet,
+    pub(crate) doubts: Doubts,
 }
 
 impl Image {

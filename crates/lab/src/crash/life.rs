@@ -9,6 +9,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Lba, Sectors};
 
 use super::aim::{Aim, Odds};
 use super::image::{Image, assemble, journal_of, places_of};
+use super::lies::Doubts;
 use super::machine::{Machine, Start, Trouble, Wrong};
 use super::make::Make;
 use super::promise::Promise;
@@ -36,6 +37,7 @@ impl Run<'_> {
             unfilled: DriveSet::EMPTY,
             replaced: Vec::new(),
             spoilt: DriveSet::EMPTY,
+            doubts: Doubts::default(),
         };
         let machine = self.start(image, DriveSet::EMPTY)?;
         self.life(machine, 0)
@@ -54,9 +56,19 @@ impl Run<'_> {
         let has_patience = self.odds().trouble > 0 && self.rng.below(2) == 0;
         let patience = has_patience.then_some(Patience::DEFAULT);
         let (rules, seed) = (self.aim.rules, self.rng.bits());
-        let Aim { slow_books, slow_aside, fills, verify, .. } = self.aim;
-        let start =
-            Start { image, hidden, rules, patience, slow_books, slow_aside, fills, verify, seed };
+        let Aim { slow_books, slow_aside, fills, verify, lies, .. } = self.aim;
+        let start = Start {
+            image,
+            hidden,
+            rules,
+            patience,
+            slow_books,
+            slow_aside,
+            fills,
+            verify,
+            lies,
+            seed,
+        };
         Machine::start(start)
     }
 
@@ -129,6 +141,7 @@ impl Run<'_> {
         }
         self.tally.logged_again += machine.array.counters().journal_logged_again;
         self.tally.read_back += machine.array.counters().verify_reads;
+        self.tally.flawed += machine.array.counters().verify_found;
         machine.trouble = None;
         machine.flush(); // What is read from now on outlasts a crash.
         machine.verify(&mut self.rng)?;
@@ -222,6 +235,7 @@ impl Run<'_> {
     fn crash(&mut self, mut image: Image, depth: u32) -> Result<(), String> {
         image.crash(&mut self.rng);
         self.tally.images += 1;
+        self.tally.doubtful += u64::from(image.doubts.is_some());
         let known = assemble(&image.disks, image.dead, image.lost)?;
         // What is being filled is of no use before enough disks say that it is full.
         let mut gone = known.absent.or(known.assembly.filling).or(image.unfilled);
@@ -291,7 +305,8 @@ impl Run<'_> {
             return self.crash(machine.image(), depth + 1);
         }
         machine.verify(&mut self.rng)?;
-        if is_valid && machine.given_up > 0 {
+        self.tally.unstored += u64::from(machine.has_unstored());
+        if is_valid && machine.given_up > 0 && !machine.doubts.is_some() {
             return Err(format!("{} sectors were given up without need", machine.given_up));
         }
         self.tally.given_up += machine.given_up;

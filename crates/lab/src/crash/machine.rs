@@ -1,5 +1,6 @@
 //! A machine with an array over the disks of a crash swarm. Who ends first is drawn, and so is when time passes.
 
+mod doubts;
 mod inside;
 mod steps;
 
@@ -26,6 +27,7 @@ use levelhead_units::{DriveIdx, DriveSet, Extent, Instant, Lba, Nanos, Sectors};
 use self::inside::{Inside, Of};
 use super::disk::Disk;
 use super::image::{Assembled, Image, Replaced, Torn, assemble, is_member, with_bad_places};
+use super::lies::{Doubts, Liar};
 use super::promise::{Promise, Sent};
 
 /// What is wrong with a disk for a time.
@@ -62,6 +64,8 @@ pub(crate) struct Start {
     /// Whether disks are filled stripe by stripe.
     pub(crate) fills: bool,
     pub(crate) verify: Option<VerifySettings>,
+    /// Of how many writes in place a disk does not store one.
+    pub(crate) lies: u64,
     pub(crate) seed: u64,
 }
 
@@ -132,14 +136,16 @@ pub struct Machine {
     pub(crate) given_up: u64,
     /// Sectors that are damaged.
     pub(crate) damaged: u64,
+    liar: Liar,
+    pub(crate) doubts: Doubts,
 }
 
 impl Machine {
     /// Finds the array on its disks and starts it.
     pub(crate) fn start(start: Start) -> Result<Self, String> {
-        let Start { image, hidden, rules, patience, slow_books, slow_aside, fills, verify, seed } =
-            start;
-        let Image { disks, promise, lost, dead, unfilled, spoilt, .. } = image;
+        let Start { image, hidden, rules, patience, slow_books, slow_aside, .. } = start;
+        let Start { fills, verify, lies, seed, .. } = start;
+        let Image { disks, promise, lost, dead, unfilled, spoilt, doubts, .. } = image;
         let replaced = Vec::new();
         let Assembled { assembly, returning, .. } = assemble(&disks, hidden, lost)?;
         if let Some(doubt) = assembly.doubt {
@@ -203,7 +209,10 @@ impl Machine {
             broken: None,
             given_up: 0,
             damaged: 0,
+            liar: Liar::new(lies, seed, assembly.area.clone()),
+            doubts,
         };
+        machine.excuse();
         machine.carry_out();
         Ok(machine)
     }
@@ -224,7 +233,8 @@ impl Machine {
         let replaced = self.replaced.clone();
         let is_mistaken = |coming: &Coming| coming.has_copy && is_member(&coming.disk);
         assert!(!self.coming.as_ref().is_some_and(is_mistaken), "CP1: it says that it is a member");
-        Image { disks, torn, promise, lost, dead, unfilled, replaced, spoilt }
+        let doubts = self.doubts_now();
+        Image { disks, torn, promise, lost, dead, unfilled, replaced, spoilt, doubts }
     }
 
     /// What was answered and must not have been.
@@ -390,6 +400,7 @@ impl Machine {
             true => self.array.handle_admit(self.now, drive),
             false => self.array.handle_sit_out(self.now, drive),
         };
+        self.excuse();
         self.carry_out();
         turned.is_ok() && !was_aside
     }
@@ -421,6 +432,7 @@ impl Machine {
     /// Reads the whole array and holds it against the promise.
     pub fn verify(&mut self, rng: &mut Rng) -> Result<(), String> {
         self.run_until_answered(rng)?;
+        self.excuse();
         let extent = Extent::new(Lba::ZERO, self.array.size());
         let id = self.ask(extent, None);
         self.run_until_answered(rng)?;
@@ -534,10 +546,7 @@ impl Machine {
                     extent,
                     flaw,
                     ..
-                })) if flaw != Flaw::Unreadable => {
-                    let how = format!("{extent:?} of drive {drive} was found {flaw:?}");
-                    self.note(Err(how)); // These disks store what they are given.
-                }
+                })) if flaw != Flaw::Unreadable => self.note_flawed(drive, extent),
                 Action::Event(_) => {}
                 Action::Answer(answer) => self.note_answer(answer),
             }

@@ -18,6 +18,7 @@
 pub mod aim;
 pub mod disk;
 pub mod image;
+mod lies;
 mod life;
 pub mod machine;
 pub mod make;
@@ -75,6 +76,12 @@ pub struct Tally {
     pub logged_again: u64,
     /// Reads of what was written.
     pub read_back: u64,
+    /// Writes that disks had not stored and that were found when they were read back.
+    pub flawed: u64,
+    /// Images of arrays some of whose disks had not stored something that was not read back yet.
+    pub doubtful: u64,
+    /// Those of them in which a sector was not what was written there last after the recovery.
+    pub unstored: u64,
     /// Disks that were taken back to be caught up.
     pub returned: u64,
     /// Images after which all of them were.

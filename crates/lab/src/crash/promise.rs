@@ -96,6 +96,13 @@ impl Promise {
         }
     }
 
+    /// Nothing is promised of these sectors until they are written again.
+    pub(crate) fn excuse(&mut self, sectors: impl IntoIterator<Item = Lba>) {
+        for lba in sectors {
+            self.sectors[lba.get() as usize].is_given_up = true;
+        }
+    }
+
     /// Whether the array keeps a list of damaged sectors.
     pub(crate) fn keeps_list(&self) -> bool {
         self.logs == Logs::Parts

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use levelhead_array::Submit;
 use levelhead_block::{Command, Data, Durability, Outcome, Piece, SectorSet};
-use levelhead_units::{Extent, Instant, Lba};
+use levelhead_units::{Extent, Instant, Lba, SECTOR_SIZE};
 
 use super::{Coming, Machine};
 
@@ -93,10 +93,13 @@ impl Machine {
             }
             Command::Write { extent, durability, .. } => {
                 let bytes: Vec<u8> = pieces.iter().flat_map(Piece::bytes).copied().collect();
+                let stored = self.liar.stores(extent);
+                let (first, rest) = bytes.split_at(stored.sectors.as_usize() * SECTOR_SIZE);
                 match durability {
-                    Durability::Cached => disk.write(extent, &bytes),
-                    Durability::Durable => disk.write_durably(extent, &bytes),
+                    Durability::Cached => disk.write(stored, first),
+                    Durability::Durable => disk.write_durably(stored, first),
                 }
+                disk.pretend(Extent::new(stored.end(), extent.sectors - stored.sectors), rest);
                 Outcome::GOOD
             }
             Command::Flush => {
