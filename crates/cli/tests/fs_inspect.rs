@@ -90,7 +90,8 @@ fn new_filesystem_is_shown_as_it_was_made() {
     for key in keys {
         number(&status, key);
     }
-    assert_eq!(status.as_object().unwrap().len(), keys.len());
+    assert_eq!(status["damaged"], Value::Array(vec![]));
+    assert_eq!(status.as_object().unwrap().len(), keys.len() + 1);
     assert_eq!(number(&status, "files"), 1);
     assert!(before == shelf.content(), "something was written");
     // The first sector is another's now.
