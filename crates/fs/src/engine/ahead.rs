@@ -49,6 +49,11 @@ struct OnItsWay {
 }
 
 impl Stream {
+    /// Whether it is known from where the next read would follow.
+    pub(super) fn has_begun(&self) -> bool {
+        self.next > 0
+    }
+
     /// Whether nothing is on its way.
     pub(super) fn is_idle(&self) -> bool {
         self.jobs.is_empty()
@@ -72,6 +77,9 @@ impl Stream {
 impl Filesystem {
     /// Pages of a file are read by a job: reads ahead, if they follow others. `end` is the page behind the file's last one.
     pub(super) fn read_ahead(&mut self, number: u64, asked: Pages, end: u64) {
+        if asked.from == 0 && asked.to >= end {
+            return; // Nothing can follow.
+        }
         // All readers together have no more on their way than the memory that keeps it.
         let others = self.jobs.values().filter(|job| matches!(job, Job::Ahead { .. })).count();
         let share = (1 + others / INSIDE_MAX) as u64;
@@ -107,7 +115,7 @@ impl Filesystem {
 
     /// Whether some of these pages are on their way; the job is ready then when they have come.
     pub(super) fn waits_for_ahead(&mut self, id: JobId, number: u64, asked: Pages) -> bool {
-        let Some(file) = self.files.get_mut(&number) else { return false };
+        let Some(file) = self.files.get_mut(number) else { return false };
         let mut on_their_way = file.stream.jobs.values_mut();
         let overlaps = |other: &Pages| other.from < asked.to && asked.from < other.to;
         match on_their_way.find(|on_its_way| overlaps(&on_its_way.pages)) {
@@ -147,7 +155,7 @@ impl Filesystem {
     }
 
     fn end_ahead(&mut self, id: JobId, number: u64) {
-        let Some(file) = self.files.get_mut(&number) else { return };
+        let Some(file) = self.files.get_mut(number) else { return };
         let ended = file.stream.jobs.remove(&id);
         // The next one was not begun.
         self.ready.extend(file.stream.jobs.keys().nth(INSIDE_MAX - 1));

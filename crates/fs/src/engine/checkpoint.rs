@@ -192,7 +192,7 @@ impl Filesystem {
     fn flush_places(&mut self) -> bool {
         let is_writing = !self.checkpoint.writing.is_empty()
             || self.subs.values().any(|inside| matches!(inside.what, Purpose::Place(_)));
-        let extents = self.written_places();
+        let extents = self.stale.written();
         if !self.keeps(Rule::Retire) && !extents.is_empty() {
             self.note_places(&extents);
             return true;

@@ -244,7 +244,7 @@ impl Filesystem {
     pub(super) fn oldest_needed(&self, durable: u64) -> u64 {
         let next =
             self.committing.as_ref().map_or(self.running.record, |committing| committing.record);
-        let stale = self.oldest_stale();
+        let stale = self.stale.oldest();
         let owed = self.owed.iter().filter(|owed| owed.freed_by > durable);
         let owed = owed.map(|owed| owed.record).min();
         let units = self.checkpoint.oldest();
@@ -463,7 +463,7 @@ impl Filesystem {
 
     /// Why a file that was to be synced is not all on the disk; said once.
     fn error_of(&mut self, sync: &Syncing) -> Option<Errno> {
-        self.files.get_mut(&sync.inode?)?.error.take()
+        self.files.get_mut(sync.inode?)?.error.take()
     }
 
     fn end_sync(&mut self, sync: &Syncing, answer: Answer) {

@@ -227,7 +227,7 @@ impl Filesystem {
             return Attempted::Waits;
         }
         if let Some(read) = self.take_sectors(id) {
-            let file = self.files.entry(number).or_default();
+            let file = self.files.open(number);
             let is_complement =
                 |(lba, target): &(&Lba, &Target)| target.extent.page_of(**lba).is_none();
             for (lba, target) in read.plan.targets.iter().filter(is_complement) {
@@ -242,7 +242,7 @@ impl Filesystem {
                 Attempted::Failed(errno) => return Attempted::Failed(errno),
             };
         let (mut brought, mut targets) = (Brought::default(), BTreeMap::new());
-        let file = self.files.entry(number).or_default();
+        let file = self.files.open(number);
         for (lba, Shared { target, pages }) in complements {
             let logged = self.logged.get(&lba).map(|logged| logged.page.clone());
             let held = logged.or_else(|| self.sectors.get(lba, target.sum));

@@ -113,7 +113,7 @@ impl Filesystem {
         let one = Extent::new(lba, Sectors::new(1));
         let may_write = !self.is_read_only()
             && !self.logged.contains_key(&lba)
-            && !self.stale.contains_key(&extent.lba)
+            && !self.stale.has(extent.lba)
             && !self.is_being_written(one)
             && self.can_do_without(&extent, lba, &bad);
         // Its place may have another owner by now; units that have left memory say nothing of that.

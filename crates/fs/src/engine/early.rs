@@ -147,7 +147,7 @@ impl Filesystem {
             && matches!(self.phase, Phase::Mounted)
             && !self.journal.is_filling();
         let room = self.early.room(&self.journal).min(self.running.logged_room(&self.journal));
-        let Some(file) = self.files.get(&number).filter(|_| is_wanted && room > 0) else {
+        let Some(file) = self.files.get(number).filter(|_| is_wanted && room > 0) else {
             return Attempted::Complete(());
         };
         let pages: Vec<u64> =
@@ -158,7 +158,7 @@ impl Filesystem {
             Attempted::Failed(errno) => return Attempted::Failed(errno),
         };
         let record = self.running.record;
-        let file = self.files.get_mut(&number).expect("it is being flushed");
+        let file = self.files.get_mut(number).expect("it is being flushed");
         for Candidate { page, place, sum } in found.into_iter().take(room) {
             let complement = place.complement;
             let is_known = self.logged.contains_key(&complement)
@@ -186,7 +186,7 @@ impl Filesystem {
     /// Whether a flush of a file is to bring pages that have come early.
     pub(super) fn brings_early(&self, number: u64) -> bool {
         self.files
-            .get(&number)
+            .get(number)
             .is_some_and(|file| file.brings_early && file.pages.values().any(Page::is_early))
     }
 
@@ -196,7 +196,7 @@ impl Filesystem {
         let mut has_begun = false;
         for inode in files {
             let has_early = |file: &File| !file.is_cut && file.pages.values().any(Page::is_early);
-            if self.files.get(&inode).is_some_and(has_early) {
+            if self.files.get(inode).is_some_and(has_early) {
                 let file = self.file(inode);
                 has_begun |= !file.is_flushing;
                 file.brings_early = true;
@@ -222,7 +222,7 @@ impl Filesystem {
             self.running.early.remove(&lba);
             self.running.dropped.insert(lba);
         }
-        if let Some(file) = self.files.get_mut(&inode) {
+        if let Some(file) = self.files.get_mut(inode) {
             let known = file.pages.range_mut(pages.from..pages.to);
             known.for_each(|(_, page)| page.early = Early::No);
             self.touched.insert(inode);

@@ -16,11 +16,22 @@ use crate::format::inode::Moment;
 use crate::ops::extents::Pages;
 use crate::request::{Attributes, Errno};
 
+/// Inodes that the caller knows, and what is in memory of some of them. There may be a million of the former.
+#[derive(Debug, Default)]
+pub(super) struct Files(BTreeMap<u64, Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// How often answers have named it that were not forgotten.
+    lookups: u64,
+    /// How often its content was changed, when something of it was in memory last.
+    version: u64,
+    file: Option<Box<File>>,
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct File {
-    /// How often answers have named it that were not forgotten.
-    pub(super) lookups: u64,
     pub(super) pages: BTreeMap<u64, Page>,
     /// Its size, where the inode on the disk has another one.
     pub(super) size: Option<u64>,
@@ -85,10 +96,55 @@ impl Page {
     }
 }
 
+impl Files {
+    /// What is in memory of an inode, if anything is.
+    pub(super) fn get(&self, inode: u64) -> Option<&File> {
+        self.0.get(&inode)?.file.as_deref()
+    }
+
+    pub(super) fn get_mut(&mut self, inode: u64) -> Option<&mut File> {
+        self.0.get_mut(&inode)?.file.as_deref_mut()
+    }
+
+    /// The same; from now on something is.
+    pub(super) fn open(&mut self, inode: u64) -> &mut File {
+        let Known { version, file, .. } = self.0.entry(inode).or_default();
+        file.get_or_insert_with(|| Box::new(File { version: *version, ..File::default() }))
+    }
+
+    /// An answer names an inode.
+    pub(super) fn look_up(&mut self, inode: u64) {
+        self.0.entry(inode).or_default().lookups += 1;
+    }
+
+    /// How often answers have named an inode that were not forgotten.
+    pub(super) fn lookups(&self, inode: u64) -> u64 {
+        self.0.get(&inode).map_or(0, |known| known.lookups)
+    }
+
+    /// Nothing that is in memory of an inode is needed any more.
+    fn close(&mut self, inode: u64) {
+        let Some(known) = self.0.get_mut(&inode) else { return };
+        if let Some(file) = known.file.take() {
+            known.version = file.version;
+        }
+        if known.lookups == 0 {
+            self.0.remove(&inode);
+        }
+    }
+
+    /// Those of which something is in memory.
+    #[cfg(test)]
+    pub(super) fn numbers(&self) -> Vec<u64> {
+        let open = self.0.iter().filter(|(_, known)| known.file.is_some());
+        open.map(|(&inode, _)| inode).collect()
+    }
+}
+
 impl Filesystem {
     pub(super) fn file(&mut self, inode: u64) -> &mut File {
         self.touched.insert(inode);
-        self.files.entry(inode).or_default()
+        self.files.open(inode)
     }
 
     /// Files of which something is in no transaction. Those that are known and were not touched since are not looked at: there may be a million.
@@ -98,7 +154,7 @@ impl Filesystem {
         let dirty: Vec<u64> = self.touched.iter().copied().collect();
         #[cfg(test)]
         {
-            let all = self.files.keys().copied().filter(|&inode| self.is_dirty(inode));
+            let all = self.files.numbers().into_iter().filter(|&inode| self.is_dirty(inode));
             assert_eq!(all.collect::<Vec<u64>>(), dirty, "all that is dirty was touched");
         }
         dirty
@@ -106,12 +162,13 @@ impl Filesystem {
 
     /// How often a file's content was changed.
     pub(super) fn version(&self, inode: u64) -> u64 {
-        self.files.get(&inode).map_or(0, |file| file.version)
+        let known = self.files.0.get(&inode);
+        known.map_or(0, |known| known.file.as_ref().map_or(known.version, |file| file.version))
     }
 
     /// What is known of an inode, with what is in memory alone.
     pub(super) fn effective(&self, attributes: Attributes) -> Attributes {
-        let Some(file) = self.files.get(&attributes.inode) else { return attributes };
+        let Some(file) = self.files.get(attributes.inode) else { return attributes };
         let size = file.size.unwrap_or(attributes.size);
         let modified = file.modified.unwrap_or(attributes.modified);
         let changed = match file.modified {
@@ -125,18 +182,19 @@ impl Filesystem {
 
     /// The caller does not know an inode any more.
     pub(super) fn forget(&mut self, inode: u64, count: u64) {
-        let Some(file) = self.files.get_mut(&inode) else { return };
-        file.lookups = file.lookups.saturating_sub(count);
+        let Some(known) = self.files.0.get_mut(&inode) else { return };
+        known.lookups = known.lookups.saturating_sub(count);
         self.let_go(inode);
     }
 
     /// An inode without names that no caller knows goes.
     pub(super) fn let_go(&mut self, inode: u64) {
-        let Some(file) = self.files.get_mut(&inode) else { return };
-        if file.lookups > 0 {
+        if self.files.lookups(inode) > 0 {
             return;
         }
-        if file.is_orphan {
+        if let Some(file) = self.files.get_mut(inode)
+            && file.is_orphan
+        {
             let pages = std::mem::take(&mut file.pages);
             (file.size, file.modified) = (None, None);
             file.version += 1;
@@ -150,7 +208,7 @@ impl Filesystem {
     /// Pages that no transaction has cannot be brought into one: the next sync of the file says so.
     pub(super) fn give_up_pages(&mut self, inode: u64, errno: Errno) {
         self.end_early(inode, Pages { from: 0, to: u64::MAX });
-        let Some(file) = self.files.get_mut(&inode) else { return };
+        let Some(file) = self.files.get_mut(inode) else { return };
         let before = file.pages.len();
         file.pages.retain(|_, page| !page.is_dirty);
         self.dirty -= (before - file.pages.len()) as u64;
@@ -164,8 +222,10 @@ impl Filesystem {
         if self.rewriting.has(inode) {
             return; // Its version tells whether it was changed.
         }
+        // As long as it is known, it is known how it is read, and what a sync has to say.
+        let is_known = self.files.lookups(inode) > 0;
         let is_nothing = |file: &File| {
-            file.lookups == 0
+            !(is_known && (file.is_orphan || file.error.is_some() || file.stream.has_begun()))
                 && file.pages.is_empty()
                 && file.size.is_none()
                 && file.modified.is_none()
@@ -175,8 +235,8 @@ impl Filesystem {
                 && file.after_cut.is_empty()
                 && file.stream.is_idle()
         };
-        if self.files.get(&inode).is_some_and(is_nothing) {
-            self.files.remove(&inode);
+        if self.files.get(inode).is_none_or(is_nothing) {
+            self.files.close(inode);
             self.touched.remove(&inode);
         }
     }
@@ -194,9 +254,12 @@ impl Filesystem {
     /// Pages in memory beyond a size are there no more.
     pub(super) fn cut_pages(&mut self, inode: u64, size: u64) {
         self.end_early(inode, Pages { from: size.div_ceil(PAGE), to: u64::MAX });
-        let file = self.files.entry(inode).or_default();
+        let file = self.files.open(inode);
         file.version += 1;
         let gone = file.pages.split_off(&size.div_ceil(PAGE));
         self.dirty -= gone.values().filter(|page| page.is_dirty).count() as u64;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,7 +19,6 @@ use levelhead_units::{Lba, Sectors};
 use super::complements::{Brought, Complements, NewSector, OpenBlocks, lay_out};
 use super::files::{Early, Page};
 use super::job::{Job, JobId, PAGE};
-use super::places::StaleExtent;
 use super::{Attempted, Filesystem, Logged, Purpose, SubId, is_stored};
 use crate::attempt::{Attempt, Stop};
 use crate::format::extent::{CodingExtent, PagePlace, Window};
@@ -439,7 +438,7 @@ impl Filesystem {
 
     /// Whether something of a file is in no transaction.
     pub(super) fn is_dirty(&self, number: u64) -> bool {
-        self.files.get(&number).is_some_and(|file| {
+        self.files.get(number).is_some_and(|file| {
             file.size.is_some() || file.modified.is_some() || file.pages.values().any(Page::is_new)
         })
     }
@@ -448,8 +447,8 @@ impl Filesystem {
         if self.waits_for_cut(number, id) {
             return self.keep(id, Job::Flush { inode: number });
         }
-        let Some(file) = self.files.get(&number) else { return };
-        let is_orphan = file.is_orphan && file.lookups == 0;
+        let Some(file) = self.files.get(number) else { return };
+        let is_orphan = file.is_orphan && self.files.lookups(number) == 0;
         let brings_early = self.brings_early(number);
         if !(self.is_dirty(number) || brings_early) || is_orphan || self.is_read_only() {
             self.page_reads.remove(&id);
@@ -464,7 +463,7 @@ impl Filesystem {
             true => brings_early || page.is_new(),
             false => page.is_dirty && !is_filling,
         };
-        let file = &self.files[&number];
+        let file = self.files.get(number).expect("it is being flushed");
         let mut dirty: Vec<Dirty> = file
             .pages
             .iter()
@@ -511,7 +510,7 @@ impl Filesystem {
         let brought = plan.pages;
         self.write_directly(id, number, &dirty, &plan);
         let record = self.running.record;
-        let file = self.files.get_mut(&number).expect("it is being flushed");
+        let file = self.files.get_mut(number).expect("it is being flushed");
         file.has_read = false;
         for page in &plan.logged_pages {
             file.pages.remove(page).expect("it was dirty");
@@ -526,10 +525,7 @@ impl Filesystem {
             let old = self.logged.get(&lba).map_or(old, |known| known.old);
             self.logged.insert(lba, Logged { page, sum, old, record });
             self.running.stale.insert(extent.lba, extent);
-            let stale = self.stale.entry(extent.lba);
-            stale
-                .and_modify(|stale| stale.change(extent, record))
-                .or_insert_with(|| StaleExtent::new(extent, record));
+            self.stale.change(extent, record);
         }
         self.dirty -= brought as u64;
         if is_all {
@@ -592,7 +588,7 @@ impl Filesystem {
             self.running.writes.insert(sub);
             self.running.had_direct = true;
             self.direct.insert(sub, DirectWrite { inode: number, pages });
-            let file = self.files.get_mut(&number).expect("it is being flushed");
+            let file = self.files.get_mut(number).expect("it is being flushed");
             for (_, known) in file.pages.range_mut(pages.from..pages.to) {
                 (known.is_dirty, known.early) = (false, Early::No);
                 known.writes.insert(sub);
@@ -626,7 +622,7 @@ impl Filesystem {
     }
 
     fn end_flush(&mut self, number: u64) {
-        if let Some(file) = self.files.get_mut(&number) {
+        if let Some(file) = self.files.get_mut(number) {
             self.flushing -= u64::from(file.is_flushing);
             (file.is_flushing, file.brings_early, file.tries) = (false, false, 0);
             file.complements.clear();
@@ -649,7 +645,7 @@ impl Filesystem {
             return self.break_down();
         }
         let Some(DirectWrite { inode, pages }) = direct else { return };
-        let Some(file) = self.files.get_mut(&inode) else { return };
+        let Some(file) = self.files.get_mut(inode) else { return };
         let mut over = Vec::new();
         for (&page, known) in file.pages.range_mut(pages.from..pages.to) {
             let was_its = known.writes.remove(&sub);
@@ -673,7 +669,7 @@ impl Filesystem {
         let has_begun = is_end && self.bring_early();
         let all = self.dirty_files();
         let may_begin = |inode: &u64| {
-            self.files.get(inode).is_some_and(|file| !file.is_flushing && !file.is_cut)
+            self.files.get(*inode).is_some_and(|file| !file.is_flushing && !file.is_cut)
         };
         let dirty: Vec<u64> = all.into_iter().filter(may_begin).collect();
         for &number in &dirty {

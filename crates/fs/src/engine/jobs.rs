@@ -145,7 +145,7 @@ impl Filesystem {
                     for entry in &mut listed {
                         if let Some(attributes) = &mut entry.attributes {
                             *attributes = self.effective(*attributes);
-                            self.file(entry.inode).lookups += 1;
+                            self.files.look_up(entry.inode);
                         }
                     }
                     Answer::Entries(listed)
@@ -204,7 +204,7 @@ impl Filesystem {
     /// An inode that the caller knows from now on.
     fn known(&mut self, attempted: Attempted<Attributes>) -> Attempted<Answer> {
         attempted.map(|attributes| {
-            self.file(attributes.inode).lookups += 1;
+            self.files.look_up(attributes.inode);
             Answer::Entry(self.effective(attributes))
         })
     }
@@ -254,7 +254,7 @@ impl Filesystem {
                 size = None;
             }
         }
-        let known_size = self.files.get(&number).and_then(|file| file.size);
+        let known_size = self.files.get(number).and_then(|file| file.size);
         let is_lengthened = asking.step == LENGTHENED;
         let attempted = self.attempt(id, |attempt| {
             let inode = attempt.inode(number)?;
@@ -321,7 +321,7 @@ impl Filesystem {
         if !inode.is_file() || size <= inode.size {
             return Some(Ok(false));
         }
-        let before = self.files.get(&number).and_then(|file| file.size).unwrap_or(inode.size);
+        let before = self.files.get(number).and_then(|file| file.size).unwrap_or(inode.size);
         if size > before {
             // No write follows that would mask the last page: all of it becomes zero, also where the file ends in it again.
             let to = size.max(before.next_multiple_of(PAGE));
@@ -373,10 +373,10 @@ impl Filesystem {
     fn seek(&mut self, id: JobId, number: u64, offset: u64, what: Sought) -> Attempted<Answer> {
         let dirty: Vec<u64> = self
             .files
-            .get(&number)
+            .get(number)
             .map(|file| file.pages.keys().copied().collect())
             .unwrap_or_default();
-        let known_size = self.files.get(&number).and_then(|file| file.size);
+        let known_size = self.files.get(number).and_then(|file| file.size);
         let attempted = self.attempt(id, |attempt| {
             let inode = attempt.inode(number)?;
             let size = known_size.unwrap_or(inode.size);
@@ -416,7 +416,7 @@ impl Filesystem {
 
     /// Empties and frees an inode without names, or cuts off what is beyond the end of one with names.
     fn run_orphan(&mut self, id: JobId, number: u64) {
-        let is_known = self.files.get(&number).is_some_and(|file| file.lookups > 0);
+        let is_known = self.files.lookups(number) > 0;
         let mut cut_from = 0;
         let attempted = self.attempt(id, |attempt| {
             let mut inode = attempt.get_inode(number)?;
@@ -462,7 +462,7 @@ impl Filesystem {
             Attempted::Complete(ended @ (Emptied::All | Emptied::Freed)) => {
                 // The journal may have brought some of them back.
                 self.cut_pages(number, cut_from * PAGE);
-                if let Some(file) = self.files.get_mut(&number) {
+                if let Some(file) = self.files.get_mut(number) {
                     if ended == Emptied::Freed {
                         // The next inode of this number is another one.
                         (file.is_orphan, file.size, file.modified) = (false, None, None);
@@ -473,7 +473,7 @@ impl Filesystem {
                 self.drop_file(number);
             }
             Attempted::Failed(_) => {
-                if let Some(file) = self.files.get_mut(&number) {
+                if let Some(file) = self.files.get_mut(number) {
                     file.is_cut = false;
                     self.ready.extend(std::mem::take(&mut file.after_cut));
                 }

@@ -39,6 +39,7 @@ mod room;
 mod scrub;
 mod sectors;
 mod settling;
+mod stale;
 mod units;
 mod writes;
 
@@ -54,13 +55,12 @@ use self::checkpoint::Checkpoint;
 use self::commit::{Committing, Transaction};
 use self::deferred::Waiting;
 use self::early::EarlyPages;
-use self::files::File;
+use self::files::Files;
 use self::flush::DirectWrite;
 use self::job::{Asking, Job, JobId};
 use self::journal::Journal;
 pub(crate) use self::journal::RECORDS;
 use self::mounting::Mounting;
-use self::places::StaleExtent;
 use self::reads::{Codes, PageRead};
 use self::repairs::Repairs;
 use self::rewriting::Rewriting;
@@ -68,6 +68,7 @@ use self::room::page_cost;
 use self::scrub::Scrubbing;
 use self::sectors::SectorCache;
 use self::settling::Settling;
+use self::stale::StaleExtents;
 use self::units::UnitRead;
 use crate::action::{Action, Event, SubId, Submit};
 use crate::attempt::{Attempt, Changed, CutPages, Ground, RoomLeft, Stop};
@@ -96,7 +97,7 @@ pub struct Filesystem {
     freed: Vec<Freed>,
     sectors: SectorCache,
     codes: Codes,
-    files: BTreeMap<u64, File>,
+    files: Files,
     /// Those of them that may have something that is in no transaction.
     touched: BTreeSet<u64>,
     /// How many of them are being brought into one.
@@ -122,7 +123,7 @@ pub struct Filesystem {
     checkpoint: Checkpoint,
     /// Sectors of files that durable or coming records have and that are not in place yet.
     logged: BTreeMap<Lba, Logged>,
-    stale: BTreeMap<Lba, StaleExtent>,
+    stale: StaleExtents,
     /// The one of these that was begun last.
     placed_last: Lba,
     /// Records that are needed for pages of files.
@@ -265,7 +266,7 @@ impl Filesystem {
             lost: BTreeSet::new(),
             recent: Recent::default(),
             freed: Vec::new(),
-            files: BTreeMap::new(),
+            files: Files::default(),
             touched: BTreeSet::new(),
             flushing: 0,
             jobs: BTreeMap::new(),
@@ -285,7 +286,7 @@ impl Filesystem {
             journal,
             checkpoint: Checkpoint::default(),
             logged: BTreeMap::new(),
-            stale: BTreeMap::new(),
+            stale: StaleExtents::default(),
             placed_last: Lba::ZERO,
             early: EarlyPages::default(),
             owed: Vec::new(),
@@ -398,7 +399,7 @@ impl Filesystem {
     /// How it stands.
     pub fn status(&self) -> Status {
         Status {
-            groups_stale: self.stale.values().filter(|stale| !stale.is_noted()).count() as u64,
+            groups_stale: self.stale.not_noted() as u64,
             sectors_repaired: self.counts.repaired,
             sectors_lost: self.counts.lost,
             sectors_decoded: self.counts.decoded,
@@ -418,8 +419,8 @@ impl Filesystem {
             self.jobs,
             self.ready,
             self.stalled,
-            self.stale.len(),
-            self.files.keys(),
+            self.stale.not_noted(),
+            self.files.numbers(),
             self.commit_at
         )
     }
@@ -548,10 +549,8 @@ impl Filesystem {
             self.logged.remove(&lba);
             self.running.logged.remove(&lba);
         }
-        let stale: Vec<Lba> =
-            self.stale.range(extent.lba..extent.end()).map(|(&lba, _)| lba).collect();
-        for group in stale {
-            let stale = self.stale.remove(&group).expect("it was found");
+        for group in self.stale.inside(extent) {
+            let stale = self.stale.remove(group).expect("it was found");
             self.running.stale.remove(&group);
             if stale.record < record {
                 self.owed.push(Owed { record: stale.record, freed_by: record });

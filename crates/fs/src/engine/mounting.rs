@@ -22,7 +22,7 @@ use levelhead_units::{Extent, Instant, Lba, SECTOR_SIZE, Sectors};
 use super::early::{FoundPage, Owner};
 use super::job::Job;
 use super::journal::HeldRecord;
-use super::places::StaleExtent;
+use super::stale::StaleExtent;
 use super::{Filesystem, Logged, Phase, Purpose, SubId, is_stored};
 use crate::action::{Action, Event};
 use crate::cache::Unit;
@@ -290,7 +290,7 @@ impl Filesystem {
         }
         self.running.record = newest + 1;
         // The redundancy is computed anew, from what is in place by then; until it is, the records that say so count.
-        self.stale = stale;
+        stale.into_values().for_each(|stale| self.stale.insert(stale));
         self.take_early(early);
         self.put_in_order(words);
     }

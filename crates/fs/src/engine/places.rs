@@ -18,6 +18,7 @@ use levelhead_units::{Instant, Lba, Sectors};
 use super::job::{Job, JobId, PAGE};
 use super::reads::Plan;
 use super::reencode::{Sources, Way};
+use super::stale::{Due, Placing, StaleExtent};
 use super::{Attempted, Filesystem, Phase, Purpose, SubId, is_stored};
 use crate::format::extent::CodingExtent;
 use crate::settings::RedundancyComes;
@@ -26,75 +27,10 @@ use crate::sums::sum_of;
 /// Coding extents that are on their way at a time.
 const PLACES_MAX: usize = 32;
 
-/// A coding extent whose redundancy is not what it should be.
-#[derive(Debug)]
-pub(super) struct StaleExtent {
-    pub(super) extent: CodingExtent,
-    /// The oldest record that must stay for it.
-    pub(super) record: u64,
-    /// The newest one that has changed it.
-    changed: u64,
-    pub(super) state: Placing,
-    /// Whether some of its places may have been written since it has become stale. Until then what lies there is still a whole codeword.
-    is_begun: bool,
-}
-
-#[derive(Debug)]
-pub(super) enum Placing {
-    Waiting,
-    Reading {
-        job: JobId,
-        as_of: u64,
-        /// How the redundancy is computed, once that is decided.
-        way: Option<Way>,
-    },
-    Writing {
-        subs: BTreeSet<SubId>,
-        as_of: u64,
-        sums: Vec<(Lba, u32)>,
-    },
-    /// A flush comes next.
-    Written {
-        as_of: u64,
-        sums: Vec<(Lba, u32)>,
-    },
-    Noting {
-        job: JobId,
-        as_of: u64,
-        sums: Vec<(Lba, u32)>,
-    },
-    /// In the transaction of this name.
-    Noted {
-        in_record: u64,
-        as_of: u64,
-    },
-}
-
-impl StaleExtent {
-    pub(super) fn new(extent: CodingExtent, record: u64) -> Self {
-        Self { extent, record, changed: record, state: Placing::Waiting, is_begun: false }
-    }
-
-    /// One that a crash has left.
-    pub(super) fn found(extent: CodingExtent, record: u64) -> Self {
-        Self { is_begun: true, ..Self::new(extent, record) }
-    }
-
-    /// Whether its redundancy is in its place, and its checksums are known, at least in memory.
-    pub(super) fn is_noted(&self) -> bool {
-        matches!(self.state, Placing::Noted { as_of, .. } if as_of == self.changed)
-    }
-
-    /// It was changed again.
-    pub(super) fn change(&mut self, extent: CodingExtent, record: u64) {
-        (self.extent, self.changed) = (extent, record);
-    }
-}
-
 impl Filesystem {
     /// Whether a coding extent's redundancy is that of the data in its places, as their old checksums say.
     pub(super) fn is_whole(&self, extent: &CodingExtent) -> bool {
-        self.stale.get(&extent.lba).is_none_or(|stale| !stale.is_begun)
+        self.stale.get(extent.lba).is_none_or(|stale| !stale.is_begun)
     }
 
     /// Begins to place what is committed, if it is time.
@@ -108,27 +44,15 @@ impl Filesystem {
         let Some(to) = to.filter(|_| !self.is_read_only()) else {
             return has_begun;
         };
-        let is_busy = |stale: &&StaleExtent| !matches!(stale.state, Placing::Waiting);
-        let busy = self.stale.values().filter(is_busy).count();
         let durable = self.journal.durable();
-        let mut groups: Vec<Lba> = self
-            .stale
-            .iter()
-            .filter(|(_, stale)| {
-                let is_waiting = matches!(stale.state, Placing::Waiting);
-                is_waiting && stale.record <= to && stale.changed <= durable
-            })
-            .map(|(&group, _)| group)
-            .collect();
-        // Neighbours go together, as a lift goes through a house.
-        let behind = groups.partition_point(|&group| group <= self.placed_last);
-        groups.rotate_left(behind);
-        groups.truncate(PLACES_MAX.saturating_sub(busy));
+        let room = PLACES_MAX.saturating_sub(self.stale.begun());
+        let groups = self.stale.waiting_behind(self.placed_last, room, Due { to, durable });
         for &group in &groups {
             self.placed_last = group;
             let job = self.new_job(Job::Place(group));
-            let stale = self.stale.get_mut(&group).expect("it was found");
-            stale.state = Placing::Reading { job, as_of: stale.changed, way: None };
+            self.stale.edit(group, |stale| {
+                stale.state = Placing::Reading { job, as_of: stale.changed, way: None };
+            });
             self.ready.push_back(job);
         }
         has_begun || !groups.is_empty()
@@ -137,7 +61,7 @@ impl Filesystem {
     pub(super) fn run_place(&mut self, id: JobId, group: Lba) {
         let is_its =
             |stale: &&StaleExtent| matches!(stale.state, Placing::Reading { job, .. } if job == id);
-        let Some(extent) = self.stale.get(&group).filter(is_its).map(|stale| stale.extent) else {
+        let Some(extent) = self.stale.get(group).filter(is_its).map(|stale| stale.extent) else {
             self.page_reads.remove(&id);
             return; // It was freed.
         };
@@ -146,14 +70,11 @@ impl Filesystem {
             return self.go_on_reading(id);
         }
         if let Some(read) = self.take_sectors(id) {
-            let stale = self.stale.get_mut(&group).expect("it was found");
-            let Placing::Reading { way, .. } = &mut stale.state else { unreachable!("it reads") };
-            if *way == Some(Way::Difference) && !read.lost.is_empty() {
-                // What has changed cannot be told from what was.
-                *way = Some(Way::Scratch);
-            } else {
+            if read.lost.is_empty() || self.stale.way(group) != Some(Way::Difference) {
                 return self.write_places(group, &read.got);
             }
+            // What has changed cannot be told from what was.
+            self.stale.set_way(group, Way::Scratch);
         }
         let summed = self.attempt(id, |attempt| {
             let mut sums = BTreeMap::new();
@@ -164,14 +85,10 @@ impl Filesystem {
         });
         match summed {
             Attempted::Complete(sums) => {
-                let stale = &self.stale[&group];
-                let Placing::Reading { way, .. } = stale.state else { unreachable!("it reads") };
-                let may_differ = !stale.is_begun && way.is_none();
+                let is_begun = self.stale.get(group).is_some_and(|stale| stale.is_begun);
+                let may_differ = !is_begun && self.stale.way(group).is_none();
                 let Sources { way, targets, got } = self.sources_of(extent, &sums, may_differ);
-                let stale = self.stale.get_mut(&group).expect("it was found");
-                if let Placing::Reading { way: known, .. } = &mut stale.state {
-                    *known = Some(way);
-                }
+                self.stale.set_way(group, way);
                 self.keep(id, Job::Place(group));
                 self.read_sectors(id, Plan { targets, ..Plan::default() });
                 self.page_reads.get_mut(&id).expect("it reads").got.extend(got);
@@ -183,7 +100,7 @@ impl Filesystem {
 
     /// The checksums of a coding extent are lost: what is known of it comes to its place, and nothing more can be done for it.
     fn give_up_place(&mut self, group: Lba) {
-        let Some(stale) = self.stale.remove(&group) else { return };
+        let Some(stale) = self.stale.remove(group) else { return };
         for lba in stale.extent.data().iter() {
             if let Some(logged) = self.logged.remove(&lba) {
                 self.rewrite(lba, logged.page);
@@ -193,15 +110,14 @@ impl Filesystem {
 
     fn write_places(&mut self, group: Lba, got: &BTreeMap<Lba, Piece>) {
         let filesystem = self.superblock.filesystem();
-        let stale = self.stale.get_mut(&group).expect("it is being placed");
+        let stale = self.stale.get(group).expect("it is being placed");
         let Placing::Reading { as_of, way, .. } = stale.state else { unreachable!("it was read") };
         let extent = stale.extent;
         let is_changed = stale.changed != as_of;
         // RP3: its record was not written before that.
         assert!(!self.repairs.is_unsafe(extent.all()));
         if is_changed {
-            let stale = self.stale.get_mut(&group).expect("it is being placed");
-            stale.state = Placing::Waiting;
+            self.stale.edit(group, |stale| stale.state = Placing::Waiting);
             return;
         }
         let redundant = extent.all().sectors - extent.data().sectors;
@@ -229,58 +145,54 @@ impl Filesystem {
         for (lba, pieces) in runs {
             subs.insert(self.submit_write(Purpose::Place(group), lba, pieces, Durability::Cached));
         }
-        let stale = self.stale.get_mut(&group).expect("it is being placed");
         // Without redundancy nothing is left to be written where a crash has left everything in its place.
         let state = match subs.is_empty() {
             true => Placing::Written { as_of, sums },
             false => Placing::Writing { subs, as_of, sums },
         };
-        (stale.state, stale.is_begun) = (state, true);
+        self.stale.edit(group, |stale| (stale.state, stale.is_begun) = (state, true));
     }
 
     pub(super) fn handle_placed(&mut self, group: Lba, sub: SubId, reply: &Reply) {
         if !is_stored(reply) {
             return self.break_down();
         }
-        let Some(stale) = self.stale.get_mut(&group) else { return };
-        let Placing::Writing { subs, as_of, sums } = &mut stale.state else { return };
-        subs.remove(&sub);
-        if subs.is_empty() {
-            stale.state = Placing::Written { as_of: *as_of, sums: std::mem::take(sums) };
-        }
-    }
-
-    /// Coding extents whose writes a flush is to make safe.
-    pub(super) fn written_places(&self) -> Vec<Lba> {
-        let is_written =
-            |(_, stale): &(&Lba, &StaleExtent)| matches!(stale.state, Placing::Written { .. });
-        self.stale.iter().filter(is_written).map(|(&group, _)| group).collect()
+        self.stale.edit(group, |stale| {
+            let Placing::Writing { subs, as_of, sums } = &mut stale.state else { return };
+            subs.remove(&sub);
+            if subs.is_empty() {
+                stale.state = Placing::Written { as_of: *as_of, sums: std::mem::take(sums) };
+            }
+        });
     }
 
     /// They are safe.
     pub(super) fn note_places(&mut self, groups: &[Lba]) {
         for group in groups {
             let is_written = |stale: &StaleExtent| matches!(stale.state, Placing::Written { .. });
-            if !self.stale.get(group).is_some_and(is_written) {
+            if !self.stale.get(*group).is_some_and(is_written) {
                 continue; // It was freed.
             }
             let job = self.new_job(Job::Placed(*group));
-            let stale = self.stale.get_mut(group).expect("it was found");
-            if let Placing::Written { as_of, sums } = &mut stale.state {
-                stale.state = Placing::Noting { job, as_of: *as_of, sums: std::mem::take(sums) };
-            }
+            self.stale.edit(*group, |stale| {
+                if let Placing::Written { as_of, sums } = &mut stale.state {
+                    let (as_of, sums) = (*as_of, std::mem::take(sums));
+                    stale.state = Placing::Noting { job, as_of, sums };
+                }
+            });
             self.ready.push_back(job);
         }
     }
 
     pub(super) fn run_placed(&mut self, id: JobId, group: Lba) {
-        let Some(stale) = self.stale.get_mut(&group) else { return };
+        let Some(stale) = self.stale.get(group) else { return };
         let (as_of, sums) = match &stale.state {
             Placing::Noting { job, as_of, sums } if *job == id => (*as_of, sums.clone()),
             _ => return,
         };
         if stale.changed != as_of {
-            stale.state = Placing::Waiting; // Once more.
+            // Once more.
+            self.stale.edit(group, |stale| stale.state = Placing::Waiting);
             return;
         }
         let noted = self.attempt(id, |attempt| {
@@ -293,8 +205,7 @@ impl Filesystem {
                 let in_record = if is_noted { self.running.record } else { self.journal.durable() };
                 self.running.wants_commit |=
                     self.journal.is_filling() || matches!(self.phase, Phase::Unmounting);
-                let stale = self.stale.get_mut(&group).expect("it is there");
-                stale.state = Placing::Noted { in_record, as_of };
+                self.stale.edit(group, |stale| stale.state = Placing::Noted { in_record, as_of });
             }
             Attempted::Failed(_) => self.give_up_place(group),
             Attempted::Waits => self.keep(id, Job::Placed(group)),
@@ -303,20 +214,15 @@ impl Filesystem {
 
     /// What was noted in a durable record is stale no more.
     fn end_noted(&mut self) {
-        let durable = self.journal.durable();
-        let mut over = Vec::new();
-        for (&group, stale) in &mut self.stale {
-            let Placing::Noted { in_record, as_of } = stale.state else { continue };
-            if in_record > durable {
+        for group in self.stale.noted_up_to(self.journal.durable()) {
+            let stale = self.stale.get(group).expect("it was noted");
+            let Placing::Noted { as_of, .. } = stale.state else { unreachable!("it was noted") };
+            let extent = stale.extent;
+            if stale.changed != as_of {
+                self.stale.edit(group, |stale| stale.state = Placing::Waiting);
                 continue;
             }
-            match stale.changed == as_of {
-                true => over.push((group, stale.extent, as_of)),
-                false => stale.state = Placing::Waiting,
-            }
-        }
-        for (group, extent, as_of) in over {
-            self.stale.remove(&group);
+            self.stale.remove(group);
             let data = extent.data();
             let placed: Vec<Lba> = self
                 .logged

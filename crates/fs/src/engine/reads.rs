@@ -275,7 +275,7 @@ impl Filesystem {
                 }
             }
         }
-        let known = self.files.get(&number).and_then(|file| file.size);
+        let known = self.files.get(number).and_then(|file| file.size);
         let planned = self.attempt(id, |attempt| {
             let inode = attempt.inode(number)?;
             if inode.is_directory() {
@@ -316,7 +316,7 @@ impl Filesystem {
 
     /// Whether a job has to wait until what is beyond a file's end is cut off.
     pub(super) fn waits_for_cut(&mut self, inode: u64, id: JobId) -> bool {
-        match self.files.get_mut(&inode) {
+        match self.files.get_mut(inode) {
             Some(file) if file.is_cut => {
                 file.after_cut.push(id);
                 true
@@ -329,7 +329,7 @@ impl Filesystem {
     pub(super) fn find_in_memory(&mut self, number: u64, first: u64, plan: &mut Plan) {
         let Plan { sources, targets, held } = plan;
         for (page, source) in (first..).zip(sources) {
-            let written = self.files.get(&number).and_then(|file| file.pages.get(&page));
+            let written = self.files.get(number).and_then(|file| file.pages.get(&page));
             if let Some(written) = written {
                 match source {
                     Source::Disk(lba) => drop(targets.remove(lba)),

@@ -464,7 +464,7 @@ impl Filesystem {
         // What is in the journal is not in its place, and redundancy that is stale is computed soon.
         file.targets.retain(|lba, target| {
             let is_data = target.extent.data().contains(*lba);
-            let is_stale = self.stale.contains_key(&target.extent.lba);
+            let is_stale = self.stale.has(target.extent.lba);
             !self.logged.contains_key(lba) && (is_data || !is_stale)
         });
         scrubbing.done.read += file.targets.len() as u64;

@@ -44,7 +44,7 @@ impl Filesystem {
             return false;
         }
         let early = self.oldest_early(self.journal.durable());
-        let oldest = [self.oldest_stale(), self.checkpoint.oldest(), early];
+        let oldest = [self.stale.oldest(), self.checkpoint.oldest(), early];
         let oldest = oldest.into_iter().flatten().min();
         if self.settling.round.is_some_and(|to| oldest.is_none_or(|oldest| oldest > to)) {
             self.settling = Settling::default();
@@ -69,10 +69,5 @@ impl Filesystem {
             Phase::Unmounting => Some(u64::MAX),
             _ => self.settling.round,
         }
-    }
-
-    /// The oldest record that is needed for what is redundant.
-    pub(super) fn oldest_stale(&self) -> Option<u64> {
-        self.stale.values().map(|stale| stale.record).min()
     }
 }

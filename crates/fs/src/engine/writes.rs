@@ -86,7 +86,7 @@ impl Filesystem {
         if self.waits_for_cut(number, id) {
             return Err(Later);
         }
-        let known = self.files.get(&number).and_then(|file| file.size);
+        let known = self.files.get(number).and_then(|file| file.size);
         let caller = asking.request.caller;
         let checked = self.attempt(id, |attempt| {
             let inode = attempt.inode(number)?;
@@ -211,7 +211,7 @@ impl Filesystem {
         if last != first {
             ends.push(last);
         }
-        let file = self.files.entry(number).or_default();
+        let file = self.files.open(number);
         let needed: Vec<u64> = ends
             .into_iter()
             .filter(|&page| is_part(page) && !file.pages.contains_key(&page))
@@ -368,7 +368,7 @@ impl Filesystem {
         if count == 0 {
             return self.reply(request, Answer::Failed(Errno::Invalid));
         }
-        let known = self.files.get(&number).and_then(|file| file.size);
+        let known = self.files.get(number).and_then(|file| file.size);
         let caller = asking.request.caller;
         let checked = self.attempt(id, |attempt| {
             let inode = attempt.inode(number)?;

@@ -1,0 +1,274 @@
+//! Coding extents whose redundancy does not go with their data, and which of them are due for what comes next.
+//!
+//! There may be as many as sectors in the journal, and the machine asks after each event: so what is due has sets of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+use levelhead_units::{Extent, Lba};
+
+use super::SubId;
+use super::job::JobId;
+use super::reencode::Way;
+use crate::format::extent::CodingExtent;
+
+/// A coding extent whose redundancy is not what it should be.
+#[derive(Debug)]
+pub(super) struct StaleExtent {
+    pub(super) extent: CodingExtent,
+    /// The oldest record that must stay for it.
+    pub(super) record: u64,
+    /// The newest one that has changed it.
+    pub(super) changed: u64,
+    pub(super) state: Placing,
+    /// Whether some of its places may have been written since it has become stale. Until then what lies there is still a whole codeword.
+    pub(super) is_begun: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum Placing {
+    Waiting,
+    Reading {
+        job: JobId,
+        as_of: u64,
+        /// How the redundancy is computed, once that is decided.
+        way: Option<Way>,
+    },
+    Writing {
+        subs: BTreeSet<SubId>,
+        as_of: u64,
+        sums: Vec<(Lba, u32)>,
+    },
+    /// A flush comes next.
+    Written {
+        as_of: u64,
+        sums: Vec<(Lba, u32)>,
+    },
+    Noting {
+        job: JobId,
+        as_of: u64,
+        sums: Vec<(Lba, u32)>,
+    },
+    /// In the transaction of this name.
+    Noted {
+        in_record: u64,
+        as_of: u64,
+    },
+}
+
+impl StaleExtent {
+    pub(super) fn new(extent: CodingExtent, record: u64) -> Self {
+        Self { extent, record, changed: record, state: Placing::Waiting, is_begun: false }
+    }
+
+    /// One that a crash has left.
+    pub(super) fn found(extent: CodingExtent, record: u64) -> Self {
+        Self { is_begun: true, ..Self::new(extent, record) }
+    }
+
+    /// Whether its redundancy is in its place, and its checksums are known, at least in memory.
+    pub(super) fn is_noted(&self) -> bool {
+        matches!(self.state, Placing::Noted { as_of, .. } if as_of == self.changed)
+    }
+
+    /// It was changed again.
+    pub(super) fn change(&mut self, extent: CodingExtent, record: u64) {
+        (self.extent, self.changed) = (extent, record);
+    }
+}
+
+/// What may begin to come to its place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Due {
+    /// The newest record that may be the oldest one that needs it.
+    pub(super) to: u64,
+    /// The newest durable record: none after it has changed it.
+    pub(super) durable: u64,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct StaleExtents {
+    all: BTreeMap<Lba, StaleExtent>,
+    by_record: BTreeSet<(u64, Lba)>,
+    waiting: BTreeSet<Lba>,
+    /// The same by the oldest record that must stay for them.
+    waiting_by_record: BTreeSet<(u64, Lba)>,
+    written: BTreeSet<Lba>,
+    /// By the record that has noted them.
+    noted: BTreeSet<(u64, Lba)>,
+}
+
+impl StaleExtents {
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// How many there are that have not been noted.
+    pub(super) fn not_noted(&self) -> usize {
+        let noted = self.noted.iter().filter(|(_, group)| self.all[group].is_noted());
+        self.all.len() - noted.count()
+    }
+
+    pub(super) fn has(&self, group: Lba) -> bool {
+        self.all.contains_key(&group)
+    }
+
+    pub(super) fn get(&self, group: Lba) -> Option<&StaleExtent> {
+        self.all.get(&group)
+    }
+
+    /// Those that begin in an extent.
+    pub(super) fn inside(&self, extent: Extent) -> Vec<Lba> {
+        self.all.range(extent.lba..extent.end()).map(|(&group, _)| group).collect()
+    }
+
+    pub(super) fn insert(&mut self, stale: StaleExtent) {
+        let group = stale.extent.lba;
+        self.remove(group);
+        self.all.insert(group, stale);
+        self.note(group, true);
+    }
+
+    pub(super) fn remove(&mut self, group: Lba) -> Option<StaleExtent> {
+        self.note(group, false);
+        self.all.remove(&group)
+    }
+
+    /// A record changes a coding extent.
+    pub(super) fn change(&mut self, extent: CodingExtent, record: u64) {
+        match self.has(extent.lba) {
+            true => self.edit(extent.lba, |stale| stale.change(extent, record)),
+            false => self.insert(StaleExtent::new(extent, record)),
+        }
+    }
+
+    /// Something else is known of one, if it is there.
+    pub(super) fn edit(&mut self, group: Lba, change: impl FnOnce(&mut StaleExtent)) {
+        self.note(group, false);
+        if let Some(stale) = self.all.get_mut(&group) {
+            change(stale);
+        }
+        self.note(group, true);
+    }
+
+    /// How its redundancy is computed, if that is decided.
+    pub(super) fn way(&self, group: Lba) -> Option<Way> {
+        match self.get(group)?.state {
+            Placing::Reading { way, .. } => way,
+            _ => None,
+        }
+    }
+
+    pub(super) fn set_way(&mut self, group: Lba, to: Way) {
+        self.edit(group, |stale| {
+            if let Placing::Reading { way, .. } = &mut stale.state {
+                *way = Some(to);
+            }
+        });
+    }
+
+    /// The oldest record that must stay for one of them.
+    pub(super) fn oldest(&self) -> Option<u64> {
+        self.by_record.first().map(|&(record, _)| record)
+    }
+
+    /// How many are on their way to their places.
+    pub(super) fn begun(&self) -> usize {
+        self.all.len() - self.waiting.len() - self.noted.len()
+    }
+
+    /// Of those that wait, and need this record or an older one, the next ones behind a place, and then those before it.
+    pub(super) fn waiting_behind(&self, place: Lba, most: usize, due: Due) -> Vec<Lba> {
+        let is_any = self.waiting_by_record.first().is_some_and(|&(record, _)| record <= due.to);
+        if most == 0 || !is_any {
+            return Vec::new();
+        }
+        let may_begin =
+            |stale: &StaleExtent| stale.record <= due.to && stale.changed <= due.durable;
+        let behind = self.waiting.range((Bound::Excluded(place), Bound::Unbounded));
+        let all = behind.chain(self.waiting.range(..=place));
+        all.copied().filter(|group| may_begin(&self.all[group])).take(most).collect()
+    }
+
+    /// Those whose writes a flush is to make safe.
+    pub(super) fn written(&self) -> Vec<Lba> {
+        self.written.iter().copied().collect()
+    }
+
+    /// Those that this record or an older one has noted.
+    pub(super) fn noted_up_to(&self, durable: u64) -> Vec<Lba> {
+        let over = self.noted.range(..=(durable, Lba::new(u64::MAX)));
+        over.map(|&(_, group)| group).collect()
+    }
+
+    /// Keeps what is due of one up to date.
+    fn note(&mut self, group: Lba, is_there: bool) {
+        let Some(stale) = self.all.get(&group) else { return };
+        put(&mut self.by_record, (stale.record, group), is_there);
+        match stale.state {
+            Placing::Waiting => {
+                put(&mut self.waiting, group, is_there);
+                put(&mut self.waiting_by_record, (stale.record, group), is_there);
+            }
+            Placing::Written { .. } => put(&mut self.written, group, is_there),
+            Placing::Noted { in_record, .. } => put(&mut self.noted, (in_record, group), is_there),
+            Placing::Reading { .. } | Placing::Writing { .. } | Placing::Noting { .. } => {}
+        }
+    }
+}
+
+fn put<T: Ord>(set: &mut BTreeSet<T>, one: T, is_there: bool) {
+    match is_there {
+        true => set.insert(one),
+        false => set.remove(&one),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::inode::FileKind;
+
+    fn extent(at: u64) -> CodingExtent {
+        CodingExtent {
+            lba: Lba::new(10 * at),
+            data: 4,
+            redundant: 1,
+            depth: 1,
+            kind: FileKind::Auto,
+        }
+    }
+
+    fn group(at: u64) -> Lba {
+        extent(at).lba
+    }
+
+    /// As a walk over all of them would say it.
+    #[test]
+    fn each_is_due_for_what_its_state_says() {
+        let mut stale = StaleExtents::default();
+        for at in 1..=6 {
+            stale.change(extent(at), 20 - at);
+        }
+        assert_eq!((stale.oldest(), stale.begun()), (Some(14), 0));
+        let due = Due { to: 17, durable: 100 };
+        // Those of records up to 17, in the order of the disk, from a place on.
+        assert_eq!(stale.waiting_behind(group(4), 3, due), [5, 6, 3].map(group));
+        assert_eq!(stale.waiting_behind(group(4), 9, Due { to: 13, ..due }), []);
+        stale.change(extent(5), 200);
+        assert_eq!(stale.waiting_behind(group(4), 9, due), [6, 3, 4].map(group));
+        stale.edit(group(6), |stale| stale.state = Placing::Written { as_of: 14, sums: vec![] });
+        assert_eq!((stale.written(), stale.begun()), (vec![group(6)], 1));
+        for (at, in_record) in [(3, 31), (6, 33)] {
+            stale.edit(group(at), |stale| stale.state = Placing::Noted { in_record, as_of: 17 });
+        }
+        assert_eq!(stale.noted_up_to(30), []);
+        assert_eq!(stale.noted_up_to(31), [group(3)]);
+        assert_eq!(stale.noted_up_to(40), [3, 6].map(group));
+        // That of 3 is not what was noted of 6.
+        assert_eq!((stale.begun(), stale.not_noted(), stale.written()), (0, 5, vec![]));
+        stale.remove(group(6));
+        assert_eq!((stale.oldest(), stale.inside(extent(6).all())), (Some(15), vec![]));
+    }
+}
