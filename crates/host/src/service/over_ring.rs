@@ -205,8 +205,9 @@ fn request_enters_the_kernel_once_with_all_its_steps() {
         for at in 0..READS {
             assert!(bench.read(u64::from(at % 10) * 4, sectors).outcome.is_good());
         }
-        assert_eq!(count(&bench.strings.steps) - steps, steps_expected);
-        // On a busy machine a timer of the engine may be due meanwhile, which is an entry of its own.
+        // On a busy machine a drive may be so late that another one is asked, and a timer of the engine may be due, which is an entry of its own.
+        let more = count(&bench.strings.steps) - steps - steps_expected;
+        assert!(more <= READS / 20, "{more} steps besides");
         let more = count(&bench.strings.entries) - entries - READS;
         assert!(more <= READS / 20, "{more} entries besides");
     }
