@@ -268,7 +268,7 @@ impl Attempt<'_> {
         Ok(best)
     }
 
-    /// Takes the sectors right behind a place, if they are free.
+    /// Takes the sectors right behind a place, if they are free and not those that units have first.
     pub(crate) fn take_behind(&mut self, extent: Extent) -> Result<bool, Stop> {
         let geometry = self.geometry();
         if extent.end().get() > geometry.sectors {
@@ -276,6 +276,10 @@ impl Attempt<'_> {
         }
         let last = extent.end().get() - 1;
         if geometry.group_of(extent.lba) != geometry.group_of(Lba::new(last)) {
+            return Ok(false);
+        }
+        let (zone, from) = (geometry.unit_zone(), geometry.offset(extent.lba));
+        if from < zone.end && zone.start < from + extent.sectors.get() {
             return Ok(false);
         }
         for lba in extent.iter() {

@@ -10,6 +10,8 @@
 //! # Invariants
 //!
 //! - FL1. A transaction in which pages leave their place has their new places, and their bytes are in these or in the journal.
+//! - FL2. A coding extent that is to be written directly stays as it was laid out until its checksums are set: grown, its redundancy
+//!   would have the place, and the checksums, of new data.
 
 use std::sync::Arc;
 
@@ -300,7 +302,7 @@ impl Attempt<'_> {
         if count < DIRECT_MIN && placed.room() < least {
             return Ok(Found::NoRoom);
         }
-        if let Some(mapped) = self.grow(of, page, count)? {
+        if let Some(mapped) = self.grow(of, placed, Pages { from: page, to: page + count })? {
             return Ok(Found::Logged(mapped.window));
         }
         let near = self.near(of, page)?;
@@ -365,17 +367,25 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Lets the coding extent right before a page grow over a few pages.
-    fn grow(&mut self, of: &mut Owned<'_>, page: u64, count: u64) -> Result<Option<Mapped>, Stop> {
-        if page == 0 || count >= DIRECT_MIN {
+    /// Lets the coding extent right before a few pages grow over them.
+    fn grow(
+        &mut self,
+        of: &mut Owned<'_>,
+        placed: &Placed<'_>,
+        pages: Pages,
+    ) -> Result<Option<Mapped>, Stop> {
+        let Pages { from: page, to } = pages;
+        if page == 0 || pages.are_many() {
             return Ok(None);
         }
         let Some(before) = self.window_at(of.number, of.inode, page - 1)? else { return Ok(None) };
         let old = before.window.extent;
-        if before.window != Window::whole(old) {
+        // FL2
+        let is_on_its_way = placed.plan.direct.iter().any(|direct| direct.extent == old);
+        if before.window != Window::whole(old) || is_on_its_way {
             return Ok(None);
         }
-        let Some(extent) = self.grow_extent(of.inode, &old, count)? else { return Ok(None) };
+        let Some(extent) = self.grow_extent(of.inode, &old, to - page)? else { return Ok(None) };
         self.add_window(of, Mapped { page: before.page, window: Window::whole(extent) })?;
         let window = Window { extent, skip: old.pages(), count: extent.pages() - old.pages() };
         Ok(Some(Mapped { page, window }))
