@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use levelhead_units::{SECTOR_SIZE, Sectors};
 
-/// A number of sectors in memory, aligned to a sector so that a drive can transfer it directly.
+/// A number of sectors in memory, aligned to a sector so that a drive can transfer it directly, or packed so that it takes no more memory
+/// than its bytes.
 ///
 /// Owned by one place at a time; shared for reading as `Arc<Buf>`. Its bytes start as zeroes, unless a
 /// [`Pool`] was asked for less.
 pub struct Buf {
-    /// One sector longer than the content, so that an aligned run lies inside.
+    /// One sector longer than the content, so that an aligned run lies inside; or packed, and just as long.
     bytes: Vec<u8>,
     start: usize,
     sectors: Sectors,
@@ -54,6 +55,33 @@ impl Buf {
         all.extend_from_slice(bytes);
         all.resize(bytes.len() + SECTOR_SIZE, 0);
         Self::over(all, Sectors::new((bytes.len() / SECTOR_SIZE) as u64))
+    }
+
+    /// A copy of `bytes` that takes no more memory than they do: a sector that is kept for long. It is aligned by chance only.
+    ///
+    /// Panics unless that is a whole number of sectors.
+    pub fn packed(bytes: &[u8]) -> Self {
+        assert!(bytes.len().is_multiple_of(SECTOR_SIZE), "{} bytes", bytes.len());
+        let sectors = Sectors::new((bytes.len() / SECTOR_SIZE) as u64);
+        Self { bytes: bytes.to_vec(), start: 0, sectors, lease: None }
+    }
+
+    /// A sector of this byte that is not aligned.
+    #[cfg(test)]
+    pub(crate) fn misaligned(byte: u8) -> Self {
+        let mut buf = Self::over(vec![byte; 3 * SECTOR_SIZE], Sectors::new(1));
+        buf.start += 1;
+        buf
+    }
+
+    /// Whether it takes no more memory than its bytes do.
+    pub fn is_packed(&self) -> bool {
+        self.bytes.len() == self.sectors.as_usize() * SECTOR_SIZE
+    }
+
+    /// Whether a drive can transfer it directly.
+    pub fn is_aligned(&self) -> bool {
+        self.as_slice().as_ptr().align_offset(SECTOR_SIZE) == 0
     }
 
     /// How many sectors it has.
@@ -194,6 +222,12 @@ mod tests {
             assert_eq!(buf.as_slice().len(), sectors as usize * SECTOR_SIZE);
             assert!(buf.as_slice().iter().all(|&byte| byte == 0));
         }
+    }
+
+    #[test]
+    fn packed_buffer_has_the_bytes_and_no_room_beside_them() {
+        let buf = Buf::packed(&[5; 2 * SECTOR_SIZE]);
+        assert_eq!((buf.as_slice(), buf.bytes.capacity()), (&[5; 2 * SECTOR_SIZE][..], 8_192));
     }
 
     #[test]

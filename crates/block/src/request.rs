@@ -236,6 +236,31 @@ impl Piece {
         Self { buf: Arc::clone(&self.buf), first: self.first + first, sectors }
     }
 
+    /// The same bytes for themselves, in no more memory than they take, if they are a part of a longer buffer or have room beside them.
+    #[must_use]
+    pub fn packed(&self) -> Self {
+        match self.buf.is_packed() && self.buf.sectors() == Sectors::new(self.sectors.into()) {
+            true => self.clone(),
+            false => Self::whole(Arc::new(Buf::packed(self.bytes()))),
+        }
+    }
+
+    /// The same bytes where a drive can transfer them directly: those that lie elsewhere are copied, neighbours together.
+    pub fn aligned(pieces: Vec<Self>) -> Vec<Self> {
+        if pieces.iter().all(|piece| piece.buf.is_aligned()) {
+            return pieces;
+        }
+        let mut aligned: Vec<Self> = Vec::new();
+        for run in pieces.chunk_by(|one, next| one.buf.is_aligned() == next.buf.is_aligned()) {
+            if run[0].buf.is_aligned() {
+                aligned.extend_from_slice(run);
+                continue;
+            }
+            aligned.push(Self::whole(Arc::new(Self::copied(run))));
+        }
+        aligned
+    }
+
     /// Puts a piece behind others; it becomes part of the last one if it continues that.
     pub fn append(pieces: &mut Vec<Self>, piece: Self) {
         match pieces.last_mut() {
@@ -282,9 +307,13 @@ impl Piece {
             let whole = pieces.remove(0).into_unshared();
             return whole.expect("it is all of a buffer that nothing else holds");
         }
-        let mut buf = Buf::zeroed(Self::count(&pieces));
+        Self::copied(&pieces)
+    }
+
+    fn copied(pieces: &[Self]) -> Buf {
+        let mut buf = Buf::zeroed(Self::count(pieces));
         let mut rest = buf.as_mut_slice();
-        for piece in &pieces {
+        for piece in pieces {
             let (place, after) = rest.split_at_mut(piece.bytes().len());
             place.copy_from_slice(piece.bytes());
             rest = after;
@@ -330,6 +359,19 @@ mod tests {
             Piece::append(&mut pieces, piece);
         }
         assert_eq!((pieces.len(), numbers(&pieces)), (3, vec![2, 3, 4, 6, 7, 8]));
+    }
+
+    #[test]
+    fn pieces_that_are_not_aligned_are_copied_to_where_they_are() {
+        let beside = |byte| Piece::whole(Arc::new(Buf::misaligned(byte)));
+        let whole = Piece::whole(Arc::new(numbered(9)));
+        let pieces = vec![whole.part(2, 2), beside(7), beside(8), whole.part(5, 1)];
+        let aligned = Piece::aligned(pieces);
+        assert!(aligned.iter().all(|piece| piece.buf.is_aligned()));
+        assert_eq!((aligned.len(), numbers(&aligned)), (3, vec![2, 3, 7, 8, 5]));
+        let (kept, same) = (whole.part(4, 1).packed(), beside(6).packed());
+        assert_eq!((numbers(std::slice::from_ref(&kept)), kept.buf.is_packed()), (vec![4], true));
+        assert!(Arc::ptr_eq(&same.buf, &same.packed().buf));
     }
 
     fn numbers(pieces: &[Piece]) -> Vec<u8> {

@@ -1,6 +1,6 @@
 //! Units in memory: as they are on the disk, or as they are going to be.
 //!
-//! A unit that was changed and is not in its place stays; of the others the ones that were used last stay.
+//! A unit that was changed and is not in its place stays; of the others the ones that were used last stay, the fewer the more were changed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,9 +24,12 @@ pub(crate) struct Cache {
     /// In the order of their use, by the moment of it.
     order: BTreeMap<u64, Lba>,
     clock: u64,
-    /// The most of those that could be read again.
+    /// The most units, if those that were changed are not more.
     most: usize,
 }
+
+/// Units that could be read again stay, as many as one operation needs at a time, however many others were changed.
+const LEAST: usize = 64;
 
 #[derive(Debug)]
 struct Cached {
@@ -41,7 +44,7 @@ impl Cache {
         Self { units: BTreeMap::new(), order: BTreeMap::new(), clock: 0, most }
     }
 
-    /// The most of those that could be read again.
+    /// The most units, if those that were changed are not more: a quarter of them stays in any case.
     pub(crate) fn most(&self) -> usize {
         self.most
     }
@@ -99,6 +102,15 @@ impl Cache {
         }
     }
 
+    /// A unit has this seal in a record: if it has not changed again, its bytes are kept once for both.
+    pub(crate) fn share(&mut self, lead: Lba, before: &Arc<Sector>, sealed: &Arc<Sector>) {
+        if let Some(cached) = self.units.get_mut(&lead)
+            && Arc::ptr_eq(&cached.unit.bytes, before)
+        {
+            cached.unit.bytes = Arc::clone(sealed);
+        }
+    }
+
     /// A transaction that has changed a unit keeps it no longer.
     pub(crate) fn release(&mut self, lead: Lba, transaction: u64) {
         let Some(cached) = self.units.get_mut(&lead) else { return };
@@ -128,7 +140,10 @@ impl Cache {
     }
 
     fn shrink(&mut self) {
-        while self.order.len() > self.most {
+        let changed = self.units.len() - self.order.len();
+        let least = (self.most / 4).max(LEAST.min(self.most));
+        let most = self.most.saturating_sub(changed).max(least);
+        while self.order.len() > most {
             let (_, lead) = self.order.pop_first().expect("there are some");
             self.units.remove(&lead);
         }

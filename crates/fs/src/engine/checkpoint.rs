@@ -153,7 +153,7 @@ impl Filesystem {
         let mut copies: BTreeMap<Lba, Copy> = BTreeMap::new();
         for (lead, bytes) in &next {
             self.checkpoint.images.get_mut(lead).expect("it was found").is_begun = true;
-            let piece = Piece::whole(Arc::new(Buf::copy_of(&bytes[..])));
+            let piece = Piece::whole(Arc::new(Buf::packed(&bytes[..])));
             let places = self.superblock.geometry.copies_of(*lead);
             let written = if self.keeps(Rule::Copies) { places.len() } else { 1 };
             for &place in &places[..written] {

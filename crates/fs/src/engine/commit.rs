@@ -274,8 +274,10 @@ impl Filesystem {
             head.seal(&mut bytes);
             let sum = sum_of(filesystem, lead, &bytes);
             entries.push(RecordEntry { about: About::Unit, lba: lead, sum, shape });
-            payload.push(Piece::whole(Arc::new(Buf::copy_of(&bytes))));
-            committing.sealed.insert(lead, Arc::new(bytes));
+            payload.push(Piece::whole(Arc::new(Buf::packed(&bytes))));
+            let bytes = Arc::new(bytes);
+            self.cache.share(lead, &unit.bytes, &bytes);
+            committing.sealed.insert(lead, bytes);
         }
         let is_complement = |lba: Lba| {
             let found = committing.stale.range(..=lba).next_back();

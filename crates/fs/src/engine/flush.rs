@@ -528,6 +528,8 @@ impl Filesystem {
         // Who reads other pages of their blocks has to look again.
         file.version += u64::from(plan.logged.len() > plan.logged_pages.len());
         for LoggedSector { new: NewSector { lba, bytes: page, extent }, sum, old } in plan.logged {
+            // They stay until they are in their places, for half a minute and more.
+            let page = page.packed();
             self.running.logged.insert(lba, page.clone());
             self.running.early.remove(&lba);
             self.early.end(lba, record);

@@ -606,6 +606,7 @@ impl Filesystem {
         pieces: Vec<Piece>,
         durability: Durability,
     ) -> SubId {
+        let pieces = Piece::aligned(pieces);
         let extent = Extent::new(lba, Piece::count(&pieces));
         let zero_tail = match self.superblock.forced {
             Some(_) => zero_tail_of(&pieces),

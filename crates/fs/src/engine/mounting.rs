@@ -266,7 +266,7 @@ impl Filesystem {
                     }
                     About::Page => {
                         let bytes = payload.next().expect("one for each entry");
-                        let bytes = Piece::whole(Arc::new(Buf::copy_of(&bytes[..])));
+                        let bytes = Piece::whole(Arc::new(Buf::packed(&bytes[..])));
                         if let Some(owner) = owner {
                             early.insert(entry.lba, FoundPage { bytes, owner, record });
                             self.journal.note_named(entry.lba, record);
@@ -321,7 +321,7 @@ impl Filesystem {
                         continue;
                     }
                     if is_read_only {
-                        let page = Piece::whole(Arc::new(Buf::copy_of(&bytes[..])));
+                        let page = Piece::whole(Arc::new(Buf::packed(&bytes[..])));
                         self.logged.insert(lba, Logged { page, sum, old: None, record });
                         continue;
                     }

@@ -1,9 +1,8 @@
 //! Sectors of files in memory.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use levelhead_block::{Buf, Piece};
+use levelhead_block::Piece;
 use levelhead_units::Lba;
 
 /// Sectors of files in memory, those that were used last, each with its checksum: what lies in its place is another one when that
@@ -45,7 +44,7 @@ impl SectorCache {
 
     /// Keeps a copy: the buffer that a sector has come in has thousands of others.
     pub(super) fn insert(&mut self, lba: Lba, bytes: &Piece, sum: u32) {
-        let bytes = Piece::whole(Arc::new(Buf::copy_of(bytes.bytes())));
+        let bytes = bytes.packed();
         self.clock += 1;
         self.order.insert(self.clock, lba);
         let held = Held { bytes, sum, used: self.clock };

@@ -298,7 +298,7 @@ impl Filesystem {
                         ),
                         None => into.fill(0),
                     }
-                    Piece::whole(Arc::new(buf))
+                    Piece::whole(Arc::new(buf)).packed()
                 }
             };
             let early = match file.pages.get(&page).is_some_and(Page::is_early) {
