@@ -42,6 +42,13 @@ pub enum Event {
         /// Where it lies.
         lba: Lba,
     },
+    /// A sector of a file has failed right after it was written anew: what lies around it goes elsewhere.
+    Worn {
+        /// Where it lies.
+        lba: Lba,
+        /// Whose it is.
+        inode: u64,
+    },
     /// A sector of a file is lost.
     Lost {
         /// Where it lies.

@@ -38,6 +38,8 @@ pub(crate) struct Bed {
     pub(crate) bad: BTreeSet<u64>,
     /// Sectors that one pass does not bring.
     pub(crate) weak: BTreeSet<u64>,
+    /// Bad sectors that are still bad once they were written.
+    pub(crate) worn: BTreeSet<u64>,
     pub(crate) flushes: u64,
     pub(crate) written: u64,
     pub(crate) read: u64,
@@ -83,6 +85,7 @@ impl Bed {
             waits: 0,
             bad: BTreeSet::new(),
             weak: BTreeSet::new(),
+            worn: BTreeSet::new(),
             flushes: 0,
             written: 0,
             read: 0,
@@ -155,7 +158,9 @@ impl Bed {
                 for (lba, bytes) in extent.iter().zip(Piece::each_sector(&pieces)) {
                     let one = Extent::new(lba, Sectors::new(1));
                     assert!(ends_in(bytes, zero_tail), "{lba:?} does not end in {zero_tail:?}");
-                    self.bad.remove(&lba.get());
+                    if !self.worn.contains(&lba.get()) {
+                        self.bad.remove(&lba.get());
+                    }
                     self.weak.remove(&lba.get());
                     self.disk.bytes_mut(one).copy_from_slice(bytes);
                     match durability {

@@ -223,6 +223,10 @@ fn unmount_on(stop: &Stop, directory: &Path) -> Result<(), AppError> {
 fn sentence(name: &str, event: Event) -> String {
     match event {
         Event::Repaired { lba } => format!("{name}: sector {} was repaired", lba.get()),
+        Event::Worn { lba, inode } => {
+            let lba = lba.get();
+            format!("{name}: sector {lba} of inode {inode} has failed again, and is left")
+        }
         Event::Lost { lba, inode } => {
             format!("{name}: sector {} of inode {inode} is lost", lba.get())
         }

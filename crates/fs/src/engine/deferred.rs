@@ -74,6 +74,7 @@ impl Filesystem {
         let gone: Vec<Lba> = waiting.range(extent.lba..extent.end()).map(|(&lba, _)| lba).collect();
         gone.into_iter().for_each(|lba| drop(waiting.remove(&lba)));
         self.page_reads.values_mut().for_each(|read| read.note_freed(extent));
+        self.repairs.forget(extent);
     }
 
     /// Goes on with what waits, if it is time.
@@ -120,6 +121,7 @@ impl Filesystem {
         if !may_write || self.peek(|attempt| attempt.sum(lba)) != Some(Some(sum)) {
             return false;
         }
+        self.repairs.note_mended(lba);
         self.counts.repaired += 1;
         self.actions.push_back(Action::Event(Event::Repaired { lba }));
         self.rewrite(lba, piece);

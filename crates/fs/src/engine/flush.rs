@@ -21,6 +21,7 @@ use levelhead_units::{Lba, Sectors};
 use super::complements::{Brought, Complements, NewSector, OpenBlocks, lay_out};
 use super::files::{Early, Page};
 use super::job::{Job, JobId, PAGE};
+use super::repairs::Worn;
 use super::{Attempted, Filesystem, Logged, Purpose, SubId, is_stored};
 use crate::attempt::{Attempt, Stop};
 use crate::format::extent::{CodingExtent, PagePlace, Window};
@@ -118,6 +119,8 @@ struct LoggedSector {
 
 /// Pages that are given their places.
 struct Placed<'a> {
+    /// Places that are left.
+    worn: &'a Worn,
     dirty: &'a [Dirty],
     complements: &'a Complements,
     /// How many sectors may go into the journal.
@@ -159,6 +162,8 @@ impl Placed<'_> {
 
 /// What comes of a file into a transaction.
 struct FileChange<'a> {
+    /// Places that are left.
+    worn: &'a Worn,
     number: u64,
     dirty: &'a [Dirty],
     logged_max: usize,
@@ -177,9 +182,10 @@ impl Attempt<'_> {
         complements: &Complements,
         is_careful: bool,
     ) -> Result<FlushPlan, Stop> {
-        let &FileChange { number, dirty, logged_max, size, modified, all } = change;
+        let &FileChange { worn, number, dirty, logged_max, size, modified, all } = change;
         let mut inode = self.inode(number)?;
         let mut placed = Placed {
+            worn,
             dirty,
             complements,
             logged_max,
@@ -269,12 +275,12 @@ impl Attempt<'_> {
             false => is_all || is_much,
         };
         let window = mapped.window.part((page - mapped.page) as u32, (end - page) as u32);
-        let must_move = placed.has_lost(&window);
+        let must_move = placed.has_lost(&window) || placed.worn.has_any(extent.all());
         let to = match placed.is_careful {
             true => end.min(page + placed.alone_max(kind)),
             false => end,
         };
-        // What moves because its block or its kind is not right for it goes a part at a time, if need be.
+        // What moves because its place, its block or its kind is not right for it goes a part at a time, if need be.
         let is_wrong = must_move || (moves && extent.kind != kind);
         if is_wrong && to == page {
             return Ok(Found::NoRoom);
@@ -488,7 +494,9 @@ impl Filesystem {
         let attempted = match self.complements(id, number, &pages) {
             Attempted::Complete(Brought { complements, later }) => {
                 dirty.retain(|dirty| !later.contains(&dirty.page));
-                let change = FileChange { number, dirty: &dirty, logged_max, size, modified, all };
+                let worn = &self.repairs.worn.clone();
+                let change =
+                    FileChange { worn, number, dirty: &dirty, logged_max, size, modified, all };
                 let mut place = |is_careful| {
                     self.attempt(id, |attempt| {
                         attempt.place_change(&change, &complements, is_careful)

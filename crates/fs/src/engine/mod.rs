@@ -49,7 +49,7 @@ use levelhead_block::Request as BlockRequest;
 use levelhead_block::{
     Command, Durability, Effort, Outcome, Payload, Piece, Reply, RequestId, ZeroTail,
 };
-use levelhead_units::{Extent, Instant, Lba, SECTOR_SIZE};
+use levelhead_units::{Extent, Instant, Lba, SECTOR_SIZE, Sectors};
 
 use self::checkpoint::Checkpoint;
 use self::commit::{Committing, Transaction};
@@ -581,6 +581,9 @@ impl Filesystem {
             .collect();
         for extent in may_go {
             self.recent.remove(extent);
+            for lba in self.repairs.worn.inside(extent) {
+                self.recent.add(Extent::new(lba, Sectors::new(1)));
+            }
             self.freed.retain(|freed| freed.extent != extent);
         }
     }

@@ -489,6 +489,7 @@ impl Filesystem {
             Outcome::Refused | Outcome::Gone => Buf::empty(),
         };
         let whole = Piece::whole(Arc::new(buf));
+        let mut worn = Vec::new();
         for (at, lba) in (0..).zip(run.iter()) {
             let target = read.plan.targets.get(&lba).map(|target| target.sum);
             let Some(sum) = target.or(read.sums.get(&lba).copied().flatten()) else {
@@ -501,7 +502,11 @@ impl Filesystem {
                 continue;
             }
             let piece = there[at as usize].then(|| whole.part(at, 1));
-            match piece.filter(|piece| sum_of(filesystem, lba, piece.bytes()) == sum) {
+            let piece = piece.filter(|piece| sum_of(filesystem, lba, piece.bytes()) == sum);
+            if self.repairs.note_read(lba, piece.is_some()) {
+                worn.push(lba);
+            }
+            match piece {
                 Some(piece) => {
                     read.bad.remove(&lba);
                     if is_full {
@@ -515,7 +520,24 @@ impl Filesystem {
                 }
             }
         }
+        if let Some(inode) = self.file_of(id) {
+            worn.into_iter().for_each(|lba| self.leave_place(inode, lba));
+        }
         self.end_stage(id);
+    }
+
+    /// Whose sectors a job reads, if it is one file's.
+    fn file_of(&self, id: JobId) -> Option<u64> {
+        match self.jobs.get(&id)? {
+            Job::Request(asking) => match asking.request.what {
+                What::Read { inode, .. } | What::Write { inode, .. } => Some(inode),
+                _ => None,
+            },
+            Job::Ahead { inode, .. } | Job::Flush { inode } => Some(*inode),
+            Job::Rewrite(part) => Some(part.inode),
+            Job::Scrub => self.scrubs.get(&id)?.inode(),
+            _ => None,
+        }
     }
 
     /// Goes on when everything that was asked for has ended.

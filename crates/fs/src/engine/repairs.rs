@@ -3,6 +3,9 @@
 //! Until such a write has ended and a flush has followed, a power cut may leave nothing of the sector: what it is computed from has to last
 //! that long.
 //!
+//! A sector that was written anew and fails at the very next read has a place that does not hold it: its file leaves it
+//! ([`rewriting`](super::rewriting)). By chance alone one failing sector in two hundred does so on a drive where that share of reads fails.
+//!
 //! # Invariants
 //!
 //! - RP1. A sector of a file is written anew only while its codeword can do without it and without all others of it that are not safe.
@@ -31,7 +34,34 @@ pub(super) struct Repairs {
     ends: u64,
     /// Flushes that are inside, and how many had ended when they were sent.
     flushes: BTreeMap<SubId, u64>,
+    /// Sectors of files that were written anew and not read since.
+    mended: BTreeSet<Lba>,
+    /// Those that could not be read then.
+    pub(super) worn: Worn,
 }
+
+/// Sectors whose places do not hold them. None of these is taken again before the next mount.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Worn(Arc<BTreeSet<Lba>>);
+
+impl Worn {
+    /// Those in an extent.
+    pub(super) fn inside(&self, extent: Extent) -> impl Iterator<Item = Lba> + '_ {
+        self.0.range(extent.lba..extent.end()).copied()
+    }
+
+    /// Whether one of the sectors is such.
+    pub(super) fn has_any(&self, extent: Extent) -> bool {
+        self.inside(extent).next().is_some()
+    }
+
+    fn insert(&mut self, lba: Lba) -> bool {
+        self.0.len() < MENDED_MAX && Arc::make_mut(&mut self.0).insert(lba)
+    }
+}
+
+/// The most sectors of which is known that they were written anew.
+const MENDED_MAX: usize = 1 << 16;
 
 impl Repairs {
     /// A flush is sent.
@@ -46,6 +76,27 @@ impl Repairs {
             self.ended.retain(|_, end| *end > ends);
         }
         true
+    }
+
+    /// A sector of a file is written anew.
+    pub(super) fn note_mended(&mut self, lba: Lba) {
+        if self.mended.len() < MENDED_MAX {
+            self.mended.insert(lba);
+        }
+    }
+
+    /// A sector was read, right or not; whether its place is seen not to hold it.
+    pub(super) fn note_read(&mut self, lba: Lba, is_right: bool) -> bool {
+        let is_bad = !self.inside.contains(&lba) && self.mended.remove(&lba) && !is_right;
+        is_bad && self.worn.insert(lba)
+    }
+
+    /// Sectors are of no file any more.
+    pub(super) fn forget(&mut self, extent: Extent) {
+        let gone: Vec<Lba> = self.mended.range(extent.lba..extent.end()).copied().collect();
+        for lba in gone {
+            self.mended.remove(&lba);
+        }
     }
 
     /// Whether one of the sectors is on its way.

@@ -1,7 +1,8 @@
-//! A file whose pages do not lie as its kind has them is written anew in the background, a part at a time.
+//! A file whose pages do not lie as its kind has them, or in places that do not hold them, is written anew in the background, a part at a
+//! time.
 //!
 //! ```text
-//!   its kind was set, it was changed in place, or a scrub has met it
+//!   its kind was set, it was changed in place, a scrub has met it, or a sector of it has failed right after it was written anew
 //!        --> the disk has nothing to do --> a part is read --> its pages count as written --> a flush gives them other places
 //!                 ^                                                                                      |
 //!                 +--------------------------------------------------------------------------------------+
@@ -12,12 +13,14 @@
 
 use std::collections::BTreeMap;
 
-use levelhead_units::{Instant, Nanos};
+use levelhead_units::{Instant, Lba, Nanos};
 
 use super::files::{Early, Page};
 use super::job::{Job, JobId, RewrittenPart};
 use super::reads::{Plan, Source};
 use super::{Attempted, Filesystem, Phase};
+use crate::action::{Action, Event};
+use crate::format::extent::CodingExtent;
 use crate::ops::extents::Pages;
 
 /// How long the disk must have had nothing to do.
@@ -63,6 +66,14 @@ impl Filesystem {
     pub(super) fn rewrite_file(&mut self, inode: u64) {
         if self.superblock.forced.is_some() && !self.is_read_only() {
             self.rewriting.files.entry(inode).and_modify(|page| *page = 0).or_insert(0);
+        }
+    }
+
+    /// A sector of a file has failed right after it was written anew: what lies in its coding extent goes elsewhere.
+    pub(super) fn leave_place(&mut self, inode: u64, lba: Lba) {
+        if !self.is_read_only() {
+            self.actions.push_back(Action::Event(Event::Worn { lba, inode }));
+            self.rewriting.files.insert(inode, 0);
         }
     }
 
@@ -138,6 +149,7 @@ impl Filesystem {
     /// The next pages that do not lie as they should; nothing behind the last ones, or if there is no room for them.
     fn next_part(&mut self, id: JobId, inode: u64, from: u64) -> Attempted<Option<Next>> {
         let kept = self.room_beside().kept + PART_MAX * self.page_cost;
+        let worn = self.repairs.worn.clone();
         self.attempt(id, |attempt| {
             let known = attempt.inode(inode)?;
             let is_crowded = attempt.free_in_all()? < kept;
@@ -149,8 +161,9 @@ impl Filesystem {
             let windows = attempt.windows(inode, &known, all, WINDOWS_MAX)?;
             let Some(last) = windows.last() else { return Ok(None) };
             let to = last.end();
-            let Some(wrong) = windows.iter().find(|mapped| mapped.window.extent.kind != kind)
-            else {
+            let is_wrong =
+                |extent: &CodingExtent| extent.kind != kind || worn.has_any(extent.all());
+            let Some(wrong) = windows.iter().find(|mapped| is_wrong(&mapped.window.extent)) else {
                 return Ok(Some(Next { pages: Pages { from, to }, plan: None }));
             };
             let pages = Pages { from: wrong.page, to: wrong.end().min(wrong.page + PART_MAX) };

@@ -236,6 +236,16 @@ impl Attempt<'_> {
     }
 }
 
+impl Scrubbing {
+    /// The file whose sectors it reads.
+    pub(super) fn inode(&self) -> Option<u64> {
+        match &self.stage {
+            Stage::Sectors(file) => Some(file.inode),
+            Stage::Planning | Stage::Units(_) | Stage::Noting(_) => None,
+        }
+    }
+}
+
 impl Filesystem {
     pub(super) fn run_scrub(&mut self, id: JobId) {
         if let Some(scrubbing) = self.scrubs.remove(&id) {

@@ -22,19 +22,32 @@ impl Bed {
         assert_eq!(self.run(What::SetExtended { inode, name, value, mode }), Answer::Done);
     }
 
-    /// The kinds of a file's coding extents.
-    fn kinds(&mut self, inode: u64) -> Vec<FileKind> {
+    /// A file's coding extents.
+    fn extents(&mut self, inode: u64) -> Vec<CodingExtent> {
         let found = self.fs.peek(|attempt| {
             let known = attempt.inode(inode)?;
             attempt.windows(inode, &known, Pages { from: 0, to: u64::MAX }, usize::MAX)
         });
-        let mut kinds: Vec<FileKind> = found
-            .expect("its tree is in memory")
-            .iter()
-            .map(|mapped| mapped.window.extent.kind)
-            .collect();
+        let windows = found.expect("its tree is in memory");
+        windows.iter().map(|mapped| mapped.window.extent).collect()
+    }
+
+    fn kinds(&mut self, inode: u64) -> Vec<FileKind> {
+        let extents = self.extents(inode);
+        let mut kinds: Vec<FileKind> = extents.iter().map(|extent| extent.kind).collect();
         kinds.dedup();
         kinds
+    }
+
+    fn scrub(&mut self) {
+        let mut place = Some(ScrubPlace::FIRST);
+        while let Some(from) = place {
+            let parts = ScrubParts::ALL;
+            let Answer::Scrubbed(done) = self.run(What::Scrub { place: from, parts }) else {
+                panic!("it is scrubbed")
+            };
+            place = done.next;
+        }
     }
 
     /// Until nothing is due any more.
@@ -44,6 +57,39 @@ impl Bed {
             self.wait_until(at);
             while self.step() {}
         }
+    }
+}
+
+/// A place that does not hold what is written to it is left, and not taken again; one that a write mends is kept.
+#[test]
+fn file_leaves_a_place_that_fails_again_after_a_repair() {
+    for (is_worn, at) in [(true, 5), (true, 17), (false, 5)] {
+        let mut bytes = vec![0; 400_000];
+        Streams::new(4).stream("noise").fill(&mut bytes);
+        let long = Wishes { ladder: Ladder::fixed(60, 4).unwrap(), ..wishes(20_000, 3) };
+        let mut bed = Bed::made(&long, 3);
+        let name = bed.root("file");
+        let inode = bed.make(&name, FILE).inode;
+        bed.write(inode, 0, &bytes);
+        let mut bed = Bed::mount(bed.unmount(), 4);
+        let lba = bed.find(&bytes)[at];
+        bed.bad.insert(lba);
+        if is_worn {
+            bed.worn.insert(lba);
+        }
+        // Each scrub reads what the one before has written anew.
+        for _ in 0..3 {
+            bed.scrub();
+            bed.wait();
+        }
+        let has_place =
+            bed.extents(inode).iter().any(|extent| extent.all().contains(Lba::new(lba)));
+        assert_eq!(has_place, !is_worn, "{at}");
+        assert_eq!(bed.bad.contains(&lba), is_worn);
+        assert!(bed.fs.recent.end_over(lba).is_some() == is_worn, "it would be taken again");
+        assert!(bed.read(inode, 0, 500_000).unwrap() == bytes);
+        let mut bed = Bed::mount(bed.unmount(), 5);
+        assert!(bed.read(inode, 0, 500_000).unwrap() == bytes);
     }
 }
 
@@ -165,14 +211,7 @@ fn scrub_finds_what_was_left_when_it_was_unmounted() {
     let mut bed = Bed::mount(bed.unmount(), 2);
     bed.read(inode, 0, 1).unwrap();
     assert_eq!(bed.kinds(inode), [FileKind::Auto]);
-    let mut place = Some(ScrubPlace::FIRST);
-    while let Some(from) = place {
-        let parts = ScrubParts::ALL;
-        let Answer::Scrubbed(done) = bed.run(What::Scrub { place: from, parts }) else {
-            panic!("it is scrubbed")
-        };
-        place = done.next;
-    }
+    bed.scrub();
     bed.wait();
     assert_eq!(bed.kinds(inode), [FileKind::B]);
     assert!(bed.read(inode, 0, SIZE as u32).unwrap() == noise());
