@@ -367,42 +367,47 @@ impl Attempt<'_> {
             }
             to - from >= most
         };
-        let mut offset = range.start;
+        let (mut offset, mut next_recent) = (range.start, 0);
         while offset < range.end {
-            if let Some(end) = recent.end_over(first + offset) {
-                if begun.take().is_some_and(|from| note(from, offset)) {
-                    return Ok(longest);
-                }
-                offset = end - first;
-                continue;
-            }
+            // A bitmap is looked up once, however many words of it are looked at.
             let body = self.read(leads[(offset / BITS) as usize], Kind::Bitmap, 0)?;
-            let bit = offset % BITS;
-            let word = Fields(body).u64((bit / 64 * 8) as usize) >> (bit % 64);
-            let next_recent = recent.next(first + offset).map_or(u64::MAX, |next| next - first);
-            let limit =
-                (64 - bit % 64).min(range.end - offset).min(next_recent - offset).min(BITS - bit);
-            let (is_taken, count) = match word & 1 {
-                1 => (true, u64::from(word.trailing_ones()).min(limit)),
-                _ => (false, u64::from(word.trailing_zeros()).min(limit)),
-            };
-            match (is_taken, begun) {
-                (true, Some(from)) => {
-                    begun = None;
-                    if note(from, offset) {
-                        return Ok(longest);
+            let end = range.end.min((offset / BITS + 1) * BITS);
+            while offset < end {
+                if next_recent <= offset {
+                    if let Some(end) = recent.end_over(first + offset) {
+                        if begun.take().is_some_and(|from| note(from, offset)) {
+                            return Ok(longest);
+                        }
+                        offset = end - first;
+                        continue;
+                    }
+                    next_recent = recent.next(first + offset).map_or(u64::MAX, |next| next - first);
+                }
+                let bit = offset % BITS;
+                let word = Fields(body).u64((bit / 64 * 8) as usize) >> (bit % 64);
+                let limit = (64 - bit % 64).min(end - offset).min(next_recent - offset);
+                let (is_taken, count) = match word & 1 {
+                    1 => (true, u64::from(word.trailing_ones()).min(limit)),
+                    _ => (false, u64::from(word.trailing_zeros()).min(limit)),
+                };
+                match (is_taken, begun) {
+                    (true, Some(from)) => {
+                        begun = None;
+                        if note(from, offset) {
+                            return Ok(longest);
+                        }
+                    }
+                    (false, None) => begun = Some(offset),
+                    (true, None) => {}
+                    (false, Some(from)) => {
+                        if offset - from >= most {
+                            note(from, offset);
+                            return Ok(longest);
+                        }
                     }
                 }
-                (false, None) => begun = Some(offset),
-                (true, None) => {}
-                (false, Some(from)) => {
-                    if offset - from >= most {
-                        note(from, offset);
-                        return Ok(longest);
-                    }
-                }
+                offset += count;
             }
-            offset += count;
         }
         if let Some(from) = begun {
             note(from, range.end);
@@ -497,7 +502,11 @@ impl Attempt<'_> {
                 if is_free {
                     return Ok(Some(run.lba));
                 }
-                offset = geometry.offset(run.lba) + 1;
+                // The next place that is free in the fellow: what is taken there may be long.
+                let next = geometry.offset(run.lba) + 1;
+                let other = geometry.fellow(group);
+                let Some(free) = self.find_run_in(other, next..range.end, 1)? else { break };
+                offset = geometry.offset(free.lba);
             }
         }
         Ok(None)
