@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::kills::kill_under_writers;
 use crate::support::{Ended, Shelf, command, is_there, levelhead, run};
 
 /// What fsx does, and how often: all that a file on Linux can be asked for, but posix_fallocate, of which it asks for nothing.
@@ -40,6 +41,12 @@ entries = [
   ["tests", "tests"],
 ]
 "#;
+
+/// Operations of fsx for each seed.
+const FSX_OPERATIONS: u64 = 20_000;
+
+/// How often the program that answers is killed.
+const KILLS: u64 = 50;
 
 /// What passes there: on ext4 one more does, that wants to know how many links a file may have. glibc says 127 for FUSE
 /// whatever it is, and the test is skipped.
@@ -216,6 +223,21 @@ fn suites_of_others_find_nothing_in_a_few_seconds() {
         fsx(way, 1..=1, 1_000);
     }
     fio(&WAYS[0], "4M");
+    assert!(kill_under_writers(&[], 2) > 0, "nothing was synced");
+}
+
+/// What was run and found good, for a person to read.
+#[derive(Default)]
+struct Table(Vec<String>);
+
+impl Table {
+    fn run(&mut self, suite: &str, way: &str, what: impl FnOnce() -> String) {
+        eprintln!("{suite}, {way}");
+        let begun = std::time::Instant::now();
+        let found = what();
+        let seconds = begun.elapsed().as_secs();
+        self.0.push(format!("{suite:<12} {way:<26} {found:<44} {seconds:>5} s"));
+    }
 }
 
 /// `SEEDS` says how many of fsx.
@@ -224,10 +246,30 @@ fn suites_of_others_find_nothing_in_a_few_seconds() {
 fn soak_files() {
     assert!(can_mount(), "it wants root and /dev/fuse");
     let seeds = std::env::var("SEEDS").map_or(10, |text| text.parse().expect("a number"));
-    pjdfstest();
+    let mut table = Table::default();
+    table.run("pjdfstest", WAYS[0].name, || {
+        pjdfstest();
+        PASSED.to_owned()
+    });
     for way in &WAYS {
-        fsx(way, 1..=seeds, 20_000);
-        fio(way, "64M");
+        table.run("fsx", way.name, || {
+            fsx(way, 1..=seeds, FSX_OPERATIONS);
+            format!("{seeds} seeds of {FSX_OPERATIONS} operations")
+        });
+        table.run("fio", way.name, || {
+            fio(way, "64M");
+            "every byte as it was written".to_owned()
+        });
     }
-    stress(&["--class", "filesystem", "--sequential", "2", "--timeout", "2s"]);
+    table.run("stress-ng", WAYS[0].name, || {
+        stress(&["--class", "filesystem", "--sequential", "2", "--timeout", "2s"]);
+        "the class filesystem, 2 at a time".to_owned()
+    });
+    for (way, mkfs) in [(WAYS[0].name, &[][..]), ("files of kinds", &["--zero-forcing"])] {
+        table.run("kill -9", way, || {
+            let promises = kill_under_writers(mkfs, KILLS);
+            format!("{KILLS} times, {promises} syncs, nothing lost")
+        });
+    }
+    eprintln!("\nchecked after each, and clean:\n\n{}", table.0.join("\n"));
 }

@@ -4,5 +4,6 @@
 mod clients;
 mod files;
 mod fio;
+mod kills;
 #[path = "../support/mod.rs"]
 mod support;
