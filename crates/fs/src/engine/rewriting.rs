@@ -21,7 +21,7 @@ use super::reads::{Plan, Source};
 use super::{Attempted, Filesystem, Phase};
 use crate::action::{Action, Event};
 use crate::format::extent::CodingExtent;
-use crate::ops::extents::Pages;
+use crate::ops::extents::{Mapped, Pages};
 
 /// How long the disk must have had nothing to do.
 const QUIET: Nanos = Nanos::from_secs(1);
@@ -47,6 +47,19 @@ struct Next {
     pages: Pages,
     /// Nothing if it is as it should be.
     plan: Option<Plan>,
+}
+
+/// The first pages of some windows that follow one another, as many as are read at a time.
+fn together<'a>(windows: impl Iterator<Item = &'a Mapped>) -> Option<Pages> {
+    let mut all: Option<Pages> = None;
+    for mapped in windows {
+        let Pages { from, to } = *all.get_or_insert(Pages { from: mapped.page, to: mapped.page });
+        if to != mapped.page || to - from >= PART_MAX {
+            break;
+        }
+        all = Some(Pages { from, to: mapped.end().min(from + PART_MAX) });
+    }
+    all
 }
 
 impl Rewriting {
@@ -163,10 +176,12 @@ impl Filesystem {
             let to = last.end();
             let is_wrong =
                 |extent: &CodingExtent| extent.kind != kind || worn.has_any(extent.all());
-            let Some(wrong) = windows.iter().find(|mapped| is_wrong(&mapped.window.extent)) else {
+            let are_wrong = |mapped: &&Mapped| is_wrong(&mapped.window.extent);
+            let wrong =
+                windows.iter().skip_while(|mapped| !are_wrong(mapped)).take_while(are_wrong);
+            let Some(pages) = together(wrong) else {
                 return Ok(Some(Next { pages: Pages { from, to }, plan: None }));
             };
-            let pages = Pages { from: wrong.page, to: wrong.end().min(wrong.page + PART_MAX) };
             let plan = attempt.plan(inode, &known, pages)?;
             Ok(Some(Next { pages, plan: Some(plan) }))
         })

@@ -60,6 +60,26 @@ impl Bed {
     }
 }
 
+/// Windows of one page each, as synced appends leave them, go together: not one a second.
+#[test]
+fn small_windows_are_rewritten_together() {
+    let (mut bed, inode) = bed(FileKind::Mutable, 1);
+    let size = bed.read(inode, 0, SIZE as u32).unwrap().len();
+    for at in 0..30 {
+        bed.write(inode, ((size / PAGE + 1 + at) * PAGE) as u64, &[at as u8; PAGE]);
+        bed.sync(Some(inode));
+    }
+    let before = bed.extents(inode).len();
+    bed.give_kind(inode, FileKind::Auto);
+    let begun = bed.now;
+    while bed.kinds(inode) != [FileKind::Auto] {
+        bed.wait_until(bed.fs.deadline().expect("there is more to do"));
+        while bed.step() {}
+    }
+    let took = bed.now.saturating_since(begun);
+    assert!(before > 20 && took < Nanos::from_secs(8), "{took:?} for {before} windows");
+}
+
 /// A place that does not hold what is written to it is left, and not taken again; one that a write mends is kept.
 #[test]
 fn file_leaves_a_place_that_fails_again_after_a_repair() {
