@@ -19,15 +19,33 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::{self, Duration, SystemTime};
 
-use levelhead_block::{BlockService, Reply, RequestId};
+use levelhead_block::{
+    BlockService, Command, Payload, Pool, Reply, Request as BlockRequest, RequestId,
+};
 use levelhead_fs::{Action, Answer, Errno, Event, Filesystem, Request, Status, SubId, Submit};
-use levelhead_units::Instant;
+use levelhead_units::{Instant, Sectors};
 
 use crate::gate::{Ask, Input, Inputs, Share, Told};
 use crate::{status, translate};
 
 /// Inputs that are handled before the answers to them are given.
 const BATCH_MAX: usize = 64;
+
+/// Memory for reads that is used again: as much as a reader in sequence has on its way. Fresh memory is mapped page by page, which takes as long
+/// as the rest of a read.
+const POOL: Sectors = Sectors::new(1 << 13);
+
+/// A read gets room of ours.
+fn with_room(request: BlockRequest, pool: &Pool) -> BlockRequest {
+    match (&request.command, &request.payload) {
+        (Command::Read { extent, .. }, Payload::None) => {
+            // The drive fills all of it.
+            let room = Payload::Room(pool.take_to_fill(extent.sectors));
+            BlockRequest { payload: room, ..request }
+        }
+        _ => request,
+    }
+}
 
 /// What the driver drives: the core, or what a test puts in its place.
 pub(crate) trait Core: Send {
@@ -115,6 +133,8 @@ struct Seat<C> {
     service: Option<Arc<dyn BlockService>>,
     on_event: OnEvent,
     clients: Clients,
+    /// Memory for what is read.
+    pool: Pool,
     /// How it has ended, until the thread is told that keeps the clock.
     ended: Option<Ended>,
 }
@@ -185,7 +205,8 @@ impl<C: Core + 'static> Driver<C> {
         let Parts { core, service, on_event, begun } = parts;
         Arc::new_cyclic(|itself| {
             let (state, clients) = (State::Serving(core), Clients::default());
-            let seat = Seat { state, service: Some(service), on_event, clients, ended: None };
+            let (service, pool) = (Some(service), Pool::new(POOL));
+            let seat = Seat { state, service, on_event, clients, pool, ended: None };
             Self {
                 itself: itself.clone(),
                 inputs: Mutex::default(),
@@ -266,7 +287,7 @@ impl<C: Core + 'static> Driver<C> {
     }
 
     fn carry_out(&self, seat: &mut Seat<C>, due: &mut Vec<Due>) {
-        let Seat { state, service, on_event, clients, .. } = seat;
+        let Seat { state, service, on_event, clients, pool, .. } = seat;
         let (Some(core), Some(service)) = (state.core(), service) else { return };
         while let Some(action) = core.poll() {
             match action {
@@ -277,7 +298,7 @@ impl<C: Core + 'static> Driver<C> {
                             driver.send(Input::Done { sub, reply });
                         }
                     };
-                    service.submit(request, Box::new(done));
+                    service.submit(with_room(request, pool), Box::new(done));
                 }
                 Action::Reply { id, answer } => {
                     let client = clients.waiting.remove(&id);

@@ -16,13 +16,9 @@ use crate::AppError;
 /// What every sentence of this program on standard error begins with.
 const NAME: &str = "levelhead: ";
 
-/// How the C library's allocator is to hold memory in a program that runs for months: in two arenas, and what is larger than these bytes
-/// goes back to the machine at once. With an arena for each thread a million new files left 250 MiB in pieces.
-const ALLOCATOR: [(&str, &str); 3] = [
-    ("MALLOC_ARENA_MAX", "2"),
-    ("MALLOC_MMAP_THRESHOLD_", "524288"),
-    ("MALLOC_TRIM_THRESHOLD_", "1048576"),
-];
+/// In how many arenas the C library's allocator is to hold memory, and how it is told: with an arena for each thread a million new files left
+/// 250 MiB in pieces.
+const ARENAS: (&str, &str) = ("MALLOC_ARENA_MAX", "2");
 
 /// Exit code for a mistake of the caller's.
 const USAGE: i32 = 2;
@@ -38,10 +34,9 @@ pub fn start_in_background(arguments: &[OsString]) -> Result<String, AppError> {
         program.map_err(|error| AppError::trouble(format!("cannot find this program: {error}")))?;
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    for (name, value) in ALLOCATOR {
-        if std::env::var_os(name).is_none() {
-            command.env(name, value);
-        }
+    let (name, value) = ARENAS;
+    if std::env::var_os(name).is_none() {
+        command.env(name, value);
     }
     let cannot = |error| AppError::trouble(format!("cannot start this program again: {error}"));
     let mut child = command.spawn().map_err(cannot)?;
