@@ -8,7 +8,7 @@
 //! So the disk is given few and long commands in their order, and a sector that fails is computed from sectors that came with it:
 //! a reader who asked for a part of a group alone would have to read the rest of it once more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::job::{Job, JobId, PAGE};
 use super::{Attempted, Filesystem};
@@ -24,6 +24,9 @@ const AHEAD_MIN: u64 = 64;
 /// Parts of a file that the disk has at a time: one is read, and the next one follows it at once, or the one after it where the disk has
 /// missed its beginning.
 const INSIDE_MAX: usize = 3;
+
+/// In how many parts what is read ahead is asked for.
+const PARTS: u64 = 4;
 
 /// Requests of a kernel that reads ahead by itself may overtake one another by this.
 const SLACK: u64 = 1_024;
@@ -59,6 +62,11 @@ impl Stream {
         self.jobs.is_empty()
     }
 
+    /// Pages that are read with one command.
+    fn part(&self) -> u64 {
+        (self.step / PARTS).max(AHEAD_MIN)
+    }
+
     /// A read; returns the pages that are to be read ahead now.
     fn note_read(&mut self, asked: Pages, most: u64) -> Option<Pages> {
         let is_near = asked.from + SLACK >= self.next && asked.from <= self.next.max(self.ahead);
@@ -70,7 +78,15 @@ impl Stream {
         self.step = (2 * self.step).clamp(AHEAD_MIN, most);
         let from = self.ahead.max(asked.from);
         let to = self.next + self.step;
-        (from < self.next + self.step / 2).then_some(Pages { from, to })
+        (from + self.part() <= to).then_some(Pages { from, to })
+    }
+}
+
+/// Whose pages a job reads ahead.
+fn reader(job: &Job) -> Option<u64> {
+    match job {
+        Job::Ahead { inode, .. } => Some(*inode),
+        _ => None,
     }
 }
 
@@ -81,19 +97,24 @@ impl Filesystem {
             return; // Nothing can follow.
         }
         // All readers together have no more on their way than the memory that keeps it.
-        let others = self.jobs.values().filter(|job| matches!(job, Job::Ahead { .. })).count();
-        let share = (1 + others / INSIDE_MAX) as u64;
-        let most = (self.sectors.most() / 8).min(AHEAD_MAX) / share;
+        let readers: BTreeSet<u64> =
+            self.jobs.values().filter_map(reader).chain([number]).collect();
+        let most = (self.sectors.most() / 8).min(AHEAD_MAX) / readers.len() as u64;
         if most < AHEAD_MIN {
             return; // It would have gone before its reader had a turn.
         }
         let Some(wanted) = self.file(number).stream.note_read(asked, most) else { return };
-        let to = self.group_end(number, wanted.to.min(end)).min(end);
-        let pages = Pages { from: wanted.from, to };
-        self.file(number).stream.ahead = to.max(wanted.from);
-        if pages.from >= pages.to {
-            return;
+        let part = self.file(number).stream.part();
+        let mut from = wanted.from;
+        while from < end && from + part.min(end - from) <= wanted.to {
+            let to = self.group_end(number, (from + part).min(end)).min(end);
+            self.begin_ahead(number, Pages { from, to });
+            from = to;
         }
+        self.file(number).stream.ahead = from;
+    }
+
+    fn begin_ahead(&mut self, number: u64, pages: Pages) {
         let id = self.new_job(Job::Ahead { inode: number, pages });
         let on_its_way = OnItsWay { pages, waiting: Vec::new() };
         let jobs = &mut self.file(number).stream.jobs;

@@ -503,7 +503,7 @@ impl Filesystem {
             }
             let piece = there[at as usize].then(|| whole.part(at, 1));
             let piece = piece.filter(|piece| sum_of(filesystem, lba, piece.bytes()) == sum);
-            if self.repairs.note_read(lba, piece.is_some()) {
+            if self.repairs.note_read(sub, lba, there[at as usize]) {
                 worn.push(lba);
             }
             match piece {

@@ -34,8 +34,8 @@ pub(super) struct Repairs {
     ends: u64,
     /// Flushes that are inside, and how many had ended when they were sent.
     flushes: BTreeMap<SubId, u64>,
-    /// Sectors of files that were written anew and not read since.
-    mended: BTreeSet<Lba>,
+    /// Sectors of files that were written anew and not read since, with the last command that was sent before that had ended.
+    mended: BTreeMap<Lba, SubId>,
     /// Those that could not be read then.
     pub(super) worn: Worn,
 }
@@ -81,19 +81,25 @@ impl Repairs {
     /// A sector of a file is written anew.
     pub(super) fn note_mended(&mut self, lba: Lba) {
         if self.mended.len() < MENDED_MAX {
-            self.mended.insert(lba);
+            self.mended.insert(lba, SubId(u64::MAX));
         }
     }
 
-    /// A sector was read, right or not; whether its place is seen not to hold it.
-    pub(super) fn note_read(&mut self, lba: Lba, is_right: bool) -> bool {
-        let is_bad = !self.inside.contains(&lba) && self.mended.remove(&lba) && !is_right;
-        is_bad && self.worn.insert(lba)
+    /// A sector was read by this command, or could not be; whether its place is seen not to hold it. (What can be read and is wrong may be
+    /// what its owner has written since.)
+    pub(super) fn note_read(&mut self, sub: SubId, lba: Lba, is_there: bool) -> bool {
+        // A read that was sent before may have what was there then.
+        if !self.mended.get(&lba).is_some_and(|&before| before < sub) {
+            return false;
+        }
+        self.mended.remove(&lba);
+        !is_there && self.worn.insert(lba)
     }
 
     /// Sectors are of no file any more.
     pub(super) fn forget(&mut self, extent: Extent) {
-        let gone: Vec<Lba> = self.mended.range(extent.lba..extent.end()).copied().collect();
+        let gone = self.mended.range(extent.lba..extent.end());
+        let gone: Vec<Lba> = gone.map(|(&lba, _)| lba).collect();
         for lba in gone {
             self.mended.remove(&lba);
         }
@@ -119,6 +125,9 @@ impl Filesystem {
 
     pub(super) fn handle_rewritten(&mut self, lba: Lba) {
         self.repairs.inside.remove(&lba);
+        if let Some(before) = self.repairs.mended.get_mut(&lba) {
+            *before = SubId(self.sub_last);
+        }
         self.repairs.ends += 1;
         let end = self.repairs.ends;
         self.repairs.ended.insert(lba, end);

@@ -20,7 +20,7 @@ mod content;
 mod room;
 mod run;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
@@ -150,6 +150,8 @@ pub struct Mounted {
     now: Instant,
     /// Inodes of the workload's files.
     inodes: BTreeMap<levelhead_trace::FileId, u64>,
+    /// Those that were opened since the last mount: the filesystem knows how they are read.
+    open: BTreeSet<levelhead_trace::FileId>,
     content: Content,
 }
 
@@ -198,6 +200,7 @@ impl Mounted {
             sub_last: 0,
             now: Instant::ZERO,
             inodes: BTreeMap::new(),
+            open: BTreeSet::new(),
             content: Content::default(),
         })
     }
@@ -255,6 +258,7 @@ impl Mounted {
         let newest = found.max_by_key(|superblock| superblock.generation);
         let newest = newest.ok_or_else(|| MountedError::Wrong("no superblock is left".into()))?;
         self.fs = mount(&self.settings, self.now, newest);
+        self.open.clear();
         // Names of commands go on: what a drive fails follows from them.
         self.sub_first = self.sub_last + 1;
         Ok(settled_at)

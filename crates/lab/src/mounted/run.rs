@@ -34,6 +34,8 @@ pub struct Took {
 enum Waits {
     /// The answer to its last request.
     End,
+    /// Its file is found by its name, as a program opens it.
+    Found,
     /// Its file is made, and its kind is set then.
     Made { file: FileId, habit: Habit },
     /// Its name is gone, and the inode is to be forgotten.
@@ -48,6 +50,14 @@ struct UnderWay {
     computing: BTreeMap<Instant, usize>,
     /// Syncs that wait for redundancy.
     settling: Vec<usize>,
+}
+
+/// The file that a step uses and that is there before it.
+fn file_of(step: &Step) -> Option<FileId> {
+    match step {
+        Step::Read { file, .. } | Step::Write { file, .. } | Step::Sync(file) => Some(*file),
+        Step::Create { .. } | Step::Remove(_) | Step::Compute(_) => None,
+    }
 }
 
 impl Mounted {
@@ -87,6 +97,13 @@ impl Mounted {
     }
 
     fn begin(&mut self, number: usize, step: &Step, under_way: &mut UnderWay) {
+        if let Some(file) = file_of(step)
+            && self.open.insert(file)
+        {
+            let id = self.ask(What::Lookup(self.name(file)));
+            under_way.requests.insert(id, (number, Waits::Found));
+            return;
+        }
         let inode = |file: &FileId| self.inodes[file];
         let (what, waits) = match step {
             Step::Create { file, habit } => {
@@ -143,6 +160,10 @@ impl Mounted {
         while let Some((id, answer)) = self.answers.pop_first() {
             let Some((number, waits)) = under_way.requests.remove(&id) else { continue };
             let step = &stage.steps[number];
+            if matches!((waits, &answer), (Waits::Found, Answer::Entry(_))) {
+                self.begin(number, step, under_way);
+                continue;
+            }
             let more = self.handle_answer(step, waits, answer).map_err(|how| {
                 MountedError::Wrong(format!("step {number} of {}, {step:?}: {how}", stage.name))
             })?;
@@ -174,6 +195,7 @@ impl Mounted {
             (_, Answer::Failed(errno), _) => Err(format!("{errno:?}")),
             (Waits::Made { file, habit }, Answer::Entry(attributes), _) => {
                 self.inodes.insert(file, attributes.inode);
+                self.open.insert(file);
                 Ok(self.kind(habit).map(|kind| {
                     let value = kind.name().as_bytes().to_vec();
                     let (inode, name, mode) = (attributes.inode, KIND.to_vec(), Setting::Any);
