@@ -33,7 +33,7 @@ const BATCH_MAX: usize = 64;
 
 /// Memory for reads that is used again: as much as a reader in sequence has on its way. Fresh memory is mapped page by page, which takes as long
 /// as the rest of a read.
-const POOL: Sectors = Sectors::new(1 << 13);
+const POOL: Sectors = Sectors::new(1 << 14);
 
 /// A read gets room of ours.
 fn with_room(request: BlockRequest, pool: &Pool) -> BlockRequest {
