@@ -89,7 +89,7 @@ impl Repairs {
     /// what its owner has written since.)
     pub(super) fn note_read(&mut self, sub: SubId, lba: Lba, is_there: bool) -> bool {
         // A read that was sent before may have what was there then.
-        if !self.mended.get(&lba).is_some_and(|&before| before < sub) {
+        if self.mended.get(&lba).is_none_or(|&before| before >= sub) {
             return false;
         }
         self.mended.remove(&lba);
