@@ -533,6 +533,12 @@ impl Attempt<'_> {
         Ok((sum != 0).then_some(sum))
     }
 
+    /// Asks for it, without need of it yet.
+    pub(crate) fn want_sum(&mut self, lba: Lba) {
+        let SumPlace { lead, .. } = self.geometry().sum_of(lba);
+        self.want(lead);
+    }
+
     /// Sets it.
     pub(crate) fn set_sum(&mut self, lba: Lba, sum: Option<u32>) -> Result<(), Stop> {
         let SumPlace { lead, at } = self.geometry().sum_of(lba);

@@ -10,14 +10,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use levelhead_units::Lba;
+
 use super::job::{Job, JobId, PAGE};
 use super::{Attempted, Filesystem};
 use crate::format::extent::CodingExtent;
 use crate::ops::extents::Pages;
 
-/// The most pages that are read ahead of a reader: 12 MiB. With 32 MiB in eight parts a reader has 0.97 of an emulated drive's pace instead of
-/// 0.84; but then the disk comes to a unit of sums, which is far off, behind all of them, and has nothing to do meanwhile: in virtual time
-/// that takes more, against a file without a code, than is won.
+/// The most pages that are read ahead of a reader: 12 MiB. With 32 MiB in parts of 4 MiB a file without a code is read 5 % sooner in virtual
+/// time and one with a code 2 % later, as its first 200 ms are many short commands that the disk takes out of their order.
 const AHEAD_MAX: u64 = 3_072;
 
 /// Pages that are read ahead of the second one of two reads that follow one another.
@@ -29,6 +30,9 @@ const INSIDE_MAX: usize = 3;
 
 /// In how many parts what is read ahead is asked for.
 const PARTS: u64 = 2;
+
+/// Windows behind what is read whose units are asked for early.
+const WINDOWS_BEHIND: usize = 256;
 
 /// Requests of a kernel that reads ahead by itself may overtake one another by this.
 const SLACK: u64 = 1_024;
@@ -170,11 +174,27 @@ impl Filesystem {
                 let last: Option<CodingExtent> =
                     plan.targets.last_key_value().map(|(_, target)| target.extent);
                 self.keep(id, Job::Ahead { inode: number, pages });
+                self.fetch_units_behind(number, pages.to);
                 self.read_sectors_ahead(id, plan, last);
             }
             Attempted::Failed(_) => self.end_ahead(id, number),
             Attempted::Waits => self.keep(id, Job::Ahead { inode: number, pages }),
         }
+    }
+
+    /// Reads the units that speak of pages behind those that are read now: they are far from the file, and the disk comes to one of them
+    /// behind what it was asked for before.
+    fn fetch_units_behind(&mut self, number: u64, page: u64) {
+        let pages = Pages { from: page, to: page + 2 * AHEAD_MAX };
+        self.look_ahead(|attempt| {
+            let inode = attempt.inode(number)?;
+            for mapped in attempt.windows(number, &inode, pages, WINDOWS_BEHIND)? {
+                let data = mapped.window.extent.data();
+                attempt.want_sum(data.lba);
+                attempt.want_sum(Lba::new(data.end().get() - 1));
+            }
+            Ok(())
+        });
     }
 
     fn end_ahead(&mut self, id: JobId, number: u64) {

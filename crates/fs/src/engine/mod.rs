@@ -504,6 +504,18 @@ impl Filesystem {
         operation(&mut Attempt::new(Ground { superblock, recent, room, cache, lost })).ok()
     }
 
+    /// Reads the units that an attempt would need next, without one.
+    fn look_ahead(&mut self, operation: impl FnOnce(&mut Attempt<'_>) -> Result<(), Stop>) {
+        let Self { superblock, cache, recent, lost, .. } = self;
+        let room = RoomLeft { free: self.free, kept: 0 };
+        let mut attempt = Attempt::new(Ground { superblock, recent, room, cache, lost });
+        // What it cannot do is said when it is asked for.
+        operation(&mut attempt).ok();
+        for lead in attempt.take_missing() {
+            self.fetch_unit(lead);
+        }
+    }
+
     /// Whether a rule is kept.
     fn keeps(&self, rule: Rule) -> bool {
         self.settings.rules.keep(rule)

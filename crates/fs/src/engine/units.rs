@@ -36,22 +36,26 @@ impl Filesystem {
     pub(super) fn fetch_units(&mut self, job: JobId, leads: &[Lba]) {
         assert!(!leads.is_empty(), "{job:?} needs nothing");
         for &lead in leads {
-            if let Some(read) = self.unit_reads.get_mut(&lead) {
-                read.waiting.insert(job);
-                continue;
+            self.fetch_unit(lead);
+            self.unit_reads.get_mut(&lead).expect("it is being read").waiting.insert(job);
+        }
+    }
+
+    /// Reads a unit and some that follow it, for nobody yet: one that does not come at once is left alone.
+    pub(super) fn fetch_unit(&mut self, lead: Lba) {
+        if self.unit_reads.contains_key(&lead) {
+            return;
+        }
+        let run = self.run_from(lead);
+        for &other in &run {
+            self.unit_reads.insert(other, UnitRead::default());
+        }
+        match run.last() {
+            Some(&last) if last != lead => {
+                let extent = Extent::new(lead, last - lead + Sectors::new(1));
+                self.submit_read(Purpose::Units, extent, Effort::Fast);
             }
-            let run = self.run_from(lead);
-            for &other in &run {
-                self.unit_reads.insert(other, UnitRead::default());
-            }
-            self.unit_reads.get_mut(&lead).expect("it is the first").waiting.insert(job);
-            match run.last() {
-                Some(&last) if last != lead => {
-                    let extent = Extent::new(lead, last - lead + Sectors::new(1));
-                    self.submit_read(Purpose::Units, extent, Effort::Fast);
-                }
-                Some(_) | None => self.read_copy(lead),
-            }
+            Some(_) | None => self.read_copy(lead),
         }
     }
 
