@@ -42,7 +42,7 @@ const SLACK: u64 = 1_024;
 pub(super) struct Stream {
     /// The page behind the last one that was asked for.
     next: u64,
-    /// How far ahead it is read; 0 until a read has followed another.
+    /// How far ahead it is read; 0 until a read has followed another, then four times as far each time.
     step: u64,
     /// The page behind the last one that is in memory or on its way.
     ahead: u64,
@@ -81,7 +81,7 @@ impl Stream {
             return None;
         }
         self.next = self.next.max(asked.to);
-        self.step = (2 * self.step).clamp(AHEAD_MIN, most);
+        self.step = (4 * self.step).clamp(AHEAD_MIN, most);
         let from = self.ahead.max(asked.from);
         let to = self.next + self.step;
         (from + self.part() <= to).then_some(Pages { from, to })
@@ -182,10 +182,10 @@ impl Filesystem {
         }
     }
 
-    /// Reads the units that speak of pages behind those that are read now: they are far from the file, and the disk comes to one of them
-    /// behind what it was asked for before.
+    /// Reads the units that speak of pages behind those that are read now, as far again as these are ahead of the reader, and once more: they
+    /// are far from the file, and the disk comes to one of them behind what it was asked for before.
     fn fetch_units_behind(&mut self, number: u64, page: u64) {
-        let pages = Pages { from: page, to: page + 2 * AHEAD_MAX };
+        let pages = Pages { from: page, to: page + 2 * self.file(number).stream.step };
         self.look_ahead(|attempt| {
             let inode = attempt.inode(number)?;
             for mapped in attempt.windows(number, &inode, pages, WINDOWS_BEHIND)? {
@@ -226,7 +226,7 @@ mod tests {
                 asked_for.push(ahead.to - ahead.from);
             }
         }
-        assert_eq!(asked_for[..3], [96, 96, 160]);
+        assert_eq!(asked_for[..3], [96, 224, 800]);
         assert!(asked_for.iter().all(|&pages| pages >= 64), "{asked_for:?}");
         assert!(stream.ahead - stream.next >= AHEAD_MAX / 2);
     }
