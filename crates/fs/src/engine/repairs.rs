@@ -55,7 +55,7 @@ impl Worn {
         self.inside(extent).next().is_some()
     }
 
-    fn insert(&mut self, lba: Lba) -> bool {
+    pub(super) fn insert(&mut self, lba: Lba) -> bool {
         self.0.len() < MENDED_MAX && Arc::make_mut(&mut self.0).insert(lba)
     }
 }

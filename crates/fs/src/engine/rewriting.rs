@@ -12,6 +12,7 @@
 //! scrub finds it.
 
 use std::collections::BTreeMap;
+use std::mem::take;
 
 use levelhead_units::{Instant, Lba, Nanos};
 
@@ -35,11 +36,19 @@ const WINDOWS_MAX: usize = 64;
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Rewriting {
-    /// Files and the page with which they go on.
-    files: BTreeMap<u64, u64>,
+    files: BTreeMap<u64, Course>,
     job: Option<JobId>,
     /// When the disk has had nothing to do for long enough.
     at: Option<Instant>,
+}
+
+/// How far a file has come.
+#[derive(Debug, Default)]
+struct Course {
+    /// The page with which it goes on.
+    next: u64,
+    /// More of it has been found since it began: it begins anew when it is through.
+    is_again: bool,
 }
 
 /// What is to be rewritten next of a file.
@@ -68,6 +77,12 @@ impl Rewriting {
         self.at
     }
 
+    fn add(&mut self, inode: u64) {
+        let is_under_way = self.job.is_some();
+        let course = self.files.entry(inode).or_default();
+        course.is_again = is_under_way || course.next > 0;
+    }
+
     /// Whether a part of a file is on its way.
     pub(super) fn has(&self, inode: u64) -> bool {
         self.job.is_some() && self.files.contains_key(&inode)
@@ -78,7 +93,7 @@ impl Filesystem {
     /// A file may not lie as its kind has it.
     pub(super) fn rewrite_file(&mut self, inode: u64) {
         if self.superblock.forced.is_some() && !self.is_read_only() {
-            self.rewriting.files.entry(inode).and_modify(|page| *page = 0).or_insert(0);
+            self.rewriting.add(inode);
         }
     }
 
@@ -86,13 +101,14 @@ impl Filesystem {
     pub(super) fn leave_place(&mut self, inode: u64, lba: Lba) {
         if !self.is_read_only() {
             self.actions.push_back(Action::Event(Event::Worn { lba, inode }));
-            self.rewriting.files.insert(inode, 0);
+            self.rewriting.add(inode);
         }
     }
 
     /// Goes on with what is to be rewritten, if it is time.
     pub(super) fn rewrite_files_on(&mut self, now: Instant) -> bool {
-        let Some((&inode, &from)) = self.rewriting.files.first_key_value() else {
+        let Some((&inode, &Course { next: from, .. })) = self.rewriting.files.first_key_value()
+        else {
             self.rewriting.at = None;
             return false;
         };
@@ -198,14 +214,16 @@ impl Filesystem {
         }
     }
 
-    /// A part is over: `next` is the page with which the file goes on.
+    /// A part is over: `next` is the page with which the file goes on; none, and the file is through.
     fn end_rewrite(&mut self, id: JobId, inode: u64, next: Option<u64>) {
         self.page_reads.remove(&id);
         (self.rewriting.job, self.rewriting.at) = (None, None);
-        match (next, self.rewriting.files.get_mut(&inode)) {
-            (Some(next), Some(page)) => *page = next,
-            (None, _) => drop(self.rewriting.files.remove(&inode)),
-            (Some(_), None) => {}
+        if let Some(course) = self.rewriting.files.get_mut(&inode) {
+            if next.is_some() || take(&mut course.is_again) {
+                course.next = next.unwrap_or(0);
+            } else {
+                self.rewriting.files.remove(&inode);
+            }
         }
         self.drop_file(inode);
     }

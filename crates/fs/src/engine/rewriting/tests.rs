@@ -113,6 +113,38 @@ fn file_leaves_a_place_that_fails_again_after_a_repair() {
     }
 }
 
+#[test]
+fn file_leaves_a_second_place_that_is_found_while_it_leaves_the_first() {
+    let mut bytes = vec![0; 400_000];
+    Streams::new(4).stream("noise").fill(&mut bytes);
+    let long = Wishes { ladder: Ladder::fixed(60, 4).unwrap(), ..wishes(20_000, 3) };
+    let mut bed = Bed::made(&long, 3);
+    let name = bed.root("file");
+    let inode = bed.make(&name, FILE).inode;
+    bed.write(inode, 0, &bytes);
+    let mut bed = Bed::mount(bed.unmount(), 4);
+    let places = bed.find(&bytes);
+    // The second is in front of the window that is being rewritten.
+    let [first, second] = [70, 5].map(|page| Lba::new(places[page]));
+    bed.fs.repairs.worn.insert(first);
+    bed.fs.leave_place(inode, first);
+    let is_read = |bed: &Bed| bed.fs.rewriting.job.is_some_and(|job| bed.fs.is_reading(job));
+    for _ in 0..100 {
+        if !is_read(&bed) && !bed.step() {
+            bed.wait_until(bed.fs.deadline().unwrap_or(bed.now));
+        }
+    }
+    assert!(is_read(&bed), "it is rewritten when the disk is quiet");
+    bed.fs.repairs.worn.insert(second);
+    bed.fs.leave_place(inode, second);
+    bed.wait();
+    let extents = bed.extents(inode);
+    for lba in [first, second] {
+        assert!(extents.iter().all(|extent| !extent.all().contains(lba)), "{lba:?} is left");
+    }
+    assert!(bed.read(inode, 0, 500_000).unwrap() == bytes);
+}
+
 fn noise() -> Vec<u8> {
     let mut bytes = vec![0; SIZE];
     Streams::new(3).stream("noise").fill(&mut bytes);
