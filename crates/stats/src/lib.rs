@@ -6,10 +6,14 @@
 
 #![forbid(unsafe_code)]
 
+mod counts;
 mod interval;
+mod normal;
 mod rng;
 mod summary;
 
+pub use counts::{CountInterval, binomial_interval, until_failures_interval};
 pub use interval::{Interval, mean_interval};
+pub use normal::Normal;
 pub use rng::{Rng, Streams, hash_of, unit_of};
 pub use summary::{Summary, quantile_of_sorted};
