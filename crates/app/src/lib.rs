@@ -8,6 +8,7 @@
 
 pub mod array;
 pub mod demo;
+pub mod ecc;
 mod emulate;
 mod error;
 mod files;

@@ -115,6 +115,21 @@ pub(crate) fn journal(text: &str) -> Result<JournalChoice, String> {
     }
 }
 
+/// Failures that end a count.
+pub(crate) fn failures(text: &str) -> Result<u64, String> {
+    whole_in(text, 2..=1_000_000_000)
+}
+
+/// Sectors that end a count.
+pub(crate) fn frames(text: &str) -> Result<u64, String> {
+    whole_in(text, 1..=1_000_000_000_000)
+}
+
+/// Iterations of a decoding.
+pub(crate) fn iterations(text: &str) -> Result<u32, String> {
+    whole_in(text, 1..=1_000)
+}
+
 /// Any seed.
 pub(crate) fn seed(text: &str) -> Result<u64, String> {
     whole_in(text, 0..=u64::MAX)

@@ -39,4 +39,4 @@ pub use encode::encode;
 pub use shape::{
     BLOCK_BITS, Block, CODE_BITS, COLUMNS, DATA_BITS, DATA_COLUMNS, ROWS, SECTOR_BYTES,
 };
-pub use simulate::{BLOCK_FRAMES, BlockCount, Point, Tally, Until};
+pub use simulate::{BLOCK_FRAMES, BlockCount, Outcome, Point, Tally, Until};

@@ -4,6 +4,7 @@ mod array;
 mod completions;
 mod demo;
 mod drive;
+mod ecc;
 mod fs;
 mod fs_replay;
 pub(crate) mod fsck;
@@ -39,6 +40,9 @@ pub(crate) enum Command {
     /// Closed forms: which code, what overhead, what tail, which way of reading
     #[command(subcommand)]
     Plan(plan::Options),
+    /// The code inside a drive: what it is, and how often it fails
+    #[command(subcommand)]
+    Ecc(ecc::Options),
     /// Print a shell's completions
     Completions(completions::Options),
     /// Write the manual's pages, one a command, into a folder
@@ -58,6 +62,7 @@ pub(crate) fn run(
         Command::Replay(options) => replay::run(*options, output),
         Command::Study(options) => study::run(options, output),
         Command::Plan(options) => plan::run(options, output),
+        Command::Ecc(options) => ecc::run(options, output),
         Command::Completions(options) => {
             completions::run(&options, definition);
             Ok(())

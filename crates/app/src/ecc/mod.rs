@@ -1,0 +1,8 @@
+//! `levelhead ecc`: the code inside a drive, and how often it fails.
+
+mod checkpoint;
+mod code;
+mod simulate;
+
+pub use code::{CodeShown, show_code};
+pub use simulate::{POINTS_MAX, Simulate, Simulated, simulate};
