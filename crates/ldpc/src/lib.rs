@@ -12,7 +12,8 @@
 //! - `encode`: the redundant bits of a sector;
 //! - `channel`: white Gaussian noise, quantised, drawn exactly; the same with one bit a sample;
 //! - `decoder`: layered normalised min-sum over bytes, by one of several kernels that give the same bits;
-//! - `simulate`: failure rates by Monte Carlo, in numbered blocks.
+//! - `simulate`: failure rates by Monte Carlo, in numbered blocks;
+//! - `fit`: the curves through them.
 //!
 //! # References
 //!
@@ -26,6 +27,7 @@ mod code;
 mod construct;
 mod decoder;
 mod encode;
+mod fit;
 mod ring;
 mod shape;
 mod shifts;
@@ -36,6 +38,7 @@ pub use code::{Codeword, Entry, ZeroForcing, column_of, shift_of, syndrome_is_ze
 pub use construct::{Census, census, construct};
 pub use decoder::{Decoded, Decoder, Kernel, UnknownKernel};
 pub use encode::encode;
+pub use fit::{FITS, Fit};
 pub use shape::{
     BLOCK_BITS, Block, CODE_BITS, COLUMNS, DATA_BITS, DATA_COLUMNS, ROWS, SECTOR_BYTES,
 };
