@@ -30,6 +30,25 @@ pub const FITS: [Fit; 4] = [
     Fit { forced: ZeroForcing::B1024, centre: 0.51333, slope: 231.0 },
 ];
 
+/// The curves of one number of iterations.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Curves {
+    /// The most iterations of a decoding.
+    pub iterations: u32,
+    /// One for each number of zeroes, the fewest first.
+    pub fits: [Fit; 4],
+}
+
+/// The curves of every number of iterations that was measured.
+pub const CURVES: &[Curves] = &[Curves { iterations: 50, fits: FITS }];
+
+impl Curves {
+    /// The curve of this number of zeroes.
+    pub fn fit(&self, forced: ZeroForcing) -> Fit {
+        *self.fits.iter().find(|fit| fit.forced == forced).expect("there is one of each number")
+    }
+}
+
 impl Fit {
     /// The failure rate under noise of this standard deviation, as a share of a bit's amplitude.
     pub fn failure(&self, sigma: f64) -> f64 {

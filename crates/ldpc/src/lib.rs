@@ -28,6 +28,7 @@ mod construct;
 mod decoder;
 mod encode;
 mod fit;
+mod retries;
 mod ring;
 mod shape;
 mod shifts;
@@ -38,7 +39,8 @@ pub use code::{Codeword, Entry, ZeroForcing, column_of, shift_of, syndrome_is_ze
 pub use construct::{Census, census, construct};
 pub use decoder::{Decoded, Decoder, Kernel, UnknownKernel};
 pub use encode::encode;
-pub use fit::{FITS, Fit};
+pub use fit::{CURVES, Curves, FITS, Fit};
+pub use retries::{RetryError, RetryModel, RetryTable, STEPS_MAX, ShownStep, Step, TableError};
 pub use shape::{
     BLOCK_BITS, Block, CODE_BITS, COLUMNS, DATA_BITS, DATA_COLUMNS, ROWS, SECTOR_BYTES,
 };
