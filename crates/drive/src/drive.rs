@@ -3,15 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use levelhead_block::{
-    Aftermath, Command, Effort, Health, Outcome, SectorSet, Silent, What, ZeroTail,
-};
+use levelhead_block::{Aftermath, Command, Effort, Health, Outcome, Silent, What, ZeroTail};
 use levelhead_stats::{Streams, hash_of};
 use levelhead_units::{Bytes, Extent, Instant, Nanos, Ratio, Sectors};
 
 use crate::cache::Write;
 use crate::disk::{Disk, Work};
-use crate::faults::{Misbehaviour, Unread};
+use crate::faults::{Misbehaviour, Retry, Unread};
 use crate::health::{Account, Counters, Entry};
 use crate::mechanics::{Pass, TURN};
 use crate::queue::{Queue, Waiting, is_durable, is_of_medium};
@@ -114,13 +112,6 @@ struct Written {
     entry: Entry,
     extent: Extent,
     zero_tail: ZeroTail,
-}
-
-/// How hard a read whose first pass failed tries, and what is left unread then.
-struct Retry {
-    rotations: u32,
-    unknown: SectorSet,
-    damaged: SectorSet,
 }
 
 impl Drive {
@@ -397,10 +388,10 @@ impl Drive {
         let sectors_failed = unread.len();
         let Retry { rotations, unknown, damaged } = match command {
             Command::Read { effort, .. } if !unread.is_empty() => {
-                let rotations = self.faults.rotations(extent, origin, &unread);
-                self.retry(unread, effort, rotations)
+                let budget = self.revolutions(effort);
+                self.faults.retry(extent, &self.tails, origin, unread, budget)
             }
-            _ => Retry { rotations: 0, unknown: SectorSet::EMPTY, damaged: SectorSet::EMPTY },
+            _ => Retry::NONE,
         };
         let blocks = self.disk.geometry.blocks(extent);
         let (is_durable, zero_tail) = (is_durable(&command), zero_tail(&command));
@@ -511,22 +502,12 @@ impl Drive {
         self.completions.push_back(Completion::new(id, Outcome::Gone, ended));
     }
 
-    /// What a read with this effort does about the sectors that its first pass left unread and that
-    /// `full` revolutions would mend.
-    fn retry(&self, unread: Unread, effort: Effort, full: u32) -> Retry {
+    /// How many revolutions a read with this effort may spend on retries; nothing if as many as it takes.
+    fn revolutions(&self, effort: Effort) -> Option<u64> {
         match effort {
-            Effort::Fast => {
-                Retry { rotations: 0, unknown: unread.all(), damaged: SectorSet::EMPTY }
-            }
-            Effort::Full | Effort::Medium => {
-                Retry { rotations: full, unknown: SectorSet::EMPTY, damaged: unread.hard }
-            }
-            Effort::Limited(limit) => {
-                let fitting = self.disk.mechanics.spindle.rotations_floor(limit);
-                let unknown = if fitting >= u64::from(full) { unread.hard } else { unread.all() };
-                let rotations = fitting.min(full.into()) as u32;
-                Retry { rotations, unknown, damaged: SectorSet::EMPTY }
-            }
+            Effort::Fast => Some(0),
+            Effort::Full | Effort::Medium => None,
+            Effort::Limited(limit) => Some(self.disk.mechanics.spindle.rotations_floor(limit)),
         }
     }
 }

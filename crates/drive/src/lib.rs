@@ -76,13 +76,14 @@ pub mod measure;
 mod mechanics;
 mod profile;
 mod queue;
+mod runs;
 mod settings;
 mod tails;
 mod verifying;
 
 pub use drive::{Completion, Drive};
 pub use faults::{
-    Between, BurstLength, Bursts, Episodes, FaultKind, Faults, FaultsError, Field,
+    Between, BurstLength, Bursts, Ecc, Episodes, FaultKind, Faults, FaultsError, Field,
     ParseFaultsError, Periodic, ROTATION_LIST_MAX, RotationList, Rotations, Stalls, TailRates,
     rate_under,
 };

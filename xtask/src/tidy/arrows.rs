@@ -21,7 +21,7 @@ const HOUSE: &[(u8, &str, &str)] = &[
     (2, "bytes", "block erasure"),
     (2, "array", "block erasure stats"),
     (2, "fs", "block erasure"),
-    (2, "drive", "block stats"),
+    (2, "drive", "block ldpc stats"),
     (2, "trace", "block stats"),
     (3, "host", "array bytes drive block erasure stats trace"),
     (3, "lab", "array bytes drive fs trace block planner sim ldpc fleet erasure stats"),

@@ -88,6 +88,13 @@ pub enum FaultsError {
         /// How long one lasts.
         duration: Nanos,
     },
+    /// Something is stated that the table of the drive's code says.
+    Ecc {
+        /// The table's name.
+        table: &'static str,
+        /// What is stated beside it.
+        key: &'static str,
+    },
     /// Sectors would fail more often with more zeroes at their ends.
     ZeroTails {
         /// The share asked for.
@@ -146,6 +153,10 @@ impl fmt::Display for FaultsError {
             Self::Stalls { gap, duration } => {
                 write!(f, "a stall every {gap} lasts at most {gap}, not {duration}")
             }
+            Self::Ecc { table, key } => write!(
+                f,
+                "the retry table '{table}' says how sectors fail and are mended: {key} cannot be stated beside ecc"
+            ),
             Self::ZeroTails { rate, most } => write!(
                 f,
                 "a sector with zeroes at its end fails at most as often as one with fewer: {most}, not \

@@ -4,6 +4,7 @@ use levelhead_block::{SectorSet, Silent, SilentWrite};
 use levelhead_units::{Extent, Instant, Lba, Sectors};
 
 use super::bursts::BurstMap;
+use super::ecc::{CodeFailures, Written};
 use super::flips::Flips;
 use super::flushes::Flushes;
 use super::latent::Latent;
@@ -21,6 +22,8 @@ pub(crate) struct Misbehaviour {
     key: Key,
     soft: SoftFailures,
     bursts: Option<BurstMap>,
+    code: Option<CodeFailures>,
+    written: Written,
     rotations: Rotations,
     hard: Latent,
     slowness: Slowness,
@@ -66,6 +69,28 @@ impl Unread {
     }
 }
 
+/// What retries came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Retry {
+    /// Revolutions that they took.
+    pub(crate) rotations: u32,
+    /// What may be readable, had there been more of them.
+    pub(crate) unknown: SectorSet,
+    /// What no retry mends.
+    pub(crate) damaged: SectorSet,
+}
+
+impl Retry {
+    /// There was nothing to retry.
+    pub(crate) const NONE: Self =
+        Self { rotations: 0, unknown: SectorSet::EMPTY, damaged: SectorSet::EMPTY };
+}
+
+/// Which sector of an extent this is.
+fn offset_of(extent: Extent, lba: Lba) -> u32 {
+    u32::try_from((lba - extent.lba).get()).expect("a request's sector")
+}
+
 impl Misbehaviour {
     /// What `faults` means for the drive of `size` sectors with this key.
     pub(crate) fn new(faults: &Faults, key: u64, size: Sectors) -> Self {
@@ -74,6 +99,8 @@ impl Misbehaviour {
             key,
             soft: SoftFailures::new(faults, key),
             bursts: faults.bursts.as_ref().map(|bursts| BurstMap::new(bursts, key)),
+            code: faults.ecc.map(|ecc| CodeFailures::new(ecc, key)),
+            written: Written::default(),
             rotations: faults.rotations,
             hard: Latent::new(faults.hard_rate.get(), key, Coin::Hard),
             slowness: Slowness::new(faults, key),
@@ -95,16 +122,24 @@ impl Misbehaviour {
         flips.set_rate(faults.flip_rate.get());
         let died = self.death.filter(|&death| death <= now);
         let death = died.or(faults.death.map(|death| death.max(now)));
-        *self = Self { hard, flips, death, ..Self::new(faults, self.key.0, self.size) };
+        let written = std::mem::take(&mut self.written);
+        *self = Self { hard, flips, written, death, ..Self::new(faults, self.key.0, self.size) };
     }
 
     /// What the first pass over `extent`, whose sectors end in these zeroes, fails to read on behalf of `origin`.
     pub(crate) fn first_pass(&self, extent: Extent, tails: &Tails, origin: u64) -> Unread {
+        if let Some(code) = &self.code {
+            let pieces = tails.pieces(extent);
+            let failed = pieces
+                .iter()
+                .flat_map(|&(piece, tail)| code.failures(&self.written, piece, tail, origin));
+            let soft = failed.map(|lba| offset_of(extent, lba)).collect();
+            return Unread { soft, hard: SectorSet::EMPTY };
+        }
         if self.soft.is_off() && self.hard.is_off() && self.bursts.is_none() {
             return Unread::default();
         }
-        let offset =
-            |lba: Lba| u32::try_from((lba - extent.lba).get()).expect("a request's sector");
+        let offset = |lba: Lba| offset_of(extent, lba);
         let pieces = tails.pieces(extent);
         let mut hard = SectorSet::EMPTY;
         if !self.hard.is_off() {
@@ -124,12 +159,58 @@ impl Misbehaviour {
         Unread { soft, hard }
     }
 
-    /// How many revolutions a retry of these sectors of `extent` takes.
-    pub(crate) fn rotations(&self, extent: Extent, origin: u64, unread: &Unread) -> u32 {
-        self.rotations.draw(|| {
+    /// What retries make of what the first pass over `extent` left unread on behalf of `origin`: within this number of
+    /// revolutions, or until there is nothing more to try.
+    pub(crate) fn retry(
+        &self,
+        extent: Extent,
+        tails: &Tails,
+        origin: u64,
+        unread: Unread,
+        budget: Option<u64>,
+    ) -> Retry {
+        if let Some(code) = &self.code {
+            return self.retry_by_code(code, extent, tails, origin, &unread, budget);
+        }
+        let full = self.rotations.draw(|| {
             let first = extent.lba + Sectors::new(unread.first().unwrap_or(0).into());
             self.key.coin(Coin::Rotations, origin, first.get())
-        })
+        });
+        let Some(budget) = budget else {
+            return Retry { rotations: full, unknown: SectorSet::EMPTY, damaged: unread.hard };
+        };
+        let unknown = if budget >= u64::from(full) { unread.hard } else { unread.all() };
+        let rotations = budget.min(full.into()) as u32;
+        Retry { rotations, unknown, damaged: SectorSet::EMPTY }
+    }
+
+    fn retry_by_code(
+        &self,
+        code: &CodeFailures,
+        extent: Extent,
+        tails: &Tails,
+        origin: u64,
+        unread: &Unread,
+        budget: Option<u64>,
+    ) -> Retry {
+        let budget = budget.unwrap_or(u64::MAX);
+        let (mut unknown, mut damaged) = (Vec::new(), Vec::new());
+        let mut rotations = 0;
+        for at in unread.soft.iter() {
+            let lba = extent.lba + Sectors::new(at.into());
+            let after = code.mended_after(&self.written, lba, tails.of(lba), origin);
+            match after {
+                Some(after) if u64::from(after) <= budget => rotations = rotations.max(after),
+                Some(_) => unknown.push(at),
+                None if code.ends_within(budget) => damaged.push(at),
+                None => unknown.push(at),
+            }
+        }
+        if !(unknown.is_empty() && damaged.is_empty()) {
+            rotations = code.spent(budget);
+        }
+        let (unknown, damaged) = (unknown.into_iter().collect(), damaged.into_iter().collect());
+        Retry { rotations, unknown, damaged }
     }
 
     /// How many times as long a service takes that begins at `at`.
@@ -170,6 +251,9 @@ impl Misbehaviour {
         let stored = stored(extent, silent);
         self.hard.mend(stored);
         self.flips.mend(stored);
+        if self.code.as_ref().is_some_and(CodeFailures::has_classes) {
+            self.written.write(stored);
+        }
     }
 
     /// When it dies or died, if it does.
@@ -275,7 +359,8 @@ mod tests {
             "rotations" => {
                 let soft = [1].into_iter().collect();
                 let unread = Unread { soft, hard: SectorSet::EMPTY };
-                map.rotations(extent(n, 9), n, &unread).to_string()
+                let retry = map.retry(extent(n, 9), &Tails::default(), n, unread, None);
+                retry.rotations.to_string()
             }
             "hard" => map.hard.contains(Lba::new(n)).to_string(),
             "slowness" => map.slowdown(at(n)).to_string(),

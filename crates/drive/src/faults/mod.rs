@@ -5,6 +5,7 @@
 //! | soft failures of sectors, alone or in pairs | origin, sector, its zero tail | `retries`, `zero_tails` |
 //! | bad stretches of the disk | stretch: sector; failure: origin, sector | `bursts` |
 //! | revolutions a retry takes | origin, first failed sector | `rotations` |
+//! | all of these by the drive's own code | origin, sector, its zero tail, how often it was written | `ecc` |
 //! | hard failures of sectors | sector, its zero tail, what was written since | `latent`, `zero_tails` |
 //! | slowness: constant, episodes, periods, the field's | time | `slowness` |
 //! | stalls | time | `stalls` |
@@ -32,6 +33,7 @@
 //!   failed sectors of a request.
 
 mod bursts;
+mod ecc;
 mod error;
 mod flips;
 mod flushes;
@@ -49,12 +51,14 @@ mod values;
 mod writes;
 mod zero_tails;
 
+use levelhead_block::ZeroTail;
 use levelhead_stats::{hash_of, unit_of};
 use levelhead_units::{Instant, Ratio};
 
 pub use bursts::Bursts;
+pub use ecc::Ecc;
 pub use error::FaultsError;
-pub(crate) use misbehaviour::{Misbehaviour, Unread};
+pub(crate) use misbehaviour::{Misbehaviour, Retry, Unread};
 pub use parts::ParseFaultsError;
 pub use rotations::{RotationList, Rotations};
 pub use slowness::{Episodes, Field, Periodic};
@@ -135,6 +139,10 @@ faults! {
     /// Share of sectors that no retry mends until they are written again.
     hard_rate: Ratio = Ratio::ZERO,
         "hard-rate" = "SHARE", ["0.1%"], fine, [Hard = 3];
+    /// The table of a drive's own code, by which sectors fail and are mended by retries: one that comes with the program, or
+    /// a file of `levelhead ecc table`. It takes the place of all kinds above.
+    ecc: Option<Ecc> = None,
+        "ecc" = "TABLE", ["equal", "wander-2"], ecc::check, [Class = 24, Pass = 25];
     /// How many times as long every service takes, from 1 to 1000.
     slowdown: f64 = 1.0,
         "slowdown" = "FACTOR", ["10"], slowness::check_slowdown, [];
@@ -212,11 +220,20 @@ impl Faults {
     }
 
     /// The probability that a sector's first pass fails and a retry mends it: independent chances of
-    /// `retry_rate` and of the bursts.
+    /// `retry_rate` and of the bursts; or what the table of the drive's code says.
     pub fn retry_rate_total(&self) -> f64 {
+        if let Some(ecc) = self.ecc {
+            return ecc.first_pass_rate(ZeroTail::None);
+        }
         let bursts = self.bursts.map_or(0.0, |bursts| bursts.rate());
         1.0 - (1.0 - self.retry_rate.get()) * (1.0 - bursts)
     }
+}
+
+/// The kinds of `faults` fit together, and with these, which were stated.
+fn check_all(faults: &Faults, stated: &[&str]) -> Result<(), FaultsError> {
+    ecc::check_stated(faults, stated.iter().copied())?;
+    faults.check()
 }
 
 /// The check of a kind that can be anything its type can.

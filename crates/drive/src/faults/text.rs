@@ -10,7 +10,7 @@ use std::str::FromStr;
 use levelhead_units::{Instant, Nanos, Ratio};
 
 use super::parts::{ParseFaultsError, Parsed, number, unit};
-use super::{FaultKind, Faults, FaultsError};
+use super::{FaultKind, Faults, FaultsError, check_all};
 
 impl From<FaultsError> for ParseFaultsError {
     fn from(error: FaultsError) -> Self {
@@ -96,7 +96,7 @@ impl FromStr for Faults {
     type Err = ParseFaultsError;
 
     fn from_str(text: &str) -> Result<Self, ParseFaultsError> {
-        let mut faults = Self::NONE;
+        let (mut faults, mut stated) = (Self::NONE, Vec::new());
         if text.trim() == "none" {
             return Ok(faults);
         }
@@ -107,11 +107,13 @@ impl FromStr for Faults {
                     "'{part}': expected KEY=VALUE with {keys}"
                 )));
             };
+            let key = key.trim();
             faults
-                .set(key.trim(), value.trim())
+                .set(key, value.trim())
                 .map_err(|error| ParseFaultsError::new(format!("'{part}': {error}")))?;
+            stated.push(key);
         }
-        faults.check()?;
+        check_all(&faults, &stated)?;
         Ok(faults)
     }
 }
@@ -142,9 +144,12 @@ mod tests {
         let faults: Faults = ALL.parse().unwrap();
         assert_eq!(faults.to_string(), ALL);
         let keys: Vec<&str> = ALL.split(',').map(|part| part.split_once('=').unwrap().0).collect();
-        assert_eq!(keys.join(", "), Faults::KEYS);
-        let kinds: Vec<&str> = Faults::KINDS.iter().map(|kind| kind.key).collect();
-        assert_eq!(keys, kinds);
+        let kinds = Faults::KINDS.iter().map(|kind| kind.key);
+        assert_eq!(kinds.clone().collect::<Vec<_>>().join(", "), Faults::KEYS);
+        // A table takes the place of other kinds.
+        assert_eq!(keys, kinds.filter(|key| *key != "ecc").collect::<Vec<_>>());
+        let by_table = "ecc=wander-2,slowdown=1.5";
+        assert_eq!(by_table.parse::<Faults>().unwrap().to_string(), by_table);
         assert_eq!("none".parse(), Ok(Faults::NONE));
         assert_eq!("".parse(), Ok(Faults::NONE));
         assert_eq!(Faults::NONE.to_string(), "none");
@@ -237,6 +242,16 @@ mod tests {
             ("stalls=5", "'stalls=5': '5' is not GAP/DURATION, as in 10min/5s".into()),
             ("slowdown=fast", "'slowdown=fast': 'fast' is not a number".into()),
             ("slowdown=0", "a drive is slowed down 1 to 1000 times, not 0 times".into()),
+            (
+                "ecc=round",
+                "'ecc=round': 'round' is no retry table: expected one of equal, wander-1, wander-2, wander-4"
+                    .into(),
+            ),
+            (
+                "ecc=equal,rotations=3",
+                "the retry table 'equal' says how sectors fail and are mended: rotations cannot be stated beside ecc"
+                    .into(),
+            ),
             ("stalls=1s/5s", "a stall every 1s lasts at most 1s, not 5s".into()),
         ] {
             assert_eq!(text.parse::<Faults>().unwrap_err().to_string(), expected);

@@ -55,6 +55,9 @@ pub fn rate_under(tail: ZeroTail, failure_rate: f64) -> f64 {
 impl Faults {
     /// The probability that the first pass over a sector with this tail fails and a retry mends it, bursts apart.
     pub fn retry_rate_under(&self, tail: ZeroTail) -> f64 {
+        if let Some(ecc) = self.ecc {
+            return ecc.first_pass_rate(tail);
+        }
         match (self.zero_tails, tail) {
             (None, _) | (_, ZeroTail::None) => rate_under(tail, self.retry_rate.get()),
             (Some(rates), ZeroTail::B256) => rates.b256.get(),
