@@ -1,6 +1,6 @@
 //! Commands, efforts and outcomes.
 
-use levelhead_units::{Extent, Lba, Nanos, Sectors};
+use levelhead_units::{Extent, Lba, Nanos, SECTOR_SIZE, Sectors};
 
 /// How hard a device should try to read before it gives up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub enum Durability {
 
 /// How many bytes at the end of every written sector are zero (zero forcing). A drive that knows
 /// decodes such a sector more reliably.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ZeroTail {
     /// Nothing is known about the sectors' last bytes.
     None,
@@ -46,6 +46,28 @@ pub enum ZeroTail {
     B256,
     /// The last 512 bytes.
     B512,
+}
+
+impl ZeroTail {
+    /// What all of these sectors end in: the least of them.
+    ///
+    /// Panics if `bytes` are no whole sectors.
+    pub fn of(bytes: &[u8]) -> Self {
+        let (sectors, rest) = bytes.as_chunks::<SECTOR_SIZE>();
+        assert!(rest.is_empty(), "whole sectors, not {} bytes", bytes.len());
+        let ends_in = |zeroes: usize| {
+            sectors
+                .iter()
+                .all(|sector| sector[SECTOR_SIZE - zeroes..].iter().all(|byte| *byte == 0))
+        };
+        if ends_in(512) {
+            Self::B512
+        } else if ends_in(256) {
+            Self::B256
+        } else {
+            Self::None
+        }
+    }
 }
 
 /// What a device is asked to do.
@@ -204,5 +226,31 @@ impl Outcome {
     /// Everything was done that was asked for.
     pub fn is_good(&self) -> bool {
         *self == Self::GOOD
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_sectors_end_in_is_the_least_of_them() {
+        let sector = |zeroes: usize| {
+            let mut sector = vec![7; SECTOR_SIZE];
+            sector[SECTOR_SIZE - zeroes..].fill(0);
+            sector
+        };
+        for (zeroes, tail) in [
+            (0, ZeroTail::None),
+            (255, ZeroTail::None),
+            (256, ZeroTail::B256),
+            (511, ZeroTail::B256),
+            (512, ZeroTail::B512),
+            (4_096, ZeroTail::B512),
+        ] {
+            assert_eq!(ZeroTail::of(&sector(zeroes)), tail, "{zeroes}");
+            let pair = [sector(4_096), sector(zeroes)].concat();
+            assert_eq!(ZeroTail::of(&pair), tail, "{zeroes}");
+        }
     }
 }

@@ -98,6 +98,18 @@ impl Request {
         self
     }
 
+    /// The same, if it is a write whose bytes are here, with what its sectors are found to end in, whatever was said of
+    /// them.
+    #[must_use]
+    pub fn with_tail_found(self) -> Self {
+        let tails = match &self.payload {
+            Payload::Pieces(pieces) => pieces.iter().map(|piece| ZeroTail::of(piece.bytes())),
+            Payload::None | Payload::Room(_) => return self,
+        };
+        let least = tails.min().unwrap_or(ZeroTail::None);
+        self.with_zero_tail(least)
+    }
+
     /// The same with this origin.
     #[must_use]
     pub fn with_origin(self, origin: u64) -> Self {

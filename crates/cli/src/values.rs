@@ -8,6 +8,7 @@ use levelhead_app::filesystem::{COPIES_MAX, INTERLEAVE_MAX, PerGroup, Redundancy
 use levelhead_app::replay::OUTSTANDING_MAX;
 use levelhead_drive::{IdleVerify, QUEUE_DEPTH_MAX, Retention};
 use levelhead_host::Journaling;
+use levelhead_ldpc::Step;
 use levelhead_planner::code::LENGTH_MAX;
 use levelhead_planner::sequential::SECTORS_MAX;
 use levelhead_planner::system::Capacities;
@@ -145,6 +146,35 @@ pub(crate) fn probability(text: &str) -> Result<f64, String> {
     value
         .filter(|value| (0.0..=1.0).contains(value))
         .ok_or_else(|| format!("'{text}' is no probability from 0 to 1, such as 1e-3 or 0.1%"))
+}
+
+/// A step of a drive's retries: `revolutions=1,aim=-3%,averaged=1,iterations=50`.
+pub(crate) fn retry_step(text: &str) -> Result<Step, String> {
+    let mut step = Step::FIRST;
+    for part in text.split(',') {
+        let expected = || {
+            format!(
+                "'{part}': expected revolutions=N, aim=SHARE, averaged=N or iterations=N, as in aim=-3%"
+            )
+        };
+        let (key, value) = part.split_once('=').ok_or_else(expected)?;
+        let whole = || value.trim().parse::<u32>().map_err(|_| expected());
+        match key.trim() {
+            "revolutions" => step.revolutions = whole()?,
+            "averaged" => step.averaged = whole()?,
+            "iterations" => step.iterations = whole()?,
+            "aim" => {
+                let (number, scale) = match value.trim().strip_suffix('%') {
+                    Some(number) => (number, 100.0),
+                    None => (value, 1.0),
+                };
+                let number: f64 = number.trim().parse().map_err(|_| expected())?;
+                step.aim = number / scale;
+            }
+            _ => return Err(expected()),
+        }
+    }
+    Ok(step)
 }
 
 /// A percentile, as a share.

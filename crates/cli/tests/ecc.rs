@@ -126,3 +126,60 @@ fn what_no_count_can_take_is_refused() {
         assert!(sentence.contains(part), "no '{part}' in: {sentence}");
     }
 }
+
+#[test]
+fn a_table_is_shown_written_and_taken_by_a_drive() {
+    let shelf = Shelf::new();
+    let path = shelf.path("my.table");
+    let path = path.to_str().unwrap();
+    let ask =
+        ["ecc", "table", "--failure-rate", "10%", "--written-offset", "4%", "--pass-offset", "3%"];
+    let value = levelhead(&[&ask[..], &["-o", path, "--json"]].concat()).json();
+    let rows = value["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 4 * 8);
+    let keys: Vec<&String> = rows[0].as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["fails", "forced", "revolutions", "step"]);
+    assert!((rows[0]["fails"].as_f64().unwrap() - 0.1).abs() < 1e-6, "{value}");
+    for pair in rows.windows(2).filter(|pair| pair[0]["forced"] == pair[1]["forced"]) {
+        assert!(pair[0]["fails"].as_f64() > pair[1]["fails"].as_f64(), "{pair:?}");
+        assert_eq!(pair[0]["revolutions"].as_u64().map(|n| n + 1), pair[1]["revolutions"].as_u64());
+    }
+    let text = levelhead(&ask).good();
+    assert!(text.contains("write 4 % and read 3 % of the track pitch off"), "{text}");
+
+    let faults = format!("ecc={path}");
+    let load = [
+        "replay",
+        "--synthetic",
+        "size=4KiB,interval=20ms,count=300",
+        "--policy",
+        "normal",
+        "--json",
+    ];
+    let value = levelhead(&[&load[..], &["--faults", &faults]].concat()).json();
+    let good = levelhead(&load).json();
+    assert_ne!(value["runs"], good["runs"]);
+    for (faults, expected) in [
+        ("ecc=none-such", "'none-such' is no retry table"),
+        ("ecc=equal,hard-rate=1%", "hard-rate cannot be stated beside ecc"),
+        ("rotations=3,ecc=equal", "rotations cannot be stated beside ecc"),
+    ] {
+        let ended = levelhead(&[&load[..], &["--faults", faults]].concat());
+        let error = ended.refusal();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn tables_that_cannot_be_are_refused_in_one_sentence() {
+    for (options, expected) in [
+        (["--failure-rate", "60%"], "the failure rate of a first pass is 1e-12 to 0.4, not 0.6"),
+        (["--written-offset", "30%"], "is 0% to 20% of the track pitch, not 30%"),
+        (["--step", "aim=1%"], "the first step is the first pass"),
+        (["--step", "aim"], "'aim': expected revolutions=N, aim=SHARE, averaged=N or iterations=N"),
+    ] {
+        let ended = levelhead(&[&["ecc", "table"][..], &options].concat());
+        let error = ended.refusal();
+        assert!(error.contains(expected), "{error}");
+    }
+}

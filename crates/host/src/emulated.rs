@@ -295,6 +295,8 @@ impl<D: Disk> Worker<D> {
             && let Some((request, done)) = self.waiting.pop_front()
         {
             self.name_last += 1;
+            // The drive finds the zeroes in the bytes, as that of [SDHDD] does.
+            let request = request.with_tail_found();
             let (command, origin) = (request.command, request.origin);
             self.inside.insert(self.name_last, (request, done));
             self.drive.handle_submit(self.clock.now(), self.name_last, command, origin);
@@ -422,8 +424,17 @@ mod tests {
         let bench = bench("retry-rate=50%&zero-tails=20%/0%&rotations=1");
         let all = Extent::new(Lba::ZERO, Sectors::new(64));
         let failed = |tail| {
-            let bytes = Buf::zeroed(all.sectors);
-            let write = Request::write(all, Durability::Cached, bytes).with_zero_tail(tail);
+            let zeroes = match tail {
+                ZeroTail::None => 0,
+                ZeroTail::B256 => 256,
+                ZeroTail::B512 => 512,
+            };
+            let mut bytes = Buf::zeroed(all.sectors);
+            for sector in bytes.as_mut_slice().chunks_mut(SECTOR_SIZE) {
+                sector[..SECTOR_SIZE - zeroes].fill(1);
+            }
+            // Nothing is said of them: the drive finds them.
+            let write = Request::write(all, Durability::Cached, bytes);
             bench.submit(write.with_origin(1));
             assert_eq!(bench.ended.recv().unwrap().outcome, Outcome::GOOD);
             bench.submit(Request::read(all, Effort::Fast).with_origin(2));

@@ -30,6 +30,7 @@ use crate::far::Far;
 use crate::medium::{Identity, Medium, Transfer, identify};
 use crate::opened::Opened;
 use crate::profiles::load_profile;
+use crate::retry_tables::load_retry_table;
 
 const PREFIX: &str = "emu:";
 const PROFILE_DEFAULT: &str = "nearline-2tb";
@@ -282,6 +283,7 @@ impl FromStr for MemberSpec {
             size: None,
             seed: 0,
         };
+        let mut stated = Vec::new();
         for option in options.split('&').filter(|option| !option.is_empty()) {
             let Some((key, value)) = option.split_once('=') else {
                 let keys = keys();
@@ -290,10 +292,11 @@ impl FromStr for MemberSpec {
             emulation
                 .set(key, value)
                 .map_err(|problem| HostError::new(format!("'{option}' in '{text}': {problem}")))?;
+            stated.push(key);
         }
         let member = Self { emulation: Some(emulation), ..Self::at(Path::new(path)) };
         let faults = member.emulation.as_ref().map_or(Faults::NONE, |emulation| emulation.faults);
-        faults.check().map_err(|error| member.blame(error))?;
+        faults.check_stated(&stated).map_err(|error| member.blame(error))?;
         Ok(member)
     }
 }
@@ -320,6 +323,10 @@ impl Emulation {
                 self.size = Some(sectors.ok_or_else(whole)?);
             }
             "seed" => self.seed = number(value)?,
+            "ecc" => {
+                let ecc = load_retry_table(value).map_err(|error| error.to_string())?;
+                self.faults.ecc = Some(ecc);
+            }
             _ if Faults::KEYS.split(", ").any(|known| known == key) => {
                 self.faults.set(key, value).map_err(|error| error.to_string())?;
             }

@@ -1,8 +1,12 @@
-//! The planner's closed forms against chance: sectors drawn one by one, seeded.
+//! The planner's closed forms against chance: sectors drawn one by one, seeded, and sectors that a modelled drive reads whose
+//! failures come from the table of its own code. Planner, table and drive share no code.
 //!
 //! Every check compares a share with a probability, and asks that the probability lies within the
 //! 99 % interval of the share (Wilson's, which also holds for few hits).
 
+use levelhead_block::{Command, Effort, Outcome};
+use levelhead_drive::{Drive, Ecc, Faults, Profile, Settings};
+use levelhead_ldpc::{RetryModel, RetryTable, Step};
 use levelhead_planner::capacity::{FileSizes, overhead};
 use levelhead_planner::code::{
     Goal, coding_group, failure, failure_bound_correlated, failure_rate_max, least_redundant,
@@ -14,7 +18,7 @@ use levelhead_planner::sequential::{self, Read};
 use levelhead_planner::system::{Capacities, redundancy};
 use levelhead_planner::{Code, Law, metadata};
 use levelhead_stats::{Rng, Streams};
-use levelhead_units::{Bytes, Nanos};
+use levelhead_units::{Bytes, Extent, Instant, Lba, Nanos, Sectors};
 
 /// 99 % of a normal law lie within this number of standard deviations.
 const Z_99: f64 = 2.576;
@@ -45,9 +49,82 @@ fn failed(rng: &mut Rng, sectors: u64, rate: f64) -> u64 {
     (0..sectors).filter(|_| rng.unit() < rate).count() as u64
 }
 
+/// Where failures come from: how many of so many sectors fail that are read next.
+type Failing<'a> = dyn FnMut(u64) -> u64 + 'a;
+
+/// How a source of failures with this rate is made, for what it is named after.
+type Source = dyn Fn(&str, f64) -> Box<Failing<'static>>;
+
+/// Each sector fails by a number of its own.
+fn drawn(name: &str, rate: f64) -> Box<Failing<'static>> {
+    let mut rng = Streams::new(5).stream(name);
+    Box::new(move |sectors| failed(&mut rng, sectors, rate))
+}
+
+/// Each sector is read on a modelled drive of whose sectors this share fails by the table of the code, all with the same noise.
+fn of_drive(name: &str, failure_rate: f64) -> Box<Failing<'static>> {
+    let steps = Step::list();
+    let model = RetryModel { failure_rate, written_offset: 0.0, pass_offset: 0.0, steps };
+    let mut drive = CodedDrive::new(&model, name);
+    let mut origin = 0;
+    Box::new(move |sectors| {
+        origin += 1;
+        drive.failures(sectors, origin)
+    })
+}
+
+/// A modelled drive with a retry table.
+struct CodedDrive {
+    drive: Drive,
+    now: Instant,
+    next: u64,
+}
+
+impl CodedDrive {
+    fn new(model: &RetryModel, name: &str) -> Self {
+        // As long as the test.
+        let table: &'static RetryTable = Box::leak(Box::new(model.table(name).unwrap()));
+        let faults = Faults { ecc: Some(Ecc::of(table)), ..Faults::NONE };
+        let settings = Settings { faults, ..Settings::PLAIN };
+        let profile = Profile::shipped("nearline-2tb").unwrap();
+        let drive = Drive::new(profile, settings, Streams::new(6), name).unwrap();
+        Self { drive, now: Instant::ZERO, next: 0 }
+    }
+
+    /// How many of the next sectors a first pass leaves unread on behalf of `origin`.
+    fn failures(&mut self, sectors: u64, origin: u64) -> u64 {
+        let failed = self.failures_at(self.next, sectors, origin);
+        self.next = (self.next + sectors) % (1 << 24);
+        failed
+    }
+
+    fn failures_at(&mut self, lba: u64, sectors: u64, origin: u64) -> u64 {
+        let extent = Extent::new(Lba::new(lba), Sectors::new(sectors));
+        let command = Command::Read { extent, effort: Effort::Fast };
+        self.drive.handle_submit(self.now, origin, command, origin);
+        loop {
+            if let Some(completion) = self.drive.poll() {
+                let Outcome::Done { unknown, .. } = completion.outcome else { panic!("it lives") };
+                return unknown.len() as u64;
+            }
+            self.now = self.drive.deadline().expect("a read ends");
+            self.drive.handle_timeout(self.now);
+        }
+    }
+}
+
 #[test]
 fn codes_fail_as_often_as_drawn_codewords() {
-    let mut rng = Streams::new(5).stream("codes");
+    check_codes(&drawn);
+}
+
+/// Eq. 1 of `[LEC17]`.
+#[test]
+fn codes_fail_as_often_as_groups_on_a_drive_with_a_code_of_its_own() {
+    check_codes(&of_drive);
+}
+
+fn check_codes(source: &Source) {
     for (code, rate) in [
         (Code { data: 250, redundant: 5 }, 0.015),
         (Code { data: 62, redundant: 1 }, 5e-3),
@@ -55,11 +132,34 @@ fn codes_fail_as_often_as_drawn_codewords() {
         (Code { data: 1004, redundant: 19 }, 0.015),
     ] {
         let draws = 20_000;
-        let hits = (0..draws)
-            .filter(|_| failed(&mut rng, code.length(), rate) > code.redundant)
-            .count() as u64;
+        let mut failed = source(&format!("code {code}"), rate);
+        let hits = (0..draws).filter(|_| failed(code.length()) > code.redundant).count() as u64;
         check(&format!("code {code}"), hits, draws, failure(code, rate));
     }
+}
+
+/// Where heads wander, Eq. 1 still holds for one read of a group, because sectors are written and read with offsets of their own. It
+/// does not hold for the reads of one group together: the sectors that were written beside the track fail again and again.
+#[test]
+fn groups_under_wandering_heads_fail_together_in_time_and_not_in_space() {
+    let steps = Step::list();
+    let failure_rate = 5e-3;
+    let model = RetryModel { failure_rate, written_offset: 0.06, pass_offset: 0.02, steps };
+    let mut drive = CodedDrive::new(&model, "wander");
+    let code = Code { data: 252, redundant: 3 };
+    let groups = 12_000;
+    let (mut once, mut twice) = (0, 0);
+    for group in 0..groups {
+        let lba = group * code.length();
+        let fails = [2 * group, 2 * group + 1]
+            .map(|origin| drive.failures_at(lba, code.length(), origin) > code.redundant);
+        once += u64::from(fails[0]);
+        twice += u64::from(fails[0] && fails[1]);
+    }
+    let law = failure(code, failure_rate);
+    check("one read of a group", once, groups, law);
+    let again = twice as f64 / once as f64;
+    assert!(again > 2.0 * law, "{again} of the groups that failed fail again, {law} of all fail");
 }
 
 /// The bound for correlated sectors is one: chains in which a failure makes the next sector `c` times
@@ -101,14 +201,19 @@ fn replicas_fail_together_as_often_as_drawn() {
     }
 }
 
-/// What decodes is rebuilt; what does not is retried until it does.
-fn group(rng: &mut Rng, data: u64, code: Code, rate: f64) -> (u64, u64) {
-    (failed(rng, data, rate), failed(rng, code.redundant, rate))
-}
-
 #[test]
 fn long_reads_take_as_long_as_drawn_ones() {
-    let mut rng = Streams::new(8).stream("long reads");
+    check_long_reads(&drawn);
+}
+
+/// Eq. 2 of `[LEC17]`.
+#[test]
+fn long_reads_take_as_long_as_those_of_a_drive_with_a_code_of_its_own() {
+    check_long_reads(&of_drive);
+}
+
+/// What decodes is rebuilt; what does not is retried until it does.
+fn check_long_reads(source: &Source) {
     let decode = DecodeTime::PAPER_SOFTWARE;
     for (sectors, rate, code) in [
         (1_000, 5e-3, Code { data: 246, redundant: 9 }),
@@ -123,10 +228,9 @@ fn long_reads_take_as_long_as_drawn_ones() {
         };
         let bare = || read.sector_time * sectors;
         let law = sequential::without_code(read);
-        let mut of_bare = Streams::new(9).stream("bare");
-        check_law("retries alone", &law, 20_000, || {
-            bare() + read.retry_time * failed(&mut of_bare, sectors, rate)
-        });
+        let mut failed = source("bare", rate);
+        check_law("retries alone", &law, 20_000, || bare() + read.retry_time * failed(sectors));
+        let mut failed = source(&format!("long reads, {code}"), rate);
         let law = sequential::exact(read, code, &decode).unwrap();
         check_law(&format!("code {code}"), &law, 20_000, || {
             let mut time = bare();
@@ -134,8 +238,8 @@ fn long_reads_take_as_long_as_drawn_ones() {
             while left > 0 {
                 let data = left.min(code.data);
                 left -= data;
-                let (of_data, of_redundant) = group(&mut rng, data, code, rate);
-                let failures = of_data + of_redundant;
+                let of_data = failed(data);
+                let failures = of_data + failed(code.redundant);
                 let beyond = failures.saturating_sub(code.redundant);
                 if left > 0 {
                     time += read.sector_time * code.redundant + read.retry_time * beyond;
@@ -155,7 +259,16 @@ fn long_reads_take_as_long_as_drawn_ones() {
 
 #[test]
 fn random_reads_take_as_long_as_drawn_ones() {
-    let mut rng = Streams::new(10).stream("random reads");
+    check_random_reads(&drawn);
+}
+
+/// Eqs. 3 and 4 of `[LEC17]`.
+#[test]
+fn random_reads_take_as_long_as_those_of_a_drive_with_a_code_of_its_own() {
+    check_random_reads(&of_drive);
+}
+
+fn check_random_reads(source: &Source) {
     let decode = DecodeTime::PAPER_SOFTWARE;
     for (depth, sectors, rate, code) in [
         (1, 16, 5e-3, Code { data: 246, redundant: 9 }),
@@ -171,23 +284,24 @@ fn random_reads_take_as_long_as_drawn_ones() {
             retry_time: Nanos::from_millis(20),
         };
         let law = random::exact(reads, code, &decode).unwrap();
+        let mut failed = source(&format!("random reads, {code}"), rate);
         check_law(&format!("depth {depth}, code {code}"), &law, 20_000, || {
-            let one = |rng: &mut Rng| {
-                let mine = failed(rng, sectors, rate);
+            let mut one = || {
+                let mine = failed(sectors);
                 if mine == 0 {
                     return reads.sector_time * sectors + reads.seek_time;
                 }
-                let failures = mine + failed(rng, code.length() - sectors, rate);
+                let failures = mine + failed(code.length() - sectors);
                 reads.sector_time * code.length()
                     + reads.seek_time
                     + decode.of(code, failures.min(code.redundant))
                     + reads.retry_time * failures.saturating_sub(code.redundant)
             };
-            (0..depth).map(|_| one(&mut rng)).sum()
+            (0..depth).map(|_| one()).sum()
         });
         let law = random::without_code(reads);
         check_law("random, retries alone", &law, 20_000, || {
-            reads.ideal() + reads.retry_time * failed(&mut rng, depth * sectors, rate)
+            reads.ideal() + reads.retry_time * failed(depth * sectors)
         });
     }
 }

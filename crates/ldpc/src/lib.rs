@@ -13,7 +13,8 @@
 //! - `channel`: white Gaussian noise, quantised, drawn exactly; the same with one bit a sample;
 //! - `decoder`: layered normalised min-sum over bytes, by one of several kernels that give the same bits;
 //! - `simulate`: failure rates by Monte Carlo, in numbered blocks;
-//! - `fit`: the curves through them.
+//! - `fit`: the curves through them;
+//! - `retries`: the table of a drive's tries that follows from curves and heads that wander.
 //!
 //! # References
 //!
@@ -40,7 +41,9 @@ pub use construct::{Census, census, construct};
 pub use decoder::{Decoded, Decoder, Kernel, UnknownKernel};
 pub use encode::encode;
 pub use fit::{CURVES, Curves, FITS, Fit};
-pub use retries::{RetryError, RetryModel, RetryTable, STEPS_MAX, ShownStep, Step, TableError};
+pub use retries::{
+    DecodedRetries, RetryError, RetryModel, RetryTable, STEPS_MAX, ShownStep, Step, TableError,
+};
 pub use shape::{
     BLOCK_BITS, Block, CODE_BITS, COLUMNS, DATA_BITS, DATA_COLUMNS, ROWS, SECTOR_BYTES,
 };

@@ -3,6 +3,8 @@
 mod checkpoint;
 mod code;
 mod simulate;
+mod table;
 
 pub use code::{CodeShown, show_code};
 pub use simulate::{POINTS_MAX, Simulate, Simulated, simulate};
+pub use table::{TableAsk, TableShown, retry_table};

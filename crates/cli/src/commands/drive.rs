@@ -37,7 +37,8 @@ pub(crate) struct EmulateArgs {
         long,
         value_name = "KEYS",
         help = faults::all(FAULTS),
-        long_help = faults::each(FAULTS)
+        long_help = faults::each(FAULTS),
+        value_parser = levelhead_host::read_faults
     )]
     faults: Option<Faults>,
     /// What it uses its memory for, instead of what its name says: off, read or write-back. With

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use levelhead_app::AppError;
-use levelhead_app::ecc::{Simulate, show_code, simulate};
-use levelhead_ldpc::{ChannelKind, Kernel, Until, ZeroForcing};
+use levelhead_app::ecc::{Simulate, TableAsk, retry_table, show_code, simulate};
+use levelhead_ldpc::{ChannelKind, Kernel, RetryModel, Step, Until, ZeroForcing};
 
 use crate::{Output, progress, values};
 
@@ -15,6 +15,8 @@ pub(crate) enum Options {
     Code(CodeArgs),
     /// Failure rates by Monte Carlo, with exact 95 % intervals
     Simulate(SimulateArgs),
+    /// How often each step of a drive's retries fails, from these rates and heads that wander
+    Table(TableArgs),
 }
 
 #[derive(Args)]
@@ -55,6 +57,27 @@ pub(crate) struct SimulateArgs {
     checkpoint: Option<PathBuf>,
 }
 
+#[derive(Args)]
+pub(crate) struct TableArgs {
+    /// Share of sectors without zeroes whose first pass fails
+    #[arg(long, value_name = "P", default_value = "5e-3", value_parser = values::probability, allow_negative_numbers = true)]
+    failure_rate: f64,
+    /// How far beside the middle of the track a sector was written: standard deviation, as a share of the track pitch
+    #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = values::probability, allow_negative_numbers = true)]
+    written_offset: f64,
+    /// How far beside it each pass is: standard deviation, as a share of the track pitch
+    #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = values::probability, allow_negative_numbers = true)]
+    pass_offset: f64,
+    /// A step, once for each, the first pass first: revolutions=1,aim=-3%,averaged=1,iterations=50, in any order; what
+    /// is left out is as in the first pass. Without any: the first pass, one more that is averaged with it, then one
+    /// revolution each at 3, -3, 6, -6, 9 and -9 %
+    #[arg(long = "step", value_name = "KEY=VALUE,..", value_parser = values::retry_step)]
+    steps: Vec<Step>,
+    /// Write the table to this file, for ecc=FILE among a drive's faults
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
 pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
     match options {
         Options::Code(CodeArgs { alist }) => output.print(&show_code(alist.as_deref())?),
@@ -70,6 +93,12 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
                 checkpoint: args.checkpoint,
             };
             output.print(&simulate(&ask, progress::bars(output).as_ref())?)
+        }
+        Options::Table(args) => {
+            let TableArgs { failure_rate, written_offset, pass_offset, steps, output: file } = args;
+            let steps = if steps.is_empty() { Step::list() } else { steps };
+            let model = RetryModel { failure_rate, written_offset, pass_offset, steps };
+            output.print(&retry_table(&TableAsk { model, output: file })?)
         }
     }
 }

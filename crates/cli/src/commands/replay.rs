@@ -86,6 +86,7 @@ pub(crate) struct Options {
         value_name = "KEYS",
         help = faults::all(FAULTS),
         long_help = faults::each(FAULTS),
+        value_parser = levelhead_host::read_faults,
         conflicts_with_all = ["retry_rate", "rotations", "adjacency", "hard_rate"]
     )]
     faults: Option<Faults>,

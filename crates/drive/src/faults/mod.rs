@@ -214,6 +214,13 @@ impl Faults {
         Self::KINDS.iter().try_for_each(|kind| (kind.check)(self))
     }
 
+    /// The same where these kinds were stated: some exclude others, even as they are in a drive in good order. Names
+    /// of no kind do not matter.
+    pub fn check_stated(&self, stated: &[&str]) -> Result<(), FaultsError> {
+        ecc::check_stated(self, stated.iter().copied())?;
+        self.check()
+    }
+
     /// The kind of this name.
     pub fn kind(key: &str) -> Option<&'static FaultKind> {
         Self::KINDS.iter().find(|kind| kind.key == key)
@@ -228,12 +235,6 @@ impl Faults {
         let bursts = self.bursts.map_or(0.0, |bursts| bursts.rate());
         1.0 - (1.0 - self.retry_rate.get()) * (1.0 - bursts)
     }
-}
-
-/// The kinds of `faults` fit together, and with these, which were stated.
-fn check_all(faults: &Faults, stated: &[&str]) -> Result<(), FaultsError> {
-    ecc::check_stated(faults, stated.iter().copied())?;
-    faults.check()
 }
 
 /// The check of a kind that can be anything its type can.

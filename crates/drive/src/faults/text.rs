@@ -10,7 +10,7 @@ use std::str::FromStr;
 use levelhead_units::{Instant, Nanos, Ratio};
 
 use super::parts::{ParseFaultsError, Parsed, number, unit};
-use super::{FaultKind, Faults, FaultsError, check_all};
+use super::{Ecc, FaultKind, Faults, FaultsError};
 
 impl From<FaultsError> for ParseFaultsError {
     fn from(error: FaultsError) -> Self {
@@ -96,6 +96,16 @@ impl FromStr for Faults {
     type Err = ParseFaultsError;
 
     fn from_str(text: &str) -> Result<Self, ParseFaultsError> {
+        Self::parse_with(text, &|name| Ecc::read(name).map_err(|error| error.to_string()))
+    }
+}
+
+impl Faults {
+    /// The same with retry tables by names of the caller's, files perhaps, besides those that come with the program.
+    pub fn parse_with(
+        text: &str,
+        table: &dyn Fn(&str) -> Result<Ecc, String>,
+    ) -> Result<Self, ParseFaultsError> {
         let (mut faults, mut stated) = (Self::NONE, Vec::new());
         if text.trim() == "none" {
             return Ok(faults);
@@ -107,13 +117,16 @@ impl FromStr for Faults {
                     "'{part}': expected KEY=VALUE with {keys}"
                 )));
             };
-            let key = key.trim();
-            faults
-                .set(key, value.trim())
-                .map_err(|error| ParseFaultsError::new(format!("'{part}': {error}")))?;
+            let (key, value) = (key.trim(), value.trim());
+            let set = if key == "ecc" {
+                table(value).map(|ecc| faults.ecc = Some(ecc)).map_err(ParseFaultsError::new)
+            } else {
+                faults.set(key, value)
+            };
+            set.map_err(|error| ParseFaultsError::new(format!("'{part}': {error}")))?;
             stated.push(key);
         }
-        check_all(&faults, &stated)?;
+        faults.check_stated(&stated)?;
         Ok(faults)
     }
 }

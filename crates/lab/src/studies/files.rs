@@ -1,6 +1,6 @@
 //! What studies of files run on: a filesystem on one modelled drive, and a workload over it.
 
-use levelhead_drive::{Faults, Profile, Rotations};
+use levelhead_drive::{Ecc, Faults, Profile, Rotations};
 use levelhead_fs::Update;
 use levelhead_fs::format::ladder::Ladder;
 use levelhead_planner::Code;
@@ -70,6 +70,8 @@ pub(super) struct FilesBed {
     pub(super) failure_rate: f64,
     /// How many revolutions a retry takes.
     pub(super) rotations: Rotations,
+    /// The retry table of the drive's own code, in the place of both.
+    pub(super) ecc: Option<Ecc>,
     /// What is free of the disk; nothing for all of it.
     pub(super) room: Option<Room>,
     /// How redundancy follows data that changes.
@@ -87,6 +89,7 @@ impl FilesBed {
         kinds: Kinds::Auto,
         failure_rate: 0.0,
         rotations: Rotations::Fixed(3),
+        ecc: None,
         room: None,
         update: Update::Sooner,
         cache: None,
@@ -120,7 +123,10 @@ impl FilesBed {
     /// The drive fails from now on as it should.
     pub(super) fn begin_to_fail(&self, mounted: &mut Mounted) -> Result<(), String> {
         let retry_rate = Ratio::new(self.failure_rate).ok_or("the rate is no probability")?;
-        let faults = Faults { retry_rate, rotations: self.rotations, ..Faults::NONE };
+        let faults = match self.ecc {
+            Some(_) => Faults { ecc: self.ecc, ..Faults::NONE },
+            None => Faults { retry_rate, rotations: self.rotations, ..Faults::NONE },
+        };
         mounted.set_faults(faults).map_err(|error| error.to_string())
     }
 

@@ -13,12 +13,24 @@ use super::{Ask, Bars, Drawing, Head, Row, Study, StudyPlan, Unit, Whose};
 mod hbase;
 mod programs;
 mod random;
+mod retries;
 mod speed;
 mod updates;
 
 pub(super) fn studies() -> Vec<Study> {
     let [fig_9, fig_12] = programs::STUDIES;
-    vec![TABLE_2, FIG_6, random::FIG_7, hbase::FIG_8, fig_9, FIG_10, updates::FIG_11, fig_12]
+    vec![
+        TABLE_2,
+        FIG_6,
+        random::FIG_7,
+        hbase::FIG_8,
+        fig_9,
+        FIG_10,
+        updates::FIG_11,
+        fig_12,
+        retries::RETRY,
+        retries::WANDER,
+    ]
 }
 
 /// What all say whose files have kinds.

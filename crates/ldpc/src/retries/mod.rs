@@ -30,10 +30,12 @@
 //!
 //! - `[SDHDD]` for the gain of zero forcing where sectors are equal. Offsets, steps and averaging are ours.
 
+mod decoded;
 mod model;
 mod table;
 mod text;
 
+pub use decoded::DecodedRetries;
 pub use model::{RetryError, RetryModel, Step};
 pub use table::{RetryTable, STEPS_MAX, ShownStep};
 pub use text::TableError;
