@@ -12,6 +12,7 @@
 //! - `encode`: the redundant bits of a sector;
 //! - `channel`: white Gaussian noise, quantised, drawn exactly; the same with one bit a sample;
 //! - `decoder`: layered normalised min-sum over bytes, by one of several kernels that give the same bits;
+//! - `sector`: a sector's way to the medium and back: randomised, its zeroes found out from what is read;
 //! - `simulate`: failure rates by Monte Carlo, in numbered blocks;
 //! - `fit`: the curves through them.
 //!
@@ -29,6 +30,7 @@ mod decoder;
 mod encode;
 mod fit;
 mod ring;
+mod sector;
 mod shape;
 mod shifts;
 mod simulate;
@@ -39,6 +41,7 @@ pub use construct::{Census, census, construct};
 pub use decoder::{Decoded, Decoder, Kernel, UnknownKernel};
 pub use encode::encode;
 pub use fit::{FITS, Fit};
+pub use sector::{Effort, KINDS, ReadBack, SHARE_MAX_PERCENT, SectorCode, Shares, kind_of};
 pub use shape::{
     BLOCK_BITS, Block, CODE_BITS, COLUMNS, DATA_BITS, DATA_COLUMNS, ROWS, SECTOR_BYTES,
 };
