@@ -156,6 +156,14 @@ impl Channel {
         }
     }
 
+    /// Sends a codeword: draws the level of each of its bits.
+    ///
+    /// Panics if `levels` is not [`CODE_BITS`] long.
+    pub fn transmit(&self, word: &Codeword, rng: &mut Rng, levels: &mut [i8]) {
+        self.draw(rng, levels);
+        send(word, levels);
+    }
+
     #[cold]
     fn decide(&self, slot: u64, rng: &mut Rng) -> i8 {
         self.level_at(slot << (64 - SLOT_BITS) | rng.bits() >> SLOT_BITS)

@@ -12,6 +12,7 @@
 //! - `encode`: the redundant bits of a sector;
 //! - `channel`: white Gaussian noise, quantised, drawn exactly; the same with one bit a sample;
 //! - `decoder`: layered normalised min-sum over bytes, by one of several kernels that give the same bits;
+//! - `sector`: a sector's way to the medium and back: randomised, its zeroes found out from what is read;
 //! - `simulate`: failure rates by Monte Carlo, in numbered blocks;
 //! - `fit`: the curves through them;
 //! - `retries`: the table of a drive's tries that follows from curves and heads that wander.
@@ -31,6 +32,7 @@ mod encode;
 mod fit;
 mod retries;
 mod ring;
+mod sector;
 mod shape;
 mod shifts;
 mod simulate;
@@ -44,6 +46,7 @@ pub use fit::{CURVES, Curves, FITS, Fit};
 pub use retries::{
     DecodedRetries, RetryError, RetryModel, RetryTable, STEPS_MAX, ShownStep, Step, TableError,
 };
+pub use sector::{Effort, KINDS, ReadBack, SHARE_MAX_PERCENT, SectorCode, Shares, kind_of};
 pub use shape::{
     BLOCK_BITS, Block, CODE_BITS, COLUMNS, DATA_BITS, DATA_COLUMNS, ROWS, SECTOR_BYTES,
 };

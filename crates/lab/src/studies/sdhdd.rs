@@ -1,4 +1,5 @@
-//! The studies of `[SDHDD]`: the planner's closed forms beside the paper's numbers, and files of the three kinds on our filesystem.
+//! The studies of `[SDHDD]`: the planner's closed forms beside the paper's numbers, what a drive takes a sector for, and
+//! files of the three kinds on our filesystem.
 
 use levelhead_planner::Code;
 use levelhead_planner::code::failure;
@@ -11,6 +12,7 @@ use super::lec::{closed, least, p99};
 use super::{Ask, Bars, Drawing, Head, Row, Study, StudyPlan, Unit, Whose};
 
 mod hbase;
+mod predict;
 mod programs;
 mod random;
 mod retries;
@@ -19,18 +21,10 @@ mod updates;
 
 pub(super) fn studies() -> Vec<Study> {
     let [fig_9, fig_12] = programs::STUDIES;
-    vec![
-        TABLE_2,
-        FIG_6,
-        random::FIG_7,
-        hbase::FIG_8,
-        fig_9,
-        FIG_10,
-        updates::FIG_11,
-        fig_12,
-        retries::RETRY,
-        retries::WANDER,
-    ]
+    let closed = [predict::PREDICT, TABLE_2, FIG_6];
+    let measured = [random::FIG_7, hbase::FIG_8, fig_9, FIG_10, updates::FIG_11, fig_12];
+    let ours = [retries::RETRY, retries::WANDER];
+    [closed.as_slice(), &measured, &ours].concat()
 }
 
 /// What all say whose files have kinds.
