@@ -131,6 +131,14 @@ impl Memory {
         self.has_messages = false;
     }
 
+    /// Gives the first check's first message that is not zero the other sign.
+    #[cfg(test)]
+    pub(crate) fn turn_message(&mut self) {
+        let message = self.messages.iter_mut().flat_map(|line| &mut line.0);
+        let message = message.into_iter().find(|message| **message != 0).expect("a message");
+        *message = -*message;
+    }
+
     /// The levels of a column.
     #[cfg(test)]
     pub(crate) fn column(&self, column: usize) -> [i8; BLOCK_BITS] {
