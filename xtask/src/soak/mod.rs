@@ -5,6 +5,7 @@
 //! | `corruption` | 10^5 stripes with silent corruption | |
 //! | `swarms` | the swarms in virtual time, with ever new seeds | |
 //! | `sequences` | a filesystem's images at every command of every sequence of one operation and of two | |
+//! | `kernels` | every kernel of the decoder in a drive against the one that defines them, over a thousand frames | |
 //! | `fio` | servers that are killed under fio and under clients that keep book, on four layouts; every other one reads back what it has written | fio |
 //! | `clients` | requests that no client should send, two hundred clients at once, clients that read nothing | python3-libnbd |
 //! | `files` | suites of other projects over mounted filesystems | root, fio, stress-ng; users nobody and tests |
@@ -62,6 +63,8 @@ enum Part {
     Swarms,
     /// Images of a filesystem at every command of every sequence of one operation and of two
     Sequences,
+    /// Every kernel of the decoder in a drive, over a thousand frames
+    Kernels,
     /// Servers killed under fio
     Fio,
     /// Requests that no client should send, and clients that read nothing
@@ -80,6 +83,7 @@ impl Part {
             Self::Corruption => "corruption",
             Self::Swarms => "swarms",
             Self::Sequences => "sequences",
+            Self::Kernels => "kernels",
             Self::Fio => "fio",
             Self::Clients => "clients",
             Self::Files => "files",
@@ -90,7 +94,7 @@ impl Part {
 
     fn needs(self) -> &'static [Need] {
         match self {
-            Self::Corruption | Self::Swarms | Self::Sequences | Self::Fuzz => &[],
+            Self::Corruption | Self::Swarms | Self::Sequences | Self::Kernels | Self::Fuzz => &[],
             Self::Fio => &[Need { program: "fio", package: "fio" }],
             Self::Clients => &[Need { program: "nbdsh", package: "python3-libnbd" }],
             Self::Files => files::NEEDS,
@@ -138,6 +142,15 @@ fn run_part(root: &Path, part: Part, wish: &Wish) -> anyhow::Result<()> {
             good(cargo(root).args(example).args(options))
         }
         Part::Sequences => sequences(root),
+        Part::Kernels => {
+            let package = ["test", "--release", "--package", "levelhead-ldpc", "--lib"];
+            let mut command = cargo(root);
+            command
+                .args(package)
+                .args(["--", "kernels_give_the_levels"])
+                .env("LDPC_FRAMES", "1000");
+            good(&mut command)
+        }
         Part::Fio => {
             let package = ["--package", "levelhead-cli", "--test", "soak"];
             test(root, &package, "soak_fio", &[("KILLS", wish.kills.to_string())])

@@ -17,9 +17,48 @@ fn frame(forced: ZeroForcing, ber: f64, seed: u64) -> (Codeword, Vec<i8>) {
     (word, levels)
 }
 
+/// Where two decoders' levels or decisions first differ, or have a -128.
+fn difference(decoder: &Decoder, naive: &Decoder, forced: ZeroForcing) -> Option<String> {
+    if decoder.word() != naive.word() {
+        return Some("decisions".to_owned());
+    }
+    (0..COLUMNS).filter(|column| forced.takes(*column)).find_map(|column| {
+        let (seen, defined) = (decoder.levels(column), naive.levels(column));
+        let is_good = seen == defined && !seen.contains(&i8::MIN);
+        (!is_good).then(|| format!("column {column}"))
+    })
+}
+
+/// The canaries of the test below: a message of the wrong sign, and a column too many skipped.
+#[test]
+fn a_message_of_the_wrong_sign_and_a_column_too_many_skipped_are_noticed() {
+    let forced = ZeroForcing::B256;
+    let (_, levels) = frame(forced, 0.02, 5);
+    for kernel in Kernel::available().skip(1) {
+        let after = |iterations: u32, damage: fn(&mut Decoder)| {
+            let [mut decoder, mut naive] = [kernel, Kernel::Naive].map(|k| Decoder::new(forced, k));
+            decoder.decode(&levels, 1);
+            naive.decode(&levels, 1);
+            damage(&mut decoder);
+            for decoder in [&mut decoder, &mut naive] {
+                (0..iterations).for_each(|_| decoder.engine.iterate(&decoder.links));
+            }
+            difference(&decoder, &naive, forced)
+        };
+        let turn = |decoder: &mut Decoder| decoder.engine.turn_message();
+        let skip = |decoder: &mut Decoder| {
+            decoder.links.iter_mut().for_each(|row| row.retain(|link| link.column != 40));
+        };
+        assert_eq!(after(1, |_| {}), None, "{kernel}");
+        assert!(after(1, turn).is_some(), "{kernel}");
+        assert!(after(1, skip).is_some(), "{kernel}");
+    }
+}
+
 /// DE1, DE2: every level after every iteration, of frames that fail, too.
 #[test]
 fn kernels_give_the_levels_of_the_naive_one() {
+    // `cargo xtask soak kernels` takes a thousand.
     let frames: u64 =
         std::env::var("LDPC_FRAMES").map_or(40, |text| text.parse().expect("a number of frames"));
     let mut failed = 0;
@@ -35,12 +74,7 @@ fn kernels_give_the_levels_of_the_naive_one() {
             // Not the first frame: what the last one left must not matter.
             decoder.decode(&frame(forced, 0.02, seed + 1_000).1, 3);
             assert_eq!(decoder.decode(&levels, 20), expected, "{kernel}, seed {seed}");
-            assert_eq!(decoder.word(), naive.word(), "{kernel}, seed {seed}");
-            for column in (0..COLUMNS).filter(|column| forced.takes(*column)) {
-                let (seen, defined) = (decoder.levels(column), naive.levels(column));
-                assert_eq!(seen, defined, "{kernel}, seed {seed}, column {column}");
-                assert!(!seen.contains(&i8::MIN), "{kernel}, seed {seed}, column {column}");
-            }
+            assert_eq!(difference(&decoder, &naive, forced), None, "{kernel}, seed {seed}");
         }
     }
     assert!(failed > 0, "no frame failed");

@@ -3,7 +3,7 @@
 use levelhead_stats::{Normal, Rng};
 
 use super::model::{RetryError, RetryModel};
-use crate::channel::{Channel, ChannelKind, send};
+use crate::channel::{Channel, ChannelKind};
 use crate::code::{Codeword, ZeroForcing};
 use crate::decoder::{Decoder, Kernel};
 use crate::encode::encode;
@@ -55,8 +55,7 @@ impl DecodedRetries {
         // Beyond half of the amplitude the bits are as good as lost.
         let ber = noise.map_or(0.5, |noise| Normal::STANDARD.above(1.0 / noise));
         let Ok(channel) = Channel::new(ChannelKind::Soft, ber) else { return false };
-        channel.draw(rng, &mut self.levels);
-        send(word, &mut self.levels);
+        channel.transmit(word, rng, &mut self.levels);
         true
     }
 }
