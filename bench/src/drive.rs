@@ -3,6 +3,7 @@
 //! | workload | what |
 //! |---|---|
 //! | `random-4k-low` | one `nearline-2tb`, random reads of 4 KiB, 20 a second (Poisson): it is idle when most of them come |
+//! | `random-4k-ecc` | the same with `ecc=wander-2`: sectors fail as the table of the drive's own code says |
 //! | `random-4k-sptf32` | the same drive with 32 such reads inside it all the time; each time the soonest is next |
 //! | `array-hour-8k`, `array-hour-40k` | an hour of the load of `[ERAID]`: RAID-5 over six of them, chunks of 8 KiB, random reads, one every 8 ms (Poisson), 32 FIFO queues a drive; 1 % of sectors fail at first and a retry takes three rotations |
 //!
@@ -12,7 +13,7 @@
 
 use levelhead_array::{Content, HostOrder, Policy};
 use levelhead_block::{Command, Effort};
-use levelhead_drive::{Drive, Faults, Profile, Settings};
+use levelhead_drive::{Drive, Ecc, Faults, Profile, Settings};
 use levelhead_lab::{World, WorldSettings, replay};
 use levelhead_report::{Column, Table};
 use levelhead_stats::{Rng, Streams};
@@ -41,6 +42,8 @@ const REQUESTS_OF_HOUR: u64 = 3_600 * 125;
 pub enum Workload {
     /// One drive under low load.
     Low,
+    /// The same with a retry table.
+    Ecc,
     /// One drive that always has a full queue to choose from.
     Sptf32,
     /// An hour of an array with requests of 8 KiB.
@@ -88,12 +91,14 @@ pub struct Counts {
 
 impl Workload {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Low, Self::Sptf32, Self::ArrayHour8k, Self::ArrayHour40k];
+    pub const ALL: [Self; 5] =
+        [Self::Low, Self::Ecc, Self::Sptf32, Self::ArrayHour8k, Self::ArrayHour40k];
 
     /// What it is called.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Low => "random-4k-low",
+            Self::Ecc => "random-4k-ecc",
             Self::Sptf32 => "random-4k-sptf32",
             Self::ArrayHour8k => "array-hour-8k",
             Self::ArrayHour40k => "array-hour-40k",
@@ -103,7 +108,10 @@ impl Workload {
     /// Sends so many requests; of the time measured, `clock` is told the beginning and the end.
     pub fn run(self, requests: u64, clock: &mut dyn FnMut()) -> Counts {
         match self {
-            Self::Low => low(requests, clock),
+            Self::Low => low(Faults::NONE, requests, clock),
+            Self::Ecc => {
+                low(Faults { ecc: Ecc::shipped("wander-2"), ..Faults::NONE }, requests, clock)
+            }
             Self::Sptf32 => sptf(requests, clock),
             Self::ArrayHour8k => array("8KiB", requests, clock),
             Self::ArrayHour40k => array("40KiB", requests, clock),
@@ -112,8 +120,8 @@ impl Workload {
 
     fn lengths(self, lengths: Lengths) -> &'static [u64] {
         match (self, lengths) {
-            (Self::Low | Self::Sptf32, Lengths::One) => &[REQUESTS],
-            (Self::Low | Self::Sptf32, Lengths::Three) => &LENGTHS,
+            (Self::Low | Self::Ecc | Self::Sptf32, Lengths::One) => &[REQUESTS],
+            (Self::Low | Self::Ecc | Self::Sptf32, Lengths::Three) => &LENGTHS,
             (Self::ArrayHour8k | Self::ArrayHour40k, _) => &[REQUESTS_OF_HOUR],
         }
     }
@@ -180,10 +188,10 @@ fn drive_settings(faults: Faults) -> Settings {
     Settings { queue_depth: QUEUE_DEPTH, faults, ..Settings::PLAIN }
 }
 
-fn one_drive() -> Drive {
+fn one_drive(faults: Faults) -> Drive {
     let profile = Profile::shipped(MAKE).expect("it is shipped");
-    Drive::new(profile, drive_settings(Faults::NONE), Streams::new(SEED), "drive/0")
-        .expect("no faults, full size: nothing can be wrong")
+    Drive::new(profile, drive_settings(faults), Streams::new(SEED), "drive/0")
+        .expect("possible faults, full size: nothing can be wrong")
 }
 
 /// A drive at work, and what it has done.
@@ -195,10 +203,10 @@ struct Bench {
 }
 
 impl Bench {
-    fn new() -> Self {
+    fn new(faults: Faults) -> Self {
         let counts = Counts { requests: 0, events: 0, ended: Instant::ZERO };
         let addresses = Streams::new(SEED).stream("addresses");
-        Self { drive: one_drive(), addresses, counts, sent: 0 }
+        Self { drive: one_drive(faults), addresses, counts, sent: 0 }
     }
 
     fn send(&mut self, now: Instant) {
@@ -223,8 +231,8 @@ impl Bench {
     }
 }
 
-fn low(requests: u64, clock: &mut dyn FnMut()) -> Counts {
-    let mut bench = Bench::new();
+fn low(faults: Faults, requests: u64, clock: &mut dyn FnMut()) -> Counts {
+    let mut bench = Bench::new(faults);
     let mut gaps = Streams::new(SEED).stream("gaps");
     let mut next = Instant::ZERO;
     clock();
@@ -243,7 +251,7 @@ fn low(requests: u64, clock: &mut dyn FnMut()) -> Counts {
 }
 
 fn sptf(requests: u64, clock: &mut dyn FnMut()) -> Counts {
-    let mut bench = Bench::new();
+    let mut bench = Bench::new(Faults::NONE);
     let mut now = Instant::ZERO;
     clock();
     while bench.counts.requests < requests {

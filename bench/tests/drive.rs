@@ -19,6 +19,7 @@ fn a_drive_has_two_events_a_request_however_many_there_are() {
     for requests in [1_000, 10_000, 100_000] {
         // It comes, and it ends.
         check(Workload::Low, requests, 2_000..=2_000);
+        check(Workload::Ecc, requests, 2_000..=2_000);
         check(Workload::Sptf32, requests, 2_000..=2_000);
     }
 }

@@ -31,6 +31,7 @@ use super::parts::{ParseFaultsError, Parsed};
 use super::text::Form;
 use super::{Coin, Faults, FaultsError, Key};
 use crate::runs::Runs;
+use crate::tails::Tails;
 
 /// The table by which a drive's sectors fail.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -160,21 +161,20 @@ impl CodeFailures {
         self.table.class_count() > 1
     }
 
-    /// The sectors of `extent` that the first pass leaves unread on behalf of `origin`, in their order. All have this
-    /// tail.
+    /// The sectors of `extent` that the first pass leaves unread on behalf of `origin`, in their order.
     pub(super) fn failures(
         &self,
         written: &Written,
+        tails: &Tails,
         extent: Extent,
-        tail: ZeroTail,
         origin: u64,
     ) -> impl Iterator<Item = Lba> {
-        let level = level(tail);
-        let most = self.table.first_fails_max(level);
-        // Nearly all sectors are read whatever their class.
+        // Nearly all sectors are read whatever their class and their zeroes.
+        let most = self.table.first_fails_max(ZeroForcing::None);
         let can_fail = extent.iter().filter(move |&lba| self.pass(lba, origin, 0) < most);
         can_fail.filter(move |&lba| {
-            self.fails(self.class(written, lba), lba, level, origin, self.first)
+            let class = self.class(written, lba);
+            self.fails(class, lba, level(tails.of(lba)), origin, self.first)
         })
     }
 
@@ -232,6 +232,7 @@ impl CodeFailures {
 
 #[cfg(test)]
 mod tests {
+    use levelhead_block::Silent;
     use levelhead_units::Sectors;
 
     use super::*;

@@ -129,10 +129,7 @@ impl Misbehaviour {
     /// What the first pass over `extent`, whose sectors end in these zeroes, fails to read on behalf of `origin`.
     pub(crate) fn first_pass(&self, extent: Extent, tails: &Tails, origin: u64) -> Unread {
         if let Some(code) = &self.code {
-            let pieces = tails.pieces(extent);
-            let failed = pieces
-                .iter()
-                .flat_map(|&(piece, tail)| code.failures(&self.written, piece, tail, origin));
+            let failed = code.failures(&self.written, tails, extent, origin);
             let soft = failed.map(|lba| offset_of(extent, lba)).collect();
             return Unread { soft, hard: SectorSet::EMPTY };
         }
