@@ -14,7 +14,10 @@ const SHORT: [&str; 9] =
 fn count(options: &[&str]) -> Value {
     let mut value = levelhead(&[&SHORT, options].concat()).json();
     let kernel = value.as_object_mut().unwrap().remove("kernel").unwrap();
-    assert!(["naive", "portable", "avx2"].contains(&kernel.as_str().unwrap()), "{kernel}");
+    assert!(
+        ["naive", "portable", "avx2", "avx512"].contains(&kernel.as_str().unwrap()),
+        "{kernel}"
+    );
     value
 }
 
@@ -117,7 +120,7 @@ fn what_no_count_can_take_is_refused() {
         (&["--ber", "0.01", "--forced", "128"], "0, 256, 512 or 1024 bytes, not '128'"),
         (&["--ber", "0.01", "--failures", "1"], "from 2 to"),
         (&["--ber", "0.01", "--iterations", "0"], "from 1 to 1000"),
-        (&["--ber", "0.01", "--kernel", "sse"], "naive, portable and avx2"),
+        (&["--ber", "0.01", "--kernel", "sse"], "naive, portable, avx2 and avx512"),
         (&["--ber", "0.01", "--channel", "loud"], "soft or hard"),
         (&["--ber", "0.01", "--checkpoint", &path], "no checkpoint of this program"),
         (&[], "--ber"),

@@ -21,15 +21,16 @@
 //! - DE2. No level is -128.
 //! - DE3. Bits that zero forcing knows are in no check that is computed, and are zero in what comes out.
 //!
-//! `kernel::lanes` has all other kernels: vectors run over the checks of one row, so that a circulant is a rotated
+//! `kernel::vector` has all other kernels: vectors run over the checks of one row, so that a circulant is a rotated
 //! read.
 
 pub(crate) mod kernel;
 
 use crate::code::{Codeword, ZeroForcing, shift_of};
-use crate::ring;
-use crate::shape::{BLOCK_BITS, Block, CODE_BITS, COLUMNS, ROWS};
-use kernel::{Engine, signs_of};
+#[cfg(test)]
+use crate::shape::BLOCK_BITS;
+use crate::shape::{CODE_BITS, COLUMNS, ROWS};
+use kernel::Engine;
 pub use kernel::{Kernel, UnknownKernel};
 
 /// The largest level.
@@ -66,7 +67,6 @@ pub struct Decoded {
 /// A decoder and its memory.
 #[derive(Clone, Debug)]
 pub struct Decoder {
-    forced: ZeroForcing,
     links: Links,
     engine: Engine,
     word: Box<Codeword>,
@@ -81,7 +81,7 @@ impl Decoder {
             (0..COLUMNS).filter(|column| forced.takes(*column)).filter_map(link).collect()
         });
         assert!(links.iter().all(|row| row.len() <= LINKS_MAX), "circulants of a row");
-        Self { forced, links, engine: Engine::new(kernel), word: Box::new(Codeword::ZERO) }
+        Self { links, engine: Engine::new(kernel), word: Box::new(Codeword::ZERO) }
     }
 
     /// Decodes what has come from the channel, a level a bit, column by column, in at most `iterations`.
@@ -92,12 +92,10 @@ impl Decoder {
         self.engine.begin(levels);
         let mut done = 0;
         loop {
-            self.decide();
-            if self.holds() {
-                return Decoded { converged: true, iterations: done };
-            }
-            if done == iterations {
-                return Decoded { converged: false, iterations };
+            let converged = self.engine.decide(&self.links);
+            if converged || done == iterations {
+                self.engine.tell(&self.links, &mut self.word);
+                return Decoded { converged, iterations: done };
             }
             self.engine.iterate(&self.links);
             done += 1;
@@ -109,30 +107,12 @@ impl Decoder {
         &self.word
     }
 
-    fn decide(&mut self) {
-        for column in (0..COLUMNS).filter(|column| self.forced.takes(*column)) {
-            self.word.0[column] = signs_of(self.engine.column(column));
-        }
-    }
-
-    fn holds(&self) -> bool {
-        self.links.iter().all(|links| {
-            let mut sum: Block = ring::ZERO;
-            for link in links {
-                ring::add(&mut sum, &ring::seen(&self.word.0[link.column], link.shift));
-            }
-            sum == ring::ZERO
-        })
-    }
-
     /// The levels of a column, for comparisons.
     #[cfg(test)]
-    fn levels(&self, column: usize) -> &[i8; BLOCK_BITS] {
+    fn levels(&self, column: usize) -> [i8; BLOCK_BITS] {
         self.engine.column(column)
     }
 }
-
-const _: () = assert!(BLOCK_BITS == 512, "signs and rotations are written for blocks of 512");
 
 #[cfg(test)]
 mod tests;

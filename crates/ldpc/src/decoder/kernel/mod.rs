@@ -5,14 +5,21 @@
 
 #![allow(unsafe_code)]
 
-pub(crate) mod lanes;
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 pub(crate) mod naive;
+mod portable;
+pub(crate) mod vector;
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::Links;
-use crate::shape::{BLOCK_BITS, Block};
+use crate::code::Codeword;
+#[cfg(test)]
+use crate::shape::BLOCK_BITS;
 
 /// Which code does the arithmetic. All give the same bits. One that the processor lacks the instructions for runs as
 /// [`Portable`](Self::Portable).
@@ -22,8 +29,10 @@ pub enum Kernel {
     Naive,
     /// Plain loops that the compiler turns into vector instructions.
     Portable,
-    /// The same loops for vectors of 32 bytes.
+    /// Vectors of 32 bytes.
     Avx2,
+    /// Vectors of 64 bytes: AVX-512 with its byte instructions (F and BW).
+    Avx512,
 }
 
 /// A kernel's name that no kernel has.
@@ -34,7 +43,7 @@ pub struct UnknownKernel {
 
 impl Kernel {
     /// Every kernel there is, the slowest first, whether this machine has it or not.
-    pub const ALL: [Self; 3] = [Self::Naive, Self::Portable, Self::Avx2];
+    pub const ALL: [Self; 4] = [Self::Naive, Self::Portable, Self::Avx2, Self::Avx512];
 
     /// The fastest kernel of this machine.
     pub fn best() -> Self {
@@ -52,17 +61,22 @@ impl Kernel {
             Self::Naive | Self::Portable => true,
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => is_x86_feature_detected!("avx2"),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => {
+                is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw")
+            }
             #[cfg(not(target_arch = "x86_64"))]
-            Self::Avx2 => false,
+            Self::Avx2 | Self::Avx512 => false,
         }
     }
 
-    /// The name that [`from_str`](str::parse) takes: `naive`, `portable`, `avx2`.
+    /// The name that [`from_str`](str::parse) takes: `naive`, `portable`, `avx2`, `avx512`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Naive => "naive",
             Self::Portable => "portable",
             Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
         }
     }
 }
@@ -86,84 +100,104 @@ impl FromStr for Kernel {
 
 impl fmt::Display for UnknownKernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "there is no kernel '{}': naive, portable and avx2 are known", self.name)
+        write!(f, "there is no kernel '{}': naive, portable, avx2 and avx512 are known", self.name)
     }
 }
 
 impl std::error::Error for UnknownKernel {}
 
-/// The memory of a decoding: levels and messages.
+/// The memory of a decoding: levels, messages and decisions.
 #[derive(Clone, Debug)]
 pub(super) enum Engine {
     Naive(naive::Memory),
-    Portable(lanes::Memory),
-    Avx2(lanes::Memory),
+    Portable(vector::Memory),
+    #[cfg(target_arch = "x86_64")]
+    Avx2(vector::Memory),
+    #[cfg(target_arch = "x86_64")]
+    Avx512(vector::Memory),
 }
 
 impl Engine {
     pub(super) fn new(kernel: Kernel) -> Self {
         match kernel {
             Kernel::Naive => Self::Naive(naive::Memory::new()),
-            Kernel::Avx2 if kernel.is_available() => Self::Avx2(lanes::Memory::new()),
-            Kernel::Portable | Kernel::Avx2 => Self::Portable(lanes::Memory::new()),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2 if kernel.is_available() => Self::Avx2(vector::Memory::new()),
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx512 if kernel.is_available() => Self::Avx512(vector::Memory::new()),
+            Kernel::Portable | Kernel::Avx2 | Kernel::Avx512 => {
+                Self::Portable(vector::Memory::new())
+            }
         }
     }
 
+    /// Takes what came from the channel.
     pub(super) fn begin(&mut self, levels: &[i8]) {
         match self {
             Self::Naive(memory) => memory.begin(levels),
-            Self::Portable(memory) | Self::Avx2(memory) => memory.begin(levels),
+            Self::Portable(memory) => memory.begin(levels),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(memory) | Self::Avx512(memory) => memory.begin(levels),
         }
     }
 
+    /// One iteration.
     pub(super) fn iterate(&mut self, links: &Links) {
         match self {
             Self::Naive(memory) => memory.iterate(links),
-            Self::Portable(memory) => memory.iterate(links),
+            Self::Portable(memory) => portable::iterate(memory, links),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(memory) => {
                 // SAFETY: `new` makes this engine only where the processor has AVX2.
-                unsafe { iterate_avx2(memory, links) }
+                unsafe { avx2::iterate(memory, links) }
             }
-            #[cfg(not(target_arch = "x86_64"))]
-            Self::Avx2(memory) => memory.iterate(links),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(memory) => {
+                // SAFETY: `new` makes this engine only where the processor has AVX-512 F and BW.
+                unsafe { avx512::iterate(memory, links) }
+            }
         }
     }
 
-    /// The levels of a column.
-    pub(super) fn column(&self, column: usize) -> &[i8; BLOCK_BITS] {
+    /// Takes the decisions, and tells whether all checks hold of them.
+    pub(super) fn decide(&mut self, links: &Links) -> bool {
+        match self {
+            Self::Naive(memory) => memory.decide(links),
+            Self::Portable(memory) => portable::decide(memory, links),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(memory) => {
+                // SAFETY: `new` makes this engine only where the processor has AVX2.
+                unsafe { avx2::decide(memory, links) }
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(memory) => {
+                // SAFETY: `new` makes this engine only where the processor has AVX-512 F and BW.
+                unsafe { avx512::decide(memory, links) }
+            }
+        }
+    }
+
+    /// Writes the last decisions of the columns that some check asks for.
+    pub(super) fn tell(&self, links: &Links, word: &mut Codeword) {
+        match self {
+            Self::Naive(memory) => memory.tell(links, word),
+            Self::Portable(memory) => memory.tell(links, word),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(memory) | Self::Avx512(memory) => memory.tell(links, word),
+        }
+    }
+
+    /// The levels of a column, for comparisons.
+    #[cfg(test)]
+    pub(super) fn column(&self, column: usize) -> [i8; BLOCK_BITS] {
         match self {
             Self::Naive(memory) => memory.column(column),
-            Self::Portable(memory) | Self::Avx2(memory) => memory.column(column),
+            Self::Portable(memory) => memory.column(column),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(memory) | Self::Avx512(memory) => memory.column(column),
         }
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn iterate_avx2(memory: &mut lanes::Memory, links: &Links) {
-    memory.iterate(links);
-}
-
-/// The decisions of a column: ones where levels are negative.
-pub(super) fn signs_of(levels: &[i8; BLOCK_BITS]) -> Block {
-    let (chunks, _) = levels.as_chunks::<64>();
-    std::array::from_fn(|at| signs_of_64(&chunks[at]))
-}
-
-#[cfg(target_arch = "x86_64")]
-fn signs_of_64(levels: &[i8; 64]) -> u64 {
-    use std::arch::x86_64::{_mm_loadu_si128, _mm_movemask_epi8};
-
-    let (quarters, _) = levels.as_chunks::<16>();
-    quarters.iter().enumerate().fold(0, |word, (at, quarter)| {
-        // SAFETY: every processor of this kind has SSE2, and the load has 16 bytes and no demand on alignment.
-        let mask = unsafe { _mm_movemask_epi8(_mm_loadu_si128(quarter.as_ptr().cast())) };
-        word | u64::from(mask as u16) << (16 * at)
-    })
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn signs_of_64(levels: &[i8; 64]) -> u64 {
-    levels.iter().rev().fold(0, |word, level| word << 1 | u64::from(*level < 0))
-}
+#[cfg(test)]
+mod tests;

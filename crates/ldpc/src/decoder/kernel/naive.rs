@@ -1,6 +1,8 @@
 //! The definition of an iteration: one check at a time, every message kept.
 
+use crate::code::Codeword;
 use crate::decoder::{LEVEL_MAX, LINKS_MAX, Link, Links, scaled};
+use crate::ring;
 use crate::shape::{BLOCK_BITS, CODE_BITS, ROWS};
 
 /// Levels, and for each row and circulant the message of every check.
@@ -8,12 +10,14 @@ use crate::shape::{BLOCK_BITS, CODE_BITS, ROWS};
 pub(crate) struct Memory {
     levels: Vec<i8>,
     messages: Vec<[i8; LINKS_MAX]>,
+    /// The decisions.
+    word: Box<Codeword>,
 }
 
 impl Memory {
     pub(crate) fn new() -> Self {
         let messages = vec![[0; LINKS_MAX]; ROWS * BLOCK_BITS];
-        Self { levels: vec![0; CODE_BITS], messages }
+        Self { levels: vec![0; CODE_BITS], messages, word: Box::new(Codeword::ZERO) }
     }
 
     pub(crate) fn begin(&mut self, levels: &[i8]) {
@@ -52,9 +56,31 @@ impl Memory {
         }
     }
 
-    pub(crate) fn column(&self, column: usize) -> &[i8; BLOCK_BITS] {
-        let (columns, _) = self.levels.as_chunks::<BLOCK_BITS>();
-        &columns[column]
+    /// Whether each check sees an even number of negative levels.
+    pub(crate) fn decide(&mut self, links: &Links) -> bool {
+        for (bit, level) in self.levels.iter().enumerate() {
+            let word = &mut self.word.0[bit / BLOCK_BITS][bit % BLOCK_BITS / 64];
+            let mask = 1 << (bit % 64);
+            *word = if *level < 0 { *word | mask } else { *word & !mask };
+        }
+        links.iter().all(|links| {
+            let mut sum = ring::ZERO;
+            for link in links {
+                ring::add(&mut sum, &ring::seen(&self.word.0[link.column], link.shift));
+            }
+            sum == ring::ZERO
+        })
+    }
+
+    pub(crate) fn tell(&self, links: &Links, word: &mut Codeword) {
+        for link in links.iter().flatten() {
+            word.0[link.column] = self.word.0[link.column];
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn column(&self, column: usize) -> [i8; BLOCK_BITS] {
+        std::array::from_fn(|at| self.levels[column * BLOCK_BITS + at])
     }
 }
 
