@@ -13,7 +13,9 @@
 //! - `channel`: white Gaussian noise, quantised, drawn exactly; the same with one bit a sample;
 //! - `decoder`: layered normalised min-sum over bytes, by one of several kernels that give the same bits;
 //! - `simulate`: failure rates by Monte Carlo, in numbered blocks;
-//! - `fit`: the curves through them.
+//! - `fit`: the curves through them, and how far they may be off;
+//! - `limits`: what the best code of this length could bear;
+//! - `retries`: what follows for a drive whose heads wander.
 //!
 //! # References
 //!
@@ -28,6 +30,7 @@ mod construct;
 mod decoder;
 mod encode;
 mod fit;
+mod limits;
 mod retries;
 mod ring;
 mod shape;
@@ -39,7 +42,7 @@ pub use code::{Codeword, Entry, ZeroForcing, column_of, shift_of, syndrome_is_ze
 pub use construct::{Census, census, construct};
 pub use decoder::{Decoded, Decoder, Kernel, UnknownKernel};
 pub use encode::encode;
-pub use fit::{CURVES, Curves, FITS, Fit};
+pub use fit::{Band, Bootstrap, COUNTS, CURVES, Count, Counted, Curves, End, FITS, Fit, Fitted};
 pub use retries::{RetryError, RetryModel, RetryTable, STEPS_MAX, ShownStep, Step, TableError};
 pub use shape::{
     BLOCK_BITS, Block, CODE_BITS, COLUMNS, DATA_BITS, DATA_COLUMNS, ROWS, SECTOR_BYTES,

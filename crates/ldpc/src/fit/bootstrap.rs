@@ -5,8 +5,8 @@
 
 use levelhead_stats::{Rng, Streams};
 
-use super::likelihood::{Count, End, Fitted};
 use super::Fit;
+use super::likelihood::{Count, End, Fitted};
 
 /// The ends of a 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,7 +36,8 @@ impl Bootstrap {
         let mut rng = Streams::new(seed).stream(&format!("ldpc/bootstrap/{}", fit.forced));
         let mut fits = Vec::with_capacity(resamples);
         for _ in 0..resamples * 10 {
-            let drawn: Vec<Count> = counts.iter().map(|count| draw(&fit, count, &mut rng)).collect();
+            let drawn: Vec<Count> =
+                counts.iter().map(|count| draw(&fit, count, &mut rng)).collect();
             fits.extend(Fitted::of(fit.forced, &drawn).map(|again| again.fit));
             if fits.len() == resamples {
                 return Self { fits };

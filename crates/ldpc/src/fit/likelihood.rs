@@ -153,7 +153,8 @@ fn log_likelihood(line: Line, counts: &[Count]) -> f64 {
             times => times as f64 * share.ln(),
         };
         let others = count.frames - count.failures;
-        term(count.failures, Normal::STANDARD.below(eta)) + term(others, Normal::STANDARD.above(eta))
+        term(count.failures, Normal::STANDARD.below(eta))
+            + term(others, Normal::STANDARD.above(eta))
     };
     counts.iter().map(of).sum()
 }
@@ -162,8 +163,9 @@ fn log_likelihood(line: Line, counts: &[Count]) -> f64 {
 fn through(aims: impl Iterator<Item = Aim>) -> Line {
     let aims: Vec<Aim> = aims.collect();
     let weight: f64 = aims.iter().map(|aim| aim.weight).sum();
-    let mean =
-        |value: fn(&Aim) -> f64| aims.iter().map(|aim| aim.weight * value(aim)).sum::<f64>() / weight;
+    let mean = |value: fn(&Aim) -> f64| {
+        aims.iter().map(|aim| aim.weight * value(aim)).sum::<f64>() / weight
+    };
     let (middle, height) = (mean(|aim| aim.sigma), mean(|aim| aim.aim));
     let moment = |value: &dyn Fn(&Aim) -> f64| {
         aims.iter().map(|aim| aim.weight * (aim.sigma - middle) * value(aim)).sum::<f64>()

@@ -17,6 +17,10 @@
 //! A code's waterfall is Gaussian in the channel's parameter: that is a law of long codes, and an assumption about this one. Chi-squared says
 //! whether the counts contradict it. Below the rates that were counted a curve is a continuation, and an error floor
 //! would lie above it.
+//!
+//! # References
+//!
+//! - `[AMRU09]`: the shape of the curves.
 
 use levelhead_stats::Normal;
 
