@@ -54,14 +54,16 @@ const fn hard(forced: ZeroForcing, ber: f64, frames: u64, failures: u64) -> Coun
 }
 
 /// Every count, by channel and zeroes, the most noise first.
-pub const COUNTS: [Counted; 16] = [
+pub const COUNTS: [Counted; 18] = [
     soft(ZeroForcing::None, 0.018, 6_232, 100),
     soft(ZeroForcing::None, 0.0175, 55_015, 100),
     soft(ZeroForcing::None, 0.0171, 425_226, 100),
     soft(ZeroForcing::B256, 0.019, 8_639, 100),
     soft(ZeroForcing::B256, 0.0185, 95_282, 100),
+    soft(ZeroForcing::B256, 0.0182, 468_975, 100),
     soft(ZeroForcing::B512, 0.0205, 4_312, 100),
     soft(ZeroForcing::B512, 0.02, 26_465, 100),
+    soft(ZeroForcing::B512, 0.0194, 477_519, 100),
     soft(ZeroForcing::B1024, 0.024, 2_122, 100),
     soft(ZeroForcing::B1024, 0.0235, 8_077, 100),
     soft(ZeroForcing::B1024, 0.023, 36_111, 100),
