@@ -1,4 +1,6 @@
-//! Our erasure codes measured against the fastest there are, in one process.
+//! Our codes measured against the fastest there are, in one process.
+//!
+//! `ldpc` decodes the code inside a drive by us and by ldpc-toolbox ([`ldpc`]). All the rest is about the other command.
 //!
 //! `erasure` runs each operation of each code by us, by Intel ISA-L, by reed-solomon-simd and by
 //! reed-solomon-erasure, over the same buffers, in turns, next to a plain read of those buffers,
@@ -25,6 +27,7 @@ mod bars;
 mod code;
 #[expect(unsafe_code, reason = "it is where all of it is")]
 mod kernel;
+mod ldpc;
 mod measure;
 mod peers;
 mod pool;
@@ -32,10 +35,12 @@ mod row;
 mod table;
 mod verify;
 
+use std::fmt;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
+use serde::Serialize;
 
 use levelhead_erasure::Kernel;
 
@@ -75,25 +80,44 @@ enum Command {
         #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
         turn: u16,
     },
+    /// The decoder of the code inside a drive.
+    Ldpc {
+        /// Prints JSON instead of tables.
+        #[arg(long)]
+        json: bool,
+        /// Rounds of which the median counts.
+        #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u16).range(1..=1000))]
+        rounds: u16,
+    },
 }
 
 fn main() -> ExitCode {
-    let Command::Erasure { json, codes, rounds, turn } = Arguments::parse().command;
+    let (json, codes, rounds, turn) = match Arguments::parse().command {
+        Command::Erasure { json, codes, rounds, turn } => (json, codes, rounds, turn),
+        Command::Ldpc { json, rounds } => {
+            print(json, &ldpc::measure(rounds.into()));
+            return ExitCode::SUCCESS;
+        }
+    };
     let effort = Effort { rounds: rounds.into(), turn: Duration::from_millis(u64::from(turn)) };
     let shapes = if codes.is_empty() { SHAPES.to_vec() } else { codes };
     match measure_all(&shapes, effort) {
-        Ok(report) if json => {
-            println!("{}", serde_json::to_string_pretty(&report).expect("it has string keys"));
-            ExitCode::SUCCESS
-        }
         Ok(report) => {
-            print!("{report}");
+            print(json, &report);
             ExitCode::SUCCESS
         }
         Err(error) => {
             eprintln!("{error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn print(json: bool, report: &(impl Serialize + fmt::Display)) {
+    if json {
+        println!("{}", serde_json::to_string_pretty(report).expect("it has string keys"));
+    } else {
+        print!("{report}");
     }
 }
 

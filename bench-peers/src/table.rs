@@ -26,7 +26,7 @@ pub(crate) struct Report {
 
 /// Where it ran.
 #[derive(Debug, Serialize)]
-struct Machine {
+pub(crate) struct Machine {
     cpu: String,
     family: String,
     model: String,
@@ -90,7 +90,7 @@ impl Report {
 
 impl Machine {
     /// As the operating system tells it.
-    fn here() -> Self {
+    pub(crate) fn here() -> Self {
         let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let field = |name: &str| {
             let line = text.lines().find_map(|line| {
@@ -121,6 +121,14 @@ impl Machine {
     }
 }
 
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cpu, family, model, features, caches } = self;
+        writeln!(f, "* CPU: {cpu}, family {family} model {model}; {}", features.join(" "))?;
+        write!(f, "* Caches: {caches}")
+    }
+}
+
 /// The data caches of the first CPU, nearest first.
 fn caches() -> String {
     let mut sizes = Vec::new();
@@ -138,9 +146,7 @@ fn caches() -> String {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { machine, ours, peers, method, rows, bars } = self;
-        let Machine { cpu, family, model, features, caches } = machine;
-        writeln!(f, "* CPU: {cpu}, family {family} model {model}; {}", features.join(" "))?;
-        writeln!(f, "* Caches: {caches}")?;
+        writeln!(f, "{machine}")?;
         writeln!(f, "* Ours: kernel {}", ours.kernel)?;
         for Peer { name, version, path } in peers {
             writeln!(f, "* {name} {version}: {path}")?;

@@ -1,6 +1,6 @@
 //! Ours.
 
-use levelhead_erasure::{Code, Kernel, DecodePlan};
+use levelhead_erasure::{Code, DecodePlan, Kernel};
 
 use crate::code::{BATCH_COUNT, Operation, Shape};
 use crate::measure::{Coder, cpu_time, median};

@@ -2,6 +2,9 @@
 //!
 //! The seven redundant columns are a 7 by 7 matrix `P` of circulants, and the checks ask for `P r = s`, where `s` is what the
 //! data columns add to each row. `P` is inverted once, by elimination over the ring of blocks, and `r = P^-1 s`.
+//!
+//! The inverse is dense. A row of it by `s` is added up four bits of every factor's words at a time, from the highest ones
+//! down, with the sixteen multiples of each block of `s` at hand.
 
 use std::sync::LazyLock;
 
@@ -31,14 +34,45 @@ pub fn encode(sector: &[u8]) -> Codeword {
             ring::add(&mut sums[entry.row], &ring::seen(&word.0[column], entry.shift));
         }
     }
+    let multiples = sums.each_ref().map(Multiples::new);
     for (row, factors) in INVERSE.iter().enumerate() {
-        let mut sum = ring::ZERO;
-        for (factor, syndrome) in factors.iter().zip(&sums) {
-            ring::add(&mut sum, &ring::product(factor, syndrome));
-        }
-        word.0[DATA_COLUMNS + row] = sum;
+        word.0[DATA_COLUMNS + row] = sum_of_products(factors, &multiples);
     }
     word
+}
+
+/// A block times all polynomials of degree below 4, each twice in a row: times `x^(64 n)` it is the eight words from `8 - n` on.
+struct Multiples([[u64; 16]; 16]);
+
+impl Multiples {
+    fn new(block: &Block) -> Self {
+        Self(std::array::from_fn(|polynomial| {
+            let mut sum = ring::ZERO;
+            for power in (0..4).filter(|power| polynomial >> power & 1 == 1) {
+                ring::add(&mut sum, &ring::times_power(block, power));
+            }
+            std::array::from_fn(|at| sum[at % 8])
+        }))
+    }
+
+    #[inline(always)]
+    fn times_words(&self, polynomial: usize, words: usize) -> &Block {
+        self.0[polynomial][8 - words..].first_chunk().expect("a block from each of its words on")
+    }
+}
+
+/// The sum of each factor times its block.
+fn sum_of_products(factors: &[Block; ROWS], multiples: &[Multiples; ROWS]) -> Block {
+    let mut sum = ring::ZERO;
+    for shift in (0..64).step_by(4).rev() {
+        sum = ring::times_power(&sum, 4);
+        for (factor, multiples) in factors.iter().zip(multiples) {
+            for (words, word) in factor.iter().enumerate() {
+                ring::add(&mut sum, multiples.times_words((word >> shift & 15) as usize, words));
+            }
+        }
+    }
+    sum
 }
 
 /// The redundant columns as polynomials: a circulant of shift `s` moves bits down, which is `x^-s`.
@@ -85,6 +119,19 @@ mod tests {
 
     use super::*;
     use crate::code::syndrome_is_zero;
+
+    #[test]
+    fn sums_of_products_are_those_of_the_ring() {
+        let mut rng = Streams::new(4).stream("encode");
+        let mut blocks =
+            || -> [Block; ROWS] { std::array::from_fn(|_| std::array::from_fn(|_| rng.bits())) };
+        let (factors, others) = (blocks(), blocks());
+        let mut sum = ring::ZERO;
+        for (factor, other) in factors.iter().zip(&others) {
+            ring::add(&mut sum, &ring::product(factor, other));
+        }
+        assert_eq!(sum_of_products(&factors, &others.each_ref().map(Multiples::new)), sum);
+    }
 
     #[test]
     fn codewords_hold_their_sector_and_every_check() {

@@ -47,6 +47,7 @@ pub struct Rng {
 
 impl Rng {
     /// The next 64 random bits.
+    #[inline]
     pub fn bits(&mut self) -> u64 {
         let [a, b, c, d] = &mut self.state;
         let result = a.wrapping_add(*d).rotate_left(23).wrapping_add(*a);

@@ -129,6 +129,15 @@ unsafe impl Vector for Array {
         each!(|a, b| a | b, this, other)
     }
 
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn negatives(self) -> u64 {
+        use std::arch::x86_64::{_mm_loadu_si128, _mm_movemask_epi8};
+        // SAFETY: every processor of this kind has SSE2, and the load has 16 bytes and no demand on alignment.
+        u64::from(unsafe { _mm_movemask_epi8(_mm_loadu_si128(self.0.as_ptr().cast())) } as u16)
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
     #[inline(always)]
     unsafe fn negatives(self) -> u64 {
         let mut bits = 0;

@@ -4,9 +4,11 @@
 //! to a step of 1/16 and cut at 31 steps. The raw bit error rate names the noise: `BER = Q(1 / sigma)`.
 //! *Hard*: a bit is wrong with probability `BER`, and its level is 8 either way.
 //!
-//! The quantised level of a zero is drawn directly, from its law: a uniform number of 64 bits against the law's cumulative
-//! thresholds, which are exact to 2^-53 or better. The first 12 bits of the number nearly always decide, and then a table has the answer;
-//! where a threshold lies within their 4,096th, more bits are drawn. A one has the level of a zero with the other sign.
+//! The quantised level of a zero is drawn directly, from its law, whose cumulative thresholds are exact to 2^-53 or better
+//! (`draw`; `kernel` does the same by vectors). A one has the level of a zero with the other sign.
+
+mod draw;
+mod kernel;
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,6 +17,7 @@ use levelhead_stats::{Normal, Rng};
 
 use crate::code::Codeword;
 use crate::shape::{CODE_BITS, COLUMNS};
+use draw::{LEVEL_MIN, SLOTS, STEP, Slots};
 
 /// Steps in the distance from the threshold to an undisturbed sample.
 const STEPS: f64 = 16.0;
@@ -78,19 +81,12 @@ impl std::error::Error for ChannelError {}
 /// A channel, ready to draw from.
 #[derive(Clone, Debug)]
 pub struct Channel {
-    /// The levels that occur, from the least on.
-    levels: Vec<i8>,
-    /// Of each level but the last, the probability that a zero has it or a lesser one, times 2^64.
-    thresholds: Vec<u64>,
-    /// By the first 12 bits of a uniform number: the level, or [`UNDECIDED`].
-    table: Box<[i8; SLOTS]>,
+    /// The probability of each level of a zero, from [`LEVEL_MIN`] on, times 2^64.
+    shares: [u128; SLOTS],
+    slots: Slots,
 }
 
-const SLOT_BITS: u32 = 12;
-const SLOTS: usize = 1 << SLOT_BITS;
-/// Numbers of 12 bits in 64.
-const DRAWS: usize = 5;
-const UNDECIDED: i8 = i8::MIN;
+const TWO_64: f64 = (1_u128 << 64) as f64;
 
 impl Channel {
     /// The channel with this raw bit error rate, above 0 and below 0.5.
@@ -99,7 +95,7 @@ impl Channel {
             return Err(ChannelError { ber });
         }
         Ok(match kind {
-            ChannelKind::Hard => Self::from_law(vec![-HARD, HARD], &[ber]),
+            ChannelKind::Hard => Self::from_law(&[-HARD, HARD], &[ber]),
             ChannelKind::Soft => {
                 let sigma = sigma_of(ber);
                 let levels: Vec<i8> = (-SOFT_MAX..=SOFT_MAX).collect();
@@ -110,30 +106,23 @@ impl Channel {
                         Normal::STANDARD.below((edge - 1.0) / sigma)
                     })
                     .collect();
-                Self::from_law(levels, &cumulative)
+                Self::from_law(&levels, &cumulative)
             }
         })
     }
 
-    fn from_law(levels: Vec<i8>, cumulative: &[f64]) -> Self {
-        let two_64 = (1_u128 << 64) as f64;
+    /// The channel with these levels and, of each but the last, the probability of it or a lesser one.
+    fn from_law(levels: &[i8], cumulative: &[f64]) -> Self {
+        assert_eq!(cumulative.len() + 1, levels.len(), "a probability for each level but the last");
+        let mut shares = [0; SLOTS];
+        let mut below = 0;
         // A conversion to a whole number stays in range by itself.
-        let thresholds: Vec<u64> = cumulative.iter().map(|share| (share * two_64) as u64).collect();
-        let mut channel = Self { levels, thresholds, table: Box::new([UNDECIDED; SLOTS]) };
-        for slot in 0..SLOTS as u64 {
-            let first = slot << (64 - SLOT_BITS);
-            let last = first | (u64::MAX >> SLOT_BITS);
-            let (low, high) = (channel.level_at(first), channel.level_at(last));
-            if low == high {
-                channel.table[slot as usize] = low;
-            }
+        let uppers = cumulative.iter().map(|share| u128::from((share * TWO_64) as u64));
+        for (level, upper) in levels.iter().zip(uppers.chain([1 << 64])) {
+            shares[(level - LEVEL_MIN) as usize] = upper - below;
+            below = upper;
         }
-        channel
-    }
-
-    /// The level of a zero at this place of its law.
-    fn level_at(&self, uniform: u64) -> i8 {
-        self.levels[self.thresholds.partition_point(|threshold| *threshold <= uniform)]
+        Self { shares, slots: Slots::new(&shares) }
     }
 
     /// Draws the levels of a sector of zeroes' codeword: one a bit. All bits are drawn, whether a decoder takes them or not.
@@ -141,51 +130,53 @@ impl Channel {
     /// Panics if `levels` is not [`CODE_BITS`] long.
     pub fn draw(&self, rng: &mut Rng, levels: &mut [i8]) {
         assert_eq!(levels.len(), CODE_BITS, "levels of a codeword");
-        let mut chunks = levels.chunks_exact_mut(DRAWS);
-        for chunk in &mut chunks {
-            let bits = rng.bits();
-            for (at, level) in chunk.iter_mut().enumerate() {
-                *level = self.table[(bits >> (SLOT_BITS as usize * at)) as usize % SLOTS];
-                if *level == UNDECIDED {
-                    *level = self.decide(bits >> (SLOT_BITS as usize * at), rng);
-                }
-            }
-        }
-        for level in chunks.into_remainder() {
-            *level = self.level_at(rng.bits());
-        }
+        let (steps, _) = levels.as_chunks_mut::<STEP>();
+        kernel::draw(&self.slots, rng, steps);
     }
 
-    #[cold]
-    fn decide(&self, slot: u64, rng: &mut Rng) -> i8 {
-        self.level_at(slot << (64 - SLOT_BITS) | rng.bits() >> SLOT_BITS)
-    }
-
-    /// The probability of each level of a zero, from the least on.
+    /// The probability of each level that a zero may have, from the least on.
     pub fn law(&self) -> Vec<(i8, f64)> {
-        let two_64 = (1_u128 << 64) as f64;
-        let upper = self.thresholds.iter().map(|threshold| *threshold as f64 / two_64);
-        let mut below = 0.0;
-        self.levels
-            .iter()
-            .zip(upper.chain([1.0]))
-            .map(|(level, upper)| (*level, upper - std::mem::replace(&mut below, upper)))
+        let levels = (LEVEL_MIN..).zip(self.shares);
+        levels
+            .filter(|(_, share)| *share > 0)
+            .map(|(level, share)| (level, share as f64 / TWO_64))
             .collect()
     }
 }
+
+const _: () = assert!(CODE_BITS.is_multiple_of(STEP));
+const _: () = assert!(SOFT_MAX == -LEVEL_MIN);
 
 /// The standard deviation of noise that turns over this share of bits.
 pub(crate) fn sigma_of(ber: f64) -> f64 {
     -1.0 / Normal::STANDARD.quantile(ber)
 }
 
+/// By the bits of a byte: -1 where there is a one.
+static MASKS: [[i8; 8]; 256] = {
+    let mut masks = [[0; 8]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut at = 0;
+        while at < 8 {
+            masks[byte][at] = -((byte >> at & 1) as i8);
+            at += 1;
+        }
+        byte += 1;
+    }
+    masks
+};
+
 /// Turns the levels of zeroes into those of `word`.
 pub(crate) fn send(word: &Codeword, levels: &mut [i8]) {
     let (chunks, _) = levels.as_chunks_mut::<64>();
     for (bits, levels) in word.0.iter().flatten().zip(chunks) {
-        for (at, level) in levels.iter_mut().enumerate() {
-            let negative = -((bits >> at & 1) as i8);
-            *level = (*level ^ negative).wrapping_sub(negative);
+        let mut masks = [0; 64];
+        for (masks, byte) in masks.as_chunks_mut::<8>().0.iter_mut().zip(bits.to_le_bytes()) {
+            *masks = MASKS[usize::from(byte)];
+        }
+        for (level, mask) in levels.iter_mut().zip(masks) {
+            *level = (*level ^ mask).wrapping_sub(mask);
         }
     }
 }
