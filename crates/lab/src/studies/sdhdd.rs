@@ -7,7 +7,7 @@ use levelhead_planner::random::{Reads, exact, papers_cases, with_complementary, 
 use levelhead_planner::system::{Capacities, forced_failure_rate, pages, redundancy};
 use levelhead_units::Nanos;
 
-use self::counted::{P_Z_COUNTED, forced_rate};
+use self::counted::{forced_rate, p_z_counted};
 use super::lec::{closed, least, p99};
 use super::{Ask, Bars, Drawing, Head, Row, Study, StudyPlan, Unit, Whose};
 
@@ -77,7 +77,7 @@ fn table_2() -> Result<StudyPlan, String> {
             names.push((format!("{rate:e}, {bed}"), case));
         }
         let counted = least(255, forced_rate(rate))?;
-        let head = |metric| Head::new(format!("failure rate {rate:e}, {}", FORCED_BED), metric);
+        let head = |metric| Head::new(format!("failure rate {rate:e}, {FORCED_BED}"), metric);
         for (metric, ours) in
             [("redundant, p_z counted", counted.redundant), ("data, p_z counted", counted.data)]
         {
@@ -90,7 +90,7 @@ fn table_2() -> Result<StudyPlan, String> {
             "At 1e-2 and length 1023 the paper has 28: that leaves {left:.3e}, just above 1e-6."
         ),
         FORCED.to_owned(),
-        P_Z_COUNTED.to_owned(),
+        p_z_counted(),
     ];
     let title = "Redundant symbols at a target of 1e-6";
     plan.drawings.push(Drawing::beside_paper(title, "symbols", &["redundant"], &names));
@@ -143,8 +143,7 @@ fn fig_6() -> Result<StudyPlan, String> {
     plan.rows.push(all("lowest", low, 2.0));
     plan.rows.push(all("highest", high, 9.0));
     plan.rows.push(all("highest, p_z counted", most_counted, 9.0));
-    plan.remarks =
-        vec!["The paper's 9 % is a bound.".to_owned(), FORCED.to_owned(), P_Z_COUNTED.to_owned()];
+    plan.remarks = vec!["The paper's 9 % is a bound.".to_owned(), FORCED.to_owned(), p_z_counted()];
     for lengths in CODE_LENGTHS {
         let bars = MIXES.map(|mix| Bars {
             name: format!("{}:{}:{}", mix[0], mix[1], mix[2]),
@@ -221,7 +220,7 @@ fn fig_10(ask: &Ask) -> Result<StudyPlan, String> {
     }
     plan.remarks = vec![
         FORCED.to_owned(),
-        P_Z_COUNTED.to_owned(),
+        p_z_counted(),
         "Percentiles are those of the exact law, with decoding at 4 GB/s for each erased symbol: the \
          paper's expression counts the failing requests of a queue in every order, so that its mass is \
          above 100 % where there are several. Queue depths and sizes are ours: the paper's are in its \

@@ -48,10 +48,10 @@ pub struct Fit {
 
 /// The curves of the committed code on the soft channel with 50 iterations, from [`COUNTS`].
 pub const FITS: [Fit; 4] = [
-    Fit { forced: ZeroForcing::None, centre: 0.48414, slope: 292.0 },
-    Fit { forced: ZeroForcing::B256, centre: 0.48911, slope: 314.0 },
-    Fit { forced: ZeroForcing::B512, centre: 0.49629, slope: 287.0 },
-    Fit { forced: ZeroForcing::B1024, centre: 0.51333, slope: 231.0 },
+    Fit { forced: ZeroForcing::None, centre: 0.483853, slope: 301.3 },
+    Fit { forced: ZeroForcing::B256, centre: 0.490127, slope: 286.6 },
+    Fit { forced: ZeroForcing::B512, centre: 0.496618, slope: 277.4 },
+    Fit { forced: ZeroForcing::B1024, centre: 0.511645, slope: 272.3 },
 ];
 
 /// The curves of one number of iterations.

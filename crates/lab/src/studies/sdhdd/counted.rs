@@ -7,9 +7,14 @@ use levelhead_ldpc::{Bootstrap, CURVES, ChannelKind, Count, Counted, Fit, Fitted
 /// Failure rates of the paper, without zeroes.
 pub(super) const RATES: [f64; 4] = [1e-3, 5e-3, 8e-3, 1e-2];
 
-/// What rows say that take the failure rate under zeroes from the curves.
-pub(super) const P_Z_COUNTED: &str = "Rows with \"p_z counted\" take it from the curves of our own code (sdhdd.fig1): 256 bytes of zeroes leave 5e-7, 7e-6, 2e-5 and 2e-5 of \
-     1e-3, 5e-3, 8e-3 and 1e-2, about what is assumed.";
+/// What all say whose rows take the failure rate under zeroes from the curves.
+pub(super) fn p_z_counted() -> String {
+    let left = RATES.map(|rate| format!("{:.1e} of {rate:e}", forced_rate(rate)));
+    format!(
+        "Rows with \"p_z counted\" take it from the curves of our own code (sdhdd.fig1): 256 bytes of zeroes leave {}.",
+        left.join(", ")
+    )
+}
 
 /// The failure rate of sectors that end in 256 zeroes, where `failure_rate` of those without zeroes fail.
 pub(super) fn forced_rate(failure_rate: f64) -> f64 {
