@@ -14,8 +14,9 @@
 //! - `decoder`: layered normalised min-sum over bytes, by one of several kernels that give the same bits;
 //! - `sector`: a sector's way to the medium and back: randomised, its zeroes found out from what is read;
 //! - `simulate`: failure rates by Monte Carlo, in numbered blocks;
-//! - `fit`: the curves through them;
-//! - `retries`: the table of a drive's tries that follows from curves and heads that wander.
+//! - `fit`: the curves through them, and how far they may be off;
+//! - `limits`: what the best code of this length could bear;
+//! - `retries`: what follows for a drive whose heads wander.
 //!
 //! # References
 //!
@@ -30,6 +31,7 @@ mod construct;
 mod decoder;
 mod encode;
 mod fit;
+mod limits;
 mod retries;
 mod ring;
 mod sector;
@@ -42,7 +44,7 @@ pub use code::{Codeword, Entry, ZeroForcing, column_of, shift_of, syndrome_is_ze
 pub use construct::{Census, census, construct};
 pub use decoder::{Decoded, Decoder, Kernel, UnknownKernel};
 pub use encode::encode;
-pub use fit::{CURVES, Curves, FITS, Fit};
+pub use fit::{Band, Bootstrap, COUNTS, CURVES, Count, Counted, Curves, End, FITS, Fit, Fitted};
 pub use retries::{
     DecodedRetries, RetryError, RetryModel, RetryTable, STEPS_MAX, ShownStep, Step, TableError,
 };

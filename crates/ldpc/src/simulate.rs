@@ -93,6 +93,17 @@ pub struct Outcome {
 impl Point {
     /// Measures a block. Whatever the kernel, the count is the same.
     pub fn block(&self, number: u64, kernel: Kernel) -> Result<BlockCount, ChannelError> {
+        self.block_with_failures(number, kernel, |_| ())
+    }
+
+    /// The same; `failed` is told of each failing frame how many bits of its codeword were wrong in the end. Nearly all have hundreds, and
+    /// failures of a few bits would be the beginning of an error floor.
+    pub fn block_with_failures(
+        &self,
+        number: u64,
+        kernel: Kernel,
+        mut failed: impl FnMut(u32),
+    ) -> Result<BlockCount, ChannelError> {
         let channel = Channel::new(self.channel, self.ber)?;
         let mut decoder = Decoder::new(self.forced, kernel);
         let name = format!("ldpc/{}/{}/{:e}/{number}", self.forced.bytes(), self.channel, self.ber);
@@ -108,6 +119,9 @@ impl Point {
             let decoded = decoder.decode(&levels, self.iterations);
             count.iterations += u64::from(decoded.iterations);
             let is_right = decoded.converged && *decoder.word() == word;
+            if !is_right {
+                failed(decoder.word().distance(&word));
+            }
             count.failed |= u64::from(!is_right) << frame;
             count.undetected |= u64::from(decoded.converged && !is_right) << frame;
         }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use levelhead_lab::studies::{
-    Ask, Drawing, Estimate, HeatMap, Measured, Results, Study, StudyPlan, Unit, Whose,
+    Ask, Curve, Drawing, Estimate, HeatMap, Measured, Place, Results, Study, StudyPlan, Unit, Whose,
 };
 use levelhead_report::{Axis, Column, Figure, Page, Series, Shading, Table, json};
 use serde::Serialize;
@@ -144,7 +144,11 @@ impl Studied {
             let Estimate { case, metric, unit, paper, ours, low, high } = row;
             let number = |value: f64| number(*unit, value);
             let paper = paper.map_or("-".to_owned(), number);
-            let ours = if ours.is_finite() { number(*ours) } else { "overloaded".to_owned() };
+            let ours = match ours {
+                _ if row.is_bound_only() => format!("< {}", number(*high)),
+                ours if ours.is_finite() => number(*ours),
+                _ => "overloaded".to_owned(),
+            };
             let [low, high] = [low, high].map(|end| number(*end));
             let unit = unit.name().to_owned();
             table.push([case.clone(), metric.clone(), unit, paper, ours, low, high]);
@@ -163,7 +167,7 @@ impl Studied {
             "Ours: calculated, without chance"
         } else {
             "Ours: the mean over the seeds and its 95 % interval (Student's t; the jackknife's for \
-             ratios of sums)"
+             ratios of sums; the exact one for counts, which are of all seeds together)"
         };
         page = page.heading("Every number").table(caption, self.table());
         for remark in &self.plan.remarks {
@@ -198,6 +202,10 @@ impl Studied {
                 Figure::bars(title, axis, &groups, &series)
             }
             Drawing::HeatMap(map) => heat_map(map, &self.results),
+            Drawing::Curves { title, across, up, curves } => {
+                let series = curves.iter().map(|curve| series(curve, &self.results)).collect();
+                Figure::lines(title, Axis::linear(across), Axis::log(up), series)
+            }
             Drawing::Distributions { title, axis, cells } => {
                 let series = cells.iter().filter_map(|(name, cell)| {
                     let values = self.results.distributions.get(cell)?;
@@ -208,6 +216,22 @@ impl Studied {
                 Figure::lines(title, x, y, series.collect())
             }
         }
+    }
+}
+
+/// The points of a curve; what has no place on a logarithmic axis is no number.
+fn series(curve: &Curve, results: &Results) -> Series {
+    let place = |place: &Place| match place {
+        Place::At(at) => *at,
+        Place::Row(case, metric) => results.row(case, metric).map_or(f64::NAN, |row| row.ours),
+    };
+    let points = curve.points.iter().map(|[across, up]| {
+        let up = place(up);
+        (place(across), if up > 0.0 && up.is_finite() { up } else { f64::NAN })
+    });
+    match curve.is_joined {
+        true => Series::line(&curve.name, points),
+        false => Series::dots(&curve.name, points),
     }
 }
 

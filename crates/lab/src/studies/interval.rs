@@ -1,6 +1,6 @@
 //! A number over the seeds and the ends of its 95 % interval.
 
-use levelhead_stats::mean_interval;
+use levelhead_stats::{binomial_interval, mean_interval};
 
 /// No number: something was overloaded.
 pub(super) const NONE: [f64; 3] = [f64::INFINITY, f64::NEG_INFINITY, f64::INFINITY];
@@ -30,6 +30,22 @@ pub(super) fn of_ratio(pairs: &[[f64; 2]]) -> [f64; 3] {
     [whole, low, high]
 }
 
+/// A share of what was counted, and the exact interval of a count of so many.
+pub(super) fn of_count(failures: f64, trials: f64) -> [f64; 3] {
+    // Figures of a part that was changed by hand may be anything.
+    if !(trials.is_finite()
+        && (1.0..=COUNT_MAX).contains(&trials)
+        && (0.0..=trials).contains(&failures))
+    {
+        return NONE;
+    }
+    let interval = binomial_interval(failures as u64, trials as u64);
+    [interval.rate, interval.low, interval.high]
+}
+
+/// The largest count that a figure holds to the last digit.
+const COUNT_MAX: f64 = 9e15;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,5 +62,17 @@ mod tests {
         // One seed says nothing about others.
         let [_, low, high] = of_ratio(&[[1.0, 2.0]]);
         assert!(low.is_infinite() && high.is_infinite());
+    }
+
+    #[test]
+    fn a_count_has_an_exact_interval_and_an_upper_end_where_nothing_failed() {
+        let [rate, low, high] = of_count(10.0, 100.0);
+        assert!((rate - 0.1).abs() < 1e-12);
+        assert!((low - 0.0490).abs() < 1e-4 && (high - 0.1762).abs() < 1e-4, "{low} to {high}");
+        let [rate, low, high] = of_count(0.0, 1e6);
+        assert!(rate.abs() < 1e-300 && low.abs() < 1e-300 && (high - 3e-6).abs() < 1e-8, "{high}");
+        for [failures, trials] in [[1.0, 0.0], [2.0, 1.0], [-1.0, 5.0], [f64::INFINITY; 2]] {
+            assert!(of_count(failures, trials)[0].is_infinite());
+        }
     }
 }

@@ -10,7 +10,9 @@
 //!
 //! A study is a value. Its [`StudyPlan`] lists *cells*, each of which can be measured on its own, and
 //! *rows*, each of which says what it makes of the cells of **one** seed: a cell's mean, the ratio of
-//! two, a closed form beside them. The interval of a row comes from its values over the seeds.
+//! two, a closed form beside them. The interval of a row comes from its values over the seeds. What is *counted* is an
+//! exception: the counts of all seeds are one count, and have its exact interval ([`Row::counted`]). A mean over seeds would need
+//! several, each with failures enough, and says nothing where there was none.
 //!
 //! # Invariants
 //!
@@ -44,7 +46,8 @@ mod writes;
 
 pub use bed::{Bed, Load};
 pub use plan::{
-    Bars, Cell, Drawing, Head, HeatMap, Measured, OneSeed, Row, StudyPlan, Unit, Whose,
+    Bars, Cell, Curve, Drawing, Head, HeatMap, Measured, OneSeed, Place, Row, StudyPlan, Unit,
+    Whose,
 };
 pub use results::{Estimate, Job, Results, Shard};
 

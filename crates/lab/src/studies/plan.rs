@@ -190,8 +190,8 @@ impl Head {
 
 /// Where our number comes from.
 pub(super) enum Ours {
-    /// A calculation without chance.
-    Exact(f64),
+    /// A calculation without chance: the number and the ends of its interval, which are the number itself if nothing about it is uncertain.
+    Exact([f64; 3]),
     /// The cells of each seed, one seed at a time.
     Measured(Formula),
     /// The cells of all seeds together: the number and the ends of its interval.
@@ -215,8 +215,29 @@ impl Row {
 
     /// A row whose number needs no chance: a closed form, a count.
     pub fn exact(head: Head, unit: Unit, ours: f64) -> Self {
-        let ours = Ours::Exact(ours);
-        Self::with(head, unit, ours)
+        Self::within(head, unit, [ours; 3])
+    }
+
+    /// A row whose number needs no chance here, but follows from what was measured elsewhere: the number and the ends of its interval.
+    pub fn within(head: Head, unit: Unit, ours: [f64; 3]) -> Self {
+        Self::with(head, unit, Ours::Exact(ours))
+    }
+
+    /// The share of failures of all that was counted in cells, over all seeds, with the exact interval of a count whose size was given before
+    /// (Clopper and Pearson's). Without a failure the share is 0, and the interval's upper end is what is known.
+    ///
+    /// Cells have the figures `trials` and `failures`. Seeds are further trials, and not values to take the mean of: of what is rare a
+    /// seed may have none.
+    pub fn counted(head: Head, cells: Vec<String>) -> Self {
+        Self::together(head, Unit::Probability, move |seeds| {
+            let [failures, trials] = ["failures", "trials"].map(|value| sum(seeds, &cells, value));
+            interval::of_count(failures, trials)
+        })
+    }
+
+    /// What a figure of cells adds up to, over all seeds.
+    pub fn sum(head: Head, unit: Unit, value: &'static str, cells: Vec<String>) -> Self {
+        Self::together(head, unit, move |seeds| [sum(seeds, &cells, value); 3])
     }
 
     /// A figure of a cell as it is. `case` is also the cell's name.
@@ -293,6 +314,11 @@ impl Row {
     }
 }
 
+/// What a figure of these cells adds up to, over all seeds.
+pub(super) fn sum(seeds: &[OneSeed<'_>], cells: &[String], value: &str) -> f64 {
+    seeds.iter().flat_map(|seed| cells.iter().map(|cell| seed.get(cell, value))).sum()
+}
+
 impl fmt::Debug for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Row").field("case", &self.case).field("metric", &self.metric).finish()
@@ -326,6 +352,37 @@ pub enum Drawing {
     },
     /// The largest of our numbers in each field of a grid.
     HeatMap(HeatMap),
+    /// Points over a linear horizontal and a logarithmic vertical axis.
+    Curves {
+        /// What stands above it.
+        title: String,
+        /// What the horizontal axis counts.
+        across: String,
+        /// What the vertical axis counts.
+        up: String,
+        /// What is drawn between them.
+        curves: Vec<Curve>,
+    },
+}
+
+/// Points under one name.
+#[derive(Clone, Debug)]
+pub struct Curve {
+    /// What the legend calls it.
+    pub name: String,
+    /// Across and up. A point of which nothing was counted, so that its number is zero, is left out.
+    pub points: Vec<[Place; 2]>,
+    /// Whether lines join the points.
+    pub is_joined: bool,
+}
+
+/// Where a point lies along an axis.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// At a number.
+    At(f64),
+    /// At our number in a row, by case and metric.
+    Row(String, String),
 }
 
 /// A grid whose fields are coloured by the largest of our numbers in them.

@@ -86,6 +86,13 @@ pub struct Estimate {
     pub high: f64,
 }
 
+impl Estimate {
+    /// Whether nothing was counted, so that the interval's upper end is all that is known.
+    pub fn is_bound_only(&self) -> bool {
+        self.unit == Unit::Probability && self.ours == 0.0 && self.high > 0.0
+    }
+}
+
 /// What a study has found.
 #[derive(Clone, Debug)]
 pub struct Results {
@@ -123,7 +130,7 @@ impl Results {
         let every: Vec<OneSeed<'_>> = (0..seeds).map(one_seed).collect();
         let rows = plan.rows.iter().map(|row| {
             let [ours, low, high] = match &row.ours {
-                Ours::Exact(value) => [*value; 3],
+                Ours::Exact(ours) => *ours,
                 Ours::Together(formula) => formula(&every),
                 Ours::Measured(formula) => {
                     interval::of_mean(&every.iter().map(formula).collect::<Vec<_>>())

@@ -64,6 +64,13 @@ fn studies_have_names_of_their_own_and_plans_that_name_what_they_have() {
                         assert!(rows.contains(&(case, metric)), "{}: {case}", study.name);
                     }
                 }
+                Drawing::Curves { curves, .. } => {
+                    for place in curves.iter().flat_map(|curve| &curve.points).flatten() {
+                        if let Place::Row(case, metric) = place {
+                            assert!(rows.contains(&(case, metric)), "{}: {case}", study.name);
+                        }
+                    }
+                }
                 Drawing::Distributions { cells: drawn, .. } => {
                     for (_, cell) in drawn {
                         assert!(cells.contains(cell.as_str()), "{}: {cell}", study.name);
@@ -113,6 +120,38 @@ fn rows_compare_cells_of_the_same_seed() {
     let exact = row("all", "exact");
     assert!([exact.low, exact.ours, exact.high].iter().all(|end| (end - 3.0).abs() < 1e-12));
     assert_eq!(results.distributions["a"].len(), 3);
+}
+
+#[test]
+fn counts_of_all_seeds_and_cells_are_one_count() {
+    let cell = |name: &str, failures: f64| {
+        Cell::new(name, move |_| {
+            Ok(Measured::default().with("failures", failures).with("trials", 25.0))
+        })
+    };
+    let cells = || vec!["a".to_owned(), "b".to_owned()];
+    let plan = StudyPlan {
+        cells: vec![cell("a", 5.0), cell("b", 0.0)],
+        rows: vec![
+            Row::counted(Head::new("all", "share"), cells()),
+            Row::counted(Head::new("b", "share"), vec!["b".to_owned()]),
+            Row::sum(Head::new("all", "failures"), Unit::Count, "failures", cells()),
+            Row::within(Head::new("all", "elsewhere"), Unit::Probability, [0.2, 0.1, 0.3]),
+        ],
+        ..StudyPlan::default()
+    };
+    let results = Results::of(&plan, 2, &measure(&plan, &[7, 8], &plan.jobs(2))).unwrap();
+    let of = |case, metric| {
+        let row = results.row(case, metric).unwrap();
+        [row.ours, row.low, row.high]
+    };
+    let near = |seen: [f64; 3], want: [f64; 3]| {
+        assert!(seen.iter().zip(want).all(|(seen, want)| (seen - want).abs() < 1e-4), "{seen:?}");
+    };
+    near(of("all", "share"), [0.1, 0.0490, 0.1762]);
+    near(of("b", "share"), [0.0, 0.0, 0.0582]);
+    near(of("all", "failures"), [10.0; 3]);
+    near(of("all", "elsewhere"), [0.2, 0.1, 0.3]);
 }
 
 #[test]

@@ -190,11 +190,17 @@ fn draw_series(
     let path = match series.shape {
         Shape::Line => line_path(&places),
         Shape::Step => step_path(&places.iter().copied().flatten().collect::<Vec<_>>()),
+        Shape::Dots => String::new(),
     };
     if !path.is_empty() {
         svg.path(paint, &path, &series.name);
     }
-    if series.shape == Shape::Line && places.len() <= DOTS_MAX {
+    let has_dots = match series.shape {
+        Shape::Line => places.len() <= DOTS_MAX,
+        Shape::Step => false,
+        Shape::Dots => true,
+    };
+    if has_dots {
         for at in places.into_iter().flatten() {
             svg.dot(paint, at);
         }

@@ -58,6 +58,8 @@ pub enum Shape {
     Line,
     /// Along, then up: the value before a point holds until the point.
     Step,
+    /// Not at all: a dot each.
+    Dots,
 }
 
 /// One bar a group, under one name.
@@ -76,6 +78,11 @@ impl Series {
     /// Points joined by steps.
     pub fn step(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Self { name: name.into(), points: points.into_iter().collect(), shape: Shape::Step }
+    }
+
+    /// Points that nothing joins.
+    pub fn dots(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        Self { name: name.into(), points: points.into_iter().collect(), shape: Shape::Dots }
     }
 }
 
@@ -240,7 +247,11 @@ mod tests {
             checked(&cdf.with_y(Axis::log("d")));
             let points = || values.iter().map(|&value| (value, value));
             for axis in [Axis::linear("e"), Axis::log("e"), Axis::tail("e")] {
-                let series = vec![Series::line("f", points()), Series::step("g", points())];
+                let series = vec![
+                    Series::line("f", points()),
+                    Series::step("g", points()),
+                    Series::dots("j", points()),
+                ];
                 checked(&Figure::lines("a", axis.clone(), axis.clone(), series));
                 let groups: Vec<&str> = values.iter().map(|_| "group").collect();
                 checked(&Figure::bars("a", axis, &groups, &[("h", values), ("i", values)]));
@@ -258,6 +269,16 @@ mod tests {
         let svg = checked(&Figure::lines("a", x, y, vec![Series::line("b", points)]));
         assert_eq!(paths(&svg)[0].matches('M').count(), 2);
         assert_eq!(svg.matches("<circle").count(), 4);
+        assert!(svg.contains("b: 1 value left out, not a number"));
+    }
+
+    #[test]
+    fn dots_are_not_joined() {
+        let points = [(0.0, 1.0), (1.0, 2.0), (2.0, f64::NAN), (3.0, 1.0)];
+        let (x, y) = (Axis::linear("x"), Axis::log("y"));
+        let svg = checked(&Figure::lines("a", x, y, vec![Series::dots("b", points)]));
+        assert_eq!(paths(&svg).len(), 0);
+        assert_eq!(svg.matches("<circle").count(), 3);
         assert!(svg.contains("b: 1 value left out, not a number"));
     }
 
