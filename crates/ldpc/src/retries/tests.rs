@@ -158,6 +158,40 @@ fn tables_that_cannot_be_are_refused_with_the_line() {
     }
 }
 
+/// Bytes changed, lines taken out and put elsewhere: a table or a sentence, and what is a table keeps its invariants.
+#[test]
+fn no_text_is_a_panic() {
+    let good = model(0.02, 0.02).table("t").unwrap().to_string();
+    let short: String = good.lines().take(7).map(|line| format!("{line}\n")).collect();
+    let mut rng = Streams::new(4).stream("texts");
+    let (mut tables, mut refused) = (0, 0);
+    for _ in 0..3_000 {
+        let mut bytes = short.replacen("class ", "class 1 #", 1).into_bytes();
+        for _ in 0..1 + rng.below(3) {
+            let at = rng.below(bytes.len() as u64) as usize;
+            match rng.below(4) {
+                0 => bytes[at] = b"0123456789.e-+ \nnaif#"[rng.below(21) as usize],
+                1 => drop(bytes.remove(at)),
+                2 => bytes.truncate(at.max(1)),
+                _ => bytes.insert(at, b"019 -e.\n"[rng.below(8) as usize]),
+            }
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        match RetryTable::parse("t", &text) {
+            Ok(table) => {
+                tables += 1;
+                assert!(table.all_fail(ZeroForcing::None, 0) <= 1.0);
+                assert!(!table.to_string().contains("NaN"));
+            }
+            Err(error) => {
+                refused += 1;
+                assert!(!error.to_string().contains('\n'));
+            }
+        }
+    }
+    assert!(refused > 1_000, "{tables} tables");
+}
+
 #[test]
 fn models_that_cannot_be_are_refused_with_the_limit() {
     let step = |step: Step| RetryModel { steps: vec![Step::FIRST, step], ..model(0.0, 0.0) };
