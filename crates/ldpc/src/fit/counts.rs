@@ -54,13 +54,14 @@ const fn hard(forced: ZeroForcing, ber: f64, frames: u64, failures: u64) -> Coun
 }
 
 /// Every count, by channel and zeroes, the most noise first.
-pub const COUNTS: [Counted; 20] = [
+pub const COUNTS: [Counted; 22] = [
     soft(ZeroForcing::None, 0.018, 5_621, 100),
     soft(ZeroForcing::None, 0.0175, 49_309, 100),
     soft(ZeroForcing::None, 0.0171, 446_840, 100),
     soft(ZeroForcing::B256, 0.019, 10_011, 100),
     soft(ZeroForcing::B256, 0.0185, 98_317, 100),
     soft(ZeroForcing::B256, 0.0182, 89_381, 25),
+    soft(ZeroForcing::B256, 0.0178, 941_382, 20),
     soft(ZeroForcing::B512, 0.0205, 4_502, 100),
     soft(ZeroForcing::B512, 0.02, 28_764, 100),
     soft(ZeroForcing::B512, 0.0194, 107_046, 25),
@@ -69,6 +70,7 @@ pub const COUNTS: [Counted; 20] = [
     soft(ZeroForcing::B1024, 0.0235, 8_068, 100),
     soft(ZeroForcing::B1024, 0.023, 50_148, 100),
     soft(ZeroForcing::B1024, 0.0223, 228_385, 25),
+    soft(ZeroForcing::B1024, 0.0219, 745_305, 20),
     hard(ZeroForcing::None, 0.0075, 641, 100),
     hard(ZeroForcing::None, 0.0065, 92_636, 100),
     hard(ZeroForcing::B256, 0.0075, 7_225, 100),
