@@ -54,10 +54,11 @@ const fn hard(forced: ZeroForcing, ber: f64, frames: u64, failures: u64) -> Coun
 }
 
 /// Every count, by channel and zeroes, the most noise first.
-pub const COUNTS: [Counted; 22] = [
+pub const COUNTS: [Counted; 23] = [
     soft(ZeroForcing::None, 0.018, 5_621, 100),
     soft(ZeroForcing::None, 0.0175, 49_309, 100),
     soft(ZeroForcing::None, 0.0171, 446_840, 100),
+    soft(ZeroForcing::None, 0.0167, 1_178_499, 20),
     soft(ZeroForcing::B256, 0.019, 10_011, 100),
     soft(ZeroForcing::B256, 0.0185, 98_317, 100),
     soft(ZeroForcing::B256, 0.0182, 89_381, 25),

@@ -48,7 +48,7 @@ pub struct Fit {
 
 /// The curves of the committed code on the soft channel with 50 iterations, from [`COUNTS`].
 pub const FITS: [Fit; 4] = [
-    Fit { forced: ZeroForcing::None, centre: 0.483853, slope: 301.3 },
+    Fit { forced: ZeroForcing::None, centre: 0.483856, slope: 301.2 },
     Fit { forced: ZeroForcing::B256, centre: 0.490111, slope: 287.1 },
     Fit { forced: ZeroForcing::B512, centre: 0.496618, slope: 277.4 },
     Fit { forced: ZeroForcing::B1024, centre: 0.512129, slope: 258.0 },
