@@ -134,10 +134,9 @@ fn what_no_count_can_take_is_refused() {
 fn a_table_is_shown_written_and_taken_by_a_drive() {
     let shelf = Shelf::new();
     let path = shelf.path("my.table");
-    let path = path.to_str().unwrap();
     let ask =
         ["ecc", "table", "--failure-rate", "10%", "--written-offset", "4%", "--pass-offset", "3%"];
-    let value = levelhead(&[&ask[..], &["-o", path, "--json"]].concat()).json();
+    let value = levelhead(&[&ask[..], &["-o", path.as_str(), "--json"]].concat()).json();
     let rows = value["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 4 * 8);
     let keys: Vec<&String> = rows[0].as_object().unwrap().keys().collect();

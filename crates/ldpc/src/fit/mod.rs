@@ -63,8 +63,28 @@ pub struct Curves {
     pub fits: [Fit; 4],
 }
 
-/// The curves of every number of iterations that was measured.
-pub const CURVES: &[Curves] = &[Curves { iterations: 50, fits: FITS }];
+/// The curves of every number of iterations that was measured, the usual one first.
+pub const CURVES: [Curves; 3] = [
+    Curves { iterations: 50, fits: FITS },
+    Curves {
+        iterations: 20,
+        fits: [
+            Fit { forced: ZeroForcing::None, centre: 0.482742, slope: 304.5 },
+            Fit { forced: ZeroForcing::B256, centre: 0.488634, slope: 301.0 },
+            Fit { forced: ZeroForcing::B512, centre: 0.495663, slope: 272.0 },
+            Fit { forced: ZeroForcing::B1024, centre: 0.510563, slope: 268.4 },
+        ],
+    },
+    Curves {
+        iterations: 200,
+        fits: [
+            Fit { forced: ZeroForcing::None, centre: 0.48422, slope: 301.5 },
+            Fit { forced: ZeroForcing::B256, centre: 0.489981, slope: 301.1 },
+            Fit { forced: ZeroForcing::B512, centre: 0.497298, slope: 271.7 },
+            Fit { forced: ZeroForcing::B1024, centre: 0.511471, slope: 292.9 },
+        ],
+    },
+];
 
 impl Curves {
     /// The curve of this number of zeroes.

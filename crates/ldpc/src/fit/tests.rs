@@ -107,22 +107,39 @@ fn rates_and_noise_are_inverse_to_each_other() {
 }
 
 fn fitted(forced: ZeroForcing) -> (Fitted, Vec<Count>) {
-    let counts: Vec<Count> =
-        Counted::of(ChannelKind::Soft, forced).map(|row| row.count()).collect();
+    fitted_with(Counted::ITERATIONS, forced)
+}
+
+fn fitted_with(iterations: u32, forced: ZeroForcing) -> (Fitted, Vec<Count>) {
+    let counts: Vec<Count> = Counted::with(iterations, forced).map(|row| row.count()).collect();
     (Fitted::of(forced, &counts).unwrap(), counts)
 }
 
 #[test]
 fn the_committed_curves_follow_from_the_committed_counts() {
-    for committed in FITS {
-        let (fitted, counts) = fitted(committed.forced);
+    let all = CURVES.iter().flat_map(|curves| curves.fits.map(|fit| (curves.iterations, fit)));
+    for (iterations, committed) in all {
+        let (fitted, counts) = fitted_with(iterations, committed.forced);
         let Fit { centre, slope, .. } = fitted.fit;
-        assert!((centre - committed.centre).abs() < 5e-7, "{fitted:?}");
-        assert!((slope - committed.slope).abs() < 0.05, "{fitted:?}");
+        assert!((centre - committed.centre).abs() < 5e-7, "{iterations}: {fitted:?}");
+        assert!((slope - committed.slope).abs() < 0.05, "{iterations}: {fitted:?}");
         // 99.9 % of chi-squared.
         let most = [10.9, 13.9, 16.3, 18.5][fitted.freedom - 1];
         assert!(fitted.chi_squared < most, "{fitted:?}");
         assert!(counts.iter().all(|count| count.failures >= 20));
+    }
+}
+
+/// Of the same samples more iterations fail only where fewer fail.
+#[test]
+fn more_iterations_fail_less() {
+    assert_eq!(CURVES.map(|curves| curves.iterations), [50, 20, 200]);
+    for forced in ZeroForcing::ALL {
+        let [usual, few, many] = CURVES.map(|curves| curves.fit(forced));
+        for rate in [1e-2, 1e-3, 1e-4] {
+            let sigma = usual.sigma_at(rate);
+            assert!(few.failure(sigma) > rate && many.failure(sigma) < rate, "{forced} {rate}");
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use levelhead_block::{Command, Effort, Outcome, ZeroTail};
 use levelhead_drive::{Drive, Ecc, Faults, Profile, Settings};
-use levelhead_ldpc::{DecodedRetries, Kernel, RetryModel, RetryTable, Step, ZeroForcing};
+use levelhead_ldpc::{CURVES, DecodedRetries, Kernel, RetryModel, RetryTable, Step, ZeroForcing};
 use levelhead_planner::code::failure;
 use levelhead_stats::Streams;
 use levelhead_units::{Extent, Instant, Lba, Sectors};
@@ -251,7 +251,7 @@ fn wander(ask: &Ask) -> Result<StudyPlan, String> {
         let again = again / FAILURE_RATE;
         exact(&mut plan, "sector that failed fails again", Unit::Probability, again);
         // The three kinds of files, with what they need to meet the target, and what the paper's design leaves.
-        let equal = levelhead_planner::system::forced_failure_rate(FAILURE_RATE);
+        let equal = CURVES[0].under(ZeroForcing::B256, FAILURE_RATE);
         let (designed, forced) = (least(255, equal)?, table.all_fail(ZeroForcing::B256, 0));
         let needed = least(255, FAILURE_RATE)?.redundant;
         exact(&mut plan, "kind A, redundant symbols of 255", Unit::Count, needed as f64);
@@ -284,8 +284,8 @@ fn wander(ask: &Ask) -> Result<StudyPlan, String> {
         "First passes of sectors without zeroes fail at 5e-3 whatever heads do. Offsets are standard deviations, as shares of the track \
          pitch, of writing and of each pass; the amplitude is gone at 50 %."
             .to_owned(),
-        "As designed, kind B has the code that leaves 1e-6 of the groups of 255 where all sectors are equal (0.2 p^2), and mutable files \
-         have none: the paper's three kinds meet 1e-6 where the row says 3."
+        "As designed, kind B has the code that leaves 1e-6 of the groups of 255 where all sectors are equal (2 redundant symbols by the curve of 256 \
+         zeroes), and mutable files have none: the paper's three kinds meet 1e-6 where the row says 3."
             .to_owned(),
         "Sectors are written and read with offsets of their own, so that Eq. 1 holds for a read of a group. It does not hold for reads of one \
          group together: what was written beside the track fails again."
