@@ -273,8 +273,11 @@ mod tests {
         let (code, written) = (failures("wander-4"), Written::default());
         let mut counts = [0; 3];
         for origin in 0..40 {
-            let failed =
-                |tail| -> Vec<Lba> { code.failures(&written, all(2_000), tail, origin).collect() };
+            let failed = |tail| -> Vec<Lba> {
+                let mut tails = Tails::default();
+                tails.write(all(2_000), tail, &Silent::Nothing);
+                code.failures(&written, &tails, all(2_000), origin).collect()
+            };
             let [none, b256, b512] = [ZeroTail::None, ZeroTail::B256, ZeroTail::B512].map(failed);
             assert!(b512.iter().all(|lba| b256.contains(lba)));
             assert!(b256.iter().all(|lba| none.contains(lba)));
