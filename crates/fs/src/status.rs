@@ -7,7 +7,7 @@ pub struct Status {
     pub groups_stale: u64,
     /// Sectors that were written anew because they could not be read or were wrong.
     pub sectors_repaired: u64,
-    /// Sectors of files that are lost.
+    /// Sectors of files that were found lost, each counted once.
     pub sectors_lost: u64,
     /// Sectors that were computed from others for a reader.
     pub sectors_decoded: u64,

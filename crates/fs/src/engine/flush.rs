@@ -545,7 +545,7 @@ impl Filesystem {
             let old = self.logged.get(&lba).map_or(old, |known| known.old);
             self.logged.insert(lba, Logged { page, sum, old, record });
             self.running.stale.insert(extent.lba, extent);
-            self.stale.change(extent, record);
+            self.stale.change(extent, number, record);
         }
         self.dirty -= brought as u64;
         if is_all {

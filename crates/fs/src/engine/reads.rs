@@ -476,6 +476,7 @@ impl Filesystem {
 
     pub(super) fn handle_pages(&mut self, id: JobId, sub: SubId, reply: Reply) {
         let filesystem = self.superblock.filesystem();
+        let inode = self.file_of(id);
         let Some(read) = self.page_reads.get_mut(&id) else { return };
         let run = read.subs.remove(&sub).expect("it was asked for");
         let is_full = read.stage == Stage::Full;
@@ -503,7 +504,9 @@ impl Filesystem {
             }
             let piece = there[at as usize].then(|| whole.part(at, 1));
             let piece = piece.filter(|piece| sum_of(filesystem, lba, piece.bytes()) == sum);
-            if self.repairs.note_read(sub, lba, there[at as usize]) {
+            // Without a file that would leave it, a place is tried once more.
+            let may_be_left = there[at as usize] || inode.is_some();
+            if may_be_left && self.repairs.note_read(sub, lba, there[at as usize]) {
                 worn.push(lba);
             }
             match piece {
@@ -520,7 +523,7 @@ impl Filesystem {
                 }
             }
         }
-        if let Some(inode) = self.file_of(id) {
+        if let Some(inode) = inode {
             worn.into_iter().for_each(|lba| self.leave_place(inode, lba));
         }
         self.end_stage(id);
@@ -536,6 +539,7 @@ impl Filesystem {
             Job::Ahead { inode, .. } | Job::Flush { inode } => Some(*inode),
             Job::Rewrite(part) => Some(part.inode),
             Job::Scrub => self.scrubs.get(&id)?.inode(),
+            Job::Place(group) => self.stale.get(*group)?.inode,
             _ => None,
         }
     }
@@ -590,7 +594,9 @@ impl Filesystem {
                 self.compute(id);
                 let read = self.page_reads.get_mut(&id).expect("it reads");
                 read.lost = missing(read);
-                self.counts.lost += read.lost.len() as u64;
+                let lost = read.lost.iter().map(|lba| (*lba, read.plan.targets[lba].sum));
+                let found = lost.map(|(lba, sum)| self.repairs.note_lost(lba, sum));
+                self.counts.lost += found.filter(|is_new| *is_new).count() as u64;
                 self.end_read(id);
             }
             Stage::Done => {}

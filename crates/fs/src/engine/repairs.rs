@@ -38,6 +38,8 @@ pub(super) struct Repairs {
     mended: BTreeMap<Lba, SubId>,
     /// Those that could not be read then.
     pub(super) worn: Worn,
+    /// Sectors of files that were found lost, each with the checksum that it should have.
+    lost: BTreeMap<Lba, u32>,
 }
 
 /// Sectors whose places do not hold them. None of these is taken again before the next mount.
@@ -60,7 +62,7 @@ impl Worn {
     }
 }
 
-/// The most sectors of which is known that they were written anew.
+/// The most sectors of which is known that they were written anew, and as many that are worn or lost.
 const MENDED_MAX: usize = 1 << 16;
 
 impl Repairs {
@@ -96,12 +98,26 @@ impl Repairs {
         !is_there && self.worn.insert(lba)
     }
 
+    /// A sector of a file is lost, which should have this checksum; whether that was not known. Beyond the most that are remembered it
+    /// never was.
+    pub(super) fn note_lost(&mut self, lba: Lba, sum: u32) -> bool {
+        if self.lost.get(&lba) == Some(&sum) {
+            return false;
+        }
+        if self.lost.len() < MENDED_MAX {
+            self.lost.insert(lba, sum);
+        }
+        true
+    }
+
     /// Sectors are of no file any more.
     pub(super) fn forget(&mut self, extent: Extent) {
-        let gone = self.mended.range(extent.lba..extent.end());
-        let gone: Vec<Lba> = gone.map(|(&lba, _)| lba).collect();
+        let mended = self.mended.range(extent.lba..extent.end()).map(|(&lba, _)| lba);
+        let lost = self.lost.range(extent.lba..extent.end()).map(|(&lba, _)| lba);
+        let gone: BTreeSet<Lba> = mended.chain(lost).collect();
         for lba in gone {
             self.mended.remove(&lba);
+            self.lost.remove(&lba);
         }
     }
 

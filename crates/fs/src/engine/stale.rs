@@ -16,6 +16,8 @@ use crate::format::extent::CodingExtent;
 #[derive(Debug)]
 pub(super) struct StaleExtent {
     pub(super) extent: CodingExtent,
+    /// The file that has changed it; unknown of one that a crash has left.
+    pub(super) inode: Option<u64>,
     /// The oldest record that must stay for it.
     pub(super) record: u64,
     /// The newest one that has changed it.
@@ -57,8 +59,9 @@ pub(super) enum Placing {
 }
 
 impl StaleExtent {
-    pub(super) fn new(extent: CodingExtent, record: u64) -> Self {
-        Self { extent, record, changed: record, state: Placing::Waiting, is_begun: false }
+    fn new(extent: CodingExtent, record: u64) -> Self {
+        let (state, is_begun) = (Placing::Waiting, false);
+        Self { extent, inode: None, record, changed: record, state, is_begun }
     }
 
     /// One that a crash has left.
@@ -72,8 +75,8 @@ impl StaleExtent {
     }
 
     /// It was changed again.
-    pub(super) fn change(&mut self, extent: CodingExtent, record: u64) {
-        (self.extent, self.changed) = (extent, record);
+    fn change(&mut self, extent: CodingExtent, inode: u64, record: u64) {
+        (self.extent, self.inode, self.changed) = (extent, Some(inode), record);
     }
 }
 
@@ -135,12 +138,12 @@ impl StaleExtents {
         self.all.remove(&group)
     }
 
-    /// A record changes a coding extent.
-    pub(super) fn change(&mut self, extent: CodingExtent, record: u64) {
-        match self.has(extent.lba) {
-            true => self.edit(extent.lba, |stale| stale.change(extent, record)),
-            false => self.insert(StaleExtent::new(extent, record)),
+    /// A record changes a coding extent of a file.
+    pub(super) fn change(&mut self, extent: CodingExtent, inode: u64, record: u64) {
+        if !self.has(extent.lba) {
+            self.insert(StaleExtent::new(extent, record));
         }
+        self.edit(extent.lba, |stale| stale.change(extent, inode, record));
     }
 
     /// Something else is known of one, if it is there.
@@ -249,14 +252,14 @@ mod tests {
     fn each_is_due_for_what_its_state_says() {
         let mut stale = StaleExtents::default();
         for at in 1..=6 {
-            stale.change(extent(at), 20 - at);
+            stale.change(extent(at), 1, 20 - at);
         }
         assert_eq!((stale.oldest(), stale.begun()), (Some(14), 0));
         let due = Due { to: 17, durable: 100 };
         // Those of records up to 17, in the order of the disk, from a place on.
         assert_eq!(stale.waiting_behind(group(4), 3, due), [5, 6, 3].map(group));
         assert_eq!(stale.waiting_behind(group(4), 9, Due { to: 13, ..due }), []);
-        stale.change(extent(5), 200);
+        stale.change(extent(5), 1, 200);
         assert_eq!(stale.waiting_behind(group(4), 9, due), [6, 3, 4].map(group));
         stale.edit(group(6), |stale| stale.state = Placing::Written { as_of: 14, sums: vec![] });
         assert_eq!((stale.written(), stale.begun()), (vec![group(6)], 1));

@@ -49,7 +49,8 @@ fn reads_in_sequence_take_little_longer_than_without_a_code() {
     let bare = reading(&none, Ratio::ZERO, size);
     let healthy = reading(&coded, Ratio::ZERO, size) / bare;
     let failing = reading(&coded, Ratio::new(5e-3).unwrap(), size) / bare;
-    assert!(healthy < 1.05 && failing < 1.06, "{healthy} {failing}");
+    // In parts of 6 MiB it was 1.039: each command more costs a part of a turn.
+    assert!(healthy < 1.03 && failing < 1.06, "{healthy} {failing}");
     // The share of redundant sectors has to be passed at least.
     assert!(healthy > 1.0, "{healthy}");
 }

@@ -114,3 +114,20 @@ fn copy_is_written_anew_by_one_of_those_that_find_it_bad() {
         }
     }
 }
+
+/// What is lost is met by each read that wants it, and is still one sector; with other bytes it can be lost once more.
+#[test]
+fn lost_sector_is_counted_once() {
+    let (disk, inode) = disk_with_file(3, 12);
+    let mut bed = Bed::mount(disk, 1);
+    let lost: Vec<u64> = (0..7).map(|at| bed.find(&page(at))[0]).collect();
+    lost.iter().for_each(|&lba| bed.overwrite(lba));
+    let mut bed = Bed::mount(bed.disk, 2);
+    for _ in 0..3 {
+        for at in 0..12 {
+            let found = bed.read(inode, at * 4_096, 4_096);
+            assert_eq!(found.is_err(), at < 7, "page {at}");
+        }
+    }
+    assert_eq!(bed.fs.status().sectors_lost, 7);
+}

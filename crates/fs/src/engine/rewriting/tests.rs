@@ -2,6 +2,7 @@
 
 use levelhead_stats::Streams;
 
+use super::super::sectors::SectorCache;
 use super::*;
 use crate::bed::Bed;
 use crate::format::inode::FileKind;
@@ -10,6 +11,7 @@ use crate::made::wishes;
 use crate::make::Wishes;
 use crate::ops::values::KIND;
 use crate::request::{Answer, ScrubParts, ScrubPlace, Setting, What};
+use crate::settings::Update;
 
 const FILE: u32 = 0o100_644;
 const PAGE: usize = levelhead_units::SECTOR_SIZE;
@@ -111,6 +113,37 @@ fn file_leaves_a_place_that_fails_again_after_a_repair() {
         let mut bed = Bed::mount(bed.unmount(), 5);
         assert!(bed.read(inode, 0, 500_000).unwrap() == bytes);
     }
+}
+
+/// Redundancy follows what has changed beside a sector that fails again after its repair: that is noticed, and the file leaves the place.
+#[test]
+fn file_leaves_a_place_that_fails_again_while_redundancy_is_placed() {
+    let mut bytes = vec![0; 400_000];
+    Streams::new(4).stream("noise").fill(&mut bytes);
+    let long = Wishes { ladder: Ladder::fixed(60, 4).unwrap(), ..wishes(20_000, 3) };
+    let mut bed = Bed::made(&long, 3);
+    let name = bed.root("file");
+    let inode = bed.make(&name, FILE).inode;
+    bed.write(inode, 0, &bytes);
+    let mut bed = Bed::mount(bed.unmount(), 4);
+    bed.fs.settings.update = Update::Scratch;
+    let lba = bed.find(&bytes)[5];
+    bed.bad.insert(lba);
+    bed.worn.insert(lba);
+    assert!(bed.read(inode, 5 * PAGE as u64, PAGE as u32).is_ok());
+    bed.wait();
+    assert_eq!(bed.fs.status().sectors_repaired, 1);
+    // Nothing reads the file any more: what is beside the change is read to compute redundancy.
+    bed.fs.sectors = SectorCache::new(2);
+    bytes[7 * PAGE..8 * PAGE].fill(7);
+    bed.write(inode, 7 * PAGE as u64, &bytes[7 * PAGE..8 * PAGE]);
+    bed.sync(Some(inode));
+    bed.wait();
+    assert_eq!(bed.fs.status().groups_stale, 0);
+    bed.wait();
+    assert!(bed.extents(inode).iter().all(|extent| !extent.all().contains(Lba::new(lba))));
+    assert!(bed.fs.recent.end_over(lba).is_some(), "it would be taken again");
+    assert!(bed.read(inode, 0, 500_000).unwrap() == bytes);
 }
 
 #[test]
