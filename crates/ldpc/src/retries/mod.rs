@@ -31,14 +31,15 @@
 //! - `[SDHDD]` for the gain of zero forcing where sectors are equal. Offsets, steps and averaging are ours.
 
 mod decoded;
+mod error;
 mod model;
 mod table;
 mod text;
 
 pub use decoded::DecodedRetries;
+pub use error::{STEPS_MAX, TableError};
 pub use model::{RetryError, RetryModel, Step};
-pub use table::{RetryTable, STEPS_MAX, ShownStep};
-pub use text::TableError;
+pub use table::{RetryTable, ShownStep};
 
 #[cfg(test)]
 mod tests;

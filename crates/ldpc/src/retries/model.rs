@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::table::{Class, RetryTable, STEPS_MAX, TableStep};
+use super::error::STEPS_MAX;
+use super::table::{Class, RetryTable, TableStep};
 use crate::code::ZeroForcing;
 use crate::fit::{CURVES, Fit};
 

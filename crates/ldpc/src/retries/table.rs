@@ -1,13 +1,7 @@
 //! The table: of each class of sectors, each level of zero forcing and each step, the probability that the step fails.
 
-use super::text::TableError;
+use super::error::{CLASSES_MAX, STEPS_MAX, TableError};
 use crate::code::ZeroForcing;
-
-/// The most steps of a table.
-pub const STEPS_MAX: usize = 32;
-
-/// The most classes of a table.
-pub(super) const CLASSES_MAX: usize = 1_024;
 
 /// How often each try of a drive fails.
 ///
