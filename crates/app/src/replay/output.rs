@@ -62,18 +62,23 @@ impl Replayed {
         let reads = mixed
             .then(|| runs.iter().map(|run| Summary::of(&mut run.latencies(is_read))).collect());
         let faults = ask.faults;
-        let mut options = vec![
-            ("drive", ask.drive.clone()),
-            ("retry rate", faults.retry_rate.to_string()),
-            ("rotations", faults.rotations.to_string()),
-            ("adjacency", faults.adjacency.to_string()),
-            ("hard rate", faults.hard_rate.to_string()),
+        let mut options = vec![("drive", ask.drive.clone())];
+        // A table takes the place of these.
+        if faults.ecc.is_none() {
+            options.extend([
+                ("retry rate", faults.retry_rate.to_string()),
+                ("rotations", faults.rotations.to_string()),
+                ("adjacency", faults.adjacency.to_string()),
+                ("hard rate", faults.hard_rate.to_string()),
+            ]);
+        }
+        options.extend([
             ("faults", faults.to_string()),
             ("window", ask.window.to_string()),
             ("host order", ask.order.to_string()),
             ("drive order", ask.scheduler.to_string()),
             ("drive cache", ask.cache.to_string()),
-        ];
+        ]);
         if let Some(outstanding) = ask.closed_loop {
             options.push(("closed loop", format!("{outstanding} requests outstanding")));
         }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::error::STEPS_MAX;
+use super::error::{REVOLUTIONS_MAX, STEPS_MAX};
 use super::table::{Class, RetryTable, TableStep};
 use crate::code::ZeroForcing;
 use crate::fit::{CURVES, Fit};
@@ -67,6 +67,8 @@ pub enum RetryError {
     SameSamples(usize),
     /// A number of revolutions or passes that no step has.
     Passes(u32),
+    /// More revolutions than a drive spends on a sector.
+    Revolutions(u32),
     /// An aim past the next track.
     Aim(f64),
     /// Iterations for which no curve was measured.
@@ -100,6 +102,12 @@ impl fmt::Display for RetryError {
                 f,
                 "a step takes 0 to {PASSES_MAX} revolutions and averages 1 to {PASSES_MAX} passes, not {count}"
             ),
+            Self::Revolutions(sum) => {
+                write!(
+                    f,
+                    "all steps together cost at most {REVOLUTIONS_MAX} revolutions, not {sum}"
+                )
+            }
             Self::Aim(aim) => write!(
                 f,
                 "a step aims -50% to 50% of the track pitch beside the track, not {}%",
@@ -185,6 +193,10 @@ impl RetryModel {
             return Err(RetryError::StepCount(self.steps.len()));
         }
         self.steps.iter().try_for_each(|step| step.check())?;
+        let revolutions = self.steps.iter().map(|step| step.revolutions).sum();
+        if revolutions > REVOLUTIONS_MAX {
+            return Err(RetryError::Revolutions(revolutions));
+        }
         let first = Step { iterations: self.steps[0].iterations, ..Step::FIRST };
         if self.steps[0] != first {
             return Err(RetryError::First);

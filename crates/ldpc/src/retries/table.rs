@@ -1,6 +1,6 @@
 //! The table: of each class of sectors, each level of zero forcing and each step, the probability that the step fails.
 
-use super::error::{CLASSES_MAX, STEPS_MAX, TableError};
+use super::error::{CLASSES_MAX, REVOLUTIONS_MAX, STEPS_MAX, TableError};
 use crate::code::ZeroForcing;
 
 /// How often each try of a drive fails.
@@ -68,6 +68,10 @@ impl RetryTable {
         }
         if steps[0].revolutions != 0 {
             return Err(TableError::First(steps[0].revolutions));
+        }
+        let revolutions = steps.iter().map(|step| u64::from(step.revolutions)).sum();
+        if revolutions > u64::from(REVOLUTIONS_MAX) {
+            return Err(TableError::Revolutions(revolutions));
         }
         let sum: f64 = classes.iter().map(|class| class.share).sum();
         let is_share = |share: f64| (0.0..=1.0).contains(&share);

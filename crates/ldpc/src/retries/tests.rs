@@ -126,6 +126,11 @@ fn tables_that_cannot_be_are_refused_with_the_line() {
         ("steps 0 1", "steps 0 -1", "line 2: expected 'steps' and the revolutions of each"),
         ("steps 0 1", "steps", "a retry table has 1 to 32 steps, not 0"),
         ("steps 0 1", "steps 1 1", "the first step costs no revolution, not 1"),
+        (
+            "steps 0 1",
+            "steps 0 4294967295",
+            "all steps together cost at most 1000 revolutions, not 4294967295",
+        ),
         ("class 1\n", "class 1 1\n", "line 3: expected 'class' and its share of the sectors"),
         (
             "class 1\n",
@@ -225,6 +230,9 @@ fn models_that_cannot_be_are_refused_with_the_limit() {
     ] {
         assert_eq!(bad.table("bad").unwrap_err().to_string(), expected);
     }
+    let many = [vec![Step::FIRST], vec![Step { revolutions: 100, ..Step::FIRST }; 11]].concat();
+    let error = RetryModel { steps: many, ..model(0.0, 0.0) }.table("bad").unwrap_err();
+    assert_eq!(error.to_string(), "all steps together cost at most 1000 revolutions, not 1100");
     let error = step(Step { revolutions: 1, iterations: 51, ..Step::FIRST }).table("bad");
     let error = error.unwrap_err().to_string();
     assert!(error.starts_with("failure rates are known of ") && error.ends_with("not of 51"));
