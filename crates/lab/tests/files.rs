@@ -47,6 +47,13 @@ fn no_cut_loses_what_was_synced_in_files_of_any_kind() {
     swarm(asked("FILES_FIRST").unwrap_or(0), asked("FILES_SEEDS").unwrap_or(seeds), &Aim::KINDS);
 }
 
+/// Files that fill a disk but for some room, with the code 9,246 and others as long.
+#[test]
+fn no_cut_on_a_nearly_full_disk_loses_what_was_synced() {
+    let seeds = if cfg!(debug_assertions) { 4 } else { 60 };
+    swarm(asked("FILES_FIRST").unwrap_or(0), asked("FILES_SEEDS").unwrap_or(seeds), &Aim::FULL);
+}
+
 /// Each was once a mistake of the filesystem's.
 #[test]
 fn seeds_that_were_found_with_stops_are_mended() {

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use levelhead_fs::format::inode::mode;
 use levelhead_fs::{
-    Allocation, Answer, Attributes, Changes, Named as FsNamed, Removed, ScrubParts, ScrubPlace,
-    Scrubbed, Setting, What,
+    Allocation, Answer, Attributes, Changes, Errno, Named as FsNamed, Removed, ScrubParts,
+    ScrubPlace, Scrubbed, Setting, What,
 };
 use levelhead_units::Nanos;
 
+use super::Files;
 use super::asked::{About, Asked};
 use super::content::stamped;
 use super::machine::Machine;
@@ -259,6 +260,9 @@ impl Machine {
 
     fn compare(&mut self, about: About, answer: &Answer) -> Result<(), String> {
         let has_failed = matches!(answer, Answer::Failed(_));
+        if *answer == Answer::Failed(Errno::NoSpace) && self.may_lack_room(&about) {
+            return Ok(());
+        }
         match about {
             About::Change(mut change) => {
                 let mut known = None;
@@ -330,6 +334,17 @@ impl Machine {
                 Ok(())
             }
         }
+    }
+
+    /// Whether something may have failed because the disk is full: then nothing has changed. What was written had room.
+    fn may_lack_room(&self, about: &About) -> bool {
+        self.start.files == Files::OnFullDisk
+            && match about {
+                About::Change(_) | About::Write { .. } | About::Truncate { .. } => true,
+                About::Allocate { .. } | About::Open(_) | About::Read { .. } | About::Sync(_) => {
+                    false
+                }
+            }
     }
 
     fn change_content(&mut self, id: Id, change: impl FnOnce(&mut super::content::State)) {

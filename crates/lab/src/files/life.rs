@@ -14,7 +14,7 @@ use super::machine::{Image, Left, Machine, Start};
 use super::model::{Found, Model};
 use super::op::{self, Op};
 use super::survey::Survey;
-use super::{Aim, Fates, Tally};
+use super::{Aim, Fates, Files, Tally};
 
 /// How deep cuts inside recoveries, and lives after cuts, go.
 const DEPTH_MAX: u32 = 3;
@@ -49,19 +49,30 @@ impl fmt::Display for Make {
 
 impl Aim {
     fn operations_of<T: FromIterator<Op>>(&self, rng: &mut Rng, count: u64) -> T {
-        let one = |_| match self.has_kinds && rng.below(3) == 0 {
-            true => op::draw_of_pages(rng),
-            false => op::draw(rng),
+        let one = |_| match self.files {
+            Files::OfKinds if rng.below(3) == 0 => op::draw_of_pages(rng),
+            Files::OnFullDisk => op::draw_on_full_disk(rng),
+            Files::Plain | Files::OfKinds => op::draw(rng),
         };
         (0..count).map(one).collect()
     }
 }
 
 impl Make {
-    fn draw(rng: &mut Rng, has_kinds: bool) -> Self {
+    fn draw(rng: &mut Rng, files: Files) -> Self {
+        let has_kinds = files == Files::OfKinds;
         // Pages come early only where what they share with others is in no memory.
         let caches = if has_kinds { [8, 200, 1_000] } else { [200, 1_000, 1 << 16] };
-        let ladders: [&[u16]; 4] = [&[0, 4, 8, 16], &[0, 15, 50], &[8, 48], &[0, 0, 20]];
+        let ladders: [&[u16]; 4] = match files {
+            Files::Plain | Files::OfKinds => [&[0, 4, 8, 16], &[0, 15, 50], &[8, 48], &[0, 0, 20]],
+            // The code 9,246, with as many redundant sectors for all lengths and with fewer for shorter ones; and two with one and two.
+            Files::OnFullDisk => [
+                &[0, 0, 0, 0, 0, 0, 0, 0, 246],
+                &[0, 1, 4, 12, 29, 58, 104, 166, 246],
+                &[250],
+                &[0, 400],
+            ],
+        };
         Self {
             sectors: [4_096, 4_096, 5_000, 9_000][rng.below(4) as usize],
             copies: [1, 2, 3, 3, 3, 4][rng.below(6) as usize],
@@ -122,9 +133,15 @@ impl Script {
         let mut rng = Streams::new(seed).stream("files");
         let count = 1 + rng.below(aim.operations);
         let window = [1, 3, 8][rng.below(3) as usize];
-        let make = Make::draw(&mut rng, aim.has_kinds);
-        let operations = aim.operations_of(&mut rng, count);
-        let (looked_at, told) = (usize::MAX, Vec::new());
+        let make = Make::draw(&mut rng, aim.files);
+        let mut operations: Vec<Op> = aim.operations_of(&mut rng, count);
+        let (looked_at, told) = match aim.files {
+            Files::Plain | Files::OfKinds => (usize::MAX, Vec::new()),
+            Files::OnFullDisk => {
+                operations.splice(0..0, op::filling(&mut rng, make.sectors));
+                (count as usize, Vec::new())
+            }
+        };
         Self { seed, aim: *aim, make, operations, window, looked_at, told }
     }
 
@@ -172,11 +189,12 @@ impl Life<'_> {
 
     fn start(&mut self, disk: Disk, model: Model, is_damaged: bool) -> Result<Machine, String> {
         let (rules, retries, seed) = (self.aim.rules, self.aim.odds.retries, self.rng.bits());
-        let kind = match self.aim.has_kinds {
-            true => FileKind::ALL[self.rng.below(4) as usize],
-            false => FileKind::Auto,
+        let files = self.aim.files;
+        let kind = match files {
+            Files::OfKinds => FileKind::ALL[self.rng.below(4) as usize],
+            Files::Plain | Files::OnFullDisk => FileKind::Auto,
         };
-        let start = Start { rules, seed, retries, is_damaged, cache: self.cache, kind };
+        let start = Start { rules, seed, retries, is_damaged, cache: self.cache, kind, files };
         Machine::start(disk, model, start)
     }
 

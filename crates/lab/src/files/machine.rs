@@ -16,6 +16,7 @@ use levelhead_fs::{
 use levelhead_stats::{Rng, Streams};
 use levelhead_units::{Extent, Instant, Lba, Nanos, SECTOR_SIZE, Sectors};
 
+use super::Files;
 use super::asked::Asked;
 use super::disk::{Coming, Disk, Fate};
 use super::model::Model;
@@ -37,6 +38,8 @@ pub(crate) struct Start {
     pub(crate) cache: u64,
     /// The kind of new files.
     pub(crate) kind: FileKind,
+    /// What is made and changed.
+    pub(crate) files: Files,
 }
 
 /// A command inside the disk.
@@ -82,7 +85,7 @@ pub(crate) struct Machine {
     written: BTreeSet<Lba>,
     pub(crate) now: Instant,
     pub(super) rng: Rng,
-    start: Start,
+    pub(super) start: Start,
     pub(super) asked: BTreeMap<RequestId, Asked>,
     /// Answers to requests of a walk.
     answers: BTreeMap<RequestId, Answer>,

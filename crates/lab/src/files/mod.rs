@@ -62,6 +62,17 @@ pub enum Fates {
     All,
 }
 
+/// What is made and changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Files {
+    /// Small files with short codes.
+    Plain,
+    /// The drive makes use of zeroes, and files are of all kinds.
+    OfKinds,
+    /// Files with a code of 246 sectors on a disk that is nearly full from the beginning: what finds no room fails.
+    OnFullDisk,
+}
+
 /// What runs are like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aim {
@@ -71,8 +82,8 @@ pub struct Aim {
     pub odds: Odds,
     /// What becomes of what was not safe.
     pub fates: Fates,
-    /// Whether the drive makes use of zeroes, and files are of all kinds.
-    pub has_kinds: bool,
+    /// What is made and changed.
+    pub files: Files,
     /// What keeps files safe.
     pub rules: Rules,
 }
@@ -91,7 +102,7 @@ impl Aim {
             stops: 0,
         },
         fates: Fates::One,
-        has_kinds: false,
+        files: Files::Plain,
         rules: Rules::ALL,
     };
 
@@ -111,11 +122,23 @@ impl Aim {
     };
 
     /// Histories of files of all kinds, each life with another one for its new files.
-    pub const KINDS: Self = Self { has_kinds: true, ..Self::DEFAULT };
+    pub const KINDS: Self = Self { files: Files::OfKinds, ..Self::DEFAULT };
+
+    /// Histories on a nearly full disk, with long codes. Each image has thousands of pages, so there are fewer.
+    pub const FULL: Self = Self {
+        operations: 60,
+        odds: Odds { image: 60, ..Self::DEFAULT.odds },
+        files: Files::OnFullDisk,
+        ..Self::DEFAULT
+    };
 
     /// All of them, and their names.
-    pub const ALL: [(&str, Self); 3] =
-        [("histories", Self::DEFAULT), ("stops", Self::STOPS), ("kinds", Self::KINDS)];
+    pub const ALL: [(&str, Self); 4] = [
+        ("histories", Self::DEFAULT),
+        ("stops", Self::STOPS),
+        ("kinds", Self::KINDS),
+        ("full", Self::FULL),
+    ];
 }
 
 /// What runs have come to.

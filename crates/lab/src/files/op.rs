@@ -125,6 +125,48 @@ pub(crate) fn draw_of_pages(rng: &mut Rng) -> Op {
     }
 }
 
+/// One at random of those that take and give back many sectors, or a few behind many.
+pub(crate) fn draw_on_full_disk(rng: &mut Rng) -> Op {
+    let file = rng.below(16) as u8;
+    match rng.below(20) {
+        0..3 => Op::Create(spot(rng)),
+        3..6 => Op::Remove(spot(rng)),
+        6..10 => Op::Append { file, count: 4_096 * many_pages(rng) },
+        10..12 => Op::Append { file, count: 1 + rng.below(100_000) },
+        12..14 => {
+            let offset = 4_096 * rng.below(400);
+            Op::Write { file, range: Range { offset, count: 4_096 * (1 + rng.below(40)) } }
+        }
+        14 => Op::Truncate { file, size: 4_096 * rng.below(400) },
+        15..18 => Op::Sync { file },
+        18 => Op::SyncAll,
+        _ => Op::Wait([1, 40][rng.below(2) as usize]),
+    }
+}
+
+/// Files that leave little room on a disk of this size, all of it in its place.
+pub(crate) fn filling(rng: &mut Rng, sectors: u64) -> Vec<Op> {
+    let mut ops: Vec<Op> =
+        (0..NAMES - 1).map(|name| Op::Create(Spot { directory: 0, name })).collect();
+    let mut left = sectors * 3 / 4 + rng.below(sectors / 4);
+    while left > 0 {
+        let pages = many_pages(rng).min(left);
+        left -= pages;
+        ops.push(Op::Append { file: rng.below(u64::from(NAMES) - 1) as u8, count: 4_096 * pages });
+        ops.push(Op::SyncAll);
+    }
+    ops.push(Op::Wait(40));
+    ops
+}
+
+fn many_pages(rng: &mut Rng) -> u64 {
+    match rng.below(3) {
+        0 => [246, 250, 251, 256, 400, 406][rng.below(6) as usize],
+        1 => 32 + rng.below(100),
+        _ => 130 + rng.below(300),
+    }
+}
+
 fn spot(rng: &mut Rng) -> Spot {
     let directory = if rng.below(2) == 0 { 0 } else { rng.below(4) as u8 };
     Spot { directory, name: rng.below(NAMES.into()) as u8 }
