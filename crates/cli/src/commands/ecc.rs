@@ -49,7 +49,7 @@ pub(crate) struct SimulateArgs {
     /// What chance is drawn from
     #[arg(long, default_value = "7", value_parser = values::seed, allow_negative_numbers = true)]
     seed: u64,
-    /// Which code does the arithmetic: naive, portable or avx2; all count the same
+    /// Which code does the arithmetic: naive, portable, avx2 or avx512; all count the same
     #[arg(long)]
     kernel: Option<Kernel>,
     /// Keep what has been counted in this file, and go on from what is there
