@@ -12,7 +12,7 @@ fuzz_target!(|input: &[u8]| {
             assert_eq!(RetryTable::parse("fuzzed", &table.to_string()), Ok(table.clone()));
             for level in ZeroForcing::ALL {
                 for step in 0..table.step_count() {
-                    assert!((0.0..=1.000_001).contains(&table.all_fail(level, step)));
+                    assert!((0.0..=1.000_000_001).contains(&table.all_fail(level, step)));
                 }
             }
             assert!(table.class(0.999_999) < table.class_count());

@@ -89,7 +89,7 @@ pub use faults::{
 };
 pub use figures::ZoneFigures;
 pub use health::{Counters, SilentCounters, VerifyCounters};
-pub use levelhead_ldpc::RetryTable;
+pub use levelhead_ldpc::{RetryTable, TEXT_MAX};
 pub use profile::{Profile, ProfileError};
 pub use settings::{
     CacheMode, IdleVerify, MemoryProblem, Placing, QUEUE_DEPTH_MAX, Retention, Scheduler, Settings,

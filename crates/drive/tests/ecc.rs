@@ -126,6 +126,43 @@ fn first_passes_of_equal_sectors_fail_as_the_curve_does() {
     assert_eq!(failed[1..], vec![0; failed.len() - 1]);
 }
 
+/// More iterations on the samples of a pass: nothing is paid, and the same number decides.
+#[test]
+fn steps_without_revolutions_belong_to_the_pass_before_them() {
+    const TEXT: &str = "levelhead retry table 1\nsteps 0 0 2 0 1\n\
+        class 0.5\n0 0.4 0.2 0.5 0.4 0.3\n256 0.4 0.2 0.5 0.4 0.3\n512 0 0 0 0 0\n1024 0 0 0 0 0\n\
+        class 0.5\n0 0.2 0.2 0.1 0.1 0.1\n256 0.2 0.1 0.1 0.1 0.1\n512 0 0 0 0 0\n1024 0 0 0 0 0\n";
+    let table: &'static RetryTable = Box::leak(Box::new(RetryTable::parse("free", TEXT).unwrap()));
+    let ecc = Ecc::of(table);
+    assert!((ecc.first_pass_rate(ZeroTail::None) - 0.2).abs() < 1e-12);
+    let (mut drive, mut now) = (drive(ecc), Instant::ZERO);
+    let (count, mut ends) = (40_000, [0_u64; 4]);
+    for at in 0..count {
+        let full = run(&mut drive, &mut now, read(1, at % SECTORS, Effort::Full), at);
+        let Outcome::Done { damaged, .. } = full.outcome else { panic!("it lives") };
+        // After the first pass, its step of more iterations included; after two revolutions; after three; never.
+        let end = match (full.retries, damaged.is_empty()) {
+            (0, true) => 0,
+            (2, true) => 1,
+            (3, true) => 2,
+            (3, false) => 3,
+            other => panic!("{other:?}"),
+        };
+        ends[end] += 1;
+        let fast = run(&mut drive, &mut now, read(1, at % SECTORS, Effort::Fast), at);
+        let Outcome::Done { unknown, damaged } = fast.outcome else { panic!("it lives") };
+        assert_eq!((unknown.is_empty(), damaged.is_empty()), (end == 0, true), "{at}");
+    }
+    // 1 - 0.2; then 0.2 0.4 and 0.2 0.1 go on; then 0.3 and 0.1 of these.
+    let left = [0.2, (0.2 * 0.4 + 0.2 * 0.1) / 2.0, (0.2 * 0.4 * 0.3 + 0.2 * 0.1 * 0.1) / 2.0];
+    let laws = [1.0 - left[0], left[0] - left[1], left[1] - left[2], left[2]];
+    for (seen, law) in ends.into_iter().zip(laws) {
+        let n = count as f64;
+        let width = 4.0 * (law * (1.0 - law) * n).sqrt();
+        assert!((seen as f64 - law * n).abs() < width, "{ends:?}, laws {laws:?}");
+    }
+}
+
 /// What a read with less effort leaves unread, one with all effort reads, at the cost that the table says.
 #[test]
 fn limited_reads_take_the_steps_that_fit() {

@@ -5,13 +5,13 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use levelhead_drive::{Ecc, Faults, RetryTable};
+use levelhead_drive::{Ecc, Faults, RetryTable, TEXT_MAX};
 use levelhead_units::Bytes;
 
 use crate::error::{HostError, fail};
 
 /// The most bytes of a table's file: what [`RetryTable::parse`] takes.
-const SIZE_MAX: Bytes = Bytes::new(4 << 20);
+const SIZE_MAX: Bytes = Bytes::new(TEXT_MAX as u64);
 
 /// The most different tables that a process reads from files: each stays in memory until the process ends.
 const TABLES_MAX: usize = 64;

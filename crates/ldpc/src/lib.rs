@@ -46,7 +46,8 @@ pub use decoder::{Decoded, Decoder, Kernel, UnknownKernel};
 pub use encode::encode;
 pub use fit::{Band, Bootstrap, COUNTS, CURVES, Count, Counted, Curves, End, FITS, Fit, Fitted};
 pub use retries::{
-    DecodedRetries, RetryError, RetryModel, RetryTable, STEPS_MAX, ShownStep, Step, TableError,
+    DecodedRetries, RetryError, RetryModel, RetryTable, STEPS_MAX, ShownStep, Step, TEXT_MAX,
+    TableError,
 };
 pub use sector::{Effort, KINDS, ReadBack, SHARE_MAX_PERCENT, SectorCode, Shares, kind_of};
 pub use shape::{

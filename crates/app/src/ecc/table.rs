@@ -67,6 +67,11 @@ struct Row {
     fails: f64,
 }
 
+/// A share in percent, without what binary fractions add.
+fn percent(share: f64) -> f64 {
+    (share * 1e8).round() / 1e6
+}
+
 impl Show for TableShown {
     fn text(&self) -> String {
         let model = &self.ask.model;
@@ -79,7 +84,7 @@ impl Show for TableShown {
             let head = [
                 at.to_string(),
                 shown[0].revolutions.to_string(),
-                format!("{} %", step.aim * 100.0),
+                format!("{} %", percent(step.aim)),
                 step.averaged.to_string(),
                 step.iterations.to_string(),
             ];
@@ -90,8 +95,8 @@ impl Show for TableShown {
             "first passes fail at {}, heads write {} % and read {} % of the track pitch off (standard deviations)\n\
              the share of sectors on which this step and all before it fail, by the zeroes at their ends\n\n{}",
             model.failure_rate,
-            model.written_offset * 100.0,
-            model.pass_offset * 100.0,
+            percent(model.written_offset),
+            percent(model.pass_offset),
             table.to_text()
         )
     }

@@ -18,7 +18,9 @@
 //! # What is left out
 //!
 //! A write that was lost with the drive's memory counts as one: the sector has another class afterwards, as if the old bytes had been
-//! written anew.
+//! written anew. Writes count only while the drive has a table with classes: those before it was given one, or while it had another fault
+//! instead, leave classes as they are. What is kept of them are runs of sectors that were written as often: as many, at most, as
+//! there are sectors that were written at random.
 
 use std::sync::LazyLock;
 
@@ -72,14 +74,8 @@ impl Ecc {
     /// The probability that the first pass over a sector with this tail fails: with it, the steps after it that cost no
     /// revolution.
     pub fn first_pass_rate(self, tail: ZeroTail) -> f64 {
-        self.0.all_fail(level(tail), first_step(self.0))
+        self.0.all_fail(level(tail), self.0.first_pass_end())
     }
-}
-
-/// The last step that costs no revolution.
-fn first_step(table: &RetryTable) -> usize {
-    let free = (1..table.step_count()).take_while(|&step| table.revolutions(step) == 0);
-    free.count()
 }
 
 /// What a drive makes of the zeroes it knows of.
@@ -153,7 +149,7 @@ pub(super) struct CodeFailures {
 
 impl CodeFailures {
     pub(super) fn new(ecc: Ecc, key: Key) -> Self {
-        Self { key, table: ecc.0, first: first_step(ecc.0) }
+        Self { key, table: ecc.0, first: ecc.0.first_pass_end() }
     }
 
     /// Whether a sector can be of more than one class.
@@ -169,7 +165,7 @@ impl CodeFailures {
         extent: Extent,
         origin: u64,
     ) -> impl Iterator<Item = Lba> {
-        // Nearly all sectors are read whatever their class and their zeroes.
+        // Where all sectors are alike, nearly all are read whatever their zeroes.
         let most = self.table.first_fails_max(ZeroForcing::None);
         let can_fail = extent.iter().filter(move |&lba| self.pass(lba, origin, 0) < most);
         can_fail.filter(move |&lba| {

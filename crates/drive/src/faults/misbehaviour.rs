@@ -199,7 +199,8 @@ impl Misbehaviour {
             match after {
                 Some(after) if u64::from(after) <= budget => rotations = rotations.max(after),
                 Some(_) => unknown.push(at),
-                None if code.ends_within(budget) => damaged.push(at),
+                // A read that may not retry has not tried everything, whatever there is.
+                None if budget > 0 && code.ends_within(budget) => damaged.push(at),
                 None => unknown.push(at),
             }
         }

@@ -53,7 +53,8 @@ pub fn rate_under(tail: ZeroTail, failure_rate: f64) -> f64 {
 }
 
 impl Faults {
-    /// The probability that the first pass over a sector with this tail fails and a retry mends it, bursts apart.
+    /// The probability that the first pass over a sector with this tail fails and a retry mends it, bursts apart; by a table, that
+    /// the first pass fails.
     pub fn retry_rate_under(&self, tail: ZeroTail) -> f64 {
         if let Some(ecc) = self.ecc {
             return ecc.first_pass_rate(tail);

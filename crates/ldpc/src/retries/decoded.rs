@@ -1,4 +1,6 @@
 //! The same tries with the decoder itself, sector by sector: what the table is checked against.
+//!
+//! Passes that are averaged are one pass here, too, with the noise that the model gives their mean: RT1 is not checked.
 
 use levelhead_stats::{Normal, Rng};
 
@@ -65,6 +67,7 @@ fn gauss(rng: &mut Rng, deviation: f64) -> f64 {
     if deviation <= 0.0 {
         return 0.0;
     }
-    // The middle of the number's 2^-53, so that neither end of the law is reached.
-    Normal { mean: 0.0, deviation }.quantile((rng.unit() + f64::EPSILON / 4.0).min(1.0))
+    // Neither end of the law is drawn.
+    let uniform = rng.unit().clamp(f64::EPSILON / 4.0, 1.0 - f64::EPSILON / 2.0);
+    Normal { mean: 0.0, deviation }.quantile(uniform)
 }

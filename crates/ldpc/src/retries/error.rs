@@ -15,7 +15,7 @@ pub(super) const CLASSES_MAX: usize = 1_024;
 pub(super) const TITLE: &str = "levelhead retry table 1";
 
 /// The most bytes of a file that is read as a table.
-pub(super) const TEXT_MAX: usize = 4 << 20;
+pub const TEXT_MAX: usize = 4 << 20;
 
 /// Why a text is no table.
 #[derive(Clone, Debug, PartialEq)]

@@ -37,7 +37,7 @@ mod table;
 mod text;
 
 pub use decoded::DecodedRetries;
-pub use error::{STEPS_MAX, TableError};
+pub use error::{STEPS_MAX, TEXT_MAX, TableError};
 pub use model::{RetryError, RetryModel, Step};
 pub use table::{RetryTable, ShownStep};
 

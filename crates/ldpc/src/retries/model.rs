@@ -52,11 +52,21 @@ const POINTS: u32 = 6;
 /// The farthest points, in standard deviations. Beyond them are 1.2e-15 of the sectors.
 const POINT_LAST: u32 = 8;
 
+/// The least noise that is looked at, as a share of that at which half of the sectors fail.
+const NOISE_LEAST: f64 = 0.25;
+
 /// What no drive's tries can be.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RetryError {
     /// No failure rate of a first pass.
     FailureRate(f64),
+    /// Heads wander too far for so few failures.
+    Unreachable {
+        /// The failure rate asked for.
+        failure_rate: f64,
+        /// The share of first passes that fail because no amplitude is left.
+        least: f64,
+    },
     /// No standard deviation of an offset.
     Offset(f64),
     /// None, or too many steps.
@@ -81,11 +91,15 @@ impl fmt::Display for RetryError {
             Self::FailureRate(rate) => {
                 write!(f, "the failure rate of a first pass is 1e-12 to 0.4, not {rate}")
             }
+            Self::Unreachable { failure_rate, least } => write!(
+                f,
+                "with these offsets {least:.1e} of the first passes are beside the track: they cannot fail at {failure_rate}"
+            ),
             Self::Offset(offset) => write!(
                 f,
                 "the standard deviation of an offset is 0% to {}% of the track pitch, not {}%",
-                OFFSET_MAX * 100.0,
-                offset * 100.0
+                percent(OFFSET_MAX),
+                percent(*offset)
             ),
             Self::StepCount(count) => {
                 write!(f, "a drive tries 1 to {STEPS_MAX} steps, not {count}")
@@ -111,7 +125,7 @@ impl fmt::Display for RetryError {
             Self::Aim(aim) => write!(
                 f,
                 "a step aims -50% to 50% of the track pitch beside the track, not {}%",
-                aim * 100.0
+                percent(*aim)
             ),
             Self::Iterations(iterations) => {
                 let known: Vec<String> =
@@ -222,8 +236,13 @@ impl RetryModel {
             let at = |w: &Point| w.share * step_fails(self.steps[0], fit, sigma, w.at, &pass);
             written.iter().map(at).sum()
         };
-        // Rates grow with the noise. The middle of a curve is above every rate that is taken, offsets or not.
-        let (mut low, mut high) = (fit.centre * 0.25, fit.centre);
+        // Rates grow with the noise. The middle of a curve is above every rate that is taken, offsets or not; far below it only
+        // passes fail of which hardly any amplitude is left.
+        let (mut low, mut high) = (fit.centre * NOISE_LEAST, fit.centre);
+        let (failure_rate, least) = (self.failure_rate, rate(low));
+        if least >= failure_rate {
+            return Err(RetryError::Unreachable { failure_rate, least });
+        }
         for _ in 0..60 {
             let middle = low.midpoint(high);
             if rate(middle) < self.failure_rate { low = middle } else { high = middle }
@@ -270,6 +289,11 @@ impl RetryModel {
         Ok(RetryTable::from_parts(name, steps.collect(), classes?)
             .expect("probabilities of a model are those of a table"))
     }
+}
+
+/// A share in percent, without what binary fractions add.
+fn percent(share: f64) -> f64 {
+    (share * 1e8).round() / 1e6
 }
 
 /// The probability that a step fails, over the offsets of its pass.

@@ -20,7 +20,9 @@ pub struct RetryTable {
     name: String,
     steps: Vec<TableStep>,
     classes: Vec<Class>,
-    /// For each class, the shares of those before it and its own.
+    /// What the shares add up to: 1 but for rounding.
+    total: f64,
+    /// For each class, the shares of those before it and its own, of that sum.
     shares: Vec<f64>,
     /// By level: the largest probability, of all classes, that the first pass fails.
     first_max: [f64; 4],
@@ -99,7 +101,7 @@ impl RetryTable {
         let first_max = std::array::from_fn(|level| {
             classes.iter().map(|class| class.fails[0][level]).fold(0.0, f64::max)
         });
-        Ok(Self { name: name.to_owned(), steps, classes, shares, first_max })
+        Ok(Self { name: name.to_owned(), steps, classes, total: sum, shares, first_max })
     }
 
     /// What it is called: a shipped table's name, or where it was read from.
@@ -137,7 +139,7 @@ impl RetryTable {
 
     /// The share of sectors in a class.
     pub fn share(&self, class: usize) -> f64 {
-        self.classes[class].share
+        self.classes[class].share / self.total
     }
 
     /// The probability that a step fails on a sector of this class.
@@ -153,7 +155,12 @@ impl RetryTable {
     /// The share of sectors on which all steps up to this one fail.
     pub fn all_fail(&self, level: ZeroForcing, step: usize) -> f64 {
         let of = |class: &Class| class.share * self.class_fails(class, level, step);
-        self.classes.iter().map(of).sum()
+        self.classes.iter().map(of).sum::<f64>() / self.total
+    }
+
+    /// The last step that costs no revolution, of those with which a drive begins: it ends the first pass.
+    pub fn first_pass_end(&self) -> usize {
+        self.steps[1..].iter().take_while(|step| step.revolutions == 0).count()
     }
 
     /// The probability that all steps up to this one fail on a sector of a class.
@@ -173,7 +180,7 @@ impl RetryTable {
     /// The mean number of revolutions of a read of one sector, of those whose first pass fails: up to the step that
     /// mends it, or to the last one. Nothing if no first pass fails.
     pub fn revolutions_mean(&self, level: ZeroForcing) -> Option<f64> {
-        let first = self.all_fail(level, 0);
+        let first = self.all_fail(level, self.first_pass_end());
         let later = 1..self.steps.len();
         let sum: f64 = later
             .map(|step| f64::from(self.steps[step].revolutions) * self.all_fail(level, step - 1))

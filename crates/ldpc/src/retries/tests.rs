@@ -20,6 +20,28 @@ fn equal_sectors_fail_as_the_curves_say() {
     assert!((table.all_fail(ZeroForcing::None, 0) / 5e-3 - 1.0).abs() < 1e-9);
 }
 
+#[test]
+fn first_passes_fail_at_the_rate_asked_for_or_none_is_given() {
+    let mut refused = 0;
+    for failure_rate in [1e-12, 1e-6, 5e-3, 0.4] {
+        for offset in [0.0, 0.01, 0.04, 0.08, 0.2] {
+            let model = RetryModel { failure_rate, ..model(offset, offset) };
+            match model.table("t") {
+                Ok(table) => {
+                    let seen = table.all_fail(ZeroForcing::None, 0) / failure_rate;
+                    assert!((seen - 1.0).abs() < 1e-6, "{failure_rate} {offset}: {seen}");
+                }
+                Err(RetryError::Unreachable { least, .. }) => {
+                    assert!(least >= failure_rate && offset > 0.04, "{failure_rate} {offset}");
+                    refused += 1;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+    assert!((3..8).contains(&refused), "{refused}");
+}
+
 /// 200,000 sectors and passes drawn one by one, which knows of no class and no sum. Four standard errors.
 #[test]
 fn wandering_heads_fail_as_offsets_drawn_one_by_one_do() {
@@ -86,7 +108,8 @@ fn more_iterations_on_the_same_samples_count_once() {
     for (step, law) in [(0, 0.5), (1, 0.2), (2, 0.02)] {
         assert!((same.all_fail(ZeroForcing::None, step) - law).abs() < 1e-15);
     }
-    assert!((same.revolutions_mean(ZeroForcing::None).unwrap() - 3.0 * 0.2 / 0.5).abs() < 1e-15);
+    assert!((same.revolutions_mean(ZeroForcing::None).unwrap() - 3.0).abs() < 1e-15);
+    assert_eq!(same.first_pass_end(), 1);
     assert_eq!(same.revolutions_mean(ZeroForcing::B1024), None);
     let other = RetryTable::parse("other", &rows("1")).unwrap();
     assert_eq!([0, 1, 2].map(|step| other.pass(step)), [0, 1, 2]);
@@ -168,10 +191,13 @@ fn tables_that_cannot_be_are_refused_with_the_line() {
 fn no_text_is_a_panic() {
     let good = model(0.02, 0.02).table("t").unwrap().to_string();
     let short: String = good.lines().take(7).map(|line| format!("{line}\n")).collect();
+    let head = short.lines().find(|line| line.starts_with("class ")).unwrap();
+    let short = short.replacen(head, "class 1", 1);
+    assert!(RetryTable::parse("t", &short).is_ok());
     let mut rng = Streams::new(4).stream("texts");
     let (mut tables, mut refused) = (0, 0);
     for _ in 0..3_000 {
-        let mut bytes = short.replacen("class ", "class 1 #", 1).into_bytes();
+        let mut bytes = short.clone().into_bytes();
         for _ in 0..1 + rng.below(3) {
             let at = rng.below(bytes.len() as u64) as usize;
             match rng.below(4) {
@@ -185,7 +211,7 @@ fn no_text_is_a_panic() {
         match RetryTable::parse("t", &text) {
             Ok(table) => {
                 tables += 1;
-                assert!(table.all_fail(ZeroForcing::None, 0) <= 1.0);
+                assert!(table.all_fail(ZeroForcing::None, 0) <= 1.0 + 1e-12);
                 assert!(!table.to_string().contains("NaN"));
             }
             Err(error) => {
@@ -194,7 +220,7 @@ fn no_text_is_a_panic() {
             }
         }
     }
-    assert!(refused > 1_000, "{tables} tables");
+    assert!(refused > 300 && tables > 300, "{tables} tables, {refused} sentences");
 }
 
 #[test]

@@ -107,7 +107,9 @@ fn retry(ask: &Ask) -> Result<StudyPlan, String> {
 fn deviations(count: f64, law: f64, of: u64) -> f64 {
     let of = of as f64;
     let deviation = (of * law * (1.0 - law)).sqrt();
-    if deviation > 0.0 { (count - of * law) / deviation } else { 0.0 }
+    let off = count - of * law;
+    // Of what cannot be otherwise, one is infinitely far off.
+    if off.abs() > 0.0 { off / deviation } else { 0.0 }
 }
 
 /// A count for each step of the sectors on which it and all before it have failed.
