@@ -120,6 +120,23 @@ impl Form for Ecc {
     }
 }
 
+impl Faults {
+    /// Faults as texts have them, with retry tables by names of the caller's, files perhaps, besides those that come with the
+    /// program.
+    pub fn parse_with(
+        text: &str,
+        table: &dyn Fn(&str) -> Result<Ecc, String>,
+    ) -> Result<Self, ParseFaultsError> {
+        Self::parse_by(text, &|faults, key, value| {
+            if key != "ecc" {
+                return faults.set(key, value);
+            }
+            faults.ecc = Some(table(value).map_err(ParseFaultsError::new)?);
+            Ok(())
+        })
+    }
+}
+
 /// How often sectors have been written, where that matters.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Written(Runs<u32>);

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use levelhead_units::{Instant, Nanos, Ratio};
 
 use super::parts::{ParseFaultsError, Parsed, number, unit};
-use super::{Ecc, FaultKind, Faults, FaultsError};
+use super::{FaultKind, Faults, FaultsError};
 
 impl From<FaultsError> for ParseFaultsError {
     fn from(error: FaultsError) -> Self {
@@ -96,16 +96,16 @@ impl FromStr for Faults {
     type Err = ParseFaultsError;
 
     fn from_str(text: &str) -> Result<Self, ParseFaultsError> {
-        Self::parse_with(text, &|name| Ecc::read(name).map_err(|error| error.to_string()))
+        Self::parse_by(text, &Self::set)
     }
 }
 
+/// What sets one kind to the value that a text gives it.
+pub(super) type Set<'a> = dyn Fn(&mut Faults, &str, &str) -> Result<(), ParseFaultsError> + 'a;
+
 impl Faults {
-    /// The same with retry tables by names of the caller's, files perhaps, besides those that come with the program.
-    pub fn parse_with(
-        text: &str,
-        table: &dyn Fn(&str) -> Result<Ecc, String>,
-    ) -> Result<Self, ParseFaultsError> {
+    /// The same, where values are not what this module makes of them.
+    pub(super) fn parse_by(text: &str, set: &Set<'_>) -> Result<Self, ParseFaultsError> {
         let (mut faults, mut stated) = (Self::NONE, Vec::new());
         if text.trim() == "none" {
             return Ok(faults);
@@ -118,12 +118,8 @@ impl Faults {
                 )));
             };
             let (key, value) = (key.trim(), value.trim());
-            let set = if key == "ecc" {
-                table(value).map(|ecc| faults.ecc = Some(ecc)).map_err(ParseFaultsError::new)
-            } else {
-                faults.set(key, value)
-            };
-            set.map_err(|error| ParseFaultsError::new(format!("'{part}': {error}")))?;
+            set(&mut faults, key, value)
+                .map_err(|error| ParseFaultsError::new(format!("'{part}': {error}")))?;
             stated.push(key);
         }
         faults.check_stated(&stated)?;
