@@ -275,7 +275,9 @@ impl Attempt<'_> {
             return Ok(false);
         }
         let last = extent.end().get() - 1;
-        if geometry.group_of(extent.lba) != geometry.group_of(Lba::new(last)) {
+        // SP3. Behind the last sector of a group lie fixed units of the next one, whose bitmaps may not have been written yet.
+        let is_in_group = geometry.group_of(extent.lba) == geometry.group_of(Lba::new(last));
+        if !is_in_group || is_reserved(&geometry, extent.lba) {
             return Ok(false);
         }
         let (zone, from) = (geometry.unit_zone(), geometry.offset(extent.lba));
@@ -545,5 +547,35 @@ impl Attempt<'_> {
         assert_ne!(sum, Some(0), "0 is none");
         FieldsMut(self.change(lead, Kind::Sums, 0)?).put_u32(4 * at, sum.unwrap_or(0));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attempt::{Ground, RoomLeft};
+    use crate::cache::Cache;
+    use crate::made::wishes;
+    use crate::recent::Recent;
+
+    /// An extent that ended where a group does asked for the bitmap of the next one. Had nothing been taken there yet, it had never been
+    /// written, counted as lost, and so did the group.
+    #[test]
+    fn nothing_grows_into_a_group_of_which_nothing_was_taken() {
+        let new = crate::make(&wishes(4_096, 2)).unwrap();
+        let geometry = new.superblock.geometry;
+        let (mut cache, recent, lost) = (Cache::new(64), Recent::default(), Default::default());
+        for written in &new.first {
+            if let Ok(head) = crate::format::unit::Head::open(&written.bytes) {
+                cache.insert_read(head.lba, &head, *written.bytes);
+            }
+        }
+        let (superblock, room) = (&new.superblock, RoomLeft::default());
+        let ground = Ground { superblock, recent: &recent, room, cache: &mut cache, lost: &lost };
+        let mut attempt = Attempt::new(ground);
+        let next = geometry.group(GroupIdx(1));
+        assert_eq!(attempt.free_of(GroupIdx(1)), Ok(None), "nothing was taken of it");
+        assert_eq!(attempt.take_behind(Extent::new(next.lba, Sectors::new(3))), Ok(false));
+        assert_eq!(attempt.take_missing(), []);
     }
 }
