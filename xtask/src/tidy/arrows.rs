@@ -23,26 +23,27 @@ const HOUSE: &[(u8, &str, &str)] = &[
     (2, "fs", "block erasure"),
     (2, "drive", "block ldpc stats"),
     (2, "trace", "block stats"),
-    (3, "host", "array bytes drive block erasure stats trace"),
+    (3, "host", "array bytes drive block fleet erasure stats trace"),
     (3, "lab", "array bytes drive fs trace block planner sim ldpc fleet erasure stats"),
     (4, "fuse", "fs block"),
     (4, "nbd", "block"),
+    (4, "fleet-io", "fleet"),
     (4, "report", "stats"),
     (4, "metrics", ""),
     (
         5,
         "app",
-        "fuse nbd metrics report host lab array fs drive trace block planner sim ldpc fleet stats erasure",
+        "fuse nbd metrics report fleet-io host lab array fs drive trace block planner sim ldpc fleet stats erasure",
     ),
     (
         6,
         "cli",
-        "app fuse nbd metrics report host array fs drive trace block planner sim ldpc fleet stats erasure",
+        "app fuse nbd metrics report fleet-io host array fs drive trace block planner sim ldpc fleet stats erasure",
     ),
     (
         6,
         "bench",
-        "nbd report host lab array fs drive trace block planner sim ldpc fleet stats erasure",
+        "nbd report fleet-io host lab array fs drive trace block planner sim ldpc fleet stats erasure",
     ),
 ];
 
@@ -64,8 +65,8 @@ const BESIDE: &[(&str, &str)] = &[("array", "bytes")];
 
 /// Cores: the crates that see no clock, thread, socket, file or environment.
 pub(crate) const CORES: &[&str] = &[
-    "units", "stats", "erasure", "block", "planner", "sim", "ldpc", "bytes", "drive", "array",
-    "fs", "trace",
+    "units", "stats", "erasure", "block", "planner", "sim", "ldpc", "fleet", "bytes", "drive",
+    "array", "fs", "trace",
 ];
 
 /// Outside crates for programs alone: terminals, arguments, errors that only a person reads.
@@ -282,7 +283,7 @@ mod tests {
         check_planted("erasure", "levelhead-stats", Dev, &[]);
         check_planted("host", "levelhead-drive", Normal, &[]);
         check_planted("cli", "levelhead-sim", Normal, &[]);
-        let cli = "cli must not use lab; it may use: units app fuse nbd metrics report host array fs \
+        let cli = "cli must not use lab; it may use: units app fuse nbd metrics report fleet-io host array fs \
                    drive trace block planner sim ldpc fleet stats erasure";
         check_planted("cli", "levelhead-lab", Normal, &[cli]);
         let unknown = "array uses vault, which is not in the table of the house";
@@ -304,7 +305,7 @@ mod tests {
         let mut tree = Tree::planted();
         tree.packages[0].name = "bench".into();
         let tree = tree.with_dependency("units", "levelhead-app", DependencyKind::Normal);
-        let want = "arrow: bench must not use app; it may use: units nbd report host lab array fs \
+        let want = "arrow: bench must not use app; it may use: units nbd report fleet-io host lab array fs \
                     drive trace block planner sim ldpc fleet stats erasure";
         let ends = |line: &&String| line.contains("bench uses app") || line.ends_with(want);
         assert!(tree.findings().iter().any(|line| ends(&line)), "{:?}", tree.findings());

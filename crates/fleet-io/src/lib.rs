@@ -1,0 +1,3 @@
+//! Files of fleets: Parquet and CSV become slices of columns, a row group at a time, and what is made up becomes files.
+
+#![forbid(unsafe_code)]

@@ -1,0 +1,1 @@
+//! A fleet's hours in one pass, as summaries that merge; tables and figures from them.

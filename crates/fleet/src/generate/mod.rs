@@ -1,0 +1,1 @@
+//! Made-up fleets: hours tables after the field study, and healthy or sick groups for detectors.

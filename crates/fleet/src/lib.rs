@@ -1,0 +1,21 @@
+//! Which drives are slow, how often, for how long, and why: of a whole fleet in its records, and of one host as it runs.
+//!
+//! ```text
+//!   hours table --> slowdown --> analysis: a summary of each part, merged --> tables and figures
+//!   samples     --> detect: windows of five minutes, member against members --> verdicts <-- watch: the same of this host
+//!   pages       --> smart --> erc: what a drive does about errors, in the light of its redundancy
+//! ```
+//!
+//! No file, clock, thread or column format: what is read comes as slices or texts, time as an argument.
+
+#![forbid(unsafe_code)]
+
+pub mod analysis;
+pub mod detect;
+pub mod erc;
+pub mod generate;
+mod slowdown;
+pub mod smart;
+pub mod watch;
+
+pub use slowdown::{Hours, median_of};

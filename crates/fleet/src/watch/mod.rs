@@ -1,0 +1,1 @@
+//! The verdicts of one host as it runs: `handle_sample` and `poll`.
