@@ -151,6 +151,7 @@ pub(crate) fn probability(text: &str) -> Result<f64, String> {
 /// A step of a drive's retries: `revolutions=1,aim=-3%,averaged=1,iterations=50`.
 pub(crate) fn retry_step(text: &str) -> Result<Step, String> {
     let mut step = Step::FIRST;
+    let mut seen = Vec::new();
     for part in text.split(',') {
         let expected = || {
             format!(
@@ -158,6 +159,10 @@ pub(crate) fn retry_step(text: &str) -> Result<Step, String> {
             )
         };
         let (key, value) = part.split_once('=').ok_or_else(expected)?;
+        if seen.contains(&key.trim()) {
+            return Err(format!("'{}' is there twice", key.trim()));
+        }
+        seen.push(key.trim());
         let whole = || value.trim().parse::<u32>().map_err(|_| expected());
         match key.trim() {
             "revolutions" => step.revolutions = whole()?,

@@ -418,4 +418,42 @@ mod tests {
             assert_eq!(shows(kind, &without), good, "{kind} shows where it is off");
         }
     }
+
+    /// What a drive shows of its retry table: which sectors fail, and what their retries come to.
+    fn shows_code(map: &Misbehaviour) -> String {
+        let one = |n: u64| {
+            let unread = map.first_pass(extent(n, 9), &Tails::default(), n);
+            let retry = map.retry(extent(n, 9), &Tails::default(), n, unread.clone(), None);
+            format!("{unread:?} {retry:?}")
+        };
+        (0..3_000).map(one).collect()
+    }
+
+    /// A table stands alone for the kinds that it takes the place of, and hangs on none of the others, nor on a change of them.
+    #[test]
+    fn a_table_shows_and_none_changes_it() {
+        let alone = Faults { ecc: super::super::Ecc::shipped("wander-4"), ..Faults::NONE };
+        let Faults { retry_rate, adjacency, bursts, rotations, hard_rate, .. } = Faults::NONE;
+        let beside = Faults {
+            ecc: alone.ecc,
+            bursts,
+            rotations,
+            zero_tails: Faults::NONE.zero_tails,
+            ..every_kind()
+        };
+        let beside = Faults { retry_rate, adjacency, hard_rate, ..beside };
+        let mut map = new(&alone, 5);
+        let first = shows_code(&map);
+        assert_ne!(first, shows_code(&new(&Faults::NONE, 5)));
+        assert_eq!(first, shows_code(&new(&beside, 5)));
+        // Written again, sectors have other classes; and keep them when other faults come.
+        map.mend(extent(0, 3_009), &Silent::Nothing);
+        let written = shows_code(&map);
+        assert_ne!(written, first);
+        map.change(Instant::ZERO, &beside);
+        assert_eq!(shows_code(&map), written);
+        map.change(Instant::ZERO, &Faults::NONE);
+        map.change(Instant::ZERO, &alone);
+        assert_eq!(shows_code(&map), written, "what was written is known still");
+    }
 }
