@@ -33,6 +33,7 @@
 mod bed;
 mod eraid;
 mod files;
+mod fleet;
 mod interval;
 mod iraw;
 mod lec;
@@ -117,8 +118,14 @@ impl Ask {
 
 /// Every study, in the order of the papers.
 pub fn all() -> Vec<Study> {
-    let papers =
-        [eraid::studies(), toleraid::studies(), lec::studies(), sdhdd::studies(), iraw::studies()];
+    let papers = [
+        eraid::studies(),
+        toleraid::studies(),
+        fleet::studies(),
+        lec::studies(),
+        sdhdd::studies(),
+        iraw::studies(),
+    ];
     let ours = [level::studies(), writes::studies(), vec![rebuild::REBUILD]];
     [papers.concat(), ours.concat()].concat()
 }

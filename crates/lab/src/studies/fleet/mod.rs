@@ -1,0 +1,9 @@
+//! Studies of fleets: what the field's drives are like, and what that makes of an array.
+
+mod field;
+
+use super::Study;
+
+pub(super) fn studies() -> Vec<Study> {
+    field::studies()
+}
