@@ -174,7 +174,8 @@ impl Drives {
                     let models = if self == Self::Mixed { Models::draw(rng) } else { models };
                     let command = draw(&models.recoveries, rng);
                     let sector = 1.0 - (1.0 - command).powf(1.0 / READ_SECTORS);
-                    format!("retry-rate={sector:e},rotations=3,adjacency=2,field={HOUR}s/40%")
+                    let percent = sector * 100.0;
+                    format!("retry-rate={percent:.12}%,rotations=3,adjacency=2,field={HOUR}s/40%")
                 }
             };
             text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -262,6 +263,14 @@ mod tests {
         assert!((0.004..0.012).contains(&share(2e-2)), "{}", share(2e-2));
         let reads: f64 = (0..n).map(|_| draw(&READS, &mut rng)).sum::<f64>() / f64::from(n);
         assert!((13.0..17.0).contains(&reads), "{reads}");
+    }
+
+    #[test]
+    fn every_array_of_the_field_can_be_had() {
+        for seed in 0..300 {
+            let mut rng = Streams::new(seed).stream("faults");
+            assert!(Drives::ALL.iter().all(|drives| drives.faults(&mut rng).len() == DRIVES));
+        }
     }
 
     #[test]
