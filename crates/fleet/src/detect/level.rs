@@ -41,6 +41,7 @@ struct Member {
     history: History,
     windows: u64,
     best: f64,
+    best_at: (usize, f64, f64, f64),
     decided: Option<(i64, u64)>,
     is_slow: bool,
 }
@@ -61,10 +62,15 @@ impl Level {
             history: History::new(&lengths),
             windows: 0,
             best: 0.0,
+            best_at: (0, 0.0, 0.0, 0.0),
             decided: None,
             is_slow: false,
         };
         Self { options, members: vec![member; member_count], sigma: f64::NAN }
+    }
+    /// Where.
+    pub fn bests_at(&self) -> Vec<(usize, f64, f64, f64)> {
+        self.members.iter().map(|m| m.best_at).collect()
     }
     /// Largest scores so far.
     pub fn bests(&self) -> Vec<f64> {
@@ -109,7 +115,10 @@ impl Detector for Level {
                     .sqrt();
                 let score = m / sd;
                 if m > self.options.ratio_min.ln() {
-                    member.best = member.best.max(score);
+                    if score > member.best {
+                        member.best = score;
+                        member.best_at = (*hours, member.windows as f64 / 12.0, m.exp(), sigma);
+                    }
                     if score > self.options.threshold {
                         member.is_slow = true;
                         member.decided.get_or_insert((at + WINDOW, member.windows));
