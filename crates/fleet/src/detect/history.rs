@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use super::peers;
 
 /// The last values, the longest span of them kept.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct History {
     values: VecDeque<f64>,
     spans: Vec<Span>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Span {
     length: usize,
     sorted: Vec<f64>,

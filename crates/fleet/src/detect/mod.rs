@@ -19,11 +19,11 @@ mod gather;
 mod history;
 mod judge;
 mod level;
-//mod mad;
-//mod median_ratio;
+mod mad;
+mod median_ratio;
 mod peers;
-//mod regression;
-//mod tukey;
+mod regression;
+mod tukey;
 
 use std::fmt;
 use std::str::FromStr;
@@ -31,6 +31,10 @@ use std::str::FromStr;
 pub use gather::{Gather, GatherError, Recording, Sample, Window};
 pub use judge::{Label, Row, Score, cut, detect, score};
 pub use level::{Level, Options};
+pub use mad::Mad;
+pub use median_ratio::MedianRatio;
+pub use regression::Regression;
+pub use tukey::Tukey;
 
 /// Seconds of a window.
 pub const WINDOW: i64 = 300;
@@ -97,3 +101,73 @@ pub trait Detector {
     fn findings(&self) -> Vec<Finding>;
 }
 
+/// A detector by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// See [`Level`].
+    Level,
+    /// See [`MedianRatio`].
+    MedianRatio,
+    /// See [`Mad`].
+    Mad,
+    /// See [`Tukey`].
+    Tukey,
+    /// See [`Regression`].
+    Regression,
+}
+
+impl Kind {
+    /// All of them, this project's own first.
+    pub const ALL: [Self; 5] =
+        [Self::Level, Self::MedianRatio, Self::Mad, Self::Tukey, Self::Regression];
+
+    /// The name by which it is asked for.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Level => "level",
+            Self::MedianRatio => "median-ratio",
+            Self::Mad => "mad",
+            Self::Tukey => "tukey",
+            Self::Regression => "regression",
+        }
+    }
+
+    /// A detector for a group of so many members, which has seen nothing yet.
+    pub fn detector(self, member_count: usize) -> Box<dyn Detector> {
+        match self {
+            Self::Level => Box::new(Level::new(member_count, Options::FROZEN)),
+            Self::MedianRatio => Box::new(MedianRatio::new(member_count)),
+            Self::Mad => Box::new(Mad::new(member_count)),
+            Self::Tukey => Box::new(Tukey::new(member_count)),
+            Self::Regression => Box::new(Regression::new(member_count)),
+        }
+    }
+
+    /// The rule and each of its constants, as text of several lines.
+    pub fn explain(self) -> String {
+        match self {
+            Self::Level => Options::FROZEN.explain(),
+            Self::MedianRatio => median_ratio::explain(),
+            Self::Mad => mad::explain(),
+            Self::Tukey => tukey::explain(),
+            Self::Regression => regression::explain(),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().map(|kind| kind.name()).collect();
+            format!("no detector is called '{name}', but {}", names.join(", "))
+        })
+    }
+}
