@@ -18,7 +18,7 @@
 //! slow members of a small group would swell a spread over all its readings and hide themselves. `EXCURSION` is what a
 //! healthy member may differ by for a day, `LASTING` for ever: without them quiet groups would accuse every difference.
 //!
-//! A slow member is fine again when its medians over all of [`RECOVERY_HOURS`] are below [`RECOVERY_RATIO`]; what was before these
+//! A slow member is fine again when its medians over all of `RECOVERY_HOURS` are below `RECOVERY_RATIO`; what was before these
 //! hours is forgotten then.
 //!
 //! ```text
@@ -33,9 +33,11 @@
 //!
 //! # References
 //!
-//! - `[PERSEUS23]` for the records on which the constants were frozen; `docs/detect.md` for what they find.
+//! - `[PERSEUS]` for the records on which the constants were frozen; `docs/detect.md` for what they find.
 
 mod codec;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 
@@ -48,10 +50,10 @@ use crate::median_of;
 const SPANS: usize = 7;
 
 /// The hours of which all must look fine before a slow member is called fine again: spans that there are.
-pub const RECOVERY_HOURS: [usize; 3] = [3, 6, 9];
+const RECOVERY_HOURS: [usize; 3] = [3, 6, 9];
 
 /// What a median must be below then: latency over the peers'.
-pub const RECOVERY_RATIO: f64 = 1.05;
+const RECOVERY_RATIO: f64 = 1.05;
 
 /// Hours of a block: a day of the records on which the constants were frozen.
 const BLOCK_HOURS: usize = 3;

@@ -1,7 +1,8 @@
 //! Which points are normal, and the upper bound of their latency at a load.
 
-/// How near neighbours are, in standard deviations of either axis.
-pub(super) const EPS: f64 = 0.125;
+/// How near neighbours are, in standard deviations of either axis. PERSEUS takes 0.125 for samples of 15 s; windows are 20 times fewer,
+/// and as many neighbours are in a circle of about 20 times its area.
+pub(super) const EPS: f64 = 0.5;
 /// How many points, itself among them, a core point has so near.
 pub(super) const NEIGHBOURS: usize = 5;
 /// Degree of the polynomial.

@@ -1,6 +1,6 @@
 //! `regression`: latency against load, day by day, after PERSEUS.
 //!
-//! `[PERSEUS23]` fits the latency of a host's drives on their throughput each day and counts how long and how far a drive is above
+//! `[PERSEUS]` fits the latency of a host's drives on their throughput each day and counts how long and how far a drive is above
 //! the fit's upper bound. Here a day's windows of all members are points of load and latency:
 //!
 //! ```text
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A window of five minutes is one of PERSEUS's events of 20 samples, and the scores and bounds are those published with it.
-//! What differs: the paper's principal components only turn the plane in which DBSCAN measures distances, and are left out; of equal
+//! What differs: neighbours of DBSCAN are further apart, as there are 20 times fewer points; the paper's principal components only turn the plane in which DBSCAN measures distances, and are left out; of equal
 //! clusters the one of the lower latency is normal; a point beyond the loads of the normal ones is judged as at the
 //! nearest of them. A day ends at midnight UTC and is judged when the next one's first window comes.
 
