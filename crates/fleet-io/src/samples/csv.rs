@@ -72,15 +72,7 @@ pub(super) fn read(path: &Path, is_packed: bool) -> Result<Vec<Recording>, ReadE
         });
         added.map_err(|why| ReadError::at(path, lines.number, why))?;
     }
-    Ok(into_recordings(groups))
-}
-
-/// The recordings of groups, ordered by name, numbers in names by value.
-pub(super) fn into_recordings(groups: BTreeMap<String, Gather>) -> Vec<Recording> {
-    let mut recordings: Vec<Recording> =
-        groups.into_iter().map(|(group, gather)| gather.finish(&group)).collect();
-    recordings.sort_by_cached_key(|recording| Gather::order_of(&recording.group));
-    recordings
+    Ok(groups.into_iter().map(|(group, gather)| gather.finish(&group)).collect())
 }
 
 #[derive(Clone, Copy)]

@@ -17,7 +17,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use levelhead_fleet::detect::Recording;
+use levelhead_fleet::detect::{Gather, Recording};
 
 use crate::ReadError;
 
@@ -47,6 +47,7 @@ pub fn read_recordings(path: &Path) -> Result<Vec<Recording>, ReadError> {
             recordings.push(recording);
         }
     }
+    recordings.sort_by_cached_key(|recording| Gather::order_of(&recording.group));
     Ok(recordings)
 }
 
