@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use levelhead_fleet::detect::{
     Kind, Label, Recording, Score, Verdict, cut, detect, score,
 };
-use levelhead_fleet_io::samples::{read_labels, read_recordings};
+use levelhead_fleet_io::samples::{Labels, read_recordings};
 
 fn perseus(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/fleet/perseus");
@@ -24,7 +24,7 @@ struct Cluster {
 
 fn cluster(name: &str) -> Option<Cluster> {
     let path = perseus(&format!("{name}.parquet"))?;
-    let labels = read_labels(&perseus("slow_drives.csv")?, Some(name)).unwrap();
+    let labels = Labels::read(&perseus("slow_drives.csv")?).unwrap().of_cluster(name);
     Some(Cluster { recordings: read_recordings(&path).unwrap(), labels })
 }
 

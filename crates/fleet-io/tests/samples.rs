@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use levelhead_fleet::detect::{Label, Recording};
-use levelhead_fleet_io::samples::{HEADER, read_labels, read_recordings};
+use levelhead_fleet_io::samples::{HEADER, Labels, read_recordings};
 use levelhead_stats::Streams;
 use parquet::data_type::{ByteArray, ByteArrayType, FloatType, Int32Type, Int64Type};
 use parquet::file::properties::WriterProperties;
@@ -191,7 +191,7 @@ fn no_text_makes_the_readers_panic() {
             }
             let path = written(folder.path(), "x.csv", &other);
             let _ = read_recordings(&path);
-            let _ = read_labels(&path, None);
+            let _ = Labels::read(&path);
         }
     }
 }
@@ -202,12 +202,15 @@ fn labels_are_those_of_the_cluster() {
     let text = "cluster,host,workload,disk_id\nA,host_1,x,disk2\nB,host_1,x,disk3\n";
     let path = written(folder.path(), "l.csv", text);
     let label = |drive: &str| Label { group: "host_1".to_owned(), drive: drive.to_owned() };
-    assert_eq!(read_labels(&path, Some("B")).unwrap(), [label("disk3")]);
-    assert_eq!(read_labels(&path, None).unwrap(), [label("disk2"), label("disk3")]);
-    let path = written(folder.path(), "l.csv", "group,drive\nhost_1,disk2\nx\n");
-    let text = read_labels(&path, None).unwrap_err().to_string();
+    let labels = Labels::read(&path).unwrap();
+    assert_eq!(labels.of_cluster("B"), [label("disk3")]);
+    assert_eq!(labels.of_cluster("C"), [label("disk2"), label("disk3")]);
+    let refused = |text: &str| {
+        let path = written(folder.path(), "l.csv", text);
+        Labels::read(&path).unwrap_err().to_string()
+    };
+    let text = refused("group,drive\nhost_1,disk2\nx\n");
     assert!(text.ends_with("l.csv: line 3: 1 fields instead of 2"), "{text}");
-    let path = written(folder.path(), "l.csv", "host\n");
-    let text = read_labels(&path, Some("A")).unwrap_err().to_string();
+    let text = refused("host\n");
     assert!(text.ends_with("l.csv: line 1: there is no column disk_id and no drive"), "{text}");
 }

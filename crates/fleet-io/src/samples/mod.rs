@@ -22,7 +22,7 @@ use levelhead_fleet::detect::{Gather, Recording};
 use crate::ReadError;
 
 pub use csv::HEADER;
-pub use labels::read_labels;
+pub use labels::Labels;
 
 /// The groups of a file, or of all files of a folder that hold samples, ordered by name, numbers in names by value.
 ///
