@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use levelhead_fleet::detect::{
-    Kind, Label, Recording, Score, Verdict, cut, detect, score,
+    Kind, Label, Level, Options, Recording, Score, Verdict, cut, detect, score,
 };
+use levelhead_fleet::median_of;
 use levelhead_fleet_io::samples::{Labels, read_recordings};
+use levelhead_stats::Streams;
 
 fn perseus(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/fleet/perseus");
@@ -119,5 +121,89 @@ fn the_original_files_become_the_windows_of_the_compact_form() {
                 .collect()
         };
         assert_eq!(slow(original), slow(compact));
+    }
+}
+
+/// How much louder a cluster's noise is made: each window's distance of a drive's log latency from its own median, over the group's
+/// median, times this.
+fn louder(recording: &Recording, factor: f64) -> Recording {
+    let mut recording = recording.clone();
+    let mut distances: Vec<Vec<f64>> = vec![Vec::new(); recording.drives.len()];
+    for window in &mut recording.windows {
+        let mut logs: Vec<f64> = window.members.iter().flatten().map(|reading| reading.latency_us.ln()).collect();
+        let middle = median_of(&mut logs);
+        for (reading, distances) in window.members.iter_mut().zip(&mut distances) {
+            if let Some(reading) = reading {
+                reading.latency_us = (reading.latency_us.ln() - middle).exp();
+                distances.push(reading.latency_us.ln());
+            }
+        }
+    }
+    for (drive, distances) in distances.iter_mut().enumerate() {
+        let own = median_of(distances);
+        for reading in recording.windows.iter_mut().filter_map(|window| window.members[drive].as_mut()) {
+            reading.latency_us = (own + factor * (reading.latency_us.ln() - own)).exp();
+        }
+    }
+    recording
+}
+
+fn judged(recordings: &[Recording], labels: &[Label], options: Options) -> Score {
+    let rows: Vec<_> = recordings
+        .iter()
+        .flat_map(|recording| detect(recording, &mut Level::new(recording.drives.len(), options)))
+        .collect();
+    score(&rows, labels)
+}
+
+/// Other clusters of the release are up to eight times as noisy.
+#[test]
+fn louder_noise_costs_time_and_no_drive() {
+    for name in ["cluster_A", "cluster_C"] {
+        let Some(Cluster { recordings, labels }) = cluster(name) else { return };
+        for (factor, false_max) in [(2.0, 0), (4.0, 0), (8.0, 1)] {
+            let loud: Vec<Recording> =
+                recordings.iter().map(|recording| louder(recording, factor)).collect();
+            let score = judged(&loud, &labels, Options::FROZEN);
+            println!("{name} times {factor}: {score:?}");
+            assert_eq!(score.missed, [], "{name} times {factor}");
+            assert!(score.false_ones.len() <= false_max, "{name} times {factor}: {score:?}");
+        }
+    }
+}
+
+/// Canary: a fixed bound alone accuses healthy drives of a loud cluster.
+#[test]
+fn without_scaling_a_loud_cluster_has_false_drives() {
+    let Some(Cluster { recordings, labels }) = cluster("cluster_A") else { return };
+    let loud: Vec<Recording> = recordings.iter().map(|recording| louder(recording, 4.0)).collect();
+    let options = Options { is_scaled: false, ..Options::FROZEN };
+    let score = judged(&loud, &labels, options);
+    assert!(score.false_ones.len() > 30, "{score:?}");
+}
+
+/// Of each drive one reading in twenty, of one in ten drives a whole day in five, and of a few everything.
+#[test]
+fn readings_days_and_drives_that_are_missing_cost_no_verdict() {
+    for name in ["cluster_A", "cluster_C"] {
+        let Some(Cluster { mut recordings, labels }) = cluster(name) else { return };
+        for (number, recording) in recordings.iter_mut().enumerate() {
+            let mut rng = Streams::new(17).stream(&format!("missing/{number}"));
+            for drive in 0..recording.drives.len() {
+                let label =
+                    Label { group: recording.group.clone(), drive: recording.drives[drive].clone() };
+                let loses_all = !labels.contains(&label) && rng.below(50) == 0;
+                let loses_days = rng.below(10) == 0;
+                for window in &mut recording.windows {
+                    let day = window.at / 86_400;
+                    let is_lost = loses_all || (loses_days && day % 5 == 0) || rng.below(20) == 0;
+                    if is_lost {
+                        window.members[drive] = None;
+                    }
+                }
+            }
+        }
+        let score = judged(&recordings, &labels, Options::FROZEN);
+        assert_eq!((score.found, score.false_ones.len()), (labels.len(), 0), "{score:?}");
     }
 }

@@ -162,6 +162,21 @@ struct LabelsJson {
     busy_hours_max: Option<f64>,
 }
 
+fn drive_json(row: &Row) -> DriveJson<'_> {
+    let finite = |value: f64| value.is_finite().then_some(value);
+    let finding = &row.finding;
+    DriveJson {
+        group: &row.group,
+        drive: &row.drive,
+        verdict: finding.verdict.name(),
+        ratio: finite(finding.ratio),
+        low: finite(finding.low),
+        high: finite(finding.high),
+        decided_at: finding.decided_at,
+        busy_hours: finding.decided_at.map(|_| finding.busy_hours),
+    }
+}
+
 fn names(labels: &[Label]) -> Vec<String> {
     labels.iter().map(|label| format!("{}/{}", label.group, label.drive)).collect()
 }
@@ -221,20 +236,6 @@ impl Show for Detected {
     }
 
     fn json(&self) -> String {
-        let finite = |value: f64| value.is_finite().then_some(value);
-        let drive = |row| {
-            let Row { group, drive, finding } = row;
-            DriveJson {
-                group,
-                drive,
-                verdict: finding.verdict.name(),
-                ratio: finite(finding.ratio),
-                low: finite(finding.low),
-                high: finite(finding.high),
-                decided_at: finding.decided_at,
-                busy_hours: finding.decided_at.map(|_| finding.busy_hours),
-            }
-        };
         let labels = self.score.as_ref().map(|score| LabelsJson {
             found: score.found,
             false_ones: names(&score.false_ones),
@@ -244,7 +245,7 @@ impl Show for Detected {
         });
         json::pretty(&Json {
             detector: self.detector.name(),
-            drives: self.rows.iter().map(drive).collect(),
+            drives: self.rows.iter().map(drive_json).collect(),
             labels,
         })
         .expect("these are plain values")
