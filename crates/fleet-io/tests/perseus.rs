@@ -130,7 +130,8 @@ fn louder(recording: &Recording, factor: f64) -> Recording {
     let mut recording = recording.clone();
     let mut distances: Vec<Vec<f64>> = vec![Vec::new(); recording.drives.len()];
     for window in &mut recording.windows {
-        let mut logs: Vec<f64> = window.members.iter().flatten().map(|reading| reading.latency_us.ln()).collect();
+        let mut logs: Vec<f64> =
+            window.members.iter().flatten().map(|reading| reading.latency_us.ln()).collect();
         let middle = median_of(&mut logs);
         for (reading, distances) in window.members.iter_mut().zip(&mut distances) {
             if let Some(reading) = reading {
@@ -141,7 +142,9 @@ fn louder(recording: &Recording, factor: f64) -> Recording {
     }
     for (drive, distances) in distances.iter_mut().enumerate() {
         let own = median_of(distances);
-        for reading in recording.windows.iter_mut().filter_map(|window| window.members[drive].as_mut()) {
+        for reading in
+            recording.windows.iter_mut().filter_map(|window| window.members[drive].as_mut())
+        {
             reading.latency_us = (own + factor * (reading.latency_us.ln() - own)).exp();
         }
     }
@@ -190,8 +193,10 @@ fn readings_days_and_drives_that_are_missing_cost_no_verdict() {
         for (number, recording) in recordings.iter_mut().enumerate() {
             let mut rng = Streams::new(17).stream(&format!("missing/{number}"));
             for drive in 0..recording.drives.len() {
-                let label =
-                    Label { group: recording.group.clone(), drive: recording.drives[drive].clone() };
+                let label = Label {
+                    group: recording.group.clone(),
+                    drive: recording.drives[drive].clone(),
+                };
                 let loses_all = !labels.contains(&label) && rng.below(50) == 0;
                 let loses_days = rng.below(10) == 0;
                 for window in &mut recording.windows {

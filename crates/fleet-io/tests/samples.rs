@@ -33,8 +33,9 @@ fn compact(path: &Path, schema: &str) {
         let mut group = writer.next_row_group().unwrap();
         let rows = 6;
         let minutes: Vec<i64> = (0..rows).map(|row| 600 + 60 * (row / 2)).collect();
-        let disks: Vec<ByteArray> =
-            (0..rows).map(|row| ByteArray::from(format!("disk{}", row % 2 + 1).into_bytes())).collect();
+        let disks: Vec<ByteArray> = (0..rows)
+            .map(|row| ByteArray::from(format!("disk{}", row % 2 + 1).into_bytes()))
+            .collect();
         let hosts = vec![ByteArray::from(host); rows as usize];
         let latencies = [100.0_f32, 200.0, 0.0, 220.0, 130.0, 240.0];
         let loads = [10.0_f32; 6];
@@ -162,7 +163,10 @@ fn lines_are_refused_with_their_number() {
     };
     assert_eq!(after("1,g,a,1"), "../w.csv: line 3: 4 fields instead of 5");
     assert_eq!(after("x,g,a,1,1"), "../w.csv: line 3: ts 'x' is no whole number of seconds");
-    assert_eq!(after("1,g,a,fast,1"), "../w.csv: line 3: latency_us 'fast' is no number and not NA");
+    assert_eq!(
+        after("1,g,a,fast,1"),
+        "../w.csv: line 3: latency_us 'fast' is no number and not NA"
+    );
     assert_eq!(after("-1,g,a,1,1"), "../w.csv: line 3: the time -1 is not from 0 to 68719476736");
     let long = "9".repeat(2000);
     assert_eq!(after(&long), "../w.csv: line 3: the line is longer than 1024 bytes");

@@ -54,7 +54,8 @@ pub fn detect(ask: &Detect, progress: &dyn Progress) -> Result<Detected, AppErro
     };
     let sources = read_sources(&ask.files, progress)?;
     let names = sources.iter().flat_map(|source| &source.recordings);
-    let is_clear = names.clone().map(|group| &group.group).collect::<BTreeSet<_>>().len() == names.clone().count();
+    let is_clear = names.clone().map(|group| &group.group).collect::<BTreeSet<_>>().len()
+        == names.clone().count();
     let task = progress.begin("groups", names.count() as u64);
     let (mut rows, mut labelled, mut done) = (Vec::new(), Vec::new(), 0);
     for source in &sources {
@@ -193,7 +194,8 @@ impl Show for Detected {
             count(Verdict::CannotTell),
         );
         if let Some(score) = &self.score {
-            let hours = |hours: Option<f64>| hours.map_or("-".to_owned(), |hours| format!("{hours:.2}"));
+            let hours =
+                |hours: Option<f64>| hours.map_or("-".to_owned(), |hours| format!("{hours:.2}"));
             text += &format!(
                 "labelled drives: {} found, {} missed; {} found slow that have no label\n\
                  busy hours to the verdict: median {}, at most {}\n",
@@ -210,11 +212,10 @@ impl Show for Detected {
             }
         }
         let found = self.rows.iter().filter(|row| row.finding.decided_at.is_some());
-        let mut table = Table::new(
-            ["group", "drive", "verdict"].map(Column::left).into_iter().chain(
+        let mut table =
+            Table::new(["group", "drive", "verdict"].map(Column::left).into_iter().chain(
                 ["ratio", "low", "high", "found at (unix s)", "busy hours"].map(Column::right),
-            ),
-        );
+            ));
         for row in found.clone() {
             let finding = &row.finding;
             let decided_at = finding.decided_at.map_or(String::new(), |at| at.to_string());

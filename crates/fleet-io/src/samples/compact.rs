@@ -11,6 +11,7 @@ use std::path::Path;
 use levelhead_fleet::detect::{Gather, Recording, Sample};
 use parquet::column::reader::ColumnReader;
 use parquet::data_type::ByteArray;
+use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader, RowGroupReader};
 use parquet::file::serialized_reader::SerializedFileReader;
 
@@ -30,7 +31,7 @@ fn read_whole(path: &Path) -> Result<Vec<Recording>, ReadError> {
     let file = File::open(path).map_err(|error| ReadError::of(path, error))?;
     let length = file.metadata().map_err(|error| ReadError::of(path, error))?.len();
     let reader = SerializedFileReader::new(file).map_err(wrong)?;
-    if reader.metadata().row_groups().iter().flat_map(|group| group.columns()).any(|column| {
+    if reader.metadata().row_groups().iter().flat_map(RowGroupMetaData::columns).any(|column| {
         let offsets = [Some(column.data_page_offset()), column.dictionary_page_offset()];
         let is_outside = |place: i64| u64::try_from(place).map_or(true, |place| place > length);
         offsets.into_iter().flatten().chain([column.compressed_size()]).any(is_outside)

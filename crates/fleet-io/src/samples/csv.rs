@@ -34,8 +34,7 @@ const GROUPS_MAX: usize = 100_000;
 pub(super) fn read(path: &Path, is_packed: bool) -> Result<Vec<Recording>, ReadError> {
     let file = File::open(path).map_err(|error| ReadError::of(path, error))?;
     let mut lines = if is_packed {
-        let unpacked =
-            zstd::Decoder::new(file).map_err(|error| ReadError::of(path, error))?;
+        let unpacked = zstd::Decoder::new(file).map_err(|error| ReadError::of(path, error))?;
         Lines::new(path, Box::new(BufReader::new(unpacked)))
     } else {
         Lines::new(path, Box::new(BufReader::new(file)))

@@ -157,8 +157,7 @@ impl Gather {
 impl Cell {
     fn reading(&self) -> Option<Reading> {
         let count = self.count as f64;
-        let reading =
-            Reading { latency_us: self.latency_sum / count, load: self.load_sum / count };
+        let reading = Reading { latency_us: self.latency_sum / count, load: self.load_sum / count };
         // A sum of large values may have left the numbers.
         let is_usable = self.count > 0
             && reading.latency_us.is_finite()

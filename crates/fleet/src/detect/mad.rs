@@ -73,7 +73,9 @@ impl Detector for Mad {
         let mad = median_of(&mut distances);
         let ratios = log_ratios(members, MEMBERS_MIN - 1);
         for (idx, member) in self.members.iter_mut().enumerate() {
-            let (Some(latency), Some(ratio)) = (usable(&members[idx]), ratios[idx]) else { continue };
+            let (Some(latency), Some(ratio)) = (usable(&members[idx]), ratios[idx]) else {
+                continue;
+            };
             let is_outlier = MAD_NORMAL * (latency - median) > SCORE * mad;
             member.take(at, ratio, is_outlier, ROW);
         }

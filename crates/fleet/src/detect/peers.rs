@@ -4,7 +4,9 @@ use super::Reading;
 
 /// The latency of a reading that is of use.
 pub(super) fn usable(reading: &Option<Reading>) -> Option<f64> {
-    reading.map(|reading| reading.latency_us).filter(|latency| latency.is_finite() && *latency > 0.0)
+    reading
+        .map(|reading| reading.latency_us)
+        .filter(|latency| latency.is_finite() && *latency > 0.0)
 }
 
 /// Log of each member's latency over the median of the others' logs; none for a member without a usable reading, or with fewer than

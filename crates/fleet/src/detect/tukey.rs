@@ -40,7 +40,9 @@ impl Detector for Tukey {
         let fence = upper + FENCE * (upper - lower);
         let ratios = log_ratios(members, MEMBERS_MIN - 1);
         for (idx, member) in self.members.iter_mut().enumerate() {
-            let (Some(latency), Some(ratio)) = (usable(&members[idx]), ratios[idx]) else { continue };
+            let (Some(latency), Some(ratio)) = (usable(&members[idx]), ratios[idx]) else {
+                continue;
+            };
             member.take(at, ratio, latency > fence, ROW);
         }
     }

@@ -178,8 +178,7 @@ impl Drive {
     ) -> Option<Reading> {
         let fresh = (1.0_f64 - COEFFICIENT * COEFFICIENT).sqrt() * self.noise.next();
         self.correlated = COEFFICIENT * self.correlated + fresh;
-        let noise =
-            (1.0_f64 - SHARE).sqrt() * self.noise.next() + SHARE.sqrt() * self.correlated;
+        let noise = (1.0_f64 - SHARE).sqrt() * self.noise.next() + SHARE.sqrt() * self.correlated;
         let is_missing = options.missing > 0.0 && self.missing.unit() < options.missing;
         let ratio = if self.is_slow { ratio } else { 1.0 };
         let reading = Reading {

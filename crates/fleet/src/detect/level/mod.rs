@@ -218,7 +218,9 @@ impl Level {
         };
         let with_hour = self.members.iter().filter(|member| member.is_known());
         Noise {
-            sigma: median(with_hour.map(|member| spread(member.history.sorted(SPANS - 1))).collect()),
+            sigma: median(
+                with_hour.map(|member| spread(member.history.sorted(SPANS - 1))).collect(),
+            ),
             block: median(self.members.iter().filter_map(|member| member.block_spread).collect()),
         }
     }

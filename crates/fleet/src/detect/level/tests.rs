@@ -73,7 +73,8 @@ fn mild_slowness_is_found_and_ends() {
     for (ratio, hours_max) in [(1.25, 45.0), (1.5, 24.0), (4.0, 17.0)] {
         let made = sick(0.15, ratio, 1000);
         let begins = made.recording.windows[5 * 36].at;
-        for (finding, is_slow) in judged(&made.recording, Options::FROZEN).iter().zip(&made.is_slow) {
+        for (finding, is_slow) in judged(&made.recording, Options::FROZEN).iter().zip(&made.is_slow)
+        {
             assert_eq!(finding.verdict == Verdict::Slow, *is_slow, "{ratio}: {finding:?}");
             assert_eq!(finding.decided_at.is_some(), *is_slow);
             if *is_slow {
@@ -89,7 +90,8 @@ fn mild_slowness_is_found_and_ends() {
             continue;
         }
         let over = sick(0.15, ratio, 7);
-        for (finding, is_slow) in judged(&over.recording, Options::FROZEN).iter().zip(&over.is_slow) {
+        for (finding, is_slow) in judged(&over.recording, Options::FROZEN).iter().zip(&over.is_slow)
+        {
             assert_eq!(finding.verdict, Verdict::Fine, "{ratio}: {finding:?}");
             assert_eq!(finding.decided_at.is_some(), *is_slow);
         }
@@ -135,8 +137,10 @@ fn drives_exchanged_are_judged_the_same_by_every_detector() {
             assert!((first.ratio - second.ratio).abs() < 1e-12, "{kind} {}", row.drive);
         }
         if kind == Kind::Level {
-            assert_eq!(rows.iter().filter(|row| row.finding.verdict == Verdict::Slow).count(),
-                made.is_slow.iter().filter(|is_slow| **is_slow).count());
+            assert_eq!(
+                rows.iter().filter(|row| row.finding.verdict == Verdict::Slow).count(),
+                made.is_slow.iter().filter(|is_slow| **is_slow).count()
+            );
         }
     }
 }

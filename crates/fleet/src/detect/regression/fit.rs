@@ -68,7 +68,8 @@ pub(super) fn normal_points(points: &[Point]) -> Option<Vec<Point>> {
 fn standardised(values: impl ExactSizeIterator<Item = f64> + Clone) -> Vec<f64> {
     let count = values.len() as f64;
     let mean = values.clone().sum::<f64>() / count;
-    let deviation = (values.clone().map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt();
+    let deviation =
+        (values.clone().map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt();
     let scale = if deviation > 0.0 { 1.0 / deviation } else { 0.0 };
     values.map(|value| (value - mean) * scale).collect()
 }
@@ -197,9 +198,8 @@ mod tests {
 
     #[test]
     fn what_lies_apart_is_left_out() {
-        let mut points: Vec<Point> = (0..60)
-            .map(|step| Point { load: f64::from(step) * 0.01, latency: 100.0 })
-            .collect();
+        let mut points: Vec<Point> =
+            (0..60).map(|step| Point { load: f64::from(step) * 0.01, latency: 100.0 }).collect();
         points.push(Point { load: 0.3, latency: 500.0 });
         let normal = normal_points(&points).unwrap();
         assert_eq!(normal.len(), 60);

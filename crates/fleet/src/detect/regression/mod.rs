@@ -72,8 +72,9 @@ impl Regression {
     fn bound(&self) -> Option<Bound> {
         let stride = (self.windows.len() * self.members.len()).div_ceil(POINTS_MAX).max(1);
         let fitted = self.windows.iter().step_by(stride).flatten().flatten();
-        let points: Vec<Point> =
-            fitted.map(|reading| Point { load: reading.load, latency: reading.latency_us }).collect();
+        let points: Vec<Point> = fitted
+            .map(|reading| Point { load: reading.load, latency: reading.latency_us })
+            .collect();
         if points.len() < POINTS_MIN {
             return None;
         }
@@ -93,7 +94,8 @@ impl Regression {
                     }
                 }
             }
-            let score = if count < WINDOWS_MIN { 0 } else { score_of(count, excess / f64::from(count)) };
+            let score =
+                if count < WINDOWS_MIN { 0 } else { score_of(count, excess / f64::from(count)) };
             member.scores.push_back((self.day, score));
             while member.scores.front().is_some_and(|&(day, _)| day <= self.day - DAYS) {
                 member.scores.pop_front();
@@ -138,7 +140,8 @@ impl Detector for Regression {
         }
         if self.windows.len() < (DAY / super::WINDOW) as usize {
             let of_use = |reading: &Option<Reading>| {
-                reading.filter(|reading| usable(&Some(*reading)).is_some() && reading.load.is_finite())
+                reading
+                    .filter(|reading| usable(&Some(*reading)).is_some() && reading.load.is_finite())
             };
             self.windows.push(members.iter().map(of_use).collect());
         }
