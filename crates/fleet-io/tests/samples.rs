@@ -149,6 +149,17 @@ fn original_files_of_a_folder_are_groups_packed_or_not() {
     assert_eq!(recordings[0], same);
     assert_eq!(same.windows.len(), 2);
     assert!((same.windows[0].members[0].unwrap().latency_us - 8.0).abs() < 1e-12);
+    let days = folder.path().join("host_3");
+    fs::create_dir(&days).unwrap();
+    written(&days, "2022-07-18.csv", PERSEUS);
+    written(&days, "2022-07-19.csv", PERSEUS.replace("300,", "86700,").replace("\n0,", "\n86400,"));
+    let with_days = read_recordings(folder.path()).unwrap();
+    assert_eq!(with_days.len(), 3);
+    assert_eq!(with_days[1].group, "host_3");
+    assert_eq!(
+        with_days[1].windows.iter().map(|window| window.at).collect::<Vec<_>>(),
+        [0, 300, 86_700]
+    );
     written(folder.path(), "host_2.csv", PERSEUS);
     let text = read_recordings(folder.path()).unwrap_err().to_string();
     assert!(text.ends_with("host_2.csv.zst: group host_2 is in another file as well"), "{text}");

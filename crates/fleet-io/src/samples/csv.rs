@@ -13,9 +13,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use levelhead_fleet::detect::{Gather, Recording, Sample};
+use levelhead_fleet::detect::{Gather, Sample};
 
-use super::group_of;
 use crate::ReadError;
 
 /// The first line of samples as `watch` records them: a line a drive and sample, the mean latency in microseconds, the load in requests
@@ -31,8 +30,14 @@ const LINE_MAX: usize = 1024;
 /// The most groups of a file.
 const GROUPS_MAX: usize = 100_000;
 
-pub(super) fn read(path: &Path, is_packed: bool) -> Result<Vec<Recording>, ReadError> {
+/// Adds a file's samples to their groups; PERSEUS's have no name of their own and are those of `group`.
+pub(super) fn read(
+    path: &Path,
+    group: &str,
+    groups: &mut BTreeMap<String, Gather>,
+) -> Result<(), ReadError> {
     let file = File::open(path).map_err(|error| ReadError::of(path, error))?;
+    let is_packed = path.extension().is_some_and(|ending| ending == "zst");
     let mut lines = if is_packed {
         let unpacked = zstd::Decoder::new(file).map_err(|error| ReadError::of(path, error))?;
         Lines::new(path, Box::new(BufReader::new(unpacked)))
@@ -49,14 +54,12 @@ pub(super) fn read(path: &Path, is_packed: bool) -> Result<Vec<Recording>, ReadE
         }
         None => return Err(ReadError::of(path, "the file is empty")),
     };
-    let group = group_of(path);
-    let mut groups: BTreeMap<String, Gather> = BTreeMap::new();
     while let Some(line) = lines.next()? {
         if line.is_empty() {
             continue;
         }
         let taken = match form {
-            Form::Perseus => perseus_row(line, &group),
+            Form::Perseus => perseus_row(line, group),
             Form::Watch => watch_row(line),
         };
         let added = taken.and_then(|row| {
@@ -71,7 +74,7 @@ pub(super) fn read(path: &Path, is_packed: bool) -> Result<Vec<Recording>, ReadE
         });
         added.map_err(|why| ReadError::at(path, lines.number, why))?;
     }
-    Ok(groups.into_iter().map(|(group, gather)| gather.finish(&group)).collect())
+    Ok(())
 }
 
 #[derive(Clone, Copy)]

@@ -13,6 +13,7 @@ mod compact;
 mod csv;
 mod labels;
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,22 +28,26 @@ pub use labels::Labels;
 /// The groups of a file, or of all files of a folder that hold samples, ordered by name, numbers in names by value.
 ///
 /// A file `.parquet` is PERSEUS's compact form. Of a `.csv`, or a `.csv.zst`, the first line tells what it is: PERSEUS's
-/// original, whose group is the file's name, or samples that `watch` recorded.
+/// original, whose group is the file's name, or samples that `watch` recorded. Files of PERSEUS in a folder below are one group,
+/// which has the folder's name: a file a day.
 ///
 /// Fails if there is nothing, for what cannot be read, and for two files with the same group.
 pub fn read_recordings(path: &Path) -> Result<Vec<Recording>, ReadError> {
-    let files = if path.is_dir() { files_of(path)? } else { vec![path.to_owned()] };
     let mut recordings: Vec<Recording> = Vec::new();
-    for file in &files {
-        let found = if kind_of(file) == Kind::Parquet {
-            compact::read(file)?
+    for part in parts_of(path)? {
+        let found = if part.files[0].extension().is_some_and(|ending| ending == "parquet") {
+            compact::read(&part.files[0])?
         } else {
-            csv::read(file, kind_of(file) == Kind::Packed)?
+            let mut groups = BTreeMap::new();
+            for file in &part.files {
+                csv::read(file, &part.group, &mut groups)?;
+            }
+            groups.into_iter().map(|(group, gather)| gather.finish(&group)).collect()
         };
         for recording in found {
             if recordings.iter().any(|other| other.group == recording.group) {
                 let why = format!("group {} is in another file as well", recording.group);
-                return Err(ReadError::of(file, why));
+                return Err(ReadError::of(&part.files[0], why));
             }
             recordings.push(recording);
         }
@@ -51,37 +56,48 @@ pub fn read_recordings(path: &Path) -> Result<Vec<Recording>, ReadError> {
     Ok(recordings)
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Parquet,
-    Packed,
-    Plain,
+/// Files that are read together, at least one, and the group that PERSEUS's are of.
+struct Part {
+    group: String,
+    files: Vec<PathBuf>,
 }
 
-fn kind_of(path: &Path) -> Kind {
-    match path.extension().and_then(OsStr::to_str) {
-        Some("parquet") => Kind::Parquet,
-        Some("zst") => Kind::Packed,
-        _ => Kind::Plain,
+/// A file, or what a folder has: files of samples, and folders of those.
+fn parts_of(path: &Path) -> Result<Vec<Part>, ReadError> {
+    if !path.is_dir() {
+        return Ok(vec![Part { group: group_of(path), files: vec![path.to_owned()] }]);
     }
-}
-
-/// The files of a folder that hold samples: named `*.csv` or `*.csv.zst`, and not in folders below.
-fn files_of(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
-    let wrong = |error: std::io::Error| ReadError::of(folder, error);
-    let mut files = Vec::new();
-    for entry in fs::read_dir(folder).map_err(wrong)? {
-        let path = entry.map_err(wrong)?.path();
-        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-        if (name.ends_with(".csv") || name.ends_with(".csv.zst")) && path.is_file() {
-            files.push(path);
+    let entries = entries_of(path)?;
+    let files = entries.iter().filter(|entry| holds_samples(entry));
+    let mut parts: Vec<Part> =
+        files.map(|file| Part { group: group_of(file), files: vec![file.clone()] }).collect();
+    for folder in entries.iter().filter(|entry| entry.is_dir()) {
+        let mut files = entries_of(folder)?;
+        files.retain(|file| holds_samples(file));
+        if !files.is_empty() {
+            parts.push(Part { group: group_of(folder), files });
         }
     }
-    if files.is_empty() {
-        return Err(ReadError::of(folder, "there is no .csv and no .csv.zst in this folder"));
+    if parts.is_empty() {
+        return Err(ReadError::of(path, "there is no .csv and no .csv.zst in this folder"));
     }
-    files.sort();
-    Ok(files)
+    Ok(parts)
+}
+
+/// What is in a folder, in the order of names.
+fn entries_of(folder: &Path) -> Result<Vec<PathBuf>, ReadError> {
+    let wrong = |error: std::io::Error| ReadError::of(folder, error);
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(folder).map_err(wrong)? {
+        entries.push(entry.map_err(wrong)?.path());
+    }
+    entries.sort();
+    Ok(entries)
+}
+
+fn holds_samples(path: &Path) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    (name.ends_with(".csv") || name.ends_with(".csv.zst")) && path.is_file()
 }
 
 /// The group of a PERSEUS file: its name without endings.

@@ -1,7 +1,7 @@
 //! What is kept of a group, as bytes: a host's verdicts survive its restart.
 //!
 //! ```text
-//!   "LVLDET" version  constants (f64 each)  members (u32)
+//!   "LVLDET 1"  constants (f64 each)  members (u32)
 //!   each member:  windows u64   slow u8   decided u8, at i64, windows u64   values u32, f64 each   blocks u32, f64 each
 //! ```
 //!
@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use super::{BLOCKS_MAX, Decided, Level, Options, SPANS, spread_of_blocks};
 
-const MAGIC: &[u8; 7] = b"LVLDET\x01";
+const MAGIC: &[u8; 8] = b"LVLDET 1";
 
 impl Level {
     /// The state as bytes.

@@ -216,3 +216,22 @@ fn every_constant_is_explained() {
     }
     assert!("nothing".parse::<Kind>().unwrap_err().contains("median-ratio"));
 }
+
+/// The vector of `docs/formats/detect.md`.
+#[test]
+fn the_published_vector_is_read_and_written() {
+    let empty = Level::new(1, Options::FROZEN).to_bytes();
+    let member: [&[u8]; 4] = [
+        &[14, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0xF1, 0x53, 0x65, 0, 0, 0, 0, 14, 0, 0, 0, 0, 0, 0, 0],
+        &[2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xE0, 0x3F],
+        &[0, 0, 0, 0, 0, 0, 0xF0, 0xBF],
+        &[0, 0, 0, 0],
+    ];
+    let head = 8 + 15 * 8 + 4;
+    assert_eq!(empty.len(), head + 26 + 8);
+    let bytes = [&empty[..head], &member.concat()].concat();
+    let level = Level::from_bytes(&bytes, 1, Options::FROZEN).unwrap();
+    assert_eq!(level.to_bytes(), bytes);
+    assert_eq!(level.findings()[0].decided_at, Some(1_700_000_000));
+    assert_eq!(level.members[0].history.values().collect::<Vec<_>>(), [0.5, -1.0]);
+}
