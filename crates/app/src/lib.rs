@@ -13,6 +13,7 @@ mod emulate;
 mod error;
 mod files;
 pub mod filesystem;
+pub mod fleet;
 mod listen;
 mod measure;
 mod model;

@@ -1,3 +1,8 @@
 //! Files of fleets: Parquet and CSV become slices of columns, a row group at a time, and what is made up becomes files.
 
 #![forbid(unsafe_code)]
+
+mod error;
+pub mod samples;
+
+pub use error::ReadError;

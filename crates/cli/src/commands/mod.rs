@@ -5,6 +5,7 @@ mod completions;
 mod demo;
 mod drive;
 mod ecc;
+mod fleet;
 mod fs;
 mod fs_replay;
 pub(crate) mod fsck;
@@ -43,6 +44,9 @@ pub(crate) enum Command {
     /// The code inside a drive: what it is, and how often it fails
     #[command(subcommand)]
     Ecc(ecc::Options),
+    /// Which drives of a fleet are slow
+    #[command(subcommand)]
+    Fleet(fleet::Options),
     /// Print a shell's completions
     Completions(completions::Options),
     /// Write the manual's pages, one a command, into a folder
@@ -63,6 +67,7 @@ pub(crate) fn run(
         Command::Study(options) => study::run(options, output),
         Command::Plan(options) => plan::run(options, output),
         Command::Ecc(options) => ecc::run(options, output),
+        Command::Fleet(options) => fleet::run(options, output),
         Command::Completions(options) => {
             completions::run(&options, definition);
             Ok(())
