@@ -83,7 +83,9 @@ fn page_of(read: &str, write: &str, lists_erc: bool) -> String {
     }
     page += "\t\t\t\t\tSCT Data Table supported.\n\n";
     if !read.is_empty() {
-        page += &format!("SCT Error Recovery Control:\n           Read: {read}\n          Write: {write}\n");
+        page += &format!(
+            "SCT Error Recovery Control:\n           Read: {read}\n          Write: {write}\n"
+        );
     }
     page
 }

@@ -110,9 +110,15 @@ impl Finding {
             Self::NoLimit { can_set: true, .. }
             | Self::LimitTooLong { .. }
             | Self::WriteNotLimited { .. }
-            | Self::WriteLimitTooLong { .. } => Some("set both limits to 7 s: smartctl -l scterc,70,70"),
-            Self::NoLimit { can_set: false, .. } => Some("let the kernel wait for 180 s: device/timeout"),
-            Self::GivesUp { .. } => Some("switch the limit off and let the kernel wait for 180 s: smartctl -l scterc,0,0"),
+            | Self::WriteLimitTooLong { .. } => {
+                Some("set both limits to 7 s: smartctl -l scterc,70,70")
+            }
+            Self::NoLimit { can_set: false, .. } => {
+                Some("let the kernel wait for 180 s: device/timeout")
+            }
+            Self::GivesUp { .. } => Some(
+                "switch the limit off and let the kernel wait for 180 s: smartctl -l scterc,0,0",
+            ),
             Self::Shingled { .. } => None,
         }
     }
@@ -122,26 +128,46 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoLimit { can_set: true, timer } => {
-                write!(f, "its error recovery is not limited, and the kernel gives a command up after {timer} s")
+                write!(
+                    f,
+                    "its error recovery is not limited, and the kernel gives a command up after {timer} s"
+                )
             }
             Self::NoLimit { can_set: false, timer } => {
-                write!(f, "its error recovery cannot be limited, and the kernel gives a command up after {timer} s")
+                write!(
+                    f,
+                    "its error recovery cannot be limited, and the kernel gives a command up after {timer} s"
+                )
             }
             Self::LimitTooLong { limit, timer } => {
-                write!(f, "it tries a sector for {limit} s, and the kernel gives a command up after {timer} s")
+                write!(
+                    f,
+                    "it tries a sector for {limit} s, and the kernel gives a command up after {timer} s"
+                )
             }
             Self::WriteNotLimited { timer } => {
-                write!(f, "its writes are not limited as its reads are, and the kernel gives them up after {timer} s")
+                write!(
+                    f,
+                    "its writes are not limited as its reads are, and the kernel gives them up after {timer} s"
+                )
             }
             Self::WriteLimitTooLong { limit, timer } => {
-                write!(f, "it tries a write for {limit} s, and the kernel gives a command up after {timer} s")
+                write!(
+                    f,
+                    "it tries a write for {limit} s, and the kernel gives a command up after {timer} s"
+                )
             }
             Self::GivesUp { limit } => {
                 write!(f, "it gives a sector up after {limit} s, and no other drive has that data")
             }
-            Self::Shingled { sign: Smr::Zoned } => write!(f, "its tracks overlap: a rebuild onto it may take days"),
+            Self::Shingled { sign: Smr::Zoned } => {
+                write!(f, "its tracks overlap: a rebuild onto it may take days")
+            }
             Self::Shingled { .. } => {
-                write!(f, "it takes TRIM and turns, so its tracks seem to overlap: a rebuild onto it may take days")
+                write!(
+                    f,
+                    "it takes TRIM and turns, so its tracks seem to overlap: a rebuild onto it may take days"
+                )
             }
         }
     }
@@ -171,12 +197,18 @@ fn of_limits(erc: Erc, timer: f64) -> Option<Finding> {
     let seconds = |tenths: u16| f64::from(tenths) / 10.0;
     match erc {
         Erc::NotRead => None,
-        Erc::NoSct | Erc::SctWithoutErc => is_short.then_some(Finding::NoLimit { can_set: false, timer }),
-        Erc::Limits { read: Limit::Off, .. } => is_short.then_some(Finding::NoLimit { can_set: true, timer }),
+        Erc::NoSct | Erc::SctWithoutErc => {
+            is_short.then_some(Finding::NoLimit { can_set: false, timer })
+        }
+        Erc::Limits { read: Limit::Off, .. } => {
+            is_short.then_some(Finding::NoLimit { can_set: true, timer })
+        }
         Erc::Limits { read: Limit::Tenths(tenths), .. } if seconds(tenths) + MARGIN >= timer => {
             Some(Finding::LimitTooLong { limit: seconds(tenths), timer })
         }
-        Erc::Limits { write: Limit::Off, .. } => is_short.then_some(Finding::WriteNotLimited { timer }),
+        Erc::Limits { write: Limit::Off, .. } => {
+            is_short.then_some(Finding::WriteNotLimited { timer })
+        }
         Erc::Limits { write: Limit::Tenths(tenths), .. } if seconds(tenths) + MARGIN >= timer => {
             Some(Finding::WriteLimitTooLong { limit: seconds(tenths), timer })
         }

@@ -91,7 +91,10 @@ impl Erc {
     pub fn read_seconds(self) -> Option<f64> {
         match self {
             Self::Limits { read: Limit::Tenths(tenths), .. } => Some(f64::from(tenths) / 10.0),
-            Self::Limits { read: Limit::Off, .. } | Self::NotRead | Self::NoSct | Self::SctWithoutErc => None,
+            Self::Limits { read: Limit::Off, .. }
+            | Self::NotRead
+            | Self::NoSct
+            | Self::SctWithoutErc => None,
         }
     }
 }
