@@ -30,7 +30,7 @@ pub(super) struct Cohort {
     pub(super) group: String,
     group_size: usize,
     drives: Vec<Drive>,
-    detector: Box<dyn Detector + Send>,
+    detector: Box<dyn Detector>,
     findings: Vec<Finding>,
     history: History,
     is_rebuilding: bool,

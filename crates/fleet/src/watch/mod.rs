@@ -42,7 +42,7 @@ pub const PEERS_MIN: usize = 3;
 pub const HUNG_AFTER: i64 = 30;
 
 /// Makes a detector for so many members.
-pub type MakeDetector = Box<dyn Fn(usize) -> Box<dyn Detector + Send> + Send>;
+pub type MakeDetector = Box<dyn Fn(usize) -> Box<dyn Detector>>;
 
 /// A set of drives that share a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
