@@ -37,6 +37,7 @@ mod errno;
 mod error;
 mod event_log;
 mod far;
+pub mod fleet;
 mod gate;
 mod ioctl;
 mod labels;

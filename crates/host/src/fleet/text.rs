@@ -1,0 +1,115 @@
+//! A survey as the text that a child hands to its parent, and the operator's own file of groups.
+//!
+//! ```text
+//!   drive <TAB> key <TAB> sda,sdb <TAB> model <TAB> 1 <TAB> 30 <TAB> off
+//!   group <TAB> name <TAB> md <TAB> redundant <TAB> idle <TAB> key <TAB> key ..
+//! ```
+
+use std::fmt;
+
+use super::survey::{Kind, Survey, SurveyedDrive, SurveyedGroup};
+
+impl fmt::Display for Survey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plain = |text: &str| text.replace(['\t', '\n', '\r'], " ");
+        for drive in self.drives.values() {
+            let SurveyedDrive { key, devices, model, is_rotational, timer, cdl } = drive;
+            let timer = timer.map(|it| it.to_string()).unwrap_or_default();
+            let cdl = match cdl {
+                None => "",
+                Some(false) => "off",
+                Some(true) => "on",
+            };
+            let (key, model, turns) = (plain(key), plain(model), u8::from(*is_rotational));
+            writeln!(f, "drive\t{key}\t{}\t{model}\t{turns}\t{timer}\t{cdl}", devices.join(","))?;
+        }
+        for group in &self.groups {
+            let redundant = if group.is_redundant { "redundant" } else { "alone" };
+            let busy = if group.is_rebuilding { "rebuilding" } else { "idle" };
+            write!(f, "group\t{}\t{}\t{redundant}\t{busy}", plain(&group.name), group.kind.name())?;
+            for key in &group.members {
+                write!(f, "\t{}", plain(key))?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl Survey {
+    /// Reads what a survey shows itself as, one part or several; the last line of a text that was cut off is left out.
+    /// `None` of another text.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut survey = Self::default();
+        for line in text[..text.rfind('\n').map_or(0, |at| at + 1)].lines() {
+            let fields: Vec<_> = line.split('\t').collect();
+            match *fields {
+                ["end"] => {}
+                ["drive", key, devices, model, turns, timer, cdl] => {
+                    let drive = SurveyedDrive {
+                        key: key.to_owned(),
+                        devices: devices.split(',').map(str::to_owned).collect(),
+                        model: model.to_owned(),
+                        is_rotational: turns == "1",
+                        timer: timer.parse().ok(),
+                        cdl: (!cdl.is_empty()).then_some(cdl == "on"),
+                    };
+                    survey.drives.insert(key.to_owned(), drive);
+                }
+                ["group", name, kind, redundant, busy, ref keys @ ..] => {
+                    survey.groups.push(SurveyedGroup {
+                        name: name.to_owned(),
+                        kind: Kind::ALL.iter().find(|(_, it)| *it == kind)?.0,
+                        is_redundant: redundant == "redundant",
+                        is_rebuilding: busy == "rebuilding",
+                        members: keys.iter().map(|&key| key.to_owned()).collect(),
+                    })
+                }
+                _ => return None,
+            }
+        }
+        Some(survey)
+    }
+
+    /// Whether a text has all parts.
+    pub fn is_whole(text: &str) -> bool {
+        text.ends_with("end\n")
+    }
+
+    /// Takes the operator's groups instead of those that were found: a line a group, its name and the kernel's names or the keys of
+    /// its drives, separated by blanks; `#` begins a remark.
+    ///
+    /// # Errors
+    ///
+    /// The line that names nothing.
+    pub fn take_groups(&mut self, file: &str) -> Result<(), String> {
+        let mut groups = Vec::new();
+        for (at, line) in file.lines().enumerate() {
+            let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
+            let Some(name) = words.next() else { continue };
+            let device = |word: &str| {
+                let name = word.strip_prefix("/dev/").unwrap_or(word);
+                // One that is not there now is a member all the same.
+                self.drives
+                    .get(word)
+                    .map(|it| it.key.as_str())
+                    .or_else(|| self.key_of(name))
+                    .unwrap_or(word)
+                    .to_owned()
+            };
+            let members: Vec<_> = words.map(device).collect();
+            if members.is_empty() {
+                return Err(format!("line {}: group {name} has no drive", at + 1));
+            }
+            groups.push(SurveyedGroup {
+                name: name.to_owned(),
+                kind: Kind::File,
+                is_redundant: true,
+                is_rebuilding: false,
+                members,
+            });
+        }
+        self.groups = groups;
+        Ok(())
+    }
+}

@@ -1,0 +1,70 @@
+//! Members of ZFS pools, from what `zpool status -P -L -j` writes (OpenZFS 2.3).
+
+use serde_json::Value;
+
+use super::survey::{Kind, Survey, SurveyedGroup};
+
+/// How deep vdevs stand on vdevs at most.
+const DEPTH_MAX: usize = 8;
+
+impl Survey {
+    /// Adds the pools of that text, drives of data only: logs, caches and spares have another load.
+    ///
+    /// # Errors
+    ///
+    /// It is no such text.
+    pub fn add_pools(&mut self, text: &str) -> Result<(), String> {
+        let status: Value =
+            serde_json::from_str(text).map_err(|error| format!("zpool: {error}"))?;
+        let pools =
+            status.get("pools").and_then(Value::as_object).ok_or("zpool: it names no pools")?;
+        for (name, pool) in pools {
+            let mut found = Found::default();
+            found.walk(pool, 0);
+            let key = |path: &String| {
+                let name = path.rsplit('/').next().unwrap_or(path);
+                self.key_of(name).map(str::to_owned)
+            };
+            let mut members: Vec<_> = found.paths.iter().filter_map(key).collect();
+            members.sort();
+            members.dedup();
+            if members.is_empty() {
+                continue;
+            }
+            let scan =
+                pool.get("scan_stats").and_then(|it| it.get("state")).and_then(Value::as_str);
+            self.groups.retain(|it| it.kind != Kind::Zfs || it.name != *name);
+            self.groups.push(SurveyedGroup {
+                name: name.clone(),
+                kind: Kind::Zfs,
+                is_redundant: found.is_redundant,
+                is_rebuilding: scan == Some("SCANNING"),
+                members,
+            });
+        }
+        self.groups.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct Found {
+    paths: Vec<String>,
+    is_redundant: bool,
+}
+
+impl Found {
+    fn walk(&mut self, vdev: &Value, depth: usize) {
+        let text = |name: &str| vdev.get(name).and_then(Value::as_str).unwrap_or_default();
+        match text("vdev_type") {
+            "disk" => self.paths.push(text("path").to_owned()),
+            "mirror" | "raidz" | "draid" => self.is_redundant = true,
+            _ => {}
+        }
+        if let Some(vdevs) =
+            vdev.get("vdevs").and_then(Value::as_object).filter(|_| depth < DEPTH_MAX)
+        {
+            vdevs.values().for_each(|it| self.walk(it, depth + 1));
+        }
+    }
+}
