@@ -1,1 +1,6 @@
 //! Made-up fleets: hours tables after the field study, and healthy or sick groups for detectors.
+
+mod fitted;
+mod hours;
+
+pub use hours::{HoursGenerator, HoursTable, Kind, Shape};
