@@ -1,3 +1,7 @@
 //! Files of fleets: Parquet and CSV become slices of columns, a row group at a time, and what is made up becomes files.
 
 #![forbid(unsafe_code)]
+
+mod hours;
+
+pub use hours::{Columns, HoursError, HoursFile, HoursWriter, ROWS_WRITTEN};

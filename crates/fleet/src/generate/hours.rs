@@ -97,6 +97,8 @@ struct Group {
     latency_us: f64,
     ios: f64,
     age_hours: i32,
+    /// How many sessions it has for one of a group that is not prone.
+    times: f64,
     is_prone: bool,
     /// Hours for which no record comes.
     missing: u32,
@@ -131,13 +133,15 @@ impl HoursGenerator {
         for raid in 0..shape.group_count {
             let width = fitted.widths[raid % fitted.widths.len()];
             prone = (prone + GOLDEN).fract();
+            let times = times_at(fitted.prone, prone);
             groups.push(Group {
                 first_drive,
                 width,
                 latency_us: 4000.0 * (rng.unit() + 0.5),
                 ios: 20_000.0 * (0.3 + rng.unit()),
                 age_hours: rng.below(6 * 8766) as i32,
-                is_prone: prone < fitted.prone.0,
+                times,
+                is_prone: times > 1.0,
                 missing: 0,
                 slow_hours: 0,
                 pause: None,
@@ -187,7 +191,7 @@ impl HoursGenerator {
                 1 + others
             }
         };
-        self.spread(group.width, raised);
+        self.spread(&group.order, raised);
         if let Some(quantile) = quantile {
             let other = value_at(self.fitted.others, quantile * self.fitted.others[0].1 / self.fitted.first[0].1);
             for (place, &drive) in group.order[..raised].iter().enumerate() {
@@ -213,9 +217,8 @@ impl HoursGenerator {
             }
             return false;
         }
-        let (share, times) = self.fitted.prone;
-        let mean = 1.0 + share * (times - 1.0);
-        let base = share_at(self.fitted.first, 2.0) / 9.0 / mean * if group.is_prone { times } else { 1.0 };
+        let mean: f64 = self.fitted.prone.iter().map(|(share, times)| share * times).sum();
+        let base = share_at(self.fitted.first, 2.0) / 9.0 / mean * group.times;
         let haste = (self.owed / 150.0).clamp(-3.0, 3.0).exp();
         if self.rng.unit() < base * haste {
             if !group.is_prone {
@@ -260,25 +263,21 @@ impl HoursGenerator {
         (u < self.fitted.first[0].1).then_some(u)
     }
 
-    /// Fills `values` with what is below 1.2, so that the median is 1 with `raised` drives above.
-    fn spread(&mut self, width: usize, raised: usize) {
+    /// Fills `values` but for the first `raised` of `order`, which lie above 1.2, so that the median of all is 1.
+    fn spread(&mut self, order: &[usize], raised: usize) {
+        let width = order.len();
         self.values.clear();
-        for _ in 0..width {
-            let z = normal(&mut self.rng);
-            self.values.push((self.fitted.body_spread * z).exp());
-        }
-        // The raised ones stand for the largest: the median is that of all.
+        self.values.resize(width, 0.0);
         self.sorted.clear();
-        self.sorted.extend_from_slice(&self.values[..width - raised]);
+        for &drive in &order[raised..] {
+            let body = (self.fitted.body_spread * normal(&mut self.rng)).exp();
+            self.values[drive] = body;
+            self.sorted.push(body);
+        }
         self.sorted.sort_unstable_by(f64::total_cmp);
         let median = (self.sorted[(width - 1) / 2] + self.sorted[width / 2]) / 2.0;
-        // Which values were sorted must be which are kept: the caller's raised drives take the last places' values.
-        let kept = &self.sorted[..width - raised];
-        for (value, &body) in self.values.iter_mut().zip(kept.iter().chain(kept.iter().take(raised))) {
-            *value = body / median;
-            if *value >= 1.2 {
-                *value = 1.199;
-            }
+        for &drive in &order[raised..] {
+            self.values[drive] = (self.values[drive] / median).min(1.199);
         }
     }
 
@@ -301,6 +300,16 @@ impl HoursGenerator {
             table.age_hours.push(group.age_hours + self.hour as i32);
         }
     }
+}
+
+/// The class of proneness that a share falls in.
+fn times_at(classes: &[(f64, f64)], share: f64) -> f64 {
+    let mut until = 0.0;
+    let class = classes.iter().find(|class| {
+        until += class.0;
+        share < until
+    });
+    class.map_or(1.0, |class| class.1)
 }
 
 /// Of tail hours, the share in which those that go along are slow too.
