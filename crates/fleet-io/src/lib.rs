@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod hours;
 pub mod samples;
 
 pub use error::ReadError;
+pub use hours::{Columns, HoursError, HoursFile, HoursWriter, ROWS_WRITTEN};
