@@ -70,16 +70,29 @@ impl HoursFile {
     }
 
     /// Reads a row group into `table`, in place of what was there.
-    pub fn read(&self, row_group: usize, columns: Columns, table: &mut HoursTable) -> Result<(), HoursError> {
+    pub fn read(
+        &self,
+        row_group: usize,
+        columns: Columns,
+        table: &mut HoursTable,
+    ) -> Result<(), HoursError> {
         table.clear();
-        self.read_into(row_group, columns, table).map_err(|what| HoursError { path: self.path.clone(), what })
+        self.read_into(row_group, columns, table)
+            .map_err(|what| HoursError { path: self.path.clone(), what })
     }
 
-    fn read_into(&self, row_group: usize, columns: Columns, table: &mut HoursTable) -> Result<(), String> {
+    fn read_into(
+        &self,
+        row_group: usize,
+        columns: Columns,
+        table: &mut HoursTable,
+    ) -> Result<(), String> {
         let group = self.reader.get_row_group(row_group).map_err(|error| error.to_string())?;
         let rows = group.metadata().num_rows();
         if !(0..=ROWS_MAX).contains(&rows) {
-            return Err(format!("row group {row_group} has {rows} rows, at most {ROWS_MAX} are read at once"));
+            return Err(format!(
+                "row group {row_group} has {rows} rows, at most {ROWS_MAX} are read at once"
+            ));
         }
         let source = Source { group: group.as_ref(), rows: rows as usize };
         source.whole("hour", &mut table.hour)?;
@@ -104,13 +117,25 @@ struct Source<'a> {
 
 impl Source<'_> {
     fn place(&self, name: &str) -> Option<usize> {
-        self.group.metadata().columns().iter().position(|column| column.column_path().string() == name)
+        self.group
+            .metadata()
+            .columns()
+            .iter()
+            .position(|column| column.column_path().string() == name)
     }
 
     /// A column, each value made a `T`; `None` stands for a missing one.
-    fn column<T>(&self, name: &str, out: &mut Vec<T>, convert: impl Convert<T>) -> Result<(), String> {
+    fn column<T>(
+        &self,
+        name: &str,
+        out: &mut Vec<T>,
+        convert: impl Convert<T>,
+    ) -> Result<(), String> {
         let place = self.place(name).ok_or_else(|| format!("there is no column `{name}`"))?;
-        let reader = self.group.get_column_reader(place).map_err(|error| format!("column `{name}`: {error}"))?;
+        let reader = self
+            .group
+            .get_column_reader(place)
+            .map_err(|error| format!("column `{name}`: {error}"))?;
         let mut levels = Vec::new();
         macro_rules! read {
             ($reader:expr, $convert:expr) => {{
@@ -121,7 +146,8 @@ impl Source<'_> {
                         break;
                     }
                     let read = reader.read_records(asked, Some(&mut levels), None, &mut values);
-                    let (records, _, _) = read.map_err(|error| format!("column `{name}`: {error}"))?;
+                    let (records, _, _) =
+                        read.map_err(|error| format!("column `{name}`: {error}"))?;
                     if records == 0 {
                         return Err(format!("column `{name}` ends before its {} rows", self.rows));
                     }
@@ -129,16 +155,28 @@ impl Source<'_> {
                 let mut values = values.into_iter();
                 for row in 0..self.rows {
                     let value = if levels.get(row) == Some(&0) { None } else { values.next() };
-                    let converted = $convert(value).ok_or_else(|| format!("column `{name}` lacks a value that fits in row {row} of a row group"));
+                    let converted = $convert(value).ok_or_else(|| {
+                        format!(
+                            "column `{name}` lacks a value that fits in row {row} of a row group"
+                        )
+                    });
                     out.push(converted?);
                 }
             }};
         }
         match reader {
-            ColumnReader::Int32ColumnReader(reader) => read!(reader, |value: Option<i32>| convert.whole(value.map(i64::from))),
-            ColumnReader::Int64ColumnReader(reader) => read!(reader, |value: Option<i64>| convert.whole(value)),
-            ColumnReader::FloatColumnReader(reader) => read!(reader, |value: Option<f32>| convert.real(value.map(f64::from))),
-            ColumnReader::DoubleColumnReader(reader) => read!(reader, |value: Option<f64>| convert.real(value)),
+            ColumnReader::Int32ColumnReader(reader) => {
+                read!(reader, |value: Option<i32>| convert.whole(value.map(i64::from)))
+            }
+            ColumnReader::Int64ColumnReader(reader) => {
+                read!(reader, |value: Option<i64>| convert.whole(value))
+            }
+            ColumnReader::FloatColumnReader(reader) => {
+                read!(reader, |value: Option<f32>| convert.real(value.map(f64::from)))
+            }
+            ColumnReader::DoubleColumnReader(reader) => {
+                read!(reader, |value: Option<f64>| convert.real(value))
+            }
             _ => return Err(format!("column `{name}` must be of 32- or 64-bit numbers")),
         }
         Ok(())
@@ -197,7 +235,8 @@ impl HoursWriter {
                       required int32 ios; required float bytes; required int32 age_hours; }";
         let schema = parse_message_type(schema).expect("the schema is well-formed");
         let zstd = ZstdLevel::try_new(3).expect("a level of zstd");
-        let properties = WriterProperties::builder().set_compression(Compression::ZSTD(zstd)).build();
+        let properties =
+            WriterProperties::builder().set_compression(Compression::ZSTD(zstd)).build();
         let file = File::create(path).map_err(|error| fail(error.to_string()))?;
         let writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties));
         Ok(Self { path: path.into(), writer: writer.map_err(|error| fail(error.to_string()))? })
@@ -216,7 +255,10 @@ impl HoursWriter {
     }
 }
 
-fn write_group(writer: &mut SerializedFileWriter<File>, table: &HoursTable) -> Result<(), ParquetError> {
+fn write_group(
+    writer: &mut SerializedFileWriter<File>,
+    table: &HoursTable,
+) -> Result<(), ParquetError> {
     let mut group = writer.next_row_group()?;
     write_whole(&mut group, &table.hour)?;
     write_whole(&mut group, &table.raid)?;
@@ -228,13 +270,19 @@ fn write_group(writer: &mut SerializedFileWriter<File>, table: &HoursTable) -> R
     group.close().map(|_| ())
 }
 
-fn write_whole(group: &mut SerializedRowGroupWriter<'_, File>, values: &[i32]) -> Result<(), ParquetError> {
+fn write_whole(
+    group: &mut SerializedRowGroupWriter<'_, File>,
+    values: &[i32],
+) -> Result<(), ParquetError> {
     let mut column = group.next_column()?.expect("the schema has this column");
     column.typed::<Int32Type>().write_batch(values, None, None)?;
     column.close()
 }
 
-fn write_real(group: &mut SerializedRowGroupWriter<'_, File>, values: &[f32]) -> Result<(), ParquetError> {
+fn write_real(
+    group: &mut SerializedRowGroupWriter<'_, File>,
+    values: &[f32],
+) -> Result<(), ParquetError> {
     let mut column = group.next_column()?.expect("the schema has this column");
     column.typed::<FloatType>().write_batch(values, None, None)?;
     column.close()
@@ -248,8 +296,14 @@ mod tests {
 
     #[test]
     fn a_table_comes_back_as_it_was_written() {
-        let path = std::env::temp_dir().join(format!("levelhead-hours-{}.parquet", std::process::id()));
-        let mut generator = HoursGenerator::new(Shape { kind: Kind::Disk, group_count: 20, hour_count: 30, seed: 1 });
+        let path =
+            std::env::temp_dir().join(format!("levelhead-hours-{}.parquet", std::process::id()));
+        let mut generator = HoursGenerator::new(Shape {
+            kind: Kind::Disk,
+            group_count: 20,
+            hour_count: 30,
+            seed: 1,
+        });
         let mut table = HoursTable::default();
         while generator.next_hour(&mut table) {}
         let mut writer = HoursWriter::create(&path).expect("a temporary file");

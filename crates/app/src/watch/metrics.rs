@@ -14,20 +14,32 @@ pub(super) struct Shown<'a> {
 
 impl Shown<'_> {
     pub(super) fn families(&self) -> Vec<Family> {
-        let mut info = Family::new("levelhead_drive_group", Kind::Info, "Which drives belong together.");
-        let mut ratio =
-            Family::new("levelhead_drive_slowdown_ratio", Kind::Gauge, "A drive's latency over the median of its peers'.");
-        let mut state = Family::new("levelhead_drive_state", Kind::StateSet, "What a drive is found to be.");
-        let mut slow =
-            Family::new("levelhead_drive_slow_seconds", Kind::Counter, "How long a drive has been slow or hung.");
+        let mut info =
+            Family::new("levelhead_drive_group", Kind::Info, "Which drives belong together.");
+        let mut ratio = Family::new(
+            "levelhead_drive_slowdown_ratio",
+            Kind::Gauge,
+            "A drive's latency over the median of its peers'.",
+        );
+        let mut state =
+            Family::new("levelhead_drive_state", Kind::StateSet, "What a drive is found to be.");
+        let mut slow = Family::new(
+            "levelhead_drive_slow_seconds",
+            Kind::Counter,
+            "How long a drive has been slow or hung.",
+        );
         for verdict in self.verdicts {
-            let labels = || vec![("group", verdict.group.clone()), ("device", verdict.device.clone())];
+            let labels =
+                || vec![("group", verdict.group.clone()), ("device", verdict.device.clone())];
             let mut identity = labels();
             identity.push(("drive", verdict.key.clone()));
             info.push(identity, Value::Labels);
             state.push(labels(), Value::OneOf { states: State::NAMES, is: verdict.state.name() });
             slow.push(labels(), Value::Whole(verdict.slow_seconds));
-            let is_told = matches!(verdict.state, State::Fine | State::Suspect | State::Slow | State::HostWide);
+            let is_told = matches!(
+                verdict.state,
+                State::Fine | State::Suspect | State::Slow | State::HostWide
+            );
             if let Some(comparison) = verdict.comparison.filter(|_| is_told) {
                 ratio.push(labels(), Value::Real(comparison.ratio));
             }
@@ -39,7 +51,10 @@ impl Shown<'_> {
         );
         for (group, ratios) in self.tails {
             for (at, ratio) in ratios.iter().enumerate() {
-                tail.push(vec![("group", group.clone()), ("k", (at + 1).to_string())], Value::Real(*ratio));
+                tail.push(
+                    vec![("group", group.clone()), ("k", (at + 1).to_string())],
+                    Value::Real(*ratio),
+                );
             }
         }
         let mut limit = Family::new(

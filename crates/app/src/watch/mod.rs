@@ -75,12 +75,17 @@ type Board = Arc<Mutex<Vec<Family>>>;
 /// # Errors
 ///
 /// The state or the groups cannot be read, the metrics' address cannot be had, or a file cannot be written.
-pub fn watch(ask: Ask, stop: &Stop, tell: &mut dyn FnMut(&str)) -> Result<Vec<DriveVerdict>, AppError> {
+pub fn watch(
+    ask: Ask,
+    stop: &Stop,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Vec<DriveVerdict>, AppError> {
     let server = ask.metrics.map(Server::bind).transpose().map_err(AppError::usage)?;
     let board = Board::default();
     let shown = Arc::clone(&board);
     let source = Box::new(move || shown.lock().unwrap_or_else(PoisonError::into_inner).clone());
-    let running = server.map(|server| server.start(source)).transpose().map_err(AppError::trouble)?;
+    let running =
+        server.map(|server| server.start(source)).transpose().map_err(AppError::trouble)?;
     let mut keeper = Keeper::new(ask, board)?;
     let mut next = Instant::now();
     let mut count = 0;
@@ -133,13 +138,18 @@ const PROGRAMS_MAX: usize = 8;
 
 impl Keeper {
     fn new(ask: Ask, board: Board) -> Result<Self, AppError> {
-        let said = |path: &Path, error: &dyn std::fmt::Display| AppError::usage(format!("{}: {error}", path.display()));
+        let said = |path: &Path, error: &dyn std::fmt::Display| {
+            AppError::usage(format!("{}: {error}", path.display()))
+        };
         let saved = match fs::read(&ask.state) {
             Ok(bytes) => Saved::decode(&bytes).map_err(|error| said(&ask.state, &error))?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Saved::default(),
             Err(error) => return Err(said(&ask.state, &error)),
         };
-        let groups = ask.groups.map(|path| fs::read_to_string(&path).map_err(|error| said(&path, &error))).transpose()?;
+        let groups = ask
+            .groups
+            .map(|path| fs::read_to_string(&path).map_err(|error| said(&path, &error)))
+            .transpose()?;
         Ok(Self {
             watch: Watch::new(ask.detector, saved),
             sampler: Sampler::new(&ask.root),
@@ -166,7 +176,9 @@ impl Keeper {
     /// Whether a child is to be looked at soon.
     fn is_waiting(&self) -> bool {
         let open = |source: &Source| source.is_busy() && !source.is_given_up();
-        open(&self.surveyor) || open(&self.zpool) || self.auditor.as_ref().is_some_and(|it| !it.is_done())
+        open(&self.surveyor)
+            || open(&self.zpool)
+            || self.auditor.as_ref().is_some_and(|it| !it.is_done())
     }
 
     /// Takes what children have answered, and asks anew. Never waits.
@@ -199,7 +211,8 @@ impl Keeper {
         };
         let mut is_new = false;
         if let Some(mut found) = found {
-            let pools = self.survey.groups.iter().filter(|it| it.kind == levelhead_host::fleet::Kind::Zfs);
+            let pools =
+                self.survey.groups.iter().filter(|it| it.kind == levelhead_host::fleet::Kind::Zfs);
             found.merge(Survey { groups: pools.cloned().collect(), ..Survey::default() });
             self.survey = found;
             is_new = true;
@@ -225,7 +238,11 @@ impl Keeper {
         let member = |key: &String| {
             let drive = survey.drives.get(key);
             let device = drive.and_then(|it| it.devices.first()).unwrap_or(key).clone();
-            Member { key: key.clone(), device, model: drive.map(|it| it.model.clone()).unwrap_or_default() }
+            Member {
+                key: key.clone(),
+                device,
+                model: drive.map(|it| it.model.clone()).unwrap_or_default(),
+            }
         };
         let group = |it: &levelhead_host::fleet::SurveyedGroup| Group {
             name: it.name.clone(),
@@ -238,7 +255,9 @@ impl Keeper {
         self.sampler.handle_drives(drives);
         if let Some(auditor) = &mut self.auditor {
             let dev = self.files.root.join("dev");
-            let device = |it: &levelhead_host::fleet::SurveyedDrive| Some((it.key.clone(), dev.join(it.devices.first()?)));
+            let device = |it: &levelhead_host::fleet::SurveyedDrive| {
+                Some((it.key.clone(), dev.join(it.devices.first()?)))
+            };
             auditor.handle_drives(survey.drives.values().filter_map(device));
         }
     }
@@ -251,14 +270,17 @@ impl Keeper {
         while let Some(event) = self.watch.poll() {
             let line = event.now.to_string();
             tell(&line);
-            if let Some(program) = self.files.on_event.as_ref().filter(|_| self.programs.len() < PROGRAMS_MAX) {
+            if let Some(program) =
+                self.files.on_event.as_ref().filter(|_| self.programs.len() < PROGRAMS_MAX)
+            {
                 match Command::new(program).arg(&line).spawn() {
                     Ok(child) => self.programs.push(child),
                     Err(error) => tell(&format!("{}: {error}", program.display())),
                 }
             }
         }
-        let (verdicts, tails, audited) = (self.watch.verdicts(), self.watch.tails(), self.audited());
+        let (verdicts, tails, audited) =
+            (self.watch.verdicts(), self.watch.tails(), self.audited());
         let shown = metrics::Shown { verdicts: &verdicts, tails: &tails, audited: &audited };
         *self.board.lock().unwrap_or_else(PoisonError::into_inner) = shown.families();
         self.record()
@@ -269,7 +291,11 @@ impl Keeper {
         let Some(auditor) = &self.auditor else { return Vec::new() };
         let audited = |(key, audit): (&str, &Audit)| {
             let drive = self.survey.drives.get(key)?;
-            let is_member = self.survey.groups.iter().any(|it| it.is_redundant && it.members.iter().any(|it| it == key));
+            let is_member = self
+                .survey
+                .groups
+                .iter()
+                .any(|it| it.is_redundant && it.members.iter().any(|it| it == key));
             let page = match audit {
                 Audit::Said(page) => (**page).clone(),
                 Audit::NotAsked | Audit::NoAnswer(_) => levelhead_fleet::smart::Page::default(),
@@ -294,10 +320,12 @@ impl Keeper {
 
     fn record(&mut self) -> Result<(), AppError> {
         let Some(path) = &self.files.record else { return Ok(()) };
-        let rows: Vec<_> = self.watch.last_window().into_iter().filter(|it| it.at > self.recorded).collect();
+        let rows: Vec<_> =
+            self.watch.last_window().into_iter().filter(|it| it.at > self.recorded).collect();
         let Some(last) = rows.iter().map(|it| it.at).max() else { return Ok(()) };
         self.recorded = last;
-        let said = |error: std::io::Error| AppError::trouble(format!("{}: {error}", path.display()));
+        let said =
+            |error: std::io::Error| AppError::trouble(format!("{}: {error}", path.display()));
         let mut file = fs::OpenOptions::new().create(true).append(true).open(path).map_err(said)?;
         let mut text = String::new();
         if file.metadata().map_err(said)?.len() == 0 {
@@ -305,14 +333,23 @@ impl Keeper {
         }
         let plain = |text: &str| text.replace([',', '"', '\n'], "_");
         for row in rows {
-            text += &format!("{},{},{},{},{}\n", row.at, plain(&row.group), plain(&row.key), row.latency_us, row.load);
+            text += &format!(
+                "{},{},{},{},{}\n",
+                row.at,
+                plain(&row.group),
+                plain(&row.key),
+                row.latency_us,
+                row.load
+            );
         }
         file.write_all(text.as_bytes()).map_err(said)
     }
 
     /// In one step: a crash leaves the old state or the new one.
     fn save(&self) -> Result<(), AppError> {
-        let said = |error: std::io::Error| AppError::trouble(format!("{}: {error}", self.files.state.display()));
+        let said = |error: std::io::Error| {
+            AppError::trouble(format!("{}: {error}", self.files.state.display()))
+        };
         let new = self.files.state.with_extension("new");
         fs::write(&new, self.watch.save().encode()).map_err(said)?;
         fs::rename(&new, &self.files.state).map_err(said)

@@ -9,7 +9,7 @@
 use std::fmt;
 
 use super::drive::{Drive, Group, GroupHour};
-use super::kernel::Scope;
+use super::scope::Scope;
 use super::summary::Summary;
 
 const MAGIC: [u8; 4] = *b"LHFS";
@@ -35,7 +35,9 @@ impl fmt::Display for CodecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Foreign => write!(f, "this is no summary of a fleet"),
-            Self::Version(version) => write!(f, "the summary is of version {version}, known is {VERSION}"),
+            Self::Version(version) => {
+                write!(f, "the summary is of version {version}, known is {VERSION}")
+            }
             Self::Broken { at } => write!(f, "the summary is broken after {at} bytes"),
         }
     }
@@ -116,10 +118,14 @@ impl Writer {
         self.group_hour(group.last);
         self.whole(group.drives.len() as u64);
         for drive in &group.drives {
-            for value in [drive.id, drive.first_hour, drive.last_hour, drive.first_slow, drive.last_slow] {
+            for value in
+                [drive.id, drive.first_hour, drive.last_hour, drive.first_slow, drive.last_slow]
+            {
                 self.signed(value);
             }
-            for value in [drive.head, drive.tail, drive.hours, drive.slow, drive.slowdown_max.to_bits()] {
+            for value in
+                [drive.head, drive.tail, drive.hours, drive.slow, drive.slowdown_max.to_bits()]
+            {
                 self.whole(value.into());
             }
         }
@@ -242,7 +248,9 @@ impl Reader<'_> {
         let slow_is_inside = if drive.slow == 0 {
             (drive.first_slow, drive.last_slow, drive.head, drive.tail) == (0, 0, 0, 0)
         } else {
-            drive.first_hour <= drive.first_slow && drive.first_slow <= drive.last_slow && drive.last_slow <= drive.last_hour
+            drive.first_hour <= drive.first_slow
+                && drive.first_slow <= drive.last_slow
+                && drive.last_slow <= drive.last_hour
         };
         let is_whole = span >= 1
             && slow_is_inside

@@ -67,7 +67,8 @@ impl Drive {
 
     /// Whether it was slow in all hours from the first to the last.
     pub(super) fn is_one_run(&self) -> bool {
-        self.head > 0 && i64::from(self.first_hour) + i64::from(self.head) - 1 == i64::from(self.last_hour)
+        self.head > 0
+            && i64::from(self.first_hour) + i64::from(self.head) - 1 == i64::from(self.last_hour)
     }
 
     /// Goes on with what follows: the same drive, all of it later.

@@ -1,10 +1,11 @@
 //! The pass: rows in the order of (hour, group, drive), a slice at a time, into a summary.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::drive::{Drive, Group, GroupHour};
-use super::summary::{Summary, TAILS, YEARS};
+use super::scope::Scope;
+use super::summary::{Summary, YEARS};
 use crate::{Hours, median_of};
 
 /// Fewest usable drives of a group in an hour.
@@ -13,15 +14,6 @@ const SLOW: f64 = 2.0;
 const MILD: f64 = 1.2;
 const IMBALANCED: f64 = 2.0;
 const HOURS_A_YEAR: i32 = 8766;
-
-/// What is looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// Slowdowns of drive hours and the largest of group hours.
-    Slowdown,
-    /// Load, time, age and what followed as well.
-    Everything,
-}
 
 /// What the pass counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +36,10 @@ pub struct Disorder {
 impl fmt::Display for Disorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { hour, raid } = self;
-        write!(f, "rows must rise by (hour, raid, drive): one of hour {hour}, group {raid} does not follow the row before it")
+        write!(
+            f,
+            "rows must rise by (hour, raid, drive): one of hour {hour}, group {raid} does not follow the row before it"
+        )
     }
 }
 
@@ -59,7 +54,7 @@ pub struct Kernel {
     /// The last group that has been closed.
     closed: Option<(i32, i32)>,
     /// Where each group stands in the summary, in the order of appearance.
-    places: HashMap<i32, usize>,
+    places: BTreeMap<i32, usize>,
     /// Where the group after the last one stood an hour ago, most likely.
     guess: usize,
     scratch: Scratch,
@@ -93,7 +88,7 @@ impl Kernel {
             summary: Summary::new(rules.scope),
             open: Rows::default(),
             closed: None,
-            places: HashMap::new(),
+            places: BTreeMap::new(),
             guess: 0,
             scratch: Scratch::default(),
         }
@@ -107,8 +102,14 @@ impl Kernel {
         for len in [hours.raid.len(), hours.drive.len(), hours.latency_us.len(), hours.ios.len()] {
             assert_eq!(len, rows, "columns have one length");
         }
-        assert!(hours.bytes.len() == rows || self.rules.scope == Scope::Slowdown, "columns have one length");
-        assert!(hours.age_hours.is_empty() || hours.age_hours.len() == rows, "columns have one length");
+        assert!(
+            hours.bytes.len() == rows || self.rules.scope == Scope::Slowdown,
+            "columns have one length"
+        );
+        assert!(
+            hours.age_hours.is_empty() || hours.age_hours.len() == rows,
+            "columns have one length"
+        );
 
         let mut from = 0;
         if let (Some(&hour), Some(&raid)) = (self.open.hour.last(), self.open.raid.last()) {

@@ -19,11 +19,13 @@ mod codec;
 mod drive;
 mod histogram;
 mod kernel;
+mod scope;
 mod summary;
 #[cfg(test)]
 mod tests;
 
 pub use codec::CodecError;
 pub use histogram::{BUCKETS, Histogram};
-pub use kernel::{Disorder, Kernel, Rules, Scope};
+pub use kernel::{Disorder, Kernel, Rules};
+pub use scope::Scope;
 pub use summary::{Counts, MergeError, Summary};

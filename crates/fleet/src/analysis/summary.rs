@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::drive::{Drive, Group, GroupHour, Lengths, Runs};
 use super::histogram::Histogram;
-use super::kernel::Scope;
+use super::scope::Scope;
 
 /// Years of age with a histogram of their own; older drives count with the last.
 pub(super) const YEARS: usize = 12;
@@ -95,9 +95,14 @@ pub enum MergeError {
 impl fmt::Display for MergeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Scope => write!(f, "a summary of slowdowns only does not merge with one of everything"),
+            Self::Scope => {
+                write!(f, "a summary of slowdowns only does not merge with one of everything")
+            }
             Self::Overlap { raid } => {
-                write!(f, "two summaries overlap in the hours of group {raid}: parts are merged neighbour to neighbour, each once")
+                write!(
+                    f,
+                    "two summaries overlap in the hours of group {raid}: parts are merged neighbour to neighbour, each once"
+                )
             }
         }
     }
@@ -205,8 +210,11 @@ impl Summary {
         if self.scope != other.scope {
             return Err(MergeError::Scope);
         }
-        let mut both = self.groups.iter().filter_map(|mine| other.group(mine.id).map(|theirs| (mine, theirs)));
-        if let Some((mine, _)) = both.find(|(a, b)| !(a.last.hour < b.first.hour || b.last.hour < a.first.hour)) {
+        let mut both =
+            self.groups.iter().filter_map(|mine| other.group(mine.id).map(|theirs| (mine, theirs)));
+        if let Some((mine, _)) =
+            both.find(|(a, b)| !(a.last.hour < b.first.hour || b.last.hour < a.first.hour))
+        {
             return Err(MergeError::Overlap { raid: mine.id });
         }
         let mut theirs = other.counts;
@@ -228,10 +236,15 @@ impl Summary {
         let (earlier, later) = if a.last.hour < b.first.hour { (a, b) } else { (b, a) };
         self.step_group(earlier.last, later.first);
         let runs = &mut self.runs;
-        let drives = merge_sorted(earlier.drives, &later.drives, |drive| drive.id, |mut a, b| {
-            a.follow(&b, runs);
-            a
-        });
+        let drives = merge_sorted(
+            earlier.drives,
+            &later.drives,
+            |drive| drive.id,
+            |mut a, b| {
+                a.follow(&b, runs);
+                a
+            },
+        );
         Group { id: earlier.id, first: earlier.first, last: later.last, drives }
     }
 
@@ -256,7 +269,9 @@ impl Summary {
     }
 
     pub(super) fn histograms_mut(&mut self) -> Vec<&mut Histogram> {
-        let fixed = std::iter::once(&mut self.slowdowns).chain(&mut self.tails).chain(&mut self.degradation);
+        let fixed = std::iter::once(&mut self.slowdowns)
+            .chain(&mut self.tails)
+            .chain(&mut self.degradation);
         fixed.chain(&mut self.by_age).collect()
     }
 }
@@ -272,7 +287,12 @@ impl Runs {
 }
 
 /// Two lists in the order of `key`, none twice in one of them, as one; what is in both is joined.
-fn merge_sorted<T: Clone>(mine: Vec<T>, theirs: &[T], key: impl Fn(&T) -> i32, mut join: impl FnMut(T, T) -> T) -> Vec<T> {
+fn merge_sorted<T: Clone>(
+    mine: Vec<T>,
+    theirs: &[T],
+    key: impl Fn(&T) -> i32,
+    mut join: impl FnMut(T, T) -> T,
+) -> Vec<T> {
     let mut merged = Vec::with_capacity(mine.len().max(theirs.len()));
     let mut theirs = theirs.iter().peekable();
     for item in mine {

@@ -54,7 +54,8 @@ fn pass(rows: &[Row], slices: usize) -> Summary {
     let mut kernel = Kernel::new(EVERYTHING);
     for part in rows.chunks(slices.max(1)) {
         let column = |value: fn(&Row) -> i32| part.iter().map(value).collect::<Vec<_>>();
-        let (hour, raid, drive, ios) = (column(|r| r.hour), column(|r| r.raid), column(|r| r.drive), column(|r| r.ios));
+        let (hour, raid, drive, ios) =
+            (column(|r| r.hour), column(|r| r.raid), column(|r| r.drive), column(|r| r.ios));
         let latency: Vec<f32> = part.iter().map(|r| r.latency).collect();
         let bytes: Vec<f32> = part.iter().map(|r| r.bytes).collect();
         let ages = column(|r| r.hour * 300);
@@ -92,15 +93,21 @@ fn naive(rows: &[Row]) -> (Counts, Vec<u64>, Vec<u64>, Option<f64>) {
             counts.few_peers += members.len() as u64;
             continue;
         }
-        let median = |value: fn(&Row) -> f64| median_of(&mut members.iter().map(value).collect::<Vec<_>>());
-        let (latency, ios, bytes) = (median(|r| f64::from(r.latency)), median(|r| f64::from(r.ios)), median(|r| f64::from(r.bytes)));
+        let median =
+            |value: fn(&Row) -> f64| median_of(&mut members.iter().map(value).collect::<Vec<_>>());
+        let (latency, ios, bytes) = (
+            median(|r| f64::from(r.latency)),
+            median(|r| f64::from(r.ios)),
+            median(|r| f64::from(r.bytes)),
+        );
         let slowdown = |row: &Row| f64::from(row.latency) / latency;
         counts.raid_hours += 1;
         counts.tail_hours += u64::from(members.iter().any(|row| slowdown(row) >= 2.0));
         counts.raid_hours_mild += u64::from(members.iter().any(|row| slowdown(row) >= 1.2));
         for row in members {
             let is_slow = slowdown(row) >= 2.0;
-            let (rate, size) = (f64::from(row.ios) / ios >= 2.0, f64::from(row.bytes) / bytes >= 2.0);
+            let (rate, size) =
+                (f64::from(row.ios) / ios >= 2.0, f64::from(row.bytes) / bytes >= 2.0);
             counts.drive_hours += 1;
             counts.slow_drive_hours += u64::from(is_slow);
             counts.drive_hours_mild += u64::from(slowdown(row) >= 1.2);
@@ -113,7 +120,8 @@ fn naive(rows: &[Row]) -> (Counts, Vec<u64>, Vec<u64>, Option<f64>) {
     }
     let (mut intervals, mut gaps, mut steps) = (vec![0; 4097], vec![0; 4097], [0_u64; 2]);
     for hours in drives.values() {
-        let slow: Vec<i32> = hours.iter().filter(|(_, slow)| **slow).map(|(hour, _)| *hour).collect();
+        let slow: Vec<i32> =
+            hours.iter().filter(|(_, slow)| **slow).map(|(hour, _)| *hour).collect();
         slow.windows(2).for_each(|pair| gaps[(pair[1] - pair[0]) as usize] += 1);
         slow.chunk_by(|a, b| a + 1 == *b).for_each(|run| intervals[run.len()] += 1);
         for next in slow.iter().filter_map(|hour| hours.get(&(hour + 1))) {
@@ -151,7 +159,11 @@ fn parts_of_time_and_of_groups_merge_to_the_bytes_of_one_pass() {
             let rows: Vec<Row> = rows.iter().copied().filter(|row| keep(row)).collect();
             Summary::from_bytes(&pass(&rows, 100).to_bytes()).expect("own bytes")
         };
-        let times = [part(&|r| r.hour < first), part(&|r| (first..second).contains(&r.hour)), part(&|r| r.hour >= second)];
+        let times = [
+            part(&|r| r.hour < first),
+            part(&|r| (first..second).contains(&r.hour)),
+            part(&|r| r.hour >= second),
+        ];
         for order in [[0, 1, 2], [1, 0, 2], [1, 2, 0], [2, 1, 0]] {
             let mut merged = Summary::new(Scope::Everything);
             order.iter().for_each(|&at| merged.merge(&times[at]).expect("neighbours"));
@@ -196,7 +208,12 @@ fn broken_bytes_are_refused_or_have_one_form() {
 #[test]
 fn rows_out_of_order_and_twice_are_refused() {
     let row = |hour, raid, drive| Row { hour, raid, drive, latency: 1.0, ios: 1, bytes: 1.0 };
-    for rows in [[row(2, 1, 1), row(1, 1, 1)], [row(1, 2, 1), row(1, 1, 1)], [row(1, 1, 1), row(1, 1, 1)], [row(1, 1, 2), row(1, 1, 1)]] {
+    for rows in [
+        [row(2, 1, 1), row(1, 1, 1)],
+        [row(1, 2, 1), row(1, 1, 1)],
+        [row(1, 1, 1), row(1, 1, 1)],
+        [row(1, 1, 2), row(1, 1, 1)],
+    ] {
         let column = |value: fn(&Row) -> i32| rows.iter().map(value).collect::<Vec<_>>();
         let (hour, raid, drive) = (column(|r| r.hour), column(|r| r.raid), column(|r| r.drive));
         let mut kernel = Kernel::new(EVERYTHING);

@@ -68,7 +68,9 @@ impl HoursTable {
 
     /// Removes all rows.
     pub fn clear(&mut self) {
-        for column in [&mut self.hour, &mut self.raid, &mut self.drive, &mut self.ios, &mut self.age_hours] {
+        for column in
+            [&mut self.hour, &mut self.raid, &mut self.drive, &mut self.ios, &mut self.age_hours]
+        {
             column.clear();
         }
         self.latency_us.clear();
@@ -121,7 +123,11 @@ const LOAD_SPREAD: f64 = 0.42;
 impl HoursGenerator {
     /// Before the first hour. Panics for more than a million groups.
     pub fn new(shape: Shape) -> Self {
-        assert!(shape.group_count <= 1_000_000, "a fleet has at most a million groups, not {}", shape.group_count);
+        assert!(
+            shape.group_count <= 1_000_000,
+            "a fleet has at most a million groups, not {}",
+            shape.group_count
+        );
         let fitted = match shape.kind {
             Kind::Disk => &DISK,
             Kind::Ssd => &SSD,
@@ -153,7 +159,17 @@ impl HoursGenerator {
             first_drive += width as i32;
         }
         let steps = [rng.unit(), rng.unit()];
-        Self { fitted, shape, rng, groups, hour: 0, owed: 0.0, steps, values: Vec::new(), sorted: Vec::new() }
+        Self {
+            fitted,
+            shape,
+            rng,
+            groups,
+            hour: 0,
+            owed: 0.0,
+            steps,
+            values: Vec::new(),
+            sorted: Vec::new(),
+        }
     }
 
     /// Adds the next hour's rows to `table`; false if there are no more hours.
@@ -180,22 +196,34 @@ impl HoursGenerator {
         let is_tail = self.advance(group);
         let share_slow = share_at(self.fitted.first, 2.0);
         self.owed += share_slow - f64::from(u8::from(is_tail));
-        let quantile = if is_tail { Some(self.tail_quantile(group.is_deep)) } else { self.mild_quantile(share_slow) };
+        let quantile = if is_tail {
+            Some(self.tail_quantile(group.is_deep))
+        } else {
+            self.mild_quantile(share_slow)
+        };
         let raised = match quantile {
             None => 0,
             Some(_) if is_tail => 1 + group.others,
             Some(_) => {
                 let others = self.draw_others(group.width);
                 // Mild hours are of any drives: the order is that of sessions.
-                shuffle_first(&mut self.rng, &mut group.order, if group.is_prone { 0 } else { 1 + others });
+                shuffle_first(
+                    &mut self.rng,
+                    &mut group.order,
+                    if group.is_prone { 0 } else { 1 + others },
+                );
                 1 + others
             }
         };
         self.spread(&group.order, raised);
         if let Some(quantile) = quantile {
-            let other = value_at(self.fitted.others, quantile * self.fitted.others[0].1 / self.fitted.first[0].1);
+            let other = value_at(
+                self.fitted.others,
+                quantile * self.fitted.others[0].1 / self.fitted.first[0].1,
+            );
             for (place, &drive) in group.order[..raised].iter().enumerate() {
-                self.values[drive] = if place == 0 { value_at(self.fitted.first, quantile) } else { other };
+                self.values[drive] =
+                    if place == 0 { value_at(self.fitted.first, quantile) } else { other };
             }
         }
         self.write(raid, group, is_tail, table);
@@ -235,13 +263,18 @@ impl HoursGenerator {
     fn draw_length(&mut self) -> u32 {
         let u = 1.0 - self.rng.unit();
         let (two, power) = self.fitted.lasting;
-        if u > two { 1 } else { (2.0 * (u / two).powf(-1.0 / power)).min(self.fitted.lasting_max) as u32 }
+        if u > two {
+            1
+        } else {
+            (2.0 * (u / two).powf(-1.0 / power)).min(self.fitted.lasting_max) as u32
+        }
     }
 
     /// How many go along; never so many that they move the median.
     fn draw_others(&mut self, width: usize) -> usize {
         let u = self.rng.unit();
-        let mut others = usize::from(u < self.fitted.along[0]) + usize::from(u < self.fitted.along[1]);
+        let mut others =
+            usize::from(u < self.fitted.along[0]) + usize::from(u < self.fitted.along[1]);
         while others >= 2 && self.rng.unit() < self.fitted.along_more {
             others += 1;
         }
@@ -282,15 +315,18 @@ impl HoursGenerator {
     }
 
     fn write(&mut self, raid: i32, group: &Group, is_tail: bool, table: &mut HoursTable) {
-        let load = LOAD_SPREAD * normal(&mut self.rng) - if is_tail { self.fitted.degradation } else { 0.0 };
+        let load = LOAD_SPREAD * normal(&mut self.rng)
+            - if is_tail { self.fitted.degradation } else { 0.0 };
         let load = group.ios * load.exp();
         for (drive, &slowdown) in self.values.iter().enumerate() {
             let bits = self.rng.bits();
-            let [a, b, c, d] = [0, 16, 32, 48].map(|shift| ((bits >> shift) & 0xffff) as f64 / 65536.0);
+            let [a, b, c, d] =
+                [0, 16, 32, 48].map(|shift| ((bits >> shift) & 0xffff) as f64 / 65536.0);
             let is_slow = slowdown >= 2.0;
             let chance = |chances: (f64, f64)| if is_slow { chances.0 } else { chances.1 };
             let ios = load * if a < chance(self.fitted.rate) { 2.4 + b } else { 0.9 + 0.2 * b };
-            let bytes = 65536.0 * if c < chance(self.fitted.size) { 2.4 + d } else { 0.9 + 0.2 * d };
+            let bytes =
+                65536.0 * if c < chance(self.fitted.size) { 2.4 + d } else { 0.9 + 0.2 * d };
             table.hour.push(self.hour as i32);
             table.raid.push(raid);
             table.drive.push(group.first_drive + drive as i32);
@@ -381,23 +417,56 @@ mod tests {
         let began = std::time::Instant::now();
         let s = summary(shape, Scope::Everything);
         let c = s.counts();
-        eprintln!("{:?} {} rows {} raid hours {} drives, {:?}", shape.kind, c.drive_hours, c.raid_hours, s.drive_count(), began.elapsed());
+        eprintln!(
+            "{:?} {} rows {} raid hours {} drives, {:?}",
+            shape.kind,
+            c.drive_hours,
+            c.raid_hours,
+            s.drive_count(),
+            began.elapsed()
+        );
         let share = |a: u64, b: u64| 100.0 * a as f64 / b as f64;
-        for (name, h, mild) in [("S", s.slowdowns(), c.drive_hours_mild), ("T1", s.tails(1), c.raid_hours_mild)] {
+        for (name, h, mild) in
+            [("S", s.slowdowns(), c.drive_hours_mild), ("T1", s.tails(1), c.raid_hours_mild)]
+        {
             let t = h.total();
-            let below: Vec<_> = [1.5, 2.0, 4.0].map(|x| format!("{:.3}", 100.0 - share(h.at_least(x), t))).into();
-            let q: Vec<_> = [0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999].map(|q| format!("{:.2}", h.quantile(q).unwrap())).into();
+            let below: Vec<_> =
+                [1.5, 2.0, 4.0].map(|x| format!("{:.3}", 100.0 - share(h.at_least(x), t))).into();
+            let q: Vec<_> = [0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999]
+                .map(|q| format!("{:.2}", h.quantile(q).unwrap()))
+                .into();
             eprintln!("{name} {:.3} {below:?} {q:?}", 100.0 - share(mild, t));
         }
-        eprintln!("T2 {:.3} T3 {:.3}", share(s.tails(2).at_least(2.0), c.raid_hours), share(s.tails(3).at_least(2.0), c.raid_hours));
+        eprintln!(
+            "T2 {:.3} T3 {:.3}",
+            share(s.tails(2).at_least(2.0), c.raid_hours),
+            share(s.tails(3).at_least(2.0), c.raid_hours)
+        );
         let i = s.intervals();
         let n: u64 = i.iter().sum();
-        eprintln!("intervals >=2 {:.1} >=8 {:.1} stay {:?}", share(i[2..].iter().sum(), n), share(i[8..].iter().sum(), n), s.stay());
+        eprintln!(
+            "intervals >=2 {:.1} >=8 {:.1} stay {:?}",
+            share(i[2..].iter().sum(), n),
+            share(i[8..].iter().sum(), n),
+            s.stay()
+        );
         let g = s.gaps();
         eprintln!("gaps <=24 {:.1}", share(g[..25].iter().sum(), g.iter().sum()));
         let e = s.ever(2.0);
-        eprintln!("ever2 {:.1} ever16 {:.2} >=100 {:.1} <5 {:.1}", share(e, s.drive_count()), share(s.ever(16.0), s.drive_count()), share(s.slow_at_least(100), e), 100.0 - share(s.slow_at_least(5), e));
-        eprintln!("rate {:.2} {:.2} size {:.2} {:.3}", share(c.slow_rate_imbalanced, c.slow_drive_hours), share(c.slow_rate_imbalanced, c.rate_imbalanced), share(c.slow_size_imbalanced, c.slow_drive_hours), share(c.slow_size_imbalanced, c.size_imbalanced));
+        eprintln!(
+            "ever2 {:.1} ever16 {:.2} >=100 {:.1} <5 {:.1}",
+            share(e, s.drive_count()),
+            share(s.ever(16.0), s.drive_count()),
+            share(s.slow_at_least(100), e),
+            100.0 - share(s.slow_at_least(5), e)
+        );
+        eprintln!(
+            "rate {:.2} {:.2} size {:.2} {:.3}",
+            share(c.slow_rate_imbalanced, c.slow_drive_hours),
+            share(c.slow_rate_imbalanced, c.rate_imbalanced),
+            share(c.slow_size_imbalanced, c.slow_drive_hours),
+            share(c.slow_size_imbalanced, c.size_imbalanced)
+        );
         let d = s.degradation().each_ref().map(|h| share(h.at_least(2.0), h.total()));
         eprintln!("rio {d:?}");
         let _ = summary(shape, Scope::Slowdown);
