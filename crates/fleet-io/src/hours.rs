@@ -129,7 +129,7 @@ impl Source<'_> {
         &self,
         name: &str,
         out: &mut Vec<T>,
-        convert: impl Convert<T>,
+        convert: &impl Convert<T>,
     ) -> Result<(), String> {
         let place = self.place(name).ok_or_else(|| format!("there is no column `{name}`"))?;
         let reader = self
@@ -166,16 +166,16 @@ impl Source<'_> {
         }
         match reader {
             ColumnReader::Int32ColumnReader(reader) => {
-                read!(reader, |value: Option<i32>| convert.whole(value.map(i64::from)))
+                read!(reader, |value: Option<i32>| convert.whole(value.map(i64::from)));
             }
             ColumnReader::Int64ColumnReader(reader) => {
-                read!(reader, |value: Option<i64>| convert.whole(value))
+                read!(reader, |value: Option<i64>| convert.whole(value));
             }
             ColumnReader::FloatColumnReader(reader) => {
-                read!(reader, |value: Option<f32>| convert.real(value.map(f64::from)))
+                read!(reader, |value: Option<f32>| convert.real(value.map(f64::from)));
             }
             ColumnReader::DoubleColumnReader(reader) => {
-                read!(reader, |value: Option<f64>| convert.real(value))
+                read!(reader, |value: Option<f64>| convert.real(value));
             }
             _ => return Err(format!("column `{name}` must be of 32- or 64-bit numbers")),
         }
@@ -183,11 +183,11 @@ impl Source<'_> {
     }
 
     fn whole(&self, name: &str, out: &mut Vec<i32>) -> Result<(), String> {
-        self.column(name, out, ToWhole)
+        self.column(name, out, &ToWhole)
     }
 
     fn real(&self, name: &str, out: &mut Vec<f32>) -> Result<(), String> {
-        self.column(name, out, ToReal)
+        self.column(name, out, &ToReal)
     }
 }
 
@@ -205,7 +205,8 @@ impl Convert<i32> for ToWhole {
 
     fn real(&self, value: Option<f64>) -> Option<i32> {
         let value = value?;
-        (value == f64::from(value as i32)).then_some(value as i32)
+        let whole = value as i32;
+        f64::from(whole).total_cmp(&value).is_eq().then_some(whole)
     }
 }
 
@@ -244,6 +245,10 @@ impl HoursWriter {
 
     /// Writes all rows as one row group. Panics if a column is shorter than another.
     pub fn write(&mut self, table: &HoursTable) -> Result<(), HoursError> {
+        let HoursTable { hour, raid, drive, latency_us, ios, bytes, age_hours } = table;
+        let columns =
+            [raid.len(), drive.len(), latency_us.len(), ios.len(), bytes.len(), age_hours.len()];
+        assert!(columns.iter().all(|rows| *rows == hour.len()), "columns of {columns:?} rows");
         let written = write_group(&mut self.writer, table);
         written.map_err(|error| HoursError { path: self.path.clone(), what: error.to_string() })
     }

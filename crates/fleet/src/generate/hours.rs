@@ -356,7 +356,7 @@ fn share_deep(fitted: &Fitted) -> f64 {
 
 /// The share at or above a value that is in the list.
 fn share_at(points: &[(f64, f64)], value: f64) -> f64 {
-    let point = points.iter().find(|point| point.0 == value);
+    let point = points.iter().find(|point| point.0.total_cmp(&value).is_eq());
     point.expect("the fitted lists have a point at 2").1
 }
 

@@ -121,7 +121,7 @@ fn slow_drive_is_found_and_returns() {
     assert_eq!(host.states(), ["fine"; 5]);
     let verdict = &host.watch.verdicts()[2];
     assert!(
-        verdict.slow_seconds > 1500 && verdict.slow_seconds % 15 == 0,
+        verdict.slow_seconds > 1500 && verdict.slow_seconds.is_multiple_of(15),
         "{}",
         verdict.slow_seconds
     );

@@ -114,7 +114,7 @@ impl fmt::Display for DriveVerdict {
             State::Suspect => write!(f, " may be slow")?,
             State::Slow => write!(f, " is slow")?,
             State::HostWide => {
-                write!(f, " is slower than it was, and so are all others: look at the host")?
+                write!(f, " is slower than it was, and so are all others: look at the host")?;
             }
         }
         if let Some(Comparison { ratio, low, high, .. }) = self.comparison {

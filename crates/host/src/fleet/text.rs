@@ -63,7 +63,7 @@ impl Survey {
                         is_redundant: redundant == "redundant",
                         is_rebuilding: busy == "rebuilding",
                         members: keys.iter().map(|&key| key.to_owned()).collect(),
-                    })
+                    });
                 }
                 _ => return None,
             }
