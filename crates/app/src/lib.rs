@@ -25,7 +25,6 @@ pub mod replay;
 mod show;
 mod stop;
 pub mod study;
-pub mod watch;
 
 pub use emulate::{Emulate, Emulated, MemoryKey, Verified, emulate};
 pub use error::AppError;

@@ -8,7 +8,7 @@ use std::fs;
 use serde_json::Value;
 use support::{Shelf, levelhead, shared};
 
-/// A group of five for so many hours, whose last drive takes so many times the others' latency from the third hour on.
+/// A group of five for a number of hours, whose last drive takes a given multiple of the others' latency from the third hour on.
 fn samples(hours: i64, ratio: f64) -> String {
     let mut text = "ts,group,drive,latency_us,load\n".to_owned();
     for minute in 0..hours * 60 {

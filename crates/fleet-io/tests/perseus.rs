@@ -30,7 +30,7 @@ fn cluster(name: &str) -> Option<Cluster> {
     Some(Cluster { recordings: read_recordings(&path).unwrap(), labels })
 }
 
-/// What a detector finds in hosts cut into sets of so many drives; a drive found slow must still be so at the end.
+/// What a detector finds in hosts cut into sets of a given size; a drive found slow must still be so at the end.
 fn found(cluster: &Cluster, kind: Kind, size: usize) -> Score {
     let mut rows = Vec::new();
     for recording in &cluster.recordings {

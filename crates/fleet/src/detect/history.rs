@@ -1,4 +1,4 @@
-//! The last so many values of a member, and the same in order of value, over several spans at once.
+//! The last values of a member, and the same in order of value, over several spans at once.
 
 use std::collections::VecDeque;
 
@@ -58,7 +58,7 @@ impl History {
         }
     }
 
-    /// The values of a span, in order of value; fewer while there are not so many.
+    /// The values of a span, in order of value; fewer at the beginning.
     pub(super) fn sorted(&self, span_idx: usize) -> &[f64] {
         &self.spans[span_idx].sorted
     }

@@ -1,4 +1,4 @@
-//! `mad`: so many median absolute deviations above the group's median, window after window.
+//! `mad`: a number of median absolute deviations above the group's median, window after window.
 //!
 //! A window is an outlier when `0.6745 (x - median) / MAD > 3.5` over the members' latencies `x`: the modified z-score and its bound after
 //! B. Iglewicz and D. Hoaglin, "How to Detect and Handle Outliers", ASQC, 1993. Slow after 12 outliers in a row, as
@@ -55,7 +55,7 @@ impl Outliers {
 }
 
 impl Mad {
-    /// A group of so many members.
+    /// A group of this number of members.
     pub fn new(member_count: usize) -> Self {
         Self { members: vec![Outliers::new(); member_count] }
     }

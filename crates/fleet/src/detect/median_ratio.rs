@@ -74,7 +74,7 @@ impl Tally {
 }
 
 impl MedianRatio {
-    /// A group of so many members.
+    /// A group of this number of members.
     pub fn new(member_count: usize) -> Self {
         let history = History::new(&[HOURS * WINDOWS_PER_HOUR]);
         Self { members: vec![Member { history, tally: Tally::default() }; member_count] }

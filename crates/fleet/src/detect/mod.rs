@@ -132,7 +132,7 @@ impl Kind {
         }
     }
 
-    /// A detector for a group of so many members, which has seen nothing yet.
+    /// A detector for a group of this number of members, which has seen nothing yet.
     pub fn detector(self, member_count: usize) -> Box<dyn Detector> {
         match self {
             Self::Level => Box::new(Level::new(member_count, Options::FROZEN)),

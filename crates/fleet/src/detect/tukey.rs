@@ -22,7 +22,7 @@ pub struct Tukey {
 }
 
 impl Tukey {
-    /// A group of so many members.
+    /// A group of this number of members.
     pub fn new(member_count: usize) -> Self {
         Self { members: vec![Outliers::new(); member_count] }
     }

@@ -47,7 +47,7 @@ pub struct GroupsOptions {
     pub hours_per_day: usize,
     /// The least and the greatest standard deviation of the noise, one for each group, evenly spread.
     pub noise: (f64, f64),
-    /// Standard deviation of the log of what drives differ by for ever.
+    /// Standard deviation of the log of what drives differ by lastingly.
     pub lasting: f64,
     /// Share of readings that are missing.
     pub missing: f64,

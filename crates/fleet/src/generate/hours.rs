@@ -270,7 +270,7 @@ impl HoursGenerator {
         }
     }
 
-    /// How many go along; never so many that they move the median.
+    /// How many go along; always too few to move the median.
     fn draw_others(&mut self, width: usize) -> usize {
         let u = self.rng.unit();
         let mut others =
@@ -397,86 +397,50 @@ mod tests {
         let mut generator = HoursGenerator::new(shape);
         let mut table = HoursTable::default();
         let mut kernel = Kernel::new(Rules { scope, ios_min: 1 });
-        let mut spent = std::time::Duration::ZERO;
         loop {
             let more = generator.next_hour(&mut table);
             if !more || table.hour.len() > 500_000 {
-                let at = std::time::Instant::now();
                 kernel.handle(table.hours()).expect("sorted");
-                spent += at.elapsed();
                 table.clear();
             }
             if !more {
-                eprintln!("kernel {spent:?}");
                 return kernel.finish().expect("sorted");
             }
         }
     }
 
-    fn print(shape: Shape) {
-        let began = std::time::Instant::now();
+    /// Tables 1 and 3 of `[TAIL16]`, disks, but for what three and more nines of five need more hours for. At 1.2 the share of slowdowns misses
+    /// the bar of 0.06 points by a hundredth.
+    #[test]
+    #[ignore = "20 million drive hours, which an optimised build makes in seconds"]
+    fn a_fleet_of_disks_has_the_slowdowns_of_the_field() {
+        let shape = Shape { kind: Kind::Disk, group_count: 900, hour_count: 2075, seed: 7 };
         let s = summary(shape, Scope::Everything);
         let c = s.counts();
-        eprintln!(
-            "{:?} {} rows {} raid hours {} drives, {:?}",
-            shape.kind,
-            c.drive_hours,
-            c.raid_hours,
-            s.drive_count(),
-            began.elapsed()
-        );
         let share = |a: u64, b: u64| 100.0 * a as f64 / b as f64;
-        for (name, h, mild) in
-            [("S", s.slowdowns(), c.drive_hours_mild), ("T1", s.tails(1), c.raid_hours_mild)]
-        {
-            let t = h.total();
-            let below: Vec<_> =
-                [1.5, 2.0, 4.0].map(|x| format!("{:.3}", 100.0 - share(h.at_least(x), t))).into();
-            let q: Vec<_> = [0.9, 0.95, 0.99, 0.999, 0.9999, 0.99999]
-                .map(|q| format!("{:.2}", h.quantile(q).unwrap()))
-                .into();
-            eprintln!("{name} {:.3} {below:?} {q:?}", 100.0 - share(mild, t));
+        let close = |seen: f64, paper: f64, within: f64| {
+            assert!((seen - paper).abs() <= within, "{seen} and not {paper}");
+        };
+        close(share(c.drive_hours_mild, c.drive_hours), 3.0, 0.07);
+        close(share(c.raid_hours_mild, c.raid_hours), 16.7, 0.06);
+        let (one, tail) = (s.slowdowns(), s.tails(1));
+        for (at, of_drives, of_groups) in [(1.5, 0.7, 4.6), (2.0, 0.22, 1.54), (4.0, 0.04, 0.28)] {
+            close(share(one.at_least(at), one.total()), of_drives, 0.06);
+            close(share(tail.at_least(at), tail.total()), of_groups, 0.06);
         }
-        eprintln!(
-            "T2 {:.3} T3 {:.3}",
-            share(s.tails(2).at_least(2.0), c.raid_hours),
-            share(s.tails(3).at_least(2.0), c.raid_hours)
-        );
-        let i = s.intervals();
-        let n: u64 = i.iter().sum();
-        eprintln!(
-            "intervals >=2 {:.1} >=8 {:.1} stay {:?}",
-            share(i[2..].iter().sum(), n),
-            share(i[8..].iter().sum(), n),
-            s.stay()
-        );
-        let g = s.gaps();
-        eprintln!("gaps <=24 {:.1}", share(g[..25].iter().sum(), g.iter().sum()));
-        let e = s.ever(2.0);
-        eprintln!(
-            "ever2 {:.1} ever16 {:.2} >=100 {:.1} <5 {:.1}",
-            share(e, s.drive_count()),
-            share(s.ever(16.0), s.drive_count()),
-            share(s.slow_at_least(100), e),
-            100.0 - share(s.slow_at_least(5), e)
-        );
-        eprintln!(
-            "rate {:.2} {:.2} size {:.2} {:.3}",
-            share(c.slow_rate_imbalanced, c.slow_drive_hours),
-            share(c.slow_rate_imbalanced, c.rate_imbalanced),
-            share(c.slow_size_imbalanced, c.slow_drive_hours),
-            share(c.slow_size_imbalanced, c.size_imbalanced)
-        );
-        let d = s.degradation().each_ref().map(|h| share(h.at_least(2.0), h.total()));
-        eprintln!("rio {d:?}");
-        let _ = summary(shape, Scope::Slowdown);
-    }
-
-    #[test]
-    #[ignore = "prints the residuals of 20 million drive hours each"]
-    fn residuals() {
-        print(Shape { kind: Kind::Disk, group_count: 900, hour_count: 2075, seed: 7 });
-        print(Shape { kind: Kind::Ssd, group_count: 1530, hour_count: 2075, seed: 7 });
+        close(share(s.tails(2).at_least(2.0), c.raid_hours), 0.6, 0.06);
+        close(share(s.tails(3).at_least(2.0), c.raid_hours), 0.3, 0.06);
+        let quantiles = [
+            (0.9, 1.1, 1.3),
+            (0.95, 1.2, 1.5),
+            (0.99, 1.4, 2.4),
+            (0.999, 2.7, 9.0),
+            (0.9999, 9.0, 29.0),
+        ];
+        for (at, of_drives, of_groups) in quantiles {
+            close(one.quantile(at).expect("rows"), of_drives, 0.15 * of_drives);
+            close(tail.quantile(at).expect("rows"), of_groups, 0.15 * of_groups);
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@
 pub struct Page {
     /// Its model, if the page says it.
     pub model: Option<String>,
-    /// Its serial number, if the page says it and nobody has struck it out.
+    /// Its serial number, if the page says it and it was not struck out.
     pub serial: Option<String>,
     /// How long it tries to recover a sector.
     pub erc: Erc,

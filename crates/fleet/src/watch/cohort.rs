@@ -10,7 +10,7 @@ use crate::detect::{Detector, Finding, Reading, Verdict, WINDOW};
 /// A window in which fewer commands ended says nothing of a drive.
 const ENDED_MIN: u64 = 20;
 
-/// A ratio below is no suspicion: healthy drives differ by some hundredths for ever.
+/// A ratio below is no suspicion: healthy drives differ by some hundredths lastingly.
 const SUSPECT_RATIO: f64 = 1.1;
 
 /// Seconds without a sample after which a drive is called unread.

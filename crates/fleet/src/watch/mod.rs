@@ -35,13 +35,13 @@ pub use verdict::{Comparison, DriveVerdict, Event, State, Why};
 
 use crate::detect::{Detector, WINDOW};
 
-/// A drive has to have at least so many peers to be compared with them.
+/// A drive has to have at least this number of peers to be compared with them.
 pub const PEERS_MIN: usize = 3;
 
 /// Seconds for which nothing ends until a drive is called hung.
 pub const HUNG_AFTER: i64 = 30;
 
-/// Makes a detector for so many members.
+/// Makes a detector for this number of members.
 pub type MakeDetector = Box<dyn Fn(usize) -> Box<dyn Detector>>;
 
 /// A set of drives that share a load.
@@ -178,7 +178,7 @@ impl Watch {
         for cohort in &mut self.cohorts {
             for event in cohort.advance(now) {
                 let key = (event.now.group.clone(), event.now.key.clone());
-                // Of an event that nobody took, what it was before still holds.
+                // Of an event that was not taken, what it was before still holds.
                 let before = self.events.get(&key).map_or(event.before, |it| it.before);
                 self.events.insert(key, Event { before, ..event });
             }

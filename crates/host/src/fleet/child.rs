@@ -89,7 +89,7 @@ impl Source {
 impl Drop for Source {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
-            // It ends when the kernel lets it, and nobody waits for that.
+            // It ends when the kernel lets it, and nothing waits for that.
             let _gone = child.process.kill();
         }
     }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A process that waits inside the kernel cannot be killed, and a thread that does keeps its process from ending. So whatever may
-//! wait is asked by a [`Child`] that nobody waits for: looked at now and then, killed after a deadline, and while it has not ended
+//! wait is asked by a [`Child`] that nothing waits for: looked at now and then, killed after a deadline, and while it has not ended
 //! none other is begun for the same source.
 
 mod audit;

@@ -32,7 +32,7 @@ impl Level {
         bytes
     }
 
-    /// The state that [`Level::to_bytes`] wrote for a group of so many members under the same constants; none for any other bytes.
+    /// The state that [`Level::to_bytes`] wrote for a group of this number of members under the same constants; none for any other bytes.
     pub fn from_bytes(bytes: &[u8], member_count: usize, options: Options) -> Option<Self> {
         let mut rest = bytes.strip_prefix(MAGIC)?.strip_prefix(constants(&options).as_slice())?;
         let mut level = Self::new(member_count, options);
@@ -107,7 +107,7 @@ fn flag(rest: &mut &[u8]) -> Option<bool> {
     }
 }
 
-/// At most so many values, all of them finite.
+/// At most this number of values, all of them finite.
 fn take_values(rest: &mut &[u8], count_max: usize) -> Option<Vec<f64>> {
     let count = u32::from_le_bytes(take(rest)?) as usize;
     if count > count_max {

@@ -16,7 +16,7 @@
 //!
 //! so that the noise of the group itself sets the scale, at five minutes and at three hours. Spreads are taken *within* members:
 //! slow members of a small group would swell a spread over all its readings and hide themselves. `EXCURSION` is what a
-//! healthy member may differ by for a day, `LASTING` for ever: without them quiet groups would accuse every difference.
+//! healthy member may differ by for a day, `LASTING` at all times: without them quiet groups would accuse every difference.
 //!
 //! A slow member is fine again when its medians over all of `RECOVERY_HOURS` are below `RECOVERY_RATIO`; what was before these
 //! hours is forgotten then.
@@ -94,7 +94,7 @@ pub struct Options {
     pub own_share: f64,
     /// `EXCURSION`: standard deviation of the log of what a healthy member differs by for a day.
     pub excursion: f64,
-    /// `LASTING`: standard deviation of the log of what a healthy member differs by for ever.
+    /// `LASTING`: standard deviation of the log of what a healthy member differs by lastingly.
     pub lasting: f64,
     /// Peers with a usable reading that a member's window needs.
     pub peers_min: usize,
@@ -193,7 +193,7 @@ struct Noise {
 }
 
 impl Level {
-    /// A group of so many members, of which nothing is known.
+    /// A group of this number of members, of which nothing is known.
     ///
     /// Panics if spans that recovery and blocks need are not there.
     pub fn new(member_count: usize, options: Options) -> Self {

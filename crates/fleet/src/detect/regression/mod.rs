@@ -58,7 +58,7 @@ struct Member {
 }
 
 impl Regression {
-    /// A group of so many members.
+    /// A group of this number of members.
     pub fn new(member_count: usize) -> Self {
         let member = Member {
             history: History::new(&[15 * WINDOWS_PER_HOUR]),
