@@ -18,6 +18,10 @@ pub struct Hours<'a> {
     pub bytes: &'a [f32],
     /// The drive's age in hours, where it is known: empty if it is of none.
     pub age_hours: &'a [i32],
+    /// The drive's model, as a place in `models`: empty if it is known of none.
+    pub model: &'a [u16],
+    /// The names of models.
+    pub models: &'a [String],
 }
 
 /// The median: of an even number of values the mean of the two in the middle. The values are left in another order.

@@ -1,21 +1,25 @@
 //! A summary as bytes, and back: one form for each summary, checked before it is believed.
 //!
 //! ```text
-//!   "LHFS" version scope | 13 counts | histograms: pairs of (skipped, count), end | lengths: the same | groups
+//!   "LHHS" version scope ios_min | 13 counts | histograms: pairs of (skipped, count), end | lengths: the same | models | groups
 //! ```
 //!
-//! Whole numbers are LEB128 without needless bytes, signed ones as zigzag.
+//! Whole numbers are LEB128 without needless bytes, signed ones as zigzag. Every byte: `docs/formats/hours-summary.md`.
 
 use std::fmt;
 
 use super::drive::{Drive, Group, GroupHour};
-use super::scope::Scope;
-use super::summary::Summary;
+use super::histogram::{BUCKETS, Histogram};
+use super::rules::{Rules, Scope};
+use super::summary::{Model, Summary};
 
-const MAGIC: [u8; 4] = *b"LHFS";
+const MAGIC: [u8; 4] = *b"LHHS";
 const VERSION: u8 = 1;
 /// Most groups, and most drives of one, that are believed.
 const MEMBERS_MAX: u64 = 1 << 24;
+/// Most models, and most bytes of the name of one, that are believed.
+const MODELS_MAX: u64 = 1 << 16;
+const MODEL_NAME_MAX: u64 = 1 << 10;
 
 /// Why bytes are no summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,13 +53,20 @@ impl Summary {
     /// The summary as bytes: equal summaries have equal bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Writer(MAGIC.to_vec());
-        out.0.extend([VERSION, matches!(self.scope, Scope::Everything).into()]);
+        out.0.extend([VERSION, matches!(self.rules.scope, Scope::Everything).into()]);
+        out.signed(self.rules.ios_min);
         let mut counts = self.counts;
         counts.fields_mut().into_iter().for_each(|count| out.whole(*count));
         for histogram in self.histograms() {
-            out.sparse(histogram.counts().iter());
+            out.histogram(histogram);
         }
         out.sparse(self.runs.counts());
+        out.whole(self.models.len() as u64);
+        for model in &self.models {
+            out.whole(model.name.len() as u64);
+            out.0.extend(model.name.as_bytes());
+            out.histogram(&model.slowdowns);
+        }
         out.whole(self.groups.len() as u64);
         for group in &self.groups {
             out.group(group);
@@ -102,6 +113,17 @@ impl Writer {
                 self.whole(count);
                 skipped = 1;
             }
+        }
+        self.whole(0);
+    }
+
+    /// As [`Self::sparse`].
+    fn histogram(&mut self, histogram: &Histogram) {
+        let mut next = 0;
+        for bucket in histogram.filled() {
+            self.whole((bucket.number - next + 1) as u64);
+            self.whole(bucket.count);
+            next = bucket.number + 1;
         }
         self.whole(0);
     }
@@ -180,20 +202,52 @@ impl Reader<'_> {
         }
     }
 
+    fn histogram(&mut self, histogram: &mut Histogram) -> Option<()> {
+        let mut next = 0;
+        loop {
+            let skipped = usize::try_from(self.whole()?).ok()?;
+            if skipped == 0 {
+                return Some(());
+            }
+            let number = usize::checked_add(next, skipped - 1).filter(|&at| at < BUCKETS)?;
+            histogram.add(number, self.whole().filter(|&count| count > 0)?);
+            next = number + 1;
+        }
+    }
+
+    fn model(&mut self) -> Option<Model> {
+        let len = self.whole().filter(|&len| len <= MODEL_NAME_MAX)? as usize;
+        let (name, rest) = self.rest.split_at_checked(len)?;
+        self.rest = rest;
+        let mut model = Model {
+            name: std::str::from_utf8(name).ok()?.to_owned(),
+            slowdowns: Histogram::new(),
+        };
+        self.histogram(&mut model.slowdowns)?;
+        (model.slowdowns.total() > 0).then_some(model)
+    }
+
     fn summary(&mut self) -> Option<Summary> {
         let scope = match self.byte()? {
             0 => Scope::Slowdown,
             1 => Scope::Everything,
             _ => return None,
         };
-        let mut summary = Summary::new(scope);
+        let mut summary = Summary::new(Rules { scope, ios_min: self.signed()? });
         for count in summary.counts.fields_mut() {
             *count = self.whole()?;
         }
         for histogram in summary.histograms_mut() {
-            self.sparse(histogram.counts_mut().iter_mut())?;
+            self.histogram(histogram)?;
         }
         self.sparse(summary.runs.counts_mut())?;
+        for _ in 0..self.whole().filter(|&models| models <= MODELS_MAX)? {
+            let model = self.model()?;
+            if summary.models.last().is_some_and(|before| before.name >= model.name) {
+                return None;
+            }
+            summary.models.push(model);
+        }
         let groups = self.whole().filter(|&groups| groups <= MEMBERS_MAX)?;
         for _ in 0..groups {
             let group = self.group()?;

@@ -11,66 +11,106 @@ pub const BUCKETS: usize = OCTAVES << PER_OCTAVE_BITS;
 
 const BASE: i64 = (1023 + LOWEST_LOG2) << PER_OCTAVE_BITS;
 
-/// How often numbers fell into each bucket. 1.5 and all powers of two are edges of buckets.
+/// Counts of the buckets of one octave.
+type Octave = Box<[u64; 1 << PER_OCTAVE_BITS]>;
+
+/// How often numbers fell into each bucket. 1.5 and all powers of two are edges of buckets. An octave takes room once a number has
+/// fallen into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
-    counts: Vec<u64>,
+    octaves: Vec<Option<Octave>>,
 }
 
 impl Histogram {
     /// Nothing counted.
     pub fn new() -> Self {
-        Self { counts: vec![0; BUCKETS] }
+        Self { octaves: vec![None; OCTAVES] }
     }
 
     /// Counts a number, which is at least 0.
     #[inline]
     pub fn count(&mut self, value: f64) {
-        let count = &mut self.counts[bucket_of(value)];
-        *count = count.saturating_add(1);
+        self.add(bucket_of(value), 1);
     }
 
     /// How many were counted.
     pub fn total(&self) -> u64 {
-        self.counts.iter().fold(0, |sum, &count| sum.saturating_add(count))
+        self.filled().fold(0, |sum, bucket| sum.saturating_add(bucket.count))
     }
 
     /// How many were at least `edge`, exact if that is an edge of buckets.
     pub fn at_least(&self, edge: f64) -> u64 {
-        self.counts[bucket_of(edge)..].iter().fold(0, |sum, &count| sum.saturating_add(count))
+        let from = bucket_of(edge);
+        let above = self.filled().filter(|bucket| bucket.number >= from);
+        above.fold(0, |sum, bucket| sum.saturating_add(bucket.count))
     }
 
     /// The middle of the bucket that holds quantile `q` (from 0 to 1), by nearest rank; `None` if nothing was counted.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let total = self.total();
-        if total == 0 {
-            return None;
-        }
-        let rank = ((q * total as f64).ceil() as u64).clamp(1, total);
+        let rank = ((q * total as f64).ceil() as u64).clamp(1, total.max(1));
         let mut seen = 0;
-        for (bucket, &count) in self.counts.iter().enumerate() {
-            seen = u64::saturating_add(seen, count);
-            if seen >= rank {
-                return Some((edge_of(bucket) + edge_of(bucket + 1)) / 2.0);
-            }
-        }
-        unreachable!("a rank is at most the total")
+        self.filled().find_map(|bucket| {
+            seen = u64::saturating_add(seen, bucket.count);
+            let middle = (edge_of(bucket.number) + edge_of(bucket.number + 1)) / 2.0;
+            (seen >= rank).then_some(middle)
+        })
+    }
+
+    /// The upper edge of each bucket in which there is a number, and the share of numbers below it, rising.
+    pub fn shares(&self) -> Vec<Share> {
+        let (total, mut seen) = (self.total() as f64, 0);
+        let share = |bucket: Bucket| {
+            seen = u64::saturating_add(seen, bucket.count);
+            Share { below: edge_of(bucket.number + 1), share: seen as f64 / total }
+        };
+        self.filled().map(share).collect()
     }
 
     /// Adds what another counted.
     pub fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
-            *mine = mine.saturating_add(*theirs);
-        }
+        other.filled().for_each(|bucket| self.add(bucket.number, bucket.count));
     }
 
-    pub(super) fn counts(&self) -> &[u64] {
-        &self.counts
+    /// The buckets in which there is a number, rising.
+    pub(super) fn filled(&self) -> impl Iterator<Item = Bucket> {
+        let octaves = self.octaves.iter().enumerate();
+        let counts = octaves.filter_map(|(octave, counts)| Some((octave, counts.as_ref()?)));
+        let buckets = counts.flat_map(|(octave, counts)| {
+            let bucket = move |(at, &count)| Bucket { number: octave << PER_OCTAVE_BITS | at, count };
+            counts.iter().enumerate().map(bucket)
+        });
+        buckets.filter(|bucket| bucket.count > 0)
     }
 
-    pub(super) fn counts_mut(&mut self) -> &mut [u64] {
-        &mut self.counts
+    /// Counts in bucket `number`, which is below [`BUCKETS`].
+    #[inline]
+    pub(super) fn add(&mut self, number: usize, count: u64) {
+        let octave = self.octaves[number >> PER_OCTAVE_BITS].get_or_insert_with(empty_octave);
+        let slot = &mut octave[number & ((1 << PER_OCTAVE_BITS) - 1)];
+        *slot = slot.saturating_add(count);
     }
+}
+
+/// A bucket and how many numbers are in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bucket {
+    pub(super) number: usize,
+    pub(super) count: u64,
+}
+
+/// The share of what was counted that lies below a number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Share {
+    /// The number.
+    pub below: f64,
+    /// From 0 to 1.
+    pub share: f64,
+}
+
+#[cold]
+fn empty_octave() -> Octave {
+    Box::new([0; 1 << PER_OCTAVE_BITS])
 }
 
 impl Default for Histogram {
@@ -105,5 +145,8 @@ mod tests {
         histogram.count(0.0);
         histogram.count(f64::MAX);
         assert_eq!(histogram.total(), 3);
+        let shares = histogram.shares();
+        assert!(shares.windows(2).all(|pair| pair[0].below < pair[1].below && pair[0].share < pair[1].share));
+        assert!((shares[2].share - 1.0).abs() < 1e-12);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::drive::{Drive, Group, GroupHour};
-use super::scope::Scope;
+use super::rules::{Rules, Scope};
 use super::summary::{Summary, YEARS};
 use crate::{Hours, median_of};
 
@@ -14,15 +14,6 @@ const SLOW: f64 = 2.0;
 const MILD: f64 = 1.2;
 const IMBALANCED: f64 = 2.0;
 const HOURS_A_YEAR: i32 = 8766;
-
-/// What the pass counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
-    /// What is looked at.
-    pub scope: Scope,
-    /// Fewest requests of a drive hour that is not idle.
-    pub ios_min: i32,
-}
 
 /// Rows out of order, or one twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +48,8 @@ pub struct Kernel {
     places: BTreeMap<i32, usize>,
     /// Where the group after the last one stood an hour ago, most likely.
     guess: usize,
+    /// Where each model stands in the summary, by its number in the rows.
+    models: Vec<usize>,
     scratch: Scratch,
 }
 
@@ -69,6 +62,7 @@ struct Rows {
     ios: Vec<i32>,
     bytes: Vec<f32>,
     age_hours: Vec<i32>,
+    model: Vec<u16>,
 }
 
 /// The usable rows of the group at hand.
@@ -85,18 +79,20 @@ impl Kernel {
     pub fn new(rules: Rules) -> Self {
         Self {
             rules,
-            summary: Summary::new(rules.scope),
+            summary: Summary::new(rules),
             open: Rows::default(),
             closed: None,
             places: BTreeMap::new(),
             guess: 0,
+            models: Vec::new(),
             scratch: Scratch::default(),
         }
     }
 
-    /// The next rows. A group may be cut between two slices. For slowdowns only, `bytes` and `age_hours` may be empty.
+    /// The next rows. A group may be cut between two slices. For slowdowns only, `bytes`, `age_hours` and `model` may be empty. Names of
+    /// models may be added from slice to slice; those that are there keep their numbers.
     ///
-    /// Panics if columns differ in length.
+    /// Panics if columns differ in length, and for a model without name.
     pub fn handle(&mut self, hours: Hours<'_>) -> Result<(), Disorder> {
         let rows = hours.hour.len();
         for len in [hours.raid.len(), hours.drive.len(), hours.latency_us.len(), hours.ios.len()] {
@@ -110,6 +106,13 @@ impl Kernel {
             hours.age_hours.is_empty() || hours.age_hours.len() == rows,
             "columns have one length"
         );
+        assert!(
+            hours.model.is_empty() || hours.model.len() == rows,
+            "columns have one length"
+        );
+        for name in hours.models.iter().skip(self.models.len()) {
+            self.models.push(self.summary.place_of_model(name));
+        }
 
         let mut from = 0;
         if let (Some(&hour), Some(&raid)) = (self.open.hour.last(), self.open.raid.last()) {
@@ -138,6 +141,8 @@ impl Kernel {
             self.close_open()?;
         }
         self.summary.groups.sort_unstable_by_key(|group| group.id);
+        self.summary.models.retain(|model| model.slowdowns.total() > 0);
+        self.summary.models.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(self.summary)
     }
 
@@ -240,6 +245,9 @@ impl Kernel {
             {
                 self.summary.by_age[((age / HOURS_A_YEAR) as usize).min(YEARS - 1)].count(slowdown);
             }
+            if let Some(&model) = rows.model.get(row) {
+                self.summary.models[self.models[usize::from(model)]].slowdowns.count(slowdown);
+            }
 
             let now = Drive::of_hour(rows.drive[row], hour, slowdown, is_slow);
             let drives = &mut self.summary.groups[place].drives;
@@ -327,6 +335,8 @@ fn part_of<'a>(hours: &Hours<'a>, from: usize, to: usize) -> Hours<'a> {
         ios: &hours.ios[from..to],
         bytes: hours.bytes.get(from..to).unwrap_or_default(),
         age_hours: hours.age_hours.get(from..to).unwrap_or_default(),
+        model: hours.model.get(from..to).unwrap_or_default(),
+        models: hours.models,
     }
 }
 
@@ -340,6 +350,7 @@ impl Rows {
         self.ios.extend_from_slice(part.ios);
         self.bytes.extend_from_slice(part.bytes);
         self.age_hours.extend_from_slice(part.age_hours);
+        self.model.extend_from_slice(part.model);
     }
 
     fn hours(&self) -> Hours<'_> {
@@ -351,6 +362,8 @@ impl Rows {
             ios: &self.ios,
             bytes: &self.bytes,
             age_hours: &self.age_hours,
+            model: &self.model,
+            models: &[],
         }
     }
 
@@ -362,5 +375,6 @@ impl Rows {
         self.ios.clear();
         self.bytes.clear();
         self.age_hours.clear();
+        self.model.clear();
     }
 }

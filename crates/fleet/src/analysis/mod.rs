@@ -13,19 +13,19 @@
 //! * R2: an hour that is missing is no stable hour: it ends a slow run and takes no part in what follows what.
 //! * R3: nothing is dropped in silence: each row is counted, or counted as idle, without value, or of too few peers.
 //!
-//! A drive is known by its group and its number: one that moved counts in both groups. Left out: models, and a drive's events.
+//! A drive is known by its group and its number: one that moved counts in both groups. Left out: a drive's events.
 
 mod codec;
 mod drive;
 mod histogram;
 mod kernel;
-mod scope;
+mod rules;
 mod summary;
 #[cfg(test)]
 mod tests;
 
 pub use codec::CodecError;
-pub use histogram::{BUCKETS, Histogram};
-pub use kernel::{Disorder, Kernel, Rules};
-pub use scope::Scope;
+pub use histogram::{BUCKETS, Histogram, Share};
+pub use kernel::{Disorder, Kernel};
+pub use rules::{Rules, Scope};
 pub use summary::{Counts, MergeError, Summary};

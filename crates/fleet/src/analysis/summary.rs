@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::drive::{Drive, Group, GroupHour, Lengths, Runs};
 use super::histogram::Histogram;
-use super::scope::Scope;
+use super::rules::{Rules, Scope};
 
 /// Years of age with a histogram of their own; older drives count with the last.
 pub(super) const YEARS: usize = 12;
@@ -65,7 +65,7 @@ impl Counts {
 /// A fleet's hours, as far as they have been seen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    pub(super) scope: Scope,
+    pub(super) rules: Rules,
     pub(super) counts: Counts,
     /// Slowdowns of drive hours.
     pub(super) slowdowns: Histogram,
@@ -73,6 +73,8 @@ pub struct Summary {
     pub(super) tails: [Histogram; TAILS],
     /// Slowdowns by the drive's age in years.
     pub(super) by_age: Vec<Histogram>,
+    /// In the order of their names.
+    pub(super) models: Vec<Model>,
     /// Requests of a group's last hour over this hour's, after a stable hour: then stable, then tail.
     pub(super) degradation: [Histogram; 2],
     pub(super) runs: Runs,
@@ -80,11 +82,31 @@ pub struct Summary {
     pub(super) groups: Vec<Group>,
 }
 
+/// How large a group was, and for how long it was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Its drives.
+    pub drives: usize,
+    /// Hours from its first to its last, both counted.
+    pub hours: i64,
+}
+
+/// The drives of one model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// Its name.
+    pub name: String,
+    /// Their slowdowns.
+    pub slowdowns: Histogram,
+}
+
 /// Why two summaries do not merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MergeError {
     /// One knows slowdowns only.
     Scope,
+    /// They call different drive hours idle.
+    IosMin,
     /// Both have seen this group in the same hours, or one lies within the other.
     Overlap {
         /// The group.
@@ -97,6 +119,9 @@ impl fmt::Display for MergeError {
         match self {
             Self::Scope => {
                 write!(f, "a summary of slowdowns only does not merge with one of everything")
+            }
+            Self::IosMin => {
+                write!(f, "summaries with different least numbers of requests do not merge")
             }
             Self::Overlap { raid } => {
                 write!(
@@ -112,21 +137,27 @@ impl std::error::Error for MergeError {}
 
 impl Summary {
     /// Of nothing.
-    pub fn new(scope: Scope) -> Self {
-        let ages = match scope {
+    pub fn new(rules: Rules) -> Self {
+        let ages = match rules.scope {
             Scope::Slowdown => 0,
             Scope::Everything => YEARS,
         };
         Self {
-            scope,
+            rules,
             counts: Counts::default(),
             slowdowns: Histogram::new(),
             tails: std::array::from_fn(|_| Histogram::new()),
             by_age: vec![Histogram::new(); ages],
+            models: Vec::new(),
             degradation: std::array::from_fn(|_| Histogram::new()),
             runs: Runs { intervals: Lengths::new(), gaps: Lengths::new(), steps: [[0; 2]; 2] },
             groups: Vec::new(),
         }
+    }
+
+    /// What was looked at, and of what.
+    pub fn rules(&self) -> Rules {
+        self.rules
     }
 
     /// Rows and group hours, counted and dropped.
@@ -148,6 +179,11 @@ impl Summary {
     /// Slowdowns of drives by age in whole years, the last of all that are older; empty if only slowdowns were asked for.
     pub fn by_age(&self) -> &[Histogram] {
         &self.by_age
+    }
+
+    /// Slowdowns of drives by model, in the order of names; empty if no model is known, or if only slowdowns were asked for.
+    pub fn models(&self) -> &[Model] {
+        &self.models
     }
 
     /// Requests of a group in a stable hour over those of the next: of next hours that are stable, and of tail hours.
@@ -200,6 +236,15 @@ impl Summary {
         self.drives().filter(|drive| drive.slow >= hours).count() as u64
     }
 
+    /// Of each group how many drives it had and from its first hour how many to its last, both counted; empty if only slowdowns were
+    /// asked for.
+    pub fn spans(&self) -> impl Iterator<Item = Span> {
+        self.groups.iter().map(|group| Span {
+            drives: group.drives.len(),
+            hours: i64::from(group.last.hour) - i64::from(group.first.hour) + 1,
+        })
+    }
+
     /// The first hour of all; `None` of nothing, or if only slowdowns were asked for.
     pub fn first_hour(&self) -> Option<i32> {
         self.groups.iter().map(|group| group.first.hour).min()
@@ -207,8 +252,11 @@ impl Summary {
 
     /// Adds the summary of another part. On an error nothing has changed.
     pub fn merge(&mut self, other: &Self) -> Result<(), MergeError> {
-        if self.scope != other.scope {
+        if self.rules.scope != other.rules.scope {
             return Err(MergeError::Scope);
+        }
+        if self.rules.ios_min != other.rules.ios_min {
+            return Err(MergeError::IosMin);
         }
         let mut both =
             self.groups.iter().filter_map(|mine| other.group(mine.id).map(|theirs| (mine, theirs)));
@@ -227,6 +275,11 @@ impl Summary {
         for (mine, theirs) in self.runs.counts_mut().zip(other.runs.counts()) {
             *mine = mine.saturating_add(*theirs);
         }
+        let models = std::mem::take(&mut self.models);
+        self.models = merge_sorted(models, &other.models, |model| model.name.clone(), |mut a, b| {
+            a.slowdowns.merge(&b.slowdowns);
+            a
+        });
         let groups = std::mem::take(&mut self.groups);
         self.groups = merge_sorted(groups, &other.groups, |group| group.id, |a, b| self.join(a, b));
         Ok(())
@@ -263,6 +316,15 @@ impl Summary {
         self.groups.iter().flat_map(|group| &group.drives)
     }
 
+    /// Where the model of this name stands, made if it is new.
+    pub(super) fn place_of_model(&mut self, name: &str) -> usize {
+        let known = self.models.iter().position(|model| model.name == name);
+        known.unwrap_or_else(|| {
+            self.models.push(Model { name: name.to_owned(), slowdowns: Histogram::new() });
+            self.models.len() - 1
+        })
+    }
+
     pub(super) fn histograms(&self) -> Vec<&Histogram> {
         let fixed = std::iter::once(&self.slowdowns).chain(&self.tails).chain(&self.degradation);
         fixed.chain(&self.by_age).collect()
@@ -287,10 +349,10 @@ impl Runs {
 }
 
 /// Two lists in the order of `key`, none twice in one of them, as one; what is in both is joined.
-fn merge_sorted<T: Clone>(
+fn merge_sorted<T: Clone, K: Ord>(
     mine: Vec<T>,
     theirs: &[T],
-    key: impl Fn(&T) -> i32,
+    key: impl Fn(&T) -> K,
     mut join: impl FnMut(T, T) -> T,
 ) -> Vec<T> {
     let mut merged = Vec::with_capacity(mine.len().max(theirs.len()));

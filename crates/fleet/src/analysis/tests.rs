@@ -59,6 +59,8 @@ fn pass(rows: &[Row], slices: usize) -> Summary {
         let latency: Vec<f32> = part.iter().map(|r| r.latency).collect();
         let bytes: Vec<f32> = part.iter().map(|r| r.bytes).collect();
         let ages = column(|r| r.hour * 300);
+        let models: Vec<u16> = part.iter().map(|r| (r.drive % 3) as u16).collect();
+        let names = ["C", "A", "B"].map(str::to_owned);
         kernel
             .handle(Hours {
                 hour: &hour,
@@ -68,6 +70,8 @@ fn pass(rows: &[Row], slices: usize) -> Summary {
                 ios: &ios,
                 bytes: &bytes,
                 age_hours: &ages,
+                model: &models,
+                models: &names,
             })
             .expect("sorted");
     }
@@ -142,6 +146,10 @@ fn the_kernel_equals_the_slow_obvious_version_however_rows_are_cut() {
         assert_eq!(whole.intervals(), intervals, "seed {seed}");
         assert_eq!(whole.gaps(), gaps, "seed {seed}");
         assert_eq!(whole.stay(), stay, "seed {seed}");
+        let models: Vec<_> = whole.models().iter().map(|model| model.name.as_str()).collect();
+        assert_eq!(models, ["A", "B", "C"], "seed {seed}");
+        let of_models: u64 = whole.models().iter().map(|model| model.slowdowns.total()).sum();
+        assert_eq!(of_models, counts.drive_hours, "seed {seed}");
         for slices in [1, 2, 7, 64] {
             assert_eq!(pass(&rows, slices), whole, "seed {seed}, slices of {slices}");
         }
@@ -165,7 +173,7 @@ fn parts_of_time_and_of_groups_merge_to_the_bytes_of_one_pass() {
             part(&|r| r.hour >= second),
         ];
         for order in [[0, 1, 2], [1, 0, 2], [1, 2, 0], [2, 1, 0]] {
-            let mut merged = Summary::new(Scope::Everything);
+            let mut merged = Summary::new(EVERYTHING);
             order.iter().for_each(|&at| merged.merge(&times[at]).expect("neighbours"));
             assert_eq!(merged.to_bytes(), whole, "seed {seed}, order {order:?}");
         }
@@ -182,7 +190,9 @@ fn a_part_twice_is_refused_and_changes_nothing() {
     let mut merged = whole.clone();
     assert!(matches!(merged.merge(&whole), Err(MergeError::Overlap { .. })));
     assert_eq!(merged, whole);
-    assert_eq!(merged.merge(&Summary::new(Scope::Slowdown)), Err(MergeError::Scope));
+    let slowdown = Rules { scope: Scope::Slowdown, ..EVERYTHING };
+    assert_eq!(merged.merge(&Summary::new(slowdown)), Err(MergeError::Scope));
+    assert_eq!(merged.merge(&Summary::new(Rules { ios_min: 2, ..EVERYTHING })), Err(MergeError::IosMin));
 }
 
 #[test]
@@ -202,7 +212,7 @@ fn broken_bytes_are_refused_or_have_one_form() {
         }
     }
     assert_eq!(Summary::from_bytes(b"parquet"), Err(CodecError::Foreign));
-    assert_eq!(Summary::from_bytes(b"LHFS\x09"), Err(CodecError::Version(9)));
+    assert_eq!(Summary::from_bytes(b"LHHS\x09"), Err(CodecError::Version(9)));
 }
 
 #[test]
@@ -225,6 +235,8 @@ fn rows_out_of_order_and_twice_are_refused() {
             ios: &[1; 2],
             bytes: &[1.0; 2],
             age_hours: &[],
+            model: &[],
+            models: &[],
         };
         assert!(kernel.handle(hours).and_then(|()| kernel.finish().map(|_| ())).is_err());
     }

@@ -50,6 +50,10 @@ pub struct HoursTable {
     pub bytes: Vec<f32>,
     /// The drive's age, in hours; empty if not known.
     pub age_hours: Vec<i32>,
+    /// The drive's model, as a place in `models`; empty if not known.
+    pub model: Vec<u16>,
+    /// The names of models.
+    pub models: Vec<String>,
 }
 
 impl HoursTable {
@@ -63,10 +67,12 @@ impl HoursTable {
             ios: &self.ios,
             bytes: &self.bytes,
             age_hours: &self.age_hours,
+            model: &self.model,
+            models: &self.models,
         }
     }
 
-    /// Removes all rows.
+    /// Removes all rows; the names of models stay.
     pub fn clear(&mut self) {
         for column in
             [&mut self.hour, &mut self.raid, &mut self.drive, &mut self.ios, &mut self.age_hours]
@@ -75,6 +81,7 @@ impl HoursTable {
         }
         self.latency_us.clear();
         self.bytes.clear();
+        self.model.clear();
     }
 }
 
