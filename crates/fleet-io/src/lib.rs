@@ -2,9 +2,10 @@
 
 #![forbid(unsafe_code)]
 
+mod damage;
 mod error;
-mod hours;
+pub mod hours;
+mod lines;
 pub mod samples;
 
 pub use error::ReadError;
-pub use hours::{Columns, HoursError, HoursFile, HoursWriter, ROWS_WRITTEN};

@@ -14,8 +14,10 @@ pub mod analysis;
 pub mod detect;
 pub mod erc;
 pub mod generate;
+mod hours;
 mod slowdown;
 pub mod smart;
 pub mod watch;
 
-pub use slowdown::{Hours, median_of};
+pub use hours::{Hours, HoursTable, MODEL_UNKNOWN};
+pub use slowdown::median_of;

@@ -1,28 +1,4 @@
-//! The arithmetic of slowdowns, after `[TAIL16]`, section 2: a drive against the median of its group in the same hour.
-
-/// A run of rows of the hours table, as slices of equal lengths, in the order of (`hour`, `raid`): the drives of a group in an hour
-/// follow one another.
-#[derive(Clone, Copy, Debug)]
-pub struct Hours<'a> {
-    /// Hours since any moment.
-    pub hour: &'a [i32],
-    /// The group.
-    pub raid: &'a [i32],
-    /// The drive, by a number that no other drive of the fleet has.
-    pub drive: &'a [i32],
-    /// Mean latency, in microseconds.
-    pub latency_us: &'a [f32],
-    /// How many requests.
-    pub ios: &'a [i32],
-    /// Their mean size, in bytes.
-    pub bytes: &'a [f32],
-    /// The drive's age in hours, where it is known: empty if it is of none.
-    pub age_hours: &'a [i32],
-    /// The drive's model, as a place in `models`: empty if it is known of none.
-    pub model: &'a [u16],
-    /// The names of models.
-    pub models: &'a [String],
-}
+//! The middle of latencies, after `[TAIL16]`, section 2: a drive is slow against the median of its group in the same hour.
 
 /// The median: of an even number of values the mean of the two in the middle. The values are left in another order.
 ///

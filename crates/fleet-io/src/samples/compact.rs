@@ -5,39 +5,29 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use levelhead_fleet::detect::{Gather, Recording, Sample};
 use parquet::column::reader::ColumnReader;
 use parquet::data_type::ByteArray;
-use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader, RowGroupReader};
 use parquet::file::serialized_reader::SerializedFileReader;
 
-use crate::ReadError;
+use crate::{ReadError, damage};
 
 /// Rows that are read at a time.
 const ROWS: usize = 1 << 16;
 
 pub(super) fn read(path: &Path) -> Result<Vec<Recording>, ReadError> {
-    // The library asserts some of what it reads; a damaged file is its reader's business, and no fault of this program.
-    catch_unwind(AssertUnwindSafe(|| read_whole(path)))
-        .unwrap_or_else(|_| Err(ReadError::of(path, "the file is damaged")))
+    let reader = damage::open(path)?;
+    damage::guarded(path, || read_whole(path, &reader))
 }
 
-fn read_whole(path: &Path) -> Result<Vec<Recording>, ReadError> {
+fn read_whole(
+    path: &Path,
+    reader: &SerializedFileReader<File>,
+) -> Result<Vec<Recording>, ReadError> {
     let wrong = |error: parquet::errors::ParquetError| ReadError::of(path, error);
-    let file = File::open(path).map_err(|error| ReadError::of(path, error))?;
-    let length = file.metadata().map_err(|error| ReadError::of(path, error))?.len();
-    let reader = SerializedFileReader::new(file).map_err(wrong)?;
-    if reader.metadata().row_groups().iter().flat_map(RowGroupMetaData::columns).any(|column| {
-        let offsets = [Some(column.data_page_offset()), column.dictionary_page_offset()];
-        let is_outside = |place: i64| u64::try_from(place).map_or(true, |place| place > length);
-        offsets.into_iter().flatten().chain([column.compressed_size()]).any(is_outside)
-    }) {
-        return Err(ReadError::of(path, "a column of the file is outside of it"));
-    }
     let schema = reader.metadata().file_metadata().schema_descr();
     let place = |name: &str| {
         schema.columns().iter().position(|column| {

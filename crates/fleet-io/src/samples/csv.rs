@@ -9,13 +9,12 @@
 //! quote or the end of a line within a field is not known.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use levelhead_fleet::detect::{Gather, Sample};
 
 use crate::ReadError;
+use crate::lines::{Lines, fields};
 
 /// The first line of samples as `watch` records them: a line a drive and sample, the mean latency in microseconds, the load in requests
 /// a second.
@@ -23,9 +22,6 @@ pub const HEADER: &str = "ts,group,drive,latency_us,load";
 
 /// The first line of PERSEUS's files, without quotes.
 const PERSEUS: &str = "ts,disk_id,throughput,latency";
-
-/// The longest line, in bytes.
-const LINE_MAX: usize = 1024;
 
 /// The most groups of a file.
 const GROUPS_MAX: usize = 100_000;
@@ -36,14 +32,7 @@ pub(super) fn read(
     group: &str,
     groups: &mut BTreeMap<String, Gather>,
 ) -> Result<(), ReadError> {
-    let file = File::open(path).map_err(|error| ReadError::of(path, error))?;
-    let is_packed = path.extension().is_some_and(|ending| ending == "zst");
-    let mut lines = if is_packed {
-        let unpacked = zstd::Decoder::new(file).map_err(|error| ReadError::of(path, error))?;
-        Lines::new(path, Box::new(BufReader::new(unpacked)))
-    } else {
-        Lines::new(path, Box::new(BufReader::new(file)))
-    };
+    let mut lines = Lines::open(path)?;
     let header = lines.next()?.map(|line| line.replace('"', ""));
     let form = match header.as_deref() {
         Some(PERSEUS) => Form::Perseus,
@@ -72,7 +61,7 @@ pub(super) fn read(
             let gather = groups.get_mut(row.group).expect("it has just been put there");
             gather.add(row.drive, &row.sample).map_err(|why| why.to_string())
         });
-        added.map_err(|why| ReadError::at(path, lines.number, why))?;
+        added.map_err(|why| ReadError::at(path, lines.number(), why))?;
     }
     Ok(())
 }
@@ -101,21 +90,6 @@ fn watch_row(line: &str) -> Result<Row<'_>, String> {
     Ok(Row { group, drive, sample: Sample { at: time(at)?, latency_us, load, count: 1 } })
 }
 
-/// The fields of a line, without their quotes.
-pub(super) fn fields<const COUNT: usize>(line: &str) -> Result<[&str; COUNT], String> {
-    let mut fields = [""; COUNT];
-    let mut count = 0;
-    for field in line.split(',') {
-        if count < COUNT {
-            let field = field.trim();
-            let inner = field.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-            fields[count] = inner.unwrap_or(field);
-        }
-        count += 1;
-    }
-    if count == COUNT { Ok(fields) } else { Err(format!("{count} fields instead of {COUNT}")) }
-}
-
 fn time(text: &str) -> Result<i64, String> {
     text.parse().map_err(|_| format!("ts '{text}' is no whole number of seconds"))
 }
@@ -126,45 +100,4 @@ fn value(name: &str, text: &str) -> Result<f64, String> {
         return Ok(f64::NAN);
     }
     text.parse().map_err(|_| format!("{name} '{text}' is no number and not NA"))
-}
-
-/// The lines of a file, one at a time, each of bounded length.
-pub(super) struct Lines<'a> {
-    path: &'a Path,
-    input: Box<dyn BufRead>,
-    line: Vec<u8>,
-    number: u64,
-}
-
-impl<'a> Lines<'a> {
-    pub(super) fn new(path: &'a Path, input: Box<dyn BufRead>) -> Self {
-        Self { path, input, line: Vec::new(), number: 0 }
-    }
-
-    /// The number of the line that came last, the first of which is 1.
-    pub(super) fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// The next line, without its end.
-    pub(super) fn next(&mut self) -> Result<Option<&str>, ReadError> {
-        self.line.clear();
-        self.number += 1;
-        let read = self
-            .input
-            .by_ref()
-            .take(LINE_MAX as u64 + 1)
-            .read_until(b'\n', &mut self.line)
-            .map_err(|error| ReadError::at(self.path, self.number, error))?;
-        if read == 0 {
-            return Ok(None);
-        }
-        if read > LINE_MAX {
-            let why = format!("the line is longer than {LINE_MAX} bytes");
-            return Err(ReadError::at(self.path, self.number, why));
-        }
-        let line = std::str::from_utf8(&self.line)
-            .map_err(|_| ReadError::at(self.path, self.number, "the line is no text"))?;
-        Ok(Some(line.trim_end_matches(['\n', '\r'])))
-    }
 }

@@ -1,14 +1,12 @@
 //! Labels of drives known to be slow: a CSV whose first line names its columns, among them `host` (or `group`) and `disk_id` (or
 //! `drive`). A column `cluster`, if there is one, tells which cluster's drives are meant.
 
-use std::fs::File;
-use std::io::BufReader;
 use std::path::Path;
 
 use levelhead_fleet::detect::Label;
 
-use super::csv::Lines;
 use crate::ReadError;
+use crate::lines::Lines;
 
 /// The labels of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,8 +25,7 @@ impl Labels {
     ///
     /// Fails for what cannot be read, and for a file without the columns.
     pub fn read(path: &Path) -> Result<Self, ReadError> {
-        let file = File::open(path).map_err(|error| ReadError::of(path, error))?;
-        let mut lines = Lines::new(path, Box::new(BufReader::new(file)));
+        let mut lines = Lines::open(path)?;
         let header = lines.next()?.map(split).unwrap_or_default();
         let place = |name: &str| header.iter().position(|column| column == name);
         let needed = |names: [&str; 2]| {

@@ -219,10 +219,8 @@ impl Reader<'_> {
         let len = self.whole().filter(|&len| len <= MODEL_NAME_MAX)? as usize;
         let (name, rest) = self.rest.split_at_checked(len)?;
         self.rest = rest;
-        let mut model = Model {
-            name: std::str::from_utf8(name).ok()?.to_owned(),
-            slowdowns: Histogram::new(),
-        };
+        let mut model =
+            Model { name: std::str::from_utf8(name).ok()?.to_owned(), slowdowns: Histogram::new() };
         self.histogram(&mut model.slowdowns)?;
         (model.slowdowns.total() > 0).then_some(model)
     }

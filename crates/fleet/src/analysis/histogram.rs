@@ -77,7 +77,8 @@ impl Histogram {
         let octaves = self.octaves.iter().enumerate();
         let counts = octaves.filter_map(|(octave, counts)| Some((octave, counts.as_ref()?)));
         let buckets = counts.flat_map(|(octave, counts)| {
-            let bucket = move |(at, &count)| Bucket { number: octave << PER_OCTAVE_BITS | at, count };
+            let bucket =
+                move |(at, &count)| Bucket { number: octave << PER_OCTAVE_BITS | at, count };
             counts.iter().enumerate().map(bucket)
         });
         buckets.filter(|bucket| bucket.count > 0)
@@ -146,7 +147,11 @@ mod tests {
         histogram.count(f64::MAX);
         assert_eq!(histogram.total(), 3);
         let shares = histogram.shares();
-        assert!(shares.windows(2).all(|pair| pair[0].below < pair[1].below && pair[0].share < pair[1].share));
+        assert!(
+            shares
+                .windows(2)
+                .all(|pair| pair[0].below < pair[1].below && pair[0].share < pair[1].share)
+        );
         assert!((shares[2].share - 1.0).abs() < 1e-12);
     }
 }

@@ -92,7 +92,7 @@ impl Kernel {
     /// The next rows. A group may be cut between two slices. For slowdowns only, `bytes`, `age_hours` and `model` may be empty. Names of
     /// models may be added from slice to slice; those that are there keep their numbers.
     ///
-    /// Panics if columns differ in length, and for a model without name.
+    /// Panics if columns differ in length.
     pub fn handle(&mut self, hours: Hours<'_>) -> Result<(), Disorder> {
         let rows = hours.hour.len();
         for len in [hours.raid.len(), hours.drive.len(), hours.latency_us.len(), hours.ios.len()] {
@@ -106,10 +106,7 @@ impl Kernel {
             hours.age_hours.is_empty() || hours.age_hours.len() == rows,
             "columns have one length"
         );
-        assert!(
-            hours.model.is_empty() || hours.model.len() == rows,
-            "columns have one length"
-        );
+        assert!(hours.model.is_empty() || hours.model.len() == rows, "columns have one length");
         for name in hours.models.iter().skip(self.models.len()) {
             self.models.push(self.summary.place_of_model(name));
         }
@@ -245,8 +242,10 @@ impl Kernel {
             {
                 self.summary.by_age[((age / HOURS_A_YEAR) as usize).min(YEARS - 1)].count(slowdown);
             }
-            if let Some(&model) = rows.model.get(row) {
-                self.summary.models[self.models[usize::from(model)]].slowdowns.count(slowdown);
+            if let Some(&model) = rows.model.get(row)
+                && let Some(&place) = self.models.get(usize::from(model))
+            {
+                self.summary.models[place].slowdowns.count(slowdown);
             }
 
             let now = Drive::of_hour(rows.drive[row], hour, slowdown, is_slow);

@@ -276,10 +276,15 @@ impl Summary {
             *mine = mine.saturating_add(*theirs);
         }
         let models = std::mem::take(&mut self.models);
-        self.models = merge_sorted(models, &other.models, |model| model.name.clone(), |mut a, b| {
-            a.slowdowns.merge(&b.slowdowns);
-            a
-        });
+        self.models = merge_sorted(
+            models,
+            &other.models,
+            |model| model.name.clone(),
+            |mut a, b| {
+                a.slowdowns.merge(&b.slowdowns);
+                a
+            },
+        );
         let groups = std::mem::take(&mut self.groups);
         self.groups = merge_sorted(groups, &other.groups, |group| group.id, |a, b| self.join(a, b));
         Ok(())

@@ -192,7 +192,10 @@ fn a_part_twice_is_refused_and_changes_nothing() {
     assert_eq!(merged, whole);
     let slowdown = Rules { scope: Scope::Slowdown, ..EVERYTHING };
     assert_eq!(merged.merge(&Summary::new(slowdown)), Err(MergeError::Scope));
-    assert_eq!(merged.merge(&Summary::new(Rules { ios_min: 2, ..EVERYTHING })), Err(MergeError::IosMin));
+    assert_eq!(
+        merged.merge(&Summary::new(Rules { ios_min: 2, ..EVERYTHING })),
+        Err(MergeError::IosMin)
+    );
 }
 
 #[test]

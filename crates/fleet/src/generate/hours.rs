@@ -9,7 +9,7 @@
 use levelhead_stats::{Rng, Streams};
 
 use super::fitted::{DISK, Fitted, SSD};
-use crate::Hours;
+use crate::HoursTable;
 
 /// The kind of drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,58 +31,6 @@ pub struct Shape {
     pub hour_count: usize,
     /// What chance is drawn from.
     pub seed: u64,
-}
-
-/// Rows, as columns.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct HoursTable {
-    /// Hours since any moment.
-    pub hour: Vec<i32>,
-    /// The group.
-    pub raid: Vec<i32>,
-    /// The drive.
-    pub drive: Vec<i32>,
-    /// Mean latency, in microseconds.
-    pub latency_us: Vec<f32>,
-    /// How many requests.
-    pub ios: Vec<i32>,
-    /// Their mean size, in bytes.
-    pub bytes: Vec<f32>,
-    /// The drive's age, in hours; empty if not known.
-    pub age_hours: Vec<i32>,
-    /// The drive's model, as a place in `models`; empty if not known.
-    pub model: Vec<u16>,
-    /// The names of models.
-    pub models: Vec<String>,
-}
-
-impl HoursTable {
-    /// The columns as slices.
-    pub fn hours(&self) -> Hours<'_> {
-        Hours {
-            hour: &self.hour,
-            raid: &self.raid,
-            drive: &self.drive,
-            latency_us: &self.latency_us,
-            ios: &self.ios,
-            bytes: &self.bytes,
-            age_hours: &self.age_hours,
-            model: &self.model,
-            models: &self.models,
-        }
-    }
-
-    /// Removes all rows; the names of models stay.
-    pub fn clear(&mut self) {
-        for column in
-            [&mut self.hour, &mut self.raid, &mut self.drive, &mut self.ios, &mut self.age_hours]
-        {
-            column.clear();
-        }
-        self.latency_us.clear();
-        self.bytes.clear();
-        self.model.clear();
-    }
 }
 
 /// Makes a table, an hour at a time.

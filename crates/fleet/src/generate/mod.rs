@@ -4,4 +4,4 @@ mod fitted;
 pub mod groups;
 mod hours;
 
-pub use hours::{HoursGenerator, HoursTable, Kind, Shape};
+pub use hours::{HoursGenerator, Kind, Shape};
