@@ -22,7 +22,7 @@ pub(crate) fn check_place(path: &Path) -> Result<(), AppError> {
 /// as a pipe, is written to.
 pub(crate) fn write_whole(
     path: &Path,
-    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    fill: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
 ) -> Result<(), AppError> {
     let fail = |error: io::Error| about(path, &error);
     match destination(path)? {
@@ -39,6 +39,14 @@ pub(crate) fn write_whole(
             Ok(())
         }
     }
+}
+
+/// Where the page of this name goes in `folder`, which is made if it is not there.
+pub(crate) fn page_place(folder: &Path, name: &str) -> Result<PathBuf, AppError> {
+    fs::create_dir_all(folder).map_err(|error| about(folder, &error))?;
+    let place = folder.join(format!("{name}.html"));
+    check_place(&place)?;
+    Ok(place)
 }
 
 /// Opens a file for reading, with a sentence if that fails.

@@ -6,6 +6,7 @@ mod damage;
 mod error;
 pub mod hours;
 mod lines;
+pub mod prometheus;
 pub mod samples;
 
 pub use error::ReadError;

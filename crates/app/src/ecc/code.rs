@@ -25,7 +25,7 @@ pub struct CodeShown {
 /// The file cannot be written.
 pub fn show_code(alist: Option<&Path>) -> Result<CodeShown, AppError> {
     if let Some(path) = alist {
-        files::write_whole(path, write_alist)?;
+        files::write_whole(path, |out| write_alist(out))?;
     }
     Ok(CodeShown { census: census() })
 }

@@ -1,6 +1,19 @@
-//! `levelhead fleet`: which drives of a fleet are slow.
+//! `levelhead fleet`: which drives of a fleet are slow, how often and for how long.
 
+mod analyze;
 mod detect;
+mod generate;
+mod import;
+mod sql;
+mod summarise;
 
+pub use analyze::{Analyze, Analyzed, Reduce, analyze, map, reduce};
 pub use detect::{Detect, Detected, Explained, detect, explain};
+pub use generate::{Generate, generate};
+pub use import::{Import, ImportedFleet, LatencyUnit, Prometheus, import};
+pub use levelhead_fleet::analysis::{Rules, Scope};
 pub use levelhead_fleet::detect::Kind as Detector;
+pub use levelhead_fleet::generate::{Kind as DriveKind, Shape};
+pub use levelhead_fleet_io::prometheus::Range;
+pub use sql::{Queries, Query, query};
+pub use summarise::{Summarise, THREADS_MAX};

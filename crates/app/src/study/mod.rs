@@ -55,7 +55,7 @@ pub fn run(ask: &RunStudy, progress: &dyn Progress) -> Result<Box<dyn Show>, App
     if ask.shard.is_some() && ask.report.is_some() {
         return Err(AppError::usage("a part of a study has no report: merge the parts first"));
     }
-    let place = ask.report.as_deref().map(|folder| output::page_place(folder, study.name));
+    let place = ask.report.as_deref().map(|folder| files::page_place(folder, study.name));
     let place = place.transpose()?;
     let plan = (study.plan)(&question).map_err(AppError::usage)?;
     let shard = ask.shard.unwrap_or(Shard::WHOLE);
@@ -87,7 +87,7 @@ pub fn merge(paths: &[PathBuf], report: Option<&PathBuf>) -> Result<Studied, App
     let study = known(parts.study())?;
     let question = parts.question().map_err(AppError::usage)?;
     check_traces(&study, question.traces.len())?;
-    let place = report.map(|folder| output::page_place(folder, study.name)).transpose()?;
+    let place = report.map(|folder| files::page_place(folder, study.name)).transpose()?;
     let plan = (study.plan)(&question).map_err(AppError::usage)?;
     let seeds = question.seeds as usize;
     let measured = parts.measured(&plan.jobs(seeds)).map_err(AppError::usage)?;

@@ -1,6 +1,6 @@
 //! What a study shows: a table, JSON rows, and a page with the figures.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use levelhead_lab::studies::{
     Ask, Curve, Drawing, Estimate, HeatMap, Measured, Place, Results, Study, StudyPlan, Unit, Whose,
@@ -91,15 +91,6 @@ impl<'a> JsonRow<'a> {
         let unit = unit.name();
         Self { case, metric, unit, paper: *paper, ours: *ours, low: *low, high: *high }
     }
-}
-
-/// Where the page of a study goes in `folder`, which is made if it is not there.
-pub(super) fn page_place(folder: &Path, study: &str) -> Result<PathBuf, AppError> {
-    std::fs::create_dir_all(folder)
-        .map_err(|error| AppError::usage(format!("{}: {error}", folder.display())))?;
-    let place = folder.join(format!("{study}.html"));
-    files::check_place(&place)?;
-    Ok(place)
 }
 
 impl Studied {

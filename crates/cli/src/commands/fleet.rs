@@ -4,14 +4,148 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use levelhead_app::AppError;
-use levelhead_app::fleet::{Detect, Detector, detect, explain};
+use levelhead_app::fleet::{
+    Analyze, Detect, Detector, DriveKind, Generate, Import, LatencyUnit, Prometheus, Queries,
+    Range, Reduce, Rules, Scope, Shape, Summarise, analyze, detect, explain, generate, import, map,
+    query, reduce,
+};
 
-use crate::{Output, progress};
+use crate::{Output, progress, values};
 
 #[derive(Subcommand)]
 pub(crate) enum Options {
+    /// Make up a fleet after the field study: an hours table
+    Generate(GenerateArgs),
+    /// Make an hours table (.parquet) or samples (.csv) of what others have recorded
+    Import(ImportArgs),
+    /// Every table and figure of the field study, over your fleet
+    Analyze(AnalyzeArgs),
+    /// Sum a part of a fleet up, for reduce
+    Map(MapArgs),
+    /// Put summaries of parts together: what analyze says of all of them
+    Reduce(ReduceArgs),
+    /// Print a query for SQL engines whose answer is a part of analyze's
+    Sql(SqlArgs),
     /// Which drives are slow against the others of their group; ends with 1 if one is
     Detect(DetectArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct GenerateArgs {
+    /// Groups of drives, 12 (ssd: 7) on average
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    groups: usize,
+    /// Hours, of which each group's records lack a tenth
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    hours: usize,
+    /// Where chance comes from
+    #[arg(long, default_value_t = 7, value_parser = values::seed, allow_negative_numbers = true)]
+    seed: u64,
+    /// Kind of drives: disk or ssd
+    #[arg(long, default_value_t = DriveKind::Disk)]
+    kind: DriveKind,
+    /// The file for the table: .parquet or .csv
+    #[arg(short, long, value_name = "FILE")]
+    out: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct ImportArgs {
+    /// Hours tables in any order, PERSEUS files and folders, what `watch` recorded, saved answers of Prometheus, or its address
+    #[arg(value_name = "SOURCE", required = true)]
+    sources: Vec<String>,
+    /// The file to write: .parquet for hours, .csv for samples
+    #[arg(short, long, value_name = "FILE")]
+    out: PathBuf,
+    /// The sources are Prometheus's: a CSV of group, drive and the labels that name a drive's series
+    #[arg(long, value_name = "CSV")]
+    members: Option<PathBuf>,
+    /// Unit of the latencies in Prometheus: s, ms or us
+    #[arg(long, default_value = "s", requires = "members", value_parser = latency_unit)]
+    unit: LatencyUnit,
+    /// Ask the server this: a mean latency, a series a drive
+    #[arg(long, value_name = "PROMQL", requires_all = ["members", "start", "end", "step"])]
+    query: Option<String>,
+    /// From when, in unix seconds
+    #[arg(long, value_name = "TIME", requires = "query", allow_negative_numbers = true)]
+    start: Option<i64>,
+    /// Until when, in unix seconds
+    #[arg(long, value_name = "TIME", requires = "query", allow_negative_numbers = true)]
+    end: Option<i64>,
+    /// Seconds from one value to the next
+    #[arg(long, value_name = "SECONDS", requires = "query", value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
+    step: Option<u32>,
+}
+
+fn latency_unit(text: &str) -> Result<LatencyUnit, String> {
+    match text {
+        "s" => Ok(LatencyUnit::Seconds),
+        "ms" => Ok(LatencyUnit::Millis),
+        "us" => Ok(LatencyUnit::Micros),
+        _ => Err(format!("'{text}' is no unit of a latency: there are s, ms and us")),
+    }
+}
+
+/// What is read, and how.
+#[derive(Args)]
+pub(crate) struct Tables {
+    /// Hours tables: Parquet, .csv or .csv.zst, sorted by hour, raid and drive
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Look at slowdowns only, and not at load, time, age and models
+    #[arg(long, value_name = "WHAT", value_parser = ["slowdown"])]
+    only: Option<String>,
+    /// Fewest requests of a drive hour that is not idle
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(i32).range(0..), allow_negative_numbers = true)]
+    ios_min: i32,
+    /// Threads; as many as there are processors if not given
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    threads: Option<usize>,
+}
+
+#[derive(Args)]
+pub(crate) struct Shown {
+    /// The study's numbers beside yours are of: disk or ssd
+    #[arg(long, default_value_t = DriveKind::Disk)]
+    kind: DriveKind,
+    /// Write an HTML page with the figures into this folder
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct AnalyzeArgs {
+    #[command(flatten)]
+    tables: Tables,
+    #[command(flatten)]
+    shown: Shown,
+}
+
+#[derive(Args)]
+pub(crate) struct MapArgs {
+    #[command(flatten)]
+    tables: Tables,
+    /// The file for the summary
+    #[arg(short, long, value_name = "FILE")]
+    out: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct ReduceArgs {
+    /// Summaries that map or reduce has written
+    #[arg(value_name = "SUMMARY", required = true)]
+    files: Vec<PathBuf>,
+    /// A file for the summary of all
+    #[arg(short, long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    shown: Shown,
+}
+
+#[derive(Args)]
+pub(crate) struct SqlArgs {
+    /// The query; all are listed if none is given
+    name: Option<String>,
 }
 
 #[derive(Args)]
@@ -32,7 +166,55 @@ pub(crate) struct DetectArgs {
 
 pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
     match options {
+        Options::Generate(args) => args.run(output),
+        Options::Import(args) => args.run(output),
+        Options::Analyze(AnalyzeArgs { tables, shown: Shown { kind, report } }) => {
+            let ask = Analyze { of: tables.ask(), kind, report };
+            output.print(&analyze(&ask, progress::bars(output).as_ref())?)
+        }
+        Options::Map(MapArgs { tables, out }) => {
+            map(&tables.ask(), &out, progress::bars(output).as_ref())
+        }
+        Options::Reduce(ReduceArgs { files, out, shown: Shown { kind, report } }) => {
+            let ask = Reduce { files, out, kind, report };
+            output.print(&reduce(&ask, progress::bars(output).as_ref())?)
+        }
+        Options::Sql(SqlArgs { name: Some(name) }) => output.print(&query(&name)?),
+        Options::Sql(SqlArgs { name: None }) => output.print(&Queries),
         Options::Detect(args) => args.run(output),
+    }
+}
+
+impl GenerateArgs {
+    fn run(self, output: Output) -> Result<(), AppError> {
+        let Self { groups, hours, seed, kind, out } = self;
+        let shape = Shape { kind, group_count: groups, hour_count: hours, seed };
+        generate(&Generate { shape, out }, progress::bars(output).as_ref())
+    }
+}
+
+impl ImportArgs {
+    fn run(self, output: Output) -> Result<(), AppError> {
+        let Self { sources, out, members, unit, query, start, end, step } = self;
+        let range = match (query, start, end, step) {
+            (Some(query), Some(start), Some(end), Some(step)) => {
+                Some(Range { query, start, end, step })
+            }
+            _ => None,
+        };
+        let prometheus = members.map(|members| Prometheus { members, unit, range });
+        let ask = Import { sources, out, prometheus };
+        output.print(&import(&ask, progress::bars(output).as_ref())?)
+    }
+}
+
+impl Tables {
+    fn ask(self) -> Summarise {
+        let Self { files, only, ios_min, threads } = self;
+        let scope = if only.is_some() { Scope::Slowdown } else { Scope::Everything };
+        let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = threads.unwrap_or_else(processors);
+        Summarise { files, rules: Rules { scope, ios_min }, threads }
     }
 }
 

@@ -12,14 +12,18 @@
 mod columns;
 mod csv;
 mod table;
-
 #[cfg(test)]
 mod tests;
 mod write;
 
+use std::path::Path;
+
+use crate::ReadError;
+use crate::lines::Lines;
+
 pub use csv::{CsvRows, Ids, Named};
 pub use table::{HoursFile, HoursRows};
-pub use write::{HoursWriter, ROWS_WRITTEN};
+pub use write::{CSV_HEADER, HoursWriter, ROWS_WRITTEN, write_csv};
 
 /// Rows that are read at a time.
 pub const ROWS: usize = 1 << 16;
@@ -37,4 +41,20 @@ pub enum Columns {
     Slowdown,
     /// Sizes too, and ages and models if there are any.
     All,
+}
+
+/// Whether a file is an hours table: Parquet with a column `raid`, or text whose first line names one.
+///
+/// # Errors
+///
+/// A file that cannot be read.
+pub fn is_table(path: &Path) -> Result<bool, ReadError> {
+    if path.is_dir() {
+        return Ok(false);
+    }
+    if path.extension().is_some_and(|ending| ending == "parquet") {
+        return Ok(HoursFile::open(path)?.has_column("raid"));
+    }
+    let header = Lines::open(path)?.next()?.map(|line| line.replace('"', "")).unwrap_or_default();
+    Ok(header.split(',').any(|column| column.trim() == "raid"))
 }

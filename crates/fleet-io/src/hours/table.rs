@@ -1,6 +1,8 @@
 //! Hours tables as Parquet.
 
+use std::cell::Cell;
 use std::fs::File;
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -12,10 +14,17 @@ use super::columns::{Column, Names};
 use super::{Columns, ROWS};
 use crate::{ReadError, damage};
 
-/// An hours table in a Parquet file.
+/// An hours table in a Parquet file, for one thread: the library seeks in the file, and all that read it share its place. Each thread
+/// opens its own.
+///
+/// ```compile_fail
+/// fn is_shared<T: Sync>() {}
+/// is_shared::<levelhead_fleet_io::hours::HoursFile>();
+/// ```
 pub struct HoursFile {
     path: PathBuf,
     reader: SerializedFileReader<File>,
+    for_one_thread: PhantomData<Cell<()>>,
 }
 
 impl HoursFile {
@@ -25,7 +34,8 @@ impl HoursFile {
     ///
     /// A file that cannot be read or is no Parquet.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
-        Ok(Self { path: path.to_owned(), reader: damage::open(path)? })
+        let reader = damage::open(path)?;
+        Ok(Self { path: path.to_owned(), reader, for_one_thread: PhantomData })
     }
 
     /// How many row groups there are.
@@ -36,6 +46,12 @@ impl HoursFile {
     /// How many rows there are.
     pub fn row_count(&self) -> u64 {
         self.reader.metadata().file_metadata().num_rows().unsigned_abs()
+    }
+
+    /// Whether there is a column of this name.
+    pub fn has_column(&self, name: &str) -> bool {
+        let schema = self.reader.metadata().file_metadata().schema_descr();
+        schema.columns().iter().any(|column| column.path().parts() == [name])
     }
 
     /// The rows of these row groups; see the module about the ends.

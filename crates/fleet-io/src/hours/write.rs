@@ -103,6 +103,29 @@ impl<W: Write + Send> HoursWriter<W> {
     }
 }
 
+/// The first line of a table as CSV.
+pub const CSV_HEADER: &str = "hour,raid,drive,latency_us,ios,bytes,age_hours,model";
+
+/// Writes rows as CSV, without the first line. What is not known is empty.
+///
+/// # Errors
+///
+/// `out` does not take the lines.
+pub fn write_csv(out: &mut dyn Write, table: &HoursTable) -> std::io::Result<()> {
+    for row in 0..table.len() {
+        let (hour, raid, drive) = (table.hour[row], table.raid[row], table.drive[row]);
+        let ios = table.ios[row];
+        let real = |value: f32| if value.is_nan() { String::new() } else { value.to_string() };
+        let (latency_us, bytes) = (real(table.latency_us[row]), real(table.bytes[row]));
+        let age = table.age_hours.get(row).filter(|&&age| age >= 0);
+        let age = age.map_or(String::new(), i32::to_string);
+        let model = table.model.get(row).and_then(|&model| table.models.get(usize::from(model)));
+        let model = model.map_or("", String::as_str);
+        writeln!(out, "{hour},{raid},{drive},{latency_us},{ios},{bytes},{age},\"{model}\"")?;
+    }
+    Ok(())
+}
+
 fn write_group<W: Write + Send>(
     writer: &mut SerializedFileWriter<W>,
     table: &HoursTable,

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use levelhead_fleet::detect::{Gather, Recording};
 
 use crate::ReadError;
+use crate::lines::Lines;
 
 pub use csv::HEADER;
 pub use labels::Labels;
@@ -54,6 +55,28 @@ pub fn read_recordings(path: &Path) -> Result<Vec<Recording>, ReadError> {
     }
     recordings.sort_by_cached_key(|recording| Gather::order_of(&recording.group));
     Ok(recordings)
+}
+
+/// What a file's loads are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// Requests a second: what `watch` records.
+    Requests,
+    /// Bytes a second: PERSEUS's.
+    Bytes,
+}
+
+/// What the loads of a file are, or of the files of a folder.
+///
+/// Fails for what cannot be read.
+pub fn load_of(path: &Path) -> Result<Load, ReadError> {
+    let parts = parts_of(path)?;
+    let first = &parts[0].files[0];
+    if first.extension().is_some_and(|ending| ending == "parquet") {
+        return Ok(Load::Bytes);
+    }
+    let header = Lines::open(first)?.next()?.map(|line| line.replace('"', ""));
+    Ok(if header.as_deref() == Some(HEADER) { Load::Requests } else { Load::Bytes })
 }
 
 /// Files that are read together, at least one, and the group that PERSEUS's are of.

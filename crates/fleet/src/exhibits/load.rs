@@ -1,9 +1,6 @@
 //! What slow hours go with: load, age, model, and what the group did after: figures 7 to 10.
 
-use super::{
-    Curve, Exhibit, Line, NO_PAPER, Paper, Picture, Point, Scale, Unit, line, paper, percent,
-    tables,
-};
+use super::{Exhibit, Line, NO_PAPER, Paper, Picture, Scale, Unit, line, paper, percent, tables};
 use crate::analysis::Summary;
 
 pub(super) const FIG7: Exhibit = Exhibit {

@@ -1,0 +1,302 @@
+//! Hours tables to one summary, on several threads.
+//!
+//! ```text
+//!   files --> parts in the order of time --> a thread a part: rows --> Kernel --> Summary --.
+//!                                                            in the order of parts: merge <-'--> Summary
+//! ```
+//!
+//! A file is a part, or, where there are more threads than files, several, cut between hours of groups. No thread begins a part that
+//! is further ahead of the merging than twice the count of threads, so that what is held stays small. The summary is, to the byte, that
+//! of one pass by one thread.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Condvar, Mutex};
+
+use levelhead_fleet::analysis::{Disorder, Kernel, Rules, Scope, Summary};
+use levelhead_fleet::{Hours, HoursTable};
+use levelhead_fleet_io::hours::{Columns, CsvRows, HoursFile, HoursRows, Ids};
+
+use crate::{AppError, Progress};
+
+/// The most threads.
+pub const THREADS_MAX: usize = 1024;
+
+/// What is summed up.
+#[derive(Clone, Debug)]
+pub struct Summarise {
+    /// Hours tables, Parquet or CSV.
+    pub files: Vec<PathBuf>,
+    /// What is counted of them.
+    pub rules: Rules,
+    /// On how many threads, at least 1.
+    pub threads: usize,
+}
+
+/// The summary of all files.
+///
+/// # Errors
+///
+/// No file, one that cannot be read, rows out of order, and files that overlap in the hours of a group.
+pub(super) fn summarise(ask: &Summarise, progress: &dyn Progress) -> Result<Summary, AppError> {
+    if !(1..=THREADS_MAX).contains(&ask.threads) {
+        let threads = ask.threads;
+        return Err(AppError::usage(format!("{threads} threads: there are 1 to {THREADS_MAX}")));
+    }
+    let sources = open_all(&ask.files)?;
+    let parts = parts_of(&sources, ask.threads);
+    let rows = sources.iter().map(|source| source.row_count).sum();
+    let task = progress.begin("rows", rows);
+    let (queue, (sender, receiver)) = (Queue::default(), channel());
+    std::thread::scope(|scope| {
+        for _ in 0..ask.threads.min(parts.len()) {
+            let (queue, parts, sender) = (&queue, &parts, sender.clone());
+            scope.spawn(move || {
+                while let Some(number) = queue.next(parts.len(), 2 * ask.threads) {
+                    let passed = parts[number].pass(ask.rules, &sender);
+                    let _ = sender.send(News::Passed { number, passed });
+                }
+            });
+        }
+        drop(sender);
+        let mut merged = Merged { summary: Summary::new(ask.rules), last: None };
+        let (mut waiting, mut next, mut done) = (BTreeMap::new(), 0, 0);
+        for news in receiver {
+            match news {
+                News::Rows(rows) => {
+                    done += rows;
+                    task.reach(done);
+                }
+                News::Passed { number, passed } => {
+                    waiting.insert(number, passed);
+                }
+            }
+            while let Some(passed) = waiting.remove(&next) {
+                let result = passed.and_then(|passed| merged.add(&parts[next], passed));
+                if let Err(error) = result {
+                    queue.stop();
+                    return Err(error);
+                }
+                next += 1;
+                queue.reach(next);
+            }
+        }
+        Ok(merged.summary)
+    })
+}
+
+/// Which part is next, and how far the merging is.
+#[derive(Default)]
+struct Queue {
+    state: Mutex<QueueState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct QueueState {
+    next: usize,
+    merged: usize,
+    is_stopped: bool,
+}
+
+impl Queue {
+    /// The next part, once it is fewer than `ahead` before the merging; `None` if there is none.
+    fn next(&self, parts: usize, ahead: usize) -> Option<usize> {
+        let mut state = self.state.lock().expect("no thread panics");
+        while !state.is_stopped && state.next < parts && state.next >= state.merged + ahead {
+            state = self.changed.wait(state).expect("no thread panics");
+        }
+        if state.is_stopped || state.next == parts {
+            return None;
+        }
+        state.next += 1;
+        Some(state.next - 1)
+    }
+
+    fn reach(&self, merged: usize) {
+        self.state.lock().expect("no thread panics").merged = merged;
+        self.changed.notify_all();
+    }
+
+    fn stop(&self) {
+        self.state.lock().expect("no thread panics").is_stopped = true;
+        self.changed.notify_all();
+    }
+}
+
+enum News {
+    /// So many rows more have been read.
+    Rows(u64),
+    /// A part has been passed.
+    Passed { number: usize, passed: Result<Passed, AppError> },
+}
+
+/// A part's summary, and its ends.
+struct Passed {
+    summary: Summary,
+    /// `None` of a part without rows.
+    ends: Option<Ends>,
+}
+
+/// The first and the last group's hour of a part.
+struct Ends {
+    first: Key,
+    last: Key,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    hour: i32,
+    raid: i32,
+}
+
+impl Key {
+    fn of(hours: &Hours<'_>, row: usize) -> Self {
+        Self { hour: hours.hour[row], raid: hours.raid[row] }
+    }
+}
+
+struct Merged<'a> {
+    summary: Summary,
+    /// The file of the part before, and where that ended.
+    last: Option<(&'a Path, Key)>,
+}
+
+impl<'a> Merged<'a> {
+    fn add(&mut self, part: &Part<'a>, passed: Passed) -> Result<(), AppError> {
+        let path = part.source.path;
+        if let Some(Ends { first, last }) = passed.ends {
+            // Parts of one file are one run of rows.
+            if let Some((before, end)) = self.last
+                && before == path
+                && end >= first
+            {
+                return Err(disorder(path, Disorder { hour: first.hour, raid: first.raid }));
+            }
+            self.last = Some((path, last));
+        }
+        let merged = self.summary.merge(&passed.summary);
+        merged.map_err(|error| AppError::usage(format!("{}: {error}", path.display())))
+    }
+}
+
+fn disorder(path: &Path, disorder: Disorder) -> AppError {
+    let path = path.display();
+    AppError::usage(format!("{path}: {disorder}; `levelhead fleet import` sorts a table"))
+}
+
+/// A file, which each thread opens for itself.
+struct Source<'a> {
+    path: &'a Path,
+    table: Table,
+    /// Its rows, 0 if not known.
+    row_count: u64,
+    /// The hour of its first row, by which files are ordered.
+    begins: Option<i32>,
+}
+
+enum Table {
+    Parquet { row_groups: usize },
+    Csv,
+}
+
+fn open_all(files: &[PathBuf]) -> Result<Vec<Source<'_>>, AppError> {
+    if files.is_empty() {
+        return Err(AppError::usage("there is no file to read"));
+    }
+    let mut sources = Vec::with_capacity(files.len());
+    for path in files {
+        let name = path.to_string_lossy();
+        let mut table = HoursTable::default();
+        let mut row_count = 0;
+        let source = if name.ends_with(".csv") || name.ends_with(".csv.zst") {
+            let mut rows = CsvRows::open(path, Ids::Numbers).map_err(AppError::usage)?;
+            rows.next(&mut table).map_err(AppError::usage)?;
+            Table::Csv
+        } else {
+            let file = HoursFile::open(path).map_err(AppError::usage)?;
+            let rows = file.part(0..file.row_group_count(), Columns::Slowdown);
+            rows.and_then(|mut rows| rows.next(&mut table)).map_err(AppError::usage)?;
+            row_count = file.row_count();
+            Table::Parquet { row_groups: file.row_group_count() }
+        };
+        sources.push(Source {
+            path,
+            table: source,
+            row_count,
+            begins: table.hour.first().copied(),
+        });
+    }
+    sources.sort_by_key(|source| source.begins);
+    Ok(sources)
+}
+
+/// Rows that one thread reads.
+struct Part<'a> {
+    source: &'a Source<'a>,
+    row_groups: Range<usize>,
+}
+
+fn parts_of<'a>(sources: &'a [Source<'a>], threads: usize) -> Vec<Part<'a>> {
+    let wanted = threads.div_ceil(sources.len());
+    let mut parts = Vec::new();
+    for source in sources {
+        let groups = match &source.table {
+            Table::Parquet { row_groups } => *row_groups,
+            Table::Csv => 0,
+        };
+        let count = wanted.min(groups).max(1);
+        let cut = |at: usize| at * groups / count;
+        parts.extend((0..count).map(|at| Part { source, row_groups: cut(at)..cut(at + 1) }));
+    }
+    parts
+}
+
+/// The rows of a part, from either kind of file.
+enum Rows<'a> {
+    Parquet(HoursRows<'a>),
+    Csv(Box<CsvRows>),
+}
+
+impl Part<'_> {
+    fn pass(&self, rules: Rules, news: &Sender<News>) -> Result<Passed, AppError> {
+        let columns = match rules.scope {
+            Scope::Slowdown => Columns::Slowdown,
+            Scope::Everything => Columns::All,
+        };
+        let file;
+        let mut rows = match &self.source.table {
+            Table::Parquet { .. } => {
+                file = HoursFile::open(self.source.path).map_err(AppError::usage)?;
+                let rows = file.part(self.row_groups.clone(), columns);
+                Rows::Parquet(rows.map_err(AppError::usage)?)
+            }
+            Table::Csv => {
+                let rows = CsvRows::open(self.source.path, Ids::Numbers);
+                let rows = rows.map_err(AppError::usage)?;
+                Rows::Csv(Box::new(rows))
+            }
+        };
+        let (mut kernel, mut table) = (Kernel::new(rules), HoursTable::default());
+        let mut ends: Option<Ends> = None;
+        loop {
+            let is_more = match &mut rows {
+                Rows::Parquet(rows) => rows.next(&mut table),
+                Rows::Csv(rows) => rows.next(&mut table),
+            };
+            if !is_more.map_err(AppError::usage)? {
+                break;
+            }
+            let hours = table.hours();
+            let last = Key::of(&hours, hours.hour.len() - 1);
+            let first = ends.map_or_else(|| Key::of(&hours, 0), |ends| ends.first);
+            ends = Some(Ends { first, last });
+            kernel.handle(hours).map_err(|error| disorder(self.source.path, error))?;
+            let _ = news.send(News::Rows(table.len() as u64));
+        }
+        let summary = kernel.finish().map_err(|error| disorder(self.source.path, error))?;
+        Ok(Passed { summary, ends })
+    }
+}
