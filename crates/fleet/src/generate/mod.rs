@@ -1,7 +1,13 @@
-//! Made-up fleets: hours tables after the field study, and healthy or sick groups for detectors.
+//! Made-up fleets: hours tables and events after the field study, and healthy or sick groups for detectors.
 
 mod fitted;
+mod group;
 pub mod groups;
 mod hours;
+mod law;
+mod table;
+#[cfg(test)]
+mod tests;
 
-pub use hours::{HoursGenerator, HoursTable, Kind, Shape};
+pub use hours::HoursGenerator;
+pub use table::{HoursTable, Kind, Shape};
