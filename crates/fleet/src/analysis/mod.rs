@@ -27,5 +27,6 @@ mod tests;
 pub use codec::CodecError;
 pub use histogram::{BUCKETS, Histogram};
 pub use kernel::{Disorder, Kernel, Rules};
+pub(crate) use kernel::{PEERS_MIN, SLOW};
 pub use scope::Scope;
 pub use summary::{Counts, MergeError, Summary};

@@ -1,4 +1,6 @@
-//! What happens to drives: the events table.
+//! What happens to drives: the events table; how slow a drive is when it draws attention.
+
+use crate::analysis::SLOW;
 
 /// What happened to a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,5 +45,47 @@ impl EventsTable {
         self.hour.clear();
         self.drive.clear();
         self.kind.clear();
+    }
+}
+
+/// How slow a drive is in its first slow hour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// From 1.5 to 2: not slow yet.
+    Mild,
+    /// From 2 to 4.
+    From2,
+    /// From 4 to 8.
+    From4,
+    /// From 8 to 16.
+    From8,
+    /// 16 and more.
+    From16,
+}
+
+impl Severity {
+    /// From mild to worst.
+    pub const ALL: [Self; 5] =
+        [Self::Mild, Self::From2, Self::From4, Self::From8, Self::From16];
+
+    /// The smallest slowdown of this severity.
+    pub const fn from(self) -> f64 {
+        match self {
+            Self::Mild => 1.5,
+            Self::From2 => SLOW,
+            Self::From4 => 4.0,
+            Self::From8 => 8.0,
+            Self::From16 => 16.0,
+        }
+    }
+
+    /// The severity of a slowdown; `None` below 1.5.
+    pub fn of(slowdown: f64) -> Option<Self> {
+        Self::ALL.into_iter().rev().find(|severity| slowdown >= severity.from())
+    }
+
+    /// Whether it is slow, and not merely mild.
+    pub fn is_slow(self) -> bool {
+        self != Self::Mild
     }
 }
