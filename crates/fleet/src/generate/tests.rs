@@ -1,16 +1,20 @@
 //! The generator against the study.
 
 use super::*;
+use crate::events::{EventsKernel, EventsSummary, Severity, Spans};
 use crate::analysis::{Kernel, Rules, Scope, Summary};
 
 const ROWS: usize = 500_000;
 
-fn summary(shape: Shape) -> Summary {
+fn summary(shape: Shape) -> Summary { both(shape).0 }
+fn both(shape: Shape) -> (Summary, EventsSummary, std::collections::BTreeMap<Option<&'static str>, Summary>) {
     let mut generator = HoursGenerator::new(shape);
     let mut table = HoursTable::default();
     let mut tally = std::collections::BTreeMap::new();
     let mut tails = vec![0; shape.group_count];
     let mut kernel = Kernel::new(Rules { scope: Scope::Everything, ios_min: 1 });
+    let mut events = EventsKernel::new(1);
+    let mut models = std::collections::BTreeMap::new();
     loop {
         let more = generator.next_hour(&mut table);
         if !more || table.hour.len() > ROWS {
@@ -25,11 +29,24 @@ fn summary(shape: Shape) -> Summary {
                 }
             }
             kernel.handle(table.hours()).expect("sorted");
+            events.handle_events(&generator.take_events()).expect("sorted");
+            events.handle_hours(table.hours()).expect("sorted");
+            if shape.kind == Kind::Ssd {
+                let mut parts = std::collections::BTreeMap::new();
+                for i in 0..table.hour.len() {
+                    let part: &mut HoursTable = parts.entry(generator.model_of(table.raid[i])).or_default();
+                    part.hour.push(table.hour[i]); part.raid.push(table.raid[i]); part.drive.push(table.drive[i]); part.latency_us.push(table.latency_us[i]); part.ios.push(table.ios[i]); part.bytes.push(table.bytes[i]); part.age_hours.push(table.age_hours[i]);
+                }
+                for (model, part) in parts {
+                    models.entry(model).or_insert_with(|| Kernel::new(Rules { scope: Scope::Slowdown, ios_min: 1 })).handle(part.hours()).unwrap();
+                }
+            }
             table.clear();
         }
         if !more {
             if std::env::var("SEED").is_ok() { generator.debug(&tally, &tails); }
-            return kernel.finish().expect("sorted");
+            let models = models.into_iter().map(|(m, k)| (m, k.finish().unwrap())).collect();
+            return (kernel.finish().expect("sorted"), events.finish(), models);
         }
     }
 }
@@ -44,7 +61,8 @@ fn print() {
     let kind = if std::env::var("SSD").is_ok() { Kind::Ssd } else { Kind::Disk };
     let seed = std::env::var("SEED").map_or(7, |s| s.parse().unwrap());
     let groups = if kind == Kind::Ssd { 1510 } else { 900 };
-    let s = summary(Shape { kind, group_count: groups, hour_count: 2075, seed });
+    let (s, e, models) = both(Shape { kind, group_count: groups, hour_count: 2075, seed });
+    let e2 = |x: &Spans, h| 100.0 * x.share_within(h).unwrap_or(0.0);
     let c = s.counts();
     let ssd = kind == Kind::Ssd;
     let p = |name: &str, ours: f64, disk: f64, of_ssd: f64| {
@@ -89,6 +107,16 @@ fn print() {
     let d: Vec<f64> = d.iter().map(|h| share(h.at_least(2.0), h.total())).collect();
     p("degr stable", d[0], 12.0, 12.0);
     p("degr plus", d[1] - d[0], 7.0, 23.0);
+    p("wait day slow", e2(&e.slow_waits(), 24), 4.0, 8.0);
+    p("wait day mild", e2(&e.waits(Severity::Mild), 24), 3.0, 6.0);
+    for sv in Severity::ALL { println!("  wait {sv:?} {:.2} of {}", e2(&e.waits(sv), 24), e.waits(sv).begun()); }
+    p("replugged", e2(e.absences(), 240), 89.0, 100.0);
+    let back = e.absences().ended_within(240) as f64;
+    p("back 2", 100.0 * e.absences().ended_within(2) as f64 / back, 54.0, 61.0);
+    p("back 10", 100.0 * e.absences().ended_within(10) as f64 / back, 90.0, 97.0);
+    p("recur day", e2(e.recurrences(), 24), 18.0, 35.0);
+    println!("unplugs {} replugs {}", e.absences().begun(), e.recurrences().begun());
+    for (m, s) in models { let h = s.slowdowns(); println!("model {m:?} share {:.3} S<1.5 {:.3} S<2 {:.3}", share(h.total(), c.drive_hours), 100.0 - share(h.at_least(1.5), h.total()), 100.0 - share(h.at_least(2.0), h.total())); }
     for (y, h) in s.by_age().iter().enumerate() {
         if h.total() > 0 {
             println!("year {} share {:.3} p95 {:.3} p99 {:.3} slow {:.3}", y + 1, share(h.total(), c.drive_hours), h.quantile(0.95).unwrap(), h.quantile(0.99).unwrap(), share(h.at_least(2.0), h.total()));
