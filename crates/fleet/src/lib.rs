@@ -13,6 +13,7 @@
 pub mod analysis;
 pub mod detect;
 pub mod erc;
+pub mod events;
 pub mod exhibits;
 pub mod generate;
 mod hours;

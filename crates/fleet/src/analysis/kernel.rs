@@ -9,8 +9,9 @@ use super::summary::{Summary, YEARS};
 use crate::{Hours, median_of};
 
 /// Fewest usable drives of a group in an hour.
-const PEERS_MIN: usize = 3;
-const SLOW: f64 = 2.0;
+pub(crate) const PEERS_MIN: usize = 3;
+/// From where on a drive is slow.
+pub(crate) const SLOW: f64 = 2.0;
 const MILD: f64 = 1.2;
 const IMBALANCED: f64 = 2.0;
 const HOURS_A_YEAR: i32 = 8766;

@@ -27,5 +27,6 @@ mod tests;
 pub use codec::CodecError;
 pub use histogram::{BUCKETS, Histogram, Share};
 pub use kernel::{Disorder, Kernel};
+pub(crate) use kernel::{PEERS_MIN, SLOW};
 pub use rules::{Rules, Scope};
-pub use summary::{Counts, MergeError, Summary};
+pub use summary::{Counts, MergeError, Model, Span, Summary};

@@ -10,6 +10,8 @@
 //! so that noise at 5, 30 and 60 minutes correlates by 0.42, 0.10 and 0.02: within what the drives of PERSEUS show (0.35 to 0.5, 0.05
 //! to 0.13, 0.03). The AR part goes on over the hours between two busy ones of a day and begins anew each day.
 
+use std::ops::RangeInclusive;
+
 use levelhead_stats::{Rng, Streams};
 
 use crate::detect::{Reading, Recording, WINDOW, WINDOWS_PER_HOUR, Window};
@@ -40,13 +42,13 @@ pub struct GroupsOptions {
     /// How many groups.
     pub groups: usize,
     /// The fewest and the most drives of a group, each count equally likely.
-    pub drives: (usize, usize),
+    pub drives: RangeInclusive<usize>,
     /// Days of records.
     pub days: usize,
     /// Busy hours a day, one after the other; at most 24.
     pub hours_per_day: usize,
     /// The least and the greatest standard deviation of the noise, one for each group, evenly spread.
-    pub noise: (f64, f64),
+    pub noise: RangeInclusive<f64>,
     /// Standard deviation of the log of what drives differ by lastingly.
     pub lasting: f64,
     /// Share of readings that are missing.
@@ -72,21 +74,21 @@ impl GroupsOptions {
     /// A thousand healthy groups of 5 to 24 drives for 90 days.
     pub const HEALTHY: Self = Self {
         groups: 1000,
-        drives: (5, 24),
+        drives: 5..=24,
         days: 90,
         hours_per_day: 3,
-        noise: (0.03, 0.25),
+        noise: 0.03..=0.25,
         lasting: 0.02,
         missing: 0.0,
         episodes: None,
     };
 
     fn check(&self) {
-        assert!(self.drives.0 >= 1, "a group has drives");
-        assert!(self.drives.0 <= self.drives.1);
+        assert!(*self.drives.start() >= 1, "a group has drives");
+        assert!(self.drives.start() <= self.drives.end());
         assert!((1..=24).contains(&self.hours_per_day));
-        assert!(self.noise.0 >= 0.0);
-        assert!(self.noise.0 <= self.noise.1);
+        assert!(*self.noise.start() >= 0.0);
+        assert!(self.noise.start() <= self.noise.end());
         assert!(self.lasting >= 0.0);
         assert!((0.0..1.0).contains(&self.missing));
         if let Some(episodes) = &self.episodes {
@@ -112,9 +114,10 @@ pub fn group(options: &GroupsOptions, seed: u64, idx: usize) -> MadeGroup {
     options.check();
     let streams = Streams::new(seed);
     let mut shape = Normals::new(streams.stream(&format!("group/{idx}/shape")));
-    let (fewest, most) = options.drives;
+    let (fewest, most) = (*options.drives.start(), *options.drives.end());
     let drive_count = fewest + shape.rng.below((most - fewest + 1) as u64) as usize;
-    let noise = options.noise.0 + (options.noise.1 - options.noise.0) * shape.rng.unit();
+    let (calmest, loudest) = (*options.noise.start(), *options.noise.end());
+    let noise = calmest + (loudest - calmest) * shape.rng.unit();
     let mut drives: Vec<Drive> = (0..drive_count)
         .map(|drive| {
             let stream = |what: &str| streams.stream(&format!("group/{idx}/drive/{drive}/{what}"));
@@ -223,10 +226,10 @@ mod tests {
     #[test]
     fn noise_correlates_as_the_drives_of_perseus_do() {
         let options = GroupsOptions {
-            drives: (1, 1),
+            drives: 1..=1,
             days: 400,
             hours_per_day: 24,
-            noise: (0.1, 0.1),
+            noise: 0.1..=0.1,
             lasting: 0.0,
             ..GroupsOptions::HEALTHY
         };
@@ -272,9 +275,9 @@ mod tests {
     fn an_episode_is_slow_on_its_days_alone() {
         let episodes = Episodes { share: 1.0, ratio: 3.0, first_day: 1, days: 1 };
         let options = GroupsOptions {
-            drives: (5, 5),
+            drives: 5..=5,
             days: 3,
-            noise: (0.0, 0.0),
+            noise: 0.0..=0.0,
             lasting: 0.0,
             episodes: Some(episodes),
             ..GroupsOptions::HEALTHY

@@ -28,8 +28,8 @@ fn false_ones(made: &GroupsOptions, options: Options) -> (usize, usize) {
 fn sick(share: f64, ratio: f64, days: usize) -> MadeGroup {
     let episodes = Episodes { share, ratio, first_day: 5, days };
     let options = GroupsOptions {
-        drives: (12, 12),
-        noise: (0.08, 0.08),
+        drives: 12..=12,
+        noise: 0.08..=0.08,
         episodes: Some(episodes),
         ..options(1, 20)
     };
@@ -56,7 +56,7 @@ fn a_thousand_healthy_groups_have_at_most_one_false_drive_in_a_thousand() {
 
 #[test]
 fn healthy_groups_stay_healthy_where_readings_are_missing() {
-    let made = GroupsOptions { missing: 0.05, drives: (3, 6), ..options(60, 30) };
+    let made = GroupsOptions { missing: 0.05, drives: 3..=6, ..options(60, 30) };
     assert_eq!(false_ones(&made, Options::FROZEN).0, 0);
 }
 
