@@ -4,9 +4,11 @@
 
 mod damage;
 mod error;
+mod events;
 pub mod hours;
 mod lines;
 pub mod prometheus;
 pub mod samples;
 
 pub use error::ReadError;
+pub use events::{begin_events, read_events, write_events};

@@ -5,12 +5,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use levelhead_fleet::analysis::{Scope, Summary};
-use levelhead_fleet::exhibits::{self, Exhibit, Line, Picture, Scale, Unit};
+use levelhead_fleet::events::EventsSummary;
+use levelhead_fleet::exhibits::{self, Exhibit, Fleet, Line, Picture, Scale, Unit};
 use levelhead_fleet::generate::Kind;
 use levelhead_report::{Axis, Column, Figure, Page, Series, Table, json};
 use serde::Serialize;
 
-use super::summarise::{Summarise, summarise};
+use super::summarise::{Summarise, summarise, summarise_events};
 use crate::{AppError, Progress, Show, VERSION, files};
 
 /// The most bytes of a summary that are read: 4 GiB, of some hundred million drives.
@@ -21,6 +22,8 @@ const SUMMARY_MAX: u64 = 1 << 32;
 pub struct Analyze {
     /// Of what.
     pub of: Summarise,
+    /// What happened to the drives, if that is known.
+    pub events: Option<PathBuf>,
     /// Beside the study's numbers of which kind of drives.
     pub kind: Kind,
     /// A folder for an HTML page with the figures.
@@ -31,6 +34,7 @@ pub struct Analyze {
 #[derive(Clone, Debug)]
 pub struct Analyzed {
     summary: Summary,
+    events: Option<EventsSummary>,
     kind: Kind,
 }
 
@@ -41,8 +45,10 @@ pub struct Analyzed {
 /// A table that cannot be read, is out of order, or overlaps another; a folder that cannot be written.
 pub fn analyze(ask: &Analyze, progress: &dyn Progress) -> Result<Analyzed, AppError> {
     let page = page_place(ask.report.as_deref())?;
+    let events = ask.events.as_deref().map(|path| summarise_events(&ask.of, path, progress));
+    let events = events.transpose()?;
     let summary = summarise(&ask.of, progress)?;
-    Analyzed { summary, kind: ask.kind }.written(page)
+    Analyzed { summary, events, kind: ask.kind }.written(page)
 }
 
 /// Writes the summary of hours tables to `out`.
@@ -98,7 +104,7 @@ pub fn reduce(ask: &Reduce, progress: &dyn Progress) -> Result<Analyzed, AppErro
         let bytes = summary.to_bytes();
         files::write_whole(out, |file| file.write_all(&bytes))?;
     }
-    Analyzed { summary, kind: ask.kind }.written(page)
+    Analyzed { summary, events: None, kind: ask.kind }.written(page)
 }
 
 fn read_summary(path: &Path) -> Result<Summary, AppError> {
@@ -154,10 +160,15 @@ impl Analyzed {
         ]
     }
 
+    fn fleet(&self) -> Fleet<'_> {
+        Fleet { hours: &self.summary, events: self.events.as_ref() }
+    }
+
     /// The exhibits for which there is data.
     fn shown(&self) -> Vec<(Exhibit, Vec<Line>)> {
         let all = exhibits::all().into_iter();
-        let shown = all.map(|exhibit| (exhibit, exhibit.lines(&self.summary)));
+        let fleet = self.fleet();
+        let shown = all.map(|exhibit| (exhibit, exhibit.lines(&fleet)));
         shown.filter(|(_, lines)| !lines.is_empty()).collect()
     }
 
@@ -179,7 +190,7 @@ impl Analyzed {
                 .heading(format!("{}: {}", exhibit.name, exhibit.title))
                 .paragraph(format!("The study: {}", exhibit.says))
                 .table("", self.table(&lines));
-            if let Some(picture) = exhibit.picture(&self.summary) {
+            if let Some(picture) = exhibit.picture(&self.fleet()) {
                 page = page.figure(figure(exhibit.title, picture));
             }
         }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use levelhead_fleet::HoursTable;
 use levelhead_fleet::generate::{HoursGenerator, Shape};
 use levelhead_fleet_io::hours::{CSV_HEADER, HoursWriter, ROWS_WRITTEN, write_csv};
+use levelhead_fleet_io::{begin_events, write_events};
 
 use crate::{AppError, Progress, files};
 
@@ -21,6 +22,8 @@ pub struct Generate {
     pub shape: Shape,
     /// The file for the hours table, `.parquet` or `.csv`.
     pub out: PathBuf,
+    /// A file for the events of its drives, CSV.
+    pub events: Option<PathBuf>,
 }
 
 /// Writes an hours table.
@@ -39,6 +42,11 @@ pub fn generate(ask: &Generate, progress: &dyn Progress) -> Result<(), AppError>
     }
     let task = progress.begin("hours", hour_count as u64);
     let form = form_of(&ask.out)?;
+    if let Some(events) = &ask.events {
+        files::check_place(events)?;
+    }
+    let mut events = Vec::new();
+    begin_events(&mut events).expect("memory takes all");
     files::write_whole(&ask.out, |out| {
         let mut generator = HoursGenerator::new(ask.shape);
         let mut writer = Writer::begin(form, out)?;
@@ -51,9 +59,14 @@ pub fn generate(ask: &Generate, progress: &dyn Progress) -> Result<(), AppError>
                 task.reach(done);
             }
         }
+        write_events(&mut events, &generator.take_events())?;
         writer.write(&table)?;
         writer.finish()
-    })
+    })?;
+    match &ask.events {
+        Some(path) => files::write_whole(path, |out| out.write_all(&events)),
+        None => Ok(()),
+    }
 }
 
 #[derive(Clone, Copy)]

@@ -16,8 +16,10 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Condvar, Mutex};
 
 use levelhead_fleet::analysis::{Disorder, Kernel, Rules, Scope, Summary};
+use levelhead_fleet::events::{EventsError, EventsKernel, EventsSummary};
 use levelhead_fleet::{Hours, HoursTable};
 use levelhead_fleet_io::hours::{Columns, CsvRows, HoursFile, HoursRows, Ids};
+use levelhead_fleet_io::read_events;
 
 use crate::{AppError, Progress};
 
@@ -85,6 +87,35 @@ pub(super) fn summarise(ask: &Summarise, progress: &dyn Progress) -> Result<Summ
         }
         Ok(merged.summary)
     })
+}
+
+/// The spans between slow hours and events of all files, in one pass: events are of drives, and drives of all parts.
+///
+/// # Errors
+///
+/// As [`summarise`], and events that cannot be read.
+pub(super) fn summarise_events(
+    ask: &Summarise,
+    events: &Path,
+    progress: &dyn Progress,
+) -> Result<EventsSummary, AppError> {
+    let mut kernel = EventsKernel::new(ask.rules.ios_min);
+    let table = read_events(events).map_err(AppError::usage)?;
+    let wrong =
+        |path: &Path, error: EventsError| AppError::usage(format!("{}: {error}", path.display()));
+    kernel.handle_events(&table).map_err(|error| wrong(events, error))?;
+    let sources = open_all(&ask.files)?;
+    let task =
+        progress.begin("rows, for events", sources.iter().map(|source| source.row_count).sum());
+    let mut done = 0;
+    for part in parts_of(&sources, 1) {
+        part.read(Columns::Slowdown, |hours| {
+            done += hours.hour.len() as u64;
+            task.reach(done);
+            kernel.handle_hours(hours).map_err(|error| wrong(part.source.path, error))
+        })?;
+    }
+    Ok(kernel.finish())
 }
 
 /// Which part is next, and how far the merging is.
@@ -266,6 +297,26 @@ impl Part<'_> {
             Scope::Slowdown => Columns::Slowdown,
             Scope::Everything => Columns::All,
         };
+        let mut kernel = Kernel::new(rules);
+        let mut ends: Option<Ends> = None;
+        self.read(columns, |hours| {
+            let last = Key::of(&hours, hours.hour.len() - 1);
+            let first = ends.as_ref().map_or_else(|| Key::of(&hours, 0), |ends| ends.first);
+            ends = Some(Ends { first, last });
+            kernel.handle(hours).map_err(|error| disorder(self.source.path, error))?;
+            let _ = news.send(News::Rows(hours.hour.len() as u64));
+            Ok(())
+        })?;
+        let summary = kernel.finish().map_err(|error| disorder(self.source.path, error))?;
+        Ok(Passed { summary, ends })
+    }
+
+    /// Hands the part's rows over, some at a time.
+    fn read(
+        &self,
+        columns: Columns,
+        mut take: impl FnMut(Hours<'_>) -> Result<(), AppError>,
+    ) -> Result<(), AppError> {
         let file;
         let mut rows = match &self.source.table {
             Table::Parquet { .. } => {
@@ -275,28 +326,19 @@ impl Part<'_> {
             }
             Table::Csv => {
                 let rows = CsvRows::open(self.source.path, Ids::Numbers);
-                let rows = rows.map_err(AppError::usage)?;
-                Rows::Csv(Box::new(rows))
+                Rows::Csv(Box::new(rows.map_err(AppError::usage)?))
             }
         };
-        let (mut kernel, mut table) = (Kernel::new(rules), HoursTable::default());
-        let mut ends: Option<Ends> = None;
+        let mut table = HoursTable::default();
         loop {
             let is_more = match &mut rows {
                 Rows::Parquet(rows) => rows.next(&mut table),
                 Rows::Csv(rows) => rows.next(&mut table),
             };
             if !is_more.map_err(AppError::usage)? {
-                break;
+                return Ok(());
             }
-            let hours = table.hours();
-            let last = Key::of(&hours, hours.hour.len() - 1);
-            let first = ends.map_or_else(|| Key::of(&hours, 0), |ends| ends.first);
-            ends = Some(Ends { first, last });
-            kernel.handle(hours).map_err(|error| disorder(self.source.path, error))?;
-            let _ = news.send(News::Rows(table.len() as u64));
+            take(table.hours())?;
         }
-        let summary = kernel.finish().map_err(|error| disorder(self.source.path, error))?;
-        Ok(Passed { summary, ends })
     }
 }

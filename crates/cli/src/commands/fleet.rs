@@ -47,6 +47,9 @@ pub(crate) struct GenerateArgs {
     /// The file for the table: .parquet or .csv
     #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
+    /// A file for what happened to drives: CSV
+    #[arg(long, value_name = "FILE")]
+    events: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -117,6 +120,9 @@ pub(crate) struct Shown {
 pub(crate) struct AnalyzeArgs {
     #[command(flatten)]
     tables: Tables,
+    /// What happened to drives: a CSV of hour, drive and kind (unplug or replug)
+    #[arg(long, value_name = "CSV")]
+    events: Option<PathBuf>,
     #[command(flatten)]
     shown: Shown,
 }
@@ -168,8 +174,8 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
     match options {
         Options::Generate(args) => args.run(output),
         Options::Import(args) => args.run(output),
-        Options::Analyze(AnalyzeArgs { tables, shown: Shown { kind, report } }) => {
-            let ask = Analyze { of: tables.ask(), kind, report };
+        Options::Analyze(AnalyzeArgs { tables, events, shown: Shown { kind, report } }) => {
+            let ask = Analyze { of: tables.ask(), events, kind, report };
             output.print(&analyze(&ask, progress::bars(output).as_ref())?)
         }
         Options::Map(MapArgs { tables, out }) => {
@@ -187,9 +193,9 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
 
 impl GenerateArgs {
     fn run(self, output: Output) -> Result<(), AppError> {
-        let Self { groups, hours, seed, kind, out } = self;
+        let Self { groups, hours, seed, kind, out, events } = self;
         let shape = Shape { kind, group_count: groups, hour_count: hours, seed };
-        generate(&Generate { shape, out }, progress::bars(output).as_ref())
+        generate(&Generate { shape, out, events }, progress::bars(output).as_ref())
     }
 }
 

@@ -1,7 +1,9 @@
 //! What slow hours go with: load, age, model, and what the group did after: figures 7 to 10.
 
-use super::{Exhibit, Line, NO_PAPER, Paper, Picture, Scale, Unit, line, paper, percent, tables};
-use crate::analysis::{Histogram, Model, Summary};
+use super::{
+    Exhibit, Fleet, Line, NO_PAPER, Paper, Picture, Scale, Unit, line, paper, percent, tables,
+};
+use crate::analysis::{Histogram, Model};
 
 pub(super) const FIG7: Exhibit = Exhibit {
     name: "fig7",
@@ -12,7 +14,8 @@ pub(super) const FIG7: Exhibit = Exhibit {
     picture: None,
 };
 
-fn fig7(s: &Summary) -> Vec<Line> {
+fn fig7(fleet: &Fleet<'_>) -> Vec<Line> {
+    let s = fleet.hours;
     let c = s.counts();
     let lines = [
         line(
@@ -49,22 +52,26 @@ pub(super) const FIG8: Exhibit = Exhibit {
     says: "Older disks are slow more often: the 95th percentile is 2.3 in the eighth year. The ninth year, 0.11 % of drives, is an \
            outlier. Of solid-state drives age says little.",
     lines: fig8,
-    picture: Some(|s| Picture {
-        across: "slowdown",
-        across_scale: Scale::Log,
-        up: "share below",
-        up_scale: Scale::Tail,
-        curves: s
-            .by_age()
-            .iter()
-            .enumerate()
-            .filter(|(_, histogram)| histogram.total() > 0)
-            .map(|(year, histogram)| tables::shares(&format!("year {}", year + 1), histogram))
-            .collect(),
+    picture: Some(|fleet| {
+        let s = fleet.hours;
+        Picture {
+            across: "slowdown",
+            across_scale: Scale::Log,
+            up: "share below",
+            up_scale: Scale::Tail,
+            curves: s
+                .by_age()
+                .iter()
+                .enumerate()
+                .filter(|(_, histogram)| histogram.total() > 0)
+                .map(|(year, histogram)| tables::shares(&format!("year {}", year + 1), histogram))
+                .collect(),
+        }
     }),
 };
 
-fn fig8(s: &Summary) -> Vec<Line> {
+fn fig8(fleet: &Fleet<'_>) -> Vec<Line> {
+    let s = fleet.hours;
     let mut lines = Vec::new();
     for (year, histogram) in s.by_age().iter().enumerate() {
         let year = year + 1;
@@ -82,12 +89,15 @@ pub(super) const FIG9: Exhibit = Exhibit {
     title: "Slowdowns by model",
     says: "Of solid-state drives with one bit a cell 99.5 % of hours are below 1.5, with several 98.2 %, and of one vendor's 94.3 %.",
     lines: fig9,
-    picture: Some(|s| Picture {
-        across: "slowdown",
-        across_scale: Scale::Log,
-        up: "share below",
-        up_scale: Scale::Tail,
-        curves: s.models().iter().map(|it| tables::shares(&it.name, &it.slowdowns)).collect(),
+    picture: Some(|fleet| {
+        let s = fleet.hours;
+        Picture {
+            across: "slowdown",
+            across_scale: Scale::Log,
+            up: "share below",
+            up_scale: Scale::Tail,
+            curves: s.models().iter().map(|it| tables::shares(&it.name, &it.slowdowns)).collect(),
+        }
     }),
 };
 
@@ -96,7 +106,8 @@ const SLC: &str = "slc-a";
 const MLC_WORST: &str = "mlc-c";
 const MLC: &str = "mlc-";
 
-fn fig9(s: &Summary) -> Vec<Line> {
+fn fig9(fleet: &Fleet<'_>) -> Vec<Line> {
+    let s = fleet.hours;
     let mut mlc = Histogram::new();
     s.models().iter().filter(|it| it.name.starts_with(MLC)).for_each(|it| mlc.merge(&it.slowdowns));
     let below = |slowdowns: &Histogram, edge: f64| {
@@ -125,7 +136,8 @@ pub(super) const FIG10: Exhibit = Exhibit {
     says: "Requests of a group fall to half and less from one hour to the next more often if the next has a slow drive: by 7 points \
            of disks, by 23 of solid-state drives.",
     lines: fig10,
-    picture: Some(|s| {
+    picture: Some(|fleet| {
+        let s = fleet.hours;
         let [stable, tail] = s.degradation();
         Picture {
             across: "requests of a stable hour over those of the next",
@@ -140,7 +152,8 @@ pub(super) const FIG10: Exhibit = Exhibit {
     }),
 };
 
-fn fig10(s: &Summary) -> Vec<Line> {
+fn fig10(fleet: &Fleet<'_>) -> Vec<Line> {
+    let s = fleet.hours;
     let [stable, tail] = s.degradation();
     let halved = |histogram: &Histogram| percent(histogram.at_least(2.0), histogram.total());
     let (stable, tail) = (halved(stable), halved(tail));

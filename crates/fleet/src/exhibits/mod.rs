@@ -1,13 +1,14 @@
-//! The tables and figures of `[TAIL16]` over any fleet: from a summary to rows beside the study's numbers, and to curves.
+//! The tables and figures of `[TAIL16]` over any fleet: from summaries to rows beside the study's numbers, and to curves.
 //!
 //! ```text
-//!   Summary --> Exhibit::lines   "S >= 2: 0.22 %", with the study's number of disks or of solid-state drives
-//!           \-> Exhibit::picture curves over two axes
+//!   Fleet --> Exhibit::lines   "S >= 2: 0.22 %", with the study's number of disks or of solid-state drives
+//!         \-> Exhibit::picture curves over two axes
 //! ```
 //!
-//! An [`Exhibit`] is a value: its name in the study, what it says, and two functions of a summary. A line of which a fleet has no
+//! An [`Exhibit`] is a value: its name in the study, what it says, and two functions of a fleet. A line of which a fleet has no
 //! data is left out, and never 0. The study gives no values of its curves beyond those in its text and its tables.
 
+mod events;
 mod load;
 mod tables;
 #[cfg(test)]
@@ -15,6 +16,7 @@ mod tests;
 mod time;
 
 use crate::analysis::Summary;
+use crate::events::EventsSummary;
 use crate::generate::Kind;
 
 /// A table or a figure of the study.
@@ -26,19 +28,28 @@ pub struct Exhibit {
     pub title: &'static str,
     /// What the study says of it.
     pub says: &'static str,
-    lines: fn(&Summary) -> Vec<Line>,
-    picture: Option<fn(&Summary) -> Picture>,
+    lines: fn(&Fleet<'_>) -> Vec<Line>,
+    picture: Option<fn(&Fleet<'_>) -> Picture>,
+}
+
+/// What is known of a fleet.
+#[derive(Clone, Copy, Debug)]
+pub struct Fleet<'a> {
+    /// Its hours.
+    pub hours: &'a Summary,
+    /// What happened to its drives, if that is known.
+    pub events: Option<&'a EventsSummary>,
 }
 
 impl Exhibit {
-    /// Its numbers, of those for which the summary has data.
-    pub fn lines(&self, summary: &Summary) -> Vec<Line> {
-        (self.lines)(summary)
+    /// Its numbers, of those for which the fleet has data.
+    pub fn lines(&self, fleet: &Fleet<'_>) -> Vec<Line> {
+        (self.lines)(fleet)
     }
 
     /// Its curves, if it has any.
-    pub fn picture(&self, summary: &Summary) -> Option<Picture> {
-        self.picture.map(|picture| picture(summary))
+    pub fn picture(&self, fleet: &Fleet<'_>) -> Option<Picture> {
+        self.picture.map(|picture| picture(fleet))
     }
 }
 
@@ -142,6 +153,7 @@ pub fn all() -> Vec<Exhibit> {
         load::FIG8,
         load::FIG9,
         load::FIG10,
+        events::FIG11,
     ]
 }
 

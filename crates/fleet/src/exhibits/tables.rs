@@ -1,9 +1,9 @@
 //! How much was seen, and how slow drives and groups were: tables 1 and 3, figures 2 and 4.
 
 use super::{
-    Curve, Exhibit, Line, NO_PAPER, Paper, Picture, Point, Scale, Unit, line, paper, percent,
+    Curve, Exhibit, Fleet, Line, NO_PAPER, Paper, Picture, Point, Scale, Unit, line, paper, percent,
 };
-use crate::analysis::{Histogram, Summary};
+use crate::analysis::Histogram;
 
 pub(super) const TABLE1: Exhibit = Exhibit {
     name: "table1",
@@ -14,7 +14,8 @@ pub(super) const TABLE1: Exhibit = Exhibit {
     picture: None,
 };
 
-fn table1(s: &Summary) -> Vec<Line> {
+fn table1(fleet: &Fleet<'_>) -> Vec<Line> {
+    let s = fleet.hours;
     let (c, tail) = (s.counts(), s.tails(1));
     let count = |value: u64| (value > 0).then_some(value as f64);
     let lines = [
@@ -57,7 +58,8 @@ pub(super) const FIG2: Exhibit = Exhibit {
     title: "How wide groups are, and for how long they were seen",
     says: "Groups of disks have 11.9 drives of data on average, those of solid-state drives 7.0; they were seen for 87 days.",
     lines: fig2,
-    picture: Some(|s| {
+    picture: Some(|fleet| {
+        let s = fleet.hours;
         let widths = rising(s.spans().map(|span| span.drives as f64));
         let days = rising(s.spans().map(|span| span.hours as f64 / 24.0));
         Picture {
@@ -70,7 +72,8 @@ pub(super) const FIG2: Exhibit = Exhibit {
     }),
 };
 
-fn fig2(s: &Summary) -> Vec<Line> {
+fn fig2(fleet: &Fleet<'_>) -> Vec<Line> {
+    let s = fleet.hours;
     let widths = rising(s.spans().map(|span| span.drives as f64));
     let days = rising(s.spans().map(|span| span.hours as f64 / 24.0));
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
@@ -125,7 +128,8 @@ const AT: [At; 4] = [
     At { slowdown: 4.0, s: paper(99.96, 99.92), t1: paper(99.72, 99.67) },
 ];
 
-fn table3(s: &Summary) -> Vec<Line> {
+fn table3(fleet: &Fleet<'_>) -> Vec<Line> {
+    let s = fleet.hours;
     let (of_drives, of_groups) = (s.slowdowns(), s.tails(1));
     // A quantile of less than ten values beyond it is chance.
     let quantile = |histogram: &Histogram, share: f64| {
@@ -174,19 +178,23 @@ pub(super) const FIG4: Exhibit = Exhibit {
     title: "Distributions of slowdowns",
     says: "S of drive hours, and T1, T2, T3: the largest, the second and the third largest slowdown of a group hour.",
     lines: fig4,
-    picture: Some(|s| Picture {
-        across: "slowdown",
-        across_scale: Scale::Log,
-        up: "share below",
-        up_scale: Scale::Tail,
-        curves: std::iter::once(("S", s.slowdowns()))
-            .chain([("T1", s.tails(1)), ("T2", s.tails(2)), ("T3", s.tails(3))])
-            .map(|(name, histogram)| shares(name, histogram))
-            .collect(),
+    picture: Some(|fleet| {
+        let s = fleet.hours;
+        Picture {
+            across: "slowdown",
+            across_scale: Scale::Log,
+            up: "share below",
+            up_scale: Scale::Tail,
+            curves: std::iter::once(("S", s.slowdowns()))
+                .chain([("T1", s.tails(1)), ("T2", s.tails(2)), ("T3", s.tails(3))])
+                .map(|(name, histogram)| shares(name, histogram))
+                .collect(),
+        }
     }),
 };
 
-fn fig4(s: &Summary) -> Vec<Line> {
+fn fig4(fleet: &Fleet<'_>) -> Vec<Line> {
+    let s = fleet.hours;
     let mut lines = Vec::new();
     for (name, histogram) in
         [("S", s.slowdowns()), ("T1", s.tails(1)), ("T2", s.tails(2)), ("T3", s.tails(3))]

@@ -1,7 +1,8 @@
 //! For how long drives are slow, and how many of them ever: figures 5 and 6.
 
-use super::{Curve, Exhibit, Line, NO_PAPER, Picture, Point, Scale, Unit, line, paper, percent};
-use crate::analysis::Summary;
+use super::{
+    Curve, Exhibit, Fleet, Line, NO_PAPER, Picture, Point, Scale, Unit, line, paper, percent,
+};
 
 /// A day, in hours.
 const DAY: usize = 24;
@@ -12,19 +13,23 @@ pub(super) const FIG5: Exhibit = Exhibit {
     says: "40 % of slow intervals of disks last two hours or more, 13 % eight or more; 90 % of slow hours come within a day of the \
            drive's slow hour before. Of solid-state drives 35 %, 3 % and 85 %.",
     lines: fig5,
-    picture: Some(|s| Picture {
-        across: "hours",
-        across_scale: Scale::Log,
-        up: "share at or below",
-        up_scale: Scale::Tail,
-        curves: vec![
-            lengths("a slow interval lasts", &s.intervals()),
-            lengths("since the slow hour before", s.gaps()),
-        ],
+    picture: Some(|fleet| {
+        let s = fleet.hours;
+        Picture {
+            across: "hours",
+            across_scale: Scale::Log,
+            up: "share at or below",
+            up_scale: Scale::Tail,
+            curves: vec![
+                lengths("a slow interval lasts", &s.intervals()),
+                lengths("since the slow hour before", s.gaps()),
+            ],
+        }
     }),
 };
 
-fn fig5(s: &Summary) -> Vec<Line> {
+fn fig5(fleet: &Fleet<'_>) -> Vec<Line> {
+    let s = fleet.hours;
     let (intervals, gaps) = (s.intervals(), s.gaps());
     let sum = |counts: &[u64]| counts.iter().fold(0, |sum, &count| u64::saturating_add(sum, count));
     let stay = s.stay().map(|share| 100.0 * share);
@@ -56,7 +61,8 @@ pub(super) const FIG6: Exhibit = Exhibit {
     says: "26 % of disks were at least once slow and 1.6 % at least once sixteen times as slow as their group; of those that were \
            slow 62 % were in fewer than five hours and 6 % in a hundred or more. Of solid-state drives 29, 2.5, 70 and 5 %.",
     lines: fig6,
-    picture: Some(|s| {
+    picture: Some(|fleet| {
+        let s = fleet.hours;
         let all = s.drive_count().max(1) as f64;
         let thresholds = (1..=40).map(|step| f64::exp2(f64::from(step) / 4.0));
         let point = |slowdown: f64| Point { across: slowdown, up: s.ever(slowdown) as f64 / all };
@@ -73,7 +79,8 @@ pub(super) const FIG6: Exhibit = Exhibit {
     }),
 };
 
-fn fig6(s: &Summary) -> Vec<Line> {
+fn fig6(fleet: &Fleet<'_>) -> Vec<Line> {
+    let s = fleet.hours;
     let (all, slow) = (s.drive_count(), s.slow_at_least(1));
     let lines = [
         line("drives ever S >= 2", Unit::Percent, paper(26.0, 29.0), percent(s.ever(2.0), all)),
