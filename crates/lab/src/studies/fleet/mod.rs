@@ -1,9 +1,10 @@
 //! Studies of fleets: what the field's drives are like, and what that makes of an array.
 
 mod field;
+mod hours;
 
 use super::Study;
 
 pub(super) fn studies() -> Vec<Study> {
-    field::studies()
+    [hours::studies(), field::studies()].concat()
 }
