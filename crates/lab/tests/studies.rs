@@ -198,7 +198,8 @@ fn tables_of_idle_verification_take_traces() {
     let text =
         "0,h,0,Write,0,4096,10000\n50000,h,0,Write,8192,4096,10000\n150000,h,0,Read,0,512,10000\n";
     let trace = levelhead_trace::read(text.as_bytes(), "t", None, &mut |_| ()).unwrap();
-    let named = NamedTrace { name: "t.csv".to_owned(), trace: Some(Arc::new(trace)) };
+    let named =
+        NamedTrace { name: "t.csv".to_owned(), trace: Some(Arc::new(trace)), samples: None };
     let row = |study: &str, metric: &str| {
         let ask = Ask { quick: true, seed: 7, seeds: 1, traces: vec![named.clone()] };
         let plan = (find(study).unwrap().plan)(&ask).unwrap();

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use levelhead_fleet::detect::{self, Kind, Label, Recording, Row, Score, Verdict};
 use levelhead_fleet_io::ReadError;
 use levelhead_fleet_io::samples::{Labels, read_recordings};
+use levelhead_lab::studies::Labelled;
 use levelhead_report::{Column, Table, json};
 use serde::Serialize;
 
-use crate::{AppError, Progress, Show};
+use crate::{AppError, NoProgress, Progress, Show};
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -81,6 +82,18 @@ pub fn detect(ask: &Detect, progress: &dyn Progress) -> Result<Detected, AppErro
     }
     let score = labels.map(|_| detect::score(&rows, &labelled));
     Ok(Detected { detector: ask.detector, rows, score })
+}
+
+/// The groups of a file or folder, and those of their drives that labels name.
+///
+/// # Errors
+///
+/// As [`detect`], and labels that cannot be read.
+pub(crate) fn labelled(path: &Path, labels: Option<&Path>) -> Result<Labelled, AppError> {
+    let labels = labels.map(Labels::read).transpose().map_err(wrong)?.unwrap_or_default();
+    let mut sources = read_sources(&[path.to_owned()], &NoProgress)?;
+    let source = sources.pop().expect("a file is a source");
+    Ok(Labelled { slow: labels.of_cluster(&source.cluster), groups: source.recordings })
 }
 
 /// The groups of one file or folder.

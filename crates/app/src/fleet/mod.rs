@@ -8,6 +8,7 @@ mod sql;
 mod summarise;
 
 pub use analyze::{Analyze, Analyzed, Reduce, analyze, map, reduce};
+pub(crate) use detect::labelled;
 pub use detect::{Detect, Detected, Explained, detect, explain};
 pub use generate::{Generate, generate};
 pub use import::{Import, ImportedFleet, LatencyUnit, Prometheus, import};

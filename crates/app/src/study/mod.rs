@@ -9,10 +9,10 @@ mod work;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use levelhead_lab::studies::{Ask, NamedTrace, Results, SEEDS_MAX, Study, all, find};
+use levelhead_lab::studies::{Ask, NamedTrace, Results, SEEDS_MAX, Study, Takes, all, find};
 use levelhead_trace::read;
 
-use crate::{AppError, Progress, Show, files};
+use crate::{AppError, Progress, Show, files, fleet};
 
 pub use levelhead_lab::studies::Shard;
 pub use output::{Listed, Studied};
@@ -33,8 +33,10 @@ pub struct RunStudy {
     pub seed: u64,
     /// How many seeds, if not as many as the study says.
     pub seeds: Option<u32>,
-    /// Traces, for studies that take them.
+    /// Traces or samples, for studies that take them.
     pub traces: Vec<PathBuf>,
+    /// Drives of the samples that are known to be slow.
+    pub labels: Option<PathBuf>,
     /// The folder for the page, if one is wanted.
     pub report: Option<PathBuf>,
     /// A part of the work only.
@@ -86,7 +88,7 @@ pub fn merge(paths: &[PathBuf], report: Option<&PathBuf>) -> Result<Studied, App
     let parts = Parts::read(&parts).map_err(AppError::usage)?;
     let study = known(parts.study())?;
     let question = parts.question().map_err(AppError::usage)?;
-    check_traces(&study, question.traces.len())?;
+    check_taken(&study, question.traces.len())?;
     let place = report.map(|folder| files::page_place(folder, study.name)).transpose()?;
     let plan = (study.plan)(&question).map_err(AppError::usage)?;
     let seeds = question.seeds as usize;
@@ -103,8 +105,8 @@ fn known(name: &str) -> Result<Study, AppError> {
     })
 }
 
-fn check_traces(study: &Study, count: usize) -> Result<(), AppError> {
-    if study.takes_traces || count == 0 {
+fn check_taken(study: &Study, count: usize) -> Result<(), AppError> {
+    if study.takes != Takes::Nothing || count == 0 {
         return Ok(());
     }
     Err(AppError::usage(format!("{} takes no trace", study.name)))
@@ -117,19 +119,27 @@ fn question(study: &Study, ask: &RunStudy, progress: &dyn Progress) -> Result<As
     if !(1..=SEEDS_MAX).contains(&seeds) {
         return Err(AppError::usage(format!("a study takes 1 to {SEEDS_MAX} seeds, not {seeds}")));
     }
-    check_traces(study, ask.traces.len())?;
+    check_taken(study, ask.traces.len())?;
+    if ask.labels.is_some() && (study.takes != Takes::Samples || ask.traces.is_empty()) {
+        return Err(AppError::usage("labels are of samples that a study takes by --trace"));
+    }
     let mut traces: Vec<NamedTrace> = Vec::new();
     for path in &ask.traces {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         if traces.iter().any(|other| other.name == name) {
             return Err(AppError::usage(format!("two traces are called {name}")));
         }
+        if study.takes == Takes::Samples {
+            let samples = fleet::labelled(path, ask.labels.as_deref()).map(Arc::new)?;
+            traces.push(NamedTrace { name, trace: None, samples: Some(samples) });
+            continue;
+        }
         let file = files::open(path)?;
         let length = file.metadata().map_or(0, |metadata| metadata.len());
         let task = progress.begin("reading", length);
         let trace = read(file, &path.display().to_string(), None, &mut |done| task.reach(done))
             .map_err(AppError::usage)?;
-        traces.push(NamedTrace { name, trace: Some(Arc::new(trace)) });
+        traces.push(NamedTrace { name, trace: Some(Arc::new(trace)), samples: None });
     }
     Ok(Ask { quick: ask.quick, seed: ask.seed, seeds, traces })
 }

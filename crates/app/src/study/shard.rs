@@ -97,7 +97,7 @@ impl<'a> Parts<'a> {
         if let Some(twice) = traces.iter().find(|trace| !names.insert(*trace)) {
             return Err(format!("{name}: two traces are called {twice}"));
         }
-        let named = |name: &String| NamedTrace { name: name.clone(), trace: None };
+        let named = |name: &String| NamedTrace { name: name.clone(), trace: None, samples: None };
         let traces = traces.iter().map(named).collect();
         Ok(Ask { quick: *quick, seed: *seed, seeds: *seeds, traces })
     }

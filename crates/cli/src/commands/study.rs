@@ -31,9 +31,12 @@ pub(crate) struct Run {
     /// How many seeds; each study has its own number for quick and for full runs
     #[arg(long, allow_negative_numbers = true)]
     seeds: Option<u32>,
-    /// A trace in place of a made-up load, for studies that take one; may be repeated
+    /// A trace in place of a made-up load (fleet.detect: samples of drives), for studies that take one; may be repeated
     #[arg(long, value_name = "FILE")]
     trace: Vec<PathBuf>,
+    /// Drives of the samples that are known to be slow, as in levelhead fleet detect
+    #[arg(long, value_name = "CSV")]
+    labels: Option<PathBuf>,
     /// Write an HTML page with the figures into this folder
     #[arg(long, value_name = "DIR", conflicts_with = "shard")]
     report: Option<PathBuf>,
@@ -58,8 +61,9 @@ pub(crate) struct Merge {
 pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
     match options {
         Options::List => output.print(&list()),
-        Options::Run(Run { name, quick, seed, seeds, trace, report, shard, resume }) => {
-            let ask = RunStudy { name, quick, seed, seeds, traces: trace, report, shard, resume };
+        Options::Run(Run { name, quick, seed, seeds, trace, labels, report, shard, resume }) => {
+            let ask =
+                RunStudy { name, quick, seed, seeds, traces: trace, labels, report, shard, resume };
             output.print(run_study(&ask, progress::bars(output).as_ref())?.as_ref())
         }
         Options::Merge(Merge { parts, report }) => output.print(&merge(&parts, report.as_ref())?),

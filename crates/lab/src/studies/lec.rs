@@ -11,7 +11,7 @@ use self::programs::FIG_9;
 use self::reads::WholeReads;
 use self::sizes::Drawn;
 use self::updates::FIG_11;
-use super::{Bars, Drawing, Head, Row, Study, StudyPlan, Unit, Whose};
+use super::{Bars, Drawing, Head, Row, Study, StudyPlan, Takes, Unit, Whose};
 
 mod programs;
 mod reads;
@@ -29,8 +29,8 @@ pub(super) const fn closed(
     [name, title, source, says]: [&'static str; 4],
     plan: fn(&super::Ask) -> Result<StudyPlan, String>,
 ) -> Study {
-    let (seeds_quick, seeds_full, takes_traces) = (1, 1, false);
-    Study { name, title, source, says, bed: BED, seeds_quick, seeds_full, takes_traces, plan }
+    let (seeds_quick, seeds_full, takes) = (1, 1, Takes::Nothing);
+    Study { name, title, source, says, bed: BED, seeds_quick, seeds_full, takes, plan }
 }
 
 const TABLE_1: Study = closed(
@@ -126,7 +126,7 @@ const FIG_8: Study = Study {
     bed: "closed forms; the rows that say so are measured on our filesystem over a modelled drive",
     seeds_quick: 1,
     seeds_full: 3,
-    takes_traces: false,
+    takes: Takes::Nothing,
     plan: fig_8,
 };
 

@@ -54,6 +54,7 @@ pub use results::{Estimate, Job, Results, Shard};
 
 use std::sync::Arc;
 
+use levelhead_fleet::detect::{Label, Recording};
 use levelhead_trace::Trace;
 
 /// A table or a figure of a paper, or a question of our own.
@@ -73,10 +74,21 @@ pub struct Study {
     pub seeds_quick: u32,
     /// How many seeds a full run takes.
     pub seeds_full: u32,
-    /// Whether it takes traces.
-    pub takes_traces: bool,
+    /// What it takes in place of what is made up.
+    pub takes: Takes,
     /// What it runs and what it makes of it.
     pub plan: fn(&Ask) -> Result<StudyPlan, String>,
+}
+
+/// What a study takes in place of what is made up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// Nothing.
+    Nothing,
+    /// Traces of requests.
+    Traces,
+    /// Samples of drives' latencies, with labels of those that are slow.
+    Samples,
 }
 
 /// What is asked of a study.
@@ -88,17 +100,28 @@ pub struct Ask {
     pub seed: u64,
     /// How many seeds.
     pub seeds: u32,
-    /// The load, for studies that take traces.
+    /// What it takes: traces, or samples.
     pub traces: Vec<NamedTrace>,
 }
 
-/// A trace and what to call it.
+/// A trace, or samples, and what to call it.
 #[derive(Clone, Debug)]
 pub struct NamedTrace {
     /// The file's name.
     pub name: String,
-    /// Its requests; none where its parts are put together and nothing is measured any more.
+    /// Its requests; none of samples, and where parts are put together and nothing is measured any more.
     pub trace: Option<Arc<Trace>>,
+    /// Its samples; none of a trace, and where parts are put together.
+    pub samples: Option<Arc<Labelled>>,
+}
+
+/// Groups of drives, and which of them are known to be slow.
+#[derive(Clone, Debug)]
+pub struct Labelled {
+    /// The groups.
+    pub groups: Vec<Recording>,
+    /// Their slow drives.
+    pub slow: Vec<Label>,
 }
 
 /// The most seeds of a run.

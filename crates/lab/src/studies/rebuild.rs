@@ -10,7 +10,7 @@ use levelhead_trace::Synthetic;
 use levelhead_units::{Bytes, DriveIdx, Extent, Instant, Lba, Nanos, Sectors};
 
 use super::plan::{Cell, Head, Measured, Row, StudyPlan, Unit};
-use super::{Ask, Bed, Study};
+use super::{Ask, Bed, Study, Takes};
 use crate::World;
 
 pub(super) const REBUILD: Study = Study {
@@ -24,7 +24,7 @@ pub(super) const REBUILD: Study = Study {
           host order elevator, policy level; Poisson arrivals at uniformly random sectors; drive 0 is new and empty",
     seeds_quick: 2,
     seeds_full: 20,
-    takes_traces: false,
+    takes: Takes::Nothing,
     plan: |ask| Ok(plan(ask)),
 };
 

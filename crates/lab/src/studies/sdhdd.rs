@@ -10,7 +10,7 @@ use levelhead_units::Nanos;
 
 use self::counted::{forced_rate, p_z_counted};
 use super::lec::{closed, least, p99};
-use super::{Ask, Bars, Drawing, Head, Row, Study, StudyPlan, Unit, Whose};
+use super::{Ask, Bars, Drawing, Head, Row, Study, StudyPlan, Takes, Unit, Whose};
 
 mod counted;
 mod curves;
@@ -177,7 +177,7 @@ const FIG_10: Study = Study {
     bed: "closed forms; the rows that say so are measured on our filesystem over a modelled drive",
     seeds_quick: 1,
     seeds_full: 3,
-    takes_traces: false,
+    takes: Takes::Nothing,
     plan: fig_10,
 };
 

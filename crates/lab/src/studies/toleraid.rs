@@ -19,7 +19,7 @@ use levelhead_stats::quantile_of_sorted;
 use levelhead_units::Nanos;
 
 use super::bed::Bed;
-use super::{Ask, Bars, Cell, Drawing, Load, Measured, Row, Study, StudyPlan, Unit, Whose};
+use super::{Ask, Bars, Cell, Drawing, Load, Measured, Row, Study, StudyPlan, Takes, Unit, Whose};
 use crate::replay::End;
 
 pub(super) fn studies() -> Vec<Study> {
@@ -38,7 +38,7 @@ const FIG_12: Study = Study {
           300 ms at uniformly random stripes",
     seeds_quick: 2,
     seeds_full: 10,
-    takes_traces: false,
+    takes: Takes::Nothing,
     plan: |ask| Ok(plan(ask)),
 };
 

@@ -11,7 +11,7 @@ use levelhead_planner::{Code, code};
 use levelhead_stats::Streams;
 
 use crate::studies::{
-    Ask, Bars, Cell, Drawing, Head, Measured, Row, Study, StudyPlan, Unit, Whose,
+    Ask, Bars, Cell, Drawing, Head, Measured, Row, Study, StudyPlan, Takes, Unit, Whose,
 };
 
 pub(super) const FIG_3: Study = Study {
@@ -24,7 +24,7 @@ pub(super) const FIG_3: Study = Study {
     bed: "5+1 drives, 1 % of sectors fail; codewords drawn directly: no array, no drive, no queue",
     seeds_quick: 8,
     seeds_full: 20,
-    takes_traces: false,
+    takes: Takes::Nothing,
     plan: |ask| Ok(plan(ask)),
 };
 

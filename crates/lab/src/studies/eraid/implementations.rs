@@ -4,7 +4,7 @@
 use levelhead_array::HostOrder;
 
 use super::{BED, Bed, OURS, policy, retries};
-use crate::studies::{Ask, Bars, Drawing, Head, Load, Row, Study, StudyPlan, Unit, Whose};
+use crate::studies::{Ask, Bars, Drawing, Head, Load, Row, Study, StudyPlan, Takes, Unit, Whose};
 
 pub(super) const FIG_5: Study = Study {
     name: "eraid.fig5",
@@ -16,7 +16,7 @@ pub(super) const FIG_5: Study = Study {
     bed: BED,
     seeds_quick: 3,
     seeds_full: 10,
-    takes_traces: false,
+    takes: Takes::Nothing,
     plan: |ask| Ok(plan(ask, "mean", &[Some(-24.0), Some(-41.0)])),
 };
 

@@ -2,7 +2,7 @@
 
 use super::correlation;
 use super::{Bed, OURS, policy, retries};
-use crate::studies::{Ask, Bars, Drawing, Head, Load, Row, Study, StudyPlan, Unit, Whose};
+use crate::studies::{Ask, Bars, Drawing, Head, Load, Row, Study, StudyPlan, Takes, Unit, Whose};
 
 pub(super) const FIG_7: Study = Study {
     name: "eraid.fig7",
@@ -14,7 +14,7 @@ pub(super) const FIG_7: Study = Study {
           uniformly random sectors; 1 % of sectors fail, 3 rotations, adjacency 2 and 1",
     seeds_quick: 4,
     seeds_full: 20,
-    takes_traces: false,
+    takes: Takes::Nothing,
     plan: |ask| Ok(plan(ask)),
 };
 

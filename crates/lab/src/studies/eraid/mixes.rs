@@ -3,7 +3,7 @@
 use levelhead_drive::Faults;
 
 use super::{BED, Bed, OURS, policy, retries};
-use crate::studies::{Ask, Drawing, Head, Load, Row, Study, StudyPlan, Unit};
+use crate::studies::{Ask, Drawing, Head, Load, Row, Study, StudyPlan, Takes, Unit};
 
 pub(super) const FIG_8: Study = Study {
     name: "eraid.fig8",
@@ -14,7 +14,7 @@ pub(super) const FIG_8: Study = Study {
     bed: BED,
     seeds_quick: 3,
     seeds_full: 10,
-    takes_traces: false,
+    takes: Takes::Nothing,
     plan: |ask| Ok(plan(ask, &[Some(-44.0), Some(-46.0)], |rate| vec![retries(rate, 3)])),
 };
 

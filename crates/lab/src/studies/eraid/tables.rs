@@ -1,7 +1,7 @@
 //! Tables I and II: what retries cost a RAID of today, in the mean and at the 99th percentile.
 
 use super::{BED, Bed, OURS, policy, retries};
-use crate::studies::{Ask, Drawing, Head, Load, Row, Study, StudyPlan, Unit};
+use crate::studies::{Ask, Drawing, Head, Load, Row, Study, StudyPlan, Takes, Unit};
 
 pub(super) const TABLE_1: Study = Study {
     name: "eraid.table1",
@@ -12,7 +12,7 @@ pub(super) const TABLE_1: Study = Study {
     bed: BED,
     seeds_quick: 3,
     seeds_full: 10,
-    takes_traces: false,
+    takes: Takes::Nothing,
     plan: |ask| Ok(table(ask, "mean", &MEAN)),
 };
 

@@ -9,7 +9,7 @@
 use levelhead_drive::Faults;
 
 use super::{Bed, OURS, policy, retries};
-use crate::studies::{Ask, Bars, Drawing, Head, Load, Row, Study, StudyPlan, Unit, Whose};
+use crate::studies::{Ask, Bars, Drawing, Head, Load, Row, Study, StudyPlan, Takes, Unit, Whose};
 
 pub(super) const FIG_10: Study = Study {
     name: "eraid.fig10",
@@ -22,7 +22,7 @@ pub(super) const FIG_10: Study = Study {
           SPTF in the drive, window 32, host order paper32; 3 rotations, adjacency 2; latencies of reads",
     seeds_quick: 2,
     seeds_full: 8,
-    takes_traces: true,
+    takes: Takes::Traces,
     plan: |ask| Ok(plan(ask, &PAPER_ALL, |rate| vec![retries(rate, 3)])),
 };
 

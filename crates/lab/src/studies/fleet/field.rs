@@ -19,7 +19,7 @@ use levelhead_drive::Faults;
 use levelhead_stats::{Rng, Streams};
 
 use super::super::bed::Bed;
-use super::super::{Ask, Cell, Head, Load, Measured, Row, Study, StudyPlan, Unit};
+use super::super::{Ask, Cell, Head, Load, Measured, Row, Study, StudyPlan, Takes, Unit};
 
 pub(super) fn studies() -> Vec<Study> {
     vec![FIELD]
@@ -35,7 +35,7 @@ const FIELD: Study = Study {
           168 KiB at random places; ten hours of a minute each. One seed is one array of the field",
     seeds_quick: 6,
     seeds_full: 120,
-    takes_traces: false,
+    takes: Takes::Nothing,
     plan: |ask| Ok(plan(ask)),
 };
 

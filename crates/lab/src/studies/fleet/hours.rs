@@ -12,7 +12,7 @@ use levelhead_fleet::events::{EventsKernel, EventsSummary};
 use levelhead_fleet::exhibits::{self, Exhibit, Fleet, Line};
 use levelhead_fleet::generate::{HoursGenerator, Kind, Shape};
 
-use super::super::{Ask, Cell, Drawing, Head, Measured, Row, Study, StudyPlan, Unit};
+use super::super::{Ask, Cell, Drawing, Head, Measured, Row, Study, StudyPlan, Takes, Unit};
 
 const BED: &str = "made-up fleets, one of disks and one of solid-state drives, each of 20 million drive hours (quick: 2 million) in 2,075 \
                    hours, of which a tenth is missing; no drive that is modelled, no array";
@@ -54,7 +54,7 @@ pub(super) fn studies() -> Vec<Study> {
             bed: BED,
             seeds_quick: 2,
             seeds_full: 5,
-            takes_traces: false,
+            takes: Takes::Nothing,
             plan,
         }
     };

@@ -4,7 +4,7 @@ use levelhead_trace::{Answered, Kind, Period, Server, periods};
 use levelhead_units::{Bytes, Nanos};
 
 use super::{Input, remarks};
-use crate::studies::{Ask, Cell, Drawing, Head, Measured, Row, Study, StudyPlan, Unit};
+use crate::studies::{Ask, Cell, Drawing, Head, Measured, Row, Study, StudyPlan, Takes, Unit};
 use crate::trace_based::{Limit, least_age, verify};
 
 pub(super) const TABLE_1: Study = Study {
@@ -18,7 +18,7 @@ pub(super) const TABLE_1: Study = Study {
           from arrivals and departures",
     seeds_quick: 1,
     seeds_full: 3,
-    takes_traces: true,
+    takes: Takes::Traces,
     plan: |ask| Ok(table_1(ask)),
 };
 

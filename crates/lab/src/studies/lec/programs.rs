@@ -5,7 +5,7 @@ use levelhead_units::Ratio;
 
 use super::{CODES, LENGTHS, least};
 use crate::studies::files::{BED, FilesBed, Redundancy};
-use crate::studies::{Ask, Bars, Drawing, Head, Row, Study, StudyPlan, Unit, Whose};
+use crate::studies::{Ask, Bars, Drawing, Head, Row, Study, StudyPlan, Takes, Unit, Whose};
 
 pub(super) const FIG_9: Study = Study {
     name: "lec.fig9",
@@ -16,7 +16,7 @@ pub(super) const FIG_9: Study = Study {
     bed: BED,
     seeds_quick: 1,
     seeds_full: 3,
-    takes_traces: false,
+    takes: Takes::Nothing,
     plan,
 };
 

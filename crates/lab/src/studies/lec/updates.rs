@@ -14,7 +14,7 @@ use crate::Lone;
 use crate::mounted::{Compact, SyncEnds};
 use crate::studies::files::{BED, FilesBed, Redundancy};
 use crate::studies::plan::{Cell, Measured};
-use crate::studies::{Ask, Drawing, Head, Row, Study, StudyPlan, Unit};
+use crate::studies::{Ask, Drawing, Head, Row, Study, StudyPlan, Takes, Unit};
 
 pub(super) const FIG_11: Study = Study {
     name: "lec.fig11",
@@ -25,7 +25,7 @@ pub(super) const FIG_11: Study = Study {
     bed: BED,
     seeds_quick: 2,
     seeds_full: 5,
-    takes_traces: false,
+    takes: Takes::Nothing,
     plan,
 };
 

@@ -7,7 +7,9 @@ use levelhead_array::{HostOrder, Policy};
 use levelhead_drive::Faults;
 use levelhead_units::Instant;
 
-use crate::studies::{Ask, Bars, Bed, Drawing, Head, Load, Row, Study, StudyPlan, Unit, Whose};
+use crate::studies::{
+    Ask, Bars, Bed, Drawing, Head, Load, Row, Study, StudyPlan, Takes, Unit, Whose,
+};
 
 pub(super) const ALL: Study = Study {
     name: "level.all",
@@ -20,7 +22,7 @@ pub(super) const ALL: Study = Study {
           (or as the case says) at uniformly random sectors; retries of 3 rotations with adjacency 2",
     seeds_quick: 2,
     seeds_full: 20,
-    takes_traces: false,
+    takes: Takes::Nothing,
     plan: |ask| Ok(plan(ask)),
 };
 

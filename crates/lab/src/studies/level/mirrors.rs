@@ -4,7 +4,9 @@ use levelhead_array::{HostOrder, Policy};
 use levelhead_drive::Faults;
 use levelhead_units::Instant;
 
-use crate::studies::{Ask, Bars, Bed, Drawing, Head, Load, Row, Study, StudyPlan, Unit, Whose};
+use crate::studies::{
+    Ask, Bars, Bed, Drawing, Head, Load, Row, Study, StudyPlan, Takes, Unit, Whose,
+};
 
 pub(super) const MIRRORS: Study = Study {
     name: "level.mirrors",
@@ -17,7 +19,7 @@ pub(super) const MIRRORS: Study = Study {
           at uniformly random sectors; retries of 3 rotations with adjacency 2",
     seeds_quick: 2,
     seeds_full: 20,
-    takes_traces: false,
+    takes: Takes::Nothing,
     plan: |ask| Ok(plan(ask)),
 };
 

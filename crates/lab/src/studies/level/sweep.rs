@@ -25,7 +25,8 @@ use levelhead_array::{HostOrder, Policy};
 use super::points::{ARRAYS, Array, OFFERED, Offered, Point, READS, SIZES, Size, points, troubles};
 use crate::replay::Sending;
 use crate::studies::{
-    Ask, Bed, Cell, Drawing, Head, HeatMap, Load, OneSeed, Row, Study, StudyPlan, Unit, interval,
+    Ask, Bed, Cell, Drawing, Head, HeatMap, Load, OneSeed, Row, Study, StudyPlan, Takes, Unit,
+    interval,
 };
 
 pub(super) const SWEEP: Study = Study {
@@ -39,7 +40,7 @@ pub(super) const SWEEP: Study = Study {
           healthy drives, or closed loop; uniformly random sectors; retries of 3 rotations with adjacency 2",
     seeds_quick: 1,
     seeds_full: 3,
-    takes_traces: false,
+    takes: Takes::Nothing,
     plan: |ask| Ok(plan(ask)),
 };
 

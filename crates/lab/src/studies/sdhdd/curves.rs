@@ -20,7 +20,7 @@ use levelhead_planner::system::forced_failure_rate;
 use super::counted::RATES;
 use crate::studies::plan::sum;
 use crate::studies::{
-    Cell, Curve, Drawing, Head, Measured, OneSeed, Place, Row, Study, StudyPlan, Unit,
+    Cell, Curve, Drawing, Head, Measured, OneSeed, Place, Row, Study, StudyPlan, Takes, Unit,
 };
 
 pub(super) const FIG_1: Study = Study {
@@ -33,7 +33,7 @@ pub(super) const FIG_1: Study = Study {
           codewords. No drive",
     seeds_quick: 1,
     seeds_full: 1,
-    takes_traces: false,
+    takes: Takes::Nothing,
     plan: |ask| Ok(plan(&ask.pick(QUICK, FULL))),
 };
 

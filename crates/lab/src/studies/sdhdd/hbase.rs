@@ -9,7 +9,7 @@ use super::{FORCED, KINDS};
 use crate::mounted::{Kinds, Room};
 use crate::studies::files::{BED, FilesBed};
 use crate::studies::plan::{Cell, Measured};
-use crate::studies::{Ask, Head, Row, Study, StudyPlan, Unit};
+use crate::studies::{Ask, Head, Row, Study, StudyPlan, Takes, Unit};
 
 pub(super) const FIG_8: Study = Study {
     name: "sdhdd.fig8",
@@ -20,7 +20,7 @@ pub(super) const FIG_8: Study = Study {
     bed: BED,
     seeds_quick: 1,
     seeds_full: 3,
-    takes_traces: false,
+    takes: Takes::Nothing,
     plan,
 };
 

@@ -18,7 +18,7 @@ use levelhead_ldpc::{
 use levelhead_planner::binomial::{above, ln_above, quantile};
 use levelhead_stats::{Rng, Streams};
 
-use crate::studies::{Ask, Cell, Head, Measured, Row, Study, StudyPlan, Unit};
+use crate::studies::{Ask, Cell, Head, Measured, Row, Study, StudyPlan, Takes, Unit};
 
 pub(super) const PREDICT: Study = Study {
     name: "sdhdd.predict",
@@ -29,7 +29,7 @@ pub(super) const PREDICT: Study = Study {
     bed: "the LDPC code of a sector over its channel; no drive, no array",
     seeds_quick: 2,
     seeds_full: 5,
-    takes_traces: false,
+    takes: Takes::Nothing,
     plan: |ask| plan(ask),
 };
 

@@ -11,7 +11,7 @@ use super::{FORCED, KINDS};
 use crate::mounted::Kinds;
 use crate::studies::files::{BED, FilesBed};
 use crate::studies::plan::{Cell, Measured};
-use crate::studies::{Ask, Head, Row, Study, StudyPlan, Unit};
+use crate::studies::{Ask, Head, Row, Study, StudyPlan, Takes, Unit};
 
 pub(super) const STUDIES: [Study; 2] = [FIG_9, FIG_12];
 
@@ -23,7 +23,7 @@ const FIG_9: Study = Study {
     bed: BED,
     seeds_quick: 1,
     seeds_full: 3,
-    takes_traces: false,
+    takes: Takes::Nothing,
     plan: fig_9,
 };
 
@@ -35,7 +35,7 @@ const FIG_12: Study = Study {
     bed: BED,
     seeds_quick: 1,
     seeds_full: 3,
-    takes_traces: false,
+    takes: Takes::Nothing,
     plan: fig_12,
 };
 

@@ -10,7 +10,7 @@ use levelhead_units::{Extent, Instant, Lba, Sectors};
 
 use super::super::lec::least;
 use crate::studies::plan::{Cell, Measured};
-use crate::studies::{Ask, Bars, Drawing, Head, Row, Study, StudyPlan, Unit, Whose};
+use crate::studies::{Ask, Bars, Drawing, Head, Row, Study, StudyPlan, Takes, Unit, Whose};
 
 pub(super) const RETRY: Study = Study {
     name: "sdhdd.retry",
@@ -20,7 +20,7 @@ pub(super) const RETRY: Study = Study {
     bed: "one drive that reads sectors one by one; the code inside it, decoded for real",
     seeds_quick: 1,
     seeds_full: 3,
-    takes_traces: false,
+    takes: Takes::Nothing,
     plan: retry,
 };
 
@@ -32,7 +32,7 @@ pub(super) const WANDER: Study = Study {
     bed: "the retry table of a drive's code; reads of groups on the modelled drive",
     seeds_quick: 1,
     seeds_full: 3,
-    takes_traces: false,
+    takes: Takes::Nothing,
     plan: wander,
 };
 

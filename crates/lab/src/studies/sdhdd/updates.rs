@@ -16,7 +16,7 @@ use crate::Lone;
 use crate::mounted::{Compact, Kinds, Room};
 use crate::studies::files::{BED, FilesBed};
 use crate::studies::plan::{Cell, Measured};
-use crate::studies::{Ask, Head, Row, Study, StudyPlan, Unit};
+use crate::studies::{Ask, Head, Row, Study, StudyPlan, Takes, Unit};
 
 pub(super) const FIG_11: Study = Study {
     name: "sdhdd.fig11",
@@ -26,7 +26,7 @@ pub(super) const FIG_11: Study = Study {
     bed: BED,
     seeds_quick: 1,
     seeds_full: 3,
-    takes_traces: false,
+    takes: Takes::Nothing,
     plan,
 };
 

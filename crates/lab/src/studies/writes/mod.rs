@@ -10,7 +10,7 @@ use levelhead_units::{Nanos, Sectors};
 
 use self::bed::{Load, Protection, Site, Writes};
 use self::peers::Mechanism;
-use super::{Ask, Bars, Drawing, Head, Row, Study, StudyPlan, Unit, Whose};
+use super::{Ask, Bars, Drawing, Head, Row, Study, StudyPlan, Takes, Unit, Whose};
 use crate::replay::Sending;
 
 const WRITES: Study = Study {
@@ -24,7 +24,7 @@ const WRITES: Study = Study {
           window 32, host order elevator; Poisson arrivals at uniformly random places, or closed loops",
     seeds_quick: 2,
     seeds_full: 10,
-    takes_traces: false,
+    takes: Takes::Nothing,
     plan: |ask| Ok(plan(ask)),
 };
 
