@@ -10,11 +10,13 @@
 //! | `clients` | requests that no client should send, two hundred clients at once, clients that read nothing | python3-libnbd |
 //! | `files` | suites of other projects over mounted filesystems | root, fio, stress-ng; users nobody and tests |
 //! | `guest` | file systems on arrays in a virtual machine, by the kernel's NBD client and the systemd unit | root, debootstrap, qemu-system-x86 |
+//! | `fleet` | the queries of `levelhead fleet sql` in DataFusion and DuckDB against the kernel, over 23 million drive hours | python3; for DuckDB its module duckdb, else it is left out |
 //! | `fuzz` | every fuzz target | a nightly toolchain |
 //!
 //! A part whose programs are not there says so, and counts as failed; the others go on.
 
 mod files;
+mod fleet;
 mod fuzz;
 mod guest;
 mod needs;
@@ -73,6 +75,8 @@ enum Part {
     Files,
     /// File systems on arrays in a virtual machine
     Guest,
+    /// The fleet's queries in SQL engines
+    Fleet,
     /// Every fuzz target
     Fuzz,
 }
@@ -88,6 +92,7 @@ impl Part {
             Self::Clients => "clients",
             Self::Files => "files",
             Self::Guest => "guest",
+            Self::Fleet => "fleet",
             Self::Fuzz => "fuzz",
         }
     }
@@ -98,6 +103,7 @@ impl Part {
             Self::Fio => &[Need { program: "fio", package: "fio" }],
             Self::Clients => &[Need { program: "nbdsh", package: "python3-libnbd" }],
             Self::Files => files::NEEDS,
+            Self::Fleet => &[Need { program: "python3", package: "python3" }],
             Self::Guest => guest::NEEDS,
         }
     }
@@ -161,6 +167,7 @@ fn run_part(root: &Path, part: Part, wish: &Wish) -> anyhow::Result<()> {
         }
         Part::Files => files::run(root, wish.seeds),
         Part::Guest => guest::run(root, wish.first, wish.mirror.as_deref()),
+        Part::Fleet => fleet::run(root),
         Part::Fuzz => fuzz::run(root, wish.minutes, &wish.target),
     }
 }

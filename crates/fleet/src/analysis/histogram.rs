@@ -22,6 +22,9 @@ pub struct Histogram {
 }
 
 impl Histogram {
+    /// The number of the bucket that begins at 1.
+    pub const ONE: usize = (-LOWEST_LOG2 as usize) << PER_OCTAVE_BITS;
+
     /// Nothing counted.
     pub fn new() -> Self {
         Self { octaves: vec![None; OCTAVES] }
@@ -73,7 +76,7 @@ impl Histogram {
     }
 
     /// The buckets in which there is a number, rising.
-    pub(super) fn filled(&self) -> impl Iterator<Item = Bucket> {
+    pub fn filled(&self) -> impl Iterator<Item = Bucket> {
         let octaves = self.octaves.iter().enumerate();
         let counts = octaves.filter_map(|(octave, counts)| Some((octave, counts.as_ref()?)));
         let buckets = counts.flat_map(|(octave, counts)| {
@@ -93,11 +96,13 @@ impl Histogram {
     }
 }
 
-/// A bucket and how many numbers are in it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bucket {
-    pub(super) number: usize,
-    pub(super) count: u64,
+/// A bucket in which there are numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// From 0: [`Histogram::ONE`] begins at 1, and 256 later ones at twice that.
+    pub number: usize,
+    /// How many numbers are in it.
+    pub count: u64,
 }
 
 /// The share of what was counted that lies below a number.
@@ -138,6 +143,7 @@ mod tests {
     fn thresholds_are_edges_and_buckets_are_narrow() {
         for edge in [0.5, 1.0, 1.5, 2.0, 4.0, 16.0] {
             assert_eq!(edge_of(bucket_of(edge)).to_bits(), f64::to_bits(edge));
+            assert_eq!(bucket_of(1.0), Histogram::ONE);
             assert!(bucket_of(f64::from_bits(edge.to_bits() - 1)) < bucket_of(edge));
         }
         let mut histogram = Histogram::new();

@@ -25,7 +25,7 @@ mod summary;
 mod tests;
 
 pub use codec::CodecError;
-pub use histogram::{BUCKETS, Histogram, Share};
+pub use histogram::{BUCKETS, Bucket, Histogram, Share};
 pub use kernel::{Disorder, Kernel};
 pub(crate) use kernel::{PEERS_MIN, SLOW};
 pub use rules::{Rules, Scope};

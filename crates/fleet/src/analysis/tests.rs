@@ -244,3 +244,31 @@ fn rows_out_of_order_and_twice_are_refused() {
         assert!(kernel.handle(hours).and_then(|()| kernel.finish().map(|_| ())).is_err());
     }
 }
+
+#[test]
+fn the_page_of_the_format_has_the_bytes_of_its_example() {
+    const PAGE: &str = include_str!("../../../../docs/formats/hours-summary.md");
+    let mut kernel = Kernel::new(EVERYTHING);
+    let models = ["A".to_owned()];
+    kernel
+        .handle(Hours {
+            hour: &[10, 10, 10, 11, 11, 11],
+            raid: &[5; 6],
+            drive: &[1, 2, 3, 1, 2, 3],
+            latency_us: &[100.0, 100.0, 300.0, 100.0, 100.0, 100.0],
+            ios: &[10; 6],
+            bytes: &[4096.0; 6],
+            age_hours: &[],
+            model: &[0; 6],
+            models: &models,
+        })
+        .expect("sorted");
+    let bytes = kernel.finish().expect("sorted").to_bytes();
+    let lines = bytes.chunks(32).map(|line| {
+        let line: Vec<String> = line.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("    {}\n", line.join(" "))
+    });
+    let example: String = lines.collect();
+    assert!(PAGE.ends_with(&example), "the page ends with\n{example}");
+    assert!(PAGE.contains("11,264 buckets") && BUCKETS == 11_264);
+}
