@@ -145,6 +145,29 @@ fn perseus_becomes_hours_and_samples_that_detect_reads() {
 }
 
 #[test]
+fn made_up_samples_have_the_slow_drives_that_their_labels_name() {
+    let shelf = Shelf::new();
+    let (samples, labels) = (shelf.path("samples.csv"), shelf.path("labels.csv"));
+    let generate = |more: &[&str]| {
+        let size = ["--samples", "--groups", "4", "--days", "7", "--drives", "8..10"];
+        let files = ["-o", &samples];
+        levelhead(&[&["fleet", "generate"], &size[..], &files[..], more].concat())
+    };
+    let slow = ["--noise", "0.05", "--slow", "0.2", "--slow-ratio", "1.6"];
+    generate(&[&slow[..], &["--slow-labels", &labels]].concat()).good();
+    let named = fs::read_to_string(&labels).unwrap().lines().count() - 1;
+    assert!(named > 0);
+    let detect = ["fleet", "detect", &samples, "--labels", &labels, "--json"];
+    let value: Value = serde_json::from_str(&levelhead(&detect).out).unwrap();
+    assert_eq!(value["labels"]["found"], named);
+    assert_eq!(value["labels"]["false"].as_array().unwrap().len(), 0);
+    refused(&generate(&["--noise", "0.2..0.1"]), "deviation of the noise");
+    refused(&generate(&["--missing", "2"]), "share of missing samples of 2");
+    refused(&generate(&["--lasting", "x"]), "invalid value 'x'");
+    refused(&generate(&["--hours", "3"]), "cannot be used with");
+}
+
+#[test]
 fn answers_of_prometheus_become_samples() {
     let shelf = Shelf::new();
     let (answer, members) = (shelf.path("answer.json"), shelf.path("members.csv"));

@@ -1,13 +1,15 @@
 //! `levelhead fleet ..`.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Subcommand};
 use levelhead_app::AppError;
 use levelhead_app::fleet::{
-    Analyze, Detect, Detector, DriveKind, Generate, Import, LatencyUnit, Prometheus, Queries,
-    Range, Reduce, Rules, Scope, Shape, Summarise, analyze, detect, explain, generate, import, map,
-    query, reduce,
+    Analyze, Detect, Detector, DriveKind, Episodes, Generate, GenerateSamples, GroupsOptions,
+    Import, LatencyUnit, Prometheus, Queries, Range, Reduce, Rules, Scope, Shape, Summarise,
+    analyze, detect, explain, generate, generate_samples, import, map, query, reduce,
 };
 
 use crate::{Output, progress, values};
@@ -32,24 +34,122 @@ pub(crate) enum Options {
 
 #[derive(Args)]
 pub(crate) struct GenerateArgs {
-    /// Groups of drives, 12 (ssd: 7) on average
+    /// Groups of drives; of hours 12 drives (ssd: 7) on average
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     groups: usize,
     /// Hours, of which each group's records lack a tenth
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    hours: usize,
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        required_unless_present = "samples",
+        conflicts_with = "samples"
+    )]
+    hours: Option<usize>,
     /// Where chance comes from
     #[arg(long, default_value_t = 7, value_parser = values::seed, allow_negative_numbers = true)]
     seed: u64,
     /// Kind of drives: disk or ssd
-    #[arg(long, default_value_t = DriveKind::Disk)]
+    #[arg(long, default_value_t = DriveKind::Disk, conflicts_with = "samples")]
     kind: DriveKind,
-    /// The file for the table: .parquet or .csv
+    /// The file for the table: .parquet or .csv; samples are .csv
     #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
     /// A file for what happened to drives: CSV
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "samples")]
     events: Option<PathBuf>,
+    #[command(flatten)]
+    of_samples: SamplesArgs,
+}
+
+/// Samples, and not hours.
+#[derive(Args)]
+#[command(next_help_heading = "Samples for fleet detect")]
+pub(crate) struct SamplesArgs {
+    /// Make samples of groups, one each five minutes, and not hours
+    #[arg(long)]
+    samples: bool,
+    /// Days of them
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 28,
+        requires = "samples",
+        allow_negative_numbers = true
+    )]
+    days: usize,
+    /// Busy hours of a day
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 3,
+        requires = "samples",
+        allow_negative_numbers = true
+    )]
+    hours_per_day: usize,
+    /// Drives of a group, each count as likely
+    #[arg(long, value_name = "A..B", default_value = "5..24", requires = "samples", value_parser = counts)]
+    drives: RangeInclusive<usize>,
+    /// Standard deviation of the logarithm of a latency, one a group
+    #[arg(long, value_name = "A..B", default_value = "0.03..0.25", requires = "samples", value_parser = spreads)]
+    noise: RangeInclusive<f64>,
+    /// Standard deviation of the logarithm of what drives differ by for ever
+    #[arg(
+        long,
+        value_name = "SD",
+        default_value_t = 0.02,
+        requires = "samples",
+        allow_negative_numbers = true
+    )]
+    lasting: f64,
+    /// Share of samples that are missing
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value_t = 0.0,
+        requires = "samples",
+        allow_negative_numbers = true
+    )]
+    missing: f64,
+    /// Share of drives that are slow
+    #[arg(long, value_name = "SHARE", requires = "samples", allow_negative_numbers = true)]
+    slow: Option<f64>,
+    /// How slow they are, over what they would be
+    #[arg(
+        long,
+        value_name = "RATIO",
+        default_value_t = 1.5,
+        requires = "slow",
+        allow_negative_numbers = true
+    )]
+    slow_ratio: f64,
+    /// The day on which they become slow, the first of which is 0
+    #[arg(
+        long,
+        value_name = "DAY",
+        default_value_t = 0,
+        requires = "slow",
+        allow_negative_numbers = true
+    )]
+    slow_from: usize,
+    /// A file for which drives are slow: CSV, as fleet detect --labels takes it
+    #[arg(long, value_name = "FILE", requires = "slow")]
+    slow_labels: Option<PathBuf>,
+}
+
+fn counts(text: &str) -> Result<RangeInclusive<usize>, String> {
+    range(text).ok_or_else(|| format!("'{text}' is no range of counts, as in 5..24"))
+}
+
+fn spreads(text: &str) -> Result<RangeInclusive<f64>, String> {
+    range(text).ok_or_else(|| format!("'{text}' is no range of numbers, as in 0.03..0.25"))
+}
+
+fn range<T: FromStr + Copy>(text: &str) -> Option<RangeInclusive<T>> {
+    match text.split_once("..") {
+        Some((from, to)) => Some(from.parse().ok()?..=to.parse().ok()?),
+        None => text.parse().ok().map(|value| value..=value),
+    }
 }
 
 #[derive(Args)]
@@ -193,9 +293,29 @@ pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
 
 impl GenerateArgs {
     fn run(self, output: Output) -> Result<(), AppError> {
-        let Self { groups, hours, seed, kind, out, events } = self;
-        let shape = Shape { kind, group_count: groups, hour_count: hours, seed };
-        generate(&Generate { shape, out, events }, progress::bars(output).as_ref())
+        let Self { groups, hours, seed, kind, out, events, of_samples } = self;
+        let bars = progress::bars(output);
+        let Some(hour_count) = hours else {
+            let labels = of_samples.slow_labels.clone();
+            let options = of_samples.options(groups);
+            let ask = GenerateSamples { options, seed, out, labels };
+            return generate_samples(&ask, bars.as_ref());
+        };
+        let shape = Shape { kind, group_count: groups, hour_count, seed };
+        generate(&Generate { shape, out, events }, bars.as_ref())
+    }
+}
+
+impl SamplesArgs {
+    fn options(self, groups: usize) -> GroupsOptions {
+        let Self { days, hours_per_day, drives, noise, lasting, missing, .. } = self;
+        let episodes = self.slow.map(|share| Episodes {
+            share,
+            ratio: self.slow_ratio,
+            first_day: self.slow_from,
+            days: usize::MAX,
+        });
+        GroupsOptions { groups, drives, days, hours_per_day, noise, lasting, missing, episodes }
     }
 }
 

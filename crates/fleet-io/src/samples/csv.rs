@@ -9,9 +9,10 @@
 //! quote or the end of a line within a field is not known.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::Path;
 
-use levelhead_fleet::detect::{Gather, Sample};
+use levelhead_fleet::detect::{Gather, Reading, Recording, Sample, Window};
 
 use crate::ReadError;
 use crate::lines::{Lines, fields};
@@ -62,6 +63,22 @@ pub(super) fn read(
             gather.add(row.drive, &row.sample).map_err(|why| why.to_string())
         });
         added.map_err(|why| ReadError::at(path, lines.number(), why))?;
+    }
+    Ok(())
+}
+
+/// Writes a group's windows as lines, without the first one.
+///
+/// # Errors
+///
+/// `out` does not take them.
+pub fn write_samples(out: &mut dyn Write, recording: &Recording) -> std::io::Result<()> {
+    let Recording { group, drives, windows } = recording;
+    for Window { at, members } in windows {
+        for (drive, reading) in drives.iter().zip(members) {
+            let Some(Reading { latency_us, load }) = reading else { continue };
+            writeln!(out, "{at},{group},{drive},{latency_us},{load}")?;
+        }
     }
     Ok(())
 }

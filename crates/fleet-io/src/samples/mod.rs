@@ -23,7 +23,7 @@ use levelhead_fleet::detect::{Gather, Recording};
 use crate::ReadError;
 use crate::lines::Lines;
 
-pub use csv::HEADER;
+pub use csv::{HEADER, write_samples};
 pub use labels::Labels;
 
 /// The groups of a file, or of all files of a folder that hold samples, ordered by name, numbers in names by value.

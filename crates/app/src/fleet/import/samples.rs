@@ -7,7 +7,7 @@ use std::path::Path;
 use levelhead_fleet::HoursTable;
 use levelhead_fleet::detect::{Gather, Recording, WINDOW};
 use levelhead_fleet_io::hours::HoursWriter;
-use levelhead_fleet_io::samples::{HEADER, Load};
+use levelhead_fleet_io::samples::{self as fleet_samples, HEADER, Load};
 
 use super::ImportedFleet;
 use super::hours::{names_place, write_names};
@@ -109,15 +109,9 @@ pub(super) fn write_samples(
         writeln!(file, "{HEADER}")?;
         for (done, group) in groups.iter().enumerate() {
             drives += group.drives.len();
-            for window in &group.windows {
-                for (drive, reading) in group.drives.iter().zip(&window.members) {
-                    let Some(reading) = reading else { continue };
-                    let (at, name) = (window.at, &group.group);
-                    let (latency_us, load) = (reading.latency_us, reading.load);
-                    writeln!(file, "{at},{name},{drive},{latency_us},{load}")?;
-                    rows += 1;
-                }
-            }
+            fleet_samples::write_samples(file, group)?;
+            let readings = group.windows.iter().flat_map(|window| &window.members);
+            rows += readings.flatten().count() as u64;
             task.reach(done as u64 + 1);
         }
         io::Result::Ok(())
