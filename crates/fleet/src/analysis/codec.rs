@@ -254,7 +254,7 @@ impl Reader<'_> {
             }
             summary.groups.push(group);
         }
-        self.rest.is_empty().then_some(summary)
+        (self.rest.is_empty() && summary.agrees()).then_some(summary)
     }
 
     fn group_hour(&mut self) -> Option<GroupHour> {

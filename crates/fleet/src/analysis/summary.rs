@@ -321,6 +321,23 @@ impl Summary {
         self.groups.iter().flat_map(|group| &group.drives)
     }
 
+    /// Whether counts are those of the histograms, and parts no larger than what they are of.
+    pub(super) fn agrees(&self) -> bool {
+        let c = self.counts;
+        let [first, second, third] = &self.tails;
+        let is_everything = self.rules.scope == Scope::Everything;
+        c.drive_hours == self.slowdowns.total()
+            && c.slow_drive_hours == self.slowdowns.at_least(2.0)
+            && (c.slow_drive_hours..=c.drive_hours).contains(&c.drive_hours_mild)
+            && [first, second, third].iter().all(|tail| tail.total() == c.raid_hours)
+            && c.tail_hours == first.at_least(2.0)
+            && (c.tail_hours..=c.raid_hours).contains(&c.raid_hours_mild)
+            && c.slow_rate_imbalanced <= c.rate_imbalanced.min(c.slow_drive_hours)
+            && c.slow_size_imbalanced <= c.size_imbalanced.min(c.slow_drive_hours)
+            && c.rate_imbalanced.max(c.size_imbalanced) <= c.drive_hours
+            && (is_everything || self.groups.is_empty() && self.models.is_empty())
+    }
+
     /// Where the model of this name stands, made if it is new.
     pub(super) fn place_of_model(&mut self, name: &str) -> usize {
         let known = self.models.iter().position(|model| model.name == name);

@@ -31,7 +31,6 @@ pub(super) const FIG5: Exhibit = Exhibit {
 fn fig5(fleet: &Fleet<'_>) -> Vec<Line> {
     let s = fleet.hours;
     let (intervals, gaps) = (s.intervals(), s.gaps());
-    let sum = |counts: &[u64]| counts.iter().fold(0, |sum, &count| u64::saturating_add(sum, count));
     let stay = s.stay().map(|share| 100.0 * share);
     let lasting = |hours: usize| percent(sum(&intervals[hours..]), sum(&intervals));
     let within = percent(sum(&gaps[..=DAY]), sum(gaps));
@@ -44,12 +43,16 @@ fn fig5(fleet: &Fleet<'_>) -> Vec<Line> {
     lines.into_iter().flatten().collect()
 }
 
+fn sum(counts: &[u64]) -> u64 {
+    counts.iter().fold(0, |sum, &count| u64::saturating_add(sum, count))
+}
+
 fn lengths(name: &str, counts: &[u64]) -> Curve {
-    let total = counts.iter().sum::<u64>() as f64;
-    let mut seen = 0;
+    let total = sum(counts) as f64;
+    let mut seen = 0_u64;
     let counted = counts.iter().enumerate().filter(|(_, count)| **count > 0);
     let points = counted.map(|(hours, count)| {
-        seen += count;
+        seen = seen.saturating_add(*count);
         Point { across: hours as f64, up: seen as f64 / total }
     });
     Curve { name: name.to_owned(), points: points.collect() }
