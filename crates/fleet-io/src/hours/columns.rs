@@ -239,6 +239,8 @@ pub(super) struct Names {
     places: HashMap<String, u16>,
     /// By place.
     pub(super) names: Vec<String>,
+    /// The place that was asked for last.
+    last: u16,
 }
 
 impl Names {
@@ -247,7 +249,12 @@ impl Names {
         if name.is_empty() {
             return Ok(MODEL_UNKNOWN);
         }
+        // Drives of a group are mostly of one model.
+        if self.names.get(usize::from(self.last)).is_some_and(|last| last == name) {
+            return Ok(self.last);
+        }
         if let Some(&place) = self.places.get(name) {
+            self.last = place;
             return Ok(place);
         }
         if name.len() > MODEL_NAME_MAX {

@@ -223,7 +223,7 @@ impl Kernel {
         let size_median = median_over(scratch, |row| size_of(rows, row));
         let mut ios = 0;
         let mut is_tail = false;
-        let place = self.place_of(raid, hour);
+        let place = self.place_of(raid, hour, scratch.rows.len());
         let mut at = 0;
         for (&row, &latency) in scratch.rows.iter().zip(&scratch.latencies) {
             let slowdown = f64::from(latency) / median;
@@ -272,13 +272,15 @@ impl Kernel {
     }
 
     /// Where the group stands, made if it is new.
-    fn place_of(&mut self, raid: i32, hour: i32) -> usize {
+    /// Room for its drives is taken at once, so that groups that follow one another in the rows do so in memory.
+    fn place_of(&mut self, raid: i32, hour: i32, width: usize) -> usize {
         let groups = &mut self.summary.groups;
         let place = match groups.get(self.guess) {
             Some(group) if group.id == raid => self.guess,
             _ => *self.places.entry(raid).or_insert_with(|| {
                 let first = GroupHour { hour, ios: 0, is_tail: false };
-                groups.push(Group { id: raid, first, last: first, drives: Vec::new() });
+                let drives = Vec::with_capacity(width);
+                groups.push(Group { id: raid, first, last: first, drives });
                 groups.len() - 1
             }),
         };
