@@ -132,7 +132,7 @@ pub fn read(path: &Path, members: &Members, unit_us: f64) -> Result<Imported, Re
     groups_of(&text, members, unit_us).map_err(wrong)
 }
 
-/// Asks a server, as `http://host:9090`, and reads its answer.
+/// Asks a server, as `http://localhost:9090`, and reads its answer.
 ///
 /// # Errors
 ///
