@@ -94,14 +94,14 @@ fn form_of(out: &Path) -> Result<Form, AppError> {
 }
 
 enum Writer<'a> {
-    Parquet(HoursWriter<&'a mut (dyn Write + Send)>),
+    Parquet(Box<HoursWriter<&'a mut (dyn Write + Send)>>),
     Csv(&'a mut (dyn Write + Send)),
 }
 
 impl<'a> Writer<'a> {
     fn begin(form: Form, out: &'a mut (dyn Write + Send)) -> io::Result<Self> {
         match form {
-            Form::Parquet => Ok(Self::Parquet(HoursWriter::begin(out)?)),
+            Form::Parquet => Ok(Self::Parquet(Box::new(HoursWriter::begin(out)?))),
             Form::Csv => {
                 writeln!(out, "{CSV_HEADER}")?;
                 Ok(Self::Csv(out))

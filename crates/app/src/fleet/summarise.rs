@@ -76,7 +76,7 @@ pub(super) fn summarise(ask: &Summarise, progress: &dyn Progress) -> Result<Summ
                 }
             }
             while let Some(passed) = waiting.remove(&next) {
-                let result = passed.and_then(|passed| merged.add(&parts[next], passed));
+                let result = passed.and_then(|passed| merged.add(&parts[next], &passed));
                 if let Err(error) = result {
                     queue.stop();
                     return Err(error);
@@ -161,7 +161,7 @@ enum News {
     /// So many rows more have been read.
     Rows(u64),
     /// A part has been passed.
-    Passed { number: usize, passed: Result<Passed, AppError> },
+    Passed { number: usize, passed: Result<Box<Passed>, AppError> },
 }
 
 /// A part's summary, and its ends.
@@ -196,17 +196,17 @@ struct Merged<'a> {
 }
 
 impl<'a> Merged<'a> {
-    fn add(&mut self, part: &Part<'a>, passed: Passed) -> Result<(), AppError> {
+    fn add(&mut self, part: &Part<'a>, passed: &Passed) -> Result<(), AppError> {
         let path = part.source.path;
-        if let Some(Ends { first, last }) = passed.ends {
+        if let Some(Ends { first, last }) = &passed.ends {
             // Parts of one file are one run of rows.
             if let Some((before, end)) = self.last
                 && before == path
-                && end >= first
+                && end >= *first
             {
                 return Err(disorder(path, Disorder { hour: first.hour, raid: first.raid }));
             }
-            self.last = Some((path, last));
+            self.last = Some((path, *last));
         }
         let merged = self.summary.merge(&passed.summary);
         merged.map_err(|error| AppError::usage(format!("{}: {error}", path.display())))
@@ -287,12 +287,12 @@ fn parts_of<'a>(sources: &'a [Source<'a>], threads: usize) -> Vec<Part<'a>> {
 
 /// The rows of a part, from either kind of file.
 enum Rows<'a> {
-    Parquet(HoursRows<'a>),
+    Parquet(Box<HoursRows<'a>>),
     Csv(Box<CsvRows>),
 }
 
 impl Part<'_> {
-    fn pass(&self, rules: Rules, news: &Sender<News>) -> Result<Passed, AppError> {
+    fn pass(&self, rules: Rules, news: &Sender<News>) -> Result<Box<Passed>, AppError> {
         let columns = match rules.scope {
             Scope::Slowdown => Columns::Slowdown,
             Scope::Everything => Columns::All,
@@ -304,11 +304,12 @@ impl Part<'_> {
             let first = ends.as_ref().map_or_else(|| Key::of(&hours, 0), |ends| ends.first);
             ends = Some(Ends { first, last });
             kernel.handle(hours).map_err(|error| disorder(self.source.path, error))?;
-            let _ = news.send(News::Rows(hours.hour.len() as u64));
-            Ok(())
+            // After another part has failed there is no receiver.
+            let sent = news.send(News::Rows(hours.hour.len() as u64));
+            sent.map_err(|_| AppError::trouble("another part has failed"))
         })?;
         let summary = kernel.finish().map_err(|error| disorder(self.source.path, error))?;
-        Ok(Passed { summary, ends })
+        Ok(Box::new(Passed { summary, ends }))
     }
 
     /// Hands the part's rows over, some at a time.
@@ -322,7 +323,7 @@ impl Part<'_> {
             Table::Parquet { .. } => {
                 file = HoursFile::open(self.source.path).map_err(AppError::usage)?;
                 let rows = file.part(self.row_groups.clone(), columns);
-                Rows::Parquet(rows.map_err(AppError::usage)?)
+                Rows::Parquet(Box::new(rows.map_err(AppError::usage)?))
             }
             Table::Csv => {
                 let rows = CsvRows::open(self.source.path, Ids::Numbers);

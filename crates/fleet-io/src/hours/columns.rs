@@ -66,7 +66,7 @@ impl Column {
     fn read_whole_or(
         &mut self,
         rows: usize,
-        none: Option<i32>,
+        none: Option<&i32>,
         out: &mut Vec<i32>,
     ) -> Result<(), String> {
         let from = out.len();
@@ -106,7 +106,7 @@ impl Column {
 
     /// Adds `rows` ages; a missing one is -1.
     pub(super) fn read_age(&mut self, rows: usize, out: &mut Vec<i32>) -> Result<(), String> {
-        self.read_whole_or(rows, Some(-1), out)
+        self.read_whole_or(rows, Some(&-1), out)
     }
 
     /// Adds `rows` numbers; a missing one is none.
@@ -120,25 +120,25 @@ impl Column {
             ColumnReader::FloatColumnReader(reader) => {
                 let mut values = Vec::new();
                 fill(reader, rows, levels, &mut values)?;
-                spread(&self.levels, values, Some(f32::NAN), |value: Option<f32>| value, out);
+                spread(&self.levels, values, Some(&f32::NAN), |value: Option<f32>| value, out);
             }
             ColumnReader::DoubleColumnReader(reader) => {
                 let mut values = Vec::new();
                 fill(reader, rows, levels, &mut values)?;
                 let narrow = |value: Option<f64>| value.map(|value| value as f32);
-                spread(&self.levels, values, Some(f32::NAN), narrow, out);
+                spread(&self.levels, values, Some(&f32::NAN), narrow, out);
             }
             ColumnReader::Int32ColumnReader(reader) => {
                 let mut values = Vec::new();
                 fill(reader, rows, levels, &mut values)?;
                 let real = |value: Option<i32>| value.map(|value| value as f32);
-                spread(&self.levels, values, Some(f32::NAN), real, out);
+                spread(&self.levels, values, Some(&f32::NAN), real, out);
             }
             ColumnReader::Int64ColumnReader(reader) => {
                 let mut values = Vec::new();
                 fill(reader, rows, levels, &mut values)?;
                 let real = |value: Option<i64>| value.map(|value| value as f32);
-                spread(&self.levels, values, Some(f32::NAN), real, out);
+                spread(&self.levels, values, Some(&f32::NAN), real, out);
             }
             _ => return Err(self.is_not_of_numbers()),
         }
@@ -192,10 +192,10 @@ fn fill<T: DataType>(
     values: &mut Vec<T::T>,
 ) -> Result<(), String> {
     let mut read = 0;
-    let mut levels = levels.map(|levels| {
+    let mut levels = levels;
+    if let Some(levels) = &mut levels {
         levels.clear();
-        levels
-    });
+    }
     while read < rows {
         let (records, _, _) = reader
             .read_records(rows - read, levels.as_deref_mut(), None, values)
@@ -212,7 +212,7 @@ fn fill<T: DataType>(
 fn spread<T, U: Clone>(
     levels: &[i16],
     values: Vec<T>,
-    none: Option<U>,
+    none: Option<&U>,
     convert: impl Fn(Option<T>) -> Option<U>,
     out: &mut Vec<U>,
 ) {
@@ -222,7 +222,7 @@ fn spread<T, U: Clone>(
         return;
     }
     out.extend(levels.iter().map_while(|&level| {
-        if level == NONE { convert(None).or_else(|| none.clone()) } else { convert(values.next()) }
+        if level == NONE { convert(None).or_else(|| none.cloned()) } else { convert(values.next()) }
     }));
 }
 

@@ -107,6 +107,9 @@ fn form_of(out: &Path) -> Result<Form, AppError> {
 pub fn import(ask: &Import, progress: &dyn Progress) -> Result<ImportedFleet, AppError> {
     let form = form_of(&ask.out)?;
     files::check_place(&ask.out)?;
+    if form == Form::Hours {
+        files::check_place(&hours::names_place(&ask.out))?;
+    }
     if let Some(wish) = &ask.prometheus {
         let Imported { groups, strangers } = from_prometheus(ask, wish, progress)?;
         return written(ask, form, strangers, &groups, Load::Requests, progress);

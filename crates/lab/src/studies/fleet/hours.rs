@@ -17,48 +17,28 @@ use super::super::{Ask, Cell, Drawing, Head, Measured, Row, Study, StudyPlan, Ta
 const BED: &str = "made-up fleets, one of disks and one of solid-state drives, each of 20 million drive hours (quick: 2 million) in 2,075 \
                    hours, of which a tenth is missing; no drive that is modelled, no array";
 
+type Plan = fn(&Ask) -> Result<StudyPlan, String>;
+
 pub(super) fn studies() -> Vec<Study> {
-    let plans: [fn(&Ask) -> Result<StudyPlan, String>; 11] = [
-        |ask| plan("table1", ask),
-        |ask| plan("fig2", ask),
-        |ask| plan("table3", ask),
-        |ask| plan("fig4", ask),
-        |ask| plan("fig5", ask),
-        |ask| plan("fig6", ask),
-        |ask| plan("fig7", ask),
-        |ask| plan("fig8", ask),
-        |ask| plan("fig9", ask),
-        |ask| plan("fig10", ask),
-        |ask| plan("fig11", ask),
-    ];
-    let names = [
-        "fleet.table1",
-        "fleet.fig2",
-        "fleet.table3",
-        "fleet.fig4",
-        "fleet.fig5",
-        "fleet.fig6",
-        "fleet.fig7",
-        "fleet.fig8",
-        "fleet.fig9",
-        "fleet.fig10",
-        "fleet.fig11",
-    ];
-    let of = |(name, plan): (&'static str, _)| {
-        let Exhibit { title, says, .. } = exhibit_of(name.trim_start_matches("fleet."));
-        Study {
-            name,
-            title,
-            source: "[TAIL16]",
-            says,
-            bed: BED,
-            seeds_quick: 2,
-            seeds_full: 5,
-            takes: Takes::Nothing,
-            plan,
-        }
-    };
-    names.into_iter().zip(plans).map(of).collect()
+    vec![
+        study("fleet.table1", |ask| plan("table1", ask)),
+        study("fleet.fig2", |ask| plan("fig2", ask)),
+        study("fleet.table3", |ask| plan("table3", ask)),
+        study("fleet.fig4", |ask| plan("fig4", ask)),
+        study("fleet.fig5", |ask| plan("fig5", ask)),
+        study("fleet.fig6", |ask| plan("fig6", ask)),
+        study("fleet.fig7", |ask| plan("fig7", ask)),
+        study("fleet.fig8", |ask| plan("fig8", ask)),
+        study("fleet.fig9", |ask| plan("fig9", ask)),
+        study("fleet.fig10", |ask| plan("fig10", ask)),
+        study("fleet.fig11", |ask| plan("fig11", ask)),
+    ]
+}
+
+fn study(name: &'static str, plan: Plan) -> Study {
+    let Exhibit { title, says, .. } = exhibit_of(name.trim_start_matches("fleet."));
+    let (seeds_quick, seeds_full, takes) = (2, 5, Takes::Nothing);
+    Study { name, title, source: "[TAIL16]", says, bed: BED, seeds_quick, seeds_full, takes, plan }
 }
 
 fn exhibit_of(name: &str) -> Exhibit {
