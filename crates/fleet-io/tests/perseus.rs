@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 use levelhead_fleet::detect::{
     Kind, Label, Level, Options, Recording, Score, Verdict, cut, detect, score,
 };
-use levelhead_fleet::median_of;
 use levelhead_fleet_io::samples::{Labels, read_recordings};
-use levelhead_stats::Streams;
+use levelhead_stats::{Streams, median_of};
 
 fn perseus(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/fleet/perseus");

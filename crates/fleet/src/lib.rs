@@ -17,9 +17,7 @@ pub mod events;
 pub mod exhibits;
 pub mod generate;
 mod hours;
-mod slowdown;
 pub mod smart;
 pub mod watch;
 
 pub use hours::{Hours, HoursTable, MODEL_UNKNOWN};
-pub use slowdown::median_of;

@@ -8,12 +8,14 @@
 
 mod counts;
 mod interval;
+mod middle;
 mod normal;
 mod rng;
 mod summary;
 
 pub use counts::{CountInterval, binomial_interval, until_failures_interval};
 pub use interval::{Interval, mean_interval};
+pub use middle::{distances_from, low_median_of, median_of, median_of_sorted};
 pub use normal::Normal;
 pub use rng::{Rng, Streams, hash_of, unit_of};
 pub use summary::{Summary, quantile_of_sorted};

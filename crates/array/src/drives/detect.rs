@@ -16,6 +16,7 @@
 //!
 //! What it leaves out: whether the layout can spare a drive, and for how long one sits out.
 
+use levelhead_stats::{distances_from, low_median_of};
 use levelhead_units::{DriveIdx, DriveSet, Instant, Nanos};
 
 /// Commands whose times make up a drive's figure, at most.
@@ -155,16 +156,8 @@ impl Window {
                 count += 1;
             }
         }
-        (median(&mut young[..count]), count)
+        (if count == 0 { 0.0 } else { low_median_of(&mut young[..count]) }, count)
     }
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    if values.is_empty() {
-        return 0.0;
-    }
-    let middle = (values.len() - 1) / 2;
-    *values.select_nth_unstable_by(middle, f64::total_cmp).1
 }
 
 /// What was seen of one drive's speed.
@@ -280,13 +273,13 @@ impl Detector {
                 count += 1;
             }
         }
-        if count < drives_min {
+        if count < drives_min.max(1) {
             return None;
         }
         let values = &mut values[..count];
-        let middle = median(values);
-        values.iter_mut().for_each(|x| *x = (*x - middle).abs());
-        Some(Cohort { median: middle, mad: median(values) })
+        let median = low_median_of(values);
+        distances_from(median, values);
+        Some(Cohort { median, mad: low_median_of(values) })
     }
 }
 

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use levelhead_stats::median_of;
+
 use super::drive::{Drive, Group, GroupHour};
 use super::rules::{Rules, Scope};
 use super::summary::{Summary, YEARS};
-use crate::{Hours, median_of};
+use crate::Hours;
 
 /// Fewest usable drives of a group in an hour.
 pub(crate) const PEERS_MIN: usize = 3;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::peers;
+use levelhead_stats::median_of_sorted;
 
 /// The last values, the longest span of them kept.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,7 +66,7 @@ impl History {
     /// The median of a span that is full.
     pub(super) fn median(&self, span_idx: usize) -> Option<f64> {
         let span = &self.spans[span_idx];
-        (span.sorted.len() == span.length).then(|| peers::median(&span.sorted))
+        (span.sorted.len() == span.length).then(|| median_of_sorted(&span.sorted))
     }
 
     /// The last values, the oldest first.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use levelhead_stats::median_of_sorted;
+
 use super::{Detector, Finding, Recording, Window};
 
 /// A member of a group and what was found of it.
@@ -42,7 +44,7 @@ pub struct Score {
 impl Score {
     /// The median of the busy hours to the verdict, of an even number the mean of the two in the middle; none if nothing was found.
     pub fn busy_hours_median(&self) -> Option<f64> {
-        (!self.busy_hours.is_empty()).then(|| super::peers::median(&self.busy_hours))
+        (!self.busy_hours.is_empty()).then(|| median_of_sorted(&self.busy_hours))
     }
 
     /// The most busy hours to a verdict; none if nothing was found.

@@ -5,11 +5,12 @@
 //! detectors of clusters ask for several reports in a row. The scale is that of one window: a few members that are slow
 //! alike swell it, and a difference that is small against one window's noise is never found, however long it lasts.
 
+use levelhead_stats::{distances_from, median_of};
+
 use super::history::History;
 use super::median_ratio::Tally;
 use super::peers::{log_ratios, usable};
 use super::{Detector, Finding, Reading, WINDOWS_PER_HOUR};
-use crate::median_of;
 
 /// The bound of the modified z-score.
 const SCORE: f64 = 3.5;
@@ -69,8 +70,8 @@ impl Detector for Mad {
             return;
         }
         let median = median_of(&mut latencies);
-        let mut distances: Vec<f64> = latencies.iter().map(|x| (x - median).abs()).collect();
-        let mad = median_of(&mut distances);
+        distances_from(median, &mut latencies);
+        let mad = median_of(&mut latencies);
         let ratios = log_ratios(members, MEMBERS_MIN - 1);
         for (idx, member) in self.members.iter_mut().enumerate() {
             let (Some(latency), Some(ratio)) = (usable(&members[idx]), ratios[idx]) else {

@@ -44,12 +44,6 @@ pub(super) fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted[below] + (sorted[above] - sorted[below]) * (place - below as f64)
 }
 
-/// The median of values in order. Panics for no value.
-pub(super) fn median(sorted: &[f64]) -> f64 {
-    let upper = sorted[sorted.len() / 2];
-    if sorted.len() % 2 == 1 { upper } else { f64::midpoint(sorted[sorted.len() / 2 - 1], upper) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,7 +64,6 @@ mod tests {
     #[test]
     fn quantiles_are_between_values() {
         assert!((quantile(&[1.0, 2.0, 4.0], 0.75) - 3.0).abs() < 1e-12);
-        assert!((median(&[1.0, 2.0, 4.0, 9.0]) - 3.0).abs() < 1e-12);
         assert!((quantile(&[5.0], 0.3) - 5.0).abs() < 1e-12);
     }
 }

@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 use std::fmt;
 
+use levelhead_stats::median_of;
+
 use super::summary::{EventsSummary, Onset};
 use super::table::{EventKind, EventsTable, Severity};
+use crate::Hours;
 use crate::analysis::{Disorder, PEERS_MIN};
-use crate::{Hours, median_of};
 
 /// Rows or events out of order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

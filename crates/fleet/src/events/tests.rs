@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use levelhead_stats::{Rng, Streams};
+use levelhead_stats::{Rng, Streams, median_of};
 
 use super::*;
-use crate::{Hours, median_of};
+use crate::Hours;
 
 #[derive(Clone, Copy)]
 struct Row {

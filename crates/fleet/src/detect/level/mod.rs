@@ -41,10 +41,11 @@ mod tests;
 
 use std::collections::VecDeque;
 
+use levelhead_stats::{median_of, median_of_sorted};
+
 use super::history::History;
-use super::peers::{self, log_ratios, quantile};
+use super::peers::{log_ratios, quantile};
 use super::{Detector, Finding, Reading, Verdict, WINDOW, WINDOWS_PER_HOUR};
-use crate::median_of;
 
 /// How many spans there are.
 const SPANS: usize = 7;
@@ -291,7 +292,7 @@ impl Level {
             }
             // Less than an hour: what there is, and nothing to say how far it may be off.
             None if member.history.len() > 0 => {
-                (peers::median(member.history.sorted(SPANS - 1)), f64::INFINITY)
+                (median_of_sorted(member.history.sorted(SPANS - 1)), f64::INFINITY)
             }
             None => (f64::NAN, f64::NAN),
         };
@@ -378,7 +379,7 @@ fn spread_of_blocks(blocks: &VecDeque<f64>) -> Option<f64> {
     }
     let mut sorted: Vec<f64> = blocks.iter().copied().collect();
     sorted.sort_by(f64::total_cmp);
-    let median = peers::median(&sorted);
+    let median = median_of_sorted(&sorted);
     let distances: f64 = sorted.iter().map(|block| (block - median).abs()).sum();
     Some(distances / (blocks.len() - 1) as f64 * MEAN_DEVIATION)
 }
