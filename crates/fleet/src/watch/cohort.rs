@@ -107,8 +107,12 @@ impl Drive {
     }
 
     fn handle_counters(&mut self, now: i64, counters: Counters) {
+        // Two samples of one second: the later one would have nothing to be divided by.
+        if self.seen.is_some_and(|seen| seen.at >= now) {
+            return;
+        }
         let before = self.seen.replace(Seen { at: now, counters });
-        let Some(before) = before.filter(|before| before.at < now) else { return };
+        let Some(before) = before else { return };
         let is_stuck = counters.is_stuck_since(&before.counters);
         self.stuck_since = is_stuck.then(|| self.stuck_since.unwrap_or(before.at));
         let seconds = now - before.at;

@@ -73,15 +73,21 @@ impl Auditor {
         }
     }
 
-    /// Takes answers and asks those whose turn it is. Never waits.
-    pub fn advance(&mut self) {
+    /// Takes answers and asks those whose turn it is. Never waits. Returns whether a drive has answered or failed to.
+    pub fn advance(&mut self) -> bool {
         let now = Instant::now();
-        let mut busy = 0;
+        let (mut busy, mut has_answered) = (0, false);
         for asked in self.drives.values_mut() {
             match asked.source.look() {
                 Look::Idle | Look::Waiting => {}
-                Look::Answered(page) => asked.audit = Audit::Said(Box::new(read_page(&page))),
-                Look::Failed { why, .. } => asked.audit = Audit::NoAnswer(why),
+                Look::Answered(page) => {
+                    asked.audit = Audit::Said(Box::new(read_page(&page)));
+                    has_answered = true;
+                }
+                Look::Failed { why, .. } => {
+                    asked.audit = Audit::NoAnswer(why);
+                    has_answered = true;
+                }
             }
             // One that has been killed and has not ended holds up its own drive alone.
             busy += usize::from(asked.source.is_busy() && !asked.source.is_given_up());
@@ -97,8 +103,17 @@ impl Auditor {
             busy += 1;
             if let Err(error) = asked.source.ask(command, PATIENCE) {
                 asked.audit = Audit::NoAnswer(error);
+                has_answered = true;
             }
         }
+        has_answered
+    }
+
+    /// Whether it should be called soon: a drive is being asked, or one is due that was not asked yet.
+    pub fn is_waiting(&self) -> bool {
+        let now = Instant::now();
+        let is_asked = |it: &Asked| it.source.is_busy() && !it.source.is_given_up();
+        self.drives.values().any(|it| is_asked(it) || it.next <= now && !it.source.is_busy())
     }
 
     /// What each drive has said.
