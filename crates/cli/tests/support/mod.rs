@@ -7,6 +7,7 @@
 #![allow(dead_code, reason = "every test file uses another part")]
 
 pub(crate) mod book;
+pub(crate) mod root;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
