@@ -22,7 +22,8 @@ const LIMITED: &str = "printf 'Device Model: X\\nWrite cache is: Enabled\\nSCT E
     Read:     70 (7.0 seconds)\\n Write:     70 (7.0 seconds)\\n'";
 
 /// The same of one without.
-const UNLIMITED: &str = "printf 'SCT Error Recovery Control:\\n Read: Disabled\\n Write: Disabled\\n'";
+const UNLIMITED: &str =
+    "printf 'SCT Error Recovery Control:\\n Read: Disabled\\n Write: Disabled\\n'";
 
 fn unix_now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
@@ -199,7 +200,10 @@ fn healthy_host_yields_no_finding() {
     for audit in audits {
         assert_eq!(audit["findings"].as_array().unwrap().len(), 0, "{audit}");
         assert_eq!((&audit["role"], &audit["erc"]), (&"redundant".into(), &"7 s".into()));
-        assert_eq!((&audit["timeout_seconds"], &audit["write_cache"]), (&30.0.into(), &true.into()));
+        assert_eq!(
+            (&audit["timeout_seconds"], &audit["write_cache"]),
+            (&30.0.into(), &true.into())
+        );
     }
     assert_eq!(value["notes"].as_array().unwrap().len(), 0, "{value}");
 }
@@ -258,7 +262,7 @@ fn what_hangs_holds_up_neither_samples_nor_scrapes_nor_the_end() {
         assert!(took < Duration::from_secs(1), "{took:?}");
         (0..12).all(|at| (limit(&text, at) == Some(7.0)) == (at != 2))
     });
-    // Ten samples take ten seconds, and each drive but the one that cannot be read is in them.
+    // Ten samples take ten seconds.
     let (first, begun) = (samples(&running.scrape().0), Instant::now());
     wait_until("ten samples were taken", || {
         (0..12).for_each(|at| root.end(at, 5, 8));
@@ -269,6 +273,9 @@ fn what_hangs_holds_up_neither_samples_nor_scrapes_nor_the_end() {
     });
     let took = begun.elapsed().as_secs_f64();
     assert!(took < 11.5, "{took}");
+    // They are of the other drives, too: one that ends nothing from now on is said to hang.
+    root.inside(3, 1);
+    running.until(|it| it["state"] == "hung" && it["device"] == "sdd");
     let stopped = running.stop();
     assert!(stopped < Duration::from_secs(2), "{stopped:?}");
 }
@@ -306,10 +313,16 @@ fn drives_are_audited_for_their_role_and_set_after_a_yes_alone() {
     assert!(said.good().contains("5 of 5 drives have something to set"));
     assert!(!root.path().join("bin/smartctl.limit").exists());
     let said = fix("yes\n").good();
-    assert!(said.contains("sda: read back: error recovery 7 s, kernel's timer of sda 30 s"), "{said}");
+    assert!(
+        said.contains("sda: read back: error recovery 7 s, kernel's timer of sda 30 s"),
+        "{said}"
+    );
     assert!(said.contains("ATTRS{wwid}==\"naa.5000c50000000000\""), "{said}");
     assert!(said.contains("ENV{ID_SERIAL_SHORT}==\"Z1\""), "{said}");
-    assert!(said.contains("sde: read back: error recovery 7 s, kernel's timer of sde 180 s"), "{said}");
+    assert!(
+        said.contains("sde: read back: error recovery 7 s, kernel's timer of sde 180 s"),
+        "{said}"
+    );
     assert!(said.contains("the drive keeps its limit"), "{said}");
     assert_eq!(root.read("sys/block/sde/device/timeout"), "180\n");
 }
@@ -345,9 +358,9 @@ fn groups_of_a_file_take_the_place_of_those_that_are_found() {
     let root = Root::new(8);
     let shelf = Shelf::new();
     let file = shelf.path("groups");
-    fs::write(&file, "# mine\nlow sda sdb sdc sdd\nhigh naa.5000c50000000004 sdf /dev/sdg1 gone\n").unwrap();
-    let value: Value =
-        watch(&root, &["--once", "--no-smart", "--groups", &file, "--json"]).json();
+    fs::write(&file, "# mine\nlow sda sdb sdc sdd\nhigh naa.5000c50000000004 sdf /dev/sdg1 gone\n")
+        .unwrap();
+    let value: Value = watch(&root, &["--once", "--no-smart", "--groups", &file, "--json"]).json();
     let devices = |at: usize| value["groups"][at]["devices"].to_string();
     assert_eq!(devices(0), r#"["sde","sdf","sdg","gone"]"#);
     assert_eq!(devices(1), r#"["sda","sdb","sdc","sdd"]"#);
@@ -479,7 +492,7 @@ fn hundred_drives_take_a_read_each_a_sample_and_no_open_of_a_drive() {
     let reads = log.lines().filter(|it| it.contains("pread64(")).count();
     assert!(reads >= (taken - 2) * 100 && reads <= (taken + 3) * 100, "{reads} of {taken} samples");
     // A survey, and a page of each drive.
-    let programs = log.lines().filter(|it| it.contains("execve(") && it.ends_with("= 0")).count();
+    let programs = log.lines().filter(|it| it.contains("execve(")).count();
     assert!((102..=104).contains(&programs), "{programs}");
 }
 

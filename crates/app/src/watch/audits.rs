@@ -114,10 +114,9 @@ fn smr_name(smr: Smr) -> &'static str {
 fn write_seconds(erc: Erc) -> Option<f64> {
     match erc {
         Erc::Limits { write: Limit::Tenths(tenths), .. } => Some(f64::from(tenths) / 10.0),
-        Erc::Limits { write: Limit::Off, .. }
-        | Erc::NotRead
-        | Erc::NoSct
-        | Erc::SctWithoutErc => None,
+        Erc::Limits { write: Limit::Off, .. } | Erc::NotRead | Erc::NoSct | Erc::SctWithoutErc => {
+            None
+        }
     }
 }
 

@@ -77,7 +77,9 @@ pub(super) fn open_state(path: &Path) -> Result<State, AppError> {
     let kept = read_state(path)?;
     let cannot = |error: std::io::Error| {
         let path = path.display();
-        AppError::usage(format!("the state cannot be kept in {path}: {error}; --state FILE names another place"))
+        AppError::usage(format!(
+            "the state cannot be kept in {path}: {error}; --state FILE names another place"
+        ))
     };
     fs::create_dir_all(folder).map_err(cannot)?;
     let (saved, mut notes) = match kept {
@@ -97,7 +99,9 @@ pub(super) fn open_state(path: &Path) -> Result<State, AppError> {
     write_state(path, &saved.encode()).map_err(cannot)?;
     if let (true, Some(until)) = (saved.windows_max() > 0, saved.last_window_end()) {
         let windows = saved.windows_max();
-        notes.push(format!("taking up {windows} windows of five minutes, the last until {until} (unix s)"));
+        notes.push(format!(
+            "taking up {windows} windows of five minutes, the last until {until} (unix s)"
+        ));
     }
     Ok(State { saved, notes })
 }

@@ -114,7 +114,9 @@ fn of_audits(audits: &[DriveAudit]) -> [Family; 3] {
             continue;
         }
         let labels = || vec![("device", audit.device().to_owned()), ("drive", audit.key.clone())];
-        let of = |command: &str| -> Labels { [labels(), vec![("command", command.to_owned())]].concat() };
+        let of = |command: &str| -> Labels {
+            [labels(), vec![("command", command.to_owned())]].concat()
+        };
         if let Erc::Limits { read, write } = audit.audited.erc {
             for (command, is) in [("read", read), ("write", write)] {
                 if let Limit::Tenths(tenths) = is {

@@ -207,7 +207,11 @@ impl Run {
             let is_all_silent = audits.iter().all(|it| it.silent.is_some());
             if let Some(why) = why.filter(|_| is_all_silent && self.keeper.is_audited()) {
                 let is_new = self.told.insert(String::new(), vec![why.clone()]).is_none();
-                said.extend(is_new.then(|| Said::Note(format!("no drive says how it recovers errors: {why}"))));
+                said.extend(
+                    is_new.then(|| {
+                        Said::Note(format!("no drive says how it recovers errors: {why}"))
+                    }),
+                );
             }
             said.extend(audits.iter().filter_map(|it| self.news_of(it)));
             self.board.put_audits(audits);

@@ -89,12 +89,8 @@ pub fn once(host: &Host, state: &Path, stop: &Stop) -> Result<Look, AppError> {
         }
     };
     let (windows, until) = (saved.windows_max(), saved.last_window_end());
-    let mut looking = Looking {
-        keeper: Keeper::new(host, groups, saved),
-        groups: BTreeMap::new(),
-        notes,
-        stop,
-    };
+    let mut looking =
+        Looking { keeper: Keeper::new(host, groups, saved), groups: BTreeMap::new(), notes, stop };
     let survey_end = Instant::now() + SURVEY_MAX;
     looking.wait(survey_end, |keeper| keeper.finder.is_ready());
     if !looking.keeper.finder.is_ready() {

@@ -67,6 +67,11 @@ impl Programs {
         self.running.as_ref().map_or(!self.waiting.is_empty(), |it| !it.is_killed)
     }
 
+    #[cfg(test)]
+    pub(super) fn running_is_killed(&self) -> bool {
+        self.running.as_ref().is_some_and(|it| it.is_killed)
+    }
+
     /// One more event; the sentence is about one that is dropped.
     pub(super) fn put(&mut self, event: &Event) -> Option<String> {
         self.program.as_ref()?;

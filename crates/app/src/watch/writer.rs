@@ -107,8 +107,7 @@ impl Writer {
 fn work(desk: &Desk, state: &Path, record: Option<&Path>, ended: Sender<()>) {
     loop {
         let is_idle = |jobs: &mut Jobs| jobs.state.is_none() && jobs.record.is_empty();
-        let waited =
-            desk.changed.wait_while(desk.jobs(), |jobs| is_idle(jobs) && !jobs.is_over);
+        let waited = desk.changed.wait_while(desk.jobs(), |jobs| is_idle(jobs) && !jobs.is_over);
         let mut jobs = waited.unwrap_or_else(PoisonError::into_inner);
         if is_idle(&mut jobs) {
             break;

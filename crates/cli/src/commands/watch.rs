@@ -6,10 +6,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use levelhead_app::watch::{
-    Ask, Host, Plan, Said, default_state, fix, once, watch, write_survey,
-};
 use levelhead_app::AppError;
+use levelhead_app::watch::{Ask, Host, Plan, Said, default_state, fix, once, watch, write_survey};
 use levelhead_metrics::Address;
 use levelhead_units::Nanos;
 
