@@ -523,3 +523,38 @@ fn hundred_drives_take_less_than_20_mb() {
     println!("{resident} B resident");
     assert!(resident < 20_000_000, "{resident}");
 }
+
+/// Seconds of processor that a process has taken, and its children that have ended.
+fn busy_seconds(pid: Pid) -> f64 {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap();
+    // Behind the name, which may have blanks: fields 14 to 17 of all.
+    let fields: Vec<_> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    let ticks: u64 = fields[11..15].iter().map(|it| it.parse::<u64>().unwrap()).sum();
+    ticks as f64 / rustix::param::clock_ticks_per_second() as f64
+}
+
+/// What `docs/watch.md` prints: ten minutes of 100 busy drives, with surveys, two windows and a scrape every 15 s.
+#[test]
+#[ignore = "takes ten minutes"]
+fn cost_of_a_hundred_drives_at_15_s() {
+    let mut root = Root::new(100);
+    root.program("smartctl", LIMITED);
+    let running = Running::start(&root, &["--metrics", "0"]);
+    let asked = |text: &str| {
+        text.lines().filter(|it| it.starts_with("levelhead_drive_erc_seconds{")).count()
+    };
+    wait_until("all drives were asked", || asked(&running.scrape().0) == 200);
+    let (begun, before) = (Instant::now(), busy_seconds(running.pid()));
+    let mut scrape_max = Duration::ZERO;
+    for _ in 0..40 {
+        thread::sleep(Duration::from_secs(15));
+        (0..100).for_each(|at| root.end(at, 300, 9));
+        scrape_max = scrape_max.max(running.scrape().1);
+    }
+    let took = begun.elapsed().as_secs_f64();
+    let share = (busy_seconds(running.pid()) - before) / took * 100.0;
+    let (resident, size) = (resident(running.pid()) as f64 / 1e6, running.scrape().0.len());
+    println!("{share:.3} % of a core over {took:.0} s, {resident:.1} MB resident");
+    println!("a scrape of {size} B took {scrape_max:?} at most");
+    assert!(share < 0.1 && resident < 20.0);
+}
