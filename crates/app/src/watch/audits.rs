@@ -7,7 +7,11 @@ use levelhead_fleet::smart::{Erc, Limit, Page, Smr};
 use levelhead_host::fleet::{Audit, SurveyedDrive};
 use serde::Serialize;
 
-use super::finder::Standing;
+/// Where a drive stands.
+pub(super) struct Standing {
+    pub(super) groups: Vec<String>,
+    pub(super) role: Role,
+}
 
 /// What is known of one drive.
 #[derive(Clone, Debug, PartialEq)]

@@ -10,7 +10,7 @@ use levelhead_fleet::watch::{DriveVerdict, Tail};
 use levelhead_metrics::Source;
 
 use super::DriveAudit;
-use super::metrics;
+use super::metrics::{self, Shown};
 
 /// Periods without a sample after which the last one is not shown any more.
 const STALE_PERIODS: u32 = 4;
@@ -19,17 +19,6 @@ const STALE_PERIODS: u32 = 4;
 pub(super) struct Board {
     shown: Arc<Mutex<Shown>>,
     every: Duration,
-}
-
-/// What a scrape goes by.
-#[derive(Clone, Default)]
-pub(super) struct Shown {
-    /// When the last sample was taken.
-    pub(super) at: Option<Instant>,
-    pub(super) samples: u64,
-    pub(super) verdicts: Arc<[DriveVerdict]>,
-    pub(super) tails: Arc<[Tail]>,
-    pub(super) audits: Arc<[DriveAudit]>,
 }
 
 impl Board {

@@ -9,6 +9,7 @@ use levelhead_fleet::erc::Role;
 use levelhead_fleet::watch::{Group, MEMBERS_MAX, Member};
 use levelhead_host::fleet::{Look, Source, Survey, SurveyedDrive, SurveyedGroup};
 
+use super::audits::Standing;
 use super::{GroupLine, Host};
 
 /// Between two surveys, and how long one may take.
@@ -242,10 +243,4 @@ impl Finder {
             role: if is_redundant { Role::Redundant } else { Role::Alone },
         }
     }
-}
-
-/// Where a drive stands.
-pub(super) struct Standing {
-    pub(super) groups: Vec<String>,
-    pub(super) role: Role,
 }

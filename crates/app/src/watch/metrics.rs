@@ -1,14 +1,25 @@
 //! What a watch knows, as metrics: absent rather than stale.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use levelhead_fleet::smart::{Erc, Limit};
-use levelhead_fleet::watch::{DriveVerdict, State};
+use levelhead_fleet::watch::{DriveVerdict, State, Tail};
 use levelhead_metrics::{Family, Kind, Value};
 
 use super::DriveAudit;
-use super::board::Shown;
+
+/// What a scrape goes by.
+#[derive(Clone, Default)]
+pub(super) struct Shown {
+    /// When the last sample was taken.
+    pub(super) at: Option<Instant>,
+    pub(super) samples: u64,
+    pub(super) verdicts: Arc<[DriveVerdict]>,
+    pub(super) tails: Arc<[Tail]>,
+    pub(super) audits: Arc<[DriveAudit]>,
+}
 
 /// Labels of one drive, one value each.
 type Labels = Vec<(&'static str, String)>;

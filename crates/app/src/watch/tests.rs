@@ -277,7 +277,7 @@ fn scrape_after_too_long_a_time_shows_its_age_and_no_drive() {
 /// The page for users, the alert rules and the dashboard name what there is.
 #[test]
 fn page_rules_and_dashboard_name_metrics_that_there_are() {
-    let families = metrics::families(&board::Shown::default(), None);
+    let families = metrics::families(&metrics::Shown::default(), None);
     let name = |it: &levelhead_metrics::Family| match it.kind() {
         levelhead_metrics::Kind::Counter => format!("{}_total", it.name()),
         levelhead_metrics::Kind::Info => format!("{}_info", it.name()),
