@@ -172,7 +172,10 @@ impl Finder {
         } else if let Some(pools) = &self.pools {
             match survey.add_pools(pools) {
                 Ok(()) => drop(self.said.remove("zpool")),
-                Err(error) => self.note("zpool", error, found),
+                Err(error) => {
+                    let sentence = format!("pools are not known ({error}): it takes OpenZFS 2.3");
+                    self.note("zpool", sentence, found);
+                }
             }
         }
         let widest = survey.groups.iter().map(|it| it.members.len()).max().unwrap_or(0);

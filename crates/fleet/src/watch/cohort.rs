@@ -233,6 +233,8 @@ impl Cohort {
         self.was_rebuilding = self.is_rebuilding;
         let take = |drive: &mut Drive| std::mem::take(&mut drive.window).reading();
         let readings: Vec<_> = self.drives.iter_mut().map(take).collect();
+        // Where the clock was set back, what is of times to come would stand in the way until then.
+        self.history.end_before(at);
         let is_later = self.history.windows().next_back().is_none_or(|last| last.at < at);
         if !is_usable || !is_later || readings.iter().all(Option::is_none) {
             self.drives.iter_mut().for_each(|drive| drive.own_ratio = None);
@@ -263,7 +265,8 @@ impl Cohort {
             let drive = &mut self.drives[at];
             let since = drive.judged_at.replace(now).unwrap_or(now);
             if matches!(drive.state, State::Slow | State::Hung) {
-                drive.slow_seconds += u64::try_from(now - since).unwrap_or(0);
+                let more = u64::try_from(now - since).unwrap_or(0);
+                drive.slow_seconds = drive.slow_seconds.saturating_add(more);
             }
             let before = std::mem::replace(&mut drive.state, state);
             if before != state {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::detect::{Options, Reading, WINDOWS_PER_HOUR};
+use crate::detect::{Options, Reading, WINDOW, WINDOWS_PER_HOUR};
 
 /// Windows that are kept: as many as the longest span of the rule has.
 pub const WINDOWS_MAX: usize = 360;
@@ -45,6 +45,14 @@ impl History {
             self.0.pop_front();
         }
         self.0.push_back(window);
+    }
+
+    /// Windows that began after `at` are moved with all before them, so that the last one ends there.
+    pub(super) fn end_before(&mut self, at: i64) {
+        let Some(last) = self.0.back().map(|it| it.at).filter(|&last| last > at) else { return };
+        for window in &mut self.0 {
+            window.at = window.at.saturating_sub(last).saturating_add(at - WINDOW);
+        }
     }
 
     pub(super) fn windows(&self) -> impl DoubleEndedIterator<Item = &Window> {

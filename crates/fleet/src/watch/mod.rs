@@ -15,7 +15,7 @@
 //! - WA2. A drive is itself by its key, whatever the kernel calls it: renaming changes no verdict.
 //! - WA3. What is kept is bounded: [`WINDOWS_MAX`] windows a cohort, an event a drive, and what is known of [`GONE_MAX`] cohorts that are gone.
 //! - WA4. A drive that cannot be read takes nothing from the others but itself.
-//! - WA5. Time that goes back starts the window anew and ends none.
+//! - WA5. Time that goes back starts the window anew and ends none; windows of times to come count as those just before it.
 
 mod cohort;
 mod counters;

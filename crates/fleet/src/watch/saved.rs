@@ -12,6 +12,9 @@ use crate::detect::WINDOW;
 
 const MAGIC: &[u8; 8] = b"LHWATCH\x01";
 
+/// Windows begin from 0 to this unix second: whatever is reckoned from them is a number.
+const TIME_MAX: i64 = 1 << 36;
+
 /// Cohorts that are kept at most.
 pub const COHORTS_MAX: usize = 4096;
 /// Members of one that are kept at most.
@@ -148,7 +151,7 @@ impl Reader<'_> {
         let mut last = i64::MIN;
         for _ in 0..self.count(WINDOWS_MAX)? {
             let at = i64::from_le_bytes(self.take()?);
-            if at <= last {
+            if at <= last || !(0..=TIME_MAX).contains(&at) {
                 return None;
             }
             last = at;

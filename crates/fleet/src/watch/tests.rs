@@ -287,6 +287,18 @@ fn counters_that_go_back_and_time_that_goes_back_harm_nothing() {
     assert_eq!(host.states(), ["fine"; 5]);
 }
 
+/// As after a battery has died: the state is of a time that has not come yet.
+#[test]
+fn clock_set_back_by_a_year_stops_no_verdict() {
+    let mut host = Host::new(5);
+    host.run(10);
+    host.now -= 365 * 24 * 3600;
+    host.millis[3] = 20;
+    host.run(10);
+    assert_eq!(host.states(), ["fine", "fine", "fine", "slow", "fine"]);
+    assert!(host.watch.save().last_window_end().is_some_and(|until| until <= host.now));
+}
+
 #[test]
 fn state_cut_off_or_changed_is_refused() {
     let mut host = Host::new(4);

@@ -17,6 +17,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How often a drive is asked.
 const PERIOD: Duration = Duration::from_hours(24);
 
+/// The same of one that slept when it was asked.
+const PERIOD_ASLEEP: Duration = Duration::from_hours(1);
+
 /// Drives that are asked at a time: each answer may wait for the heads.
 const ASKED_MAX: usize = 2;
 
@@ -80,6 +83,14 @@ impl Auditor {
         for asked in self.drives.values_mut() {
             match asked.source.look() {
                 Look::Idle | Look::Waiting => {}
+                Look::Answered(page) if is_asleep(&page) => {
+                    asked.next = now + PERIOD_ASLEEP;
+                    // What it said when it was awake still holds.
+                    if !matches!(asked.audit, Audit::Said(_)) {
+                        asked.audit = Audit::NoAnswer("it sleeps".to_owned());
+                    }
+                    has_answered = true;
+                }
                 Look::Answered(page) => {
                     asked.audit = Audit::Said(Box::new(read_page(&page)));
                     has_answered = true;
@@ -125,6 +136,11 @@ impl Auditor {
     pub fn is_done(&self) -> bool {
         self.drives.values().all(|it| it.audit != Audit::NotAsked)
     }
+}
+
+/// Whether `smartctl -n standby` has left the drive alone: `Device is in STANDBY mode, exit(2)`.
+fn is_asleep(page: &str) -> bool {
+    page.lines().any(|line| line.starts_with("Device is in ") && line.contains(" mode, exit("))
 }
 
 /// A drive whose error recovery is to suit its role.

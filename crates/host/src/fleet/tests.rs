@@ -223,13 +223,15 @@ fn child_that_never_ends_is_given_up_with_what_had_come() {
 fn audit_reads_each_page_and_a_drive_that_hangs_holds_up_itself() {
     let root = Root::new();
     let page = "Device Model: X\\nSCT Error Recovery Control:\\n  Read:     70 (7.0 seconds)\\n Write:     70 (7.0 seconds)";
+    let sleeps = "case \"$2 $3 $4\" in *'sdd -n standby') echo 'Device is in STANDBY mode, exit(2)'; exit 2;; esac";
     let smartctl = root.script(
         "smartctl",
-        &format!("case \"$2\" in *sda) exec sleep 1000;; esac\nprintf '{page}\\n'"),
+        &format!("case \"$2\" in *sda) exec sleep 1000;; esac\n{sleeps}\nprintf '{page}\\n'"),
     );
     let mut auditor = Auditor::new(smartctl);
-    auditor
-        .handle_drives(["sda", "sdb", "sdc"].map(|name| (name.to_owned(), root.path().join(name))));
+    auditor.handle_drives(
+        ["sda", "sdb", "sdc", "sdd"].map(|name| (name.to_owned(), root.path().join(name))),
+    );
     let began = Instant::now();
     let said =
         |auditor: &Auditor| auditor.audits().filter(|(_, it)| matches!(it, Audit::Said(_))).count();
@@ -239,6 +241,11 @@ fn audit_reads_each_page_and_a_drive_that_hangs_holds_up_itself() {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert!(!auditor.is_done());
+    while !auditor.audits().any(|(_, audit)| *audit == Audit::NoAnswer("it sleeps".into())) {
+        auditor.advance();
+        assert!(began.elapsed() < Duration::from_secs(20));
+        std::thread::sleep(Duration::from_millis(10));
+    }
     let began = Instant::now();
     drop(auditor);
     assert!(began.elapsed() < Duration::from_secs(2));
