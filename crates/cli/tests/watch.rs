@@ -3,19 +3,18 @@
 mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::io::Write;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use levelhead_fleet::detect::Kind;
 use levelhead_fleet::watch::{Counters, Group, Member, Saved, Watch};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Pid;
 use serde_json::Value;
 use support::root::{Root, drive};
-use support::{Ended, PATIENCE, Shelf, command, is_there, run, wait_until};
+use support::watching::{Running, value, watch, watch_command};
+use support::{Shelf, is_there, wait_until};
 
 /// What a drive with a limit of 7 s says.
 const LIMITED: &str = "printf 'Device Model: X\\nWrite cache is: Enabled\\nSCT Error Recovery Control:\\n\
@@ -27,108 +26,6 @@ const UNLIMITED: &str =
 
 fn unix_now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
-}
-
-/// `levelhead watch` over a root, to its end.
-fn watch(root: &Root, options: &[&str]) -> Ended {
-    run(watch_command(root, options))
-}
-
-fn watch_command(root: &Root, options: &[&str]) -> Command {
-    let mut command = command(&[&["watch", "--root", root.text()][..], options].concat());
-    command.env("PATH", root.programs()).env_remove("STATE_DIRECTORY");
-    command
-}
-
-/// A watch that runs. Killed when dropped.
-struct Running {
-    child: Option<Child>,
-    lines: Receiver<Value>,
-    /// What it said when it began.
-    begun: Value,
-}
-
-impl Running {
-    /// Starts it and waits until it says that it watches.
-    fn start(root: &Root, options: &[&str]) -> Self {
-        Self::spawn(watch_command(root, &[options, &["--json"]].concat()))
-    }
-
-    fn spawn(mut command: Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let out = BufReader::new(child.stdout.take().unwrap());
-        let (sender, lines) = mpsc::channel();
-        thread::spawn(move || {
-            for line in out.lines().map_while(Result::ok) {
-                let value = serde_json::from_str(&line).unwrap_or(Value::String(line));
-                if sender.send(value).is_err() {
-                    return;
-                }
-            }
-        });
-        let mut running = Self { child: Some(child), lines, begun: Value::Null };
-        running.begun = running.next();
-        assert_eq!(running.begun["kind"], "watching", "{}", running.begun);
-        running
-    }
-
-    fn next(&self) -> Value {
-        self.lines.recv_timeout(PATIENCE).expect("it says something")
-    }
-
-    /// The next line that is so.
-    fn until(&self, is_so: impl Fn(&Value) -> bool) -> Value {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            let line = self.next();
-            if is_so(&line) {
-                return line;
-            }
-            assert!(Instant::now() < end, "{line}");
-        }
-    }
-
-    fn pid(&self) -> Pid {
-        Pid::from_child(self.child.as_ref().expect("it is taken at the end only"))
-    }
-
-    /// One scrape, and how long that took.
-    fn scrape(&self) -> (String, Duration) {
-        let address = self.begun["metrics"].as_str().unwrap().strip_prefix("http://").unwrap();
-        let begun = Instant::now();
-        let mut stream = TcpStream::connect(address.strip_suffix("/metrics").unwrap()).unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        assert!(text.starts_with("HTTP/1.1 200 OK"), "{text}");
-        let body = text.split_once("\r\n\r\n").unwrap().1.to_owned();
-        (body, begun.elapsed())
-    }
-
-    /// Stops it in good order; how long that took.
-    fn stop(mut self) -> Duration {
-        let mut child = self.child.take().unwrap();
-        let begun = Instant::now();
-        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-        let status = child.wait().unwrap();
-        assert_eq!(status.code(), Some(0));
-        begun.elapsed()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            drop(child.kill());
-            drop(child.wait());
-        }
-    }
-}
-
-/// The value of a metric's sample whose line begins so.
-fn value(text: &str, begin: &str) -> Option<f64> {
-    let line = text.lines().find(|line| line.starts_with(begin))?;
-    line.rsplit_once(' ')?.1.parse().ok()
 }
 
 /// A state as a watch of some hours leaves it, ended a minute ago: the last drive of `md0` takes `ratio` times what the others do.
@@ -398,6 +295,7 @@ fn what_cannot_be_is_refused_in_a_sentence_and_leaves_nothing() {
             assert!(sentence.contains(part), "no '{part}' in: {sentence}");
         }
     }
+    assert_eq!(shelf.names(), ["file"]);
     assert_eq!(fs::read_to_string(&file).unwrap(), "alone\n");
     let nowhere = support::levelhead(&["watch", "--root", &shelf.path("nowhere"), "--once"]);
     assert!(nowhere.refusal().contains("there is no such folder"));
@@ -494,18 +392,6 @@ fn hundred_drives_take_a_read_each_a_sample_and_no_open_of_a_drive() {
     // A survey, and a page of each drive.
     let programs = log.lines().filter(|it| it.contains("execve(")).count();
     assert!((102..=104).contains(&programs), "{programs}");
-}
-
-impl Running {
-    /// Stops the program under `strace`, which ends with it.
-    fn stop_traced(mut self, strace: Pid) {
-        let folder = format!("/proc/{0}/task/{0}/children", strace.as_raw_nonzero());
-        let children = fs::read_to_string(folder).unwrap();
-        let pid = children.split_whitespace().next().unwrap().parse().unwrap();
-        kill_process(Pid::from_raw(pid).unwrap(), Signal::TERM).unwrap();
-        let mut child = self.child.take().unwrap();
-        assert_eq!(child.wait().unwrap().code(), Some(0));
-    }
 }
 
 #[test]

@@ -116,11 +116,12 @@ pub fn write_survey(root: &Path, out: &mut dyn Write) -> Result<(), AppError> {
 /// The groups or the state cannot be read, the state or the record cannot be written, or metrics cannot be had at that address.
 pub fn watch(ask: &Ask, stop: &Stop, hear: &mut Hear<'_>) -> Result<(), AppError> {
     let groups = files::read_groups(ask.host.groups.as_deref())?;
-    let state = files::open_state(&ask.state)?;
     if let Some(record) = &ask.record {
         files::check_record(record)?;
     }
     let server = ask.metrics.map(Server::bind).transpose().map_err(AppError::usage)?;
+    // The last that may be refused: it is the first that is written.
+    let state = files::open_state(&ask.state)?;
     let board = Board::new(ask.every);
     let source = board.source();
     let server = server.map(|it| it.start(source)).transpose().map_err(AppError::trouble)?;

@@ -250,6 +250,34 @@ fn each_event_runs_the_program_once_and_one_that_never_ends_holds_nothing_up() {
     assert!(notes[0].ends_with("it did not end within 30 s"), "{notes:?}");
 }
 
+/// As where a file of md's waits for a lock: what the survey has said by then is there, and everything else goes on.
+#[test]
+fn survey_that_never_ends_holds_up_neither_looks_nor_the_end() {
+    let made = Made::new(6);
+    let surveyor = "grep -v end \"$0/survey\"; exec sleep 1000";
+    let surveyor = ["/bin/sh", "-c", surveyor].map(PathBuf::from).into();
+    let host = Host { surveyor, ..made.host() };
+    let mut keeper = Keeper::new(&host, None, Saved::default());
+    let begun = Instant::now();
+    let mut notes = Vec::new();
+    while !keeper.finder.is_ready() {
+        let looked = Instant::now();
+        notes.extend(keeper.look(looked).notes);
+        keeper.sample(BEGIN);
+        assert!(looked.elapsed() < Duration::from_secs(1));
+        assert!(begun.elapsed() < Duration::from_secs(90));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let expected =
+        "the survey of groups: it did not answer in time; what it did not say is as it was";
+    assert_eq!(notes, [expected]);
+    keeper.sample(BEGIN + 15);
+    assert_eq!(keeper.watch.verdicts().len(), 6);
+    let begun = Instant::now();
+    drop(keeper);
+    assert!(begun.elapsed() < Duration::from_secs(1));
+}
+
 /// A series that is shown twice, or a value that is stale, would be worse than none.
 #[test]
 fn scrape_after_too_long_a_time_shows_its_age_and_no_drive() {

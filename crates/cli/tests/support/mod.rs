@@ -8,6 +8,7 @@
 
 pub(crate) mod book;
 pub(crate) mod root;
+pub(crate) mod watching;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
