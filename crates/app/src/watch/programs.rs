@@ -72,9 +72,9 @@ impl Programs {
         self.running.as_ref().is_some_and(|it| it.is_killed)
     }
 
-    /// One more event; the sentence is about one that is dropped.
+    /// One more event, if its verdict is another one than before; the sentence is about one that is dropped.
     pub(super) fn put(&mut self, event: &Event) -> Option<String> {
-        self.program.as_ref()?;
+        self.program.as_ref().filter(|_| event.is_of_verdict())?;
         if self.waiting.len() == WAITING_MAX {
             let DriveVerdict { group, device, .. } = &event.now;
             return Some(format!(

@@ -163,6 +163,7 @@ impl Show for Said {
                 metrics.as_ref().map_or(begun.clone(), |it| format!("{begun}; metrics at {it}"))
             }
             Self::Group(group) => group.text(),
+            Self::Event(event) if !event.is_of_verdict() => event.now.to_string(),
             Self::Event(event) => {
                 format!("{} (it was {})", event.now, event.before.name())
             }

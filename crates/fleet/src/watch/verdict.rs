@@ -133,7 +133,7 @@ impl fmt::Display for DriveVerdict {
                 let why = why.text();
                 return write!(
                     f,
-                    ": cannot tell, {why} ({peers} peers, {busy_hours:.1} busy hours)"
+                    ": cannot tell, {why} (peers: {peers}, busy hours: {busy_hours:.1})"
                 );
             }
             State::Fine => write!(f, " is fine")?,
@@ -169,4 +169,11 @@ pub struct Event {
     pub before: State,
     /// What is said now.
     pub now: DriveVerdict,
+}
+
+impl Event {
+    /// Whether the verdict is another one, and not only why there is none.
+    pub fn is_of_verdict(&self) -> bool {
+        self.before.name() != self.now.state.name()
+    }
 }
