@@ -25,6 +25,7 @@ pub mod replay;
 mod show;
 mod stop;
 pub mod study;
+pub mod watch;
 
 pub use emulate::{Emulate, Emulated, MemoryKey, Verified, emulate};
 pub use error::AppError;

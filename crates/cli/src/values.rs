@@ -3,9 +3,11 @@
 use std::fmt::{self, Display, Formatter};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
+use std::time::Duration;
 
 use levelhead_app::filesystem::{COPIES_MAX, INTERLEAVE_MAX, PerGroup, Redundancy};
 use levelhead_app::replay::OUTSTANDING_MAX;
+use levelhead_app::watch::{EVERY_MAX, EVERY_MIN};
 use levelhead_drive::{IdleVerify, QUEUE_DEPTH_MAX, Retention};
 use levelhead_host::Journaling;
 use levelhead_ldpc::Step;
@@ -307,6 +309,16 @@ pub(crate) fn look_every(text: &str) -> Result<Nanos, String> {
         .contains(&time)
         .then_some(time)
         .ok_or_else(|| format!("'{text}' is not from 0.1 s to 1 h"))
+}
+
+/// The time between two samples of a watch.
+pub(crate) fn sample_every(text: &str) -> Result<Nanos, String> {
+    let time: Nanos = text.parse().map_err(|error| format!("{error}"))?;
+    let range = EVERY_MIN..=EVERY_MAX;
+    range
+        .contains(&Duration::from(time))
+        .then_some(time)
+        .ok_or_else(|| format!("'{text}' is not from 1s to 30s"))
 }
 
 /// Bytes a second, some of them.

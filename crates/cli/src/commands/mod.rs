@@ -14,6 +14,7 @@ mod man;
 mod plan;
 mod replay;
 mod study;
+mod watch;
 
 use clap::Subcommand;
 use levelhead_app::AppError;
@@ -47,6 +48,8 @@ pub(crate) enum Command {
     /// Which drives of a fleet are slow
     #[command(subcommand)]
     Fleet(fleet::Options),
+    /// Which drives of this host are slow against their peers or hang, said as it runs
+    Watch(Box<watch::Options>),
     /// Print a shell's completions
     Completions(completions::Options),
     /// Write the manual's pages, one a command, into a folder
@@ -68,6 +71,7 @@ pub(crate) fn run(
         Command::Plan(options) => plan::run(options, output),
         Command::Ecc(options) => ecc::run(options, output),
         Command::Fleet(options) => fleet::run(options, output),
+        Command::Watch(options) => watch::run(*options, output),
         Command::Completions(options) => {
             completions::run(&options, definition);
             Ok(())

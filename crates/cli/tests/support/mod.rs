@@ -7,6 +7,8 @@
 #![allow(dead_code, reason = "every test file uses another part")]
 
 pub(crate) mod book;
+pub(crate) mod root;
+pub(crate) mod watching;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

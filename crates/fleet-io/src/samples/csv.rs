@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   "ts","disk_id","throughput","latency"      PERSEUS: unix s, text, bytes/s, us; the group is the file's name
-//!   ts,group,drive,latency_us,load             watch: unix s, text, text, us, requests/s
+//!   ts,group,drive,latency_us,load             watch: unix s, text, text, us, bytes/s
 //! ```
 //!
 //! Lines stand in any order. A value that is `NA`, or empty, leaves its line out. Fields may stand in double quotes; a comma, a
@@ -17,8 +17,8 @@ use levelhead_fleet::detect::{Gather, Reading, Recording, Sample, Window};
 use crate::ReadError;
 use crate::lines::{Lines, fields};
 
-/// The first line of samples as `watch` records them: a line a drive and sample, the mean latency in microseconds, the load in requests
-/// a second.
+/// The first line of samples as `watch` records them: a line a drive and window of five minutes, the mean latency in microseconds, the load in
+/// bytes a second.
 pub const HEADER: &str = "ts,group,drive,latency_us,load";
 
 /// The first line of PERSEUS's files, without quotes.

@@ -20,6 +20,10 @@ const UNREAD_AFTER: i64 = 60;
 const OWN_PAST: usize = 48;
 const OWN_PAST_MIN: usize = 12;
 
+/// Seconds after its last window of use from which a drive that was not found slow is called idle: a day, so that hosts which are
+/// busy for some hours of it keep their verdicts.
+const IDLE_AFTER: i64 = 24 * 3600;
+
 /// Windows of the load ratio.
 const LOAD_WINDOWS: usize = 36;
 
@@ -37,6 +41,8 @@ pub(super) struct Cohort {
     /// Whether it was at any time of the running window.
     was_rebuilding: bool,
     pub(super) is_host_wide: bool,
+    /// When a sample was last looked at.
+    now: Option<i64>,
 }
 
 struct Drive {
@@ -51,6 +57,10 @@ struct Drive {
     own_ratio: Option<f64>,
     /// When its state was last looked at.
     judged_at: Option<i64>,
+    /// When the last window ended in which enough of its commands did.
+    used_until: Option<i64>,
+    /// Its load over the median of its peers', over the last windows.
+    load_ratio: Option<f64>,
 }
 
 #[derive(Clone, Copy)]
@@ -91,12 +101,18 @@ impl Drive {
             slow_seconds,
             own_ratio: None,
             judged_at: None,
+            used_until: None,
+            load_ratio: None,
         }
     }
 
     fn handle_counters(&mut self, now: i64, counters: Counters) {
+        // Two samples of one second: the later one would have nothing to be divided by.
+        if self.seen.is_some_and(|seen| seen.at >= now) {
+            return;
+        }
         let before = self.seen.replace(Seen { at: now, counters });
-        let Some(before) = before.filter(|before| before.at < now) else { return };
+        let Some(before) = before else { return };
         let is_stuck = counters.is_stuck_since(&before.counters);
         self.stuck_since = is_stuck.then(|| self.stuck_since.unwrap_or(before.at));
         let seconds = now - before.at;
@@ -141,6 +157,7 @@ impl Cohort {
             is_rebuilding: false,
             was_rebuilding: false,
             is_host_wide: false,
+            now: None,
         }
     }
 
@@ -177,6 +194,15 @@ impl Cohort {
             self.detector.handle_window(window.at, &window.readings());
         }
         self.findings = self.detector.findings();
+        self.look_back();
+    }
+
+    /// What follows from the history alone, worked out when that changes and not at every sample.
+    fn look_back(&mut self) {
+        for (member, drive) in self.drives.iter_mut().enumerate() {
+            drive.used_until = self.history.last_of(member).map(|at| at + WINDOW);
+            drive.load_ratio = self.history.load_ratio(member, LOAD_WINDOWS);
+        }
     }
 
     pub(super) fn handle_rebuilding(&mut self, is_rebuilding: bool) {
@@ -207,6 +233,8 @@ impl Cohort {
         self.was_rebuilding = self.is_rebuilding;
         let take = |drive: &mut Drive| std::mem::take(&mut drive.window).reading();
         let readings: Vec<_> = self.drives.iter_mut().map(take).collect();
+        // Where the clock was set back, what is of times to come would stand in the way until then.
+        self.history.end_before(at);
         let is_later = self.history.windows().next_back().is_none_or(|last| last.at < at);
         if !is_usable || !is_later || readings.iter().all(Option::is_none) {
             self.drives.iter_mut().for_each(|drive| drive.own_ratio = None);
@@ -222,6 +250,7 @@ impl Cohort {
         self.detector.handle_window(at, &window.readings());
         self.history.push(window);
         self.findings = self.detector.findings();
+        self.look_back();
     }
 
     pub(super) fn own_ratios(&self) -> impl Iterator<Item = f64> {
@@ -229,13 +258,15 @@ impl Cohort {
     }
 
     pub(super) fn advance(&mut self, now: i64) -> Vec<Event> {
+        self.now = Some(now);
         let mut events = Vec::new();
         for at in 0..self.drives.len() {
             let state = self.state(at, now);
             let drive = &mut self.drives[at];
             let since = drive.judged_at.replace(now).unwrap_or(now);
             if matches!(drive.state, State::Slow | State::Hung) {
-                drive.slow_seconds += u64::try_from(now - since).unwrap_or(0);
+                let more = u64::try_from(now - since).unwrap_or(0);
+                drive.slow_seconds = drive.slow_seconds.saturating_add(more);
             }
             let before = std::mem::replace(&mut drive.state, state);
             if before != state {
@@ -265,8 +296,10 @@ impl Cohort {
             let why = if self.group_size > PEERS_MIN { Why::UnlikeModels } else { Why::FewPeers };
             return State::CannotTell(why);
         }
+        let is_idle = drive.used_until.is_none_or(|until| now - until > IDLE_AFTER);
         match finding {
             Some(Finding { verdict: Verdict::Slow, .. }) => State::Slow,
+            _ if is_idle => State::CannotTell(Why::Idle),
             Some(Finding { verdict: Verdict::Fine, ratio, low, .. })
                 if ratio > SUSPECT_RATIO && low > 1.0 =>
             {
@@ -300,24 +333,27 @@ impl Cohort {
             comparison: finding.map(compared),
             busy_hours: finding.map_or(0.0, |it| it.busy_hours),
             peers: self.drives.len() - 1,
-            load_ratio: self.history.load_ratio(at, LOAD_WINDOWS),
+            load_ratio: drive.load_ratio,
+            age: self.now.zip(drive.used_until).map(|(now, until)| (now - until).max(0)),
             slow_seconds: drive.slow_seconds,
         }
     }
 
-    pub(super) fn tail(&self) -> Option<Vec<f64>> {
-        let window = self.history.windows().next_back()?;
+    /// Each drive's latency over their median, in the window that began at `at`.
+    pub(super) fn tail(&self, at: i64) -> Option<Vec<f64>> {
+        let window = self.history.windows().next_back().filter(|it| it.at == at)?;
         let mut latencies: Vec<f64> =
             window.readings.iter().flatten().map(|&(latency, _)| latency.into()).collect();
         if latencies.len() <= PEERS_MIN {
             return None;
         }
         let median = median(&mut latencies)?;
-        Some(latencies.iter().rev().take(3).map(|latency| latency / median).collect())
+        Some(latencies.iter().map(|latency| latency / median).collect())
     }
 
-    pub(super) fn last_window(&self) -> Vec<Recorded> {
-        let Some(window) = self.history.windows().next_back() else { return Vec::new() };
+    pub(super) fn recorded(&self, at: i64) -> Vec<Recorded> {
+        let window = self.history.windows().next_back().filter(|it| it.at == at);
+        let Some(window) = window else { return Vec::new() };
         let readings = self.drives.iter().zip(&window.readings);
         let recorded = |(drive, reading): (&Drive, &Option<(f32, f32)>)| {
             let (latency, load) = (*reading)?;

@@ -2,10 +2,15 @@
 
 use std::collections::VecDeque;
 
-use crate::detect::Reading;
+use crate::detect::{Options, Reading, WINDOW, WINDOWS_PER_HOUR};
 
-/// Windows that are kept: a day of busy ones.
-pub const WINDOWS_MAX: usize = 288;
+/// Windows that are kept: as many as the longest span of the rule has.
+pub const WINDOWS_MAX: usize = 360;
+
+const _: () = {
+    let spans = Options::FROZEN.spans_hours;
+    assert!(WINDOWS_MAX >= spans[spans.len() - 1] * WINDOWS_PER_HOUR);
+};
 
 /// One window: what each member did in it.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +47,14 @@ impl History {
         self.0.push_back(window);
     }
 
+    /// Windows that began after `at` are moved with all before them, so that the last one ends there.
+    pub(super) fn end_before(&mut self, at: i64) {
+        let Some(last) = self.0.back().map(|it| it.at).filter(|&last| last > at) else { return };
+        for window in &mut self.0 {
+            window.at = window.at.saturating_sub(last).saturating_add(at - WINDOW);
+        }
+    }
+
     pub(super) fn windows(&self) -> impl DoubleEndedIterator<Item = &Window> {
         self.0.iter()
     }
@@ -63,6 +76,11 @@ impl History {
             .rev()
             .filter_map(move |it| it.readings[member])
             .map(|(latency, _)| latency.into())
+    }
+
+    /// The beginning of the last window in which a member had a reading.
+    pub(super) fn last_of(&self, member: usize) -> Option<i64> {
+        self.0.iter().rev().find(|it| it.readings[member].is_some()).map(|it| it.at)
     }
 
     /// The load of one member over the median of the others', over the last `count` windows.

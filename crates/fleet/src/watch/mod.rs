@@ -13,9 +13,9 @@
 //!
 //! - WA1. A window is told to a detector once, when it is over, and never one of a time when the group was being rebuilt.
 //! - WA2. A drive is itself by its key, whatever the kernel calls it: renaming changes no verdict.
-//! - WA3. What is kept is bounded: [`WINDOWS_MAX`] windows a cohort, an event a drive.
+//! - WA3. What is kept is bounded: [`WINDOWS_MAX`] windows a cohort, an event a drive, and what is known of [`GONE_MAX`] cohorts that are gone.
 //! - WA4. A drive that cannot be read takes nothing from the others but itself.
-//! - WA5. Time that goes back starts the window anew and ends none.
+//! - WA5. Time that goes back starts the window anew and ends none; windows of times to come count as those just before it.
 
 mod cohort;
 mod counters;
@@ -25,12 +25,13 @@ mod saved;
 mod tests;
 mod verdict;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use cohort::Cohort;
 pub use counters::{Counters, Progress, parse_stat};
 pub use history::WINDOWS_MAX;
-pub use saved::Saved;
+pub use saved::{COHORTS_MAX, MEMBERS_MAX, Saved};
 pub use verdict::{Comparison, DriveVerdict, Event, State, Why};
 
 use crate::detect::{Detector, WINDOW};
@@ -40,6 +41,10 @@ pub const PEERS_MIN: usize = 3;
 
 /// Seconds for which nothing ends until a drive is called hung.
 pub const HUNG_AFTER: i64 = 30;
+
+/// Cohorts whose groups are not there that are remembered in case they return, and seconds after their last window for which they are.
+pub const GONE_MAX: usize = 256;
+const GONE_AFTER: i64 = 30 * 24 * 3600;
 
 /// Makes a detector for this number of members.
 pub type MakeDetector = Box<dyn Fn(usize) -> Box<dyn Detector>>;
@@ -74,34 +79,47 @@ pub struct Watch {
     make: MakeDetector,
     /// Sorted by name.
     cohorts: Vec<Cohort>,
-    /// What was kept of cohorts that have not been found again yet.
+    /// What was kept of cohorts whose groups are not there, or not yet.
     saved: Saved,
     /// The beginning of the running window.
     window: Option<i64>,
     last: Option<i64>,
+    /// The beginning of the window that ended last.
+    ended: Option<i64>,
     events: BTreeMap<(String, String), Event>,
 }
 
 impl Watch {
     /// Knows no group yet, and takes up what was kept of those it will be told of.
     pub fn new(make: MakeDetector, saved: Saved) -> Self {
-        Self { make, cohorts: Vec::new(), saved, window: None, last: None, events: BTreeMap::new() }
+        Self {
+            make,
+            cohorts: Vec::new(),
+            saved,
+            window: None,
+            last: None,
+            ended: None,
+            events: BTreeMap::new(),
+        }
     }
 
-    /// These are the groups now. Those that are not among them are forgotten; of the others everything is kept that is of a
-    /// member that is still there.
+    /// These are the groups now, each name once. Of those that are not among them any more the windows are kept for some time; of
+    /// the others everything that is of a member that is still there. What is beyond [`COHORTS_MAX`] cohorts, or [`MEMBERS_MAX`] members of one, is not watched.
     pub fn handle_groups(&mut self, groups: &[Group]) {
         let mut olds = std::mem::take(&mut self.cohorts);
         for group in groups {
             let models: BTreeSet<&str> = group.members.iter().map(|it| it.model.as_str()).collect();
             for model in models {
+                if self.cohorts.len() == COHORTS_MAX - GONE_MAX {
+                    break;
+                }
                 let name = if model.is_empty() {
                     group.name.clone()
                 } else {
                     format!("{}\t{model}", group.name)
                 };
-                let members: Vec<_> =
-                    group.members.iter().filter(|it| it.model == model).cloned().collect();
+                let members = group.members.iter().filter(|it| it.model == model);
+                let members: Vec<_> = members.take(MEMBERS_MAX).cloned().collect();
                 let old = olds.iter().position(|it| it.name == name).map(|at| olds.swap_remove(at));
                 let mut cohort = old
                     .unwrap_or_else(|| Cohort::new(&self.make, name, &group.name, &mut self.saved));
@@ -111,6 +129,17 @@ impl Watch {
             }
         }
         self.cohorts.sort_by(|a, b| a.name.cmp(&b.name));
+        self.saved.cohorts.extend(olds.iter().map(Cohort::save));
+        self.forget();
+    }
+
+    /// What is kept of cohorts that have been gone for too long, or of too many of them, is so no more (WA3).
+    fn forget(&mut self) {
+        let gone = &mut self.saved.cohorts;
+        let last = self.last.unwrap_or(i64::MIN);
+        gone.retain(|it| it.last_window().is_some_and(|at| last.saturating_sub(at) < GONE_AFTER));
+        gone.sort_by_key(|it| Reverse(it.last_window()));
+        gone.truncate(GONE_MAX);
     }
 
     /// What was read at `now`, in unix seconds.
@@ -147,22 +176,39 @@ impl Watch {
         self.cohorts.iter().flat_map(Cohort::verdicts).collect()
     }
 
-    /// Of each group the latencies of its slowest drives over the median of its last window, the slowest first.
-    pub fn tails(&self) -> Vec<(String, Vec<f64>)> {
-        self.cohorts.iter().filter_map(|it| Some((it.group.clone(), it.tail()?))).collect()
+    /// Of each group that was busy in the window that ended last the latencies of its [`TAIL`] slowest drives, each over the median
+    /// of those of its model, the slowest first.
+    pub fn tails(&self) -> Vec<Tail> {
+        let Some(ended) = self.ended else { return Vec::new() };
+        let mut tails = BTreeMap::<&str, Vec<f64>>::new();
+        for cohort in &self.cohorts {
+            if let Some(ratios) = cohort.tail(ended) {
+                tails.entry(&cohort.group).or_default().extend(ratios);
+            }
+        }
+        let tail = |(group, mut ratios): (&str, Vec<f64>)| {
+            ratios.sort_by(|a, b| b.total_cmp(a));
+            ratios.truncate(TAIL);
+            Tail { group: group.to_owned(), ratios }
+        };
+        tails.into_iter().map(tail).collect()
     }
 
-    /// Of the window that ended last: its beginning, group, key, microseconds and bytes a second of each drive that was read.
+    /// What was read of each drive in the window that ended last.
     pub fn last_window(&self) -> Vec<Recorded> {
-        self.cohorts.iter().flat_map(Cohort::last_window).collect()
+        let Some(ended) = self.ended else { return Vec::new() };
+        self.cohorts.iter().flat_map(|it| it.recorded(ended)).collect()
     }
 
-    /// What a next run takes up.
+    /// What a next run takes up, of cohorts whose groups have not been found yet as well.
     pub fn save(&self) -> Saved {
-        Saved { cohorts: self.cohorts.iter().map(Cohort::save).collect() }
+        let mut saved = self.saved.clone();
+        saved.cohorts.extend(self.cohorts.iter().map(Cohort::save));
+        saved
     }
 
     fn end_window(&mut self, window: i64) {
+        self.ended = Some(window);
         for cohort in &mut self.cohorts {
             cohort.end_window(window);
         }
@@ -184,6 +230,18 @@ impl Watch {
             }
         }
     }
+}
+
+/// Drives of a group whose latencies are shown as its tail.
+pub const TAIL: usize = 3;
+
+/// The slowest drives of one group in one window.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tail {
+    /// The group's name.
+    pub group: String,
+    /// Latencies over the median of the drives of the same model, the largest first.
+    pub ratios: Vec<f64>,
 }
 
 /// One drive in one window.

@@ -8,12 +8,17 @@
 //! error and never a part of a state.
 
 use super::history::{History, WINDOWS_MAX, Window};
+use crate::detect::WINDOW;
 
 const MAGIC: &[u8; 8] = b"LHWATCH\x01";
 
-/// Cohorts and members of one that are read at most.
-const COHORTS_MAX: usize = 4096;
-const MEMBERS_MAX: usize = 4096;
+/// Windows begin from 0 to this unix second: whatever is reckoned from them is a number.
+const TIME_MAX: i64 = 1 << 36;
+
+/// Cohorts that are kept at most.
+pub const COHORTS_MAX: usize = 4096;
+/// Members of one that are kept at most.
+pub const MEMBERS_MAX: usize = 4096;
 
 /// What a watch keeps over a restart.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,6 +33,13 @@ pub(super) struct SavedCohort {
     pub(super) history: History,
 }
 
+impl SavedCohort {
+    /// The beginning of its last window.
+    pub(super) fn last_window(&self) -> Option<i64> {
+        self.history.windows().next_back().map(|it| it.at)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SavedMember {
     pub(super) key: String,
@@ -35,6 +47,16 @@ pub(super) struct SavedMember {
 }
 
 impl Saved {
+    /// When its last window ended, in unix seconds.
+    pub fn last_window_end(&self) -> Option<i64> {
+        self.cohorts.iter().filter_map(SavedCohort::last_window).max().map(|at| at + WINDOW)
+    }
+
+    /// The most windows that one of its cohorts has.
+    pub fn windows_max(&self) -> usize {
+        self.cohorts.iter().map(|it| it.history.windows().count()).max().unwrap_or(0)
+    }
+
     /// As bytes; their number is bounded by what a host has and [`WINDOWS_MAX`].
     pub fn encode(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
@@ -129,7 +151,7 @@ impl Reader<'_> {
         let mut last = i64::MIN;
         for _ in 0..self.count(WINDOWS_MAX)? {
             let at = i64::from_le_bytes(self.take()?);
-            if at <= last {
+            if at <= last || !(0..=TIME_MAX).contains(&at) {
                 return None;
             }
             last = at;

@@ -125,7 +125,7 @@ fn slow_drive_is_found_and_returns() {
         "{}",
         verdict.slow_seconds
     );
-    assert_eq!(host.watch.tails(), [("md0".to_owned(), vec![1.0; 3])]);
+    assert_eq!(host.watch.tails(), [Tail { group: "md0".to_owned(), ratios: vec![1.0; 3] }]);
 }
 
 #[test]
@@ -183,6 +183,67 @@ fn what_cannot_be_told_says_why() {
     );
 }
 
+/// A host that has been idle for long is told of as such, with the age of what was seen, and its figures of now are absent.
+#[test]
+fn idle_host_has_no_figures_of_now_and_no_verdict_after_a_day() {
+    let mut host = Host::new(5);
+    host.run(10);
+    assert_eq!((host.watch.tails().len(), host.watch.last_window().len()), (1, 5));
+    let idle = |host: &mut Host, hours: i64| {
+        for _ in 0..hours * 12 {
+            host.now += 300;
+            let sample = host.counters.iter().enumerate();
+            let sample = sample.map(|(at, it)| (format!("wwn{at}"), *it)).collect();
+            host.watch.handle_sample(host.now, &sample);
+        }
+    };
+    idle(&mut host, 2);
+    let verdict = host.watch.verdicts().remove(0);
+    assert!(!verdict.is_recent() && verdict.state == State::Fine, "{verdict}");
+    assert!(verdict.to_string().ends_with(" h ago"), "{verdict}");
+    assert_eq!((host.watch.tails().len(), host.watch.last_window().len()), (0, 0));
+    idle(&mut host, 23);
+    assert_eq!(host.states(), ["cannot-tell"; 5]);
+}
+
+#[test]
+fn group_of_two_models_has_one_tail() {
+    let mut host = Host::new(10);
+    let mut unlike = group(10);
+    unlike.members.iter_mut().take(5).for_each(|it| it.model = "N".into());
+    host.watch.handle_groups(&[unlike]);
+    host.millis[7] = 20;
+    host.run(2);
+    assert_eq!(host.watch.tails(), [Tail { group: "md0".into(), ratios: vec![2.0, 1.0, 1.0] }]);
+}
+
+/// A survey that has missed a group, or a start before the first one, loses nothing.
+#[test]
+fn group_that_is_gone_is_remembered_until_it_returns() {
+    let mut host = Host::new(5);
+    host.millis[4] = 20;
+    host.run(10);
+    host.watch.handle_groups(&[]);
+    assert_eq!(host.states().len(), 0);
+    let kept = host.watch.save();
+    assert_eq!(kept.windows_max(), 10);
+    host.watch = Watch::new(Plain::make(), kept.clone());
+    assert_eq!(host.watch.save(), kept);
+    host.watch.handle_groups(&[group(5)]);
+    host.run(1);
+    assert_eq!(host.states(), ["fine", "fine", "fine", "fine", "slow"]);
+    let other = [Group { name: "md1".into(), ..group(5) }];
+    host.watch.handle_groups(&other);
+    let names = |host: &Host| host.watch.save().cohorts.iter().map(|it| it.name.clone()).collect();
+    let (both, one): (Vec<String>, Vec<String>) = (names(&host), {
+        host.now += GONE_AFTER + 10_000;
+        host.run(1);
+        host.watch.handle_groups(&other);
+        names(&host)
+    });
+    assert_eq!((both.len(), one), (2, vec!["md1\tM".to_owned()]));
+}
+
 #[test]
 fn restart_and_renaming_change_no_verdict() {
     let mut host = Host::new(5);
@@ -224,6 +285,18 @@ fn counters_that_go_back_and_time_that_goes_back_harm_nothing() {
     host.now -= 10_000;
     host.run(2);
     assert_eq!(host.states(), ["fine"; 5]);
+}
+
+/// As after a battery has died: the state is of a time that has not come yet.
+#[test]
+fn clock_set_back_by_a_year_stops_no_verdict() {
+    let mut host = Host::new(5);
+    host.run(10);
+    host.now -= 365 * 24 * 3600;
+    host.millis[3] = 20;
+    host.run(10);
+    assert_eq!(host.states(), ["fine", "fine", "fine", "slow", "fine"]);
+    assert!(host.watch.save().last_window_end().is_some_and(|until| until <= host.now));
 }
 
 #[test]

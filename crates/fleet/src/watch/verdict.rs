@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::detect::WINDOW;
+
 /// A drive's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -99,7 +101,24 @@ pub struct DriveVerdict {
     pub load_ratio: Option<f64>,
     /// Seconds that it has been slow or hung.
     pub slow_seconds: u64,
+    /// Seconds from the end of the last window in which enough of its commands ended to the last sample.
+    pub age: Option<i64>,
 }
+
+impl DriveVerdict {
+    /// Whether its comparison is of now and not of a past in which the drive was busy.
+    pub fn is_recent(&self) -> bool {
+        self.age.is_some_and(|age| age <= RECENT)
+    }
+
+    /// Whether an operator should look at it.
+    pub fn is_trouble(&self) -> bool {
+        matches!(self.state, State::Slow | State::Hung)
+    }
+}
+
+/// A comparison that is older, in seconds, is shown with its age: three windows.
+const RECENT: i64 = 3 * WINDOW;
 
 impl fmt::Display for DriveVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -109,7 +128,14 @@ impl fmt::Display for DriveVerdict {
         }
         match self.state {
             State::Hung => return write!(f, " hangs: commands are inside it and none ends"),
-            State::CannotTell(why) => return write!(f, ": cannot tell, {}", why.text()),
+            State::CannotTell(why) => {
+                let Self { peers, busy_hours, .. } = self;
+                let why = why.text();
+                return write!(
+                    f,
+                    ": cannot tell, {why} (peers: {peers}, busy hours: {busy_hours:.1})"
+                );
+            }
             State::Fine => write!(f, " is fine")?,
             State::Suspect => write!(f, " may be slow")?,
             State::Slow => write!(f, " is slow")?,
@@ -124,9 +150,12 @@ impl fmt::Display for DriveVerdict {
                 ": {ratio:.2} times the median of its {peers} peers ({low:.2} to {high:.2}), {busy_hours:.1} busy hours"
             )?;
         }
-        match self.load_ratio {
-            Some(load) => write!(f, ", at {load:.2} times their load"),
-            None => Ok(()),
+        if let Some(load) = self.load_ratio {
+            write!(f, ", at {load:.2} times their load")?;
+        }
+        match self.age {
+            Some(age) if !self.is_recent() => write!(f, ", {:.1} h ago", age as f64 / 3600.0),
+            _ => Ok(()),
         }
     }
 }
@@ -140,4 +169,11 @@ pub struct Event {
     pub before: State,
     /// What is said now.
     pub now: DriveVerdict,
+}
+
+impl Event {
+    /// Whether the verdict is another one, and not only why there is none.
+    pub fn is_of_verdict(&self) -> bool {
+        self.before.name() != self.now.state.name()
+    }
 }

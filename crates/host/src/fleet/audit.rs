@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use levelhead_fleet::erc::Role;
 use levelhead_fleet::smart::{Erc, Limit, Page, read_page};
 
 use super::child::{Look, Source};
@@ -15,6 +16,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How often a drive is asked.
 const PERIOD: Duration = Duration::from_hours(24);
+
+/// The same of one that slept when it was asked.
+const PERIOD_ASLEEP: Duration = Duration::from_hours(1);
 
 /// Drives that are asked at a time: each answer may wait for the heads.
 const ASKED_MAX: usize = 2;
@@ -72,15 +76,29 @@ impl Auditor {
         }
     }
 
-    /// Takes answers and asks those whose turn it is. Never waits.
-    pub fn advance(&mut self) {
+    /// Takes answers and asks those whose turn it is. Never waits. Returns whether a drive has answered or failed to.
+    pub fn advance(&mut self) -> bool {
         let now = Instant::now();
-        let mut busy = 0;
+        let (mut busy, mut has_answered) = (0, false);
         for asked in self.drives.values_mut() {
             match asked.source.look() {
                 Look::Idle | Look::Waiting => {}
-                Look::Answered(page) => asked.audit = Audit::Said(Box::new(read_page(&page))),
-                Look::Failed { why, .. } => asked.audit = Audit::NoAnswer(why),
+                Look::Answered(page) if is_asleep(&page) => {
+                    asked.next = now + PERIOD_ASLEEP;
+                    // What it said when it was awake still holds.
+                    if !matches!(asked.audit, Audit::Said(_)) {
+                        asked.audit = Audit::NoAnswer("it sleeps".to_owned());
+                    }
+                    has_answered = true;
+                }
+                Look::Answered(page) => {
+                    asked.audit = Audit::Said(Box::new(read_page(&page)));
+                    has_answered = true;
+                }
+                Look::Failed { why, .. } => {
+                    asked.audit = Audit::NoAnswer(why);
+                    has_answered = true;
+                }
             }
             // One that has been killed and has not ended holds up its own drive alone.
             busy += usize::from(asked.source.is_busy() && !asked.source.is_given_up());
@@ -90,13 +108,23 @@ impl Auditor {
                 break;
             }
             let mut command = Command::new(&self.program);
-            command.arg("-x").arg(&asked.device);
+            // A drive that sleeps is not woken for this: it says nothing then.
+            command.arg("-x").arg(&asked.device).args(["-n", "standby"]);
             asked.next = now + PERIOD;
             busy += 1;
             if let Err(error) = asked.source.ask(command, PATIENCE) {
                 asked.audit = Audit::NoAnswer(error);
+                has_answered = true;
             }
         }
+        has_answered
+    }
+
+    /// Whether it should be called soon: a drive is being asked, or one is due that was not asked yet.
+    pub fn is_waiting(&self) -> bool {
+        let now = Instant::now();
+        let is_asked = |it: &Asked| it.source.is_busy() && !it.source.is_given_up();
+        self.drives.values().any(|it| is_asked(it) || it.next <= now && !it.source.is_busy())
     }
 
     /// What each drive has said.
@@ -110,6 +138,26 @@ impl Auditor {
     }
 }
 
+/// Whether `smartctl -n standby` has left the drive alone: `Device is in STANDBY mode, exit(2)`.
+fn is_asleep(page: &str) -> bool {
+    page.lines().any(|line| line.starts_with("Device is in ") && line.contains(" mode, exit("))
+}
+
+/// A drive whose error recovery is to suit its role.
+#[derive(Clone, Copy, Debug)]
+pub struct FixAsk<'a> {
+    /// This `smartctl`.
+    pub program: &'a Path,
+    /// Everything of the host's is below it.
+    pub root: &'a Path,
+    /// The kernel's names of the paths to the drive, one at least.
+    pub devices: &'a [String],
+    /// What stands behind it.
+    pub role: Role,
+    /// How long each command may take.
+    pub patience: Duration,
+}
+
 /// What was done to a drive, as it was read back.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fix {
@@ -117,39 +165,65 @@ pub struct Fix {
     pub erc: Erc,
     /// Whether they are what was asked for; drives may refuse or clamp.
     pub is_set: bool,
-    /// The kernel's timer afterwards, in seconds.
-    pub timer: Option<u32>,
+    /// The kernel's timer of each path afterwards, in seconds; nothing where it could not be read.
+    pub timers: Vec<Option<u32>>,
+    /// Its serial number, if it said that.
+    pub serial: Option<String>,
 }
 
-/// Sets the limits of a member of something redundant to 7 s and the kernel's timer to 30 s, or that to 180 s where the drive takes no
-/// limit; and reads both back. `patience` is for each of the three commands.
+/// Tenths of a second that a drive of this role may try; 0 is for as long as it likes.
+const fn tenths(role: Role) -> u16 {
+    match role {
+        Role::Redundant => LIMIT_SET,
+        Role::Alone => 0,
+    }
+}
+
+/// The least that the kernel's timer has to be.
+fn timer_min(role: Role, is_set: bool) -> u32 {
+    match role {
+        Role::Redundant if is_set => TIMER_SET,
+        Role::Redundant | Role::Alone => TIMER_WITHOUT_LIMIT,
+    }
+}
+
+/// Sets the limits of a member of something redundant to 7 s and the kernel's timer to 30 s at least, or that to 180 s where the
+/// drive takes no limit; switches the limits of a drive that is alone on its data off, with 180 s; and reads both back.
 ///
 /// # Errors
 ///
-/// `smartctl` cannot be run or does not end, or the timer cannot be written.
-pub fn fix_drive(
-    program: &Path,
-    root: &Path,
-    device: &str,
-    patience: Duration,
-) -> Result<Fix, String> {
+/// `smartctl` cannot be run or does not end, or a timer cannot be written.
+pub fn fix_drive(ask: &FixAsk<'_>) -> Result<Fix, String> {
+    let FixAsk { program, root, devices, role, patience } = *ask;
+    let device = devices.first().ok_or("the drive has no path")?;
     let file = root.join("dev").join(device);
-    let ask = |arguments: &[&str]| {
+    let smartctl = |arguments: &[&str]| {
         let mut command = Command::new(program);
         command.args(arguments).arg(&file);
         wait(command, patience)
     };
+    let tenths = tenths(role);
     // What it claims is not believed: the page says what holds.
-    ask(&["-l", &format!("scterc,{LIMIT_SET},{LIMIT_SET}")])?;
-    let erc = read_page(&ask(&["-x"])?).erc;
-    let limit = Limit::Tenths(LIMIT_SET);
-    let is_set = erc == Erc::Limits { read: limit, write: limit };
-    let timer = if is_set { TIMER_SET } else { TIMER_WITHOUT_LIMIT };
-    let timeout = root.join("sys/block").join(device).join("device/timeout");
-    let said = |error: std::io::Error| format!("{}: {error}", timeout.display());
-    fs::write(&timeout, format!("{timer}\n")).map_err(said)?;
-    let timer = fs::read_to_string(&timeout).map_err(said)?.trim().parse().ok();
-    Ok(Fix { erc, is_set, timer })
+    smartctl(&["-l", &format!("scterc,{tenths},{tenths}")])?;
+    let page = read_page(&smartctl(&["-x"])?);
+    let limit = if tenths == 0 { Limit::Off } else { Limit::Tenths(tenths) };
+    let is_set = page.erc == Erc::Limits { read: limit, write: limit };
+    let timer_min = timer_min(role, is_set);
+    let timers = devices.iter().map(|device| set_timer(root, device, timer_min));
+    let timers = timers.collect::<Result<_, _>>()?;
+    Ok(Fix { erc: page.erc, is_set, timers, serial: page.serial })
+}
+
+/// A timer that is longer already stays as it is.
+fn set_timer(root: &Path, device: &str, timer_min: u32) -> Result<Option<u32>, String> {
+    let file = root.join("sys/block").join(device).join("device/timeout");
+    let said = |error: std::io::Error| format!("{}: {error}", file.display());
+    let read = || fs::read_to_string(&file).map_err(said).map(|text| text.trim().parse().ok());
+    if read()?.is_some_and(|timer: u32| timer >= timer_min) {
+        return read();
+    }
+    fs::write(&file, format!("{timer_min}\n")).map_err(said)?;
+    read()
 }
 
 fn wait(command: Command, patience: Duration) -> Result<String, String> {
@@ -159,7 +233,7 @@ fn wait(command: Command, patience: Duration) -> Result<String, String> {
     loop {
         match source.look() {
             Look::Answered(text) => return Ok(text),
-            Look::Failed { why, .. } => return Err(why),
+            Look::Failed { why, .. } => return Err(format!("smartctl: {why}")),
             Look::Idle | Look::Waiting if Instant::now() > end => {
                 return Err("smartctl does not end".to_owned());
             }
@@ -168,14 +242,28 @@ fn wait(command: Command, patience: Duration) -> Result<String, String> {
     }
 }
 
+/// How udev knows a drive again.
+#[derive(Clone, Copy, Debug)]
+pub enum Identity<'a> {
+    /// By its WWID.
+    Wwid(&'a str),
+    /// By its serial number.
+    Serial(&'a str),
+}
+
 /// The rule that does the same at every start and whenever the drive is plugged in: a power cycle resets its limits.
-pub fn udev_rule(key: &str, is_set: bool) -> String {
-    let timer = if is_set { TIMER_SET } else { TIMER_WITHOUT_LIMIT };
-    let wwid = key.replace('"', "?").replace('-', "*");
-    let matched = format!(
-        "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", ATTRS{{wwid}}==\"{wwid}\""
-    );
-    let limit = format!(", RUN+=\"/usr/sbin/smartctl -l scterc,{LIMIT_SET},{LIMIT_SET} /dev/%k\"");
+pub fn udev_rule(identity: Identity<'_>, role: Role, is_set: bool) -> String {
+    // Keys have dashes for the blanks of a WWID; udev's patterns know no escapes.
+    let pattern = |text: &str| text.replace(['"', '\\', '[', ']'], "?").replace('-', "*");
+    let matched = match identity {
+        Identity::Wwid(wwid) => format!("ATTRS{{wwid}}==\"{}\"", pattern(wwid)),
+        Identity::Serial(serial) => format!("ENV{{ID_SERIAL_SHORT}}==\"{}\"", pattern(serial)),
+    };
+    let (tenths, timer) = (tenths(role), timer_min(role, is_set));
+    let limit = format!(", RUN+=\"/usr/sbin/smartctl -l scterc,{tenths},{tenths} /dev/%k\"");
     let limit = if is_set { limit } else { String::new() };
-    format!("{matched}{limit}, RUN+=\"/bin/sh -c 'echo {timer} > /sys/block/%k/device/timeout'\"\n")
+    format!(
+        "ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", {matched}{limit}, \
+         RUN+=\"/bin/sh -c 'echo {timer} > /sys/block/%k/device/timeout'\"\n"
+    )
 }

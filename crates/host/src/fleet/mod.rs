@@ -19,7 +19,7 @@ mod tests;
 mod text;
 mod zpool;
 
-pub use audit::{Audit, Auditor, Fix, fix_drive, udev_rule};
+pub use audit::{Audit, Auditor, Fix, FixAsk, Identity, fix_drive, udev_rule};
 pub use child::{Child, Look, Source};
 pub use sampler::Sampler;
 pub use survey::{Kind, Survey, SurveyedDrive, SurveyedGroup, survey, write_survey};

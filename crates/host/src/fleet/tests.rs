@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use levelhead_fleet::erc::Role;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 
@@ -151,6 +152,10 @@ fn btrfs_ceph_and_zfs_have_their_disks() {
     assert_eq!(tank.members, ["eui.4", "t10.ATA-X-1"]);
     assert!(tank.is_redundant && tank.is_rebuilding);
     assert!(found.add_pools("cannot open").is_err());
+    let other = status.replace("\"tank\":{\"scan", "\"ceph-hdd\":{\"scan");
+    found.add_pools(&other).expect("a status");
+    let names: Vec<_> = found.groups.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["btrfs-f-1", "ceph-hdd", "zfs-ceph-hdd"], "a pool that is gone is gone");
 }
 
 #[test]
@@ -162,6 +167,8 @@ fn file_of_groups_takes_names_and_keys() {
     found.take_groups("# mine\nset /dev/sda1 naa.2 gone # two\n").expect("groups");
     assert_eq!(group(&found, "set").members, ["naa.1", "naa.2", "gone"]);
     assert!(found.take_groups("empty\n").is_err());
+    let twice = found.take_groups("a sda\n\na sdb\n");
+    assert_eq!(twice, Err("line 3: group a is there already".to_owned()));
 }
 
 #[test]
@@ -216,13 +223,15 @@ fn child_that_never_ends_is_given_up_with_what_had_come() {
 fn audit_reads_each_page_and_a_drive_that_hangs_holds_up_itself() {
     let root = Root::new();
     let page = "Device Model: X\\nSCT Error Recovery Control:\\n  Read:     70 (7.0 seconds)\\n Write:     70 (7.0 seconds)";
+    let sleeps = "case \"$2 $3 $4\" in *'sdd -n standby') echo 'Device is in STANDBY mode, exit(2)'; exit 2;; esac";
     let smartctl = root.script(
         "smartctl",
-        &format!("case \"$2\" in *sda) exec sleep 1000;; esac\nprintf '{page}\\n'"),
+        &format!("case \"$2\" in *sda) exec sleep 1000;; esac\n{sleeps}\nprintf '{page}\\n'"),
     );
     let mut auditor = Auditor::new(smartctl);
-    auditor
-        .handle_drives(["sda", "sdb", "sdc"].map(|name| (name.to_owned(), root.path().join(name))));
+    auditor.handle_drives(
+        ["sda", "sdb", "sdc", "sdd"].map(|name| (name.to_owned(), root.path().join(name))),
+    );
     let began = Instant::now();
     let said =
         |auditor: &Auditor| auditor.audits().filter(|(_, it)| matches!(it, Audit::Said(_))).count();
@@ -232,6 +241,11 @@ fn audit_reads_each_page_and_a_drive_that_hangs_holds_up_itself() {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert!(!auditor.is_done());
+    while !auditor.audits().any(|(_, audit)| *audit == Audit::NoAnswer("it sleeps".into())) {
+        auditor.advance();
+        assert!(began.elapsed() < Duration::from_secs(20));
+        std::thread::sleep(Duration::from_millis(10));
+    }
     let began = Instant::now();
     drop(auditor);
     assert!(began.elapsed() < Duration::from_secs(2));
@@ -244,15 +258,25 @@ fn fix_reads_back_and_a_drive_that_refuses_gets_a_long_timer() {
     let keeps = "echo \"$2\" >> LOG\nprintf 'SCT Error Recovery Control:\\n Read: 70 (x)\\n Write: 70 (x)\\n'";
     let log = root.path().join("log");
     let keeps = root.script("keeps", &keeps.replace("LOG", &log.display().to_string()));
-    let fixed = fix_drive(&keeps, root.path(), "sda", Duration::from_secs(10)).expect("a fix");
-    assert!(fixed.is_set && fixed.timer == Some(30), "{fixed:?}");
+    let devices = ["sda".to_owned()];
+    let fix = |program: &Path, role: Role| {
+        let (root, patience) = (root.path(), Duration::from_secs(10));
+        fix_drive(&FixAsk { program, root, devices: &devices, role, patience }).expect("a fix")
+    };
+    let fixed = fix(&keeps, Role::Redundant);
+    assert!(fixed.is_set && fixed.timers == [Some(30)], "{fixed:?}");
     assert!(fs::read_to_string(log).expect("a log").starts_with("scterc,70,70\n"));
     let refuses = root.script(
         "refuses",
         "printf 'SCT Error Recovery Control:\\n Read: Disabled\\n Write: Disabled\\n'",
     );
-    let fixed = fix_drive(&refuses, root.path(), "sda", Duration::from_secs(10)).expect("a fix");
-    assert!(!fixed.is_set && fixed.timer == Some(180), "{fixed:?}");
-    let rule = udev_rule("naa.1", true);
+    let fixed = fix(&refuses, Role::Redundant);
+    assert!(!fixed.is_set && fixed.timers == [Some(180)], "{fixed:?}");
+    // A longer timer stays, and a drive that is alone may try for as long as it likes.
+    assert_eq!(fix(&keeps, Role::Redundant).timers, [Some(180)]);
+    assert!(fix(&refuses, Role::Alone).is_set);
+    let rule = udev_rule(Identity::Wwid("naa.1"), Role::Redundant, true);
     assert!(rule.contains("scterc,70,70 /dev/%k") && rule.contains("echo 30 >"), "{rule}");
+    let rule = udev_rule(Identity::Serial("Z\"1"), Role::Redundant, false);
+    assert!(rule.contains("{ID_SERIAL_SHORT}==\"Z?1\"") && rule.contains("echo 180 >"), "{rule}");
 }

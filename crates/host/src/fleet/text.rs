@@ -9,6 +9,10 @@ use std::fmt;
 
 use super::survey::{Kind, Survey, SurveyedDrive, SurveyedGroup};
 
+/// Groups of a file, and drives of one of them.
+const GROUPS_MAX: usize = 1024;
+const GROUP_MAX: usize = 1024;
+
 impl fmt::Display for Survey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plain = |text: &str| text.replace(['\t', '\n', '\r'], " ");
@@ -81,9 +85,9 @@ impl Survey {
     ///
     /// # Errors
     ///
-    /// The line that names nothing.
+    /// The line with a group that has no drive, too many of them, or the name of another one; or one group too many.
     pub fn take_groups(&mut self, file: &str) -> Result<(), String> {
-        let mut groups = Vec::new();
+        let mut groups = Vec::<SurveyedGroup>::new();
         for (at, line) in file.lines().enumerate() {
             let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
             let Some(name) = words.next() else { continue };
@@ -100,6 +104,19 @@ impl Survey {
             let members: Vec<_> = words.map(device).collect();
             if members.is_empty() {
                 return Err(format!("line {}: group {name} has no drive", at + 1));
+            }
+            if members.len() > GROUP_MAX {
+                let count = members.len();
+                return Err(format!(
+                    "line {}: a group has at most {GROUP_MAX} drives, {name} has {count}",
+                    at + 1
+                ));
+            }
+            if groups.iter().any(|it| it.name == name) {
+                return Err(format!("line {}: group {name} is there already", at + 1));
+            }
+            if groups.len() == GROUPS_MAX {
+                return Err(format!("line {}: there are at most {GROUPS_MAX} groups", at + 1));
             }
             groups.push(SurveyedGroup {
                 name: name.to_owned(),

@@ -8,7 +8,8 @@ use super::survey::{Kind, Survey, SurveyedGroup};
 const DEPTH_MAX: usize = 8;
 
 impl Survey {
-    /// Adds the pools of that text, drives of data only: logs, caches and spares have another load.
+    /// Takes the pools of that text instead of those that were known, drives of data only: logs, caches and spares have another load. A pool
+    /// called as another group is has `zfs-` before its name.
     ///
     /// # Errors
     ///
@@ -18,6 +19,7 @@ impl Survey {
             serde_json::from_str(text).map_err(|error| format!("zpool: {error}"))?;
         let pools =
             status.get("pools").and_then(Value::as_object).ok_or("zpool: it names no pools")?;
+        self.groups.retain(|it| it.kind != Kind::Zfs);
         for (name, pool) in pools {
             let mut found = Found::default();
             found.walk(pool, 0);
@@ -33,9 +35,10 @@ impl Survey {
             }
             let scan =
                 pool.get("scan_stats").and_then(|it| it.get("state")).and_then(Value::as_str);
-            self.groups.retain(|it| it.kind != Kind::Zfs || it.name != *name);
+            let is_taken = self.groups.iter().any(|it| it.name == *name);
+            let name = if is_taken { format!("zfs-{name}") } else { name.clone() };
             self.groups.push(SurveyedGroup {
-                name: name.clone(),
+                name,
                 kind: Kind::Zfs,
                 is_redundant: found.is_redundant,
                 is_rebuilding: scan == Some("SCANNING"),

@@ -1,0 +1,151 @@
+//! `levelhead watch`.
+
+use std::io::{BufRead, Read};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use levelhead_app::AppError;
+use levelhead_app::watch::{Ask, Host, Plan, Said, default_state, fix, once, watch, write_survey};
+use levelhead_metrics::Address;
+use levelhead_units::Nanos;
+
+use crate::printer::{self, Printer};
+use crate::signals::stop_on_signals;
+use crate::{Output, values};
+
+#[derive(Args)]
+#[command(
+    after_help = "It opens no block device: smartctl does, as a child, once a day, and leaves drives that sleep alone. It ends with 0, \
+                  and with --once with 1 if a drive is slow or hangs. Without --once, --json prints one JSON object a line."
+)]
+pub(crate) struct Options {
+    /// Look once, judge by the state and a sample of some seconds, and end
+    #[arg(long, conflicts_with_all = ["record", "metrics", "on_event", "every"])]
+    once: bool,
+    /// Set the limits of error recovery and the kernel's timers that do not suit the drives' redundancy: says what, asks, and reads
+    /// back
+    #[arg(long, conflicts_with_all = ["once", "record", "metrics", "on_event", "every", "no_smart"])]
+    fix: bool,
+    /// Groups of drives instead of those that are found: a line each, its name and then drives' names or WWIDs
+    #[arg(long, value_name = "FILE")]
+    groups: Option<PathBuf>,
+    /// Where the state is kept over restarts; otherwise watch.state in $STATE_DIRECTORY or /var/lib/levelhead
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    /// Add each window of each drive to this CSV, which `fleet detect` reads
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Where metrics are to be had over HTTP, for Prometheus and its kin: PORT for this machine only, ADDRESS:PORT,
+    /// or [ADDRESS]:PORT
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<Address>,
+    /// A program to run, without a shell, for each change of a verdict, with LEVELHEAD_GROUP, _DRIVE, _DEVICE, _STATE, _BEFORE,
+    /// _RATIO, _TEXT and _AT in its environment
+    #[arg(long, value_name = "CMD")]
+    on_event: Option<PathBuf>,
+    /// The time between two samples, 1s to 30s
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = values::sample_every)]
+    every: Nanos,
+    /// Ask no drive how it recovers errors
+    #[arg(long)]
+    no_smart: bool,
+    /// The folder that has the host's sys, proc, dev and var
+    #[arg(long, value_name = "FOLDER", default_value = "/")]
+    root: PathBuf,
+    /// Write what is below the root for the watch that has started this, and end
+    #[arg(long, hide = true, exclusive = true, value_name = "ROOT")]
+    survey: Option<PathBuf>,
+}
+
+pub(crate) fn run(options: Options, output: Output) -> Result<(), AppError> {
+    if let Some(root) = options.survey {
+        return write_survey(&root, &mut std::io::stdout());
+    }
+    let Options { once: is_once, fix: is_fix, state, record, metrics, on_event, every, .. } =
+        options;
+    if !options.root.is_dir() {
+        let root = options.root.display();
+        return Err(AppError::usage(format!("--root {root}: there is no such folder")));
+    }
+    let state = state.unwrap_or_else(|| default_state(&options.root));
+    let host = Host {
+        // This very program, also after another one has taken its place.
+        surveyor: ["/proc/self/exe", "watch", "--survey"].map(PathBuf::from).into(),
+        zpool: "zpool".into(),
+        smartctl: (!options.no_smart).then(|| "smartctl".into()),
+        root: options.root,
+        groups: options.groups,
+    };
+    if is_fix {
+        return run_fix(&host, output);
+    }
+    let stop = stop_on_signals()?;
+    if is_once {
+        let look = once(&host, &state, &stop)?;
+        output.print(&look)?;
+        return match look.trouble_count() {
+            0 => Ok(()),
+            trouble => {
+                let all = look.drive_count();
+                Err(AppError::trouble(format!("{trouble} of {all} drives are slow or hang")))
+            }
+        };
+    }
+    let ask = Ask { host, state, every: every.into(), record, metrics, on_event };
+    // Printed on threads of their own: what reads them may be slow, or read nothing at all.
+    let out = Printer::start(move |said: Said| drop(output.print(&said)));
+    let err = Printer::start(|line: String| crate::say(&line));
+    let (to_out, to_err) = (out.lines(), err.lines());
+    let watched = watch(&ask, &stop, &mut |said| {
+        match said {
+            Said::Note(sentence) if !output.json => {
+                drop(to_err.send(format!("levelhead: {sentence}")));
+            }
+            said => drop(to_out.send(said)),
+        }
+        if crate::is_unread() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    drop((to_out, to_err));
+    let by = Instant::now() + printer::FAREWELL / 4;
+    out.end(by);
+    err.end(by);
+    watched
+}
+
+fn run_fix(host: &Host, output: Output) -> Result<(), AppError> {
+    if output.json {
+        return Err(AppError::usage("--fix asks before it sets anything, and has no --json"));
+    }
+    let stop = stop_on_signals()?;
+    let mut is_wanted = |plan: &Plan| {
+        output.print(plan)?;
+        if plan.is_empty() {
+            return Ok(false);
+        }
+        crate::say("set these? yes or no:");
+        Ok(answer()? == "yes")
+    };
+    let fixed = fix(host, &stop, &mut is_wanted)?;
+    let Some(fixed) = fixed else {
+        crate::say("nothing was set");
+        return Ok(());
+    };
+    output.print(&fixed)?;
+    match fixed.failed_count() {
+        0 => Ok(()),
+        failed => Err(AppError::trouble(format!("{failed} drives could not be set"))),
+    }
+}
+
+/// The longest answer, in bytes.
+const ANSWER_MAX: u64 = 64;
+
+/// A line of standard input.
+fn answer() -> Result<String, AppError> {
+    let mut line = String::new();
+    let read = std::io::stdin().lock().take(ANSWER_MAX).read_line(&mut line);
+    read.map_err(|error| AppError::trouble(format!("standard input: {error}")))?;
+    Ok(line.trim().to_owned())
+}
