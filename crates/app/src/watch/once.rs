@@ -8,11 +8,11 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use levelhead_fleet::median_of;
 use levelhead_fleet::watch::{
     Counters, DriveVerdict, HUNG_AFTER, PEERS_MIN, Sample, Saved, State, Why,
 };
 use levelhead_report::json;
+use levelhead_stats::median_of;
 use serde::Serialize;
 
 use super::audits::AuditJson;

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use levelhead_stats::median_of;
+
 use crate::detect::{Options, Reading, WINDOW, WINDOWS_PER_HOUR};
 
 /// Windows that are kept: as many as the longest span of the rule has.
@@ -101,8 +103,5 @@ impl History {
 
 /// The median; `None` of nothing.
 pub(super) fn median(values: &mut [f64]) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    let upper = *values.get(middle)?;
-    Some(if values.len() % 2 == 1 { upper } else { f64::midpoint(values[middle - 1], upper) })
+    (!values.is_empty()).then(|| median_of(values))
 }
