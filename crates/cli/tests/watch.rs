@@ -28,6 +28,26 @@ fn unix_now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
 }
 
+/// What mostly waits for time to pass, a drive's 30 s above all, side by side: one after the other it would be minutes.
+#[test]
+fn what_takes_time_is_as_it_should_be() {
+    let scenarios: [fn(); 8] = [
+        look_without_a_state_says_what_it_is_worth_and_waits_for_what_may_hang,
+        drive_that_hangs_is_said_to_and_returns,
+        what_hangs_holds_up_neither_samples_nor_scrapes_nor_the_end,
+        drives_are_audited_for_their_role_and_set_after_a_yes_alone,
+        damaged_state_is_put_aside_and_said,
+        groups_of_a_file_take_the_place_of_those_that_are_found,
+        hundred_drives_take_a_read_each_a_sample_and_no_open_of_a_drive,
+        hundred_drives_take_less_than_20_mb,
+    ];
+    thread::scope(|scope| {
+        let running = scenarios.map(|scenario| scope.spawn(scenario));
+        let failed = running.into_iter().filter_map(|one| one.join().err()).count();
+        assert_eq!(failed, 0, "scenarios whose panics are above");
+    });
+}
+
 /// A state as a watch of some hours leaves it, ended a minute ago: the last drive of `md0` takes `ratio` times what the others do.
 fn state_of(root: &Root, drives: usize, hours: i64, ratio: f64) -> Saved {
     let member = |at: usize| Member {
@@ -105,7 +125,6 @@ fn healthy_host_yields_no_finding() {
     assert_eq!(value["notes"].as_array().unwrap().len(), 0, "{value}");
 }
 
-#[test]
 fn look_without_a_state_says_what_it_is_worth_and_waits_for_what_may_hang() {
     let mut root = Root::new(6);
     root.program("smartctl", LIMITED);
@@ -122,7 +141,6 @@ fn look_without_a_state_says_what_it_is_worth_and_waits_for_what_may_hang() {
     assert!(!root.path().join("var").exists());
 }
 
-#[test]
 fn drive_that_hangs_is_said_to_and_returns() {
     let mut root = Root::new(6);
     root.program("smartctl", LIMITED);
@@ -141,7 +159,6 @@ fn drive_that_hangs_is_said_to_and_returns() {
 }
 
 /// A sysfs file, a drive's page and `zpool`, none of which ever returns.
-#[test]
 fn what_hangs_holds_up_neither_samples_nor_scrapes_nor_the_end() {
     let mut root = Root::new(12);
     root.hang("sys/block/sdb/stat");
@@ -177,7 +194,6 @@ fn what_hangs_holds_up_neither_samples_nor_scrapes_nor_the_end() {
     assert!(stopped < Duration::from_secs(2), "{stopped:?}");
 }
 
-#[test]
 fn drives_are_audited_for_their_role_and_set_after_a_yes_alone() {
     let root = Root::new(5);
     // Four are in an array, which a spare is not.
@@ -224,7 +240,6 @@ fn drives_are_audited_for_their_role_and_set_after_a_yes_alone() {
     assert_eq!(root.read("sys/block/sde/device/timeout"), "180\n");
 }
 
-#[test]
 fn damaged_state_is_put_aside_and_said() {
     let root = Root::new(4);
     let shelf = Shelf::new();
@@ -250,7 +265,6 @@ fn state_survives_a_watch_that_ends_at_once() {
     assert_eq!(Saved::decode(&kept), Ok(saved));
 }
 
-#[test]
 fn groups_of_a_file_take_the_place_of_those_that_are_found() {
     let root = Root::new(8);
     let shelf = Shelf::new();
@@ -356,7 +370,6 @@ fn resident(pid: Pid) -> u64 {
 }
 
 /// What it asks of the kernel: each `stat` is opened once and read once a sample, and nothing of `dev` is ever opened.
-#[test]
 fn hundred_drives_take_a_read_each_a_sample_and_no_open_of_a_drive() {
     if !is_there("strace") {
         return;
@@ -394,7 +407,6 @@ fn hundred_drives_take_a_read_each_a_sample_and_no_open_of_a_drive() {
     assert!((102..=104).contains(&programs), "{programs}");
 }
 
-#[test]
 fn hundred_drives_take_less_than_20_mb() {
     let mut root = Root::new(100);
     root.program("smartctl", LIMITED);
