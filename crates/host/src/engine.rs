@@ -28,6 +28,7 @@
 
 mod control;
 pub(crate) mod inbox;
+mod limits;
 pub(crate) mod own;
 pub(crate) mod replacing;
 mod stopping;
@@ -502,6 +503,7 @@ impl Engine {
         self.take_back_wanted();
         self.use_spares();
         self.carry_out();
+        self.allow_short_limits();
         if !self.stopping.is_empty() && self.waiting.is_empty() {
             self.parts.array.handle_stop(now);
             self.carry_out();

@@ -21,9 +21,10 @@ use crate::bell::Bell;
 use crate::clock::Clock;
 use crate::devices::Driver;
 use crate::devices::counters::Source;
+use crate::devices::erc::FastFail;
 use crate::devices::poller::{self, Poller};
 use crate::devices::sysfs::Sysfs;
-use crate::devices::ways::{self, ReadWays};
+use crate::devices::ways::ReadWays;
 use crate::emulated::EmulatedDrive;
 use crate::engine::own::{Own, ring};
 use crate::error::HostError;
@@ -42,6 +43,7 @@ pub(crate) struct Launch {
     pub(crate) window: u32,
     pub(crate) io: Io,
     pub(crate) clock: Clock,
+    pub(crate) fast_fail: FastFail,
 }
 
 /// The drives of an array at work.
@@ -114,7 +116,7 @@ impl Launch {
         io: Io,
         lanes: &mut Vec<Arc<Under>>,
     ) -> Result<Seat, HostError> {
-        let Self { window, io: asked, clock } = self;
+        let Self { window, io: asked, clock, fast_fail } = self;
         let assemble::Seat { member, opened } = seat;
         let medium = match opened {
             Opened::Medium(medium) => medium,
@@ -124,7 +126,7 @@ impl Launch {
         let ways = Arc::new(match (&model, io) {
             (Some(_), _) => ReadWays::emulated(),
             (None, Io::Uring) if medium.is_far() => ReadWays::none("threads see to such a file"),
-            (None, Io::Uring) => ReadWays::find(member.path(), medium),
+            (None, Io::Uring) => ReadWays::find(member.path(), medium, fast_fail),
             (None, Io::Threads | Io::Best) => ReadWays::none("only io_uring tells a drive"),
         });
         let poller = if model.is_none() { watch(member.path(), clock) } else { None };
@@ -188,7 +190,7 @@ fn settle(io: Io) -> Result<Io, HostError> {
 
 /// Watches what a real drive says of its health, if it is of a kind that says something.
 fn watch(path: &Path, clock: Clock) -> Option<Poller> {
-    let disk = ways::disk_at(path, &Sysfs::new()).ok()?;
+    let disk = Sysfs::new().disk_at(path).ok()?;
     let source = Source::of(&disk)?;
     let driver = Driver::open(path).ok()?;
     Poller::start(source, Box::new(driver), clock, poller::PERIOD)

@@ -29,8 +29,13 @@ fn close(engine: Engine) {
 impl Engine {
     /// Closes the drives, and tells those who wanted it.
     pub(super) fn end(mut self, ending: Ending) -> Rest {
+        let left = self.end_short_limits();
         let result = match ending {
-            Ending::Clean => Ok(()),
+            Ending::Clean if left.is_empty() => Ok(()),
+            Ending::Clean => {
+                let left = left.join("; ");
+                Err(HostError::new(format!("the array was stopped in good order, but {left}")))
+            }
             Ending::Failed => Err(HostError::new(format!(
                 "more drives are lost than the array survives: {}",
                 self.parts.array.lost()

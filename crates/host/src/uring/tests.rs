@@ -40,6 +40,7 @@ enum Seen {
     Forced { sector: u64, sectors: u64 },
     Write { sector: u64, skip: usize, durability: Durability },
     Sync,
+    Recover,
 }
 
 /// How the next step ends.
@@ -110,6 +111,7 @@ impl Kernel for FakeKernel {
                 (seen, self.end(len - skip, false, 0..0).1)
             }
             Step::Sync => (Seen::Sync, self.end(0, false, 0..0).1),
+            Step::Recover => (Seen::Recover, self.end(0, false, 0..0).1),
         };
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
         self.ended.push_back(Event::Ended { name, result });
