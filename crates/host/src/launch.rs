@@ -58,12 +58,14 @@ pub(crate) struct Launched {
 pub(crate) struct Doubles<'a> {
     pub(crate) member: &'a dyn Fn(DriveIdx, Box<dyn Member>) -> Box<dyn Member>,
     pub(crate) kernel: &'a dyn Fn(Box<dyn Kernel>) -> Box<dyn Kernel>,
+    /// What a drive of the ring offers, if it is not to be asked itself.
+    pub(crate) ways: &'a dyn Fn(DriveIdx) -> Option<ReadWays>,
 }
 
 impl Doubles<'_> {
     /// Nothing.
     pub(crate) const NONE: Doubles<'static> =
-        Doubles { member: &|_, member| member, kernel: &|kernel| kernel };
+        Doubles { member: &|_, member| member, kernel: &|kernel| kernel, ways: &|_| None };
 }
 
 impl Launch {
@@ -76,7 +78,8 @@ impl Launch {
         let io = settle(self.io)?;
         let mut lanes = Vec::new();
         let seats = seats.iter().enumerate().map(|(at, seat)| {
-            let start = |seat| self.seat(seat, DriveIdx::from_usize(at), io, &mut lanes);
+            let drive = DriveIdx::from_usize(at);
+            let start = |seat| self.seat(seat, drive, io, &mut lanes, doubles);
             let mut seat = seat.as_ref().map_or(Ok(Seat::missing()), start)?;
             seat.backend = seat.backend.take().map(|backend| match backend {
                 Backend::Member(member) => {
@@ -102,7 +105,7 @@ impl Launch {
         drive: DriveIdx,
     ) -> Result<Seat, HostError> {
         let mut lanes = Vec::new();
-        let mut seat = self.seat(seat, drive, Io::Threads, &mut lanes)?;
+        let mut seat = self.seat(seat, drive, Io::Threads, &mut lanes, &Doubles::NONE)?;
         assert!(lanes.is_empty(), "drive {drive} has threads of its own");
         seat.watch = seat.backend.as_ref().and_then(Backend::look).and_then(Watch::start);
         Ok(seat)
@@ -115,6 +118,7 @@ impl Launch {
         drive: DriveIdx,
         io: Io,
         lanes: &mut Vec<Arc<Under>>,
+        doubles: &Doubles<'_>,
     ) -> Result<Seat, HostError> {
         let Self { window, io: asked, clock, fast_fail } = self;
         let assemble::Seat { member, opened } = seat;
@@ -126,7 +130,8 @@ impl Launch {
         let ways = Arc::new(match (&model, io) {
             (Some(_), _) => ReadWays::emulated(),
             (None, Io::Uring) if medium.is_far() => ReadWays::none("threads see to such a file"),
-            (None, Io::Uring) => ReadWays::find(member.path(), medium, fast_fail),
+            (None, Io::Uring) => (doubles.ways)(drive)
+                .unwrap_or_else(|| ReadWays::find(member.path(), medium, fast_fail)),
             (None, Io::Threads | Io::Best) => ReadWays::none("only io_uring tells a drive"),
         });
         let poller = if model.is_none() { watch(member.path(), clock) } else { None };

@@ -385,6 +385,8 @@ impl BlockService for ArrayHandle {
 
 #[cfg(test)]
 mod over_ring;
+#[cfg(test)]
+mod short_limits;
 
 #[cfg(test)]
 mod tests {

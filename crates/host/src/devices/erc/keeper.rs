@@ -2,12 +2,14 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use levelhead_units::Instant;
+use levelhead_units::{Instant, Nanos};
 
 use super::super::ata::{self, ErrorRecovery, Timer};
 use super::super::{Access, Fact};
 use super::Recovered;
 use super::records::Store;
+#[cfg(test)]
+use super::rule::HOLD;
 use super::rule::{Duties, Duty, Rule, SHORT, Seen, Step};
 pub(super) use super::rule::{Now, Standing};
 
@@ -75,6 +77,14 @@ impl Gate {
     }
 }
 
+/// What a drive's limit is changed with.
+pub(crate) struct Means {
+    pub(crate) device: Box<dyn Access>,
+    pub(crate) records: Box<dyn Store>,
+    /// How long a drive keeps its own limit for reads with retries.
+    pub(crate) hold: Nanos,
+}
+
 /// See the module.
 pub(super) struct Keeper {
     own: ErrorRecovery,
@@ -92,19 +102,18 @@ impl Keeper {
     pub(super) fn new(
         own: ErrorRecovery,
         key: String,
-        device: Box<dyn Access>,
-        records: Box<dyn Store>,
         gate: Arc<Gate>,
+        Means { device, records, hold }: Means,
     ) -> Self {
         let duties = Duties::default();
-        let rule = Rule::new(own, duties);
+        let rule = Rule::new(own, hold, duties);
         Self { own, key, device, records, gate, rule, is_recorded: false, duties }
     }
 
     /// The same that leaves out a duty.
     #[cfg(test)]
     pub(super) fn with_duties(self, duties: Duties) -> Self {
-        Self { rule: Rule::new(self.own, duties), duties, ..self }
+        Self { rule: Rule::new(self.own, HOLD, duties), duties, ..self }
     }
 
     /// Does what is to be done now. Each step asks the drive a few things, and waits.

@@ -39,7 +39,7 @@ use std::time::Duration;
 use levelhead_units::Nanos;
 
 pub(crate) use self::keeper::{Gate, Pass};
-use self::keeper::{Keeper, Now, Standing};
+use self::keeper::{Keeper, Means, Now, Standing};
 use self::records::{Records, Store};
 use super::ata::{self, ErrorRecovery};
 use super::sysfs::{Bus, Disk, Sysfs};
@@ -152,16 +152,12 @@ impl DriveLimit {
     /// A drive that has limits and none that is short already. Nothing is changed yet.
     pub(crate) fn find(disk: &Disk, path: &Path) -> Fact<Self> {
         let device = Driver::open(path).map_err(|error| format!("cannot open it: {error}"))?;
-        Self::start(disk, Box::new(device), Box::new(Records::usual()), Clock::start())
+        let (device, records) = (Box::new(device), Box::new(Records::usual()));
+        Self::start(disk, Means { device, records, hold: rule::HOLD })
     }
 
-    /// The same with another device, other records and another clock.
-    pub(crate) fn start(
-        disk: &Disk,
-        device: Box<dyn Access>,
-        records: Box<dyn Store>,
-        clock: Clock,
-    ) -> Fact<Self> {
+    /// The same by other means.
+    pub(crate) fn start(disk: &Disk, means: Means) -> Fact<Self> {
         if disk.bus() != Bus::Ata {
             return Err("only SATA drives have a limit of error recovery".to_owned());
         }
@@ -169,7 +165,7 @@ impl DriveLimit {
             return Err("it is a part of a disk, and the limit would hold for all of it".to_owned());
         }
         let key = disk.lasting_name()?;
-        let own = ata::ask_error_recovery(device.as_ref())?;
+        let own = ata::ask_error_recovery(means.device.as_ref())?;
         let own = own.ok_or("the drive has no limit of error recovery")?;
         if own.read.is_some_and(|limit| limit <= rule::USEFUL_MAX) {
             return Err(format!("its own limit of reads is {} already", tell_limit(own.read)));
@@ -177,12 +173,12 @@ impl DriveLimit {
         let gate = Arc::new(Gate::default());
         let standing = Mutex::new(Standing::Own);
         let shared = Arc::new(Shared { is_allowed: Mutex::new(false), standing });
-        let keeper = Keeper::new(own, key, device, records, Arc::clone(&gate));
+        let keeper = Keeper::new(own, key, Arc::clone(&gate), means);
         let (orders, inbox) = mpsc::channel();
         let (leaves, left) = mpsc::channel();
         let known = Arc::clone(&shared);
         let work = move || {
-            if let Some(why) = work(keeper, &inbox, &known, clock) {
+            if let Some(why) = work(keeper, &inbox, &known, Clock::start()) {
                 // An array that does not wait any more has its record on disk.
                 drop(leaves.send(why));
             }
@@ -297,42 +293,39 @@ fn work(
 /// Gives a drive its own limits if an earlier run has changed them and did not put them back (EC6). It must be open for this
 /// process alone.
 pub(crate) fn put_back(path: &Path) -> Result<(), HostError> {
-    put_back_at(path, &Sysfs::new(), &Records::usual(), &|| {
+    put_back_on(path, Sysfs::new().disk_at(path), &Records::usual(), &|| {
         let device = Driver::open(path).map_err(|error| format!("cannot open it: {error}"))?;
         Ok(Box::new(device))
     })
 }
 
-fn put_back_at(
+fn put_back_on(
     path: &Path,
-    sysfs: &Sysfs,
+    disk: Fact<Disk>,
     records: &dyn Store,
     open: &dyn Fn() -> Fact<Box<dyn Access>>,
 ) -> Result<(), HostError> {
     // What has no lasting name was never changed.
-    let Ok(disk) = sysfs.disk_at(path) else { return Ok(()) };
-    let Ok(key) = disk.lasting_name() else { return Ok(()) };
-    let refuse = |why: String| {
-        let name = records.name(&key);
-        let (path, name) = (path.display(), name.display());
+    let Ok(key) = disk.and_then(|disk| disk.lasting_name()) else { return Ok(()) };
+    give_back(records, &key, open).or_else(|why| {
+        let (path, record) = (path.display(), records.name(&key));
         fail(format!(
             "{path}: an earlier run has left it with a short limit of error recovery, and its own could not be put back: \
-             {why}; what it was is in {name}: set it by smartctl -l scterc, and remove that file"
+             {why}; set it by smartctl, and then remove {}, where it is kept",
+            record.display()
         ))
-    };
-    let own = match records.load(&key) {
-        Ok(None) => return Ok(()),
-        Ok(Some(own)) => own,
-        Err(why) => return refuse(why),
-    };
-    let done = open().and_then(|device| {
-        let found = keeper::restore(device.as_ref(), own)?;
-        if found != own {
-            return Err(format!("it has {} now", tell(found)));
-        }
-        records.remove(&key)
-    });
-    done.or_else(|why| refuse(format!("{why} ({} is wanted)", tell(own))))
+    })
+}
+
+/// Gives a drive the limits that there is a record of, if there is one.
+fn give_back(records: &dyn Store, key: &str, open: &dyn Fn() -> Fact<Box<dyn Access>>) -> Fact<()> {
+    let Some(own) = records.load(key)? else { return Ok(()) };
+    let wanted = |why| format!("{why} ({} is wanted)", tell(own));
+    let found = open().and_then(|device| keeper::restore(device.as_ref(), own)).map_err(wanted)?;
+    if found != own {
+        return Err(wanted(format!("it has {} now", tell(found))));
+    }
+    records.remove(key)
 }
 
 /// Both limits, as people and `smartctl` name them.

@@ -24,7 +24,8 @@ pub(crate) const SHORT: Nanos = Nanos::from_millis(100);
 pub(crate) const USEFUL_MAX: Nanos = Nanos::from_secs(1);
 const _: () = assert!(SHORT.get() <= USEFUL_MAX.get());
 
-/// How long a drive keeps its own limit after a read with retries. Each change empties the drive's queue.
+/// How long a drive keeps its own limit once a read with retries has ended a short one, and after each further such read. Each
+/// change empties the drive's queue.
 pub(crate) const HOLD: Nanos = Nanos::from_secs(30);
 
 /// How often a short limit is read back: a drive that was reset has forgotten it.
@@ -100,8 +101,9 @@ pub(crate) enum Standing {
 pub(crate) struct Rule {
     own: ErrorRecovery,
     state: State,
-    /// When a read with retries was last seen.
-    full_at: Option<Instant>,
+    hold: Nanos,
+    /// When the last of the reads with retries was seen that hold the drive's own limit.
+    held_at: Option<Instant>,
     forgets: u32,
     /// Why the limit is never short any more.
     refusal: Option<String>,
@@ -110,8 +112,9 @@ pub(crate) struct Rule {
 
 impl Rule {
     /// For a drive with these limits of its own.
-    pub(crate) fn new(own: ErrorRecovery, duties: Duties) -> Self {
-        Self { own, state: State::Own, full_at: None, forgets: 0, refusal: None, duties }
+    pub(crate) fn new(own: ErrorRecovery, hold: Nanos, duties: Duties) -> Self {
+        let (state, held_at) = (State::Own, None);
+        Self { own, state, hold, held_at, forgets: 0, refusal: None, duties }
     }
 
     /// Whether the drive's own limit is known to hold.
@@ -138,10 +141,14 @@ impl Rule {
 
     /// The next step, which begins now; nothing if there is none for the time being.
     pub(crate) fn next(&mut self, now: Instant, may: Now, seen: Seen) -> Option<Step> {
-        if seen.full_inside > 0 || seen.full_came > 0 {
-            self.full_at = Some(now);
+        let ends_short = matches!(self.state, State::Short { .. });
+        if (seen.full_inside > 0 || seen.full_came > 0) && (ends_short || self.held_at.is_some()) {
+            self.held_at = Some(now);
         }
         let step = self.choose(now, may, seen)?;
+        if step == Step::Shorten {
+            self.held_at = None;
+        }
         if step != Step::Look {
             self.state = State::Changed { at: now };
         }
@@ -157,7 +164,7 @@ impl Rule {
         let must_be_own = seen.full_inside > 0 && self.duties.keep(Duty::Full);
         match self.state {
             State::Own => {
-                let is_held = self.full_at.is_some_and(|at| now < at + HOLD);
+                let is_held = self.held_at.is_some_and(|at| now < at + self.hold);
                 let may = may_be_short && self.refusal.is_none() && !must_be_own && !is_held;
                 (may && seen.fast_came > 0).then_some(Step::Shorten)
             }
