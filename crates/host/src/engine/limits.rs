@@ -5,7 +5,7 @@ use std::time::Instant;
 use levelhead_array::Array;
 use levelhead_units::DriveIdx;
 
-use super::Engine;
+use super::{Engine, Parts};
 use crate::devices::erc::FAREWELL;
 
 impl Engine {
@@ -18,15 +18,23 @@ impl Engine {
         }
     }
 
-    /// Has all drives given their own limits, and says which may have another one now, a sentence each.
+    /// Has all drives given their own limits, and says which of those that are not lost may have another one now, a sentence
+    /// each.
     pub(super) fn end_short_limits(&self) -> Vec<String> {
-        let named = |seat: &super::Seat| Some((seat.name.clone()?, seat.ways.clone()?));
-        let drives: Vec<_> = self.parts.seats.iter().filter_map(named).collect();
-        let limits = || drives.iter().filter_map(|(name, ways)| Some((name, ways.drive_limit()?)));
-        limits().for_each(|(_, limit)| limit.stop());
+        let Parts { array, seats, .. } = &self.parts;
+        let limits = (0..).map(DriveIdx::new).zip(seats).filter_map(|(drive, seat)| {
+            let limit = seat.ways.as_ref()?.drive_limit()?;
+            limit.stop();
+            Some((drive, seat.name.as_ref()?, limit))
+        });
+        let limits: Vec<_> = limits.collect();
         let until = Instant::now() + FAREWELL;
-        let left = limits().filter_map(|(name, limit)| {
+        let left = limits.into_iter().filter_map(|(drive, name, limit)| {
+            // Of one that is lost it is known that it does not answer, and its record stays.
             let why = limit.left_behind(until.saturating_duration_since(Instant::now()))?;
+            if array.lost().contains(drive) {
+                return None;
+            }
             Some(format!(
                 "{name} may still have a short limit of error recovery: {why}; it gets its own when it is opened the next \
                  time, or by 'smartctl -l {}'",

@@ -32,10 +32,7 @@ impl Engine {
         let left = self.end_short_limits();
         let result = match ending {
             Ending::Clean if left.is_empty() => Ok(()),
-            Ending::Clean => {
-                let left = left.join("; ");
-                Err(HostError::new(format!("the array was stopped in good order, but {left}")))
-            }
+            Ending::Clean => Err(HostError::new("the array was stopped in good order")),
             Ending::Failed => Err(HostError::new(format!(
                 "more drives are lost than the array survives: {}",
                 self.parts.array.lost()
@@ -45,6 +42,11 @@ impl Engine {
                  stopped in good order"
             ))),
         };
+        let tell_left = |error: HostError| {
+            let sentences = left.iter().map(|sentence| format!("; {sentence}"));
+            HostError::new(format!("{error}{}", sentences.collect::<String>()))
+        };
+        let result = result.map_err(tell_left);
         let stopping = std::mem::take(&mut self.stopping);
         let rest = self.parts.own.rest();
         close(self); // The operator who is told may open the drives at once.

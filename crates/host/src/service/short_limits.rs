@@ -21,7 +21,7 @@ struct Bench {
 }
 
 /// An array of three files with data everywhere, whose reads go without retries first. `None` where this machine has no rings.
-fn bench(spec: &str, is_synced: bool, manner: Manner) -> Option<Bench> {
+fn bench(spec: &str, manner: Manner) -> Option<Bench> {
     if let Err(error) = uring::check_available() {
         eprintln!("SKIPPED: {error}");
         return None;
@@ -33,7 +33,7 @@ fn bench(spec: &str, is_synced: bool, manner: Manner) -> Option<Bench> {
         std::fs::File::create(member.path()).unwrap().set_len(600 * 4096).unwrap();
     }
     let journal = Journaling::None;
-    let options = CreateOptions { assume_clean: is_synced, journal, ..CreateOptions::default() };
+    let options = CreateOptions { assume_clean: true, journal, ..CreateOptions::default() };
     create(spec.parse().unwrap(), &members[..].into(), options).unwrap();
     let assembled = assemble(&members, AssembleOptions::default()).unwrap();
     let drives: Vec<MadeUp> = (0..3).map(|_| MadeUp::new(manner)).collect();
@@ -75,11 +75,15 @@ impl Bench {
         assert!(reply.data.slices().flatten().all(|&byte| byte == 7));
     }
 
-    /// Reads until these drives have short limits.
-    fn read_until_short(&self, drives: &[usize]) {
+    fn is_short(&self, drive: usize) -> bool {
+        self.drives[drive].tenths() == [1, 70]
+    }
+
+    /// Reads until this many of these drives have short limits.
+    fn read_until_short(&self, count: usize, drives: &[usize]) {
         wait_until(|| {
             self.read();
-            drives.iter().all(|&at| self.drives[at].tenths() == [1, 70])
+            drives.iter().filter(|&&at| self.is_short(at)).count() >= count
         });
     }
 
@@ -92,9 +96,9 @@ impl Bench {
 /// EC1, EC4, EC6.
 #[test]
 fn limits_are_short_until_a_drive_is_lost_and_none_is_left_to_lose() {
-    let Some(bench) = bench("raid5:2+1,chunk=8KiB", true, Manner::Accepts) else { return };
+    let Some(bench) = bench("raid5:2+1,chunk=8KiB", Manner::Accepts) else { return };
     bench.write();
-    bench.read_until_short(&[0, 1, 2]);
+    bench.read_until_short(3, &[0, 1, 2]);
     assert_eq!(bench.paths(), [FastFailPath::ErrorRecovery; 3]);
     assert!(bench.drives.iter().all(MadeUp::has_record));
     bench.array.lose(DriveIdx::new(1)).unwrap();
@@ -109,11 +113,12 @@ fn limits_are_short_until_a_drive_is_lost_and_none_is_left_to_lose() {
 
 #[test]
 fn limits_stay_short_while_another_drive_can_be_lost_and_are_put_back_at_the_end() {
-    let Some(bench) = bench("raid1:3", true, Manner::Accepts) else { return };
+    let Some(bench) = bench("raid1:3", Manner::Accepts) else { return };
     bench.write();
-    bench.read_until_short(&[0]);
+    // Which copies are read is luck.
+    bench.read_until_short(1, &[0, 1, 2]);
     bench.array.lose(DriveIdx::new(2)).unwrap();
-    bench.read_until_short(&[0]);
+    bench.read_until_short(1, &[0, 1]);
     assert_eq!(bench.drives[2].tenths(), [70; 2], "what is lost has its own");
     bench.array.stop().unwrap();
     for drive in &bench.drives {
@@ -123,11 +128,11 @@ fn limits_stay_short_while_another_drive_can_be_lost_and_are_put_back_at_the_end
 
 #[test]
 fn drive_that_keeps_a_short_limit_is_named_at_the_end() {
-    let Some(bench) = bench("raid5:2+1,chunk=8KiB", true, Manner::Sticks) else { return };
+    let Some(bench) = bench("raid5:2+1,chunk=8KiB", Manner::Sticks) else { return };
     bench.write();
-    bench.read_until_short(&[0, 1, 2]);
+    bench.read_until_short(3, &[0, 1, 2]);
     let error = bench.array.stop().unwrap_err().to_string();
-    assert!(error.starts_with("the array was stopped in good order, but "), "{error}");
+    assert!(error.starts_with("the array was stopped in good order; "), "{error}");
     assert_eq!(error.matches("smartctl -l scterc,70,70").count(), 3, "{error}");
     assert!(bench.drives.iter().all(MadeUp::has_record));
 }
@@ -135,7 +140,7 @@ fn drive_that_keeps_a_short_limit_is_named_at_the_end() {
 /// Nothing is asked of a drive that is not needed for that.
 #[test]
 fn limits_of_an_array_without_redundancy_are_left_alone() {
-    let Some(bench) = bench("raid0:3+0,chunk=8KiB", true, Manner::Accepts) else { return };
+    let Some(bench) = bench("raid0:3+0,chunk=8KiB", Manner::Accepts) else { return };
     bench.write();
     (0..100).for_each(|_| bench.read());
     bench.array.stop().unwrap();

@@ -294,3 +294,82 @@ impl Duties {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: ErrorRecovery =
+        ErrorRecovery { read: Some(Nanos::from_secs(7)), write: Some(Nanos::from_secs(7)) };
+    const FAST: Seen = Seen { full_inside: 0, full_came: 0, fast_came: 1 };
+
+    fn at(secs: u64) -> Instant {
+        Instant::ZERO + Nanos::from_secs(secs)
+    }
+
+    fn short() -> Result<ErrorRecovery, String> {
+        Ok(ErrorRecovery { read: Some(SHORT), ..OWN })
+    }
+
+    #[test]
+    fn limit_that_a_read_with_retries_has_ended_is_not_short_again_until_there_were_none_for_long()
+    {
+        let mut rule = Rule::new(OWN, HOLD, Duties::default());
+        let full = Seen { full_inside: 1, full_came: 1, fast_came: 1 };
+        // Before a limit was short, such reads hold nothing.
+        assert_eq!(rule.next(at(0), Now::Allowed, full), None);
+        assert_eq!(rule.next(at(0), Now::Allowed, FAST), Some(Step::Shorten));
+        rule.handle_done(at(0), Step::Shorten, short());
+        assert_eq!(rule.standing(), Standing::Short(SHORT));
+        assert_eq!(rule.next(at(1), Now::Allowed, full), Some(Step::Restore));
+        assert!(!rule.is_own(), "EC2: nothing is read back");
+        rule.handle_done(at(1), Step::Restore, Ok(OWN));
+        assert!(rule.is_own());
+        // One that came and ended between two looks counts.
+        let came = Seen { full_inside: 0, ..full };
+        for (secs, seen) in [(2, FAST), (10, came), (30, FAST), (39, FAST)] {
+            assert_eq!(rule.next(at(secs), Now::Allowed, seen), None, "{secs} s");
+        }
+        assert_eq!(rule.next(at(40), Now::Allowed, Seen::default()), None, "no read wants it");
+        assert_eq!(rule.next(at(41), Now::Allowed, FAST), Some(Step::Shorten));
+    }
+
+    #[test]
+    fn limit_that_is_forgotten_too_often_is_given_up() {
+        let mut rule = Rule::new(OWN, HOLD, Duties::default());
+        for turn in 0..u64::from(FORGETS_MAX) {
+            let now = at(1_000 * turn);
+            assert_eq!(rule.next(now, Now::Allowed, FAST), Some(Step::Shorten), "{turn}");
+            rule.handle_done(now, Step::Shorten, short());
+            assert_eq!(rule.next(now, Now::Allowed, FAST), None);
+            let now = now + LOOK_EVERY;
+            assert_eq!(rule.next(now, Now::Allowed, FAST), Some(Step::Look));
+            assert_eq!(rule.standing(), Standing::Short(SHORT), "a look changes nothing");
+            rule.handle_done(now, Step::Look, Ok(OWN));
+        }
+        assert_eq!(rule.next(at(1_000_000), Now::Allowed, FAST), None);
+        assert!(rule.is_given_up());
+    }
+
+    #[test]
+    fn drive_that_does_not_take_its_own_limit_back_is_asked_again_after_a_pause() {
+        let mut rule = Rule::new(OWN, HOLD, Duties::default());
+        assert_eq!(rule.next(at(0), Now::Allowed, FAST), Some(Step::Shorten));
+        rule.handle_done(at(0), Step::Shorten, Err("no".to_owned()));
+        assert_eq!(rule.next(at(0), Now::Allowed, FAST), Some(Step::Restore));
+        rule.handle_done(at(0), Step::Restore, short());
+        for now in [at(0), at(9)] {
+            assert_eq!(rule.next(now, Now::Allowed, FAST), None);
+        }
+        assert_eq!(rule.next(at(10), Now::Forbidden, FAST), Some(Step::Restore));
+        rule.handle_done(at(10), Step::Restore, Err("no".to_owned()));
+        // The end does not wait for the pause, and tries once.
+        rule.hurry(at(11));
+        assert_eq!(rule.next(at(11), Now::Last, FAST), Some(Step::Restore));
+        rule.handle_done(at(11), Step::Restore, Err("no".to_owned()));
+        assert_eq!(rule.next(at(11), Now::Last, FAST), None, "EC7");
+        assert_eq!(rule.next(at(21), Now::Forbidden, FAST), Some(Step::Restore));
+        rule.handle_done(at(21), Step::Restore, Ok(OWN));
+        assert_eq!(rule.standing(), Standing::GivenUp("no".to_owned()));
+    }
+}
