@@ -24,10 +24,12 @@
 //!   for a drive. What a read has brought is the client's from the answer on: NBD's own bound holds until it is
 //!   sent. What a write was to bring stays while a drive may still write it: the array bounds that.
 //! - E4. A drive that hangs is not waited for at the end, whatever the end: it is left to itself, and the ring
-//!   with it. So is the engine's thread, whose end would wait in the kernel.
+//!   with it. So is the engine's thread, whose end would wait in the kernel. That drives get their own limits of error
+//!   recovery back is waited for, and no longer than for [`FAREWELL`](crate::devices::erc::FAREWELL).
 
 mod control;
 pub(crate) mod inbox;
+mod limits;
 pub(crate) mod own;
 pub(crate) mod replacing;
 mod stopping;
@@ -502,6 +504,7 @@ impl Engine {
         self.take_back_wanted();
         self.use_spares();
         self.carry_out();
+        self.allow_short_limits();
         if !self.stopping.is_empty() && self.waiting.is_empty() {
             self.parts.array.handle_stop(now);
             self.carry_out();

@@ -21,9 +21,10 @@ use crate::bell::Bell;
 use crate::clock::Clock;
 use crate::devices::Driver;
 use crate::devices::counters::Source;
+use crate::devices::erc::FastFail;
 use crate::devices::poller::{self, Poller};
 use crate::devices::sysfs::Sysfs;
-use crate::devices::ways::{self, ReadWays};
+use crate::devices::ways::ReadWays;
 use crate::emulated::EmulatedDrive;
 use crate::engine::own::{Own, ring};
 use crate::error::HostError;
@@ -42,6 +43,7 @@ pub(crate) struct Launch {
     pub(crate) window: u32,
     pub(crate) io: Io,
     pub(crate) clock: Clock,
+    pub(crate) fast_fail: FastFail,
 }
 
 /// The drives of an array at work.
@@ -56,12 +58,14 @@ pub(crate) struct Launched {
 pub(crate) struct Doubles<'a> {
     pub(crate) member: &'a dyn Fn(DriveIdx, Box<dyn Member>) -> Box<dyn Member>,
     pub(crate) kernel: &'a dyn Fn(Box<dyn Kernel>) -> Box<dyn Kernel>,
+    /// What a drive of the ring offers, if it is not to be asked itself.
+    pub(crate) ways: &'a dyn Fn(DriveIdx) -> Option<ReadWays>,
 }
 
 impl Doubles<'_> {
     /// Nothing.
     pub(crate) const NONE: Doubles<'static> =
-        Doubles { member: &|_, member| member, kernel: &|kernel| kernel };
+        Doubles { member: &|_, member| member, kernel: &|kernel| kernel, ways: &|_| None };
 }
 
 impl Launch {
@@ -74,7 +78,8 @@ impl Launch {
         let io = settle(self.io)?;
         let mut lanes = Vec::new();
         let seats = seats.iter().enumerate().map(|(at, seat)| {
-            let start = |seat| self.seat(seat, DriveIdx::from_usize(at), io, &mut lanes);
+            let drive = DriveIdx::from_usize(at);
+            let start = |seat| self.seat(seat, drive, io, &mut lanes, doubles);
             let mut seat = seat.as_ref().map_or(Ok(Seat::missing()), start)?;
             seat.backend = seat.backend.take().map(|backend| match backend {
                 Backend::Member(member) => {
@@ -100,7 +105,7 @@ impl Launch {
         drive: DriveIdx,
     ) -> Result<Seat, HostError> {
         let mut lanes = Vec::new();
-        let mut seat = self.seat(seat, drive, Io::Threads, &mut lanes)?;
+        let mut seat = self.seat(seat, drive, Io::Threads, &mut lanes, &Doubles::NONE)?;
         assert!(lanes.is_empty(), "drive {drive} has threads of its own");
         seat.watch = seat.backend.as_ref().and_then(Backend::look).and_then(Watch::start);
         Ok(seat)
@@ -113,8 +118,9 @@ impl Launch {
         drive: DriveIdx,
         io: Io,
         lanes: &mut Vec<Arc<Under>>,
+        doubles: &Doubles<'_>,
     ) -> Result<Seat, HostError> {
-        let Self { window, io: asked, clock } = self;
+        let Self { window, io: asked, clock, fast_fail } = self;
         let assemble::Seat { member, opened } = seat;
         let medium = match opened {
             Opened::Medium(medium) => medium,
@@ -124,7 +130,8 @@ impl Launch {
         let ways = Arc::new(match (&model, io) {
             (Some(_), _) => ReadWays::emulated(),
             (None, Io::Uring) if medium.is_far() => ReadWays::none("threads see to such a file"),
-            (None, Io::Uring) => ReadWays::find(member.path(), medium),
+            (None, Io::Uring) => (doubles.ways)(drive)
+                .unwrap_or_else(|| ReadWays::find(member.path(), medium, fast_fail)),
             (None, Io::Threads | Io::Best) => ReadWays::none("only io_uring tells a drive"),
         });
         let poller = if model.is_none() { watch(member.path(), clock) } else { None };
@@ -188,7 +195,7 @@ fn settle(io: Io) -> Result<Io, HostError> {
 
 /// Watches what a real drive says of its health, if it is of a kind that says something.
 fn watch(path: &Path, clock: Clock) -> Option<Poller> {
-    let disk = ways::disk_at(path, &Sysfs::new()).ok()?;
+    let disk = Sysfs::new().disk_at(path).ok()?;
     let source = Source::of(&disk)?;
     let driver = Driver::open(path).ok()?;
     Poller::start(source, Box::new(driver), clock, poller::PERIOD)

@@ -82,6 +82,7 @@ pub use create::{
 pub use devices::Fact;
 pub use devices::ata::ErrorRecovery;
 pub use devices::cdl::{Expiry, Limit, ReadLimit};
+pub use devices::erc::FastFail;
 pub use devices::nvme::Retries;
 pub use devices::probe::{Counters, DeviceKind, DeviceReport, DiskReport, probe};
 pub use devices::sysfs::LimitsState;

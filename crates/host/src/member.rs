@@ -24,6 +24,7 @@ use levelhead_drive::{CacheMode, Faults, Retention, Scheduler, Settings, Verify}
 use levelhead_stats::Streams;
 use levelhead_units::{Bytes, Sectors};
 
+use crate::devices::erc;
 use crate::emulated::Model;
 use crate::error::{HostError, fail};
 use crate::far::Far;
@@ -172,7 +173,9 @@ impl MemberSpec {
         match (&self.far, &self.away) {
             (Some(far), _) => Ok(Opened::Far(far.clone())),
             (None, Some(sentence)) => fail(sentence.as_str()),
-            (None, None) => Medium::open_unchanging(&self.path).map(Opened::from),
+            (None, None) => {
+                self.own_limit_back(Medium::open_unchanging(&self.path)?).map(Opened::from)
+            }
         }
     }
 
@@ -214,14 +217,19 @@ impl MemberSpec {
     pub(crate) fn open_medium(&self) -> Result<Medium, HostError> {
         let medium = Medium::open(&self.path, self.transfer())?;
         self.check_size(medium.size())?;
-        Ok(medium)
+        self.own_limit_back(medium)
     }
 
     /// The same, but a device can still be mounted.
     pub(crate) fn open_medium_to_mount(&self) -> Result<Medium, HostError> {
         let medium = Medium::open_to_mount(&self.path, self.transfer())?;
         self.check_size(medium.size())?;
-        Ok(medium)
+        self.own_limit_back(medium)
+    }
+
+    /// What an earlier run has changed of a drive that is open now is put back, before the first read.
+    fn own_limit_back(&self, medium: Medium) -> Result<Medium, HostError> {
+        erc::put_back(&self.path).map(|()| medium)
     }
 
     fn transfer(&self) -> Transfer {

@@ -34,6 +34,10 @@ pub(crate) struct Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
+        // The ring may keep the ways of a drive that has left its place.
+        if let Some(limit) = self.ways.as_ref().and_then(|ways| ways.drive_limit()) {
+            limit.stop();
+        }
         if self.work.is_at_work()
             && let Some(backend) = self.backend.take()
         {

@@ -24,6 +24,7 @@ use levelhead_units::{DriveIdx, Nanos, Sectors};
 use crate::assemble::Assembled;
 use crate::backend::Io;
 use crate::clock::Clock;
+use crate::devices::erc::FastFail;
 use crate::engine::inbox::{self, Inlet};
 use crate::engine::own::Rest;
 use crate::engine::replacing::{Comeback, Way};
@@ -63,6 +64,8 @@ pub struct ServeOptions {
     pub patience: Patience,
     /// How what was written is read back, if it is.
     pub verify: Option<VerifySettings>,
+    /// By which ways drives are told to give up early.
+    pub fast_fail: FastFail,
     /// Is called with each event on the engine's own thread, which waits for it; nothing where no one listens.
     pub on_event: Option<OnEvent>,
 }
@@ -109,7 +112,7 @@ impl Assembled {
             return fail(format!("a window is from 1 to {QUEUE_DEPTH_MAX} commands, got {window}"));
         }
         let clock = Clock::start();
-        let launch = Launch { window, io: options.io, clock };
+        let launch = Launch { window, io: options.io, clock, fast_fail: options.fast_fail };
         let gate = Arc::new(Gate::new(options.bound));
         let settings = Settings {
             spec: self.spec(),
@@ -382,6 +385,8 @@ impl BlockService for ArrayHandle {
 
 #[cfg(test)]
 mod over_ring;
+#[cfg(test)]
+mod short_limits;
 
 #[cfg(test)]
 mod tests {
@@ -470,6 +475,7 @@ mod tests {
             seed: 1,
             patience: Patience { silent: Nanos::new(patience.get() / 2), lost: patience },
             verify: None,
+            fast_fail: FastFail::Command,
             on_event: Some(Box::new(move |event| heard.lock().unwrap().push(event.clone()))),
         };
         (assembled.serve_over(options, &doubles).unwrap(), hangs, told)
@@ -513,6 +519,7 @@ mod tests {
             seed: 1,
             patience: Patience::DEFAULT,
             verify: None,
+            fast_fail: FastFail::Command,
             on_event: Some(Box::new(|event| {
                 assert!(!matches!(event.event, Event::Standing(_)), "a bug, for this test");
             })),

@@ -19,6 +19,7 @@ use tempfile::TempDir;
 use crate::assemble::assemble;
 use crate::backend::{Io, Look, Member};
 use crate::create::{CreateOptions, create};
+use crate::devices::erc::FastFail;
 use crate::event_log::NumberedEvent;
 use crate::gate::Bound;
 use crate::launch::Doubles;
@@ -207,6 +208,7 @@ impl Setting {
             seed: 1,
             patience: Patience { silent: Nanos::new(patience.get() / 2), lost: patience },
             verify: None,
+            fast_fail: FastFail::Command,
             on_event: Some(on_event),
         };
         let doubles = Doubles { member: &wrap, ..Doubles::NONE };

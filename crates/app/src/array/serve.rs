@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use levelhead_array::{HostOrder, Patience, Policy, VerifySettings};
 use levelhead_block::{BlockService, Done, Request};
 use levelhead_erasure::Kernel;
-use levelhead_host::{ArrayHandle, Bound, Io, MemberSpec, NumberedEvent, ServeOptions, Take};
+use levelhead_host::{
+    ArrayHandle, Bound, FastFail, Io, MemberSpec, NumberedEvent, ServeOptions, Take,
+};
 use levelhead_report::json;
 use levelhead_units::{Bytes, Nanos, Sectors};
 use serde::Serialize;
@@ -44,6 +46,8 @@ pub struct Serve {
     pub allowed: Allowed,
     /// How files and devices are read and written.
     pub io: Io,
+    /// By which ways drives are told to give up early.
+    pub fast_fail: FastFail,
     /// Which code does the arithmetic: the fastest of this processor if nothing else is asked for.
     pub kernel: Option<Kernel>,
     /// A program that is run for each event.
@@ -207,6 +211,7 @@ pub fn serve(ask: &Serve, stop: &Stop, audience: Audience<'_>) -> Result<(), App
         order: ask.order,
         bound: BOUND,
         io: ask.io,
+        fast_fail: ask.fast_fail,
         kernel,
         seed: ask.seed,
         patience: patience(ask.lost_after),

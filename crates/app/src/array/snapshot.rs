@@ -71,7 +71,8 @@ pub(super) mod tests {
     use levelhead_array::{HostOrder, Patience, Policy};
     use levelhead_erasure::Kernel;
     use levelhead_host::{
-        AssembleOptions, Bound, CreateOptions, Io, MemberSpec, ServeOptions, assemble, create,
+        AssembleOptions, Bound, CreateOptions, FastFail, Io, MemberSpec, ServeOptions, assemble,
+        create,
     };
     use levelhead_units::Sectors;
     use tempfile::TempDir;
@@ -98,6 +99,7 @@ pub(super) mod tests {
             patience: Patience::DEFAULT,
             on_event: None,
             verify: None,
+            fast_fail: FastFail::Command,
         };
         assemble(&members, AssembleOptions::default()).unwrap().serve(options).unwrap()
     }

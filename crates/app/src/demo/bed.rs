@@ -8,7 +8,7 @@ use levelhead_block::{BlockService, Buf, Durability, Request};
 use levelhead_drive::{Profile, QUEUE_DEPTH_MAX};
 use levelhead_erasure::Kernel;
 use levelhead_host::{
-    ArrayHandle, AssembleOptions, Assembled, Bound, CreateOptions, Io, MemberSpec, Model,
+    ArrayHandle, AssembleOptions, Assembled, Bound, CreateOptions, FastFail, Io, MemberSpec, Model,
     ServeOptions, assemble, create,
 };
 use levelhead_lab::WorldSettings;
@@ -212,6 +212,7 @@ impl Bed {
             patience: Patience::DEFAULT,
             on_event: None,
             verify: None,
+            fast_fail: FastFail::Command,
         };
         open(members)?.serve(options).map_err(AppError::trouble)
     }

@@ -15,7 +15,7 @@ use levelhead_app::array::{
 use levelhead_app::{AppError, Stop};
 use levelhead_array::{HostOrder, Policy, Spec, VerifySettings, VerifyWrites};
 use levelhead_erasure::Kernel;
-use levelhead_host::{CreateOptions, Io};
+use levelhead_host::{CreateOptions, FastFail, Io};
 use levelhead_metrics::Address;
 use levelhead_units::{Bytes, Nanos};
 
@@ -186,6 +186,12 @@ pub(crate) struct ServeArgs {
     /// array's own thread, at once; all others by io_uring where the kernel has it)
     #[arg(long, env = "LEVELHEAD_IO", hide_env_values = true, default_value = "best")]
     io: Io,
+    /// By which ways drives are told to give up early: command (command duration limits and limited retry), or erc: SATA
+    /// drives without those, with root's rights, are given a read limit of 0.1 s while redundancy stands in for them
+    /// (smartctl -l scterc). It holds for all of a drive; its own is put back for reads with retries, when no drive
+    /// is left to lose, at the end, and at the next start after a crash
+    #[arg(long, value_name = "WAYS", default_value = "command")]
+    fast_fail: FastFail,
     /// Which code computes redundancy: naive, portable, avx2, avx2-gfni or avx512-gfni; the fastest
     /// of this processor if not given
     #[arg(long, env = "LEVELHEAD_KERNEL", hide_env_values = true)]
@@ -482,6 +488,7 @@ fn run_serve(args: ServeArgs, output: Output) -> Result<(), AppError> {
         order: args.host_order,
         allowed: args.allowed.allowed(),
         io: args.io,
+        fast_fail: args.fast_fail,
         on_event: args.on_event,
         kernel: args.kernel,
         seed: args.seed,

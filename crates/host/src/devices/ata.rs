@@ -1,9 +1,10 @@
-//! ATA drives behind SCSI: `ATA PASS-THROUGH (16)`, the limit on error recovery (SCT ERC), and the
+//! ATA drives behind SCSI: `ATA PASS-THROUGH (16)`, the limits of error recovery (SCT ERC), and the
 //! device statistics of GP log 04h.
 //!
 //! ```text
-//!   ERC     IDENTIFY DEVICE word 206 says whether there is one; then a key sector with the question
-//!           goes to log E0h, and the time comes back in the registers: count and LBA, in 100 ms
+//!   ERC     IDENTIFY DEVICE word 206 says whether there are any; then a key sector with the question
+//!           goes to log E0h, and the time comes back in the registers: count and LBA, in 100 ms.
+//!           A limit is set by such a sector, too, each of the two on its own, until the drive loses power
 //!   statistics, one page of 512 bytes:   0..2  revision   2  page number   8.. values of 8 bytes,
 //!           little-endian, whose last byte says whether the drive has them (80h) and whether they
 //!           are valid now (40h)
@@ -119,26 +120,62 @@ fn read_log(log: u8, page: u8) -> [u8; 16] {
     )
 }
 
-/// `SMART WRITE LOG` that brings an SCT question.
+/// `SMART WRITE LOG` that brings an SCT command.
 fn sct_question() -> [u8; 16] {
     let (feature, lba) = (SMART_WRITE_LOG.into(), u64::from(LOG_SCT) | 0x00C2_4F00);
     passthrough(Protocol::Out, Registers { command: SMART, feature, count: 1, lba })
 }
 
-/// Which of the two times is asked for.
-#[derive(Clone, Copy)]
-enum Timer {
+/// Which of the two times is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timer {
     Read = 1,
     Write = 2,
 }
 
-/// The key sector that asks for a timer: action 3, function 2.
-fn sct_key(timer: Timer) -> [u8; PAGE_LEN] {
+/// The key sector with these words.
+fn key_sector(words: [u16; 4]) -> [u8; PAGE_LEN] {
     let mut key = [0; PAGE_LEN];
-    for (word, value) in [3_u16, 2, timer as u16].into_iter().enumerate() {
+    for (word, value) in words.into_iter().enumerate() {
         key[2 * word..][..2].copy_from_slice(&value.to_le_bytes());
     }
     key
+}
+
+/// The key sector that asks for a timer: action 3, function 2.
+fn sct_key(timer: Timer) -> [u8; PAGE_LEN] {
+    key_sector([3, 2, timer as u16, 0])
+}
+
+/// The key sector that sets a timer until the drive loses power: action 3, function 1.
+fn sct_set_key(timer: Timer, tenths: u16) -> [u8; PAGE_LEN] {
+    key_sector([3, 1, timer as u16, tenths])
+}
+
+/// A limit as a drive counts it; 0 for none. Nothing where it is no whole number of tenths of a second that fits.
+pub(crate) fn in_tenths(limit: Option<Nanos>) -> Option<u16> {
+    const TENTH: u64 = Nanos::from_millis(100).get();
+    let Some(limit) = limit else { return Some(0) };
+    let tenths = limit.get().is_multiple_of(TENTH).then_some(limit.get() / TENTH);
+    tenths.and_then(|tenths| u16::try_from(tenths).ok()).filter(|&tenths| tenths > 0)
+}
+
+/// The limit of so many tenths of a second.
+pub(crate) fn of_tenths(tenths: u16) -> Option<Nanos> {
+    (tenths > 0).then(|| Nanos::from_millis(100) * u64::from(tenths))
+}
+
+/// Sets one of a drive's limits until it loses power. That it says so does not mean that it has: it has to be asked.
+///
+/// Panics if the limit is not one that [`in_tenths`] takes.
+pub(crate) fn set_timer(device: &dyn Access, timer: Timer, limit: Option<Nanos>) -> Fact<()> {
+    let tenths = in_tenths(limit).expect("a drive has said this limit itself");
+    let key = sct_set_key(timer, tenths);
+    let answer = device.scsi(&sct_question(), Data::Out(&key)).map_err(|error| refusal(&error))?;
+    match returned(&answer.sense) {
+        Some(_) => Ok(()),
+        None => scsi::check(&answer),
+    }
 }
 
 /// Asks a drive how long it may try.
@@ -147,8 +184,13 @@ pub(crate) fn ask_error_recovery(device: &dyn Access) -> Fact<Option<ErrorRecove
     if !has_error_recovery(&words) {
         return Ok(None);
     }
+    ask_timers(device).map(Some)
+}
+
+/// The same of a drive that has limits.
+pub(crate) fn ask_timers(device: &dyn Access) -> Fact<ErrorRecovery> {
     let read = ask_timer(device, Timer::Read)?;
-    Ok(Some(ErrorRecovery { read, write: ask_timer(device, Timer::Write)? }))
+    Ok(ErrorRecovery { read, write: ask_timer(device, Timer::Write)? })
 }
 
 fn ask_timer(device: &dyn Access, timer: Timer) -> Fact<Option<Nanos>> {
@@ -158,12 +200,12 @@ fn ask_timer(device: &dyn Access, timer: Timer) -> Fact<Option<Nanos>> {
         scsi::check(&answer)?;
         return Err("the adapter gave no registers back".to_owned());
     };
-    let tenths = u64::from(count) | (u64::from(lba) << 8);
+    let tenths = u16::from_le_bytes([count, lba]);
     // What was sent comes back where an adapter only pretends.
-    if tenths == u64::from(LOG_SCT) << 8 | 1 {
+    if tenths == u16::from(LOG_SCT) << 8 | 1 {
         return Err("the adapter gave the registers back as they were sent".to_owned());
     }
-    Ok((tenths > 0).then(|| Nanos::from_millis(100) * tenths))
+    Ok(of_tenths(tenths))
 }
 
 /// Words 206, bits 0 and 3, of `IDENTIFY DEVICE`: whether the drive has SCT, and ERC in it.
@@ -263,6 +305,36 @@ pub(crate) mod tests {
         let key = sct_key(Timer::Write);
         assert_eq!(key[..6], [3, 0, 2, 0, 2, 0]);
         assert!(key[6..].iter().all(|&byte| byte == 0));
+        let key = sct_set_key(Timer::Read, 0x0123);
+        assert_eq!(key[..8], [3, 0, 1, 0, 1, 0, 0x23, 1]);
+        assert!(key[8..].iter().all(|&byte| byte == 0));
+    }
+
+    #[test]
+    fn limits_are_whole_tenths_of_a_second() {
+        for tenths in [0, 1, 70, u16::MAX] {
+            assert_eq!(in_tenths(of_tenths(tenths)), Some(tenths));
+        }
+        for limit in [Nanos::ZERO, Nanos::from_millis(150), Nanos::from_millis(100) * 0x1_0000] {
+            assert_eq!(in_tenths(Some(limit)), None, "{limit:?}");
+        }
+    }
+
+    #[test]
+    fn limit_is_set_where_the_drive_or_its_adapter_says_so() {
+        let set = |sense: &[u8]| set_timer(&drive(0b1001, sense), Timer::Read, of_tenths(1));
+        assert_eq!(set(&registers(1, 0, 0x50)), Ok(()));
+        assert_eq!(
+            set(&registers(1, 0, 0x51)),
+            Err("the drive answered with sense 1h/00h/1Dh".into())
+        );
+        assert_eq!(
+            set(&[0x72, 5, 0x24, 0, 0, 0, 0, 0]),
+            Err("the drive does not know the question".into())
+        );
+        // An adapter that gives no registers back.
+        let good = FakeDevice::default().page(&sct_question(), &[]);
+        assert_eq!(set_timer(&good, Timer::Read, of_tenths(1)), Ok(()));
     }
 
     fn drive(word_206: u8, sense: &[u8]) -> FakeDevice {

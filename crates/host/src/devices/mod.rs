@@ -11,12 +11,13 @@
 //!   probe     all of it as a report: what was found, what is unknown and why
 //!   ways      how reads that are no ordinary ones reach a drive, for the members
 //!   forced    reads from the medium of SCSI and SATA disks, for the members
+//!   erc       a short limit of error recovery of SATA disks, for the members
 //!   counters  two readings of a page --> Health;  poller: a thread that takes the readings
 //! ```
 //!
 //! # Invariants
 //!
-//! - D1. Nothing here writes to a medium or changes a setting. (Asking for SCT ERC sends the drive a
+//! - D1. Nothing here writes to a medium, and only `erc` changes a setting. (Asking for SCT ERC sends the drive a
 //!   question as the data of a command; that is how the standard has it.)
 //! - D2. A parser takes any bytes: what is cut off or makes no sense gives nothing, never a panic.
 //! - D3. What is not known is never guessed: it is `Err` with the reason.
@@ -30,6 +31,7 @@ pub(crate) mod ata;
 pub(crate) mod cdl;
 pub(crate) mod counters;
 mod driver;
+pub(crate) mod erc;
 pub(crate) mod forced;
 pub(crate) mod log;
 pub(crate) mod nvme;

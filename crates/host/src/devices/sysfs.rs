@@ -6,6 +6,7 @@
 //! ```
 
 use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use levelhead_units::Bytes;
@@ -85,6 +86,16 @@ impl Sysfs {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok(Disk { folder, own, name, is_part })
     }
+
+    /// The disk at `path`, if a block device is there.
+    pub(crate) fn disk_at(&self, path: &Path) -> Fact<Disk> {
+        let metadata = path.metadata().map_err(|error| error.to_string())?;
+        if !metadata.file_type().is_block_device() {
+            return Err("it is a file".to_owned());
+        }
+        let number = metadata.rdev();
+        self.disk((rustix::fs::major(number), rustix::fs::minor(number)))
+    }
 }
 
 impl Disk {
@@ -157,6 +168,14 @@ impl Disk {
             Ok(vendor) if self.bus() == Bus::Scsi => format!("{vendor} {model}"),
             Ok(_) | Err(_) => model,
         })
+    }
+
+    /// What tells it from every other drive, wherever it is plugged in.
+    pub(crate) fn lasting_name(&self) -> Fact<String> {
+        self.text("device/wwid")
+            .ok()
+            .filter(|name| !name.is_empty())
+            .ok_or_else(|| "the kernel has no lasting name for it (device/wwid)".to_owned())
     }
 
     /// The scheduler in use, which stands in brackets among those there are.

@@ -1,13 +1,15 @@
 //! How reads reach a drive that are no ordinary ones, those that are to give up early and those that are to come from the
 //! medium: what was found at the start, and whether the kernel still takes it.
 //!
+//! A short limit of error recovery holds for all reads of a drive, so there it is those with retries that are no ordinary
+//! ones: each has a [`Pass`](super::erc::Pass).
+//!
 //! A way that the kernel or the drive refuses at the first read is not used again, and the read is
 //! repeated without it: whatever is found here, reads work.
 
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +19,7 @@ use levelhead_block::{Buf, Effort};
 use levelhead_units::{Lba, Sectors};
 
 use super::cdl::{self, Pass, ReadLimit};
+use super::erc::{self, DriveLimit, FastFail};
 use super::forced::{Blocks, Forced};
 use super::nvme::{self, Namespace, Queue, Wanted};
 use super::sysfs::{Bus, Disk, LimitsState, Sysfs};
@@ -47,6 +50,8 @@ enum Way {
     Limits { limits: Vec<ReadLimit>, pass: Pass },
     /// Reads past the block layer with limited retry, through this device.
     LimitedRetry { namespace: Namespace, device: File },
+    /// A short limit of error recovery, for all reads.
+    DriveLimit(DriveLimit),
 }
 
 /// What goes with one read.
@@ -85,9 +90,15 @@ impl ReadWays {
         Way::LimitedRetry { namespace, device }.into()
     }
 
+    /// A drive with a limit of error recovery that a test makes up.
+    #[cfg(test)]
+    pub(crate) fn with_drive_limit(limit: DriveLimit) -> Self {
+        Way::DriveLimit(limit).into()
+    }
+
     /// What an open drive offers, by what the kernel and the drive itself say now.
-    pub(crate) fn find(path: &Path, medium: &Medium) -> Self {
-        let disk = disk_at(path, &Sysfs::new());
+    pub(crate) fn find(path: &Path, medium: &Medium, fast_fail: FastFail) -> Self {
+        let disk = Sysfs::new().disk_at(path);
         let forced = disk.as_ref().ok().and_then(|disk| {
             let device = Driver::open_to_read(path).ok()?;
             Forced::find(disk, Box::new(device), medium).ok()
@@ -95,7 +106,15 @@ impl ReadWays {
         let found = disk.and_then(|disk| match disk.bus() {
             Bus::Scsi | Bus::Ata => {
                 let device = open(path)?;
-                find_limits(&disk, &device)
+                let limits = find_limits(&disk, &device);
+                match fast_fail {
+                    FastFail::Command => limits,
+                    // Better one command's limit than the drive's.
+                    FastFail::Erc => limits.or_else(|no_limits| {
+                        let found = DriveLimit::find(&disk, path);
+                        found.map(Way::DriveLimit).map_err(|why| format!("{no_limits}; {why}"))
+                    }),
+                }
             }
             Bus::Nvme => {
                 let (_, name) = disk.namespace()?;
@@ -124,10 +143,8 @@ impl ReadWays {
                 (Way::LimitedRetry { namespace, .. }, _) => {
                     Hint::Past(*namespace, Wanted::FromMedium)
                 }
-                (Way::None(_) | Way::Emulated | Way::Limits { .. }, Some(forced)) => {
-                    Hint::Forced(forced.blocks())
-                }
-                (Way::None(_) | Way::Emulated | Way::Limits { .. }, None) => Hint::None,
+                (_, Some(forced)) => Hint::Forced(forced.blocks()),
+                (_, None) => Hint::None,
             };
         }
         if effort.is_full() || self.is_refused.load(Ordering::Relaxed) {
@@ -138,6 +155,24 @@ impl ReadWays {
             Way::Limits { limits, pass } => cdl::choose(limits, *pass, effort)
                 .map_or(Hint::None, |number| Hint::Priority(cdl::priority(number))),
             Way::LimitedRetry { namespace, .. } => Hint::Past(*namespace, Wanted::LimitedRetry),
+            Way::DriveLimit(limit) => {
+                limit.gate().note_fast();
+                Hint::None
+            }
+        }
+    }
+
+    /// What a read of this effort must have for as long as it is inside; nothing where it needs none.
+    pub(crate) fn pass(&self, effort: Effort) -> Option<erc::Pass> {
+        let limit = self.drive_limit().filter(|_| effort.is_full())?;
+        Some(limit.gate().enter())
+    }
+
+    /// The drive's limit of error recovery, where that is changed.
+    pub(crate) fn drive_limit(&self) -> Option<&DriveLimit> {
+        match &self.way {
+            Way::DriveLimit(limit) => Some(limit),
+            Way::None(_) | Way::Emulated | Way::Limits { .. } | Way::LimitedRetry { .. } => None,
         }
     }
 
@@ -145,7 +180,7 @@ impl ReadWays {
     pub(crate) fn device(&self) -> Option<&File> {
         match &self.way {
             Way::LimitedRetry { device, .. } => Some(device),
-            Way::None(_) | Way::Emulated | Way::Limits { .. } => None,
+            Way::None(_) | Way::Emulated | Way::Limits { .. } | Way::DriveLimit(_) => None,
         }
     }
 
@@ -160,7 +195,7 @@ impl ReadWays {
             (Way::Emulated, _) => Promise::Medium,
             _ if self.is_medium_refused() => Promise::Interface,
             (Way::LimitedRetry { .. }, _) | (_, Some(_)) => Promise::Medium,
-            (Way::None(_) | Way::Limits { .. }, None) => Promise::Interface,
+            (Way::None(_) | Way::Limits { .. } | Way::DriveLimit(_), None) => Promise::Interface,
         }
     }
 
@@ -199,6 +234,10 @@ impl ReadWays {
                 let nsid = namespace.nsid;
                 (FastFailPath::LimitedRetry, format!("namespace {nsid}"))
             }
+            Way::DriveLimit(limit) => match limit.state() {
+                Ok(detail) => (FastFailPath::ErrorRecovery, detail),
+                Err(why) => (FastFailPath::None, why),
+            },
         };
         FastFailState { path, detail }
     }
@@ -235,6 +274,8 @@ pub enum FastFailPath {
     DurationLimits,
     /// Limited retry of NVMe.
     LimitedRetry,
+    /// A short limit of error recovery, for the whole drive.
+    ErrorRecovery,
 }
 
 impl fmt::Display for FastFailPath {
@@ -244,18 +285,9 @@ impl fmt::Display for FastFailPath {
             Self::Emulated => "emulated",
             Self::DurationLimits => "duration-limits",
             Self::LimitedRetry => "nvme-limited-retry",
+            Self::ErrorRecovery => "error-recovery",
         })
     }
-}
-
-/// The disk at `path`, if a block device is there.
-pub(crate) fn disk_at(path: &Path, sysfs: &Sysfs) -> Fact<Disk> {
-    let metadata = path.metadata().map_err(|error| error.to_string())?;
-    if !metadata.file_type().is_block_device() {
-        return Err("it is a file".to_owned());
-    }
-    let number = metadata.rdev();
-    sysfs.disk((rustix::fs::major(number), rustix::fs::minor(number)))
 }
 
 fn open(path: &Path) -> Fact<Driver> {

@@ -29,8 +29,10 @@ fn close(engine: Engine) {
 impl Engine {
     /// Closes the drives, and tells those who wanted it.
     pub(super) fn end(mut self, ending: Ending) -> Rest {
+        let left = self.end_short_limits();
         let result = match ending {
-            Ending::Clean => Ok(()),
+            Ending::Clean if left.is_empty() => Ok(()),
+            Ending::Clean => Err(HostError::new("the array was stopped in good order")),
             Ending::Failed => Err(HostError::new(format!(
                 "more drives are lost than the array survives: {}",
                 self.parts.array.lost()
@@ -40,6 +42,11 @@ impl Engine {
                  stopped in good order"
             ))),
         };
+        let tell_left = |error: HostError| {
+            let sentences = left.iter().map(|sentence| format!("; {sentence}"));
+            HostError::new(format!("{error}{}", sentences.collect::<String>()))
+        };
+        let result = result.map_err(tell_left);
         let stopping = std::mem::take(&mut self.stopping);
         let rest = self.parts.own.rest();
         close(self); // The operator who is told may open the drives at once.

@@ -25,6 +25,7 @@ use super::*;
 use crate::assemble::assemble;
 use crate::backend::Io;
 use crate::create::{CreateOptions, create};
+use crate::devices::erc::FastFail;
 use crate::gate::Bound;
 use crate::service::{ArrayHandle, ServeOptions};
 use crate::starting::AssembleOptions;
@@ -67,6 +68,7 @@ impl Shelf {
             patience: Patience::DEFAULT,
             on_event: None,
             verify: None,
+            fast_fail: FastFail::Command,
         };
         assemble(&self.members, AssembleOptions::default()).unwrap().serve(options).unwrap()
     }

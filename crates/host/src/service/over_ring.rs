@@ -60,6 +60,7 @@ fn bench(folder: TempDir, io: Io) -> Option<Bench> {
         patience: Patience { silent: Nanos::from_secs(1), lost: Nanos::from_secs(2) },
         on_event: None,
         verify: None,
+        fast_fail: FastFail::Command,
     };
     let array = assembled.serve_over(options, &Doubles { kernel: &kernel, ..Doubles::NONE });
     Some(Bench { folder, array: array.unwrap(), strings })

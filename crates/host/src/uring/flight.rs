@@ -5,8 +5,8 @@
 //!            +-------+                     +-------+
 //!            v       |                     v       |
 //!   write: Transfer -+-> [Sync] -> end    Read ----+-> end: all there, or how far it came
-//!                                          |
-//!                                          +-- full effort, failed --> Search: half of it, ..
+//!                                          ^ |
+//!         the drive's own limit: [Recover]-+ +-- full effort, failed --> Search: half of it, ..
 //! ```
 //!
 //! A durable write says so itself where that is taken, and ends without a sync: see
@@ -17,6 +17,8 @@
 //! - F1. What a failed step means, the table in [`errno`](crate::errno) says.
 //! - F2. A hint that was refused is never the reason why a read fails: it is repeated without.
 //! - F3. A flight never waits: whatever it needs is a step, so other commands go on meanwhile.
+//! - F4. What a read with retries does not give while the drive's limit may be short is refused, and never damaged: the array asks
+//!   again ([`erc`](crate::devices::erc), EC3).
 
 use std::io;
 use std::sync::Arc;
@@ -29,6 +31,7 @@ use levelhead_units::SECTOR_SIZE;
 use rustix::io::Errno;
 
 use super::Under;
+use crate::devices::erc::{Pass, Recovered};
 use crate::devices::forced::Blocks;
 use crate::devices::nvme::{Namespace, ReadEnd, Wanted, read_end};
 use crate::devices::ways::Hint;
@@ -48,6 +51,10 @@ pub(crate) struct Flight {
     moved: usize,
     hint: Hint,
     safety: Safety,
+    /// What a read with retries must have where the drive's limit is changed; kept until the end.
+    _pass: Option<Pass>,
+    /// Which limit it goes under.
+    recovered: Recovered,
     /// How often the present step was started again.
     again: u32,
     /// Why a part of it could not be read, for people.
@@ -56,6 +63,8 @@ pub(crate) struct Flight {
 
 #[derive(Debug)]
 enum Stage {
+    /// The drive's own limit of error recovery is waited for.
+    Recover,
     /// Bytes move, from the first to the last.
     Transfer,
     /// What was written is made safe.
@@ -88,6 +97,8 @@ pub(super) enum Step<'a> {
     Write { offset: u64, pieces: &'a [Piece], skip: usize, durability: Durability },
     /// Make what was written safe.
     Sync,
+    /// Have the drive's own limit of error recovery put back.
+    Recover,
 }
 
 /// How a command stands.
@@ -117,10 +128,14 @@ impl End {
 impl Flight {
     /// A request for a drive.
     pub(super) fn new(request: Request, under: Arc<Under>) -> Self {
+        let mut pass = None;
         let (stage, hint, safety) = match request.command {
             Command::Flush => (Stage::Sync, Hint::None, Safety::None),
             Command::Read { effort, .. } => {
-                (Stage::Transfer, under.ways.hint(effort), Safety::None)
+                pass = under.ways.pass(effort);
+                let must_wait = pass.as_ref().is_some_and(|pass| pass.must_wait);
+                let stage = if must_wait { Stage::Recover } else { Stage::Transfer };
+                (stage, under.ways.hint(effort), Safety::None)
             }
             Command::Write { durability, .. } => {
                 let safety = match durability {
@@ -134,7 +149,10 @@ impl Flight {
                 panic!("{command:?} was to be prepared")
             }
         };
-        Self { request, under, stage, moved: 0, hint, safety, again: 0, failure: None }
+        let recovered = Recovered::Own;
+        let (moved, again, failure) = (0, 0, None);
+        let _pass = pass;
+        Self { request, under, stage, moved, hint, safety, _pass, recovered, again, failure }
     }
 
     /// The drive.
@@ -147,6 +165,7 @@ impl Flight {
         let Self { request, stage, moved, hint, safety, .. } = self;
         let moved = *moved;
         let part = match stage {
+            Stage::Recover => return Step::Recover,
             Stage::Sync => return Step::Sync,
             Stage::Transfer => None,
             Stage::Search(search) => search.part(),
@@ -189,6 +208,11 @@ impl Flight {
     /// The kernel is through with the step: bytes that were moved or, past the block layer, the
     /// drive's status; below zero an error.
     pub(super) fn advance(&mut self, result: i32) -> Progress {
+        if let Stage::Recover = self.stage {
+            self.recovered = if result < 0 { Recovered::Perhaps } else { Recovered::Own };
+            self.stage = Stage::Transfer;
+            return Progress::GoesOn;
+        }
         let Ok(result) = u32::try_from(result) else {
             return self.fail(Errno::from_raw_os_error(result.wrapping_neg()));
         };
@@ -294,15 +318,18 @@ impl Flight {
         let Command::Read { extent, effort } = self.request.command else {
             unreachable!("only reads have a part that fails")
         };
+        if effort.is_full() && self.recovered == Recovered::Perhaps {
+            return End::because(Outcome::Refused, error); // F4
+        }
         let left = (self.moved / SECTOR_SIZE) as u32..extent.sectors.get() as u32;
         match (&mut self.stage, effort) {
             (Stage::Search(search), _) => search.handle_failed(),
-            (Stage::Transfer | Stage::Sync, Effort::Fast | Effort::Limited(_)) => {
+            (Stage::Recover | Stage::Transfer | Stage::Sync, Effort::Fast | Effort::Limited(_)) => {
                 let (unknown, damaged) = (left.collect(), SectorSet::EMPTY);
                 return End::because(Outcome::Done { unknown, damaged }, error);
             }
             // Which sectors it was, the drive has not said.
-            (Stage::Transfer | Stage::Sync, Effort::Full | Effort::Medium) => {
+            (Stage::Recover | Stage::Transfer | Stage::Sync, Effort::Full | Effort::Medium) => {
                 self.stage = Stage::Search(Search::new(left));
             }
         }
@@ -326,7 +353,7 @@ impl Flight {
     fn len(&self) -> usize {
         let part = match &self.stage {
             Stage::Search(search) => search.part(),
-            Stage::Transfer | Stage::Sync => None,
+            Stage::Recover | Stage::Transfer | Stage::Sync => None,
         };
         part.map_or(self.request.command.payload().as_usize(), |part| part.len()) * SECTOR_SIZE
     }
@@ -348,11 +375,13 @@ impl Flight {
                 search.handle_read();
                 self.search_on()
             }
-            (Stage::Transfer | Stage::Sync, Safety::Sync) => {
+            (Stage::Recover | Stage::Transfer | Stage::Sync, Safety::Sync) => {
                 self.stage = Stage::Sync;
                 Progress::GoesOn
             }
-            (Stage::Transfer | Stage::Sync, Safety::None | Safety::Itself) => End::GOOD,
+            (Stage::Recover | Stage::Transfer | Stage::Sync, Safety::None | Safety::Itself) => {
+                End::GOOD
+            }
         }
     }
 

@@ -5,6 +5,9 @@
 //!   ring --- order ---> helper of the disk: SG_IO --- record of its end ---> pipe, which the ring reads
 //! ```
 //!
+//! A disk whose limit of error recovery is changed has a thread of its own for that
+//! ([`erc`](crate::devices::erc)), which writes to the same pipe.
+//!
 //! # Invariants
 //!
 //! - H1. A disk has at most its window of orders, so no channel grows, and the pipe takes a record of each.
@@ -17,14 +20,20 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 
+use rustix::io::Errno;
+
 use super::Under;
+use crate::devices::erc::{DriveLimit, Recovered, Waiting};
 use crate::devices::forced::Forced;
 
 /// Bytes of a record: the step's name and its result.
 pub(super) const RECORD_LEN: usize = 16;
 
 /// See the module.
-pub(super) struct Helpers(BTreeMap<RawFd, Sender<Order>>);
+pub(super) struct Helpers {
+    by_drive: BTreeMap<RawFd, Sender<Order>>,
+    pipe: Arc<PipeWriter>,
+}
 
 /// A read.
 struct Order {
@@ -41,23 +50,27 @@ impl Helpers {
     /// The helpers of these drives and the pipe that they write to; nothing if none needs one. A drive for
     /// which no thread is to be had does without such reads.
     pub(super) fn start(drives: &[Arc<Under>]) -> io::Result<Option<(Self, PipeReader)>> {
-        if drives.iter().all(|under| under.ways.forced().is_none()) {
+        let needs_one = |under: &Arc<Under>| {
+            under.ways.forced().is_some() || under.ways.drive_limit().is_some()
+        };
+        if !drives.iter().any(needs_one) {
             return Ok(None);
         }
         let (reader, pipe) = io::pipe()?;
-        let mut helpers = BTreeMap::new();
+        let pipe = Arc::new(pipe);
+        let mut by_drive = BTreeMap::new();
         for under in drives {
             let Some(forced) = under.ways.forced().map(Arc::clone) else { continue };
             let (sender, orders) = mpsc::channel();
-            let pipe = pipe.try_clone()?;
+            let pipe = Arc::clone(&pipe);
             // Not the drive itself: no other program may have that for as long as it is open.
-            let work = move || work(&orders, &forced, pipe);
+            let work = move || work(&orders, &forced, &pipe);
             match std::thread::Builder::new().name("medium".into()).spawn(work) {
-                Ok(_) => drop(helpers.insert(under.medium.raw_fd(), sender)),
+                Ok(_) => drop(by_drive.insert(under.medium.raw_fd(), sender)),
                 Err(_) => under.ways.refuse_medium(),
             }
         }
-        Ok(Some((Self(helpers), reader)))
+        Ok(Some((Self { by_drive, pipe }, reader)))
     }
 
     /// Has the room filled from this byte of the drive on.
@@ -66,9 +79,22 @@ impl Helpers {
     ///
     /// U1: the room is neither moved nor freed nor looked at until the step has ended.
     pub(super) unsafe fn send(&self, drive: RawFd, name: u64, offset: u64, room: &mut [u8]) {
-        let helper = self.0.get(&drive).expect("without a helper there are no such reads");
+        let helper = self.by_drive.get(&drive).expect("without a helper there are no such reads");
         let order = Order { name, offset, start: room.as_mut_ptr(), len: room.len() };
         assert!(helper.send(order).is_ok(), "a helper lives as long as the ring that it writes to");
+    }
+
+    /// Has a drive's own limit of error recovery put back. The step's result is below zero where that is not certain.
+    pub(super) fn recover(&self, limit: &DriveLimit, name: u64) {
+        let pipe = Arc::clone(&self.pipe);
+        limit.wait(Waiting::new(move |recovered| {
+            let result = match recovered {
+                Recovered::Own => 0,
+                Recovered::Perhaps => -Errno::IO.raw_os_error(),
+            };
+            // A ring that is gone needs no end.
+            drop(tell(&pipe, name, result));
+        }));
     }
 
     /// The steps that have ended, with their results, in what a pipe gave.
@@ -80,7 +106,13 @@ impl Helpers {
     }
 }
 
-fn work(orders: &Receiver<Order>, forced: &Forced, mut pipe: PipeWriter) {
+/// Tells the ring of the end of a step (H2).
+fn tell(mut pipe: &PipeWriter, name: u64, result: i32) -> io::Result<()> {
+    let record = u128::from(name) | u128::from(result as u32) << 64;
+    pipe.write_all(&record.to_ne_bytes())
+}
+
+fn work(orders: &Receiver<Order>, forced: &Forced, pipe: &PipeWriter) {
     while let Ok(Order { name, offset, start, len }) = orders.recv() {
         // SAFETY: U1: it is the flight's memory, and the flight waits for the record.
         let room = unsafe { std::slice::from_raw_parts_mut(start, len) };
@@ -88,8 +120,7 @@ fn work(orders: &Receiver<Order>, forced: &Forced, mut pipe: PipeWriter) {
             Ok(len) => i32::try_from(len).expect("a read has less than 2 GiB"),
             Err(errno) => -errno.raw_os_error(),
         };
-        let record = u128::from(name) | u128::from(result as u32) << 64;
-        if pipe.write_all(&record.to_ne_bytes()).is_err() {
+        if tell(pipe, name, result).is_err() {
             return; // The ring is gone.
         }
     }
@@ -103,7 +134,6 @@ mod tests {
     use levelhead_array::Promise;
     use levelhead_block::{BlockService, Effort, Outcome, Reply, Request};
     use levelhead_units::{Extent, Lba, SECTOR_SIZE, Sectors};
-    use rustix::io::Errno;
     use tempfile::TempDir;
 
     use super::*;

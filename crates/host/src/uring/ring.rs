@@ -3,7 +3,8 @@
 //!
 //! Reads past the block layer need entries of twice the size, so a ring has them or it has not.
 //!
-//! A SCSI command is handed to a thread of [`helpers`](super::helpers), and its end comes through a pipe.
+//! A SCSI command is handed to a thread of [`helpers`](super::helpers) or of a drive's limit of error recovery, and its end
+//! comes through a pipe.
 //!
 //! # Steps that wait
 //!
@@ -329,6 +330,11 @@ impl<D: Door> Kernel for Ring<D> {
                 let (helpers, _) = self.helped.as_ref().expect("a drive with such reads has one");
                 // SAFETY: U1, as the caller sees to it.
                 return unsafe { helpers.send(fd.0, name, offset, room) };
+            }
+            Step::Recover => {
+                let (helpers, _) = self.helped.as_ref().expect("a drive with a limit has one");
+                let limit = flight.under().ways.drive_limit();
+                return helpers.recover(limit.expect("only reads of such a drive wait"), name);
             }
             Step::PastRead { namespace, wanted, offset, room } => {
                 let command =

@@ -22,6 +22,7 @@ use super::flight::{Flight, Step};
 use super::ring::Event;
 use super::*;
 use crate::devices::cdl::{Expiry, Limit, Pass, ReadLimit};
+use crate::devices::erc::tests::{MadeUp, Manner};
 use crate::devices::fake::FakeDevice;
 use crate::devices::forced::{Blocks, Forced};
 use crate::devices::nvme::{
@@ -40,6 +41,7 @@ enum Seen {
     Forced { sector: u64, sectors: u64 },
     Write { sector: u64, skip: usize, durability: Durability },
     Sync,
+    Recover,
 }
 
 /// How the next step ends.
@@ -110,6 +112,7 @@ impl Kernel for FakeKernel {
                 (seen, self.end(len - skip, false, 0..0).1)
             }
             Step::Sync => (Seen::Sync, self.end(0, false, 0..0).1),
+            Step::Recover => (Seen::Recover, self.end(0, false, 0..0).1),
         };
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
         self.ended.push_back(Event::Ended { name, result });
@@ -243,6 +246,37 @@ fn effort_chooses_the_limit() {
         let (seen, outcome, _) = read(ReadWays::none("a file"), effort, &[]);
         assert_eq!((seen, outcome), (vec![plain(8, 4)], Outcome::GOOD), "{effort:?}");
     }
+}
+
+/// EC3, F4. What the drive itself holds back is asked for again, and not held against it.
+#[test]
+fn read_with_retries_waits_for_the_drives_own_limit_and_damages_nothing_without_it() {
+    let short = || ReadWays::with_drive_limit(MadeUp::new(Manner::Accepts).short_limit());
+    let (io, whole) = (End::Errno(Errno::IO), End::Whole);
+    let read = |effort, script: &[End]| {
+        let (seen, outcome, _) = read(short(), effort, script);
+        (seen, outcome)
+    };
+    let first = |seen: Vec<Seen>| seen[..2].to_vec();
+    let waited = vec![Seen::Recover, plain(8, 4)];
+    for effort in [Effort::Full, Effort::Medium] {
+        assert_eq!(read(effort, &[whole]), (waited.clone(), Outcome::GOOD));
+        let damaged =
+            Outcome::Done { unknown: SectorSet::EMPTY, damaged: [0].into_iter().collect() };
+        // Halves: the first one fails, and of that its first sector.
+        let (seen, outcome) = read(effort, &[whole, io, io, io, whole, whole]);
+        assert_eq!((first(seen), outcome), (waited.clone(), damaged), "{effort:?}");
+        // Its own limit is not back: what it gives counts, and what it does not give counts for nothing.
+        assert_eq!(read(effort, &[io, whole]), (waited.clone(), Outcome::GOOD), "{effort:?}");
+        assert_eq!(read(effort, &[io, io]), (waited.clone(), Outcome::Refused), "{effort:?}");
+    }
+    for effort in [Effort::Fast, LIMITED] {
+        assert_eq!(read(effort, &[whole]), (vec![plain(8, 4)], Outcome::GOOD), "{effort:?}");
+        assert_eq!(read(effort, &[io]), (vec![plain(8, 4)], unknown(0..4)), "{effort:?}");
+    }
+    let ways = ReadWays::with_drive_limit(MadeUp::new(Manner::Accepts).limit().unwrap());
+    let (seen, outcome, _) = self::read(ways, Effort::Full, &[]);
+    assert_eq!((seen, outcome), (vec![plain(8, 4)], Outcome::GOOD), "its own limit holds");
 }
 
 /// `ETIME` is what a limit that has run out ends a request with; the others are what a drive that

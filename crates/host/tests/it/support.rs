@@ -12,8 +12,8 @@ use levelhead_block::{
 };
 use levelhead_erasure::Kernel;
 use levelhead_host::{
-    ArrayHandle, AssembleOptions, Assembled, Bound, CreateOptions, Created, HostError, Io,
-    Journaling, MemberSpec, ServeOptions, assemble, create,
+    ArrayHandle, AssembleOptions, Assembled, Bound, CreateOptions, Created, FastFail, HostError,
+    Io, Journaling, MemberSpec, ServeOptions, assemble, create,
 };
 use levelhead_stats::Streams;
 use levelhead_units::{Bytes, Extent, Lba, SECTOR_SIZE, Sectors};
@@ -157,6 +157,7 @@ pub(crate) fn options(policy: &str) -> ServeOptions {
         patience: Patience::DEFAULT,
         on_event: None,
         verify: None,
+        fast_fail: FastFail::Command,
     }
 }
 
