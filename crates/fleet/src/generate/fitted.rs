@@ -51,15 +51,9 @@ pub(super) struct Together {
 }
 
 impl Together {
-    /// How many drives are slow together at this rank, from 0 to 1, of all numbers that there are.
+    /// How many drives are slow together at this rank, from 0 to 1, of groups where it is always the same number: at most three.
     pub(super) fn slow_at(&self, rank: f64) -> usize {
-        let mut slow = 1;
-        let mut share = self.two;
-        while rank < share {
-            slow += 1;
-            share = if slow == 2 { self.three } else { share * self.more };
-        }
-        slow
+        1 + usize::from(rank < self.two) + usize::from(rank < self.three)
     }
 }
 
@@ -203,12 +197,12 @@ pub(super) const DISK: Fitted = Fitted {
     drives: DriveShares { from_1_2: 0.0300, from_1_5: 0.00695, from_2: 0.0022 },
     together: Together { two: 0.39, three: 0.195, more: 0.375 },
     body_spread: 0.088,
-    lasting: Lasting { two: 0.385, power: 0.80, hours_max: 48.0 },
+    lasting: Lasting { two: 0.395, power: 0.79, hours_max: 30.0 },
     like_last: 0.0,
     habits: &[
         Habit { share: 0.0, start: 0.1, again: 1.0, pause_max: 10, members: Members::EachSixth },
-        Habit { share: 0.10, start: 0.040, again: 0.35, pause_max: 18, members: Members::Same },
-        Habit { share: 0.90, start: 0.00195, again: 0.28, pause_max: 18, members: Members::Any },
+        Habit { share: 0.115, start: 0.028, again: 0.30, pause_max: 18, members: Members::Same },
+        Habit { share: 0.885, start: 0.00130, again: 0.33, pause_max: 18, members: Members::Any },
     ],
     ages: &[
         of_age(0, 0.22, Prone::Times(0.75)),
@@ -216,9 +210,9 @@ pub(super) const DISK: Fitted = Fitted {
         of_age(2, 0.21, Prone::Times(1.0)),
         of_age(3, 0.115, Prone::Times(1.15)),
         of_age(4, 0.08, Prone::Times(1.3)),
-        of_age(5, 0.03, Prone::Times(1.8)),
+        of_age(5, 0.0309, Prone::Times(1.8)),
         of_age(6, 0.011, Prone::Times(2.5)),
-        of_age(7, 0.0027, Prone::Worn),
+        of_age(7, 0.0018, Prone::Worn),
         of_age(8, 0.0011, Prone::Times(1.0)),
         of_age(9, 0.0002, Prone::Times(2.5)),
     ],
@@ -239,7 +233,7 @@ pub(super) const DISK: Fitted = Fitted {
         within_10: 0.90,
         away_max: 72,
         recurs_prone: 0.9,
-        recurs: 0.07,
+        recurs: 0.115,
     },
 };
 
@@ -265,8 +259,8 @@ pub(super) const SSD: Fitted = Fitted {
     like_last: 0.9,
     habits: &[
         Habit { share: 0.045, start: 0.2, again: 0.93, pause_max: 4, members: Members::First },
-        Habit { share: 0.19, start: 0.0175, again: 0.1, pause_max: 6, members: Members::Same },
-        Habit { share: 0.765, start: 0.0005, again: 0.1, pause_max: 18, members: Members::Any },
+        Habit { share: 0.187, start: 0.0185, again: 0.1, pause_max: 6, members: Members::Same },
+        Habit { share: 0.768, start: 0.00030, again: 0.1, pause_max: 18, members: Members::Any },
     ],
     ages: &[
         of_age(0, 0.40, Prone::Times(1.0)),
@@ -284,13 +278,13 @@ pub(super) const SSD: Fitted = Fitted {
     size: Imbalance { slow: 0.011, stable: 0.0330 },
     degradation: 0.49,
     unplugging: Unplugging {
-        mild: 0.043,
+        mild: 0.0415,
         slow: &[at(2.0, 0.022)],
         replugged: 1.0,
         within_2: 0.61,
         within_10: 0.97,
         away_max: 72,
         recurs_prone: 0.9,
-        recurs: 0.02,
+        recurs: 0.12,
     },
 };

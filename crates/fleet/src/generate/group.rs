@@ -174,9 +174,12 @@ impl Group {
         is_slow
     }
 
-    /// A drive that is slow again and again, if the group has any: each of those that are as likely.
+    /// A drive that is slow again and again, if the group has any: the first of them most often.
     pub(super) fn draw_prone(&self, rng: &mut Rng) -> Option<usize> {
-        self.has_own().then(|| self.own[rng.below(self.own.len() as u64) as usize])
+        self.has_own().then(|| {
+            let up_to = 1 + rng.below(self.own.len() as u64);
+            self.own[rng.below(up_to) as usize]
+        })
     }
 
     /// Whether its sessions are of drives of its own.

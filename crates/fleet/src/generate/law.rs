@@ -130,7 +130,7 @@ impl Ledger {
 
     /// By what the chance of a session is multiplied.
     pub(super) fn haste(&self) -> f64 {
-        (self.tail / 150.0).clamp(-3.0, 3.0).exp()
+        (self.tail / 300.0).clamp(-3.0, 3.0).exp()
     }
 
     /// By what the chances of a largest slowdown from 1.5 to 2, and from 1.2 to 1.5, are multiplied.
