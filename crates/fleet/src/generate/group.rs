@@ -13,7 +13,8 @@
 use levelhead_stats::Rng;
 
 use super::fitted::{Habit, Members, Unplugging};
-use super::law::{Ledger, shuffle_first};
+use super::law::shuffle_first;
+use super::ledger::Ledger;
 use crate::events::{EventKind, EventsTable};
 
 /// Hours of rest between two sessions: the next slow hour is more than a day after the last.

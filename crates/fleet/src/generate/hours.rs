@@ -14,7 +14,8 @@ use levelhead_stats::{Rng, Streams};
 
 use super::fitted::{Age, DISK, Fitted, Habit, Imbalance, Members, Prone, SSD};
 use super::group::{Group, Level, Place};
-use super::law::{GOLDEN, Ledger, Made, normal, share_at, shuffle_first, value_at, value_between};
+use super::law::{GOLDEN, normal, share_at, shuffle_first, value_at, value_between};
+use super::ledger::{Ledger, Made};
 use super::table::{Kind, Shape};
 use crate::events::EventsTable;
 use crate::{HoursTable, MODEL_UNKNOWN};
@@ -363,40 +364,3 @@ fn habit_of(fitted: &'static Fitted, age: &Age, times: f64, at: f64) -> &'static
 fn turned(rank: f64) -> f64 {
     if rank > 1.0 { 1.0 / rank } else { rank }
 }
-// DEBUG-BEGIN
-#[cfg(test)]
-impl HoursGenerator {
-    pub(super) fn debug(&self, tally: &std::collections::BTreeMap<i32, u32>, tails: &[u32]) {
-        for (h, habit) in self.fitted.habits.iter().enumerate() {
-            let (mut n, mut t, mut slow, mut five, mut hundred, mut sum) = (0, 0, 0, 0, 0, 0);
-            for (raid, g) in self.groups.iter().enumerate() {
-                if std::ptr::eq(g.habit, habit) {
-                    n += 1;
-                    t += tails[raid];
-                    for s in &g.slots {
-                        let c = tally.get(&s.drive).copied().unwrap_or(0);
-                        sum += c;
-                        slow += u32::from(c > 0);
-                        five += u32::from(c > 0 && c < 5);
-                        hundred += u32::from(c >= 100);
-                    }
-                }
-            }
-            println!(
-                "habit {h}: groups {n} tail hours/group {:.1} slow drives {slow} <5 {five} >=100 {hundred} hours/slow drive {:.1}",
-                f64::from(t) / f64::from(n),
-                f64::from(sum) / f64::from(slow)
-            );
-        }
-        println!(
-            "haste {:.3} upper {:.3} lower {:.3}",
-            self.ledger.haste(),
-            self.ledger.haste_upper(),
-            self.ledger.haste_lower()
-        );
-    }
-    pub(super) fn debug_latency(&self, raid: i32) -> f64 {
-        self.groups[raid as usize].latency_us
-    }
-}
-// DEBUG-END

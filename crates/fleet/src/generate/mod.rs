@@ -5,6 +5,7 @@ mod group;
 pub mod groups;
 mod hours;
 mod law;
+mod ledger;
 mod table;
 #[cfg(test)]
 mod tests;
