@@ -260,7 +260,7 @@ pub(super) const SSD: Fitted = Fitted {
     habits: &[
         Habit { share: 0.045, start: 0.2, again: 0.93, pause_max: 4, members: Members::First },
         Habit { share: 0.183, start: 0.0185, again: 0.1, pause_max: 6, members: Members::Same },
-        Habit { share: 0.772, start: 0.00035, again: 0.1, pause_max: 18, members: Members::Any },
+        Habit { share: 0.772, start: 0.00033, again: 0.1, pause_max: 18, members: Members::Any },
     ],
     ages: &[
         of_age(0, 0.40, Prone::Times(1.0)),
