@@ -49,6 +49,15 @@ pub(crate) fn page_place(folder: &Path, name: &str) -> Result<PathBuf, AppError>
     Ok(place)
 }
 
+/// Checks that what is read more than once can be: a pipe gives its bytes once, and then waits.
+pub(crate) fn check_can_be_read_again(path: &Path) -> Result<(), AppError> {
+    let kind = fs::metadata(path).map_err(|error| about(path, &error))?.file_type();
+    if kind.is_file() || kind.is_dir() {
+        return Ok(());
+    }
+    Err(AppError::usage(format!("{} is no file: it is read more than once", path.display())))
+}
+
 /// Opens a file for reading, with a sentence if that fails.
 pub(crate) fn open(path: &Path) -> Result<fs::File, AppError> {
     if path.is_dir() {

@@ -241,6 +241,9 @@ fn what_cannot_be_is_said_in_a_sentence() {
     assert!(!fs::exists(&summary).unwrap());
     refused(&levelhead(&["fleet", "analyze", &path, "--threads", "0"]), "0 threads");
     refused(&levelhead(&["fleet", "reduce", &path]), "no summary of a fleet");
+    refused(&levelhead(&["fleet", "analyze", &path, &path]), "is named twice");
+    refused(&levelhead(&["fleet", "analyze", "/dev/null"]), "is no file");
+    refused(&levelhead(&["fleet", "import", "/dev/null", "-o", &cut]), "is no file");
     let out = shelf.path("x.parquet");
     let zero = ["fleet", "generate", "--groups", "0", "--hours", "1", "-o", &out];
     refused(&levelhead(&zero), "0 groups");

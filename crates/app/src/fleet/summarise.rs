@@ -21,6 +21,7 @@ use levelhead_fleet::{Hours, HoursTable};
 use levelhead_fleet_io::hours::{Columns, CsvRows, HoursFile, HoursRows, Ids};
 use levelhead_fleet_io::read_events;
 
+use crate::files::check_can_be_read_again;
 use crate::{AppError, Progress};
 
 /// The most threads.
@@ -238,7 +239,11 @@ fn open_all(files: &[PathBuf]) -> Result<Vec<Source<'_>>, AppError> {
         return Err(AppError::usage("there is no file to read"));
     }
     let mut sources = Vec::with_capacity(files.len());
-    for path in files {
+    for (at, path) in files.iter().enumerate() {
+        if files[..at].contains(path) {
+            return Err(AppError::usage(format!("{} is named twice", path.display())));
+        }
+        check_can_be_read_again(path)?;
         let name = path.to_string_lossy();
         let mut table = HoursTable::default();
         let mut row_count = 0;

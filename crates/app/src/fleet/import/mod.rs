@@ -117,6 +117,7 @@ pub fn import(ask: &Import, progress: &dyn Progress) -> Result<ImportedFleet, Ap
     let paths: Vec<PathBuf> = ask.sources.iter().map(PathBuf::from).collect();
     let mut are_hours = Vec::with_capacity(paths.len());
     for path in &paths {
+        files::check_can_be_read_again(path)?;
         are_hours.push(is_table(path).map_err(AppError::usage)?);
     }
     if are_hours.iter().all(|is| *is) {
