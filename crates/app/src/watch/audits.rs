@@ -48,6 +48,7 @@ impl DriveAudit {
             },
             write_cache: page.write_cache,
             smr: page.smr,
+            rotation: page.rotation,
         };
         let findings = erc::audit(&audited);
         Self {
@@ -67,7 +68,7 @@ impl DriveAudit {
 
     /// As JSON.
     pub(super) fn json(&self) -> AuditJson<'_> {
-        let erc::Audited { role, erc, timer, cdl, write_cache, smr } = self.audited;
+        let erc::Audited { role, erc, timer, cdl, write_cache, smr, .. } = self.audited;
         AuditJson {
             kind: "audit",
             drive: &self.key,
@@ -127,7 +128,7 @@ fn write_seconds(erc: Erc) -> Option<f64> {
 /// One line: what is set, and below it what does not suit the role.
 impl fmt::Display for DriveAudit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let erc::Audited { role, erc, timer, cdl, write_cache, smr } = self.audited;
+        let erc::Audited { role, erc, timer, cdl, write_cache, smr, .. } = self.audited;
         write!(f, "{}", self.device())?;
         if self.key != self.device() {
             write!(f, " ({})", self.key)?;

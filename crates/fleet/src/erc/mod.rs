@@ -5,6 +5,7 @@
 //!   member   7 s               30 s                    an error in time: the others' redundancy answers and mends it
 //!   member   off or missing    30 s                    the kernel resets the link and may throw the member out
 //!   member   off or missing    180 s                   slow, and nothing is thrown out
+//!   member   missing, flash    any                     an error in time: nothing in it is tried for minutes
 //!   alone    off or missing    any                     the drive tries all it can
 //!   alone    7 s               any                     data given up that a longer try might have saved
 //! ```
@@ -14,7 +15,7 @@
 
 use std::fmt;
 
-use crate::smart::{Erc, Limit, Smr};
+use crate::smart::{Erc, Limit, Rotation, Smr};
 
 /// Seconds that the kernel has to grant a drive without a limit: none is known to try for longer.
 pub const TIMER_WITHOUT_LIMIT: f64 = 180.0;
@@ -60,6 +61,8 @@ pub struct Audited {
     pub write_cache: Option<bool>,
     /// What speaks for shingled tracks.
     pub smr: Smr,
+    /// What turns in it.
+    pub rotation: Rotation,
 }
 
 /// What does not suit a drive's role.
@@ -184,7 +187,7 @@ pub fn audit(drive: &Audited) -> Vec<Finding> {
 fn of_member(drive: &Audited) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(timer) = drive.timer {
-        findings.extend(of_limits(drive.erc, timer));
+        findings.extend(of_limits(drive, timer));
     }
     if drive.smr != Smr::NoSign {
         findings.push(Finding::Shingled { sign: drive.smr });
@@ -192,11 +195,13 @@ fn of_member(drive: &Audited) -> Vec<Finding> {
     findings
 }
 
-fn of_limits(erc: Erc, timer: f64) -> Option<Finding> {
+fn of_limits(drive: &Audited, timer: f64) -> Option<Finding> {
     let is_short = timer < TIMER_WITHOUT_LIMIT;
     let seconds = |tenths: u16| f64::from(tenths) / 10.0;
-    match erc {
+    match drive.erc {
         Erc::NotRead => None,
+        // Flash has no sector to try again and again for minutes.
+        Erc::NoSct | Erc::SctWithoutErc if drive.rotation == Rotation::SolidState => None,
         Erc::NoSct | Erc::SctWithoutErc => {
             is_short.then_some(Finding::NoLimit { can_set: false, timer })
         }
@@ -233,6 +238,7 @@ mod tests {
             cdl: Cdl::None,
             write_cache: Some(true),
             smr: Smr::NoSign,
+            rotation: Rotation::PerMinute(7200),
         }
     }
 
@@ -253,6 +259,8 @@ mod tests {
         assert_eq!(long, [Finding::LimitTooLong { limit: 20.0, timer: 30.0 }]);
         let none = Audited { erc: Erc::NoSct, ..drive(Role::Redundant, Limit::Off, 30.0) };
         assert_eq!(audit(&none), [Finding::NoLimit { can_set: false, timer: 30.0 }]);
+        let flash = Audited { rotation: Rotation::SolidState, ..none.clone() };
+        assert_eq!(audit(&flash), []);
         let write = Erc::Limits { read: Limit::Tenths(70), write: Limit::Off };
         let write = Audited { erc: write, ..none };
         assert_eq!(audit(&write), [Finding::WriteNotLimited { timer: 30.0 }]);
