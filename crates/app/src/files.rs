@@ -49,6 +49,29 @@ pub(crate) fn page_place(folder: &Path, name: &str) -> Result<PathBuf, AppError>
     Ok(place)
 }
 
+/// Checks that no output is another one, or what is read.
+pub(crate) fn check_are_apart(inputs: &[PathBuf], outputs: &[&Path]) -> Result<(), AppError> {
+    let places = inputs.iter().map(PathBuf::as_path).chain(outputs.iter().copied());
+    let mut seen: Vec<PathBuf> = Vec::new();
+    for (at, place) in places.enumerate() {
+        // One that is not there yet is known by its folder.
+        let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let beside = || Some(folder.canonicalize().ok()?.join(place.file_name()?));
+        let real = place.canonicalize().ok().or_else(beside).unwrap_or_else(|| place.to_owned());
+        let is_stream = fs::metadata(place).is_ok_and(|it| !it.is_file() && !it.is_dir());
+        if seen.contains(&real) && !is_stream {
+            let why = match at < inputs.len() {
+                true => "is named twice",
+                false => "is to be written, and is read or written for something else, too",
+            };
+            return Err(AppError::usage(format!("{} {why}", place.display())));
+        }
+        seen.push(real);
+    }
+    Ok(())
+}
+
 /// Checks that what is read more than once can be: a pipe gives its bytes once, and then waits.
 pub(crate) fn check_can_be_read_again(path: &Path) -> Result<(), AppError> {
     let kind = fs::metadata(path).map_err(|error| about(path, &error))?.file_type();

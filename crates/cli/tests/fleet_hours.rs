@@ -81,7 +81,8 @@ fn parts_by_time_reduce_to_the_bytes_of_one_run() {
     assert_eq!(levelhead(&analyze).good(), whole);
 
     let twice = levelhead(&["fleet", "reduce", a, a]);
-    refused(&twice, "overlap in the hours of group 0");
+    refused(&twice, "is named twice");
+    refused(&levelhead(&["fleet", "reduce", &all, a]), "overlap in the hours of group 0");
     let slowdown = shelf.path("slowdown.sum");
     levelhead(&["fleet", "map", &parts[1], "--only", "slowdown", "-o", &slowdown]).good();
     refused(&levelhead(&["fleet", "reduce", a, &slowdown]), "slowdowns only");
@@ -220,6 +221,7 @@ fn pages_have_every_table_and_load_nothing() {
 #[test]
 fn queries_are_listed_and_printed() {
     let list = levelhead(&["fleet", "sql", "--json"]).json();
+    assert_eq!(list.as_array().unwrap().len(), 4);
     for query in list.as_array().unwrap() {
         let name = query["name"].as_str().unwrap();
         let text = levelhead(&["fleet", "sql", name]).good();
@@ -232,7 +234,7 @@ fn queries_are_listed_and_printed() {
 fn what_cannot_be_is_said_in_a_sentence() {
     let shelf = Shelf::new();
     let path = fleet(&shelf, "disk");
-    let cut = shelf.path("cut.parquet");
+    let (cut, out) = (shelf.path("cut.parquet"), shelf.path("x.parquet"));
     let whole = fs::read(&path).unwrap();
     fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
     refused(&levelhead(&["fleet", "analyze", &cut]), "cut.parquet");
@@ -242,9 +244,18 @@ fn what_cannot_be_is_said_in_a_sentence() {
     refused(&levelhead(&["fleet", "analyze", &path, "--threads", "0"]), "0 threads");
     refused(&levelhead(&["fleet", "reduce", &path]), "no summary of a fleet");
     refused(&levelhead(&["fleet", "analyze", &path, &path]), "is named twice");
+    let apart = "is to be written, and is read";
+    refused(&levelhead(&["fleet", "map", &path, "-o", &path]), apart);
+    assert_eq!(fs::read(&path).unwrap(), whole);
+    let events = ["--hours", "9", "-o", &out, "--events", &out];
+    refused(&levelhead(&[&["fleet", "generate", "--groups", "3"], &events[..]].concat()), apart);
+    let [a, b] = ["a.sum", "b.sum"].map(|name| shelf.path(name));
+    for place in [&a, &b] {
+        levelhead(&["fleet", "map", &path, "--only", "slowdown", "-o", place]).good();
+    }
+    refused(&levelhead(&["fleet", "reduce", &a, &b]), "is the same summary as");
     refused(&levelhead(&["fleet", "analyze", "/dev/null"]), "is no file");
     refused(&levelhead(&["fleet", "import", "/dev/null", "-o", &cut]), "is no file");
-    let out = shelf.path("x.parquet");
     let zero = ["fleet", "generate", "--groups", "0", "--hours", "1", "-o", &out];
     refused(&levelhead(&zero), "0 groups");
     refused(&levelhead(&["fleet", "analyze", &path, "--kind", "tape"]), "no kind of drive");

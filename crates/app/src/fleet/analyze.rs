@@ -57,6 +57,7 @@ pub fn analyze(ask: &Analyze, progress: &dyn Progress) -> Result<Analyzed, AppEr
 ///
 /// As [`analyze`].
 pub fn map(of: &Summarise, out: &Path, progress: &dyn Progress) -> Result<(), AppError> {
+    files::check_are_apart(&of.files, &[out])?;
     files::check_place(out)?;
     let bytes = summarise(of, progress)?.to_bytes();
     files::write_whole(out, |file| file.write_all(&bytes))
@@ -82,13 +83,22 @@ pub struct Reduce {
 /// A file that is no summary, two that saw the same hours of a group, and summaries of unlike rules.
 pub fn reduce(ask: &Reduce, progress: &dyn Progress) -> Result<Analyzed, AppError> {
     let page = page_place(ask.report.as_deref())?;
-    if let Some(out) = &ask.out {
-        files::check_place(out)?;
-    }
+    let out = ask.out.iter().map(PathBuf::as_path).collect::<Vec<_>>();
+    files::check_are_apart(&ask.files, &out)?;
+    out.into_iter().try_for_each(files::check_place)?;
     let task = progress.begin("summaries", ask.files.len() as u64);
-    let mut parts = Vec::with_capacity(ask.files.len());
+    let mut parts: Vec<(&PathBuf, Summary)> = Vec::with_capacity(ask.files.len());
     for path in &ask.files {
-        parts.push((path, read_summary(path)?));
+        let part = read_summary(path)?;
+        // Summaries of slowdowns alone do not know which hours they have seen.
+        if let Some((other, _)) = parts.iter().find(|(_, other)| *other == part) {
+            return Err(AppError::usage(format!(
+                "{} is the same summary as {}",
+                path.display(),
+                other.display()
+            )));
+        }
+        parts.push((path, part));
     }
     // Neighbour to neighbour in time; parts of other groups may stand anywhere.
     parts.sort_by_key(|(_, part)| part.first_hour());
@@ -110,6 +120,7 @@ pub fn reduce(ask: &Reduce, progress: &dyn Progress) -> Result<Analyzed, AppErro
 fn read_summary(path: &Path) -> Result<Summary, AppError> {
     let wrong =
         |error: &dyn std::fmt::Display| AppError::usage(format!("{}: {error}", path.display()));
+    files::check_can_be_read_again(path)?;
     let file = File::open(path).map_err(|error| wrong(&error))?;
     let mut bytes = Vec::new();
     let read = file.take(SUMMARY_MAX + 1).read_to_end(&mut bytes).map_err(|error| wrong(&error))?;

@@ -50,6 +50,9 @@ pub fn generate(ask: &Generate, progress: &dyn Progress) -> Result<(), AppError>
     }
     let task = progress.begin("hours", hour_count as u64);
     let form = form_of(&ask.out)?;
+    let outputs: Vec<&Path> =
+        [Some(ask.out.as_path()), ask.events.as_deref()].into_iter().flatten().collect();
+    files::check_are_apart(&[], &outputs)?;
     if let Some(events) = &ask.events {
         files::check_place(events)?;
     }
@@ -149,9 +152,10 @@ pub fn generate_samples(ask: &GenerateSamples, progress: &dyn Progress) -> Resul
         let out = out.display();
         return Err(AppError::usage(format!("{out}: samples are written as .csv")));
     }
-    if let Some(labels) = labels {
-        files::check_place(labels)?;
-    }
+    let outputs: Vec<&Path> =
+        [Some(out.as_path()), labels.as_deref()].into_iter().flatten().collect();
+    files::check_are_apart(&[], &outputs)?;
+    outputs.into_iter().try_for_each(files::check_place)?;
     let task = progress.begin("groups", options.groups as u64);
     let mut slow = "group,drive\n".to_owned();
     files::write_whole(out, |file| {

@@ -21,7 +21,7 @@ use levelhead_fleet::{Hours, HoursTable};
 use levelhead_fleet_io::hours::{Columns, CsvRows, HoursFile, HoursRows, Ids};
 use levelhead_fleet_io::read_events;
 
-use crate::files::check_can_be_read_again;
+use crate::files::{check_are_apart, check_can_be_read_again};
 use crate::{AppError, Progress};
 
 /// The most threads.
@@ -101,6 +101,7 @@ pub(super) fn summarise_events(
     progress: &dyn Progress,
 ) -> Result<EventsSummary, AppError> {
     let mut kernel = EventsKernel::new(ask.rules.ios_min);
+    check_can_be_read_again(events)?;
     let table = read_events(events).map_err(AppError::usage)?;
     let wrong =
         |path: &Path, error: EventsError| AppError::usage(format!("{}: {error}", path.display()));
@@ -239,10 +240,8 @@ fn open_all(files: &[PathBuf]) -> Result<Vec<Source<'_>>, AppError> {
         return Err(AppError::usage("there is no file to read"));
     }
     let mut sources = Vec::with_capacity(files.len());
-    for (at, path) in files.iter().enumerate() {
-        if files[..at].contains(path) {
-            return Err(AppError::usage(format!("{} is named twice", path.display())));
-        }
+    check_are_apart(files, &[])?;
+    for path in files {
         check_can_be_read_again(path)?;
         let name = path.to_string_lossy();
         let mut table = HoursTable::default();

@@ -92,11 +92,12 @@ impl DriveAudit {
     }
 }
 
-/// `redundant` or `alone`.
+/// `redundant`, `alone` or `unknown`.
 pub(super) fn role_name(role: Role) -> &'static str {
     match role {
         Role::Redundant => "redundant",
         Role::Alone => "alone",
+        Role::Unknown => "unknown",
     }
 }
 
@@ -136,6 +137,7 @@ impl fmt::Display for DriveAudit {
         match role {
             Role::Redundant => write!(f, ", redundant in {}", self.groups.join(", "))?,
             Role::Alone => write!(f, ", alone on its data")?,
+            Role::Unknown => write!(f, ", whether others hold its data is not known")?,
         }
         write!(f, ": error recovery {}", erc.name())?;
         match timer {

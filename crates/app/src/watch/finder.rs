@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use levelhead_fleet::erc::Role;
 use levelhead_fleet::watch::{Group, MEMBERS_MAX, Member};
-use levelhead_host::fleet::{Look, Source, Survey, SurveyedDrive, SurveyedGroup};
+use levelhead_host::fleet::{Look, Redundancy, Source, Survey, SurveyedDrive, SurveyedGroup};
 
 use super::audits::Standing;
 use super::{GroupLine, Host};
@@ -33,6 +33,10 @@ pub(super) struct Finder {
     /// How often each of the two has been heard or given up, as far as that matters.
     is_surveyed: bool,
     are_pools_known: bool,
+    /// Whether the last survey was cut off or could not be made, and whether `zpool` has not answered: what is in no group may be in
+    /// one that was not found.
+    is_survey_partial: bool,
+    is_pools_answer_old: bool,
     /// What was said of each source, until it answers again.
     said: BTreeSet<&'static str>,
     /// Groups that were told of, by their names.
@@ -61,6 +65,8 @@ impl Finder {
             next: Instant::now(),
             is_surveyed: false,
             are_pools_known: false,
+            is_survey_partial: false,
+            is_pools_answer_old: false,
             said: BTreeSet::new(),
             told: BTreeMap::new(),
         }
@@ -95,6 +101,7 @@ impl Finder {
         let survey = match self.surveyor.look() {
             Look::Answered(text) if Survey::is_whole(&text) => {
                 self.said.remove("survey");
+                self.is_survey_partial = false;
                 Survey::parse(&text)
             }
             Look::Answered(part) => self.part_of(&part, "it ended early", &mut found),
@@ -102,10 +109,16 @@ impl Finder {
             Look::Idle | Look::Waiting => None,
         };
         let pools = match self.zpool.look() {
-            Look::Answered(text) => Some(text),
+            Look::Answered(text) => match Survey::default().add_pools(&text) {
+                Ok(()) => Some(text),
+                Err(error) => {
+                    let sentence = format!("{error}; pools are as they were: it takes OpenZFS 2.3");
+                    self.fail_pools(sentence, &mut found);
+                    None
+                }
+            },
             Look::Failed { why, .. } => {
-                self.are_pools_known = true;
-                self.note("zpool", format!("zpool: {why}; pools are as they were"), &mut found);
+                self.fail_pools(format!("zpool: {why}; pools are as they were"), &mut found);
                 None
             }
             Look::Idle | Look::Waiting => None,
@@ -114,6 +127,7 @@ impl Finder {
         let is_new = survey.is_some() || pools.is_some();
         if let Some(text) = pools {
             self.are_pools_known = true;
+            self.is_pools_answer_old = false;
             self.pools = Some(text);
         }
         if is_new {
@@ -128,26 +142,34 @@ impl Finder {
             command.args(arguments).arg(&self.host.root);
             if let Err(error) = self.surveyor.ask(command, PATIENCE) {
                 self.is_surveyed = true;
+                self.is_survey_partial = true;
                 self.note("survey", format!("groups cannot be looked for: {error}"), found);
             }
         }
         // A host without ZFS has no such folder, and need not be asked again and again.
         if !self.host.root.join("proc/spl/kstat/zfs").exists() {
             self.are_pools_known = true;
+            self.is_pools_answer_old = false;
             self.pools = None;
             return;
         }
         let mut command = Command::new(&self.host.zpool);
         command.args(["status", "-P", "-L", "-j"]);
         if let Err(error) = self.zpool.ask(command, PATIENCE) {
-            self.are_pools_known = true;
-            self.note("zpool", format!("pools cannot be asked for: {error}"), found);
+            self.fail_pools(format!("pools cannot be asked for: {error}"), found);
         }
+    }
+
+    fn fail_pools(&mut self, sentence: String, found: &mut Found) {
+        self.are_pools_known = true;
+        self.is_pools_answer_old = true;
+        self.note("zpool", sentence, found);
     }
 
     /// What a survey said before it broke off, over what was known: groups that it did not come to are as they were.
     fn part_of(&mut self, part: &str, why: &str, found: &mut Found) -> Option<Survey> {
         self.is_surveyed = true;
+        self.is_survey_partial = true;
         let sentence = format!("the survey of groups: {why}; what it did not say is as it was");
         self.note("survey", sentence, found);
         let part = Survey::parse(part)?;
@@ -204,7 +226,7 @@ impl Finder {
         GroupLine {
             name: group.name.clone(),
             kind: group.kind.name(),
-            is_redundant: group.is_redundant,
+            is_redundant: group.redundancy != Redundancy::None,
             devices: group.members.iter().map(|key| self.device(key)).collect(),
             is_gone: false,
         }
@@ -240,10 +262,18 @@ impl Finder {
     pub(super) fn standing(&self, key: &str) -> Standing {
         let of = |it: &&SurveyedGroup| it.members.iter().any(|member| member == key);
         let groups: Vec<_> = self.survey.groups.iter().filter(of).collect();
-        let is_redundant = groups.iter().any(|it| it.is_redundant);
-        Standing {
-            groups: groups.into_iter().map(|it| it.name.clone()).collect(),
-            role: if is_redundant { Role::Redundant } else { Role::Alone },
-        }
+        let all = |redundancy| groups.iter().all(|it| it.redundancy == redundancy);
+        // A drive with parts in several groups is worth what the poorest of them is.
+        let role = if groups.is_empty() {
+            let is_certain = !self.is_survey_partial && !self.is_pools_answer_old;
+            if is_certain { Role::Alone } else { Role::Unknown }
+        } else if all(Redundancy::Spare) {
+            Role::Redundant
+        } else if all(Redundancy::None) {
+            Role::Alone
+        } else {
+            Role::Unknown
+        };
+        Standing { groups: groups.into_iter().map(|it| it.name.clone()).collect(), role }
     }
 }

@@ -23,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Plan {
     /// Drives that can be mended.
     mended: Vec<DriveAudit>,
+    /// Those that belong to no group that is known.
+    uncertain: Vec<DriveAudit>,
     /// Those that have said nothing.
     silent: Vec<DriveAudit>,
     audited: usize,
@@ -94,8 +96,11 @@ pub fn fix(
 fn plan(audits: Vec<DriveAudit>) -> Plan {
     let audited = audits.len();
     let (silent, said): (Vec<_>, Vec<_>) = audits.into_iter().partition(|it| it.silent.is_some());
-    let mended = said.into_iter().filter(|it| it.findings.iter().any(|it| it.mend().is_some()));
-    Plan { mended: mended.collect(), silent, audited }
+    let has_mend = |it: &DriveAudit| it.findings.iter().any(|it| it.mend().is_some());
+    // What is in no group that is known may be in one that nothing here knows, as another program's array.
+    let is_certain = |it: &DriveAudit| !it.groups.is_empty();
+    let (mended, uncertain) = said.into_iter().filter(has_mend).partition(is_certain);
+    Plan { mended, uncertain, silent, audited }
 }
 
 impl Show for Plan {
@@ -104,6 +109,11 @@ impl Show for Plan {
         for audit in &self.silent {
             let why = audit.silent.as_deref().unwrap_or_default();
             text += &format!("{}: left out, {why}\n", audit.device());
+        }
+        for audit in &self.uncertain {
+            text += &format!(
+                "{audit}\n    left out: it is in no group that is known here; if no other has its data, set it by smartctl\n"
+            );
         }
         for audit in &self.mended {
             text += &format!("{audit}\n");
@@ -150,7 +160,7 @@ impl FixedDrive {
         text += match (role, fix.is_set) {
             (Role::Redundant, false) => "; the drive takes no limit, so the kernel waits longer",
             (Role::Alone, false) => "; the drive keeps its limit",
-            (Role::Redundant | Role::Alone, true) => "",
+            (Role::Unknown, _) | (Role::Redundant | Role::Alone, true) => "",
         };
         match self.identity(fix) {
             Some(identity) => text + "\n" + &udev_rule(identity, role, fix.is_set),

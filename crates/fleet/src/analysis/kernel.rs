@@ -234,7 +234,7 @@ impl Kernel {
             ios += u64::from(rows.ios[row].unsigned_abs());
 
             let counts = &mut self.summary.counts;
-            let rate = f64::from(rows.ios[row]) >= IMBALANCED * rate_median;
+            let rate = rate_median > 0.0 && f64::from(rows.ios[row]) >= IMBALANCED * rate_median;
             let size = size_median > 0.0 && size_of(rows, row) >= IMBALANCED * size_median;
             counts.rate_imbalanced += u64::from(rate);
             counts.size_imbalanced += u64::from(size);

@@ -33,6 +33,8 @@ pub enum Role {
     Redundant,
     /// No other has its data.
     Alone,
+    /// That is not known, or the redundancy is used up: nothing is said of it, and nothing set.
+    Unknown,
 }
 
 /// Command duration limits, as the kernel shows them.
@@ -181,6 +183,7 @@ pub fn audit(drive: &Audited) -> Vec<Finding> {
     match drive.role {
         Role::Redundant => of_member(drive),
         Role::Alone => of_lone(drive),
+        Role::Unknown => Vec::new(),
     }
 }
 
@@ -274,6 +277,9 @@ mod tests {
 
     #[test]
     fn what_was_not_read_is_no_finding() {
+        for limit in [Limit::Off, Limit::Tenths(1), Limit::Tenths(200)] {
+            assert_eq!(audit(&drive(Role::Unknown, limit, 30.0)), []);
+        }
         for role in [Role::Redundant, Role::Alone] {
             let unread = Audited { erc: Erc::NotRead, timer: None, ..drive(role, Limit::Off, 0.0) };
             assert_eq!(audit(&unread), []);

@@ -39,7 +39,12 @@ fn lines(fleet: &Fleet<'_>) -> Vec<Line> {
         ),
     ];
     for severity in Severity::ALL.into_iter().filter(|severity| severity.is_slow()) {
-        let metric = format!("drives at {} and more, unplugged within a day", severity.from());
+        let next = Severity::ALL.into_iter().find(|other| *other > severity);
+        let range = match next {
+            Some(next) => format!("from {} to {}", severity.from(), next.from()),
+            None => format!("of {} and more", severity.from()),
+        };
+        let metric = format!("drives {range}, unplugged within a day");
         lines.push(line(metric, Unit::Percent, NO_PAPER, within(&events.waits(severity), DAY)));
     }
     lines.extend([

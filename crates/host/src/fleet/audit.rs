@@ -175,7 +175,7 @@ pub struct Fix {
 const fn tenths(role: Role) -> u16 {
     match role {
         Role::Redundant => LIMIT_SET,
-        Role::Alone => 0,
+        Role::Alone | Role::Unknown => 0,
     }
 }
 
@@ -183,7 +183,7 @@ const fn tenths(role: Role) -> u16 {
 fn timer_min(role: Role, is_set: bool) -> u32 {
     match role {
         Role::Redundant if is_set => TIMER_SET,
-        Role::Redundant | Role::Alone => TIMER_WITHOUT_LIMIT,
+        Role::Redundant | Role::Alone | Role::Unknown => TIMER_WITHOUT_LIMIT,
     }
 }
 

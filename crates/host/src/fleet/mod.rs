@@ -22,4 +22,4 @@ mod zpool;
 pub use audit::{Audit, Auditor, Fix, FixAsk, Identity, fix_drive, udev_rule};
 pub use child::{Child, Look, Source};
 pub use sampler::Sampler;
-pub use survey::{Kind, Survey, SurveyedDrive, SurveyedGroup, survey, write_survey};
+pub use survey::{Kind, Redundancy, Survey, SurveyedDrive, SurveyedGroup, survey, write_survey};

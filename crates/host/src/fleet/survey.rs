@@ -81,11 +81,22 @@ pub struct SurveyedGroup {
     /// What binds them.
     pub kind: Kind,
     /// Whether others hold what one of them holds.
-    pub is_redundant: bool,
+    pub redundancy: Redundancy,
     /// Whether it is being rebuilt, checked or reshaped.
     pub is_rebuilding: bool,
     /// The keys of its drives.
     pub members: Vec<String>,
+}
+
+/// Whether the drives of a group stand in for one another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Redundancy {
+    /// One of them can be spared.
+    Spare,
+    /// It has some, and none of it is known to be left: a member is missing, or the group is not whole for another reason.
+    UsedUp,
+    /// There is none.
+    None,
 }
 
 /// All that was found.
@@ -95,6 +106,22 @@ pub struct Survey {
     pub drives: BTreeMap<String, SurveyedDrive>,
     /// In the order of their names.
     pub groups: Vec<SurveyedGroup>,
+}
+
+/// What an md array can spare: of a level that has redundancy one member, if no other is missing.
+fn md_redundancy(level: &str, degraded: Option<&str>) -> Redundancy {
+    let spares = match level {
+        "raid0" | "linear" => return Redundancy::None,
+        "raid1" | "raid4" | "raid5" | "raid10" => 1,
+        "raid6" => 2,
+        _ => return Redundancy::UsedUp,
+    };
+    // Some arrays have no such file; one that cannot be understood says nothing.
+    let missing = degraded.map_or(Some(0), |text| text.parse::<u32>().ok());
+    match missing {
+        Some(missing) if missing < spares => Redundancy::Spare,
+        Some(_) | None => Redundancy::UsedUp,
+    }
 }
 
 /// What is below `root`. May hang with whatever the files below it hang with.
@@ -119,7 +146,7 @@ fn survey_each(root: &Path, tell: &mut dyn FnMut(Survey)) {
 ///
 /// # Errors
 ///
-/// Nobody takes it.
+/// `out` does not take it.
 pub fn write_survey(root: &Path, out: &mut dyn Write) -> std::io::Result<()> {
     let mut written = Ok(());
     survey_each(root, &mut |part| {
@@ -291,7 +318,7 @@ impl Tree {
             }
             SurveyedGroup {
                 kind: Kind::Md,
-                is_redundant: !matches!(level.as_str(), "raid0" | "linear"),
+                redundancy: md_redundancy(&level, text(&md.join("degraded")).as_deref()),
                 is_rebuilding: action.is_some_and(|it| it != "idle"),
                 members,
                 name,
@@ -320,7 +347,7 @@ impl Tree {
             groups.push(SurveyedGroup {
                 name,
                 kind: Kind::Dm,
-                is_redundant: has_images,
+                redundancy: if has_images { Redundancy::Spare } else { Redundancy::None },
                 is_rebuilding: false,
                 members,
             });
@@ -343,7 +370,7 @@ impl Tree {
             (!members.is_empty()).then_some(SurveyedGroup {
                 name,
                 kind: Kind::Btrfs,
-                is_redundant,
+                redundancy: if is_redundant { Redundancy::Spare } else { Redundancy::None },
                 is_rebuilding,
                 members,
             })
@@ -369,7 +396,7 @@ impl Tree {
             let group = SurveyedGroup {
                 name,
                 kind: Kind::Ceph,
-                is_redundant: true,
+                redundancy: Redundancy::Spare,
                 is_rebuilding: false,
                 members,
             };

@@ -85,7 +85,7 @@ fn md_has_its_parts_disks_without_spares() {
     let found = survey(root.path());
     let md = group(&found, "md0");
     assert_eq!(md.members, ["naa.0", "naa.1", "naa.2", "naa.3"]);
-    assert!(md.is_redundant && !md.is_rebuilding);
+    assert!(md.redundancy == Redundancy::Spare && !md.is_rebuilding);
     assert_eq!(found.drives["naa.0"].timer, Some(30.0));
     root.write("sys/block/md0/md/sync_action", "check\n");
     assert!(group(&survey(root.path()), "md0").is_rebuilding);
@@ -142,7 +142,7 @@ fn btrfs_ceph_and_zfs_have_their_disks() {
     let mut found = survey(root.path());
     let btrfs = group(&found, "btrfs-f-1");
     assert_eq!(btrfs.members, ["naa.2", "t10.ATA-X-1"]);
-    assert!(btrfs.is_redundant);
+    assert_eq!(btrfs.redundancy, Redundancy::Spare);
     assert_eq!(group(&found, "ceph-hdd").members, ["naa.2", "naa.3"]);
     let status = r#"{"pools":{"tank":{"scan_stats":{"state":"SCANNING"},"vdevs":{"tank":{"vdev_type":"root","vdevs":
         {"raidz1-0":{"vdev_type":"raidz","vdevs":{"/dev/sda1":{"vdev_type":"disk","path":"/dev/sda1"},
@@ -150,7 +150,7 @@ fn btrfs_ceph_and_zfs_have_their_disks() {
     found.add_pools(status).expect("a status");
     let tank = group(&found, "tank");
     assert_eq!(tank.members, ["eui.4", "t10.ATA-X-1"]);
-    assert!(tank.is_redundant && tank.is_rebuilding);
+    assert!(tank.redundancy == Redundancy::Spare && tank.is_rebuilding);
     assert!(found.add_pools("cannot open").is_err());
     let other = status.replace("\"tank\":{\"scan", "\"ceph-hdd\":{\"scan");
     found.add_pools(&other).expect("a status");

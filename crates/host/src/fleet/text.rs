@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use super::survey::{Kind, Survey, SurveyedDrive, SurveyedGroup};
+use super::survey::{Kind, Redundancy, Survey, SurveyedDrive, SurveyedGroup};
 
 /// Groups of a file, and drives of one of them.
 const GROUPS_MAX: usize = 1024;
@@ -28,7 +28,11 @@ impl fmt::Display for Survey {
             writeln!(f, "drive\t{key}\t{}\t{model}\t{turns}\t{timer}\t{cdl}", devices.join(","))?;
         }
         for group in &self.groups {
-            let redundant = if group.is_redundant { "redundant" } else { "alone" };
+            let redundant = match group.redundancy {
+                Redundancy::Spare => "redundant",
+                Redundancy::UsedUp => "used-up",
+                Redundancy::None => "alone",
+            };
             let busy = if group.is_rebuilding { "rebuilding" } else { "idle" };
             write!(f, "group\t{}\t{}\t{redundant}\t{busy}", plain(&group.name), group.kind.name())?;
             for key in &group.members {
@@ -64,7 +68,11 @@ impl Survey {
                     survey.groups.push(SurveyedGroup {
                         name: name.to_owned(),
                         kind: Kind::ALL.iter().find(|(_, it)| *it == kind)?.0,
-                        is_redundant: redundant == "redundant",
+                        redundancy: match redundant {
+                            "redundant" => Redundancy::Spare,
+                            "alone" => Redundancy::None,
+                            _ => Redundancy::UsedUp,
+                        },
                         is_rebuilding: busy == "rebuilding",
                         members: keys.iter().map(|&key| key.to_owned()).collect(),
                     });
@@ -121,7 +129,7 @@ impl Survey {
             groups.push(SurveyedGroup {
                 name: name.to_owned(),
                 kind: Kind::File,
-                is_redundant: true,
+                redundancy: Redundancy::Spare,
                 is_rebuilding: false,
                 members,
             });

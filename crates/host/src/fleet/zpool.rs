@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::survey::{Kind, Survey, SurveyedGroup};
+use super::survey::{Kind, Redundancy, Survey, SurveyedGroup};
 
 /// How deep vdevs stand on vdevs at most.
 const DEPTH_MAX: usize = 8;
@@ -22,7 +22,7 @@ impl Survey {
         self.groups.retain(|it| it.kind != Kind::Zfs);
         for (name, pool) in pools {
             let mut found = Found::default();
-            found.walk(pool, 0);
+            found.walk(pool, 0, false);
             let key = |path: &String| {
                 let name = path.rsplit('/').next().unwrap_or(path);
                 self.key_of(name).map(str::to_owned)
@@ -40,7 +40,7 @@ impl Survey {
             self.groups.push(SurveyedGroup {
                 name,
                 kind: Kind::Zfs,
-                is_redundant: found.is_redundant,
+                redundancy: found.redundancy(pool),
                 is_rebuilding: scan == Some("SCANNING"),
                 members,
             });
@@ -53,21 +53,39 @@ impl Survey {
 #[derive(Default)]
 struct Found {
     paths: Vec<String>,
-    is_redundant: bool,
+    has_redundancy: bool,
+    /// Whether a disk stands under nothing that is redundant.
+    has_bare_disk: bool,
 }
 
 impl Found {
-    fn walk(&mut self, vdev: &Value, depth: usize) {
+    fn redundancy(&self, pool: &Value) -> Redundancy {
+        let state = pool.get("state").and_then(Value::as_str);
+        match (self.has_redundancy, self.has_bare_disk) {
+            (false, _) => Redundancy::None,
+            (true, false) if state.is_none_or(|state| state == "ONLINE") => Redundancy::Spare,
+            (true, _) => Redundancy::UsedUp,
+        }
+    }
+
+    fn walk(&mut self, vdev: &Value, depth: usize, is_below_redundant: bool) {
         let text = |name: &str| vdev.get(name).and_then(Value::as_str).unwrap_or_default();
+        let mut is_redundant = is_below_redundant;
         match text("vdev_type") {
-            "disk" => self.paths.push(text("path").to_owned()),
-            "mirror" | "raidz" | "draid" => self.is_redundant = true,
+            "disk" => {
+                self.paths.push(text("path").to_owned());
+                self.has_bare_disk |= !is_below_redundant;
+            }
+            "mirror" | "raidz" | "draid" => {
+                self.has_redundancy = true;
+                is_redundant = true;
+            }
             _ => {}
         }
         if let Some(vdevs) =
             vdev.get("vdevs").and_then(Value::as_object).filter(|_| depth < DEPTH_MAX)
         {
-            vdevs.values().for_each(|it| self.walk(it, depth + 1));
+            vdevs.values().for_each(|it| self.walk(it, depth + 1, is_redundant));
         }
     }
 }

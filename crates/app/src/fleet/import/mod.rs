@@ -12,6 +12,7 @@
 mod hours;
 mod samples;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use levelhead_fleet::detect::Recording;
@@ -106,9 +107,17 @@ fn form_of(out: &Path) -> Result<Form, AppError> {
 /// A source that cannot be read or is of no known form, sources of unlike forms, and a file that cannot be written.
 pub fn import(ask: &Import, progress: &dyn Progress) -> Result<ImportedFleet, AppError> {
     let form = form_of(&ask.out)?;
+    let sources: Vec<PathBuf> = ask.sources.iter().map(PathBuf::from).collect();
+    let names = hours::names_place(&ask.out);
+    files::check_are_apart(&sources, &[&ask.out, &names])?;
     files::check_place(&ask.out)?;
     if form == Form::Hours {
-        files::check_place(&hours::names_place(&ask.out))?;
+        files::check_place(&names)?;
+    }
+    if ask.prometheus.is_none()
+        && let Some(server) = ask.sources.iter().find(|it| is_server(it))
+    {
+        return Err(AppError::usage(format!("{server}: a server needs --members and --query")));
     }
     if let Some(wish) = &ask.prometheus {
         let Imported { groups, strangers } = from_prometheus(ask, wish, progress)?;
@@ -151,6 +160,10 @@ pub fn import(ask: &Import, progress: &dyn Progress) -> Result<ImportedFleet, Ap
     written(ask, form, 0, &groups, load, progress)
 }
 
+fn is_server(source: &str) -> bool {
+    source.starts_with("http://") || source.starts_with("https://")
+}
+
 fn from_prometheus(
     ask: &Import,
     wish: &Prometheus,
@@ -161,8 +174,12 @@ fn from_prometheus(
     let task = progress.begin("answers", ask.sources.len() as u64);
     let mut all = Imported { groups: Vec::new(), strangers: 0 };
     for (done, source) in ask.sources.iter().enumerate() {
-        let is_server = source.starts_with("http://") || source.starts_with("https://");
-        let imported = match (&wish.range, is_server) {
+        if source.starts_with("https://") {
+            return Err(AppError::usage(format!(
+                "{source}: there is no TLS here; save the answer by another program"
+            )));
+        }
+        let imported = match (&wish.range, is_server(source)) {
             (Some(range), true) => prometheus::fetch(source, range, &members, unit),
             (None, false) => prometheus::read(Path::new(source), &members, unit),
             (None, true) => {
@@ -192,11 +209,10 @@ fn written(
     load: Load,
     progress: &dyn Progress,
 ) -> Result<ImportedFleet, AppError> {
-    for (at, group) in groups.iter().enumerate() {
-        if groups[..at].iter().any(|other| other.group == group.group) {
-            let name = &group.group;
-            return Err(AppError::usage(format!("group {name} is in two sources")));
-        }
+    let mut names = BTreeSet::new();
+    if let Some(twice) = groups.iter().find(|it| !names.insert(&it.group)) {
+        let name = &twice.group;
+        return Err(AppError::usage(format!("group {name} is in two sources")));
     }
     if groups.iter().all(|group| group.windows.is_empty()) {
         return Err(AppError::usage("there are no samples in these sources"));
