@@ -241,7 +241,7 @@ impl Run {
         let watch = &self.keeper.watch;
         self.board.put(watch.verdicts(), watch.tails());
         let rows = watch.last_window();
-        let at = rows.first().map(|it| it.at).filter(|&at| self.recorded.is_none_or(|it| at > it));
+        let at = rows.first().map(|it| it.at).filter(|&at| self.recorded.is_none_or(|it| at != it));
         if at.is_some() {
             self.recorded = at;
             self.writer.put_record(&rows);

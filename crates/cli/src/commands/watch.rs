@@ -26,7 +26,7 @@ pub(crate) struct Options {
     once: bool,
     /// Set the limits of error recovery and the kernel's timers that do not suit the drives' redundancy: says what, asks, and reads
     /// back
-    #[arg(long, conflicts_with_all = ["once", "record", "metrics", "on_event", "every", "no_smart"])]
+    #[arg(long, conflicts_with_all = ["once", "record", "metrics", "on_event", "every", "no_smart", "state"])]
     fix: bool,
     /// Groups of drives instead of those that are found: a line each, its name and then drives' names or WWIDs
     #[arg(long, value_name = "FILE")]
