@@ -255,8 +255,10 @@ fn damaged_state_is_put_aside_and_said() {
     let running = Running::start(&root, &["--no-smart", "--state", &state]);
     let note = running.next()["text"].as_str().unwrap().to_owned();
     assert!(note.contains("the state was cut off or changed; it is kept as "), "{note}");
+    let second = watch(&root, &["--no-smart", "--state", &state]);
+    assert!(second.refusal().contains("another watch keeps this state"), "{second:?}");
     running.stop();
-    assert_eq!(shelf.names(), ["watch.state", "watch.state.damaged"]);
+    assert_eq!(shelf.names(), ["watch.state", "watch.state.damaged", "watch.state.lock"]);
     Saved::decode(&fs::read(&state).unwrap()).unwrap();
 }
 

@@ -112,6 +112,23 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
+/// Has the state for this watch alone, for as long as what is returned is kept: of two that wrote it each would lose what the other
+/// has. Nothing where there cannot be a lock: what is wrong there is said when the state is opened.
+pub(super) fn lock_state(path: &Path) -> Result<Option<File>, AppError> {
+    if path.is_dir() {
+        return Ok(None);
+    }
+    let lock = with_suffix(path, ".lock");
+    let opened = fs::OpenOptions::new().create(true).truncate(false).write(true).open(&lock);
+    let Ok(file) = opened else { return Ok(None) };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(fs::TryLockError::WouldBlock) => Err(of(path, "another watch keeps this state")),
+        // A file system without locks.
+        Err(fs::TryLockError::Error(_)) => Ok(None),
+    }
+}
+
 /// In one step: a crash leaves the old state or the new one.
 pub(super) fn write_state(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let new = with_suffix(path, ".new");

@@ -121,6 +121,7 @@ pub fn watch(ask: &Ask, stop: &Stop, hear: &mut Hear<'_>) -> Result<(), AppError
     }
     let server = ask.metrics.map(Server::bind).transpose().map_err(AppError::usage)?;
     // The last that may be refused: it is the first that is written.
+    let _lock = files::lock_state(&ask.state)?;
     let state = files::open_state(&ask.state)?;
     let board = Board::new(ask.every);
     let source = board.source();
