@@ -163,7 +163,7 @@ impl FixedDrive {
             (Role::Unknown, _) | (Role::Redundant | Role::Alone, true) => "",
         };
         match self.identity(fix) {
-            Some(identity) => text + "\n" + &udev_rule(identity, role, fix.is_set),
+            Some(identity) => text + "\n" + &udev_rule(identity, role, fix),
             None => {
                 text + "\nno rule for udev: the drive says neither a WWID nor a serial number\n"
             }

@@ -252,14 +252,16 @@ pub enum Identity<'a> {
 }
 
 /// The rule that does the same at every start and whenever the drive is plugged in: a power cycle resets its limits.
-pub fn udev_rule(identity: Identity<'_>, role: Role, is_set: bool) -> String {
+pub fn udev_rule(identity: Identity<'_>, role: Role, fix: &Fix) -> String {
     // Keys have dashes for the blanks of a WWID; udev's patterns know no escapes.
     let pattern = |text: &str| text.replace(['"', '\\', '[', ']'], "?").replace('-', "*");
     let matched = match identity {
         Identity::Wwid(wwid) => format!("ATTRS{{wwid}}==\"{}\"", pattern(wwid)),
         Identity::Serial(serial) => format!("ENV{{ID_SERIAL_SHORT}}==\"{}\"", pattern(serial)),
     };
-    let (tenths, timer) = (tenths(role), timer_min(role, is_set));
+    let is_set = fix.is_set;
+    let longest = fix.timers.iter().flatten().copied().max().unwrap_or(0);
+    let (tenths, timer) = (tenths(role), timer_min(role, is_set).max(longest));
     let limit = format!(", RUN+=\"/usr/sbin/smartctl -l scterc,{tenths},{tenths} /dev/%k\"");
     let limit = if is_set { limit } else { String::new() };
     format!(

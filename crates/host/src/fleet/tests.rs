@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use levelhead_fleet::erc::Role;
+use levelhead_fleet::smart::Erc;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tempfile::TempDir;
 
@@ -275,8 +276,16 @@ fn fix_reads_back_and_a_drive_that_refuses_gets_a_long_timer() {
     // A longer timer stays, and a drive that is alone may try for as long as it likes.
     assert_eq!(fix(&keeps, Role::Redundant).timers, [Some(180)]);
     assert!(fix(&refuses, Role::Alone).is_set);
-    let rule = udev_rule(Identity::Wwid("naa.1"), Role::Redundant, true);
+    let made = |is_set, timer| Fix {
+        erc: Erc::NotRead,
+        is_set,
+        timers: vec![None, Some(timer)],
+        serial: None,
+    };
+    let rule = udev_rule(Identity::Wwid("naa.1"), Role::Redundant, &made(true, 60));
+    assert!(rule.contains("echo 60 >"), "a longer timer stays: {rule}");
+    let rule = udev_rule(Identity::Wwid("naa.1"), Role::Redundant, &made(true, 30));
     assert!(rule.contains("scterc,70,70 /dev/%k") && rule.contains("echo 30 >"), "{rule}");
-    let rule = udev_rule(Identity::Serial("Z\"1"), Role::Redundant, false);
+    let rule = udev_rule(Identity::Serial("Z\"1"), Role::Redundant, &made(false, 30));
     assert!(rule.contains("{ID_SERIAL_SHORT}==\"Z?1\"") && rule.contains("echo 180 >"), "{rule}");
 }
