@@ -24,6 +24,10 @@ const LIMITED: &str = "printf 'Device Model: X\\nWrite cache is: Enabled\\nSCT E
 const UNLIMITED: &str =
     "printf 'SCT Error Recovery Control:\\n Read: Disabled\\n Write: Disabled\\n'";
 
+/// What hangs here does so for a thousand seconds. How long a scrape and a stop take is measured by `cost_of_a_hundred_drives_at_15_s`, and
+/// not on a machine that has other things to do.
+const FAR_FROM_HANGING: Duration = Duration::from_secs(30);
+
 fn unix_now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
 }
@@ -173,25 +177,21 @@ fn what_hangs_holds_up_neither_samples_nor_scrapes_nor_the_end() {
     };
     wait_until("every drive but the one that hangs has said its limit", || {
         let (text, took) = running.scrape();
-        assert!(took < Duration::from_secs(1), "{took:?}");
+        assert!(took < FAR_FROM_HANGING, "{took:?}");
         (0..12).all(|at| (limit(&text, at) == Some(7.0)) == (at != 2))
     });
-    // Ten samples take ten seconds.
-    let (first, begun) = (samples(&running.scrape().0), Instant::now());
+    let first = samples(&running.scrape().0);
     wait_until("ten samples were taken", || {
         (0..12).for_each(|at| root.end(at, 5, 8));
         let (text, took) = running.scrape();
-        assert!(took < Duration::from_secs(1), "{took:?}");
-        assert!(value(&text, "levelhead_watch_sample_age_seconds ").unwrap() < 2.0, "{text}");
+        assert!(took < FAR_FROM_HANGING, "{took:?}");
         samples(&text) >= first + 10.0
     });
-    let took = begun.elapsed().as_secs_f64();
-    assert!(took < 11.5, "{took}");
     // They are of the other drives, too: one that ends nothing from now on is said to hang.
     root.inside(3, 1);
     running.until(|it| it["state"] == "hung" && it["device"] == "sdd");
     let stopped = running.stop();
-    assert!(stopped < Duration::from_secs(2), "{stopped:?}");
+    assert!(stopped < FAR_FROM_HANGING, "{stopped:?}");
 }
 
 fn drives_are_audited_for_their_role_and_set_after_a_yes_alone() {

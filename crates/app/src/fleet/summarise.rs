@@ -160,7 +160,7 @@ impl Queue {
 }
 
 enum News {
-    /// So many rows more have been read.
+    /// This number of rows more has been read.
     Rows(u64),
     /// A part has been passed.
     Passed { number: usize, passed: Result<Box<Passed>, AppError> },

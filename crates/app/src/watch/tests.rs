@@ -168,7 +168,7 @@ fn check(recording: &Recording, run: &Run) -> usize {
     rows.iter().filter(|it| it.finding.verdict == Verdict::Slow).count()
 }
 
-/// Each host of a cluster of PERSEUS as an array, its latencies as counters, stepped so many times a window.
+/// Each host of a cluster of PERSEUS as an array, its latencies as counters, stepped a given number of times a window.
 fn replay(cluster: &str, steps: i64) -> Option<(usize, usize)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/fleet/perseus");
     let path = root.join(format!("{cluster}.parquet"));

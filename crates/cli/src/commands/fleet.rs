@@ -93,7 +93,7 @@ pub(crate) struct SamplesArgs {
     /// Standard deviation of the logarithm of a latency, one a group
     #[arg(long, value_name = "A..B", default_value = "0.03..0.25", requires = "samples", value_parser = spreads)]
     noise: RangeInclusive<f64>,
-    /// Standard deviation of the logarithm of what drives differ by for ever
+    /// Standard deviation of the logarithm of what drives differ by lastingly
     #[arg(
         long,
         value_name = "SD",

@@ -94,14 +94,14 @@ impl Root {
         format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default())
     }
 
-    /// So many reads of `millis` ms each end on a drive.
+    /// A number of reads of `millis` ms each end on a drive.
     pub(crate) fn end(&mut self, at: usize, count: u64, millis: u64) {
         self.drives[at].ended += count;
         self.drives[at].millis += count * millis;
         self.put(at);
     }
 
-    /// So many commands are inside a drive.
+    /// A number of commands is inside a drive.
     pub(crate) fn inside(&mut self, at: usize, count: u64) {
         self.drives[at].inside = count;
         self.put(at);

@@ -17,7 +17,7 @@
 //! * E1: an event stands at the end of its hour: it follows that hour's row of the drive. A wait may be of 0 hours, a recurrence not.
 //! * E2: the summaries of parts merged are that of one pass, if each drive's parts are joined neighbour to neighbour and each event was
 //!   given to one part.
-//! * E3: an onset without a later unplug is counted, as one that waits for ever; so are replugs and unplugs.
+//! * E3: an onset without a later unplug is counted, as one that does not end; so are replugs and unplugs.
 //!
 //! Memory grows with the drives that were ever at 1.5 or had an event, and with [`HOURS_MAX`]; never with hours. Left out: events of
 //! other kinds.

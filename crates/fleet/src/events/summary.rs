@@ -36,7 +36,7 @@ impl Spans {
         self.begun
     }
 
-    /// How many were over after so many hours; of more than [`HOURS_MAX`] none is told from one that never ends.
+    /// How many were over after this number of hours; of more than [`HOURS_MAX`] none is told from one that never ends.
     pub fn ended_within(&self, hours: u32) -> u64 {
         let until = hours.min(HOURS_MAX) as usize;
         self.ended[..=until].iter().fold(0, |sum, &count| sum.saturating_add(count))

@@ -131,7 +131,8 @@ impl Ledger {
         rng.unit() < tilted(0.5, self.lower / 60.0)
     }
 
-    /// The rank of a new interval of so many hours: near that of the group's last one with the chance `like_last`; such that no cell is
+    /// The rank of a new interval of this number of hours: near that of the group's last one with the chance `like_last`; such that no cell
+    /// is
     /// overdrawn by much.
     pub(super) fn draw_rank(&self, last: Option<f64>, hours: u32, rng: &mut Rng) -> f64 {
         let is_open = |cell: usize| f64::from(hours) <= self.cells[cell] + 2.0 * scale_of(cell);

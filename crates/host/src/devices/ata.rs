@@ -160,7 +160,7 @@ pub(crate) fn in_tenths(limit: Option<Nanos>) -> Option<u16> {
     tenths.and_then(|tenths| u16::try_from(tenths).ok()).filter(|&tenths| tenths > 0)
 }
 
-/// The limit of so many tenths of a second.
+/// The limit of this number of tenths of a second.
 pub(crate) fn of_tenths(tenths: u16) -> Option<Nanos> {
     (tenths > 0).then(|| Nanos::from_millis(100) * u64::from(tenths))
 }

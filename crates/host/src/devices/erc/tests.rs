@@ -23,7 +23,7 @@ use crate::devices::sysfs::tests::tree;
 pub(crate) enum Manner {
     /// As it is told.
     Accepts,
-    /// None below so many tenths of a second: those become this one.
+    /// None below this number of tenths of a second: those become this one.
     Clamps(u16),
     /// With an error, and nothing has changed.
     Refuses,
@@ -63,7 +63,7 @@ struct World {
     records: BTreeMap<String, ErrorRecovery>,
     /// Which program may still do something: earlier ones have died.
     life: u64,
-    /// After so many steps the program dies.
+    /// After this number of steps the program dies.
     fuse: Option<u32>,
     /// Whether the last step of a program that dies is still carried out.
     dies_late: bool,
