@@ -24,7 +24,7 @@ const LIMITED: &str = "printf 'Device Model: X\\nWrite cache is: Enabled\\nSCT E
 const UNLIMITED: &str =
     "printf 'SCT Error Recovery Control:\\n Read: Disabled\\n Write: Disabled\\n'";
 
-/// What hangs here does so for a thousand seconds. How long a scrape and a stop take is measured by `cost_of_a_hundred_drives_at_15_s`, and
+/// What hangs here does so for a thousand seconds. How long a scrape takes is measured by `cost_of_a_hundred_drives_at_15_s`, and
 /// not on a machine that has other things to do.
 const FAR_FROM_HANGING: Duration = Duration::from_secs(30);
 
