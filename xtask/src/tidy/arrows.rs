@@ -18,6 +18,7 @@ const HOUSE: &[(u8, &str, &str)] = &[
     (1, "sim", "stats"),
     (1, "ldpc", "stats"),
     (1, "fleet", "stats"),
+    (1, "rtl", "erasure"),
     (2, "bytes", "block erasure"),
     (2, "array", "block erasure stats"),
     (2, "fs", "block erasure"),
@@ -65,7 +66,7 @@ const BESIDE: &[(&str, &str)] = &[("array", "bytes")];
 
 /// Cores: the crates that see no clock, thread, socket, file or environment.
 pub(crate) const CORES: &[&str] = &[
-    "units", "stats", "erasure", "block", "planner", "sim", "ldpc", "fleet", "bytes", "drive",
+    "units", "stats", "erasure", "block", "planner", "sim", "ldpc", "fleet", "rtl", "bytes", "drive",
     "array", "fs", "trace",
 ];
 

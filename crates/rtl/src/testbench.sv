@@ -1,0 +1,57 @@
+// Plays the vectors of one run, and ends with PASS, or FAIL and where. STALLS: of 8 cycles, how many each side rests.
+module testbench #(parameter int STALLS = 0);
+    localparam int BEATS_LOG = @BEATS_LOG@;
+    localparam int COEFFICIENTS = @COEFFICIENTS@;
+    localparam int INS = @INS@;
+    localparam int OUTS = @OUTS@;
+    logic clk = 0, reset = 1;
+    always #1 clk = !clk;
+    logic [15:0] coefficients [0:COEFFICIENTS-1];
+    logic [139:0] ins [0:INS-1];
+    logic [127:0] outs [0:OUTS-1];
+    int coefficient_at = 0, in_at = 0, out_at = 0, cycle = 0, in_first = 0;
+    logic coefficient_on = 0, in_on = 0, out_ready = 0;
+    wire coefficient_ready, in_ready, out_valid;
+    wire [127:0] out_data;
+    sector #(.BEATS_LOG(BEATS_LOG)) engine (
+        .clk, .reset,
+        .coefficient_valid(coefficient_on), .coefficient_ready,
+        .coefficient(coefficients[coefficient_at][@SYMBOL_TOP@:0]),
+        .in_valid(in_on), .in_ready, .in_data(ins[in_at][127:0]), .in_last(ins[in_at][136]),
+        .in_rows(ins[in_at][135:128]), .out_valid, .out_ready, .out_data);
+    function automatic logic goes(input int more);
+        return int'($urandom & 7) >= STALLS + more;
+    endfunction
+    int c_next, i_next;
+    initial begin
+        $readmemh("coefficients.hex", coefficients);
+        $readmemh("in.hex", ins);
+        $readmemh("out.hex", outs);
+    end
+    always @(posedge clk) begin
+        cycle <= cycle + 1;
+        if (cycle == 4) reset <= 0;
+        if (cycle > 4) begin
+            c_next = coefficient_at + ((coefficient_on && coefficient_ready) ? 1 : 0);
+            i_next = in_at + ((in_on && in_ready) ? 1 : 0);
+            if (i_next == 1 && in_at == 0) in_first <= cycle;
+            if (i_next == INS && in_at != INS) $display("in: %0d beats in %0d cycles", INS, cycle - in_first + 1);
+            if (!(coefficient_on && !coefficient_ready)) coefficient_on <= c_next < COEFFICIENTS && goes(0);
+            if (!(in_on && !in_ready)) in_on <= i_next < INS && goes(0);
+            coefficient_at <= c_next;
+            in_at <= i_next;
+            out_ready <= goes(0);
+            if (out_valid && out_ready) begin
+                if (out_data !== outs[out_at]) begin
+                    $display("FAIL: beat %0d is %h and not %h", out_at, out_data, outs[out_at]);
+                    $finish;
+                end
+                out_at <= out_at + 1;
+                if (out_at + 1 == OUTS) begin $display("PASS: %0d beats", OUTS); $finish; end
+            end
+            if (cycle > 40 * (INS + OUTS + COEFFICIENTS) + 1000) begin
+                $display("FAIL: no end; out %0d", out_at); $finish;
+            end
+        end
+    end
+endmodule
